@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+# The three commands of a new user: make build, make test, make demo. All else is CMake.
+BUILD ?= build
+CMAKE_FLAGS ?=
+
+.PHONY: deps configure build test clean
+deps:
+	@cmake/install-dependencies
+configure: deps
+	@cmake -S . -B $(BUILD) -G Ninja $(CMAKE_FLAGS) > /dev/null
+build: configure
+	@cmake --build $(BUILD)
+test: build
+	@ctest --test-dir $(BUILD) --output-on-failure
+clean:
+	@rm -rf $(BUILD)

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace distdl::checkpoint {
+
+struct Options {
+  std::int64_t every = 100;  ///< steps between checkpoints; 0: only at the end and when the run must stop
+  std::int64_t keep = 3;     ///< newest verified checkpoints that stay; at least 2
+  bool verify_after_write = false;  ///< read every file back before the commit; doubles the time of a save
+};
+
+template <class Visitor>
+void describe(Options& options, Visitor&& visit) {
+  visit("checkpoint.every", options.every, "steps between checkpoints; 0: only at the end and when the run must stop");
+  visit("checkpoint.keep", options.keep, "how many of the newest checkpoints stay; at least 2");
+  visit("checkpoint.verify_after_write", options.verify_after_write,
+        "read every file back before the commit; doubles the time of a save");
+}
+
+}  // namespace distdl::checkpoint

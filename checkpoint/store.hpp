@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/base/ids.hpp>
+#include <distdl/checkpoint/options.hpp>
+#include <distdl/tensor/shape.hpp>
+
+namespace distdl::checkpoint {
+
+/// A box of a tensor in this process's memory, dense row-major.
+struct Slice {
+  std::string name;  ///< "parameter/conv1.weight", "momentum/conv1.weight"
+  tensor::DType dtype = tensor::DType::f32;
+  tensor::Shape shape;  ///< of the whole tensor
+  tensor::Box box;
+  const std::byte* bytes = nullptr;
+};
+
+/// A box to fill on restore.
+struct Target {
+  std::string name;
+  tensor::DType dtype = tensor::DType::f32;
+  tensor::Shape shape;
+  tensor::Box box;
+  std::byte* bytes = nullptr;
+};
+
+/// Small named texts or bytes that every rank knows alike: configuration, data cursor, backend.
+using State = std::map<std::string, std::string>;
+
+/// The processes that save or restore together. checkpoint knows nothing of communication: the caller joins the two.
+class Group {
+ public:
+  virtual ~Group() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  /// Collective: everyone's string in rank order. Bounded in time; throws if a peer is lost.
+  virtual std::vector<std::string> all_gather(const std::string& mine) = 0;
+};
+
+/// A group of one, for tools.
+class Alone final : public Group {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  std::vector<std::string> all_gather(const std::string& mine) override { return {mine}; }
+};
+
+/// Who may write to a checkpoint folder: written to OWNER when a run starts; a run that finds another owner there before
+/// its commit is a zombie and must stop (a requeued twin may start while the first run still writes).
+struct Owner {
+  std::string job;  ///< Slurm job id, or "local"
+  std::int64_t restart = 0;
+  std::uint32_t generation = 0;
+  std::string nonce;  ///< random; the same on all ranks of a run
+};
+
+struct TensorEntry {
+  std::string name;
+  tensor::DType dtype = tensor::DType::f32;
+  tensor::Shape shape;
+  bool operator==(const TensorEntry&) const = default;
+};
+
+/// What a committed checkpoint says of itself.
+struct Summary {
+  Step step;
+  std::filesystem::path folder;
+  std::uint64_t bytes = 0;  ///< of all files
+  std::int64_t written_at = 0;  ///< seconds since 1970
+  int world_size = 0;
+  std::vector<TensorEntry> tensors;  ///< in name order
+  State state;
+};
+
+struct SaveReport {
+  Step step;
+  std::uint64_t bytes = 0;
+  double seconds = 0;
+};
+
+/// A folder of checkpoints: <root>/step-%012d/{MANIFEST,node0000.h5,...}. See docs/checkpoint-format.md.
+/// Errors are StorageError with code storage, corrupt, incomplete or incompatible; on all ranks alike.
+class Store {
+ public:
+  Store(std::filesystem::path root, Options options);
+
+  /// Collective. Takes the folder: creates it, checks that it is writable, writes OWNER, clears stages of dead runs.
+  void take(Group& group, const Owner& owner);
+  /// Collective. Writes the union of all ranks' slices (disjoint, together each tensor exactly once; a rank may have none
+  /// and then writes no file) and commits: afterwards it exists on disk whatever happens, or, if this throws, the
+  /// previous checkpoints are untouched. Then deletes what Options::keep does not cover.
+  /// Throws StorageError (kind storage) on every rank if any rank failed.
+  SaveReport save(Group& group, Step step, std::span<const Slice> slices, const State& state);
+  /// Collective. The newest checkpoint whose manifest, sizes and block checksums hold; damaged ones are moved to
+  /// quarantine/ with the reason, and logged. Nothing if there is none.
+  std::optional<Summary> newest_valid(Group& group);
+  /// Fills the targets from a checkpoint; every byte used is checked against its checksum. Throws StorageError
+  /// (incompatible) naming tensor, expected and found shape if they do not match. Not collective.
+  void read(const Summary& checkpoint, std::span<const Target> targets) const;
+
+  const std::filesystem::path& root() const noexcept { return root_; }
+
+ private:
+  std::filesystem::path root_;
+  Options options_;
+  Owner owner_;
+};
+
+// For tools; none of these writes anything.
+
+/// Committed checkpoints under `root`, oldest first, as far as their manifests can be read.
+std::vector<Summary> list(const std::filesystem::path& root);
+/// `folder` is one checkpoint (step-...), or a root: then its newest. Throws StorageError incomplete if there is none.
+Summary open(const std::filesystem::path& folder);
+
+struct Finding {
+  ExitCode kind;  ///< ok, corrupt or incomplete
+  std::string file, tensor, message;
+};
+/// Checks manifest, sizes and each block checksum; empty if all is well.
+std::vector<Finding> verify(const std::filesystem::path& folder);
+/// SHA-256 over name, type, shape and bytes of all tensors in name order; independent of how files are cut.
+std::string digest(const Summary& checkpoint);
+
+}  // namespace distdl::checkpoint

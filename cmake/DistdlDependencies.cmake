@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+# Everything distdl takes from outside. Package names are Debian's.
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)                                       # libfmt-dev
+find_package(CLI11 REQUIRED)                                     # libcli11-dev
+find_package(nlohmann_json REQUIRED)                             # nlohmann-json3-dev
+find_package(tomlplusplus REQUIRED)                              # libtomlplusplus-dev
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)                 # libssl-dev
+find_package(ZLIB REQUIRED)                                      # zlib1g-dev
+find_package(Boost 1.74 REQUIRED COMPONENTS log date_time)       # libboost-log-dev
+find_package(HDF5 1.10 REQUIRED COMPONENTS C)                    # libhdf5-dev
+pkg_check_modules(UCX REQUIRED IMPORTED_TARGET ucx>=1.12)        # libucx-dev
+pkg_check_modules(PMIX REQUIRED IMPORTED_TARGET pmix>=4)         # libpmix-dev
+
+# distdl_want(NAME FOUND WHAT): turns ON/OFF/AUTO and "was it found" into DISTDL_HAVE_NAME.
+function(distdl_want name found what)
+  string(TOUPPER "${DISTDL_${name}}" wish)
+  if(wish STREQUAL "AUTO")
+    set(have ${found})
+  elseif(DISTDL_${name} AND NOT found)
+    message(FATAL_ERROR "DISTDL_${name}=ON, but ${what} was not found")
+  else()
+    set(have ${DISTDL_${name}})
+  endif()
+  if(have)
+    set(have ON)
+  else()
+    set(have OFF)
+  endif()
+  set(DISTDL_HAVE_${name} ${have} PARENT_SCOPE)
+  message(STATUS "distdl: ${what}: ${have}")
+endfunction()
+
+# Debian's dnnl CMake package wants OpenCL headers, so look for the library itself.
+find_path(DNNL_INCLUDE_DIR dnnl.hpp)
+find_library(DNNL_LIBRARY dnnl)
+set(found OFF)
+if(DNNL_INCLUDE_DIR AND DNNL_LIBRARY)
+  set(found ON)
+endif()
+distdl_want(ONEDNN ${found} "oneDNN (libdnnl-dev)")
+
+find_path(SLURM_INCLUDE_DIR slurm/slurm.h)
+find_library(SLURM_LIBRARY slurm)
+set(found OFF)
+if(SLURM_INCLUDE_DIR AND SLURM_LIBRARY)
+  set(found ON)
+endif()
+distdl_want(SLURM ${found} "libslurm (libslurm-dev)")

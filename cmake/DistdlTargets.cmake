@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# Sources include headers as users do: <distdl/comm/communicator.hpp>. The build tree maps that onto the folders.
+set(DISTDL_INCLUDE_ROOT ${PROJECT_BINARY_DIR}/include)
+file(MAKE_DIRECTORY ${DISTDL_INCLUDE_ROOT}/distdl)
+function(distdl_link_headers folder where)
+  if(NOT EXISTS ${DISTDL_INCLUDE_ROOT}/distdl/${folder})
+    file(CREATE_LINK ${where} ${DISTDL_INCLUDE_ROOT}/distdl/${folder} SYMBOLIC)
+  endif()
+endfunction()
+
+# distdl_add_library(comm SOURCES a.cpp b.cpp PUBLIC distdl::world PRIVATE PkgConfig::UCX)
+# makes the target distdl_comm, alias distdl::comm. Its public headers are the folder's *.hpp, but for *_handles.hpp,
+# *_error.hpp and those listed under INTERNAL.
+function(distdl_add_library folder)
+  cmake_parse_arguments(arg "" "" "SOURCES;PUBLIC;PRIVATE;INTERNAL" ${ARGN})
+  add_library(distdl_${folder} ${arg_SOURCES})
+  add_library(distdl::${folder} ALIAS distdl_${folder})
+  target_include_directories(distdl_${folder} PUBLIC
+    $<BUILD_INTERFACE:${DISTDL_INCLUDE_ROOT}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_compile_features(distdl_${folder} PUBLIC cxx_std_20)
+  target_compile_options(distdl_${folder} PRIVATE ${DISTDL_WARNINGS})
+  target_link_libraries(distdl_${folder} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
+  set_target_properties(distdl_${folder} PROPERTIES
+    EXPORT_NAME ${folder} VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+    DISTDL_FOLDER ${folder} DISTDL_HEADER_DIR ${CMAKE_CURRENT_SOURCE_DIR} DISTDL_INTERNAL_HEADERS "${arg_INTERNAL}")
+  set_property(GLOBAL APPEND PROPERTY DISTDL_LIBRARIES distdl_${folder})
+endfunction()
+
+# distdl_add_test(comm_test SOURCES a_test.cpp LIBRARIES distdl::comm [LABELS unit] [TIMEOUT 60])
+# One GoogleTest program is one ctest.
+function(distdl_add_test name)
+  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LIBRARIES;LABELS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_compile_options(${name} PRIVATE ${DISTDL_WARNINGS})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} GTest::gmock GTest::gtest_main)
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  if(NOT arg_LABELS)
+    set(arg_LABELS unit)
+  endif()
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
+endfunction()

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <distdl/kernels/layer_spec.hpp>
+#include <distdl/kernels/options.hpp>
+#include <distdl/tensor/buffer.hpp>
+#include <distdl/tensor/shape.hpp>
+
+namespace distdl::kernels {
+
+/// What the layer that makes an activation and the layer that reads it agree on: logical shape, bytes, and the backend's
+/// own arrangement of the elements (nullptr: dense row-major). Only a backend looks into `layout`.
+struct ActivationFormat {
+  tensor::Shape shape;
+  std::size_t bytes = 0;
+  std::shared_ptr<const void> layout;
+};
+/// Dense row-major floats.
+ActivationFormat dense(const tensor::Shape& shape);
+
+enum class Phase { training, evaluation };
+
+/// Training updates the statistics' gradient slots; see tensor::Role.
+using Pointers = std::span<float* const>;
+using ConstPointers = std::span<const float* const>;
+
+/// One layer bound to a backend and to the shape of its input: primitives, workspaces and what backward needs of forward.
+/// All pointers are to the backend's memory. Activations are in the formats that `input` (at creation) and output()
+/// describe; parameters and gradients are dense row-major, one pointer per parameters_of() entry.
+class Layer {
+ public:
+  virtual ~Layer() = default;
+  virtual const ActivationFormat& output() const = 0;
+  /// Called after each change of the parameters, before forward: backends that keep a repacked copy renew it here.
+  virtual void load_parameters(ConstPointers parameters) = 0;
+  /// x and y are different memory and must stay unchanged until backward.
+  virtual void forward(const float* x, float* y, Phase phase) = 0;
+  /// dx (format of the input) from dy (format of the output). x and y as in the last training forward.
+  virtual void backward_input(const float* x, const float* y, const float* dy, float* dx) = 0;
+  /// Writes (does not add) the gradients of this microbatch; for statistics, the observed values.
+  virtual void backward_weights(const float* x, const float* dy, Pointers gradients) = 0;
+};
+
+/// Softmax and cross-entropy, fused. logits: (N, classes), labels: N class numbers.
+class Loss {
+ public:
+  virtual ~Loss() = default;
+  /// Adds nothing, writes: totals[0] = sum over the N samples of the loss in nats, totals[1] = number of samples whose
+  /// largest logit is the label's (the first of equal ones counts). dlogits = (softmax - onehot) * scale, or not written
+  /// if nullptr. All pointers are to the backend's memory.
+  virtual void forward_backward(const float* logits, const std::int32_t* labels, float scale, float* dlogits,
+                                float* totals) = 0;
+};
+
+/// One step of stochastic gradient descent, as PyTorch defines it:
+/// g += weight_decay * p; m = momentum * m + g; p -= learning_rate * (nesterov ? g + momentum * m : m).
+struct SgdStep {
+  float learning_rate = 0;
+  float momentum = 0;
+  float weight_decay = 0;
+  bool nesterov = false;
+};
+
+/// A place where layers run. Not thread-safe: one per rank.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  /// "reference", "onednn", "cuda"
+  virtual std::string name() const = 0;
+  /// Library version and instruction set or device: what decides the bits of a result. Recorded in checkpoints.
+  virtual std::string description() const = 0;
+
+  /// Zeroed memory of the backend, aligned to 64 bytes or more.
+  virtual tensor::Buffer allocate(std::size_t bytes) = 0;
+  /// Zeroed host memory from which copies are fast (pinned where that means something).
+  virtual tensor::Buffer allocate_staging(std::size_t bytes) = 0;
+  /// Whether allocate() returns memory that the host can address: then no copies to the wire or to files are needed.
+  virtual bool memory_is_host() const = 0;
+  virtual void copy_from_host(void* to, const void* from, std::size_t bytes) = 0;
+  virtual void copy_to_host(void* to, const void* from, std::size_t bytes) = 0;  ///< returns when the bytes are there
+
+  virtual void fill(float* data, std::size_t count, float value) = 0;
+  virtual void copy(float* to, const float* from, std::size_t count) = 0;
+  /// accumulate += addend
+  virtual void add(float* accumulate, const float* addend, std::size_t count) = 0;
+  virtual void sgd(const SgdStep& step, float* parameters, float* momentum, const float* gradients,
+                   std::size_t count) = 0;
+  /// value = (1 - weight) * value + weight * scale * observed
+  virtual void running_average(float* value, const float* observed, float weight, float scale, std::size_t count) = 0;
+
+  virtual std::unique_ptr<Layer> layer(const LayerSpec& spec, const ActivationFormat& input) = 0;
+  virtual std::unique_ptr<Loss> softmax_cross_entropy(const ActivationFormat& logits) = 0;
+};
+
+/// Names of the backends built into this program, best first.
+std::vector<std::string> built_backends();
+/// "auto" takes the best one that works here. Throws ConfigError if the backend is unknown, was not built in (and says how
+/// to get it), or cannot run here (no GPU).
+std::unique_ptr<Backend> make_backend(const Options& options);
+
+}  // namespace distdl::kernels

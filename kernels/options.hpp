@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace distdl::kernels {
+
+struct Options {
+  std::string backend = "auto";  ///< reference, onednn, cuda; auto takes the best that works here
+  std::int64_t threads = 1;      ///< CPU threads per rank; one rank per core with one thread each is fastest
+};
+
+template <class Visitor>
+void describe(Options& options, Visitor&& visit) {
+  visit("kernels.backend", options.backend,
+        "where layers run: \"reference\", \"onednn\", \"cuda\"; \"auto\" takes the best that works here");
+  visit("kernels.threads", options.threads, "CPU threads per rank; one rank per core with one thread each is fastest");
+}
+
+}  // namespace distdl::kernels

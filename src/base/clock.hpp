@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+
+namespace distdl {
+
+using Clock = std::chrono::steady_clock;
+using Milliseconds = std::chrono::milliseconds;
+
+/// A point in time after which a wait gives up.
+class Deadline {
+ public:
+  static Deadline after(Clock::duration timeout) { return Deadline(Clock::now() + timeout); }
+  explicit Deadline(Clock::time_point when) : when_(when) {}
+  bool expired() const { return Clock::now() >= when_; }
+  /// Time left, never negative.
+  Clock::duration remaining() const { return std::max(Clock::duration::zero(), when_ - Clock::now()); }
+  Clock::time_point when() const { return when_; }
+
+ private:
+  Clock::time_point when_;
+};
+
+class Stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  void restart() { start_ = Clock::now(); }
+
+ private:
+  Clock::time_point start_ = Clock::now();
+};
+
+}  // namespace distdl

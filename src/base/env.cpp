@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <distdl/base/env.hpp>
+
+#include <charconv>
+#include <cstdlib>
+#include <mutex>
+
+#include <distdl/base/errors.hpp>
+
+namespace distdl {
+namespace {
+std::mutex mutex;
+
+std::map<std::string, std::optional<std::string>>& record() {
+  static std::map<std::string, std::optional<std::string>> values;
+  return values;
+}
+}  // namespace
+
+std::optional<std::string> env(const std::string& name) {
+  std::lock_guard lock(mutex);
+  const char* value = std::getenv(name.c_str());
+  std::optional<std::string> found;
+  if (value && *value) found = value;
+  record()[name] = found;
+  return found;
+}
+
+std::optional<long long> env_integer(const std::string& name) {
+  auto text = env(name);
+  if (!text) return std::nullopt;
+  long long number = 0;
+  auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
+  require(error == std::errc{} && end == text->data() + text->size(),
+          "environment variable {}=\"{}\" is not a whole number", name, *text);
+  return number;
+}
+
+std::map<std::string, std::optional<std::string>> env_read_so_far() {
+  std::lock_guard lock(mutex);
+  return record();
+}
+
+}  // namespace distdl

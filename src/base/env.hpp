@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+namespace distdl {
+
+/// The value of an environment variable; nothing if it is unset or empty. The only way to read the environment:
+/// what was read is remembered, so that a run can log everything that influenced it. Thread-safe.
+std::optional<std::string> env(const std::string& name);
+
+/// The same as a whole number. Throws ConfigError if the variable is set to something else.
+std::optional<long long> env_integer(const std::string& name);
+
+/// Every variable asked for so far, with what was found.
+std::map<std::string, std::optional<std::string>> env_read_so_far();
+
+}  // namespace distdl

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace distdl {
+
+/// Exit codes of every distdl program; the one place where they are defined. docs/exit-codes.md explains them.
+/// srun reports the highest code of its tasks, so a cause has a higher number than its consequence (a lost peer).
+enum class ExitCode : int {
+  ok = 0,
+  corrupt = 2,        ///< a checkpoint or data set is damaged
+  incomplete = 3,     ///< something needed is missing: no restorable checkpoint, a file of a data set
+  incompatible = 4,   ///< a checkpoint of another model, a data set of another shape
+  usage = 64,         ///< the command line is wrong
+  peer_lost = 69,     ///< another rank died, froze or could not be reached: worth a relaunch
+  internal = 70,      ///< a defect of distdl
+  scheduler = 71,     ///< Slurm or the bootstrap (PMIx, rendezvous) failed
+  storage = 74,       ///< the file system refused: full, unwritable, I/O error
+  requeue = 75,       ///< stopped on purpose with everything saved: run the same command again to go on
+  config = 78,        ///< the job file or the input it names is wrong; running again will not help
+};
+
+/// Base of all errors that distdl throws on purpose. One class per reaction, not per cause.
+/// Message: problem, object, what was expected, what to do next.
+class Error : public std::runtime_error {
+ public:
+  Error(ExitCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  ExitCode exit_code() const noexcept { return code_; }
+
+ private:
+  ExitCode code_;
+};
+
+/// The user must correct the input.
+class ConfigError : public Error {
+ public:
+  explicit ConfigError(const std::string& message) : Error(ExitCode::config, message) {}
+};
+
+/// Slurm, PMIx or the rendezvous failed; a relaunch or a requeue may help.
+class SchedulerError : public Error {
+ public:
+  explicit SchedulerError(const std::string& message) : Error(ExitCode::scheduler, message) {}
+};
+
+/// Files: try an older checkpoint, another folder, or free some space.
+/// `code` tells which: storage, corrupt, incomplete or incompatible.
+class StorageError : public Error {
+ public:
+  explicit StorageError(const std::string& message, ExitCode code = ExitCode::storage) : Error(code, message) {}
+};
+
+/// Communication failed and the communicator cannot be used any more.
+class CommError : public Error {
+ public:
+  explicit CommError(const std::string& message) : Error(ExitCode::peer_lost, message) {}
+};
+
+/// A peer died, froze or left: recover with a new generation. Declared in comm/errors.hpp.
+
+/// Checks input; always on. Throws E with a formatted message. Use assert for our own invariants.
+template <class E = ConfigError, class... Args>
+void require(bool condition, fmt::format_string<Args...> message, Args&&... args) {
+  if (!condition) throw E(fmt::format(message, std::forward<Args>(args)...));
+}
+
+/// errno as text, e.g. "No space left on device (ENOSPC)". Thread-safe.
+std::string errno_text(int number);
+
+}  // namespace distdl

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <compare>
+#include <cstdint>
+
+#include <fmt/format.h>
+
+namespace distdl {
+
+/// A number that cannot be mixed up with another kind of number.
+template <class Tag, class Value>
+struct StrongId {
+  Value value{};
+  constexpr StrongId() = default;
+  constexpr explicit StrongId(Value v) : value(v) {}
+  constexpr auto operator<=>(const StrongId&) const = default;
+};
+
+using Rank = StrongId<struct RankTag, int>;                        ///< 0 .. world size - 1
+using Step = StrongId<struct StepTag, std::int64_t>;               ///< optimizer steps done so far
+using Generation = StrongId<struct GenerationTag, std::uint32_t>;  ///< of the membership: a new one after each loss
+
+}  // namespace distdl
+
+template <class Tag, class Value>
+struct fmt::formatter<distdl::StrongId<Tag, Value>> : fmt::formatter<Value> {
+  template <class Context>
+  auto format(distdl::StrongId<Tag, Value> id, Context& context) const {
+    return fmt::formatter<Value>::format(id.value, context);
+  }
+};

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <distdl/base/clock.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/base/ids.hpp>
+#include <distdl/comm/options.hpp>
+#include <distdl/comm/sum_tree.hpp>
+#include <distdl/world/world.hpp>
+
+namespace distdl::comm {
+
+/// A peer died, froze, left or cannot be reached. The communicator is of no more use; build one of the next generation.
+/// The message names operation, rank, host and, where the peer could still say it, its reason.
+class PeerLost : public CommError {
+ public:
+  PeerLost(Rank rank, std::string host, const std::string& message)
+      : CommError(message), rank_(rank), host_(std::move(host)) {}
+  Rank rank() const noexcept { return rank_; }
+  const std::string& host() const noexcept { return host_; }
+
+ private:
+  Rank rank_;
+  std::string host_;
+};
+
+/// accumulate[i] += addend[i] for all i, in that order of operands.
+using AddFunction = std::function<void(std::span<float> accumulate, std::span<const float> addend)>;
+
+/// The ranks of one generation, connected over UCX. Owned and driven by one thread. Every operation is collective and
+/// called by all ranks in the same order (send and receive excepted), is bounded by Options::timeout, and throws
+/// PeerLost, naming whom it waited for and in which operation.
+class Communicator {
+ public:
+  /// Exchanges addresses through `world` and greets every peer, so that a rank which cannot be reached is named here.
+  /// Throws SchedulerError (bootstrap) or PeerLost.
+  static std::unique_ptr<Communicator> connect(world::World& world, const Options& options);
+  ~Communicator();
+
+  Rank rank() const noexcept;
+  int size() const noexcept;
+  /// Host name of a rank.
+  const std::string& host(Rank rank) const;
+  /// Ranks on the same host as `rank`, ascending.
+  std::vector<Rank> ranks_on_host_of(Rank rank) const;
+  /// One line for the log: transports in use, generation.
+  std::string description() const;
+
+  /// Blocking, tagged; sizes must agree. `tag` is the caller's, 0 .. 2^16-1.
+  void send(std::span<const std::byte> bytes, Rank to, std::uint16_t tag);
+  void receive(std::span<std::byte> bytes, Rank from, std::uint16_t tag);
+
+  void barrier();
+  void broadcast(std::span<std::byte> bytes, Rank root);
+  /// Everyone's string, in rank order; lengths may differ.
+  std::vector<std::string> all_gather(const std::string& mine);
+
+  /// Sum along the fixed tree over `leaves` leaves. `ranges[r]` are the leaves of rank r, disjoint and together all
+  /// leaves; a rank may have none. `partials[k]` is the sum over node k of cover(ranges[rank()], leaves), all of the same
+  /// length. On return `result` (that length; may be partials[0]) holds the sum over all leaves on every rank, with
+  /// the same bits for every assignment. The partials are used as scratch.
+  void tree_all_reduce(int leaves, std::span<const LeafRange> ranges, std::span<const std::span<float>> partials,
+                       std::span<float> result, const AddFunction& add);
+
+  /// Tells all peers, as far as they listen, why this rank leaves; their pending operation fails with PeerLost carrying
+  /// `reason`. Never throws, returns within a second.
+  void abort(const std::string& reason) noexcept;
+  /// Collective, orderly end. The destructor alone neither throws nor communicates.
+  void close();
+
+ private:
+  struct Impl;
+  explicit Communicator(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace distdl::comm

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace distdl::comm {
+
+struct Options {
+  double timeout_seconds = 30;  ///< longest wait for a peer in one operation; then the peer counts as lost
+  double connect_timeout_seconds = 60;  ///< longest wait for all ranks to appear at start
+  std::string interface = "auto";  ///< network device for UCX, e.g. "ib0" or "eth0"; "auto" lets UCX choose
+  std::uint32_t generation = 0;  ///< of the membership; not a key of the job file
+};
+
+/// Calls visit(key, field, help) for each key of the job file's section [comm].
+template <class Visitor>
+void describe(Options& options, Visitor&& visit) {
+  visit("comm.timeout_seconds", options.timeout_seconds,
+        "longest wait for a peer in one operation, in seconds; after that the peer counts as lost");
+  visit("comm.connect_timeout_seconds", options.connect_timeout_seconds,
+        "longest wait for all ranks to appear at start, in seconds");
+  visit("comm.interface", options.interface,
+        "network device for UCX, such as \"ib0\" or \"eth0\"; \"auto\" lets UCX choose");
+}
+
+}  // namespace distdl::comm

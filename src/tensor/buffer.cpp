@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <distdl/tensor/buffer.hpp>
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace distdl::tensor {
+
+Buffer allocate_host(std::size_t bytes) {
+  std::size_t rounded = (bytes + 63) / 64 * 64;
+  if (rounded == 0) rounded = 64;
+  void* data = std::aligned_alloc(64, rounded);
+  if (!data) throw std::bad_alloc();
+  std::memset(data, 0, rounded);
+  return Buffer(data, bytes, [](void* p) { std::free(p); });
+}
+
+}  // namespace distdl::tensor

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+
+namespace distdl::tensor {
+
+/// Owns a block of memory, wherever it lies: host, pinned host or device. The allocator knows how to free it.
+class Buffer {
+ public:
+  using Free = std::function<void(void*)>;
+
+  Buffer() = default;
+  Buffer(void* data, std::size_t bytes, Free free) : data_(data, std::move(free)), bytes_(bytes) {}
+
+  void* data() const noexcept { return data_.get(); }
+  std::size_t bytes() const noexcept { return bytes_; }
+  /// The memory as an array. Only the side that can address it may look inside.
+  template <class T>
+  std::span<T> as() const noexcept {
+    return {static_cast<T*>(data_.get()), bytes_ / sizeof(T)};
+  }
+
+ private:
+  std::unique_ptr<void, Free> data_{nullptr, [](void*) {}};
+  std::size_t bytes_ = 0;
+};
+
+/// Zeroed host memory, aligned to 64 bytes. Throws std::bad_alloc.
+Buffer allocate_host(std::size_t bytes);
+
+}  // namespace distdl::tensor

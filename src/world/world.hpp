@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <distdl/base/clock.hpp>
+#include <distdl/base/ids.hpp>
+
+namespace distdl::world {
+
+/// Who am I, who are the others: what a rank learns at birth. Implementations: threads of one process, PMIx under
+/// srun, a shared folder. A World only introduces the ranks to each other; from then on they talk through comm.
+class World {
+ public:
+  virtual ~World() = default;
+
+  virtual Rank rank() const = 0;
+  virtual int size() const = 0;
+  /// For logs and errors: "PMIx (Slurm job 17.0)", "4 threads", "folder /x/rendezvous".
+  virtual std::string description() const = 0;
+
+  /// Collective, once in the life of a World: gives `mine` to everyone, returns everyone's in rank order, and leaves the
+  /// bootstrap service (PMIx is finalized: a process that dies while PMIx-connected takes the whole step with it).
+  /// Throws SchedulerError naming the ranks that did not come within `timeout`, where the service can tell.
+  virtual std::vector<std::string> exchange(const std::string& mine, Milliseconds timeout) = 0;
+};
+
+}  // namespace distdl::world

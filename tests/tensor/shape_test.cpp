@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <distdl/tensor/shape.hpp>
+
+#include <gtest/gtest.h>
+
+#include <distdl/base/errors.hpp>
+
+namespace distdl::tensor {
+namespace {
+TEST(Shape, CountsElements) {
+  EXPECT_EQ(element_count({}), 1);
+  EXPECT_EQ(element_count({2, 3, 4}), 24);
+  EXPECT_EQ(element_count({2, 0}), 0);
+  EXPECT_EQ(to_string({64, 1, 28, 28}), "(64, 1, 28, 28)");
+}
+
+TEST(Shape, RefusesNonsense) {
+  EXPECT_THROW(element_count({-1}), ConfigError);
+  EXPECT_THROW(element_count({INT64_MAX, 2}), ConfigError);
+}
+
+TEST(DType, NamesRoundTrip) {
+  for (DType type : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8})
+    EXPECT_EQ(dtype_from(name_of(type)), type);
+  EXPECT_THROW(dtype_from("float"), ConfigError);
+}
+}  // namespace
+}  // namespace distdl::tensor
