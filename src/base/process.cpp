@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <distdl/base/process.hpp>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <csignal>
+#include <cstdlib>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/base/file_descriptor.hpp>
+
+namespace distdl {
+namespace {
+std::vector<char*> pointers(const std::vector<std::string>& command) {
+  std::vector<char*> argv;
+  for (const auto& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  return argv;
+}
+
+struct Pipe {
+  FileDescriptor read, write;
+  Pipe() {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0)
+      throw Error(ExitCode::internal, fmt::format("cannot make a pipe: {}", errno_text(errno)));
+    read.reset(ends[0]);
+    write.reset(ends[1]);
+  }
+};
+
+/// In the child, between fork and exec: async-signal-safe calls only.
+[[noreturn]] void become(char** argv, pid_t parent) {
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(127);  // the parent died before prctl
+  ::execvp(argv[0], argv);
+  ::_exit(127);
+}
+
+int wait_until(pid_t pid, const Deadline& deadline) {
+  for (;;) {
+    int status = 0;
+    pid_t done = ::waitpid(pid, &status, WNOHANG);
+    if (done == pid) return exit_code_from_status(status);
+    if (done < 0 && errno != EINTR) return 127;
+    if (deadline.expired()) break;
+    ::poll(nullptr, 0, 2);
+  }
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
+  return 124;
+}
+}  // namespace
+
+int exit_code_from_status(int wait_status) {
+  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
+pid_t start_process(const std::vector<std::string>& command, const std::map<std::string, std::string>& variables) {
+  auto argv = pointers(command);
+  pid_t parent = ::getpid();
+  pid_t pid = ::fork();
+  require<SchedulerError>(pid >= 0, "cannot start \"{}\": {}", command.front(), errno_text(errno));
+  if (pid == 0) {
+    for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
+    become(argv.data(), parent);
+  }
+  return pid;
+}
+
+CommandResult run_command(const std::vector<std::string>& command, Milliseconds timeout) {
+  auto argv = pointers(command);
+  Pipe out, err;
+  pid_t parent = ::getpid();
+  pid_t pid = ::fork();
+  if (pid < 0) throw Error(ExitCode::internal, fmt::format("cannot start \"{}\": {}", command.front(), errno_text(errno)));
+  if (pid == 0) {
+    ::dup2(out.write.get(), STDOUT_FILENO);
+    ::dup2(err.write.get(), STDERR_FILENO);
+    become(argv.data(), parent);
+  }
+  out.write.reset();
+  err.write.reset();
+  CommandResult result;
+  auto deadline = Deadline::after(timeout);
+  std::array<pollfd, 2> polled{pollfd{out.read.get(), POLLIN, 0}, pollfd{err.read.get(), POLLIN, 0}};
+  int open = 2;
+  while (open > 0 && !deadline.expired()) {
+    auto left = std::chrono::ceil<Milliseconds>(deadline.remaining()).count();
+    if (::poll(polled.data(), polled.size(), static_cast<int>(left)) < 0 && errno != EINTR) break;
+    for (auto& entry : polled) {
+      if (entry.fd < 0 || entry.revents == 0) continue;
+      char buffer[4096];
+      ssize_t n = ::read(entry.fd, buffer, sizeof buffer);
+      auto& text = &entry == &polled[0] ? result.output : result.errors;
+      if (n > 0) text.append(buffer, static_cast<std::size_t>(n));
+      if (n == 0 || (n < 0 && errno != EINTR)) {
+        entry.fd = -1;
+        --open;
+      }
+    }
+  }
+  result.exit_code = wait_until(pid, deadline);
+  return result;
+}
+
+}  // namespace distdl

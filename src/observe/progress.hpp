@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include <distdl/base/clock.hpp>
+#include <distdl/train/events.hpp>
+
+namespace distdl::observe {
+
+/// Shows a run to the person who watches: a bar that moves on a terminal, now and then a plain line elsewhere.
+class Progress final : public train::Observer {
+ public:
+  /// `out` is usually stderr. Whether it is a terminal decides the form.
+  explicit Progress(std::FILE* out);
+
+  void on(const train::Started& event) override;
+  void on(const train::StepDone& event) override;
+  void on(const train::Evaluated& event) override;
+  void on(const train::CheckpointSaved& event) override;
+  void on(const train::Stopped& event) override;
+  void on(const train::Finished& event) override;
+
+ private:
+  /// A line that stays, above the bar if there is one.
+  void line(const std::string& text);
+  void draw(const train::StepDone& event);
+
+  std::FILE* out_;
+  bool terminal_;
+  Step total_;
+  Clock::time_point next_draw_{};
+};
+
+/// Hands each event to several observers in turn.
+class Observers final : public train::Observer {
+ public:
+  explicit Observers(std::vector<train::Observer*> observers) : observers_(std::move(observers)) {}
+  void on(const train::Started& e) override { tell(e); }
+  void on(const train::StepDone& e) override { tell(e); }
+  void on(const train::Evaluated& e) override { tell(e); }
+  void on(const train::CheckpointSaved& e) override { tell(e); }
+  void on(const train::Stopped& e) override { tell(e); }
+  void on(const train::Finished& e) override { tell(e); }
+
+ private:
+  template <class Event>
+  void tell(const Event& event) {
+    for (auto* observer : observers_) observer->on(event);
+  }
+  std::vector<train::Observer*> observers_;
+};
+
+}  // namespace distdl::observe

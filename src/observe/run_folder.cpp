@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <distdl/observe/run_folder.hpp>
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+#include <distdl/base/errors.hpp>
+
+namespace distdl::observe {
+namespace {
+using Json = nlohmann::ordered_json;
+
+void write_whole(int descriptor, std::string_view text, const std::filesystem::path& file) {
+  while (!text.empty()) {
+    ssize_t n = ::write(descriptor, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    require<StorageError>(n > 0, "cannot write \"{}\": {}", file.string(), errno_text(errno));
+    text.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
+/// Opens for appending; if the last line was torn by a kill, ends it.
+FileDescriptor open_lines(const std::filesystem::path& file) {
+  FileDescriptor descriptor(::open(file.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644));
+  require<StorageError>(static_cast<bool>(descriptor), "cannot open \"{}\": {}; choose a writable run.dir",
+                        file.string(), errno_text(errno));
+  off_t size = ::lseek(descriptor.get(), 0, SEEK_END);
+  char last = '\n';
+  if (size > 0 && ::pread(descriptor.get(), &last, 1, size - 1) == 1 && last != '\n')
+    write_whole(descriptor.get(), "\n", file);
+  return descriptor;
+}
+
+/// Calls visit(object) for each whole line of a JSON-lines file.
+template <class Visit>
+void for_each_line(const std::filesystem::path& file, Visit&& visit) {
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    auto object = Json::parse(line, nullptr, false);
+    if (object.is_object()) visit(object);
+  }
+}
+
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+}  // namespace
+
+RunFolder::RunFolder(std::filesystem::path folder, std::int64_t restart)
+    : folder_(std::move(folder)), restart_(restart) {
+  std::error_code error;
+  std::filesystem::create_directories(folder_, error);
+  require<StorageError>(!error, "cannot create run folder \"{}\": {}; choose a writable run.dir", folder_.string(),
+                        error.message());
+  metrics_ = open_lines(folder_ / "metrics.jsonl");
+  journal_ = open_lines(folder_ / "journal.jsonl");
+}
+
+void RunFolder::on(const train::Started& event) {
+  std::int64_t last_step = 0;
+  for_each_line(folder_ / "metrics.jsonl",
+                [&](const Json& row) { last_step = std::max(last_step, row.value("step", std::int64_t{0})); });
+  bool unfinished = false;
+  for_each_line(folder_ / "journal.jsonl", [&](const Json& row) {
+    auto what = row.value("event", "");
+    if (what == "started" || what == "stopped") unfinished = true;
+    if (what == "finished") unfinished = false;
+  });
+  std::int64_t resumed = event.resumed_from ? event.resumed_from->value : 0;
+  Json row{{"event", "started"}, {"time", seconds_since_1970()}, {"restart", restart_}, {"ranks", event.world_size},
+           {"backend", event.backend}, {"interrupted", unfinished}, {"total_steps", event.total_steps.value},
+           {"steps_repeated", std::max<std::int64_t>(0, last_step - resumed)}};
+  if (event.resumed_from) row["resumed_from"] = resumed;
+  write_whole(journal_.get(), row.dump() + "\n", folder_ / "journal.jsonl");
+  result_.ranks = event.world_size;
+  result_.backend = event.backend;
+}
+
+void RunFolder::on(const train::StepDone& event) {
+  Json row{{"step", event.step.value},          {"epoch", event.epoch},
+           {"loss", event.loss},                {"accuracy", event.accuracy},
+           {"learning_rate", event.learning_rate}, {"samples_per_s", event.samples_per_s}};
+  write_whole(metrics_.get(), row.dump() + "\n", folder_ / "metrics.jsonl");
+}
+
+void RunFolder::on(const train::Evaluated& event) {
+  Json row{{"step", event.step.value},
+           {"epoch", event.epoch},
+           {"validation_loss", event.loss},
+           {"validation_accuracy", event.accuracy}};
+  write_whole(metrics_.get(), row.dump() + "\n", folder_ / "metrics.jsonl");
+}
+
+void RunFolder::on(const train::CheckpointSaved& event) {
+  Json row{{"event", "checkpoint"}, {"time", seconds_since_1970()}, {"step", event.step.value},
+           {"bytes", event.bytes},  {"seconds", event.seconds}};
+  write_whole(journal_.get(), row.dump() + "\n", folder_ / "journal.jsonl");
+}
+
+void RunFolder::on(const train::Stopped& event) {
+  Json row{{"event", "stopped"}, {"time", seconds_since_1970()}, {"step", event.step.value}, {"reason", event.reason}};
+  write_whole(journal_.get(), row.dump() + "\n", folder_ / "journal.jsonl");
+}
+
+void RunFolder::on(const train::Finished& event) {
+  std::vector<double> speeds;
+  for_each_line(folder_ / "metrics.jsonl", [&](const Json& row) {
+    if (row.contains("samples_per_s")) speeds.push_back(row["samples_per_s"]);
+  });
+  if (!speeds.empty()) {
+    std::nth_element(speeds.begin(), speeds.begin() + static_cast<std::ptrdiff_t>(speeds.size() / 2), speeds.end());
+    result_.samples_per_s = speeds[speeds.size() / 2];
+  }
+  result_.interruptions = result_.steps_repeated = 0;
+  for_each_line(folder_ / "journal.jsonl", [&](const Json& row) {
+    if (row.value("interrupted", false)) ++result_.interruptions;
+    result_.steps_repeated += row.value("steps_repeated", std::int64_t{0});
+  });
+  result_.steps = event.step.value;
+  result_.loss = event.loss;
+  result_.accuracy = event.accuracy;
+  Json row{{"status", "finished"},
+           {"steps", result_.steps},
+           {"loss", result_.loss},
+           {"accuracy", result_.accuracy},
+           {"samples_per_s", result_.samples_per_s},
+           {"interruptions", result_.interruptions},
+           {"steps_repeated", result_.steps_repeated},
+           {"ranks", result_.ranks},
+           {"backend", result_.backend}};
+  auto temporary = folder_ / ".result.json.new", file = folder_ / "result.json";
+  {
+    FileDescriptor out(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    require<StorageError>(static_cast<bool>(out), "cannot open \"{}\": {}", temporary.string(), errno_text(errno));
+    write_whole(out.get(), row.dump(2) + "\n", temporary);
+  }
+  require<StorageError>(::rename(temporary.c_str(), file.c_str()) == 0, "cannot write \"{}\": {}", file.string(),
+                        errno_text(errno));
+  Json done{{"event", "finished"}, {"time", seconds_since_1970()}, {"step", event.step.value}};
+  write_whole(journal_.get(), done.dump() + "\n", folder_ / "journal.jsonl");
+}
+
+Result read_result(const std::filesystem::path& run_folder) {
+  auto file = run_folder / "result.json";
+  std::ifstream in(file);
+  require<StorageError>(in.good(), "cannot open \"{}\"; the run has not finished", file.string());
+  auto row = Json::parse(in, nullptr, false);
+  require<StorageError>(row.is_object(), "\"{}\" is not a JSON object; it is damaged", file.string());
+  return {row.value("steps", std::int64_t{0}),  row.value("loss", 0.0),
+          row.value("accuracy", 0.0),           row.value("samples_per_s", 0.0),
+          row.value("interruptions", std::int64_t{0}), row.value("steps_repeated", std::int64_t{0}),
+          row.value("ranks", 0),                row.value("backend", "")};
+}
+
+}  // namespace distdl::observe

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <distdl/base/clock.hpp>
+#include <distdl/base/file_descriptor.hpp>
+#include <distdl/train/events.hpp>
+
+namespace distdl::observe {
+
+/// What `result.json` says.
+struct Result {
+  std::int64_t steps = 0;
+  double loss = 0, accuracy = 0;  ///< of the last evaluation; accuracy 0 .. 1
+  double samples_per_s = 0;       ///< median over all steps ever recorded
+  std::int64_t interruptions = 0;  ///< starts that resumed an unfinished run
+  std::int64_t steps_repeated = 0;  ///< steps done more than once because of them
+  int ranks = 0;
+  std::string backend;
+};
+
+/// Keeps the records of a run, over all its restarts, in its folder:
+///   metrics.jsonl   one object per step {step, epoch, loss, accuracy, learning_rate, samples_per_s} and per evaluation
+///                   {step, epoch, validation_loss, validation_accuracy}; after a resume, repeated steps appear again
+///   journal.jsonl   one object per event: started, checkpoint, stopped, finished
+///   result.json     at the end: Result
+/// A line is written whole or not at all; a torn last line of a killed run is completed with a newline and ignored.
+class RunFolder final : public train::Observer {
+ public:
+  /// `restart`: how often the scheduler restarted the job. Throws StorageError if the folder cannot be written.
+  RunFolder(std::filesystem::path folder, std::int64_t restart);
+
+  void on(const train::Started& event) override;
+  void on(const train::StepDone& event) override;
+  void on(const train::Evaluated& event) override;
+  void on(const train::CheckpointSaved& event) override;
+  void on(const train::Stopped& event) override;
+  void on(const train::Finished& event) override;
+
+ private:
+  std::filesystem::path folder_;
+  std::int64_t restart_;
+  FileDescriptor metrics_, journal_;
+  Result result_;
+};
+
+/// Reads result.json. Throws StorageError if it is absent or damaged.
+Result read_result(const std::filesystem::path& run_folder);
+
+}  // namespace distdl::observe

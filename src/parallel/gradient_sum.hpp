@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include <distdl/comm/communicator.hpp>
+#include <distdl/kernels/backend.hpp>
+#include <distdl/parallel/plan.hpp>
+#include <distdl/tensor/buffer.hpp>
+
+namespace distdl::parallel {
+
+/// Sums the gradient arenas of all microbatches of a step along the fixed tree: first this rank's own, as they are
+/// computed, in at most log2(microbatches) + 2 arenas, then over the ranks.
+/// Per step: for each own microbatch, fill slot() and call add(); then finish().
+class GradientSum {
+ public:
+  /// `count`: floats of an arena. The references must outlive this object.
+  GradientSum(kernels::Backend& backend, comm::Communicator& communicator, const Plan& plan, std::size_t count);
+
+  /// Where the next microbatch's gradients go (backend memory).
+  float* slot();
+  /// The slot is filled.
+  void add();
+  /// Collective. The sum over all microbatches of all ranks (backend memory), valid until the next slot().
+  /// Throws comm::PeerLost.
+  float* finish();
+  /// The arena of this rank's first partial sum, before finish(): a place to add per-rank values such as flags.
+  float* first_partial();
+
+ private:
+  float* arena(std::size_t index);
+  void merge_top();
+  float* exchange_through_host(std::size_t partials);
+
+  kernels::Backend& backend_;
+  comm::Communicator& communicator_;
+  Plan plan_;
+  std::size_t count_;
+  std::vector<comm::TreeNode> cover_;  ///< partial sums that this rank finishes alone
+  std::vector<tensor::Buffer> arenas_;  ///< a stack: finished partial sums, then those of the node being summed
+  std::vector<tensor::Buffer> staging_;  ///< host copies, where the backend's memory is not the host's
+  std::size_t depth_ = 0;  ///< arenas in use
+  std::size_t node_ = 0;   ///< index in cover_
+  int leaf_ = 0;           ///< leaves done of that node
+};
+
+}  // namespace distdl::parallel

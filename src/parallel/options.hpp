@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace distdl::parallel {
+
+struct Options {
+  std::int64_t microbatches = 12;     ///< per step; the global batch is microbatches * microbatch_size
+  std::int64_t microbatch_size = 16;  ///< samples
+};
+
+template <class Visitor>
+void describe(Options& options, Visitor&& visit) {
+  visit("parallel.microbatches", options.microbatches,
+        "microbatches per step, shared out among the ranks; the result depends on this number, never on the ranks");
+  visit("parallel.microbatch_size", options.microbatch_size,
+        "samples per microbatch; the global batch is microbatches * microbatch_size");
+}
+
+}  // namespace distdl::parallel

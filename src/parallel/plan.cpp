@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <distdl/parallel/plan.hpp>
+
+#include <numeric>
+
+#include <distdl/base/errors.hpp>
+
+namespace distdl::parallel {
+namespace {
+constexpr std::int64_t kMostMicrobatches = 1 << 20;
+
+/// Each rank gets one; the rest go one by one to the rank that would finish first.
+std::vector<int> shares(int microbatches, const std::vector<double>& speeds) {
+  std::vector<int> share(speeds.size(), 1);
+  for (int left = microbatches - static_cast<int>(speeds.size()); left > 0; --left) {
+    std::size_t best = 0;
+    for (std::size_t r = 1; r < speeds.size(); ++r)
+      if ((share[r] + 1) / speeds[r] < (share[best] + 1) / speeds[best]) best = r;
+    ++share[best];
+  }
+  return share;
+}
+}  // namespace
+
+Plan make_plan(const Options& options, const std::vector<double>& speeds) {
+  require(options.microbatch_size >= 1, "parallel.microbatch_size is {}, but must be at least 1",
+          options.microbatch_size);
+  require(options.microbatches >= 1 && options.microbatches <= kMostMicrobatches,
+          "parallel.microbatches is {}, but must be between 1 and {}", options.microbatches, kMostMicrobatches);
+  require(options.microbatches >= static_cast<std::int64_t>(speeds.size()),
+          "{} ranks, but only {} microbatches to share out (parallel.microbatches): start fewer ranks, or raise it (which "
+          "changes the result of the run)",
+          speeds.size(), options.microbatches);
+  for (double speed : speeds) require(speed > 0, "the speed of a rank is {}, but must be above 0", speed);
+
+  Plan plan{static_cast<int>(options.microbatches), options.microbatch_size, {}};
+  int first = 0;
+  for (int count : shares(plan.microbatches, speeds)) {
+    plan.ranges.push_back({first, count});
+    first += count;
+  }
+  return plan;
+}
+
+Plan make_plan(const Options& options, int world_size) {
+  return make_plan(options, std::vector<double>(static_cast<std::size_t>(world_size), 1.0));
+}
+
+}  // namespace distdl::parallel

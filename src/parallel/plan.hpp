@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <distdl/base/ids.hpp>
+#include <distdl/comm/sum_tree.hpp>
+#include <distdl/parallel/options.hpp>
+
+namespace distdl::parallel {
+
+/// Who computes which microbatches of a step. Any plan gives the same bits, because gradients are summed along the
+/// fixed tree of comm::TreeNode over all microbatches.
+struct Plan {
+  int microbatches = 0;
+  std::int64_t microbatch_size = 0;
+  std::vector<comm::LeafRange> ranges;  ///< per rank, ascending and gapless
+
+  std::int64_t global_batch() const { return microbatches * microbatch_size; }
+  comm::LeafRange of(Rank rank) const { return ranges.at(static_cast<std::size_t>(rank.value)); }
+};
+
+/// Microbatches in proportion to `speeds` (relative, one per rank, above 0); at least one each. Where the ranks are
+/// equally fast, shares differ by at most one.
+/// Throws ConfigError if there are fewer microbatches than ranks, or numbers make no sense.
+Plan make_plan(const Options& options, const std::vector<double>& speeds);
+/// All ranks equally fast.
+Plan make_plan(const Options& options, int world_size);
+
+}  // namespace distdl::parallel

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <distdl/base/ids.hpp>
+
+namespace distdl::train {
+
+// What a run tells about itself, as plain values; observe/ turns them into bars, files and tables. On rank 0 only.
+
+struct Started {
+  std::optional<Step> resumed_from;
+  Step total_steps;
+  int world_size = 0;
+  std::int64_t samples_per_epoch = 0, global_batch = 0;
+  std::string backend;  ///< Backend::description()
+};
+
+struct StepDone {
+  Step step;  ///< steps done, this one included
+  double epoch = 0;  ///< epochs done, as a fraction
+  double loss = 0;      ///< mean over the global batch, nats per sample
+  double accuracy = 0;  ///< of the global batch, 0 .. 1
+  double learning_rate = 0;
+  double samples_per_s = 0;
+};
+
+struct Evaluated {
+  Step step;
+  double epoch = 0;
+  double loss = 0, accuracy = 0;
+  std::int64_t samples = 0;
+};
+
+struct CheckpointSaved {
+  Step step;
+  std::uint64_t bytes = 0;
+  double seconds = 0;
+};
+
+struct Stopped {
+  Step step;
+  std::string reason;  ///< "signal SIGTERM", "end of the job in 40 s"
+};
+
+struct Finished {
+  Step step;
+  double loss = 0, accuracy = 0;  ///< of the last evaluation
+};
+
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void on(const Started&) {}
+  virtual void on(const StepDone&) {}
+  virtual void on(const Evaluated&) {}
+  virtual void on(const CheckpointSaved&) {}
+  virtual void on(const Stopped&) {}
+  virtual void on(const Finished&) {}
+};
+
+}  // namespace distdl::train

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <distdl/train/run.hpp>
+
+#include <cmath>
+
+#include <distdl/base/clock.hpp>
+#include <distdl/base/log.hpp>
+#include <distdl/model/network.hpp>
+#include <distdl/optim/sgd.hpp>
+#include <distdl/parallel/gradient_sum.hpp>
+#include <distdl/parallel/plan.hpp>
+#include <distdl/train/batches.hpp>
+#include <distdl/train/state.hpp>
+#include <distdl/train/stop.hpp>
+
+namespace distdl::train {
+namespace {
+using model::Network;
+
+std::int64_t steps_for(const Options& options, std::int64_t samples, std::int64_t global_batch) {
+  require(options.epochs >= 1, "train.epochs is {}, but must be at least 1", options.epochs);
+  return (options.epochs * samples + global_batch - 1) / global_batch;
+}
+
+/// Every key that changes the numbers of a run.
+Identity identity_of(Recipe recipe, const Samples& samples) {
+  Identity identity;
+  auto note = [&](const std::string& key, const auto& value, const char*) {
+    identity[key] = fmt::format("{}", value);
+  };
+  auto note_list = [&](const std::string& key, const std::vector<std::int64_t>& values) {
+    std::string text;
+    for (auto value : values) text += (text.empty() ? "" : ", ") + std::to_string(value);
+    identity[key] = "[" + text + "]";
+  };
+  describe(recipe.model, [&](const std::string& key, const auto& value, const char* help) {
+    if constexpr (requires { value.push_back(1); } && !requires { value.c_str(); })
+      note_list(key, value);
+    else
+      note(key, value, help);
+  });
+  describe(recipe.parallel, note);
+  describe(recipe.optim, note);
+  identity["train.seed"] = std::to_string(recipe.train.seed);
+  identity["train.epochs"] = std::to_string(recipe.train.epochs);
+  identity["data.samples"] = std::to_string(samples.training());
+  identity["data.classes"] = std::to_string(samples.classes());
+  return identity;
+}
+
+/// One rank's part of a run.
+class Trainer {
+ public:
+  Trainer(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, Observer& observer);
+  Outcome operator()();
+
+ private:
+  void start();
+  /// One optimizer step; the number of ranks that were asked to stop.
+  int step(bool stop);
+  void evaluate();
+  void save();
+  std::optional<std::string> reason_to_stop();
+  double epochs_done() const { return static_cast<double>(state_.position) / static_cast<double>(samples_.training()); }
+
+  const Recipe& recipe_;
+  const Setting& setting_;
+  comm::Communicator& communicator_;
+  Observer& observer_;
+  std::unique_ptr<kernels::Backend> backend_;
+  Samples samples_;
+  parallel::Plan plan_;
+  data::Sampler sampler_;
+  Step total_;
+  model::Description model_;
+  model::ModelTensors tensors_;
+  Network network_;
+  parallel::GradientSum sum_;
+  optim::Sgd optimizer_;
+  Judge judge_;
+  checkpoint::Store store_;
+  StateKeeper keeper_;
+  EndOfJob end_of_job_;
+  TrainingState state_;
+  std::optional<Step> saved_;
+  std::optional<Evaluated> judged_;
+};
+
+Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, Observer& observer)
+    : recipe_(recipe),
+      setting_(setting),
+      communicator_(communicator),
+      observer_(observer),
+      backend_(kernels::make_backend(recipe.kernels)),
+      samples_(recipe.data),
+      plan_(parallel::make_plan(recipe.parallel, communicator.size())),
+      sampler_(static_cast<std::uint64_t>(recipe.train.seed), samples_.training()),
+      total_(steps_for(recipe.train, samples_.training(), plan_.global_batch())),
+      model_(model::describe_model(recipe.model, samples_.shape(), samples_.classes())),
+      tensors_(model::tensors_of(model_)),
+      network_(*backend_, model_, tensors_, plan_.microbatch_size),
+      sum_(*backend_, communicator, plan_, network_.gradient_count()),
+      optimizer_(recipe.optim, tensors_.layout),
+      judge_(*backend_, model_, tensors_, network_, samples_),
+      store_(setting.checkpoints, recipe.checkpoint),
+      keeper_(*backend_, communicator, store_, tensors_, identity_of(recipe, samples_)),
+      end_of_job_(setting.end_of_job, recipe.train.stop_margin_seconds) {
+  std::size_t bytes = tensors_.layout.size() * sizeof(float);
+  state_.parameters = backend_->allocate(bytes);
+  state_.momentum = backend_->allocate(bytes);
+}
+
+void Trainer::start() {
+  CommunicatorGroup group(communicator_);
+  store_.take(group, setting_.owner);
+  bool resumed = keeper_.restore(state_);
+  if (resumed) {
+    saved_ = state_.step;
+  } else {
+    tensor::Buffer start = tensor::allocate_host(state_.parameters.bytes());
+    model::initialize(tensors_, static_cast<std::uint64_t>(recipe_.train.seed), start.as<float>());
+    backend_->copy_from_host(state_.parameters.data(), start.data(), start.bytes());
+  }
+  network_.load_parameters(state_.parameter_arena());
+  Started started{{}, total_, communicator_.size(), samples_.training(), plan_.global_batch(), backend_->description()};
+  if (resumed) started.resumed_from = state_.step;
+  observer_.on(started);
+}
+
+int Trainer::step(bool stop) {
+  Stopwatch watch;
+  auto range = plan_.of(communicator_.rank());
+  float scale = 1.0f / static_cast<float>(plan_.global_batch());
+  for (int m = range.first; m < range.first + range.count; ++m) {
+    samples_.load(network_, sampler_, state_.position + m * plan_.microbatch_size);
+    network_.forward_backward(sum_.slot(), scale);
+    sum_.add();
+  }
+  std::size_t tail = tensors_.layout.size();
+  if (stop) backend_->fill(sum_.first_partial() + tail + Network::kStopAt, 1, 1.0f);
+  const float* gradients = sum_.finish();
+  float totals[Network::kTail];
+  backend_->copy_to_host(totals, gradients + tail, sizeof totals);
+  double rate = optim::learning_rate(recipe_.optim, state_.step, total_);
+  optimizer_.update(*backend_, state_.parameter_arena(), state_.momentum_arena(), gradients, rate,
+                    plan_.microbatches);
+  network_.load_parameters(state_.parameter_arena());
+  state_.step.value += 1;
+  state_.position += plan_.global_batch();
+  set_log_step(state_.step);
+  end_of_job_.step_took(watch.seconds());
+  auto batch = static_cast<double>(plan_.global_batch());
+  double loss = totals[Network::kLossAt] / batch;
+  require(std::isfinite(loss),
+          "the loss became {} at step {}; lower optim.learning_rate or raise optim.warmup_steps. The last checkpoint is kept",
+          loss, state_.step);
+  observer_.on(StepDone{state_.step, epochs_done(), loss, totals[Network::kCorrectAt] / batch, rate,
+                        batch / watch.seconds()});
+  return static_cast<int>(totals[Network::kStopAt]);
+}
+
+void Trainer::evaluate() {
+  if (samples_.validation() == 0) return;
+  auto totals = judge_(state_.parameter_arena(), communicator_);
+  auto count = static_cast<double>(samples_.validation());
+  judged_ = Evaluated{state_.step, epochs_done(), totals.loss / count, totals.correct / count, samples_.validation()};
+  observer_.on(*judged_);
+}
+
+void Trainer::save() {
+  if (saved_ == state_.step) return;
+  auto report = keeper_.save(state_);
+  saved_ = state_.step;
+  end_of_job_.save_took(report.seconds);
+  observer_.on(CheckpointSaved{report.step, report.bytes, report.seconds});
+}
+
+std::optional<std::string> Trainer::reason_to_stop() {
+  if (setting_.stop_requested)
+    if (auto reason = setting_.stop_requested()) return reason;
+  return end_of_job_.poll(std::chrono::system_clock::now());
+}
+
+Outcome Trainer::operator()() {
+  start();
+  const auto every = recipe_.checkpoint.every, judge_every = recipe_.train.evaluate_every;
+  while (state_.step < total_) {
+    auto epoch_before = sampler_.epoch(state_.position);
+    auto reason = reason_to_stop();
+    bool stop = step(reason.has_value()) > 0;
+    auto epoch = sampler_.epoch(state_.position);
+    bool last = state_.step == total_;
+    if (last || (judge_every > 0 && epoch / judge_every != epoch_before / judge_every && !stop)) evaluate();
+    if (last || stop || (every > 0 && state_.step.value % every == 0)) save();
+    if (stop && !last) {
+      observer_.on(Stopped{state_.step, reason.value_or("another rank was asked to stop")});
+      return Outcome::stopped;
+    }
+  }
+  if (!judged_) evaluate();
+  observer_.on(Finished{state_.step, judged_ ? judged_->loss : 0, judged_ ? judged_->accuracy : 0});
+  return Outcome::finished;
+}
+}  // namespace
+
+Outcome run(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, Observer& observer) {
+  Trainer trainer(recipe, setting, communicator, observer);
+  return trainer();
+}
+
+}  // namespace distdl::train

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include <distdl/checkpoint/store.hpp>
+#include <distdl/comm/communicator.hpp>
+#include <distdl/data/options.hpp>
+#include <distdl/kernels/options.hpp>
+#include <distdl/model/options.hpp>
+#include <distdl/optim/options.hpp>
+#include <distdl/parallel/options.hpp>
+#include <distdl/train/events.hpp>
+#include <distdl/train/options.hpp>
+
+namespace distdl::train {
+
+/// All that decides what a run computes.
+struct Recipe {
+  data::Options data;
+  model::Options model;
+  parallel::Options parallel;
+  optim::Options optim;
+  train::Options train;
+  kernels::Options kernels;
+  checkpoint::Options checkpoint;
+};
+
+/// Where and until when it runs.
+struct Setting {
+  std::filesystem::path checkpoints;  ///< the folder of the run's checkpoints, seen by all ranks
+  checkpoint::Owner owner;            ///< the same on all ranks
+  std::optional<std::chrono::system_clock::time_point> end_of_job;
+  /// Asked between steps on every rank; a reason makes all ranks save at the same step and stop.
+  std::function<std::optional<std::string>()> stop_requested;
+};
+
+enum class Outcome {
+  finished,  ///< all steps done, final checkpoint written
+  stopped,   ///< saved; start again to go on
+};
+
+/// Collective over the communicator's ranks: resumes from the newest valid checkpoint or starts, trains to the end, or until
+/// any rank is asked to stop. The result depends on the recipe only, not on the number of ranks or interruptions.
+/// Throws ConfigError (bad input), StorageError (data set, or a checkpoint that is needed), comm::PeerLost.
+Outcome run(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, Observer& observer);
+
+}  // namespace distdl::train

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <distdl/train/state.hpp>
+
+#include <algorithm>
+#include <charconv>
+
+#include <distdl/base/log.hpp>
+
+namespace distdl::train {
+namespace {
+constexpr std::int64_t kSmallTensor = 1 << 16;  ///< elements; below, a tensor is not worth cutting
+
+/// Index of this rank among the writers (the lowest rank of each host), or -1; and how many writers there are.
+std::pair<int, int> writer_index(const comm::Communicator& communicator) {
+  int index = -1, writers = 0;
+  for (int r = 0; r < communicator.size(); ++r) {
+    if (communicator.ranks_on_host_of(Rank(r)).front() != Rank(r)) continue;
+    if (Rank(r) == communicator.rank()) index = writers;
+    ++writers;
+  }
+  return {index, writers};
+}
+
+std::int64_t number(const checkpoint::State& state, const std::string& key) {
+  auto found = state.find(key);
+  require<StorageError>(found != state.end(), "the checkpoint does not say its \"{}\"", key);
+  std::int64_t value = 0;
+  const auto& text = found->second;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  require<StorageError>(error == std::errc{} && end == text.data() + text.size(),
+                        "the checkpoint's \"{}\" is \"{}\", not a number", key, text);
+  return value;
+}
+}  // namespace
+
+tensor::Box share_of(const tensor::Shape& shape, std::size_t tensor_number, int index, int writers) {
+  tensor::Box box = tensor::whole(shape);
+  if (writers <= 1) return box;
+  if (shape.empty() || tensor::element_count(shape) < kSmallTensor || shape[0] < writers) {
+    if (static_cast<int>(tensor_number % static_cast<std::size_t>(writers)) != index && !shape.empty())
+      box.extent[0] = 0;
+    return box;
+  }
+  std::int64_t first = shape[0] * index / writers, end = shape[0] * (index + 1) / writers;
+  box.offset[0] = first;
+  box.extent[0] = end - first;
+  return box;
+}
+
+StateKeeper::StateKeeper(kernels::Backend& backend, comm::Communicator& communicator, checkpoint::Store& store,
+                         const model::ModelTensors& tensors, Identity identity)
+    : backend_(backend), communicator_(communicator), store_(store), tensors_(tensors), identity_(std::move(identity)) {}
+
+std::vector<StateKeeper::Arena> StateKeeper::arenas(const TrainingState& state) const {
+  return {{"parameter/", &state.parameters, true}, {"momentum/", &state.momentum, false}};
+}
+
+std::byte* StateKeeper::host_copy(std::size_t index, const tensor::Buffer& memory) {
+  if (backend_.memory_is_host()) return static_cast<std::byte*>(memory.data());
+  while (staging_.size() <= index) staging_.push_back(backend_.allocate_staging(memory.bytes()));
+  return static_cast<std::byte*>(staging_[index].data());
+}
+
+checkpoint::SaveReport StateKeeper::save(const TrainingState& state) {
+  auto [index, writers] = writer_index(communicator_);
+  std::vector<checkpoint::Slice> slices;
+  std::size_t arena_number = 0;
+  for (const auto& arena : arenas(state)) {
+    std::byte* host = host_copy(arena_number++, *arena.memory);
+    if (index < 0) continue;
+    if (!backend_.memory_is_host()) backend_.copy_to_host(host, arena.memory->data(), arena.memory->bytes());
+    for (std::size_t i = 0; i < tensors_.tensors.size(); ++i) {
+      const auto& view = tensors_.tensors[i].view;
+      if (view.role == tensor::Role::statistic && !arena.statistics) continue;
+      tensor::Box box = share_of(view.shape, i, index, writers);
+      if (tensor::element_count(box.extent) == 0) continue;
+      std::size_t row = view.shape.empty() ? 0 : view.count / static_cast<std::size_t>(view.shape[0]);
+      std::size_t first = box.offset.empty() ? 0 : static_cast<std::size_t>(box.offset[0]) * row;
+      slices.push_back({arena.prefix + view.name, tensor::DType::f32, view.shape, box,
+                        host + (view.offset + first) * sizeof(float)});
+    }
+  }
+  checkpoint::State saved(identity_.begin(), identity_.end());
+  saved["position"] = std::to_string(state.position);
+  saved["backend"] = backend_.description();
+  CommunicatorGroup group(communicator_);
+  return store_.save(group, state.step, slices, saved);
+}
+
+void StateKeeper::check_identity(const checkpoint::State& saved) const {
+  for (const auto& [key, mine] : identity_) {
+    auto found = saved.find(key);
+    if (found == saved.end() || found->second == mine) continue;
+    bool same_data = key != "data.samples" && key != "data.classes";
+    if (!same_data)
+      throw StorageError(fmt::format("the checkpoint was trained with {} = {}, but the job file's data set has {}; use the same "
+                                     "data set, or another run.dir to start afresh",
+                                     key, found->second, mine),
+                         ExitCode::incompatible);
+    if (communicator_.rank().value == 0)
+      log(Severity::warning, "resuming with {} = {}, the checkpoint was written with {}", key, mine, found->second);
+  }
+}
+
+bool StateKeeper::restore(TrainingState& state) {
+  CommunicatorGroup group(communicator_);
+  auto found = store_.newest_valid(group);
+  if (!found) return false;
+  check_identity(found->state);
+  std::vector<checkpoint::Target> targets;
+  std::size_t arena_number = 0;
+  for (const auto& arena : arenas(state)) {
+    std::byte* host = host_copy(arena_number++, *arena.memory);
+    for (const auto& tensor : tensors_.tensors) {
+      const auto& view = tensor.view;
+      if (view.role == tensor::Role::statistic && !arena.statistics) continue;
+      targets.push_back({arena.prefix + view.name, tensor::DType::f32, view.shape, tensor::whole(view.shape),
+                         host + view.offset * sizeof(float)});
+    }
+  }
+  store_.read(*found, targets);
+  arena_number = 0;
+  for (const auto& arena : arenas(state)) {
+    std::byte* host = host_copy(arena_number++, *arena.memory);
+    if (!backend_.memory_is_host()) backend_.copy_from_host(arena.memory->data(), host, arena.memory->bytes());
+  }
+  state.step = found->step;
+  state.position = number(found->state, "position");
+  return true;
+}
+
+}  // namespace distdl::train

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <distdl/base/ids.hpp>
+#include <distdl/checkpoint/store.hpp>
+#include <distdl/comm/communicator.hpp>
+#include <distdl/kernels/backend.hpp>
+#include <distdl/model/description.hpp>
+#include <distdl/tensor/buffer.hpp>
+
+namespace distdl::train {
+
+/// Everything that a run's future depends on. Two runs whose TrainingState is equal go on alike, byte for byte.
+struct TrainingState {
+  Step step;
+  std::int64_t position = 0;  ///< samples taken from the stream so far
+  tensor::Buffer parameters, momentum;  ///< arenas in the backend's memory
+
+  float* parameter_arena() const { return static_cast<float*>(parameters.data()); }
+  float* momentum_arena() const { return static_cast<float*>(momentum.data()); }
+};
+
+/// What must be equal, or at least be warned about, between the run that wrote a checkpoint and the one that resumes.
+using Identity = std::map<std::string, std::string>;
+
+/// Joins a training state to a checkpoint store: who writes what, and host copies where the arenas are on a device.
+class StateKeeper {
+ public:
+  /// References must outlive the keeper.
+  StateKeeper(kernels::Backend& backend, comm::Communicator& communicator, checkpoint::Store& store,
+              const model::ModelTensors& tensors, Identity identity);
+
+  /// Collective. Throws StorageError on every rank if any failed to write; the run may go on.
+  checkpoint::SaveReport save(const TrainingState& state);
+  /// Collective. Fills `state` from the newest valid checkpoint; false if there is none.
+  /// Throws StorageError incompatible for a checkpoint of another model or data set.
+  bool restore(TrainingState& state);
+
+ private:
+  struct Arena {
+    std::string prefix;
+    const tensor::Buffer* memory;
+    bool statistics;  ///< whether tensors of Role::statistic are stored
+  };
+  std::vector<Arena> arenas(const TrainingState& state) const;
+  std::byte* host_copy(std::size_t index, const tensor::Buffer& memory);
+  void check_identity(const checkpoint::State& saved) const;
+
+  kernels::Backend& backend_;
+  comm::Communicator& communicator_;
+  checkpoint::Store& store_;
+  const model::ModelTensors& tensors_;
+  Identity identity_;
+  std::vector<tensor::Buffer> staging_;
+};
+
+/// The part of a tensor that writer `index` of `writers` stores: rows for large tensors, all or nothing for small ones.
+/// An empty box (an extent of 0) means nothing.
+tensor::Box share_of(const tensor::Shape& shape, std::size_t tensor_number, int index, int writers);
+
+/// The checkpoint group that a communicator's ranks form.
+class CommunicatorGroup final : public checkpoint::Group {
+ public:
+  explicit CommunicatorGroup(comm::Communicator& communicator) : communicator_(communicator) {}
+  int rank() const override { return communicator_.rank().value; }
+  int size() const override { return communicator_.size(); }
+  std::vector<std::string> all_gather(const std::string& mine) override { return communicator_.all_gather(mine); }
+
+ private:
+  comm::Communicator& communicator_;
+};
+
+}  // namespace distdl::train

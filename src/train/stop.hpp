@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include <distdl/base/file_descriptor.hpp>
+
+namespace distdl::train {
+
+/// Turns SIGTERM, SIGINT, SIGUSR1 and SIGUSR2 into something to ask for between two steps. Whichever the site sends before a
+/// preemption or a time limit, to whichever process of the run, it means: save and stop.
+class StopSignals {
+ public:
+  /// Blocks the signals in the calling thread, and in the threads that it starts later. Throws Error.
+  StopSignals();
+  /// The first signal that came, "signal SIGTERM"; stays once set. Never blocks.
+  const std::optional<std::string>& poll();
+
+ private:
+  FileDescriptor descriptor_;
+  std::optional<std::string> reason_;
+};
+
+/// Decides when the last safe step is over, from the job's end and what steps and saves were measured to take.
+class EndOfJob {
+ public:
+  using Time = std::chrono::system_clock::time_point;
+  EndOfJob(std::optional<Time> end, double margin_seconds) : end_(end), margin_(margin_seconds) {}
+
+  void step_took(double seconds) { longest_step_ = std::max(longest_step_, seconds); }
+  void save_took(double seconds) { longest_save_ = std::max(longest_save_, seconds); }
+  /// A reason to stop now, because after one more step a save might not fit any more.
+  std::optional<std::string> poll(Time now) const;
+
+ private:
+  std::optional<Time> end_;
+  double margin_;
+  double longest_step_ = 0, longest_save_ = 0;
+};
+
+}  // namespace distdl::train
