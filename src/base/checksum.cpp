@@ -61,7 +61,7 @@ struct Sha256::State {
 Sha256::Sha256() : state_(std::make_unique<State>()) {
   state_->context.reset(EVP_MD_CTX_new());
   if (!state_->context || EVP_DigestInit_ex(state_->context.get(), EVP_sha256(), nullptr) != 1)
-    throw Error(ExitCode::internal, "OpenSSL offers no SHA-256");
+    throw InternalError("OpenSSL offers no SHA-256");
 }
 Sha256::~Sha256() = default;
 Sha256::Sha256(Sha256&&) noexcept = default;
@@ -69,14 +69,14 @@ Sha256& Sha256::operator=(Sha256&&) noexcept = default;
 
 void Sha256::update(std::span<const std::byte> bytes) {
   if (EVP_DigestUpdate(state_->context.get(), bytes.data(), bytes.size()) != 1)
-    throw Error(ExitCode::internal, "OpenSSL failed in SHA-256");
+    throw InternalError("OpenSSL failed in SHA-256");
 }
 
 std::string Sha256::hex() {
   std::array<unsigned char, 32> digest{};
   unsigned length = 0;
   if (EVP_DigestFinal_ex(state_->context.get(), digest.data(), &length) != 1 || length != digest.size())
-    throw Error(ExitCode::internal, "OpenSSL failed in SHA-256");
+    throw InternalError("OpenSSL failed in SHA-256");
   std::string text;
   for (unsigned char byte : digest) text += fmt::format("{:02x}", byte);
   return text;

@@ -42,6 +42,18 @@ class ConfigError : public Error {
   explicit ConfigError(const std::string& message) : Error(ExitCode::config, message) {}
 };
 
+/// The command line is wrong.
+class UsageError : public Error {
+ public:
+  explicit UsageError(const std::string& message) : Error(ExitCode::usage, message) {}
+};
+
+/// A defect of distdl, or a system that refuses what every system grants.
+class InternalError : public Error {
+ public:
+  explicit InternalError(const std::string& message) : Error(ExitCode::internal, message) {}
+};
+
 /// Slurm, PMIx or the rendezvous failed; a relaunch or a requeue may help.
 class SchedulerError : public Error {
  public:
@@ -60,8 +72,6 @@ class CommError : public Error {
  public:
   explicit CommError(const std::string& message) : Error(ExitCode::peer_lost, message) {}
 };
-
-/// A peer died, froze or left: recover with a new generation. Declared in comm/errors.hpp.
 
 /// Checks input; always on. Throws E with a formatted message. Use assert for our own invariants.
 template <class E = ConfigError, class... Args>

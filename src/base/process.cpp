@@ -27,7 +27,7 @@ struct Pipe {
   Pipe() {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0)
-      throw Error(ExitCode::internal, fmt::format("cannot make a pipe: {}", errno_text(errno)));
+      throw InternalError(fmt::format("cannot make a pipe: {}", errno_text(errno)));
     read.reset(ends[0]);
     write.reset(ends[1]);
   }
@@ -80,7 +80,7 @@ CommandResult run_command(const std::vector<std::string>& command, Milliseconds 
   Pipe out, err;
   pid_t parent = ::getpid();
   pid_t pid = ::fork();
-  if (pid < 0) throw Error(ExitCode::internal, fmt::format("cannot start \"{}\": {}", command.front(), errno_text(errno)));
+  if (pid < 0) throw InternalError(fmt::format("cannot start \"{}\": {}", command.front(), errno_text(errno)));
   if (pid == 0) {
     ::dup2(out.write.get(), STDOUT_FILENO);
     ::dup2(err.write.get(), STDERR_FILENO);

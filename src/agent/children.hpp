@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <vector>
+
+#include <distdl/agent/supervisor.hpp>
+#include <distdl/base/clock.hpp>
+#include <distdl/base/file_descriptor.hpp>
+
+namespace distdl::agent {
+
+/// The signals that a supervisor acts on, as a file descriptor.
+class SupervisorSignals {
+ public:
+  SupervisorSignals();
+  /// Waits for one; nothing after `timeout`.
+  std::optional<int> wait(Milliseconds timeout);
+
+ private:
+  FileDescriptor descriptor_;
+};
+
+/// The running processes of one launch. All are killed when it goes out of scope.
+class Children {
+ public:
+  explicit Children(const std::vector<Child>& children);
+  ~Children();
+  Children(const Children&) = delete;
+  Children& operator=(const Children&) = delete;
+
+  /// Collects those that ended; returns how many still run.
+  std::size_t reap();
+  void signal(int number);
+  /// Whether one of them ended with a code other than ok.
+  bool failed() const { return code_ != 0; }
+  /// The highest exit code so far: a cause counts more than its consequences (see ExitCode).
+  int code() const { return code_; }
+
+ private:
+  std::vector<pid_t> running_;
+  int code_ = 0;
+};
+
+}  // namespace distdl::agent

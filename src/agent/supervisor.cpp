@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <distdl/agent/supervisor.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include <distdl/agent/children.hpp>
+#include <distdl/base/log.hpp>
+#include <distdl/checkpoint/store.hpp>
+
+namespace distdl::agent {
+namespace {
+using namespace std::chrono_literals;
+
+std::string random_hex() {
+  std::random_device device;
+  return fmt::format("{:08x}{:08x}", device(), device());
+}
+
+/// A folder for the ranks of one launch to meet in; removed at the end.
+class Rendezvous {
+ public:
+  explicit Rendezvous(const std::string& launch_id)
+      : folder_(std::filesystem::temp_directory_path() / ("distdl-" + std::to_string(::getuid()) + "-" + launch_id)) {
+    std::filesystem::create_directory(folder_);
+    std::filesystem::permissions(folder_, std::filesystem::perms::owner_all);
+  }
+  ~Rendezvous() {
+    std::error_code ignored;  // only litter under /tmp is at stake
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  Rendezvous(const Rendezvous&) = delete;
+  Rendezvous& operator=(const Rendezvous&) = delete;
+  const std::filesystem::path& folder() const { return folder_; }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+/// Newest committed step, or -1.
+std::int64_t newest_step(const std::filesystem::path& checkpoints) {
+  auto all = checkpoint::list(checkpoints);
+  return all.empty() ? -1 : all.back().step.value;
+}
+
+/// How one launch ended.
+struct LaunchResult {
+  int code = 0;
+  bool told_to_stop = false;  ///< a signal came in while it ran
+};
+
+/// One launch from start to end.
+class Launch {
+ public:
+  Launch(const Mission& mission, const Options& options, SupervisorSignals& signals)
+      : options_(options), signals_(signals), id_(random_hex()), rendezvous_(id_),
+        children_(children_of(mission, rendezvous_.folder(), id_)), under_srun_(mission.allocation.has_value()) {}
+
+  LaunchResult watch() {
+    while (children_.reap() > 0) {
+      if (auto number = signals_.wait(wait_time()); number && *number != SIGCHLD) forward(*number);
+      if (children_.failed() && !under_srun_ && !kill_at_)
+        kill_at_ = Deadline::after(std::chrono::duration_cast<Clock::duration>(
+            std::chrono::duration<double>(options_.grace_seconds)));
+      if (kill_at_ && kill_at_->expired()) children_.signal(SIGKILL);
+    }
+    return {children_.code(), told_to_stop_};
+  }
+
+ private:
+  Milliseconds wait_time() const {
+    if (!kill_at_) return 1000ms;
+    return std::clamp(std::chrono::ceil<Milliseconds>(kill_at_->remaining()), 10ms, 1000ms);
+  }
+  /// All of them mean "save and stop". srun hands USR1 on to its tasks, where INT and TERM would make it end them.
+  void forward(int number) {
+    log(Severity::info, "signal SIG{}: asking the ranks to save and stop", sigabbrev_np(number));
+    if (told_to_stop_ && number == SIGINT && !under_srun_) return children_.signal(SIGKILL);
+    told_to_stop_ = true;
+    children_.signal(under_srun_ ? SIGUSR1 : SIGTERM);
+  }
+
+  const Options& options_;
+  SupervisorSignals& signals_;
+  std::string id_;
+  Rendezvous rendezvous_;
+  Children children_;
+  bool under_srun_;
+  bool told_to_stop_ = false;
+  std::optional<Deadline> kill_at_;
+};
+
+/// After all is saved: back into the queue, unless somebody cancelled the job (scontrol would revive it).
+void requeue_and_wait(const slurm::Allocation& allocation) {
+  auto state = slurm::job_state(allocation);
+  if (state == "CANCELLED" || state == "COMPLETING") {
+    log(Severity::info, "job {} is {}: not requeued", allocation.job, state);
+    return;
+  }
+  slurm::requeue(allocation);
+  log(Severity::info, "job {} is back in the queue; waiting for Slurm to end this run", allocation.job);
+  std::this_thread::sleep_for(120s);  // Slurm kills the batch step; not to be taken for a normal end before
+}
+}  // namespace
+
+std::vector<Child> children_of(const Mission& mission, const std::filesystem::path& rendezvous,
+                               const std::string& launch_id) {
+  if (mission.allocation) {
+    const auto& job = *mission.allocation;
+    Child srun{{"srun", "--mpi=pmix", fmt::format("--nodes={}", job.nodes), fmt::format("--ntasks={}", mission.ranks),
+                fmt::format("--cpus-per-task={}", job.cpus_per_task), "--kill-on-bad-exit=0", "--wait=30", "--unbuffered"},
+               {}};
+    srun.command.insert(srun.command.end(), mission.worker.begin(), mission.worker.end());
+    if (auto end = slurm::end_of_job(job))
+      srun.variables["DISTDL_END_OF_JOB"] = std::to_string(std::chrono::system_clock::to_time_t(*end));
+    return {srun};
+  }
+  std::vector<Child> children;
+  for (int rank = 0; rank < mission.ranks; ++rank)
+    children.push_back({mission.worker,
+                        {{"DISTDL_RANK", std::to_string(rank)},
+                         {"DISTDL_WORLD_SIZE", std::to_string(mission.ranks)},
+                         {"DISTDL_RENDEZVOUS", rendezvous.string()},
+                         {"DISTDL_LAUNCH_ID", launch_id}}});
+  return children;
+}
+
+Verdict judge(int code) {
+  switch (static_cast<ExitCode>(code)) {
+    case ExitCode::ok: return Verdict::finished;
+    case ExitCode::requeue: return Verdict::resume_later;
+    case ExitCode::peer_lost:
+    case ExitCode::scheduler:
+    case ExitCode::internal: return Verdict::relaunch;
+    default: return code >= 128 ? Verdict::relaunch : Verdict::give_up;
+  }
+}
+
+int supervise(const Mission& mission, const Options& options) {
+  SupervisorSignals signals;
+  std::int64_t tries_left = options.relaunches;
+  for (std::int64_t step_before = newest_step(mission.checkpoints);;) {
+    auto [code, told_to_stop] = Launch(mission, options, signals).watch();
+    switch (judge(code)) {
+      case Verdict::finished: return code;
+      case Verdict::give_up: return code;
+      case Verdict::resume_later:
+        if (mission.allocation && options.requeue)
+          requeue_and_wait(*mission.allocation);
+        else
+          log(Severity::info, "{}", "stopped with everything saved; run the same command again to go on");
+        return code;
+      case Verdict::relaunch: break;
+    }
+    if (told_to_stop) return code;
+    auto step = newest_step(mission.checkpoints);
+    tries_left = step > step_before ? options.relaunches : tries_left - 1;
+    step_before = step;
+    if (tries_left < 0) {
+      log(Severity::error, "the ranks ended with code {} {} times without a new checkpoint; giving up. Logs are in the run folder",
+          code, options.relaunches + 1);
+      return code;
+    }
+    log(Severity::warning, "the ranks ended with code {}; relaunching from {}", code,
+        step < 0 ? "the start" : fmt::format("the checkpoint of step {}", step));
+  }
+}
+
+}  // namespace distdl::agent

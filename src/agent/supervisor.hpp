@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <distdl/agent/options.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/slurm/allocation.hpp>
+
+namespace distdl::agent {
+
+/// One process to start: a rank, or the srun that starts all ranks.
+struct Child {
+  std::vector<std::string> command;
+  std::map<std::string, std::string> variables;  ///< added to the environment
+};
+
+/// What the supervisor keeps running.
+struct Mission {
+  std::vector<std::string> worker;  ///< command line of a rank
+  std::filesystem::path checkpoints;  ///< of the run: a new one there counts as progress
+  int ranks = 1;
+  std::optional<slurm::Allocation> allocation;  ///< nothing: the ranks are processes on this machine
+};
+
+/// The processes of one launch: `ranks` local ones that meet in the folder `rendezvous`, or one srun.
+std::vector<Child> children_of(const Mission& mission, const std::filesystem::path& rendezvous,
+                               const std::string& launch_id);
+
+/// What to do after a launch ended with `code`.
+enum class Verdict {
+  finished,
+  resume_later,  ///< stopped on purpose, all saved
+  relaunch,      ///< a rank crashed or was lost
+  give_up,       ///< running again would not help
+};
+Verdict judge(int code);
+
+/// Starts the ranks and keeps them going: forwards signals, relaunches from the last checkpoint after a crash, requeues the
+/// Slurm job when the ranks stopped on purpose. Returns the exit code of the run: ok, requeue (stopped and saved), or the
+/// ranks' code. Blocks SIGCHLD, SIGTERM, SIGINT, SIGUSR1 and SIGUSR2 in the calling thread.
+int supervise(const Mission& mission, const Options& options);
+
+}  // namespace distdl::agent

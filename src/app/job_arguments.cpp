@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <distdl/app/job_arguments.hpp>
+
+namespace distdl::app {
+
+void JobArguments::add_to(CLI::App& command) {
+  command.add_option("job", file, "Job file in TOML; ready ones lie in examples/")->required();
+  command.add_option("--set", overrides, "Override a key of the job file: --set train.epochs=3")
+      ->type_name("KEY=VALUE")
+      ->take_all()
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+std::vector<std::string> JobArguments::command_line() const {
+  std::vector<std::string> words{file.string()};
+  for (const auto& text : overrides) {
+    words.push_back("--set");
+    words.push_back(text);
+  }
+  return words;
+}
+
+}  // namespace distdl::app

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <exception>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <distdl/app/commands.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/base/log.hpp>
+
+namespace {
+int complain(const std::string& message, distdl::ExitCode code) {
+  fmt::print(stderr, "distdl: {}\n", message);
+  return static_cast<int>(code);
+}
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace distdl;
+  CLI::App app("Distributed deep learning as a first-class job of a Slurm machine.", "distdl");
+  app.require_subcommand(1);
+  app.set_help_all_flag("--help-all", "Print the help of every subcommand");
+  app::add_run_command(app);
+  app::add_data_command(app);
+  app::add_checkpoint_command(app);
+  app::add_config_command(app);
+  app::add_bench_command(app);
+  app::add_doctor_command(app);
+  app::add_worker_command(app);
+  app::add_version_command(app);
+  app.footer("Exit codes: 0 ok, 2 corrupt, 3 incomplete, 4 incompatible, 64 usage, 69 peer lost, 70 internal, 71 scheduler,\n"
+             "74 storage, 75 stopped and saved (run again), 78 configuration. See docs/exit-codes.md.");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
+  } catch (const CLI::RuntimeError& result) {
+    return result.get_exit_code();
+  } catch (const CLI::ParseError& error) {
+    app.exit(error);
+    return static_cast<int>(ExitCode::usage);
+  } catch (const Error& error) {
+    return complain(error.what(), error.exit_code());
+  } catch (const std::exception& error) {
+    return complain(fmt::format("internal error: {}", error.what()), ExitCode::internal);
+  }
+  return 0;
+}

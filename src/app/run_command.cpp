@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <distdl/agent/supervisor.hpp>
+#include <distdl/app/commands.hpp>
+#include <distdl/app/job_arguments.hpp>
+#include <distdl/base/log.hpp>
+#include <distdl/observe/run_folder.hpp>
+#include <distdl/parallel/plan.hpp>
+#include <distdl/slurm/allocation.hpp>
+
+namespace distdl::app {
+namespace {
+struct Arguments {
+  JobArguments job;
+  bool local = false;
+  int ranks = 0;
+  bool json = false;
+};
+
+void print_result(const std::filesystem::path& folder, bool json) {
+  auto result = observe::read_result(folder);
+  if (json) {
+    fmt::print("{}\n", nlohmann::ordered_json{{"run_dir", folder.string()},
+                                              {"steps", result.steps},
+                                              {"loss", result.loss},
+                                              {"accuracy", result.accuracy},
+                                              {"samples_per_s", result.samples_per_s},
+                                              {"interruptions", result.interruptions},
+                                              {"steps_repeated", result.steps_repeated},
+                                              {"ranks", result.ranks},
+                                              {"backend", result.backend}}
+                           .dump(2));
+    return;
+  }
+  fmt::print("accuracy       {:.2f}%\nloss           {:.4f}\nsteps          {}\nsamples/s      {:.0f}\ninterruptions  {}\n"
+             "steps repeated {}\nrun folder     {}\n",
+             result.accuracy * 100, result.loss, result.steps, result.samples_per_s, result.interruptions,
+             result.steps_repeated, folder.string());
+}
+
+std::string own_program() {
+  std::error_code error;
+  auto path = std::filesystem::read_symlink("/proc/self/exe", error);
+  require<InternalError>(!error, "cannot find this program's own file: {}", error.message());
+  return path.string();
+}
+
+void run(const Arguments& arguments) {
+  config::Job job = arguments.job.load();
+  LogOptions logging{.level = severity_from(job.observe.level)};
+  start_logging(logging);
+  agent::Mission mission;
+  mission.checkpoints = std::filesystem::path(job.run_dir) / "checkpoints";
+  if (!arguments.local) mission.allocation = slurm::current_allocation();
+  require<UsageError>(arguments.local || mission.allocation,
+                      "this is no Slurm job: submit one with \"sbatch sbatch/train.sbatch JOB\", or add --local -n RANKS to run on "
+                      "this machine");
+  mission.ranks = arguments.ranks > 0 ? arguments.ranks : mission.allocation ? mission.allocation->tasks : 1;
+  parallel::make_plan(job.recipe.parallel, mission.ranks);  // refuses nonsense before any rank starts
+  mission.worker = {own_program(), "worker"};
+  for (auto& word : arguments.job.command_line()) mission.worker.push_back(word);
+  int code = agent::supervise(mission, job.agent);
+  if (code != 0) throw CLI::RuntimeError(code);
+  print_result(job.run_dir, arguments.json);
+}
+}  // namespace
+
+void add_run_command(CLI::App& app) {
+  auto* command = app.add_subcommand(
+      "run", "Run a job to its end: the ranks of a Slurm allocation, or processes on this machine with --local");
+  auto arguments = std::make_shared<Arguments>();
+  arguments->job.add_to(*command);
+  command->add_flag("--local", arguments->local, "Ranks are processes on this machine; no Slurm, no root");
+  command->add_option("-n,--ranks", arguments->ranks, "Number of ranks; under Slurm the default is the job's tasks")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--json", arguments->json, "Print the result as JSON");
+  command->callback([arguments] { run(*arguments); });
+}
+
+}  // namespace distdl::app

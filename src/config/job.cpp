@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <distdl/config/job.hpp>
+
+#include <algorithm>
+#include <numeric>
+#include <type_traits>
+
+#include <fmt/ranges.h>
+#include <toml++/toml.h>
+
+#include <distdl/base/errors.hpp>
+
+namespace distdl::config {
+namespace {
+/// Edit distance (Levenshtein).
+std::size_t distance(const std::string& a, const std::string& b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      std::size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+std::string nearest_key(const std::string& key) {
+  std::string best;
+  std::size_t least = ~std::size_t{0};
+  Job job;
+  describe(job, [&](const std::string& known, auto&, const char*) {
+    // A right last word under a wrong heading is a near miss too.
+    bool same_word = known.substr(known.find('.') + 1) == key.substr(key.rfind('.') + 1);
+    std::size_t d = same_word ? 1 : distance(key, known);
+    if (d < least) {
+      least = d;
+      best = known;
+    }
+  });
+  return best;
+}
+
+template <class T>
+std::string type_name() {
+  if constexpr (std::is_same_v<T, bool>) return "true or false";
+  if constexpr (std::is_same_v<T, std::int64_t>) return "a whole number";
+  if constexpr (std::is_same_v<T, double>) return "a number";
+  if constexpr (std::is_same_v<T, std::string>) return "a text in quotes";
+  if constexpr (std::is_same_v<T, std::vector<std::int64_t>>) return "a list of whole numbers, e.g. [128, 64]";
+}
+
+template <class T>
+bool assign(T& field, const toml::node& node) {
+  if constexpr (std::is_same_v<T, std::vector<std::int64_t>>) {
+    const auto* array = node.as_array();
+    if (!array) return false;
+    T values;
+    for (const auto& element : *array) {
+      auto value = element.value_exact<std::int64_t>();
+      if (!value) return false;
+      values.push_back(*value);
+    }
+    field = values;
+    return true;
+  } else {
+    std::optional<T> value;
+    if constexpr (std::is_same_v<T, double>)
+      value = node.is_number() ? node.value<double>() : std::nullopt;
+    else
+      value = node.value_exact<T>();
+    if (value) field = *value;
+    return value.has_value();
+  }
+}
+
+/// Sets one key. `where` begins the error message: `job.toml:3: ` or `--set: `.
+void set(Job& job, const std::string& key, const toml::node& node, const std::string& where) {
+  bool known = false;
+  describe(job, [&](const std::string& name, auto& field, const char*) {
+    if (name != key) return;
+    known = true;
+    using T = std::decay_t<decltype(field)>;
+    require(assign(field, node), "{}key \"{}\" must be {}", where, key, type_name<T>());
+  });
+  require(known, "{}unknown key \"{}\"; did you mean \"{}\"? \"distdl config --defaults\" lists all keys", where, key,
+          nearest_key(key));
+}
+
+void set_all(Job& job, const toml::table& table, const std::string& prefix, const std::string& file) {
+  for (const auto& [name, node] : table) {
+    std::string key = prefix + std::string(name.str());
+    if (const auto* inner = node.as_table())
+      set_all(job, *inner, key + ".", file);
+    else
+      set(job, key, node, fmt::format("{}:{}: ", file, node.source().begin.line));
+  }
+}
+
+/// A value on the command line is TOML, or, where a text is wanted, just the text.
+void apply_override(Job& job, const std::string& text) {
+  auto equals = text.find('=');
+  require(equals != std::string::npos && equals > 0, "--set \"{}\": expected KEY=VALUE, e.g. --set train.epochs=3", text);
+  std::string key = text.substr(0, equals), value = text.substr(equals + 1);
+  bool is_text = false;
+  describe(job, [&](const std::string& name, auto& field, const char*) {
+    if (name == key) is_text = std::is_same_v<std::decay_t<decltype(field)>, std::string>;
+  });
+  if (is_text && (value.empty() || value.front() != '"')) {
+    set(job, key, toml::value<std::string>(value), "--set: ");
+    return;
+  }
+  try {
+    toml::table table = toml::parse("value = " + value);
+    set(job, key, *table.get("value"), "--set: ");
+  } catch (const toml::parse_error&) {
+    set(job, key, toml::value<std::string>(value), "--set: ");  // says unknown key, or what type it must be
+  }
+}
+
+std::string as_toml(bool value) { return value ? "true" : "false"; }
+std::string as_toml(std::int64_t value) { return std::to_string(value); }
+std::string as_toml(double value) {
+  auto text = fmt::format("{}", value);
+  return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
+}
+std::string as_toml(const std::string& value) {
+  std::string text = "\"";
+  for (char c : value) {
+    if (c == '"' || c == '\\') text += '\\';
+    text += c;
+  }
+  return text + '"';
+}
+std::string as_toml(const std::vector<std::int64_t>& values) { return fmt::format("[{}]", fmt::join(values, ", ")); }
+
+std::string write(Job job, bool comments) {
+  std::string text, section;
+  describe(job, [&](const std::string& key, auto& field, const char* help) {
+    auto dot = key.find('.');
+    if (key.substr(0, dot) != section) {
+      section = key.substr(0, dot);
+      text += fmt::format("{}[{}]\n", text.empty() ? "" : "\n", section);
+    }
+    if (comments) text += fmt::format("# {}\n", help);
+    text += fmt::format("{} = {}\n", key.substr(dot + 1), as_toml(field));
+  });
+  return text;
+}
+}  // namespace
+
+Job load(const std::filesystem::path& file, const std::vector<std::string>& overrides) {
+  require(std::filesystem::exists(file), "there is no job file \"{}\"; ready ones lie in examples/", file.string());
+  Job job;
+  try {
+    set_all(job, toml::parse_file(file.string()), "", file.string());
+  } catch (const toml::parse_error& error) {
+    throw ConfigError(fmt::format("{}:{}: {}", file.string(), error.source().begin.line, error.description()));
+  }
+  for (const auto& text : overrides) apply_override(job, text);
+  return job;
+}
+
+std::string defaults_as_toml() { return write(Job{}, true); }
+std::string to_toml(const Job& job) { return write(job, false); }
+
+std::string reference_as_markdown() {
+  std::string text = "| key | default | meaning |\n|---|---|---|\n";
+  Job job;
+  describe(job, [&](const std::string& key, auto& field, const char* help) {
+    text += fmt::format("| `{}` | `{}` | {} |\n", key, as_toml(field), help);
+  });
+  return text;
+}
+
+}  // namespace distdl::config
