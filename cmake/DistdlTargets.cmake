@@ -59,5 +59,6 @@ function(distdl_add_script_test name)
     add_test(NAME ${name} COMMAND sh -c "echo 'skipped: python3 is not installed'; exit 77")
   endif()
   set_tests_properties(${name} PROPERTIES
-    SKIP_RETURN_CODE 77 TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}" ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
+    SKIP_RETURN_CODE 77 TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}"
+    ENVIRONMENT "PYTHONDONTWRITEBYTECODE=1;DISTDL_BUILD_DIR=${PROJECT_BINARY_DIR}")
 endfunction()
