@@ -56,8 +56,8 @@ class Alone final : public Group {
   std::vector<std::string> all_gather(const std::string& mine) override { return {mine}; }
 };
 
-/// Who may write to a checkpoint folder: written to OWNER when a run starts; a run that finds another owner there before
-/// its commit is a zombie and must stop (a requeued twin may start while the first run still writes).
+/// Who may write to a checkpoint folder: written to OWNER when a run starts; a run that finds another owner there
+/// before its commit is a zombie and must stop (a requeued twin may start while the first run still writes).
 struct Owner {
   std::string job;  ///< Slurm job id, or "local"
   std::int64_t restart = 0;
@@ -76,7 +76,7 @@ struct TensorEntry {
 struct Summary {
   Step step;
   std::filesystem::path folder;
-  std::uint64_t bytes = 0;  ///< of all files
+  std::uint64_t bytes = 0;      ///< of all files
   std::int64_t written_at = 0;  ///< seconds since 1970
   int world_size = 0;
   std::vector<TensorEntry> tensors;  ///< in name order
@@ -97,8 +97,8 @@ class Store {
 
   /// Collective. Takes the folder: creates it, checks that it is writable, writes OWNER, clears stages of dead runs.
   void take(Group& group, const Owner& owner);
-  /// Collective. Writes the union of all ranks' slices (disjoint, together each tensor exactly once; a rank may have none
-  /// and then writes no file) and commits: afterwards it exists on disk whatever happens, or, if this throws, the
+  /// Collective. Writes the union of all ranks' slices (disjoint, together each tensor exactly once; a rank may have
+  /// none and then writes no file) and commits: afterwards it exists on disk whatever happens, or, if this throws, the
   /// previous checkpoints are untouched. Then deletes what Options::keep does not cover.
   /// Throws StorageError (kind storage) on every rank if any rank failed.
   SaveReport save(Group& group, Step step, std::span<const Slice> slices, const State& state);

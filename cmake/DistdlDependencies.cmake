@@ -40,6 +40,11 @@ if(DNNL_INCLUDE_DIR AND DNNL_LIBRARY)
   set(found ON)
 endif()
 distdl_want(ONEDNN ${found} "oneDNN (libdnnl-dev)")
+if(DISTDL_HAVE_ONEDNN)
+  add_library(DNNL::dnnl UNKNOWN IMPORTED)
+  set_target_properties(DNNL::dnnl PROPERTIES
+    IMPORTED_LOCATION ${DNNL_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${DNNL_INCLUDE_DIR})
+endif()
 
 find_path(SLURM_INCLUDE_DIR slurm/slurm.h)
 find_library(SLURM_LIBRARY slurm)

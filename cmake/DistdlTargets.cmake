@@ -44,3 +44,21 @@ function(distdl_add_test name)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
 endfunction()
+
+# distdl_add_script_test(structure_floors SCRIPT floors_test.py [ARGUMENTS ...] [LABELS structure] [TIMEOUT 60])
+# One Python script of unittest cases is one ctest; exit code 77 means skipped.
+find_program(DISTDL_PYTHON NAMES python3)
+function(distdl_add_script_test name)
+  cmake_parse_arguments(arg "" "SCRIPT;TIMEOUT" "ARGUMENTS;LABELS" ${ARGN})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 60)
+  endif()
+  if(DISTDL_PYTHON)
+    add_test(NAME ${name} COMMAND ${DISTDL_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/${arg_SCRIPT} ${arg_ARGUMENTS})
+  else()
+    add_test(NAME ${name} COMMAND sh -c "echo 'skipped: python3 is not installed'; exit 77")
+  endif()
+  set_tests_properties(${name} PROPERTIES
+    SKIP_RETURN_CODE 77 TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}"
+    ENVIRONMENT "PYTHONDONTWRITEBYTECODE=1;DISTDL_BUILD_DIR=${PROJECT_BINARY_DIR}")
+endfunction()

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/base/checksum.hpp>
-
 #include <array>
 #include <cstring>
 
 #include <openssl/evp.h>
 
+#include <distdl/base/checksum.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/handles.hpp>
 
@@ -42,7 +41,9 @@ __attribute__((target("sse4.2"))) std::uint32_t crc32c_sse42(const unsigned char
 }
 #endif
 
-void free_digest(EVP_MD_CTX* context) noexcept { EVP_MD_CTX_free(context); }
+void free_digest(EVP_MD_CTX* context) noexcept {
+  EVP_MD_CTX_free(context);
+}
 }  // namespace
 
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t previous) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/base/env.hpp>
-
 #include <charconv>
 #include <cstdlib>
 #include <mutex>
 
+#include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
 
 namespace distdl {

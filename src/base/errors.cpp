@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/base/errors.hpp>
-
 #include <cstring>
+
+#include <distdl/base/errors.hpp>
 
 namespace distdl {
 

@@ -7,7 +7,9 @@
 
 namespace distdl {
 
-inline void close_descriptor(int descriptor) noexcept { ::close(descriptor); }
+inline void close_descriptor(int descriptor) noexcept {
+  ::close(descriptor);
+}
 
 /// An open file descriptor. A writer that must know whether close succeeded calls ::close(fd.release()) itself.
 using FileDescriptor = UniqueHandle<int, &close_descriptor, -1>;

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The only file that includes Boost.Log: its headers are expensive.
-#include <distdl/base/log.hpp>
-
-#include <unistd.h>
-
 #include <atomic>
 #include <fstream>
 #include <iostream>
@@ -15,16 +11,17 @@
 #include <boost/log/expressions.hpp>
 #include <boost/log/sinks/basic_sink_backend.hpp>
 #include <boost/log/sinks/sync_frontend.hpp>
-#include <boost/log/sources/severity_logger.hpp>
 #include <boost/log/sources/record_ostream.hpp>
+#include <boost/log/sources/severity_logger.hpp>
 #include <boost/log/support/date_time.hpp>
 #include <boost/log/utility/setup/common_attributes.hpp>
 #include <boost/smart_ptr/make_shared_object.hpp>
-
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/file_descriptor.hpp>
+#include <distdl/base/log.hpp>
 
 namespace distdl {
 namespace {
@@ -83,8 +80,7 @@ FileDescriptor open_or_throw(const std::filesystem::path& file) {
   std::error_code ignored;  // the open below reports the real cause
   if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), ignored);
   FileDescriptor descriptor(::open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644));
-  if (!descriptor)
-    throw StorageError(fmt::format("cannot open log file \"{}\": {}", file.string(), errno_text(errno)));
+  if (!descriptor) throw StorageError(fmt::format("cannot open log file \"{}\": {}", file.string(), errno_text(errno)));
   return descriptor;
 }
 }  // namespace
@@ -106,21 +102,23 @@ void start_logging(const LogOptions& options) {
   logging::add_common_attributes();
   core->add_global_attribute("Host", logging::attributes::constant<std::string>(options.host));
   int process_rank = options.rank;
-  core->add_global_attribute("Rank", logging::attributes::make_function([process_rank] {
-                               return thread_rank >= 0 ? thread_rank : process_rank;
-                             }));
+  core->add_global_attribute("Rank", logging::attributes::make_function(
+                                         [process_rank] { return thread_rank >= 0 ? thread_rank : process_rank; }));
   core->add_global_attribute("Step", logging::attributes::make_function([] { return current_step.load(); }));
   core->set_logging_enabled(options.console || !options.file.empty());
   started = true;
 }
 
-void set_log_step(Step step) { current_step = step.value; }
-void set_log_rank(Rank rank) { thread_rank = rank.value; }
+void set_log_step(Step step) {
+  current_step = step.value;
+}
+void set_log_rank(Rank rank) {
+  thread_rank = rank.value;
+}
 
 void write_log(Severity severity, const std::string& message) {
   if (!started) {
-    if (severity >= Severity::warning)
-      std::cerr << fmt::format("{} {}\n", kNames[static_cast<int>(severity)], message);
+    if (severity >= Severity::warning) std::cerr << fmt::format("{} {}\n", kNames[static_cast<int>(severity)], message);
     return;
   }
   thread_local logging::sources::severity_logger<Severity> logger;

@@ -19,10 +19,10 @@ Severity severity_from(std::string_view name);
 
 struct LogOptions {
   Severity level = Severity::info;
-  bool console = true;               ///< to stderr; usually rank 0 only
-  std::filesystem::path file;        ///< appended to; empty: none. Ranks of a node may share it: lines are written whole
+  bool console = true;         ///< to stderr; usually rank 0 only
+  std::filesystem::path file;  ///< appended to; empty: none. Ranks of a node may share it: lines are written whole
   std::string host;
-  int rank = -1;                     ///< -1: not a rank (the supervisor, a tool)
+  int rank = -1;  ///< -1: not a rank (the supervisor, a tool)
 };
 
 /// Starts logging for this process. Before it is called, warnings and errors go to stderr, all else nowhere.

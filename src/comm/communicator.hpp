@@ -64,9 +64,9 @@ class Communicator {
   std::vector<std::string> all_gather(const std::string& mine);
 
   /// Sum along the fixed tree over `leaves` leaves. `ranges[r]` are the leaves of rank r, disjoint and together all
-  /// leaves; a rank may have none. `partials[k]` is the sum over node k of cover(ranges[rank()], leaves), all of the same
-  /// length. On return `result` (that length; may be partials[0]) holds the sum over all leaves on every rank, with
-  /// the same bits for every assignment. The partials are used as scratch.
+  /// leaves; a rank may have none. `partials[k]` is the sum over node k of cover(ranges[rank()], leaves), all of the
+  /// same length. On return `result` (that length; may be partials[0]) holds the sum over all leaves on every rank,
+  /// with the same bits for every assignment. The partials are used as scratch.
   void tree_all_reduce(int leaves, std::span<const LeafRange> ranges, std::span<const std::span<float>> partials,
                        std::span<float> result, const AddFunction& add);
 

@@ -6,9 +6,9 @@
 namespace distdl::comm {
 
 /// The one summation order of distdl: a binary tree over `leaves` leaves. Node (level, index) covers the leaves
-/// [index * 2^level, min((index + 1) * 2^level, leaves)); its value is left child + right child, or the left child alone
-/// where no leaf lies right. The order of additions therefore depends on the number of leaves only, never on who computed
-/// what; any assignment of leaves to ranks gives the same bits.
+/// [index * 2^level, min((index + 1) * 2^level, leaves)); its value is left child + right child, or the left child
+/// alone where no leaf lies right. The order of additions therefore depends on the number of leaves only, never on who
+/// computed what; any assignment of leaves to ranks gives the same bits.
 struct TreeNode {
   int level = 0;
   int index = 0;

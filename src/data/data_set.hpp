@@ -13,17 +13,17 @@ namespace distdl::data {
 
 /// What `distdl data info` prints.
 struct Description {
-  std::string kind;  ///< "images" or "tokens"
-  std::string origin;  ///< how it was made: "shapes seed=1", "idx train-images..."
-  std::int64_t samples = 0;  ///< images, or tokens
-  tensor::Shape shape;  ///< of one image: (C, H, W); empty for tokens
-  std::int64_t classes = 0;  ///< labels are 0 .. classes-1; for tokens the vocabulary
+  std::string kind;               ///< "images" or "tokens"
+  std::string origin;             ///< how it was made: "shapes seed=1", "idx train-images..."
+  std::int64_t samples = 0;       ///< images, or tokens
+  tensor::Shape shape;            ///< of one image: (C, H, W); empty for tokens
+  std::int64_t classes = 0;       ///< labels are 0 .. classes-1; for tokens the vocabulary
   float mean = 0, deviation = 1;  ///< of pixels / 255 over the whole set; readers normalize with them
   std::uint64_t stored_bytes = 0;
 };
 
-/// A labelled image set in one HDF5 file (docs/data-format.md): chunked, each chunk with a CRC32C that is checked when it
-/// is first read. Not thread-safe; one per rank.
+/// A labelled image set in one HDF5 file (docs/data-format.md): chunked, each chunk with a CRC32C that is checked when
+/// it is first read. Not thread-safe; one per rank.
 class ImageSet {
  public:
   /// Throws StorageError: incomplete (no such file), corrupt, or incompatible (not a distdl image set).

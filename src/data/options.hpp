@@ -7,9 +7,9 @@
 namespace distdl::data {
 
 struct Options {
-  std::string train;            ///< HDF5 data set to train on
-  std::string validation;       ///< HDF5 data set to judge on; empty: see holdout
-  std::int64_t holdout = 0;     ///< without data.validation: the last so many samples of data.train are kept to judge on
+  std::string train;         ///< HDF5 data set to train on
+  std::string validation;    ///< HDF5 data set to judge on; empty: see holdout
+  std::int64_t holdout = 0;  ///< without data.validation: the last so many samples of data.train are kept to judge on
   std::int64_t cache_mib = 1024;  ///< decoded chunks kept in memory per rank, in MiB
 };
 

@@ -5,9 +5,9 @@
 
 namespace distdl::data {
 
-/// The order of samples as a pure function: position p of the endless stream lies in epoch p / samples, and each epoch is
-/// a permutation of all samples keyed by (seed, epoch). The only state of a data reader is therefore one integer, the
-/// position, and every sample is seen exactly once per epoch whatever the number of ranks. O(1) per call and no
+/// The order of samples as a pure function: position p of the endless stream lies in epoch p / samples, and each epoch
+/// is a permutation of all samples keyed by (seed, epoch). The only state of a data reader is therefore one integer,
+/// the position, and every sample is seen exactly once per epoch whatever the number of ranks. O(1) per call and no
 /// table: a Feistel network over Philox with cycle walking (Black and Rogaway, "Ciphers with arbitrary finite domains",
 /// 2002).
 class Sampler {

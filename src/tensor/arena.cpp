@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/tensor/arena.hpp>
-
 #include <distdl/base/errors.hpp>
+#include <distdl/tensor/arena.hpp>
 
 namespace distdl::tensor {
 

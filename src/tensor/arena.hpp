@@ -26,7 +26,8 @@ struct TensorView {
 };
 
 /// Where each tensor lies in an arena: contiguous, in the order of adding, each starting on a 64-byte line (the gap is
-/// zero and stays zero). Parameters, gradients and optimizer moments share one layout, so a range means the same in each.
+/// zero and stays zero). Parameters, gradients and optimizer moments share one layout, so a range means the same in
+/// each.
 class ArenaLayout {
  public:
   /// Throws ConfigError if the name is taken.

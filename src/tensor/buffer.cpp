@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/tensor/buffer.hpp>
-
 #include <cstdlib>
 #include <cstring>
 #include <new>
+
+#include <distdl/tensor/buffer.hpp>
 
 namespace distdl::tensor {
 

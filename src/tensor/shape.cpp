@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/tensor/shape.hpp>
-
 #include <array>
 
 #include <fmt/ranges.h>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/tensor/shape.hpp>
 
 namespace distdl::tensor {
 namespace {
@@ -32,10 +31,16 @@ std::int64_t element_count(const Shape& shape) {
   return count;
 }
 
-std::string to_string(const Shape& shape) { return fmt::format("({})", fmt::join(shape, ", ")); }
+std::string to_string(const Shape& shape) {
+  return fmt::format("({})", fmt::join(shape, ", "));
+}
 
-std::size_t size_of(DType dtype) { return kDTypes[static_cast<std::size_t>(dtype)].size; }
-std::string_view name_of(DType dtype) { return kDTypes[static_cast<std::size_t>(dtype)].name; }
+std::size_t size_of(DType dtype) {
+  return kDTypes[static_cast<std::size_t>(dtype)].size;
+}
+std::string_view name_of(DType dtype) {
+  return kDTypes[static_cast<std::size_t>(dtype)].name;
+}
 
 DType dtype_from(std::string_view name) {
   for (const auto& info : kDTypes)
@@ -43,6 +48,8 @@ DType dtype_from(std::string_view name) {
   throw ConfigError(fmt::format("\"{}\" is not a data type; known are f32, f64, f16, bf16, i32, i64, u8", name));
 }
 
-Box whole(const Shape& shape) { return Box{Shape(shape.size(), 0), shape}; }
+Box whole(const Shape& shape) {
+  return Box{Shape(shape.size(), 0), shape};
+}
 
 }  // namespace distdl::tensor

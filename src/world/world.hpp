@@ -21,8 +21,8 @@ class World {
   /// For logs and errors: "PMIx (Slurm job 17.0)", "4 threads", "folder /x/rendezvous".
   virtual std::string description() const = 0;
 
-  /// Collective, once in the life of a World: gives `mine` to everyone, returns everyone's in rank order, and leaves the
-  /// bootstrap service (PMIx is finalized: a process that dies while PMIx-connected takes the whole step with it).
+  /// Collective, once in the life of a World: gives `mine` to everyone, returns everyone's in rank order, and leaves
+  /// the bootstrap service (PMIx is finalized: a process that dies while PMIx-connected takes the whole step with it).
   /// Throws SchedulerError naming the ranks that did not come within `timeout`, where the service can tell.
   virtual std::vector<std::string> exchange(const std::string& mine, Milliseconds timeout) = 0;
 };

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/base/checksum.hpp>
-
 #include <string_view>
 
 #include <gtest/gtest.h>
 
+#include <distdl/base/checksum.hpp>
+
 namespace distdl {
 namespace {
-std::span<const std::byte> bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
+std::span<const std::byte> bytes(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
 
 TEST(Crc32c, AgreesWithRfc3720) {
   EXPECT_EQ(crc32c(bytes("123456789")), 0xE3069283u);

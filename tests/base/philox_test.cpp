@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/base/philox.hpp>
-
 #include <gtest/gtest.h>
+
+#include <distdl/base/philox.hpp>
 
 namespace distdl {
 namespace {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/tensor/arena.hpp>
-
 #include <gtest/gtest.h>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/tensor/arena.hpp>
 
 namespace distdl::tensor {
 namespace {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/tensor/shape.hpp>
-
 #include <gtest/gtest.h>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/tensor/shape.hpp>
 
 namespace distdl::tensor {
 namespace {

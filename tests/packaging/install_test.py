@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is installed is whole, can be used from CMake and from pkg-config, and can be moved."""
+
+import os
+import pathlib
+import re
+import shutil
+import tempfile
+import unittest
+
+import install_tree
+from install_tree import BUILD, cache, components, lib_dir, run
+
+project = install_tree.project
+COMPILER = cache("CMAKE_CXX_COMPILER")
+EXAMPLE = project.ROOT / "examples" / "consumer"
+
+
+class Install(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        install_tree.needs_plain_build()
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.temp = pathlib.Path(cls.folder.name)
+        cls.prefix = install_tree.install(cls.temp / "first")
+        cls.version = re.search(r"^project\(distdl VERSION (\S+)", project.read(project.ROOT, "CMakeLists.txt"),
+                                re.MULTILINE).group(1)
+
+    def configure(self, source, name, *options, expect=0, **env):
+        build = self.temp / name
+        launcher = cache("CMAKE_CXX_COMPILER_LAUNCHER")
+        return build, run(cache("CMAKE_COMMAND"), "-S", source, "-B", build, "-G", cache("CMAKE_GENERATOR"),
+                          f"-DCMAKE_CXX_COMPILER={COMPILER}", f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}",
+                          f"-DCMAKE_PREFIX_PATH={self.prefix}", *options, expect=expect, env={**os.environ, **env})
+
+    def write_project(self, name, find, body="", main="int main() {}\n"):
+        source = self.temp / f"{name}-source"
+        source.mkdir()
+        (source / "main.cpp").write_text(main)
+        (source / "CMakeLists.txt").write_text(f"cmake_minimum_required(VERSION 3.24)\nproject({name} LANGUAGES CXX)\n"
+                                               f"{find}\nadd_executable({name} main.cpp)\n{body}\n")
+        return source
+
+    def check_example_output(self, output):
+        self.assertIn("bias (10) at 208", output)
+        self.assertIn(f"distdl {self.version}: 224 floats", output)
+
+    def build_example(self, prefix, name):
+        self.prefix = prefix
+        build, _ = self.configure(EXAMPLE, name)
+        run(cache("CMAKE_COMMAND"), "--build", build)
+        self.check_example_output(run(build / "consumer"))
+
+    def pkg_config(self, prefix, *arguments):
+        program = project.require_tool("pkg-config", "pkgconf")
+        path = f"{lib_dir(prefix)}/pkgconfig:{os.environ.get('PKG_CONFIG_PATH', '')}"
+        return run(program, *arguments, env={**os.environ, "PKG_CONFIG_PATH": path}).split()
+
+    def compile(self, prefix, program, source, *flags):
+        run(COMPILER, "-std=c++20", source, "-o", program, *flags, f"-Wl,-rpath,{lib_dir(prefix)}")
+        return run(program)
+
+    def public_headers(self):
+        include = self.prefix / "include"
+        return sorted(str(path.relative_to(include)) for path in include.rglob("*.hpp"))
+
+    def includes(self):
+        return "".join(f"#include <{header}>\n" for header in self.public_headers()) + "int main() {}\n"
+
+    def test_example_is_built_by_cmake_also_from_a_moved_prefix(self):
+        self.build_example(self.prefix, "cmake-first")
+        moved = install_tree.install(self.temp / "second")
+        moved = moved.rename(self.temp / "moved")
+        self.build_example(moved, "cmake-moved")
+        type(self).prefix = self.temp / "first"
+
+    def test_example_is_built_by_pkg_config_also_from_a_moved_prefix(self):
+        moved = self.temp / "moved-for-pkg-config"
+        shutil.copytree(self.prefix, moved)
+        for prefix in (self.prefix, moved):
+            flags = self.pkg_config(prefix, "--cflags", "--libs", "distdl-tensor")
+            self.assertTrue(any(flag.startswith(f"-L{prefix}/") for flag in flags), flags)
+            self.check_example_output(self.compile(prefix, self.temp / "by-pkg-config", EXAMPLE / "main.cpp", *flags))
+            self.assertEqual(self.pkg_config(prefix, "--modversion", "distdl"), [self.version])
+
+    def test_every_symbol_is_found_through_cmake(self):
+        names = components(self.prefix)
+        whole = " ".join(f"$<TARGET_LINKER_FILE:distdl::{name}>" for name in names)
+        source = self.write_project(
+            "everything", "find_package(distdl CONFIG REQUIRED)",
+            f"target_link_options(everything PRIVATE -Wl,--whole-archive {whole} -Wl,--no-whole-archive)\n"
+            f"target_link_libraries(everything PRIVATE {' '.join(f'distdl::{name}' for name in names)})", self.includes())
+        build, _ = self.configure(source, "everything")
+        run(cache("CMAKE_COMMAND"), "--build", build)
+        run(build / "everything")
+
+    def test_every_symbol_is_found_through_pkg_config(self):
+        source = self.temp / "everything.cpp"
+        source.write_text(self.includes())
+        whole = [f"-ldistdl_{name}" for name in components(self.prefix)]
+        self.compile(self.prefix, self.temp / "everything-by-pkg-config", source, f"-L{lib_dir(self.prefix)}",
+                     "-Wl,--whole-archive", *whole, "-Wl,--no-whole-archive",
+                     *self.pkg_config(self.prefix, "--cflags", "--libs", "distdl"))
+
+    def test_unknown_component_is_refused_with_the_list_of_components(self):
+        source = self.write_project("unknown", "find_package(distdl CONFIG REQUIRED COMPONENTS base abacus)")
+        _, output = self.configure(source, "unknown", expect=None)
+        self.assertIn('no component "abacus"', output)
+        self.assertRegex(output, r"built\s+with:\s+base")
+
+    def test_optional_component_may_be_missing(self):
+        source = self.write_project(
+            "optional", "find_package(distdl CONFIG REQUIRED COMPONENTS base OPTIONAL_COMPONENTS abacus)\n"
+                        'message(STATUS "base=${distdl_base_FOUND} abacus=${distdl_abacus_FOUND}.")')
+        _, output = self.configure(source, "optional")
+        self.assertIn("base=TRUE abacus=.", output)
+
+    def test_component_needs_only_its_own_libraries(self):
+        source = self.write_project("alone", "find_package(distdl CONFIG REQUIRED COMPONENTS tensor)")
+        self.configure(source, "alone", PKG_CONFIG_LIBDIR="/nowhere", PKG_CONFIG_PATH="")
+
+    def test_missing_library_is_named(self):
+        if "comm" not in components(self.prefix):
+            self.skipTest("the component comm is not built")
+        source = self.write_project("hidden", "find_package(distdl CONFIG REQUIRED COMPONENTS comm)")
+        _, output = self.configure(source, "hidden", expect=None, PKG_CONFIG_LIBDIR="/nowhere", PKG_CONFIG_PATH="")
+        self.assertRegex(output, r"(ucx|pmix)>=")
+
+    def test_other_minor_version_is_refused(self):
+        source = self.write_project("newer", "find_package(distdl 99.0 CONFIG REQUIRED)")
+        self.configure(source, "newer", expect=None)
+
+    def test_public_headers_use_only_public_headers(self):
+        headers = self.public_headers()
+        self.assertIn("distdl/version.hpp", headers)
+        for header in headers:
+            self.assertNotRegex(header, r"_(handles|error)\.hpp$")
+            text = (self.prefix / "include" / header).read_text()
+            for included in re.findall(r"^#\s*include <(distdl/[^>]+)>", text, re.MULTILINE):
+                self.assertIn(included, headers, f"{header} is public and includes {included}, which is not installed")
+
+    def test_installed_files_do_not_name_build_or_source_folder(self):
+        for path in self.prefix.rglob("*"):
+            if path.suffix in (".cmake", ".pc", ".hpp", ".lua", ".sbatch"):
+                text = path.read_text()
+                for folder in (str(BUILD), str(project.ROOT)):
+                    self.assertNotIn(folder, text, path)
+
+    def test_program_runs_and_tells_its_version(self):
+        program = self.prefix / "bin" / "distdl"
+        if not program.exists():
+            self.skipTest("the program is not built yet")
+        moved = self.temp / "moved-program"
+        shutil.copytree(self.prefix, moved)
+        for path in (program, moved / "bin" / "distdl"):
+            self.assertIn(self.version, run(path, "version"))
+
+
+if __name__ == "__main__":
+    project.main()
