@@ -10,13 +10,14 @@
 
 #include <distdl/kernels/layer_spec.hpp>
 #include <distdl/kernels/options.hpp>
+#include <distdl/kernels/sgd_step.hpp>
 #include <distdl/tensor/buffer.hpp>
 #include <distdl/tensor/shape.hpp>
 
 namespace distdl::kernels {
 
-/// What the layer that makes an activation and the layer that reads it agree on: logical shape, bytes, and the backend's
-/// own arrangement of the elements (nullptr: dense row-major). Only a backend looks into `layout`.
+/// What the layer that makes an activation and the layer that reads it agree on: logical shape, bytes, and the
+/// backend's own arrangement of the elements (nullptr: dense row-major). Only a backend looks into `layout`.
 struct ActivationFormat {
   tensor::Shape shape;
   std::size_t bytes = 0;
@@ -31,9 +32,9 @@ enum class Phase { training, evaluation };
 using Pointers = std::span<float* const>;
 using ConstPointers = std::span<const float* const>;
 
-/// One layer bound to a backend and to the shape of its input: primitives, workspaces and what backward needs of forward.
-/// All pointers are to the backend's memory. Activations are in the formats that `input` (at creation) and output()
-/// describe; parameters and gradients are dense row-major, one pointer per parameters_of() entry.
+/// One layer bound to a backend and to the shape of its input: primitives, workspaces and what backward needs of
+/// forward. All pointers are to the backend's memory. Activations are in the formats that `input` (at creation) and
+/// output() describe; parameters and gradients are dense row-major, one pointer per parameters_of() entry.
 class Layer {
  public:
   virtual ~Layer() = default;
@@ -53,19 +54,10 @@ class Loss {
  public:
   virtual ~Loss() = default;
   /// Adds nothing, writes: totals[0] = sum over the N samples of the loss in nats, totals[1] = number of samples whose
-  /// largest logit is the label's (the first of equal ones counts). dlogits = (softmax - onehot) * scale, or not written
-  /// if nullptr. All pointers are to the backend's memory.
+  /// largest logit is the label's (the first of equal ones counts). dlogits = (softmax - onehot) * scale, or not
+  /// written if nullptr. All pointers are to the backend's memory.
   virtual void forward_backward(const float* logits, const std::int32_t* labels, float scale, float* dlogits,
                                 float* totals) = 0;
-};
-
-/// One step of stochastic gradient descent, as PyTorch defines it:
-/// g += weight_decay * p; m = momentum * m + g; p -= learning_rate * (nesterov ? g + momentum * m : m).
-struct SgdStep {
-  float learning_rate = 0;
-  float momentum = 0;
-  float weight_decay = 0;
-  bool nesterov = false;
 };
 
 /// A place where layers run. Not thread-safe: one per rank.
@@ -95,14 +87,19 @@ class Backend {
   /// value = (1 - weight) * value + weight * scale * observed
   virtual void running_average(float* value, const float* observed, float weight, float scale, std::size_t count) = 0;
 
+  /// Between an activation in its own format and dense row-major floats of the same shape, both in the backend's
+  /// memory. As they stand, they serve backends whose activations are all dense.
+  virtual void to_dense(const ActivationFormat& format, const float* from, float* to);
+  virtual void from_dense(const ActivationFormat& format, const float* from, float* to);
+
   virtual std::unique_ptr<Layer> layer(const LayerSpec& spec, const ActivationFormat& input) = 0;
   virtual std::unique_ptr<Loss> softmax_cross_entropy(const ActivationFormat& logits) = 0;
 };
 
 /// Names of the backends built into this program, best first.
 std::vector<std::string> built_backends();
-/// "auto" takes the best one that works here. Throws ConfigError if the backend is unknown, was not built in (and says how
-/// to get it), or cannot run here (no GPU).
+/// "auto" takes the best one that works here. Throws ConfigError if the backend is unknown, was not built in (and says
+/// how to get it), or cannot run here (no GPU).
 std::unique_ptr<Backend> make_backend(const Options& options);
 
 }  // namespace distdl::kernels
