@@ -10,6 +10,7 @@
 
 #include <distdl/kernels/layer_spec.hpp>
 #include <distdl/kernels/options.hpp>
+#include <distdl/kernels/sgd_step.hpp>
 #include <distdl/tensor/buffer.hpp>
 #include <distdl/tensor/shape.hpp>
 
@@ -59,15 +60,6 @@ class Loss {
                                 float* totals) = 0;
 };
 
-/// One step of stochastic gradient descent, as PyTorch defines it:
-/// g += weight_decay * p; m = momentum * m + g; p -= learning_rate * (nesterov ? g + momentum * m : m).
-struct SgdStep {
-  float learning_rate = 0;
-  float momentum = 0;
-  float weight_decay = 0;
-  bool nesterov = false;
-};
-
 /// A place where layers run. Not thread-safe: one per rank.
 class Backend {
  public:
@@ -94,6 +86,11 @@ class Backend {
                    std::size_t count) = 0;
   /// value = (1 - weight) * value + weight * scale * observed
   virtual void running_average(float* value, const float* observed, float weight, float scale, std::size_t count) = 0;
+
+  /// Between an activation in its own format and dense row-major floats of the same shape, both in the backend's
+  /// memory. As they stand, they serve backends whose activations are all dense.
+  virtual void to_dense(const ActivationFormat& format, const float* from, float* to);
+  virtual void from_dense(const ActivationFormat& format, const float* from, float* to);
 
   virtual std::unique_ptr<Layer> layer(const LayerSpec& spec, const ActivationFormat& input) = 0;
   virtual std::unique_ptr<Loss> softmax_cross_entropy(const ActivationFormat& logits) = 0;

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/kernels/backend.hpp>
+#include <distdl/kernels/registry.hpp>
+
+namespace distdl::kernels {
+namespace {
+bool always() {
+  return true;
+}
+
+struct Entry {
+  const char* name;
+  bool (*is_built)();
+  std::unique_ptr<Backend> (*make)(const Options&);
+};
+// Best first.
+constexpr std::array kEntries{Entry{"cuda", &cuda_is_built, &make_cuda_backend},
+                              Entry{"onednn", &onednn_is_built, &make_onednn_backend},
+                              Entry{"reference", &always, &make_reference_backend}};
+
+std::unique_ptr<Backend> make_best(const Options& options) {
+  for (const auto& entry : kEntries) {
+    if (!entry.is_built()) continue;
+    try {
+      return entry.make(options);
+    } catch (const ConfigError&) {
+      // Built, but cannot run here: the next one.
+    }
+  }
+  throw ConfigError("no backend works here; ask \"distdl doctor\" why");
+}
+}  // namespace
+
+ActivationFormat dense(const tensor::Shape& shape) {
+  return {shape, static_cast<std::size_t>(tensor::element_count(shape)) * sizeof(float), nullptr};
+}
+
+void Backend::to_dense(const ActivationFormat& format, const float* from, float* to) {
+  copy(to, from, static_cast<std::size_t>(tensor::element_count(format.shape)));
+}
+
+void Backend::from_dense(const ActivationFormat& format, const float* from, float* to) {
+  copy(to, from, static_cast<std::size_t>(tensor::element_count(format.shape)));
+}
+
+std::vector<std::string> built_backends() {
+  std::vector<std::string> names;
+  for (const auto& entry : kEntries)
+    if (entry.is_built()) names.emplace_back(entry.name);
+  return names;
+}
+
+std::unique_ptr<Backend> make_backend(const Options& options) {
+  require(options.threads >= 1, "kernels.threads is {}: a rank needs at least one thread", options.threads);
+  if (options.backend == "auto") return make_best(options);
+  std::string known;
+  for (const auto& entry : kEntries) {
+    if (options.backend == entry.name) return entry.make(options);
+    known += std::string(", ") + entry.name;
+  }
+  throw ConfigError(fmt::format("kernels.backend is \"{}\"; known are auto{}", options.backend, known));
+}
+
+}  // namespace distdl::kernels

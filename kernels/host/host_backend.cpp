@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+
+#include <distdl/kernels/elementwise/functors.hpp>
+#include <distdl/kernels/host/host_backend.hpp>
+#include <distdl/kernels/host/softmax_cross_entropy.hpp>
+
+namespace distdl::kernels {
+
+tensor::Buffer HostBackend::allocate(std::size_t bytes) {
+  return tensor::allocate_host(bytes);
+}
+
+tensor::Buffer HostBackend::allocate_staging(std::size_t bytes) {
+  return tensor::allocate_host(bytes);
+}
+
+void HostBackend::copy_from_host(void* to, const void* from, std::size_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, bytes);
+}
+
+void HostBackend::copy_to_host(void* to, const void* from, std::size_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, bytes);
+}
+
+void HostBackend::fill(float* data, std::size_t count, float value) {
+  std::fill_n(data, count, value);
+}
+
+void HostBackend::copy(float* to, const float* from, std::size_t count) {
+  std::copy_n(from, count, to);
+}
+
+void HostBackend::add(float* __restrict accumulate, const float* __restrict addend, std::size_t count) {
+  elementwise::Add sum;
+  for (std::size_t i = 0; i < count; ++i) accumulate[i] = sum(accumulate[i], addend[i]);
+}
+
+void HostBackend::sgd(const SgdStep& step, float* __restrict parameters, float* __restrict momentum,
+                      const float* __restrict gradients, std::size_t count) {
+  elementwise::SgdUpdate update{step};
+  for (std::size_t i = 0; i < count; ++i) update(parameters[i], momentum[i], gradients[i]);
+}
+
+void HostBackend::running_average(float* __restrict value, const float* __restrict observed, float weight, float scale,
+                                  std::size_t count) {
+  elementwise::RunningAverage average{weight, scale};
+  for (std::size_t i = 0; i < count; ++i) value[i] = average(value[i], observed[i]);
+}
+
+std::unique_ptr<Loss> HostBackend::softmax_cross_entropy(const ActivationFormat& logits) {
+  return std::make_unique<SoftmaxCrossEntropy>(logits);
+}
+
+}  // namespace distdl::kernels

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include <distdl/kernels/backend.hpp>
+
+namespace distdl::kernels {
+
+/// What the backends on the CPU share: host memory, element-wise loops, the loss. They add the layers.
+class HostBackend : public Backend {
+ public:
+  tensor::Buffer allocate(std::size_t bytes) override;
+  tensor::Buffer allocate_staging(std::size_t bytes) override;
+  bool memory_is_host() const override { return true; }
+  void copy_from_host(void* to, const void* from, std::size_t bytes) override;
+  void copy_to_host(void* to, const void* from, std::size_t bytes) override;
+
+  void fill(float* data, std::size_t count, float value) override;
+  void copy(float* to, const float* from, std::size_t count) override;
+  void add(float* accumulate, const float* addend, std::size_t count) override;
+  void sgd(const SgdStep& step, float* parameters, float* momentum, const float* gradients, std::size_t count) override;
+  void running_average(float* value, const float* observed, float weight, float scale, std::size_t count) override;
+
+  std::unique_ptr<Loss> softmax_cross_entropy(const ActivationFormat& logits) override;
+};
+
+}  // namespace distdl::kernels
