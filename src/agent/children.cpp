@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/agent/children.hpp>
+#include <algorithm>
+#include <csignal>
 
 #include <poll.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
-#include <algorithm>
-#include <csignal>
-
+#include <distdl/agent/children.hpp>
 #include <distdl/base/process.hpp>
 
 namespace distdl::agent {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <sys/types.h>
-
 #include <optional>
 #include <vector>
+
+#include <sys/types.h>
 
 #include <distdl/agent/supervisor.hpp>
 #include <distdl/base/clock.hpp>

@@ -14,7 +14,8 @@ struct Options {
 template <class Visitor>
 void describe(Options& options, Visitor&& visit) {
   visit("run.relaunches", options.relaunches,
-        "how often lost ranks lead to a relaunch from the last checkpoint before the run gives up; a new checkpoint starts the "
+        "how often lost ranks lead to a relaunch from the last checkpoint before the run gives up; a new checkpoint "
+        "starts the "
         "count afresh");
   visit("run.requeue", options.requeue, "under Slurm: requeue the job when it must stop with work left");
   visit("run.grace_seconds", options.grace_seconds,

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/agent/supervisor.hpp>
-
-#include <unistd.h>
-
 #include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <random>
 #include <thread>
 
+#include <unistd.h>
+
 #include <distdl/agent/children.hpp>
+#include <distdl/agent/supervisor.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/store.hpp>
 
@@ -58,15 +57,19 @@ struct LaunchResult {
 class Launch {
  public:
   Launch(const Mission& mission, const Options& options, SupervisorSignals& signals)
-      : options_(options), signals_(signals), id_(random_hex()), rendezvous_(id_),
-        children_(children_of(mission, rendezvous_.folder(), id_)), under_srun_(mission.allocation.has_value()) {}
+      : options_(options),
+        signals_(signals),
+        id_(random_hex()),
+        rendezvous_(id_),
+        children_(children_of(mission, rendezvous_.folder(), id_)),
+        under_srun_(mission.allocation.has_value()) {}
 
   LaunchResult watch() {
     while (children_.reap() > 0) {
       if (auto number = signals_.wait(wait_time()); number && *number != SIGCHLD) forward(*number);
       if (children_.failed() && !under_srun_ && !kill_at_)
-        kill_at_ = Deadline::after(std::chrono::duration_cast<Clock::duration>(
-            std::chrono::duration<double>(options_.grace_seconds)));
+        kill_at_ = Deadline::after(
+            std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.grace_seconds)));
       if (kill_at_ && kill_at_->expired()) children_.signal(SIGKILL);
     }
     return {children_.code(), told_to_stop_};
@@ -112,9 +115,10 @@ std::vector<Child> children_of(const Mission& mission, const std::filesystem::pa
                                const std::string& launch_id) {
   if (mission.allocation) {
     const auto& job = *mission.allocation;
-    Child srun{{"srun", "--mpi=pmix", fmt::format("--nodes={}", job.nodes), fmt::format("--ntasks={}", mission.ranks),
-                fmt::format("--cpus-per-task={}", job.cpus_per_task), "--kill-on-bad-exit=0", "--wait=30", "--unbuffered"},
-               {}};
+    Child srun{
+        {"srun", "--mpi=pmix", fmt::format("--nodes={}", job.nodes), fmt::format("--ntasks={}", mission.ranks),
+         fmt::format("--cpus-per-task={}", job.cpus_per_task), "--kill-on-bad-exit=0", "--wait=30", "--unbuffered"},
+        {}};
     srun.command.insert(srun.command.end(), mission.worker.begin(), mission.worker.end());
     if (auto end = slurm::end_of_job(job))
       srun.variables["DISTDL_END_OF_JOB"] = std::to_string(std::chrono::system_clock::to_time_t(*end));
@@ -132,12 +136,16 @@ std::vector<Child> children_of(const Mission& mission, const std::filesystem::pa
 
 Verdict judge(int code) {
   switch (static_cast<ExitCode>(code)) {
-    case ExitCode::ok: return Verdict::finished;
-    case ExitCode::requeue: return Verdict::resume_later;
+    case ExitCode::ok:
+      return Verdict::finished;
+    case ExitCode::requeue:
+      return Verdict::resume_later;
     case ExitCode::peer_lost:
     case ExitCode::scheduler:
-    case ExitCode::internal: return Verdict::relaunch;
-    default: return code >= 128 ? Verdict::relaunch : Verdict::give_up;
+    case ExitCode::internal:
+      return Verdict::relaunch;
+    default:
+      return code >= 128 ? Verdict::relaunch : Verdict::give_up;
   }
 }
 
@@ -147,23 +155,27 @@ int supervise(const Mission& mission, const Options& options) {
   for (std::int64_t step_before = newest_step(mission.checkpoints);;) {
     auto [code, told_to_stop] = Launch(mission, options, signals).watch();
     switch (judge(code)) {
-      case Verdict::finished: return code;
-      case Verdict::give_up: return code;
+      case Verdict::finished:
+        return code;
+      case Verdict::give_up:
+        return code;
       case Verdict::resume_later:
         if (mission.allocation && options.requeue)
           requeue_and_wait(*mission.allocation);
         else
           log(Severity::info, "{}", "stopped with everything saved; run the same command again to go on");
         return code;
-      case Verdict::relaunch: break;
+      case Verdict::relaunch:
+        break;
     }
     if (told_to_stop) return code;
     auto step = newest_step(mission.checkpoints);
     tries_left = step > step_before ? options.relaunches : tries_left - 1;
     step_before = step;
     if (tries_left < 0) {
-      log(Severity::error, "the ranks ended with code {} {} times without a new checkpoint; giving up. Logs are in the run folder",
-          code, options.relaunches + 1);
+      log(Severity::error,
+          "the ranks ended with code {} {} times without a new checkpoint; giving up. Logs are in the run folder", code,
+          options.relaunches + 1);
       return code;
     }
     log(Severity::warning, "the ranks ended with code {}; relaunching from {}", code,

@@ -21,7 +21,7 @@ struct Child {
 
 /// What the supervisor keeps running.
 struct Mission {
-  std::vector<std::string> worker;  ///< command line of a rank
+  std::vector<std::string> worker;    ///< command line of a rank
   std::filesystem::path checkpoints;  ///< of the run: a new one there counts as progress
   int ranks = 1;
   std::optional<slurm::Allocation> allocation;  ///< nothing: the ranks are processes on this machine
@@ -40,9 +40,9 @@ enum class Verdict {
 };
 Verdict judge(int code);
 
-/// Starts the ranks and keeps them going: forwards signals, relaunches from the last checkpoint after a crash, requeues the
-/// Slurm job when the ranks stopped on purpose. Returns the exit code of the run: ok, requeue (stopped and saved), or the
-/// ranks' code. Blocks SIGCHLD, SIGTERM, SIGINT, SIGUSR1 and SIGUSR2 in the calling thread.
+/// Starts the ranks and keeps them going: forwards signals, relaunches from the last checkpoint after a crash, requeues
+/// the Slurm job when the ranks stopped on purpose. Returns the exit code of the run: ok, requeue (stopped and saved),
+/// or the ranks' code. Blocks SIGCHLD, SIGTERM, SIGINT, SIGUSR1 and SIGUSR2 in the calling thread.
 int supervise(const Mission& mission, const Options& options);
 
 }  // namespace distdl::agent

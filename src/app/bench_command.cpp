@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <memory>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sys/resource.h>
 
 #include <distdl/app/commands.hpp>
 #include <distdl/base/clock.hpp>
@@ -38,7 +37,8 @@ class TrainBench {
         images_(static_cast<std::size_t>(arguments.batch) * 28 * 28),
         labels_(static_cast<std::size_t>(arguments.batch)) {
     for (std::size_t i = 0; i < images_.size(); ++i) images_[i] = 2 * Philox::uniform(Philox::block(1, 0, i)[0]) - 1;
-    for (std::size_t i = 0; i < labels_.size(); ++i) labels_[i] = static_cast<std::int32_t>(Philox::block(1, 1, i)[0] % 10);
+    for (std::size_t i = 0; i < labels_.size(); ++i)
+      labels_[i] = static_cast<std::int32_t>(Philox::block(1, 1, i)[0] % 10);
     tensor::Buffer start = tensor::allocate_host(parameters_.bytes());
     model::initialize(tensors_, 1, start.as<float>());
     backend_->copy_from_host(parameters_.data(), start.data(), start.bytes());
@@ -96,9 +96,11 @@ void bench_train(const Arguments& arguments) {
                                               {"peak_mib", peak_mib}}
                            .dump(2));
   else
-    fmt::print("{} on {}, batch {}: median step {:.2f} ms (of {}: {:.2f} to {:.2f}), {:.0f} samples/s, peak memory {:.0f} MiB\n",
-               arguments.model, bench.backend(), arguments.batch, median * 1e3, arguments.steps, seconds.front() * 1e3,
-               seconds.back() * 1e3, samples_per_s, peak_mib);
+    fmt::print(
+        "{} on {}, batch {}: median step {:.2f} ms (of {}: {:.2f} to {:.2f}), {:.0f} samples/s, peak memory {:.0f} "
+        "MiB\n",
+        arguments.model, bench.backend(), arguments.batch, median * 1e3, arguments.steps, seconds.front() * 1e3,
+        seconds.back() * 1e3, samples_per_s, peak_mib);
 }
 }  // namespace
 
@@ -109,8 +111,12 @@ void add_bench_command(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
   command->add_option("--model", arguments->model, "lenet or mlp")->capture_default_str();
   command->add_option("--backend", arguments->backend, "reference, onednn, cuda or auto")->capture_default_str();
-  command->add_option("--threads", arguments->threads, "CPU threads")->check(CLI::PositiveNumber)->capture_default_str();
-  command->add_option("--batch", arguments->batch, "Samples per step")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option("--threads", arguments->threads, "CPU threads")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--batch", arguments->batch, "Samples per step")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   command->add_option("--steps", arguments->steps, "Steps to time, after two to warm up")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

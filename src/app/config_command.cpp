@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <distdl/app/commands.hpp>
+#include <distdl/base/log.hpp>
 #include <distdl/config/job.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/optim/sgd.hpp>

@@ -28,8 +28,9 @@ int main(int argc, char** argv) {
   app::add_doctor_command(app);
   app::add_worker_command(app);
   app::add_version_command(app);
-  app.footer("Exit codes: 0 ok, 2 corrupt, 3 incomplete, 4 incompatible, 64 usage, 69 peer lost, 70 internal, 71 scheduler,\n"
-             "74 storage, 75 stopped and saved (run again), 78 configuration. See docs/exit-codes.md.");
+  app.footer(
+      "Exit codes: 0 ok, 2 corrupt, 3 incomplete, 4 incompatible, 64 usage, 69 peer lost, 70 internal, 71 scheduler,\n"
+      "74 storage, 75 stopped and saved (run again), 78 configuration. See docs/exit-codes.md.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <unistd.h>
-
 #include <memory>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include <distdl/agent/supervisor.hpp>
 #include <distdl/app/commands.hpp>
@@ -38,10 +37,11 @@ void print_result(const std::filesystem::path& folder, bool json) {
                            .dump(2));
     return;
   }
-  fmt::print("accuracy       {:.2f}%\nloss           {:.4f}\nsteps          {}\nsamples/s      {:.0f}\ninterruptions  {}\n"
-             "steps repeated {}\nrun folder     {}\n",
-             result.accuracy * 100, result.loss, result.steps, result.samples_per_s, result.interruptions,
-             result.steps_repeated, folder.string());
+  fmt::print(
+      "accuracy       {:.2f}%\nloss           {:.4f}\nsteps          {}\nsamples/s      {:.0f}\ninterruptions  {}\n"
+      "steps repeated {}\nrun folder     {}\n",
+      result.accuracy * 100, result.loss, result.steps, result.samples_per_s, result.interruptions,
+      result.steps_repeated, folder.string());
 }
 
 std::string own_program() {
@@ -53,14 +53,16 @@ std::string own_program() {
 
 void run(const Arguments& arguments) {
   config::Job job = arguments.job.load();
-  LogOptions logging{.level = severity_from(job.observe.level)};
+  LogOptions logging;
+  logging.level = severity_from(job.observe.level);
   start_logging(logging);
   agent::Mission mission;
   mission.checkpoints = std::filesystem::path(job.run_dir) / "checkpoints";
   if (!arguments.local) mission.allocation = slurm::current_allocation();
-  require<UsageError>(arguments.local || mission.allocation,
-                      "this is no Slurm job: submit one with \"sbatch sbatch/train.sbatch JOB\", or add --local -n RANKS to run on "
-                      "this machine");
+  require<UsageError>(
+      arguments.local || mission.allocation,
+      "this is no Slurm job: submit one with \"sbatch sbatch/train.sbatch JOB\", or add --local -n RANKS to run on "
+      "this machine");
   mission.ranks = arguments.ranks > 0 ? arguments.ranks : mission.allocation ? mission.allocation->tasks : 1;
   parallel::make_plan(job.recipe.parallel, mission.ranks);  // refuses nonsense before any rank starts
   mission.worker = {own_program(), "worker"};

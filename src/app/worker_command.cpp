@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <unistd.h>
-
 #include <memory>
 #include <random>
 
 #include <CLI/CLI.hpp>
+#include <unistd.h>
 
 #include <distdl/app/commands.hpp>
 #include <distdl/app/job_arguments.hpp>
@@ -40,7 +39,8 @@ void start_worker_log(const config::Job& job, Rank rank) {
 void check_same_job(const config::Job& job, comm::Communicator& communicator) {
   auto all = communicator.all_gather(config::to_toml(job));
   for (std::size_t r = 1; r < all.size(); ++r)
-    require(all[r] == all[0], "rank {} ({}) reads other values in the job file than rank 0 ({}); all nodes must see the same file", r,
+    require(all[r] == all[0],
+            "rank {} ({}) reads other values in the job file than rank 0 ({}); all nodes must see the same file", r,
             communicator.host(Rank(static_cast<int>(r))), communicator.host(Rank(0)));
 }
 
@@ -50,8 +50,8 @@ train::Setting make_setting(const config::Job& job, comm::Communicator& communic
   std::random_device device;
   std::string nonce = fmt::format("{:08x}{:08x}", device(), device());
   communicator.broadcast(std::as_writable_bytes(std::span(nonce)), Rank(0));
-  setting.owner = {env("SLURM_JOB_ID").value_or("local"), env_integer("SLURM_RESTART_COUNT").value_or(0), job.comm.generation,
-                   nonce};
+  setting.owner = {env("SLURM_JOB_ID").value_or("local"), env_integer("SLURM_RESTART_COUNT").value_or(0),
+                   job.comm.generation, nonce};
   auto end = env_integer("DISTDL_END_OF_JOB");
   if (!end) end = env_integer("SLURM_JOB_END_TIME");
   if (end) setting.end_of_job = std::chrono::system_clock::from_time_t(*end);

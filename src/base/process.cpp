@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/base/process.hpp>
+#include <array>
+#include <csignal>
+#include <cstdlib>
 
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include <array>
-#include <csignal>
-#include <cstdlib>
-
 #include <distdl/base/errors.hpp>
 #include <distdl/base/file_descriptor.hpp>
+#include <distdl/base/process.hpp>
 
 namespace distdl {
 namespace {
@@ -26,8 +25,7 @@ struct Pipe {
   FileDescriptor read, write;
   Pipe() {
     int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0)
-      throw InternalError(fmt::format("cannot make a pipe: {}", errno_text(errno)));
+    if (::pipe2(ends, O_CLOEXEC) != 0) throw InternalError(fmt::format("cannot make a pipe: {}", errno_text(errno)));
     read.reset(ends[0]);
     write.reset(ends[1]);
   }

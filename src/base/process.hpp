@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <sys/types.h>
-
 #include <map>
 #include <string>
 #include <vector>
+
+#include <sys/types.h>
 
 #include <distdl/base/clock.hpp>
 
@@ -14,12 +14,13 @@ namespace distdl {
 /// How a process ended: its exit code, or 128 + the number of the signal that killed it, as shells and srun count.
 int exit_code_from_status(int wait_status);
 
-/// Starts a program (searched on PATH) with the given variables added to the environment. Signals blocked in this process
-/// are unblocked in the child, and the child is killed if this process dies. Throws SchedulerError if it cannot be started.
+/// Starts a program (searched on PATH) with the given variables added to the environment. Signals blocked in this
+/// process are unblocked in the child, and the child is killed if this process dies. Throws SchedulerError if it cannot
+/// be started.
 pid_t start_process(const std::vector<std::string>& command, const std::map<std::string, std::string>& variables);
 
 struct CommandResult {
-  int exit_code = 0;  ///< 127: no such program; 124: killed at the timeout
+  int exit_code = 0;   ///< 127: no such program; 124: killed at the timeout
   std::string output;  ///< stdout
   std::string errors;  ///< stderr
 };

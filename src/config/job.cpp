@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/config/job.hpp>
-
 #include <algorithm>
 #include <numeric>
 #include <type_traits>
@@ -9,6 +7,7 @@
 #include <toml++/toml.h>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/config/job.hpp>
 
 namespace distdl::config {
 namespace {
@@ -102,7 +101,8 @@ void set_all(Job& job, const toml::table& table, const std::string& prefix, cons
 /// A value on the command line is TOML, or, where a text is wanted, just the text.
 void apply_override(Job& job, const std::string& text) {
   auto equals = text.find('=');
-  require(equals != std::string::npos && equals > 0, "--set \"{}\": expected KEY=VALUE, e.g. --set train.epochs=3", text);
+  require(equals != std::string::npos && equals > 0, "--set \"{}\": expected KEY=VALUE, e.g. --set train.epochs=3",
+          text);
   std::string key = text.substr(0, equals), value = text.substr(equals + 1);
   bool is_text = false;
   describe(job, [&](const std::string& name, auto& field, const char*) {
@@ -120,8 +120,12 @@ void apply_override(Job& job, const std::string& text) {
   }
 }
 
-std::string as_toml(bool value) { return value ? "true" : "false"; }
-std::string as_toml(std::int64_t value) { return std::to_string(value); }
+std::string as_toml(bool value) {
+  return value ? "true" : "false";
+}
+std::string as_toml(std::int64_t value) {
+  return std::to_string(value);
+}
 std::string as_toml(double value) {
   auto text = fmt::format("{}", value);
   return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
@@ -134,7 +138,9 @@ std::string as_toml(const std::string& value) {
   }
   return text + '"';
 }
-std::string as_toml(const std::vector<std::int64_t>& values) { return fmt::format("[{}]", fmt::join(values, ", ")); }
+std::string as_toml(const std::vector<std::int64_t>& values) {
+  return fmt::format("[{}]", fmt::join(values, ", "));
+}
 
 std::string write(Job job, bool comments) {
   std::string text, section;
@@ -163,8 +169,12 @@ Job load(const std::filesystem::path& file, const std::vector<std::string>& over
   return job;
 }
 
-std::string defaults_as_toml() { return write(Job{}, true); }
-std::string to_toml(const Job& job) { return write(job, false); }
+std::string defaults_as_toml() {
+  return write(Job{}, true);
+}
+std::string to_toml(const Job& job) {
+  return write(job, false);
+}
 
 std::string reference_as_markdown() {
   std::string text = "| key | default | meaning |\n|---|---|---|\n";

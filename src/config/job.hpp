@@ -37,8 +37,8 @@ void describe(Job& job, Visitor&& visit) {
   describe(job.observe, visit);
 }
 
-/// Reads a TOML job file and applies `overrides` ("train.epochs=3") on top. Relative paths in it mean the current folder.
-/// Throws ConfigError naming file, line and key; an unknown key comes with the nearest known one.
+/// Reads a TOML job file and applies `overrides` ("train.epochs=3") on top. Relative paths in it mean the current
+/// folder. Throws ConfigError naming file, line and key; an unknown key comes with the nearest known one.
 Job load(const std::filesystem::path& file, const std::vector<std::string>& overrides);
 
 /// A complete job file with every key at its default and its help as a comment.

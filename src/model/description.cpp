@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/model/description.hpp>
-
 #include <algorithm>
 #include <cassert>
 #include <cmath>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/philox.hpp>
+#include <distdl/model/description.hpp>
 
 namespace distdl::model {
 namespace {
@@ -19,8 +18,7 @@ using kernels::Relu;
 void append_hidden(Description& model, const Options& options) {
   for (std::size_t i = 0; i < options.hidden.size(); ++i) {
     auto n = std::to_string(i + 1);
-    require(options.hidden[i] > 0, "model.hidden[{}] is {}, but a layer needs at least one unit", i,
-            options.hidden[i]);
+    require(options.hidden[i] > 0, "model.hidden[{}] is {}, but a layer needs at least one unit", i, options.hidden[i]);
     model.layers.push_back({"fc" + n, Linear{options.hidden[i]}});
     if (options.batch_norm) model.layers.push_back({"fc" + n + "_norm", BatchNorm{}});
     model.layers.push_back({"fc" + n + "_relu", Relu{}});
@@ -64,7 +62,8 @@ Description describe_model(const Options& options, const tensor::Shape& sample, 
   require(classes >= 2, "model \"{}\" needs at least 2 classes, but the data set has {}", options.name, classes);
   if (options.name == "mlp") return mlp(options, sample, classes);
   if (options.name == "lenet") {
-    require(sample[1] >= 4 && sample[2] >= 4, "model \"lenet\" halves images twice and needs at least 4 x 4 pixels, but the data set has {}",
+    require(sample[1] >= 4 && sample[2] >= 4,
+            "model \"lenet\" halves images twice and needs at least 4 x 4 pixels, but the data set has {}",
             tensor::to_string(sample));
     return lenet(options, sample, classes);
   }
@@ -92,8 +91,12 @@ void initialize(const ModelTensors& model, std::uint64_t seed, std::span<float> 
     const auto& [view, spec, layer] = model.tensors[i];
     auto values = arena.subspan(view.offset, view.count);
     switch (spec.init) {
-      case kernels::Init::zeros: std::fill(values.begin(), values.end(), 0.0f); break;
-      case kernels::Init::ones: std::fill(values.begin(), values.end(), 1.0f); break;
+      case kernels::Init::zeros:
+        std::fill(values.begin(), values.end(), 0.0f);
+        break;
+      case kernels::Init::ones:
+        std::fill(values.begin(), values.end(), 1.0f);
+        break;
       case kernels::Init::fan_in_uniform:
         fill_uniform(values, seed, i, 1.0f / std::sqrt(static_cast<float>(spec.fan_in)));
         break;

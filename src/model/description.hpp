@@ -25,7 +25,8 @@ struct Description {
   std::vector<NamedLayer> layers;
 };
 
-/// The model that Options name, for samples of this shape. Throws ConfigError for an unknown name or a sample too small.
+/// The model that Options name, for samples of this shape. Throws ConfigError for an unknown name or a sample too
+/// small.
 Description describe_model(const Options& options, const tensor::Shape& sample, std::int64_t classes);
 
 /// Fully connected: hidden layers with ReLU, then the logits.

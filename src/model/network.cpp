@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/model/network.hpp>
-
 #include <array>
+
+#include <distdl/model/network.hpp>
 
 namespace distdl::model {
 namespace {
-float* floats(const tensor::Buffer& buffer) { return static_cast<float*>(buffer.data()); }
+float* floats(const tensor::Buffer& buffer) {
+  return static_cast<float*>(buffer.data());
+}
 
 /// A layer has at most four tensors.
 template <class T>
@@ -16,8 +18,7 @@ std::array<T*, 4> pointers_into(T* arena, const std::vector<std::size_t>& offset
 }
 }  // namespace
 
-Network::Network(kernels::Backend& backend, const Description& model, const ModelTensors& tensors,
-                 std::int64_t samples)
+Network::Network(kernels::Backend& backend, const Description& model, const ModelTensors& tensors, std::int64_t samples)
     : backend_(backend), samples_(samples), layout_size_(tensors.layout.size()) {
   tensor::Shape shape = model.sample;
   shape.insert(shape.begin(), samples);

@@ -37,8 +37,8 @@ class Network {
   void load_parameters(const float* arena);
   /// images: samples() x (C, H, W) floats, labels: samples(); host memory, copied.
   void set_batch(const float* images, const std::int32_t* labels);
-  /// Writes the whole gradient arena (backend memory): gradient of `scale` times the summed loss, observed statistics, and
-  /// the totals in the tail.
+  /// Writes the whole gradient arena (backend memory): gradient of `scale` times the summed loss, observed statistics,
+  /// and the totals in the tail.
   void forward_backward(float* gradients, float scale);
   /// With the running statistics, no gradients.
   Totals evaluate();
@@ -46,7 +46,7 @@ class Network {
  private:
   struct Stage {
     std::unique_ptr<kernels::Layer> layer;
-    tensor::Buffer output, gradient;  ///< the layer's output and the gradient of it
+    tensor::Buffer output, gradient;   ///< the layer's output and the gradient of it
     std::vector<std::size_t> offsets;  ///< of its tensors in the arenas
   };
   void forward(kernels::Phase phase);

@@ -8,9 +8,9 @@
 namespace distdl::model {
 
 struct Options {
-  std::string name = "lenet";              ///< "lenet" or "mlp"
+  std::string name = "lenet";                ///< "lenet" or "mlp"
   std::vector<std::int64_t> hidden = {128};  ///< widths of the hidden linear layers
-  bool batch_norm = false;                 ///< normalize after each hidden or convolution layer, per microbatch
+  bool batch_norm = false;                   ///< normalize after each hidden or convolution layer, per microbatch
 };
 
 template <class Visitor>

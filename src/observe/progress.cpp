@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/observe/progress.hpp>
-
+#include <fmt/format.h>
 #include <unistd.h>
 
-#include <fmt/format.h>
+#include <distdl/observe/progress.hpp>
 
 namespace distdl::observe {
 namespace {

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/observe/run_folder.hpp>
-
-#include <fcntl.h>
-
 #include <algorithm>
 #include <chrono>
 #include <fstream>
 
+#include <fcntl.h>
 #include <nlohmann/json.hpp>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/observe/run_folder.hpp>
 
 namespace distdl::observe {
 namespace {
@@ -72,8 +70,13 @@ void RunFolder::on(const train::Started& event) {
     if (what == "finished") unfinished = false;
   });
   std::int64_t resumed = event.resumed_from ? event.resumed_from->value : 0;
-  Json row{{"event", "started"}, {"time", seconds_since_1970()}, {"restart", restart_}, {"ranks", event.world_size},
-           {"backend", event.backend}, {"interrupted", unfinished}, {"total_steps", event.total_steps.value},
+  Json row{{"event", "started"},
+           {"time", seconds_since_1970()},
+           {"restart", restart_},
+           {"ranks", event.world_size},
+           {"backend", event.backend},
+           {"interrupted", unfinished},
+           {"total_steps", event.total_steps.value},
            {"steps_repeated", std::max<std::int64_t>(0, last_step - resumed)}};
   if (event.resumed_from) row["resumed_from"] = resumed;
   write_whole(journal_.get(), row.dump() + "\n", folder_ / "journal.jsonl");
@@ -82,9 +85,12 @@ void RunFolder::on(const train::Started& event) {
 }
 
 void RunFolder::on(const train::StepDone& event) {
-  Json row{{"step", event.step.value},          {"epoch", event.epoch},
-           {"loss", event.loss},                {"accuracy", event.accuracy},
-           {"learning_rate", event.learning_rate}, {"samples_per_s", event.samples_per_s}};
+  Json row{{"step", event.step.value},
+           {"epoch", event.epoch},
+           {"loss", event.loss},
+           {"accuracy", event.accuracy},
+           {"learning_rate", event.learning_rate},
+           {"samples_per_s", event.samples_per_s}};
   write_whole(metrics_.get(), row.dump() + "\n", folder_ / "metrics.jsonl");
 }
 
@@ -97,8 +103,11 @@ void RunFolder::on(const train::Evaluated& event) {
 }
 
 void RunFolder::on(const train::CheckpointSaved& event) {
-  Json row{{"event", "checkpoint"}, {"time", seconds_since_1970()}, {"step", event.step.value},
-           {"bytes", event.bytes},  {"seconds", event.seconds}};
+  Json row{{"event", "checkpoint"},
+           {"time", seconds_since_1970()},
+           {"step", event.step.value},
+           {"bytes", event.bytes},
+           {"seconds", event.seconds}};
   write_whole(journal_.get(), row.dump() + "\n", folder_ / "journal.jsonl");
 }
 
@@ -151,10 +160,14 @@ Result read_result(const std::filesystem::path& run_folder) {
   require<StorageError>(in.good(), "cannot open \"{}\"; the run has not finished", file.string());
   auto row = Json::parse(in, nullptr, false);
   require<StorageError>(row.is_object(), "\"{}\" is not a JSON object; it is damaged", file.string());
-  return {row.value("steps", std::int64_t{0}),  row.value("loss", 0.0),
-          row.value("accuracy", 0.0),           row.value("samples_per_s", 0.0),
-          row.value("interruptions", std::int64_t{0}), row.value("steps_repeated", std::int64_t{0}),
-          row.value("ranks", 0),                row.value("backend", "")};
+  return {row.value("steps", std::int64_t{0}),
+          row.value("loss", 0.0),
+          row.value("accuracy", 0.0),
+          row.value("samples_per_s", 0.0),
+          row.value("interruptions", std::int64_t{0}),
+          row.value("steps_repeated", std::int64_t{0}),
+          row.value("ranks", 0),
+          row.value("backend", "")};
 }
 
 }  // namespace distdl::observe

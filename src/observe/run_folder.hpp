@@ -15,9 +15,9 @@ namespace distdl::observe {
 /// What `result.json` says.
 struct Result {
   std::int64_t steps = 0;
-  double loss = 0, accuracy = 0;  ///< of the last evaluation; accuracy 0 .. 1
-  double samples_per_s = 0;       ///< median over all steps ever recorded
-  std::int64_t interruptions = 0;  ///< starts that resumed an unfinished run
+  double loss = 0, accuracy = 0;    ///< of the last evaluation; accuracy 0 .. 1
+  double samples_per_s = 0;         ///< median over all steps ever recorded
+  std::int64_t interruptions = 0;   ///< starts that resumed an unfinished run
   std::int64_t steps_repeated = 0;  ///< steps done more than once because of them
   int ranks = 0;
   std::string backend;

@@ -23,7 +23,8 @@ void describe(Options& options, Visitor&& visit) {
   visit("optim.weight_decay", options.weight_decay, "added to each gradient: weight_decay * parameter");
   visit("optim.nesterov", options.nesterov, "look-ahead momentum");
   visit("optim.schedule", options.schedule,
-        "\"constant\", \"cosine\" (falls to 0 at the last step) or \"step\" (a tenth at 1/2 and again at 3/4 of the run)");
+        "\"constant\", \"cosine\" (falls to 0 at the last step) or \"step\" (a tenth at 1/2 and again at 3/4 of the "
+        "run)");
   visit("optim.warmup_steps", options.warmup_steps, "the rate rises linearly over so many first steps");
   visit("optim.statistic_weight", options.statistic_weight,
         "how much of a running statistic (batch norm) one step replaces");

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/optim/sgd.hpp>
-
 #include <cmath>
 #include <numbers>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/optim/sgd.hpp>
 
 namespace distdl::optim {
 
@@ -50,9 +49,8 @@ void Sgd::update(kernels::Backend& backend, float* parameters, float* momentum, 
     if (role == tensor::Role::parameter)
       backend.sgd(step, parameters + offset, momentum + offset, gradients + offset, count);
     else
-      backend.running_average(parameters + offset, gradients + offset,
-                              static_cast<float>(options_.statistic_weight), 1.0f / static_cast<float>(observations),
-                              count);
+      backend.running_average(parameters + offset, gradients + offset, static_cast<float>(options_.statistic_weight),
+                              1.0f / static_cast<float>(observations), count);
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/parallel/gradient_sum.hpp>
-
 #include <cassert>
+
+#include <distdl/parallel/gradient_sum.hpp>
 
 namespace distdl::parallel {
 namespace {
@@ -30,7 +30,9 @@ float* GradientSum::slot() {
   return arena(depth_);
 }
 
-float* GradientSum::first_partial() { return arena(0); }
+float* GradientSum::first_partial() {
+  return arena(0);
+}
 
 void GradientSum::merge_top() {
   --depth_;

@@ -38,12 +38,12 @@ class GradientSum {
   comm::Communicator& communicator_;
   Plan plan_;
   std::size_t count_;
-  std::vector<comm::TreeNode> cover_;  ///< partial sums that this rank finishes alone
-  std::vector<tensor::Buffer> arenas_;  ///< a stack: finished partial sums, then those of the node being summed
+  std::vector<comm::TreeNode> cover_;    ///< partial sums that this rank finishes alone
+  std::vector<tensor::Buffer> arenas_;   ///< a stack: finished partial sums, then those of the node being summed
   std::vector<tensor::Buffer> staging_;  ///< host copies, where the backend's memory is not the host's
-  std::size_t depth_ = 0;  ///< arenas in use
-  std::size_t node_ = 0;   ///< index in cover_
-  int leaf_ = 0;           ///< leaves done of that node
+  std::size_t depth_ = 0;                ///< arenas in use
+  std::size_t node_ = 0;                 ///< index in cover_
+  int leaf_ = 0;                         ///< leaves done of that node
 };
 
 }  // namespace distdl::parallel

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/parallel/plan.hpp>
-
 #include <numeric>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/parallel/plan.hpp>
 
 namespace distdl::parallel {
 namespace {
@@ -27,10 +26,11 @@ Plan make_plan(const Options& options, const std::vector<double>& speeds) {
           options.microbatch_size);
   require(options.microbatches >= 1 && options.microbatches <= kMostMicrobatches,
           "parallel.microbatches is {}, but must be between 1 and {}", options.microbatches, kMostMicrobatches);
-  require(options.microbatches >= static_cast<std::int64_t>(speeds.size()),
-          "{} ranks, but only {} microbatches to share out (parallel.microbatches): start fewer ranks, or raise it (which "
-          "changes the result of the run)",
-          speeds.size(), options.microbatches);
+  require(
+      options.microbatches >= static_cast<std::int64_t>(speeds.size()),
+      "{} ranks, but only {} microbatches to share out (parallel.microbatches): start fewer ranks, or raise it (which "
+      "changes the result of the run)",
+      speeds.size(), options.microbatches);
   for (double speed : speeds) require(speed > 0, "the speed of a rank is {}, but must be above 0", speed);
 
   Plan plan{static_cast<int>(options.microbatches), options.microbatch_size, {}};

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/slurm/allocation.hpp>
-
 #include <ctime>
 
 #include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>
+#include <distdl/slurm/allocation.hpp>
 #include <distdl/slurm/plugin.hpp>
 
 namespace distdl::slurm {
@@ -73,10 +72,11 @@ std::string job_state(const Allocation& allocation) {
 
 void requeue(const Allocation& allocation) {
   auto result = run_command({"scontrol", "requeue", allocation.job}, 30s);
-  require<SchedulerError>(result.exit_code == 0,
-                          "cannot requeue job {}: scontrol says \"{}\"; submit the same job again, it resumes from its last "
-                          "checkpoint",
-                          allocation.job, result.errors.empty() ? result.output : result.errors);
+  require<SchedulerError>(
+      result.exit_code == 0,
+      "cannot requeue job {}: scontrol says \"{}\"; submit the same job again, it resumes from its last "
+      "checkpoint",
+      allocation.job, result.errors.empty() ? result.output : result.errors);
 }
 
 }  // namespace distdl::slurm

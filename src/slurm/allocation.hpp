@@ -13,15 +13,15 @@ struct Allocation {
   std::string job;           ///< job id
   std::int64_t restart = 0;  ///< how often Slurm has requeued it
   int nodes = 1;
-  int tasks = 1;             ///< tasks asked for; one per node if nothing was said
+  int tasks = 1;  ///< tasks asked for; one per node if nothing was said
   std::int64_t cpus_per_task = 1;
 };
 
 /// Nothing outside of a job. Throws SchedulerError if Slurm's variables contradict each other.
 std::optional<Allocation> current_allocation();
 
-/// When Slurm will end the job: SLURM_JOB_END_TIME, else libslurm through its plug-in, else scontrol. Nothing if the job
-/// has no limit or none of them knows.
+/// When Slurm will end the job: SLURM_JOB_END_TIME, else libslurm through its plug-in, else scontrol. Nothing if the
+/// job has no limit or none of them knows.
 std::optional<std::chrono::system_clock::time_point> end_of_job(const Allocation& allocation);
 
 /// "RUNNING", "CANCELLED", "COMPLETING", ... as scontrol says; empty if it cannot be asked.

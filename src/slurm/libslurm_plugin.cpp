@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one file compiled against libslurm; built as a shared object of its own (see plugin.hpp).
-#include <slurm/slurm.h>
-#include <slurm/slurm_errno.h>
-
-#include <dlfcn.h>
-
 #include <cstdint>
 #include <ctime>
+
+#include <dlfcn.h>
+#include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
 
 namespace {
 /// Whether the libslurm found at run time is of the release that this was compiled for.

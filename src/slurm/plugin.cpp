@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/slurm/plugin.hpp>
-
-#include <dlfcn.h>
-
 #include <charconv>
 #include <filesystem>
 #include <vector>
 
+#include <dlfcn.h>
+
 #include <distdl/base/env.hpp>
 #include <distdl/base/handles.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/slurm/plugin.hpp>
 
 namespace distdl::slurm {
 namespace {
-void close_library(void* library) noexcept { ::dlclose(library); }
+void close_library(void* library) noexcept {
+  ::dlclose(library);
+}
 using Library = UniqueHandle<void*, &close_library>;
 using EndTime = long long (*)(unsigned job);
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/train/batches.hpp>
-
 #include <cstring>
 #include <numeric>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/train/batches.hpp>
 
 namespace distdl::train {
 namespace {

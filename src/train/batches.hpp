@@ -40,7 +40,8 @@ class Samples {
   std::vector<std::int32_t> labels_;
 };
 
-/// Judges a model on the validation samples: fixed groups of samples, shared out among the ranks, summed in a fixed order.
+/// Judges a model on the validation samples: fixed groups of samples, shared out among the ranks, summed in a fixed
+/// order.
 class Judge {
  public:
   /// `network` evaluates whole groups; a second one is made for the rest. References must outlive the judge.

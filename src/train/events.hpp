@@ -20,8 +20,8 @@ struct Started {
 };
 
 struct StepDone {
-  Step step;  ///< steps done, this one included
-  double epoch = 0;  ///< epochs done, as a fraction
+  Step step;            ///< steps done, this one included
+  double epoch = 0;     ///< epochs done, as a fraction
   double loss = 0;      ///< mean over the global batch, nats per sample
   double accuracy = 0;  ///< of the global batch, 0 .. 1
   double learning_rate = 0;

@@ -7,7 +7,7 @@ namespace distdl::train {
 
 struct Options {
   std::int64_t epochs = 8;
-  std::int64_t seed = 1;  ///< of start values and sample order
+  std::int64_t seed = 1;            ///< of start values and sample order
   std::int64_t evaluate_every = 1;  ///< epochs between evaluations; 0: only at the end
   double stop_margin_seconds = 15;  ///< kept free before the end of the job, beyond the measured time of a save
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/train/run.hpp>
-
 #include <cmath>
+
+#include <fmt/ranges.h>
 
 #include <distdl/base/clock.hpp>
 #include <distdl/base/log.hpp>
@@ -10,6 +10,7 @@
 #include <distdl/parallel/gradient_sum.hpp>
 #include <distdl/parallel/plan.hpp>
 #include <distdl/train/batches.hpp>
+#include <distdl/train/run.hpp>
 #include <distdl/train/state.hpp>
 #include <distdl/train/stop.hpp>
 
@@ -25,20 +26,8 @@ std::int64_t steps_for(const Options& options, std::int64_t samples, std::int64_
 /// Every key that changes the numbers of a run.
 Identity identity_of(Recipe recipe, const Samples& samples) {
   Identity identity;
-  auto note = [&](const std::string& key, const auto& value, const char*) {
-    identity[key] = fmt::format("{}", value);
-  };
-  auto note_list = [&](const std::string& key, const std::vector<std::int64_t>& values) {
-    std::string text;
-    for (auto value : values) text += (text.empty() ? "" : ", ") + std::to_string(value);
-    identity[key] = "[" + text + "]";
-  };
-  describe(recipe.model, [&](const std::string& key, const auto& value, const char* help) {
-    if constexpr (requires { value.push_back(1); } && !requires { value.c_str(); })
-      note_list(key, value);
-    else
-      note(key, value, help);
-  });
+  auto note = [&](const std::string& key, const auto& value, const char*) { identity[key] = fmt::format("{}", value); };
+  describe(recipe.model, note);
   describe(recipe.parallel, note);
   describe(recipe.optim, note);
   identity["train.seed"] = std::to_string(recipe.train.seed);
@@ -142,8 +131,7 @@ int Trainer::step(bool stop) {
   float totals[Network::kTail];
   backend_->copy_to_host(totals, gradients + tail, sizeof totals);
   double rate = optim::learning_rate(recipe_.optim, state_.step, total_);
-  optimizer_.update(*backend_, state_.parameter_arena(), state_.momentum_arena(), gradients, rate,
-                    plan_.microbatches);
+  optimizer_.update(*backend_, state_.parameter_arena(), state_.momentum_arena(), gradients, rate, plan_.microbatches);
   network_.load_parameters(state_.parameter_arena());
   state_.step.value += 1;
   state_.position += plan_.global_batch();
@@ -152,10 +140,11 @@ int Trainer::step(bool stop) {
   auto batch = static_cast<double>(plan_.global_batch());
   double loss = totals[Network::kLossAt] / batch;
   require(std::isfinite(loss),
-          "the loss became {} at step {}; lower optim.learning_rate or raise optim.warmup_steps. The last checkpoint is kept",
+          "the loss became {} at step {}; lower optim.learning_rate or raise optim.warmup_steps. The last checkpoint "
+          "is kept",
           loss, state_.step);
-  observer_.on(StepDone{state_.step, epochs_done(), loss, totals[Network::kCorrectAt] / batch, rate,
-                        batch / watch.seconds()});
+  observer_.on(
+      StepDone{state_.step, epochs_done(), loss, totals[Network::kCorrectAt] / batch, rate, batch / watch.seconds()});
   return static_cast<int>(totals[Network::kStopAt]);
 }
 

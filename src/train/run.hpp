@@ -44,8 +44,8 @@ enum class Outcome {
   stopped,   ///< saved; start again to go on
 };
 
-/// Collective over the communicator's ranks: resumes from the newest valid checkpoint or starts, trains to the end, or until
-/// any rank is asked to stop. The result depends on the recipe only, not on the number of ranks or interruptions.
+/// Collective over the communicator's ranks: resumes from the newest valid checkpoint or starts, trains to the end, or
+/// until any rank is asked to stop. The result depends on the recipe only, not on the number of ranks or interruptions.
 /// Throws ConfigError (bad input), StorageError (data set, or a checkpoint that is needed), comm::PeerLost.
 Outcome run(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, Observer& observer);
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/train/state.hpp>
-
 #include <algorithm>
 #include <charconv>
 
 #include <distdl/base/log.hpp>
+#include <distdl/train/state.hpp>
 
 namespace distdl::train {
 namespace {
@@ -49,7 +48,11 @@ tensor::Box share_of(const tensor::Shape& shape, std::size_t tensor_number, int 
 
 StateKeeper::StateKeeper(kernels::Backend& backend, comm::Communicator& communicator, checkpoint::Store& store,
                          const model::ModelTensors& tensors, Identity identity)
-    : backend_(backend), communicator_(communicator), store_(store), tensors_(tensors), identity_(std::move(identity)) {}
+    : backend_(backend),
+      communicator_(communicator),
+      store_(store),
+      tensors_(tensors),
+      identity_(std::move(identity)) {}
 
 std::vector<StateKeeper::Arena> StateKeeper::arenas(const TrainingState& state) const {
   return {{"parameter/", &state.parameters, true}, {"momentum/", &state.momentum, false}};
@@ -93,10 +96,11 @@ void StateKeeper::check_identity(const checkpoint::State& saved) const {
     if (found == saved.end() || found->second == mine) continue;
     bool same_data = key != "data.samples" && key != "data.classes";
     if (!same_data)
-      throw StorageError(fmt::format("the checkpoint was trained with {} = {}, but the job file's data set has {}; use the same "
-                                     "data set, or another run.dir to start afresh",
-                                     key, found->second, mine),
-                         ExitCode::incompatible);
+      throw StorageError(
+          fmt::format("the checkpoint was trained with {} = {}, but the job file's data set has {}; use the same "
+                      "data set, or another run.dir to start afresh",
+                      key, found->second, mine),
+          ExitCode::incompatible);
     if (communicator_.rank().value == 0)
       log(Severity::warning, "resuming with {} = {}, the checkpoint was written with {}", key, mine, found->second);
   }

@@ -18,7 +18,7 @@ namespace distdl::train {
 /// Everything that a run's future depends on. Two runs whose TrainingState is equal go on alike, byte for byte.
 struct TrainingState {
   Step step;
-  std::int64_t position = 0;  ///< samples taken from the stream so far
+  std::int64_t position = 0;            ///< samples taken from the stream so far
   tensor::Buffer parameters, momentum;  ///< arenas in the backend's memory
 
   float* parameter_arena() const { return static_cast<float*>(parameters.data()); }

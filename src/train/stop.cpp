@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/train/stop.hpp>
-
-#include <sys/signalfd.h>
-
 #include <csignal>
 #include <cstring>
 
+#include <sys/signalfd.h>
+
 #include <distdl/base/errors.hpp>
+#include <distdl/train/stop.hpp>
 
 namespace distdl::train {
 

@@ -10,8 +10,8 @@
 
 namespace distdl::train {
 
-/// Turns SIGTERM, SIGINT, SIGUSR1 and SIGUSR2 into something to ask for between two steps. Whichever the site sends before a
-/// preemption or a time limit, to whichever process of the run, it means: save and stop.
+/// Turns SIGTERM, SIGINT, SIGUSR1 and SIGUSR2 into something to ask for between two steps. Whichever the site sends
+/// before a preemption or a time limit, to whichever process of the run, it means: save and stop.
 class StopSignals {
  public:
   /// Blocks the signals in the calling thread, and in the threads that it starts later. Throws Error.
