@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <distdl/parallel/gradient_sum.hpp>
+
+#include <cmath>
+#include <cstring>
+#include <mutex>
+
+#include <gtest/gtest.h>
+
+#include <distdl/base/philox.hpp>
+#include <distdl/world/thread_world.hpp>
+
+namespace distdl::parallel {
+namespace {
+constexpr std::size_t kCount = 1003;  // divisible by nothing in use
+
+/// Values of very different size, so that another order of additions gives other bits.
+float gradient(int microbatch, std::size_t i) {
+  auto bits = Philox::block(7, static_cast<std::uint64_t>(microbatch), i);
+  return (Philox::uniform(bits[0]) - 0.5f) * std::exp2(static_cast<float>(bits[1] % 24));
+}
+
+/// The tree, spelled out.
+float tree_sum(int first, int count, std::size_t i) {
+  if (count == 1) return gradient(first, i);
+  int left = 1;
+  while (left * 2 < count) left *= 2;
+  return tree_sum(first, left, i) + tree_sum(first + left, count - left, i);
+}
+
+std::vector<float> sum_with(int microbatches, std::vector<double> speeds, int steps) {
+  std::vector<float> result;
+  std::mutex mutex;
+  auto plan = make_plan({.microbatches = microbatches, .microbatch_size = 1}, speeds);
+  world::run_threads(static_cast<int>(speeds.size()), [&](world::World& world) {
+    auto communicator = comm::Communicator::connect(world, {});
+    auto backend = kernels::make_backend({.backend = "reference"});
+    GradientSum sum(*backend, *communicator, plan, kCount);
+    for (int step = 0; step < steps; ++step) {
+      auto range = plan.of(world.rank());
+      for (int m = range.first; m < range.first + range.count; ++m) {
+        float* slot = sum.slot();
+        for (std::size_t i = 0; i < kCount; ++i) slot[i] = gradient(m, i);
+        sum.add();
+      }
+      const float* total = sum.finish();
+      std::lock_guard lock(mutex);
+      std::vector<float> mine(total, total + kCount);
+      if (!result.empty()) {
+        EXPECT_EQ(std::memcmp(result.data(), mine.data(), kCount * sizeof(float)), 0);
+      }
+      result = mine;
+    }
+    communicator->close();
+  });
+  return result;
+}
+
+TEST(GradientSum, HasTheBitsOfTheTreeForEveryNumberOfRanks) {
+  for (int microbatches : {1, 2, 5, 8, 12}) {
+    std::vector<float> expected(kCount);
+    for (std::size_t i = 0; i < kCount; ++i) expected[i] = tree_sum(0, microbatches, i);
+    for (int ranks : {1, 2, 3, 4, 6}) {
+      if (ranks > microbatches) continue;
+      auto sum = sum_with(microbatches, std::vector<double>(static_cast<std::size_t>(ranks), 1.0), 2);
+      EXPECT_EQ(std::memcmp(sum.data(), expected.data(), kCount * sizeof(float)), 0)
+          << microbatches << " microbatches on " << ranks << " ranks";
+    }
+  }
+}
+
+TEST(GradientSum, HasTheSameBitsForUnevenShares) {
+  auto even = sum_with(12, {1, 1, 1}, 1), uneven = sum_with(12, {1, 0.3, 2}, 1);
+  EXPECT_EQ(std::memcmp(even.data(), uneven.data(), kCount * sizeof(float)), 0);
+}
+}  // namespace
+}  // namespace distdl::parallel
