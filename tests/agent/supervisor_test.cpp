@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <distdl/agent/supervisor.hpp>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include <distdl/base/clock.hpp>
+
+namespace distdl::agent {
+namespace {
+using namespace std::chrono_literals;
+
+class Supervisor : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path(::testing::TempDir()) /
+              ("supervisor_" + std::to_string(::getpid()) + "_" +
+               ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  /// A worker that runs this shell text.
+  Mission mission(const std::string& text, int ranks = 2) {
+    auto script = folder_ / "worker";
+    std::ofstream(script) << "#!/bin/sh\ncd " << folder_.string() << "\n" << text << "\n";
+    std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+    return {{script.string()}, folder_ / "checkpoints", ranks, {}};
+  }
+  std::size_t lines(const std::string& name) {
+    std::ifstream in(folder_ / name);
+    std::size_t count = 0;
+    for (std::string line; std::getline(in, line);) ++count;
+    return count;
+  }
+  std::filesystem::path folder_;
+};
+
+TEST_F(Supervisor, GivesEachRankItsIdentity) {
+  EXPECT_EQ(supervise(mission("echo $DISTDL_RANK $DISTDL_WORLD_SIZE > rank.$DISTDL_RANK; test -d $DISTDL_RENDEZVOUS", 3), {}),
+            0);
+  for (int rank = 0; rank < 3; ++rank) {
+    std::ifstream in(folder_ / ("rank." + std::to_string(rank)));
+    int mine = -1, size = -1;
+    in >> mine >> size;
+    EXPECT_EQ(mine, rank);
+    EXPECT_EQ(size, 3);
+  }
+}
+
+TEST_F(Supervisor, RelaunchesAfterACrashUntilItSucceeds) {
+  auto text = "[ $DISTDL_RANK = 0 ] && echo x >> launches; [ $DISTDL_RANK = 1 ] && [ ! -e crashed ] && touch crashed && kill -9 $$; exit 0";
+  EXPECT_EQ(supervise(mission(text), {}), 0);
+  EXPECT_EQ(lines("launches"), 2u);
+}
+
+TEST_F(Supervisor, GivesUpAfterRepeatedLossesWithoutProgress) {
+  EXPECT_EQ(supervise(mission("echo x >> launches; exit 69", 1), {.relaunches = 2}), 69);
+  EXPECT_EQ(lines("launches"), 3u);
+}
+
+TEST_F(Supervisor, DoesNotRepeatWhatCannotSucceed) {
+  EXPECT_EQ(supervise(mission("echo x >> launches; [ $DISTDL_RANK = 1 ] && exit 78; exit 69"), {}), 78);
+  EXPECT_EQ(lines("launches"), 2u);  // one launch of two ranks
+}
+
+TEST_F(Supervisor, KillsRanksThatDoNotEndAfterAFailure) {
+  Stopwatch watch;
+  EXPECT_EQ(supervise(mission("[ $DISTDL_RANK = 1 ] && exit 74; exec sleep 60"), {.grace_seconds = 0.3}), 137);
+  EXPECT_LT(watch.seconds(), 20);
+}
+
+TEST_F(Supervisor, ForwardsASignalAndReportsThatAllIsSaved) {
+  auto work = mission("trap 'echo x >> told; exit 75' TERM; touch ready.$DISTDL_RANK; while :; do sleep 0.05; done");
+  pid_t me = ::getpid();
+  std::thread sender;
+  // Block the signals before the sender thread exists, as a process that starts with a supervisor would.
+  sigset_t set;
+  sigemptyset(&set);
+  for (int number : {SIGCHLD, SIGTERM, SIGINT, SIGUSR1, SIGUSR2}) sigaddset(&set, number);
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  sender = std::thread([&] {
+    auto deadline = Deadline::after(20s);
+    while (!deadline.expired() &&
+           !(std::filesystem::exists(folder_ / "ready.0") && std::filesystem::exists(folder_ / "ready.1")))
+      std::this_thread::sleep_for(10ms);
+    ::kill(me, SIGUSR1);
+  });
+  EXPECT_EQ(supervise(work, {}), 75);
+  sender.join();
+  EXPECT_EQ(lines("told"), 2u);
+}
+
+TEST(Verdict, FollowsTheExitCodeContract) {
+  EXPECT_EQ(judge(0), Verdict::finished);
+  EXPECT_EQ(judge(75), Verdict::resume_later);
+  for (int code : {69, 70, 71, 137, 139}) EXPECT_EQ(judge(code), Verdict::relaunch) << code;
+  for (int code : {1, 2, 3, 4, 64, 74, 78}) EXPECT_EQ(judge(code), Verdict::give_up) << code;
+}
+
+TEST(Children, UnderSlurmIsOneSrunForAllRanks) {
+  slurm::Allocation job{.job = "1", .restart = 0, .nodes = 3, .tasks = 3, .cpus_per_task = 2};
+  ::setenv("SLURM_JOB_END_TIME", "1900000000", 1);
+  auto children = children_of({{"distdl", "worker", "job.toml"}, "ck", 3, job}, "", "");
+  ::unsetenv("SLURM_JOB_END_TIME");
+  ASSERT_EQ(children.size(), 1u);
+  const auto& words = children[0].command;
+  auto has = [&](const char* word) { return std::find(words.begin(), words.end(), word) != words.end(); };
+  EXPECT_EQ(words[0], "srun");
+  for (auto word : {"--mpi=pmix", "--nodes=3", "--ntasks=3", "--cpus-per-task=2", "--kill-on-bad-exit=0"})
+    EXPECT_TRUE(has(word)) << word;
+  EXPECT_EQ(children[0].variables.at("DISTDL_END_OF_JOB"), "1900000000");
+}
+}  // namespace
+}  // namespace distdl::agent
