@@ -32,13 +32,11 @@ std::int64_t number(const checkpoint::State& state, const std::string& key) {
 }
 }  // namespace
 
-tensor::Box share_of(const tensor::Shape& shape, std::size_t tensor_number, int index, int writers) {
+std::optional<tensor::Box> share_of(const tensor::Shape& shape, std::size_t tensor_number, int index, int writers) {
   tensor::Box box = tensor::whole(shape);
-  if (writers <= 1) return box;
   if (shape.empty() || tensor::element_count(shape) < kSmallTensor || shape[0] < writers) {
-    if (static_cast<int>(tensor_number % static_cast<std::size_t>(writers)) != index && !shape.empty())
-      box.extent[0] = 0;
-    return box;
+    bool mine = static_cast<int>(tensor_number % static_cast<std::size_t>(writers)) == index;
+    return mine ? std::optional(box) : std::nullopt;
   }
   std::int64_t first = shape[0] * index / writers, end = shape[0] * (index + 1) / writers;
   box.offset[0] = first;
@@ -75,11 +73,11 @@ checkpoint::SaveReport StateKeeper::save(const TrainingState& state) {
     for (std::size_t i = 0; i < tensors_.tensors.size(); ++i) {
       const auto& view = tensors_.tensors[i].view;
       if (view.role == tensor::Role::statistic && !arena.statistics) continue;
-      tensor::Box box = share_of(view.shape, i, index, writers);
-      if (tensor::element_count(box.extent) == 0) continue;
+      auto box = share_of(view.shape, i, index, writers);
+      if (!box) continue;
       std::size_t row = view.shape.empty() ? 0 : view.count / static_cast<std::size_t>(view.shape[0]);
-      std::size_t first = box.offset.empty() ? 0 : static_cast<std::size_t>(box.offset[0]) * row;
-      slices.push_back({arena.prefix + view.name, tensor::DType::f32, view.shape, box,
+      std::size_t first = view.shape.empty() ? 0 : static_cast<std::size_t>(box->offset[0]) * row;
+      slices.push_back({arena.prefix + view.name, tensor::DType::f32, view.shape, *box,
                         host + (view.offset + first) * sizeof(float)});
     }
   }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,8 +61,8 @@ class StateKeeper {
 };
 
 /// The part of a tensor that writer `index` of `writers` stores: rows for large tensors, all or nothing for small ones.
-/// An empty box (an extent of 0) means nothing.
-tensor::Box share_of(const tensor::Shape& shape, std::size_t tensor_number, int index, int writers);
+/// Over all writers each element is stored once.
+std::optional<tensor::Box> share_of(const tensor::Shape& shape, std::size_t tensor_number, int index, int writers);
 
 /// The checkpoint group that a communicator's ranks form.
 class CommunicatorGroup final : public checkpoint::Group {
