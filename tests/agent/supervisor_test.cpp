@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/agent/supervisor.hpp>
-
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <csignal>
 #include <fstream>
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <distdl/agent/supervisor.hpp>
 #include <distdl/base/clock.hpp>
 
 namespace distdl::agent {
@@ -19,9 +17,9 @@ using namespace std::chrono_literals;
 class Supervisor : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::path(::testing::TempDir()) /
-              ("supervisor_" + std::to_string(::getpid()) + "_" +
-               ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    folder_ =
+        std::filesystem::path(::testing::TempDir()) / ("supervisor_" + std::to_string(::getpid()) + "_" +
+                                                       ::testing::UnitTest::GetInstance()->current_test_info()->name());
     std::filesystem::create_directories(folder_);
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
@@ -43,8 +41,9 @@ class Supervisor : public ::testing::Test {
 };
 
 TEST_F(Supervisor, GivesEachRankItsIdentity) {
-  EXPECT_EQ(supervise(mission("echo $DISTDL_RANK $DISTDL_WORLD_SIZE > rank.$DISTDL_RANK; test -d $DISTDL_RENDEZVOUS", 3), {}),
-            0);
+  EXPECT_EQ(
+      supervise(mission("echo $DISTDL_RANK $DISTDL_WORLD_SIZE > rank.$DISTDL_RANK; test -d $DISTDL_RENDEZVOUS", 3), {}),
+      0);
   for (int rank = 0; rank < 3; ++rank) {
     std::ifstream in(folder_ / ("rank." + std::to_string(rank)));
     int mine = -1, size = -1;
@@ -55,7 +54,9 @@ TEST_F(Supervisor, GivesEachRankItsIdentity) {
 }
 
 TEST_F(Supervisor, RelaunchesAfterACrashUntilItSucceeds) {
-  auto text = "[ $DISTDL_RANK = 0 ] && echo x >> launches; [ $DISTDL_RANK = 1 ] && [ ! -e crashed ] && touch crashed && kill -9 $$; exit 0";
+  auto text =
+      "[ $DISTDL_RANK = 0 ] && echo x >> launches; [ $DISTDL_RANK = 1 ] && [ ! -e crashed ] && touch crashed && kill "
+      "-9 $$; exit 0";
   EXPECT_EQ(supervise(mission(text), {}), 0);
   EXPECT_EQ(lines("launches"), 2u);
 }

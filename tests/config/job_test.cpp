@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/config/job.hpp>
-
 #include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/config/job.hpp>
 
 namespace distdl::config {
 namespace {
@@ -36,8 +35,8 @@ TEST(Job, ReadsKeysAndKeepsDefaults) {
 }
 
 TEST(Job, OverridesWinOverTheFile) {
-  auto job = load(file_with("[train]\nepochs = 3\n"),
-                  {"train.epochs=5", "run.dir=/some/where", "data.train=12", "optim.nesterov=true", "model.hidden=[7]"});
+  auto job = load(file_with("[train]\nepochs = 3\n"), {"train.epochs=5", "run.dir=/some/where", "data.train=12",
+                                                       "optim.nesterov=true", "model.hidden=[7]"});
   EXPECT_EQ(job.recipe.train.epochs, 5);
   EXPECT_EQ(job.run_dir, "/some/where");
   EXPECT_EQ(job.recipe.data.train, "12");

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/model/network.hpp>
-
 #include <cmath>
 
 #include <gtest/gtest.h>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/philox.hpp>
+#include <distdl/model/network.hpp>
 
 namespace distdl::model {
 namespace {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/optim/sgd.hpp>
-
 #include <gtest/gtest.h>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/optim/sgd.hpp>
 
 namespace distdl::optim {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/parallel/gradient_sum.hpp>
-
 #include <cmath>
 #include <cstring>
 #include <mutex>
@@ -8,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <distdl/base/philox.hpp>
+#include <distdl/parallel/gradient_sum.hpp>
 #include <distdl/world/thread_world.hpp>
 
 namespace distdl::parallel {

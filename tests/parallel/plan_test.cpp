@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/parallel/plan.hpp>
-
 #include <gtest/gtest.h>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/parallel/plan.hpp>
 
 namespace distdl::parallel {
 namespace {

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/train/run.hpp>
-
-#include <unistd.h>
-
 #include <fstream>
 #include <mutex>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <distdl/data/shapes.hpp>
+#include <distdl/train/run.hpp>
 #include <distdl/world/thread_world.hpp>
 
 namespace distdl::train {
@@ -133,10 +131,12 @@ TEST_F(Run, StopsBeforeTheEndOfTheJob) {
   recipe_.train.epochs = 2000;
   world::run_threads(2, [&](world::World& world) {
     auto communicator = comm::Communicator::connect(world, {});
-    Setting setting{folder_ / "timed", {"local", 0, 0, "x"}, std::chrono::system_clock::now() + std::chrono::seconds(3), {}};
+    Setting setting{
+        folder_ / "timed", {"local", 0, 0, "x"}, std::chrono::system_clock::now() + std::chrono::seconds(3), {}};
     recipe_.train.stop_margin_seconds = 1;
     Observer silent;
-    EXPECT_EQ(train::run(recipe_, setting, *communicator, world.rank().value == 0 ? recorder_ : silent), Outcome::stopped);
+    EXPECT_EQ(train::run(recipe_, setting, *communicator, world.rank().value == 0 ? recorder_ : silent),
+              Outcome::stopped);
     communicator->close();
   });
   ASSERT_EQ(recorder_.stopped.size(), 1u);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/train/stop.hpp>
-
 #include <csignal>
 
 #include <gtest/gtest.h>
 
 #include <distdl/train/state.hpp>
+#include <distdl/train/stop.hpp>
 
 namespace distdl::train {
 namespace {
