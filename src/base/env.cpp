@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <mutex>
@@ -33,6 +34,12 @@ std::optional<long long> env_integer(const std::string& name) {
   require(error == std::errc{} && end == text->data() + text->size(),
           "environment variable {}=\"{}\" is not a whole number", name, *text);
   return number;
+}
+
+void set_env_default(const std::string& name, const std::string& value) {
+  std::lock_guard lock(mutex);
+  if (::setenv(name.c_str(), value.c_str(), 0) != 0)
+    throw Error(ExitCode::internal, fmt::format("cannot set environment variable {}: {}", name, errno_text(errno)));
 }
 
 std::map<std::string, std::optional<std::string>> env_read_so_far() {

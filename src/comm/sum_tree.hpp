@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
 #include <vector>
 
 namespace distdl::comm {
@@ -22,11 +23,27 @@ struct LeafRange {
   bool operator==(const LeafRange&) const = default;
 };
 
-/// The smallest tree level whose single node covers all leaves.
+/// values[into] += values[from].
+struct Addition {
+  int into = 0;
+  int from = 0;
+  bool operator==(const Addition&) const = default;
+};
+
+/// The additions, in order, that turn partial sums into the sum over all leaves, which then lies in values[result].
+struct Summation {
+  std::vector<Addition> additions;
+  int result = 0;
+};
+
+/// The smallest tree level whose single node covers all leaves. `leaves` is at least 1, here and below.
 int root_level(int leaves);
+/// Empty if the node lies right of all leaves.
 LeafRange leaves_of(TreeNode node, int leaves);
 /// The fewest nodes that together cover exactly `range`, in leaf order: the partial sums that a rank which owns `range`
-/// can finish alone.
+/// can finish alone. Of nodes that cover the same leaves, the lowest.
 std::vector<TreeNode> cover(LeafRange range, int leaves);
+/// How to finish the sum, given values of `nodes`, in any order. Throws ConfigError unless they cover each leaf once.
+Summation summation(std::span<const TreeNode> nodes, int leaves);
 
 }  // namespace distdl::comm

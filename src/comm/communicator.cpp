@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <distdl/base/log.hpp>
+#include <distdl/comm/communicator.hpp>
+#include <distdl/comm/communicator_impl.hpp>
+
+namespace distdl::comm {
+namespace {
+
+Milliseconds milliseconds(double seconds) {
+  return Milliseconds(static_cast<Milliseconds::rep>(seconds * 1000));
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> Communicator::connect(world::World& world, const Options& options) {
+  const Deadline deadline = Deadline::after(milliseconds(options.connect_timeout_seconds));
+  auto impl = std::make_unique<Impl>(options);
+  const std::string card = encode(impl->fabric.card());
+  std::vector<PeerCard> cards;
+  for (const auto& bytes : world.exchange(card, milliseconds(options.connect_timeout_seconds)))
+    cards.push_back(decode_card(bytes));
+  impl->fabric.connect(world.rank(), std::move(cards), deadline.remaining());
+  std::unique_ptr<Communicator> communicator(new Communicator(std::move(impl)));
+  log(Severity::debug, "connected: {}, {}", world.description(), communicator->description());
+  return communicator;
+}
+
+Communicator::Communicator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Communicator::~Communicator() = default;
+
+Rank Communicator::rank() const noexcept {
+  return impl_->fabric.rank();
+}
+int Communicator::size() const noexcept {
+  return impl_->fabric.size();
+}
+
+const std::string& Communicator::host(Rank rank) const {
+  return impl_->fabric.card_of(rank).host;
+}
+
+std::vector<Rank> Communicator::ranks_on_host_of(Rank rank) const {
+  std::vector<Rank> ranks;
+  for (int r = 0; r < size(); ++r)
+    if (host(Rank(r)) == host(rank)) ranks.push_back(Rank(r));
+  return ranks;
+}
+
+std::string Communicator::description() const {
+  const Fabric& fabric = impl_->fabric;
+  std::string near, far;
+  for (int r = 0; r < size(); ++r) {
+    if (Rank(r) == rank()) continue;
+    std::string& lanes = host(Rank(r)) == host(rank()) ? near : far;
+    if (lanes.empty()) lanes = fabric.lanes_to(Rank(r));
+  }
+  return fmt::format("UCX: {} ranks, generation {}{}{}{}{}", size(), fabric.card_of(rank()).generation,
+                     near.empty() ? "" : ", within this host ", near, far.empty() ? "" : ", to other hosts ", far);
+}
+
+void Communicator::abort(const std::string& reason) noexcept {
+  impl_->fabric.abort(reason);
+}
+void Communicator::close() {
+  impl_->fabric.close();
+}
+
+}  // namespace distdl::comm

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <cerrno>
+
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/comm/idle.hpp>
+#include <distdl/comm/ucx_handles.hpp>
+
+namespace distdl::comm {
+namespace {
+
+// Falling asleep and waking up costs about 9 us a message; spin for a few times as long.
+constexpr std::chrono::microseconds kSpin{30};
+constexpr std::chrono::microseconds kYield{100};
+constexpr int kLongestSleepMs = 10;
+constexpr std::uint64_t kWorker = ~std::uint64_t{0};
+
+void add(int epoll, int descriptor, std::uint64_t data) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = data;
+  if (::epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) != 0)
+    throw CommError(fmt::format("epoll_ctl: {}", errno_text(errno)));
+}
+
+}  // namespace
+
+Idle::Idle(ucp_worker_h worker) : worker_(worker), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
+  if (!epoll_) throw CommError(fmt::format("epoll_create1: {}", errno_text(errno)));
+  add(epoll_.get(), event_descriptor(worker), kWorker);
+}
+
+void Idle::watch(Rank rank, int pid) {
+  FileDescriptor process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!process) {
+    if (errno == ESRCH) ended_.push_back(rank);
+    return;  // an old kernel: then UCX's keepalive tells, a second later
+  }
+  add(epoll_.get(), process.get(), static_cast<std::uint64_t>(rank.value));
+  watched_.push_back({rank, std::move(process)});
+}
+
+void Idle::unwatch(Rank rank) {
+  // Closing its only descriptor takes a process out of the epoll set.
+  std::erase_if(watched_, [&](const Watched& one) { return one.rank == rank; });
+}
+
+void Idle::pause() {
+  const auto idle = Clock::now() - since_;
+  if (!crowded_ && idle < kSpin) return;
+  if (idle < kYield) {
+    ::sched_yield();
+    return;
+  }
+  sleep();
+}
+
+void Idle::sleep() {
+  const ucs_status_t status = ucp_worker_arm(worker_);
+  if (status == UCS_ERR_BUSY) return;  // something came in between
+  check_ucx(status, "ucp_worker_arm");
+  std::array<epoll_event, 8> events;
+  const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), kLongestSleepMs);
+  if (count < 0 && errno != EINTR) throw CommError(fmt::format("epoll_wait: {}", errno_text(errno)));
+  for (int i = 0; i < count; ++i) {
+    if (events[i].data.u64 == kWorker) continue;
+    const Rank rank(static_cast<int>(events[i].data.u64));
+    ended_.push_back(rank);
+    unwatch(rank);
+  }
+}
+
+}  // namespace distdl::comm

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include <ucp/api/ucp.h>
+
+#include <distdl/base/clock.hpp>
+#include <distdl/base/file_descriptor.hpp>
+#include <distdl/base/ids.hpp>
+
+namespace distdl::comm {
+
+/// What a rank does while it has nothing to do: at first it spins, then it gives way to other threads, then it sleeps
+/// until UCX has something or the process of a watched peer ends.
+class Idle {
+ public:
+  explicit Idle(ucp_worker_h worker);
+
+  /// Spinning only takes time from the others where there are more ranks than processors on this host.
+  void set_crowded(bool crowded) { crowded_ = crowded; }
+  /// Wakes up when process `pid` ends, which shared memory alone does not tell.
+  void watch(Rank rank, int pid);
+  void unwatch(Rank rank);
+
+  /// Something has happened: spin again.
+  void restart() { since_ = Clock::now(); }
+  /// Spins, yields or sleeps, 10 ms at most.
+  void pause();
+  /// Ranks whose process ended since the last call.
+  std::vector<Rank> take_ended() { return std::exchange(ended_, {}); }
+
+ private:
+  struct Watched {
+    Rank rank;
+    FileDescriptor process;
+  };
+  void sleep();
+
+  ucp_worker_h worker_;
+  FileDescriptor epoll_;
+  std::vector<Watched> watched_;
+  std::vector<Rank> ended_;
+  Clock::time_point since_ = Clock::now();
+  bool crowded_ = false;
+};
+
+}  // namespace distdl::comm

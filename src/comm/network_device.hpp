@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+namespace distdl::comm {
+
+/// UCX's names for the network interface `interface`: itself for TCP and, where an RDMA device is behind it, that
+/// device's port, e.g. "ib0,mlx5_0:1". A name with a colon is taken for a UCX device and returned as it is.
+/// Throws ConfigError, naming the interfaces there are, if this host has none of that name.
+std::string ucx_devices_of(const std::string& interface);
+
+}  // namespace distdl::comm

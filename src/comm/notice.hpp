@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include <distdl/base/ids.hpp>
+
+namespace distdl::comm {
+
+/// A short message beside the data, read whenever a rank waits.
+struct Notice {
+  enum class Kind : char {
+    stopped = 's',  ///< `subject` is lost; `text` says why. Sent on by whoever learns it first
+    ask = '?',      ///< "are you there, and whom do you wait for?"
+    waiting = 'w',  ///< the answer: for `subject`, in the operation `text`
+  };
+  Kind kind = Kind::ask;
+  Rank sender;
+  Rank subject;
+  std::string text;
+};
+
+/// Notices are cut to this length, so that they are always sent eagerly: the receiver need not take part.
+constexpr std::size_t kLongestNotice = 1024;
+
+std::string encode(const Notice& notice);
+/// Throws CommError if `bytes` were not made by encode().
+Notice decode_notice(std::string_view bytes);
+
+}  // namespace distdl::comm

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace distdl::comm {
+
+/// What a rank tells all others about itself before they can talk. It travels through World::exchange.
+struct PeerCard {
+  std::uint32_t generation = 0;
+  std::int32_t pid = 0;
+  std::string secret;           ///< 16 random bytes; who greets with them has read this card, not one of another launch
+  std::string host;             ///< host name
+  std::string memory;           ///< equal where /dev/shm and System V memory are the same
+  std::string process_space;    ///< equal where pid means the same process
+  std::string network_address;  ///< of the UCX worker, without shared memory's part
+  std::string full_address;     ///< of the UCX worker
+  bool operator==(const PeerCard&) const = default;
+};
+
+/// Of this process, but for the addresses.
+PeerCard describe_this_process(std::uint32_t generation);
+std::string encode(const PeerCard& card);
+/// Throws CommError if `bytes` were not made by encode() of this version.
+PeerCard decode_card(const std::string& bytes);
+
+}  // namespace distdl::comm

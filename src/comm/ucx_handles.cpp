@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <sstream>
+
+#include <distdl/base/env.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/comm/network_device.hpp>
+#include <distdl/comm/ucx_handles.hpp>
+
+namespace distdl::comm {
+namespace {
+
+void close_config(ucp_config_t* config) noexcept {
+  ucp_config_release(config);
+}
+using UcxConfig = UniqueHandle<ucp_config_t*, &close_config>;
+
+void set(const UcxConfig& config, const char* key, const std::string& value) {
+  check_ucx(ucp_config_modify(config.get(), key, value.c_str()), fmt::format("ucp_config_modify {}={}", key, value));
+}
+
+/// Without these, endpoints that report errors do not use shared memory. The transports read them from the environment
+/// alone: ucp_config_modify accepts the keys and ignores them. UCX warns of variables that no transport reads, so they
+/// are set only where the user's UCX_TLS leaves those transports in.
+void allow_shared_memory() {
+  const std::string transports = env("UCX_TLS").value_or("all");
+  const auto named = [&](const char* name) { return transports.find(name) != std::string::npos; };
+  const bool any = named("all") || named("sm") || named("shm") || named("mm");
+  if (any || named("posix")) set_env_default("UCX_POSIX_ERROR_HANDLING", "y");
+  if (any || named("sysv")) set_env_default("UCX_SYSV_ERROR_HANDLING", "y");
+}
+
+UcxConfig make_config(const Options& options) {
+  allow_shared_memory();
+  ucp_config_t* raw = nullptr;
+  check_ucx(ucp_config_read(nullptr, nullptr, &raw), "ucp_config_read");
+  UcxConfig config(raw);
+  if (!env("UCX_KEEPALIVE_INTERVAL")) set(config, "KEEPALIVE_INTERVAL", "1s");
+  if (options.interface != "auto") set(config, "NET_DEVICES", ucx_devices_of(options.interface));
+  return config;
+}
+
+}  // namespace
+
+std::string ucx_text(ucs_status_t status) {
+  return ucs_status_string(status);
+}
+
+void check_ucx(ucs_status_t status, const std::string& call) {
+  if (status != UCS_OK) throw CommError(fmt::format("{}: {}", call, ucx_text(status)));
+}
+
+UcxContext open_context(const Options& options) {
+  const UcxConfig config = make_config(options);
+  ucp_params_t params{};
+  params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
+  params.features = UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP;
+  params.name = "distdl";
+  ucp_context_h context = nullptr;
+  check_ucx(ucp_init(&params, config.get(), &context), "ucp_init");
+  return UcxContext(context);
+}
+
+UcxWorker open_worker(ucp_context_h context) {
+  ucp_worker_params_t params{};
+  params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  params.thread_mode = UCS_THREAD_MODE_SINGLE;
+  ucp_worker_h worker = nullptr;
+  check_ucx(ucp_worker_create(context, &params, &worker), "ucp_worker_create");
+  return UcxWorker(worker);
+}
+
+int event_descriptor(ucp_worker_h worker) {
+  int descriptor = -1;
+  check_ucx(ucp_worker_get_efd(worker, &descriptor), "ucp_worker_get_efd");
+  return descriptor;
+}
+
+std::string address_of(ucp_worker_h worker, AddressKind kind) {
+  ucp_worker_attr_t attributes{};
+  attributes.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS;
+  if (kind == AddressKind::network_only) {
+    attributes.field_mask |= UCP_WORKER_ATTR_FIELD_ADDRESS_FLAGS;
+    attributes.address_flags = UCP_WORKER_ADDRESS_FLAG_NET_ONLY;
+  }
+  check_ucx(ucp_worker_query(worker, &attributes), "ucp_worker_query");
+  const std::string address(reinterpret_cast<const char*>(attributes.address), attributes.address_length);
+  ucp_worker_release_address(worker, attributes.address);
+  return address;
+}
+
+ucp_ep_h open_endpoint(ucp_worker_h worker, const std::string& address, ucp_err_handler_cb_t on_error, void* argument) {
+  ucp_ep_params_t params{};
+  params.field_mask =
+      UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+  params.address = reinterpret_cast<const ucp_address_t*>(address.data());
+  params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+  params.err_handler.cb = on_error;
+  params.err_handler.arg = argument;
+  ucp_ep_h endpoint = nullptr;
+  check_ucx(ucp_ep_create(worker, &params, &endpoint), "ucp_ep_create");
+  return endpoint;
+}
+
+std::string lanes_of(ucp_ep_h endpoint) {
+  char* text = nullptr;
+  std::size_t size = 0;
+  std::FILE* stream = ::open_memstream(&text, &size);
+  if (!stream) return "unknown";
+  ucp_ep_print_info(endpoint, stream);
+  std::fclose(stream);
+  const std::unique_ptr<char, decltype(&std::free)> owner(text, &std::free);
+  // Lines such as "#   lane[0]:  2:posix/memory.0 md[2]  -> md[2]/posix/sysdev[255] am am_bw#0 keepalive".
+  std::istringstream words(text);
+  std::string lanes;
+  for (std::string word, before; words >> word; before = word) {
+    if (!before.starts_with("lane[")) continue;
+    const auto begin = word.find(':') + 1;
+    lanes += (lanes.empty() ? "" : " ") + word.substr(begin, word.rfind('.') - begin);
+  }
+  return lanes.empty() ? "unknown" : lanes;
+}
+
+}  // namespace distdl::comm

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include <ucp/api/ucp.h>
+
+#include <distdl/base/handles.hpp>
+#include <distdl/comm/options.hpp>
+
+namespace distdl::comm {
+
+inline void close_context(ucp_context_h context) noexcept {
+  ucp_cleanup(context);
+}
+inline void close_worker(ucp_worker_h worker) noexcept {
+  ucp_worker_destroy(worker);
+}
+
+using UcxContext = UniqueHandle<ucp_context_h, &close_context>;
+using UcxWorker = UniqueHandle<ucp_worker_h, &close_worker>;
+
+/// The one way from a UCX status to an exception: throws CommError "<call>: <UCX's text>" unless `status` is UCS_OK.
+void check_ucx(ucs_status_t status, const std::string& call);
+/// "Connection reset by remote peer".
+std::string ucx_text(ucs_status_t status);
+
+/// Throws ConfigError for an interface that this host does not have.
+UcxContext open_context(const Options& options);
+/// For one thread, which then owns it.
+UcxWorker open_worker(ucp_context_h context);
+/// Readable when ucp_worker_arm has returned UCS_OK and something has happened since. Owned by the worker.
+int event_descriptor(ucp_worker_h worker);
+
+/// What a peer needs to connect. Without shared memory's part it is a quarter as long.
+enum class AddressKind { full, network_only };
+std::string address_of(ucp_worker_h worker, AddressKind kind);
+
+/// An endpoint with UCP_ERR_HANDLING_MODE_PEER: `on_error(argument, ...)` is called from ucp_worker_progress when the
+/// peer is lost.
+ucp_ep_h open_endpoint(ucp_worker_h worker, const std::string& address, ucp_err_handler_cb_t on_error, void* argument);
+/// Transports that carry the endpoint's messages, such as "posix/memory tcp/eth0".
+std::string lanes_of(ucp_ep_h endpoint);
+
+}  // namespace distdl::comm
