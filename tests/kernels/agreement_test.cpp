@@ -38,7 +38,7 @@ Results run_all(Backend& backend, const LayerCase& layer_case) {
 
 void expect_close(const Values& actual, const Values& expected, const std::string& what) {
   ASSERT_EQ(actual.size(), expected.size()) << what;
-  double largest = 1e-6, worst = 0;
+  double largest = 0.1, worst = 0;  // some gradients are zero but for rounding: the bias before a batch norm
   std::size_t where = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     largest = std::max(largest, std::abs(double{expected[i]}));
