@@ -26,6 +26,7 @@ set(DISTDL_OUTSIDE
   "PkgConfig::UCX,UCX,ucx >= 1.12"
   "PkgConfig::PMIX,PMIX,pmix >= 4"
   "DNNL::dnnl,DNNL,-ldnnl"
+  "OpenMP::OpenMP_CXX,OpenMP,-fopenmp"
   "CUDA::cudart,CUDAToolkit,-lcudart"
   "CUDA::cudart_static,CUDAToolkit,-lcudart_static -lrt"
   "CUDA::cublas,CUDAToolkit,-lcublas"

@@ -122,6 +122,6 @@ TEST_P(NetworkOn, RepeatsTheSameBits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, NetworkOn, ::testing::Values("reference", "onednn", "cuda"),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& backend) { return backend.param; });
 }  // namespace
 }  // namespace distdl::model
