@@ -61,7 +61,7 @@ class CommError : public Error {
   explicit CommError(const std::string& message) : Error(ExitCode::peer_lost, message) {}
 };
 
-/// A peer died, froze or left: recover with a new generation. Declared in comm/errors.hpp.
+/// A peer died, froze or left: recover with a new generation. Declared in comm/communicator.hpp.
 
 /// Checks input; always on. Throws E with a formatted message. Use assert for our own invariants.
 template <class E = ConfigError, class... Args>
