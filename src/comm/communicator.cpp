@@ -65,4 +65,15 @@ void Communicator::close() {
   impl_->fabric.close();
 }
 
+void run_connected(world::World& world, const Options& options, const std::function<void(Communicator&)>& body) {
+  const auto communicator = Communicator::connect(world, options);
+  try {
+    body(*communicator);
+    communicator->close();
+  } catch (const std::exception& error) {
+    communicator->abort(error.what());
+    throw;
+  }
+}
+
 }  // namespace distdl::comm

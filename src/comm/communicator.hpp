@@ -82,4 +82,8 @@ class Communicator {
   std::unique_ptr<Impl> impl_;
 };
 
+/// Connects, runs `body`, closes. If `body` throws, the peers are told why, and the exception goes on.
+/// Example: run_connected(*world::make_world(), {}, [](Communicator& comm) { comm.barrier(); });
+void run_connected(world::World& world, const Options& options, const std::function<void(Communicator&)>& body);
+
 }  // namespace distdl::comm

@@ -17,6 +17,7 @@ namespace {
 // Falling asleep and waking up costs about 9 us a message; spin for a few times as long.
 constexpr std::chrono::microseconds kSpin{30};
 constexpr std::chrono::microseconds kYield{100};
+constexpr Milliseconds kLook{1};
 constexpr int kLongestSleepMs = 10;
 constexpr std::uint64_t kWorker = ~std::uint64_t{0};
 
@@ -50,23 +51,31 @@ void Idle::unwatch(Rank rank) {
   std::erase_if(watched_, [&](const Watched& one) { return one.rank == rank; });
 }
 
+void Idle::restart() {
+  since_ = Clock::now();
+  // A rank that is never idle must still see a peer die.
+  if (since_ - looked_ > kLook) look(0);
+}
+
 void Idle::pause() {
-  const auto idle = Clock::now() - since_;
-  if (!crowded_ && idle < kSpin) return;
-  if (idle < kYield) {
+  const auto now = Clock::now();
+  if (now - looked_ > kLook) look(0);
+  if (!crowded_ && now - since_ < kSpin) return;
+  if (now - since_ < kYield) {
     ::sched_yield();
     return;
   }
-  sleep();
+  const ucs_status_t status = ucp_worker_arm(worker_);
+  if (status == UCS_ERR_BUSY) return;  // something came in between, or waits to be sent
+  check_ucx(status, "ucp_worker_arm");
+  look(kLongestSleepMs);
 }
 
-void Idle::sleep() {
-  const ucs_status_t status = ucp_worker_arm(worker_);
-  if (status == UCS_ERR_BUSY) return;  // something came in between
-  check_ucx(status, "ucp_worker_arm");
+void Idle::look(int wait_ms) {
   std::array<epoll_event, 8> events;
-  const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), kLongestSleepMs);
+  const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), wait_ms);
   if (count < 0 && errno != EINTR) throw CommError(fmt::format("epoll_wait: {}", errno_text(errno)));
+  looked_ = Clock::now();
   for (int i = 0; i < count; ++i) {
     if (events[i].data.u64 == kWorker) continue;
     const Rank rank(static_cast<int>(events[i].data.u64));

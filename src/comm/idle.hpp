@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include <ucp/api/ucp.h>
@@ -24,7 +25,7 @@ class Idle {
   void unwatch(Rank rank);
 
   /// Something has happened: spin again.
-  void restart() { since_ = Clock::now(); }
+  void restart();
   /// Spins, yields or sleeps, 10 ms at most.
   void pause();
   /// Ranks whose process ended since the last call.
@@ -35,13 +36,14 @@ class Idle {
     Rank rank;
     FileDescriptor process;
   };
-  void sleep();
+  void look(int wait_ms);
 
   ucp_worker_h worker_;
   FileDescriptor epoll_;
   std::vector<Watched> watched_;
   std::vector<Rank> ended_;
   Clock::time_point since_ = Clock::now();
+  Clock::time_point looked_ = since_;
   bool crowded_ = false;
 };
 

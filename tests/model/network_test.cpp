@@ -100,7 +100,7 @@ TEST_P(NetworkOn, GradientsAgreeWithFiniteDifferences) {
     for (const auto& tensor : bound.tensors.tensors) {
       if (tensor.spec.role == tensor::Role::statistic) continue;
       std::size_t i = tensor.view.offset + tensor.view.count / 2;
-      const float h = 2e-3f, kept = bound.parameters[i];
+      const float h = 4e-4f, kept = bound.parameters[i];
       double loss[2];
       for (int side : {0, 1}) {
         bound.parameters[i] = kept + (side ? h : -h);
@@ -109,7 +109,7 @@ TEST_P(NetworkOn, GradientsAgreeWithFiniteDifferences) {
       }
       bound.parameters[i] = kept;
       double slope = (loss[1] - loss[0]) / (2 * h);
-      EXPECT_NEAR(gradients[i], slope, 2e-3 + 0.03 * std::abs(slope)) << tensor.view.name;
+      EXPECT_NEAR(gradients[i], slope, 5e-3 + 0.03 * std::abs(slope)) << tensor.view.name;
     }
     bound.load();
   }

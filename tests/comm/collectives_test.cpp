@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+#include <filesystem>
+#include <numeric>
+#include <thread>
+
+#include <gmock/gmock.h>
+
+#include "tests/comm/connected_threads.hpp"
+#include <distdl/base/env.hpp>
+
+namespace distdl::comm {
+namespace {
+using ::testing::HasSubstr;
+
+std::vector<std::byte> pattern(std::size_t size, int seed) {
+  std::vector<std::byte> bytes(size);
+  for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>((i * 31 + seed * 17 + (i >> 8)) & 0xFF);
+  return bytes;
+}
+
+class Collectives : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, Collectives, ::testing::Values(1, 2, 3, 4, 6, 8));
+
+TEST_P(Collectives, BarrierLetsNobodyThroughBeforeAllHaveCome) {
+  std::atomic<int> come = 0;
+  on_threads(GetParam(), [&](Communicator& comm) {
+    for (int round = 1; round <= 20; ++round) {
+      ++come;
+      comm.barrier();
+      EXPECT_GE(come.load(), round * comm.size());
+      comm.barrier();
+    }
+  });
+}
+
+TEST_P(Collectives, BroadcastReachesAllFromAnyRoot) {
+  on_threads(GetParam(), [](Communicator& comm) {
+    for (std::size_t size : {0, 1, 7, 4099, 300007})
+      for (int root = 0; root < comm.size(); ++root) {
+        auto bytes = comm.rank() == Rank(root) ? pattern(size, root) : std::vector<std::byte>(size);
+        comm.broadcast(bytes, Rank(root));
+        EXPECT_EQ(bytes, pattern(size, root));
+      }
+  });
+}
+
+TEST_P(Collectives, AllGatherKeepsOrderAndLengths) {
+  on_threads(GetParam(), [](Communicator& comm) {
+    const auto text_of = [](int rank) { return std::string(rank * 5003, static_cast<char>('a' + rank)); };
+    const auto all = comm.all_gather(text_of(comm.rank().value));
+    ASSERT_EQ(static_cast<int>(all.size()), comm.size());
+    for (int r = 0; r < comm.size(); ++r) EXPECT_EQ(all[r], text_of(r));
+  });
+}
+
+TEST_P(Collectives, SendAndReceiveMatchByTag) {
+  on_threads(GetParam(), [](Communicator& comm) {
+    const int next = (comm.rank().value + 1) % comm.size(),
+              before = (comm.rank().value + comm.size() - 1) % comm.size();
+    if (comm.size() == 1) return;
+    for (std::size_t size : {std::size_t{0}, std::size_t{13}, std::size_t{5000}}) {
+      comm.send(pattern(size, 1), Rank(next), 1);
+      comm.send(pattern(size, 2), Rank(next), 0xFFFF);
+      std::vector<std::byte> one(size), two(size);
+      comm.receive(two, Rank(before), 0xFFFF);
+      comm.receive(one, Rank(before), 1);
+      EXPECT_EQ(one, pattern(size, 1));
+      EXPECT_EQ(two, pattern(size, 2));
+    }
+  });
+}
+
+TEST(Communicator, LargeMessageGoesThroughWithoutTheReceiverBeingFirst) {
+  on_threads(2, [](Communicator& comm) {
+    auto bytes = pattern(9'000'001, 3);
+    if (comm.rank() == Rank(0)) return comm.send(bytes, Rank(1), 5);
+    std::this_thread::sleep_for(Milliseconds(50));
+    std::vector<std::byte> received(bytes.size());
+    comm.receive(received, Rank(0), 5);
+    EXPECT_EQ(received, bytes);
+  });
+}
+
+TEST(Communicator, KnowsWhoSharesItsHost) {
+  on_threads(3, [](Communicator& comm) {
+    EXPECT_EQ(comm.ranks_on_host_of(Rank(1)), (std::vector{Rank(0), Rank(1), Rank(2)}));
+    EXPECT_EQ(comm.host(Rank(0)), comm.host(Rank(2)));
+    EXPECT_THAT(comm.description(), HasSubstr("3 ranks, generation 0"));
+  });
+}
+
+// A regression here costs a factor of 3 to 10 and shows nowhere else.
+TEST(Communicator, UsesSharedMemoryWithinAHost) {
+  if (env("UCX_TLS")) GTEST_SKIP() << "UCX_TLS=" << *env("UCX_TLS") << " chooses the transports";
+  on_threads(2, [](Communicator& comm) {
+    EXPECT_THAT(comm.description(), ::testing::AnyOf(HasSubstr("posix/memory"), HasSubstr("sysv/memory")));
+  });
+}
+
+TEST(Communicator, RefusesAnInterfaceThatDoesNotExist) {
+  Options options = test_options();
+  options.interface = "nosuch0";
+  try {
+    on_threads(
+        1, [](Communicator&) {}, options);
+    FAIL() << "no error";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("no network interface \"nosuch0\", only"));
+    EXPECT_THAT(error.what(), HasSubstr("lo"));
+  }
+}
+
+TEST(Communicator, NamesBothSizesWhenTheyDiffer) {
+  const auto mismatch = [](Communicator& comm) {
+    std::vector<std::byte> bytes(comm.rank() == Rank(0) ? 8 : 16);
+    comm.broadcast(bytes, Rank(0));
+  };
+  try {
+    on_threads(2, mismatch);
+    FAIL() << "no error";
+  } catch (const CommError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("broadcast 1: rank 0"));
+    EXPECT_THAT(error.what(), HasSubstr("sent 8 bytes, expected 16"));
+  }
+}
+
+int open_descriptors() {
+  int count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
+  return count;
+}
+
+TEST(Communicator, LeaksNoDescriptors) {
+  const auto once = [] { on_threads(3, [](Communicator& comm) { comm.barrier(); }); };
+  once();  // what UCX opens once for the process
+  const int before = open_descriptors();
+  for (int i = 0; i < 10; ++i) once();
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+}  // namespace
+}  // namespace distdl::comm

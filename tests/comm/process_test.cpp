@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks as processes: what happens when one of them dies, freezes, never comes or gives up.
+#include <array>
+#include <cstdio>
+#include <memory>
+
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include "tests/comm/rank_processes.hpp"
+#include <distdl/base/env.hpp>
+#include <distdl/base/errors.hpp>
+
+namespace distdl::comm {
+namespace {
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+constexpr int kPeerLost = static_cast<int>(ExitCode::peer_lost);
+constexpr Milliseconds kStart{20000};
+
+/// Transports: "auto" (shared memory on one machine) or "tcp".
+class Processes : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (std::string(GetParam()) == "auto" && env("UCX_TLS"))
+      GTEST_SKIP() << "UCX_TLS=" << *env("UCX_TLS") << " chooses the transports";
+  }
+  RankProcesses start(const std::vector<std::string>& arguments, int size, const std::vector<int>& ranks) const {
+    RankProcesses::Environment extra{{"RANK_PROGRAM_INTERFACE", "lo"}};
+    if (std::string(GetParam()) == "tcp") extra["UCX_TLS"] = "tcp,self";
+    return RankProcesses(RANK_PROGRAM, arguments, size, ranks, extra);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Transport, Processes, ::testing::Values("auto", "tcp"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST_P(Processes, SumAndLeaveNothingBehind) {
+  auto ranks = start({"sum", "20"}, 4, {0, 1, 2, 3});
+  for (int r = 0; r < 4; ++r) {
+    EXPECT_EQ(ranks.wait(r, kStart), 0) << ranks.errors(r);
+    EXPECT_THAT(ranks.output(r), HasSubstr("sum 10\n"));
+    EXPECT_EQ(ranks.errors(r), "");
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(ranks.folder() / "meet")) << "the rendezvous was not cleaned up";
+}
+
+TEST_P(Processes, KilledRankIsNamedAtOnce) {
+  auto ranks = start({"endless", "20", "3000000"}, 3, {0, 1, 2});
+  ASSERT_TRUE(ranks.wait_for_line({0, 1, 2}, "running", kStart)) << ranks.errors(0);
+  ranks.signal(2, SIGKILL);
+  const Stopwatch stopwatch;
+  for (int r : {0, 1}) {
+    EXPECT_EQ(ranks.wait(r, Milliseconds(15000)), kPeerLost);
+    EXPECT_THAT(ranks.errors(r), AllOf(HasSubstr("all-reduce "), HasSubstr("rank 2 (")));
+  }
+  EXPECT_LT(stopwatch.seconds(), 3) << "the deadline of 20 s, not the death, ended the wait";
+}
+
+TEST_P(Processes, FrozenRankIsNamedAtTheDeadline) {
+  auto ranks = start({"endless", "1.5"}, 4, {0, 1, 2, 3});
+  ASSERT_TRUE(ranks.wait_for_line({0, 1, 2, 3}, "running", kStart)) << ranks.errors(0);
+  ranks.signal(3, SIGSTOP);
+  const Stopwatch stopwatch;
+  for (int r : {0, 1, 2}) {
+    EXPECT_EQ(ranks.wait(r, Milliseconds(15000)), kPeerLost);
+    EXPECT_THAT(ranks.errors(r), AllOf(HasSubstr("all-reduce "), HasSubstr("waited 1."), HasSubstr("rank 3 (")));
+    EXPECT_THAT(ranks.errors(r), HasSubstr("does not answer"));
+  }
+  EXPECT_LT(stopwatch.seconds(), 6);
+}
+
+TEST_P(Processes, AbsentRankIsNamed) {
+  auto ranks = start({"sum", "1"}, 3, {0, 2});
+  for (int r : {0, 2}) {
+    EXPECT_EQ(ranks.wait(r, kStart), static_cast<int>(ExitCode::scheduler));
+    EXPECT_THAT(ranks.errors(r), HasSubstr("rank 1 did not come within 1.0 s"));
+  }
+}
+
+TEST_P(Processes, ReasonOfTheRankThatGivesUpReachesAll) {
+  auto ranks = start({"abort", "20"}, 4, {0, 1, 2, 3});
+  EXPECT_EQ(ranks.wait(1, kStart), static_cast<int>(ExitCode::config));
+  const Stopwatch stopwatch;
+  for (int r : {0, 2, 3}) {
+    EXPECT_EQ(ranks.wait(r, Milliseconds(15000)), kPeerLost);
+    EXPECT_THAT(ranks.errors(r),
+                AllOf(HasSubstr("rank 1 ("), HasSubstr("stopped: cannot open \"x.h5\": no such file")));
+  }
+  EXPECT_LT(stopwatch.seconds(), 1);
+}
+
+std::pair<int, std::string> shell(const std::string& command) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen((command + " 2>&1").c_str(), "r"), &::pclose);
+  std::string output;
+  std::array<char, 4096> buffer;
+  while (std::size_t n = std::fread(buffer.data(), 1, buffer.size(), pipe.get())) output.append(buffer.data(), n);
+  return {0, output};
+}
+
+class Slurm : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!env("SLURM_CONF")) GTEST_SKIP() << "SLURM_CONF names no cluster to test on";
+    if (!shell("timeout 5 scontrol ping").second.find("UP")) GTEST_SKIP() << "no Slurm controller answers";
+  }
+};
+
+TEST_F(Slurm, RanksMeetThroughPmix) {
+  const std::string output = shell("timeout 60 srun --mpi=pmix -n3 " RANK_PROGRAM " sum 20").second;
+  for (int r = 0; r < 3; ++r) EXPECT_THAT(output, HasSubstr("connected rank " + std::to_string(r) + " of 3"));
+  EXPECT_THAT(output, HasSubstr("sum 6\n"));
+}
+
+TEST_F(Slurm, RefusesToStartCopiesOfRank0WithoutPmix) {
+  const std::string output = shell("timeout 60 srun --mpi=none -n3 " RANK_PROGRAM " sum 20").second;
+  EXPECT_THAT(output, HasSubstr("srun --mpi=pmix"));
+  EXPECT_THAT(output, ::testing::Not(HasSubstr("connected")));
+}
+
+}  // namespace
+}  // namespace distdl::comm

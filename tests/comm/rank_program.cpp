@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// One rank of the process-level tests: rank_program sum|endless|abort|idle TIMEOUT_SECONDS [FLOATS]
+// Prints one line per event to stdout; on an error its text to stderr, and exits with the error's code.
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <thread>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <distdl/base/env.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/comm/communicator.hpp>
+#include <distdl/world/make_world.hpp>
+
+namespace distdl::comm {
+namespace {
+
+void say(const std::string& line) {
+  std::cout << line << std::endl;
+}
+
+/// Each rank owns one leaf that holds its rank + 1; returns the sum's first element.
+float sum_once(Communicator& comm, std::size_t floats) {
+  std::vector<float> values(floats, static_cast<float>(comm.rank().value + 1));
+  const std::span<float> partials[] = {values};
+  std::vector<LeafRange> ranges;
+  for (int r = 0; r < comm.size(); ++r) ranges.push_back({r, 1});
+  comm.tree_all_reduce(comm.size(), ranges, partials, values, [](std::span<float> a, std::span<const float> b) {
+    for (std::size_t i = 0; i < a.size(); ++i) a[i] += b[i];
+  });
+  for (float value : values)
+    if (value != values[0]) throw Error(ExitCode::internal, "the sum differs between elements");
+  return values[0];
+}
+
+void play(Communicator& comm, const std::string& scenario, std::size_t floats) {
+  say(fmt::format("connected rank {} of {} on {}", comm.rank(), comm.size(), comm.host(comm.rank())));
+  for (int round = 0; scenario != "sum" || round < 20; ++round) {
+    const float sum = sum_once(comm, floats);
+    if (sum != static_cast<float>(comm.size() * (comm.size() + 1) / 2)) throw Error(ExitCode::internal, "wrong sum");
+    if (round == 5) say(fmt::format("running {}", comm.description()));
+    if (scenario == "abort" && comm.rank() == Rank(1))
+      throw Error(ExitCode::config, "cannot open \"x.h5\": no such file");
+    if (scenario == "idle" && comm.rank() == Rank(1)) std::this_thread::sleep_for(std::chrono::hours(1));
+  }
+  say(fmt::format("sum {}", sum_once(comm, floats)));
+}
+
+int run(int argc, char** argv) {
+  require(argc >= 3, "usage: rank_program SCENARIO TIMEOUT_SECONDS [FLOATS]");
+  Options options;
+  options.timeout_seconds = options.connect_timeout_seconds = std::atof(argv[2]);
+  options.interface = env("RANK_PROGRAM_INTERFACE").value_or("auto");
+  const std::size_t floats = argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 100000;
+  const auto world = world::make_world();
+  run_connected(*world, options, [&](Communicator& comm) { play(comm, argv[1], floats); });
+  return 0;
+}
+
+}  // namespace
+}  // namespace distdl::comm
+
+int main(int argc, char** argv) {
+  try {
+    return distdl::comm::run(argc, argv);
+  } catch (const distdl::Error& error) {
+    std::cerr << error.what() << std::endl;
+    return static_cast<int>(error.exit_code());
+  }
+}

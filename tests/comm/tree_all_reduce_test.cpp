@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <random>
+
+#include <gmock/gmock.h>
+
+#include "tests/comm/connected_threads.hpp"
+
+namespace distdl::comm {
+namespace {
+using Vector = std::vector<float>;
+
+void add(std::span<float> accumulate, std::span<const float> addend) {
+  for (std::size_t i = 0; i < accumulate.size(); ++i) accumulate[i] += addend[i];
+}
+
+/// Every leaf's vector, the same on all ranks; magnitudes differ so that the order of additions shows in the bits.
+std::vector<Vector> make_leaves(int leaves, std::size_t length, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<Vector> values(leaves, Vector(length));
+  for (auto& leaf : values)
+    for (float& value : leaf)
+      value = (static_cast<float>(random() % 2000001) - 1e6f) * std::ldexp(1.0f, static_cast<int>(random() % 40) - 20);
+  return values;
+}
+
+/// The contract, literally.
+Vector serial_sum(TreeNode node, const std::vector<Vector>& leaves) {
+  if (node.level == 0) return leaves[node.index];
+  Vector left = serial_sum({node.level - 1, 2 * node.index}, leaves);
+  const TreeNode right{node.level - 1, 2 * node.index + 1};
+  if (leaves_of(right, static_cast<int>(leaves.size())).count) add(left, serial_sum(right, leaves));
+  return left;
+}
+
+std::vector<std::uint32_t> bits(std::span<const float> values) {
+  std::vector<std::uint32_t> all;
+  for (float value : values) all.push_back(std::bit_cast<std::uint32_t>(value));
+  return all;
+}
+
+/// Leaves cut at random places, given to the ranks in random order; some ranks may get none.
+std::vector<LeafRange> random_ranges(int ranks, int leaves, std::mt19937& random) {
+  std::vector<int> cuts{0, leaves};
+  for (int i = 1; i < ranks; ++i) cuts.push_back(static_cast<int>(random() % (leaves + 1)));
+  std::sort(cuts.begin(), cuts.end());
+  std::vector<LeafRange> ranges;
+  for (int i = 0; i < ranks; ++i) ranges.push_back({cuts[i], cuts[i + 1] - cuts[i]});
+  std::shuffle(ranges.begin(), ranges.end(), random);
+  return ranges;
+}
+
+enum class Place { own, first_partial };
+
+void expect_tree_sum(Communicator& comm, const std::vector<LeafRange>& ranges, const std::vector<Vector>& leaves,
+                     const Vector& expected, Place place) {
+  const int count = static_cast<int>(leaves.size());
+  std::vector<Vector> storage;
+  for (TreeNode node : cover(ranges[comm.rank().value], count)) storage.push_back(serial_sum(node, leaves));
+  std::vector<std::span<float>> partials(storage.begin(), storage.end());
+  Vector own(expected.size(), -1);
+  const std::span<float> result = place == Place::first_partial && !partials.empty() ? partials[0] : std::span(own);
+  comm.tree_all_reduce(count, ranges, partials, result, add);
+  ASSERT_EQ(bits(result), bits(expected)) << count << " leaves, " << expected.size() << " floats";
+}
+
+class TreeAllReduce : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, TreeAllReduce, ::testing::Values(1, 2, 3, 4, 6, 8));
+
+TEST_P(TreeAllReduce, GivesTheSerialBitsForEveryAssignment) {
+  on_threads(GetParam(), [](Communicator& comm) {
+    std::mt19937 random(7);  // the same choices on all ranks
+    for (int trial = 0; trial < 40; ++trial) {
+      const int leaves = 1 + static_cast<int>(random() % 17);
+      const std::size_t length = std::array{0, 1, 17, 2048, 2049, 5003}[trial % 6];
+      const auto values = make_leaves(leaves, length, random());
+      const auto expected = serial_sum({root_level(leaves), 0}, values);
+      const auto ranges = random_ranges(comm.size(), leaves, random);
+      expect_tree_sum(comm, ranges, values, expected, trial % 2 ? Place::own : Place::first_partial);
+    }
+  });
+}
+
+TEST_P(TreeAllReduce, GivesTheSerialBitsOverManySegments) {
+  const std::size_t length = 1'300'021;  // a prime, several segments for each of up to 8 ranks
+  const auto values = make_leaves(5, length, 11);
+  const auto expected = serial_sum({root_level(5), 0}, values);
+  on_threads(GetParam(), [&](Communicator& comm) {
+    std::mt19937 random(13);
+    for (auto place : {Place::own, Place::first_partial})
+      expect_tree_sum(comm, random_ranges(comm.size(), 5, random), values, expected, place);
+  });
+}
+
+TEST_P(TreeAllReduce, AllLeavesOnTheLastRank) {
+  const auto values = make_leaves(6, 10007, 3);
+  const auto expected = serial_sum({root_level(6), 0}, values);
+  on_threads(GetParam(), [&](Communicator& comm) {
+    std::vector<LeafRange> ranges(comm.size());
+    ranges.back() = {0, 6};
+    expect_tree_sum(comm, ranges, values, expected, Place::own);
+  });
+}
+
+TEST(TreeAllReduce, AddsTheRightOperandToTheLeft) {
+  on_threads(2, [](Communicator& comm) {
+    Vector partial{comm.rank() == Rank(0) ? 1.0f : 2.0f};
+    const std::span<float> partials[] = {partial};
+    const std::vector<LeafRange> ranges{{1, 1}, {0, 1}};  // rank 1 holds the left leaf
+    Vector result(1);
+    comm.tree_all_reduce(2, ranges, partials, result,
+                         [](std::span<float> a, std::span<const float> b) { a[0] = 10 * a[0] + b[0]; });
+    EXPECT_EQ(result[0], 21);
+  });
+}
+
+TEST(TreeAllReduce, RefusesRangesThatDoNotFit) {
+  on_threads(1, [](Communicator& comm) {
+    Vector partial(4), result(4), longer(5);
+    const std::span<float> partials[] = {partial};
+    EXPECT_THROW(comm.tree_all_reduce(2, std::vector<LeafRange>{{0, 1}}, partials, result, add), ConfigError);
+    EXPECT_THROW(comm.tree_all_reduce(1, std::vector<LeafRange>{{0, 1}}, partials, longer, add), ConfigError);
+    EXPECT_THROW(comm.tree_all_reduce(1, std::vector<LeafRange>{{0, 1}}, {}, result, add), ConfigError);
+    EXPECT_THROW(comm.tree_all_reduce(1, std::vector<LeafRange>{}, partials, result, add), ConfigError);
+  });
+}
+
+}  // namespace
+}  // namespace distdl::comm
