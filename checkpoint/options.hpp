@@ -6,8 +6,8 @@
 namespace distdl::checkpoint {
 
 struct Options {
-  std::int64_t every = 100;  ///< steps between checkpoints; 0: only at the end and when the run must stop
-  std::int64_t keep = 3;     ///< newest verified checkpoints that stay; at least 2
+  std::int64_t every = 100;         ///< steps between checkpoints; 0: only at the end and when the run must stop
+  std::int64_t keep = 3;            ///< newest verified checkpoints that stay; at least 2
   bool verify_after_write = false;  ///< read every file back before the commit; doubles the time of a save
 };
 
