@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +17,8 @@
 #include <distdl/tensor/shape.hpp>
 
 namespace distdl::checkpoint {
+
+class FileSystem;
 
 /// A box of a tensor in this process's memory, dense row-major.
 struct Slice {
@@ -93,17 +96,24 @@ struct SaveReport {
 /// Errors are StorageError with code storage, corrupt, incomplete or incompatible; on all ranks alike.
 class Store {
  public:
+  /// Throws ConfigError if the options make no sense.
   Store(std::filesystem::path root, Options options);
+  /// For tests: with a file system that fails on purpose. It must outlive the store.
+  Store(std::filesystem::path root, Options options, FileSystem& files);
 
-  /// Collective. Takes the folder: creates it, checks that it is writable, writes OWNER, clears stages of dead runs.
+  /// Collective. Takes the folder: creates it, checks that it is writable and the same one for all ranks, writes OWNER
+  /// (rank 0's `owner`; an empty nonce is drawn), clears what dead runs left. From now on every other run's save fails.
   void take(Group& group, const Owner& owner);
   /// Collective. Writes the union of all ranks' slices (disjoint, together each tensor exactly once; a rank may have
   /// none and then writes no file) and commits: afterwards it exists on disk whatever happens, or, if this throws, the
-  /// previous checkpoints are untouched. Then deletes what Options::keep does not cover.
-  /// Throws StorageError (kind storage) on every rank if any rank failed.
+  /// previous checkpoints are untouched. Then deletes what Options::keep does not cover. If this step exists already
+  /// with the same tensors and state nothing is written; with others, the old one goes to quarantine. Throws the same
+  /// StorageError on every rank if any rank failed: storage, or incompatible if the slices do not form whole tensors.
+  /// Errors of the group pass through; whether the checkpoint exists is then seen at the next restart.
   SaveReport save(Group& group, Step step, std::span<const Slice> slices, const State& state);
   /// Collective. The newest checkpoint whose manifest, sizes and block checksums hold; damaged ones are moved to
-  /// quarantine/ with the reason, and logged. Nothing if there is none.
+  /// quarantine/ with the reason (if this run owns the folder), and logged. Nothing if there is none.
+  /// Throws StorageError (incompatible) if a newer distdl wrote it, (storage) if it cannot be judged: no permission.
   std::optional<Summary> newest_valid(Group& group);
   /// Fills the targets from a checkpoint; every byte used is checked against its checksum. Throws StorageError
   /// (incompatible) naming tensor, expected and found shape if they do not match. Not collective.
@@ -112,9 +122,14 @@ class Store {
   const std::filesystem::path& root() const noexcept { return root_; }
 
  private:
+  void set_aside(Step step, const std::filesystem::path& folder, const std::string& reason) const;
+
   std::filesystem::path root_;
   Options options_;
   Owner owner_;
+  FileSystem* files_;
+  bool taken_ = false;
+  std::set<Step> verified_;  ///< on rank 0: steps known to be good, so that old ones may go
 };
 
 // For tools; none of these writes anything.
@@ -125,12 +140,14 @@ std::vector<Summary> list(const std::filesystem::path& root);
 Summary open(const std::filesystem::path& folder);
 
 struct Finding {
-  ExitCode kind;  ///< ok, corrupt or incomplete
-  std::string file, tensor, message;
+  ExitCode kind = ExitCode::corrupt;  ///< corrupt, incomplete or incompatible
+  std::string file, tensor, message;  ///< tensor: empty if the damage lies outside of tensors
 };
-/// Checks manifest, sizes and each block checksum; empty if all is well.
+/// Checks manifest, sizes and each block checksum of one checkpoint folder; empty if all is well.
+/// Throws StorageError (storage) if a file cannot be judged: no permission.
 std::vector<Finding> verify(const std::filesystem::path& folder);
 /// SHA-256 over name, type, shape and bytes of all tensors in name order; independent of how files are cut.
+/// Every block's checksum is checked on the way. Throws StorageError (corrupt, incomplete).
 std::string digest(const Summary& checkpoint);
 
 }  // namespace distdl::checkpoint

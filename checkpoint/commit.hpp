@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <distdl/checkpoint/file_operations.hpp>
+#include <distdl/checkpoint/manifest.hpp>
+#include <distdl/checkpoint/store.hpp>
+
+namespace distdl::checkpoint {
+
+/// The leader's side of a save: a stage folder that becomes step-S in one rename, or disappears with this object.
+class Commit {
+ public:
+  Commit(FileSystem& files, Path root, Owner owner, Step step);
+  Commit(const Commit&) = delete;
+  Commit& operator=(const Commit&) = delete;
+  /// Removes the stage unless it was published. A process that cannot do it any more leaves garbage for Store::take.
+  ~Commit();
+
+  /// Makes the stage for `bytes` of data. Throws StorageError if the disk has less room.
+  const Path& open_stage(std::uint64_t bytes);
+  /// Writes the manifest and renames the stage: when this returns the checkpoint exists whatever happens. A folder that
+  /// has the name already goes to quarantine. Throws StorageError; if another run has taken the root, saying so.
+  void publish(const Manifest& manifest);
+
+ private:
+  void check_files(const Manifest& manifest);
+  Path rename_stage();
+
+  FileSystem& files_;
+  Path root_;
+  Owner owner_;
+  Step step_;
+  Path stage_;  ///< empty: there is none
+};
+
+/// Points LATEST at a step. Only a hint, so that failing is logged and nothing more.
+void write_latest(FileSystem& files, const Path& root, Step step) noexcept;
+
+}  // namespace distdl::checkpoint

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
+#include <cstdio>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include <distdl/base/log.hpp>
+#include <distdl/checkpoint/file_operations.hpp>
+
+namespace distdl::checkpoint {
+namespace {
+
+/// Repeats a call that a signal interrupted; gives up on a file system that answers EINTR forever.
+template <class Call>
+auto retry_interrupted(Call&& call) {
+  auto result = call();
+  for (int tries = 1; tries < 100 && result < 0 && errno == EINTR; ++tries) result = call();
+  return result;
+}
+
+bool cannot(int number) {
+  return number == EINVAL || number == ENOSYS || number == EOPNOTSUPP;
+}
+
+int flags_of(OpenFile::Mode mode) {
+  // O_NONBLOCK: opening a pipe that somebody put there must not wait for its other end.
+  int common = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  switch (mode) {
+    case OpenFile::Mode::read:
+      return common | O_RDONLY;
+    case OpenFile::Mode::create:
+      return common | O_RDWR | O_CREAT | O_EXCL;
+    case OpenFile::Mode::write:
+      return common | O_RDWR;
+  }
+  return common;
+}
+
+}  // namespace
+
+FileError::FileError(const std::string& purpose, const Path& file, int number)
+    : StorageError(fmt::format("cannot {} \"{}\": {}", purpose, file.string(), errno_text(number))), number_(number) {}
+
+OpenFile::OpenFile(FileSystem& files, Path path, Mode mode) : files_(files), path_(std::move(path)) {
+  descriptor_ = retry_interrupted([&] { return files_.open(path_.c_str(), flags_of(mode), 0644); });
+  if (descriptor_ < 0) throw FileError(mode == Mode::create ? "create" : "open", path_, errno);
+  struct stat status {};
+  int rc = ::fstat(descriptor_, &status);
+  int number = rc != 0 ? errno : S_ISREG(status.st_mode) ? 0 : EINVAL;
+  if (number != 0) {
+    files_.close(std::exchange(descriptor_, -1));
+    throw FileError("use as a regular file", path_, number);
+  }
+  size_ = static_cast<std::uint64_t>(status.st_size);
+}
+
+OpenFile::OpenFile(OpenFile&& other) noexcept
+    : files_(other.files_),
+      path_(std::move(other.path_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      size_(other.size_) {}
+
+OpenFile::~OpenFile() {
+  if (descriptor_ >= 0) files_.close(descriptor_);
+}
+
+void OpenFile::write_at(std::span<const std::byte> bytes, std::uint64_t offset) {
+  while (!bytes.empty()) {
+    ssize_t n = retry_interrupted(
+        [&] { return files_.pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset)); });
+    if (n < 0) throw FileError("write", path_, errno);
+    if (n == 0) throw FileError("write", path_, ENOSPC);
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+    offset += static_cast<std::uint64_t>(n);
+  }
+}
+
+void OpenFile::read_at(std::span<std::byte> bytes, std::uint64_t offset) {
+  while (!bytes.empty()) {
+    ssize_t n = retry_interrupted(
+        [&] { return files_.pread(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset)); });
+    if (n < 0) throw FileError("read", path_, errno);
+    if (n == 0)
+      throw StorageError(fmt::format("\"{}\" ends at byte {}, more was expected", path_.string(), offset),
+                         ExitCode::corrupt);
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+    offset += static_cast<std::uint64_t>(n);
+  }
+}
+
+void OpenFile::reserve(std::uint64_t bytes) {
+  if (bytes == 0) return;
+  int rc = retry_interrupted([&] { return files_.fallocate(descriptor_, static_cast<off_t>(bytes)); });
+  if (rc != 0 && !cannot(errno)) throw FileError(fmt::format("reserve {} bytes for", bytes), path_, errno);
+}
+
+void OpenFile::sync() {
+  // After any other failure the kernel may have dropped the dirty pages: the caller must write a new file instead.
+  if (retry_interrupted([&] { return files_.fsync(descriptor_); }) != 0) throw FileError("sync", path_, errno);
+}
+
+void OpenFile::drop_cache() {
+  ::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_DONTNEED);
+}
+
+void OpenFile::close() {
+  // Linux releases the descriptor even if close is interrupted.
+  if (files_.close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR) throw FileError("close", path_, errno);
+}
+
+void sync_folder(FileSystem& files, const Path& folder) {
+  int descriptor = retry_interrupted([&] { return files.open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0); });
+  if (descriptor < 0) throw FileError("open folder", folder, errno);
+  int rc = retry_interrupted([&] { return files.fsync(descriptor); });
+  int number = errno;
+  files.close(descriptor);
+  if (rc != 0) throw FileError("sync folder", folder, number);
+}
+
+void make_folder(FileSystem& files, const Path& folder) {
+  if (files.mkdir(folder.c_str(), 0755) != 0) throw FileError("make folder", folder, errno);
+}
+
+void make_folders(FileSystem& files, const Path& folder) {
+  std::error_code ignored;  // mkdir below reports the real cause
+  if (folder.empty() || std::filesystem::is_directory(folder, ignored)) return;
+  Path parent = folder.has_parent_path() ? folder.parent_path() : Path(".");
+  if (parent != folder) make_folders(files, parent);
+  if (files.mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) throw FileError("make folder", folder, errno);
+  sync_folder(files, parent);
+}
+
+void move_folder(FileSystem& files, const Path& from, const Path& to) {
+  if (files.rename(from.c_str(), to.c_str(), RENAME_NOREPLACE) == 0) return;
+  // Where the flag is unknown (NFS), plain rename will do: it does not replace a folder that holds anything.
+  if (cannot(errno) && files.rename(from.c_str(), to.c_str(), 0) == 0) return;
+  throw FileError(fmt::format("move \"{}\" to", from.string()), to, errno);
+}
+
+bool swap_folders(FileSystem& files, const Path& one, const Path& other) {
+  if (files.rename(one.c_str(), other.c_str(), RENAME_EXCHANGE) == 0) return true;
+  if (cannot(errno)) return false;
+  throw FileError(fmt::format("swap \"{}\" with", one.string()), other, errno);
+}
+
+bool remove_tree(FileSystem& files, const Path& folder) noexcept try {
+  bool gone = true;
+  std::error_code error;
+  std::filesystem::directory_iterator entries(folder, error);
+  if (error) return files.unlink(folder.c_str()) == 0 || files.rmdir(folder.c_str()) == 0;
+  std::vector<std::filesystem::directory_entry> all(begin(entries), end(entries));
+  for (const auto& entry : all) {
+    bool is_folder = entry.is_directory(error) && !entry.is_symlink(error);
+    if (is_folder ? !remove_tree(files, entry.path()) : files.unlink(entry.path().c_str()) != 0) gone = false;
+  }
+  return files.rmdir(folder.c_str()) == 0 && gone;
+} catch (const std::exception& error) {
+  return false;
+}
+
+std::optional<std::string> read_text(FileSystem& files, const Path& file, std::uint64_t limit) try {
+  OpenFile in(files, file, OpenFile::Mode::read);
+  require<StorageError>(in.size() <= limit, "\"{}\" is {} bytes long, more than {} cannot be right", file.string(),
+                        in.size(), limit);
+  std::string text(in.size(), '\0');
+  in.read_at(std::as_writable_bytes(std::span(text)), 0);
+  return text;
+} catch (const FileError& error) {
+  if (error.number() == ENOENT) return std::nullopt;
+  throw;
+}
+
+void create_text(FileSystem& files, const Path& file, const std::string& text) {
+  OpenFile out(files, file, OpenFile::Mode::create);
+  out.write_at(std::as_bytes(std::span(text)), 0);
+  out.sync();
+  out.close();
+}
+
+void replace_text(FileSystem& files, const Path& file, const std::string& text) {
+  Path fresh = file.parent_path() / fmt::format(".{}.{}", file.filename().string(), random_hex(8));
+  try {
+    create_text(files, fresh, text);
+    if (files.rename(fresh.c_str(), file.c_str(), 0) != 0) throw FileError("replace", file, errno);
+  } catch (...) {
+    files.unlink(fresh.c_str());
+    throw;
+  }
+  sync_folder(files, file.parent_path());
+}
+
+std::optional<std::uint64_t> free_bytes(FileSystem& files, const Path& folder) {
+  struct statvfs status {};
+  if (retry_interrupted([&] { return files.statvfs(folder.c_str(), &status); }) != 0)
+    throw FileError("ask for the free space of", folder, errno);
+  if (status.f_blocks == 0) return std::nullopt;
+  return std::uint64_t{status.f_bavail} * status.f_frsize;
+}
+
+std::string random_hex(std::size_t bytes) {
+  std::vector<unsigned char> random(bytes);
+  if (::getrandom(random.data(), bytes, 0) != static_cast<ssize_t>(bytes))
+    throw Error(ExitCode::internal, fmt::format("the kernel gives no random bytes: {}", errno_text(errno)));
+  std::string text;
+  for (unsigned char byte : random) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+}  // namespace distdl::checkpoint

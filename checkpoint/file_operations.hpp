@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/checkpoint/file_system.hpp>
+
+namespace distdl::checkpoint {
+
+using Path = std::filesystem::path;
+
+/// A system call failed: names the call's purpose, the file and errno.
+class FileError : public StorageError {
+ public:
+  FileError(const std::string& purpose, const Path& file, int number);
+  int number() const noexcept { return number_; }
+
+ private:
+  int number_;
+};
+
+/// An open regular file. Loops over EINTR and short transfers; every failure is a FileError naming the file.
+class OpenFile {
+ public:
+  enum class Mode { read, create, write };
+  /// `create` makes a new file and fails if there is one; `write` opens an existing one. Links and devices are refused.
+  OpenFile(FileSystem& files, Path path, Mode mode);
+  OpenFile(OpenFile&& other) noexcept;
+  OpenFile& operator=(OpenFile&&) = delete;
+  ~OpenFile();
+
+  void write_at(std::span<const std::byte> bytes, std::uint64_t offset);
+  /// Throws StorageError (corrupt) if the file ends before.
+  void read_at(std::span<std::byte> bytes, std::uint64_t offset);
+  /// Reserves the disk space of the first `bytes`, where the file system can.
+  void reserve(std::uint64_t bytes);
+  void sync();
+  /// Forgets what the page cache holds of it, so that reading shows what the disk holds. A hint only.
+  void drop_cache();
+  void close();
+  std::uint64_t size() const noexcept { return size_; }  ///< when it was opened
+  const Path& path() const noexcept { return path_; }
+
+ private:
+  FileSystem& files_;
+  Path path_;
+  int descriptor_ = -1;
+  std::uint64_t size_ = 0;
+};
+
+/// Makes the entries of a folder (new, renamed, deleted files) survive a power loss.
+void sync_folder(FileSystem& files, const Path& folder);
+void make_folder(FileSystem& files, const Path& folder);
+/// Makes it and its parents where they are missing.
+void make_folders(FileSystem& files, const Path& folder);
+/// Moves a folder to a name that must be free. Throws FileError (EEXIST, ENOTEMPTY) otherwise.
+void move_folder(FileSystem& files, const Path& from, const Path& to);
+/// Swaps two folders in one step; false if the file system cannot do that.
+bool swap_folders(FileSystem& files, const Path& one, const Path& other);
+/// Deletes what it can of a tree; false if something is left.
+bool remove_tree(FileSystem& files, const Path& folder) noexcept;
+/// The whole file; nothing if there is none. Throws StorageError (corrupt) if it is longer than `limit`.
+std::optional<std::string> read_text(FileSystem& files, const Path& file, std::uint64_t limit);
+/// Creates a file with this text, and syncs it; the caller syncs the folder.
+void create_text(FileSystem& files, const Path& file, const std::string& text);
+/// Replaces a file by one with this text: after a crash it holds either the old or the new text.
+void replace_text(FileSystem& files, const Path& file, const std::string& text);
+/// Bytes that may still be written; nothing if the file system does not tell.
+std::optional<std::uint64_t> free_bytes(FileSystem& files, const Path& folder);
+/// `bytes` random bytes as hexadecimal digits, for names that nobody else uses.
+std::string random_hex(std::size_t bytes);
+
+}  // namespace distdl::checkpoint

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <mutex>
+
+#include <distdl/checkpoint/hdf5_handles.hpp>
+#include <distdl/checkpoint/hdf5_skeleton.hpp>
+
+namespace distdl::checkpoint {
+namespace {
+using namespace hdf5;
+
+constexpr hsize_t kAlignment = hsize_t{1} << 20;  // datasets this long or longer start on such a boundary
+
+Type floating(std::size_t bytes, std::size_t exponent, std::size_t mantissa, std::size_t bias) {
+  Type type(check(H5Tcopy(H5T_IEEE_F32LE), "make a type for", "floats"));
+  std::size_t sign = exponent + mantissa;
+  check(H5Tset_fields(type.get(), sign, mantissa, exponent, 0, mantissa), "make a type for", "floats");
+  check(H5Tset_size(type.get(), bytes), "make a type for", "floats");
+  check(H5Tset_ebias(type.get(), bias), "make a type for", "floats");
+  return type;
+}
+
+Type type_of(tensor::DType dtype) {
+  auto copy = [](hid_t type) { return Type(check(H5Tcopy(type), "copy", "a type")); };
+  switch (dtype) {
+    case tensor::DType::f32:
+      return copy(H5T_IEEE_F32LE);
+    case tensor::DType::f64:
+      return copy(H5T_IEEE_F64LE);
+    case tensor::DType::f16:
+      return floating(2, 5, 10, 15);
+    case tensor::DType::bf16:
+      return floating(2, 8, 7, 127);
+    case tensor::DType::i32:
+      return copy(H5T_STD_I32LE);
+    case tensor::DType::i64:
+      return copy(H5T_STD_I64LE);
+    case tensor::DType::u8:
+      return copy(H5T_STD_U8LE);
+  }
+  throw Error(ExitCode::internal, "a data type without an HDF5 type");
+}
+
+Space space_of(const tensor::Shape& shape) {
+  if (shape.empty()) return Space(check(H5Screate(H5S_SCALAR), "make a space for", "a scalar"));
+  std::vector<hsize_t> extents(shape.begin(), shape.end());
+  return Space(check(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr), "make a space for",
+                     tensor::to_string(shape)));
+}
+
+void add_attribute(hid_t object, const char* name, const tensor::Shape& values) {
+  auto count = static_cast<std::int64_t>(values.size());
+  Space space = space_of({count});
+  Attribute attribute(
+      check(H5Acreate2(object, name, H5T_STD_I64LE, space.get(), H5P_DEFAULT, H5P_DEFAULT), "add attribute", name));
+  if (count > 0) check(H5Awrite(attribute.get(), H5T_NATIVE_INT64, values.data()), "write attribute", name);
+}
+
+File create_file(const std::filesystem::path& path) {
+  Properties access(check(H5Pcreate(H5P_FILE_ACCESS), "prepare", path.string()));
+  check(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110), "prepare", path.string());
+  check(H5Pset_alignment(access.get(), kAlignment, kAlignment), "prepare", path.string());
+  return File(check(H5Fcreate(path.c_str(), H5F_ACC_EXCL, H5P_DEFAULT, access.get()), "create", path.string()));
+}
+
+/// Creates datasets whose parent groups come by themselves, allocated at once and never filled.
+class DatasetMaker {
+ public:
+  explicit DatasetMaker(hid_t file)
+      : file_(file),
+        link_(check(H5Pcreate(H5P_LINK_CREATE), "prepare", "links")),
+        creation_(check(H5Pcreate(H5P_DATASET_CREATE), "prepare", "datasets")) {
+    check(H5Pset_create_intermediate_group(link_.get(), 1), "prepare", "links");
+    check(H5Pset_layout(creation_.get(), H5D_CONTIGUOUS), "prepare", "datasets");
+    check(H5Pset_alloc_time(creation_.get(), H5D_ALLOC_TIME_EARLY), "prepare", "datasets");
+    check(H5Pset_fill_time(creation_.get(), H5D_FILL_TIME_NEVER), "prepare", "datasets");
+  }
+  Dataset make(const std::string& path, tensor::DType dtype, const tensor::Shape& extent) const {
+    Type type = type_of(dtype);
+    Space space = space_of(extent);
+    return Dataset(
+        check(H5Dcreate2(file_, path.c_str(), type.get(), space.get(), link_.get(), creation_.get(), H5P_DEFAULT),
+              "create dataset", path));
+  }
+
+ private:
+  hid_t file_;
+  Properties link_, creation_;
+};
+
+std::uint64_t plan_dataset(const DatasetMaker& maker, const PlannedDataset& planned) {
+  Dataset dataset = maker.make(planned.path, planned.dtype, planned.box.extent);
+  add_attribute(dataset.get(), "shape", planned.shape);
+  add_attribute(dataset.get(), "offset", planned.box.offset);
+  haddr_t offset = H5Dget_offset(dataset.get());
+  if (offset == HADDR_UNDEF) fail("allocate dataset", planned.path);
+  return offset;
+}
+
+void write_state(const DatasetMaker& maker, const std::string& key, const std::string& value) {
+  std::string path = "/state/" + key;
+  Dataset dataset = maker.make(path, tensor::DType::u8, {static_cast<std::int64_t>(value.size())});
+  if (!value.empty())
+    check(H5Dwrite(dataset.get(), H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, value.data()), "write", path);
+}
+}  // namespace
+
+std::vector<std::uint64_t> create_skeleton(const std::filesystem::path& file, Step step,
+                                           const std::vector<PlannedDataset>& datasets, const State& state) {
+  // HDF5 is not always built thread-safe, and ranks may be threads.
+  static std::mutex one_at_a_time;
+  std::lock_guard lock(one_at_a_time);
+  QuietErrors quiet;
+  File h5 = create_file(file);
+  add_attribute(h5.get(), "step", {step.value});
+  DatasetMaker maker(h5.get());
+  std::vector<std::uint64_t> offsets;
+  for (const PlannedDataset& planned : datasets) offsets.push_back(plan_dataset(maker, planned));
+  for (const auto& [key, value] : state) write_state(maker, key, value);
+  check(H5Fclose(h5.release()), "write and close", file.string());
+  return offsets;
+}
+
+}  // namespace distdl::checkpoint

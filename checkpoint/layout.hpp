@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <distdl/base/ids.hpp>
+
+// How the files and folders of a checkpoint root are called. See docs/checkpoint-format.md.
+namespace distdl::checkpoint {
+
+inline constexpr std::size_t kBlockBytes = std::size_t{4} << 20;  ///< each has a CRC-32C of its own
+inline constexpr const char* kManifestName = "MANIFEST";
+inline constexpr const char* kOwnerName = "OWNER";
+inline constexpr const char* kLatestName = "LATEST";
+inline constexpr const char* kQuarantineName = "quarantine";
+inline constexpr const char* kStagePrefix = ".stage-";
+inline constexpr const char* kTrashPrefix = ".trash-";
+
+/// "step-000000001200"
+std::string step_folder_name(Step step);
+/// The step of such a name; nothing for any other name.
+std::optional<Step> step_of_folder(std::string_view name);
+/// "node0003.h5"
+std::string data_file_name(int writer);
+/// Whether a manifest may name this file: only what data_file_name makes, so never a path out of the folder.
+bool is_data_file_name(std::string_view name);
+/// Whether a tensor or state key may bear this name: parts of printable ASCII joined by '/', none empty, "." or "..".
+bool is_valid_name(std::string_view name);
+
+/// The checkpoints in a root by step, whatever state they are in. Throws StorageError if the folder cannot be read.
+std::map<Step, std::filesystem::path> step_folders(const std::filesystem::path& root);
+/// Entries of a root whose name starts with `prefix`.
+std::vector<std::filesystem::path> entries_with_prefix(const std::filesystem::path& root, std::string_view prefix);
+
+}  // namespace distdl::checkpoint

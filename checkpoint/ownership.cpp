@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include <distdl/checkpoint/layout.hpp>
+#include <distdl/checkpoint/ownership.hpp>
+
+namespace distdl::checkpoint {
+namespace {
+constexpr std::uint64_t kLargestOwner = 64 << 10;
+
+std::string name_of(const Owner& owner) {
+  return fmt::format("job {}, restart {}, generation {}", owner.job, owner.restart, owner.generation);
+}
+}  // namespace
+
+std::string to_text(const Owner& owner) {
+  nlohmann::json document{
+      {"job", owner.job}, {"restart", owner.restart}, {"generation", owner.generation}, {"nonce", owner.nonce}};
+  return document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+Owner owner_from(const std::string& text) try {
+  auto document = nlohmann::json::parse(text);
+  return {document.at("job").get<std::string>(), document.at("restart").get<std::int64_t>(),
+          document.at("generation").get<std::uint32_t>(), document.at("nonce").get<std::string>()};
+} catch (const nlohmann::json::exception& error) {
+  throw StorageError(fmt::format("{} is damaged: {}", kOwnerName, error.what()));
+}
+
+void write_owner(FileSystem& files, const Path& root, const Owner& owner) {
+  replace_text(files, root / kOwnerName, to_text(owner));
+}
+
+void check_owner(FileSystem& files, const Path& root, const Owner& owner) {
+  auto text = read_text(files, root / kOwnerName, kLargestOwner);
+  require<StorageError>(text.has_value(),
+                        "\"{}\" has no {} any more: somebody removed it, so this run ({}) may not write", root.string(),
+                        kOwnerName, name_of(owner));
+  Owner found = owner_from(*text);
+  require<StorageError>(found.nonce == owner.nonce,
+                        "another run owns \"{}\" now ({}); this run ({}) was superseded and must stop", root.string(),
+                        name_of(found), name_of(owner));
+}
+
+}  // namespace distdl::checkpoint

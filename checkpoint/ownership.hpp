@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include <distdl/checkpoint/file_operations.hpp>
+#include <distdl/checkpoint/store.hpp>
+
+namespace distdl::checkpoint {
+
+std::string to_text(const Owner& owner);
+/// Throws StorageError if the text is none that to_text made.
+Owner owner_from(const std::string& text);
+
+/// Makes `owner` the one run that may write to the root: from now on check_owner fails for every other.
+void write_owner(FileSystem& files, const Path& root, const Owner& owner);
+/// Throws StorageError if OWNER does not name this run: then another run has taken the folder and this one must stop.
+void check_owner(FileSystem& files, const Path& root, const Owner& owner);
+
+}  // namespace distdl::checkpoint

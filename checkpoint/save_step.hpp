@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+
+#include <distdl/checkpoint/file_system.hpp>
+#include <distdl/checkpoint/store.hpp>
+
+namespace distdl::checkpoint {
+
+/// Where and with whom a run saves.
+struct SaveContext {
+  FileSystem& files;
+  const std::filesystem::path& root;
+  const Options& options;
+  const Owner& owner;
+  Group& group;
+};
+
+/// Collective: Store::save up to the commit point. Returns the bytes of the checkpoint's files.
+std::uint64_t save_step(const SaveContext& context, Step step, std::span<const Slice> slices, const State& state);
+
+}  // namespace distdl::checkpoint

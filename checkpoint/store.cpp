@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <chrono>
+#include <thread>
+
+#include <distdl/base/clock.hpp>
+#include <distdl/base/log.hpp>
+#include <distdl/checkpoint/agreement.hpp>
+#include <distdl/checkpoint/boxes.hpp>
+#include <distdl/checkpoint/commit.hpp>
+#include <distdl/checkpoint/layout.hpp>
+#include <distdl/checkpoint/ownership.hpp>
+#include <distdl/checkpoint/retention.hpp>
+#include <distdl/checkpoint/save_step.hpp>
+#include <distdl/checkpoint/store.hpp>
+#include <distdl/checkpoint/tensor_reader.hpp>
+#include <distdl/checkpoint/verify.hpp>
+
+namespace distdl::checkpoint {
+namespace {
+constexpr auto kOwnerVisible = std::chrono::seconds(3);  // a shared file system may show a new file late
+
+Path clean(const Path& root) {
+  Path path = std::filesystem::absolute(root).lexically_normal();
+  return path.has_filename() ? path : path.parent_path();
+}
+}  // namespace
+
+Store::Store(std::filesystem::path root, Options options, FileSystem& files)
+    : root_(clean(root)), options_(options), files_(&files) {
+  require(options_.keep >= 2, "checkpoint.keep is {}, but at least 2 checkpoints must stay", options_.keep);
+}
+
+Store::Store(std::filesystem::path root, Options options) : Store(std::move(root), options, real_file_system()) {}
+
+void Store::take(Group& group, const Owner& owner) {
+  std::string what = fmt::format("take the checkpoint folder \"{}\"", root_.string());
+  owner_ = owner_from(leader_decides(group, what, [&] {
+    Owner mine = owner;
+    if (mine.nonce.empty()) mine.nonce = random_hex(16);
+    make_folders(*files_, root_);
+    write_owner(*files_, root_, mine);  // first: whoever commits from now on is refused
+    clear_leftovers(*files_, root_);
+    return to_text(mine);
+  }));
+  agree(group, what, [&] {
+    auto deadline = Deadline::after(kOwnerVisible);
+    for (;;) try {
+        check_owner(*files_, root_, owner_);
+        return std::string();
+      } catch (const StorageError& error) {
+        require<StorageError>(!deadline.expired(), "{}; the folder must be the same one on all nodes", error.what());
+        std::this_thread::sleep_for(Milliseconds(50));
+      }
+  });
+  taken_ = true;
+}
+
+SaveReport Store::save(Group& group, Step step, std::span<const Slice> slices, const State& state) {
+  if (!taken_) throw Error(ExitCode::internal, "Store::save before Store::take");
+  Stopwatch watch;
+  SaveReport report{step, save_step({*files_, root_, options_, owner_, group}, step, slices, state), 0};
+  if (group.rank() == 0) {  // announced to all, so that older ones may go
+    verified_.insert(step);
+    write_latest(*files_, root_, step);
+    collect_garbage(*files_, root_, options_.keep, step, verified_);
+  }
+  report.seconds = watch.seconds();
+  return report;
+}
+
+void Store::set_aside(Step step, const std::filesystem::path& folder, const std::string& reason) const try {
+  log(Severity::warning, "checkpoint step {} cannot be used: {}", step, reason);
+  if (!taken_) return;
+  check_owner(*files_, root_, owner_);
+  quarantine(*files_, root_, folder, step_folder_name(step), reason);
+} catch (const StorageError& error) {
+  log(Severity::warning, "it stays where it is: {}", error.what());
+}
+
+std::optional<Summary> Store::newest_valid(Group& group) {
+  std::string text = leader_decides(group, fmt::format("look for a checkpoint in \"{}\"", root_.string()), [&] {
+    std::error_code ignored;
+    if (!std::filesystem::exists(root_, ignored)) return std::string();
+    auto folders = step_folders(root_);
+    for (auto entry = folders.rbegin(); entry != folders.rend(); ++entry) {
+      const auto& [step, folder] = *entry;
+      Verified verified = verify_folder(*files_, folder);
+      if (verified.findings.empty()) {
+        verified_.insert(step);
+        return to_text(verified.manifest);
+      }
+      set_aside(step, folder, verified.findings.front().message);
+    }
+    return std::string();
+  });
+  if (text.empty()) return std::nullopt;
+  Manifest manifest = parse_manifest(text, "the manifest that rank 0 sent");
+  return summary_of(manifest, root_ / step_folder_name(manifest.step));
+}
+
+void Store::read(const Summary& checkpoint, std::span<const Target> targets) const {
+  TensorReader reader(*files_, checkpoint.folder);
+  auto refuse = [&](const Target& target, const std::string& problem) {
+    return StorageError(fmt::format("checkpoint \"{}\" does not fit this model: tensor \"{}\" {}",
+                                    checkpoint.folder.string(), target.name, problem),
+                        ExitCode::incompatible);
+  };
+  for (const Target& target : targets) {
+    const StoredTensor* stored = reader.find(target.name);
+    if (!stored) throw refuse(target, "is not in it");
+    if (stored->entry.dtype != target.dtype || stored->entry.shape != target.shape)
+      throw refuse(target, fmt::format("is {} {} here, {} {} there", tensor::name_of(target.dtype),
+                                       tensor::to_string(target.shape), tensor::name_of(stored->entry.dtype),
+                                       tensor::to_string(stored->entry.shape)));
+    if (!lies_inside(target.box, target.shape)) throw refuse(target, "is asked for with a box outside of its shape");
+    reader.read(*stored, target.box, target.bytes);
+  }
+}
+
+}  // namespace distdl::checkpoint

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cerrno>
+
+#include <distdl/base/checksum.hpp>
+#include <distdl/checkpoint/layout.hpp>
+#include <distdl/checkpoint/verify.hpp>
+
+namespace distdl::checkpoint {
+namespace {
+struct Extent {
+  std::uint64_t begin, end;
+};
+
+std::vector<Extent> extents_of(const Manifest& manifest, std::size_t index) {
+  std::vector<Extent> extents;
+  for (const StoredTensor& stored : manifest.tensors)
+    for (const StoredBox& box : stored.boxes)
+      if (box.file == index) extents.push_back({box.offset, box.offset + bytes_of(stored, box)});
+  std::sort(extents.begin(), extents.end(), [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
+  return extents;
+}
+
+std::uint32_t continue_checksum(OpenFile& file, Extent extent, std::uint32_t crc) {
+  std::vector<std::byte> buffer(std::min<std::uint64_t>(kBlockBytes, extent.end - extent.begin));
+  for (std::uint64_t at = extent.begin; at < extent.end; at += buffer.size()) {
+    auto piece = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), extent.end - at));
+    file.read_at(piece, at);
+    crc = crc32c(piece, crc);
+  }
+  return crc;
+}
+
+/// Runs a check of a part of a file; what it throws about the disk's content becomes a finding.
+template <class Check>
+void collect(std::vector<Finding>& findings, const std::string& file, const std::string& tensor, Check&& check) {
+  try {
+    std::string problem = check();
+    if (!problem.empty()) findings.push_back({ExitCode::corrupt, file, tensor, problem});
+  } catch (const FileError& error) {
+    if (error.number() == ENOENT)
+      findings.push_back({ExitCode::incomplete, file, tensor, error.what()});
+    else if (error.number() == EIO || error.number() == ELOOP || error.number() == EINVAL)
+      findings.push_back({ExitCode::corrupt, file, tensor, error.what()});
+    else
+      throw;
+  } catch (const StorageError& error) {
+    if (error.exit_code() == ExitCode::incompatible) throw;
+    findings.push_back({error.exit_code(), file, tensor, error.what()});
+  }
+}
+
+void verify_box(std::vector<Finding>& findings, OpenFile& file, const StoredTensor& stored, const StoredBox& box) {
+  std::string name = file.path().filename().string();
+  std::uint64_t end = box.offset + bytes_of(stored, box);
+  for (std::size_t block = 0; block < box.checksums.size(); ++block)
+    collect(findings, name, stored.entry.name, [&] {
+      std::uint64_t begin = box.offset + block * kBlockBytes;
+      std::uint32_t found = continue_checksum(file, {begin, std::min<std::uint64_t>(end, begin + kBlockBytes)}, 0);
+      if (found == box.checksums[block]) return std::string();
+      return fmt::format("\"{}\": tensor \"{}\", block {} at byte {}: checksum {:08x} expected, {:08x} found",
+                         file.path().string(), stored.entry.name, block, begin, box.checksums[block], found);
+    });
+}
+}  // namespace
+
+std::uint32_t rest_checksum(OpenFile& file, const Manifest& manifest, std::size_t index) {
+  std::uint32_t crc = 0;
+  std::uint64_t at = 0;
+  for (const Extent& extent : extents_of(manifest, index)) {
+    if (extent.begin > at) crc = continue_checksum(file, {at, extent.begin}, crc);
+    at = std::max(at, extent.end);
+  }
+  std::uint64_t end = manifest.files[index].bytes;
+  return at < end ? continue_checksum(file, {at, end}, crc) : crc;
+}
+
+std::vector<Finding> verify_file(OpenFile& file, const Manifest& manifest, std::size_t index) {
+  std::vector<Finding> findings;
+  const StoredFile& expected = manifest.files[index];
+  for (const StoredTensor& stored : manifest.tensors)
+    for (const StoredBox& box : stored.boxes)
+      if (box.file == index) verify_box(findings, file, stored, box);
+  collect(findings, expected.name, "", [&] {
+    std::uint32_t found = rest_checksum(file, manifest, index);
+    if (found == expected.rest) return std::string();
+    return fmt::format("\"{}\": outside of the tensors: checksum {:08x} expected, {:08x} found", file.path().string(),
+                       expected.rest, found);
+  });
+  return findings;
+}
+
+Verified verify_folder(FileSystem& files, const Path& folder) {
+  Verified result;
+  collect(result.findings, kManifestName, "", [&] {
+    result.manifest = load_manifest(files, folder);
+    return std::string();
+  });
+  if (!result.findings.empty()) return result;
+  for (std::size_t index = 0; index < result.manifest.files.size(); ++index) {
+    const StoredFile& expected = result.manifest.files[index];
+    collect(result.findings, expected.name, "", [&] {
+      OpenFile file(files, folder / expected.name, OpenFile::Mode::read);
+      if (file.size() != expected.bytes)
+        return fmt::format("\"{}\" is {} bytes long, {} were written", file.path().string(), file.size(),
+                           expected.bytes);
+      auto findings = verify_file(file, result.manifest, index);
+      result.findings.insert(result.findings.end(), findings.begin(), findings.end());
+      return std::string();
+    });
+  }
+  return result;
+}
+
+}  // namespace distdl::checkpoint

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include <distdl/checkpoint/file_operations.hpp>
+#include <distdl/checkpoint/manifest.hpp>
+
+namespace distdl::checkpoint {
+
+/// CRC-32C of all bytes of file `index` that belong to no box: HDF5's own structures and the gaps.
+std::uint32_t rest_checksum(OpenFile& file, const Manifest& manifest, std::size_t index);
+
+/// Compares every byte of one open file with the manifest.
+std::vector<Finding> verify_file(OpenFile& file, const Manifest& manifest, std::size_t index);
+
+/// A checkpoint folder and what is wrong with it; without findings, `manifest` is the truth about it.
+struct Verified {
+  Manifest manifest;
+  std::vector<Finding> findings;
+};
+/// Throws StorageError only if a file cannot be judged: no permission, no descriptors, a newer format. A bad sector
+/// (EIO) is a finding.
+Verified verify_folder(FileSystem& files, const Path& folder);
+
+}  // namespace distdl::checkpoint

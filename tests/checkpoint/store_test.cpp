@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fstream>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/checkpoint/sample.hpp"
+#include <distdl/checkpoint/layout.hpp>
+#include <distdl/checkpoint/store.hpp>
+
+namespace distdl::checkpoint {
+namespace {
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+Summary newest(Store& store) {
+  Alone alone;
+  auto found = store.newest_valid(alone);
+  if (!found) throw std::runtime_error("no checkpoint");
+  return *found;
+}
+
+std::set<std::int64_t> steps_in(const fs::path& root) {
+  std::set<std::int64_t> steps;
+  for (const auto& [step, folder] : step_folders(root)) steps.insert(step.value);
+  return steps;
+}
+
+void save_alone(Store& store, std::int64_t step, const Sample& sample) {
+  Alone alone;
+  store.save(alone, Step(step), share_of(sample, 0, 1).slices, sample_state());
+}
+
+TEST(Store, RestoresUnderAnyOtherCut) {
+  Sample sample = make_sample(1);
+  std::set<std::string> digests;
+  for (int writers : {1, 2, 3, 4})
+    for (bool grid : {false, true}) {
+      TemporaryFolder root;
+      EXPECT_TRUE(all_empty(save_as(root.path(), writers, Step(12), sample, grid)));
+      Store store(root.path(), {});
+      Summary summary = newest(store);
+      EXPECT_EQ(summary.step, Step(12));
+      EXPECT_EQ(summary.world_size, writers);
+      EXPECT_EQ(summary.tensors.size(), sample.size());
+      for (int readers : {1, 2, 3, 4, 6})
+        for (bool other_grid : {false, true}) EXPECT_EQ(compare(store, summary, sample, readers, other_grid), "");
+      EXPECT_TRUE(verify(summary.folder).empty());
+      digests.insert(digest(summary));
+    }
+  EXPECT_EQ(digests.size(), 1u);
+}
+
+TEST(Store, TensorsLargerThanABlockComeBack) {
+  TemporaryFolder root;
+  Sample sample = make_sample(2, 200'000);  // 13 MB: four blocks
+  EXPECT_TRUE(all_empty(save_as(root.path(), 2, Step(1), sample, true, {.verify_after_write = true})));
+  Store store(root.path(), {});
+  EXPECT_EQ(compare(store, newest(store), sample, 3), "");
+}
+
+TEST(Store, DigestTellsContentsApart) {
+  TemporaryFolder root;
+  Sample sample = make_sample(3);
+  EXPECT_TRUE(all_empty(save_as(root.path(), 1, Step(1), sample)));
+  sample[3].bytes[17] ^= std::byte{1};
+  EXPECT_TRUE(all_empty(save_as(root.path(), 1, Step(2), sample)));
+  auto all = list(root.path());
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_NE(digest(all[0]), digest(all[1]));
+}
+
+TEST(Store, EveryRankGetsTheSameAnswer) {
+  TemporaryFolder root;
+  Sample sample = make_sample(4);
+  EXPECT_TRUE(all_empty(save_as(root.path(), 3, Step(5), sample)));
+  std::vector<std::int64_t> found(3, -1);
+  ThreadGroups(3).run([&](Group& group) {
+    Store store(root.path(), {});
+    auto summary = store.newest_valid(group);
+    found[static_cast<std::size_t>(group.rank())] = summary ? summary->step.value : -2;
+  });
+  EXPECT_EQ(found, (std::vector<std::int64_t>{5, 5, 5}));
+}
+
+TEST(Store, AnEmptyOrMissingFolderHasNoCheckpoint) {
+  TemporaryFolder root;
+  Alone alone;
+  EXPECT_FALSE(Store(root.path(), {}).newest_valid(alone));
+  EXPECT_FALSE(Store(root.path() / "missing", {}).newest_valid(alone));
+  try {
+    open(root.path());
+    FAIL();
+  } catch (const StorageError& error) {
+    EXPECT_EQ(error.exit_code(), ExitCode::incomplete);
+  }
+}
+
+TEST(Store, TakeMakesTheFolderAndItsParents) {
+  TemporaryFolder root;
+  Alone alone;
+  Store store(root.path() / "run" / "checkpoints" / "", {});
+  store.take(alone, owner_called(""));
+  save_alone(store, 1, make_sample(1));
+  EXPECT_EQ(newest(store).folder, root.path() / "run" / "checkpoints" / "step-000000000001");
+}
+
+TEST(Store, RefusesAModelOfAnotherShape) {
+  TemporaryFolder root;
+  EXPECT_TRUE(all_empty(save_as(root.path(), 1, Step(1), make_sample(1))));
+  Store store(root.path(), {});
+  Summary summary = newest(store);
+  auto message = [&](const std::string& name, tensor::DType dtype, const tensor::Shape& shape) -> std::string {
+    std::vector<std::byte> memory(10000);
+    Target target{name, dtype, shape, tensor::whole(shape), memory.data()};
+    try {
+      store.read(summary, std::span(&target, 1));
+    } catch (const StorageError& error) {
+      EXPECT_EQ(error.exit_code(), ExitCode::incompatible);
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(message("parameter/fc9.weight", tensor::DType::f32, {3}),
+              HasSubstr("\"parameter/fc9.weight\" is not in"));
+  EXPECT_THAT(message("parameter/conv1.weight", tensor::DType::f32, {9, 3, 5, 5}),
+              HasSubstr("is f32 (9, 3, 5, 5) here, f32 (8, 3, 5, 5) there"));
+  EXPECT_THAT(message("parameter/conv1.weight", tensor::DType::f64, {8, 3, 5, 5}), HasSubstr("is f64"));
+  EXPECT_EQ(message("parameter/conv1.weight", tensor::DType::f32, {8, 3, 5, 5}), "");
+}
+
+TEST(Store, RefusesSlicesThatDoNotFormWholeTensors) {
+  TemporaryFolder root;
+  Sample sample = make_sample(1);
+  ThreadGroups groups(2);
+  auto errors = groups.run([&](Group& group) {
+    Store store(root.path(), {});
+    store.take(group, owner_called("test"));
+    Share share = share_of(sample, group.rank(), 2);
+    if (group.rank() == 1) share.slices.pop_back();
+    store.save(group, Step(1), share.slices, {});
+  });
+  EXPECT_THAT(errors[0], HasSubstr("tensor \"small\""));
+  EXPECT_EQ(errors[0], errors[1]);
+  EXPECT_TRUE(steps_in(root.path()).empty());
+  EXPECT_TRUE(entries_with_prefix(root.path(), kStagePrefix).empty());
+}
+
+TEST(Store, RefusesBadNames) {
+  TemporaryFolder root;
+  Alone alone;
+  Store store(root.path(), {});
+  store.take(alone, owner_called("test"));
+  float value = 1;
+  for (const char* name : {"", "/a", "a//b", "../a", "a/..", "a b", "a\n"}) {
+    Slice slice{name, tensor::DType::f32, {}, {}, reinterpret_cast<const std::byte*>(&value)};
+    EXPECT_THROW(store.save(alone, Step(1), std::span(&slice, 1), {}), StorageError) << name;
+  }
+}
+
+TEST(Store, KeepsTheNewestAndDeletesTheRest) {
+  TemporaryFolder root;
+  Alone alone;
+  Store store(root.path(), {.keep = 2});
+  store.take(alone, owner_called("test"));
+  for (int step : {10, 20, 30, 40}) save_alone(store, step, make_sample(static_cast<std::uint64_t>(step)));
+  EXPECT_EQ(steps_in(root.path()), (std::set<std::int64_t>{30, 40}));
+  EXPECT_TRUE(entries_with_prefix(root.path(), kTrashPrefix).empty());
+  EXPECT_THROW(Store(root.path(), {.keep = 1}), ConfigError);
+}
+
+TEST(Store, DamagedOnesDoNotCountAsKept) {
+  TemporaryFolder root;
+  EXPECT_TRUE(all_empty(save_as(root.path(), 1, Step(10), make_sample(1), false, {.keep = 2})));
+  EXPECT_TRUE(all_empty(save_as(root.path(), 1, Step(20), make_sample(2), false, {.keep = 2})));
+  fs::resize_file(root.path() / "step-000000000020/node0000.h5", 100);
+  EXPECT_TRUE(all_empty(save_as(root.path(), 1, Step(30), make_sample(3), false, {.keep = 2})));
+  EXPECT_TRUE(steps_in(root.path()).contains(10));
+}
+
+TEST(Store, NeverDeletesWhatItJustSaved) {
+  TemporaryFolder root;
+  for (int step : {100, 200, 300})
+    EXPECT_TRUE(all_empty(save_as(root.path(), 1, Step(step), make_sample(1), false, {.keep = 2})));
+  EXPECT_TRUE(all_empty(save_as(root.path(), 1, Step(50), make_sample(2), false, {.keep = 2})));
+  EXPECT_EQ(steps_in(root.path()), (std::set<std::int64_t>{50, 200, 300}));
+}
+
+TEST(Store, QuarantinesDamageAndFallsBack) {
+  TemporaryFolder root;
+  Alone alone;
+  Store store(root.path(), {});
+  store.take(alone, owner_called("test"));
+  save_alone(store, 1, make_sample(1));
+  save_alone(store, 2, make_sample(2));
+  fs::resize_file(root.path() / "step-000000000002/node0000.h5", 5000);
+  Summary summary = newest(store);
+  EXPECT_EQ(summary.step, Step(1));
+  EXPECT_EQ(compare(store, summary, make_sample(1)), "");
+  EXPECT_EQ(steps_in(root.path()), (std::set<std::int64_t>{1}));
+  auto moved = entries_with_prefix(root.path() / kQuarantineName, "step-000000000002.");
+  ASSERT_EQ(moved.size(), 1u);
+  std::string reason;
+  std::getline(std::ifstream(moved[0] / "REASON"), reason);
+  EXPECT_THAT(reason, HasSubstr("5000 bytes long"));
+}
+
+TEST(Store, LeavesDamageAloneInAFolderItDoesNotOwn) {
+  TemporaryFolder root;
+  EXPECT_TRUE(all_empty(save_as(root.path(), 1, Step(1), make_sample(1))));
+  EXPECT_TRUE(all_empty(save_as(root.path(), 1, Step(2), make_sample(2))));
+  fs::remove(root.path() / "step-000000000002/MANIFEST");
+  Store reader(root.path(), {});
+  EXPECT_EQ(newest(reader).step, Step(1));
+  EXPECT_EQ(steps_in(root.path()), (std::set<std::int64_t>{1, 2}));
+}
+
+TEST(Store, IgnoresADamagedOrLyingLatest) {
+  TemporaryFolder root;
+  EXPECT_TRUE(all_empty(save_as(root.path(), 1, Step(1), make_sample(1))));
+  EXPECT_TRUE(all_empty(save_as(root.path(), 1, Step(2), make_sample(2))));
+  Store store(root.path(), {});
+  for (const char* text : {"", "step-000000000001\n", "step-000000000009\n", "../../etc", "\xff\xff"}) {
+    std::ofstream(root.path() / kLatestName) << text;
+    EXPECT_EQ(newest(store).step, Step(2));
+  }
+  fs::remove(root.path() / kLatestName);
+  EXPECT_EQ(newest(store).step, Step(2));
+}
+
+TEST(Store, AZombieCannotSaveOnceAnotherRunTookTheFolder) {
+  TemporaryFolder root;
+  Alone alone;
+  Store zombie(root.path(), {}), successor(root.path(), {});
+  zombie.take(alone, owner_called("first"));
+  save_alone(zombie, 1, make_sample(1));
+  successor.take(alone, Owner{"42", 1, 1, "second"});
+  try {
+    save_alone(zombie, 2, make_sample(2));
+    FAIL() << "the zombie saved";
+  } catch (const StorageError& error) {
+    EXPECT_EQ(error.exit_code(), ExitCode::storage);
+    EXPECT_THAT(error.what(), HasSubstr("another run owns"));
+    EXPECT_THAT(error.what(), HasSubstr("job 42, restart 1"));
+  }
+  EXPECT_EQ(newest(successor).step, Step(1));
+  EXPECT_TRUE(entries_with_prefix(root.path(), kStagePrefix).empty());
+  save_alone(successor, 2, make_sample(3));
+  EXPECT_EQ(compare(successor, newest(successor), make_sample(3)), "");
+}
+
+TEST(Store, TakingAFolderThatIsNotSharedFails) {
+  TemporaryFolder one, other;
+  auto errors = ThreadGroups(2).run([&](Group& group) {
+    Store store(group.rank() == 0 ? one.path() : other.path(), {});
+    store.take(group, owner_called("test"));
+  });
+  for (const auto& error : errors) {
+    EXPECT_THAT(error, HasSubstr("rank 1 of 2"));
+    EXPECT_THAT(error, HasSubstr("must be the same one on all nodes"));
+  }
+}
+
+TEST(Store, SavingTheSameStepAgainWritesNothing) {
+  TemporaryFolder root;
+  EXPECT_TRUE(all_empty(save_as(root.path(), 2, Step(7), make_sample(1))));
+  auto manifest = root.path() / "step-000000000007/MANIFEST";
+  auto inode_time = fs::last_write_time(manifest);
+  EXPECT_TRUE(all_empty(save_as(root.path(), 3, Step(7), make_sample(1), true)));  // another world and cut
+  EXPECT_EQ(fs::last_write_time(manifest), inode_time);
+  EXPECT_EQ(open(root.path()).world_size, 2);
+  EXPECT_FALSE(fs::exists(root.path() / kQuarantineName));
+}
+
+TEST(Store, SavingOtherContentsUnderTheSameStepReplacesThem) {
+  TemporaryFolder root;
+  EXPECT_TRUE(all_empty(save_as(root.path(), 2, Step(7), make_sample(1))));
+  EXPECT_TRUE(all_empty(save_as(root.path(), 2, Step(7), make_sample(2))));
+  Store store(root.path(), {});
+  EXPECT_EQ(compare(store, newest(store), make_sample(2)), "");
+  EXPECT_EQ(entries_with_prefix(root.path() / kQuarantineName, "step-000000000007.").size(), 1u);
+  EXPECT_TRUE(entries_with_prefix(root.path(), kStagePrefix).empty());
+}
+
+TEST(Store, ADamagedStepIsReplacedWhenItIsSavedAgain) {
+  TemporaryFolder root;
+  EXPECT_TRUE(all_empty(save_as(root.path(), 1, Step(7), make_sample(1))));
+  fs::remove(root.path() / "step-000000000007/node0000.h5");
+  EXPECT_TRUE(all_empty(save_as(root.path(), 1, Step(7), make_sample(1))));
+  Store store(root.path(), {});
+  EXPECT_EQ(compare(store, newest(store), make_sample(1)), "");
+}
+
+/// A group whose peers are lost at the n-th all_gather.
+class LosingGroup final : public Group {
+ public:
+  explicit LosingGroup(int at) : left_(at) {}
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  std::vector<std::string> all_gather(const std::string& mine) override {
+    if (left_-- == 0) throw CommError("peer 1 is lost");
+    return {mine};
+  }
+
+ private:
+  int left_;
+};
+
+TEST(Store, ALostPeerLeavesNeitherAStageNorDamage) {
+  TemporaryFolder root;
+  Alone alone;
+  Store store(root.path(), {});
+  store.take(alone, owner_called("test"));
+  save_alone(store, 1, make_sample(1));
+  int lost = 0;
+  for (int at = 0; at < 50; ++at) {
+    LosingGroup group(at);
+    Share share = share_of(make_sample(2), 0, 1);
+    try {
+      store.save(group, Step(2), share.slices, sample_state());
+      break;
+    } catch (const CommError&) {
+      ++lost;
+    }
+    EXPECT_TRUE(entries_with_prefix(root.path(), kStagePrefix).empty());
+    Summary summary = newest(store);
+    EXPECT_EQ(compare(store, summary, make_sample(static_cast<std::uint64_t>(summary.step.value))), "");
+  }
+  EXPECT_GE(lost, 4);
+  EXPECT_EQ(newest(store).step, Step(2));
+}
+}  // namespace
+}  // namespace distdl::checkpoint
