@@ -3,6 +3,8 @@
 
 namespace distdl {
 
-const char* version() noexcept { return DISTDL_VERSION; }
+const char* version() noexcept {
+  return DISTDL_VERSION;
+}
 
 }  // namespace distdl
