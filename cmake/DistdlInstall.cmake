@@ -21,6 +21,7 @@ set(DISTDL_OUTSIDE
   "Boost::date_time,Boost,-lboost_date_time"
   "Boost::headers,Boost,"
   "Threads::Threads,Threads,-pthread"
+  "OpenMP::OpenMP_CXX,OpenMP,-fopenmp"
   "HDF5::HDF5,HDF5,hdf5"
   "hdf5::hdf5,HDF5,hdf5"
   "PkgConfig::UCX,UCX,ucx >= 1.12"

@@ -19,7 +19,7 @@ std::map<std::string, std::optional<std::string>>& record() {
 
 std::optional<std::string> env(const std::string& name) {
   std::lock_guard lock(mutex);
-  const char* value = std::getenv(name.c_str());
+  const char* value = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): guarded by the mutex
   std::optional<std::string> found;
   if (value && *value) found = value;
   record()[name] = found;
