@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
-#include <random>
 
 #include <CLI/CLI.hpp>
 #include <unistd.h>
@@ -44,14 +43,11 @@ void check_same_job(const config::Job& job, comm::Communicator& communicator) {
             communicator.host(Rank(static_cast<int>(r))), communicator.host(Rank(0)));
 }
 
-train::Setting make_setting(const config::Job& job, comm::Communicator& communicator, train::StopSignals& signals) {
+train::Setting make_setting(const config::Job& job, train::StopSignals& signals) {
   train::Setting setting;
   setting.checkpoints = std::filesystem::path(job.run_dir) / "checkpoints";
-  std::random_device device;
-  std::string nonce = fmt::format("{:08x}{:08x}", device(), device());
-  communicator.broadcast(std::as_writable_bytes(std::span(nonce)), Rank(0));
   setting.owner = {env("SLURM_JOB_ID").value_or("local"), env_integer("SLURM_RESTART_COUNT").value_or(0),
-                   job.comm.generation, nonce};
+                   job.comm.generation, ""};
   auto end = env_integer("DISTDL_END_OF_JOB");
   if (!end) end = env_integer("SLURM_JOB_END_TIME");
   if (end) setting.end_of_job = std::chrono::system_clock::from_time_t(*end);
@@ -61,7 +57,7 @@ train::Setting make_setting(const config::Job& job, comm::Communicator& communic
 
 train::Outcome run_rank(const config::Job& job, comm::Communicator& communicator, train::StopSignals& signals) {
   check_same_job(job, communicator);
-  auto setting = make_setting(job, communicator, signals);
+  auto setting = make_setting(job, signals);
   train::Observer silent;
   if (communicator.rank().value != 0) return train::run(job.recipe, setting, communicator, silent);
   observe::Progress progress(stderr);
