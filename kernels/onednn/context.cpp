@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+
+#include <omp.h>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/kernels/onednn/context.hpp>
+
+namespace distdl::kernels::onednn {
+using dnnl::memory;
+
+Context::Context(int threads) : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_), threads_(threads) {
+  enter();
+}
+
+void Context::enter() const {
+  if (omp_get_max_threads() != threads_) omp_set_num_threads(threads_);
+}
+
+void Context::reserve_scratchpad(std::size_t bytes) {
+  if (bytes > scratchpad_.bytes()) scratchpad_ = tensor::allocate_host(bytes);
+}
+
+memory::desc dense_desc(const tensor::Shape& shape) {
+  using tag = memory::format_tag;
+  constexpr std::array kTags{tag::a, tag::ab, tag::abc, tag::abcd};
+  require(shape.size() >= 1 && shape.size() <= kTags.size(), "the onednn backend takes 1 to 4 dimensions, not {}",
+          tensor::to_string(shape));
+  return {shape, memory::data_type::f32, kTags[shape.size() - 1]};
+}
+
+memory::desc any_desc(const tensor::Shape& shape) {
+  return {shape, memory::data_type::f32, memory::format_tag::any};
+}
+
+memory::desc desc_of(const ActivationFormat& format) {
+  if (format.layout) return *static_cast<const memory::desc*>(format.layout.get());
+  return dense_desc(format.shape);
+}
+
+ActivationFormat format_of(const tensor::Shape& shape, const memory::desc& desc) {
+  if (desc == dense_desc(shape)) return dense(shape);
+  return {shape, desc.get_size(), std::make_shared<memory::desc>(desc)};
+}
+
+dnnl::primitive_attr attributes() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+}  // namespace distdl::kernels::onednn

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <distdl/kernels/onednn/layers.hpp>
+#include <distdl/kernels/onednn/operation.hpp>
+
+namespace distdl::kernels::onednn {
+namespace {
+using dnnl::memory;
+using dnnl::prop_kind;
+constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
+
+struct Descriptors {
+  dnnl::convolution_forward::primitive_desc forward;
+  dnnl::convolution_backward_data::primitive_desc input;
+  dnnl::convolution_backward_weights::primitive_desc weights;
+};
+
+Descriptors describe(const Context& context, const Conv2d& spec, const tensor::Shape& in, const tensor::Shape& out) {
+  memory::dims stride(2, spec.stride), padding(2, spec.padding);
+  auto x = any_desc(in), y = any_desc(out), w = any_desc({spec.out, in[1], spec.kernel, spec.kernel});
+  auto b = spec.bias ? dense_desc({spec.out}) : memory::desc();
+  auto forward = [&] {
+    return dnnl::convolution_forward::desc(prop_kind::forward_training, kAlgorithm, x, w, b, y, stride, padding,
+                                           padding);
+  };
+  Descriptors pd;
+  pd.forward = {forward(), attributes(), context.engine()};
+  y = pd.forward.dst_desc();  // dy comes in the format of y
+  pd.input = {{kAlgorithm, x, w, y, stride, padding, padding}, attributes(), context.engine(), pd.forward};
+  pd.weights = {{kAlgorithm, x, w, b, y, stride, padding, padding}, attributes(), context.engine(), pd.forward};
+  return pd;
+}
+
+class Conv2dLayer : public Layer {
+ public:
+  Conv2dLayer(Context& context, const Conv2d& spec, const ActivationFormat& input)
+      : Conv2dLayer(context, spec, desc_of(input),
+                    describe(context, spec, input.shape, output_shape(spec, input.shape))) {}
+
+  const ActivationFormat& output() const override { return output_; }
+
+  void load_parameters(ConstPointers parameters) override {
+    weight_ = parameters[0];
+    bias_ = has_bias_ ? parameters[1] : nullptr;
+    forward_weight_.load(weight_);
+    input_weight_.load(weight_);
+  }
+
+  void forward(const float* x, float* y, Phase) override {
+    forward_.run({{DNNL_ARG_SRC, forward_x_.load(x)},
+                  {DNNL_ARG_WEIGHTS, forward_weight_.loaded(weight_)},
+                  {DNNL_ARG_BIAS, bias_},
+                  {DNNL_ARG_DST, y}});
+  }
+
+  void backward_input(const float*, const float*, const float* dy, float* dx) override {
+    input_.run({{DNNL_ARG_DIFF_DST, input_dy_.load(dy)},
+                {DNNL_ARG_WEIGHTS, input_weight_.loaded(weight_)},
+                {DNNL_ARG_DIFF_SRC, input_dx_.target(dx)}});
+    input_dx_.store(dx);
+  }
+
+  void backward_weights(const float* x, const float* dy, Pointers gradients) override {
+    weights_.run({{DNNL_ARG_SRC, weights_x_.load(x)},
+                  {DNNL_ARG_DIFF_DST, weights_dy_.load(dy)},
+                  {DNNL_ARG_DIFF_WEIGHTS, weights_dw_.target(gradients[0])},
+                  {DNNL_ARG_DIFF_BIAS, has_bias_ ? gradients[1] : nullptr}});
+    weights_dw_.store(gradients[0]);
+  }
+
+ private:
+  Conv2dLayer(Context& context, const Conv2d& spec, const memory::desc& x, const Descriptors& pd)
+      : output_(format_of(pd.forward.dst_desc().dims(), pd.forward.dst_desc())), has_bias_(spec.bias) {
+    auto y = pd.forward.dst_desc(), w = dense_desc(pd.forward.weights_desc().dims());
+    forward_x_ = {context, x, pd.forward.src_desc()};
+    forward_weight_ = {context, w, pd.forward.weights_desc()};
+    forward_ = {context,
+                dnnl::convolution_forward(pd.forward),
+                pd.forward.scratchpad_desc(),
+                {{DNNL_ARG_SRC, pd.forward.src_desc()},
+                 {DNNL_ARG_WEIGHTS, pd.forward.weights_desc()},
+                 {DNNL_ARG_BIAS, pd.forward.bias_desc()},
+                 {DNNL_ARG_DST, y}}};
+
+    input_dy_ = {context, y, pd.input.diff_dst_desc()};
+    input_weight_ = {context, w, pd.input.weights_desc()};
+    input_dx_ = {context, x, pd.input.diff_src_desc()};
+    input_ = {context,
+              dnnl::convolution_backward_data(pd.input),
+              pd.input.scratchpad_desc(),
+              {{DNNL_ARG_DIFF_DST, pd.input.diff_dst_desc()},
+               {DNNL_ARG_WEIGHTS, pd.input.weights_desc()},
+               {DNNL_ARG_DIFF_SRC, pd.input.diff_src_desc()}}};
+
+    weights_x_ = {context, x, pd.weights.src_desc()};
+    weights_dy_ = {context, y, pd.weights.diff_dst_desc()};
+    weights_dw_ = {context, w, pd.weights.diff_weights_desc()};
+    weights_ = {context,
+                dnnl::convolution_backward_weights(pd.weights),
+                pd.weights.scratchpad_desc(),
+                {{DNNL_ARG_SRC, pd.weights.src_desc()},
+                 {DNNL_ARG_DIFF_DST, pd.weights.diff_dst_desc()},
+                 {DNNL_ARG_DIFF_WEIGHTS, pd.weights.diff_weights_desc()},
+                 {DNNL_ARG_DIFF_BIAS, pd.weights.diff_bias_desc()}}};
+  }
+
+  ActivationFormat output_;
+  bool has_bias_;
+  const float* weight_ = nullptr;
+  const float* bias_ = nullptr;
+  Operation forward_, input_, weights_;
+  Operand forward_x_, forward_weight_;
+  Operand input_dy_, input_weight_, input_dx_;
+  Operand weights_x_, weights_dy_, weights_dw_;
+};
+}  // namespace
+
+std::unique_ptr<Layer> make_conv2d(Context& context, const Conv2d& spec, const ActivationFormat& input) {
+  return std::make_unique<Conv2dLayer>(context, spec, input);
+}
+
+}  // namespace distdl::kernels::onednn

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "tests/kernels/each_backend.hpp"
+#include "tests/kernels/layer_cases.hpp"
+#include "tests/kernels/layer_run.hpp"
+
+namespace distdl::kernels::test {
+namespace {
+struct Results {
+  Values evaluated, y, dx;
+  std::vector<std::vector<Values>> gradients;  // [layer][tensor]
+};
+
+Results run_all(Backend& backend, const LayerCase& layer_case) {
+  LayerRun run(backend, layer_case.layers, layer_case.input);
+  tensor::Shape shape = layer_case.input;
+  for (std::size_t i = 0; i < layer_case.layers.size(); ++i) {
+    auto parameters = random_parameters(layer_case.layers[i], shape, 31 * i + 1);
+    // Keeps activations near 1, as real initial weights do.
+    auto specs = parameters_of(layer_case.layers[i], shape);
+    for (std::size_t p = 0; p < specs.size(); ++p)
+      if (specs[p].init == Init::fan_in_uniform)
+        for (float& value : parameters[p]) value *= std::sqrt(3.0f / static_cast<float>(specs[p].fan_in));
+    run.set_parameters(i, parameters);
+    shape = output_shape(layer_case.layers[i], shape);
+  }
+  Results results;
+  Values x = random_values(tensor::element_count(layer_case.input), 3);
+  results.evaluated = run.forward(x, Phase::evaluation);
+  results.y = run.forward(x);
+  results.dx = run.backward(random_values(tensor::element_count(run.output_shape()), 4));
+  for (std::size_t i = 0; i < layer_case.layers.size(); ++i) results.gradients.push_back(run.parameter_gradients(i));
+  return results;
+}
+
+void expect_close(const Values& actual, const Values& expected, const std::string& what) {
+  ASSERT_EQ(actual.size(), expected.size()) << what;
+  double largest = 0.1, worst = 0;  // some gradients are zero but for rounding: the bias before a batch norm
+  std::size_t where = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    largest = std::max(largest, std::abs(double{expected[i]}));
+    double error = std::abs(double{actual[i]} - expected[i]);
+    if (!(error <= worst)) worst = error, where = i;
+  }
+  EXPECT_LE(worst, 2e-5 * largest) << what << " element " << where << ": " << actual[where] << " against "
+                                   << expected[where];
+}
+
+class Agreement : public EachBackend {};
+
+TEST_P(Agreement, WithReference) {
+  auto reference = make_backend({.backend = "reference"});
+  for (const auto& layer_case : all_cases()) {
+    SCOPED_TRACE(layer_case.name);
+    Results actual = run_all(*backend_, layer_case), expected = run_all(*reference, layer_case);
+    expect_close(actual.evaluated, expected.evaluated, "evaluation");
+    expect_close(actual.y, expected.y, "output");
+    expect_close(actual.dx, expected.dx, "input gradient");
+    for (std::size_t i = 0; i < expected.gradients.size(); ++i)
+      for (std::size_t p = 0; p < expected.gradients[i].size(); ++p)
+        expect_close(actual.gradients[i][p], expected.gradients[i][p],
+                     "layer " + std::to_string(i) + " gradient " + std::to_string(p));
+  }
+}
+
+void expect_same_bits(const Values& a, const Values& b) {
+  ASSERT_EQ(a.size(), b.size());
+  EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0);
+}
+
+// The sum over microbatches is only as reproducible as each microbatch.
+TEST_P(Agreement, OfTwoRunsIsToTheBit) {
+  std::string reason;
+  auto other = try_backend(GetParam(), reason);
+  ASSERT_TRUE(other) << reason;
+  for (const auto& layer_case : all_cases()) {
+    SCOPED_TRACE(layer_case.name);
+    Results a = run_all(*backend_, layer_case);
+    std::vector<tensor::Buffer> shift;  // other addresses for the second run
+    for (std::size_t i = 1; i < 8; ++i) shift.push_back(backend_->allocate(i * 64));
+    Results b = run_all(*other, layer_case);
+    expect_same_bits(a.y, b.y);
+    expect_same_bits(a.dx, b.dx);
+    for (std::size_t i = 0; i < a.gradients.size(); ++i)
+      for (std::size_t p = 0; p < a.gradients[i].size(); ++p) expect_same_bits(a.gradients[i][p], b.gradients[i][p]);
+  }
+}
+
+DISTDL_ON_EACH_BACKEND(Agreement);
+}  // namespace
+}  // namespace distdl::kernels::test

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/kernels/each_backend.hpp"
+
+#include <distdl/base/errors.hpp>
+
+namespace distdl::kernels::test {
+
+const std::vector<std::string>& known_backends() {
+  static const std::vector<std::string> names{"reference", "onednn", "cuda"};
+  return names;
+}
+
+std::unique_ptr<Backend> try_backend(const std::string& name, std::string& reason) {
+  try {
+    return make_backend({.backend = name});
+  } catch (const ConfigError& error) {
+    reason = error.what();
+    return nullptr;
+  }
+}
+
+}  // namespace distdl::kernels::test

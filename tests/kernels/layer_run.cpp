@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/kernels/layer_run.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include <distdl/base/philox.hpp>
+
+namespace distdl::kernels::test {
+namespace {
+float* floats(const tensor::Buffer& buffer) {
+  return static_cast<float*>(buffer.data());
+}
+}  // namespace
+
+Values random_values(std::int64_t count, std::uint64_t seed) {
+  Values values(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = 2 * Philox::uniform(Philox::block(seed, 0, i)[0]) - 1;
+  return values;
+}
+
+Values spaced_values(std::int64_t count, std::uint64_t seed) {
+  Values values(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) values[i] = (static_cast<float>(i - count / 2) + 0.5f) * 0.05f;
+  for (std::size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[Philox::block(seed, 1, i)[0] % i]);
+  return values;
+}
+
+std::vector<Values> random_parameters(const LayerSpec& spec, const tensor::Shape& input, std::uint64_t seed) {
+  std::vector<Values> all;
+  for (const auto& parameter : parameters_of(spec, input)) {
+    all.push_back(random_values(tensor::element_count(parameter.shape), seed + 100 * all.size()));
+    if (parameter.init == Init::ones)
+      for (float& value : all.back()) value = 1.5f + value;
+  }
+  return all;
+}
+
+double dot(const Values& a, const Values& b) {
+  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0, std::plus<>(),
+                            [](float x, float y) { return double{x} * y; });
+}
+
+LayerRun::LayerRun(Backend& backend, const std::vector<LayerSpec>& specs, const tensor::Shape& input)
+    : backend_(backend) {
+  activations_.push_back(activation(dense(input)));
+  for (const auto& spec : specs) {
+    const ActivationFormat& format = activations_.back().format;
+    Step step;
+    step.layer = backend.layer(spec, format);
+    for (const auto& parameter : parameters_of(spec, format.shape)) {
+      auto count = static_cast<std::size_t>(tensor::element_count(parameter.shape));
+      step.parameters.push_back(allocate(count));
+      step.gradients.push_back(allocate(count));
+    }
+    activations_.push_back(activation(step.layer->output()));
+    steps_.push_back(std::move(step));
+  }
+}
+
+LayerRun::Tensor LayerRun::allocate(std::size_t count) {
+  return {backend_.allocate(count * sizeof(float)), count};
+}
+
+LayerRun::Activation LayerRun::activation(const ActivationFormat& format) {
+  return {format, backend_.allocate(format.bytes), backend_.allocate(format.bytes)};
+}
+
+void LayerRun::upload(const ActivationFormat& format, const Values& values, const tensor::Buffer& to) {
+  Tensor dense_values = allocate(values.size());
+  backend_.copy_from_host(dense_values.data(), values.data(), values.size() * sizeof(float));
+  backend_.from_dense(format, dense_values.data(), floats(to));
+}
+
+Values LayerRun::download(const ActivationFormat& format, const tensor::Buffer& from) {
+  Values values(static_cast<std::size_t>(tensor::element_count(format.shape)));
+  Tensor dense_values = allocate(values.size());
+  backend_.to_dense(format, floats(from), dense_values.data());
+  backend_.copy_to_host(values.data(), dense_values.data(), values.size() * sizeof(float));
+  return values;
+}
+
+void LayerRun::set_parameters(std::size_t layer, const std::vector<Values>& values) {
+  Step& step = steps_.at(layer);
+  std::vector<const float*> pointers;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const Tensor& tensor = step.parameters.at(i);
+    backend_.copy_from_host(tensor.data(), values[i].data(), tensor.count * sizeof(float));
+    pointers.push_back(tensor.data());
+  }
+  step.layer->load_parameters(pointers);
+}
+
+Values LayerRun::forward(const Values& x, Phase phase) {
+  upload(activations_[0].format, x, activations_[0].value);
+  for (std::size_t i = 0; i < steps_.size(); ++i)
+    steps_[i].layer->forward(floats(activations_[i].value), floats(activations_[i + 1].value), phase);
+  return download(activations_.back().format, activations_.back().value);
+}
+
+Values LayerRun::backward(const Values& dy) {
+  upload(activations_.back().format, dy, activations_.back().gradient);
+  for (std::size_t i = steps_.size(); i-- > 0;) {
+    std::vector<float*> gradients;
+    for (const auto& gradient : steps_[i].gradients) gradients.push_back(gradient.data());
+    const Activation &in = activations_[i], &out = activations_[i + 1];
+    steps_[i].layer->backward_weights(floats(in.value), floats(out.gradient), gradients);
+    steps_[i].layer->backward_input(floats(in.value), floats(out.value), floats(out.gradient), floats(in.gradient));
+  }
+  return download(activations_[0].format, activations_[0].gradient);
+}
+
+std::vector<Values> LayerRun::parameter_gradients(std::size_t layer) {
+  std::vector<Values> all;
+  for (const auto& gradient : steps_.at(layer).gradients) {
+    all.emplace_back(gradient.count);
+    backend_.copy_to_host(all.back().data(), gradient.data(), gradient.count * sizeof(float));
+  }
+  return all;
+}
+
+}  // namespace distdl::kernels::test

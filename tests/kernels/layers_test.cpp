@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <limits>
+
+#include <gmock/gmock.h>
+
+#include "tests/kernels/each_backend.hpp"
+#include "tests/kernels/layer_run.hpp"
+#include <distdl/base/errors.hpp>
+
+namespace distdl::kernels::test {
+namespace {
+using testing::ElementsAre;
+using testing::FloatNear;
+using testing::Pointwise;
+
+class Layers : public EachBackend {};
+
+TEST_P(Layers, MaxPoolGivesTheGradientToTheFirstOfEqualValues) {
+  LayerRun run(*backend_, {MaxPool2d{2, 2}}, {1, 1, 4, 4});
+  EXPECT_THAT(run.forward({5, 5, 1, 2,    //
+                           5, 5, 2, 2,    //
+                           0, 0, -1, -3,  //
+                           0, 7, -1, -1}),
+              ElementsAre(5, 2, 7, -1));
+  EXPECT_THAT(run.backward({10, 20, 30, 40}), ElementsAre(10, 0, 0, 20,  //
+                                                          0, 0, 0, 0,    //
+                                                          0, 0, 40, 0,   //
+                                                          0, 30, 0, 0));
+}
+
+TEST_P(Layers, OverlappingMaxPoolAddsGradients) {
+  LayerRun run(*backend_, {MaxPool2d{2, 1}}, {1, 1, 2, 3});
+  EXPECT_THAT(run.forward({0, 9, 0, 0, 0, 0}), ElementsAre(9, 9));
+  EXPECT_THAT(run.backward({1, 2}), ElementsAre(0, 3, 0, 0, 0, 0));
+}
+
+TEST_P(Layers, MaxPoolAfterConvolutionPrefersTheFirstOfEqualValues) {
+  // A convolution of zeros with a bias makes every value equal, in whatever format the backend likes.
+  LayerRun run(*backend_, {Conv2d{.out = 17, .kernel = 1}, MaxPool2d{2, 2}}, {1, 1, 2, 2});
+  run.set_parameters(0, {Values(17, 1.0f), Values(17, 0.5f)});
+  EXPECT_THAT(run.forward({0, 0, 0, 0}), Pointwise(FloatNear(0), Values(17, 0.5f)));
+  EXPECT_THAT(run.backward(Values(17, 1.0f)), ElementsAre(17, 0, 0, 0));
+}
+
+TEST_P(Layers, ReluHasNoGradientAtZeroAndKeepsNaN) {
+  float nan = std::numeric_limits<float>::quiet_NaN();
+  LayerRun run(*backend_, {Relu{}}, {1, 4});
+  Values y = run.forward({0, -1, 2, nan});
+  EXPECT_THAT(Values(y.begin(), y.begin() + 3), ElementsAre(0, 0, 2));
+  EXPECT_TRUE(std::isnan(y[3]));
+  run.forward({0, -1, 2, 3});
+  EXPECT_THAT(run.backward({5, 6, 7, 8}), ElementsAre(0, 0, 7, 8));
+}
+
+TEST_P(Layers, LinearFlattensImagesByChannelThenRow) {
+  LayerRun run(*backend_, {Linear{1}}, {1, 2, 2, 3});
+  Values weight(12);
+  for (std::size_t i = 0; i < weight.size(); ++i) weight[i] = std::ldexp(1.0f, static_cast<int>(i));
+  run.set_parameters(0, {weight, {0.25f}});
+  EXPECT_THAT(run.forward({1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 1}), ElementsAre(1 + 16 + 256 + 2048 + 0.25f));
+}
+
+TEST_P(Layers, BatchNormTrainsOnTheMicrobatchAndReportsItsStatistics) {
+  LayerRun run(*backend_, {BatchNorm{1e-5f}}, {4, 1});
+  run.set_parameters(0, {{2}, {1}, {100}, {50}});
+  Values y = run.forward({1, 2, 3, 6});  // mean 3, biased variance 3.5
+  double s = 2 / std::sqrt(3.5 + 1e-5);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(y[i], 1 + s * (Values{1, 2, 3, 6}[i] - 3), 1e-5);
+  run.backward({1, 0, 0, 0});
+  auto gradients = run.parameter_gradients(0);
+  EXPECT_NEAR(gradients[1][0], 1, 1e-6);
+  EXPECT_NEAR(gradients[2][0], 3, 1e-6);
+  EXPECT_NEAR(gradients[3][0], 14.0 / 3, 1e-5);  // unbiased
+}
+
+TEST_P(Layers, BatchNormEvaluatesWithTheRunningStatistics) {
+  LayerRun run(*backend_, {BatchNorm{1e-5f}}, {2, 2});
+  run.set_parameters(0, {{2, 1}, {1, 0}, {3, -1}, {4, 0.25f}});
+  Values y = run.forward({5, 0, 3, -1}, Phase::evaluation);
+  EXPECT_THAT(y, Pointwise(FloatNear(1e-4f), Values{3, 2, 1, 0}));
+}
+
+TEST_P(Layers, BatchNormOfASingleValueIsItsBias) {
+  LayerRun run(*backend_, {BatchNorm{}}, {1, 2});
+  run.set_parameters(0, {{2, 3}, {0.5f, -1}, {0, 0}, {1, 1}});
+  EXPECT_THAT(run.forward({7, 8}), ElementsAre(0.5f, -1));
+  EXPECT_THAT(run.backward({1, 1}), ElementsAre(0, 0));
+  EXPECT_THAT(run.parameter_gradients(0)[3], ElementsAre(0, 0));
+}
+
+TEST_P(Layers, FollowAChangeOfParameters) {
+  LayerRun run(*backend_, {Conv2d{.out = 1, .kernel = 1}}, {1, 1, 1, 2});
+  run.set_parameters(0, {{2}, {0}});
+  EXPECT_THAT(run.forward({1, 2}), ElementsAre(2, 4));
+  run.set_parameters(0, {{3}, {1}});
+  EXPECT_THAT(run.forward({1, 2}), ElementsAre(4, 7));
+  EXPECT_THAT(run.backward({1, 1}), ElementsAre(3, 3));
+}
+
+TEST_P(Layers, RefuseAnInputThatDoesNotFit) {
+  EXPECT_THROW(backend_->layer(Conv2d{.out = 4, .kernel = 5}, dense({1, 1, 4, 4})), ConfigError);
+  EXPECT_THROW(backend_->layer(MaxPool2d{}, dense({4, 4})), ConfigError);
+}
+
+TEST_P(Layers, ActivationsSurviveTheWayToDenseAndBack) {
+  auto layer = backend_->layer(Conv2d{.out = 18, .kernel = 3, .padding = 1}, dense({2, 3, 5, 4}));
+  const ActivationFormat& format = layer->output();
+  Values values = random_values(tensor::element_count(format.shape), 9), back(values.size());
+  std::size_t bytes = values.size() * sizeof(float);
+  auto given = backend_->allocate(bytes), own = backend_->allocate(format.bytes), again = backend_->allocate(bytes);
+  backend_->copy_from_host(given.data(), values.data(), bytes);
+  backend_->from_dense(format, given.as<float>().data(), own.as<float>().data());
+  backend_->to_dense(format, own.as<float>().data(), again.as<float>().data());
+  backend_->copy_to_host(back.data(), again.data(), bytes);
+  EXPECT_EQ(back, values);
+}
+
+DISTDL_ON_EACH_BACKEND(Layers);
+}  // namespace
+}  // namespace distdl::kernels::test

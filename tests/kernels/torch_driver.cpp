@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// The other half of torch_test.py. usage: torch_driver BACKEND CASES.json RESULTS.json
+#include <cstdlib>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/kernels/layer_run.hpp"
+#include <distdl/base/errors.hpp>
+
+namespace distdl::kernels::test {
+namespace {
+using nlohmann::json;
+
+LayerSpec spec_from(const json& layer) {
+  std::string kind = layer.at("kind");
+  if (kind == "linear") return Linear{layer.at("out")};
+  if (kind == "conv2d")
+    return Conv2d{layer.at("out"), layer.at("kernel"), layer.at("stride"), layer.at("padding"), layer.at("bias")};
+  if (kind == "max_pool2d") return MaxPool2d{layer.at("kernel"), layer.at("stride")};
+  if (kind == "relu") return Relu{};
+  if (kind == "batch_norm") return BatchNorm{layer.at("epsilon")};
+  throw ConfigError(fmt::format("unknown kind of layer \"{}\"", kind));
+}
+
+/// Host values in the backend's memory for the length of one call.
+class Uploaded {
+ public:
+  template <class T>
+  Uploaded(Backend& backend, const std::vector<T>& values)
+      : backend_(backend), buffer_(backend.allocate(values.size() * sizeof(T))) {
+    backend.copy_from_host(buffer_.data(), values.data(), values.size() * sizeof(T));
+  }
+  template <class T = float>
+  T* data() const {
+    return static_cast<T*>(buffer_.data());
+  }
+  Values download() const {
+    Values values(buffer_.bytes() / sizeof(float));
+    backend_.copy_to_host(values.data(), buffer_.data(), buffer_.bytes());
+    return values;
+  }
+
+ private:
+  Backend& backend_;
+  tensor::Buffer buffer_;
+};
+
+class CaseRun {
+ public:
+  CaseRun(Backend& backend, const json& given) : backend_(backend), given_(given), run_(make_run()) {
+    parameters_ = given.at("parameters").get<std::vector<std::vector<Values>>>();
+    for (const auto& layer : parameters_) {
+      std::vector<Values> zeros;
+      for (const auto& values : layer) zeros.emplace_back(values.size());
+      momentum_.push_back(zeros);
+    }
+  }
+
+  /// One forward and backward from a given dy.
+  json once() {
+    set_parameters();
+    json result;
+    result["y"] = run_.forward(given_.at("x").get<Values>());
+    result["dx"] = run_.backward(given_.at("dy").get<Values>());
+    for (std::size_t i = 0; i < specs_.size(); ++i) result["gradients"].push_back(run_.parameter_gradients(i));
+    result["evaluated"] = run_.forward(given_.at("x").get<Values>(), Phase::evaluation);
+    return result;
+  }
+
+  /// Several steps of training on one batch.
+  json train() {
+    json result;
+    for (int step = 0; step < given_.at("steps").get<int>(); ++step) {
+      set_parameters();
+      Values logits = run_.forward(given_.at("x").get<Values>());
+      result["losses"].push_back(backward(logits));
+      for (std::size_t i = 0; i < specs_.size(); ++i) update(i);
+    }
+    result["parameters"] = parameters_;
+    return result;
+  }
+
+ private:
+  LayerRun make_run() {
+    for (const auto& layer : given_.at("layers")) specs_.push_back(spec_from(layer));
+    return LayerRun(backend_, specs_, given_.at("input").get<tensor::Shape>());
+  }
+
+  void set_parameters() {
+    for (std::size_t i = 0; i < specs_.size(); ++i) run_.set_parameters(i, parameters_[i]);
+  }
+
+  float backward(const Values& logits) {
+    auto labels = given_.at("labels").get<std::vector<std::int32_t>>();
+    Uploaded x(backend_, logits), y(backend_, labels), dx(backend_, logits), totals(backend_, Values(2));
+    auto count = static_cast<float>(labels.size());
+    backend_.softmax_cross_entropy(dense(run_.output_shape()))
+        ->forward_backward(x.data(), y.data<std::int32_t>(), 1 / count, dx.data(), totals.data());
+    run_.backward(dx.download());
+    return totals.download()[0] / count;
+  }
+
+  void update(std::size_t layer) {
+    const json& sgd = given_.at("sgd");
+    SgdStep step{sgd.at("lr"), sgd.at("momentum"), sgd.at("weight_decay"), sgd.at("nesterov")};
+    auto gradients = run_.parameter_gradients(layer);
+    for (std::size_t p = 0; p < gradients.size(); ++p) {
+      Uploaded value(backend_, parameters_[layer][p]), momentum(backend_, momentum_[layer][p]),
+          gradient(backend_, gradients[p]);
+      if (p < 2)
+        backend_.sgd(step, value.data(), momentum.data(), gradient.data(), gradients[p].size());
+      else  // a batch norm's running_mean and running_var
+        backend_.running_average(value.data(), gradient.data(), 0.1f, 1.0f, gradients[p].size());
+      parameters_[layer][p] = value.download();
+      momentum_[layer][p] = momentum.download();
+    }
+  }
+
+  Backend& backend_;
+  const json& given_;
+  std::vector<LayerSpec> specs_;
+  LayerRun run_;
+  std::vector<std::vector<Values>> parameters_, momentum_;  // [layer][tensor]
+};
+
+int run(const std::string& name, const char* cases_file, const char* results_file) {
+  auto built = built_backends();
+  if (std::find(built.begin(), built.end(), name) == built.end()) {
+    fmt::print("skipped: the backend \"{}\" is not built\n", name);
+    return 77;
+  }
+  auto backend = make_backend({.backend = name});
+  json results;
+  for (const auto& given : json::parse(std::ifstream(cases_file))) {
+    CaseRun run(*backend, given);
+    results.push_back(given.contains("labels") ? run.train() : run.once());
+  }
+  std::ofstream(results_file) << results;
+  return 0;
+}
+}  // namespace
+}  // namespace distdl::kernels::test
+
+int main(int argc, char** argv) {
+  if (argc != 4) return 64;
+  return distdl::kernels::test::run(argv[1], argv[2], argv[3]);
+}
