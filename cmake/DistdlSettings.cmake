@@ -31,6 +31,8 @@ add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
 set(DISTDL_WARNINGS $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow>)
 
 if(DISTDL_SANITIZE)
-  add_compile_options(-fsanitize=${DISTDL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  foreach(option -fsanitize=${DISTDL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+    add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:${option}>)  # nvcc knows none of them
+  endforeach()
   add_link_options(-fsanitize=${DISTDL_SANITIZE})
 endif()

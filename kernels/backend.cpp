@@ -34,18 +34,6 @@ std::unique_ptr<Backend> make_best(const Options& options) {
 }
 }  // namespace
 
-ActivationFormat dense(const tensor::Shape& shape) {
-  return {shape, static_cast<std::size_t>(tensor::element_count(shape)) * sizeof(float), nullptr};
-}
-
-void Backend::to_dense(const ActivationFormat& format, const float* from, float* to) {
-  copy(to, from, static_cast<std::size_t>(tensor::element_count(format.shape)));
-}
-
-void Backend::from_dense(const ActivationFormat& format, const float* from, float* to) {
-  copy(to, from, static_cast<std::size_t>(tensor::element_count(format.shape)));
-}
-
 std::vector<std::string> built_backends() {
   std::vector<std::string> names;
   for (const auto& entry : kEntries)

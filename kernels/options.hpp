@@ -9,6 +9,9 @@ namespace distdl::kernels {
 struct Options {
   std::string backend = "auto";  ///< reference, onednn, cuda; auto takes the best that works here
   std::int64_t threads = 1;      ///< CPU threads per rank; one rank per core with one thread each is fastest
+  /// Which GPU, modulo the GPUs that this process can see; -1: the rank's place on its node (SLURM_LOCALID, else 0).
+  /// Not a key of the job file: it differs from rank to rank.
+  std::int64_t device = -1;
 };
 
 template <class Visitor>

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <cublas_v2.h>
+#include <cuda_runtime_api.h>
+#include <cudnn.h>
+
+namespace distdl::kernels::cuda {
+
+// The one place where return codes of CUDA, cuBLAS and cuDNN become exceptions. `what` completes "cannot ...".
+// Throws ConfigError where the GPU's memory is full, Error (internal) otherwise.
+void check(cudaError_t code, std::string_view what);
+void check(cublasStatus_t code, std::string_view what);
+void check(cudnnStatus_t code, std::string_view what);
+
+/// "no CUDA-capable device is detected (cudaErrorNoDevice)"
+std::string text_of(cudaError_t code);
+
+}  // namespace distdl::kernels::cuda

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <limits>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/kernels/cuda/cuda_error.hpp>
+#include <distdl/kernels/cuda/cuda_handles.hpp>
+
+namespace distdl::kernels::cuda {
+namespace {
+/// cuDNN counts in int.
+std::array<int, 4> extents(const tensor::Shape& shape) {
+  require(shape.size() == 4 && tensor::element_count(shape) <= std::numeric_limits<int>::max(),
+          "a convolution on the GPU takes (N, C, H, W) of at most 2^31 - 1 elements, not {}; take smaller microbatches",
+          tensor::to_string(shape));
+  return {static_cast<int>(shape[0]), static_cast<int>(shape[1]), static_cast<int>(shape[2]),
+          static_cast<int>(shape[3])};
+}
+}  // namespace
+
+void close_stream(cudaStream_t stream) noexcept {
+  (void)cudaStreamDestroy(stream);
+}
+void close_event(cudaEvent_t event) noexcept {
+  (void)cudaEventDestroy(event);
+}
+void close_blas(cublasHandle_t blas) noexcept {
+  (void)cublasDestroy(blas);
+}
+void close_dnn(cudnnHandle_t dnn) noexcept {
+  (void)cudnnDestroy(dnn);
+}
+void close_tensor(cudnnTensorDescriptor_t tensor) noexcept {
+  (void)cudnnDestroyTensorDescriptor(tensor);
+}
+void close_filter(cudnnFilterDescriptor_t filter) noexcept {
+  (void)cudnnDestroyFilterDescriptor(filter);
+}
+void close_convolution(cudnnConvolutionDescriptor_t convolution) noexcept {
+  (void)cudnnDestroyConvolutionDescriptor(convolution);
+}
+
+Stream make_stream() {
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "create a stream");
+  return Stream(stream);
+}
+
+Event make_event() {
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "create an event");
+  return Event(event);
+}
+
+Blas make_blas(cudaStream_t stream) {
+  cublasHandle_t created = nullptr;
+  check(cublasCreate(&created), "start cuBLAS");
+  Blas blas(created);
+  check(cublasSetStream(blas.get(), stream), "give cuBLAS its stream");
+  check(cublasSetMathMode(blas.get(), CUBLAS_DEFAULT_MATH), "set cuBLAS to plain fp32");
+  check(cublasSetAtomicsMode(blas.get(), CUBLAS_ATOMICS_NOT_ALLOWED), "set cuBLAS to work without atomics");
+  check(cublasSetPointerMode(blas.get(), CUBLAS_POINTER_MODE_HOST), "set cuBLAS's pointer mode");
+  return blas;
+}
+
+Dnn make_dnn(cudaStream_t stream) {
+  cudnnHandle_t created = nullptr;
+  check(cudnnCreate(&created), "start cuDNN");
+  Dnn dnn(created);
+  check(cudnnSetStream(dnn.get(), stream), "give cuDNN its stream");
+  return dnn;
+}
+
+TensorDescriptor make_tensor(const tensor::Shape& shape) {
+  auto [n, c, h, w] = extents(shape);
+  cudnnTensorDescriptor_t created = nullptr;
+  check(cudnnCreateTensorDescriptor(&created), "create a tensor descriptor");
+  TensorDescriptor tensor(created);
+  check(cudnnSetTensor4dDescriptor(tensor.get(), CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, n, c, h, w),
+        "describe a tensor of shape " + tensor::to_string(shape));
+  return tensor;
+}
+
+FilterDescriptor make_filter(const tensor::Shape& shape) {
+  auto [out, c, h, w] = extents(shape);
+  cudnnFilterDescriptor_t created = nullptr;
+  check(cudnnCreateFilterDescriptor(&created), "create a filter descriptor");
+  FilterDescriptor filter(created);
+  check(cudnnSetFilter4dDescriptor(filter.get(), CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, out, c, h, w),
+        "describe a filter of shape " + tensor::to_string(shape));
+  return filter;
+}
+
+ConvolutionDescriptor make_convolution(const Conv2d& spec) {
+  cudnnConvolutionDescriptor_t created = nullptr;
+  check(cudnnCreateConvolutionDescriptor(&created), "create a convolution descriptor");
+  ConvolutionDescriptor convolution(created);
+  int padding = static_cast<int>(spec.padding), stride = static_cast<int>(spec.stride);
+  check(cudnnSetConvolution2dDescriptor(convolution.get(), padding, padding, stride, stride, 1, 1,
+                                        CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
+        "describe a convolution");
+  // The default math of fp32 convolutions lets cuDNN round the inputs to TF32.
+  check(cudnnSetConvolutionMathType(convolution.get(), CUDNN_FMA_MATH), "set a convolution to plain fp32");
+  return convolution;
+}
+
+}  // namespace distdl::kernels::cuda

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/kernels/cuda/choose_gpu.hpp>
+#include <distdl/kernels/cuda/cuda_error.hpp>
+#include <distdl/kernels/cuda/device.hpp>
+
+namespace distdl::kernels::cuda {
+namespace {
+/// Whole "major.minor.patch" of cuBLAS.
+std::string blas_version() {
+  int major = 0, minor = 0, patch = 0;
+  check(cublasGetProperty(MAJOR_VERSION, &major), "ask for cuBLAS's version");
+  check(cublasGetProperty(MINOR_VERSION, &minor), "ask for cuBLAS's version");
+  check(cublasGetProperty(PATCH_LEVEL, &patch), "ask for cuBLAS's version");
+  return fmt::format("{}.{}.{}", major, minor, patch);
+}
+
+}  // namespace
+
+Device::Device(int ordinal)
+    : ordinal_(ordinal),
+      stream_((make_current(), make_stream())),
+      blas_(make_blas(stream_.get())),
+      dnn_(make_dnn(stream_.get())),
+      label_fault_(allocate_pinned(sizeof(LabelFault))) {}
+
+void Device::make_current() const {
+  check(cudaSetDevice(ordinal_), fmt::format("use GPU {}", ordinal_));
+}
+
+cudaStream_t Device::stream() const {
+  make_current();
+  return stream_.get();
+}
+
+cublasHandle_t Device::blas() const {
+  make_current();
+  return blas_.get();
+}
+
+cudnnHandle_t Device::dnn() const {
+  make_current();
+  return dnn_.get();
+}
+
+void Device::wait() const {
+  check(cudaStreamSynchronize(stream()), "finish the work on the GPU");
+  LabelFault fault = std::exchange(*label_fault(), LabelFault{});
+  require(fault.is_set == 0, "sample {} of the microbatch has label {}, but the model has {} classes", fault.sample,
+          fault.label, fault.classes);
+}
+
+tensor::Buffer Device::allocate(std::size_t bytes) const {
+  make_current();
+  void* data = nullptr;
+  check(cudaMalloc(&data, std::max<std::size_t>(bytes, 1)),
+        fmt::format("allocate {} bytes on GPU {}", bytes, ordinal_));
+  tensor::Buffer buffer(data, bytes, [ordinal = ordinal_](void* memory) {
+    if (cudaSetDevice(ordinal) == cudaSuccess) (void)cudaFree(memory);
+  });
+  check(cudaMemsetAsync(data, 0, bytes, stream_.get()), "zero new memory");
+  check(cudaStreamSynchronize(stream_.get()), "zero new memory");
+  return buffer;
+}
+
+tensor::Buffer Device::allocate_pinned(std::size_t bytes) const {
+  make_current();
+  void* data = nullptr;
+  check(cudaHostAlloc(&data, std::max<std::size_t>(bytes, 1), cudaHostAllocPortable),
+        fmt::format("allocate {} bytes of pinned host memory", bytes));
+  std::memset(data, 0, bytes);
+  return tensor::Buffer(data, bytes, [](void* memory) { (void)cudaFreeHost(memory); });
+}
+
+void Device::reserve_scratch(std::size_t bytes) {
+  if (bytes > scratch_.bytes()) scratch_ = allocate(bytes);
+}
+
+std::string Device::description() const {
+  cudaDeviceProp gpu{};
+  check(cudaGetDeviceProperties(&gpu, ordinal_), fmt::format("ask for the properties of GPU {}", ordinal_));
+  std::size_t dnn = cudnnGetVersion();
+  return fmt::format("cuda: {} (compute capability {}.{}), CUDA {}, cuDNN {}.{}.{}, cuBLAS {}", gpu.name, gpu.major,
+                     gpu.minor, cuda_version(CUDART_VERSION), dnn / 10000, dnn % 10000 / 100, dnn % 100,
+                     blas_version());
+}
+
+}  // namespace distdl::kernels::cuda

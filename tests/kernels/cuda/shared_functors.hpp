@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include <distdl/kernels/elementwise/functors.hpp>
+
+namespace distdl::kernels::cuda::test {
+
+/// One run through all element-wise maths. Compiled twice, by the C++ compiler and by nvcc's host pass.
+/// static: as inline functions, the linker would keep one of the two.
+static inline std::vector<float> run_functors(const std::vector<float>& a, const std::vector<float>& b) {
+  std::vector<float> results;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    results.push_back(elementwise::Add{}(a[i], b[i]));
+    results.push_back(elementwise::Relu{}(a[i]));
+    results.push_back(elementwise::ReluGradient{}(a[i], b[i]));
+    results.push_back(elementwise::RunningAverage{0.1f, 0.25f}(a[i], b[i]));
+    for (bool nesterov : {false, true}) {
+      float parameter = a[i], momentum = b[i];
+      elementwise::SgdUpdate{{0.05f, 0.9f, 5e-4f, nesterov}}(parameter, momentum, a[i] * b[i]);
+      results.push_back(parameter);
+      results.push_back(momentum);
+    }
+  }
+  return results;
+}
+
+/// In functors.cu.
+std::vector<float> run_functors_of_nvcc(const std::vector<float>& a, const std::vector<float>& b);
+
+}  // namespace distdl::kernels::cuda::test
