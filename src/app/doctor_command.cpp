@@ -14,7 +14,7 @@
 #include <distdl/app/folder_check.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/process.hpp>
-#include <distdl/comm/fabric.hpp>
+#include <distdl/comm/transports.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/slurm/allocation.hpp>
 
@@ -83,9 +83,9 @@ Finding check_pmix() {
 }
 
 Finding check_fabric() {
-  auto fabric = comm::describe_fabric();
-  auto text = fmt::format("UCX {}: {}", fabric.ucx_version, fmt::join(fabric.transports, ", "));
-  if (!fabric.fast_network)
+  auto found = comm::available_transports();
+  auto text = fmt::format("UCX {}: {}", found.ucx_version, fmt::join(found.names, ", "));
+  if (!found.rdma)
     return {"network", Health::warn, text,
             "no RDMA transport: nodes talk over TCP; fine for tests, slow for large models"};
   return {"network", Health::ok, text, ""};

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace distdl::comm {
+
+/// What UCX offers on this host.
+struct Transports {
+  std::string ucx_version;
+  std::vector<std::string> names;  ///< "tcp/eth0", "posix/memory", "rc_mlx5/mlx5_0:1", ...
+  bool rdma = false;               ///< a network that bypasses TCP
+};
+
+/// Throws CommError if UCX does not answer.
+Transports available_transports();
+
+}  // namespace distdl::comm
