@@ -251,8 +251,9 @@ void Fabric::close() {
 
 void Fabric::on_peer_error(void* argument, ucp_ep_h, ucs_status_t status) {
   auto& peer = *static_cast<Peer*>(argument);
-  peer.fabric->mark_lost(peer.rank, fmt::format("the connection to {} broke ({}): its process or its node died",
-                                                peer.fabric->name(peer.rank), ucx_text(status)));
+  peer.fabric->mark_lost(peer.rank, Evidence::broken_connection,
+                         fmt::format("the connection to {} broke ({}): its process or its node died",
+                                     peer.fabric->name(peer.rank), ucx_text(status)));
 }
 
 }  // namespace distdl::comm

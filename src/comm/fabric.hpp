@@ -102,8 +102,15 @@ class Fabric {
     Rank rank;
     PeerCard card;
     ucp_ep_h endpoint = nullptr;
-    std::optional<std::string> loss;  ///< why it is lost
-    std::optional<Notice> answer;     ///< to the last question
+    std::optional<Notice> answer;  ///< to the last question
+  };
+  /// A connection may break because the peer gives up after a loss that this rank has not heard of yet: what is known
+  /// for certain goes before it.
+  enum class Evidence { certain, broken_connection };
+  struct Loss {
+    Rank rank;
+    Evidence evidence;
+    std::string why;
   };
   struct Waiting {
     const Batch* batch = nullptr;
@@ -125,11 +132,12 @@ class Fabric {
   void wait(Batch& batch, const Operation& operation, Clock::duration timeout);
   bool progress();
   void check_transfers(Batch& batch, const Operation& operation);
-  std::optional<Rank> find_loss(const Batch& batch) const;
-  bool matters(const Peer& peer, const Batch& batch) const;
-  void mark_lost(Rank rank, const std::string& why);
+  std::optional<Loss> find_loss(const Batch& batch) const;
+  bool matters(const Loss& loss, const Batch& batch) const;
+  bool is_lost(Rank rank) const;
+  Loss mark_lost(Rank rank, Evidence evidence, const std::string& why);
   void mark_ended();
-  [[noreturn]] void fail(Batch& batch, const Operation& operation, Rank lost);
+  [[noreturn]] void fail(Batch& batch, const Operation& operation, const Loss& loss);
   void find_culprit(Batch& batch, const Operation& operation, double waited, Clock::duration timeout);
   std::vector<Rank> ask(const std::vector<Rank>& suspects, const Batch& batch, const Deadline& deadline);
   std::vector<Rank> awaited(const Batch& batch) const;
@@ -149,7 +157,7 @@ class Fabric {
   Rank self_;
   std::vector<Peer> peers_;
   std::vector<void*> closing_;  ///< requests of endpoints being closed
-  int lost_ = 0;                ///< peers with a loss
+  std::vector<Loss> losses_;    ///< in the order in which they came to light
   bool closing_down_ = false;   ///< in close(): a peer whose goodbye has come may go
   bool closed_ = false;         ///< by close() or abort()
   bool told_ = false;           ///< the others know why this rank gives up

@@ -27,8 +27,9 @@ void Fabric::read_notices() {
 void Fabric::handle(const Notice& notice) {
   switch (notice.kind) {
     case Notice::Kind::stopped:
-      return mark_lost(notice.subject,
-                       notice.subject == self_ ? "the other ranks gave this rank up: " + notice.text : notice.text);
+      mark_lost(notice.subject, Evidence::certain,
+                notice.subject == self_ ? "the other ranks gave this rank up: " + notice.text : notice.text);
+      return;
     case Notice::Kind::waiting:
       peers_.at(notice.sender.value).answer = notice;
       return;
@@ -54,7 +55,7 @@ void Fabric::tell_all(Rank subject, const std::string& why) noexcept {
   if (std::exchange(told_, true)) return;
   try {
     for (const Peer& peer : peers_)
-      if (peer.rank != self_ && !peer.loss) tell(peer.rank, {Notice::Kind::stopped, self_, subject, why});
+      if (peer.rank != self_ && !is_lost(peer.rank)) tell(peer.rank, {Notice::Kind::stopped, self_, subject, why});
   } catch (const std::exception& error) {
     log(Severity::warning, "cannot tell the other ranks of the loss: {}", error.what());
   }

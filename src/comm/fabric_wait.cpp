@@ -48,12 +48,14 @@ bool Fabric::progress() {
   return count > 0;
 }
 
-void Fabric::mark_lost(Rank rank, const std::string& why) {
-  auto& loss = peers_.at(rank.value).loss;
-  if (loss) return;
-  loss = why;
-  ++lost_;
+bool Fabric::is_lost(Rank rank) const {
+  return std::any_of(losses_.begin(), losses_.end(), [&](const Loss& loss) { return loss.rank == rank; });
+}
+
+Fabric::Loss Fabric::mark_lost(Rank rank, Evidence evidence, const std::string& why) {
+  require<CommError>(rank.value >= 0 && rank.value < size(), "a notice of the loss of rank {} of {}", rank, size());
   idle_.unwatch(rank);
+  return losses_.emplace_back(Loss{rank, evidence, why});
 }
 
 /// A process that stopped on purpose has told why: read what it left before it counts as dead without a word.
@@ -61,23 +63,22 @@ void Fabric::mark_ended() {
   for (Rank rank : idle_.take_ended()) {
     while (ucp_worker_progress(worker_.get()) > 0) read_notices();
     read_notices();
-    mark_lost(rank, fmt::format("the process of {} ended (pid {})", name(rank), card_of(rank).pid));
+    mark_lost(rank, Evidence::certain, fmt::format("the process of {} ended (pid {})", name(rank), card_of(rank).pid));
   }
 }
 
-bool Fabric::matters(const Peer& peer, const Batch& batch) const {
-  if (!peer.loss) return false;
+bool Fabric::matters(const Loss& loss, const Batch& batch) const {
   if (!closing_down_) return true;
   return std::any_of(batch.transfers_.begin(), batch.transfers_.end(), [&](const auto& transfer) {
-    return transfer.peer == peer.rank && transfer.direction == Batch::Direction::receive && transfer.request;
+    return transfer.peer == loss.rank && transfer.direction == Batch::Direction::receive && transfer.request;
   });
 }
 
-std::optional<Rank> Fabric::find_loss(const Batch& batch) const {
-  if (lost_ == 0 || batch.done()) return std::nullopt;
-  const auto peer = std::find_if(peers_.begin(), peers_.end(), [&](const Peer& one) { return matters(one, batch); });
-  if (peer == peers_.end()) return std::nullopt;
-  return peer->rank;
+std::optional<Fabric::Loss> Fabric::find_loss(const Batch& batch) const {
+  for (auto evidence : {Evidence::certain, Evidence::broken_connection})
+    for (const Loss& loss : losses_)
+      if (loss.evidence == evidence && matters(loss, batch)) return loss;
+  return std::nullopt;
 }
 
 void Fabric::check_transfers(Batch& batch, const Operation& operation) {
@@ -89,19 +90,19 @@ void Fabric::check_transfers(Batch& batch, const Operation& operation) {
           fmt::format("{}: {} sent {} bytes, expected {}: all ranks must call the same operation with the same sizes",
                       to_string(operation), name(transfer.peer), transfer.received, transfer.size));
     if (transfer.status == UCS_OK || (closing_down_ && !receives)) continue;
-    mark_lost(transfer.peer,
-              fmt::format("the connection to {} broke ({})", name(transfer.peer), ucx_text(transfer.status)));
-    fail(batch, operation, transfer.peer);
+    const Loss broken =
+        mark_lost(transfer.peer, Evidence::broken_connection,
+                  fmt::format("the connection to {} broke ({})", name(transfer.peer), ucx_text(transfer.status)));
+    fail(batch, operation, find_loss(batch).value_or(broken));
   }
   batch.transfers_.clear();
 }
 
-void Fabric::fail(Batch& batch, const Operation& operation, Rank lost) {
-  const Peer& peer = peers_[lost.value];
+void Fabric::fail(Batch& batch, const Operation& operation, const Loss& loss) {
   waiting_ = {};
-  if (lost != self_) tell_all(lost, *peer.loss);
+  if (loss.rank != self_) tell_all(loss.rank, loss.why);
   cancel(batch);
-  throw PeerLost(lost, peer.card.host, fmt::format("{}: {}", to_string(operation), *peer.loss));
+  throw PeerLost(loss.rank, card_of(loss.rank).host, fmt::format("{}: {}", to_string(operation), loss.why));
 }
 
 /// Ranks that the batch waits for; those it receives from first.
@@ -145,20 +146,20 @@ void Fabric::find_culprit(Batch& batch, const Operation& operation, double waite
     if (!silent.empty()) {
       std::string names;
       for (Rank rank : silent) names += (names.empty() ? "" : ", ") + name(rank);
-      mark_lost(silent.front(),
-                fmt::format("{}{}, which does not answer: it hangs, is stopped, is too busy, or its node "
-                            "or network is down",
-                            chain, names));
-      fail(batch, operation, silent.front());
+      fail(batch, operation,
+           mark_lost(silent.front(), Evidence::certain,
+                     fmt::format("{}{}, which does not answer: it hangs, is stopped, is too busy, or its node or "
+                                 "network is down",
+                                 chain, names)));
     }
     const Rank suspect = suspects.front();
     const Notice answer = *peers_[suspect.value].answer;
     chain += fmt::format("{}, which in {} waits for ", name(suspect), answer.text);
-    if (!asked.insert(answer.subject).second) {
-      mark_lost(suspect, fmt::format("{}{}: the ranks do not call the same operations in the same order", chain,
-                                     name(answer.subject)));
-      fail(batch, operation, suspect);
-    }
+    if (!asked.insert(answer.subject).second)
+      fail(batch, operation,
+           mark_lost(suspect, Evidence::certain,
+                     fmt::format("{}{}: the ranks do not call the same operations in the same order", chain,
+                                 name(answer.subject))));
     suspects = {answer.subject};
   }
 }

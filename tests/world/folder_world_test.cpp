@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <thread>
+
+#include <gmock/gmock.h>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/world/folder_world.hpp>
+
+namespace distdl::world {
+namespace {
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class FolderWorld : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "distdl-folder-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::vector<std::string> meet(int rank, int size, const std::string& mine, int timeout_ms = 5000,
+                                const std::string& launch = "a") const {
+    return make_folder_world({folder_, launch, Rank(rank), size})->exchange(mine, Milliseconds(timeout_ms));
+  }
+  std::string failure(const std::function<void()>& action) const {
+    try {
+      action();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(FolderWorld, GivesEveryoneEverythingAndCleansUp) {
+  const std::string binary("\0\n\xff", 3);
+  std::vector<std::vector<std::string>> seen(3);
+  std::vector<std::thread> threads;
+  for (int r = 0; r < 3; ++r)
+    threads.emplace_back([&, r] { seen[r] = meet(r, 3, r == 1 ? binary : "blob" + std::to_string(r)); });
+  for (auto& thread : threads) thread.join();
+  for (const auto& all : seen) EXPECT_THAT(all, ElementsAre("blob0", binary, "blob2"));
+  EXPECT_TRUE(fs::is_empty(folder_));
+}
+
+TEST_F(FolderWorld, NamesTheRanksThatDidNotCome) {
+  EXPECT_THAT(failure([&] { meet(1, 4, "", 50); }), HasSubstr("ranks 0, 2 and 3 did not come within 0.1 s"));
+}
+
+TEST_F(FolderWorld, NeverReadsFilesOfAnEarlierLaunch) {
+  EXPECT_THROW(meet(1, 2, "old", 20, "first"), SchedulerError);  // leaves its file behind
+  EXPECT_THAT(failure([&] { meet(0, 2, "new", 50, "second"); }), HasSubstr("rank 1 did not come"));
+  EXPECT_THAT(failure([&] { meet(1, 2, "new", 50, "first"); }), HasSubstr("launch id \"first\" was used before"));
+}
+
+TEST_F(FolderWorld, RefusesAnotherWorldSize) {
+  fs::create_directories(folder_ / "a");
+  std::ofstream(folder_ / "a" / "rank-1") << "distdl-rendezvous 1 5\n";
+  const std::string text = failure([&] { meet(0, 2, ""); });
+  EXPECT_THAT(text, HasSubstr("rank 1 wrote \"distdl-rendezvous 1 5\""));
+  EXPECT_THAT(text, HasSubstr("expected \"distdl-rendezvous 1 2\""));
+}
+
+TEST_F(FolderWorld, SaysWhyTheFolderCannotBeUsed) {
+  std::ofstream(folder_ / "file") << "x";
+  EXPECT_THROW(make_folder_world({folder_ / "file", "a", Rank(0), 1})->exchange("", Milliseconds(50)), StorageError);
+  EXPECT_THROW(make_folder_world({folder_, "a", Rank(2), 2}), ConfigError);
+  EXPECT_THROW(make_folder_world({folder_, "../a", Rank(0), 2}), ConfigError);
+  EXPECT_THROW(make_folder_world({folder_, "", Rank(0), 2}), ConfigError);
+}
+
+}  // namespace
+}  // namespace distdl::world
