@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <distdl/data/hdf5_handles.hpp>
+
+namespace distdl::data {
+
+/// Verified chunks of one dataset, the most recently used of them kept in memory. Not thread-safe. The file stays open
+/// as long as the dataset, whatever becomes of the handle given here.
+class ChunkReader {
+ public:
+  /// At least one chunk is kept, whatever `cache_bytes` says. Throws StorageError corrupt if the dataset is not as the
+  /// shape and type say or if its checksum table is damaged.
+  ChunkReader(const Hdf5File& file, std::string file_name, std::string name, ElementType type, tensor::Shape shape,
+              std::size_t cache_bytes);
+
+  std::int64_t chunks() const noexcept { return static_cast<std::int64_t>(checksums_.size()); }
+  std::int64_t rows_per_chunk() const noexcept { return rows_per_chunk_; }
+  std::int64_t rows() const noexcept { return rows_; }
+  std::size_t row_bytes() const noexcept { return row_bytes_; }
+  /// Chunks read from the file so far.
+  std::int64_t reads() const noexcept { return reads_; }
+
+  /// Whole rows; valid until the next call. Throws StorageError corrupt naming file, dataset and chunk.
+  std::span<const std::byte> chunk(std::int64_t number);
+
+ private:
+  struct Cached {
+    std::int64_t number;
+    std::vector<std::byte> bytes;
+  };
+  std::vector<std::byte> read_verified(std::int64_t number);
+
+  std::string file_name_, name_;
+  ElementType type_;
+  std::int64_t rows_;
+  std::size_t row_bytes_;
+  std::size_t cache_bytes_;
+  Hdf5Dataset dataset_;
+  std::int64_t rows_per_chunk_;
+  std::vector<std::uint32_t> checksums_;
+  std::list<Cached> recent_;  // most recently used first
+  std::unordered_map<std::int64_t, std::list<Cached>::iterator> cached_;
+  std::size_t used_bytes_ = 0;
+  std::int64_t reads_ = 0;
+};
+
+}  // namespace distdl::data

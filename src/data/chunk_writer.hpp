@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <distdl/data/hdf5_handles.hpp>
+
+namespace distdl::data {
+
+/// Chunks aim at this size: small enough that a random sample does not drag much along, large enough to be read fast.
+inline constexpr std::int64_t kChunkBytes = 64 * 1024;
+
+/// Name of the dataset with the checksums of another.
+std::string checksum_name(const std::string& dataset);
+
+/// Writes one chunked dataset from front to back and then its checksums. Not thread-safe.
+class ChunkWriter {
+ public:
+  /// Throws StorageError.
+  ChunkWriter(const Hdf5File& file, std::string name, ElementType type, tensor::Shape shape);
+  /// Any number of whole rows. Throws ConfigError if they are more than the shape holds.
+  void append(std::span<const std::byte> rows);
+  /// Writes the last chunk and the checksums. Throws ConfigError if rows are missing.
+  void finish(const Hdf5File& file);
+
+ private:
+  void flush();
+
+  std::string name_;
+  ElementType type_;
+  std::int64_t rows_;
+  std::size_t row_bytes_;
+  std::int64_t rows_per_chunk_;
+  Hdf5Dataset dataset_;
+  std::int64_t written_ = 0;
+  std::vector<std::byte> pending_;
+  std::vector<std::uint32_t> checksums_;
+};
+
+}  // namespace distdl::data

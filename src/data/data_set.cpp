@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/data/chunk_reader.hpp>
+#include <distdl/data/data_set.hpp>
+#include <distdl/data/set_format.hpp>
+
+namespace distdl::data {
+namespace {
+
+std::array<float, 256> normalized_values(const Description& description) {
+  std::array<float, 256> values{};
+  for (std::size_t pixel = 0; pixel < values.size(); ++pixel)
+    values[pixel] = (static_cast<float>(pixel) / 255.0f - description.mean) / description.deviation;
+  return values;
+}
+
+ChunkReader open_chunks(const OpenSet& set, const std::filesystem::path& path, const DatasetSpec& spec,
+                        std::size_t cache_bytes) {
+  return ChunkReader(set.file, path.string(), spec.name, spec.type, spec.shape, cache_bytes);
+}
+
+std::vector<std::int32_t> read_labels(ChunkReader chunks, const std::string& file, std::int64_t classes) {
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(chunks.rows()));
+  auto rest = std::as_writable_bytes(std::span(labels));
+  for (std::int64_t number = 0; number < chunks.chunks(); ++number) {
+    auto bytes = chunks.chunk(number);
+    std::copy(bytes.begin(), bytes.end(), rest.begin());
+    rest = rest.subspan(bytes.size());
+  }
+  auto wrong = std::find_if(labels.begin(), labels.end(), [&](auto label) { return label < 0 || label >= classes; });
+  if (wrong != labels.end())
+    throw StorageError(
+        fmt::format("\"{}\" is damaged: sample {} has the label {}, outside the classes 0 to {}; make the "
+                    "file anew",
+                    file, wrong - labels.begin(), *wrong, classes - 1),
+        ExitCode::corrupt);
+  return labels;
+}
+
+}  // namespace
+
+struct ImageSet::Impl {
+  Description description;
+  std::vector<std::int32_t> labels;
+  ChunkReader images;
+  std::array<float, 256> values;
+};
+
+ImageSet::ImageSet(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+ImageSet::ImageSet(ImageSet&&) noexcept = default;
+ImageSet& ImageSet::operator=(ImageSet&&) noexcept = default;
+ImageSet::~ImageSet() = default;
+
+ImageSet ImageSet::open(const std::filesystem::path& file, std::int64_t cache_mib) {
+  require(cache_mib >= 0 && cache_mib <= (std::int64_t{1} << 40), "data.cache_mib is {}; 0 or more MiB are expected",
+          cache_mib);
+  OpenSet set = open_set(file);
+  require(
+      set.description.kind == kImages,
+      "\"{}\" holds {}, but images are expected; make an image set with \"distdl data make shapes\" or \"distdl data "
+      "import idx\"",
+      file.string(), set.description.kind);
+  auto specs = datasets_of(set.description);
+  auto labels = read_labels(open_chunks(set, file, specs[1], 0), file.string(), set.description.classes);
+  auto images = open_chunks(set, file, specs[0], static_cast<std::size_t>(cache_mib) << 20);
+  auto values = normalized_values(set.description);
+  return ImageSet(
+      std::make_unique<Impl>(Impl{std::move(set.description), std::move(labels), std::move(images), values}));
+}
+
+const Description& ImageSet::description() const noexcept {
+  return impl_->description;
+}
+std::span<const std::int32_t> ImageSet::labels() const noexcept {
+  return impl_->labels;
+}
+std::int64_t ImageSet::chunk_reads() const noexcept {
+  return impl_->images.reads();
+}
+
+std::span<const std::uint8_t> ImageSet::pixels(std::int64_t index) {
+  auto& chunks = impl_->images;
+  require(index >= 0 && index < chunks.rows(), "sample {} is outside the data set of {}", index, chunks.rows());
+  auto bytes = chunks.chunk(index / chunks.rows_per_chunk());
+  auto offset = static_cast<std::size_t>(index % chunks.rows_per_chunk()) * chunks.row_bytes();
+  return {reinterpret_cast<const std::uint8_t*>(bytes.data()) + offset, chunks.row_bytes()};
+}
+
+void ImageSet::read(std::span<const std::int64_t> indices, float* images, std::int32_t* labels) {
+  const float* values = impl_->values.data();
+  for (std::int64_t index : indices) {
+    auto stored = pixels(index);
+    for (std::size_t i = 0; i < stored.size(); ++i) images[i] = values[stored[i]];
+    images += stored.size();
+    *labels++ = impl_->labels[static_cast<std::size_t>(index)];
+  }
+}
+
+Description describe_file(const std::filesystem::path& file) {
+  return open_set(file).description;
+}
+
+Verification verify_file(const std::filesystem::path& file) {
+  OpenSet set = open_set(file);
+  Verification result;
+  auto collect = [&](auto&& action) {
+    try {
+      action();
+    } catch (const StorageError& error) {
+      result.damage.emplace_back(error.what());
+    }
+  };
+  for (const auto& spec : datasets_of(set.description))
+    collect([&] {
+      ChunkReader chunks = open_chunks(set, file, spec, 0);
+      for (std::int64_t number = 0; number < chunks.chunks(); ++number, ++result.chunks)
+        collect([&] { chunks.chunk(number); });
+    });
+  return result;
+}
+
+}  // namespace distdl::data

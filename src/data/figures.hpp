@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace distdl::data {
+
+struct Point {
+  float x, y;
+};
+
+/// A plane figure of about radius 1 around the origin.
+struct Figure {
+  std::string_view name;
+  /// Signed distance from a point to the outline, negative inside, at least near the outline (Quilez, "2D distance
+  /// functions"). `thickness`, 0.1 to 0.3, is that of lines where the figure has any.
+  float (*distance)(Point p, float thickness);
+};
+
+/// All there are; the first few of them look least alike.
+std::span<const Figure> figures();
+
+}  // namespace distdl::data

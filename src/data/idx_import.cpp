@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/data/gzip_handles.hpp>
+#include <distdl/data/idx_import.hpp>
+#include <distdl/data/set_format.hpp>
+#include <distdl/data/set_writer.hpp>
+
+namespace distdl::data {
+namespace {
+
+/// One IDX file of unsigned bytes: two zero bytes, the type, the number of dimensions, each extent in 4 big-endian
+/// bytes.
+class IdxReader {
+ public:
+  /// `what` is "images" or "labels".
+  IdxReader(const std::filesystem::path& path, std::size_t dimensions, const char* what) : file_(path), what_(what) {
+    std::array<std::byte, 4> head{};
+    std::size_t got = file_.read(head);
+    std::array<std::byte, 4> expected{std::byte{0}, std::byte{0}, std::byte{8}, static_cast<std::byte>(dimensions)};
+    require(
+        got == head.size() && head == expected,
+        "\"{}\" is not an IDX file of {}: it starts with {:02x} {:02x} {:02x} {:02x}, expected 00 00 08 {:02x}; were "
+        "images and labels swapped?",
+        name(), what_, head[0], head[1], head[2], head[3], dimensions);
+    for (std::size_t d = 0; d < dimensions; ++d) shape_.push_back(read_extent());
+  }
+
+  const tensor::Shape& shape() const { return shape_; }
+  std::string name() const { return file_.path().string(); }
+
+  void read(std::span<std::uint8_t> bytes) {
+    if (file_.read(std::as_writable_bytes(bytes)) != bytes.size()) cut_off();
+  }
+
+  void require_end() {
+    std::byte more{};
+    require(file_.read({&more, 1}) == 0, "\"{}\" is longer than its header says: {} {}", name(),
+            tensor::to_string(shape_), what_);
+  }
+
+ private:
+  std::int64_t read_extent() {
+    std::array<std::byte, 4> bytes{};
+    if (file_.read(bytes) != bytes.size()) cut_off();
+    std::int64_t extent = 0;
+    for (std::byte byte : bytes) extent = extent << 8 | std::to_integer<std::int64_t>(byte);
+    return extent;
+  }
+
+  [[noreturn]] void cut_off() const {
+    throw StorageError(fmt::format("\"{}\" is cut off: it ends before all of its {} {}; fetch it anew", name(),
+                                   shape_.empty() ? std::string("header and") : tensor::to_string(shape_), what_),
+                       ExitCode::corrupt);
+  }
+
+  GzipReader file_;
+  const char* what_;
+  tensor::Shape shape_;
+};
+
+std::vector<std::int32_t> read_labels(IdxReader& reader) {
+  // Grown as bytes arrive: the header of a wrong file may announce any amount.
+  std::vector<std::int32_t> labels;
+  std::array<std::uint8_t, 4096> piece{};
+  for (auto left = static_cast<std::size_t>(reader.shape()[0]); left > 0;) {
+    auto part = std::span(piece).first(std::min(left, piece.size()));
+    reader.read(part);
+    labels.insert(labels.end(), part.begin(), part.end());
+    left -= part.size();
+  }
+  reader.require_end();
+  return labels;
+}
+
+}  // namespace
+
+Description import_idx(const IdxImport& import) {
+  IdxReader images(import.images, 3, "images"), label_file(import.labels, 1, "labels");
+  require(images.shape()[0] == label_file.shape()[0],
+          "\"{}\" has {} images, but \"{}\" has {} labels; do they belong together?", images.name(), images.shape()[0],
+          label_file.name(), label_file.shape()[0]);
+  require(images.shape()[0] > 0, "\"{}\" holds no images", images.name());
+  auto labels = read_labels(label_file);
+  std::int64_t highest = *std::max_element(labels.begin(), labels.end());
+  require(import.classes == 0 || highest < import.classes, "\"{}\" holds the label {}, but --classes {} allows 0 to {}",
+          label_file.name(), highest, import.classes, import.classes - 1);
+
+  Description description{
+      .kind = kImages,
+      .origin = fmt::format("idx {} {}", import.images.filename().string(), import.labels.filename().string()),
+      .samples = images.shape()[0],
+      .shape = {1, images.shape()[1], images.shape()[2]},
+      .classes = import.classes ? import.classes : highest + 1};
+  SetWriter writer(import.output, description, import.overwrite);
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(tensor::element_count(description.shape)));
+  for (std::int32_t label : labels) {
+    images.read(pixels);
+    writer.append(pixels, {&label, 1});
+  }
+  images.require_end();
+  return writer.commit();
+}
+
+}  // namespace distdl::data

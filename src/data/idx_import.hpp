@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include <distdl/data/data_set.hpp>
+#include <distdl/data/staged_file.hpp>
+
+namespace distdl::data {
+
+struct IdxImport {
+  std::filesystem::path images;  ///< unsigned bytes in 3 dimensions (N, H, W), plain or gzip
+  std::filesystem::path labels;  ///< unsigned bytes in 1 dimension, plain or gzip
+  std::filesystem::path output;
+  std::int64_t classes = 0;  ///< 0: the highest label + 1
+  Overwrite overwrite = Overwrite::refuse;
+};
+
+/// Turns MNIST and what is stored like it into a set of images with one channel (the IDX format:
+/// http://yann.lecun.com/exdb/mnist). Throws ConfigError if the files are not what they should be, StorageError if they
+/// are missing, cut off or damaged, or if the output cannot be written.
+Description import_idx(const IdxImport& import);
+
+}  // namespace distdl::data

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <distdl/data/data_set.hpp>
+#include <distdl/data/hdf5_handles.hpp>
+
+/// How a set is laid out in an HDF5 file; docs/data-format.md says the same in words.
+namespace distdl::data {
+
+inline constexpr const char* kFormatName = "distdl-data";
+inline constexpr std::int64_t kFormatVersion = 1;
+inline constexpr const char* kImages = "images";
+inline constexpr const char* kTokens = "tokens";
+inline constexpr const char* kLabels = "labels";
+
+/// A chunked dataset that a set must have.
+struct DatasetSpec {
+  std::string name;
+  ElementType type;
+  tensor::Shape shape;
+};
+
+/// Throws ConfigError if the description is not one that the format can hold.
+std::vector<DatasetSpec> datasets_of(const Description& description);
+
+/// Attributes of the root group and their checksum. Throws StorageError.
+void write_description(const Hdf5File& file, const Description& description);
+
+struct OpenSet {
+  Hdf5File file;
+  Description description;
+};
+
+/// Throws StorageError: incomplete, corrupt or incompatible.
+OpenSet open_set(const std::filesystem::path& path);
+
+}  // namespace distdl::data

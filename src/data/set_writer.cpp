@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <cassert>
+#include <cmath>
+#include <system_error>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/data/chunk_writer.hpp>
+#include <distdl/data/set_format.hpp>
+#include <distdl/data/set_writer.hpp>
+
+namespace distdl::data {
+namespace {
+
+/// Mean and deviation of pixels / 255, exact up to the final rounding: the histogram holds whole numbers.
+void set_moments(const std::array<std::uint64_t, 256>& histogram, Description& description) {
+  double count = 0, sum = 0, squares = 0;
+  for (std::size_t value = 0; value < histogram.size(); ++value) {
+    auto times = static_cast<double>(histogram[value]), pixel = static_cast<double>(value) / 255;
+    count += times;
+    sum += times * pixel;
+    squares += times * pixel * pixel;
+  }
+  double mean = sum / count, variance = squares / count - mean * mean;
+  description.mean = static_cast<float>(mean);
+  // A set of one colour: anything but zero, which would divide.
+  description.deviation = variance > 1e-12 ? static_cast<float>(std::sqrt(variance)) : 1.0f;
+}
+
+}  // namespace
+
+struct SetWriter::Impl {
+  Impl(const std::filesystem::path& target, Description given, Overwrite overwrite)
+      : description(std::move(given)),
+        specs(datasets_of(description)),
+        staged(target, overwrite),
+        file(create_hdf5_file(staged.temporary())) {
+    for (const auto& spec : specs) writers.emplace_back(file, spec.name, spec.type, spec.shape);
+  }
+
+  Description description;
+  std::vector<DatasetSpec> specs;
+  StagedFile staged;
+  Hdf5File file;
+  std::vector<ChunkWriter> writers;  // as datasets_of: images and labels, or tokens
+  std::array<std::uint64_t, 256> histogram{};
+};
+
+SetWriter::SetWriter(const std::filesystem::path& file, Description description, Overwrite overwrite)
+    : impl_(std::make_unique<Impl>(file, std::move(description), overwrite)) {}
+SetWriter::~SetWriter() = default;
+
+void SetWriter::append(std::span<const std::uint8_t> pixels, std::span<const std::int32_t> labels) {
+  assert(impl_->description.kind == kImages);
+  auto image = static_cast<std::size_t>(tensor::element_count(impl_->description.shape));
+  require(pixels.size() == labels.size() * image, "{} labels do not fit {} pixels of images {}", labels.size(),
+          pixels.size(), tensor::to_string(impl_->description.shape));
+  for (std::int32_t label : labels)
+    require(label >= 0 && label < impl_->description.classes, "label {} is outside the {} classes 0 to {}", label,
+            impl_->description.classes, impl_->description.classes - 1);
+  for (std::uint8_t pixel : pixels) ++impl_->histogram[pixel];
+  impl_->writers[0].append(std::as_bytes(pixels));
+  impl_->writers[1].append(std::as_bytes(labels));
+}
+
+void SetWriter::append(std::span<const std::uint8_t> tokens) {
+  assert(impl_->description.kind == kTokens);
+  impl_->writers[0].append(std::as_bytes(tokens));
+}
+
+Description SetWriter::commit() {
+  for (auto& writer : impl_->writers) writer.finish(impl_->file);
+  if (impl_->description.kind == kImages) set_moments(impl_->histogram, impl_->description);
+  write_description(impl_->file, impl_->description);
+  close_and_check(std::move(impl_->file));
+  std::error_code error;
+  impl_->description.stored_bytes = std::filesystem::file_size(impl_->staged.temporary(), error);
+  impl_->staged.publish();
+  return impl_->description;
+}
+
+}  // namespace distdl::data

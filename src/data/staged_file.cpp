@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
+#include <system_error>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/base/file_descriptor.hpp>
+#include <distdl/data/staged_file.hpp>
+
+namespace distdl::data {
+namespace {
+namespace fs = std::filesystem;
+
+fs::path folder_of(const fs::path& file) {
+  return file.has_parent_path() ? file.parent_path() : fs::path(".");
+}
+
+void sync_to_disk(const fs::path& path, int flags) {
+  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags));
+  if (!file || ::fsync(file.get()) != 0)
+    throw StorageError(fmt::format("cannot flush \"{}\" to disk: {}", path.string(), errno_text(errno)));
+}
+
+void refuse_existing(const fs::path& target) {
+  std::error_code ignored;
+  require(!fs::exists(fs::symlink_status(target, ignored)),
+          "\"{}\" exists already; give another name, or --force to replace it", target.string());
+}
+
+/// False with errno set if it failed.
+bool rename_file(const fs::path& from, const fs::path& to, Overwrite overwrite) {
+  if (overwrite == Overwrite::refuse) {
+    if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return true;
+    if (errno == EEXIST) refuse_existing(to);
+    if (errno != EINVAL && errno != ENOSYS) return false;
+    refuse_existing(to);  // the file system cannot rename without replacing: the next best
+  }
+  return ::rename(from.c_str(), to.c_str()) == 0;
+}
+}  // namespace
+
+StagedFile::StagedFile(fs::path target, Overwrite overwrite) : target_(std::move(target)), overwrite_(overwrite) {
+  require(target_.has_filename(), "\"{}\" is not the name of a file to write", target_.string());
+  if (overwrite_ == Overwrite::refuse) refuse_existing(target_);
+  temporary_ = folder_of(target_) / fmt::format(".{}.partial-{}", target_.filename().string(), ::getpid());
+  std::error_code ignored;
+  fs::remove(temporary_, ignored);  // of a killed process that had our number
+}
+
+StagedFile::~StagedFile() {
+  std::error_code ignored;
+  if (!published_) fs::remove(temporary_, ignored);
+}
+
+void StagedFile::publish() {
+  sync_to_disk(temporary_, 0);
+  if (!rename_file(temporary_, target_, overwrite_))
+    throw StorageError(
+        fmt::format("cannot rename \"{}\" to \"{}\": {}", temporary_.string(), target_.string(), errno_text(errno)));
+  published_ = true;
+  sync_to_disk(folder_of(target_), O_DIRECTORY);
+}
+
+}  // namespace distdl::data

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+
+namespace distdl::data {
+
+enum class Overwrite { refuse, replace };
+
+/// A file that appears under its name complete or not at all: it is written under a temporary name in the same folder,
+/// fsynced and renamed. A killed writer leaves at most the temporary file, ".NAME.partial-PID".
+class StagedFile {
+ public:
+  /// Throws ConfigError if the file exists and Overwrite::refuse is given.
+  StagedFile(std::filesystem::path target, Overwrite overwrite);
+  /// Removes the temporary file unless published.
+  ~StagedFile();
+  StagedFile(const StagedFile&) = delete;
+  StagedFile& operator=(const StagedFile&) = delete;
+
+  /// Where to write; does not exist yet.
+  const std::filesystem::path& temporary() const noexcept { return temporary_; }
+  const std::filesystem::path& target() const noexcept { return target_; }
+  /// Call once, after the temporary file was closed. Throws StorageError storage, and ConfigError if the target
+  /// appeared meanwhile and may not be replaced.
+  void publish();
+
+ private:
+  std::filesystem::path target_, temporary_;
+  Overwrite overwrite_;
+  bool published_ = false;
+};
+
+}  // namespace distdl::data
