@@ -38,7 +38,7 @@ struct MakeLayer {
   const ActivationFormat& input;
   std::unique_ptr<Layer> operator()(const Linear& spec) const { return make_linear(context, spec, input); }
   std::unique_ptr<Layer> operator()(const Conv2d& spec) const { return make_conv2d(context, spec, input); }
-  std::unique_ptr<Layer> operator()(const MaxPool2d& spec) const { return make_max_pool2d(context, spec, input); }
+  std::unique_ptr<Layer> operator()(const MaxPool2d& spec) const { return make_max_pool2d(spec, input); }
   std::unique_ptr<Layer> operator()(const Relu&) const { return make_relu(input); }
   std::unique_ptr<Layer> operator()(const BatchNorm& spec) const { return make_batch_norm(context, spec, input); }
 };

@@ -1,57 +1,124 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+
 #include <distdl/kernels/onednn/layers.hpp>
-#include <distdl/kernels/onednn/operation.hpp>
+#include <distdl/kernels/onednn/planes.hpp>
 
 namespace distdl::kernels::onednn {
 namespace {
-using dnnl::memory;
-constexpr auto kAlgorithm = dnnl::algorithm::pooling_max;
+// Vectors of the compiler's: GCC does not vectorize these loops by itself. Four lanes are native everywhere.
+constexpr std::int64_t kWidth = 4;
+using Floats = float __attribute__((vector_size(kWidth * sizeof(float))));
+using Ints = std::int32_t __attribute__((vector_size(kWidth * sizeof(std::int32_t))));
 
+template <class Vector, class T>
+Vector load(const T* from) {
+  Vector vector;
+  std::memcpy(&vector, from, sizeof(vector));
+  return vector;
+}
+
+template <class Vector, class T>
+void store(T* to, Vector vector) {
+  std::memcpy(to, &vector, sizeof(vector));
+}
+
+/// best = max(best, values), and `where` they came from. A NaN counts as largest.
+void keep_larger(const float* values, std::int32_t k, float* best, std::int32_t* where, std::int64_t lanes) {
+  std::int64_t i = 0;
+  for (; i + kWidth <= lanes; i += kWidth) {
+    Floats value = load<Floats>(values + i), old = load<Floats>(best + i);
+    Ints larger = (value > old) | (value != value);
+    store(where + i, larger ? Ints{} + k : load<Ints>(where + i));
+    store(best + i, larger ? value : old);
+  }
+  for (; i < lanes; ++i) {
+    if (!(values[i] > best[i] || values[i] != values[i])) continue;
+    where[i] = k;
+    best[i] = values[i];
+  }
+}
+
+/// dx += dy where the window's largest value was its k-th.
+void add_where_largest(const float* dy, const std::int32_t* where, std::int32_t k, float* dx, std::int64_t lanes) {
+  std::int64_t i = 0;
+  for (; i + kWidth <= lanes; i += kWidth) {
+    Floats gradient = load<Ints>(where + i) == k ? load<Floats>(dy + i) : Floats{};
+    store(dx + i, load<Floats>(dx + i) + gradient);
+  }
+  for (; i < lanes; ++i)
+    if (where[i] == k) dx[i] += dy[i];
+}
+
+/// Own loops rather than oneDNN's: backward goes over memory once instead of twice, and a NaN counts as the largest
+/// value.
 class MaxPool2dLayer : public Layer {
  public:
-  MaxPool2dLayer(Context& context, const MaxPool2d& spec, const ActivationFormat& input) {
-    memory::dims stride(2, spec.stride), kernel(2, spec.kernel), padding(2, 0);
-    auto x = desc_of(input), y = any_desc(output_shape(spec, input.shape));
-    dnnl::pooling_forward::primitive_desc forward(
-        {dnnl::prop_kind::forward_training, kAlgorithm, x, y, stride, kernel, padding, padding}, attributes(),
-        context.engine());
-    y = forward.dst_desc();
-    dnnl::pooling_backward::primitive_desc backward({kAlgorithm, x, y, stride, kernel, padding, padding}, attributes(),
-                                                    context.engine(), forward);
-    output_ = format_of(y.dims(), y);
-    workspace_ = tensor::allocate_host(forward.workspace_desc().get_size());
-    forward_ = {context,
-                dnnl::pooling_forward(forward),
-                forward.scratchpad_desc(),
-                {{DNNL_ARG_SRC, x}, {DNNL_ARG_DST, y}, {DNNL_ARG_WORKSPACE, forward.workspace_desc()}}};
-    backward_ = {context,
-                 dnnl::pooling_backward(backward),
-                 backward.scratchpad_desc(),
-                 {{DNNL_ARG_DIFF_DST, y}, {DNNL_ARG_DIFF_SRC, x}, {DNNL_ARG_WORKSPACE, forward.workspace_desc()}}};
+  MaxPool2dLayer(const MaxPool2d& spec, const ActivationFormat& input) : spec_(spec), in_(planes_of(input)), out_(in_) {
+    tensor::Shape shape = output_shape(spec, input.shape);
+    output_ = format_of(shape, in_);
+    out_.height = shape[2];
+    out_.width = shape[3];
+    largest_ = tensor::allocate_host(out_.count * out_.size() * sizeof(std::int32_t));
   }
 
   const ActivationFormat& output() const override { return output_; }
   void load_parameters(ConstPointers) override {}
 
   void forward(const float* x, float* y, Phase) override {
-    forward_.run({{DNNL_ARG_SRC, x}, {DNNL_ARG_DST, y}, {DNNL_ARG_WORKSPACE, workspace_.data()}});
+    for (std::int64_t plane = 0; plane < in_.count; ++plane)
+      for_each_window(plane, [&](std::int64_t corner, std::int64_t at) {
+        float* best = y + at;
+        std::int32_t* where = largest_.as<std::int32_t>().data() + at;
+        std::copy_n(x + corner, in_.lanes, best);
+        std::fill_n(where, in_.lanes, 0);
+        for_each_value(
+            [&](std::int32_t k, std::int64_t offset) { keep_larger(x + corner + offset, k, best, where, in_.lanes); });
+      });
   }
 
   void backward_input(const float*, const float*, const float* dy, float* dx) override {
-    backward_.run({{DNNL_ARG_DIFF_DST, dy}, {DNNL_ARG_DIFF_SRC, dx}, {DNNL_ARG_WORKSPACE, workspace_.data()}});
+    for (std::int64_t plane = 0; plane < in_.count; ++plane) {
+      std::fill_n(dx + plane * in_.size(), in_.size(), 0.0f);  // of a size that stays in the cache
+      for_each_window(plane, [&](std::int64_t corner, std::int64_t at) {
+        const std::int32_t* where = largest_.as<std::int32_t>().data() + at;
+        for_each_value([&](std::int32_t k, std::int64_t offset) {
+          add_where_largest(dy + at, where, k, dx + corner + offset, in_.lanes);
+        });
+      });
+    }
   }
 
   void backward_weights(const float*, const float*, Pointers) override {}
 
  private:
+  /// visit(index in x of the window's corner, index in y), for the first lane.
+  template <class Visit>
+  void for_each_window(std::int64_t plane, Visit&& visit) const {
+    std::int64_t y = plane * out_.size();
+    for (std::int64_t oh = 0; oh < out_.height; ++oh)
+      for (std::int64_t ow = 0; ow < out_.width; ++ow, y += out_.lanes)
+        visit(plane * in_.size() + (oh * in_.width + ow) * spec_.stride * in_.lanes, y);
+  }
+
+  /// visit(number of the value in its window, offset from the corner)
+  template <class Visit>
+  void for_each_value(Visit&& visit) const {
+    std::int32_t k = 0;
+    for (std::int64_t kh = 0; kh < spec_.kernel; ++kh)
+      for (std::int64_t kw = 0; kw < spec_.kernel; ++kw) visit(k++, (kh * in_.width + kw) * in_.lanes);
+  }
+
+  MaxPool2d spec_;
+  Planes in_, out_;
   ActivationFormat output_;
-  tensor::Buffer workspace_;  // where each window's largest value was
-  Operation forward_, backward_;
+  tensor::Buffer largest_;  // per value of y: which value of its window
 };
 }  // namespace
 
-std::unique_ptr<Layer> make_max_pool2d(Context& context, const MaxPool2d& spec, const ActivationFormat& input) {
-  return std::make_unique<MaxPool2dLayer>(context, spec, input);
+std::unique_ptr<Layer> make_max_pool2d(const MaxPool2d& spec, const ActivationFormat& input) {
+  return std::make_unique<MaxPool2dLayer>(spec, input);
 }
 
 }  // namespace distdl::kernels::onednn
