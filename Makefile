@@ -3,7 +3,7 @@
 BUILD ?= build
 CMAKE_FLAGS ?=
 
-.PHONY: deps configure build test clean
+.PHONY: deps configure build test bundle clean
 deps:
 	@cmake/install-dependencies
 configure: deps
@@ -12,5 +12,8 @@ build: configure
 	@cmake --build $(BUILD)
 test: build
 	@ctest --test-dir $(BUILD) --output-on-failure
+# One archive for a GPU machine; BUNDLE_CUDNN=1 where that has the driver only.
+bundle: build
+	@cmake/bundle --build $(BUILD) $(if $(filter 1,$(BUNDLE_CUDNN)),--with-cuda-libraries)
 clean:
 	@rm -rf $(BUILD)

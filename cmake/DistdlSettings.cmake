@@ -18,6 +18,9 @@ if(BUILD_SHARED_LIBS)
   set(CMAKE_CXX_VISIBILITY_PRESET default)
   set(CMAKE_VISIBILITY_INLINES_HIDDEN OFF)
 endif()
+# In the build tree as in an install tree, programs look beside themselves: so cmake/bundle need only copy them.
+set(CMAKE_BUILD_RPATH "$ORIGIN/../lib")
+set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};$ORIGIN")
 
 find_program(CCACHE_PROGRAM ccache)
