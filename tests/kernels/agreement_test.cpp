@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
+#include <thread>
 
 #include "tests/kernels/each_backend.hpp"
 #include "tests/kernels/layer_cases.hpp"
@@ -87,6 +89,29 @@ TEST_P(Agreement, OfTwoRunsIsToTheBit) {
     for (std::size_t i = 0; i < a.gradients.size(); ++i)
       for (std::size_t p = 0; p < a.gradients[i].size(); ++p) expect_same_bits(a.gradients[i][p], b.gradients[i][p]);
   }
+}
+
+// Ranks may be threads of one process, each with a backend of its own.
+TEST_P(Agreement, OfTwoThreadsAtOnceIsToTheBit) {
+  LayerCase lenet = all_cases().back();
+  std::array<Results, 2> results;
+  std::vector<std::jthread> ranks;
+  for (auto& result : results)
+    ranks.emplace_back([&] {
+      std::string reason;
+      auto backend = try_backend(GetParam(), reason);
+      for (int repeat = 0; repeat < 3; ++repeat) result = run_all(*backend, lenet);
+    });
+  ranks.clear();
+  expect_same_bits(results[0].y, results[1].y);
+  expect_same_bits(results[0].dx, results[1].dx);
+  Results alone = run_all(*backend_, lenet);
+  expect_same_bits(results[0].y, alone.y);
+  for (std::size_t i = 0; i < alone.gradients.size(); ++i)
+    for (std::size_t p = 0; p < alone.gradients[i].size(); ++p) {
+      expect_same_bits(results[0].gradients[i][p], results[1].gradients[i][p]);
+      expect_same_bits(results[0].gradients[i][p], alone.gradients[i][p]);
+    }
 }
 
 DISTDL_ON_EACH_BACKEND(Agreement);
