@@ -43,6 +43,7 @@ class Rendezvous {
 
 /// Newest committed step, or -1.
 std::int64_t newest_step(const std::filesystem::path& checkpoints) {
+  if (!std::filesystem::exists(checkpoints)) return -1;
   auto all = checkpoint::list(checkpoints);
   return all.empty() ? -1 : all.back().step.value;
 }
