@@ -20,7 +20,7 @@ FOR_DEVELOPERS = {"DISTDL_SANITIZE"}  # options that a packager has no use for
 PACKAGES = {"PkgConfig": "pkgconfig", "Threads": "", "OpenMP": "", "fmt": "fmt", "CLI11": "cli11",
             "nlohmann_json": "nlohmann-json", "tomlplusplus": "tomlplusplus", "OpenSSL": "openssl", "ZLIB": "zlib-api",
             "Boost": "boost", "HDF5": "hdf5", "ucx": "ucx", "pmix": "pmix", "ONEDNN": "onednn", "SLURM": "slurm",
-            "CUDAToolkit": "cuda", "CUDA": "cuda", "GTest": "googletest"}
+            "CUDAToolkit": "cuda", "CUDA": "cuda", "GTest": "googletest", "Python3": ""}
 NOT_ASKED_BY_NAME = {"c", "cxx", "cmake", "cudnn"}  # CMake itself, its languages, and a library found by file
 
 
@@ -47,7 +47,8 @@ def cmake_wants():
 def cmake_options():
     """The user's options: BUILD_SHARED_LIBS and all of distdl's own."""
     text = "".join(project.read(project.ROOT, name) for name in cmake_files())
-    return set(re.findall(r"option\(\s*(\w+)", text)) | set(re.findall(r"set\(\s*(DISTDL_\w+)[^)]*\bCACHE (?!INTERNAL)", text))
+    settings = re.findall(r"set\(\s*(DISTDL_\w+)[^)]*\bCACHE (?:STRING|BOOL)", text)  # not the places of tools
+    return set(re.findall(r"option\(\s*(\w+)", text)) | set(settings)
 
 
 def every_choice(recorded):
