@@ -18,10 +18,14 @@ std::array<int, 4> extents(const tensor::Shape& shape) {
 }
 }  // namespace
 
+void drain(cudaStream_t stream) noexcept {
+  (void)cudaStreamSynchronize(stream);
+}
 void close_stream(cudaStream_t stream) noexcept {
   (void)cudaStreamDestroy(stream);
 }
 void close_event(cudaEvent_t event) noexcept {
+  (void)cudaEventSynchronize(event);
   (void)cudaEventDestroy(event);
 }
 void close_blas(cublasHandle_t blas) noexcept {

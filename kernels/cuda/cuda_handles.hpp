@@ -15,7 +15,7 @@ namespace distdl::kernels::cuda {
 
 // Closing ignores the return code: there is nobody left to tell, and at program end CUDA may be gone already.
 void close_stream(cudaStream_t stream) noexcept;
-void close_event(cudaEvent_t event) noexcept;
+void close_event(cudaEvent_t event) noexcept;  ///< waits for it: what it stands for may use memory that goes next
 void close_blas(cublasHandle_t blas) noexcept;
 void close_dnn(cudnnHandle_t dnn) noexcept;
 void close_tensor(cudnnTensorDescriptor_t tensor) noexcept;
@@ -30,6 +30,9 @@ using TensorDescriptor = UniqueHandle<cudnnTensorDescriptor_t, &close_tensor>;
 using FilterDescriptor = UniqueHandle<cudnnFilterDescriptor_t, &close_filter>;
 using ConvolutionDescriptor = UniqueHandle<cudnnConvolutionDescriptor_t, &close_convolution>;
 static_assert(!std::is_copy_constructible_v<Stream> && std::is_nothrow_move_constructible_v<Stream>);
+
+/// Until all work is done, however it ended.
+void drain(cudaStream_t stream) noexcept;
 
 /// On the calling thread's current GPU; independent of the legacy default stream.
 Stream make_stream();

@@ -70,7 +70,7 @@ tensor::Buffer Device::allocate(std::size_t bytes) const {
 tensor::Buffer Device::allocate_pinned(std::size_t bytes) const {
   make_current();
   void* data = nullptr;
-  check(cudaHostAlloc(&data, std::max<std::size_t>(bytes, 1), cudaHostAllocPortable),
+  check(cudaHostAlloc(&data, std::max<std::size_t>(bytes, 1), cudaHostAllocPortable | cudaHostAllocMapped),
         fmt::format("allocate {} bytes of pinned host memory", bytes));
   std::memset(data, 0, bytes);
   return tensor::Buffer(data, bytes, [](void* memory) { (void)cudaFreeHost(memory); });

@@ -15,6 +15,9 @@ namespace distdl::kernels::cuda {
 class Device {
  public:
   explicit Device(int ordinal);
+  ~Device() { drain(stream_.get()); }
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
 
   cudaStream_t stream() const;
   cublasHandle_t blas() const;

@@ -5,6 +5,7 @@
 
 #include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/log.hpp>
 #include <distdl/kernels/cuda/loader.hpp>
 #include <distdl/kernels/registry.hpp>
 
@@ -88,6 +89,18 @@ const Plugin& load_plugin(const fs::path& file) {
           file.string(), plugin->interface, DISTDL_KERNELS_INTERFACE);
   return *plugin;
 }
+
+namespace {
+const Plugin& load_own_plugin() {
+  try {
+    return load_plugin(find_plugin(plugin_candidates()));
+  } catch (const ConfigError& error) {
+    // The backend "auto" goes on with the CPU and says nothing more.
+    log(Severity::warning, "the GPU cannot be used: {}", error.what());
+    throw;
+  }
+}
+}  // namespace
 }  // namespace cuda
 
 bool cuda_is_built() {
@@ -95,8 +108,8 @@ bool cuda_is_built() {
 }
 
 std::unique_ptr<Backend> make_cuda_backend(const Options& options) {
-  static const cuda::Plugin& plugin =
-      (cuda::require_driver(), cuda::load_plugin(cuda::find_plugin(cuda::plugin_candidates())));
+  cuda::require_driver();
+  static const cuda::Plugin& plugin = cuda::load_own_plugin();
   Options with_place = options;
   if (options.device < 0) with_place.device = env_integer("SLURM_LOCALID").value_or(0);
   return std::unique_ptr<Backend>(plugin.make(with_place));

@@ -24,7 +24,7 @@ class StagingRing {
  private:
   struct Slot {
     tensor::Buffer memory;
-    Event sent;
+    Event sent;  // after the memory, which it guards
   };
   std::array<Slot, kSlots> slots_;
   std::uint64_t sends_ = 0;
