@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The other half of torch_test.py. usage: torch_driver BACKEND CASES.json RESULTS.json
-#include <cstdlib>
+#include <algorithm>
 #include <fstream>
 
 #include <fmt/format.h>
