@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Endpoints and transfers. Waiting is in fabric_wait.cpp, notices are in fabric_notice.cpp.
-#include <algorithm>
 #include <thread>
-
-#include <sched.h>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
@@ -11,11 +8,6 @@
 
 namespace distdl::comm {
 namespace {
-
-int processors() {
-  cpu_set_t set;
-  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
 
 constexpr Operation kGreeting{"greeting", 0};
 constexpr Operation kGoodbye{"goodbye", 0};
@@ -100,10 +92,8 @@ void Fabric::connect(Rank self, std::vector<PeerCard> cards, Clock::duration tim
 }
 
 void Fabric::open_endpoints() {
-  int neighbours = 0;
   for (Peer& peer : peers_) {
     const bool same_memory = peer.card.memory == own_card_.memory;
-    neighbours += same_memory ? 1 : 0;
     if (peer.rank == self_) continue;
     try {
       peer.endpoint = open_endpoint(worker_.get(), same_memory ? peer.card.full_address : peer.card.network_address,
@@ -116,7 +106,6 @@ void Fabric::open_endpoints() {
     if (peer.card.process_space == own_card_.process_space && peer.card.pid != own_card_.pid)
       idle_.watch(peer.rank, peer.card.pid);
   }
-  idle_.set_crowded(neighbours > processors());
 }
 
 /// The greeting carries the receiver's secret: the sender has its card, and the message belongs to this launch.

@@ -18,6 +18,8 @@ namespace {
 constexpr std::chrono::microseconds kSpin{30};
 constexpr std::chrono::microseconds kYield{100};
 constexpr Milliseconds kLook{1};
+// Others ran in between: here are more threads than processors, and spinning only takes time from the one waited for.
+constexpr std::chrono::microseconds kLongYield{5};
 constexpr int kLongestSleepMs = 10;
 constexpr std::uint64_t kWorker = ~std::uint64_t{0};
 
@@ -63,6 +65,7 @@ void Idle::pause() {
   if (!crowded_ && now - since_ < kSpin) return;
   if (now - since_ < kYield) {
     ::sched_yield();
+    crowded_ = Clock::now() - now > kLongYield;
     return;
   }
   const ucs_status_t status = ucp_worker_arm(worker_);

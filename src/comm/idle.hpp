@@ -18,8 +18,6 @@ class Idle {
  public:
   explicit Idle(ucp_worker_h worker);
 
-  /// Spinning only takes time from the others where there are more ranks than processors on this host.
-  void set_crowded(bool crowded) { crowded_ = crowded; }
   /// Wakes up when process `pid` ends, which shared memory alone does not tell.
   void watch(Rank rank, int pid);
   void unwatch(Rank rank);
@@ -44,7 +42,7 @@ class Idle {
   std::vector<Rank> ended_;
   Clock::time_point since_ = Clock::now();
   Clock::time_point looked_ = since_;
-  bool crowded_ = false;
+  bool crowded_ = false;  ///< the last yield let others run
 };
 
 }  // namespace distdl::comm

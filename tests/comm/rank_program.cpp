@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank of the process-level tests: rank_program sum|endless|abort|idle TIMEOUT_SECONDS [FLOATS]
+// One rank of the process-level tests: rank_program sum|endless|abort|speed TIMEOUT_SECONDS [FLOATS]
 // Prints one line per event to stdout; on an error its text to stderr, and exits with the error's code.
+// "speed" measures the all-reduce: the median of several runs.
+#include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <iostream>
-#include <thread>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
+#include <distdl/base/clock.hpp>
 #include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/comm/communicator.hpp>
@@ -21,29 +21,50 @@ void say(const std::string& line) {
   std::cout << line << std::endl;
 }
 
+void add(std::span<float> accumulate, std::span<const float> addend) {
+  for (std::size_t i = 0; i < accumulate.size(); ++i) accumulate[i] += addend[i];
+}
+
 /// Each rank owns one leaf that holds its rank + 1; returns the sum's first element.
 float sum_once(Communicator& comm, std::size_t floats) {
   std::vector<float> values(floats, static_cast<float>(comm.rank().value + 1));
   const std::span<float> partials[] = {values};
   std::vector<LeafRange> ranges;
   for (int r = 0; r < comm.size(); ++r) ranges.push_back({r, 1});
-  comm.tree_all_reduce(comm.size(), ranges, partials, values, [](std::span<float> a, std::span<const float> b) {
-    for (std::size_t i = 0; i < a.size(); ++i) a[i] += b[i];
-  });
+  comm.tree_all_reduce(comm.size(), ranges, partials, values, add);
   for (float value : values)
     if (value != values[0]) throw Error(ExitCode::internal, "the sum differs between elements");
   return values[0];
 }
 
+void measure(Communicator& comm, std::size_t floats) {
+  std::vector<float> values(floats);
+  const std::span<float> partials[] = {values};
+  std::vector<LeafRange> ranges;
+  for (int r = 0; r < comm.size(); ++r) ranges.push_back({r, 1});
+  std::vector<double> times;
+  for (int round = 0; round < 25; ++round) {
+    comm.barrier();
+    const Stopwatch stopwatch;
+    comm.tree_all_reduce(comm.size(), ranges, partials, values, add);
+    times.push_back(stopwatch.seconds());
+  }
+  std::sort(times.begin() + 5, times.end());  // the first ones warm up
+  const double median = times[15], bytes = static_cast<double>(floats * sizeof(float));
+  if (comm.rank() == Rank(0))
+    say(fmt::format("{} bytes, {} ranks: median {:.1f} us (best {:.1f}, worst {:.1f}), {:.2f} GB/s", bytes, comm.size(),
+                    median * 1e6, times[5] * 1e6, times.back() * 1e6, bytes / median * 1e-9));
+}
+
 void play(Communicator& comm, const std::string& scenario, std::size_t floats) {
   say(fmt::format("connected rank {} of {} on {}", comm.rank(), comm.size(), comm.host(comm.rank())));
+  if (scenario == "speed") return measure(comm, floats);
   for (int round = 0; scenario != "sum" || round < 20; ++round) {
     const float sum = sum_once(comm, floats);
     if (sum != static_cast<float>(comm.size() * (comm.size() + 1) / 2)) throw Error(ExitCode::internal, "wrong sum");
     if (round == 5) say(fmt::format("running {}", comm.description()));
     if (scenario == "abort" && comm.rank() == Rank(1))
       throw Error(ExitCode::config, "cannot open \"x.h5\": no such file");
-    if (scenario == "idle" && comm.rank() == Rank(1)) std::this_thread::sleep_for(std::chrono::hours(1));
   }
   say(fmt::format("sum {}", sum_once(comm, floats)));
 }
