@@ -29,8 +29,9 @@ void append_hidden(Description& model, const Options& options) {
 void append_convolution(Description& model, const Options& options, const std::string& name, std::int64_t channels) {
   model.layers.push_back({name, Conv2d{.out = channels, .kernel = 3, .stride = 1, .padding = 1}});
   if (options.batch_norm) model.layers.push_back({name + "_norm", BatchNorm{}});
-  model.layers.push_back({name + "_relu", Relu{}});
+  // Pooling before ReLU gives the same values and gradients as after it, with a quarter of the work for ReLU.
   model.layers.push_back({name + "_pool", MaxPool2d{2, 2}});
+  model.layers.push_back({name + "_relu", Relu{}});
 }
 
 void fill_uniform(std::span<float> values, std::uint64_t seed, std::uint64_t stream, float bound) {
