@@ -91,9 +91,9 @@ void OpenFile::read_at(std::span<std::byte> bytes, std::uint64_t offset) {
   }
 }
 
-void OpenFile::reserve(std::uint64_t bytes) {
-  if (bytes == 0) return;
-  int rc = retry_interrupted([&] { return files_.fallocate(descriptor_, static_cast<off_t>(bytes)); });
+void OpenFile::reserve(std::uint64_t offset, std::uint64_t bytes) {
+  int rc = retry_interrupted(
+      [&] { return files_.fallocate(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(bytes)); });
   if (rc != 0 && !cannot(errno)) throw FileError(fmt::format("reserve {} bytes for", bytes), path_, errno);
 }
 

@@ -38,8 +38,8 @@ class OpenFile {
   void write_at(std::span<const std::byte> bytes, std::uint64_t offset);
   /// Throws StorageError (corrupt) if the file ends before.
   void read_at(std::span<std::byte> bytes, std::uint64_t offset);
-  /// Reserves the disk space of the first `bytes`, where the file system can.
-  void reserve(std::uint64_t bytes);
+  /// Reserves disk space for a part of the file, where the file system can.
+  void reserve(std::uint64_t offset, std::uint64_t bytes);
   void sync();
   /// Forgets what the page cache holds of it, so that reading shows what the disk holds. A hint only.
   void drop_cache();

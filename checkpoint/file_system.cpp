@@ -24,8 +24,8 @@ ssize_t FileSystem::pread(int descriptor, std::byte* data, std::size_t bytes, of
 int FileSystem::fsync(int descriptor) {
   return ::fsync(descriptor);
 }
-int FileSystem::fallocate(int descriptor, off_t bytes) {
-  return ::fallocate(descriptor, 0, 0, bytes);
+int FileSystem::fallocate(int descriptor, off_t offset, off_t bytes) {
+  return ::fallocate(descriptor, 0, offset, bytes);
 }
 int FileSystem::mkdir(const char* path, mode_t mode) {
   return ::mkdir(path, mode);

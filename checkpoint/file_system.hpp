@@ -19,7 +19,7 @@ class FileSystem {
   virtual ssize_t pread(int descriptor, std::byte* data, std::size_t bytes, off_t offset);
   virtual int fsync(int descriptor);
   /// fallocate(2), not posix_fallocate: where a file system cannot reserve, glibc would write the whole file once.
-  virtual int fallocate(int descriptor, off_t bytes);
+  virtual int fallocate(int descriptor, off_t offset, off_t bytes);
   virtual int mkdir(const char* path, mode_t mode);
   /// renameat2(2): `flags` is 0, RENAME_NOREPLACE or RENAME_EXCHANGE.
   virtual int rename(const char* from, const char* to, unsigned flags);

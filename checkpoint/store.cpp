@@ -47,6 +47,8 @@ void Store::take(Group& group, const Owner& owner) {
     for (;;) try {
         check_owner(*files_, root_, owner_);
         return std::string();
+      } catch (const FileError&) {
+        throw;  // waiting does not help
       } catch (const StorageError& error) {
         require<StorageError>(!deadline.expired(), "{}; the folder must be the same one on all nodes", error.what());
         std::this_thread::sleep_for(Milliseconds(50));

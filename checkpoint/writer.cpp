@@ -47,10 +47,32 @@ std::vector<std::uint64_t> create(FileSystem& files, const Path& path, const Con
   return create_skeleton(path, contribution.step, plan(contribution.slices), contribution.state);
 }
 
+/// Reserves the room of all datasets, but not of the gaps that HDF5's alignment leaves: they stay holes. Small datasets
+/// that lie side by side are reserved together.
+void reserve(OpenFile& file, std::span<const Slice> slices, const std::vector<std::uint64_t>& offsets) {
+  constexpr std::uint64_t kNear = 64 << 10;
+  std::map<std::uint64_t, std::uint64_t> extents;  // begin to end
+  std::size_t next = 0;
+  for (const Slice& slice : slices)
+    if (std::size_t bytes = bytes_of(slice).size(); bytes > 0) {
+      extents[offsets[next]] = offsets[next] + bytes;
+      ++next;
+    }
+  while (!extents.empty()) {
+    auto [begin, end] = *extents.begin();
+    extents.erase(extents.begin());
+    while (!extents.empty() && extents.begin()->first <= end + kNear) {
+      end = extents.begin()->second;
+      extents.erase(extents.begin());
+    }
+    file.reserve(begin, end - begin);
+  }
+}
+
 Manifest write_once(FileSystem& files, const Path& path, const Contribution& contribution, bool read_back) {
   std::vector<std::uint64_t> offsets = create(files, path, contribution);
   OpenFile file(files, path, OpenFile::Mode::write);
-  file.reserve(file.size());
+  reserve(file, contribution.slices, offsets);
   Manifest part;
   part.files.push_back({path.filename().string(), file.size(), 0});
   std::size_t next = 0;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
+#include <cerrno>
+
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
-
-#include <atomic>
-#include <cerrno>
 
 #include <distdl/checkpoint/file_system.hpp>
 
@@ -18,9 +18,9 @@ class FailingFileSystem final : public FileSystem {
   enum class Fault { none, kill, error, short_write };
   struct Plan {
     Fault fault = Fault::none;
-    int at = -1;             ///< number of the operation, from 0
+    int at = -1;              ///< number of the operation, from 0
     bool persistent = false;  ///< and all later ones
-    int number = EIO;        ///< for Fault::error
+    int number = EIO;         ///< for Fault::error
     bool old_kernel = false;  ///< renameat2 knows no flags, fallocate does not exist, statvfs tells nothing
   };
 
@@ -50,10 +50,10 @@ class FailingFileSystem final : public FileSystem {
     return strikes() ? -1 : FileSystem::pread(descriptor, data, bytes, offset);
   }
   int fsync(int descriptor) override { return strikes() ? -1 : FileSystem::fsync(descriptor); }
-  int fallocate(int descriptor, off_t bytes) override {
+  int fallocate(int descriptor, off_t offset, off_t bytes) override {
     if (strikes()) return -1;
     if (plan_.old_kernel) return errno = EOPNOTSUPP, -1;
-    return FileSystem::fallocate(descriptor, bytes);
+    return FileSystem::fallocate(descriptor, offset, bytes);
   }
   int mkdir(const char* path, mode_t mode) override { return strikes() ? -1 : FileSystem::mkdir(path, mode); }
   int rename(const char* from, const char* to, unsigned flags) override {
