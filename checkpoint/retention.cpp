@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cerrno>
+#include <chrono>
 
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/layout.hpp>
@@ -67,8 +68,13 @@ void collect_garbage(FileSystem& files, const Path& root, std::int64_t keep, Ste
 void clear_leftovers(FileSystem& files, const Path& root) {
   for (const Path& stage : entries_with_prefix(root, kStagePrefix)) discard(files, root, stage);
   for (const Path& trash : entries_with_prefix(root, kTrashPrefix)) remove_tree(files, trash);
+  // Half-written files of a run that is taking the folder right now must stay, so only old ones go.
+  auto old = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
   for (const char* name : {kOwnerName, kLatestName})
-    for (const Path& half : entries_with_prefix(root, fmt::format(".{}.", name))) files.unlink(half.c_str());
+    for (const Path& half : entries_with_prefix(root, fmt::format(".{}.", name))) {
+      std::error_code ignored;
+      if (std::filesystem::last_write_time(half, ignored) < old) files.unlink(half.c_str());
+    }
 }
 
 }  // namespace distdl::checkpoint

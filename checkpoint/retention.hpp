@@ -22,8 +22,8 @@ bool discard(FileSystem& files, const Path& root, const Path& folder);
 void collect_garbage(FileSystem& files, const Path& root, std::int64_t keep, Step just_saved,
                      std::set<Step>& good) noexcept;
 
-/// Removes what dead runs left: stages, trash, half-written hints. Stages are renamed first, so that a zombie of an
-/// earlier run can never commit one that is half deleted.
+/// Removes what dead runs left: stages, trash, half-written files over an hour old. Stages are renamed first, so that a
+/// zombie of an earlier run can never commit one that is half deleted.
 void clear_leftovers(FileSystem& files, const Path& root);
 
 }  // namespace distdl::checkpoint

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstring>
-#include <numeric>
 
 #include <distdl/checkpoint/agreement.hpp>
 #include <distdl/checkpoint/commit.hpp>
@@ -20,6 +18,19 @@ namespace {
 std::int64_t seconds_since_1970() {
   auto now = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::seconds>(now).count();
+}
+
+/// A run that takes the folder moves our stage away. If that made `work` fail, say so, rather than that a file is
+/// missing.
+template <class Work>
+std::string unless_superseded(const SaveContext& context, Work&& work) try {
+  return work();
+} catch (const StorageError& failure) {
+  try {
+    check_owner(context.files, context.root, context.owner);
+  } catch (const FileError&) {  // the same trouble as before
+  }
+  throw;
 }
 
 /// Whether the bytes on disk are these.
@@ -67,15 +78,6 @@ std::optional<std::uint64_t> already_saved(const SaveContext& context, const std
   return std::stoull(bytes);
 }
 
-Manifest write_part(const SaveContext& context, const Path& stage, const Contribution& contribution) try {
-  return write_data_file(context.files, stage, data_file_name(context.group.rank()), contribution,
-                         context.options.verify_after_write);
-} catch (const StorageError&) {
-  // A run that takes the folder moves our stage away. Say that, rather than that a file is missing.
-  check_owner(context.files, context.root, context.owner);
-  throw;
-}
-
 Manifest whole_manifest(const SaveContext& context, Step step, const std::vector<std::string>& parts,
                         const State& state) {
   std::vector<Manifest> manifests;
@@ -107,17 +109,24 @@ std::uint64_t save_step(const SaveContext& context, Step step, std::span<const S
   Commit commit(context.files, context.root, context.owner, step);  // only rank 0 opens a stage
   Path stage = leader_decides(context.group, what, [&] {
     check_owner(context.files, context.root, context.owner);
-    return commit.open_stage(total).string();
+    return unless_superseded(context, [&] { return commit.open_stage(total).string(); });
   });
   // The first rank with data takes the copy of the state for readers of HDF5.
   auto state_writer = std::find_if(sizes.begin(), sizes.end(), [](const auto& size) { return size != "0"; });
   bool has_state = context.group.rank() == state_writer - sizes.begin();
   Contribution contribution{step, slices, has_state ? state : State{}};
-  auto parts = agree(context.group, what, [&] { return to_text(write_part(context, stage, contribution)); });
+  auto parts = agree(context.group, what, [&] {
+    return unless_superseded(context, [&] {
+      return to_text(write_data_file(context.files, stage, data_file_name(context.group.rank()), contribution,
+                                     context.options.verify_after_write));
+    });
+  });
   std::string bytes = leader_decides(context.group, what, [&] {
     Manifest whole = whole_manifest(context, step, parts, state);
-    commit.publish(whole);
-    return std::to_string(summary_of(whole, stage).bytes);
+    return unless_superseded(context, [&] {
+      commit.publish(whole);
+      return std::to_string(summary_of(whole, stage).bytes);
+    });
   });
   return std::stoull(bytes);
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
+#include <cerrno>
+#include <functional>
+
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
-
-#include <atomic>
-#include <cerrno>
 
 #include <distdl/checkpoint/file_system.hpp>
 
@@ -15,13 +16,14 @@ namespace distdl::checkpoint {
 /// Counts the operations that a save does, and does something bad at the n-th, or from the n-th on.
 class FailingFileSystem final : public FileSystem {
  public:
-  enum class Fault { none, kill, error, short_write };
+  enum class Fault { none, kill, error, short_write, call };
   struct Plan {
     Fault fault = Fault::none;
-    int at = -1;             ///< number of the operation, from 0
-    bool persistent = false;  ///< and all later ones
-    int number = EIO;        ///< for Fault::error
-    bool old_kernel = false;  ///< renameat2 knows no flags, fallocate does not exist, statvfs tells nothing
+    int at = -1;                      ///< number of the operation, from 0
+    bool persistent = false;          ///< and all later ones
+    int number = EIO;                 ///< for Fault::error
+    bool old_kernel = false;          ///< renameat2 knows no flags, fallocate does not exist, statvfs tells nothing
+    std::function<void()> call = {};  ///< for Fault::call: done just before the operation, which then goes on
   };
 
   explicit FailingFileSystem(Plan plan) : plan_(plan) {}
@@ -50,10 +52,10 @@ class FailingFileSystem final : public FileSystem {
     return strikes() ? -1 : FileSystem::pread(descriptor, data, bytes, offset);
   }
   int fsync(int descriptor) override { return strikes() ? -1 : FileSystem::fsync(descriptor); }
-  int fallocate(int descriptor, off_t bytes) override {
+  int fallocate(int descriptor, off_t offset, off_t bytes) override {
     if (strikes()) return -1;
     if (plan_.old_kernel) return errno = EOPNOTSUPP, -1;
-    return FileSystem::fallocate(descriptor, bytes);
+    return FileSystem::fallocate(descriptor, offset, bytes);
   }
   int mkdir(const char* path, mode_t mode) override { return strikes() ? -1 : FileSystem::mkdir(path, mode); }
   int rename(const char* from, const char* to, unsigned flags) override {
@@ -79,6 +81,7 @@ class FailingFileSystem final : public FileSystem {
     if (plan_.fault == Fault::none || !hit || (plan_.fault == Fault::short_write && !writes)) return false;
     if (plan_.fault == Fault::kill) ::kill(::getpid(), SIGKILL);
     struck_ = true;
+    if (plan_.fault == Fault::call) return plan_.call(), false;
     errno = plan_.number;
     return true;
   }

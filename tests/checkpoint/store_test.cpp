@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/checkpoint/failing_file_system.hpp"
 #include "tests/checkpoint/sample.hpp"
 #include <distdl/checkpoint/layout.hpp>
 #include <distdl/checkpoint/store.hpp>
@@ -248,6 +249,39 @@ TEST(Store, AZombieCannotSaveOnceAnotherRunTookTheFolder) {
   EXPECT_TRUE(entries_with_prefix(root.path(), kStagePrefix).empty());
   save_alone(successor, 2, make_sample(3));
   EXPECT_EQ(compare(successor, newest(successor), make_sample(3)), "");
+}
+
+// Whenever the successor comes, what it finds when it starts stays the newest: the zombie cannot add to it.
+TEST(Store, ASuccessorMayComeAtAnyOperationOfAZombiesSave) {
+  int refused = 0;
+  for (int operation = 0;; ++operation) {
+    SCOPED_TRACE(operation);
+    TemporaryFolder root;
+    Alone alone;
+    EXPECT_TRUE(all_empty(save_as(root.path(), 1, Step(1), make_sample(1))));
+    Store successor(root.path(), {});
+    std::int64_t start = 0;
+    FailingFileSystem files({.fault = FailingFileSystem::Fault::call, .at = operation, .call = [&] {
+                               successor.take(alone, owner_called("second"));
+                               start = newest(successor).step.value;
+                             }});
+    Store zombie(root.path(), {}, files);
+    bool saved = false;
+    try {
+      zombie.take(alone, owner_called("first"));
+      if (files.struck()) continue;  // the successor came before the zombie; then the zombie is the successor
+      save_alone(zombie, 2, make_sample(2));
+      saved = true;
+    } catch (const StorageError& error) {
+      ++refused;
+      EXPECT_THAT(error.what(), HasSubstr("another run owns"));
+    }
+    if (!files.struck()) break;
+    EXPECT_EQ(saved, start == 2);
+    EXPECT_EQ(newest(successor).step.value, start);
+    EXPECT_TRUE(verify(newest(successor).folder).empty());
+  }
+  EXPECT_GT(refused, 20);
 }
 
 TEST(Store, TakingAFolderThatIsNotSharedFails) {
