@@ -11,9 +11,10 @@
 
 namespace distdl::data {
 
-/// Procedural labelled images: one figure each, somewhat shifted and turned, of some size and thickness, on a background
-/// with a gradient, partly covered at times, with noise. The class is the kind of figure. Sample i is a pure function of these
-/// options (less `samples`) and i, the same on every machine: only +, -, *, / and square roots are used.
+/// Procedural labelled images: one figure each, somewhat shifted and turned, of some size and thickness, on a
+/// background with a gradient, partly covered at times, with noise. The class is the kind of figure. Sample i is a pure
+/// function of these options (less `samples`) and i, the same on every machine: only +, -, *, / and square roots are
+/// used.
 struct ShapesOptions {
   std::int64_t samples = 12000;
   std::int64_t size = 28;     ///< height and width in pixels, at least 8
