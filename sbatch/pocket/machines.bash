@@ -50,16 +50,16 @@ power_off() {
   for machine in "$@"; do
     wait_until 10 "the processes of $machine to vanish" not is_on "$machine"
     unplug "$machine"
-    rm -f "$POCKET_DIR/run/$machine"
+    rm -f "$POCKET_DIR/run/$machine" "$POCKET_DIR/cut.$machine"
   done
 }
 
-# enter MACHINE COMMAND...: runs COMMAND there, in the caller's folder where the machine sees it.
+# enter MACHINE COMMAND...: becomes COMMAND, run there, in the caller's folder where the machine sees it.
 enter() {
   local machine=$1 init
   shift
   init=$(init_pid "$machine") || die "$machine is off"
   # shellcheck disable=SC2016  # expanded by the inner shell
-  nsenter --target "$init" --net --uts --pid --ipc --mount \
+  exec nsenter --target "$init" --net --uts --pid --ipc --mount \
     bash -c 'cd "$0" 2>/dev/null || cd /; exec "$@"' "$PWD" "$@"
 }

@@ -77,10 +77,10 @@ unplug() {
   ip netns del "$ns"
 }
 
-# link_is MACHINE up|down, as the machine itself sees its cable.
+# How MACHINE sees its cable; no-in and no-out for one that looks whole and is not.
 link_state() {
   case $(ip -n "$(netns "$1")" link show eth0 2>/dev/null) in
-    *"state UP"*) echo up ;;
+    *"state UP"*) cat "$POCKET_DIR/cut.$1" 2>/dev/null || echo up ;;
     *) echo down ;;
   esac
 }
@@ -97,11 +97,13 @@ cut_one_way() {
     in) tc -n "$(netns switch)" qdisc replace dev "$1" root blackhole ;;
     out) tc -n "$(netns "$1")" qdisc replace dev eth0 root blackhole ;;
   esac
+  echo "no-$2" >"$POCKET_DIR/cut.$1"
 }
 
 # apply_rate MACHINE: shapes both directions to the recorded rate, or leaves them free. Undoes one-way cuts.
 apply_rate() {
   local rate device
+  rm -f "$POCKET_DIR/cut.$1"
   rate=$(rate_of "$1")
   for device in "$(netns switch) $1" "$(netns "$1") eth0"; do
     if [[ $rate == none ]]; then

@@ -12,7 +12,7 @@ wait_until() {
   shift 2
   deadline=$((${EPOCHREALTIME/[.,]/} + seconds * 1000000))
   until "$@"; do
-    [[ -z ${interrupted:-} ]] || return 1
+    ! interrupted || return 1
     if ((${EPOCHREALTIME/[.,]/} > deadline)); then
       say "waited $seconds s in vain for $what"
       return 1

@@ -39,7 +39,7 @@ AccountingStorageType=accounting_storage/none
 
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
-SchedulerParameters=batch_sched_delay=1,sched_interval=2,bf_interval=2
+SchedulerParameters=batch_sched_delay=1,sched_interval=1,bf_interval=1
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 JobRequeue=1
@@ -85,16 +85,22 @@ all_idle() { (($(slurm_states | grep -c ' idle$') == $1)); }
 # field NAME LINE: the value of NAME=value in a line that scontrol wrote.
 field() { sed -n "s/.*\b$1=\([^ ]*\).*/\1/p" <<<"$2"; }
 
-# usable_since NODE TIME: registered with the controller since TIME (in s), and ready for work.
-usable_since() {
-  local line started
+# When the slurmd that is registered for NODE was started, in s; 0 where there is none.
+slurmd_start_time() {
+  local line
+  line=$(timeout 5 scontrol show node "$1" -o 2>/dev/null) || line=''
+  date -d "$(field SlurmdStartTime "$line")" +%s 2>/dev/null || echo 0
+}
+
+second_is_over() { (($(date +%s) > $1)); }
+
+# is_usable NODE TIME: a slurmd that was started after TIME has registered, and Slurm would give NODE work.
+is_usable() {
+  local line
+  (($(slurmd_start_time "$1") > $2)) || return 1
   line=$(timeout 5 scontrol show node "$1" -o 2>/dev/null) || return 1
-  started=$(date -d "$(field SlurmdStartTime "$line")" +%s 2>/dev/null) || return 1
-  ((started >= $2)) || return 1
   case $(field State "$line") in
     *DRAIN*) scontrol update nodename="$1" state=resume 2>/dev/null; return 1 ;;
     *DOWN* | *NOT_RESPONDING* | *UNKNOWN* | *'*'*) return 1 ;;
   esac
 }
-
-controller_answers() { [[ $(timeout 5 scontrol ping 2>/dev/null) == *"is UP"* ]]; }
