@@ -3,7 +3,6 @@
 #include <csignal>
 #include <cstring>
 #include <random>
-#include <thread>
 
 #include <unistd.h>
 
@@ -99,16 +98,16 @@ class Launch {
   std::optional<Deadline> kill_at_;
 };
 
-/// After all is saved: back into the queue, unless somebody cancelled the job (scontrol would revive it).
-void requeue_and_wait(const slurm::Allocation& allocation) {
+/// After all is saved: back into the queue, unless somebody cancelled the job (scontrol would revive it). Slurm restarts it
+/// soonest if this process then ends at once.
+void requeue(const slurm::Allocation& allocation) {
   auto state = slurm::job_state(allocation);
   if (state == "CANCELLED" || state == "COMPLETING") {
     log(Severity::info, "job {} is {}: not requeued", allocation.job, state);
     return;
   }
   slurm::requeue(allocation);
-  log(Severity::info, "job {} is back in the queue; waiting for Slurm to end this run", allocation.job);
-  std::this_thread::sleep_for(120s);  // Slurm kills the batch step; not to be taken for a normal end before
+  log(Severity::info, "job {} is back in the queue", allocation.job);
 }
 }  // namespace
 
@@ -162,7 +161,7 @@ int supervise(const Mission& mission, const Options& options) {
         return code;
       case Verdict::resume_later:
         if (mission.allocation && options.requeue)
-          requeue_and_wait(*mission.allocation);
+          requeue(*mission.allocation);
         else
           log(Severity::info, "{}", "stopped with everything saved; run the same command again to go on");
         return code;
