@@ -98,9 +98,9 @@ class Launch {
   std::optional<Deadline> kill_at_;
 };
 
-/// After all is saved: back into the queue, unless somebody cancelled the job (scontrol would revive it). Slurm restarts it
-/// soonest if this process then ends at once.
-void requeue(const slurm::Allocation& allocation) {
+/// After all is saved: back into the queue, unless somebody cancelled the job (scontrol would revive it). Slurm
+/// restarts it soonest if this process then ends at once.
+void requeue_job(const slurm::Allocation& allocation) {
   auto state = slurm::job_state(allocation);
   if (state == "CANCELLED" || state == "COMPLETING") {
     log(Severity::info, "job {} is {}: not requeued", allocation.job, state);
@@ -161,7 +161,7 @@ int supervise(const Mission& mission, const Options& options) {
         return code;
       case Verdict::resume_later:
         if (mission.allocation && options.requeue)
-          requeue(*mission.allocation);
+          requeue_job(*mission.allocation);
         else
           log(Severity::info, "{}", "stopped with everything saved; run the same command again to go on");
         return code;

@@ -33,7 +33,8 @@ class Run : public ::testing::Test {
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
     data::make_shapes({.samples = 330, .size = 12, .classes = 4, .seed = 5}, set(), data::Overwrite::refuse);
-    recipe_.data = {.train = set().string(), .holdout = 50};
+    recipe_.data.train = set().string();
+    recipe_.data.holdout = 50;
     recipe_.model = {.name = "mlp", .hidden = {16}, .batch_norm = true};
     recipe_.parallel = {.microbatches = 12, .microbatch_size = 3};
     recipe_.train.epochs = 2;

@@ -90,7 +90,8 @@ class Distdl(CMakePackage, CudaPackage):
         """Trains the small example on generated images; the digest of its newest checkpoint."""
         if not os.path.exists("shapes.h5"):
             self.distdl("data", "make", "shapes", "shapes.h5", "--samples", "1200")
-        settings = ["data.train=shapes.h5", "data.holdout=200", "run.dir=" + run_dir, "train.epochs=" + str(epochs)]
+        settings = ["data.train=shapes.h5", "data.holdout=200", "run.dir=" + run_dir, "train.epochs=" + str(epochs),
+                    "optim.schedule=constant"]
         job = join_path(self.prefix.share, "distdl", "examples", "mlp.toml")
         self.distdl("run", "--local", "-n", str(ranks), job, *[word for text in settings for word in ("--set", text)])
         return self.distdl("checkpoint", "digest", join_path(run_dir, "checkpoints"))
