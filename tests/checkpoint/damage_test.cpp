@@ -61,7 +61,7 @@ class Damage : public testing::Test {
       std::vector<std::byte> found(expected_.memory[i].size());
       Target target{slice.name, slice.dtype, slice.shape, slice.box, found.data()};
       store.read(summary, std::span(&target, 1));
-      EXPECT_EQ(std::memcmp(found.data(), slice.bytes, found.size()), 0) << slice.name;
+      EXPECT_EQ(found, expected_.memory[i]) << slice.name;
     }
   }
   std::int64_t newest_step() {
