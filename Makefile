@@ -3,7 +3,7 @@
 BUILD ?= build
 CMAKE_FLAGS ?=
 
-.PHONY: deps configure build test bundle clean
+.PHONY: deps configure build test demo sanitize bundle clean
 deps:
 	@cmake/install-dependencies
 configure: deps
@@ -12,6 +12,13 @@ build: configure
 	@cmake --build $(BUILD)
 test: build
 	@ctest --test-dir $(BUILD) --output-on-failure
+demo: build
+	@sbatch/demo --distdl $(BUILD)/bin/distdl --dir $(BUILD)/demo $(DEMO_FLAGS)
+# The tests again, with address and undefined-behaviour sanitizers, then with the thread sanitizer.
+sanitize: deps
+	@for preset in asan tsan; do \
+	  cmake --preset $$preset -DDISTDL_CUDA=OFF > /dev/null && cmake --build --preset $$preset && \
+	  ctest --preset $$preset -L 'unit|process' || exit 1; done
 # One archive for a GPU machine; BUNDLE_CUDNN=1 where that has the driver only.
 bundle: build
 	@cmake/bundle --build $(BUILD) $(if $(filter 1,$(BUNDLE_CUDNN)),--with-cuda-libraries)
