@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A pocket cluster for the tests of whole runs, the jobs on it, and the runs that these jobs make.
+
+A test's last line is `pocket.main()`. It takes the program distdl as its argument, exits 77 where no cluster can be made, and
+takes every cluster down, whatever happens. Every wait has a limit, and says what it waited for.
+"""
+import atexit
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+REPOSITORY = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
+TOOL = os.path.join(REPOSITORY, "sbatch/pocket-cluster")
+DISTDL = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else os.path.join(REPOSITORY, "build/bin/distdl")
+
+
+def call(*command, code=0, timeout=120, **options):
+    """Runs a command; its stdout. Fails with everything it printed if it does not end with `code`."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, **options)
+    if done.returncode != code:
+        raise AssertionError(f"{' '.join(command)}: expected exit code {code}, got {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def wait_for(what, condition, seconds, explain=lambda: ""):
+    end = time.monotonic() + seconds
+    while not (result := condition()):
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {seconds} s in vain for {what}\n{explain()}")
+        time.sleep(0.05)
+    return result
+
+
+def work_folder():
+    """Under /var/tmp, for the nodes have a /tmp of their own."""
+    folder = tempfile.mkdtemp(prefix="distdl-cluster-test-", dir="/var/tmp")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def read_lines(path):
+    """The objects of a JSON-lines file, as far as they are whole."""
+    rows = []
+    if os.path.exists(path):
+        with open(path) as lines:
+            for line in lines:
+                try:
+                    rows.append(json.loads(line))
+                except ValueError:
+                    pass  # being written
+    return rows
+
+
+class Run:
+    """A run, as its folder tells."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def events(self, kind):
+        return [row for row in read_lines(f"{self.folder}/journal.jsonl") if row["event"] == kind]
+
+    def starts(self):
+        return self.events("started")
+
+    def steps(self):
+        """Numbers of all steps in the order in which they were done."""
+        return [row["step"] for row in read_lines(f"{self.folder}/metrics.jsonl") if "loss" in row]
+
+    def step(self):
+        return (self.steps() or [0])[-1]
+
+    def result(self):
+        with open(f"{self.folder}/result.json") as file:
+            return json.load(file)
+
+    def finished(self):
+        return os.path.exists(f"{self.folder}/result.json")
+
+    def newest_checkpoint(self):
+        """Its step."""
+        return int(self.digest().split()[1])
+
+    def digest(self):
+        return call(DISTDL, "checkpoint", "digest", self.folder).strip()
+
+
+class Job:
+    def __init__(self, number, folder):
+        self.number = number
+        self.log_file = f"{folder}/slurm-{number}.log"
+
+    def field(self, name):
+        record = call("scontrol", "show", "job", "-o", self.number)
+        return next((word.split("=", 1)[1] for word in record.split() if word.startswith(name + "=")), None)
+
+    def state(self):
+        return self.field("JobState")
+
+    def log(self):
+        if not os.path.exists(self.log_file):
+            return "(no log yet)"
+        with open(self.log_file, errors="replace") as file:
+            return file.read()
+
+    def story(self):
+        return f"{call('scontrol', 'show', 'job', self.number)}\n--- log\n{self.log()}"
+
+    def wait(self, what, condition, seconds):
+        """Waits for something that the job does; fails at once if the job fails meanwhile."""
+
+        def met():
+            if condition():
+                return True
+            if self.state() in ("FAILED", "TIMEOUT", "NODE_FAIL") and not condition():
+                raise AssertionError(f"the job failed before {what}\n{self.story()}")
+            return False
+
+        wait_for(what, met, seconds, self.story)
+
+    def wait_state(self, state, seconds):
+        wait_for(f"job {self.number} to be {state}", lambda: self.state() == state, seconds, self.story)
+
+
+class Cluster:
+    """Nodes n1, n2 ... as long as the test runs; sbatch and its kin then speak to them."""
+
+    def __init__(self, nodes, folder, name="whole"):
+        self.folder = folder
+        os.environ["POCKET_NAME"] = f"{name}{os.getpid()}"
+        atexit.register(self.tool, "down", code=None)
+        self.tool("up", str(nodes))
+        for line in self.tool("env").splitlines():
+            key, value = line.removeprefix("export ").split("=", 1)
+            os.environ[key] = value.strip("'\"")
+
+    @staticmethod
+    def tool(*words, code=0):
+        done = subprocess.run([TOOL, *words], capture_output=True, text=True, timeout=120)
+        if code is not None and done.returncode != code:
+            raise AssertionError(f"pocket-cluster {' '.join(words)} ended with {done.returncode}\n{done.stderr}")
+        return done.stdout
+
+    def submit(self, *words):
+        number = call("sbatch", "--parsable", f"--output={self.folder}/slurm-%j.log", *words).strip()
+        return Job(number, self.folder)
+
+    def train(self, options, job_file, *words):
+        return self.submit(*options, f"{REPOSITORY}/sbatch/train.sbatch", f"{REPOSITORY}/examples/{job_file}", *words)
+
+    def preempt(self):
+        """A short job of the partition with higher priority takes all nodes."""
+        return self.submit("--partition=urgent", "--exclusive", "--nodes=3", "--wrap", "sleep 1")
+
+
+def end(number, _):
+    sys.exit(f"ended by {signal.Signals(number).name}")  # by way of atexit
+
+
+def main(limit=280):
+    missing = subprocess.run([TOOL, "check"], capture_output=True, text=True)
+    if missing.returncode != 0:
+        print("skipped:", missing.stderr.strip())
+        sys.exit(77)
+    os.environ["DISTDL"] = DISTDL
+    for number in (signal.SIGTERM, signal.SIGALRM):
+        signal.signal(number, end)
+    signal.alarm(limit)
+    unittest.main(module="__main__", argv=sys.argv[:1], verbosity=2)
