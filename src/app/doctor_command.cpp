@@ -64,6 +64,8 @@ Finding check_slurm() {
   auto version = run_command({"srun", "--version"}, 5s);
   if (version.exit_code == 127)
     return {"Slurm", Health::warn, "its commands are not on PATH", "only \"distdl run --local\" works here"};
+  if (version.exit_code != 0)
+    return {"Slurm", Health::warn, "its commands find no configuration", "set SLURM_CONF, or use \"distdl run --local\""};
   auto ping = run_command({"scontrol", "ping"}, 10s);
   auto text = fmt::format("{}; {}", first_line(version.output), first_line(ping.output + ping.errors));
   if (ping.exit_code != 0)
