@@ -21,9 +21,10 @@ void add_help_command(CLI::App& app) {
   auto name = std::make_shared<std::string>();
   command->add_option("subcommand", *name, "Which one");
   command->callback([&app, name] {
-    const CLI::App* wanted = name->empty() ? &app : app.get_subcommand_no_throw(*name);
-    distdl::require<distdl::UsageError>(wanted, "there is no subcommand \"{}\"; \"distdl help\" lists them", *name);
-    fmt::print("{}", wanted->help());
+    auto named = app.get_subcommands([&](const CLI::App* each) { return each->get_name() == *name; });
+    distdl::require<distdl::UsageError>(name->empty() || !named.empty(),
+                                        "there is no subcommand \"{}\"; \"distdl help\" lists them", *name);
+    fmt::print("{}", name->empty() ? app.help() : named.front()->help());
   });
 }
 }  // namespace
