@@ -65,7 +65,8 @@ Finding check_slurm() {
   if (version.exit_code == 127)
     return {"Slurm", Health::warn, "its commands are not on PATH", "only \"distdl run --local\" works here"};
   if (version.exit_code != 0)
-    return {"Slurm", Health::warn, "its commands find no configuration", "set SLURM_CONF, or use \"distdl run --local\""};
+    return {"Slurm", Health::warn, "its commands find no configuration",
+            "set SLURM_CONF, or use \"distdl run --local\""};
   auto ping = run_command({"scontrol", "ping"}, 10s);
   auto text = fmt::format("{}; {}", first_line(version.output), first_line(ping.output + ping.errors));
   if (ping.exit_code != 0)
@@ -79,7 +80,8 @@ Finding check_pmix() {
   if (list.exit_code == 127) return {"PMIx", Health::warn, "no srun here", "ranks can start with --local only"};
   auto all = list.output + list.errors;
   if (list.exit_code != 0)
-    return {"PMIx", Health::warn, "srun cannot say what it offers: " + first_line(all), "ask again where Slurm is set up"};
+    return {"PMIx", Health::warn, "srun cannot say what it offers: " + first_line(all),
+            "ask again where Slurm is set up"};
   if (all.find("pmix") == std::string::npos)
     return {"PMIx", Health::fail, "srun offers no --mpi=pmix",
             "ask the site for Slurm's PMIx plug-in (slurm-wlm-pmix-plugin)"};

@@ -24,7 +24,9 @@ void add_help_command(CLI::App& app) {
     auto named = app.get_subcommands([&](const CLI::App* each) { return each->get_name() == *name; });
     distdl::require<distdl::UsageError>(name->empty() || !named.empty(),
                                         "there is no subcommand \"{}\"; \"distdl help\" lists them", *name);
-    fmt::print("{}", name->empty() ? app.help() : named.front()->help());
+    const CLI::App* about = name->empty() ? &app : named.front();  // App::help() would explain "help"
+    auto title = name->empty() ? app.get_name() : app.get_name() + " " + *name;
+    fmt::print("{}", app.get_formatter()->make_help(about, title, CLI::AppFormatMode::Normal));
   });
 }
 }  // namespace
