@@ -12,7 +12,8 @@ build: configure
 	@cmake --build $(BUILD)
 test: build
 	@ctest --test-dir $(BUILD) --output-on-failure
-demo: build
+demo: configure
+	@cmake --build $(BUILD) --target distdl
 	@sbatch/demo --distdl $(BUILD)/bin/distdl --dir $(BUILD)/demo $(DEMO_FLAGS)
 # The tests again, with address and undefined-behaviour sanitizers, then with the thread sanitizer.
 sanitize: deps

@@ -61,9 +61,12 @@ Finding check_gpu() {
 }
 
 Finding check_slurm() {
-  auto version = run_command({"sinfo", "--version"}, 5s);
+  auto version = run_command({"srun", "--version"}, 5s);
   if (version.exit_code == 127)
     return {"Slurm", Health::warn, "its commands are not on PATH", "only \"distdl run --local\" works here"};
+  if (version.exit_code != 0)
+    return {"Slurm", Health::warn, "its commands find no configuration",
+            "set SLURM_CONF, or use \"distdl run --local\""};
   auto ping = run_command({"scontrol", "ping"}, 10s);
   auto text = fmt::format("{}; {}", first_line(version.output), first_line(ping.output + ping.errors));
   if (ping.exit_code != 0)
@@ -76,6 +79,9 @@ Finding check_pmix() {
   auto list = run_command({"srun", "--mpi=list"}, 10s);
   if (list.exit_code == 127) return {"PMIx", Health::warn, "no srun here", "ranks can start with --local only"};
   auto all = list.output + list.errors;
+  if (list.exit_code != 0)
+    return {"PMIx", Health::warn, "srun cannot say what it offers: " + first_line(all),
+            "ask again where Slurm is set up"};
   if (all.find("pmix") == std::string::npos)
     return {"PMIx", Health::fail, "srun offers no --mpi=pmix",
             "ask the site for Slurm's PMIx plug-in (slurm-wlm-pmix-plugin)"};

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <exception>
+#include <memory>
+#include <string>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -12,6 +14,20 @@ namespace {
 int complain(const std::string& message, distdl::ExitCode code) {
   fmt::print(stderr, "distdl: {}\n", message);
   return static_cast<int>(code);
+}
+/// "distdl help", "distdl help run": what --help says.
+void add_help_command(CLI::App& app) {
+  auto* command = app.add_subcommand("help", "Print the help of distdl or of one subcommand");
+  auto name = std::make_shared<std::string>();
+  command->add_option("subcommand", *name, "Which one");
+  command->callback([&app, name] {
+    auto named = app.get_subcommands([&](const CLI::App* each) { return each->get_name() == *name; });
+    distdl::require<distdl::UsageError>(name->empty() || !named.empty(),
+                                        "there is no subcommand \"{}\"; \"distdl help\" lists them", *name);
+    const CLI::App* about = name->empty() ? &app : named.front();  // App::help() would explain "help"
+    auto title = name->empty() ? app.get_name() : app.get_name() + " " + *name;
+    fmt::print("{}", app.get_formatter()->make_help(about, title, CLI::AppFormatMode::Normal));
+  });
 }
 }  // namespace
 
@@ -28,6 +44,7 @@ int main(int argc, char** argv) {
   app::add_doctor_command(app);
   app::add_worker_command(app);
   app::add_version_command(app);
+  add_help_command(app);
   app.footer(
       "Exit codes: 0 ok, 2 corrupt, 3 incomplete, 4 incompatible, 64 usage, 69 peer lost, 70 internal, 71 scheduler,\n"
       "74 storage, 75 stopped and saved (run again), 78 configuration. See docs/exit-codes.md.");

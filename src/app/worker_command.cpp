@@ -72,7 +72,7 @@ void work(const JobArguments& arguments) {
   auto world = world::make_world();
   start_worker_log(job, world->rank());
   auto communicator = comm::Communicator::connect(*world, job.comm);
-  log(Severity::info, "{} of {} by {}, {}", communicator->rank(), communicator->size(), world->description(),
+  log(Severity::debug, "rank {} of {} by {}, {}", communicator->rank(), communicator->size(), world->description(),
       communicator->description());
   auto outcome = train::Outcome::stopped;
   try {
