@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <cstring>
 #include <random>
@@ -61,12 +62,13 @@ class Launch {
         signals_(signals),
         id_(random_hex()),
         rendezvous_(id_),
-        children_(children_of(mission, rendezvous_.folder(), id_)),
+        children_(children_of(mission, options, rendezvous_.folder(), id_)),
         under_srun_(mission.allocation.has_value()) {}
 
   LaunchResult watch() {
     while (children_.reap() > 0) {
-      if (auto number = signals_.wait(wait_time()); number && *number != SIGCHLD) forward(*number);
+      if (auto number = signals_.wait(wait_time()); number && *number != SIGCHLD) stop(*number);
+      if (stop_again_at_ && stop_again_at_->expired()) stop_srun();
       if (children_.failed() && !under_srun_ && !kill_at_)
         kill_at_ = Deadline::after(
             std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.grace_seconds)));
@@ -80,12 +82,21 @@ class Launch {
     if (!kill_at_) return 1000ms;
     return std::clamp(std::chrono::ceil<Milliseconds>(kill_at_->remaining()), 10ms, 1000ms);
   }
-  /// All of them mean "save and stop". srun hands USR1 on to its tasks, where INT and TERM would make it end them.
-  void forward(int number) {
+  /// Every signal means "save and stop".
+  void stop(int number) {
     log(Severity::info, "signal SIG{}: asking the ranks to save and stop", sigabbrev_np(number));
-    if (told_to_stop_ && number == SIGINT && !under_srun_) return children_.signal(SIGKILL);
+    if (under_srun_) {
+      stop_srun();
+    } else {
+      children_.signal(told_to_stop_ && number == SIGINT ? SIGKILL : SIGTERM);
+    }
     told_to_stop_ = true;
-    children_.signal(under_srun_ ? SIGUSR1 : SIGTERM);
+  }
+  /// srun hands USR1 on to its tasks, where INT and TERM would make it end them. It forgets a signal that comes before
+  /// its tasks run, hence again and again.
+  void stop_srun() {
+    children_.signal(SIGUSR1);
+    stop_again_at_ = Deadline::after(2s);
   }
 
   const Options& options_;
@@ -96,10 +107,11 @@ class Launch {
   bool under_srun_;
   bool told_to_stop_ = false;
   std::optional<Deadline> kill_at_;
+  std::optional<Deadline> stop_again_at_;
 };
 
-/// After all is saved: back into the queue, unless somebody cancelled the job (scontrol would revive it). Slurm
-/// restarts it soonest if this process then ends at once.
+/// Back into the queue, unless somebody cancelled the job (scontrol would revive it). Slurm restarts it soonest if this
+/// process then ends at once.
 void requeue_job(const slurm::Allocation& allocation) {
   auto state = slurm::job_state(allocation);
   if (state == "CANCELLED" || state == "COMPLETING") {
@@ -111,14 +123,14 @@ void requeue_job(const slurm::Allocation& allocation) {
 }
 }  // namespace
 
-std::vector<Child> children_of(const Mission& mission, const std::filesystem::path& rendezvous,
+std::vector<Child> children_of(const Mission& mission, const Options& options, const std::filesystem::path& rendezvous,
                                const std::string& launch_id) {
   if (mission.allocation) {
     const auto& job = *mission.allocation;
-    Child srun{
-        {"srun", "--mpi=pmix", fmt::format("--nodes={}", job.nodes), fmt::format("--ntasks={}", mission.ranks),
-         fmt::format("--cpus-per-task={}", job.cpus_per_task), "--kill-on-bad-exit=0", "--wait=30", "--unbuffered"},
-        {}};
+    Child srun{{"srun", "--mpi=pmix", fmt::format("--nodes={}", job.nodes), fmt::format("--ntasks={}", mission.ranks),
+                fmt::format("--cpus-per-task={}", job.cpus_per_task), "--kill-on-bad-exit=0",
+                fmt::format("--wait={:.0f}", std::ceil(std::max(1.0, options.grace_seconds))), "--unbuffered"},
+               {}};
     srun.command.insert(srun.command.end(), mission.worker.begin(), mission.worker.end());
     if (auto end = slurm::end_of_job(job))
       srun.variables["DISTDL_END_OF_JOB"] = std::to_string(std::chrono::system_clock::to_time_t(*end));
@@ -168,7 +180,12 @@ int supervise(const Mission& mission, const Options& options) {
       case Verdict::relaunch:
         break;
     }
-    if (told_to_stop) return code;
+    if (told_to_stop) {
+      // A signal may have met ranks that were just starting.
+      log(Severity::warning, "the ranks ended with code {} when asked to stop; the last checkpoint counts", code);
+      if (mission.allocation && options.requeue) requeue_job(*mission.allocation);
+      return code;
+    }
     auto step = newest_step(mission.checkpoints);
     tries_left = step > step_before ? options.relaunches : tries_left - 1;
     step_before = step;

@@ -28,7 +28,7 @@ struct Mission {
 };
 
 /// The processes of one launch: `ranks` local ones that meet in the folder `rendezvous`, or one srun.
-std::vector<Child> children_of(const Mission& mission, const std::filesystem::path& rendezvous,
+std::vector<Child> children_of(const Mission& mission, const Options& options, const std::filesystem::path& rendezvous,
                                const std::string& launch_id);
 
 /// What to do after a launch ended with `code`.

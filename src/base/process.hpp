@@ -14,9 +14,9 @@ namespace distdl {
 /// How a process ended: its exit code, or 128 + the number of the signal that killed it, as shells and srun count.
 int exit_code_from_status(int wait_status);
 
-/// Starts a program (searched on PATH) with the given variables added to the environment. Signals blocked in this
-/// process are unblocked in the child, and the child is killed if this process dies. Throws SchedulerError if it cannot
-/// be started.
+/// Starts a program (searched on PATH) with the given variables added to the environment. Signals blocked or
+/// ignored in this process are not so in the child, and the child is killed if this process dies. Throws SchedulerError
+/// if it cannot be started.
 pid_t start_process(const std::vector<std::string>& command, const std::map<std::string, std::string>& variables);
 
 struct CommandResult {

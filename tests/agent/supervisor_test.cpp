@@ -108,13 +108,13 @@ TEST(Verdict, FollowsTheExitCodeContract) {
 TEST(Children, UnderSlurmIsOneSrunForAllRanks) {
   slurm::Allocation job{.job = "1", .restart = 0, .nodes = 3, .tasks = 3, .cpus_per_task = 2};
   ::setenv("SLURM_JOB_END_TIME", "1900000000", 1);
-  auto children = children_of({{"distdl", "worker", "job.toml"}, "ck", 3, job}, "", "");
+  auto children = children_of({{"distdl", "worker", "job.toml"}, "ck", 3, job}, {.grace_seconds = 9.5}, "", "");
   ::unsetenv("SLURM_JOB_END_TIME");
   ASSERT_EQ(children.size(), 1u);
   const auto& words = children[0].command;
   auto has = [&](const char* word) { return std::find(words.begin(), words.end(), word) != words.end(); };
   EXPECT_EQ(words[0], "srun");
-  for (auto word : {"--mpi=pmix", "--nodes=3", "--ntasks=3", "--cpus-per-task=2", "--kill-on-bad-exit=0"})
+  for (auto word : {"--mpi=pmix", "--nodes=3", "--ntasks=3", "--cpus-per-task=2", "--kill-on-bad-exit=0", "--wait=10"})
     EXPECT_TRUE(has(word)) << word;
   EXPECT_EQ(children[0].variables.at("DISTDL_END_OF_JOB"), "1900000000");
 }

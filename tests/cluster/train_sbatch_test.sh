@@ -18,10 +18,13 @@ cd "$work" || exit 1
 
 mkdir bin
 cat >bin/distdl <<'END'
-#!/bin/bash
-trap 'echo "$0 heard USR1"; exit 3' USR1
-echo "$0: $*"
-while :; do sleep 0.1; done
+#!/usr/bin/env python3
+import signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+print(f"{sys.argv[0]}: {' '.join(sys.argv[1:])}", flush=True)
+signal.sigwait([signal.SIGUSR1])
+print(f"{sys.argv[0]} heard USR1")
+sys.exit(3)
 END
 chmod +x bin/distdl
 cp bin/distdl other

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a job ends before its work does: time limit, scancel, run.requeue = false."""
+import time
+import unittest
+
+import pocket
+
+FOLDER = None
+CLUSTER = None
+GRACE = 15  # seconds that a rank's step, its save and Slurm's own delays may take together
+
+
+def setUpModule():
+    global FOLDER, CLUSTER
+    FOLDER = pocket.work_folder()
+    pocket.call(pocket.DISTDL, "data", "make", "shapes", f"{FOLDER}/shapes.h5", "--samples", "4000")
+    CLUSTER = pocket.Cluster(2, FOLDER)
+
+
+def nodes_are_free():
+    return pocket.call("sinfo", "-h", "-p", "batch", "-o", "%T").split() == ["idle"]
+
+
+class JobEnd(unittest.TestCase):
+    def start(self, name, options, *settings):
+        """More work than fits."""
+        run = pocket.Run(f"{FOLDER}/{name}")
+        job = CLUSTER.train(options, "lenet.toml", "--set", f"data.train={FOLDER}/shapes.h5", "--set", f"run.dir={run.folder}",
+                            "--set", "train.epochs=1000", "--set", "checkpoint.every=0", *settings)
+        self.addCleanup(self.cancel, job)
+        job.wait("the first steps", lambda: run.step() >= 5, 30)
+        return job, run
+
+    def cancel(self, job):
+        pocket.call("scancel", job.number)
+        pocket.wait_for("the nodes to be free", nodes_are_free, GRACE, job.story)
+
+    def check_goes_on(self, job, run, reason):
+        """After one stop: saved at the step where it stopped, back in the queue, resumed there."""
+        job.wait("the run to go on after Slurm restarted it", lambda: len(run.starts()) == 2 and run.step() > 5, 60)
+        stopped = run.events("stopped")[0]
+        self.assertIn(reason, stopped["reason"])
+        self.assertEqual(stopped["step"], run.starts()[1]["resumed_from"])
+        self.assertEqual("1", job.field("Restarts"))
+        return stopped
+
+    def test_stops_before_the_time_limit_and_goes_on(self):
+        began = time.time()
+        job, run = self.start("limit", ["--time=1", "--signal=B:USR1@0"], "--set", "train.stop_margin_seconds=45")
+        job.wait("the job to stop by itself", lambda: run.events("stopped"), 40)
+        stopped = self.check_goes_on(job, run, "end of the job in")
+        self.assertGreater(stopped["time"], run.starts()[0]["time"] + 5, "stopped without need")
+        self.assertLess(stopped["time"], began + 60 - 45 + GRACE)
+        steps = run.steps()
+        self.assertEqual(list(range(1, len(steps) + 1)), steps, "every step once, in order")
+
+    def test_slurms_warning_stops_the_run_and_it_goes_on(self):
+        job, run = self.start("warned", ["--time=1"])  # the script's own --signal
+        self.check_goes_on(job, run, "signal SIGUSR1")
+
+    def test_scancel_saves_and_does_not_requeue(self):
+        job, run = self.start("cancelled", [])
+        pocket.call("scancel", job.number)
+        job.wait_state("CANCELLED", GRACE)
+        pocket.wait_for("the run to save", lambda: run.events("stopped"), GRACE, job.story)
+        pocket.wait_for("the nodes to be free", nodes_are_free, GRACE, job.story)
+        self.assertEqual(run.events("stopped")[0]["step"], run.newest_checkpoint())
+        self.assertEqual("CANCELLED", job.state(), "requeued though it was cancelled")
+        self.assertEqual("0", job.field("Restarts"))
+
+    def test_requeue_can_be_switched_off(self):
+        job, run = self.start("no-requeue", [], "--set", "run.requeue=false")
+        pocket.call("scancel", "--batch", "--signal=USR1", job.number)
+        job.wait_state("FAILED", GRACE)
+        self.assertEqual("75:0", job.field("ExitCode"))
+        self.assertEqual(run.events("stopped")[0]["step"], run.newest_checkpoint())
+        self.assertEqual("0", job.field("Restarts"))
+
+
+pocket.main()
