@@ -166,6 +166,8 @@ int supervise(const Mission& mission, const Options& options) {
   std::int64_t tries_left = options.relaunches;
   for (std::int64_t step_before = newest_step(mission.checkpoints);;) {
     auto [code, told_to_stop] = Launch(mission, options, signals).watch();
+    // No rank ends with 1: srun itself had trouble, as with a node that has just been lost.
+    if (mission.allocation && code == 1) code = static_cast<int>(ExitCode::scheduler);
     switch (judge(code)) {
       case Verdict::finished:
         return code;

@@ -182,6 +182,7 @@ Outcome Trainer::operator()() {
     if (last || (judge_every > 0 && epoch / judge_every != epoch_before / judge_every && !stop)) evaluate();
     if (last || stop || (every > 0 && state_.step.value % every == 0)) save();
     if (stop && !last) {
+      if (!reason) reason = reason_to_stop();  // another rank was quicker to know
       observer_.on(Stopped{state_.step, reason.value_or("another rank was asked to stop")});
       return Outcome::stopped;
     }

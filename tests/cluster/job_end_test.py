@@ -22,13 +22,13 @@ def nodes_are_free():
 
 
 class JobEnd(unittest.TestCase):
-    def start(self, name, options, *settings):
+    def start(self, name, options, *settings, steps=5):
         """More work than fits."""
         run = pocket.Run(f"{FOLDER}/{name}")
         job = CLUSTER.train(options, "lenet.toml", "--set", f"data.train={FOLDER}/shapes.h5", "--set", f"run.dir={run.folder}",
                             "--set", "train.epochs=1000", "--set", "checkpoint.every=0", *settings)
         self.addCleanup(self.cancel, job)
-        job.wait("the first steps", lambda: run.step() >= 5, 30)
+        job.wait("the first steps", lambda: run.step() >= steps, 30)
         return job, run
 
     def cancel(self, job):
@@ -57,6 +57,13 @@ class JobEnd(unittest.TestCase):
     def test_slurms_warning_stops_the_run_and_it_goes_on(self):
         job, run = self.start("warned", ["--time=1"])  # the script's own --signal
         self.check_goes_on(job, run, "signal SIGUSR1")
+
+    def test_a_warning_while_the_ranks_start_is_not_lost(self):
+        job, run = self.start("early", ["--signal=B:USR1@0"], steps=0)
+        job.wait("srun", lambda: any(words[0] == "srun" for words in pocket.processes_with(run.folder)), 20)
+        pocket.call("scancel", "--batch", "--signal=USR1", job.number)
+        job.wait("Slurm to restart the job", lambda: job.field("Restarts") == "1", 30)
+        job.wait("the run to go on", lambda: run.step() >= 5, 60)
 
     def test_scancel_saves_and_does_not_requeue(self):
         job, run = self.start("cancelled", [])

@@ -20,11 +20,16 @@ TOOL = os.path.join(REPOSITORY, "sbatch/pocket-cluster")
 DISTDL = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else os.path.join(REPOSITORY, "build/bin/distdl")
 
 
-def call(*command, code=0, timeout=120, **options):
-    """Runs a command; its stdout. Fails with everything it printed if it does not end with `code`."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, **options)
-    if done.returncode != code:
-        raise AssertionError(f"{' '.join(command)}: expected exit code {code}, got {done.returncode}\n{done.stdout}{done.stderr}")
+def finished(*command, timeout=120):
+    """Runs a command; its exit code and what it printed."""
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+
+
+def call(*command, timeout=120):
+    """Runs a command; its stdout. Fails with all that it printed if the command does."""
+    done = finished(*command, timeout=timeout)
+    if done.returncode != 0:
+        raise AssertionError(f"{' '.join(command)} ended with {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout
 
 
@@ -42,6 +47,20 @@ def work_folder():
     folder = tempfile.mkdtemp(prefix="distdl-cluster-test-", dir="/var/tmp")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
+
+
+def processes_with(text):
+    """Command lines, as lists of words, of all processes that have `text` in it, on whatever machine; without this one's."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline") as file:
+                line = file.read()
+        except OSError:
+            continue  # ended
+        if text in line and int(pid) != os.getpid():
+            found.append(line.split("\0")[:-1])
+    return found
 
 
 def read_lines(path):
@@ -134,18 +153,15 @@ class Cluster:
     def __init__(self, nodes, folder, name="whole"):
         self.folder = folder
         os.environ["POCKET_NAME"] = f"{name}{os.getpid()}"
-        atexit.register(self.tool, "down", code=None)
+        atexit.register(finished, TOOL, "down")
         self.tool("up", str(nodes))
         for line in self.tool("env").splitlines():
             key, value = line.removeprefix("export ").split("=", 1)
             os.environ[key] = value.strip("'\"")
 
     @staticmethod
-    def tool(*words, code=0):
-        done = subprocess.run([TOOL, *words], capture_output=True, text=True, timeout=120)
-        if code is not None and done.returncode != code:
-            raise AssertionError(f"pocket-cluster {' '.join(words)} ended with {done.returncode}\n{done.stderr}")
-        return done.stdout
+    def tool(*words):
+        return call(TOOL, *words)
 
     def submit(self, *words):
         number = call("sbatch", "--parsable", f"--output={self.folder}/slurm-%j.log", *words).strip()
