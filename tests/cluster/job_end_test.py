@@ -46,11 +46,11 @@ class JobEnd(unittest.TestCase):
 
     def test_stops_before_the_time_limit_and_goes_on(self):
         began = time.time()
-        job, run = self.start("limit", ["--time=1", "--signal=B:USR1@0"], "--set", "train.stop_margin_seconds=45")
+        job, run = self.start("limit", ["--time=1", "--signal=B:USR1@0"], "--set", "train.stop_margin_seconds=50")
         job.wait("the job to stop by itself", lambda: run.events("stopped"), 40)
         stopped = self.check_goes_on(job, run, "end of the job in")
-        self.assertGreater(stopped["time"], run.starts()[0]["time"] + 5, "stopped without need")
-        self.assertLess(stopped["time"], began + 60 - 45 + GRACE)
+        self.assertGreater(stopped["time"], run.starts()[0]["time"] + 3, "stopped without need")
+        self.assertLess(stopped["time"], began + 60 - 50 + GRACE)
         steps = run.steps()
         self.assertEqual(list(range(1, len(steps) + 1)), steps, "every step once, in order")
 

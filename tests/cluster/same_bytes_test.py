@@ -12,7 +12,7 @@ CLUSTER = None
 
 
 def words(name):
-    return ["--set", f"data.train={FOLDER}/shapes.h5", "--set", f"run.dir={FOLDER}/{name}", "--set", "train.epochs=30",
+    return ["--set", f"data.train={FOLDER}/shapes.h5", "--set", f"run.dir={FOLDER}/{name}", "--set", "train.epochs=25",
             "--set", "checkpoint.every=20"]
 
 
@@ -57,6 +57,8 @@ class SameBytes(unittest.TestCase):
             job.wait("the run to resume after a preemption", lambda: len(run.starts()) > time_, 60)
         job.wait("half of the steps", lambda: run.step() >= 0.5 * total(), 60)
         CLUSTER.tool("kill", "n3")
+        for node in ("n1", "n2"):
+            CLUSTER.tool("rate", node, "none")
         job.wait("the run to resume after the loss of a node", lambda: len(run.starts()) > 3, 120)
         job.wait("the end", run.finished, 120)
         job.wait_state("COMPLETED", 20)
