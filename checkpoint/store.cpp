@@ -66,6 +66,7 @@ SaveReport Store::save(Group& group, Step step, std::span<const Slice> slices, c
     write_latest(*files_, root_, step);
     collect_garbage(*files_, root_, options_.keep, step, verified_);
   }
+  group.all_gather("");  // rank 0 may have read old checkpoints in full: wait for it here, where waits may be long
   report.seconds = watch.seconds();
   return report;
 }

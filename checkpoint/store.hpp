@@ -47,7 +47,8 @@ class Group {
   virtual ~Group() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// Collective: everyone's string in rank order. Bounded in time; throws if a peer is lost.
+  /// Collective: everyone's string in rank order. Throws if a peer is lost. Bounded in time, but patient: others may be
+  /// writing or reading gigabytes before they come (Options::timeout_seconds).
   virtual std::vector<std::string> all_gather(const std::string& mine) = 0;
 };
 
@@ -109,7 +110,8 @@ class Store {
   /// previous checkpoints are untouched. Then deletes what Options::keep does not cover. If this step exists already
   /// with the same tensors and state nothing is written; with others, the old one goes to quarantine. Throws the same
   /// StorageError on every rank if any rank failed: storage, or incompatible if the slices do not form whole tensors.
-  /// Errors of the group pass through; whether the checkpoint exists is then seen at the next restart.
+  /// Errors of the group pass through; whether the checkpoint exists is then seen at the next restart. No rank returns
+  /// before all have done their part.
   SaveReport save(Group& group, Step step, std::span<const Slice> slices, const State& state);
   /// Collective. The newest checkpoint whose manifest, sizes and block checksums hold; damaged ones are moved to
   /// quarantine/ with the reason (if this run owns the folder), and logged. Nothing if there is none.

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <mutex>
 
+#include <unistd.h>
+
 #include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
 
@@ -40,6 +42,17 @@ void set_env_default(const std::string& name, const std::string& value) {
   std::lock_guard lock(mutex);
   if (::setenv(name.c_str(), value.c_str(), 0) != 0)
     throw Error(ExitCode::internal, fmt::format("cannot set environment variable {}: {}", name, errno_text(errno)));
+}
+
+std::vector<std::string> environment_with(const std::map<std::string, std::string>& variables) {
+  std::lock_guard lock(mutex);
+  std::vector<std::string> all;
+  for (char** entry = environ; entry && *entry; ++entry) {
+    std::string text = *entry;
+    if (!variables.contains(text.substr(0, text.find('=')))) all.push_back(std::move(text));
+  }
+  for (const auto& [name, value] : variables) all.push_back(name + "=" + value);
+  return all;
 }
 
 std::map<std::string, std::optional<std::string>> env_read_so_far() {

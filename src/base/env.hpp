@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace distdl {
 
@@ -17,6 +18,9 @@ std::optional<long long> env_integer(const std::string& name);
 /// Sets a variable that is not set, for libraries which take their settings from nowhere else. Thread-safe among the
 /// functions of this header only: call it before other threads read the environment by themselves.
 void set_env_default(const std::string& name, const std::string& value);
+
+/// The environment of this process with these variables added or replaced, as "NAME=value", for a process to start.
+std::vector<std::string> environment_with(const std::map<std::string, std::string>& variables);
 
 /// Every variable asked for so far, with what was found.
 std::map<std::string, std::optional<std::string>> env_read_so_far();

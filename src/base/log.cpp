@@ -94,6 +94,7 @@ Severity severity_from(std::string_view name) {
 void start_logging(const LogOptions& options) {
   auto core = logging::core::get();
   core->remove_all_sinks();
+  core->set_global_attributes({});  // adding one that is there already would change nothing
   if (options.console) {
     FileDescriptor copy(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
     if (copy) add_sink(std::move(copy), options.level, false);

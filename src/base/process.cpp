@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
+#include <cerrno>
 #include <csignal>
-#include <cstdlib>
 
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/file_descriptor.hpp>
 #include <distdl/base/process.hpp>
 
 namespace distdl {
 namespace {
-std::vector<char*> pointers(const std::vector<std::string>& command) {
-  std::vector<char*> argv;
-  for (const auto& word : command) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  return argv;
+/// As exec wants them; valid as long as the texts.
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> all;
+  for (const auto& text : texts) all.push_back(const_cast<char*>(text.c_str()));
+  all.push_back(nullptr);
+  return all;
 }
 
 struct Pipe {
@@ -32,14 +34,14 @@ struct Pipe {
 };
 
 /// In the child, between fork and exec: async-signal-safe calls only.
-[[noreturn]] void become(char** argv, pid_t parent) {
+[[noreturn]] void become(char** argv, char** environment, pid_t parent) {
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   for (int number : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) ::signal(number, SIG_DFL);  // exec keeps what is ignored
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);  // the parent died before prctl
-  ::execvp(argv[0], argv);
+  ::execvpe(argv[0], argv, environment);
   ::_exit(127);
 }
 
@@ -63,19 +65,18 @@ int exit_code_from_status(int wait_status) {
 }
 
 pid_t start_process(const std::vector<std::string>& command, const std::map<std::string, std::string>& variables) {
-  auto argv = pointers(command);
+  auto environment_text = environment_with(variables);
+  auto argv = pointers(command), environment = pointers(environment_text);
   pid_t parent = ::getpid();
   pid_t pid = ::fork();
   require<SchedulerError>(pid >= 0, "cannot start \"{}\": {}", command.front(), errno_text(errno));
-  if (pid == 0) {
-    for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
-    become(argv.data(), parent);
-  }
+  if (pid == 0) become(argv.data(), environment.data(), parent);
   return pid;
 }
 
 CommandResult run_command(const std::vector<std::string>& command, Milliseconds timeout) {
-  auto argv = pointers(command);
+  auto environment_text = environment_with({});
+  auto argv = pointers(command), environment = pointers(environment_text);
   Pipe out, err;
   pid_t parent = ::getpid();
   pid_t pid = ::fork();
@@ -83,7 +84,7 @@ CommandResult run_command(const std::vector<std::string>& command, Milliseconds 
   if (pid == 0) {
     ::dup2(out.write.get(), STDOUT_FILENO);
     ::dup2(err.write.get(), STDERR_FILENO);
-    become(argv.data(), parent);
+    become(argv.data(), environment.data(), parent);
   }
   out.write.reset();
   err.write.reset();
@@ -93,7 +94,10 @@ CommandResult run_command(const std::vector<std::string>& command, Milliseconds 
   int open = 2;
   while (open > 0 && !deadline.expired()) {
     auto left = std::chrono::ceil<Milliseconds>(deadline.remaining()).count();
-    if (::poll(polled.data(), polled.size(), static_cast<int>(left)) < 0 && errno != EINTR) break;
+    if (::poll(polled.data(), polled.size(), static_cast<int>(left)) < 0) {
+      if (errno == EINTR) continue;  // what polled says is of the time before
+      break;
+    }
     for (auto& entry : polled) {
       if (entry.fd < 0 || entry.revents == 0) continue;
       char buffer[4096];

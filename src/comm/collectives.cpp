@@ -68,7 +68,7 @@ void Communicator::broadcast(std::span<std::byte> bytes, Rank root) {
   fabric.wait(batch, operation);
 }
 
-std::vector<std::string> Communicator::all_gather(const std::string& mine) {
+std::vector<std::string> Communicator::all_gather(const std::string& mine, std::optional<Clock::duration> timeout) {
   const Operation operation = impl_->next("all-gather");
   Fabric& fabric = impl_->fabric;
   std::vector<std::uint64_t> lengths(size(), mine.size());
@@ -77,7 +77,7 @@ std::vector<std::string> Communicator::all_gather(const std::string& mine) {
     Batch batch(fabric);
     for (int r = 0; r < size(); ++r)
       if (Rank(r) != rank()) exchange(batch, Rank(r));
-    fabric.wait(batch, operation);
+    fabric.wait(batch, operation, timeout.value_or(fabric.timeout()));
   };
   std::uint64_t own_length = mine.size();
   with_each_peer([&](Batch& batch, Rank peer) {

@@ -10,9 +10,17 @@ Milliseconds milliseconds(double seconds) {
   return Milliseconds(static_cast<Milliseconds::rep>(seconds * 1000));
 }
 
+void check(const Options& options) {
+  constexpr double kMost = 1e6;  // seconds
+  for (auto [key, seconds] : {std::pair("comm.timeout_seconds", options.timeout_seconds),
+                              std::pair("comm.connect_timeout_seconds", options.connect_timeout_seconds)})
+    require(seconds > 0 && seconds <= kMost, "{} is {}, but must be above 0 and at most {}", key, seconds, kMost);
+}
+
 }  // namespace
 
 std::unique_ptr<Communicator> Communicator::connect(world::World& world, const Options& options) {
+  check(options);
   const Deadline deadline = Deadline::after(milliseconds(options.connect_timeout_seconds));
   auto impl = std::make_unique<Impl>(options);
   const std::string card = encode(impl->fabric.card());

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,12 +37,13 @@ class PeerLost : public CommError {
 using AddFunction = std::function<void(std::span<float> accumulate, std::span<const float> addend)>;
 
 /// The ranks of one generation, connected over UCX. Owned and driven by one thread. Every operation is collective and
-/// called by all ranks in the same order (send and receive excepted), is bounded by Options::timeout, and throws
-/// PeerLost, naming whom it waited for and in which operation.
+/// called by all ranks in the same order (send and receive excepted), is bounded by Options::timeout_seconds, and
+/// throws PeerLost, naming whom it waited for and in which operation. A rank that comes too late, because it computes
+/// or writes for longer than that, counts as lost too: it cannot answer.
 class Communicator {
  public:
   /// Exchanges addresses through `world` and greets every peer, so that a rank which cannot be reached is named here.
-  /// Throws SchedulerError (bootstrap) or PeerLost.
+  /// Throws SchedulerError (bootstrap), PeerLost, or ConfigError for timeouts that make no sense.
   static std::unique_ptr<Communicator> connect(world::World& world, const Options& options);
   ~Communicator();
 
@@ -60,8 +62,9 @@ class Communicator {
 
   void barrier();
   void broadcast(std::span<std::byte> bytes, Rank root);
-  /// Everyone's string, in rank order; lengths may differ.
-  std::vector<std::string> all_gather(const std::string& mine);
+  /// Everyone's string, in rank order; lengths may differ. Where a rank may do long work before it comes, such as
+  /// writing a file, `timeout` takes the place of Options::timeout_seconds.
+  std::vector<std::string> all_gather(const std::string& mine, std::optional<Clock::duration> timeout = {});
 
   /// Sum along the fixed tree over `leaves` leaves. `ranges[r]` are the leaves of rank r, disjoint and together all
   /// leaves; a rank may have none. `partials[k]` is the sum over node k of cover(ranges[rank()], leaves), all of the

@@ -86,10 +86,13 @@ class Fabric {
             std::uint16_t stage);
   void receive(Batch& batch, std::span<std::byte> bytes, Rank from, Channel channel, std::uint32_t sequence,
                std::uint16_t stage);
+  /// Options::timeout_seconds.
+  Clock::duration timeout() const;
   /// Returns when all transfers of the batch are done, which may then be used again. Throws PeerLost when any peer is
-  /// lost or when the batch takes longer than Options::timeout_seconds, CommError if a message had another size than
-  /// expected; either way the transfers have been cancelled.
-  void wait(Batch& batch, const Operation& operation);
+  /// lost or when the batch takes longer than `timeout`, CommError if a message had another size than expected; either
+  /// way the transfers have been cancelled.
+  void wait(Batch& batch, const Operation& operation, Clock::duration timeout);
+  void wait(Batch& batch, const Operation& operation) { wait(batch, operation, timeout()); }
 
   /// See Communicator.
   void abort(const std::string& reason) noexcept;
@@ -129,7 +132,6 @@ class Fabric {
   void force_close_all() noexcept;
 
   // fabric_wait.cpp: waits and losses
-  void wait(Batch& batch, const Operation& operation, Clock::duration timeout);
   bool progress();
   void check_transfers(Batch& batch, const Operation& operation);
   std::optional<Loss> find_loss(const Batch& batch) const;

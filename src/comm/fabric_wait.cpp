@@ -16,9 +16,8 @@ double seconds(Clock::duration time) {
 
 }  // namespace
 
-void Fabric::wait(Batch& batch, const Operation& operation) {
-  wait(batch, operation,
-       std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.timeout_seconds)));
+Clock::duration Fabric::timeout() const {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.timeout_seconds));
 }
 
 void Fabric::wait(Batch& batch, const Operation& operation, Clock::duration timeout) {

@@ -60,9 +60,9 @@ RunFolder::RunFolder(std::filesystem::path folder, std::int64_t restart)
 }
 
 void RunFolder::on(const train::Started& event) {
+  // Of the last start alone: after several interruptions an earlier one may have come further.
   std::int64_t last_step = 0;
-  for_each_line(folder_ / "metrics.jsonl",
-                [&](const Json& row) { last_step = std::max(last_step, row.value("step", std::int64_t{0})); });
+  for_each_line(folder_ / "metrics.jsonl", [&](const Json& row) { last_step = row.value("step", last_step); });
   bool unfinished = false;
   for_each_line(folder_ / "journal.jsonl", [&](const Json& row) {
     auto what = row.value("event", "");
@@ -157,9 +157,13 @@ void RunFolder::on(const train::Finished& event) {
 Result read_result(const std::filesystem::path& run_folder) {
   auto file = run_folder / "result.json";
   std::ifstream in(file);
-  require<StorageError>(in.good(), "cannot open \"{}\"; the run has not finished", file.string());
+  if (!in)
+    throw StorageError(fmt::format("cannot open \"{}\"; the run has not finished", file.string()),
+                       ExitCode::incomplete);
   auto row = Json::parse(in, nullptr, false);
-  require<StorageError>(row.is_object(), "\"{}\" is not a JSON object; it is damaged", file.string());
+  if (!row.is_object())
+    throw StorageError(fmt::format("\"{}\" is not a JSON object: it is damaged; run the same job again", file.string()),
+                       ExitCode::corrupt);
   return {row.value("steps", std::int64_t{0}),
           row.value("loss", 0.0),
           row.value("accuracy", 0.0),

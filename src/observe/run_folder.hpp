@@ -18,7 +18,7 @@ struct Result {
   double loss = 0, accuracy = 0;    ///< of the last evaluation; accuracy 0 .. 1
   double samples_per_s = 0;         ///< median over all steps ever recorded
   std::int64_t interruptions = 0;   ///< starts that resumed an unfinished run
-  std::int64_t steps_repeated = 0;  ///< steps done more than once because of them
+  std::int64_t steps_repeated = 0;  ///< steps done again because of them, each as often as it was
   int ranks = 0;
   std::string backend;
 };
@@ -48,7 +48,7 @@ class RunFolder final : public train::Observer {
   Result result_;
 };
 
-/// Reads result.json. Throws StorageError if it is absent or damaged.
+/// Reads result.json. Throws StorageError: incomplete if the run has not finished, corrupt if the file is damaged.
 Result read_result(const std::filesystem::path& run_folder);
 
 }  // namespace distdl::observe

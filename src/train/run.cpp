@@ -5,6 +5,7 @@
 
 #include <distdl/base/clock.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/checkpoint/agreement.hpp>
 #include <distdl/model/network.hpp>
 #include <distdl/optim/sgd.hpp>
 #include <distdl/parallel/gradient_sum.hpp>
@@ -40,7 +41,10 @@ Identity identity_of(Recipe recipe, const Samples& samples) {
 /// One rank's part of a run.
 class Trainer {
  public:
-  Trainer(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, Observer& observer);
+  /// Not collective.
+  Trainer(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, CommunicatorGroup& group,
+          Observer& observer);
+  std::string backend() const { return backend_->description(); }
   Outcome operator()();
 
  private:
@@ -55,6 +59,7 @@ class Trainer {
   const Recipe& recipe_;
   const Setting& setting_;
   comm::Communicator& communicator_;
+  CommunicatorGroup& group_;
   Observer& observer_;
   std::unique_ptr<kernels::Backend> backend_;
   Samples samples_;
@@ -75,10 +80,12 @@ class Trainer {
   std::optional<Evaluated> judged_;
 };
 
-Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, Observer& observer)
+Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator,
+                 CommunicatorGroup& group, Observer& observer)
     : recipe_(recipe),
       setting_(setting),
       communicator_(communicator),
+      group_(group),
       observer_(observer),
       backend_(kernels::make_backend(recipe.kernels)),
       samples_(recipe.data),
@@ -92,7 +99,7 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
       optimizer_(recipe.optim, tensors_.layout),
       judge_(*backend_, model_, tensors_, network_, samples_),
       store_(setting.checkpoints, recipe.checkpoint),
-      keeper_(*backend_, communicator, store_, tensors_, identity_of(recipe, samples_)),
+      keeper_(*backend_, communicator, group_, store_, tensors_, identity_of(recipe, samples_)),
       end_of_job_(setting.end_of_job, recipe.train.stop_margin_seconds) {
   std::size_t bytes = tensors_.layout.size() * sizeof(float);
   state_.parameters = backend_->allocate(bytes);
@@ -100,8 +107,7 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
 }
 
 void Trainer::start() {
-  CommunicatorGroup group(communicator_);
-  store_.take(group, setting_.owner);
+  store_.take(group_, setting_.owner);
   bool resumed = keeper_.restore(state_);
   if (resumed) {
     saved_ = state_.step;
@@ -191,11 +197,28 @@ Outcome Trainer::operator()() {
   observer_.on(Finished{state_.step, judged_ ? judged_->loss : 0, judged_ ? judged_->accuracy : 0});
   return Outcome::finished;
 }
+
+/// Rounding differs between libraries, instruction sets and GPUs: then who computes what does matter.
+void warn_of_different_backends(const std::vector<std::string>& backends) {
+  for (std::size_t r = 1; r < backends.size(); ++r)
+    if (backends[r] != backends[0])
+      return log(Severity::warning,
+                 "rank {} computes with \"{}\", rank 0 with \"{}\": the result will depend on the number of ranks; "
+                 "kernels.backend and equal nodes avoid that",
+                 r, backends[r], backends[0]);
+}
 }  // namespace
 
 Outcome run(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, Observer& observer) {
-  Trainer trainer(recipe, setting, communicator, observer);
-  return trainer();
+  CommunicatorGroup group(communicator, recipe.checkpoint.timeout_seconds);
+  std::unique_ptr<Trainer> trainer;
+  // What is wrong on one rank alone ends all with the same error and code, and the slowest is waited for.
+  auto backends = checkpoint::agree(group, "prepare the run", [&] {
+    trainer = std::make_unique<Trainer>(recipe, setting, communicator, group, observer);
+    return trainer->backend();
+  });
+  if (communicator.rank().value == 0) warn_of_different_backends(backends);
+  return (*trainer)();
 }
 
 }  // namespace distdl::train

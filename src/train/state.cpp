@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include <distdl/base/log.hpp>
+#include <distdl/checkpoint/agreement.hpp>
 #include <distdl/train/state.hpp>
 
 namespace distdl::train {
@@ -44,10 +45,18 @@ std::optional<tensor::Box> share_of(const tensor::Shape& shape, std::size_t tens
   return box;
 }
 
-StateKeeper::StateKeeper(kernels::Backend& backend, comm::Communicator& communicator, checkpoint::Store& store,
-                         const model::ModelTensors& tensors, Identity identity)
+CommunicatorGroup::CommunicatorGroup(comm::Communicator& communicator, double timeout_seconds)
+    : communicator_(communicator) {
+  require(timeout_seconds > 0 && timeout_seconds <= 1e6,
+          "checkpoint.timeout_seconds is {}, but must be above 0 and at most 1e6", timeout_seconds);
+  timeout_ = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(timeout_seconds));
+}
+
+StateKeeper::StateKeeper(kernels::Backend& backend, comm::Communicator& communicator, CommunicatorGroup& group,
+                         checkpoint::Store& store, const model::ModelTensors& tensors, Identity identity)
     : backend_(backend),
       communicator_(communicator),
+      group_(group),
       store_(store),
       tensors_(tensors),
       identity_(std::move(identity)) {}
@@ -84,8 +93,7 @@ checkpoint::SaveReport StateKeeper::save(const TrainingState& state) {
   checkpoint::State saved(identity_.begin(), identity_.end());
   saved["position"] = std::to_string(state.position);
   saved["backend"] = backend_.description();
-  CommunicatorGroup group(communicator_);
-  return store_.save(group, state.step, slices, saved);
+  return store_.save(group_, state.step, slices, saved);
 }
 
 void StateKeeper::check_identity(const checkpoint::State& saved) const {
@@ -105,10 +113,17 @@ void StateKeeper::check_identity(const checkpoint::State& saved) const {
 }
 
 bool StateKeeper::restore(TrainingState& state) {
-  CommunicatorGroup group(communicator_);
-  auto found = store_.newest_valid(group);
+  auto found = store_.newest_valid(group_);
   if (!found) return false;
-  check_identity(found->state);
+  checkpoint::agree(group_, fmt::format("resume from step {}", found->step), [&] {
+    check_identity(found->state);
+    read(*found, state);
+    return std::string();
+  });
+  return true;
+}
+
+void StateKeeper::read(const checkpoint::Summary& found, TrainingState& state) {
   std::vector<checkpoint::Target> targets;
   std::size_t arena_number = 0;
   for (const auto& arena : arenas(state)) {
@@ -120,15 +135,14 @@ bool StateKeeper::restore(TrainingState& state) {
                          host + view.offset * sizeof(float)});
     }
   }
-  store_.read(*found, targets);
+  store_.read(found, targets);
   arena_number = 0;
   for (const auto& arena : arenas(state)) {
     std::byte* host = host_copy(arena_number++, *arena.memory);
     if (!backend_.memory_is_host()) backend_.copy_from_host(arena.memory->data(), host, arena.memory->bytes());
   }
-  state.step = found->step;
-  state.position = number(found->state, "position");
-  return true;
+  state.step = found.step;
+  state.position = number(found.state, "position");
 }
 
 }  // namespace distdl::train

@@ -29,17 +29,34 @@ struct TrainingState {
 /// What must be equal, or at least be warned about, between the run that wrote a checkpoint and the one that resumes.
 using Identity = std::map<std::string, std::string>;
 
+/// The checkpoint group that a communicator's ranks form. It waits for checkpoint.timeout_seconds: a rank that writes
+/// gigabytes does not answer meanwhile, and is not lost for that.
+class CommunicatorGroup final : public checkpoint::Group {
+ public:
+  /// Throws ConfigError for a timeout that makes no sense.
+  CommunicatorGroup(comm::Communicator& communicator, double timeout_seconds);
+  int rank() const override { return communicator_.rank().value; }
+  int size() const override { return communicator_.size(); }
+  std::vector<std::string> all_gather(const std::string& mine) override {
+    return communicator_.all_gather(mine, timeout_);
+  }
+
+ private:
+  comm::Communicator& communicator_;
+  Clock::duration timeout_;
+};
+
 /// Joins a training state to a checkpoint store: who writes what, and host copies where the arenas are on a device.
 class StateKeeper {
  public:
   /// References must outlive the keeper.
-  StateKeeper(kernels::Backend& backend, comm::Communicator& communicator, checkpoint::Store& store,
-              const model::ModelTensors& tensors, Identity identity);
+  StateKeeper(kernels::Backend& backend, comm::Communicator& communicator, CommunicatorGroup& group,
+              checkpoint::Store& store, const model::ModelTensors& tensors, Identity identity);
 
   /// Collective. Throws StorageError on every rank if any failed to write; the run may go on.
   checkpoint::SaveReport save(const TrainingState& state);
   /// Collective. Fills `state` from the newest valid checkpoint; false if there is none.
-  /// Throws StorageError incompatible for a checkpoint of another model or data set.
+  /// Throws the same StorageError on all ranks: incompatible for a checkpoint of another model or data set.
   bool restore(TrainingState& state);
 
  private:
@@ -51,9 +68,11 @@ class StateKeeper {
   std::vector<Arena> arenas(const TrainingState& state) const;
   std::byte* host_copy(std::size_t index, const tensor::Buffer& memory);
   void check_identity(const checkpoint::State& saved) const;
+  void read(const checkpoint::Summary& found, TrainingState& state);
 
   kernels::Backend& backend_;
   comm::Communicator& communicator_;
+  CommunicatorGroup& group_;
   checkpoint::Store& store_;
   const model::ModelTensors& tensors_;
   Identity identity_;
@@ -63,17 +82,5 @@ class StateKeeper {
 /// The part of a tensor that writer `index` of `writers` stores: rows for large tensors, all or nothing for small ones.
 /// Over all writers each element is stored once.
 std::optional<tensor::Box> share_of(const tensor::Shape& shape, std::size_t tensor_number, int index, int writers);
-
-/// The checkpoint group that a communicator's ranks form.
-class CommunicatorGroup final : public checkpoint::Group {
- public:
-  explicit CommunicatorGroup(comm::Communicator& communicator) : communicator_(communicator) {}
-  int rank() const override { return communicator_.rank().value; }
-  int size() const override { return communicator_.size(); }
-  std::vector<std::string> all_gather(const std::string& mine) override { return communicator_.all_gather(mine); }
-
- private:
-  comm::Communicator& communicator_;
-};
 
 }  // namespace distdl::train

@@ -111,6 +111,30 @@ TEST(Communicator, RefusesAnInterfaceThatDoesNotExist) {
   }
 }
 
+TEST(Communicator, AllGatherWaitsAsLongAsItIsTold) {
+  Options options = test_options();
+  options.timeout_seconds = 0.2;
+  const auto gather_late = [](std::optional<Clock::duration> timeout) {
+    return [timeout](Communicator& comm) {
+      if (comm.rank() == Rank(1)) std::this_thread::sleep_for(Milliseconds(1200));
+      EXPECT_EQ(comm.all_gather("x", timeout).size(), 2u);
+    };
+  };
+  on_threads(2, gather_late(Milliseconds(20000)), options);
+  EXPECT_THROW(on_threads(2, gather_late(std::nullopt), options), PeerLost);
+}
+
+TEST(Communicator, RefusesTimeoutsThatMakeNoSense) {
+  for (double seconds : {0.0, -1.0, 1e300}) {
+    Options options = test_options();
+    options.timeout_seconds = seconds;
+    EXPECT_THROW(on_threads(
+                     1, [](Communicator&) {}, options),
+                 ConfigError)
+        << seconds;
+  }
+}
+
 TEST(Communicator, NamesBothSizesWhenTheyDiffer) {
   const auto mismatch = [](Communicator& comm) {
     std::vector<std::byte> bytes(comm.rank() == Rank(0) ? 8 : 16);

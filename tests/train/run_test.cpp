@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fstream>
 #include <mutex>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,10 +9,12 @@
 
 #include <distdl/data/shapes.hpp>
 #include <distdl/train/run.hpp>
+#include <distdl/train/state.hpp>
 #include <distdl/world/thread_world.hpp>
 
 namespace distdl::train {
 namespace {
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 /// Remembers what a run told.
@@ -154,6 +157,46 @@ TEST_F(Run, RefusesAMissingDataSet) {
   recipe_.data.train = (folder_ / "nothing.h5").string();
   EXPECT_THAT(error_of(2, "missing"), HasSubstr("nothing.h5"));
   EXPECT_EQ(code_, ExitCode::incomplete);
+}
+
+TEST_F(Run, WhatOneRankCannotDoEndsAllWithTheSameError) {
+  std::mutex mutex;
+  std::vector<std::string> messages;
+  world::run_threads(3, [&](world::World& world) {
+    auto communicator = comm::Communicator::connect(world, {});
+    Recipe mine = recipe_;
+    if (world.rank() == Rank(1)) mine.data.train = (folder_ / "only-here.h5").string();
+    Setting setting{folder_ / "one", {"local", 0, 0, "one"}, {}, {}};
+    Observer silent;
+    try {
+      train::run(mine, setting, *communicator, silent);
+    } catch (const Error& error) {
+      std::lock_guard lock(mutex);
+      EXPECT_EQ(error.exit_code(), ExitCode::incomplete);
+      messages.emplace_back(error.what());
+    }
+    communicator->close();
+  });
+  ASSERT_EQ(messages.size(), 3u);
+  for (const auto& message : messages) EXPECT_THAT(message, AllOf(HasSubstr("rank 1 of 3"), HasSubstr("only-here.h5")));
+}
+
+TEST_F(Run, ARankThatIsBusyWithFilesIsNotLost) {
+  comm::Options options;
+  options.timeout_seconds = 0.2;
+  world::run_threads(2, [&](world::World& world) {
+    comm::run_connected(world, options, [](comm::Communicator& communicator) {
+      CommunicatorGroup group(communicator, 20);
+      if (communicator.rank() == Rank(1)) std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+      EXPECT_EQ(group.all_gather("x").size(), 2u);
+    });
+  });
+}
+
+TEST_F(Run, RefusesATimeoutThatMakesNoSense) {
+  recipe_.checkpoint.timeout_seconds = 0;
+  EXPECT_THAT(error_of(2, "timeout"), HasSubstr("checkpoint.timeout_seconds is 0"));
+  EXPECT_EQ(code_, ExitCode::config);
 }
 
 TEST_F(Run, RefusesACheckpointOfAnotherModel) {

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <csignal>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <distdl/base/process.hpp>
+
+namespace distdl {
+namespace {
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+int code_of(pid_t pid) {
+  int status = 0;
+  EXPECT_EQ(::waitpid(pid, &status, 0), pid);
+  return exit_code_from_status(status);
+}
+
+CommandResult shell(const std::string& text, Milliseconds timeout = 20s) {
+  return run_command({"sh", "-c", text}, timeout);
+}
+
+TEST(RunCommand, CollectsOutputErrorsAndCode) {
+  auto result = shell("echo out; echo err >&2; exit 7");
+  EXPECT_EQ(result.exit_code, 7);
+  EXPECT_EQ(result.output, "out\n");
+  EXPECT_EQ(result.errors, "err\n");
+}
+
+TEST(RunCommand, TakesMoreOutputThanAPipeHolds) {
+  auto result = shell("head -c 1000000 /dev/zero | tr '\\0' x; head -c 300000 /dev/zero >&2");
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.output, std::string(1'000'000, 'x'));
+  EXPECT_EQ(result.errors.size(), 300'000u);
+}
+
+TEST(RunCommand, ReportsASignalAsShellsDo) {
+  EXPECT_EQ(shell("kill -TERM $$").exit_code, 128 + SIGTERM);
+}
+
+TEST(RunCommand, AProgramThatIsNotThereHasCode127) {
+  EXPECT_EQ(run_command({"distdl-no-such-program"}, 5s).exit_code, 127);
+}
+
+TEST(RunCommand, EndsAtItsTimeoutWithWhatWasPrinted) {
+  Stopwatch watch;
+  auto result = shell("echo early; exec sleep 60", 300ms);
+  EXPECT_EQ(result.exit_code, 124);
+  EXPECT_EQ(result.output, "early\n");
+  EXPECT_LT(watch.seconds(), 20);
+}
+
+TEST(RunCommand, TimeoutHoldsForAChildThatClosesItsOutput) {
+  Stopwatch watch;
+  EXPECT_EQ(shell("exec sleep 60 >&- 2>&-", 300ms).exit_code, 124);
+  EXPECT_LT(watch.seconds(), 20);
+}
+
+TEST(StartProcess, GivesItsVariablesToTheChildOnly) {
+  std::string file = ::testing::TempDir() + "/start_process_" + std::to_string(::getpid());
+  pid_t pid = start_process({"sh", "-c", "printf '%s %s' \"$DISTDL_TEST_CHILD\" \"$HOME\" > " + file},
+                            {{"DISTDL_TEST_CHILD", "a=b c"}, {"HOME", "/elsewhere"}});
+  EXPECT_EQ(code_of(pid), 0);
+  std::string text;
+  std::getline(std::ifstream(file), text);
+  EXPECT_EQ(text, "a=b c /elsewhere");
+  ::unlink(file.c_str());
+}
+
+TEST(StartProcess, UnblocksSignalsInTheChild) {
+  sigset_t blocked, before;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGTERM);
+  ASSERT_EQ(pthread_sigmask(SIG_BLOCK, &blocked, &before), 0);
+  pid_t pid = start_process({"sh", "-c", "kill -TERM $$; exit 3"}, {});
+  EXPECT_EQ(code_of(pid), 128 + SIGTERM);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+TEST(StartProcess, TheChildDiesWithItsParent) {
+  std::string file = ::testing::TempDir() + "/orphan_" + std::to_string(::getpid());
+  pid_t parent = ::fork();
+  ASSERT_GE(parent, 0);
+  if (parent == 0) {
+    pid_t child = start_process({"sleep", "60"}, {});
+    std::ofstream(file) << child << std::endl;
+    ::kill(::getpid(), SIGKILL);
+  }
+  EXPECT_EQ(code_of(parent), 128 + SIGKILL);
+  pid_t child = 0;
+  std::ifstream(file) >> child;
+  ::unlink(file.c_str());
+  ASSERT_GT(child, 0);
+  // A zombie counts as dead: whoever adopted it need not have reaped it yet.
+  auto is_gone = [&] {
+    std::string status(
+        (std::istreambuf_iterator<char>(std::ifstream("/proc/" + std::to_string(child) + "/stat").rdbuf())), {});
+    return status.empty() || status.find(") Z ") != std::string::npos;
+  };
+  for (auto deadline = Deadline::after(10s); !is_gone() && !deadline.expired();) ::usleep(2000);
+  EXPECT_TRUE(is_gone());
+}
+}  // namespace
+}  // namespace distdl

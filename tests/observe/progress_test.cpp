@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <distdl/observe/progress.hpp>
+
+namespace distdl::observe {
+namespace {
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// What `events` print to something that is not a terminal.
+template <class... Events>
+std::string printed(const Events&... events) {
+  std::FILE* file = std::tmpfile();
+  Progress progress(file);
+  (progress.on(events), ...);
+  auto size = static_cast<std::size_t>(std::ftell(file));
+  std::rewind(file);
+  std::string result(size, '\0');
+  EXPECT_EQ(std::fread(result.data(), 1, size, file), size);
+  std::fclose(file);
+  return result;
+}
+
+const train::Started kStarted{{}, Step(10), 1, 50, 5, "reference"};
+
+TEST(Progress, PlainLinesWithoutATerminal) {
+  auto text =
+      printed(kStarted, train::StepDone{Step(1), 0.1, 2.5, 0.25, 0.01, 99},
+              train::Evaluated{Step(10), 1, 0.125, 0.975, 50}, train::CheckpointSaved{Step(10), 2'000'000, 0.5});
+  EXPECT_EQ(text,
+            "starting: 10 steps of 5 samples, 1 rank on reference\n"
+            "step 1/10  epoch 0.10  loss 2.5000  accuracy 25.00%  99 samples/s\n"
+            "step 10  epoch 1.00  validation accuracy 97.50%  loss 0.1250\n"
+            "checkpoint at step 10: 2.0 MB in 500 ms\n");
+  EXPECT_THAT(text, Not(HasSubstr("\033")));
+}
+
+TEST(Progress, AQuickRunDoesNotFloodTheLog) {
+  train::StepDone step{Step(1), 0.1, 2.5, 0.25, 0.01, 99};
+  EXPECT_EQ(printed(step, step, step), printed(step));
+}
+
+TEST(Progress, SaysFromWhereItResumes) {
+  train::Started resumed = kStarted;
+  resumed.resumed_from = Step(4);
+  resumed.world_size = 3;
+  EXPECT_EQ(printed(resumed), "resuming from step 4 of 10, 3 ranks on reference\n");
+}
+}  // namespace
+}  // namespace distdl::observe

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/observe/run_folder.hpp>
+
+namespace distdl::observe {
+namespace {
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+class Folder : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path(::testing::TempDir()) / ("observe_" + std::to_string(::getpid()));
+    std::filesystem::remove_all(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  static train::Started started(std::int64_t from) {
+    train::Started event{{}, Step(100), 2, 50, 5, "reference"};
+    if (from > 0) event.resumed_from = Step(from);
+    return event;
+  }
+  /// One start of a run of 100 steps that resumes at `from` and dies, or stops, or ends after step `to`.
+  template <class... Last>
+  void run(std::int64_t from, std::int64_t to, const Last&... last) {
+    RunFolder records(folder_, restart_++);
+    records.on(started(from));
+    for (std::int64_t step = from + 1; step <= to; ++step)
+      records.on(train::StepDone{Step(step), step * 0.1, 1.0 / step, 0.5, 0.01, 100.0 + step});
+    (records.on(last), ...);
+  }
+  std::vector<std::string> lines(const char* name) const {
+    std::vector<std::string> all;
+    std::ifstream in(folder_ / name);
+    for (std::string line; std::getline(in, line);) all.push_back(line);
+    return all;
+  }
+  json last_line(const char* name) const { return json::parse(lines(name).back()); }
+  void append(const char* name, const std::string& text) const { std::ofstream(folder_ / name, std::ios::app) << text; }
+
+  std::filesystem::path folder_;
+  int restart_ = 0;
+};
+
+const train::Finished kFinished{Step(100), 0.25, 0.96875};
+
+TEST_F(Folder, RecordsStepsEvaluationsAndTheResult) {
+  run(0, 100, train::Evaluated{Step(100), 10, 0.25, 0.96875, 50}, kFinished);
+  EXPECT_EQ(lines("metrics.jsonl").size(), 101u);
+  auto first = json::parse(lines("metrics.jsonl").front());
+  EXPECT_EQ(first, (json{{"step", 1},
+                         {"epoch", 0.1},
+                         {"loss", 1.0},
+                         {"accuracy", 0.5},
+                         {"learning_rate", 0.01},
+                         {"samples_per_s", 101.0}}));
+  EXPECT_EQ(last_line("metrics.jsonl")["validation_accuracy"], 0.96875);
+  EXPECT_EQ(last_line("journal.jsonl")["event"], "finished");
+  auto result = read_result(folder_);
+  EXPECT_EQ(result.steps, 100);
+  EXPECT_EQ(result.loss, 0.25);
+  EXPECT_EQ(result.accuracy, 0.96875);
+  EXPECT_EQ(result.samples_per_s, 151);
+  EXPECT_EQ(result.interruptions, 0);
+  EXPECT_EQ(result.steps_repeated, 0);
+  EXPECT_EQ(result.ranks, 2);
+  EXPECT_EQ(result.backend, "reference");
+}
+
+TEST_F(Folder, CountsEachInterruptionAndTheStepsItCost) {
+  run(0, 60);                                        // killed; the last checkpoint is of step 40
+  run(40, 45);                                       // killed again: 20 steps were to be done again, 5 of them were
+  run(42, 70, train::Stopped{Step(70), "SIGTERM"});  // 3 more
+  run(70, 100, kFinished);
+  auto result = read_result(folder_);
+  EXPECT_EQ(result.interruptions, 3);
+  EXPECT_EQ(result.steps_repeated, 20 + 3);
+}
+
+TEST_F(Folder, ARunKilledBeforeItsFirstCheckpointRepeatsAll) {
+  run(0, 7);
+  run(0, 100, kFinished);
+  EXPECT_EQ(read_result(folder_).interruptions, 1);
+  EXPECT_EQ(read_result(folder_).steps_repeated, 7);
+}
+
+TEST_F(Folder, StartingAFinishedRunAgainIsNoInterruption) {
+  run(0, 100, kFinished);
+  run(100, 100, kFinished);
+  EXPECT_EQ(read_result(folder_).interruptions, 0);
+  EXPECT_EQ(read_result(folder_).steps_repeated, 0);
+}
+
+TEST_F(Folder, ATornLastLineIsEndedAndIgnored) {
+  run(0, 3);
+  append("metrics.jsonl", R"({"step":4,"loss":0.)");
+  append("journal.jsonl", R"({"event":"finis)");
+  run(2, 100, kFinished);
+  auto metrics = lines("metrics.jsonl");
+  ASSERT_EQ(metrics.size(), 3u + 1 + 98);
+  EXPECT_EQ(metrics[3], R"({"step":4,"loss":0.)");
+  EXPECT_EQ(json::parse(metrics[4])["step"], 3);
+  EXPECT_EQ(read_result(folder_).interruptions, 1);
+  EXPECT_EQ(read_result(folder_).steps_repeated, 1);
+}
+
+TEST_F(Folder, TellsAMissingResultFromADamagedOne) {
+  auto code = [&] {
+    try {
+      read_result(folder_);
+    } catch (const StorageError& error) {
+      return error.exit_code();
+    }
+    return ExitCode::ok;
+  };
+  run(0, 3);
+  EXPECT_EQ(code(), ExitCode::incomplete);
+  append("result.json", "{\"steps\":");
+  EXPECT_EQ(code(), ExitCode::corrupt);
+}
+
+TEST_F(Folder, RefusesAFolderItCannotMake) {
+  std::ofstream(folder_.string()) << "a file";
+  try {
+    RunFolder records(folder_, 0);
+    FAIL() << "no error";
+  } catch (const StorageError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("choose a writable run.dir"));
+  }
+}
+}  // namespace
+}  // namespace distdl::observe
