@@ -72,7 +72,7 @@ class Launch {
       if (children_.failed() && !under_srun_ && !kill_at_)
         kill_at_ = Deadline::after(
             std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.grace_seconds)));
-      if (kill_at_ && kill_at_->expired()) children_.signal(SIGKILL);
+      if (kill_at_ && kill_at_->expired()) children_.kill();
     }
     return {children_.code(), told_to_stop_};
   }
@@ -84,12 +84,15 @@ class Launch {
   }
   /// Every signal means "save and stop".
   void stop(int number) {
-    log(Severity::info, "signal SIG{}: asking the ranks to save and stop", sigabbrev_np(number));
-    if (under_srun_) {
-      stop_srun();
-    } else {
-      children_.signal(told_to_stop_ && number == SIGINT ? SIGKILL : SIGTERM);
+    if (told_to_stop_ && number == SIGINT && !under_srun_) {
+      log(Severity::warning, "{}", "second SIGINT: ending the ranks at once; the last checkpoint is kept");
+      return children_.kill();
     }
+    log(Severity::info, "signal SIG{}: asking the ranks to save and stop", sigabbrev_np(number));
+    if (under_srun_)
+      stop_srun();
+    else
+      children_.signal(SIGTERM);
     told_to_stop_ = true;
   }
   /// srun hands USR1 on to its tasks, where INT and TERM would make it end them. It forgets a signal that comes before
@@ -193,8 +196,9 @@ int supervise(const Mission& mission, const Options& options) {
     step_before = step;
     if (tries_left < 0) {
       log(Severity::error,
-          "the ranks ended with code {} {} times without a new checkpoint; giving up. Logs are in the run folder", code,
-          options.relaunches + 1);
+          "the ranks ended with code {}, {} relaunches without a new checkpoint; giving up. What each rank said is in "
+          "\"{}\"",
+          code, options.relaunches, (mission.checkpoints.parent_path() / "logs").string());
       return code;
     }
     log(Severity::warning, "the ranks ended with code {}; relaunching from {}", code,

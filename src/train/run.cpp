@@ -53,6 +53,8 @@ class Trainer {
   int step(bool stop);
   void evaluate();
   void save();
+  /// Where a failure costs nothing yet: the next interval tries again.
+  void save_on_the_way();
   std::optional<std::string> reason_to_stop();
   double epochs_done() const { return static_cast<double>(state_.position) / static_cast<double>(samples_.training()); }
 
@@ -109,6 +111,7 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
 void Trainer::start() {
   store_.take(group_, setting_.owner);
   bool resumed = keeper_.restore(state_);
+  if (state_.step < total_) store_.check_room(group_, state_.parameters.bytes() + state_.momentum.bytes());
   if (resumed) {
     saved_ = state_.step;
   } else {
@@ -170,6 +173,13 @@ void Trainer::save() {
   observer_.on(CheckpointSaved{report.step, report.bytes, report.seconds});
 }
 
+void Trainer::save_on_the_way() try { save(); } catch (const StorageError& error) {
+  if (error.exit_code() != ExitCode::storage) throw;  // another run owns the folder, or a mistake of ours
+  observer_.on(SaveFailed{state_.step, error.what()});
+  if (communicator_.rank() == Rank(0))
+    log(Severity::error, "{}; training goes on, the checkpoint before is kept", error.what());
+}
+
 std::optional<std::string> Trainer::reason_to_stop() {
   if (setting_.stop_requested)
     if (auto reason = setting_.stop_requested()) return reason;
@@ -186,7 +196,10 @@ Outcome Trainer::operator()() {
     auto epoch = sampler_.epoch(state_.position);
     bool last = state_.step == total_;
     if (last || (judge_every > 0 && epoch / judge_every != epoch_before / judge_every && !stop)) evaluate();
-    if (last || stop || (every > 0 && state_.step.value % every == 0)) save();
+    if (last || stop)
+      save();
+    else if (every > 0 && state_.step.value % every == 0)
+      save_on_the_way();
     if (stop && !last) {
       if (!reason) reason = reason_to_stop();  // another rank was quicker to know
       observer_.on(Stopped{state_.step, reason.value_or("another rank was asked to stop")});
