@@ -201,8 +201,8 @@ int supervise(const Mission& mission, const Options& options) {
           code, options.relaunches, (mission.checkpoints.parent_path() / "logs").string());
       return code;
     }
-    log(Severity::warning, "the ranks ended with code {}; relaunching from {}", code,
-        step < 0 ? "the start" : fmt::format("the checkpoint of step {}", step));
+    log(Severity::warning, "the ranks ended with code {}; relaunching from {} ({} more times without a new checkpoint)",
+        code, step < 0 ? "the start" : fmt::format("the checkpoint of step {}", step), tries_left);
   }
 }
 

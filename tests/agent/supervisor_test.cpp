@@ -9,6 +9,7 @@
 
 #include <distdl/agent/supervisor.hpp>
 #include <distdl/base/clock.hpp>
+#include <distdl/base/env.hpp>
 
 namespace distdl::agent {
 namespace {
@@ -101,6 +102,22 @@ TEST_F(Supervisor, ForwardsASignalAndReportsThatAllIsSaved) {
   EXPECT_EQ(supervise(work, {}), 75);
   sender.join();
   EXPECT_EQ(lines("told"), 2u);
+}
+
+TEST_F(Supervisor, TakesTroubleOfSrunItselfForALostNode) {
+  auto work = mission("");
+  work.allocation = slurm::Allocation{.job = "1"};
+  std::ofstream(folder_ / "srun")
+      << "#!/bin/sh\necho x >> " << (folder_ / "launches").string()
+      << "\necho 'srun: error: Unable to create step for job 1: Invalid node' >&2\nexit 1\n";
+  std::filesystem::permissions(folder_ / "srun", std::filesystem::perms::owner_all);
+  std::string path = env("PATH").value_or("");
+  ::setenv("PATH", (folder_.string() + ":" + path).c_str(), 1);
+  ::setenv("SLURM_JOB_END_TIME", "1900000000", 1);
+  EXPECT_EQ(supervise(work, {.relaunches = 1}), 71);
+  ::unsetenv("SLURM_JOB_END_TIME");
+  ::setenv("PATH", path.c_str(), 1);
+  EXPECT_EQ(lines("launches"), 2u);
 }
 
 TEST(Verdict, FollowsTheExitCodeContract) {
