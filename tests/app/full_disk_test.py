@@ -40,7 +40,7 @@ class FullDisk(ProgramTest):
     def setUp(self):
         super().setUp()
         self.make_set()
-        self.disk = self.mount_tmpfs("disk", 64)
+        self.disk = self.mount_tmpfs("disk", 24)
         self.where = ["--set", "run.dir=disk/run"]
 
     def saves(self):
@@ -65,7 +65,7 @@ class FullDisk(ProgramTest):
         self.succeed(*self.run_local(3, *self.where))
 
     def test_full_for_a_while(self):
-        job = [*SLOW, "--set", "train.epochs=40"]
+        job = [*SLOW, "--set", "train.epochs=20"]
         self.succeed(*self.run_local(3, *job, "--set", "run.dir=whole"))
         run, filler = self.start_and_fill(*job)
         filler.unlink()
@@ -91,7 +91,7 @@ class FullDisk(ProgramTest):
         self.assertEqual(self.finish(again)[0], 75)
 
     def test_full_at_the_end(self):
-        run, _ = self.start_and_fill(*SLOW, "--set", "train.epochs=40")
+        run, _ = self.start_and_fill(*SLOW, "--set", "train.epochs=20")
         code, _, err = self.finish(run)
         self.assertEqual(code, 74, err)
         self.assertFalse((self.disk / "run" / "result.json").exists())

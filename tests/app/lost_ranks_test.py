@@ -34,7 +34,7 @@ class LostRanks(ProgramTest):
     def test_a_killed_rank(self):
         for rank in (1, 0):
             with self.subTest(rank=rank):
-                run, pids = self.running(3, "--set", f"run.dir=run")
+                run, pids = self.running(3)
                 started = time.monotonic()
                 os.kill(pids[rank], signal.SIGKILL)
                 self.ends(run, started, 128 + signal.SIGKILL, [f"rank {rank}", f"pid {pids[rank]}"])
@@ -48,7 +48,7 @@ class LostRanks(ProgramTest):
         self.assertFalse(os.path.exists(f"/proc/{pids[1]}"), "the frozen rank is left behind")
 
     def test_after_a_relaunch_the_result_is_the_same(self):
-        job = ["--set", "model.hidden=[256, 256]", "--set", "kernels.backend=reference", "--set", "train.epochs=20"]
+        job = ["--set", "model.hidden=[256, 256]", "--set", "kernels.backend=reference", "--set", "train.epochs=12"]
         self.succeed(*self.run_local(2, *job, "--set", "run.dir=whole"))
         run = self.start(*self.run_local(2, *job, "--set", "run.relaunches=1"))
         self.wait_for_checkpoint()

@@ -68,7 +68,7 @@ class Patterns(unittest.TestCase):
     def test_measurements_may_differ_and_all_else_may_not(self):
         self.assertTrue(matches(["loss 1.25", "...", "end"], "loss 3.75\na\nb\nend\n"))
         self.assertTrue(matches(["...", "end"], "end\n"))
-        self.assertTrue(matches(["step 7 took 12 ms ... done"], "step 7 took 9 ms, 3 tries, done\n"))
+        self.assertTrue(matches(["step 7 took 12 ms, ... done"], "step 7 took 9 ms, 3 tries, done\n"))
         self.assertFalse(matches(["step 7 took 12 ms"], "step 8 took 12 ms\n"))
         self.assertFalse(matches(["end"], "end\nmore\n"))
         self.assertFalse(matches(["accuracy ...%"], "accuracy none\n"))

@@ -9,7 +9,7 @@ import unittest
 
 from program import DISTDL, ENDLESS, SLOW, ProgramTest, wait_until
 
-JOB = [*SLOW, "--set", "train.epochs=20"]
+JOB = [*SLOW, "--set", "train.epochs=12"]
 
 
 class Signals(ProgramTest):
