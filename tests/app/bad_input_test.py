@@ -133,4 +133,4 @@ class OneRankOnly(ProgramTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)

@@ -87,4 +87,4 @@ class Terminal(ProgramTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)
