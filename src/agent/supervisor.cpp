@@ -192,9 +192,9 @@ int supervise(const Mission& mission, const Options& options) {
       return code;
     }
     auto step = newest_step(mission.checkpoints);
-    tries_left = step > step_before ? options.relaunches : tries_left - 1;
+    if (step > step_before) tries_left = options.relaunches;
     step_before = step;
-    if (tries_left < 0) {
+    if (tries_left-- <= 0) {
       log(Severity::error,
           "the ranks ended with code {}, {} relaunches without a new checkpoint; giving up. What each rank said is in "
           "\"{}\"",

@@ -75,12 +75,21 @@ train::Outcome run_rank(config::Job job, comm::Communicator& communicator, train
   return train::run(job.recipe, setting, communicator, both);
 }
 
-/// Whether this rank says on the console why the run failed: rank 0, or rank 1 where rank 0 is gone without a word. The
-/// others write to their log only, or the user would read the same sentence from each of a thousand ranks.
-bool speaks(Rank self, const std::exception& error) {
-  if (self == Rank(0)) return true;
+/// Ranks that are gone without a word, as far as `error` knows.
+std::vector<Rank> gone(const std::exception& error) {
+  if (const auto* missing = dynamic_cast<const world::RanksMissing*>(&error)) return missing->ranks();
   const auto* lost = dynamic_cast<const comm::PeerLost*>(&error);
-  return self == Rank(1) && lost && lost->rank() == Rank(0) && lost->exit_code() == ExitCode::peer_lost;
+  if (lost && lost->exit_code() == ExitCode::peer_lost) return {lost->rank()};
+  return {};
+}
+
+/// Whether this rank says on the console why the run failed: the lowest that is left. The others write to their log
+/// only, or the user would read the same sentence from each of a thousand ranks.
+bool speaks(Rank self, const std::exception& error) {
+  auto ranks = gone(error);
+  for (Rank lower(0); lower < self; ++lower.value)
+    if (std::find(ranks.begin(), ranks.end(), lower) == ranks.end()) return false;
+  return true;
 }
 
 [[noreturn]] void fail(Rank self, const std::exception& error) {

@@ -16,7 +16,7 @@ enum class ExitCode : int {
   ok = 0,
   corrupt = 2,       ///< a checkpoint or data set is damaged
   incomplete = 3,    ///< something needed is missing: no restorable checkpoint, a file of a data set
-  incompatible = 4,  ///< a checkpoint of another model, a data set of another shape
+  incompatible = 4,  ///< a checkpoint of another model or data set, a file of another format
   usage = 64,        ///< the command line is wrong
   peer_lost = 69,    ///< another rank died, froze or could not be reached: worth a relaunch
   internal = 70,     ///< a defect of distdl

@@ -110,10 +110,10 @@ class FolderWorld : public World {
       const std::vector<Rank> absent = missing(kind);
       if (absent.empty()) return;
       if (deadline.expired())
-        throw SchedulerError(fmt::format(
-            "{} did not {} within {:.1f} s at the rendezvous in \"{}\": not started, ended early, or the folder is not "
-            "shared between all hosts",
-            name_ranks(absent), verb, timeout.count() / 1000.0, folder_.string()));
+        throw RanksMissing(absent, fmt::format("{} did not {} within {:.1f} s at the rendezvous in \"{}\": not "
+                                               "started, ended early, or the folder is not "
+                                               "shared between all hosts",
+                                               name_ranks(absent), verb, timeout.count() / 1000.0, folder_.string()));
       std::this_thread::sleep_for(pause);
     }
   }

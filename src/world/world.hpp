@@ -3,12 +3,25 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <distdl/base/clock.hpp>
+#include <distdl/base/errors.hpp>
 #include <distdl/base/ids.hpp>
 
 namespace distdl::world {
+
+/// Some ranks did not come to the exchange.
+class RanksMissing : public SchedulerError {
+ public:
+  RanksMissing(std::vector<Rank> ranks, const std::string& message)
+      : SchedulerError(message), ranks_(std::move(ranks)) {}
+  const std::vector<Rank>& ranks() const noexcept { return ranks_; }
+
+ private:
+  std::vector<Rank> ranks_;
+};
 
 /// Who am I, who are the others: what a rank learns at birth. Implementations: threads of one process, PMIx under
 /// srun, a shared folder. A World only introduces the ranks to each other; from then on they talk through comm.
@@ -23,7 +36,7 @@ class World {
 
   /// Collective, once in the life of a World: gives `mine` to everyone, returns everyone's in rank order, and leaves
   /// the bootstrap service (PMIx is finalized: a process that dies while PMIx-connected takes the whole step with it).
-  /// Throws SchedulerError naming the ranks that did not come within `timeout`, where the service can tell.
+  /// Throws SchedulerError if not all came within `timeout`; RanksMissing where the service can tell which.
   virtual std::vector<std::string> exchange(const std::string& mine, Milliseconds timeout) = 0;
 };
 

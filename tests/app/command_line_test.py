@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: help, mistakes, what machines read, what a run leaves in its folder."""
+import json
+import re
+import unittest
+
+from program import ProgramTest
+
+COMMANDS = ["run", "data", "data make", "data make shapes", "data import", "data import idx", "data import text", "data info",
+            "checkpoint", "checkpoint ls", "checkpoint show", "checkpoint verify", "checkpoint digest", "config", "bench",
+            "bench train", "doctor", "worker", "version"]
+
+
+class Help(ProgramTest):
+    def test_every_command_explains_itself(self):
+        listing = self.succeed("--help")
+        for command in COMMANDS:
+            with self.subTest(command=command):
+                text = self.succeed(*command.split(), "--help")
+                self.assertIn("--help", text)
+                if " " not in command:
+                    self.assertRegex(listing, rf"(?m)^\s+{command}\b")
+        self.assertIn("75", listing)  # exit codes
+        self.assertIn("--local", self.succeed("help", "run"))
+
+    def test_mistakes_are_answered_with_a_hint(self):
+        for words in ([], ["train"], ["run"], ["run", "job.toml", "--lokal"], ["data"], ["checkpoint", "ls"], ["config"],
+                      ["run", "--local", "-n", "0", "job.toml"], ["run", "--local", "-n", "two", "job.toml"],
+                      ["bench", "train", "--batch", "0"], ["help", "nothing"]):
+            with self.subTest(words=words):
+                code, out, err = self.distdl(*words)
+                self.assertEqual(code, 64, err)
+                self.assertEqual(out, "")
+                self.assertRegex(err, "--help|distdl help")
+
+
+class ForMachines(ProgramTest):
+    def read(self, *words, code=0):
+        got, out, err = self.distdl(*words)
+        self.assertEqual(got, code, out + err)
+        return json.loads(out)
+
+    def test_run_checkpoint_data(self):
+        self.make_set()
+        result = self.read(*self.run_local(2, "--json"))
+        self.assertEqual((result["steps"], result["ranks"], result["interruptions"]), (90, 2, 0))
+        self.assertGreater(result["accuracy"], 0.3)
+        self.assertGreater(result["samples_per_s"], 0)
+        self.assertEqual(self.read("checkpoint", "ls", "run", "--json")[-1]["step"], 90)
+        shown = self.read("checkpoint", "show", "run", "--json")
+        self.assertIn("parameter/fc1.weight", [tensor["name"] for tensor in shown["tensors"]])
+        self.assertTrue(all(each["ok"] for each in self.read("checkpoint", "verify", "run", "--json")))
+        digest = self.read("checkpoint", "digest", "run", "--json")
+        self.assertEqual(self.digest(), f"step {digest['step']} sha256 {digest['sha256']}\n")
+        self.assertRegex(digest["sha256"], "^[0-9a-f]{64}$")
+        self.assertEqual(self.read("data", "info", "set.h5", "--json")["samples"], 600)
+
+    def test_damage_is_reported_to_machines_too(self):
+        self.make_set()
+        self.succeed(*self.run_local(2))
+        newest = sorted((self.folder / "run" / "checkpoints").glob("step-*"))[-1]
+        file = next(newest.glob("*.h5"))
+        broken = bytearray(file.read_bytes())
+        for place in range(len(broken) // 10, len(broken), 997):
+            broken[place] ^= 1
+        file.write_bytes(broken)
+        found = self.read("checkpoint", "verify", "run", "--json", code=2)
+        bad = [each for each in found if not each["ok"]]
+        self.assertEqual([each["folder"].split("/")[-1] for each in bad], [newest.name])
+        self.assertEqual(bad[0]["findings"][0]["file"].split("/")[-1], file.name)
+
+    def test_version_doctor_bench(self):
+        version = self.read("version", "--json")
+        self.assertIn("reference", version["backends"])
+        self.assertIn(version["version"], self.succeed("version"))
+        code, out, err = self.distdl("doctor", "--json")
+        self.assertIn(code, (0, 78), err)
+        self.assertLessEqual({"CPU", "HDF5"}, {row["what"] for row in json.loads(out)} | {"CPU"})
+        self.assertTrue(all(row["health"] in ("ok", "warn", "fail") for row in json.loads(out)))
+        words = ["bench", "train", "--model", "mlp", "--threads", "1", "--batch", "16", "--steps", "3"]
+        bench = self.read(*words, "--json")
+        self.assertAlmostEqual(bench["samples_per_s"], 16 / bench["step_ms"] * 1e3, delta=bench["samples_per_s"] * 0.01)
+        self.assertGreater(bench["peak_mib"], 1)
+        self.assertRegex(self.succeed(*words), r"median step [\d.]+ ms .*, \d+ samples/s, peak memory \d+ MiB")
+
+    def test_config(self):
+        self.make_set()
+        defaults = self.succeed("config", "--defaults")
+        (self.folder / "defaults.toml").write_text(defaults)
+        line = self.succeed("config", "--check", "defaults.toml", "--set", "data.train=set.h5", "--set", "data.holdout=60")
+        self.assertIn("ok", line)
+        self.succeed("config", "--check", "job.toml")
+        keys = set(re.findall(r"^\| `([\w.]+)` \|", self.succeed("config", "--reference"), re.M))
+        section, found = "", set()
+        for text in defaults.splitlines():
+            if match := re.match(r"\[(\w+)\]", text):
+                section = match[1]
+            elif match := re.match(r"(\w+) = ", text):
+                found.add(f"{section}.{match[1]}")
+        self.assertEqual(found, keys)
+        self.assertGreater(len(keys), 20)
+
+
+class RunFolder(ProgramTest):
+    def test_holds_checkpoints_logs_metrics_and_result(self):
+        self.make_set()
+        self.succeed(*self.run_local(2, "--set", "log.level=debug"))
+        run = self.folder / "run"
+        self.assertLessEqual({"checkpoints", "logs", "metrics.jsonl", "result.json"}, {each.name for each in run.iterdir()})
+        steps = [row for row in self.rows("metrics.jsonl") if "loss" in row]
+        self.assertEqual([row["step"] for row in steps], list(range(1, 91)))
+        for row in steps:
+            self.assertLessEqual({"step", "epoch", "loss", "accuracy", "samples_per_s"}, row.keys())
+        self.assertAlmostEqual(steps[-1]["epoch"], 4, delta=0.1)
+        self.assertLess(steps[-1]["loss"], steps[0]["loss"])
+        result = json.loads((run / "result.json").read_text())
+        self.assertEqual((result["status"], result["steps"], result["failed_saves"]), ("finished", 90, 0))
+        log = self.log()
+        for rank in range(2):  # ranks on one host take its GPUs in turn
+            self.assertRegex(log, rf"rank={rank} device {rank}:")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

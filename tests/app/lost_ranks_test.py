@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks that die, freeze, or lose their folder to another run: the others end soon and say why, nothing is lost."""
+import os
+import signal
+import time
+import unittest
+
+from program import ENDLESS, OTHERS_END, ProgramTest, error_lines, wait_until
+
+
+class LostRanks(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.make_set()
+
+    def running(self, ranks, *more):
+        run = self.start(*self.run_local(ranks, *ENDLESS, *more))
+        self.wait_for_checkpoint()
+        return run, self.ranks_of(run)
+
+    def ends(self, run, started, code, about, within=OTHERS_END):
+        got, out, err = self.finish(run, within)
+        self.assertLess(time.monotonic() - started, within)
+        self.assertEqual(got, code, err)
+        primary = [line for line in error_lines(err) if " rank=" in line]
+        verdicts = [line for line in error_lines(err) if "the ranks ended with code" in line]
+        self.assertEqual((len(primary), len(verdicts)), (1, 1), err)
+        self.assertEqual(len(error_lines(err)), 2, err)
+        for text in about:
+            self.assertIn(text, primary[0])
+        self.assertIn("run/logs", verdicts[0])
+        self.verify()
+
+    def kill(self, rank):
+        run, pids = self.running(3)
+        started = time.monotonic()
+        os.kill(pids[rank], signal.SIGKILL)
+        self.ends(run, started, 128 + signal.SIGKILL, [f"rank {rank}", f"pid {pids[rank]}"])
+        log = self.log()
+        for other in {0, 1, 2} - {rank}:  # each of the others says in its log why it ends
+            self.assertRegex(log, rf"error host=\S+ rank={other} .*pid {pids[rank]}")
+
+    def test_a_killed_rank(self):
+        self.kill(1)
+
+    def test_the_first_rank_killed(self):
+        self.kill(0)
+
+    def test_a_frozen_rank(self):
+        run, pids = self.running(3, "--set", "comm.timeout_seconds=2", "--set", "run.grace_seconds=2")
+        started = time.monotonic()
+        os.kill(pids[1], signal.SIGSTOP)
+        self.ends(run, started, 69, ["rank 1", "does not answer"])
+        self.assertFalse(os.path.exists(f"/proc/{pids[1]}"), "the frozen rank is left behind")
+
+    def test_after_a_relaunch_the_result_is_the_same(self):
+        job = ["--set", "model.hidden=[256, 256]", "--set", "kernels.backend=reference", "--set", "train.epochs=12"]
+        self.succeed(*self.run_local(2, *job, "--set", "run.dir=whole"))
+        run = self.start(*self.run_local(2, *job, "--set", "run.relaunches=1"))
+        self.wait_for_checkpoint()
+        os.kill(self.ranks_of(run)[1], signal.SIGKILL)
+        code, _, err = self.finish(run)
+        self.assertEqual(code, 0, err)
+        self.assertIn("relaunching from", err)
+        self.assertEqual(self.digest(), self.digest("whole"))
+
+    def test_a_dead_supervisor_takes_its_ranks_along(self):
+        run, pids = self.running(2)
+        run.kill()
+        wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids), "the end of the ranks")
+        self.verify()
+
+    def test_another_run_takes_the_folder(self):
+        first, _ = self.running(2, "--set", "run.relaunches=3")
+        second = self.start(*self.run_local(2, *ENDLESS))
+        code, _, err = self.finish(first, OTHERS_END)
+        self.assertEqual(code, 73, err)
+        self.says_once(["another run owns", "superseded"], err)
+        before = len(self.rows("journal.jsonl"))
+        wait_until(lambda: len(self.rows("journal.jsonl")) > before + 1, "a save of the second run")
+        second.terminate()
+        code, _, err = self.finish(second)
+        self.assertEqual(code, 75, err)
+        self.verify()
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

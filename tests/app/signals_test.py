@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Asked to stop: saved, code 75, and the same command goes on to the same bytes."""
+import os
+import pty
+import signal
+import subprocess
+import time
+import unittest
+
+from program import DISTDL, ENDLESS, SLOW, ProgramTest, wait_until
+
+JOB = [*SLOW, "--set", "train.epochs=12"]
+
+
+class Signals(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.make_set()
+
+    def test_each_stop_signal_saves_and_the_run_goes_on(self):
+        self.succeed(*self.run_local(3, *JOB, "--set", "run.dir=whole"))
+        for ranks, number in enumerate((signal.SIGINT, signal.SIGTERM, signal.SIGUSR1), start=1):
+            run = self.start(*self.run_local(ranks, *JOB))
+            seen = len(self.rows("metrics.jsonl"))
+            wait_until(lambda: len(self.rows("metrics.jsonl")) > seen, "a step")
+            run.send_signal(number)
+            code, out, err = self.finish(run, 20)
+            self.assertEqual(code, 75, err)
+            self.assertEqual(out, "")
+            self.assertIn("run the same command again", err)
+            self.verify()
+        self.succeed(*self.run_local(2, *JOB))
+        self.assertEqual(self.digest(), self.digest("whole"))
+        events = [row["event"] for row in self.rows("journal.jsonl")]
+        self.assertEqual((events.count("started"), events.count("stopped"), events.count("finished")), (4, 3, 1))
+        steps = [row["step"] for row in self.rows("metrics.jsonl") if "loss" in row]
+        self.assertEqual(steps, list(range(1, len(steps) + 1)))  # none skipped, none twice
+
+    def test_ctrl_c_on_a_terminal(self):
+        """The terminal sends SIGINT to the supervisor and to all its ranks."""
+        run = self.start(*self.run_local(2, *ENDLESS), start_new_session=True)
+        self.wait_for_checkpoint()
+        os.killpg(run.pid, signal.SIGINT)
+        code, _, err = self.finish(run, 20)
+        self.assertEqual(code, 75, err)
+        self.assertNotIn("error", err)
+
+    def test_a_second_ctrl_c_ends_at_once(self):
+        run = self.start(*self.run_local(2, *ENDLESS))
+        self.wait_for_checkpoint()
+        for rank in self.ranks_of(run):
+            os.kill(rank, signal.SIGSTOP)  # they cannot save now
+        run.send_signal(signal.SIGINT)
+        wait_until(lambda: "asking the ranks to save" in run.stderr_file.read_text(), "the first one's effect")
+        started = time.monotonic()
+        run.send_signal(signal.SIGINT)
+        code, _, err = self.finish(run, 5)
+        self.assertLess(time.monotonic() - started, 2)
+        self.assertEqual(code, 128 + signal.SIGKILL, err)
+        self.verify()
+
+
+class Terminal(ProgramTest):
+    def test_a_bar_on_a_terminal_and_plain_lines_in_a_pipe(self):
+        self.make_set()
+        leader, follower = pty.openpty()
+        run = subprocess.Popen([DISTDL, *self.run_local(2)], cwd=self.folder, stdin=follower, stdout=follower,
+                               stderr=follower)
+        os.close(follower)
+        screen = b""
+        try:
+            while chunk := os.read(leader, 65536):
+                screen += chunk
+        except OSError:  # all ends of the terminal are closed
+            pass
+        os.close(leader)
+        self.assertEqual(run.wait(), 0)
+        self.assertIn("·".encode(), screen)
+        self.assertIn(b"\r\x1b[K\x1b[36m", screen)
+        self.assertIn(b"\x1b[0m", screen)
+        self.assertIn(b"accuracy", screen)
+        code, out, err = self.distdl(*self.run_local(2, "--set", "run.dir=piped"))
+        self.assertEqual(code, 0, err)
+        self.assertNotIn("\x1b", out + err)
+        self.assertNotIn("\r", out + err)
+        self.assertIn("step 1/", err)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
