@@ -102,7 +102,7 @@ void OpenFile::sync() {
   if (retry_interrupted([&] { return files_.fsync(descriptor_); }) != 0) throw FileError("sync", path_, errno);
 }
 
-void OpenFile::drop_cache() {
+void OpenFile::drop_cache() const {
   ::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_DONTNEED);
 }
 

@@ -42,7 +42,7 @@ class OpenFile {
   void reserve(std::uint64_t offset, std::uint64_t bytes);
   void sync();
   /// Forgets what the page cache holds of it, so that reading shows what the disk holds. A hint only.
-  void drop_cache();
+  void drop_cache() const;
   void close();
   std::uint64_t size() const noexcept { return size_; }  ///< when it was opened
   const Path& path() const noexcept { return path_; }

@@ -17,7 +17,7 @@ struct Options {
 template <class Visitor>
 void describe(Options& options, Visitor&& visit) {
   visit("kernels.backend", options.backend,
-        "where layers run: \"reference\", \"onednn\", \"cuda\"; \"auto\" takes the best that works here");
+        R"(where layers run: "reference", "onednn", "cuda"; "auto" takes the best that works here)");
   visit("kernels.threads", options.threads, "CPU threads per rank; one rank per core with one thread each is fastest");
 }
 

@@ -23,10 +23,10 @@ class Bundle(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         root = pathlib.Path(cls.folder.name)
-        subprocess.run([SCRIPT, "--build", BUILD, "--output", root / "bundle.tar.gz", PROGRAM], check=True)
+        subprocess.run([SCRIPT, "--build", BUILD, "--output", root / "bundle.tar.gz", PROGRAM, "distdl"], check=True)
         with tarfile.open(root / "bundle.tar.gz") as archive:
             archive.extractall(root / "else where")
-        cls.bundle = root / "else where" / "distdl-bundle"
+        cls.root, cls.bundle = root, root / "else where" / "distdl-bundle"
 
     @classmethod
     def tearDownClass(cls):
@@ -42,10 +42,27 @@ class Bundle(unittest.TestCase):
 
     def test_libraries_come_from_the_bundle(self):
         done = self.run_bare(self.bundle / "bin" / PROGRAM, "--gtest_list_tests", LD_DEBUG="files")
-        loaded = re.findall(r"calling init: (/\S.*)", done.stderr)
-        self.assertGreater(len(loaded), 3, done.stderr)
+        self.check_loaded(done.stderr)
+
+    def check_loaded(self, ld_debug):
+        loaded = re.findall(r"calling init: (/\S.*)", ld_debug)
+        self.assertGreater(len(loaded), 3, ld_debug)
         strangers = [file for file in loaded if not file.startswith(f"{self.bundle}/") and not GLIBC.search(file)]
         self.assertEqual(strangers, [])
+        return loaded
+
+    def test_two_ranks_train_with_libraries_from_the_bundle(self):
+        program, data = self.bundle / "bin" / "distdl", self.root / "shapes.h5"
+        done = self.run_bare(program, "data", "make", "shapes", data, "--samples", "1200")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.run_bare(
+            program, "run", "--local", "-n", "2", self.bundle / "examples" / "mlp.toml", "--set", "train.epochs=1",
+            "--set", "data.holdout=100", "--set", f"data.train={data}", "--set", f"run.dir={self.root}/run",
+            LD_DEBUG="files", LD_DEBUG_OUTPUT=f"{self.root}/loaded")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        processes = [self.check_loaded(file.read_text()) for file in self.root.glob("loaded.*")]
+        with_transports = [files for files in processes if any("/lib/ucx/libuct_" in file for file in files)]
+        self.assertEqual((len(processes), len(with_transports)), (3, 2))
 
     def test_no_search_in_the_working_folder(self):
         for file in [self.bundle / "bin" / PROGRAM, *self.bundle.glob("lib/distdl/*.so")]:

@@ -14,12 +14,6 @@
 #include <distdl/data/set_format.hpp>
 #include <distdl/data/text_import.hpp>
 
-// HDF5 1.10.8 itself loses a buffer each time it meets a damaged object header (seen with a bare H5Fopen and H5Dopen).
-extern "C" __attribute__((visibility("default"))) const char* __lsan_default_suppressions();
-extern "C" const char* __lsan_default_suppressions() {
-  return "leak:libhdf5";
-}
-
 namespace distdl::data {
 namespace {
 

@@ -133,11 +133,11 @@ TEST_F(Run, ResumingAFinishedRunChangesNothing) {
 
 TEST_F(Run, StopsBeforeTheEndOfTheJob) {
   recipe_.train.epochs = 2000;
+  recipe_.train.stop_margin_seconds = 1;
   world::run_threads(2, [&](world::World& world) {
     auto communicator = comm::Communicator::connect(world, {});
     Setting setting{
         folder_ / "timed", {"local", 0, 0, "x"}, std::chrono::system_clock::now() + std::chrono::seconds(3), {}};
-    recipe_.train.stop_margin_seconds = 1;
     Observer silent;
     EXPECT_EQ(train::run(recipe_, setting, *communicator, world.rank().value == 0 ? recorder_ : silent),
               Outcome::stopped);
