@@ -26,11 +26,15 @@ Commit::~Commit() {
   if (!stage_.empty()) remove_tree(files_, stage_);
 }
 
-const Path& Commit::open_stage(std::uint64_t bytes) {
-  auto available = free_bytes(files_, root_);
+void check_room(FileSystem& files, const Path& root, std::uint64_t bytes) {
+  auto available = free_bytes(files, root);
   require<StorageError>(!available || *available >= bytes + kSlack,
                         "\"{}\" has {:.1f} MiB free, a checkpoint needs {:.1f} MiB: make room or save elsewhere",
-                        root_.string(), mebibytes(available.value_or(0)), mebibytes(bytes + kSlack));
+                        root.string(), mebibytes(available.value_or(0)), mebibytes(bytes + kSlack));
+}
+
+const Path& Commit::open_stage(std::uint64_t bytes) {
+  check_room(files_, root_, bytes);
   Path stage = root_ / fmt::format("{}{}.{}", kStagePrefix, step_.value, random_hex(8));
   make_folder(files_, stage);
   stage_ = std::move(stage);

@@ -7,6 +7,9 @@
 
 namespace distdl::checkpoint {
 
+/// Throws StorageError if the file system of the root has no room for a checkpoint of so many bytes.
+void check_room(FileSystem& files, const Path& root, std::uint64_t bytes);
+
 /// The leader's side of a save: a stage folder that becomes step-S in one rename, or disappears with this object.
 class Commit {
  public:

@@ -33,13 +33,15 @@ void write_owner(FileSystem& files, const Path& root, const Owner& owner) {
 
 void check_owner(FileSystem& files, const Path& root, const Owner& owner) {
   auto text = read_text(files, root / kOwnerName, kLargestOwner);
-  require<StorageError>(text.has_value(),
-                        "\"{}\" has no {} any more: somebody removed it, so this run ({}) may not write", root.string(),
-                        kOwnerName, name_of(owner));
+  if (!text)
+    throw StorageError(fmt::format("\"{}\" has no {} any more: somebody removed it, so this run ({}) may not write",
+                                   root.string(), kOwnerName, name_of(owner)),
+                       ExitCode::superseded);
   Owner found = owner_from(*text);
-  require<StorageError>(found.nonce == owner.nonce,
-                        "another run owns \"{}\" now ({}); this run ({}) was superseded and must stop", root.string(),
-                        name_of(found), name_of(owner));
+  if (found.nonce != owner.nonce)
+    throw StorageError(fmt::format("another run owns \"{}\" now ({}); this run ({}) was superseded and must stop",
+                                   root.string(), name_of(found), name_of(owner)),
+                       ExitCode::superseded);
 }
 
 }  // namespace distdl::checkpoint

@@ -14,7 +14,8 @@ Owner owner_from(const std::string& text);
 
 /// Makes `owner` the one run that may write to the root: from now on check_owner fails for every other.
 void write_owner(FileSystem& files, const Path& root, const Owner& owner);
-/// Throws StorageError if OWNER does not name this run: then another run has taken the folder and this one must stop.
+/// Throws StorageError (superseded) if OWNER does not name this run: then another run has taken the folder and this one
+/// must stop; (storage) if it cannot be read.
 void check_owner(FileSystem& files, const Path& root, const Owner& owner);
 
 }  // namespace distdl::checkpoint

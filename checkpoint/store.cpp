@@ -57,6 +57,13 @@ void Store::take(Group& group, const Owner& owner) {
   taken_ = true;
 }
 
+void Store::check_room(Group& group, std::uint64_t bytes) const {
+  leader_decides(group, "make room for checkpoints", [&] {
+    checkpoint::check_room(*files_, root_, bytes);
+    return std::string();
+  });
+}
+
 SaveReport Store::save(Group& group, Step step, std::span<const Slice> slices, const State& state) {
   if (!taken_) throw Error(ExitCode::internal, "Store::save before Store::take");
   Stopwatch watch;

@@ -94,7 +94,7 @@ struct SaveReport {
 };
 
 /// A folder of checkpoints: <root>/step-%012d/{MANIFEST,node0000.h5,...}. See docs/checkpoint-format.md.
-/// Errors are StorageError with code storage, corrupt, incomplete or incompatible; on all ranks alike.
+/// Errors are StorageError with code storage, corrupt, incomplete, incompatible or superseded; on all ranks alike.
 class Store {
  public:
   /// Throws ConfigError if the options make no sense.
@@ -105,11 +105,15 @@ class Store {
   /// Collective. Takes the folder: creates it, checks that it is writable and the same one for all ranks, writes OWNER
   /// (rank 0's `owner`; an empty nonce is drawn), clears what dead runs left. From now on every other run's save fails.
   void take(Group& group, const Owner& owner);
+  /// Collective. Throws StorageError (storage) if the file system has no room for a checkpoint of so many bytes, so
+  /// that a full disk shows before training and not after it.
+  void check_room(Group& group, std::uint64_t bytes) const;
   /// Collective. Writes the union of all ranks' slices (disjoint, together each tensor exactly once; a rank may have
   /// none and then writes no file) and commits: afterwards it exists on disk whatever happens, or, if this throws, the
   /// previous checkpoints are untouched. Then deletes what Options::keep does not cover. If this step exists already
   /// with the same tensors and state nothing is written; with others, the old one goes to quarantine. Throws the same
-  /// StorageError on every rank if any rank failed: storage, or incompatible if the slices do not form whole tensors.
+  /// StorageError on every rank if any rank failed: storage (a later try may succeed), superseded (another run took the
+  /// folder, so this one must end), or incompatible if the slices do not form whole tensors.
   /// Errors of the group pass through; whether the checkpoint exists is then seen at the next restart. No rank returns
   /// before all have done their part.
   SaveReport save(Group& group, Step step, std::span<const Slice> slices, const State& state);

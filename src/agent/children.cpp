@@ -10,6 +10,13 @@
 #include <distdl/base/process.hpp>
 
 namespace distdl::agent {
+namespace {
+constexpr int kKilled = 128 + SIGKILL;
+
+int weight(int code) {
+  return code == static_cast<int>(ExitCode::peer_lost) ? 1 : code;
+}
+}  // namespace
 
 SupervisorSignals::SupervisorSignals() {
   sigset_t set;
@@ -48,10 +55,20 @@ std::size_t Children::reap() {
   std::erase_if(running_, [this](pid_t pid) {
     int status = 0;
     if (::waitpid(pid, &status, WNOHANG) != pid) return false;
-    code_ = std::max(code_, exit_code_from_status(status));
+    int code = exit_code_from_status(status);
+    if (!(killed_ && code == kKilled) && weight(code) > weight(code_)) code_ = code;
     return true;
   });
   return running_.size();
+}
+
+void Children::kill() {
+  killed_ = true;
+  signal(SIGKILL);
+}
+
+int Children::code() const {
+  return code_ == 0 && killed_ ? kKilled : code_;
 }
 
 void Children::signal(int number) {

@@ -34,14 +34,18 @@ class Children {
   /// Collects those that ended; returns how many still run.
   std::size_t reap();
   void signal(int number);
+  /// Makes an end. Those that are killed here say nothing about the cause of the failure.
+  void kill();
   /// Whether one of them ended with a code other than ok.
   bool failed() const { return code_ != 0; }
-  /// The highest exit code so far: a cause counts more than its consequences (see ExitCode).
-  int code() const { return code_; }
+  /// The highest exit code so far, but a lost peer is only ever a consequence of something else; 128 + SIGKILL if all
+  /// were killed here.
+  int code() const;
 
  private:
   std::vector<pid_t> running_;
   int code_ = 0;
+  bool killed_ = false;
 };
 
 }  // namespace distdl::agent

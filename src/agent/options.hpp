@@ -8,7 +8,7 @@ namespace distdl::agent {
 struct Options {
   std::int64_t relaunches = 3;  ///< relaunches without a new checkpoint between them before giving up
   bool requeue = true;          ///< under Slurm, requeue the job when it stops with work left
-  double grace_seconds = 10;    ///< after the first rank ended in failure, the others have so long to end
+  double grace_seconds = 5;     ///< after the first rank ended in failure, the others have so long to end
 };
 
 template <class Visitor>

@@ -70,7 +70,7 @@ class Launch {
       if (children_.failed() && !under_srun_ && !kill_at_)
         kill_at_ = Deadline::after(
             std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.grace_seconds)));
-      if (kill_at_ && kill_at_->expired()) children_.signal(SIGKILL);
+      if (kill_at_ && kill_at_->expired()) children_.kill();
     }
     return {children_.code(), told_to_stop_};
   }
@@ -82,8 +82,11 @@ class Launch {
   }
   /// All of them mean "save and stop". srun hands USR1 on to its tasks, where INT and TERM would make it end them.
   void forward(int number) {
+    if (told_to_stop_ && number == SIGINT && !under_srun_) {
+      log(Severity::warning, "{}", "second SIGINT: ending the ranks at once; the last checkpoint is kept");
+      return children_.kill();
+    }
     log(Severity::info, "signal SIG{}: asking the ranks to save and stop", sigabbrev_np(number));
-    if (told_to_stop_ && number == SIGINT && !under_srun_) return children_.signal(SIGKILL);
     told_to_stop_ = true;
     children_.signal(under_srun_ ? SIGUSR1 : SIGTERM);
   }
@@ -174,8 +177,9 @@ int supervise(const Mission& mission, const Options& options) {
     step_before = step;
     if (tries_left < 0) {
       log(Severity::error,
-          "the ranks ended with code {} {} times without a new checkpoint; giving up. Logs are in the run folder", code,
-          options.relaunches + 1);
+          "the ranks ended with code {}, {} relaunches without a new checkpoint; giving up. What each rank said is in "
+          "\"{}\"",
+          code, options.relaunches, (mission.checkpoints.parent_path() / "logs").string());
       return code;
     }
     log(Severity::warning, "the ranks ended with code {}; relaunching from {}", code,

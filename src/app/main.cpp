@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
   add_help_command(app);
   app.footer(
       "Exit codes: 0 ok, 2 corrupt, 3 incomplete, 4 incompatible, 64 usage, 69 peer lost, 70 internal, 71 scheduler,\n"
-      "74 storage, 75 stopped and saved (run again), 78 configuration. See docs/exit-codes.md.");
+      "73 superseded, 74 storage, 75 stopped and saved (run again), 78 configuration. See docs/exit-codes.md.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {

@@ -32,6 +32,7 @@ void print_result(const std::filesystem::path& folder, bool json) {
                                               {"samples_per_s", result.samples_per_s},
                                               {"interruptions", result.interruptions},
                                               {"steps_repeated", result.steps_repeated},
+                                              {"failed_saves", result.failed_saves},
                                               {"ranks", result.ranks},
                                               {"backend", result.backend}}
                            .dump(2));
@@ -51,6 +52,15 @@ std::string own_program() {
   return path.string();
 }
 
+/// Here, so that an unwritable folder is one error and not one of each rank.
+void make_run_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder / "logs", error);
+  require<StorageError>(!error && ::access((folder / "logs").c_str(), W_OK) == 0,
+                        "cannot write to the run folder \"{}\": {}; choose another run.dir", folder.string(),
+                        error ? error.message() : errno_text(errno));
+}
+
 void run(const Arguments& arguments) {
   config::Job job = arguments.job.load();
   LogOptions logging;
@@ -65,6 +75,7 @@ void run(const Arguments& arguments) {
       "this machine");
   mission.ranks = arguments.ranks > 0 ? arguments.ranks : mission.allocation ? mission.allocation->tasks : 1;
   parallel::make_plan(job.recipe.parallel, mission.ranks);  // refuses nonsense before any rank starts
+  make_run_folder(job.run_dir);
   mission.worker = {own_program(), "worker"};
   for (auto& word : arguments.job.command_line()) mission.worker.push_back(word);
   int code = agent::supervise(mission, job.agent);

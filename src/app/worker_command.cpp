@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -55,8 +56,16 @@ train::Setting make_setting(const config::Job& job, train::StopSignals& signals)
   return setting;
 }
 
-train::Outcome run_rank(const config::Job& job, comm::Communicator& communicator, train::StopSignals& signals) {
+/// Ranks on one host take its GPUs in turn.
+std::int64_t place_on_host(const comm::Communicator& communicator) {
+  auto neighbours = communicator.ranks_on_host_of(communicator.rank());
+  return std::find(neighbours.begin(), neighbours.end(), communicator.rank()) - neighbours.begin();
+}
+
+train::Outcome run_rank(config::Job job, comm::Communicator& communicator, train::StopSignals& signals) {
   check_same_job(job, communicator);
+  job.recipe.kernels.device = place_on_host(communicator);
+  log(Severity::debug, "device {}: this rank's place on its host", job.recipe.kernels.device);
   auto setting = make_setting(job, signals);
   train::Observer silent;
   if (communicator.rank().value != 0) return train::run(job.recipe, setting, communicator, silent);
@@ -66,22 +75,44 @@ train::Outcome run_rank(const config::Job& job, comm::Communicator& communicator
   return train::run(job.recipe, setting, communicator, both);
 }
 
+/// Whether this rank says on the console why the run failed: rank 0, or rank 1 where rank 0 is gone without a word. The
+/// others write to their log only, or the user would read the same sentence from each of a thousand ranks.
+bool speaks(Rank self, const std::exception& error) {
+  if (self == Rank(0)) return true;
+  const auto* lost = dynamic_cast<const comm::PeerLost*>(&error);
+  return self == Rank(1) && lost && lost->rank() == Rank(0) && lost->exit_code() == ExitCode::peer_lost;
+}
+
+[[noreturn]] void fail(Rank self, const std::exception& error) {
+  log(Severity::error, "{}", error.what());  // rank 0's log goes to the console too
+  if (self != Rank(0) && speaks(self, error)) fmt::print(stderr, "error rank={} {}\n", self, error.what());
+  throw CLI::RuntimeError(static_cast<int>(exit_code_of(error)));
+}
+
+train::Outcome run_connected(const config::Job& job, world::World& world, train::StopSignals& signals) {
+  auto communicator = comm::Communicator::connect(world, job.comm);
+  log(Severity::debug, "rank {} of {} by {}, {}", communicator->rank(), communicator->size(), world.description(),
+      communicator->description());
+  try {
+    auto outcome = run_rank(job, *communicator, signals);
+    communicator->close();
+    return outcome;
+  } catch (const std::exception& error) {
+    communicator->abort(error.what(), exit_code_of(error));
+    throw;
+  }
+}
+
 void work(const JobArguments& arguments) {
   train::StopSignals signals;  // before any library starts a thread
   config::Job job = arguments.load();
   auto world = world::make_world();
   start_worker_log(job, world->rank());
-  auto communicator = comm::Communicator::connect(*world, job.comm);
-  log(Severity::debug, "rank {} of {} by {}, {}", communicator->rank(), communicator->size(), world->description(),
-      communicator->description());
   auto outcome = train::Outcome::stopped;
   try {
-    outcome = run_rank(job, *communicator, signals);
-    communicator->close();
+    outcome = run_connected(job, *world, signals);
   } catch (const std::exception& error) {
-    log(Severity::error, "{}", error.what());
-    communicator->abort(error.what());
-    throw;
+    fail(world->rank(), error);
   }
   if (outcome == train::Outcome::stopped) throw CLI::RuntimeError(static_cast<int>(ExitCode::requeue));
 }

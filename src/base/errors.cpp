@@ -5,6 +5,11 @@
 
 namespace distdl {
 
+ExitCode exit_code_of(const std::exception& error) {
+  const auto* ours = dynamic_cast<const Error*>(&error);
+  return ours ? ours->exit_code() : ExitCode::internal;
+}
+
 std::string errno_text(int number) {
   const char* name = strerrorname_np(number);
   const char* text = strerrordesc_np(number);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -20,6 +21,7 @@ enum class ExitCode : int {
   peer_lost = 69,    ///< another rank died, froze or could not be reached: worth a relaunch
   internal = 70,     ///< a defect of distdl
   scheduler = 71,    ///< Slurm or the bootstrap (PMIx, rendezvous) failed
+  superseded = 73,   ///< another run took the checkpoint folder: this one must not go on
   storage = 74,      ///< the file system refused: full, unwritable, I/O error
   requeue = 75,      ///< stopped on purpose with everything saved: run the same command again to go on
   config = 78,       ///< the job file or the input it names is wrong; running again will not help
@@ -61,16 +63,17 @@ class SchedulerError : public Error {
 };
 
 /// Files: try an older checkpoint, another folder, or free some space.
-/// `code` tells which: storage, corrupt, incomplete or incompatible.
+/// `code` tells which: storage, corrupt, incomplete, incompatible or superseded.
 class StorageError : public Error {
  public:
   explicit StorageError(const std::string& message, ExitCode code = ExitCode::storage) : Error(code, message) {}
 };
 
-/// Communication failed and the communicator cannot be used any more.
+/// Communication failed and the communicator cannot be used any more. `code`: the cause, where a lost peer could tell
+/// it.
 class CommError : public Error {
  public:
-  explicit CommError(const std::string& message) : Error(ExitCode::peer_lost, message) {}
+  explicit CommError(const std::string& message, ExitCode code = ExitCode::peer_lost) : Error(code, message) {}
 };
 
 /// Checks input; always on. Throws E with a formatted message. Use assert for our own invariants.
@@ -78,6 +81,9 @@ template <class E = ConfigError, class... Args>
 void require(bool condition, fmt::format_string<Args...> message, Args&&... args) {
   if (!condition) throw E(fmt::format(message, std::forward<Args>(args)...));
 }
+
+/// With which code a program ends that fails with this exception.
+ExitCode exit_code_of(const std::exception& error);
 
 /// errno as text, e.g. "No space left on device (ENOSPC)". Thread-safe.
 std::string errno_text(int number);

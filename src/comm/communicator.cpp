@@ -66,8 +66,8 @@ std::string Communicator::description() const {
                      near.empty() ? "" : ", within this host ", near, far.empty() ? "" : ", to other hosts ", far);
 }
 
-void Communicator::abort(const std::string& reason) noexcept {
-  impl_->fabric.abort(reason);
+void Communicator::abort(const std::string& reason, ExitCode code) noexcept {
+  impl_->fabric.abort(reason, code);
 }
 void Communicator::close() {
   impl_->fabric.close();
@@ -79,7 +79,7 @@ void run_connected(world::World& world, const Options& options, const std::funct
     body(*communicator);
     communicator->close();
   } catch (const std::exception& error) {
-    communicator->abort(error.what());
+    communicator->abort(error.what(), exit_code_of(error));
     throw;
   }
 }

@@ -20,11 +20,12 @@
 namespace distdl::comm {
 
 /// A peer died, froze, left or cannot be reached. The communicator is of no more use; build one of the next generation.
-/// The message names operation, rank, host and, where the peer could still say it, its reason.
+/// The message names operation, rank, host and, where the peer could still say it, its reason; exit_code() is then that
+/// of the reason, so that all ranks end with the code of the cause.
 class PeerLost : public CommError {
  public:
-  PeerLost(Rank rank, std::string host, const std::string& message)
-      : CommError(message), rank_(rank), host_(std::move(host)) {}
+  PeerLost(Rank rank, std::string host, const std::string& message, ExitCode code = ExitCode::peer_lost)
+      : CommError(message, code), rank_(rank), host_(std::move(host)) {}
   Rank rank() const noexcept { return rank_; }
   const std::string& host() const noexcept { return host_; }
 
@@ -74,8 +75,8 @@ class Communicator {
                        std::span<float> result, const AddFunction& add);
 
   /// Tells all peers, as far as they listen, why this rank leaves; their pending operation fails with PeerLost carrying
-  /// `reason`. Never throws, returns within a second.
-  void abort(const std::string& reason) noexcept;
+  /// `reason` and `code`. Never throws, returns within a second.
+  void abort(const std::string& reason, ExitCode code = ExitCode::peer_lost) noexcept;
   /// Collective, orderly end. The destructor alone neither throws nor communicates.
   void close();
 

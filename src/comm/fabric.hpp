@@ -95,7 +95,7 @@ class Fabric {
   void wait(Batch& batch, const Operation& operation) { wait(batch, operation, timeout()); }
 
   /// See Communicator.
-  void abort(const std::string& reason) noexcept;
+  void abort(const std::string& reason, ExitCode code) noexcept;
   void close();
 
  private:
@@ -114,6 +114,7 @@ class Fabric {
     Rank rank;
     Evidence evidence;
     std::string why;
+    ExitCode code;  ///< that the rank ends with, as far as it could tell
   };
   struct Waiting {
     const Batch* batch = nullptr;
@@ -137,7 +138,7 @@ class Fabric {
   std::optional<Loss> find_loss(const Batch& batch) const;
   bool matters(const Loss& loss, const Batch& batch) const;
   bool is_lost(Rank rank) const;
-  Loss mark_lost(Rank rank, Evidence evidence, const std::string& why);
+  Loss mark_lost(Rank rank, Evidence evidence, const std::string& why, ExitCode code = ExitCode::peer_lost);
   void mark_ended();
   [[noreturn]] void fail(Batch& batch, const Operation& operation, const Loss& loss);
   void find_culprit(Batch& batch, const Operation& operation, double waited, Clock::duration timeout);
@@ -149,7 +150,7 @@ class Fabric {
   void read_notices();
   void handle(const Notice& notice);
   void tell(Rank rank, const Notice& notice);
-  void tell_all(Rank subject, const std::string& why) noexcept;
+  void tell_all(Rank subject, const std::string& why, ExitCode code) noexcept;
 
   Options options_;
   PeerCard own_card_;

@@ -28,7 +28,8 @@ void Fabric::handle(const Notice& notice) {
   switch (notice.kind) {
     case Notice::Kind::stopped:
       mark_lost(notice.subject, Evidence::certain,
-                notice.subject == self_ ? "the other ranks gave this rank up: " + notice.text : notice.text);
+                notice.subject == self_ ? "the other ranks gave this rank up: " + notice.text : notice.text,
+                notice.code);
       return;
     case Notice::Kind::waiting:
       peers_.at(notice.sender.value).answer = notice;
@@ -51,11 +52,12 @@ void Fabric::tell(Rank rank, const Notice& notice) {
   send(outbox_, std::as_bytes(std::span(text)), rank, Channel::notice, 0, 0);
 }
 
-void Fabric::tell_all(Rank subject, const std::string& why) noexcept {
+void Fabric::tell_all(Rank subject, const std::string& why, ExitCode code) noexcept {
   if (std::exchange(told_, true)) return;
   try {
     for (const Peer& peer : peers_)
-      if (peer.rank != self_ && !is_lost(peer.rank)) tell(peer.rank, {Notice::Kind::stopped, self_, subject, why});
+      if (peer.rank != self_ && !is_lost(peer.rank))
+        tell(peer.rank, {Notice::Kind::stopped, self_, subject, why, code});
   } catch (const std::exception& error) {
     log(Severity::warning, "cannot tell the other ranks of the loss: {}", error.what());
   }
@@ -63,9 +65,9 @@ void Fabric::tell_all(Rank subject, const std::string& why) noexcept {
   flush(kFarewell);
 }
 
-void Fabric::abort(const std::string& reason) noexcept {
+void Fabric::abort(const std::string& reason, ExitCode code) noexcept {
   if (!worker_ || std::exchange(closed_, true)) return;
-  tell_all(self_, fmt::format("{} stopped: {}", name(self_), reason));
+  tell_all(self_, fmt::format("{} stopped: {}", name(self_), reason), code);
   force_close_all();
 }
 

@@ -51,10 +51,10 @@ bool Fabric::is_lost(Rank rank) const {
   return std::any_of(losses_.begin(), losses_.end(), [&](const Loss& loss) { return loss.rank == rank; });
 }
 
-Fabric::Loss Fabric::mark_lost(Rank rank, Evidence evidence, const std::string& why) {
+Fabric::Loss Fabric::mark_lost(Rank rank, Evidence evidence, const std::string& why, ExitCode code) {
   require<CommError>(rank.value >= 0 && rank.value < size(), "a notice of the loss of rank {} of {}", rank, size());
   idle_.unwatch(rank);
-  return losses_.emplace_back(Loss{rank, evidence, why});
+  return losses_.emplace_back(Loss{rank, evidence, why, code});
 }
 
 /// A process that stopped on purpose has told why: read what it left before it counts as dead without a word.
@@ -99,9 +99,9 @@ void Fabric::check_transfers(Batch& batch, const Operation& operation) {
 
 void Fabric::fail(Batch& batch, const Operation& operation, const Loss& loss) {
   waiting_ = {};
-  if (loss.rank != self_) tell_all(loss.rank, loss.why);
+  if (loss.rank != self_) tell_all(loss.rank, loss.why, loss.code);
   cancel(batch);
-  throw PeerLost(loss.rank, card_of(loss.rank).host, fmt::format("{}: {}", to_string(operation), loss.why));
+  throw PeerLost(loss.rank, card_of(loss.rank).host, fmt::format("{}: {}", to_string(operation), loss.why), loss.code);
 }
 
 /// Ranks that the batch waits for; those it receives from first.

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include <distdl/base/errors.hpp>
 #include <distdl/base/ids.hpp>
 
 namespace distdl::comm {
@@ -20,6 +21,7 @@ struct Notice {
   Rank sender;
   Rank subject;
   std::string text;
+  ExitCode code = ExitCode::peer_lost;  ///< with `stopped`: with which code `subject` ends, as far as it could tell
 };
 
 /// Notices are cut to this length, so that they are always sent eagerly: the receiver need not take part.

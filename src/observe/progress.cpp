@@ -63,6 +63,12 @@ void Progress::on(const train::CheckpointSaved& event) {
                    event.seconds * 1e3));
 }
 
+void Progress::on(const train::SaveFailed&) {
+  if (!terminal_) return;
+  fmt::print(out_, "\r\033[K");  // the log says the rest: give it a line of its own
+  std::fflush(out_);
+}
+
 void Progress::on(const train::Stopped& event) {
   line(fmt::format("stopped at step {} ({}); everything is saved", event.step, event.reason));
 }

@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <utility>
 
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/base/log.hpp>
 #include <distdl/observe/run_folder.hpp>
 
 namespace distdl::observe {
@@ -20,18 +22,6 @@ void write_whole(int descriptor, std::string_view text, const std::filesystem::p
     require<StorageError>(n > 0, "cannot write \"{}\": {}", file.string(), errno_text(errno));
     text.remove_prefix(static_cast<std::size_t>(n));
   }
-}
-
-/// Opens for appending; if the last line was torn by a kill, ends it.
-FileDescriptor open_lines(const std::filesystem::path& file) {
-  FileDescriptor descriptor(::open(file.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644));
-  require<StorageError>(static_cast<bool>(descriptor), "cannot open \"{}\": {}; choose a writable run.dir",
-                        file.string(), errno_text(errno));
-  off_t size = ::lseek(descriptor.get(), 0, SEEK_END);
-  char last = '\n';
-  if (size > 0 && ::pread(descriptor.get(), &last, 1, size - 1) == 1 && last != '\n')
-    write_whole(descriptor.get(), "\n", file);
-  return descriptor;
 }
 
 /// Calls visit(object) for each whole line of a JSON-lines file.
@@ -48,6 +38,27 @@ double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 }  // namespace
+
+/// For appending.
+RunFolder::Lines RunFolder::open_lines(const std::filesystem::path& file) {
+  FileDescriptor descriptor(::open(file.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644));
+  require<StorageError>(static_cast<bool>(descriptor), "cannot open \"{}\": {}; choose a writable run.dir",
+                        file.string(), errno_text(errno));
+  off_t size = ::lseek(descriptor.get(), 0, SEEK_END);
+  char last = '\n';
+  bool torn = size > 0 && ::pread(descriptor.get(), &last, 1, size - 1) == 1 && last != '\n';
+  return {file, std::move(descriptor), torn};
+}
+
+void RunFolder::append(Lines& lines, const std::string& row) try {
+  std::string text = (lines.torn ? "\n" : "") + row + "\n";
+  lines.torn = true;
+  write_whole(lines.descriptor.get(), text, lines.file);
+  lines.torn = false;
+} catch (const StorageError& error) {
+  if (!std::exchange(warned_, true))
+    log(Severity::warning, "{}; such lines are lost until there is room", error.what());
+}
 
 RunFolder::RunFolder(std::filesystem::path folder, std::int64_t restart)
     : folder_(std::move(folder)), restart_(restart) {
@@ -79,7 +90,7 @@ void RunFolder::on(const train::Started& event) {
            {"total_steps", event.total_steps.value},
            {"steps_repeated", std::max<std::int64_t>(0, last_step - resumed)}};
   if (event.resumed_from) row["resumed_from"] = resumed;
-  write_whole(journal_.get(), row.dump() + "\n", folder_ / "journal.jsonl");
+  append(journal_, row.dump());
   result_.ranks = event.world_size;
   result_.backend = event.backend;
 }
@@ -91,7 +102,7 @@ void RunFolder::on(const train::StepDone& event) {
            {"accuracy", event.accuracy},
            {"learning_rate", event.learning_rate},
            {"samples_per_s", event.samples_per_s}};
-  write_whole(metrics_.get(), row.dump() + "\n", folder_ / "metrics.jsonl");
+  append(metrics_, row.dump());
 }
 
 void RunFolder::on(const train::Evaluated& event) {
@@ -99,7 +110,7 @@ void RunFolder::on(const train::Evaluated& event) {
            {"epoch", event.epoch},
            {"validation_loss", event.loss},
            {"validation_accuracy", event.accuracy}};
-  write_whole(metrics_.get(), row.dump() + "\n", folder_ / "metrics.jsonl");
+  append(metrics_, row.dump());
 }
 
 void RunFolder::on(const train::CheckpointSaved& event) {
@@ -108,12 +119,18 @@ void RunFolder::on(const train::CheckpointSaved& event) {
            {"step", event.step.value},
            {"bytes", event.bytes},
            {"seconds", event.seconds}};
-  write_whole(journal_.get(), row.dump() + "\n", folder_ / "journal.jsonl");
+  append(journal_, row.dump());
+}
+
+void RunFolder::on(const train::SaveFailed& event) {
+  Json row{
+      {"event", "save_failed"}, {"time", seconds_since_1970()}, {"step", event.step.value}, {"reason", event.reason}};
+  append(journal_, row.dump());
 }
 
 void RunFolder::on(const train::Stopped& event) {
   Json row{{"event", "stopped"}, {"time", seconds_since_1970()}, {"step", event.step.value}, {"reason", event.reason}};
-  write_whole(journal_.get(), row.dump() + "\n", folder_ / "journal.jsonl");
+  append(journal_, row.dump());
 }
 
 void RunFolder::on(const train::Finished& event) {
@@ -125,9 +142,10 @@ void RunFolder::on(const train::Finished& event) {
     std::nth_element(speeds.begin(), speeds.begin() + static_cast<std::ptrdiff_t>(speeds.size() / 2), speeds.end());
     result_.samples_per_s = speeds[speeds.size() / 2];
   }
-  result_.interruptions = result_.steps_repeated = 0;
+  result_.interruptions = result_.steps_repeated = result_.failed_saves = 0;
   for_each_line(folder_ / "journal.jsonl", [&](const Json& row) {
     if (row.value("interrupted", false)) ++result_.interruptions;
+    if (row.value("event", "") == "save_failed") ++result_.failed_saves;
     result_.steps_repeated += row.value("steps_repeated", std::int64_t{0});
   });
   result_.steps = event.step.value;
@@ -140,6 +158,7 @@ void RunFolder::on(const train::Finished& event) {
            {"samples_per_s", result_.samples_per_s},
            {"interruptions", result_.interruptions},
            {"steps_repeated", result_.steps_repeated},
+           {"failed_saves", result_.failed_saves},
            {"ranks", result_.ranks},
            {"backend", result_.backend}};
   auto temporary = folder_ / ".result.json.new", file = folder_ / "result.json";
@@ -151,7 +170,7 @@ void RunFolder::on(const train::Finished& event) {
   require<StorageError>(::rename(temporary.c_str(), file.c_str()) == 0, "cannot write \"{}\": {}", file.string(),
                         errno_text(errno));
   Json done{{"event", "finished"}, {"time", seconds_since_1970()}, {"step", event.step.value}};
-  write_whole(journal_.get(), done.dump() + "\n", folder_ / "journal.jsonl");
+  append(journal_, done.dump());
 }
 
 Result read_result(const std::filesystem::path& run_folder) {
@@ -171,6 +190,7 @@ Result read_result(const std::filesystem::path& run_folder) {
           row.value("interruptions", std::int64_t{0}),
           row.value("steps_repeated", std::int64_t{0}),
           row.value("ranks", 0),
+          row.value("failed_saves", std::int64_t{0}),
           row.value("backend", "")};
 }
 

@@ -20,15 +20,17 @@ struct Result {
   std::int64_t interruptions = 0;   ///< starts that resumed an unfinished run
   std::int64_t steps_repeated = 0;  ///< steps done again because of them, each as often as it was
   int ranks = 0;
+  std::int64_t failed_saves = 0;  ///< saves on the way that the file system refused; later ones made up for them
   std::string backend;
 };
 
 /// Keeps the records of a run, over all its restarts, in its folder:
 ///   metrics.jsonl   one object per step {step, epoch, loss, accuracy, learning_rate, samples_per_s} and per evaluation
 ///                   {step, epoch, validation_loss, validation_accuracy}; after a resume, repeated steps appear again
-///   journal.jsonl   one object per event: started, checkpoint, stopped, finished
+///   journal.jsonl   one object per event: started, checkpoint, save_failed, stopped, finished
 ///   result.json     at the end: Result
-/// A line is written whole or not at all; a torn last line of a killed run is completed with a newline and ignored.
+/// A torn line of a killed run or a full disk is completed with a newline and ignored. Lines that the file system
+/// refuses are lost with one warning: they must not end a run that may find room again.
 class RunFolder final : public train::Observer {
  public:
   /// `restart`: how often the scheduler restarted the job. Throws StorageError if the folder cannot be written.
@@ -38,13 +40,23 @@ class RunFolder final : public train::Observer {
   void on(const train::StepDone& event) override;
   void on(const train::Evaluated& event) override;
   void on(const train::CheckpointSaved& event) override;
+  void on(const train::SaveFailed& event) override;
   void on(const train::Stopped& event) override;
   void on(const train::Finished& event) override;
 
  private:
+  struct Lines {
+    std::filesystem::path file;
+    FileDescriptor descriptor;
+    bool torn = false;  ///< the last line is not whole
+  };
+  static Lines open_lines(const std::filesystem::path& file);
+  void append(Lines& lines, const std::string& row);
+
   std::filesystem::path folder_;
   std::int64_t restart_;
-  FileDescriptor metrics_, journal_;
+  Lines metrics_, journal_;
+  bool warned_ = false;
   Result result_;
 };
 

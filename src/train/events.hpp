@@ -41,6 +41,12 @@ struct CheckpointSaved {
   double seconds = 0;
 };
 
+/// A save in the middle of the run that the file system refused. The run goes on, and the next interval tries again.
+struct SaveFailed {
+  Step step;
+  std::string reason;
+};
+
 struct Stopped {
   Step step;
   std::string reason;  ///< "signal SIGTERM", "end of the job in 40 s"
@@ -58,6 +64,7 @@ class Observer {
   virtual void on(const StepDone&) {}
   virtual void on(const Evaluated&) {}
   virtual void on(const CheckpointSaved&) {}
+  virtual void on(const SaveFailed&) {}
   virtual void on(const Stopped&) {}
   virtual void on(const Finished&) {}
 };

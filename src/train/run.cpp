@@ -5,11 +5,11 @@
 
 #include <distdl/base/clock.hpp>
 #include <distdl/base/log.hpp>
-#include <distdl/checkpoint/agreement.hpp>
 #include <distdl/model/network.hpp>
 #include <distdl/optim/sgd.hpp>
 #include <distdl/parallel/gradient_sum.hpp>
 #include <distdl/parallel/plan.hpp>
+#include <distdl/train/agreement.hpp>
 #include <distdl/train/batches.hpp>
 #include <distdl/train/run.hpp>
 #include <distdl/train/state.hpp>
@@ -53,6 +53,8 @@ class Trainer {
   int step(bool stop);
   void evaluate();
   void save();
+  /// Where a failure costs nothing yet: the next interval tries again.
+  void save_on_the_way();
   std::optional<std::string> reason_to_stop();
   double epochs_done() const { return static_cast<double>(state_.position) / static_cast<double>(samples_.training()); }
 
@@ -109,6 +111,7 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
 void Trainer::start() {
   store_.take(group_, setting_.owner);
   bool resumed = keeper_.restore(state_);
+  if (state_.step < total_) store_.check_room(group_, state_.parameters.bytes() + state_.momentum.bytes());
   if (resumed) {
     saved_ = state_.step;
   } else {
@@ -170,6 +173,13 @@ void Trainer::save() {
   observer_.on(CheckpointSaved{report.step, report.bytes, report.seconds});
 }
 
+void Trainer::save_on_the_way() try { save(); } catch (const StorageError& error) {
+  if (error.exit_code() != ExitCode::storage) throw;  // another run owns the folder, or a mistake of ours
+  observer_.on(SaveFailed{state_.step, error.what()});
+  if (communicator_.rank() == Rank(0))
+    log(Severity::error, "{}; training goes on, the checkpoint before is kept", error.what());
+}
+
 std::optional<std::string> Trainer::reason_to_stop() {
   if (setting_.stop_requested)
     if (auto reason = setting_.stop_requested()) return reason;
@@ -186,7 +196,10 @@ Outcome Trainer::operator()() {
     auto epoch = sampler_.epoch(state_.position);
     bool last = state_.step == total_;
     if (last || (judge_every > 0 && epoch / judge_every != epoch_before / judge_every && !stop)) evaluate();
-    if (last || stop || (every > 0 && state_.step.value % every == 0)) save();
+    if (last || stop)
+      save();
+    else if (every > 0 && state_.step.value % every == 0)
+      save_on_the_way();
     if (stop && !last) {
       observer_.on(Stopped{state_.step, reason.value_or("another rank was asked to stop")});
       return Outcome::stopped;
@@ -210,12 +223,9 @@ void warn_of_different_backends(const std::vector<std::string>& backends) {
 
 Outcome run(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, Observer& observer) {
   CommunicatorGroup group(communicator, recipe.checkpoint.timeout_seconds);
-  std::unique_ptr<Trainer> trainer;
-  // What is wrong on one rank alone ends all with the same error and code, and the slowest is waited for.
-  auto backends = checkpoint::agree(group, "prepare the run", [&] {
-    trainer = std::make_unique<Trainer>(recipe, setting, communicator, group, observer);
-    return trainer->backend();
-  });
+  std::optional<Trainer> trainer;
+  agree(communicator, group.timeout(), [&] { trainer.emplace(recipe, setting, communicator, group, observer); });
+  auto backends = communicator.all_gather(trainer->backend());
   if (communicator.rank().value == 0) warn_of_different_backends(backends);
   return (*trainer)();
 }

@@ -45,8 +45,10 @@ enum class Outcome {
 };
 
 /// Collective over the communicator's ranks: resumes from the newest valid checkpoint or starts, trains to the end, or
-/// until any rank is asked to stop. The result depends on the recipe only, not on the number of ranks or interruptions.
-/// Throws ConfigError (bad input), StorageError (data set, or a checkpoint that is needed), comm::PeerLost.
+/// until any rank is asked to stop. A save in between that the file system refuses is told to the observer and logged;
+/// the run goes on. The last save must succeed. The result depends on the recipe only, not on the number of ranks or
+/// interruptions. Throws Error on all ranks, with the code of the cause: bad input, a data set or checkpoint that is
+/// needed, another run that took the checkpoint folder; comm::PeerLost.
 Outcome run(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, Observer& observer);
 
 }  // namespace distdl::train

@@ -66,6 +66,11 @@ TEST_F(Supervisor, GivesUpAfterRepeatedLossesWithoutProgress) {
   EXPECT_EQ(lines("launches"), 3u);
 }
 
+TEST_F(Supervisor, TakesALostPeerForAConsequence) {
+  EXPECT_EQ(supervise(mission("echo x >> launches; [ $DISTDL_RANK = 1 ] && exit 3; exit 69"), {}), 3);
+  EXPECT_EQ(lines("launches"), 2u);
+}
+
 TEST_F(Supervisor, DoesNotRepeatWhatCannotSucceed) {
   EXPECT_EQ(supervise(mission("echo x >> launches; [ $DISTDL_RANK = 1 ] && exit 78; exit 69"), {}), 78);
   EXPECT_EQ(lines("launches"), 2u);  // one launch of two ranks
@@ -73,7 +78,7 @@ TEST_F(Supervisor, DoesNotRepeatWhatCannotSucceed) {
 
 TEST_F(Supervisor, KillsRanksThatDoNotEndAfterAFailure) {
   Stopwatch watch;
-  EXPECT_EQ(supervise(mission("[ $DISTDL_RANK = 1 ] && exit 74; exec sleep 60"), {.grace_seconds = 0.3}), 137);
+  EXPECT_EQ(supervise(mission("[ $DISTDL_RANK = 1 ] && exit 74; exec sleep 60"), {.grace_seconds = 0.3}), 74);
   EXPECT_LT(watch.seconds(), 20);
 }
 
@@ -102,7 +107,7 @@ TEST(Verdict, FollowsTheExitCodeContract) {
   EXPECT_EQ(judge(0), Verdict::finished);
   EXPECT_EQ(judge(75), Verdict::resume_later);
   for (int code : {69, 70, 71, 137, 139}) EXPECT_EQ(judge(code), Verdict::relaunch) << code;
-  for (int code : {1, 2, 3, 4, 64, 74, 78}) EXPECT_EQ(judge(code), Verdict::give_up) << code;
+  for (int code : {1, 2, 3, 4, 64, 73, 74, 78}) EXPECT_EQ(judge(code), Verdict::give_up) << code;
 }
 
 TEST(Children, UnderSlurmIsOneSrunForAllRanks) {

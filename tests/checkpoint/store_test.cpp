@@ -258,7 +258,7 @@ TEST(Store, AZombieCannotSaveOnceAnotherRunTookTheFolder) {
     save_alone(zombie, 2, make_sample(2));
     FAIL() << "the zombie saved";
   } catch (const StorageError& error) {
-    EXPECT_EQ(error.exit_code(), ExitCode::storage);
+    EXPECT_EQ(error.exit_code(), ExitCode::superseded);
     EXPECT_THAT(error.what(), HasSubstr("another run owns"));
     EXPECT_THAT(error.what(), HasSubstr("job 42, restart 1"));
   }
