@@ -126,7 +126,6 @@ void RunFolder::on(const train::SaveFailed& event) {
   Json row{
       {"event", "save_failed"}, {"time", seconds_since_1970()}, {"step", event.step.value}, {"reason", event.reason}};
   append(journal_, row.dump());
-  ++result_.failed_saves;
 }
 
 void RunFolder::on(const train::Stopped& event) {
@@ -143,9 +142,10 @@ void RunFolder::on(const train::Finished& event) {
     std::nth_element(speeds.begin(), speeds.begin() + static_cast<std::ptrdiff_t>(speeds.size() / 2), speeds.end());
     result_.samples_per_s = speeds[speeds.size() / 2];
   }
-  result_.interruptions = result_.steps_repeated = 0;
+  result_.interruptions = result_.steps_repeated = result_.failed_saves = 0;
   for_each_line(folder_ / "journal.jsonl", [&](const Json& row) {
     if (row.value("interrupted", false)) ++result_.interruptions;
+    if (row.value("event", "") == "save_failed") ++result_.failed_saves;
     result_.steps_repeated += row.value("steps_repeated", std::int64_t{0});
   });
   result_.steps = event.step.value;

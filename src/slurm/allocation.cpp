@@ -34,7 +34,9 @@ std::optional<Time> parse_time(const std::string& text) {
   parts.tm_isdst = -1;
   const char* end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
   if (!end || *end) return std::nullopt;
-  return std::chrono::system_clock::from_time_t(std::mktime(&parts));
+  std::time_t time = std::mktime(&parts);
+  if (time == -1) return std::nullopt;  // not a time: taken for one, it would end the run at its first step
+  return std::chrono::system_clock::from_time_t(time);
 }
 }  // namespace
 

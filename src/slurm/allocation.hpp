@@ -17,7 +17,7 @@ struct Allocation {
   std::int64_t cpus_per_task = 1;
 };
 
-/// Nothing outside of a job. Throws SchedulerError if Slurm's variables contradict each other.
+/// Nothing outside of a job. Throws ConfigError if one of Slurm's variables is not the number that it should be.
 std::optional<Allocation> current_allocation();
 
 /// When Slurm will end the job: SLURM_JOB_END_TIME, else libslurm through its plug-in, else scontrol. Nothing if the

@@ -39,9 +39,9 @@ std::optional<std::chrono::system_clock::time_point> plugin_end_time(const std::
   unsigned number = 0;
   auto [end, error] = std::from_chars(job.data(), job.data() + job.size(), number);
   if (error != std::errc{} || end != job.data() + job.size()) return std::nullopt;
-  static const Library library = open_plugin();  // never closed before exit: libslurm keeps threads and atexit handlers
+  static void* const library = open_plugin().release();  // never closed: libslurm keeps threads and atexit handlers
   if (!library) return std::nullopt;
-  auto* end_time = reinterpret_cast<EndTime>(::dlsym(library.get(), "distdl_slurm_end_time"));
+  auto* end_time = reinterpret_cast<EndTime>(::dlsym(library, "distdl_slurm_end_time"));
   long long seconds = end_time ? end_time(number) : 0;
   if (seconds <= 0) return std::nullopt;
   return std::chrono::system_clock::from_time_t(seconds);

@@ -5,7 +5,6 @@
 
 #include <distdl/base/clock.hpp>
 #include <distdl/base/log.hpp>
-#include <distdl/checkpoint/agreement.hpp>
 #include <distdl/model/network.hpp>
 #include <distdl/optim/sgd.hpp>
 #include <distdl/parallel/gradient_sum.hpp>
@@ -224,12 +223,9 @@ void warn_of_different_backends(const std::vector<std::string>& backends) {
 
 Outcome run(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, Observer& observer) {
   CommunicatorGroup group(communicator, recipe.checkpoint.timeout_seconds);
-  std::unique_ptr<Trainer> trainer;
-  // What is wrong on one rank alone ends all with the same error and code, and the slowest is waited for.
-  auto backends = checkpoint::agree(group, "prepare the run", [&] {
-    trainer = std::make_unique<Trainer>(recipe, setting, communicator, group, observer);
-    return trainer->backend();
-  });
+  std::optional<Trainer> trainer;
+  agree(communicator, group.timeout(), [&] { trainer.emplace(recipe, setting, communicator, group, observer); });
+  auto backends = communicator.all_gather(trainer->backend());
   if (communicator.rank().value == 0) warn_of_different_backends(backends);
   return (*trainer)();
 }

@@ -3,7 +3,7 @@
 #include <charconv>
 
 #include <distdl/base/log.hpp>
-#include <distdl/checkpoint/agreement.hpp>
+#include <distdl/train/agreement.hpp>
 #include <distdl/train/state.hpp>
 
 namespace distdl::train {
@@ -115,10 +115,9 @@ void StateKeeper::check_identity(const checkpoint::State& saved) const {
 bool StateKeeper::restore(TrainingState& state) {
   auto found = store_.newest_valid(group_);
   if (!found) return false;
-  checkpoint::agree(group_, fmt::format("resume from step {}", found->step), [&] {
+  agree(communicator_, group_.timeout(), [&] {
     check_identity(found->state);
     read(*found, state);
-    return std::string();
   });
   return true;
 }

@@ -37,6 +37,7 @@ class CommunicatorGroup final : public checkpoint::Group {
   CommunicatorGroup(comm::Communicator& communicator, double timeout_seconds);
   int rank() const override { return communicator_.rank().value; }
   int size() const override { return communicator_.size(); }
+  Clock::duration timeout() const { return timeout_; }
   std::vector<std::string> all_gather(const std::string& mine) override {
     return communicator_.all_gather(mine, timeout_);
   }
@@ -56,7 +57,7 @@ class StateKeeper {
   /// Collective. Throws StorageError on every rank if any failed to write; the run may go on.
   checkpoint::SaveReport save(const TrainingState& state);
   /// Collective. Fills `state` from the newest valid checkpoint; false if there is none.
-  /// Throws the same StorageError on all ranks: incompatible for a checkpoint of another model or data set.
+  /// Throws the same Error on all ranks: incompatible for a checkpoint of another model or data set.
   bool restore(TrainingState& state);
 
  private:

@@ -84,6 +84,12 @@ TEST_F(Folder, CountsEachInterruptionAndTheStepsItCost) {
   EXPECT_EQ(result.steps_repeated, 20 + 3);
 }
 
+TEST_F(Folder, CountsFailedSavesOfAllStarts) {
+  run(0, 60, train::SaveFailed{Step(50), "disk full"}, train::SaveFailed{Step(60), "disk full"});
+  run(40, 100, train::SaveFailed{Step(80), "disk full"}, kFinished);
+  EXPECT_EQ(read_result(folder_).failed_saves, 3);
+}
+
 TEST_F(Folder, ARunKilledBeforeItsFirstCheckpointRepeatsAll) {
   run(0, 7);
   run(0, 100, kFinished);

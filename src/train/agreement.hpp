@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+
+#include <distdl/comm/communicator.hpp>
+
+namespace distdl::train {
+
+/// Collective. Every rank does its `work`, which must not communicate. If it throws on any rank, every rank throws an
+/// Error with the code and the message of the first one, so that no rank waits for another that has already ended.
+/// `timeout`: how long to wait for the slowest.
+void agree(comm::Communicator& communicator, Clock::duration timeout, const std::function<void()>& work);
+
+}  // namespace distdl::train
