@@ -43,7 +43,8 @@ class Rendezvous {
 
 /// Newest committed step, or -1.
 std::int64_t newest_step(const std::filesystem::path& checkpoints) {
-  if (!std::filesystem::exists(checkpoints)) return -1;
+  std::error_code error;  // what is there but cannot be read, list() reports
+  if (!std::filesystem::exists(checkpoints, error) && !error) return -1;
   auto all = checkpoint::list(checkpoints);
   return all.empty() ? -1 : all.back().step.value;
 }
@@ -132,7 +133,8 @@ std::vector<Child> children_of(const Mission& mission, const Options& options, c
     const auto& job = *mission.allocation;
     Child srun{{"srun", "--mpi=pmix", fmt::format("--nodes={}", job.nodes), fmt::format("--ntasks={}", mission.ranks),
                 fmt::format("--cpus-per-task={}", job.cpus_per_task), "--kill-on-bad-exit=0",
-                fmt::format("--wait={:.0f}", std::ceil(std::max(1.0, options.grace_seconds))), "--unbuffered"},
+                fmt::format("--wait={:.0f}", std::ceil(std::max(1.0, options.grace_seconds))), "--unbuffered",
+                "--export=ALL"},  // also where sbatch was told --export=NONE, which srun would repeat
                {}};
     srun.command.insert(srun.command.end(), mission.worker.begin(), mission.worker.end());
     if (auto end = slurm::end_of_job(job))

@@ -9,6 +9,7 @@
 #include <distdl/optim/sgd.hpp>
 #include <distdl/parallel/gradient_sum.hpp>
 #include <distdl/parallel/plan.hpp>
+#include <distdl/train/agreement.hpp>
 #include <distdl/train/batches.hpp>
 #include <distdl/train/run.hpp>
 #include <distdl/train/state.hpp>

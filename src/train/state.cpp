@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <span>
 
 #include <distdl/base/log.hpp>
 #include <distdl/train/agreement.hpp>
@@ -19,6 +21,16 @@ std::pair<int, int> writer_index(const comm::Communicator& communicator) {
     ++writers;
   }
   return {index, writers};
+}
+
+/// All ranks hold the same values, so all find the same.
+void require_finite(std::span<const float> values, Step step) {
+  bool finite = std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
+  require(finite,
+          "parameters became infinite or not a number by step {}; lower optim.learning_rate or raise "
+          "optim.warmup_steps. The "
+          "last checkpoint is kept",
+          step);
 }
 
 std::int64_t number(const checkpoint::State& state, const std::string& key) {
@@ -77,8 +89,9 @@ checkpoint::SaveReport StateKeeper::save(const TrainingState& state) {
   std::size_t arena_number = 0;
   for (const auto& arena : arenas(state)) {
     std::byte* host = host_copy(arena_number++, *arena.memory);
-    if (index < 0) continue;
     if (!backend_.memory_is_host()) backend_.copy_to_host(host, arena.memory->data(), arena.memory->bytes());
+    require_finite({reinterpret_cast<const float*>(host), arena.memory->bytes() / sizeof(float)}, state.step);
+    if (index < 0) continue;
     for (std::size_t i = 0; i < tensors_.tensors.size(); ++i) {
       const auto& view = tensors_.tensors[i].view;
       if (view.role == tensor::Role::statistic && !arena.statistics) continue;

@@ -54,7 +54,8 @@ class StateKeeper {
   StateKeeper(kernels::Backend& backend, comm::Communicator& communicator, CommunicatorGroup& group,
               checkpoint::Store& store, const model::ModelTensors& tensors, Identity identity);
 
-  /// Collective. Throws StorageError on every rank if any failed to write; the run may go on.
+  /// Collective. Throws StorageError on every rank if any failed to write; the run may go on. Throws ConfigError on
+  /// every rank if a value is not finite: a run could never get well from such a checkpoint.
   checkpoint::SaveReport save(const TrainingState& state);
   /// Collective. Fills `state` from the newest valid checkpoint; false if there is none.
   /// Throws the same Error on all ranks: incompatible for a checkpoint of another model or data set.

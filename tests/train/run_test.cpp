@@ -226,5 +226,16 @@ TEST_F(Run, StopsWithAnErrorWhenTheLossIsNotFinite) {
   EXPECT_THAT(error_of(2, "wild"), HasSubstr("lower optim.learning_rate"));
   EXPECT_EQ(code_, ExitCode::config);
 }
+
+TEST_F(Run, NeverSavesWhatIsNotFinite) {
+  // One step: its loss is still that of the start values, and what it makes of them is infinite.
+  recipe_.optim.learning_rate = 1e300;
+  recipe_.optim.schedule = "constant";
+  recipe_.model.batch_norm = false;
+  recipe_.checkpoint.every = 1;
+  EXPECT_THAT(error_of(2, "poisoned"), HasSubstr("infinite or not a number by step 1"));
+  EXPECT_EQ(code_, ExitCode::config);
+  EXPECT_TRUE(checkpoint::list(folder_ / "poisoned").empty());
+}
 }  // namespace
 }  // namespace distdl::train
