@@ -79,12 +79,12 @@ TEST_P(Processes, AbsentRankIsNamed) {
   }
 }
 
-TEST_P(Processes, ReasonOfTheRankThatGivesUpReachesAll) {
+TEST_P(Processes, ReasonAndCodeOfTheRankThatGivesUpReachAll) {
   auto ranks = start({"abort", "20"}, 4, {0, 1, 2, 3});
   EXPECT_EQ(ranks.wait(1, kStart), static_cast<int>(ExitCode::config));
   const Stopwatch stopwatch;
   for (int r : {0, 2, 3}) {
-    EXPECT_EQ(ranks.wait(r, Milliseconds(15000)), kPeerLost);
+    EXPECT_EQ(ranks.wait(r, Milliseconds(15000)), static_cast<int>(ExitCode::config));
     EXPECT_THAT(ranks.errors(r),
                 AllOf(HasSubstr("rank 1 ("), HasSubstr("stopped: cannot open \"x.h5\": no such file")));
   }
