@@ -24,7 +24,7 @@ void check_shape(const TensorEntry& entry, const std::string& origin) {
   demand(is_valid_name(entry.name), origin, "\"{}\" cannot be the name of a tensor", entry.name);
   demand(entry.shape.size() <= kMostDimensions, origin, "tensor \"{}\" has {} dimensions", entry.name,
          entry.shape.size());
-  std::int64_t bytes = static_cast<std::int64_t>(tensor::size_of(entry.dtype));
+  auto bytes = static_cast<std::int64_t>(tensor::size_of(entry.dtype));
   for (std::int64_t extent : entry.shape)
     demand(extent >= 0 && !__builtin_mul_overflow(bytes, std::max<std::int64_t>(extent, 1), &bytes), origin,
            "tensor \"{}\" has the impossible shape {}", entry.name, tensor::to_string(entry.shape));

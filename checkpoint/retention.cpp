@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cerrno>
 #include <chrono>
+#include <ranges>
 
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/layout.hpp>
@@ -52,8 +53,7 @@ void collect_garbage(FileSystem& files, const Path& root, std::int64_t keep, Ste
                      std::set<Step>& good) noexcept try {
   auto folders = step_folders(root);
   std::int64_t kept = 0;
-  for (auto entry = folders.rbegin(); entry != folders.rend(); ++entry) {
-    const auto& [step, folder] = *entry;
+  for (const auto& [step, folder] : std::views::reverse(folders)) {
     if (kept < keep) {
       kept += is_good(files, folder, step, good);
     } else if (step != just_saved) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
+#include <ranges>
 #include <thread>
 
 #include <distdl/base/clock.hpp>
@@ -25,12 +26,12 @@ Path clean(const Path& root) {
 }
 }  // namespace
 
-Store::Store(std::filesystem::path root, Options options, FileSystem& files)
+Store::Store(const std::filesystem::path& root, Options options, FileSystem& files)
     : root_(clean(root)), options_(options), files_(&files) {
   require(options_.keep >= 2, "checkpoint.keep is {}, but at least 2 checkpoints must stay", options_.keep);
 }
 
-Store::Store(std::filesystem::path root, Options options) : Store(std::move(root), options, real_file_system()) {}
+Store::Store(const std::filesystem::path& root, Options options) : Store(root, options, real_file_system()) {}
 
 void Store::take(Group& group, const Owner& owner) {
   std::string what = fmt::format("take the checkpoint folder \"{}\"", root_.string());
@@ -92,8 +93,7 @@ std::optional<Summary> Store::newest_valid(Group& group) {
     std::error_code ignored;
     if (!std::filesystem::exists(root_, ignored)) return std::string();
     auto folders = step_folders(root_);
-    for (auto entry = folders.rbegin(); entry != folders.rend(); ++entry) {
-      const auto& [step, folder] = *entry;
+    for (const auto& [step, folder] : std::views::reverse(folders)) {
       Verified verified = verify_folder(*files_, folder);
       if (verified.findings.empty()) {
         verified_.insert(step);

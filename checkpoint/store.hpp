@@ -98,9 +98,9 @@ struct SaveReport {
 class Store {
  public:
   /// Throws ConfigError if the options make no sense.
-  Store(std::filesystem::path root, Options options);
+  Store(const std::filesystem::path& root, Options options);
   /// For tests: with a file system that fails on purpose. It must outlive the store.
-  Store(std::filesystem::path root, Options options, FileSystem& files);
+  Store(const std::filesystem::path& root, Options options, FileSystem& files);
 
   /// Collective. Takes the folder: creates it, checks that it is writable and the same one for all ranks, writes OWNER
   /// (rank 0's `owner`; an empty nonce is drawn), clears what dead runs left. From now on every other run's save fails.

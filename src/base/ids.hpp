@@ -14,6 +14,7 @@ struct StrongId {
   Value value{};
   constexpr StrongId() = default;
   constexpr explicit StrongId(Value v) : value(v) {}
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the comparison that the compiler writes for ours
   constexpr auto operator<=>(const StrongId&) const = default;
 };
 
