@@ -29,7 +29,7 @@ std::vector<fs::path> folders_in(std::string_view list) {
   while (!list.empty()) {
     auto colon = list.find(':');
     if (auto folder = list.substr(0, colon); !folder.empty()) folders.emplace_back(folder);
-    list = colon == list.npos ? std::string_view{} : list.substr(colon + 1);
+    list = colon == std::string_view::npos ? std::string_view{} : list.substr(colon + 1);
   }
   return folders;
 }
@@ -40,8 +40,7 @@ void require_driver() {
   if (dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL)) return;
   throw ConfigError(
       fmt::format("the backend \"cuda\" cannot run: there is no NVIDIA driver on this machine ({}); run on a node with "
-                  "a GPU, or take "
-                  "kernels.backend = \"auto\"",
+                  "a GPU, or take kernels.backend = \"auto\"",
                   dlerror()));
 }
 
