@@ -88,7 +88,7 @@ class Text(project.CheckCase):
         self.finds(check_machine, {"a.sh": "ssh login1." + "corp\n"}, "a.sh:1")
 
     def test_accepts_general_paths(self):
-        self.accepts(check_machine, {"a.sh": "ls /tmp /usr/share ~/home/x $HOME/work/x https://a.example.org\n"})
+        self.accepts(check_machine, {"a.sh": "ls /tmp /usr/share ~/home/x $HOME/data/x https://a.example.org\n"})
 
     def test_project_files_have_a_sensible_length(self):
         self.clean(check_length)
