@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include <distdl/comm/element.hpp>
+
+namespace distdl::comm {
+
+/// One operand of combine(). The operands come in the order of the tree's leaves; after `merges` is the number of times
+/// that the two newest partial results are then replaced by their sum: (a + b) + (c + d) is a:0 b:1 c:0 d:2.
+struct Source {
+  const void* data = nullptr;
+  int merges = 0;
+};
+
+/// target[i] = the reduction of source[0][i], source[1][i], ... in exactly the order that `merges` tells, for all
+/// targets and i < count; times `scale` (rounded once more) unless that is 1. One source is a copy. Sources and targets
+/// need no alignment; a target may be one of the sources (same address), no other overlap is allowed. Each addition is
+/// rounded to `type`: the bits depend on order and values alone, not on this processor's vector length.
+/// Goes through the operands in blocks that stay in the first-level cache: each is read once and each target is written
+/// once. `sources` merge into exactly one value.
+void combine(DataType type, Reduction reduction, std::span<const Source> sources, std::span<void* const> targets,
+             std::size_t count, double scale = 1);
+
+}  // namespace distdl::comm

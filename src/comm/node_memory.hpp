@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <distdl/base/ids.hpp>
+#include <distdl/comm/schedule.hpp>
+
+namespace distdl::comm {
+
+/// What a rank shows its neighbours of one operation under way. In shared memory; written by its owner alone, but for
+/// the payload.
+struct alignas(64) Door {
+  static constexpr int kStageBits = 24;
+  static constexpr std::size_t kParts = 32;  ///< partial sums of a rank that neighbours can read
+
+  std::atomic<std::uint64_t> reached;    ///< operation << kStageBits | stage; ascends
+  std::atomic<std::uint64_t> completed;  ///< copy of NodeMemory::completed() as of `reached`: saves reading that
+  std::byte payload[kSharedBytes];       ///< Space::shared; a short one lies in the same cache line as `reached`
+  std::atomic<std::uint64_t> output;     ///< NodeMemory::locate() of the output, before `reached` tells of arrival
+  std::atomic<std::uint64_t> inputs[kParts];
+};
+
+/// A rank of this node that a rank shares memory with.
+struct Neighbour {
+  Rank rank;
+  std::string segment;  ///< its NodeMemory::name()
+};
+
+/// A loss as the first rank of a node that learnt of it wrote it down for all others.
+struct NodeLoss {
+  Rank rank;
+  int exit_code = 0;
+  std::string why;
+};
+
+/// The memory that the ranks of one node share: a segment per rank with its doors and, later, the buffers that it
+/// allocates. Segments are POSIX shared memory, mode 0600, named "distdl-<uid>-<job>-<random>"; the name disappears as
+/// soon as all neighbours have mapped it. Ranks that are threads of one process share one mapping, at one address.
+class NodeMemory {
+ public:
+  static constexpr int kDoors = 4;  ///< operations of one communicator under way at a time; then the oldest is awaited
+
+  /// Creates this rank's segment. Throws CommError naming /dev/shm and the bytes if there is no room.
+  explicit NodeMemory(const std::string& job);
+  ~NodeMemory();
+  NodeMemory(const NodeMemory&) = delete;
+  NodeMemory& operator=(const NodeMemory&) = delete;
+
+  std::string name() const;
+  /// Maps the segments of all ranks of this node, in rank order, this one's among them. Throws CommError naming rank
+  /// and segment.
+  void attach(std::span<const Neighbour> neighbours);
+  /// All neighbours have attached: the segment's name goes.
+  void unlink() noexcept;
+
+  int size() const;  ///< neighbours, this rank among them
+  int self() const;  ///< this rank's place among them
+  Rank rank_of(int local) const;
+  /// Of neighbour `local`, for operations with number % kDoors == slot.
+  Door& door(int local, int slot) const;
+  /// Neighbour `local` has left all operations up to this one: their doors may be used again. Owner writes.
+  std::atomic<std::uint64_t>& completed(int local) const;
+
+  /// A number by which neighbours find [data, data + bytes) in their own mappings; 0 if they cannot.
+  std::uint64_t locate(const void* data, std::size_t bytes) const;
+  /// The address here of what neighbour `local` located.
+  std::byte* resolve(int local, std::uint64_t location) const;
+
+  /// Collective within the node; the caller synchronizes: create() on each rank, then the names are exchanged, then
+  /// attach_buffer() on each rank with the names in neighbour order, then unlink_buffer().
+  struct Created {
+    int id;
+    std::string segment;
+    std::byte* data;
+  };
+  Created create_buffer(std::size_t bytes);
+  void attach_buffer(int id, std::span<const std::string> segments);
+  void unlink_buffer(int id) noexcept;
+  void release_buffer(int id) noexcept;
+
+  /// The node's notice board: the first loss wins. Read by everyone in every slow wait.
+  void post_loss(const NodeLoss& loss) noexcept;
+  std::optional<NodeLoss> posted_loss() const;
+
+  /// Removes segments of this user that no living process holds. Returns how many.
+  static int sweep();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace distdl::comm

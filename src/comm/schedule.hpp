@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <distdl/comm/sum_tree.hpp>
+
+namespace distdl::comm {
+
+/// Bytes of Space::shared, per rank and operation.
+constexpr std::size_t kSharedBytes = 256 * 1024;
+
+/// Whose memory a step works on. A rank sends from and receives into its own; the steps combine, signal and await also
+/// reach the memory of ranks on the same node ("neighbours").
+enum class Space : std::uint8_t {
+  input,    ///< the caller's operand; `part` tells which of several partial sums
+  output,   ///< the caller's result; may be the same memory as the input (see in_place_offset())
+  scratch,  ///< private to the rank and the operation
+  shared,   ///< the operation's area in the node's shared memory: neighbours may read and write it
+};
+
+/// Elements [first, first + count) of a space of a rank.
+struct Block {
+  std::int32_t rank = 0;
+  Space space = Space::input;
+  std::uint16_t part = 0;
+  std::size_t first = 0;
+  std::size_t count = 0;
+  bool operator==(const Block&) const = default;
+};
+
+/// A source of a combine step; `merges` as in comm::Source.
+struct Operand {
+  Block block;
+  std::uint16_t merges = 0;
+};
+
+/// What one rank does next. Steps run in order; send and receive only begin.
+struct Step {
+  enum class Kind : std::uint8_t {
+    send,     ///< begin to send `block` to `peer`; joins `group`
+    receive,  ///< begin to receive `block` from `peer`; joins `group`
+    wait,     ///< until all transfers of `group` so far are done
+    combine,  ///< targets = reduction of the sources
+    signal,   ///< tell the neighbours that this rank has reached `stage` (they ascend within an operation, from 2;
+              ///< 1 means "arrived": Execution signals and awaits it before the first step where reads_neighbours)
+    await,    ///< until neighbour `peer` has signalled `stage` or a later one
+  };
+  Kind kind = Kind::wait;
+  std::uint16_t group = 0;
+  std::int32_t peer = 0;
+  std::uint32_t stage = 0;
+  Block block{};
+  std::uint32_t sources = 0, source_count = 0;  ///< in Schedule::sources
+  std::uint32_t targets = 0, target_count = 0;  ///< in Schedule::targets
+  bool last = false;                            ///< combine: writes the final result (an average is divided here)
+};
+
+/// A collective operation as one rank performs it: data, made by make_schedule(), proved by check_schedules(), run by
+/// Execution. The messages between two ranks are matched in the order of their steps.
+struct Schedule {
+  int rank = 0;
+  std::vector<Step> steps;
+  std::vector<Operand> sources;
+  std::vector<Block> targets;
+  std::size_t scratch = 0;  ///< elements
+  std::size_t shared = 0;   ///< elements
+  int groups = 0;
+  bool uses_neighbours = false;   ///< has signal or await steps
+  bool reads_neighbours = false;  ///< works on input or output of neighbours: these must lie in shared memory
+};
+
+enum class Collective : std::uint8_t {
+  barrier,
+  broadcast,  ///< count elements of root's input to all outputs
+  reduce,     ///< sum to root's output
+  all_reduce,
+  reduce_scatter,  ///< rank r's output: the sum over its slice of counts[r] elements
+  all_gather,      ///< rank r contributes counts[r] elements; outputs hold all in rank order
+  all_to_all,      ///< input: send_counts[r] elements for each rank r; output: receive_counts[r] from each
+  gather,          ///< as all_gather, to root only
+  scatter,         ///< root's input in slices of counts[r]
+};
+
+/// May the result of a floating-point sum depend on how many ranks there are and where they run?
+enum class Order : std::uint8_t {
+  fixed,  ///< no: along the tree of sum_tree.hpp
+  free,   ///< yes, where that is faster
+};
+
+/// What is to be done, as far as a schedule depends on it. Equal on all ranks, but for `rank` and all_to_all's counts.
+struct Problem {
+  Collective collective = Collective::barrier;
+  int rank = 0;
+  int size = 1;
+  int root = 0;
+  std::vector<int> nodes;           ///< of each rank: equal where ranks share memory; size entries
+  std::size_t count = 0;            ///< broadcast, reduce, all_reduce: elements
+  std::vector<std::size_t> counts;  ///< reduce_scatter, all_gather, gather, scatter: elements per rank
+  std::vector<std::size_t> send_counts, receive_counts;  ///< all_to_all
+  std::size_t element = 1;                               ///< bytes
+  /// Reductions: the leaves of each rank and their number; empty ranges mean one leaf per rank. A rank's input has one
+  /// part per node of cover(range, leaves); a rank without leaves has none.
+  int leaves = 0;
+  std::vector<LeafRange> ranges;
+  bool operator==(const Problem&) const = default;
+};
+
+/// Where input and output are one memory, input element 0 is output element in_place_offset(): 0, but for all_gather
+/// and gather (own slice of the output) and, negative, reduce_scatter and scatter (the output is the own slice of the
+/// input). Every schedule is right in place and out of place alike.
+std::ptrdiff_t in_place_offset(const Problem& problem);
+
+enum class Algorithm : std::uint8_t {
+  shared_short,        ///< one node: copy to shared memory, one signal, each combines all
+  shared_direct,       ///< one node: each combines its slice straight from all inputs into all outputs
+  shared_staged,       ///< one node: the same through shared memory, in pieces, for memory that is not shared
+  pairwise,            ///< everyone with everyone: slices to their owners, sums (or slices) back
+  recursive_doubling,  ///< log2(ranks) exchanges of everything; any number of ranks
+  recursive_halving,   ///< vector halving, distance doubling, and back; ranks: a power of two. Rabenseifner 2004
+  ring,                ///< Order::free only, for sums
+  binomial,            ///< the fixed tree itself: reduce, broadcast, gather, scatter
+  double_tree,         ///< two trees, each carries half. Sanders, Speck, Traeff, Parallel Computing 2009
+  hierarchical,        ///< within each node, then slices between the nodes, then within each node
+  dissemination,       ///< barrier. Hensgen, Finkel, Manber, IJPP 1988
+};
+
+struct Choice {
+  Algorithm algorithm = Algorithm::pairwise;
+  std::size_t segment = 0;  ///< elements sent at a time, so that adding and sending overlap; 0: all at once
+  bool staged = false;  ///< hierarchical: this rank's node goes through shared memory in pieces (may differ by node)
+  Order order = Order::fixed;
+};
+
+/// Is there such a schedule?
+bool is_possible(const Problem& problem, const Choice& choice);
+/// Of problem.rank. Pure. Throws ConfigError for a problem that makes no sense or a choice that is not possible.
+Schedule make_schedule(const Problem& problem, const Choice& choice);
+
+}  // namespace distdl::comm
