@@ -22,7 +22,7 @@ void Communicator::send(std::span<const std::byte> bytes, Rank to, std::uint16_t
   check_peer(to, size());
   require(to != rank(), "rank {} sends to itself", to);
   Batch batch(impl_->fabric);
-  impl_->fabric.send(batch, bytes, to, Channel::user, 0, tag);
+  impl_->fabric.send(batch, bytes, to, {.channel = Channel::user, .number = tag});
   impl_->fabric.wait(batch, {"send with tag", tag});
 }
 
@@ -30,7 +30,7 @@ void Communicator::receive(std::span<std::byte> bytes, Rank from, std::uint16_t 
   check_peer(from, size());
   require(from != rank(), "rank {} receives from itself", from);
   Batch batch(impl_->fabric);
-  impl_->fabric.receive(batch, bytes, from, Channel::user, 0, tag);
+  impl_->fabric.receive(batch, bytes, from, {.channel = Channel::user, .number = tag});
   impl_->fabric.wait(batch, {"receive with tag", tag});
 }
 
@@ -38,12 +38,10 @@ void Communicator::receive(std::span<std::byte> bytes, Rank from, std::uint16_t 
 void Communicator::barrier() {
   const Operation operation = impl_->next("barrier");
   Fabric& fabric = impl_->fabric;
-  std::uint16_t round = 0;
-  for (int distance = 1; distance < size(); distance *= 2, ++round) {
+  for (int distance = 1; distance < size(); distance *= 2) {
     Batch batch(fabric);
-    fabric.receive(batch, {}, Rank((rank().value - distance + size()) % size()), Channel::collective,
-                   operation.sequence, round);
-    fabric.send(batch, {}, Rank((rank().value + distance) % size()), Channel::collective, operation.sequence, round);
+    fabric.receive(batch, {}, Rank((rank().value - distance + size()) % size()), {.number = operation.sequence});
+    fabric.send(batch, {}, Rank((rank().value + distance) % size()), {.number = operation.sequence});
     fabric.wait(batch, operation);
   }
 }
@@ -59,12 +57,11 @@ void Communicator::broadcast(std::span<std::byte> bytes, Rank root) {
   while (distance < size() && !(self & distance)) distance *= 2;
   Batch batch(fabric);
   if (self != 0) {
-    fabric.receive(batch, bytes, real(self - distance), Channel::collective, operation.sequence, 0);
+    fabric.receive(batch, bytes, real(self - distance), {.number = operation.sequence});
     fabric.wait(batch, operation);
   }
   for (distance /= 2; distance > 0; distance /= 2)
-    if (self + distance < size())
-      fabric.send(batch, bytes, real(self + distance), Channel::collective, operation.sequence, 0);
+    if (self + distance < size()) fabric.send(batch, bytes, real(self + distance), {.number = operation.sequence});
   fabric.wait(batch, operation);
 }
 
@@ -81,14 +78,14 @@ std::vector<std::string> Communicator::all_gather(const std::string& mine, std::
   };
   std::uint64_t own_length = mine.size();
   with_each_peer([&](Batch& batch, Rank peer) {
-    fabric.receive(batch, bytes_of(lengths[peer.value]), peer, Channel::collective, operation.sequence, 0);
-    fabric.send(batch, bytes_of(own_length), peer, Channel::collective, operation.sequence, 0);
+    fabric.receive(batch, bytes_of(lengths[peer.value]), peer, {.number = operation.sequence});
+    fabric.send(batch, bytes_of(own_length), peer, {.number = operation.sequence});
   });
   with_each_peer([&](Batch& batch, Rank peer) {
     auto& theirs = all[peer.value];
     theirs.resize(lengths[peer.value]);
-    fabric.receive(batch, std::as_writable_bytes(std::span(theirs)), peer, Channel::collective, operation.sequence, 1);
-    fabric.send(batch, std::as_bytes(std::span(mine)), peer, Channel::collective, operation.sequence, 1);
+    fabric.receive(batch, std::as_writable_bytes(std::span(theirs)), peer, {.number = operation.sequence});
+    fabric.send(batch, std::as_bytes(std::span(mine)), peer, {.number = operation.sequence});
   });
   return all;
 }

@@ -17,17 +17,29 @@ void check(const Options& options) {
     require(seconds > 0 && seconds <= kMost, "{} is {}, but must be above 0 and at most {}", key, seconds, kMost);
 }
 
+/// Opens the endpoints to all peers.
+void greet_all(Fabric& fabric, Clock::duration timeout) {
+  Batch batch(fabric);
+  for (int r = 0; r < fabric.size(); ++r) {
+    if (Rank(r) == fabric.rank()) continue;
+    fabric.receive(batch, {}, Rank(r), {});
+    fabric.send(batch, {}, Rank(r), {});
+  }
+  fabric.wait(batch, {"greeting", 0}, timeout);
+}
+
 }  // namespace
 
 std::unique_ptr<Communicator> Communicator::connect(world::World& world, const Options& options) {
   check(options);
   const Deadline deadline = Deadline::after(milliseconds(options.connect_timeout_seconds));
   auto impl = std::make_unique<Impl>(options);
-  const std::string card = encode(impl->fabric.card());
+  const std::string card = encode(impl->fabric.card(world.rank()));
   std::vector<PeerCard> cards;
   for (const auto& bytes : world.exchange(card, milliseconds(options.connect_timeout_seconds)))
     cards.push_back(decode_card(bytes));
-  impl->fabric.connect(world.rank(), std::move(cards), deadline.remaining());
+  impl->fabric.connect(world.rank(), std::move(cards));
+  greet_all(impl->fabric, deadline.remaining());
   std::unique_ptr<Communicator> communicator(new Communicator(std::move(impl)));
   log(Severity::debug, "connected: {}, {}", world.description(), communicator->description());
   return communicator;

@@ -13,7 +13,6 @@ constexpr std::size_t kShort = 2048;         ///< floats; up to here one hop bea
 constexpr std::size_t kLine = 16;            ///< floats in a cache line: slices begin at multiples of it
 constexpr int kAhead = 2;                    ///< segments gathered while one is added, and spread while the next is
 constexpr int kSlots = kAhead + 1;
-constexpr std::uint16_t kSpreadStage = 0xFFFF;  ///< stages below are the numbers of partial sums
 
 /// A piece of the vector, in floats.
 struct Piece {
@@ -98,18 +97,18 @@ class TreeAllReduce {
     return std::span(scratch_).subspan(slot * room, piece.count);
   }
 
+  /// Between two ranks messages are matched in order: here and in spread(), both post a segment's in the same one.
   void gather(int segment) {
     Batch& batch = gathers_[segment % kSlots];
     const Piece own = segment_of(fabric_.rank(), segment);
     for (std::size_t c = 0; c < contributions_.size() && own.count > 0; ++c)
       if (contributions_[c].rank != fabric_.rank())
         fabric_.receive(batch, std::as_writable_bytes(value_of(c, own, segment)), contributions_[c].rank,
-                        Channel::collective, operation_.sequence, contributions_[c].number);
+                        {.number = operation_.sequence});
     for_each_peer([&](Rank peer) {
       const Piece piece = segment_of(peer, segment);
       for (std::size_t k = 0; k < sum_.partials.size() && piece.count > 0; ++k)
-        fabric_.send(batch, std::as_bytes(cut(sum_.partials[k], piece)), peer, Channel::collective, operation_.sequence,
-                     static_cast<std::uint16_t>(k));
+        fabric_.send(batch, std::as_bytes(cut(sum_.partials[k], piece)), peer, {.number = operation_.sequence});
     });
   }
 
@@ -129,13 +128,10 @@ class TreeAllReduce {
     Batch& batch = spreads_[segment % kSlots];
     for_each_peer([&](Rank peer) {
       const auto place = cut(sum_.result, segment_of(peer, segment));
-      if (!place.empty())
-        fabric_.receive(batch, std::as_writable_bytes(place), peer, Channel::collective, operation_.sequence,
-                        kSpreadStage);
+      if (!place.empty()) fabric_.receive(batch, std::as_writable_bytes(place), peer, {.number = operation_.sequence});
     });
     for_each_peer([&](Rank peer) {
-      if (!own.empty())
-        fabric_.send(batch, std::as_bytes(own), peer, Channel::collective, operation_.sequence, kSpreadStage);
+      if (!own.empty()) fabric_.send(batch, std::as_bytes(own), peer, {.number = operation_.sequence});
     });
   }
 
