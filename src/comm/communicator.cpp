@@ -154,19 +154,12 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key) {
   return part;
 }
 
-SharedBuffer Communicator::allocate(std::size_t bytes) {
+tensor::Buffer Communicator::allocate(std::size_t bytes) {
   Impl& impl = *impl_;
-  if (!impl.group.neighbourhood) {
-    auto* data = static_cast<std::byte*>(std::aligned_alloc(4096, (std::max<std::size_t>(bytes, 1) + 4095) / 4096 * 4096));
-    require<CommError>(data, "no memory for {} bytes", bytes);
-    std::fill_n(data, bytes, std::byte{0});
-    exchange("");
-    return {data, bytes, [data] { std::free(data); }};
-  }
   NodeMemory::Created created{};
   std::string outcome;  // the name, or, after a blank, what went wrong
   try {
-    created = impl.memory->create_buffer(bytes);
+    if (impl.group.neighbourhood) created = impl.memory->create_buffer(bytes);
     outcome = created.segment;
   } catch (const Error& error) {
     outcome = std::string(" ") + error.what();
@@ -176,15 +169,16 @@ SharedBuffer Communicator::allocate(std::size_t bytes) {
   for (int r = 0; r < size(); ++r) {
     const auto& theirs = outcomes[static_cast<std::size_t>(r)];
     if (theirs.starts_with(' ')) {
-      if (!outcome.starts_with(' ')) impl.memory->release_buffer(created.id);
+      if (created.data) impl.memory->release_buffer(created.id);
       throw CommError(fmt::format("rank {} ({}):{}", r, host(Rank(r)), theirs));
     }
     if (impl.group.local_of[static_cast<std::size_t>(r)] >= 0) names.push_back(theirs);
   }
+  if (!impl.group.neighbourhood) return tensor::allocate_host(bytes);
   impl.memory->attach_buffer(created.id, names);
   barrier().wait();
   impl.memory->unlink_buffer(created.id);
-  return {created.data, bytes, [memory = impl.memory.get(), id = created.id] { memory->release_buffer(id); }};
+  return {created.data, bytes, [memory = impl.memory.get(), id = created.id](void*) { memory->release_buffer(id); }};
 }
 
 void Communicator::abort(const std::string& reason, ExitCode code) noexcept {
