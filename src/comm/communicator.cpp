@@ -67,7 +67,7 @@ std::unique_ptr<Communicator> Communicator::connect(world::World& world, const O
   const std::string job = job_name();
   auto memory = std::make_unique<NodeMemory>(job);
   auto fabric = std::make_shared<Fabric>(options);
-  PeerCard card = fabric->card();
+  PeerCard card = fabric->card(world.rank());
   card.segment = memory->name();
   std::vector<PeerCard> cards;
   for (const auto& bytes : world.exchange(encode(card), milliseconds(options.connect_timeout_seconds)))
@@ -78,7 +78,9 @@ std::unique_ptr<Communicator> Communicator::connect(world::World& world, const O
   auto impl = std::make_unique<Impl>(fabric, std::uint8_t{0}, first_ranks(world.size()), world.rank(), job,
                                      std::move(memory));
   impl->meet_neighbours(segments);
-  if (impl->group.neighbourhood) fabric->use(impl->memory.get());
+  if (impl->group.neighbourhood)
+    fabric->use({[memory = impl->memory.get()](const NodeLoss& loss) { memory->post_loss(loss); },
+                 [memory = impl->memory.get()] { return memory->posted_loss(); }});
   std::unique_ptr<Communicator> communicator(new Communicator(std::move(impl)));
   communicator->barrier({.timeout = deadline.remaining()}).wait();
   communicator->impl_->memory->unlink();

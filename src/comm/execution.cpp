@@ -144,10 +144,11 @@ Batch& Execution::batch(int group) {
 void Execution::transfer(const Step& step) {
   const std::span<std::byte> bytes(address(step.block), step.block.count * plan_->problem.element);
   const Rank peer = group_.members[static_cast<std::size_t>(step.peer)];
+  const Label label{Channel::collective, group_.id, operation_.sequence};
   if (step.kind == Step::Kind::send)
-    group_.fabric.send(batch(step.group), bytes, peer, Channel::collective, group_.id, operation_.sequence);
+    group_.fabric.send(batch(step.group), bytes, peer, label);
   else
-    group_.fabric.receive(batch(step.group), bytes, peer, Channel::collective, group_.id, operation_.sequence);
+    group_.fabric.receive(batch(step.group), bytes, peer, label);
 }
 
 bool Execution::wait_for(const Step& step) {
