@@ -41,6 +41,7 @@ class Model {
         segment_(static_cast<double>(choice.segment * problem.element)) {}
 
   double seconds() const {
+    if (ranks_ == 1) return costs_.step + work(2 * bytes_, 2 * bytes_, costs_.copy);
     switch (choice_.algorithm) {
       case Algorithm::shared_short:
         return shared_short();
@@ -93,9 +94,10 @@ class Model {
 
   /// One message per rank, `leaving` of them out of the busiest node.
   double hop(double bytes, int leaving) const {
-    if (leaving == 0) return costs_.message + costs_.within.latency + near(bytes);
-    return costs_.message + costs_.between.latency + bytes * leaving / costs_.between.bandwidth;
+    if (leaving == 0) return costs_.within.latency + near(bytes);
+    return costs_.between.latency + bytes * leaving / costs_.between.bandwidth;
   }
+  double overhead() const { return at_.nodes() > 1 ? costs_.between.overhead : costs_.within.overhead; }
   /// Each rank receives `bytes` from its own node: copied twice, beyond the caches at the cost of everyone's memory.
   double near(double bytes) const {
     const double alone = bytes / costs_.within.bandwidth;
@@ -111,8 +113,7 @@ class Model {
   double overlapped(double transfer, double adding, double bytes) const {
     if (segment_ <= 0 || segment_ >= bytes) return transfer + adding;
     const double pieces = bytes / segment_;
-    return std::max(transfer, adding) + std::min(transfer, adding) / pieces +
-           pieces * (costs_.message + 2 * costs_.step);
+    return std::max(transfer, adding) + std::min(transfer, adding) / pieces + pieces * (overhead() + 2 * costs_.step);
   }
 
   double shared_short() const {
@@ -158,14 +159,14 @@ class Model {
     double seconds = costs_.within.latency + near((at_.widest() - 1) * bytes);
     if (at_.nodes() > 1)
       seconds = std::max(seconds, costs_.between.latency + at_.widest() * far * bytes / costs_.between.bandwidth);
-    return seconds + (ranks_ - 1) * costs_.message;
+    return seconds + (at_.widest() - 1) * costs_.within.overhead + far * costs_.between.overhead;
   }
   /// Root sends `bytes` to each other rank, or receives them.
   double one_to_all(double bytes) const {
     const double far = ranks_ - at_.widest();
     const double seconds = (at_.nodes() > 1 ? costs_.between.latency : costs_.within.latency) +
                            near((at_.widest() - 1) * bytes) + far * bytes / costs_.between.bandwidth;
-    return seconds + (ranks_ - 1) * costs_.message;
+    return seconds + (at_.widest() - 1) * costs_.within.overhead + far * costs_.between.overhead;
   }
 
   double pairwise() const {
@@ -240,7 +241,7 @@ class Model {
       rise += hop(piece, at_.climbing(k));
       flow = std::max(flow, hop(bytes_, std::min(1, at_.climbing(k))) - hop(0, std::min(1, at_.climbing(k))));
     }
-    const double busy = pieces * 3 * costs_.message;
+    const double busy = pieces * 3 * overhead();
     double seconds = phases_out() * (rise + flow + busy);
     if (phases_in()) seconds += rise + at_.rounds() * add(piece) + std::max(flow, add(bytes_)) + busy;
     return seconds;
@@ -253,7 +254,7 @@ class Model {
     int hops = 0;
     while ((1 << hops) < nodes) ++hops;
     if (collective_ == Collective::barrier) return 2 * costs_.signal + hops * hop(0, 1);
-    const double latency = costs_.message * (nodes - 1) + costs_.between.latency;
+    const double latency = costs_.between.overhead * (nodes - 1) + costs_.between.latency;
     const double share = bytes_ / nodes * (nodes - 1) / costs_.between.bandwidth;  // all slices of the node together
     const double adding = work(3 * bytes_ / local, 2 * bytes_ / local, costs_.combine);
     switch (collective_) {
@@ -263,7 +264,7 @@ class Model {
       case Collective::reduce_scatter:
         return within + overlapped(latency + share, adding, bytes_ / local / nodes);
       case Collective::broadcast:
-        return within + hops * (costs_.message + costs_.between.latency + bytes_ / costs_.between.bandwidth);
+        return within + hops * (costs_.between.latency + bytes_ / costs_.between.bandwidth);
       case Collective::all_to_all:
         return within + latency + share * local;
       default:

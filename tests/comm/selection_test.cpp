@@ -14,7 +14,10 @@ namespace {
 
 /// Float values for `ranks` ranks, `per_node` of them on each node.
 Problem problem(Collective collective, int ranks, int per_node, std::size_t bytes) {
-  Problem problem{.collective = collective, .size = ranks, .element = 4};
+  Problem problem;
+  problem.collective = collective;
+  problem.size = ranks;
+  problem.element = 4;
   for (int r = 0; r < ranks; ++r) problem.nodes.push_back(r / per_node);
   const auto each =
       std::vector<std::size_t>(static_cast<std::size_t>(ranks), bytes / 4 / static_cast<std::size_t>(ranks));
@@ -56,7 +59,7 @@ TEST(Selection, NeverChoosesTheImpossibleAndKeepsTheOrderItPromised) {
             const Problem task = problem(collective, ranks, per_node, bytes);
             const Choice choice = choose(task, {}, order);
             EXPECT_TRUE(is_possible(task, choice)) << name_of(collective) << " of " << ranks;
-            if (order == Order::fixed) EXPECT_EQ(choice.order, Order::fixed);
+            EXPECT_TRUE(order == Order::free || choice.order == Order::fixed);
             for (const auto& candidate : candidates(task, {}, order)) {
               EXPECT_GE(candidate.seconds, 0) << name_of(candidate.choice.algorithm);
               EXPECT_LT(candidate.seconds, 1e3) << name_of(candidate.choice.algorithm);
@@ -125,7 +128,7 @@ TEST(Selection, SumsWithinTheNodesBeforeItGoesBetweenThem) {
 
 TEST(Selection, FollowsTheMeasuredCosts) {
   CostTable no_latency;  // then the number of messages does not matter, and the least traffic wins at any size
-  no_latency.between.latency = no_latency.message = no_latency.step = 1e-12;
+  no_latency.between.latency = no_latency.between.overhead = no_latency.step = 1e-12;
   const Problem task = problem(Collective::all_reduce, 16, 1, 4096);
   const Placement placement(task);
   const auto seconds = [&](const CostTable& costs) {
