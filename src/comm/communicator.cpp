@@ -6,6 +6,7 @@
 #include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/comm/communicator_impl.hpp>
+#include <distdl/comm/cost_cache.hpp>
 
 namespace distdl::comm {
 namespace {
@@ -60,6 +61,16 @@ void Communicator::Impl::meet_neighbours(const std::vector<std::string>& segment
   if (static_cast<long>(neighbours.size()) > processors) group.spins = kFewSpins;
 }
 
+void Communicator::Impl::agree_on_costs(Communicator& communicator) {
+  std::vector<std::string> hosts;
+  for (Rank member : group.members) hosts.push_back(fabric->card_of(member).host);
+  std::string text = (group.rank == 0 ? load_costs(hosts) : CostTable()).encode();
+  const auto bytes = std::as_writable_bytes(std::span(text));
+  communicator.broadcast(bytes, Rank(0)).wait();
+  costs = CostTable::decode(text);
+  plans_.clear();
+}
+
 std::unique_ptr<Communicator> Communicator::connect(world::World& world, const Options& options) {
   check(options);
   const Deadline deadline = Deadline::after(milliseconds(options.connect_timeout_seconds));
@@ -84,6 +95,7 @@ std::unique_ptr<Communicator> Communicator::connect(world::World& world, const O
   std::unique_ptr<Communicator> communicator(new Communicator(std::move(impl)));
   communicator->barrier({.timeout = deadline.remaining()}).wait();
   communicator->impl_->memory->unlink();
+  communicator->impl_->agree_on_costs(*communicator);
   log(Severity::debug, "connected: {}, {}", world.description(), communicator->description());
   return communicator;
 }
@@ -148,6 +160,7 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key) {
     auto impl = std::make_unique<Impl>(impl_->fabric, impl_->newest_id, std::move(members), impl_->fabric->rank(),
                                        impl_->job, std::move(memory));
     impl->newest_id = impl_->newest_id;
+    impl->costs = impl_->costs;
     impl->meet_neighbours(names);
     part.reset(new Communicator(std::move(impl)));
     part->barrier().wait();
