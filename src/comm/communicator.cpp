@@ -124,9 +124,12 @@ std::vector<Rank> Communicator::ranks_on_host_of(Rank rank) const {
 std::string Communicator::description() const {
   const Group& group = impl_->group;
   const int near = group.neighbourhood ? group.neighbourhood->size() : 1;
-  return fmt::format("{} ranks, generation {}, {} on this node over shared memory, {} beyond over UCX ({})", size(),
-                     impl_->fabric->card_of(group.members[impl_->place()]).generation, near, size() - near,
-                     impl_->fabric->lanes());
+  std::string lanes;
+  for (Rank member : group.members)
+    if (lanes.empty() && impl_->fabric->proved(member)) lanes = impl_->fabric->lanes_to(member);
+  return fmt::format("{} ranks, generation {}: {} share this node's memory{}{}", size(),
+                     impl_->fabric->card_of(impl_->fabric->rank()).generation, near,
+                     lanes.empty() ? "" : ", UCX talks to others over ", lanes);
 }
 
 std::unique_ptr<Communicator> Communicator::split(int color, int key) {

@@ -8,6 +8,8 @@
 
 namespace distdl::comm {
 
+enum class Direction { send, receive };
+
 /// One message between two ranks.
 class Transfer final : public Request::Pending {
  public:
