@@ -41,7 +41,7 @@ Group::Group(Fabric& the_fabric, std::uint8_t the_id, std::vector<Rank> ranks, R
     : fabric(the_fabric), id(the_id), members(std::move(ranks)) {
   rank = static_cast<int>(std::find(members.begin(), members.end(), self) - members.begin());
   for (Rank member : members) {
-    const auto shares = [&](Rank other) { return fabric.shares_memory(member, other); };
+    const auto shares = [&](Rank other) { return fabric.share_memory(member, other); };
     nodes.push_back(std::find_if(members.begin(), members.end(), shares)->value);
   }
 }
