@@ -13,27 +13,28 @@ namespace distdl::comm {
 /// inline function from elsewhere, of which the linker would keep one copy for all processors.
 template <class Processor>
 struct CombineLoops {
+  /// In memory: of any alignment, and of any type to others.
+  template <class Type>
+  struct [[gnu::packed, gnu::may_alias]] Stored {
+    typename Type::Value value;
+  };
+
   template <class T, class Wider>
   struct Plain {
-    using Stored [[gnu::aligned(1), gnu::may_alias]] = T;
     using Value = T;
-    using Scaled = Wider;
     static T widen(T stored) { return stored; }
-    static T narrow(T value) { return value; }
     static T add(T a, T b) { return a + b; }
     static T scale(T value, double by) { return static_cast<T>(static_cast<Wider>(value) * static_cast<Wider>(by)); }
   };
 
   template <class T, class Unsigned>
   struct Integer {
-    using Stored [[gnu::aligned(1), gnu::may_alias]] = T;
     using Value = T;
     static T widen(T stored) { return stored; }
     static T add(T a, T b) { return static_cast<T>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b)); }
   };
 
   struct Bfloat16 {
-    using Stored [[gnu::aligned(1), gnu::may_alias]] = std::uint16_t;
     using Value = std::uint16_t;
     static float widen(std::uint16_t stored) { return __builtin_bit_cast(float, std::uint32_t{stored} << 16); }
     static std::uint16_t narrow(float value) {
@@ -48,7 +49,6 @@ struct CombineLoops {
 
   // After F. Giesen, "float->half variants": without branches, and without assists for small numbers.
   struct Float16 {
-    using Stored [[gnu::aligned(1), gnu::may_alias]] = std::uint16_t;
     using Value = std::uint16_t;
     static float widen(std::uint16_t stored) {
       constexpr std::uint32_t kExponent = 0x7C00U << 13;
@@ -104,35 +104,35 @@ struct CombineLoops {
   // ivdep: a target is a source or far from it, so no iteration depends on an earlier one.
   template <class Type, class Operation>
   static void merge(void* first, void* second, const void* left, const void* right, std::size_t count, double scale) {
-    using Stored = typename Type::Stored;
+    using Stored = CombineLoops::Stored<Type>;
     const auto* const a = static_cast<const Stored*>(left);
     const auto* const b = static_cast<const Stored*>(right);
     auto* const t = static_cast<Stored*>(first);
     auto* const u = static_cast<Stored*>(second);
     if (!u) {
 #pragma GCC ivdep
-      for (std::size_t i = 0; i < count; ++i) t[i] = Operation::of(a[i], b[i], scale);
+      for (std::size_t i = 0; i < count; ++i) t[i].value = Operation::of(a[i].value, b[i].value, scale);
       return;
     }
 #pragma GCC ivdep
     for (std::size_t i = 0; i < count; ++i) {
-      const typename Type::Value value = Operation::of(a[i], b[i], scale);
-      t[i] = value;
-      u[i] = value;
+      const typename Type::Value value = Operation::of(a[i].value, b[i].value, scale);
+      t[i].value = value;
+      u[i].value = value;
     }
   }
 
   template <class Type>
   static void scale(void* first, void* second, const void* source, std::size_t count, double by) {
-    using Stored = typename Type::Stored;
+    using Stored = CombineLoops::Stored<Type>;
     const auto* const a = static_cast<const Stored*>(source);
     auto* const t = static_cast<Stored*>(first);
     auto* const u = static_cast<Stored*>(second ? second : first);
 #pragma GCC ivdep
     for (std::size_t i = 0; i < count; ++i) {
-      const typename Type::Value value = Type::scale(a[i], by);
-      t[i] = value;
-      u[i] = value;
+      const typename Type::Value value = Type::scale(a[i].value, by);
+      t[i].value = value;
+      u[i].value = value;
     }
   }
 
