@@ -16,6 +16,8 @@ namespace distdl::agent {
 namespace {
 using namespace std::chrono_literals;
 
+constexpr double kLongestGrace = 86400;
+
 std::string random_hex() {
   std::random_device device;
   return fmt::format("{:08x}{:08x}", device(), device());
@@ -166,7 +168,14 @@ Verdict judge(int code) {
   }
 }
 
+void check(const Options& options) {
+  require(options.relaunches >= 0, "run.relaunches is {}, but must not be negative", options.relaunches);
+  require(options.grace_seconds >= 0 && options.grace_seconds <= kLongestGrace,
+          "run.grace_seconds is {}, but must be between 0 and {}", options.grace_seconds, kLongestGrace);
+}
+
 int supervise(const Mission& mission, const Options& options) {
+  check(options);
   SupervisorSignals signals;
   std::int64_t tries_left = options.relaunches;
   for (std::int64_t step_before = newest_step(mission.checkpoints);;) {
