@@ -144,6 +144,7 @@ std::vector<Child> children_of(const Mission& mission, const Options& options, c
     return {srun};
   }
   std::vector<Child> children;
+  children.reserve(static_cast<std::size_t>(mission.ranks));
   for (int rank = 0; rank < mission.ranks; ++rank)
     children.push_back({mission.worker,
                         {{"DISTDL_RANK", std::to_string(rank)},
@@ -184,7 +185,6 @@ int supervise(const Mission& mission, const Options& options) {
     if (mission.allocation && code == 1) code = static_cast<int>(ExitCode::scheduler);
     switch (judge(code)) {
       case Verdict::finished:
-        return code;
       case Verdict::give_up:
         return code;
       case Verdict::resume_later:
