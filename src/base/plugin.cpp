@@ -38,8 +38,8 @@ std::vector<fs::path> plugin_candidates(const std::string& file) {
   if (auto list = env("DISTDL_PLUGIN_PATH")) {
     folders = folders_in(*list);
   } else {
-    static const fs::path kOwn = own_folder();
-    folders = {kOwn / "distdl", kOwn / "../lib/distdl", kOwn / "../" DISTDL_LIBDIR "/distdl",
+    static const fs::path own = own_folder();
+    folders = {own / "distdl", own / "../lib/distdl", own / "../" DISTDL_LIBDIR "/distdl",
                fs::path(DISTDL_FULL_LIBDIR) / "distdl"};
   }
   std::vector<fs::path> files;

@@ -32,7 +32,7 @@ class GradientSum {
  private:
   float* arena(std::size_t index);
   void merge_top();
-  float* exchange_through_host(std::size_t partials);
+  float* exchange_through_host(std::size_t count);
 
   kernels::Backend& backend_;
   comm::Communicator& communicator_;

@@ -26,8 +26,8 @@ std::optional<std::chrono::system_clock::time_point> plugin_end_time(const std::
   unsigned number = 0;
   auto [end, error] = std::from_chars(job.data(), job.data() + job.size(), number);
   if (error != std::errc{} || end != job.data() + job.size()) return std::nullopt;
-  static const EndTime kEndTime = load_end_time();
-  long long seconds = kEndTime ? kEndTime(number) : 0;
+  static const EndTime end_time = load_end_time();
+  long long seconds = end_time ? end_time(number) : 0;
   if (seconds <= 0) return std::nullopt;
   return std::chrono::system_clock::from_time_t(seconds);
 }
