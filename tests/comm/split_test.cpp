@@ -143,9 +143,9 @@ TEST(Split, RanksOfANodeBecomeACommunicator) {
       4,
       [](Communicator& world) {
         const auto near = world.split(world.rank().value / 2);
-        EXPECT_THAT(near->description(), HasSubstr("2 on this node"));
+        EXPECT_THAT(near->description(), HasSubstr(": 2 share this node's memory"));
         const auto far = world.split(world.rank().value % 2);
-        EXPECT_THAT(far->description(), HasSubstr("1 on this node"));
+        EXPECT_THAT(far->description(), HasSubstr(": 1 share this node's memory"));
       },
       options_of(2));
 }
