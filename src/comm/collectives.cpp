@@ -91,10 +91,11 @@ Request Communicator::Impl::transfer(Direction direction, std::span<std::byte> b
   Transfer& transfer = take(transfers_, [&] { return std::make_unique<Transfer>(*fabric); });
   Batch& batch = transfer.begin({sends ? "send with tag" : "receive with tag", tag});
   const Rank rank = group.members[static_cast<std::size_t>(peer.value)];
+  const Label label{Channel::user, group.id, tag};
   if (sends)
-    fabric->send(batch, bytes, rank, Channel::user, group.id, tag);
+    fabric->send(batch, bytes, rank, label);
   else
-    fabric->receive(batch, bytes, rank, Channel::user, group.id, tag);
+    fabric->receive(batch, bytes, rank, label);
   transfer.start(timeout(options), group.spins);
   return Request(&transfer);
 }

@@ -6,6 +6,7 @@
 #include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/comm/communicator_impl.hpp>
+#include <distdl/comm/cost_cache.hpp>
 
 namespace distdl::comm {
 namespace {
@@ -40,7 +41,7 @@ Group::Group(Fabric& the_fabric, std::uint8_t the_id, std::vector<Rank> ranks, R
     : fabric(the_fabric), id(the_id), members(std::move(ranks)) {
   rank = static_cast<int>(std::find(members.begin(), members.end(), self) - members.begin());
   for (Rank member : members) {
-    const auto shares = [&](Rank other) { return fabric.shares_memory(member, other); };
+    const auto shares = [&](Rank other) { return fabric.share_memory(member, other); };
     nodes.push_back(std::find_if(members.begin(), members.end(), shares)->value);
   }
 }
@@ -60,6 +61,16 @@ void Communicator::Impl::meet_neighbours(const std::vector<std::string>& segment
   if (static_cast<long>(neighbours.size()) > processors) group.spins = kFewSpins;
 }
 
+void Communicator::Impl::agree_on_costs(Communicator& communicator) {
+  std::vector<std::string> hosts;
+  for (Rank member : group.members) hosts.push_back(fabric->card_of(member).host);
+  std::string text = (group.rank == 0 ? load_costs(hosts) : CostTable()).encode();
+  const auto bytes = std::as_writable_bytes(std::span(text));
+  communicator.broadcast(bytes, Rank(0)).wait();
+  costs = CostTable::decode(text);
+  plans_.clear();
+}
+
 std::unique_ptr<Communicator> Communicator::connect(world::World& world, const Options& options) {
   check(options);
   const Deadline deadline = Deadline::after(milliseconds(options.connect_timeout_seconds));
@@ -67,7 +78,7 @@ std::unique_ptr<Communicator> Communicator::connect(world::World& world, const O
   const std::string job = job_name();
   auto memory = std::make_unique<NodeMemory>(job);
   auto fabric = std::make_shared<Fabric>(options);
-  PeerCard card = fabric->card();
+  PeerCard card = fabric->card(world.rank());
   card.segment = memory->name();
   std::vector<PeerCard> cards;
   for (const auto& bytes : world.exchange(encode(card), milliseconds(options.connect_timeout_seconds)))
@@ -78,10 +89,13 @@ std::unique_ptr<Communicator> Communicator::connect(world::World& world, const O
   auto impl = std::make_unique<Impl>(fabric, std::uint8_t{0}, first_ranks(world.size()), world.rank(), job,
                                      std::move(memory));
   impl->meet_neighbours(segments);
-  if (impl->group.neighbourhood) fabric->use(impl->memory.get());
+  if (impl->group.neighbourhood)
+    fabric->use({[memory = impl->memory.get()](const NodeLoss& loss) { memory->post_loss(loss); },
+                 [memory = impl->memory.get()] { return memory->posted_loss(); }});
   std::unique_ptr<Communicator> communicator(new Communicator(std::move(impl)));
   communicator->barrier({.timeout = deadline.remaining()}).wait();
   communicator->impl_->memory->unlink();
+  communicator->impl_->agree_on_costs(*communicator);
   log(Severity::debug, "connected: {}, {}", world.description(), communicator->description());
   return communicator;
 }
@@ -110,9 +124,12 @@ std::vector<Rank> Communicator::ranks_on_host_of(Rank rank) const {
 std::string Communicator::description() const {
   const Group& group = impl_->group;
   const int near = group.neighbourhood ? group.neighbourhood->size() : 1;
-  return fmt::format("{} ranks, generation {}, {} on this node over shared memory, {} beyond over UCX ({})", size(),
-                     impl_->fabric->card_of(group.members[impl_->place()]).generation, near, size() - near,
-                     impl_->fabric->lanes());
+  std::string lanes;
+  for (Rank member : group.members)
+    if (lanes.empty() && impl_->fabric->proved(member)) lanes = impl_->fabric->lanes_to(member);
+  return fmt::format("{} ranks, generation {}: {} share this node's memory{}{}", size(),
+                     impl_->fabric->card_of(impl_->fabric->rank()).generation, near,
+                     lanes.empty() ? "" : ", UCX talks to others over ", lanes);
 }
 
 std::unique_ptr<Communicator> Communicator::split(int color, int key) {
@@ -146,6 +163,7 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key) {
     auto impl = std::make_unique<Impl>(impl_->fabric, impl_->newest_id, std::move(members), impl_->fabric->rank(),
                                        impl_->job, std::move(memory));
     impl->newest_id = impl_->newest_id;
+    impl->costs = impl_->costs;
     impl->meet_neighbours(names);
     part.reset(new Communicator(std::move(impl)));
     part->barrier().wait();

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <distdl/comm/communicator.hpp>
+#include <distdl/comm/cost_table.hpp>
 #include <distdl/comm/execution.hpp>
 #include <distdl/comm/fabric.hpp>
 #include <distdl/comm/group.hpp>
@@ -38,7 +39,11 @@ struct Communicator::Impl {
   std::string job;                      ///< in the names of shared memory
   std::unique_ptr<NodeMemory> memory;
   Group group;
+  CostTable costs;                      ///< equal on all ranks
   std::uint8_t newest_id = 0;           ///< of this communicator and those split from it
+
+  /// Takes rank 0's costs; what was planned before is forgotten.
+  void agree_on_costs(Communicator& communicator);
 
  private:
   struct Known {

@@ -112,7 +112,7 @@ void Execution::check_fingerprint(int local) const {
 }
 
 bool Execution::run() {
-  for (; next_ < schedule_->steps.size(); ++next_) {
+  for (; next_ < schedule_->steps.size(); ++next_, ++steps_) {
     const Step& step = schedule_->steps[next_];
     switch (step.kind) {
       case Step::Kind::send:
@@ -144,10 +144,11 @@ Batch& Execution::batch(int group) {
 void Execution::transfer(const Step& step) {
   const std::span<std::byte> bytes(address(step.block), step.block.count * plan_->problem.element);
   const Rank peer = group_.members[static_cast<std::size_t>(step.peer)];
+  const Label label{Channel::collective, group_.id, operation_.sequence};
   if (step.kind == Step::Kind::send)
-    group_.fabric.send(batch(step.group), bytes, peer, Channel::collective, group_.id, operation_.sequence);
+    group_.fabric.send(batch(step.group), bytes, peer, label);
   else
-    group_.fabric.receive(batch(step.group), bytes, peer, Channel::collective, group_.id, operation_.sequence);
+    group_.fabric.receive(batch(step.group), bytes, peer, label);
 }
 
 bool Execution::wait_for(const Step& step) {
@@ -217,7 +218,7 @@ std::vector<Rank> Execution::awaited() const {
   else if (const Step& step = schedule_->steps[next_]; step.kind == Step::Kind::await)
     ranks.push_back(group_.members[static_cast<std::size_t>(step.peer)]);
   else if (step.kind == Step::Kind::wait)
-    ranks = group_.fabric.awaited(batches_[step.group]);
+    ranks = batches_[step.group].awaited();
   return ranks;
 }
 

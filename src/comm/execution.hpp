@@ -32,6 +32,7 @@ class Execution final : public Request::Pending {
   Operation operation() const override { return operation_; }
   void cancel() noexcept override;
   bool polls() const override;
+  std::uint64_t steps() const override { return steps_; }
 
  private:
   bool proceed() override;
@@ -60,6 +61,7 @@ class Execution final : public Request::Pending {
   State state_ = State::idle;
   std::uint64_t number_ = 0;  ///< among the neighbours' operations
   std::size_t next_ = 0;      ///< step
+  std::uint64_t steps_ = 0;   ///< taken by all operations so far
   std::vector<std::byte> scratch_;
   std::deque<Batch> batches_;  ///< per group of transfers
   struct Theirs {

@@ -15,14 +15,21 @@ namespace distdl::comm {
 /// of the reason, so that all ranks end with the code of the cause.
 class PeerLost : public CommError {
  public:
-  PeerLost(Rank rank, std::string host, const std::string& message, ExitCode code = ExitCode::peer_lost)
-      : CommError(message, code), rank_(rank), host_(std::move(host)) {}
+  PeerLost(Rank rank, std::string host, const std::string& message, ExitCode code = ExitCode::peer_lost,
+           std::vector<Rank> ranks = {})
+      : CommError(message, code), rank_(rank), host_(std::move(host)), ranks_(std::move(ranks)) {
+    if (ranks_.empty()) ranks_ = {rank};
+  }
+  /// The first cause.
   Rank rank() const noexcept { return rank_; }
   const std::string& host() const noexcept { return host_; }
+  /// All that this rank knows to be lost, ascending.
+  const std::vector<Rank>& ranks() const noexcept { return ranks_; }
 
  private:
   Rank rank_;
   std::string host_;
+  std::vector<Rank> ranks_;
 };
 
 }  // namespace distdl::comm

@@ -47,20 +47,25 @@ bool within_nodes(Algorithm algorithm) {
          algorithm == Algorithm::shared_staged || algorithm == Algorithm::hierarchical;
 }
 
-Plan make_plan(const Group& group, Problem problem, DataType type, const CallOptions& options) {
+/// What a node does where some of its ranks' memory turns out not to be shared. The other nodes do not learn of it.
+Choice choose_apart(const Problem& problem, Choice choice, const CallOptions& options, const CostTable& costs) {
+  if (choice.algorithm == Algorithm::shared_direct)
+    return options.choice ? Choice{Algorithm::shared_staged} : choose(problem, costs, options.order, Operands::apart);
+  choice.staged = true;
+  return choice;
+}
+
+Plan make_plan(const Group& group, Problem problem, DataType type, const CallOptions& options, const CostTable& costs) {
   problem.nodes = group.nodes;
   Plan plan;
-  plan.choice = options.choice.value_or(choose(problem, options.order));
+  plan.choice = options.choice ? *options.choice : choose(problem, costs, options.order);
   plan.schedule = make_schedule(problem, plan.choice);
   plan.uses_neighbours = group.neighbourhood && within_nodes(plan.choice.algorithm);
-  plan.fingerprint = fingerprint_of(problem, plan.choice, type);
-  Choice staged = plan.choice;
-  staged.staged = true;
-  if (staged.algorithm == Algorithm::shared_direct) staged.algorithm = Algorithm::shared_staged;
   plan.needs_arrival = plan.uses_neighbours && !plan.choice.staged &&
                        (plan.choice.algorithm == Algorithm::shared_direct ||
                         plan.choice.algorithm == Algorithm::hierarchical);
-  if (plan.needs_arrival) plan.staged = make_schedule(problem, staged);
+  if (plan.needs_arrival) plan.staged = make_schedule(problem, choose_apart(problem, plan.choice, options, costs));
+  plan.fingerprint = fingerprint_of(problem, plan.choice, type);
   plan.problem = std::move(problem);
   return plan;
 }
@@ -74,7 +79,7 @@ std::shared_ptr<const Plan> Communicator::Impl::plan(Problem&& key, DataType typ
   auto found = std::find_if(plans_.begin(), plans_.end(), same);
   if (found == plans_.end()) {
     if (plans_.size() == kMostPlans) plans_.pop_back();
-    auto made = std::make_shared<const Plan>(make_plan(group, key, type, options));
+    auto made = std::make_shared<const Plan>(make_plan(group, key, type, options, costs));
     found = plans_.insert(plans_.end(), {std::move(key), type, options.order, options.choice, std::move(made)});
   }
   std::rotate(plans_.begin(), found, found + 1);

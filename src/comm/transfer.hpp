@@ -8,6 +8,8 @@
 
 namespace distdl::comm {
 
+enum class Direction { send, receive };
+
 /// One message between two ranks.
 class Transfer final : public Request::Pending {
  public:
@@ -17,7 +19,7 @@ class Transfer final : public Request::Pending {
     operation_ = operation;
     return batch_;
   }
-  std::vector<Rank> awaited() const override { return fabric_.awaited(batch_); }
+  std::vector<Rank> awaited() const override { return batch_.awaited(); }
   Operation operation() const override { return operation_; }
   void cancel() noexcept override { fabric_.cancel(batch_); }
 
