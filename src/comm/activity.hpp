@@ -25,6 +25,10 @@ class Activity {
   /// Peers that it waits for now; those it needs something from first.
   virtual std::vector<Rank> awaited() const = 0;
   virtual Operation operation() const = 0;
+  /// Does it wait for memory that another rank writes? Then nothing wakes a sleeping wait, which must look often.
+  virtual bool polls() const { return false; }
+  /// Grows with what it has done by itself, without UCX: as long as it grows, a wait stays awake.
+  virtual std::uint64_t steps() const { return 0; }
   /// Gives up: afterwards its memory is the caller's again. Must not throw.
   virtual void cancel() noexcept = 0;
 };

@@ -17,8 +17,8 @@
 #include <distdl/comm/peer_lost.hpp>
 #include <distdl/comm/request.hpp>
 #include <distdl/comm/schedule.hpp>
-#include <distdl/comm/shared_buffer.hpp>
 #include <distdl/comm/vector.hpp>
+#include <distdl/tensor/buffer.hpp>
 #include <distdl/world/world.hpp>
 
 namespace distdl::comm {
@@ -69,8 +69,9 @@ class Communicator {
   /// Collective: the ranks of equal `color` become a communicator of their own, in the order of `key`, then of rank. It
   /// must go before this one. Those with a negative color get none.
   std::unique_ptr<Communicator> split(int color, int key = 0);
-  /// Collective: memory that this node's other ranks have mapped too. Freed by its owner, before the communicator.
-  SharedBuffer allocate(std::size_t bytes);
+  /// Collective: zeroed memory, aligned to a page, that this node's other ranks have mapped too; `bytes` may differ
+  /// between ranks. It must go before the communicator. Throws CommError on all ranks if one has no room.
+  tensor::Buffer allocate(std::size_t bytes);
 
   /// Sizes must agree. `tag` is the caller's, 0 .. 2^28-1; messages with equal tags arrive in order.
   Request send(std::span<const std::byte> bytes, Rank to, std::uint32_t tag, const CallOptions& options = {});

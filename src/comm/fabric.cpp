@@ -1,47 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Endpoints and transfers. Waiting is in fabric_wait.cpp, notices are in fabric_notice.cpp.
+// Transfers. Endpoints are in fabric_endpoints.cpp, waits in fabric_wait.cpp, notices in fabric_notice.cpp.
+#include <algorithm>
 #include <thread>
 
 #include <distdl/base/errors.hpp>
-#include <distdl/base/log.hpp>
+#include <distdl/comm/peer_lost.hpp>
 #include <distdl/comm/fabric.hpp>
 
 namespace distdl::comm {
 namespace {
 
-constexpr Operation kGreeting{"greeting", 0};
 constexpr Operation kGoodbye{"goodbye", 0};
-std::span<const std::byte> bytes_of(const std::string& text) {
-  return std::as_bytes(std::span(text));
+
+ucp_request_param_t how_for(void* transfer) {
+  ucp_request_param_t how{};
+  how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  how.user_data = transfer;
+  return how;
 }
 
 }  // namespace
 
 std::string to_string(const Operation& operation) {
   return operation.sequence ? fmt::format("{} {}", operation.name, operation.sequence) : operation.name;
-}
-
-Batch::~Batch() {
-  fabric_.cancel(*this);
-}
-
-void Batch::finish(Transfer& transfer, ucs_status_t status, std::size_t received) {
-  transfer.status = status;
-  transfer.received = received;
-  transfer.request = nullptr;
-  --open_;
-}
-
-void Batch::on_sent(void* request, ucs_status_t status, void* argument) {
-  auto& transfer = *static_cast<Transfer*>(argument);
-  transfer.batch->finish(transfer, status, 0);
-  ucp_request_free(request);
-}
-
-void Batch::on_received(void* request, ucs_status_t status, const ucp_tag_recv_info_t* info, void* argument) {
-  auto& transfer = *static_cast<Transfer*>(argument);
-  transfer.batch->finish(transfer, status, info->length);
-  ucp_request_free(request);
 }
 
 Fabric::Fabric(const Options& options)
@@ -55,27 +36,21 @@ Fabric::Fabric(const Options& options)
 }
 
 Fabric::~Fabric() {
-  cancel(inbox_);
+  cancel_activities();
+  cancel(greetings_.batch);
+  cancel(notices_.batch);
   force_close_all();
   cancel(outbox_);
 }
 
-PeerCard Fabric::card() const {
+PeerCard Fabric::card(Rank self) {
+  if (self == Rank(0) && own_card_.secret.empty()) own_card_.secret = random_bytes(kSecretBytes);
   return own_card_;
 }
 
-std::string Fabric::name(Rank rank) const {
-  return fmt::format("rank {} ({})", rank, card_of(rank).host);
-}
-
-std::string Fabric::lanes_to(Rank rank) const {
-  const ucp_ep_h endpoint = peers_[rank.value].endpoint;
-  return endpoint ? lanes_of(endpoint) : "self";
-}
-
-void Fabric::connect(Rank self, std::vector<PeerCard> cards, Clock::duration timeout) {
-  require(cards.size() <= std::size_t{kMostRanks}, "a world of {} ranks: at most {} are possible", cards.size(),
-          kMostRanks);
+void Fabric::connect(Rank self, std::vector<PeerCard> cards) {
+  require(!cards.empty() && cards.size() <= std::size_t{kMostRanks}, "a world of {} ranks: at most {} are possible",
+          cards.size(), kMostRanks);
   self_ = self;
   peers_.resize(cards.size());
   for (int r = 0; r < size(); ++r) {
@@ -86,90 +61,144 @@ void Fabric::connect(Rank self, std::vector<PeerCard> cards, Clock::duration tim
                        "{} is of generation {}, this rank of generation {}", name(Rank(r)), card_of(Rank(r)).generation,
                        own_card_.generation);
   }
-  listen();
-  open_endpoints();
-  greet(timeout);
+  secret_ = card_of(Rank(0)).secret;
+  require<CommError>(secret_.size() == kSecretBytes,
+                     "the card of {} holds a secret of {} bytes, expected {}: without it ranks cannot know each other",
+                     name(Rank(0)), secret_.size(), kSecretBytes);
+  listen(greetings_, Channel::hello, kAnyGeneration, kLongestGreeting);
+  listen(notices_, Channel::notice, kAnySource, kLongestNotice + kSealBytes);
 }
 
-void Fabric::open_endpoints() {
-  for (Peer& peer : peers_) {
-    const bool same_memory = peer.card.memory == own_card_.memory;
-    if (peer.rank == self_) continue;
-    try {
-      peer.endpoint = open_endpoint(worker_.get(), same_memory ? peer.card.full_address : peer.card.network_address,
-                                    &on_peer_error, &peer);
-    } catch (const CommError& error) {
-      throw CommError(fmt::format("no way to {}: {}; comm.interface must name a network that all hosts share",
-                                  name(peer.rank), error.what()));
+std::string Fabric::name(Rank rank) const {
+  return fmt::format("rank {} ({})", rank, card_of(rank).host);
+}
+
+bool Fabric::share_memory(Rank one, Rank other) const {
+  const auto together = static_cast<int>(options_.shared_memory_ranks);
+  return card_of(one).memory == card_of(other).memory &&
+         (together == 0 || one.value / together == other.value / together);
+}
+
+std::string Fabric::lanes_to(Rank rank) const {
+  if (rank == self_) return "self";
+  const ucp_ep_h endpoint = peers_[rank.value].endpoint;
+  return endpoint ? lanes_of(endpoint) : "not connected";
+}
+
+int Fabric::open_endpoints() const {
+  return static_cast<int>(
+      std::count_if(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.endpoint != nullptr; }));
+}
+
+bool Fabric::proved(Rank rank) const {
+  const auto& handshake = peers_[rank.value].handshake;
+  return handshake && handshake->proved();
+}
+
+std::uint64_t Fabric::tag(Rank source, const Label& label) const {
+  return wire_tag(Generation(own_card_.generation), source, label);
+}
+
+void Fabric::send(Batch& batch, std::span<const std::byte> bytes, Rank to, const Label& label) {
+  auto& transfer = batch.add(to, Batch::Kind::send);
+  transfer.data = const_cast<std::byte*>(bytes.data());
+  transfer.size = bytes.size();
+  transfer.tag = tag(self_, label);
+  begin_or_queue(transfer);
+}
+
+void Fabric::receive(Batch& batch, std::span<std::byte> bytes, Rank from, const Label& label) {
+  auto& transfer = batch.add(from, Batch::Kind::receive);
+  transfer.data = bytes.data();
+  transfer.size = bytes.size();
+  transfer.tag = tag(from, label);
+  begin_or_queue(transfer);
+}
+
+void Fabric::start(Batch& batch, Rank peer, Begin begin) {
+  auto& transfer = batch.add(peer, Batch::Kind::other);
+  transfer.begin = std::move(begin);
+  begin_or_queue(transfer);
+}
+
+void Fabric::begin_or_queue(Batch::Transfer& transfer) {
+  Peer& peer = peers_[transfer.peer.value];
+  if (peer.rank != self_ && !peer.opened && worker_ && !closed_) open(peer);
+  if (!peer.handshake || peer.handshake->proved()) return begin(transfer);
+  transfer.queued = true;
+  peer.queue.push_back(&transfer);
+}
+
+void Fabric::begin_queued(Peer& peer) {
+  for (auto* transfer : std::exchange(peer.queue, {})) {
+    transfer->queued = false;
+    begin(*transfer);
+  }
+}
+
+void Fabric::begin(Batch::Transfer& transfer) {
+  const Peer& peer = peers_[transfer.peer.value];
+  if (!worker_ || !peer.endpoint) return transfer.batch->finish(transfer, UCS_ERR_NOT_CONNECTED, 0);
+  switch (transfer.kind) {
+    case Batch::Kind::send:
+      return begin_send(transfer, transfer.tag ^ (peer.handshake->send_token() & kDisguised));
+    case Batch::Kind::receive:
+      return begin_receive(transfer, transfer.tag ^ (peer.handshake->receive_token() & kDisguised), kWholeTag);
+    case Batch::Kind::other: {
+      auto how = how_for(&transfer);
+      how.cb.send = &Batch::on_sent;
+      transfer.batch->begun(transfer, transfer.begin({peer.endpoint, *peer.handshake}, how));
     }
-    // Ranks that are threads of one process end together.
-    if (peer.card.process_space == own_card_.process_space && peer.card.pid != own_card_.pid)
-      idle_.watch(peer.rank, peer.card.pid);
   }
 }
 
-/// The greeting carries the receiver's secret: the sender has its card, and the message belongs to this launch.
-void Fabric::greet(Clock::duration timeout) {
-  std::vector<std::string> greetings(peers_.size(), std::string(own_card_.secret.size(), '\0'));
-  Batch batch(*this);
-  for (Peer& peer : peers_) {
-    if (peer.rank == self_) continue;
-    receive(batch, std::as_writable_bytes(std::span(greetings[peer.rank.value])), peer.rank, Channel::hello, 0, 0);
-    send(batch, bytes_of(peer.card.secret), peer.rank, Channel::hello, 0, 0);
-  }
-  wait(batch, kGreeting, timeout);
-  for (const Peer& peer : peers_)
-    require<CommError>(peer.rank == self_ || greetings[peer.rank.value] == own_card_.secret,
-                       "{} greeted with a wrong secret: it belongs to another launch", name(peer.rank));
-}
-
-std::uint64_t Fabric::tag(Channel channel, Rank source, std::uint32_t sequence, std::uint16_t stage) const {
-  return wire_tag(Generation(own_card_.generation), channel, source, sequence, stage);
-}
-
-void Fabric::send(Batch& batch, std::span<const std::byte> bytes, Rank to, Channel channel, std::uint32_t sequence,
-                  std::uint16_t stage) {
-  auto& transfer = batch.transfers_.emplace_back(
-      Batch::Transfer{.batch = &batch, .peer = to, .direction = Batch::Direction::send, .size = bytes.size()});
-  ++batch.open_;
-  const ucp_ep_h endpoint = peers_[to.value].endpoint;
-  if (!endpoint) return batch.finish(transfer, UCS_ERR_NOT_CONNECTED, 0);
-  ucp_request_param_t how{};
-  how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+void Fabric::begin_send(Batch::Transfer& transfer, std::uint64_t tag) {
+  auto how = how_for(&transfer);
   how.cb.send = &Batch::on_sent;
-  how.user_data = &transfer;
-  void* request = ucp_tag_send_nbx(endpoint, bytes.data(), bytes.size(), tag(channel, self_, sequence, stage), &how);
-  if (UCS_PTR_IS_PTR(request))
-    transfer.request = request;
-  else
-    batch.finish(transfer, UCS_PTR_STATUS(request), 0);
+  const ucp_ep_h endpoint = peers_[transfer.peer.value].endpoint;
+  transfer.batch->begun(transfer, ucp_tag_send_nbx(endpoint, transfer.data, transfer.size, tag, &how));
 }
 
-void Fabric::receive(Batch& batch, std::span<std::byte> bytes, Rank from, Channel channel, std::uint32_t sequence,
-                     std::uint16_t stage) {
-  auto& transfer = batch.transfers_.emplace_back(
-      Batch::Transfer{.batch = &batch, .peer = from, .direction = Batch::Direction::receive, .size = bytes.size()});
-  ++batch.open_;
-  ucp_request_param_t how{};
+void Fabric::begin_receive(Batch::Transfer& transfer, std::uint64_t tag, std::uint64_t mask) {
+  auto how = how_for(&transfer);
   // Without the flag a receive that finds its message there is done at once, but UCX 1.13 does not tell its length.
-  how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+  how.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
   how.cb.recv = &Batch::on_received;
-  how.user_data = &transfer;
-  const std::uint64_t mask = channel == Channel::notice ? kAnySource : kWholeTag;
-  void* request =
-      ucp_tag_recv_nbx(worker_.get(), bytes.data(), bytes.size(), tag(channel, from, sequence, stage), mask, &how);
-  if (!UCS_PTR_IS_PTR(request))
-    batch.finish(transfer, UCS_PTR_STATUS(request), 0);
-  else if (transfer.status == UCS_INPROGRESS)  // else the callback has come already
-    transfer.request = request;
+  transfer.batch->begun(transfer, ucp_tag_recv_nbx(worker_.get(), transfer.data, transfer.size, tag, mask, &how));
+}
+
+void Fabric::check(Batch& batch, const Operation& operation) {
+  for (std::size_t i = 0; batch.failed_ && i < batch.transfers_.size(); ++i) {
+    const auto& transfer = batch.transfers_[i];
+    if (transfer.is_open()) continue;
+    const bool receives = transfer.kind == Batch::Kind::receive;
+    if (transfer.status == UCS_ERR_MESSAGE_TRUNCATED ||
+        (transfer.status == UCS_OK && receives && transfer.received != transfer.size))
+      throw CommError(
+          fmt::format("{}: {} sent {} bytes, expected {}: all ranks must call the same operation with the same sizes",
+                      to_string(operation), name(transfer.peer), transfer.received, transfer.size));
+    if (transfer.status == UCS_OK || (closing_down_ && !receives)) continue;
+    const Loss broken =
+        mark_lost(transfer.peer, Evidence::broken_connection,
+                  fmt::format("the connection to {} broke ({})", name(transfer.peer), ucx_text(transfer.status)));
+    throw PeerLost(broken.rank, card_of(broken.rank).host, fmt::format("{}: {}", to_string(operation), broken.why));
+  }
+  if (!batch.done()) return;
+  batch.transfers_.clear();
+  batch.failed_ = false;
 }
 
 /// A receive that has not met its message can be cancelled; any other transfer ends with its endpoint. Only then is its
 /// memory the caller's again.
 void Fabric::cancel(Batch& batch) noexcept {
-  if (worker_) {
+  for (auto& transfer : batch.transfers_) {
+    if (!transfer.queued) continue;
+    std::erase(peers_[transfer.peer.value].queue, &transfer);
+    batch.finish(transfer, UCS_ERR_CANCELED, 0);
+  }
+  if (worker_ && !batch.done()) {
     for (auto& transfer : batch.transfers_)
-      if (transfer.request && transfer.direction == Batch::Direction::receive)
+      if (transfer.request && transfer.kind == Batch::Kind::receive)
         ucp_request_cancel(worker_.get(), transfer.request);
     if (!drain(batch, Milliseconds(20))) {
       for (const auto& transfer : batch.transfers_)
@@ -183,6 +212,7 @@ void Fabric::cancel(Batch& batch) noexcept {
   }
   batch.transfers_.clear();
   batch.open_ = 0;
+  batch.failed_ = false;
 }
 
 bool Fabric::drain(const Batch& batch, Milliseconds limit) noexcept {
@@ -203,46 +233,20 @@ void Fabric::flush(Milliseconds limit) noexcept {
     if (ucp_worker_progress(worker_.get()) == 0) std::this_thread::yield();
 }
 
-void Fabric::force_close(Peer& peer) noexcept {
-  if (!peer.endpoint) return;
-  ucp_request_param_t how{};
-  how.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
-  how.flags = UCP_EP_CLOSE_FLAG_FORCE;
-  void* request = ucp_ep_close_nbx(std::exchange(peer.endpoint, nullptr), &how);
-  if (UCS_PTR_IS_PTR(request)) closing_.push_back(request);
-}
-
-void Fabric::force_close_all() noexcept {
-  if (!worker_) return;
-  for (Peer& peer : peers_) force_close(peer);
-  const Deadline deadline = Deadline::after(Milliseconds(200));
-  for (void* request : closing_) {
-    while (ucp_request_check_status(request) == UCS_INPROGRESS && !deadline.expired())
-      ucp_worker_progress(worker_.get());
-    ucp_request_free(request);
-  }
-  closing_.clear();
-}
-
 void Fabric::close() {
   closing_down_ = true;
-  Batch batch(*this);
-  for (const Peer& peer : peers_) {
-    if (peer.rank == self_) continue;
-    receive(batch, {}, peer.rank, Channel::goodbye, 0, 0);
-    send(batch, {}, peer.rank, Channel::goodbye, 0, 0);
-  }
-  wait(batch, kGoodbye);
+  for (Peer& peer : peers_)
+    if (peer.opened) say_goodbye(peer);
+  wait(goodbyes_, kGoodbye);
   flush(Milliseconds(500));
+  cancel_activities();
   closed_ = true;
   force_close_all();
 }
 
-void Fabric::on_peer_error(void* argument, ucp_ep_h, ucs_status_t status) {
-  auto& peer = *static_cast<Peer*>(argument);
-  peer.fabric->mark_lost(peer.rank, Evidence::broken_connection,
-                         fmt::format("the connection to {} broke ({}): its process or its node died",
-                                     peer.fabric->name(peer.rank), ucx_text(status)));
+void Fabric::say_goodbye(Peer& peer) {
+  receive(goodbyes_, {}, peer.rank, {.channel = Channel::goodbye});
+  send(goodbyes_, {}, peer.rank, {.channel = Channel::goodbye});
 }
 
 }  // namespace distdl::comm

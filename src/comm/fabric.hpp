@@ -3,16 +3,23 @@
 
 #include <cstddef>
 #include <deque>
+#include <exception>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <ucp/api/ucp.h>
 
 #include <distdl/base/clock.hpp>
 #include <distdl/base/ids.hpp>
+#include <distdl/comm/activity.hpp>
+#include <distdl/comm/batch.hpp>
+#include <distdl/comm/handshake.hpp>
 #include <distdl/comm/idle.hpp>
+#include <distdl/comm/node_memory.hpp>
 #include <distdl/comm/notice.hpp>
 #include <distdl/comm/options.hpp>
 #include <distdl/comm/peer_card.hpp>
@@ -21,47 +28,26 @@
 
 namespace distdl::comm {
 
-class Fabric;
-
-/// An operation as errors name it: "all-reduce 17".
-struct Operation {
-  const char* name = "";
-  std::uint32_t sequence = 0;
-};
-std::string to_string(const Operation& operation);
-
-/// Sends and receives under way together. Their memory must stay until Fabric::wait() has returned or thrown; what is
-/// left when the batch is destroyed is cancelled first.
-class Batch {
- public:
-  explicit Batch(Fabric& fabric) : fabric_(fabric) {}
-  ~Batch();
-  Batch(const Batch&) = delete;
-  Batch& operator=(const Batch&) = delete;
-  bool done() const { return open_ == 0; }
-
- private:
-  friend class Fabric;
-  enum class Direction { send, receive };
-  struct Transfer {  // UCX holds its address
-    Batch* batch;
-    Rank peer;
-    Direction direction;
-    std::size_t size;
-    void* request = nullptr;  ///< UCX's, while under way
-    ucs_status_t status = UCS_INPROGRESS;
-    std::size_t received = 0;
-  };
-  static void on_sent(void* request, ucs_status_t status, void* transfer);
-  static void on_received(void* request, ucs_status_t status, const ucp_tag_recv_info_t* info, void* transfer);
-  void finish(Transfer& transfer, ucs_status_t status, std::size_t received);
-
-  Fabric& fabric_;
-  std::deque<Transfer> transfers_;
-  int open_ = 0;
+/// Where the ranks of a node leave word of a loss for each other: NodeMemory's post_loss() and posted_loss().
+struct NoticeBoard {
+  std::function<void(const NodeLoss&)> post;
+  std::function<std::optional<NodeLoss>()> posted;
 };
 
-/// One rank's UCX worker, its endpoints to all peers, and every wait. Belongs to the thread that made it.
+/// What came in and was not let through, since the start. Each is logged as a warning, up to a limit.
+struct Refused {
+  int greetings = 0;  ///< garbage, unknown ranks, other generations, wrong proofs
+  int notices = 0;    ///< not from a proved peer
+  int messages = 0;   ///< active messages that are not from a proved peer, or that nobody handles
+};
+
+/// One rank's UCX worker, its endpoints, and every wait. Belongs to the thread that made it.
+///
+/// An endpoint is opened by the first transfer to or from a peer. Transfers wait in a queue until the peer has proved
+/// that it knows the job's secret, and then begin in their order.
+///
+/// After a loss, or when an activity has failed, everything under way is cancelled and every later wait throws the same
+/// at once: build a fabric of the next generation.
 class Fabric {
  public:
   explicit Fabric(const Options& options);
@@ -69,28 +55,50 @@ class Fabric {
   Fabric(const Fabric&) = delete;
   Fabric& operator=(const Fabric&) = delete;
 
-  /// Of this rank, for the others.
-  PeerCard card() const;
-  /// Opens an endpoint to each peer and greets it. Throws PeerLost naming those that do not answer within `timeout`.
-  void connect(Rank self, std::vector<PeerCard> cards, Clock::duration timeout);
+  /// Of this rank, for the others. That of rank 0 holds the job's secret.
+  PeerCard card(Rank self);
+  /// Takes the cards of all, in rank order; talks to nobody yet. Throws CommError for one of another generation.
+  void connect(Rank self, std::vector<PeerCard> cards);
+  /// After connect().
+  void use(NoticeBoard board) { board_ = std::move(board); }
 
   Rank rank() const { return self_; }
   int size() const { return static_cast<int>(peers_.size()); }
   const PeerCard& card_of(Rank rank) const { return peers_[rank.value].card; }
+  /// Do two ranks see the same shared memory, and may they use it? See Options::shared_memory_ranks.
+  bool share_memory(Rank one, Rank other) const;
   /// "rank 3 (n3)".
   std::string name(Rank rank) const;
-  /// Transports to that peer.
+  /// Transports to that peer; "not connected" while there is no endpoint.
   std::string lanes_to(Rank rank) const;
+  int open_endpoints() const;
+  bool proved(Rank rank) const;
+  const Refused& refused() const { return refused_; }
 
-  void send(Batch& batch, std::span<const std::byte> bytes, Rank to, Channel channel, std::uint32_t sequence,
-            std::uint16_t stage);
-  void receive(Batch& batch, std::span<std::byte> bytes, Rank from, Channel channel, std::uint32_t sequence,
-               std::uint16_t stage);
+  // Transfers. They never wait, and throw nothing that check() does not throw.
+  void send(Batch& batch, std::span<const std::byte> bytes, Rank to, const Label& label);
+  void receive(Batch& batch, std::span<std::byte> bytes, Rank from, const Label& label);
+  void start(Batch& batch, Rank peer, Begin begin);
+  /// Throws CommError if a message had another size than expected, PeerLost if a transfer broke with its connection.
+  /// When all are done, the batch may be used again.
+  void check(Batch& batch, const Operation& operation);
+  /// Gives up what is not done; afterwards its memory is the caller's again.
+  void cancel(Batch& batch) noexcept;
+
+  // Activities. Each that was added advances in every wait until it is done, has been removed, or all have failed.
+  /// Throws what the waits throw after a loss.
+  void add(Activity& activity);
+  void remove(Activity& activity) noexcept;
+  /// Added, and neither done nor failed.
+  bool under_way(const Activity& activity) const;
+  /// Returns when the activity is no longer under way. Throws PeerLost when any peer is lost, or when it takes longer
+  /// than `timeout`; what any activity's advance() throws. Not to be called by an activity.
+  void wait(Activity& activity, Clock::duration timeout);
+  /// Does what can be done without waiting; true if something happened. Throws as wait().
+  bool poll();
   /// Options::timeout_seconds.
   Clock::duration timeout() const;
-  /// Returns when all transfers of the batch are done, which may then be used again. Throws PeerLost when any peer is
-  /// lost or when the batch takes longer than `timeout`, CommError if a message had another size than expected; either
-  /// way the transfers have been cancelled.
+  /// Waits until the whole batch is done.
   void wait(Batch& batch, const Operation& operation, Clock::duration timeout);
   void wait(Batch& batch, const Operation& operation) { wait(batch, operation, timeout()); }
 
@@ -98,78 +106,133 @@ class Fabric {
   void abort(const std::string& reason, ExitCode code) noexcept;
   void close();
 
+  /// Null after a failure that left transfers behind which nothing else could end.
+  ucp_worker_h worker() const { return worker_.get(); }
+  ucp_context_h context() const { return context_.get(); }
+  void count_refused_message(const std::string& what);
+
  private:
-  friend class Batch;
   struct Peer {
     Fabric* fabric = nullptr;
     Rank rank;
     PeerCard card;
     ucp_ep_h endpoint = nullptr;
+    bool opened = false;                  ///< once; a closed endpoint is not opened again
+    std::optional<Handshake> handshake;   ///< since then
+    std::vector<Batch::Transfer*> queue;  ///< until it is proved
+    int wrong_proofs = 0;
+    bool watched = false;          ///< its process
     std::optional<Notice> answer;  ///< to the last question
   };
+  /// Messages from any rank.
+  struct Inbox {
+    std::string text;  ///< where the next one arrives
+    Batch batch;
+  };
   /// A connection may break because the peer gives up after a loss that this rank has not heard of yet: what is known
-  /// for certain goes before it.
+  /// for certain goes before it, and gets a little time to arrive.
   enum class Evidence { certain, broken_connection };
   struct Loss {
     Rank rank;
     Evidence evidence;
     std::string why;
     ExitCode code;  ///< that the rank ends with, as far as it could tell
-  };
-  struct Waiting {
-    const Batch* batch = nullptr;
-    const Operation* operation = nullptr;
+    Clock::time_point since = Clock::now();
   };
 
-  // fabric.cpp: endpoints and transfers
-  static void on_peer_error(void* peer, ucp_ep_h endpoint, ucs_status_t status);
-  void open_endpoints();
-  void greet(Clock::duration timeout);
-  std::uint64_t tag(Channel channel, Rank source, std::uint32_t sequence, std::uint16_t stage) const;
-  void cancel(Batch& batch) noexcept;
+  // fabric.cpp: transfers
+  std::uint64_t tag(Rank source, const Label& label) const;
+  void begin_or_queue(Batch::Transfer& transfer);
+  void begin(Batch::Transfer& transfer);
+  void begin_send(Batch::Transfer& transfer, std::uint64_t tag);
+  void begin_receive(Batch::Transfer& transfer, std::uint64_t tag, std::uint64_t mask);
   bool drain(const Batch& batch, Milliseconds limit) noexcept;
   void flush(Milliseconds limit) noexcept;
+
+  // fabric_endpoints.cpp: endpoints and who is behind them
+  static void on_peer_error(void* peer, ucp_ep_h endpoint, ucs_status_t status);
+  Peer* known(Rank rank);
+  void open(Peer& peer);
+  void watch(Peer& peer);
+  void say_goodbye(Peer& peer);
+  void listen(Inbox& inbox, Channel channel, std::uint64_t mask, std::size_t longest);
+  /// What has come; nothing if that is nothing. Then listen again.
+  std::optional<std::string> take(Inbox& inbox);
+  void read_greetings();
+  void handle(const Hello& hello);
+  void handle(const Proof& proof);
+  void refuse_greeting(const std::string& why);
+  void post_small(Peer& peer, Channel channel, std::string bytes);
+  void begin_queued(Peer& peer);
   void force_close(Peer& peer) noexcept;
   void force_close_all() noexcept;
 
-  // fabric_wait.cpp: waits and losses
+  // fabric_wait.cpp: activities and waits
+  class WholeBatch;
+  struct UnderWay {
+    Activity* activity;
+    bool stuck = false;  ///< a transfer broke; the loss behind it will come to light
+  };
   bool progress();
-  void check_transfers(Batch& batch, const Operation& operation);
-  std::optional<Loss> find_loss(const Batch& batch) const;
-  bool matters(const Loss& loss, const Batch& batch) const;
+  void advance(Activity& activity);
+  void advance_all();
+  std::uint64_t steps() const;
+  bool polls() const;
+  [[noreturn]] void give_up();
+  void cancel_activities() noexcept;
+
+  // fabric_loss.cpp: losses
+  void look_around();
+  std::optional<Loss> find_loss() const;
+  bool matters(const Loss& loss) const;
   bool is_lost(Rank rank) const;
   Loss mark_lost(Rank rank, Evidence evidence, const std::string& why, ExitCode code = ExitCode::peer_lost);
   void mark_ended();
-  [[noreturn]] void fail(Batch& batch, const Operation& operation, const Loss& loss);
-  void find_culprit(Batch& batch, const Operation& operation, double waited, Clock::duration timeout);
-  std::vector<Rank> ask(const std::vector<Rank>& suspects, const Batch& batch, const Deadline& deadline);
-  std::vector<Rank> awaited(const Batch& batch) const;
+  void mark_process_lost(Rank rank);
+  [[noreturn]] void fail(const Operation& operation, const Loss& loss);
+  void throw_if_unusable(const Operation& operation) const;
+  void find_culprit(const Activity& activity, Clock::duration waited, Clock::duration timeout);
+  std::vector<Rank> ask(const std::vector<Rank>& suspects, const Activity& activity, const Deadline& deadline);
+  std::string silence_of(const std::vector<Rank>& silent) const;
+  std::vector<Rank> awaited(const Activity& activity) const;
+  std::vector<Rank> lost_ranks(Rank cause) const;
 
   // fabric_notice.cpp: notices
-  void listen();
   void read_notices();
+  std::optional<Notice> open_notice(std::string_view sealed);
   void handle(const Notice& notice);
-  void tell(Rank rank, const Notice& notice);
+  void answer(Rank asking);
+  void tell(Peer& peer, const Notice& notice);
   void tell_all(Rank subject, const std::string& why, ExitCode code) noexcept;
 
   Options options_;
   PeerCard own_card_;
+  std::string secret_;
   UcxContext context_;
   UcxWorker worker_;
   Idle idle_;
   Rank self_;
   std::vector<Peer> peers_;
+  NoticeBoard board_;
+  Refused refused_;
   std::vector<void*> closing_;  ///< requests of endpoints being closed
-  std::vector<Loss> losses_;    ///< in the order in which they came to light
-  bool closing_down_ = false;   ///< in close(): a peer whose goodbye has come may go
-  bool closed_ = false;         ///< by close() or abort()
-  bool told_ = false;           ///< the others know why this rank gives up
-  Waiting waiting_;
 
-  std::string inbox_text_;             ///< where the next notice arrives
-  std::deque<std::string> sent_text_;  ///< notices under way
+  std::vector<UnderWay> activities_;
+  bool advancing_ = false;
+  Activity* waiting_ = nullptr;
+  std::vector<Loss> losses_;     ///< in the order in which they came to light
+  std::vector<Rank> ended_;      ///< processes that ended, of ranks without an endpoint
+  std::optional<Loss> revoked_;  ///< the loss by which all failed
+  std::exception_ptr error_;     ///< or the error
+  bool closing_down_ = false;    ///< in close(): a peer whose goodbye has come may go
+  bool closed_ = false;          ///< by close() or abort()
+  bool told_ = false;            ///< the others know why this rank gives up
+
+  std::deque<std::string> sent_text_;  ///< small messages under way
   Batch outbox_{*this};
-  Batch inbox_{*this};
+  Inbox greetings_{{}, Batch(*this)};
+  Inbox notices_{{}, Batch(*this)};
+  Batch goodbyes_{*this};
 };
 
 }  // namespace distdl::comm

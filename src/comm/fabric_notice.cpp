@@ -10,18 +10,25 @@ namespace {
 constexpr Milliseconds kFarewell{300};
 }
 
-void Fabric::listen() {
-  inbox_text_.assign(kLongestNotice, '\0');
-  receive(inbox_, std::as_writable_bytes(std::span(inbox_text_)), self_, Channel::notice, 0, 0);
+/// A notice can end the whole job: only those that a proved peer has sealed count.
+void Fabric::read_notices() {
+  while (const auto bytes = take(notices_)) {
+    listen(notices_, Channel::notice, kAnySource, kLongestNotice + kSealBytes);
+    const auto notice = open_notice(*bytes);
+    if (notice)
+      handle(*notice);
+    else if (++refused_.notices <= 10)
+      log(Severity::warning, "refused a notice of {} bytes that no proved peer has sealed", bytes->size());
+  }
 }
 
-void Fabric::read_notices() {
-  while (inbox_.done() && !inbox_.transfers_.empty()) {
-    const auto arrived = inbox_.transfers_.front();
-    inbox_.transfers_.clear();
-    if (arrived.status == UCS_OK) handle(decode_notice(std::string_view(inbox_text_).substr(0, arrived.received)));
-    listen();
-  }
+std::optional<Notice> Fabric::open_notice(std::string_view sealed) {
+  if (sealed.size() < kSealBytes) return std::nullopt;
+  const auto notice = decode_notice(sealed.substr(0, sealed.size() - kSealBytes));
+  if (!notice || notice->subject.value < 0 || notice->subject.value >= size()) return std::nullopt;
+  const Peer* peer = known(notice->sender);
+  if (!peer || !peer->handshake || !peer->handshake->unseal(sealed)) return std::nullopt;
+  return notice;
 }
 
 void Fabric::handle(const Notice& notice) {
@@ -32,35 +39,39 @@ void Fabric::handle(const Notice& notice) {
                 notice.code);
       return;
     case Notice::Kind::waiting:
-      peers_.at(notice.sender.value).answer = notice;
+      peers_[notice.sender.value].answer = notice;
       return;
-    case Notice::Kind::ask: {
-      if (!waiting_.batch) return;
-      const auto ranks = awaited(*waiting_.batch);
-      if (!ranks.empty())
-        tell(notice.sender, {Notice::Kind::waiting, self_, ranks.front(), to_string(*waiting_.operation)});
-    }
+    case Notice::Kind::ask:
+      answer(notice.sender);
   }
 }
 
-void Fabric::tell(Rank rank, const Notice& notice) {
-  if (outbox_.done()) {
-    outbox_.transfers_.clear();
-    sent_text_.clear();
-  }
-  const std::string& text = sent_text_.emplace_back(encode(notice));
-  send(outbox_, std::as_bytes(std::span(text)), rank, Channel::notice, 0, 0);
+void Fabric::answer(Rank asking) {
+  const Activity* activity = waiting_;
+  for (const auto& one : activities_)
+    if (!activity) activity = one.activity;
+  if (!activity) return;
+  const auto ranks = awaited(*activity);
+  if (!ranks.empty())
+    tell(peers_[asking.value], {Notice::Kind::waiting, self_, ranks.front(), to_string(activity->operation())});
 }
 
+void Fabric::tell(Peer& peer, const Notice& notice) {
+  if (peer.handshake && peer.handshake->proved())
+    post_small(peer, Channel::notice, peer.handshake->seal(encode(notice)));
+}
+
+/// Each rank passes on once what it has learnt to those it has spoken with, who do the same.
 void Fabric::tell_all(Rank subject, const std::string& why, ExitCode code) noexcept {
   if (std::exchange(told_, true)) return;
   try {
-    for (const Peer& peer : peers_)
-      if (peer.rank != self_ && !is_lost(peer.rank))
-        tell(peer.rank, {Notice::Kind::stopped, self_, subject, why, code});
+    if (board_.post) board_.post({subject, static_cast<int>(code), why});
+    for (Peer& peer : peers_)
+      if (!is_lost(peer.rank)) tell(peer, {Notice::Kind::stopped, self_, subject, why, code});
   } catch (const std::exception& error) {
     log(Severity::warning, "cannot tell the other ranks of the loss: {}", error.what());
   }
+  if (!worker_) return;
   drain(outbox_, kFarewell);
   flush(kFarewell);
 }
@@ -68,6 +79,7 @@ void Fabric::tell_all(Rank subject, const std::string& why, ExitCode code) noexc
 void Fabric::abort(const std::string& reason, ExitCode code) noexcept {
   if (!worker_ || std::exchange(closed_, true)) return;
   tell_all(self_, fmt::format("{} stopped: {}", name(self_), reason), code);
+  cancel_activities();
   force_close_all();
 }
 

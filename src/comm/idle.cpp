@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
+#include <poll.h>
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
@@ -20,7 +22,13 @@ constexpr std::chrono::microseconds kYield{100};
 constexpr Milliseconds kLook{1};
 // Others ran in between: here are more threads than processors, and spinning only takes time from the one waited for.
 constexpr std::chrono::microseconds kLongYield{5};
-constexpr int kLongestSleepMs = 10;
+// How soon to find out.
+constexpr std::chrono::microseconds kProbe{4};
+constexpr std::chrono::nanoseconds kLongestSleep = Milliseconds(10);
+// While memory is polled, in part of the time already waited.
+constexpr int kPart = 16;
+constexpr std::chrono::nanoseconds kShortestNap = std::chrono::microseconds(50);
+constexpr std::chrono::nanoseconds kLongestNap = Milliseconds(1);
 constexpr std::uint64_t kWorker = ~std::uint64_t{0};
 
 void add(int epoll, int descriptor, std::uint64_t data) {
@@ -56,29 +64,39 @@ void Idle::unwatch(Rank rank) {
 void Idle::restart() {
   since_ = Clock::now();
   // A rank that is never idle must still see a peer die.
-  if (since_ - looked_ > kLook) look(0);
+  if (since_ - looked_ > kLook) look({});
 }
 
-void Idle::pause() {
+void Idle::pause(bool polls) {
   const auto now = Clock::now();
-  if (now - looked_ > kLook) look(0);
-  if (!crowded_ && now - since_ < kSpin) return;
+  if (now - looked_ > kLook) look({});
+  if (!crowded_ && now - since_ < kSpin && now - yielded_ < kProbe) return;
   if (now - since_ < kYield) {
     ::sched_yield();
-    crowded_ = Clock::now() - now > kLongYield;
+    yielded_ = Clock::now();
+    crowded_ = yielded_ - now > kLongYield;
     return;
   }
   const ucs_status_t status = ucp_worker_arm(worker_);
   if (status == UCS_ERR_BUSY) return;  // something came in between, or waits to be sent
   check_ucx(status, "ucp_worker_arm");
-  look(kLongestSleepMs);
+  const std::chrono::nanoseconds part = (now - since_) / kPart;
+  look(polls ? std::clamp(part, kShortestNap, kLongestNap) : kLongestSleep);
 }
 
-void Idle::look(int wait_ms) {
+void Idle::look(std::chrono::nanoseconds wait) {
+  // epoll_wait itself knows milliseconds only.
+  if (wait.count() > 0) {
+    pollfd all{epoll_.get(), POLLIN, 0};
+    const timespec time{wait.count() / 1'000'000'000, wait.count() % 1'000'000'000};
+    if (::ppoll(&all, 1, &time, nullptr) < 0 && errno != EINTR)
+      throw CommError(fmt::format("ppoll: {}", errno_text(errno)));
+  }
   std::array<epoll_event, 8> events;
-  const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), wait_ms);
+  const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), 0);
   if (count < 0 && errno != EINTR) throw CommError(fmt::format("epoll_wait: {}", errno_text(errno)));
   looked_ = Clock::now();
+  new_look_ = true;
   for (int i = 0; i < count; ++i) {
     if (events[i].data.u64 == kWorker) continue;
     const Rank rank(static_cast<int>(events[i].data.u64));

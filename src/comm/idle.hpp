@@ -24,8 +24,11 @@ class Idle {
 
   /// Something has happened: spin again.
   void restart();
-  /// Spins, yields or sleeps, 10 ms at most.
-  void pause();
+  /// Spins, yields or sleeps, 10 ms at most. `polls`: something is waited for that wakes nobody up, so sleeps are a
+  /// small part of the time already waited.
+  void pause(bool polls = false);
+  /// True about once a millisecond.
+  bool looked() { return std::exchange(new_look_, false); }
   /// Ranks whose process ended since the last call.
   std::vector<Rank> take_ended() { return std::exchange(ended_, {}); }
 
@@ -34,7 +37,7 @@ class Idle {
     Rank rank;
     FileDescriptor process;
   };
-  void look(int wait_ms);
+  void look(std::chrono::nanoseconds wait);
 
   ucp_worker_h worker_;
   FileDescriptor epoll_;
@@ -42,7 +45,9 @@ class Idle {
   std::vector<Rank> ended_;
   Clock::time_point since_ = Clock::now();
   Clock::time_point looked_ = since_;
+  Clock::time_point yielded_ = since_;
   bool crowded_ = false;  ///< the last yield let others run
+  bool new_look_ = false;
 };
 
 }  // namespace distdl::comm

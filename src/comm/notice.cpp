@@ -2,7 +2,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include <distdl/base/errors.hpp>
 #include <distdl/comm/notice.hpp>
 
 namespace distdl::comm {
@@ -17,12 +16,14 @@ std::string encode(const Notice& notice) {
   return bytes + notice.text.substr(0, kLongestNotice - kHeader);
 }
 
-Notice decode_notice(std::string_view bytes) {
-  require<CommError>(bytes.size() >= kHeader, "a notice of {} bytes: expected at least {}", bytes.size(), kHeader);
+std::optional<Notice> decode_notice(std::string_view bytes) {
+  if (bytes.size() < kHeader || bytes.size() > kLongestNotice) return std::nullopt;
+  const auto kind = static_cast<Notice::Kind>(bytes[0]);
+  if (kind != Notice::Kind::stopped && kind != Notice::Kind::ask && kind != Notice::Kind::waiting) return std::nullopt;
   std::int32_t numbers[3];
   std::memcpy(numbers, bytes.data() + 1, sizeof numbers);
-  return {static_cast<Notice::Kind>(bytes[0]), Rank(numbers[0]), Rank(numbers[1]), std::string(bytes.substr(kHeader)),
-          static_cast<ExitCode>(numbers[2])};
+  return Notice{kind, Rank(numbers[0]), Rank(numbers[1]), std::string(bytes.substr(kHeader)),
+                static_cast<ExitCode>(numbers[2])};
 }
 
 }  // namespace distdl::comm

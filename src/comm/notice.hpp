@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -28,7 +29,7 @@ struct Notice {
 constexpr std::size_t kLongestNotice = 1024;
 
 std::string encode(const Notice& notice);
-/// Throws CommError if `bytes` were not made by encode().
-Notice decode_notice(std::string_view bytes);
+/// Nothing if `bytes` were not made by encode().
+std::optional<Notice> decode_notice(std::string_view bytes);
 
 }  // namespace distdl::comm

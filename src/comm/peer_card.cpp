@@ -4,7 +4,6 @@
 #include <climits>
 #include <filesystem>
 #include <fstream>
-#include <random>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,7 +14,7 @@
 namespace distdl::comm {
 namespace {
 
-constexpr std::string_view kMagic = "distdl-card-1";
+constexpr std::string_view kMagic = "distdl-card-2";
 
 std::string host_name() {
   std::array<char, HOST_NAME_MAX + 1> name{};
@@ -42,17 +41,16 @@ std::string shared_memory_device() {
   return ::stat("/dev/shm", &info) == 0 ? std::to_string(info.st_dev) : "none";
 }
 
-std::string random_bytes(std::size_t count) {
-  std::random_device device;
-  std::string bytes;
-  for (std::size_t i = 0; i < count; ++i) bytes.push_back(static_cast<char>(device()));
-  return bytes;
-}
-
 void put(std::string& bytes, const std::string& field) {
   const auto length = static_cast<std::uint32_t>(field.size());
   bytes.append(reinterpret_cast<const char*>(&length), sizeof length);
   bytes += field;
+}
+
+template <class Card>
+auto fields_of(Card& card) {
+  return std::array{&card.secret,          &card.host,         &card.memory, &card.process_space,
+                    &card.network_address, &card.full_address, &card.segment};
 }
 
 class Reader {
@@ -83,7 +81,6 @@ PeerCard describe_this_process(std::uint32_t generation) {
   PeerCard card;
   card.generation = generation;
   card.pid = ::getpid();
-  card.secret = random_bytes(16);
   card.host = host_name();
   card.memory = fmt::format("{} {} {}", boot_id(), name_space("ipc"), shared_memory_device());
   card.process_space = fmt::format("{} {}", boot_id(), name_space("pid"));
@@ -94,9 +91,7 @@ std::string encode(const PeerCard& card) {
   std::string bytes(kMagic);
   bytes.append(reinterpret_cast<const char*>(&card.generation), sizeof card.generation);
   bytes.append(reinterpret_cast<const char*>(&card.pid), sizeof card.pid);
-  for (const auto* field :
-       {&card.secret, &card.host, &card.memory, &card.process_space, &card.network_address, &card.full_address})
-    put(bytes, *field);
+  for (const auto* field : fields_of(card)) put(bytes, *field);
   return bytes;
 }
 
@@ -108,9 +103,7 @@ PeerCard decode_card(const std::string& bytes) {
   PeerCard card;
   card.generation = reader.number<std::uint32_t>();
   card.pid = reader.number<std::int32_t>();
-  for (auto* field :
-       {&card.secret, &card.host, &card.memory, &card.process_space, &card.network_address, &card.full_address})
-    *field = reader.field();
+  for (auto* field : fields_of(card)) *field = reader.field();
   require<CommError>(reader.at_end(), "a peer's card is longer than expected: another version of distdl?");
   return card;
 }

@@ -10,16 +10,17 @@ namespace distdl::comm {
 struct PeerCard {
   std::uint32_t generation = 0;
   std::int32_t pid = 0;
-  std::string secret;           ///< 16 random bytes; who greets with them has read this card, not one of another launch
+  std::string secret;           ///< of the job, by which ranks know each other; in the card of rank 0, elsewhere empty
   std::string host;             ///< host name
   std::string memory;           ///< equal where /dev/shm and System V memory are the same
   std::string process_space;    ///< equal where pid means the same process
   std::string network_address;  ///< of the UCX worker, without shared memory's part
   std::string full_address;     ///< of the UCX worker
+  std::string segment;          ///< NodeMemory::name()
   bool operator==(const PeerCard&) const = default;
 };
 
-/// Of this process, but for the addresses.
+/// Of this process, but for secret, addresses and segment.
 PeerCard describe_this_process(std::uint32_t generation);
 std::string encode(const PeerCard& card);
 /// Throws CommError if `bytes` were not made by encode() of this version.

@@ -10,19 +10,32 @@ namespace distdl::comm {
 /// What a message is for.
 enum class Channel : std::uint8_t { hello = 1, goodbye, notice, user, collective };
 
+/// Which messages belong together. Those with one label between two ranks are matched in the order in which they were
+/// sent and their receives were posted, so numbers may wrap around.
+struct Label {
+  Channel channel = Channel::collective;
+  std::uint8_t communicator = 0;
+  std::uint32_t number = 0;  ///< sequence of a collective, tag of a user's message: 28 bits
+};
+
 /// UCX matches tagged receives by these 64 bits alone, whoever the sender is, so the source is part of them:
-///   generation (8 bits) | channel (4) | source rank (16) | sequence (20) | stage (16)
-/// Messages with equal tags arrive in the order in which they were sent, so numbers may wrap around.
-constexpr std::uint64_t wire_tag(Generation generation, Channel channel, Rank source, std::uint32_t sequence,
-                                 std::uint16_t stage) {
-  return (std::uint64_t{generation.value & 0xFFu} << 56) | (static_cast<std::uint64_t>(channel) << 52) |
-         (std::uint64_t{static_cast<std::uint16_t>(source.value)} << 36) | (std::uint64_t{sequence & 0xFFFFFu} << 16) |
-         stage;
+///   generation (8 bits) | channel (4) | communicator (8) | source rank (16) | number (28)
+constexpr std::uint64_t wire_tag(Generation generation, Rank source, const Label& label) {
+  return (std::uint64_t{generation.value & 0xFFu} << 56) | (static_cast<std::uint64_t>(label.channel) << 52) |
+         (std::uint64_t{label.communicator} << 44) | (std::uint64_t{static_cast<std::uint16_t>(source.value)} << 28) |
+         (label.number & 0xFFFFFFFu);
 }
 
 constexpr std::uint64_t kWholeTag = ~std::uint64_t{0};
 /// Generation and channel only: from any rank.
 constexpr std::uint64_t kAnySource = std::uint64_t{0xFFF} << 52;
+/// Channel only: from any rank of any generation.
+constexpr std::uint64_t kAnyGeneration = std::uint64_t{0xF} << 52;
+/// Communicator and number: two ranks that have proved themselves disguise these bits of the tags between them, so that
+/// nobody else can send what a posted receive would match.
+constexpr std::uint64_t kDisguised = (std::uint64_t{0xFF} << 44) | 0xFFFFFFFu;
 constexpr int kMostRanks = 1 << 16;
+constexpr int kMostCommunicators = (1 << 8) - 1;
+constexpr std::uint32_t kMostTag = (1u << 28) - 1;
 
 }  // namespace distdl::comm

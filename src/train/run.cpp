@@ -109,6 +109,7 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
 }
 
 void Trainer::start() {
+  sum_.allocate();
   store_.take(group_, setting_.owner);
   bool resumed = keeper_.restore(state_);
   if (state_.step < total_) store_.check_room(group_, state_.parameters.bytes() + state_.momentum.bytes());
@@ -226,7 +227,7 @@ Outcome run(const Recipe& recipe, const Setting& setting, comm::Communicator& co
   CommunicatorGroup group(communicator, recipe.checkpoint.timeout_seconds);
   std::optional<Trainer> trainer;
   agree(communicator, group.timeout(), [&] { trainer.emplace(recipe, setting, communicator, group, observer); });
-  auto backends = communicator.all_gather(trainer->backend());
+  auto backends = communicator.exchange(trainer->backend());
   if (communicator.rank().value == 0) warn_of_different_backends(backends);
   return (*trainer)();
 }

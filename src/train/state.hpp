@@ -39,7 +39,7 @@ class CommunicatorGroup final : public checkpoint::Group {
   int size() const override { return communicator_.size(); }
   Clock::duration timeout() const { return timeout_; }
   std::vector<std::string> all_gather(const std::string& mine) override {
-    return communicator_.all_gather(mine, timeout_);
+    return communicator_.exchange(mine, timeout_);
   }
 
  private:

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Losses: how they come to light, which of them counts, and who is to blame when a wait takes too long.
+#include <algorithm>
+#include <set>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/comm/peer_lost.hpp>
+#include <distdl/comm/fabric.hpp>
+
+namespace distdl::comm {
+namespace {
+
+/// For word of the cause to overtake the connections that broke because of it.
+constexpr Milliseconds kGrace{50};
+
+double seconds(Clock::duration time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+bool contains(const std::vector<Rank>& ranks, Rank rank) {
+  return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+}
+
+}  // namespace
+
+bool Fabric::is_lost(Rank rank) const {
+  return std::any_of(losses_.begin(), losses_.end(), [&](const Loss& loss) { return loss.rank == rank; });
+}
+
+Fabric::Loss Fabric::mark_lost(Rank rank, Evidence evidence, const std::string& why, ExitCode code) {
+  idle_.unwatch(rank);
+  return losses_.emplace_back(Loss{rank, evidence, why, code});
+}
+
+/// A process that stopped on purpose has told why: read what it left before it counts as dead without a word. One that
+/// this rank has never spoken with may end when it likes, unless it is waited for.
+void Fabric::mark_ended() {
+  for (Rank rank : idle_.take_ended()) {
+    while (ucp_worker_progress(worker_.get()) > 0) read_notices();
+    read_notices();
+    if (peers_[rank.value].opened)
+      mark_process_lost(rank);
+    else
+      ended_.push_back(rank);
+  }
+}
+
+void Fabric::mark_process_lost(Rank rank) {
+  mark_lost(rank, Evidence::certain, fmt::format("the process of {} ended (pid {})", name(rank), card_of(rank).pid));
+}
+
+/// Every millisecond of a wait: what no message tells.
+void Fabric::look_around() {
+  if (board_.posted)
+    if (const auto loss = board_.posted(); loss && !is_lost(loss->rank))
+      mark_lost(loss->rank, Evidence::certain, loss->why, static_cast<ExitCode>(loss->exit_code));
+  for (const auto& one : activities_)
+    for (Rank rank : one.activity->awaited()) {
+      watch(peers_[rank.value]);
+      if (contains(ended_, rank) && !is_lost(rank)) mark_process_lost(rank);
+    }
+}
+
+bool Fabric::matters(const Loss& loss) const {
+  return !closing_down_ || goodbyes_.receives_from(loss.rank);
+}
+
+std::optional<Fabric::Loss> Fabric::find_loss() const {
+  for (const Loss& loss : losses_)
+    if (loss.evidence == Evidence::certain && matters(loss)) return loss;
+  for (const Loss& loss : losses_)
+    if (Clock::now() - loss.since > kGrace && matters(loss)) return loss;
+  return std::nullopt;
+}
+
+/// Ascending. Those whose connections broke may only have given up because of the cause.
+std::vector<Rank> Fabric::lost_ranks(Rank cause) const {
+  std::set<Rank> ranks{cause};
+  for (const Loss& loss : losses_)
+    if (loss.evidence == Evidence::certain) ranks.insert(loss.rank);
+  return {ranks.begin(), ranks.end()};
+}
+
+void Fabric::fail(const Operation& operation, const Loss& loss) {
+  mark_ended();  // others may have died with it
+  revoked_ = loss;
+  if (loss.rank != self_) tell_all(loss.rank, loss.why, loss.code);
+  cancel_activities();
+  throw_if_unusable(operation);
+  std::abort();  // not reached
+}
+
+void Fabric::throw_if_unusable(const Operation& operation) const {
+  if (revoked_)
+    throw PeerLost(revoked_->rank, card_of(revoked_->rank).host,
+                   fmt::format("{}: {}", to_string(operation), revoked_->why), revoked_->code,
+                   lost_ranks(revoked_->rank));
+  if (error_) std::rethrow_exception(error_);
+  require<CommError>(worker_ && !closed_, "{}: the communicator is closed", to_string(operation));
+}
+
+/// Whom an activity waits for; where it waits for another activity, whom that waits for.
+std::vector<Rank> Fabric::awaited(const Activity& activity) const {
+  auto ranks = activity.awaited();
+  for (const auto& one : activities_)
+    if (ranks.empty()) ranks = one.activity->awaited();
+  return ranks;
+}
+
+/// Asks and returns those that gave no answer. Returns early when the activity is done after all.
+std::vector<Rank> Fabric::ask(const std::vector<Rank>& suspects, const Activity& activity, const Deadline& deadline) {
+  for (Rank rank : suspects) {
+    peers_[rank.value].answer.reset();
+    tell(peers_[rank.value], {Notice::Kind::ask, self_, rank, ""});
+  }
+  std::vector<Rank> silent = suspects;
+  while (!silent.empty() && under_way(activity) && !find_loss() && !deadline.expired()) {
+    if (progress())
+      idle_.restart();
+    else
+      idle_.pause(polls());
+    std::erase_if(silent, [this](Rank rank) { return peers_[rank.value].answer.has_value(); });
+  }
+  return silent;
+}
+
+std::string Fabric::silence_of(const std::vector<Rank>& silent) const {
+  std::string names;
+  for (Rank rank : silent) names += (names.empty() ? "" : ", ") + name(rank);
+  const Peer& first = peers_[silent.front().value];
+  if (first.wrong_proofs > 0 && !proved(first.rank))
+    return fmt::format(
+        "{}, which could not prove that it belongs to this job ({} wrong proofs): it is of another "
+        "launch, or not what it says",
+        names, first.wrong_proofs);
+  return fmt::format("{}, which does not answer{}: it hangs, is stopped, is too busy, or its node or network is down",
+                     names, proved(first.rank) ? "" : " and has not yet proved that it belongs to this job");
+}
+
+/// The time is over. The rank waited for may itself wait for another: follow the chain to the one that does not answer.
+void Fabric::find_culprit(const Activity& activity, Clock::duration waited, Clock::duration timeout) {
+  const Operation operation = activity.operation();
+  const auto patience = std::clamp<Clock::duration>(timeout / 4, Milliseconds(50), Milliseconds(500));
+  std::vector<Rank> suspects = awaited(activity);
+  std::set<Rank> asked{self_};
+  std::string chain = fmt::format("waited {:.1f} s for ", seconds(waited));
+  const auto blame = [&](Rank rank, const std::string& why) {
+    fail(operation, mark_lost(rank, Evidence::certain, chain + why));
+  };
+  if (suspects.empty()) blame(self_, "itself: a defect of distdl");
+  while (true) {
+    const auto silent = ask(suspects, activity, Deadline::after(patience));
+    if (!under_way(activity)) return;
+    if (const auto loss = find_loss()) fail(operation, *loss);
+    if (!silent.empty()) blame(silent.front(), silence_of(silent));
+    const Rank suspect = suspects.front();
+    const Notice answer = *peers_[suspect.value].answer;
+    chain += fmt::format("{}, which in {} waits for ", name(suspect), answer.text);
+    if (!asked.insert(answer.subject).second)
+      blame(suspect,
+            fmt::format("{}: the ranks do not call the same operations in the same order", name(answer.subject)));
+    suspects = {answer.subject};
+  }
+}
+
+}  // namespace distdl::comm
