@@ -43,8 +43,7 @@ void while_others_sleep(comm::Communicator& communicator, const std::function<vo
   std::byte done{};
   if (communicator.rank() == Rank(0)) {
     work();
-    for (Rank rank(1); rank.value < communicator.size(); ++rank.value)
-      communicator.send({&done, 1}, rank, kTag).wait();
+    for (Rank rank(1); rank.value < communicator.size(); ++rank.value) communicator.send({&done, 1}, rank, kTag).wait();
     return;
   }
   auto told = communicator.receive({&done, 1}, Rank(0), kTag, {.timeout = kPatience});
@@ -65,14 +64,12 @@ class CommBench {
     for (const auto& name : arguments.operations) operations_.push_back(operation_of(name));
     options_.order = arguments.free_order ? comm::Order::free : comm::Order::fixed;
     if (!arguments.algorithm.empty())
-      options_.choice = comm::Choice{.algorithm = comm::algorithm_of(arguments.algorithm),
-                                     .segment = arguments.segment,
-                                     .order = options_.order};
+      options_.choice = comm::Choice{
+          .algorithm = comm::algorithm_of(arguments.algorithm), .segment = arguments.segment, .order = options_.order};
     report_.ranks = communicator.size();
     report_.nodes = limits_.nodes();
     report_.type = arguments.type;
-    for (Rank rank(0); rank.value < communicator.size(); ++rank.value)
-      report_.hosts.push_back(communicator.host(rank));
+    for (Rank rank(0); rank.value < communicator.size(); ++rank.value) report_.hosts.push_back(communicator.host(rank));
     report_.network_rate = limits_.network_rate();
     report_.memory_rate = limits_.memory_rate(sizes_.back());
     for (const auto& peer : peers_) report_.peers.emplace_back(peer.name(), peer.version());
@@ -109,9 +106,8 @@ class CommBench {
       require<InternalError>(run.is_right(), "{} of {} gives a wrong result", name_of(operation), size_text(bytes));
       point.ours.seconds.push_back(Rounds{run.measure(arguments_.seconds)}.median());
       if (operation != Operation::send_receive) {
-        const auto choice = communicator_.last_choice();
-        point.algorithm = comm::name_of(choice.algorithm);
-        point.segment = choice.segment;
+        point.algorithm = comm::name_of(run.choice().algorithm);
+        point.segment = run.choice().segment;
       }
       for (std::size_t i = 0; i < peers_.size(); ++i)
         while_others_sleep(communicator_, [&] {
@@ -171,7 +167,10 @@ void tune(comm::Communicator& communicator, bool json) {
   comm::describe_costs(costs, [&](const char* name, double value, const char* unit, const char* meaning) {
     const bool time = std::string_view(unit) == "s";
     fmt::print("{:<18} {:>10.3f} {:<5} {}\n", name, time ? value * 1e6 : value / (*unit == 'B' && unit[1] ? 1e9 : 1024),
-               time ? "us" : unit[1] ? "GB/s" : "KiB", meaning);
+               time      ? "us"
+               : unit[1] ? "GB/s"
+                         : "KiB",
+               meaning);
   });
   fmt::print("measured in {:.1f} s, kept in {}\n", watch.seconds(), file.string());
 }
@@ -194,8 +193,9 @@ void add_bench_comm(CLI::App& bench) {
   auto* command = bench.add_subcommand("comm", "Time collective operations, beside other libraries if wished");
   auto a = std::make_shared<Arguments>();
   a->local.add_to(*command);
-  auto* op = command->add_option("--op", a->operations, "Operations, with commas: " +
-                                                            fmt::format("{}", fmt::join(operation_names(), ", ")))
+  auto* op = command
+                 ->add_option("--op", a->operations,
+                              "Operations, with commas: " + fmt::format("{}", fmt::join(operation_names(), ", ")))
                  ->delimiter(',')
                  ->capture_default_str();
   auto* sizes = command->add_option("--sizes", a->sizes, "Bytes: 8, 64K, 1K:256M (powers of two), 1K:256M:4, and lists")

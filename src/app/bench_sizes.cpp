@@ -32,9 +32,9 @@ std::size_t size_from(const std::string& text, const std::string& all) {
     good = unit != std::string_view::npos && (tail.empty() || tail == "B" || tail == "iB");
     if (good) number <<= 10 * (unit + 1);
   }
-  require<UsageError>(good && number >= 1 && number <= kLargest,
-                      "--sizes {}: \"{}\" is no size; write 8, 64K, 1M, ranges as 1K:256M or 1K:256M:4, and commas between",
-                      all, text);
+  require<UsageError>(
+      good && number >= 1 && number <= kLargest,
+      "--sizes {}: \"{}\" is no size; write 8, 64K, 1M, ranges as 1K:256M or 1K:256M:4, and commas between", all, text);
   return number;
 }
 }  // namespace

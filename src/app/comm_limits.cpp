@@ -62,9 +62,8 @@ double Limits::measure_memory(std::size_t bytes) {
   void* b = workspace_.others.data();
   const std::array<comm::Source, 2> sources{comm::Source{a, 0}, comm::Source{b, 1}};
   const std::array<void*, 2> targets{a, b};
-  const double add = together(communicator_, [&] {
-    comm::combine(comm::DataType::float32, comm::Reduction::sum, sources, targets, floats);
-  });
+  const double add = together(
+      communicator_, [&] { comm::combine(comm::DataType::float32, comm::Reduction::sum, sources, targets, floats); });
   const double copy = together(communicator_, [&] { std::memcpy(a, b, half); });
   return local_ * std::max(4 * static_cast<double>(half) / add, 2 * static_cast<double>(half) / copy);
 }
@@ -93,8 +92,7 @@ double Limits::measure_network() {
 
 double Limits::seconds(Operation operation, std::size_t bytes) {
   const double size = static_cast<double>(bytes);
-  if (nodes_ > 1)
-    return network_traffic(operation, communicator_.size(), local_) * size / network_rate_;
+  if (nodes_ > 1) return network_traffic(operation, communicator_.size(), local_) * size / network_rate_;
   return memory_traffic(operation, communicator_.size()) * size / memory_rate(bytes);
 }
 

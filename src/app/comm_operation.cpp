@@ -96,9 +96,13 @@ double tolerance(comm::DataType type, int additions) {
 }
 }  // namespace
 
-std::string_view name_of(Operation operation) { return kNames[static_cast<std::size_t>(operation)]; }
+std::string_view name_of(Operation operation) {
+  return kNames[static_cast<std::size_t>(operation)];
+}
 
-std::vector<std::string> operation_names() { return {kNames.begin(), kNames.end()}; }
+std::vector<std::string> operation_names() {
+  return {kNames.begin(), kNames.end()};
+}
 
 Operation operation_of(std::string_view name) {
   const auto found = std::find(kNames.begin(), kNames.end(), name);
@@ -266,6 +270,7 @@ bool OperationRun::is_right() {
   }
   communicator_.barrier().wait();
   call();
+  choice_ = communicator_.last_choice();
   const double allowed = tolerance(type_, communicator_.size());
   double wrong = 0;
   for (std::size_t i = 0; i < count_; ++i)

@@ -53,6 +53,8 @@ class OperationRun {
 
   std::size_t bytes() const { return count_ * comm::size_of(type_); }
   void call();
+  /// How distdl does it, once it was called by is_right().
+  comm::Choice choice() const { return choice_; }
   /// Collective: puts numbers in, calls, compares all results on all ranks. The memory is zero afterwards.
   bool is_right();
   /// Collective: seconds per call of the slowest rank, of each of several blocks of calls that follow a barrier;
@@ -74,6 +76,7 @@ class OperationRun {
   comm::DataType type_;
   std::size_t count_, slice_;
   comm::CallOptions options_;
+  comm::Choice choice_;
 };
 
 }  // namespace distdl::app

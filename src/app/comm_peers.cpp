@@ -58,8 +58,8 @@ fs::path sources() {
   for (auto folder = program.parent_path(); folder.has_relative_path(); folder = folder.parent_path())
     for (const char* place : {"share/distdl/bench/peers", "bench/peers"})
       if (fs::exists(folder / place / "collectives_mpi.c", error)) return folder / place;
-  throw CommError(fmt::format("their programs (share/distdl/bench/peers) are not installed beside \"{}\"",
-                              program.string()));
+  throw CommError(
+      fmt::format("their programs (share/distdl/bench/peers) are not installed beside \"{}\"", program.string()));
 }
 
 /// The first of `programs` that works and says `version`.
@@ -75,8 +75,8 @@ std::unique_ptr<Conversation> start_mpi(const Mpi& mpi, int ranks, const fs::pat
   const auto launcher = find_program(mpi.launchers, mpi.version);
   const auto compiler = find_program(mpi.compilers, "");
   const auto program = folder / mpi.name;
-  const auto made = run_command(
-      {compiler, "-O2", (sources() / "collectives_mpi.c").string(), "-o", program.string()}, 60s);
+  const auto made =
+      run_command({compiler, "-O2", (sources() / "collectives_mpi.c").string(), "-o", program.string()}, 60s);
   require<CommError>(made.exit_code == 0, "{} cannot compile its program: {}", compiler,
                      made.errors.substr(0, made.errors.find('\n')));
   std::vector<std::string> command{launcher, "-n", std::to_string(ranks)};
@@ -138,8 +138,8 @@ std::unique_ptr<Conversation> start_gloo(comm::Communicator& communicator, bool 
       Variables{{"OMP_NUM_THREADS", "1"}});
 }
 
-std::unique_ptr<Conversation> start(const std::string& name, comm::Communicator& communicator,
-                                    const PeerFolder& folder, bool local) {
+std::unique_ptr<Conversation> start(const std::string& name, comm::Communicator& communicator, const PeerFolder& folder,
+                                    bool local) {
   const bool one_node = static_cast<int>(communicator.ranks_on_host_of(Rank(0)).size()) == communicator.size();
   if (name == "gloo") return start_gloo(communicator, one_node);
   require<CommError>(local, "{}", "MPI's ranks are started with --local only");

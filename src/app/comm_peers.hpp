@@ -46,9 +46,9 @@ class PeerFolder {
   std::filesystem::path path_;
 };
 
-/// Collective: the peers of `names` ("openmpi" stands for its default and its tuned settings, "mpich", "gloo") that work
-/// here, each with its programs started; the others are explained on stderr. Rank 0 may ask them.
-/// Throws UsageError for an unknown name.
+/// Collective: the peers of `names` ("openmpi" stands for its default and its tuned settings, "mpich", "gloo") that
+/// work here, each with its programs started; the others are explained on stderr. Rank 0 may ask them. Throws
+/// UsageError for an unknown name.
 std::vector<Peer> start_peers(const std::vector<std::string>& names, comm::Communicator& communicator,
                               const PeerFolder& folder, bool local);
 

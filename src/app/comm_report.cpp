@@ -33,9 +33,15 @@ nlohmann::ordered_json times_json(const CommPoint& point, const Rounds& rounds, 
 }
 }  // namespace
 
-double Rounds::median() const { return middle(seconds); }
-double Rounds::best() const { return seconds.empty() ? 0 : *std::min_element(seconds.begin(), seconds.end()); }
-double Rounds::worst() const { return seconds.empty() ? 0 : *std::max_element(seconds.begin(), seconds.end()); }
+double Rounds::median() const {
+  return middle(seconds);
+}
+double Rounds::best() const {
+  return seconds.empty() ? 0 : *std::min_element(seconds.begin(), seconds.end());
+}
+double Rounds::worst() const {
+  return seconds.empty() ? 0 : *std::max_element(seconds.begin(), seconds.end());
+}
 
 double algorithm_bandwidth(const CommPoint& point, double seconds) {
   return seconds > 0 ? static_cast<double>(point.bytes) / seconds : 0;
@@ -74,25 +80,25 @@ std::string report_head(const CommReport& report) {
 }
 
 std::string table_head(const CommReport& report) {
-  auto text = fmt::format("{:<15}{:>9}{:>12}{:>12}{:>12}{:>10}{:>10}{:>7}  {:<20}", "operation", "size", "median", "best",
-                          "worst", "alg GB/s", "bus GB/s", "limit", "algorithm");
+  auto text = fmt::format("{:<15}{:>9}{:>12}{:>12}{:>12}{:>10}{:>10}{:>7}  {:<20}", "operation", "size", "median",
+                          "best", "worst", "alg GB/s", "bus GB/s", "limit", "algorithm");
   for (const auto& [name, version] : report.peers) text += fmt::format("{:>32}", name);
   return text + "\n";
 }
 
 std::string table_row(const CommReport& report, const CommPoint& point) {
   const double median = point.ours.median();
-  auto text = fmt::format(
-      "{:<15}{:>9}{:>12}{:>12}{:>12}{:>10.3f}{:>10.3f}{:>6.0f}%  {:<20}", name_of(point.operation),
-      size_text(point.bytes), time_text(median), time_text(point.ours.best()), time_text(point.ours.worst()),
-      algorithm_bandwidth(point, median) / 1e9, bus_bandwidth(point, median, report.ranks) / 1e9,
-      median > 0 ? 100 * point.limit_seconds / median : 0, point.algorithm);
+  auto text = fmt::format("{:<15}{:>9}{:>12}{:>12}{:>12}{:>10.3f}{:>10.3f}{:>6.0f}%  {:<20}", name_of(point.operation),
+                          size_text(point.bytes), time_text(median), time_text(point.ours.best()),
+                          time_text(point.ours.worst()), algorithm_bandwidth(point, median) / 1e9,
+                          bus_bandwidth(point, median, report.ranks) / 1e9,
+                          median > 0 ? 100 * point.limit_seconds / median : 0, point.algorithm);
   for (const auto& peer : point.peers) {
     const auto ratio = ratios(point, peer);
-    text += fmt::format("{:>32}", ratio.empty() ? peer.refused
-                                                : fmt::format("{} = {:.2f}x ({:.2f}-{:.2f})",
-                                                              time_text(peer.rounds.median()), middle(ratio),
-                                                              ratio.front(), ratio.back()));
+    text += fmt::format("{:>32}", ratio.empty()
+                                      ? peer.refused
+                                      : fmt::format("{} = {:.2f}x ({:.2f}-{:.2f})", time_text(peer.rounds.median()),
+                                                    middle(ratio), ratio.front(), ratio.back()));
   }
   return text + "\n";
 }
@@ -110,8 +116,7 @@ nlohmann::ordered_json to_json(const CommReport& report) {
   document["peers"] = nlohmann::ordered_json::object();
   for (const auto& [name, version] : report.peers) document["peers"][name] = version;
   for (const auto& point : report.points) {
-    nlohmann::ordered_json row{
-        {"operation", name_of(point.operation)}, {"bytes", point.bytes}, {"correct", true}};
+    nlohmann::ordered_json row{{"operation", name_of(point.operation)}, {"bytes", point.bytes}, {"correct", true}};
     row["distdl"] = times_json(point, point.ours, report.ranks);
     row["distdl"]["fraction_of_limit"] = point.ours.median() > 0 ? point.limit_seconds / point.ours.median() : 0;
     row["distdl"]["algorithm"] = point.algorithm;

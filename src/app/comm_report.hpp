@@ -41,8 +41,8 @@ struct CommReport {
   int ranks = 1, nodes = 1;
   std::vector<std::string> hosts;  ///< of each rank
   std::string type;
-  double network_rate = 0;  ///< bytes/s; 0 on one node
-  double memory_rate = 0;   ///< of a node at the largest size
+  double network_rate = 0;                                 ///< bytes/s; 0 on one node
+  double memory_rate = 0;                                  ///< of a node at the largest size
   std::vector<std::pair<std::string, std::string>> peers;  ///< name and version
   std::vector<CommPoint> points;
 };

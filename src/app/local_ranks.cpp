@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <vector>

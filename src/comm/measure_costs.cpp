@@ -95,8 +95,8 @@ class Bench {
     if (!in(pair)) return;
     std::vector<Request> requests;
     for (int i = 0; i < count; ++i)
-      requests.push_back(
-          communicator_.receive({bytes_ + kMemory / 2 + static_cast<std::size_t>(i) * bytes, bytes}, other(pair), kTag));
+      requests.push_back(communicator_.receive({bytes_ + kMemory / 2 + static_cast<std::size_t>(i) * bytes, bytes},
+                                               other(pair), kTag));
     for (int i = 0; i < count; ++i) requests.push_back(communicator_.send({bytes_, bytes}, other(pair), kTag));
     for (auto& request : requests) request.wait();
   }
