@@ -11,13 +11,14 @@
 namespace distdl::comm {
 namespace {
 
-constexpr std::size_t kBlock = 4096;        ///< bytes; those of 4 sources and 4 targets stay in the first-level cache
+constexpr std::size_t kBlock = 1024;        ///< bytes; measured: larger ones are slower
 constexpr std::size_t kArena = 8 * kBlock;  ///< for partial results
 constexpr std::size_t kDepth = 64;          ///< partial results at a time
 
 struct Kernels {
   MergeKernel merge, last_merge;
   ScaleKernel scale;
+  CopyKernel copy;
 
   Kernels(DataType type, Reduction reduction, double by) {
     const auto& all = combine_kernels();
@@ -25,6 +26,7 @@ struct Kernels {
     const auto r = reduction == Reduction::average ? 0 : static_cast<std::size_t>(reduction);
     merge = all.merge[t][r];
     last_merge = by == 1 ? merge : all.scaled_sum[t];
+    copy = all.copy;
     scale = by == 1 ? nullptr : all.scale[t];
   }
 };
@@ -35,10 +37,6 @@ std::byte* at(void* address, std::size_t offset) {
 
 const std::byte* at(const void* address, std::size_t offset) {
   return static_cast<const std::byte*>(address) + offset;
-}
-
-void copy_bytes(void* target, const void* source, std::size_t bytes) {
-  if (target != source) std::memcpy(target, source, bytes);
 }
 
 /// Works out blocks of up to `block()` bytes.
@@ -86,15 +84,22 @@ class Fold {
     } else if (kernels_.scale) {
       kernels_.scale(first, second, left, bytes / element_, scale_);
     } else {
-      copy_to_all(left, offset, bytes);
+      copy_to(targets_, left, offset, bytes);
       return;
     }
-    for (std::size_t t = 2; t < targets_.size(); ++t) copy_bytes(at(targets_[t], offset), first, bytes);
+    if (targets_.size() > 2) copy_to(targets_.subspan(2), first, offset, bytes);
   }
 
   // A target that is the source is not written: others may be reading it.
-  void copy_to_all(const void* source, std::size_t offset, std::size_t bytes) {
-    for (void* target : targets_) copy_bytes(at(target, offset), source, bytes);
+  void copy_to(std::span<void* const> targets, const void* source, std::size_t offset, std::size_t bytes) {
+    std::byte* waiting = nullptr;
+    for (void* target : targets) {
+      std::byte* const next = at(target, offset);
+      if (next == source) continue;
+      if (waiting) kernels_.copy(waiting, next, source, bytes);
+      waiting = waiting ? nullptr : next;
+    }
+    if (waiting) std::memcpy(waiting, source, bytes);
   }
 
   const Kernels& kernels_;
@@ -112,8 +117,10 @@ void combine(DataType type, Reduction reduction, std::span<const Source> sources
              std::size_t count, double scale) {
   if (count == 0 || targets.empty()) return;
   const std::size_t element = size_of(type);
-  if (sources.size() == 1 && targets.size() == 1 && scale == 1)
-    return copy_bytes(targets[0], sources[0].data, count * element);
+  if (sources.size() == 1 && targets.size() == 1 && scale == 1) {
+    if (targets[0] != sources[0].data) std::memcpy(targets[0], sources[0].data, count * element);
+    return;
+  }
   const Kernels kernels(type, reduction, scale);
   if (sources.size() == 2 && targets.size() <= 2)
     return kernels.last_merge(targets[0], targets.size() > 1 ? targets[1] : nullptr, sources[0].data, sources[1].data,

@@ -11,6 +11,8 @@ using MergeKernel = void (*)(void* first, void* second, const void* left, const 
                              double scale);
 /// first[i] = second[i] = source[i] * scale.
 using ScaleKernel = void (*)(void* first, void* second, const void* source, std::size_t count, double scale);
+/// To two targets.
+using CopyKernel = void (*)(void* first, void* second, const void* source, std::size_t bytes);
 
 /// The loops of combine() for one kind of processor. Indices: DataType, Reduction; null where combine() has no use.
 /// C arrays: see CombineLoops.
@@ -18,6 +20,7 @@ struct CombineKernels {
   MergeKernel merge[7][3]{};  ///< ignore `scale`
   MergeKernel scaled_sum[7]{};
   ScaleKernel scale[7]{};
+  CopyKernel copy{};
 };
 
 /// All give the same bits.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include <distdl/comm/combine_kernels.hpp>
 #include <distdl/comm/element.hpp>
@@ -13,28 +14,53 @@ namespace distdl::comm {
 /// inline function from elsewhere, of which the linker would keep one copy for all processors.
 template <class Processor>
 struct CombineLoops {
-  template <class T, class Wider>
+  /// In memory: of any alignment, and of any type to others.
+  template <class Type>
+  struct [[gnu::packed, gnu::may_alias]] Stored {
+    typename Type::Value value;
+  };
+
+  /// Integers in the order of the floating values: -0 before +0. T: the signed integer of the same size.
+  template <class T, class Value, T infinity>
+  struct FloatingOrder {
+    static constexpr T kSize = static_cast<T>(~(T{1} << (8 * sizeof(T) - 1)));  ///< all bits but the sign
+    static T bits(Value value) { return __builtin_bit_cast(T, value); }
+    static T key(Value value) { return static_cast<T>(bits(value) ^ ((bits(value) >> (8 * sizeof(T) - 1)) & kSize)); }
+    static bool is_nan(Value value) { return (bits(value) & kSize) > infinity; }
+  };
+  template <class T>
+  struct IntegerOrder {
+    static T key(T value) { return value; }
+    static bool is_nan(T) { return false; }
+  };
+
+  template <class T, class Wider, class OrderOfT>
   struct Plain {
-    using Stored [[gnu::aligned(1), gnu::may_alias]] = T;
     using Value = T;
-    using Scaled = Wider;
-    static T widen(T stored) { return stored; }
-    static T narrow(T value) { return value; }
+    using Order = OrderOfT;
     static T add(T a, T b) { return a + b; }
     static T scale(T value, double by) { return static_cast<T>(static_cast<Wider>(value) * static_cast<Wider>(by)); }
   };
 
+  using FloatOrder = FloatingOrder<std::int32_t, float, 0x7F800000>;
+  using Float = Plain<float, double, FloatOrder>;
+  using ShortFloat = Plain<float, float, FloatOrder>;
+  using Double = Plain<double, double, FloatingOrder<std::int64_t, double, 0x7FF0000000000000>>;
+
   template <class T, class Unsigned>
   struct Integer {
-    using Stored [[gnu::aligned(1), gnu::may_alias]] = T;
     using Value = T;
-    static T widen(T stored) { return stored; }
+    using Order = IntegerOrder<T>;
     static T add(T a, T b) { return static_cast<T>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b)); }
   };
 
+  struct Byte {
+    using Value = std::uint8_t;
+  };
+
   struct Bfloat16 {
-    using Stored [[gnu::aligned(1), gnu::may_alias]] = std::uint16_t;
     using Value = std::uint16_t;
+    using Order = FloatingOrder<std::int16_t, Value, 0x7F80>;
     static float widen(std::uint16_t stored) { return __builtin_bit_cast(float, std::uint32_t{stored} << 16); }
     static std::uint16_t narrow(float value) {
       const auto bits = __builtin_bit_cast(std::uint32_t, value);
@@ -48,8 +74,8 @@ struct CombineLoops {
 
   // After F. Giesen, "float->half variants": without branches, and without assists for small numbers.
   struct Float16 {
-    using Stored [[gnu::aligned(1), gnu::may_alias]] = std::uint16_t;
     using Value = std::uint16_t;
+    using Order = FloatingOrder<std::int16_t, Value, 0x7C00>;
     static float widen(std::uint16_t stored) {
       constexpr std::uint32_t kExponent = 0x7C00U << 13;
       const std::uint32_t shifted = (stored & 0x7FFFU) << 13;
@@ -86,54 +112,77 @@ struct CombineLoops {
       return Type::scale(Type::add(a, b), scale);
     }
   };
+  template <bool scaled, class Type>
+  using SumOrScaled = std::conditional_t<scaled, ScaledSum<Type>, Sum<Type>>;
   template <class Type>
   struct Maximum {
     static typename Type::Value of(typename Type::Value a, typename Type::Value b, double) {
-      const auto x = Type::widen(a), y = Type::widen(b);
-      return (x > y) | (x != x) ? a : b;  // NOLINT(misc-redundant-expression): true of NaN
+      using Order = typename Type::Order;
+      return Order::is_nan(a) | (!Order::is_nan(b) & (Order::key(a) > Order::key(b))) ? a : b;
     }
   };
   template <class Type>
   struct Minimum {
     static typename Type::Value of(typename Type::Value a, typename Type::Value b, double) {
-      const auto x = Type::widen(a), y = Type::widen(b);
-      return (x < y) | (x != x) ? a : b;  // NOLINT(misc-redundant-expression): true of NaN
+      using Order = typename Type::Order;
+      return Order::is_nan(a) | (!Order::is_nan(b) & (Order::key(a) < Order::key(b))) ? a : b;
     }
   };
 
   // ivdep: a target is a source or far from it, so no iteration depends on an earlier one.
   template <class Type, class Operation>
   static void merge(void* first, void* second, const void* left, const void* right, std::size_t count, double scale) {
-    using Stored = typename Type::Stored;
+    using Stored = CombineLoops::Stored<Type>;
     const auto* const a = static_cast<const Stored*>(left);
     const auto* const b = static_cast<const Stored*>(right);
     auto* const t = static_cast<Stored*>(first);
     auto* const u = static_cast<Stored*>(second);
     if (!u) {
 #pragma GCC ivdep
-      for (std::size_t i = 0; i < count; ++i) t[i] = Operation::of(a[i], b[i], scale);
+      for (std::size_t i = 0; i < count; ++i) t[i].value = Operation::of(a[i].value, b[i].value, scale);
       return;
     }
 #pragma GCC ivdep
     for (std::size_t i = 0; i < count; ++i) {
-      const typename Type::Value value = Operation::of(a[i], b[i], scale);
-      t[i] = value;
-      u[i] = value;
+      const typename Type::Value value = Operation::of(a[i].value, b[i].value, scale);
+      t[i].value = value;
+      u[i].value = value;
+    }
+  }
+
+  static void copy(void* first, void* second, const void* source, std::size_t bytes) {
+    using Stored = CombineLoops::Stored<Byte>;
+    const auto* const a = static_cast<const Stored*>(source);
+    auto* const t = static_cast<Stored*>(first);
+    auto* const u = static_cast<Stored*>(second);
+#pragma GCC ivdep
+    for (std::size_t i = 0; i < bytes; ++i) {
+      const std::uint8_t value = a[i].value;
+      t[i].value = value;
+      u[i].value = value;
     }
   }
 
   template <class Type>
   static void scale(void* first, void* second, const void* source, std::size_t count, double by) {
-    using Stored = typename Type::Stored;
+    using Stored = CombineLoops::Stored<Type>;
     const auto* const a = static_cast<const Stored*>(source);
     auto* const t = static_cast<Stored*>(first);
     auto* const u = static_cast<Stored*>(second ? second : first);
 #pragma GCC ivdep
     for (std::size_t i = 0; i < count; ++i) {
-      const typename Type::Value value = Type::scale(a[i], by);
-      t[i] = value;
-      u[i] = value;
+      const typename Type::Value value = Type::scale(a[i].value, by);
+      t[i].value = value;
+      u[i].value = value;
     }
+  }
+
+  // float32: the product with a float is exact in float64, so both give the same bits; one is faster.
+  static void merge_scaled(void* first, void* second, const void* left, const void* right, std::size_t count,
+                           double by) {
+    const bool is_float = static_cast<double>(static_cast<float>(by)) == by;
+    (is_float ? &merge<ShortFloat, ScaledSum<ShortFloat>> : &merge<Float, ScaledSum<Float>>)(first, second, left, right,
+                                                                                             count, by);
   }
 
   template <class Type>
@@ -152,8 +201,10 @@ struct CombineLoops {
 
   static constexpr CombineKernels kernels() {
     CombineKernels all;
-    add_floating<Plain<float, double>>(all, DataType::float32);
-    add_floating<Plain<double, double>>(all, DataType::float64);
+    all.copy = &copy;
+    add_floating<Float>(all, DataType::float32);
+    all.scaled_sum[static_cast<int>(DataType::float32)] = &merge_scaled;
+    add_floating<Double>(all, DataType::float64);
     add_floating<Float16>(all, DataType::float16);
     add_floating<Bfloat16>(all, DataType::bfloat16);
     add_type<Integer<std::int32_t, std::uint32_t>>(all, DataType::int32);

@@ -7,7 +7,7 @@ const CombineKernels& combine_kernels() {
   static const CombineKernels& best = [&]() -> const CombineKernels& {
     if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
       return kCombineAvx512;
-    return __builtin_cpu_supports("avx2") ? kCombineAvx2 : kCombineBaseline;
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c") ? kCombineAvx2 : kCombineBaseline;
   }();
   return best;
 }

@@ -54,7 +54,6 @@ void Communicator::Impl::meet_neighbours(const std::vector<std::string>& segment
     group.local_of[r] = static_cast<int>(neighbours.size());
     neighbours.push_back({group.members[r], segments[r]});
   }
-  if (neighbours.size() == 1) return;
   memory->attach(neighbours);
   group.neighbourhood.emplace(*memory);
   const long processors = ::sysconf(_SC_NPROCESSORS_ONLN);
@@ -93,9 +92,8 @@ std::unique_ptr<Communicator> Communicator::connect(world::World& world, const O
   auto impl =
       std::make_unique<Impl>(fabric, std::uint8_t{0}, first_ranks(world.size()), world.rank(), job, std::move(memory));
   impl->meet_neighbours(segments);
-  if (impl->group.neighbourhood)
-    fabric->use({[memory = impl->memory.get()](const NodeLoss& loss) { memory->post_loss(loss); },
-                 [memory = impl->memory.get()] { return memory->posted_loss(); }});
+  fabric->use({[memory = impl->memory.get()](const NodeLoss& loss) { memory->post_loss(loss); },
+               [memory = impl->memory.get()] { return memory->posted_loss(); }});
   std::unique_ptr<Communicator> communicator(new Communicator(std::move(impl)));
   communicator->barrier({.timeout = deadline.remaining()}).wait();
   communicator->impl_->memory->unlink();
@@ -127,12 +125,11 @@ std::vector<Rank> Communicator::ranks_on_host_of(Rank rank) const {
 
 std::string Communicator::description() const {
   const Group& group = impl_->group;
-  const int near = group.neighbourhood ? group.neighbourhood->size() : 1;
   std::string lanes;
   for (Rank member : group.members)
     if (lanes.empty() && impl_->fabric->proved(member)) lanes = impl_->fabric->lanes_to(member);
   return fmt::format("{} ranks, generation {}: {} share this node's memory{}{}", size(),
-                     impl_->fabric->card_of(impl_->fabric->rank()).generation, near,
+                     impl_->fabric->card_of(impl_->fabric->rank()).generation, group.neighbourhood->size(),
                      lanes.empty() ? "" : ", UCX talks to others over ", lanes);
 }
 
@@ -193,7 +190,7 @@ tensor::Buffer Communicator::allocate(std::size_t bytes) {
   NodeMemory::Created created{};
   std::string outcome;  // the name, or, after a blank, what went wrong
   try {
-    if (impl.group.neighbourhood) created = impl.memory->create_buffer(bytes);
+    created = impl.memory->create_buffer(bytes);
     outcome = created.segment;
   } catch (const Error& error) {
     outcome = std::string(" ") + error.what();
@@ -208,7 +205,6 @@ tensor::Buffer Communicator::allocate(std::size_t bytes) {
     }
     if (impl.group.local_of[static_cast<std::size_t>(r)] >= 0) names.push_back(theirs);
   }
-  if (!impl.group.neighbourhood) return tensor::allocate_host(bytes);
   impl.memory->attach_buffer(created.id, names);
   barrier().wait();
   impl.memory->unlink_buffer(created.id);

@@ -84,7 +84,10 @@ std::vector<Rank> Fabric::lost_ranks(Rank cause) const {
 void Fabric::fail(const Operation& operation, const Loss& loss) {
   mark_ended();  // others may have died with it
   revoked_ = loss;
-  if (loss.rank != self_) tell_all(loss.rank, loss.why, loss.code);
+  if (loss.rank != self_) {
+    force_close(peers_[loss.rank.value]);  // so that the farewell need not wait for it
+    tell_all(loss.rank, loss.why, loss.code);
+  }
   cancel_activities();
   throw_if_unusable(operation);
   std::abort();  // not reached

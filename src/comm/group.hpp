@@ -33,7 +33,7 @@ struct Group {
   std::vector<Rank> members; ///< world rank of each rank
   std::vector<int> nodes;    ///< of each rank: equal where ranks share memory
   std::vector<int> local_of; ///< place of each rank in the neighbourhood, -1 outside
-  std::optional<Neighbourhood> neighbourhood;  ///< none for a rank alone on its node
+  std::optional<Neighbourhood> neighbourhood;  ///< once they have met
   std::uint32_t sequence = 0;                  ///< of collectives
   int spins = 1000;  ///< of a wait before it gives way; few where ranks outnumber processors
 };

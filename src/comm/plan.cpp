@@ -60,7 +60,7 @@ Plan make_plan(const Group& group, Problem problem, DataType type, const CallOpt
   Plan plan;
   plan.choice = options.choice ? *options.choice : choose(problem, costs, options.order);
   plan.schedule = make_schedule(problem, plan.choice);
-  plan.uses_neighbours = group.neighbourhood && within_nodes(plan.choice.algorithm);
+  plan.uses_neighbours = within_nodes(plan.choice.algorithm);
   plan.needs_arrival = plan.uses_neighbours && !plan.choice.staged &&
                        (plan.choice.algorithm == Algorithm::shared_direct ||
                         plan.choice.algorithm == Algorithm::hierarchical);

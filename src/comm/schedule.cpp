@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <bit>
+#include <functional>
 #include <numeric>
 
 #include <distdl/base/errors.hpp>
@@ -33,34 +35,77 @@ bool fits_shared(const Problem& problem) {
   return lines * 64 * parts <= kSharedBytes && 64 % problem.element == 0;
 }
 
-Generator shared_generator(Collective collective, Algorithm algorithm) {
-  if (collective == Collective::barrier) return algorithm == Algorithm::shared_short ? shared_barrier : nullptr;
-  if (collective == Collective::all_to_all) return nullptr;
+Generator shared_generator(const Problem& problem, Algorithm algorithm) {
+  const bool sums = is_sum(problem.collective);
+  if (!one_node(problem) || problem.collective == Collective::all_to_all) return nullptr;
+  if (problem.collective == Collective::barrier) return algorithm == Algorithm::shared_short ? shared_barrier : nullptr;
   switch (algorithm) {
     case Algorithm::shared_short:
-      return is_sum(collective) ? shared_short_sum : shared_short_move;
+      if (!fits_shared(problem)) return nullptr;
+      return sums ? shared_short_sum : shared_short_move;
     case Algorithm::shared_direct:
-      return is_sum(collective) ? shared_direct_sum : shared_direct_move;
+      return sums ? shared_direct_sum : shared_direct_move;
+    default:
+      if (!sums) return shared_staged_move;
+      return staged_sum_length(problem) > 0 ? shared_staged_sum : nullptr;
+  }
+}
+
+Generator pairwise_generator(const Problem& problem) {
+  if (problem.collective == Collective::all_to_all) return pairwise_all_to_all;
+  if (problem.collective == Collective::barrier) return nullptr;
+  return is_sum(problem.collective) ? pairwise_sum : pairwise_move;
+}
+
+Generator doubling_generator(const Problem& problem) {
+  if (problem.collective == Collective::all_reduce) return can_double(problem) ? doubling_sum : nullptr;
+  if (problem.collective != Collective::all_gather || !std::has_single_bit(unsigned(problem.size))) return nullptr;
+  const bool equal =
+      std::adjacent_find(problem.counts.begin(), problem.counts.end(), std::not_equal_to<>()) == problem.counts.end();
+  return equal ? doubling_gather : nullptr;
+}
+
+Generator ring_generator(const Problem& problem, Order order) {
+  if (problem.collective == Collective::all_gather) return ring;
+  const bool sums = problem.collective == Collective::all_reduce || problem.collective == Collective::reduce_scatter;
+  return sums && order == Order::free && can_double(problem) ? ring : nullptr;
+}
+
+Generator tree_generator(Collective collective, const Choice& choice) {
+  const bool one = choice.algorithm == Algorithm::binomial;
+  switch (collective) {
+    case Collective::broadcast:
+      return one ? binomial_broadcast : double_tree_broadcast;
+    case Collective::reduce:
+      return one ? binomial_reduce : choice.order == Order::free ? double_tree_reduce : nullptr;
+    case Collective::gather:
+      return one ? binomial_gather : nullptr;
+    case Collective::scatter:
+      return one ? binomial_scatter : nullptr;
     default:
       return nullptr;
   }
 }
 
 Generator generator_of(const Problem& problem, const Choice& choice) {
-  const Collective collective = problem.collective;
   switch (choice.algorithm) {
     case Algorithm::shared_short:
-      return one_node(problem) && fits_shared(problem) ? shared_generator(collective, choice.algorithm) : nullptr;
     case Algorithm::shared_direct:
     case Algorithm::shared_staged:
-      return one_node(problem) ? shared_generator(collective, choice.algorithm) : nullptr;
+      return shared_generator(problem, choice.algorithm);
     case Algorithm::pairwise:
-      if (collective == Collective::barrier || collective == Collective::all_to_all) return nullptr;
-      return is_sum(collective) ? pairwise_sum : pairwise_move;
+      return pairwise_generator(problem);
+    case Algorithm::recursive_doubling:
+      return doubling_generator(problem);
+    case Algorithm::recursive_halving:
+      return problem.collective == Collective::all_reduce && can_halve(problem) ? halving_sum : nullptr;
+    case Algorithm::ring:
+      return ring_generator(problem, choice.order);
     case Algorithm::binomial:
-      return collective == Collective::broadcast ? binomial_broadcast : nullptr;
+    case Algorithm::double_tree:
+      return tree_generator(problem.collective, choice);
     case Algorithm::dissemination:
-      return collective == Collective::barrier ? dissemination_barrier : nullptr;
+      return problem.collective == Collective::barrier ? dissemination_barrier : nullptr;
     default:
       return nullptr;
   }

@@ -21,10 +21,30 @@ void shared_direct_move(ScheduleBuilder& build);
 void shared_staged_move(ScheduleBuilder& build);
 void shared_barrier(ScheduleBuilder& build);
 
+/// Elements of a slice that shared_staged_sum() has room for at a time.
+std::size_t staged_sum_length(const Problem& problem);
+
 void pairwise_sum(ScheduleBuilder& build);
 void pairwise_move(ScheduleBuilder& build);
+void pairwise_all_to_all(ScheduleBuilder& build);
+
+/// Does each rank bring exactly one partial sum? Are they, moreover, the leaves of a full tree?
+bool can_double(const Problem& problem);
+bool can_halve(const Problem& problem);
+void doubling_sum(ScheduleBuilder& build);
+void halving_sum(ScheduleBuilder& build);
+void doubling_gather(ScheduleBuilder& build);
+
+/// All-reduce, reduce-scatter, all-gather.
+void ring(ScheduleBuilder& build);
+
+void binomial_broadcast(ScheduleBuilder& build);
+void binomial_reduce(ScheduleBuilder& build);
+void binomial_gather(ScheduleBuilder& build);
+void binomial_scatter(ScheduleBuilder& build);
+void double_tree_broadcast(ScheduleBuilder& build);
+void double_tree_reduce(ScheduleBuilder& build);
 
 void dissemination_barrier(ScheduleBuilder& build);
-void binomial_broadcast(ScheduleBuilder& build);
 
 }  // namespace distdl::comm

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 
 #include <distdl/comm/schedule_families.hpp>
@@ -6,7 +7,6 @@
 namespace distdl::comm {
 namespace {
 constexpr int kWindow = 8;  ///< transfers in each direction under way at a time
-constexpr int kAhead = 4;   ///< segments that a tree has under way on each link
 }  // namespace
 
 Piece held_by(const ScheduleBuilder& build, int rank) {
@@ -55,28 +55,42 @@ void dissemination_barrier(ScheduleBuilder& build) {
   }
 }
 
-void binomial_broadcast(ScheduleBuilder& build) {
-  const int size = build.size(), root = build.problem().root;
-  const int place = (build.rank() - root + size) % size;  // in the tree whose root is 0
-  const int parent = ((place & (place - 1)) + root) % size;
-  std::vector<int> children;  // the one with most below it first
-  for (int bit = 1; bit < size && (place & bit) == 0; bit *= 2)
-    if (place + bit < size) children.insert(children.begin(), (place + bit + root) % size);
-  std::array<int, kAhead> arriving{}, leaving{};
-  for (int i = 0; i < kAhead; ++i) arriving[i] = build.new_group(), leaving[i] = build.new_group();
-  const std::size_t length = build.segment(build.whole().count);
-  const std::size_t segments = segments_in(build.whole().count, length);
-  std::size_t posted = 0;
-  for (std::size_t t = 0; t < segments; ++t) {
-    for (; place != 0 && posted < segments && posted < t + kAhead; ++posted)
-      build.receive(parent, build.output(segment_of(build.whole(), posted, length)), arriving[posted % kAhead]);
-    build.wait(arriving[t % kAhead]);
-    build.wait(leaving[t % kAhead]);
-    const Piece piece = segment_of(build.whole(), t, length);
-    for (int child : children) build.send(child, place ? build.output(piece) : build.input(piece), leaving[t % kAhead]);
+// In round k ranks a and b meet with a + b = k (modulo size): everyone meets everyone once, and sends what it takes the
+// place of. In place a block may therefore arrive only beside; where counts differ there is no in place.
+void pairwise_all_to_all(ScheduleBuilder& build) {
+  const Problem& problem = build.problem();
+  const int self = build.rank(), size = build.size();
+  const bool beside = problem.send_counts == problem.receive_counts;
+  std::vector<std::size_t> sends{0}, receives{0};
+  for (std::size_t count : problem.send_counts) sends.push_back(sends.back() + count);
+  for (std::size_t count : problem.receive_counts) receives.push_back(receives.back() + count);
+  const auto from = [&](int q) { return Block{self, Space::input, 0, sends[q], problem.send_counts[q]}; };
+  const auto into = [&](int q) { return Block{self, Space::output, 0, receives[q], problem.receive_counts[q]}; };
+  const std::size_t most = *std::max_element(problem.receive_counts.begin(), problem.receive_counts.end());
+  const std::size_t room = build.line() * segments_in(most, build.line());
+  const std::size_t rooms = build.reserve_scratch(beside ? room * std::min(kWindow, size) : 0);
+  std::array<int, kWindow> groups{};
+  for (int& group : groups) group = build.new_group();
+  const auto peer_in = [&](int round) { return (round + size - self) % size; };
+  const auto arrival = [&](int round) {
+    const int peer = peer_in(round);
+    return beside ? build.scratch({rooms + round % kWindow * room, into(peer).count}) : into(peer);
+  };
+  for (int round = 0; round < size + kWindow; ++round) {
+    if (round >= kWindow && round - kWindow < size) {
+      build.wait(groups[round % kWindow]);
+      if (beside && peer_in(round - kWindow) != self)
+        build.copy(arrival(round - kWindow), into(peer_in(round - kWindow)));
+    }
+    if (round >= size) continue;
+    const int peer = peer_in(round), group = groups[round % kWindow];
+    if (peer == self) {
+      build.copy(from(self), into(self));
+    } else {
+      build.receive(peer, arrival(round), group);
+      build.send(peer, from(peer), group);
+    }
   }
-  if (place == 0) build.copy(build.input(build.whole()), build.output(build.whole()));
-  for (int group : leaving) build.wait(group);
 }
 
 }  // namespace distdl::comm

@@ -90,10 +90,19 @@ TEST(Communicator, KnowsWhoSharesItsHost) {
   });
 }
 
+TEST(Communicator, SharesMemoryWithinANode) {
+  on_threads(2, [](Communicator& comm) {
+    EXPECT_THAT(comm.description(), HasSubstr("2 share this node's memory"));
+  });
+}
+
 // A regression here costs a factor of 3 to 10 and shows nowhere else.
-TEST(Communicator, UsesSharedMemoryWithinAHost) {
+TEST(Communicator, SendsThroughSharedMemoryWithinANode) {
   if (env("UCX_TLS")) GTEST_SKIP() << "UCX_TLS=" << *env("UCX_TLS") << " chooses the transports";
   on_threads(2, [](Communicator& comm) {
+    std::byte byte{};
+    const std::span bytes(&byte, 1);
+    (comm.rank() == Rank(0) ? comm.send(bytes, Rank(1), 0) : comm.receive(bytes, Rank(0), 0)).wait();
     EXPECT_THAT(comm.description(), ::testing::AnyOf(HasSubstr("posix/memory"), HasSubstr("sysv/memory")));
   });
 }
@@ -135,18 +144,27 @@ TEST(Communicator, RefusesTimeoutsThatMakeNoSense) {
   }
 }
 
-TEST(Communicator, NamesBothSizesWhenTheyDiffer) {
+void expect_mismatch(const Options& options, const std::vector<const char*>& texts) {
   const auto mismatch = [](Communicator& comm) {
     std::vector<std::byte> bytes(comm.rank() == Rank(0) ? 8 : 16);
     comm.broadcast(bytes, Rank(0)).wait();
   };
   try {
-    on_threads(2, mismatch);
+    on_threads(2, mismatch, options);
     FAIL() << "no error";
   } catch (const CommError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("broadcast 1: rank 0"));
-    EXPECT_THAT(error.what(), HasSubstr("sent 8 bytes, expected 16"));
+    for (const char* text : texts) EXPECT_THAT(error.what(), HasSubstr(text));
   }
+}
+
+TEST(Communicator, NamesBothSizesWhenTheyDiffer) {
+  Options options = test_options();
+  options.shared_memory_ranks = 1;
+  expect_mismatch(options, {"broadcast", "rank 0", "sent 8 bytes, expected 16"});
+}
+
+TEST(Communicator, NoticesThatRanksOfANodeCallDifferentOperations) {
+  expect_mismatch(test_options(), {"broadcast", "calls another operation, or one of other sizes, types or options"});
 }
 
 int open_descriptors() {

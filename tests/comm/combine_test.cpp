@@ -56,7 +56,8 @@ struct Oracle {
   T pick(T a, T b) const {
     if (std::isnan(static_cast<double>(a))) return a;
     if (std::isnan(static_cast<double>(b))) return b;
-    return reduction == Reduction::maximum ? (a > b ? a : b) : (a < b ? a : b);
+    const bool left_is_less = a < b || (a == b && std::signbit(static_cast<double>(a)));
+    return (reduction == Reduction::minimum) == left_is_less ? a : b;
   }
 
   template <class T>
@@ -296,6 +297,17 @@ TEST(CombineValues, NaNWinsOverEverything) {
       void* const target = &result;
       combine(DataType::float32, reduction, std::vector<Source>{{&a, 0}, {&b, 1}}, {&target, 1}, 1);
       EXPECT_TRUE(std::isnan(result)) << name_of(reduction);
+    }
+}
+
+TEST(CombineValues, MinusZeroIsLessThanPlusZero) {
+  const float minus = -0.0F, plus = 0;
+  for (auto reduction : {Reduction::maximum, Reduction::minimum})
+    for (auto [a, b] : {std::pair{minus, plus}, {plus, minus}}) {
+      float result = 1;
+      void* const target = &result;
+      combine(DataType::float32, reduction, std::vector<Source>{{&a, 0}, {&b, 1}}, {&target, 1}, 1);
+      EXPECT_EQ(std::signbit(result), reduction == Reduction::minimum);
     }
 }
 
