@@ -1,100 +1,243 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations of a Communicator, each in its textbook form.
+// The operations of a Communicator: what was asked for becomes a problem, whose schedule an Execution performs.
+#include <algorithm>
+#include <numeric>
+
 #include <distdl/base/errors.hpp>
 #include <distdl/comm/communicator_impl.hpp>
-#include <distdl/comm/tree_all_reduce.hpp>
 
 namespace distdl::comm {
 namespace {
 
 template <class T>
-std::span<std::byte> bytes_of(T& value) {
-  return std::as_writable_bytes(std::span(&value, 1));
+T& take(std::vector<std::unique_ptr<T>>& pool, auto make) {
+  for (auto& one : pool)
+    if (!one->in_use()) return *one;
+  return *pool.emplace_back(make());
 }
 
-void check_peer(Rank rank, int size) {
-  require(rank.value >= 0 && rank.value < size, "rank {} is not in a world of {} ranks", rank, size);
+Execution::Call call_of(ConstVector values, Vector result) {
+  Execution::Call call;
+  call.inputs = {static_cast<const std::byte*>(values.data())};
+  call.output = static_cast<std::byte*>(result.data());
+  call.input_bytes = values.count() * size_of(values.type());
+  call.output_bytes = result.count() * size_of(result.type());
+  call.type = values.type();
+  return call;
+}
+
+void check_same_type(const char* name, ConstVector values, ConstVector result) {
+  require(values.type() == result.type() || result.count() == 0, "{} of {} into {}: the types must be the same", name,
+          name_of(values.type()), name_of(result.type()));
+}
+
+void check_count(const char* name, const char* what, std::size_t count, std::size_t expected) {
+  require(count == expected, "{}: {} {} elements, but {} are expected", name, what, count, expected);
+}
+
+void check_root(const char* name, Rank root, int size) {
+  require(root.value >= 0 && root.value < size, "{}: rank {} is not in a world of {} ranks", name, root, size);
+}
+
+/// The caller's counts, or equal ones that together make `total`.
+std::vector<std::size_t> counts_of(const char* name, std::span<const std::size_t> counts, int size, std::size_t total) {
+  const auto ranks = static_cast<std::size_t>(size);
+  if (counts.empty()) {
+    require(total % ranks == 0, "{}: {} elements are not equally many for {} ranks: give the counts", name, total,
+            size);
+    return std::vector<std::size_t>(ranks, total / ranks);
+  }
+  require(counts.size() == ranks, "{}: {} counts for {} ranks", name, counts.size(), size);
+  return {counts.begin(), counts.end()};
+}
+
+std::size_t total_of(const std::vector<std::size_t>& counts) {
+  return std::accumulate(counts.begin(), counts.end(), std::size_t{0});
 }
 
 }  // namespace
 
-void Communicator::send(std::span<const std::byte> bytes, Rank to, std::uint16_t tag) {
-  check_peer(to, size());
-  require(to != rank(), "rank {} sends to itself", to);
-  Batch batch(impl_->fabric);
-  impl_->fabric.send(batch, bytes, to, {.channel = Channel::user, .number = tag});
-  impl_->fabric.wait(batch, {"send with tag", tag});
+Problem Communicator::Impl::problem(Collective collective, DataType type) const {
+  Problem problem;
+  problem.collective = collective;
+  problem.rank = group.rank;
+  problem.size = static_cast<int>(group.members.size());
+  problem.element = size_of(type);
+  return problem;
 }
 
-void Communicator::receive(std::span<std::byte> bytes, Rank from, std::uint16_t tag) {
-  check_peer(from, size());
-  require(from != rank(), "rank {} receives from itself", from);
-  Batch batch(impl_->fabric);
-  impl_->fabric.receive(batch, bytes, from, {.channel = Channel::user, .number = tag});
-  impl_->fabric.wait(batch, {"receive with tag", tag});
+Clock::duration Communicator::Impl::timeout(const CallOptions& options) const {
+  return options.timeout.value_or(fabric->timeout());
 }
 
-/// Dissemination: after round k each rank knows of 2^k others. Hensgen, Finkel, Manber, IJPP 1988.
-void Communicator::barrier() {
-  const Operation operation = impl_->next("barrier");
-  Fabric& fabric = impl_->fabric;
-  for (int distance = 1; distance < size(); distance *= 2) {
-    Batch batch(fabric);
-    fabric.receive(batch, {}, Rank((rank().value - distance + size()) % size()), {.number = operation.sequence});
-    fabric.send(batch, {}, Rank((rank().value + distance) % size()), {.number = operation.sequence});
-    fabric.wait(batch, operation);
+Request Communicator::Impl::start(const char* name, Problem&& key, Execution::Call&& call, const CallOptions& options) {
+  const DataType type = call.type;
+  const auto shared_plan = plan(std::move(key), type, options);
+  Execution& execution = take(executions_, [&] { return std::make_unique<Execution>(group); });
+  execution.set(shared_plan, std::move(call), next(name));
+  execution.start(timeout(options), group.spins);
+  return Request(&execution);
+}
+
+Request Communicator::Impl::start_reduction(const char* name, Problem&& key, Execution::Call&& call, int terms,
+                                            const CallOptions& options) {
+  call.reduction = options.reduction;
+  if (options.reduction == Reduction::average) call.scale = 1.0 / terms;
+  return start(name, std::move(key), std::move(call), options);
+}
+
+Request Communicator::Impl::transfer(Direction direction, std::span<std::byte> bytes, Rank peer, std::uint32_t tag,
+                                     const CallOptions& options) {
+  const bool sends = direction == Direction::send;
+  const int size = static_cast<int>(group.members.size());
+  require(peer.value >= 0 && peer.value < size, "rank {} is not in a world of {} ranks", peer, size);
+  require(peer.value != group.rank, "rank {} {} itself", peer, sends ? "sends to" : "receives from");
+  require(tag <= kMostTag, "tag {} is above {}", tag, kMostTag);
+  Transfer& transfer = take(transfers_, [&] { return std::make_unique<Transfer>(*fabric); });
+  Batch& batch = transfer.begin({sends ? "send with tag" : "receive with tag", tag});
+  const Rank rank = group.members[static_cast<std::size_t>(peer.value)];
+  const Label label{Channel::user, group.id, tag};
+  if (sends)
+    fabric->send(batch, bytes, rank, label);
+  else
+    fabric->receive(batch, bytes, rank, label);
+  transfer.start(timeout(options), group.spins);
+  return Request(&transfer);
+}
+
+Request Communicator::send(std::span<const std::byte> bytes, Rank to, std::uint32_t tag, const CallOptions& options) {
+  // Fabric only reads what it sends.
+  const std::span<std::byte> same(const_cast<std::byte*>(bytes.data()), bytes.size());
+  return impl_->transfer(Direction::send, same, to, tag, options);
+}
+
+Request Communicator::receive(std::span<std::byte> bytes, Rank from, std::uint32_t tag, const CallOptions& options) {
+  return impl_->transfer(Direction::receive, bytes, from, tag, options);
+}
+
+Request Communicator::barrier(const CallOptions& options) {
+  return impl_->start("barrier", impl_->problem(Collective::barrier, DataType::byte), call_of({}, {}), options);
+}
+
+Request Communicator::broadcast(Vector values, Rank root, const CallOptions& options) {
+  check_root("broadcast", root, size());
+  Problem problem = impl_->problem(Collective::broadcast, values.type());
+  problem.root = root.value;
+  problem.count = values.count();
+  return impl_->start("broadcast", std::move(problem), call_of(values, values), options);
+}
+
+Request Communicator::reduce(ConstVector values, Vector result, Rank root, const CallOptions& options) {
+  check_root("reduce", root, size());
+  check_reduction(values.type(), options.reduction);
+  check_same_type("reduce", values, result);
+  if (root == rank()) check_count("reduce", "the result has", result.count(), values.count());
+  Problem problem = impl_->problem(Collective::reduce, values.type());
+  problem.root = root.value;
+  problem.count = values.count();
+  return impl_->start_reduction("reduce", std::move(problem), call_of(values, result), size(), options);
+}
+
+Request Communicator::all_reduce(ConstVector values, Vector result, const CallOptions& options) {
+  check_reduction(values.type(), options.reduction);
+  check_same_type("all-reduce", values, result);
+  check_count("all-reduce", "the result has", result.count(), values.count());
+  Problem problem = impl_->problem(Collective::all_reduce, values.type());
+  problem.count = values.count();
+  return impl_->start_reduction("all-reduce", std::move(problem), call_of(values, result), size(), options);
+}
+
+Request Communicator::all_reduce(const Leaves& leaves, std::span<const ConstVector> partials, Vector result,
+                                 const CallOptions& options) {
+  check_reduction(result.type(), options.reduction);
+  require(leaves.ranges.size() == static_cast<std::size_t>(size()), "all-reduce: {} leaf ranges for {} ranks",
+          leaves.ranges.size(), size());
+  const std::size_t expected = cover(leaves.ranges[static_cast<std::size_t>(rank().value)], leaves.count).size();
+  require(partials.size() == expected, "all-reduce: {} partial sums for leaves that take {}", partials.size(),
+          expected);
+  Execution::Call call = call_of({nullptr, result.count(), result.type()}, result);
+  call.inputs.clear();
+  for (ConstVector partial : partials) {
+    check_same_type("all-reduce", partial, result);
+    check_count("all-reduce", "a partial sum has", partial.count(), result.count());
+    call.inputs.push_back(static_cast<const std::byte*>(partial.data()));
   }
+  Problem problem = impl_->problem(Collective::all_reduce, result.type());
+  problem.count = result.count();
+  problem.leaves = leaves.count;
+  problem.ranges = leaves.ranges;
+  return impl_->start_reduction("all-reduce", std::move(problem), std::move(call), leaves.count, options);
 }
 
-/// Binomial tree, with ranks counted from the root.
-void Communicator::broadcast(std::span<std::byte> bytes, Rank root) {
-  check_peer(root, size());
-  const Operation operation = impl_->next("broadcast");
-  Fabric& fabric = impl_->fabric;
-  const int self = (rank().value - root.value + size()) % size();
-  const auto real = [&](int r) { return Rank((r + root.value) % size()); };
-  int distance = 1;
-  while (distance < size() && !(self & distance)) distance *= 2;
-  Batch batch(fabric);
-  if (self != 0) {
-    fabric.receive(batch, bytes, real(self - distance), {.number = operation.sequence});
-    fabric.wait(batch, operation);
-  }
-  for (distance /= 2; distance > 0; distance /= 2)
-    if (self + distance < size()) fabric.send(batch, bytes, real(self + distance), {.number = operation.sequence});
-  fabric.wait(batch, operation);
+Request Communicator::reduce_scatter(ConstVector values, Vector result, std::span<const std::size_t> counts,
+                                     const CallOptions& options) {
+  check_reduction(values.type(), options.reduction);
+  check_same_type("reduce-scatter", values, result);
+  Problem problem = impl_->problem(Collective::reduce_scatter, values.type());
+  problem.counts = counts_of("reduce-scatter", counts, size(), values.count());
+  check_count("reduce-scatter", "the input has", values.count(), total_of(problem.counts));
+  check_count("reduce-scatter", "the result has", result.count(), problem.counts[impl_->place()]);
+  return impl_->start_reduction("reduce-scatter", std::move(problem), call_of(values, result), size(), options);
 }
 
-std::vector<std::string> Communicator::all_gather(const std::string& mine, std::optional<Clock::duration> timeout) {
-  const Operation operation = impl_->next("all-gather");
-  Fabric& fabric = impl_->fabric;
-  std::vector<std::uint64_t> lengths(size(), mine.size());
-  std::vector<std::string> all(size(), mine);
-  const auto with_each_peer = [&](auto exchange) {
-    Batch batch(fabric);
-    for (int r = 0; r < size(); ++r)
-      if (Rank(r) != rank()) exchange(batch, Rank(r));
-    fabric.wait(batch, operation, timeout.value_or(fabric.timeout()));
-  };
-  std::uint64_t own_length = mine.size();
-  with_each_peer([&](Batch& batch, Rank peer) {
-    fabric.receive(batch, bytes_of(lengths[peer.value]), peer, {.number = operation.sequence});
-    fabric.send(batch, bytes_of(own_length), peer, {.number = operation.sequence});
-  });
-  with_each_peer([&](Batch& batch, Rank peer) {
-    auto& theirs = all[peer.value];
-    theirs.resize(lengths[peer.value]);
-    fabric.receive(batch, std::as_writable_bytes(std::span(theirs)), peer, {.number = operation.sequence});
-    fabric.send(batch, std::as_bytes(std::span(mine)), peer, {.number = operation.sequence});
-  });
+Request Communicator::all_gather(ConstVector values, Vector result, std::span<const std::size_t> counts,
+                                 const CallOptions& options) {
+  check_same_type("all-gather", values, result);
+  Problem problem = impl_->problem(Collective::all_gather, result.type());
+  problem.counts = counts_of("all-gather", counts, size(), result.count());
+  check_count("all-gather", "the result has", result.count(), total_of(problem.counts));
+  check_count("all-gather", "the input has", values.count(), problem.counts[impl_->place()]);
+  return impl_->start("all-gather", std::move(problem), call_of(values, result), options);
+}
+
+Request Communicator::all_to_all(ConstVector values, Vector result, std::span<const std::size_t> send_counts,
+                                 std::span<const std::size_t> receive_counts, const CallOptions& options) {
+  check_same_type("all-to-all", values, result);
+  Problem problem = impl_->problem(Collective::all_to_all, result.type());
+  problem.send_counts = counts_of("all-to-all", send_counts, size(), values.count());
+  problem.receive_counts = counts_of("all-to-all", receive_counts, size(), result.count());
+  check_count("all-to-all", "the input has", values.count(), total_of(problem.send_counts));
+  check_count("all-to-all", "the result has", result.count(), total_of(problem.receive_counts));
+  return impl_->start("all-to-all", std::move(problem), call_of(values, result), options);
+}
+
+Request Communicator::gather(ConstVector values, Vector result, Rank root, std::span<const std::size_t> counts,
+                             const CallOptions& options) {
+  check_root("gather", root, size());
+  check_same_type("gather", values, result);
+  Problem problem = impl_->problem(Collective::gather, values.type());
+  problem.root = root.value;
+  problem.counts = counts_of("gather", counts, size(), values.count() * static_cast<std::size_t>(size()));
+  check_count("gather", "the input has", values.count(), problem.counts[impl_->place()]);
+  if (root == rank()) check_count("gather", "the result has", result.count(), total_of(problem.counts));
+  return impl_->start("gather", std::move(problem), call_of(values, result), options);
+}
+
+Request Communicator::scatter(ConstVector values, Vector result, Rank root, std::span<const std::size_t> counts,
+                              const CallOptions& options) {
+  check_root("scatter", root, size());
+  check_same_type("scatter", values, result);
+  Problem problem = impl_->problem(Collective::scatter, result.type());
+  problem.root = root.value;
+  problem.counts = counts_of("scatter", counts, size(), result.count() * static_cast<std::size_t>(size()));
+  check_count("scatter", "the result has", result.count(), problem.counts[impl_->place()]);
+  if (root == rank()) check_count("scatter", "the input has", values.count(), total_of(problem.counts));
+  return impl_->start("scatter", std::move(problem), call_of(values, result), options);
+}
+
+std::vector<std::string> Communicator::exchange(const std::string& mine, std::optional<Clock::duration> timeout) {
+  CallOptions options;
+  options.timeout = timeout;
+  std::vector<std::int64_t> lengths(static_cast<std::size_t>(size()));
+  const std::int64_t own = static_cast<std::int64_t>(mine.size());
+  all_gather(std::span(&own, 1), lengths, {}, options).wait();
+  const std::vector<std::size_t> counts(lengths.begin(), lengths.end());
+  std::string together(total_of(counts), '\0');
+  all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(together)), counts, options).wait();
+  std::vector<std::string> all;
+  std::size_t first = 0;
+  for (std::size_t count : counts) all.push_back(together.substr(std::exchange(first, first + count), count));
   return all;
-}
-
-void Communicator::tree_all_reduce(int leaves, std::span<const LeafRange> ranges,
-                                   std::span<const std::span<float>> partials, std::span<float> result,
-                                   const AddFunction& add) {
-  comm::tree_all_reduce(impl_->fabric, impl_->next("all-reduce"), {leaves, ranges, partials, result}, add,
-                        impl_->scratch);
 }
 
 }  // namespace distdl::comm

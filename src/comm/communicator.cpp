@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <unistd.h>
+
+#include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
-#include <distdl/comm/communicator.hpp>
 #include <distdl/comm/communicator_impl.hpp>
+#include <distdl/comm/cost_cache.hpp>
 
 namespace distdl::comm {
 namespace {
+
+constexpr int kFewSpins = 20;
 
 Milliseconds milliseconds(double seconds) {
   return Milliseconds(static_cast<Milliseconds::rep>(seconds * 1000));
@@ -17,30 +24,80 @@ void check(const Options& options) {
     require(seconds > 0 && seconds <= kMost, "{} is {}, but must be above 0 and at most {}", key, seconds, kMost);
 }
 
-/// Opens the endpoints to all peers.
-void greet_all(Fabric& fabric, Clock::duration timeout) {
-  Batch batch(fabric);
-  for (int r = 0; r < fabric.size(); ++r) {
-    if (Rank(r) == fabric.rank()) continue;
-    fabric.receive(batch, {}, Rank(r), {});
-    fabric.send(batch, {}, Rank(r), {});
-  }
-  fabric.wait(batch, {"greeting", 0}, timeout);
+std::vector<Rank> first_ranks(int count) {
+  std::vector<Rank> ranks;
+  for (int r = 0; r < count; ++r) ranks.emplace_back(r);
+  return ranks;
+}
+
+/// In the names of shared memory: who finds a left-over can tell whose it was.
+std::string job_name() {
+  return env("SLURM_JOB_ID").value_or("local");
 }
 
 }  // namespace
 
+Group::Group(Fabric& the_fabric, std::uint8_t the_id, std::vector<Rank> ranks, Rank self)
+    : fabric(the_fabric), id(the_id), members(std::move(ranks)) {
+  rank = static_cast<int>(std::find(members.begin(), members.end(), self) - members.begin());
+  for (Rank member : members) {
+    const auto shares = [&](Rank other) { return fabric.share_memory(member, other); };
+    nodes.push_back(std::find_if(members.begin(), members.end(), shares)->value);
+  }
+}
+
+void Communicator::Impl::meet_neighbours(const std::vector<std::string>& segments) {
+  group.local_of.assign(group.members.size(), -1);
+  std::vector<Neighbour> neighbours;
+  for (std::size_t r = 0; r < group.members.size(); ++r) {
+    if (group.nodes[r] != group.nodes[static_cast<std::size_t>(group.rank)]) continue;
+    group.local_of[r] = static_cast<int>(neighbours.size());
+    neighbours.push_back({group.members[r], segments[r]});
+  }
+  memory->attach(neighbours);
+  group.neighbourhood.emplace(*memory);
+  const long processors = ::sysconf(_SC_NPROCESSORS_ONLN);
+  if (static_cast<long>(neighbours.size()) > processors) group.spins = kFewSpins;
+}
+
+void Communicator::Impl::agree_on_costs(Communicator& communicator) {
+  std::vector<std::string> hosts;
+  for (Rank member : group.members) hosts.push_back(fabric->card_of(member).host);
+  std::string text = (group.rank == 0 ? load_costs(hosts) : CostTable()).encode();
+  const auto bytes = std::as_writable_bytes(std::span(text));
+  communicator.broadcast(bytes, Rank(0)).wait();
+  use(CostTable::decode(text));
+}
+
+void Communicator::Impl::use(const CostTable& others) {
+  costs = others;
+  plans_.clear();
+}
+
 std::unique_ptr<Communicator> Communicator::connect(world::World& world, const Options& options) {
   check(options);
   const Deadline deadline = Deadline::after(milliseconds(options.connect_timeout_seconds));
-  auto impl = std::make_unique<Impl>(options);
-  const std::string card = encode(impl->fabric.card(world.rank()));
+  NodeMemory::sweep();
+  const std::string job = job_name();
+  auto memory = std::make_unique<NodeMemory>(job);
+  auto fabric = std::make_shared<Fabric>(options);
+  PeerCard card = fabric->card(world.rank());
+  card.segment = memory->name();
   std::vector<PeerCard> cards;
-  for (const auto& bytes : world.exchange(card, milliseconds(options.connect_timeout_seconds)))
+  for (const auto& bytes : world.exchange(encode(card), milliseconds(options.connect_timeout_seconds)))
     cards.push_back(decode_card(bytes));
-  impl->fabric.connect(world.rank(), std::move(cards));
-  greet_all(impl->fabric, deadline.remaining());
+  std::vector<std::string> segments;
+  for (const auto& one : cards) segments.push_back(one.segment);
+  fabric->connect(world.rank(), std::move(cards));
+  auto impl =
+      std::make_unique<Impl>(fabric, std::uint8_t{0}, first_ranks(world.size()), world.rank(), job, std::move(memory));
+  impl->meet_neighbours(segments);
+  fabric->use({[memory = impl->memory.get()](const NodeLoss& loss) { memory->post_loss(loss); },
+               [memory = impl->memory.get()] { return memory->posted_loss(); }});
   std::unique_ptr<Communicator> communicator(new Communicator(std::move(impl)));
+  communicator->barrier({.timeout = deadline.remaining()}).wait();
+  communicator->impl_->memory->unlink();
+  communicator->impl_->agree_on_costs(*communicator);
   log(Severity::debug, "connected: {}, {}", world.description(), communicator->description());
   return communicator;
 }
@@ -49,40 +106,119 @@ Communicator::Communicator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) 
 Communicator::~Communicator() = default;
 
 Rank Communicator::rank() const noexcept {
-  return impl_->fabric.rank();
+  return Rank(impl_->group.rank);
 }
 int Communicator::size() const noexcept {
-  return impl_->fabric.size();
+  return static_cast<int>(impl_->group.members.size());
 }
 
 const std::string& Communicator::host(Rank rank) const {
-  return impl_->fabric.card_of(rank).host;
+  return impl_->fabric->card_of(impl_->group.members.at(static_cast<std::size_t>(rank.value))).host;
 }
 
 std::vector<Rank> Communicator::ranks_on_host_of(Rank rank) const {
   std::vector<Rank> ranks;
   for (int r = 0; r < size(); ++r)
-    if (host(Rank(r)) == host(rank)) ranks.push_back(Rank(r));
+    if (host(Rank(r)) == host(rank)) ranks.emplace_back(r);
   return ranks;
 }
 
 std::string Communicator::description() const {
-  const Fabric& fabric = impl_->fabric;
-  std::string near, far;
+  const Group& group = impl_->group;
+  std::string lanes;
+  for (Rank member : group.members)
+    if (lanes.empty() && impl_->fabric->proved(member)) lanes = impl_->fabric->lanes_to(member);
+  return fmt::format("{} ranks, generation {}: {} share this node's memory{}{}", size(),
+                     impl_->fabric->card_of(impl_->fabric->rank()).generation, group.neighbourhood->size(),
+                     lanes.empty() ? "" : ", UCX talks to others over ", lanes);
+}
+
+const CostTable& Communicator::costs() const noexcept {
+  return impl_->costs;
+}
+
+void Communicator::set_costs(const CostTable& costs) {
+  impl_->use(costs);
+}
+
+Choice Communicator::last_choice() const {
+  return impl_->last_choice();
+}
+
+std::unique_ptr<Communicator> Communicator::split(int color, int key) {
+  struct Wish {
+    int color, key, newest_id;
+  };
+  auto memory = std::make_unique<NodeMemory>(impl_->job);
+  const std::string mine = fmt::format("{} {} {} {}", color, key, impl_->newest_id, memory->name());
+  std::vector<std::pair<int, int>> chosen;  // key and rank
+  std::vector<std::string> segments(static_cast<std::size_t>(size()));
+  int id = 0;
+  const auto wishes = exchange(mine);
   for (int r = 0; r < size(); ++r) {
-    if (Rank(r) == rank()) continue;
-    std::string& lanes = host(Rank(r)) == host(rank()) ? near : far;
-    if (lanes.empty()) lanes = fabric.lanes_to(Rank(r));
+    std::istringstream words(wishes[static_cast<std::size_t>(r)]);
+    Wish wish{};
+    words >> wish.color >> wish.key >> wish.newest_id >> segments[static_cast<std::size_t>(r)];
+    id = std::max(id, wish.newest_id + 1);
+    if (wish.color == color) chosen.emplace_back(wish.key, r);
   }
-  return fmt::format("UCX: {} ranks, generation {}{}{}{}{}", size(), fabric.card_of(rank()).generation,
-                     near.empty() ? "" : ", within this host ", near, far.empty() ? "" : ", to other hosts ", far);
+  require(id <= kMostCommunicators, "split: more than {} communicators", kMostCommunicators);
+  impl_->newest_id = static_cast<std::uint8_t>(id);
+  std::unique_ptr<Communicator> part;
+  if (color >= 0) {
+    std::sort(chosen.begin(), chosen.end());
+    std::vector<Rank> members;
+    std::vector<std::string> names;
+    for (auto [ignored, r] : chosen) {
+      members.push_back(impl_->group.members[static_cast<std::size_t>(r)]);
+      names.push_back(segments[static_cast<std::size_t>(r)]);
+    }
+    auto impl = std::make_unique<Impl>(impl_->fabric, impl_->newest_id, std::move(members), impl_->fabric->rank(),
+                                       impl_->job, std::move(memory));
+    impl->newest_id = impl_->newest_id;
+    impl->costs = impl_->costs;
+    impl->meet_neighbours(names);
+    part.reset(new Communicator(std::move(impl)));
+    part->barrier().wait();
+    part->impl_->memory->unlink();
+  }
+  return part;
+}
+
+tensor::Buffer Communicator::allocate(std::size_t bytes) {
+  Impl& impl = *impl_;
+  NodeMemory::Created created{};
+  std::string outcome;  // the name, or, after a blank, what went wrong
+  try {
+    created = impl.memory->create_buffer(bytes);
+    outcome = created.segment;
+  } catch (const Error& error) {
+    outcome = std::string(" ") + error.what();
+  }
+  const auto outcomes = exchange(outcome);
+  std::vector<std::string> names;
+  for (int r = 0; r < size(); ++r) {
+    const auto& theirs = outcomes[static_cast<std::size_t>(r)];
+    if (theirs.starts_with(' ')) {
+      if (created.data) impl.memory->release_buffer(created.id);
+      throw CommError(fmt::format("rank {} ({}):{}", r, host(Rank(r)), theirs));
+    }
+    if (impl.group.local_of[static_cast<std::size_t>(r)] >= 0) names.push_back(theirs);
+  }
+  impl.memory->attach_buffer(created.id, names);
+  barrier().wait();
+  impl.memory->unlink_buffer(created.id);
+  return {created.data, bytes, [memory = impl.memory.get(), id = created.id](void*) { memory->release_buffer(id); }};
 }
 
 void Communicator::abort(const std::string& reason, ExitCode code) noexcept {
-  impl_->fabric.abort(reason, code);
+  impl_->fabric->abort(reason, code);
 }
 void Communicator::close() {
-  impl_->fabric.close();
+  if (impl_->group.id == 0)
+    impl_->fabric->close();
+  else
+    barrier().wait();
 }
 
 void run_connected(world::World& world, const Options& options, const std::function<void(Communicator&)>& body) {

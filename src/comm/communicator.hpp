@@ -13,44 +13,47 @@
 #include <distdl/base/clock.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/ids.hpp>
+#include <distdl/comm/cost_table.hpp>
 #include <distdl/comm/options.hpp>
-#include <distdl/comm/sum_tree.hpp>
+#include <distdl/comm/peer_lost.hpp>
+#include <distdl/comm/request.hpp>
+#include <distdl/comm/schedule.hpp>
+#include <distdl/comm/vector.hpp>
+#include <distdl/tensor/buffer.hpp>
 #include <distdl/world/world.hpp>
 
 namespace distdl::comm {
 
-/// A peer died, froze, left or cannot be reached. The communicator is of no more use; build one of the next generation.
-/// The message names operation, rank, host and, where the peer could still say it, its reason; exit_code() is then that
-/// of the reason, so that all ranks end with the code of the cause.
-class PeerLost : public CommError {
- public:
-  PeerLost(Rank rank, std::string host, const std::string& message, ExitCode code = ExitCode::peer_lost,
-           std::vector<Rank> ranks = {})
-      : CommError(message, code), rank_(rank), host_(std::move(host)), ranks_(std::move(ranks)) {
-    if (ranks_.empty()) ranks_ = {rank};
-  }
-  /// The first cause.
-  Rank rank() const noexcept { return rank_; }
-  const std::string& host() const noexcept { return host_; }
-  /// All that this rank knows to be lost, ascending.
-  const std::vector<Rank>& ranks() const noexcept { return ranks_; }
-
- private:
-  Rank rank_;
-  std::string host_;
-  std::vector<Rank> ranks_;
+/// How one call differs from the usual.
+struct CallOptions {
+  Reduction reduction = Reduction::sum;
+  Order order = Order::fixed;                   ///< free: the sum's bits may depend on number and placement of ranks
+  std::optional<Clock::duration> timeout = {};  ///< instead of Options::timeout_seconds
+  std::optional<Choice> choice = {};            ///< instead of the fastest by measured cost; equal on all ranks
 };
 
-/// accumulate[i] += addend[i] for all i, in that order of operands.
-using AddFunction = std::function<void(std::span<float> accumulate, std::span<const float> addend)>;
+/// Who contributes which leaves of the fixed tree: ranges[r] are those of rank r, disjoint and together all `count`; a
+/// rank may have none.
+struct Leaves {
+  int count = 0;
+  std::vector<LeafRange> ranges;
+};
 
-/// The ranks of one generation, connected over UCX. Owned and driven by one thread. Every operation is collective and
-/// called by all ranks in the same order (send and receive excepted), is bounded by Options::timeout_seconds, and
-/// throws PeerLost, naming whom it waited for and in which operation. A rank that comes too late, because it computes
-/// or writes for longer than that, counts as lost too: it cannot answer.
+/// The ranks of one generation, connected over shared memory within a node and UCX between nodes. Owned and driven by
+/// one thread. Collectives are called by all ranks in the same order; each begins at once and is complete when wait()
+/// of its Request returns; until then its memory belongs to it. Several may be under way. Every wait is bounded by
+/// Options::timeout_seconds and throws PeerLost, naming whom it waited for and in which operation: the generation is
+/// then over, everything under way fails, and a Communicator of the next generation has to be made. A rank that comes
+/// too late, because it computes or writes for longer than that, counts as lost too: it cannot answer.
+///
+/// A sum (and average, maximum, minimum) is taken along the fixed tree of sum_tree.hpp over the ranks, so its bits do
+/// not depend on which rank runs where. Memory from allocate() makes collectives within a node several times faster:
+/// neighbours then work on it directly.
+///
+/// Throws ConfigError for sizes and types that do not fit together; CommError where ranks called different operations.
 class Communicator {
  public:
-  /// Exchanges addresses through `world` and greets every peer, so that a rank which cannot be reached is named here.
+  /// Exchanges addresses through `world` and meets all peers, so that a rank which cannot be reached is named here.
   /// Throws SchedulerError (bootstrap), PeerLost, or ConfigError for timeouts that make no sense.
   static std::unique_ptr<Communicator> connect(world::World& world, const Options& options);
   ~Communicator();
@@ -63,25 +66,54 @@ class Communicator {
   std::vector<Rank> ranks_on_host_of(Rank rank) const;
   /// One line for the log: transports in use, generation.
   std::string description() const;
+  /// By which the algorithms are chosen: measured ones of an earlier run, or the built-in ones.
+  const CostTable& costs() const noexcept;
+  /// To choose by others from now on, as measure_costs() returns them; they must be equal on all ranks.
+  void set_costs(const CostTable& costs);
+  /// How the collective that began last is done.
+  Choice last_choice() const;
 
-  /// Blocking, tagged; sizes must agree. `tag` is the caller's, 0 .. 2^16-1.
-  void send(std::span<const std::byte> bytes, Rank to, std::uint16_t tag);
-  void receive(std::span<std::byte> bytes, Rank from, std::uint16_t tag);
+  /// Collective: the ranks of equal `color` become a communicator of their own, in the order of `key`, then of rank. It
+  /// must go before this one. Those with a negative color get none.
+  std::unique_ptr<Communicator> split(int color, int key = 0);
+  /// Collective: zeroed memory, aligned to a page, that this node's other ranks have mapped too; `bytes` may differ
+  /// between ranks. It must go before the communicator. Throws CommError on all ranks if one has no room.
+  tensor::Buffer allocate(std::size_t bytes);
 
-  void barrier();
-  void broadcast(std::span<std::byte> bytes, Rank root);
-  /// Everyone's string, in rank order; lengths may differ. Where a rank may do long work before it comes, such as
-  /// writing a file, `timeout` takes the place of Options::timeout_seconds.
-  std::vector<std::string> all_gather(const std::string& mine, std::optional<Clock::duration> timeout = {});
+  /// Sizes must agree. `tag` is the caller's, 0 .. 2^28-1; messages with equal tags arrive in order.
+  Request send(std::span<const std::byte> bytes, Rank to, std::uint32_t tag, const CallOptions& options = {});
+  Request receive(std::span<std::byte> bytes, Rank from, std::uint32_t tag, const CallOptions& options = {});
 
-  /// Sum along the fixed tree over `leaves` leaves. `ranges[r]` are the leaves of rank r, disjoint and together all
-  /// leaves; a rank may have none. `partials[k]` is the sum over node k of cover(ranges[rank()], leaves), all of the
-  /// same length. On return `result` (that length; may be partials[0]) holds the sum over all leaves on every rank,
-  /// with the same bits for every assignment. The partials are used as scratch.
-  void tree_all_reduce(int leaves, std::span<const LeafRange> ranges, std::span<const std::span<float>> partials,
-                       std::span<float> result, const AddFunction& add);
+  Request barrier(const CallOptions& options = {});
+  /// root's values to all.
+  Request broadcast(Vector values, Rank root, const CallOptions& options = {});
+  /// The result, on root alone (elsewhere it may be empty), has the length of `values` and may be the same memory.
+  Request reduce(ConstVector values, Vector result, Rank root, const CallOptions& options = {});
+  Request all_reduce(ConstVector values, Vector result, const CallOptions& options = {});
+  Request all_reduce(Vector values, const CallOptions& options = {}) { return all_reduce(values, values, options); }
+  /// Over leaves instead of ranks: partials[k] is this rank's sum over node k of cover(leaves.ranges[rank()],
+  /// leaves.count), all of the result's length, which may be partials[0]. The result has the same bits for every
+  /// assignment of leaves to ranks. The memory of the partials but the first is not changed.
+  Request all_reduce(const Leaves& leaves, std::span<const ConstVector> partials, Vector result,
+                     const CallOptions& options = {});
+  /// Rank r gets the sum over its slice of counts[r] elements (default: equal slices). In place: the result is the own
+  /// slice of values.
+  Request reduce_scatter(ConstVector values, Vector result, std::span<const std::size_t> counts = {},
+                         const CallOptions& options = {});
+  /// Rank r contributes counts[r] elements (default: equally many). In place: values are the own slice of the result.
+  Request all_gather(ConstVector values, Vector result, std::span<const std::size_t> counts = {},
+                     const CallOptions& options = {});
+  /// send_counts[r] elements to rank r, receive_counts[r] from it (default: equally many). Never in place.
+  Request all_to_all(ConstVector values, Vector result, std::span<const std::size_t> send_counts = {},
+                     std::span<const std::size_t> receive_counts = {}, const CallOptions& options = {});
+  Request gather(ConstVector values, Vector result, Rank root, std::span<const std::size_t> counts = {},
+                 const CallOptions& options = {});
+  Request scatter(ConstVector values, Vector result, Rank root, std::span<const std::size_t> counts = {},
+                  const CallOptions& options = {});
+  /// Blocking: everyone's string, in rank order; lengths may differ.
+  std::vector<std::string> exchange(const std::string& mine, std::optional<Clock::duration> timeout = {});
 
-  /// Tells all peers, as far as they listen, why this rank leaves; their pending operation fails with PeerLost carrying
+  /// Tells all peers, as far as they listen, why this rank leaves; their pending operations fail with PeerLost carrying
   /// `reason` and `code`. Never throws, returns within a second.
   void abort(const std::string& reason, ExitCode code = ExitCode::peer_lost) noexcept;
   /// Collective, orderly end. The destructor alone neither throws nor communicates.
@@ -94,7 +126,7 @@ class Communicator {
 };
 
 /// Connects, runs `body`, closes. If `body` throws, the peers are told why, and the exception goes on.
-/// Example: run_connected(*world::make_world(), {}, [](Communicator& comm) { comm.barrier(); });
+/// Example: run_connected(*world::make_world(), {}, [](Communicator& comm) { comm.barrier().wait(); });
 void run_connected(world::World& world, const Options& options, const std::function<void(Communicator&)>& body);
 
 }  // namespace distdl::comm

@@ -1,21 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include <distdl/comm/communicator.hpp>
+#include <distdl/comm/cost_table.hpp>
+#include <distdl/comm/execution.hpp>
 #include <distdl/comm/fabric.hpp>
+#include <distdl/comm/group.hpp>
+#include <distdl/comm/transfer.hpp>
 
 namespace distdl::comm {
 
 struct Communicator::Impl {
-  explicit Impl(const Options& options) : fabric(options) {}
-  /// The next collective. All ranks count alike, since all call the same ones in the same order.
-  Operation next(const char* name) { return {name, ++sequence}; }
+  Impl(std::shared_ptr<Fabric> the_fabric, std::uint8_t id, std::vector<Rank> members, Rank self,
+       const std::string& the_job, std::unique_ptr<NodeMemory> the_memory)
+      : fabric(std::move(the_fabric)),
+        job(the_job),
+        memory(std::move(the_memory)),
+        group(*fabric, id, std::move(members), self) {}
 
-  Fabric fabric;
-  std::uint32_t sequence = 0;
-  std::vector<float> scratch;  ///< of tree_all_reduce
+  /// The next collective. All ranks count alike, since all call the same ones in the same order.
+  Operation next(const char* name) { return {name, ++group.sequence}; }
+  std::shared_ptr<const Plan> plan(Problem&& key, DataType type, const CallOptions& options);
+  Request start(const char* name, Problem&& key, Execution::Call&& call, const CallOptions& options);
+  Request start_reduction(const char* name, Problem&& key, Execution::Call&& call, int terms,
+                          const CallOptions& options);
+  Request transfer(Direction direction, std::span<std::byte> bytes, Rank peer, std::uint32_t tag,
+                   const CallOptions& options);
+  Problem problem(Collective collective, DataType type) const;
+  /// Attaches the neighbours' segments, given everyone's name.
+  void meet_neighbours(const std::vector<std::string>& segments);
+  std::size_t place() const { return static_cast<std::size_t>(group.rank); }
+  Clock::duration timeout(const CallOptions& options) const;
+
+  std::shared_ptr<Fabric> fabric;  ///< of the whole world
+  std::string job;                 ///< in the names of shared memory
+  std::unique_ptr<NodeMemory> memory;
+  Group group;
+  CostTable costs;             ///< equal on all ranks
+  std::uint8_t newest_id = 0;  ///< of this communicator and those split from it
+
+  /// Takes rank 0's costs.
+  void agree_on_costs(Communicator& communicator);
+  /// What was planned before is forgotten.
+  void use(const CostTable& others);
+  Choice last_choice() const { return plans_.empty() ? Choice() : plans_.front().plan->choice; }
+
+ private:
+  struct Known {
+    Problem key;
+    DataType type;
+    Order order;
+    std::optional<Choice> choice;
+    std::shared_ptr<const Plan> plan;
+  };
+  std::vector<Known> plans_;  ///< the last used first
+  std::vector<std::unique_ptr<Execution>> executions_;
+  std::vector<std::unique_ptr<Transfer>> transfers_;
 };
 
 }  // namespace distdl::comm

@@ -27,11 +27,16 @@ constexpr std::size_t size_of(DataType type) {
   }
 }
 
+constexpr bool is_floating(DataType type) {
+  return type != DataType::byte && type != DataType::int32 && type != DataType::int64;
+}
+
 /// "float32", "sum": as tools and errors name them.
 std::string_view name_of(DataType type);
 std::string_view name_of(Reduction reduction);
 /// Throws ConfigError naming the possible ones.
 DataType data_type_of(std::string_view name);
+Reduction reduction_of(std::string_view name);
 /// Throws ConfigError for pairs without meaning: an average of integers, any reduction of bytes.
 void check_reduction(DataType type, Reduction reduction);
 

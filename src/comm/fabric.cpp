@@ -4,7 +4,7 @@
 #include <thread>
 
 #include <distdl/base/errors.hpp>
-#include <distdl/comm/communicator.hpp>
+#include <distdl/comm/peer_lost.hpp>
 #include <distdl/comm/fabric.hpp>
 
 namespace distdl::comm {
@@ -71,6 +71,12 @@ void Fabric::connect(Rank self, std::vector<PeerCard> cards) {
 
 std::string Fabric::name(Rank rank) const {
   return fmt::format("rank {} ({})", rank, card_of(rank).host);
+}
+
+bool Fabric::share_memory(Rank one, Rank other) const {
+  const auto together = static_cast<int>(options_.shared_memory_ranks);
+  return card_of(one).memory == card_of(other).memory &&
+         (together == 0 || one.value / together == other.value / together);
 }
 
 std::string Fabric::lanes_to(Rank rank) const {

@@ -66,6 +66,8 @@ class Fabric {
   Rank rank() const { return self_; }
   int size() const { return static_cast<int>(peers_.size()); }
   const PeerCard& card_of(Rank rank) const { return peers_[rank.value].card; }
+  /// Do two ranks see the same shared memory, and may they use it? See Options::shared_memory_ranks.
+  bool share_memory(Rank one, Rank other) const;
   /// "rank 3 (n3)".
   std::string name(Rank rank) const;
   /// Transports to that peer; "not connected" while there is no endpoint.

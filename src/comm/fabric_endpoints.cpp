@@ -17,7 +17,7 @@ void Fabric::open(Peer& peer) {
   peer.opened = true;
   peer.handshake.emplace(secret_, self_, peer.rank, own_card_.generation);
   watch(peer);
-  const bool same_memory = peer.card.memory == own_card_.memory;
+  const bool same_memory = share_memory(self_, peer.rank);
   try {
     peer.endpoint = open_endpoint(worker_.get(), same_memory ? peer.card.full_address : peer.card.network_address,
                                   &on_peer_error, &peer);

@@ -4,7 +4,7 @@
 #include <set>
 
 #include <distdl/base/errors.hpp>
-#include <distdl/comm/communicator.hpp>
+#include <distdl/comm/peer_lost.hpp>
 #include <distdl/comm/fabric.hpp>
 
 namespace distdl::comm {

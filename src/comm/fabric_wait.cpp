@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include <distdl/base/errors.hpp>
-#include <distdl/comm/communicator.hpp>
+#include <distdl/comm/peer_lost.hpp>
 #include <distdl/comm/fabric.hpp>
 
 namespace distdl::comm {

@@ -10,6 +10,7 @@ struct Options {
   double timeout_seconds = 30;          ///< longest wait for a peer in one operation; then the peer counts as lost
   double connect_timeout_seconds = 60;  ///< longest wait for all ranks to appear at start
   std::string interface = "auto";       ///< network device for UCX, e.g. "ib0" or "eth0"; "auto" lets UCX choose
+  std::int64_t shared_memory_ranks = 0;  ///< consecutive ranks that may share memory; 0: all of a node, 1: none
   std::uint32_t generation = 0;         ///< of the membership; not a key of the job file
 };
 
@@ -22,6 +23,8 @@ void describe(Options& options, Visitor&& visit) {
         "longest wait for all ranks to appear at start, in seconds");
   visit("comm.interface", options.interface,
         "network device for UCX, such as \"ib0\" or \"eth0\"; \"auto\" lets UCX choose");
+  visit("comm.shared_memory_ranks", options.shared_memory_ranks,
+        "so many consecutive ranks of a node share memory; 0: all, 1: none, the network carries everything");
 }
 
 }  // namespace distdl::comm

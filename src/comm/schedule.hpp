@@ -133,6 +133,7 @@ struct Choice {
   std::size_t segment = 0;  ///< elements sent at a time, so that adding and sending overlap; 0: all at once
   bool staged = false;  ///< hierarchical: this rank's node goes through shared memory in pieces (may differ by node)
   Order order = Order::fixed;
+  bool operator==(const Choice&) const = default;
 };
 
 /// Is there such a schedule?

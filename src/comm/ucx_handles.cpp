@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <memory>
 #include <sstream>
+#include <string_view>
 
 #include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
@@ -21,27 +22,28 @@ void set(const UcxConfig& config, const char* key, const std::string& value) {
   check_ucx(ucp_config_modify(config.get(), key, value.c_str()), fmt::format("ucp_config_modify {}={}", key, value));
 }
 
-/// Without these, endpoints that report errors do not use shared memory. The transports read them from the environment
-/// alone: ucp_config_modify accepts the keys and ignores them. UCX warns of variables that no transport reads, so they
-/// are set only where those transports are in.
-void allow_shared_memory(const std::string& transports) {
+/// Without ERROR_HANDLING, endpoints that report errors do not use shared memory. Of the 512 buffers that a transport
+/// gets ready, 4 MiB, a rank's start would write every page; more are made when needed. The transports read both from
+/// the environment alone: ucp_config_modify accepts the keys and ignores them. UCX warns of variables that no transport
+/// reads, so they are set only where the user's UCX_TLS leaves those transports in.
+void prepare_shared_memory() {
+  const std::string transports = env("UCX_TLS").value_or("posix");
   const auto named = [&](const char* name) { return transports.find(name) != std::string::npos; };
   const bool any = named("all") || named("sm") || named("shm") || named("mm");
-  if (any || named("posix")) {
-    set_env_default("UCX_POSIX_ERROR_HANDLING", "y");
-    set_env_default("UCX_POSIX_RX_BUFS_GROW", "128");  // not 512 of 8 KiB each, written at start
+  for (const char* name : {"posix", "sysv"}) {
+    if (!any && !named(name)) continue;
+    const std::string prefix = name == std::string_view("posix") ? "UCX_POSIX" : "UCX_SYSV";
+    set_env_default(prefix + "_ERROR_HANDLING", "y");
+    set_env_default(prefix + "_RX_BUFS_GROW", "128");
   }
-  if (any || named("sysv")) set_env_default("UCX_SYSV_ERROR_HANDLING", "y");
 }
 
 UcxConfig make_config(const Options& options) {
-  const auto transports = env("UCX_TLS");
-  allow_shared_memory(transports.value_or("posix"));
+  prepare_shared_memory();
   ucp_config_t* raw = nullptr;
   check_ucx(ucp_config_read(nullptr, nullptr, &raw), "ucp_config_read");
   UcxConfig config(raw);
-  // Of two kinds of shared memory one is enough: without the other a rank starts 1 ms sooner and is 2 MiB smaller.
-  if (!transports) set(config, "TLS", "^sysv");
+  if (!env("UCX_TLS")) set(config, "TLS", "^sysv");  // it does what posix does, once more
   if (!env("UCX_KEEPALIVE_INTERVAL")) set(config, "KEEPALIVE_INTERVAL", "1s");
   if (options.interface != "auto") set(config, "NET_DEVICES", ucx_devices_of(options.interface));
   return config;

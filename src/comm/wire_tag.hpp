@@ -35,5 +35,7 @@ constexpr std::uint64_t kAnyGeneration = std::uint64_t{0xF} << 52;
 /// nobody else can send what a posted receive would match.
 constexpr std::uint64_t kDisguised = (std::uint64_t{0xFF} << 44) | 0xFFFFFFFu;
 constexpr int kMostRanks = 1 << 16;
+constexpr int kMostCommunicators = (1 << 8) - 1;
+constexpr std::uint32_t kMostTag = (1u << 28) - 1;
 
 }  // namespace distdl::comm

@@ -1,28 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <bit>
 #include <cassert>
+#include <utility>
 
 #include <distdl/parallel/gradient_sum.hpp>
 
 namespace distdl::parallel {
 namespace {
-void add_floats(std::span<float> accumulate, std::span<const float> addend) {
-  float* __restrict a = accumulate.data();
-  const float* __restrict b = addend.data();
-  for (std::size_t i = 0; i < accumulate.size(); ++i) a[i] += b[i];
-}
+constexpr std::size_t kAlignment = 16;  ///< floats: a cache line
 }  // namespace
 
 GradientSum::GradientSum(kernels::Backend& backend, comm::Communicator& communicator, const Plan& plan,
                          std::size_t count)
     : backend_(backend),
       communicator_(communicator),
-      plan_(plan),
+      leaves_{plan.microbatches, plan.ranges},
       count_(count),
-      cover_(comm::cover(plan.of(communicator.rank()), plan.microbatches)) {}
+      cover_(comm::cover(plan.of(communicator.rank()), plan.microbatches)),
+      stride_((count + kAlignment - 1) / kAlignment * kAlignment) {}
 
-float* GradientSum::arena(std::size_t index) {
-  while (arenas_.size() <= index) arenas_.push_back(backend_.allocate(count_ * sizeof(float)));
-  return static_cast<float*>(arenas_[index].data());
+void GradientSum::allocate() {
+  std::size_t arenas = 1;  // for the result, where this rank has no microbatch
+  for (std::size_t i = 0; i < cover_.size(); ++i) {
+    auto leaves = static_cast<unsigned>(comm::leaves_of(cover_[i], leaves_.count).count);
+    arenas = std::max(arenas, i + static_cast<std::size_t>(std::bit_width(leaves)));
+  }
+  const std::size_t host = backend_.memory_is_host() ? arenas : std::max<std::size_t>(cover_.size(), 1);
+  tensor::Buffer shared = communicator_.allocate(host * stride_ * sizeof(float));
+  if (backend_.memory_is_host()) {
+    arenas_ = std::move(shared);
+  } else {
+    arenas_ = backend_.allocate(arenas * stride_ * sizeof(float));
+    staging_ = std::move(shared);
+  }
+}
+
+float* GradientSum::arena(std::size_t index) const {
+  assert((index + 1) * stride_ * sizeof(float) <= arenas_.bytes());
+  return static_cast<float*>(arenas_.data()) + index * stride_;
 }
 
 float* GradientSum::slot() {
@@ -45,7 +61,7 @@ void GradientSum::add() {
   // A binary counter: after leaf number k, as many sibling pairs are complete as k has trailing one bits.
   for (int k = leaf_; k & 1; k >>= 1) merge_top();
   ++leaf_;
-  if (leaf_ == comm::leaves_of(cover_[node_], plan_.microbatches).count) {
+  if (leaf_ == comm::leaves_of(cover_[node_], leaves_.count).count) {
     while (depth_ > node_ + 1) merge_top();  // the right edge of the tree: subtrees without a full sibling
     ++node_;
     leaf_ = 0;
@@ -56,24 +72,25 @@ float* GradientSum::finish() {
   assert(node_ == cover_.size());
   if (communicator_.size() == 1) return arena(0);
   if (!backend_.memory_is_host()) return exchange_through_host(cover_.size());
-  std::vector<std::span<float>> partials;
-  for (std::size_t i = 0; i < cover_.size(); ++i) partials.emplace_back(arena(i), count_);
-  std::span<float> result(arena(0), count_);
-  communicator_.tree_all_reduce(plan_.microbatches, plan_.ranges, partials, result, &add_floats);
-  return result.data();
+  const comm::Vector result(arena(0), count_, comm::DataType::float32);
+  communicator_.all_reduce(leaves_, partials_at(arena(0), stride_), result).wait();
+  return arena(0);
+}
+
+std::vector<comm::ConstVector> GradientSum::partials_at(const float* first, std::size_t stride) const {
+  std::vector<comm::ConstVector> partials;
+  for (std::size_t i = 0; i < cover_.size(); ++i)
+    partials.emplace_back(first + i * stride, count_, comm::DataType::float32);
+  return partials;
 }
 
 float* GradientSum::exchange_through_host(std::size_t count) {
-  std::size_t bytes = count_ * sizeof(float);
-  while (staging_.size() < std::max<std::size_t>(count, 1)) staging_.push_back(backend_.allocate_staging(bytes));
-  std::vector<std::span<float>> partials;
-  for (std::size_t i = 0; i < count; ++i) {
-    backend_.copy_to_host(staging_[i].data(), arena(i), bytes);
-    partials.push_back(staging_[i].as<float>());
-  }
-  auto result = staging_[0].as<float>();
-  communicator_.tree_all_reduce(plan_.microbatches, plan_.ranges, partials, result, &add_floats);
-  backend_.copy_from_host(arena(0), result.data(), bytes);
+  auto* staging = static_cast<float*>(staging_.data());
+  for (std::size_t i = 0; i < count; ++i)
+    backend_.copy_to_host(staging + i * stride_, arena(i), count_ * sizeof(float));
+  const comm::Vector result(staging, count_, comm::DataType::float32);
+  communicator_.all_reduce(leaves_, partials_at(staging, stride_), result).wait();
+  backend_.copy_from_host(arena(0), staging, count_ * sizeof(float));
   return arena(0);
 }
 

@@ -13,11 +13,15 @@ namespace distdl::parallel {
 
 /// Sums the gradient arenas of all microbatches of a step along the fixed tree: first this rank's own, as they are
 /// computed, in at most log2(microbatches) + 2 arenas, then over the ranks.
-/// Per step: for each own microbatch, fill slot() and call add(); then finish().
+/// Once: allocate(). Per step: for each own microbatch, fill slot() and call add(); then finish().
 class GradientSum {
  public:
   /// `count`: floats of an arena. The references must outlive this object.
   GradientSum(kernels::Backend& backend, comm::Communicator& communicator, const Plan& plan, std::size_t count);
+
+  /// Collective: where the backend computes in host memory, the arenas go where this node's other ranks can read them.
+  /// Throws CommError without room for them.
+  void allocate();
 
   /// Where the next microbatch's gradients go (backend memory).
   float* slot();
@@ -30,17 +34,19 @@ class GradientSum {
   float* first_partial();
 
  private:
-  float* arena(std::size_t index);
+  float* arena(std::size_t index) const;
+  std::vector<comm::ConstVector> partials_at(const float* first, std::size_t stride) const;
   void merge_top();
-  float* exchange_through_host(std::size_t partials);
+  float* exchange_through_host(std::size_t count);
 
   kernels::Backend& backend_;
   comm::Communicator& communicator_;
-  Plan plan_;
+  comm::Leaves leaves_;
   std::size_t count_;
   std::vector<comm::TreeNode> cover_;    ///< partial sums that this rank finishes alone
-  std::vector<tensor::Buffer> arenas_;   ///< a stack: finished partial sums, then those of the node being summed
-  std::vector<tensor::Buffer> staging_;  ///< host copies, where the backend's memory is not the host's
+  std::size_t stride_;                   ///< floats from one arena to the next
+  tensor::Buffer arenas_;                ///< a stack: finished partial sums, then those of the node being summed
+  tensor::Buffer staging_;               ///< of the partial sums in host memory, where the backend's is elsewhere
   std::size_t depth_ = 0;                ///< arenas in use
   std::size_t node_ = 0;                 ///< index in cover_
   int leaf_ = 0;                         ///< leaves done of that node

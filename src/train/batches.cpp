@@ -77,7 +77,7 @@ model::Totals Judge::operator()(const float* parameters, comm::Communicator& com
   std::string packed(mine.size() * sizeof(model::Totals), '\0');
   if (!mine.empty()) std::memcpy(packed.data(), mine.data(), packed.size());
   model::Totals total;
-  for (const auto& part : communicator.all_gather(packed)) {
+  for (const auto& part : communicator.exchange(packed)) {
     for (std::size_t i = 0; i + sizeof(model::Totals) <= part.size(); i += sizeof(model::Totals)) {
       model::Totals group;
       std::memcpy(&group, part.data() + i, sizeof group);

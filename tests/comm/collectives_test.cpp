@@ -27,9 +27,9 @@ TEST_P(Collectives, BarrierLetsNobodyThroughBeforeAllHaveCome) {
   on_threads(GetParam(), [&](Communicator& comm) {
     for (int round = 1; round <= 20; ++round) {
       ++come;
-      comm.barrier();
+      comm.barrier().wait();
       EXPECT_GE(come.load(), round * comm.size());
-      comm.barrier();
+      comm.barrier().wait();
     }
   });
 }
@@ -39,16 +39,16 @@ TEST_P(Collectives, BroadcastReachesAllFromAnyRoot) {
     for (std::size_t size : {0, 1, 7, 4099, 300007})
       for (int root = 0; root < comm.size(); ++root) {
         auto bytes = comm.rank() == Rank(root) ? pattern(size, root) : std::vector<std::byte>(size);
-        comm.broadcast(bytes, Rank(root));
+        comm.broadcast(bytes, Rank(root)).wait();
         EXPECT_EQ(bytes, pattern(size, root));
       }
   });
 }
 
-TEST_P(Collectives, AllGatherKeepsOrderAndLengths) {
+TEST_P(Collectives, ExchangeKeepsOrderAndLengths) {
   on_threads(GetParam(), [](Communicator& comm) {
     const auto text_of = [](int rank) { return std::string(rank * 5003, static_cast<char>('a' + rank)); };
-    const auto all = comm.all_gather(text_of(comm.rank().value));
+    const auto all = comm.exchange(text_of(comm.rank().value));
     ASSERT_EQ(static_cast<int>(all.size()), comm.size());
     for (int r = 0; r < comm.size(); ++r) EXPECT_EQ(all[r], text_of(r));
   });
@@ -60,11 +60,11 @@ TEST_P(Collectives, SendAndReceiveMatchByTag) {
               before = (comm.rank().value + comm.size() - 1) % comm.size();
     if (comm.size() == 1) return;
     for (std::size_t size : {std::size_t{0}, std::size_t{13}, std::size_t{5000}}) {
-      comm.send(pattern(size, 1), Rank(next), 1);
-      comm.send(pattern(size, 2), Rank(next), 0xFFFF);
+      comm.send(pattern(size, 1), Rank(next), 1).wait();
+      comm.send(pattern(size, 2), Rank(next), 0xFFFF).wait();
       std::vector<std::byte> one(size), two(size);
-      comm.receive(two, Rank(before), 0xFFFF);
-      comm.receive(one, Rank(before), 1);
+      comm.receive(two, Rank(before), 0xFFFF).wait();
+      comm.receive(one, Rank(before), 1).wait();
       EXPECT_EQ(one, pattern(size, 1));
       EXPECT_EQ(two, pattern(size, 2));
     }
@@ -74,10 +74,10 @@ TEST_P(Collectives, SendAndReceiveMatchByTag) {
 TEST(Communicator, LargeMessageGoesThroughWithoutTheReceiverBeingFirst) {
   on_threads(2, [](Communicator& comm) {
     auto bytes = pattern(9'000'001, 3);
-    if (comm.rank() == Rank(0)) return comm.send(bytes, Rank(1), 5);
+    if (comm.rank() == Rank(0)) return comm.send(bytes, Rank(1), 5).wait();
     std::this_thread::sleep_for(Milliseconds(50));
     std::vector<std::byte> received(bytes.size());
-    comm.receive(received, Rank(0), 5);
+    comm.receive(received, Rank(0), 5).wait();
     EXPECT_EQ(received, bytes);
   });
 }
@@ -90,10 +90,19 @@ TEST(Communicator, KnowsWhoSharesItsHost) {
   });
 }
 
+TEST(Communicator, SharesMemoryWithinANode) {
+  on_threads(2, [](Communicator& comm) {
+    EXPECT_THAT(comm.description(), HasSubstr("2 share this node's memory"));
+  });
+}
+
 // A regression here costs a factor of 3 to 10 and shows nowhere else.
-TEST(Communicator, UsesSharedMemoryWithinAHost) {
+TEST(Communicator, SendsThroughSharedMemoryWithinANode) {
   if (env("UCX_TLS")) GTEST_SKIP() << "UCX_TLS=" << *env("UCX_TLS") << " chooses the transports";
   on_threads(2, [](Communicator& comm) {
+    std::byte byte{};
+    const std::span bytes(&byte, 1);
+    (comm.rank() == Rank(0) ? comm.send(bytes, Rank(1), 0) : comm.receive(bytes, Rank(0), 0)).wait();
     EXPECT_THAT(comm.description(), ::testing::AnyOf(HasSubstr("posix/memory"), HasSubstr("sysv/memory")));
   });
 }
@@ -111,13 +120,13 @@ TEST(Communicator, RefusesAnInterfaceThatDoesNotExist) {
   }
 }
 
-TEST(Communicator, AllGatherWaitsAsLongAsItIsTold) {
+TEST(Communicator, ExchangeWaitsAsLongAsItIsTold) {
   Options options = test_options();
   options.timeout_seconds = 0.2;
   const auto gather_late = [](std::optional<Clock::duration> timeout) {
     return [timeout](Communicator& comm) {
       if (comm.rank() == Rank(1)) std::this_thread::sleep_for(Milliseconds(1200));
-      EXPECT_EQ(comm.all_gather("x", timeout).size(), 2u);
+      EXPECT_EQ(comm.exchange("x", timeout).size(), 2u);
     };
   };
   on_threads(2, gather_late(Milliseconds(20000)), options);
@@ -135,18 +144,27 @@ TEST(Communicator, RefusesTimeoutsThatMakeNoSense) {
   }
 }
 
-TEST(Communicator, NamesBothSizesWhenTheyDiffer) {
+void expect_mismatch(const Options& options, const std::vector<const char*>& texts) {
   const auto mismatch = [](Communicator& comm) {
     std::vector<std::byte> bytes(comm.rank() == Rank(0) ? 8 : 16);
-    comm.broadcast(bytes, Rank(0));
+    comm.broadcast(bytes, Rank(0)).wait();
   };
   try {
-    on_threads(2, mismatch);
+    on_threads(2, mismatch, options);
     FAIL() << "no error";
   } catch (const CommError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("broadcast 1: rank 0"));
-    EXPECT_THAT(error.what(), HasSubstr("sent 8 bytes, expected 16"));
+    for (const char* text : texts) EXPECT_THAT(error.what(), HasSubstr(text));
   }
+}
+
+TEST(Communicator, NamesBothSizesWhenTheyDiffer) {
+  Options options = test_options();
+  options.shared_memory_ranks = 1;
+  expect_mismatch(options, {"broadcast", "rank 0", "sent 8 bytes, expected 16"});
+}
+
+TEST(Communicator, NoticesThatRanksOfANodeCallDifferentOperations) {
+  expect_mismatch(test_options(), {"broadcast", "calls another operation, or one of other sizes, types or options"});
 }
 
 int open_descriptors() {
@@ -156,7 +174,7 @@ int open_descriptors() {
 }
 
 TEST(Communicator, LeaksNoDescriptors) {
-  const auto once = [] { on_threads(3, [](Communicator& comm) { comm.barrier(); }); };
+  const auto once = [] { on_threads(3, [](Communicator& comm) { comm.barrier().wait(); }); };
   once();  // what UCX opens once for the process
   const int before = open_descriptors();
   for (int i = 0; i < 10; ++i) once();

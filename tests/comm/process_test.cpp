@@ -29,7 +29,7 @@ class Processes : public ::testing::TestWithParam<const char*> {
   }
   RankProcesses start(const std::vector<std::string>& arguments, int size, const std::vector<int>& ranks) const {
     RankProcesses::Environment extra{{"RANK_PROGRAM_INTERFACE", "lo"}};
-    if (std::string(GetParam()) == "tcp") extra["UCX_TLS"] = "tcp,self";
+    if (std::string(GetParam()) == "tcp") extra.insert({{"UCX_TLS", "tcp,self"}, {"RANK_PROGRAM_NETWORK", "1"}});
     return RankProcesses(RANK_PROGRAM, arguments, size, ranks, extra);
   }
 };

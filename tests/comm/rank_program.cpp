@@ -21,32 +21,23 @@ void say(const std::string& line) {
   std::cout << line << std::endl;
 }
 
-void add(std::span<float> accumulate, std::span<const float> addend) {
-  for (std::size_t i = 0; i < accumulate.size(); ++i) accumulate[i] += addend[i];
-}
-
-/// Each rank owns one leaf that holds its rank + 1; returns the sum's first element.
+/// Each rank contributes its rank + 1; returns the sum's first element.
 float sum_once(Communicator& comm, std::size_t floats) {
   std::vector<float> values(floats, static_cast<float>(comm.rank().value + 1));
-  const std::span<float> partials[] = {values};
-  std::vector<LeafRange> ranges;
-  for (int r = 0; r < comm.size(); ++r) ranges.push_back({r, 1});
-  comm.tree_all_reduce(comm.size(), ranges, partials, values, add);
+  comm.all_reduce(values).wait();
   for (float value : values)
     if (value != values[0]) throw Error(ExitCode::internal, "the sum differs between elements");
   return values[0];
 }
 
 void measure(Communicator& comm, std::size_t floats) {
-  std::vector<float> values(floats);
-  const std::span<float> partials[] = {values};
-  std::vector<LeafRange> ranges;
-  for (int r = 0; r < comm.size(); ++r) ranges.push_back({r, 1});
+  const tensor::Buffer memory = comm.allocate(floats * sizeof(float));
+  const auto values = memory.as<float>();
   std::vector<double> times;
   for (int round = 0; round < 25; ++round) {
-    comm.barrier();
+    comm.barrier().wait();
     const Stopwatch stopwatch;
-    comm.tree_all_reduce(comm.size(), ranges, partials, values, add);
+    comm.all_reduce(values).wait();
     times.push_back(stopwatch.seconds());
   }
   std::sort(times.begin() + 5, times.end());  // the first ones warm up
@@ -73,6 +64,7 @@ int run(int argc, char** argv) {
   require(argc >= 3, "usage: rank_program SCENARIO TIMEOUT_SECONDS [FLOATS]");
   Options options;
   options.timeout_seconds = options.connect_timeout_seconds = std::atof(argv[2]);
+  options.shared_memory_ranks = env("RANK_PROGRAM_NETWORK") ? 1 : 0;
   options.interface = env("RANK_PROGRAM_INTERFACE").value_or("auto");
   const std::size_t floats = argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 100000;
   const auto world = world::make_world();

@@ -11,16 +11,16 @@
 
 namespace distdl::comm {
 namespace {
-using Vector = std::vector<float>;
+using Floats = std::vector<float>;
 
 void add(std::span<float> accumulate, std::span<const float> addend) {
   for (std::size_t i = 0; i < accumulate.size(); ++i) accumulate[i] += addend[i];
 }
 
 /// Every leaf's vector, the same on all ranks; magnitudes differ so that the order of additions shows in the bits.
-std::vector<Vector> make_leaves(int leaves, std::size_t length, unsigned seed) {
+std::vector<Floats> make_leaves(int leaves, std::size_t length, unsigned seed) {
   std::mt19937 random(seed);
-  std::vector<Vector> values(leaves, Vector(length));
+  std::vector<Floats> values(leaves, Floats(length));
   for (auto& leaf : values)
     for (float& value : leaf)
       value = (static_cast<float>(random() % 2000001) - 1e6f) * std::ldexp(1.0f, static_cast<int>(random() % 40) - 20);
@@ -28,9 +28,9 @@ std::vector<Vector> make_leaves(int leaves, std::size_t length, unsigned seed) {
 }
 
 /// The contract, literally.
-Vector serial_sum(TreeNode node, const std::vector<Vector>& leaves) {
+Floats serial_sum(TreeNode node, const std::vector<Floats>& leaves) {
   if (node.level == 0) return leaves[node.index];
-  Vector left = serial_sum({node.level - 1, 2 * node.index}, leaves);
+  Floats left = serial_sum({node.level - 1, 2 * node.index}, leaves);
   const TreeNode right{node.level - 1, 2 * node.index + 1};
   if (leaves_of(right, static_cast<int>(leaves.size())).count) add(left, serial_sum(right, leaves));
   return left;
@@ -55,23 +55,34 @@ std::vector<LeafRange> random_ranges(int ranks, int leaves, std::mt19937& random
 
 enum class Place { own, first_partial };
 
-void expect_tree_sum(Communicator& comm, const std::vector<LeafRange>& ranges, const std::vector<Vector>& leaves,
-                     const Vector& expected, Place place) {
+void expect_tree_sum(Communicator& comm, const std::vector<LeafRange>& ranges, const std::vector<Floats>& leaves,
+                     const Floats& expected, Place place) {
   const int count = static_cast<int>(leaves.size());
-  std::vector<Vector> storage;
+  std::vector<Floats> storage;
   for (TreeNode node : cover(ranges[comm.rank().value], count)) storage.push_back(serial_sum(node, leaves));
-  std::vector<std::span<float>> partials(storage.begin(), storage.end());
-  Vector own(expected.size(), -1);
-  const std::span<float> result = place == Place::first_partial && !partials.empty() ? partials[0] : std::span(own);
-  comm.tree_all_reduce(count, ranges, partials, result, add);
+  const std::vector<ConstVector> partials(storage.begin(), storage.end());
+  Floats own(expected.size(), -1);
+  Floats& result = place == Place::first_partial && !storage.empty() ? storage[0] : own;
+  comm.all_reduce(Leaves{count, ranges}, partials, result).wait();
   ASSERT_EQ(bits(result), bits(expected)) << count << " leaves, " << expected.size() << " floats";
 }
 
-class TreeAllReduce : public ::testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Ranks, TreeAllReduce, ::testing::Values(1, 2, 3, 4, 6, 8));
+/// Number of ranks, and how many of them share memory (0: all).
+class TreeAllReduce : public ::testing::TestWithParam<std::pair<int, int>> {
+ protected:
+  void on_ranks(const std::function<void(Communicator&)>& body) const {
+    Options options = test_options();
+    options.shared_memory_ranks = GetParam().second;
+    on_threads(GetParam().first, body, options);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Ranks, TreeAllReduce,
+                         ::testing::Values(std::pair(1, 0), std::pair(2, 0), std::pair(3, 0), std::pair(4, 0),
+                                           std::pair(6, 0), std::pair(8, 0), std::pair(2, 1), std::pair(3, 1),
+                                           std::pair(6, 1), std::pair(4, 2), std::pair(6, 4), std::pair(8, 3)));
 
 TEST_P(TreeAllReduce, GivesTheSerialBitsForEveryAssignment) {
-  on_threads(GetParam(), [](Communicator& comm) {
+  on_ranks([](Communicator& comm) {
     std::mt19937 random(7);  // the same choices on all ranks
     for (int trial = 0; trial < 40; ++trial) {
       const int leaves = 1 + static_cast<int>(random() % 17);
@@ -88,7 +99,7 @@ TEST_P(TreeAllReduce, GivesTheSerialBitsOverManySegments) {
   const std::size_t length = 1'300'021;  // a prime, several segments for each of up to 8 ranks
   const auto values = make_leaves(5, length, 11);
   const auto expected = serial_sum({root_level(5), 0}, values);
-  on_threads(GetParam(), [&](Communicator& comm) {
+  on_ranks([&](Communicator& comm) {
     std::mt19937 random(13);
     for (auto place : {Place::own, Place::first_partial})
       expect_tree_sum(comm, random_ranges(comm.size(), 5, random), values, expected, place);
@@ -98,33 +109,24 @@ TEST_P(TreeAllReduce, GivesTheSerialBitsOverManySegments) {
 TEST_P(TreeAllReduce, AllLeavesOnTheLastRank) {
   const auto values = make_leaves(6, 10007, 3);
   const auto expected = serial_sum({root_level(6), 0}, values);
-  on_threads(GetParam(), [&](Communicator& comm) {
+  on_ranks([&](Communicator& comm) {
     std::vector<LeafRange> ranges(comm.size());
     ranges.back() = {0, 6};
     expect_tree_sum(comm, ranges, values, expected, Place::own);
   });
 }
 
-TEST(TreeAllReduce, AddsTheRightOperandToTheLeft) {
-  on_threads(2, [](Communicator& comm) {
-    Vector partial{comm.rank() == Rank(0) ? 1.0f : 2.0f};
-    const std::span<float> partials[] = {partial};
-    const std::vector<LeafRange> ranges{{1, 1}, {0, 1}};  // rank 1 holds the left leaf
-    Vector result(1);
-    comm.tree_all_reduce(2, ranges, partials, result,
-                         [](std::span<float> a, std::span<const float> b) { a[0] = 10 * a[0] + b[0]; });
-    EXPECT_EQ(result[0], 21);
-  });
-}
-
 TEST(TreeAllReduce, RefusesRangesThatDoNotFit) {
   on_threads(1, [](Communicator& comm) {
-    Vector partial(4), result(4), longer(5);
-    const std::span<float> partials[] = {partial};
-    EXPECT_THROW(comm.tree_all_reduce(2, std::vector<LeafRange>{{0, 1}}, partials, result, add), ConfigError);
-    EXPECT_THROW(comm.tree_all_reduce(1, std::vector<LeafRange>{{0, 1}}, partials, longer, add), ConfigError);
-    EXPECT_THROW(comm.tree_all_reduce(1, std::vector<LeafRange>{{0, 1}}, {}, result, add), ConfigError);
-    EXPECT_THROW(comm.tree_all_reduce(1, std::vector<LeafRange>{}, partials, result, add), ConfigError);
+    Floats partial(4), result(4), longer(5);
+    const ConstVector partials[] = {partial};
+    const auto sum = [&](int leaves, std::vector<LeafRange> ranges, std::span<const ConstVector> parts, Floats& into) {
+      comm.all_reduce(Leaves{leaves, std::move(ranges)}, parts, into).wait();
+    };
+    EXPECT_THROW(sum(2, {{0, 1}}, partials, result), ConfigError);
+    EXPECT_THROW(sum(1, {{0, 1}}, partials, longer), ConfigError);
+    EXPECT_THROW(sum(1, {{0, 1}}, {}, result), ConfigError);
+    EXPECT_THROW(sum(1, {}, partials, result), ConfigError);
   });
 }
 

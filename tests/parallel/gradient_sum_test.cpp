@@ -35,6 +35,7 @@ std::vector<float> sum_with(int microbatches, std::vector<double> speeds, int st
     auto communicator = comm::Communicator::connect(world, {});
     auto backend = kernels::make_backend({.backend = "reference"});
     GradientSum sum(*backend, *communicator, plan, kCount);
+    sum.allocate();
     for (int step = 0; step < steps; ++step) {
       auto range = plan.of(world.rank());
       for (int m = range.first; m < range.first + range.count; ++m) {

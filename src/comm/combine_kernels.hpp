@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+namespace distdl::comm {
+
+/// first[i] = second[i] = left[i] (+, max, min) right[i], i < count. `second` may be null; both may be `left` or
+/// `right`.
+using MergeKernel = void (*)(void* first, void* second, const void* left, const void* right, std::size_t count,
+                             double scale);
+/// first[i] = second[i] = source[i] * scale.
+using ScaleKernel = void (*)(void* first, void* second, const void* source, std::size_t count, double scale);
+/// To two targets.
+using CopyKernel = void (*)(void* first, void* second, const void* source, std::size_t bytes);
+
+/// The loops of combine() for one kind of processor. Indices: DataType, Reduction; null where combine() has no use.
+/// C arrays: see CombineLoops.
+struct CombineKernels {
+  MergeKernel merge[7][3]{};  ///< ignore `scale`
+  MergeKernel scaled_sum[7]{};
+  ScaleKernel scale[7]{};
+  CopyKernel copy{};
+};
+
+/// All give the same bits.
+extern const CombineKernels kCombineBaseline;  ///< any processor of this architecture
+extern const CombineKernels kCombineAvx2;      ///< x86 alone, as below
+extern const CombineKernels kCombineAvx512;    ///< F, BW, DQ, VL
+
+/// The fastest that this processor can run.
+const CombineKernels& combine_kernels();
+
+/// As memcpy, past the caches: for what is larger than they are, and not read soon. Other threads may only be told of
+/// it after finish_streams().
+void stream_copy(void* target, const void* source, std::size_t bytes);
+void finish_streams();
+
+}  // namespace distdl::comm

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace distdl::comm {
+
+/// A message of n bytes takes latency + n / bandwidth (Hockney, Parallel Computing 1994); of that its sender and its
+/// receiver are busy for the overhead (LogP: Culler et al., PPoPP 1993).
+struct LinkCost {
+  double latency = 0;    ///< seconds, of an empty message
+  double overhead = 0;   ///< seconds
+  double bandwidth = 0;  ///< bytes per second and direction, with both directions busy
+  bool operator==(const LinkCost&) const = default;
+};
+
+/// What the parts of a collective cost on the machines of one communicator: the numbers that choose() works with.
+/// The defaults are of a common server and 10 Gbit/s Ethernet; measure_costs() replaces them by measured ones.
+struct CostTable {
+  static constexpr int kVersion = 1;
+
+  LinkCost within{0.8e-6, 0.3e-6, 5e9};  ///< messages between ranks of one node
+  LinkCost between{15e-6, 3e-6, 1.2e9};  ///< between nodes: what all ranks of a node send together shares the bandwidth
+  double signal = 0.12e-6;               ///< seconds until a neighbour sees a signal in shared memory
+  double step = 0.02e-6;                 ///< seconds of any other step of a schedule
+  double combine = 20e9;                 ///< bytes read and written per second by one rank that adds, in its caches
+  double copy = 30e9;                    ///< the same, copying
+  double memory = 30e9;    ///< bytes read and written per second by all ranks of a node, beyond the caches
+  double cache = 1 << 20;  ///< bytes that a rank can work on within its caches
+
+  bool operator==(const CostTable&) const = default;
+  /// For other ranks: choices agree only where the tables are the same to the bit.
+  std::string encode() const;
+  /// Throws CommError for bytes that encode() did not write.
+  static CostTable decode(std::string_view bytes);
+};
+
+/// Calls visit(name, field, unit, meaning) for each number of `table`.
+template <class Table, class Visitor>
+void describe_costs(Table& table, Visitor&& visit) {
+  visit("within_latency", table.within.latency, "s", "message between ranks of one node");
+  visit("within_overhead", table.within.overhead, "s", "work of a rank for such a message");
+  visit("within_bandwidth", table.within.bandwidth, "B/s", "messages between ranks of one node");
+  visit("between_latency", table.between.latency, "s", "message between nodes");
+  visit("between_overhead", table.between.overhead, "s", "work of a rank for such a message");
+  visit("between_bandwidth", table.between.bandwidth, "B/s", "messages between two nodes, all ranks together");
+  visit("signal", table.signal, "s", "signal in shared memory");
+  visit("step", table.step, "s", "any other step");
+  visit("combine", table.combine, "B/s", "one rank adding, in its caches, read and written");
+  visit("copy", table.copy, "B/s", "one rank copying, in its caches, read and written");
+  visit("memory", table.memory, "B/s", "all ranks of a node beyond the caches, read and written");
+  visit("cache", table.cache, "B", "what a rank can work on within its caches");
+}
+
+}  // namespace distdl::comm

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/comm/element.hpp>
+
+namespace distdl::comm {
+namespace {
+
+constexpr std::array<std::string_view, 7> kTypes{"byte", "float32", "float64", "float16", "bfloat16", "int32", "int64"};
+constexpr std::array<std::string_view, 4> kReductions{"sum", "maximum", "minimum", "average"};
+
+template <class Enum, std::size_t size>
+Enum find(const std::array<std::string_view, size>& names, std::string_view name, const char* what) {
+  const auto* const found = std::find(names.begin(), names.end(), name);
+  require(found != names.end(), R"(unknown {} "{}": expected one of {})", what, name, fmt::join(names, ", "));
+  return static_cast<Enum>(std::distance(names.begin(), found));
+}
+
+}  // namespace
+
+std::string_view name_of(DataType type) {
+  return kTypes.at(static_cast<std::size_t>(type));
+}
+
+std::string_view name_of(Reduction reduction) {
+  return kReductions.at(static_cast<std::size_t>(reduction));
+}
+
+DataType data_type_of(std::string_view name) {
+  return find<DataType>(kTypes, name, "data type");
+}
+
+Reduction reduction_of(std::string_view name) {
+  return find<Reduction>(kReductions, name, "reduction");
+}
+
+void check_reduction(DataType type, Reduction reduction) {
+  require(type != DataType::byte, "cannot reduce bytes ({}): they have no values; name the type of the elements",
+          name_of(reduction));
+  require(reduction != Reduction::average || is_floating(type),
+          "cannot take the average of {}: it is seldom an integer; take the sum and divide", name_of(type));
+}
+
+}  // namespace distdl::comm

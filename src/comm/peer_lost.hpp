@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/base/ids.hpp>
+
+namespace distdl::comm {
+
+/// A peer died, froze, left or cannot be reached. The communicator is of no more use; build one of the next generation.
+/// The message names operation, rank, host and, where the peer could still say it, its reason; exit_code() is then that
+/// of the reason, so that all ranks end with the code of the cause.
+class PeerLost : public CommError {
+ public:
+  PeerLost(Rank rank, std::string host, const std::string& message, ExitCode code = ExitCode::peer_lost,
+           std::vector<Rank> ranks = {})
+      : CommError(message, code), rank_(rank), host_(std::move(host)), ranks_(std::move(ranks)) {
+    if (ranks_.empty()) ranks_ = {rank};
+  }
+  /// The first cause.
+  Rank rank() const noexcept { return rank_; }
+  const std::string& host() const noexcept { return host_; }
+  /// All that this rank knows to be lost, ascending.
+  const std::vector<Rank>& ranks() const noexcept { return ranks_; }
+
+ private:
+  Rank rank_;
+  std::string host_;
+  std::vector<Rank> ranks_;
+};
+
+}  // namespace distdl::comm

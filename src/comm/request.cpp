@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include <immintrin.h>
+
+#include <distdl/comm/pending.hpp>
+
+namespace distdl::comm {
+
+void Request::Pending::start(Clock::duration timeout, int spins) {
+  timeout_ = timeout;
+  spins_ = spins;
+  in_use_ = true;
+  done_ = false;
+  fabric_.add(*this);
+  if (advance()) fabric_.remove(*this);
+}
+
+void Request::Pending::wait() {
+  if (done_) return;
+  // Most waits within a node are shorter than a look at the network.
+  for (int i = 0; i < spins_ && polls(); ++i) {
+    if (advance()) return fabric_.remove(*this);
+    _mm_pause();
+  }
+  fabric_.wait(*this, timeout_);
+}
+
+bool Request::Pending::test() {
+  if (!done_) fabric_.poll();
+  return done_;
+}
+
+void Request::Pending::release() noexcept {
+  if (!done_) {
+    fabric_.remove(*this);
+    cancel();
+  }
+  in_use_ = false;
+}
+
+Request::Request(Request&& other) noexcept : pending_(std::exchange(other.pending_, nullptr)) {}
+
+Request& Request::operator=(Request&& other) noexcept {
+  if (this != &other) {
+    cancel();
+    pending_ = std::exchange(other.pending_, nullptr);
+  }
+  return *this;
+}
+
+Request::~Request() {
+  cancel();
+}
+
+void Request::wait() {
+  if (!pending_) return;
+  pending_->wait();
+  cancel();
+}
+
+bool Request::test() {
+  if (pending_ && pending_->test()) cancel();
+  return !pending_;
+}
+
+void Request::cancel() noexcept {
+  if (pending_) std::exchange(pending_, nullptr)->release();
+}
+
+}  // namespace distdl::comm

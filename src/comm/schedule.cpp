@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <numeric>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/comm/schedule_families.hpp>
+
+namespace distdl::comm {
+namespace {
+
+using Generator = void (*)(ScheduleBuilder&);
+
+bool is_sum(Collective collective) {
+  return collective == Collective::reduce || collective == Collective::all_reduce ||
+         collective == Collective::reduce_scatter;
+}
+
+bool one_node(const Problem& problem) {
+  return std::all_of(problem.nodes.begin(), problem.nodes.end(), [&](int node) { return node == problem.nodes[0]; });
+}
+
+/// Does what shared_short copies fit?
+bool fits_shared(const Problem& problem) {
+  std::size_t most = problem.count;
+  if (problem.collective == Collective::all_gather || problem.collective == Collective::gather)
+    for (std::size_t count : problem.counts) most = std::max(most, count);
+  else
+    most = std::accumulate(problem.counts.begin(), problem.counts.end(), most);
+  int parts = 1;
+  if (is_sum(problem.collective))
+    for (int each : parts_of(problem)) parts = std::max(parts, each);
+  const std::size_t lines = (most * problem.element + 63) / 64;
+  return lines * 64 * parts <= kSharedBytes && 64 % problem.element == 0;
+}
+
+Generator shared_generator(const Problem& problem, Algorithm algorithm) {
+  const bool sums = is_sum(problem.collective);
+  if (!one_node(problem) || problem.collective == Collective::all_to_all) return nullptr;
+  if (problem.collective == Collective::barrier) return algorithm == Algorithm::shared_short ? shared_barrier : nullptr;
+  switch (algorithm) {
+    case Algorithm::shared_short:
+      if (!fits_shared(problem)) return nullptr;
+      return sums ? shared_short_sum : shared_short_move;
+    case Algorithm::shared_direct:
+      return sums ? shared_direct_sum : shared_direct_move;
+    default:
+      if (!sums) return shared_staged_move;
+      return staged_sum_length(problem) > 0 ? shared_staged_sum : nullptr;
+  }
+}
+
+Generator pairwise_generator(const Problem& problem) {
+  if (problem.collective == Collective::all_to_all) return pairwise_all_to_all;
+  if (problem.collective == Collective::barrier) return nullptr;
+  return is_sum(problem.collective) ? pairwise_sum : pairwise_move;
+}
+
+Generator doubling_generator(const Problem& problem) {
+  if (problem.collective == Collective::all_reduce) return can_double(problem) ? doubling_sum : nullptr;
+  if (problem.collective != Collective::all_gather || !std::has_single_bit(unsigned(problem.size))) return nullptr;
+  const bool equal =
+      std::adjacent_find(problem.counts.begin(), problem.counts.end(), std::not_equal_to<>()) == problem.counts.end();
+  return equal ? doubling_gather : nullptr;
+}
+
+Generator ring_generator(const Problem& problem, Order order) {
+  if (problem.collective == Collective::all_gather) return ring;
+  const bool sums = problem.collective == Collective::all_reduce || problem.collective == Collective::reduce_scatter;
+  return sums && order == Order::free && can_double(problem) ? ring : nullptr;
+}
+
+Generator tree_generator(Collective collective, const Choice& choice) {
+  const bool one = choice.algorithm == Algorithm::binomial;
+  switch (collective) {
+    case Collective::broadcast:
+      return one ? binomial_broadcast : double_tree_broadcast;
+    case Collective::reduce:
+      return one ? binomial_reduce : choice.order == Order::free ? double_tree_reduce : nullptr;
+    case Collective::gather:
+      return one ? binomial_gather : nullptr;
+    case Collective::scatter:
+      return one ? binomial_scatter : nullptr;
+    default:
+      return nullptr;
+  }
+}
+
+Generator hierarchical_generator(const Problem& problem) {
+  switch (problem.collective) {
+    case Collective::barrier:
+      return hierarchical_barrier;
+    case Collective::broadcast:
+      return hierarchical_broadcast;
+    case Collective::reduce:
+    case Collective::all_reduce:
+      return fits_hierarchical_sum(problem) ? hierarchical_sum : nullptr;
+    default:
+      return nullptr;
+  }
+}
+
+Generator generator_of(const Problem& problem, const Choice& choice) {
+  switch (choice.algorithm) {
+    case Algorithm::shared_short:
+    case Algorithm::shared_direct:
+    case Algorithm::shared_staged:
+      return shared_generator(problem, choice.algorithm);
+    case Algorithm::pairwise:
+      return pairwise_generator(problem);
+    case Algorithm::recursive_doubling:
+      return doubling_generator(problem);
+    case Algorithm::recursive_halving:
+      return problem.collective == Collective::all_reduce && can_halve(problem) ? halving_sum : nullptr;
+    case Algorithm::ring:
+      return ring_generator(problem, choice.order);
+    case Algorithm::binomial:
+    case Algorithm::double_tree:
+      return tree_generator(problem.collective, choice);
+    case Algorithm::dissemination:
+      return problem.collective == Collective::barrier ? dissemination_barrier : nullptr;
+    case Algorithm::hierarchical:
+      return hierarchical_generator(problem);
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::ptrdiff_t in_place_offset(const Problem& problem) {
+  const bool own_slice_in = problem.collective == Collective::all_gather || problem.collective == Collective::gather;
+  const bool own_slice_out =
+      problem.collective == Collective::reduce_scatter || problem.collective == Collective::scatter;
+  if (!own_slice_in && !own_slice_out) return 0;
+  const auto begin = static_cast<std::ptrdiff_t>(
+      std::accumulate(problem.counts.begin(), problem.counts.begin() + problem.rank, std::size_t{0}));
+  return own_slice_in ? begin : -begin;
+}
+
+bool is_possible(const Problem& problem, const Choice& choice) {
+  return generator_of(problem, choice) != nullptr;
+}
+
+Schedule make_schedule(const Problem& problem, const Choice& choice) {
+  const Generator generator = generator_of(problem, choice);
+  require(generator != nullptr, "no schedule of algorithm {} for collective {} of {} ranks",
+          static_cast<int>(choice.algorithm), static_cast<int>(problem.collective), problem.size);
+  ScheduleBuilder build(problem, choice);
+  generator(build);
+  return build.take();
+}
+
+}  // namespace distdl::comm

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <deque>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <distdl/comm/formulas.hpp>
+#include <distdl/comm/schedule.hpp>
+#include <distdl/comm/symbolic_memory.hpp>
+
+namespace distdl::comm {
+
+/// Elements of the operand and the result of problem.rank; parts of its operand.
+std::size_t input_size(const Problem& problem);
+std::size_t output_size(const Problem& problem);
+int input_parts(const Problem& problem);
+
+/// All ranks of an operation, run on formulas: see check_schedules(). What a program of sends, receives, signals and
+/// awaits computes, and which of its steps happen before which, does not depend on who runs when, unless it races for
+/// memory, which is found: so one run speaks for all.
+class SymbolicRun {
+ public:
+  SymbolicRun(std::span<const Problem> problems, std::span<const Schedule> schedules, bool in_place);
+  ~SymbolicRun();
+
+  /// To the end of all ranks. "" or what is wrong.
+  std::string run();
+
+  Formulas& formulas() { return formulas_; }
+  /// After run(): the result of a rank.
+  std::vector<Run> output(int rank) const;
+  /// After run(): had every rank begun before this one ended?
+  bool has_heard_of_all(int rank) const;
+
+ private:
+  struct Transfer;
+  struct Channel;
+  struct Stage;
+  struct Place;
+  struct Member;
+
+  void add_member(int rank, bool in_place);
+  std::string run_until_blocked(int rank, bool& moved);
+  bool arrive(Member& member, bool& moved);
+  std::string check_form(int rank) const;
+  std::string check_end(int rank) const;
+
+  bool is_blocked(const Member& member, const Step& step) const;
+  std::string perform(Member& member, const Step& step);
+  std::string begin_transfer(Member& member, const Step& step);
+  std::string match(Member& member, Member& other, std::size_t mine, std::size_t theirs, bool sending);
+  std::string wait(Member& member, const Step& step);
+  std::string combine(Member& member, const Step& step);
+  std::string evaluate(Member& member, const Step& step, std::vector<Run>& result);
+  std::string check_overlaps(Member& member, const Step& step);
+  std::string signal(Member& member, const Step& step);
+  void join(Member& member, int peer, std::uint32_t stage);
+
+  std::string locate(const Member& member, const Block& block, Place& place);
+  bool is_no_op(Member& member, const Step& step, const Block& target);
+  bool is_neighbour(const Member& member, int rank) const;
+  std::string blocked(int rank) const;
+  Witness witness(const Member& member) const;
+
+  std::span<const Problem> problems_;
+  std::span<const Schedule> schedules_;
+  Formulas formulas_;
+  std::deque<Member> members_;
+  std::vector<std::vector<int>> neighbours_;  ///< of each node
+};
+
+}  // namespace distdl::comm

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "tests/comm/schedule_cases.hpp"
+
+namespace distdl::comm {
+namespace {
+
+constexpr Collective kCollectives[] = {Collective::barrier,    Collective::broadcast,      Collective::reduce,
+                                       Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather,
+                                       Collective::all_to_all, Collective::gather,         Collective::scatter};
+constexpr Algorithm kAlgorithms[] = {
+    Algorithm::shared_short,       Algorithm::shared_direct,     Algorithm::shared_staged, Algorithm::pairwise,
+    Algorithm::recursive_doubling, Algorithm::recursive_halving, Algorithm::ring,          Algorithm::binomial,
+    Algorithm::double_tree,        Algorithm::hierarchical,      Algorithm::dissemination};
+
+TEST(Schedule, IsRightForEveryCollectiveAlgorithmAndSmallSize) {
+  int schedules = 0;
+  for (Collective collective : kCollectives)
+    for (Algorithm algorithm : kAlgorithms)
+      for (int size = 1; size <= 33; ++size)
+        for (std::size_t count : {0, 1, 37, 2049, 5003})
+          for (Order order : {Order::fixed, Order::free}) {
+            Problem problem = problem_of(collective, size, count);
+            problem.root = static_cast<int>((count + 1) % size);
+            const Choice choice{algorithm, count % 4 == 1 ? 128u : 0u, false, order};
+            if (!is_possible(problem, choice)) continue;
+            EXPECT_EQ(verdict(for_each_rank(problem), choice), "");
+            ++schedules;
+          }
+  EXPECT_GT(schedules, 1000);
+}
+
+/// Leaves cut at random places, given to the ranks in random order; some ranks may get none.
+std::vector<LeafRange> random_ranges(int ranks, int leaves, std::mt19937& random) {
+  std::vector<int> cuts{0, leaves};
+  for (int i = 1; i < ranks; ++i) cuts.push_back(static_cast<int>(random() % (leaves + 1)));
+  std::sort(cuts.begin(), cuts.end());
+  std::vector<LeafRange> ranges;
+  for (int i = 0; i < ranks; ++i) ranges.push_back({cuts[i], cuts[i + 1] - cuts[i]});
+  std::shuffle(ranges.begin(), ranges.end(), random);
+  return ranges;
+}
+
+TEST(Schedule, SumsAlongTheTreeHoweverTheLeavesLie) {
+  std::mt19937 random(5);
+  for (int trial = 0; trial < 500; ++trial)
+    for (Collective collective : {Collective::reduce, Collective::all_reduce, Collective::reduce_scatter})
+      for (Algorithm algorithm : kAlgorithms)
+        for (Order order : {Order::fixed, Order::free}) {
+          const int size = 1 + static_cast<int>(random() % 13);
+          Problem problem = problem_of(collective, size, std::size_t{1} << random() % 13);
+          for (std::size_t& count : problem.counts) count = random() % 300;
+          problem.root = static_cast<int>(random() % size);
+          problem.leaves = 1 + static_cast<int>(random() % 40);
+          problem.ranges = random_ranges(size, problem.leaves, random);
+          const Choice choice{algorithm, random() % 2 * 64, false, order};
+          if (!is_possible(problem, choice)) continue;
+          ASSERT_EQ(verdict(for_each_rank(problem), choice), "");
+        }
+}
+
+TEST(Schedule, IsRightWhereverTheRanksRun) {
+  std::mt19937 random(8);
+  for (int trial = 0; trial < 400; ++trial)
+    for (Collective collective :
+         {Collective::barrier, Collective::broadcast, Collective::reduce, Collective::all_reduce})
+      for (Layout layout : {Layout::own_nodes, Layout::blocks, Layout::uneven, Layout::round_robin})
+        for (Order order : {Order::fixed, Order::free}) {
+          const int size = 1 + static_cast<int>(random() % 13);
+          Problem problem = problem_of(collective, size, (std::size_t{1} << random() % 17) - random() % 2);
+          problem.nodes = nodes_of(size, 1 + static_cast<int>(random() % 4), layout);
+          problem.root = static_cast<int>(random() % size);
+          if (random() % 2) {
+            problem.leaves = 1 + static_cast<int>(random() % 40);
+            problem.ranges = random_ranges(size, problem.leaves, random);
+          }
+          const std::size_t segment = random() % 2 * 1000;
+          const auto problems = for_each_rank(problem);
+          std::vector<Schedule> schedules;
+          const unsigned staged = random();  // differs by node
+          for (const Problem& each : problems)
+            schedules.push_back(make_schedule(
+                each, {Algorithm::hierarchical, segment, (staged >> each.nodes[each.rank] & 1) != 0, order}));
+          for (bool in_place : {false, true})
+            ASSERT_EQ(check_schedules(problems, schedules, order, in_place), "")
+                << describe(problem, {Algorithm::hierarchical, segment});
+        }
+}
+
+TEST(Schedule, MovesSlicesOfAnyLength) {
+  std::mt19937 random(6);
+  for (int trial = 0; trial < 300; ++trial)
+    for (Collective collective :
+         {Collective::reduce_scatter, Collective::all_gather, Collective::gather, Collective::scatter})
+      for (Algorithm algorithm : kAlgorithms)
+        for (Order order : {Order::fixed, Order::free}) {
+          const int size = 1 + static_cast<int>(random() % 13);
+          Problem problem = problem_of(collective, size, 0);
+          for (std::size_t& count : problem.counts) count = random() % 3 * (random() % 3000);
+          problem.root = static_cast<int>(random() % size);
+          const Choice choice{algorithm, random() % 2 * 64, false, order};
+          if (!is_possible(problem, choice)) continue;
+          ASSERT_EQ(verdict(for_each_rank(problem), choice), "");
+        }
+}
+
+TEST(Schedule, GivesEachRankWhatTheOthersHaveForIt) {
+  std::mt19937 random(7);
+  for (int trial = 0; trial < 200; ++trial) {
+    const int size = 1 + static_cast<int>(random() % 20);
+    auto problems = for_each_rank(problem_of(Collective::all_to_all, size, 0));
+    for (int from = 0; from < size; ++from)
+      for (int to = 0; to < size; ++to)
+        problems[from].send_counts[to] = problems[to].receive_counts[from] = random() % 2 * (random() % 100);
+    const auto schedules = make_schedules(problems, {});
+    ASSERT_EQ(check_schedules(problems, schedules, Order::fixed, false), "");
+  }
+}
+
+}  // namespace
+}  // namespace distdl::comm
