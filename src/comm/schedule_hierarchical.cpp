@@ -87,6 +87,12 @@ class NodeSum : public PairwiseSum {
     return std::all_of(sums_of.begin(), sums_of.end(), [](int each) { return each == 1; });
   }
 
+  bool others_want_all() const {
+    for (int g = 0; g < groups(); ++g)
+      if (g != group() && wants_all(g)) return true;
+    return false;
+  }
+
   /// A sum that is nothing but an own operand needs no preparation.
   bool is_operand(std::size_t k) const {
     return sums()[k].terms.size() == 1 && sums()[k].terms.front().rank == build_.rank();
@@ -137,7 +143,7 @@ class DirectNodeSum : public NodeSum {
   void prepare(std::size_t t) override {
     for (std::size_t lane : carried())
       for (int owner : owners(lane)) {
-        const bool only_own = owner == group() && !can_double() && !(is_short(lane) && groups() > 1);
+        const bool only_own = owner == group() && !can_double() && !(is_short(lane) && others_want_all());
         for (std::size_t k : own_sums()) {
           if (only_own || is_operand(k)) continue;  // an own piece is added straight from the operands
           std::vector<Block> blocks;
@@ -158,7 +164,8 @@ class DirectNodeSum : public NodeSum {
   }
 
   std::vector<Block> targets(std::size_t lane, std::size_t t) const override {
-    std::vector<Block> all{place(lane, group(), t)};
+    std::vector<Block> all;
+    if (has_output() || !wants_all(group())) all.push_back(place(lane, group(), t));
     if (wants_all(group())) add_neighbours(owned(lane, group(), t), all);
     return all;
   }
@@ -209,11 +216,11 @@ class StagedNodeSum : public NodeSum {
   }
 
   void finish(std::size_t t) override {
-    const std::size_t chunks = wants_all(group()) && !alone() ? most_chunks(t, result_chunk_) : 0;
+    const std::size_t chunks = wants_all(group()) && !alone() ? most_chunks(t, result_chunk_, true) : 0;
     for (std::size_t i = 0; i <= chunks && chunks > 0; ++i) {
       begin_turn();
       for (std::size_t lane : carried())
-        if (const Chunk mine = chunk_of(lane, t, i, result_chunk_); i < chunks && mine.count > 0) {
+        if (const Chunk mine = chunk_of(lane, t, i, result_chunk_); is_passed_on(lane) && mine.count > 0) {
           Block from = place(lane, mine.owner, t);
           from.first += mine.first;
           from.count = mine.count;
@@ -236,9 +243,16 @@ class StagedNodeSum : public NodeSum {
     return kSharedBytes / 2 / build_.problem().element / kHalves / rooms / line * line;
   }
 
-  std::size_t most_chunks(std::size_t t, std::size_t length) const {
+  /// Does another rank of the node want the result of the lane?
+  bool is_passed_on(std::size_t lane) const {
+    return build_.problem().collective == Collective::all_reduce ||
+           lanes()[lane].carriers[group()] != build_.problem().root;
+  }
+
+  std::size_t most_chunks(std::size_t t, std::size_t length, bool only_passed_on = false) const {
     std::size_t most = 0;
     for (std::size_t lane = 0; lane < lanes().size(); ++lane) {
+      if (only_passed_on && !is_passed_on(lane)) continue;
       std::size_t chunks = 0;
       for (int owner : owners(lane)) chunks += segments_in(owned(lane, owner, t).count, length);
       most = std::max(most, chunks);
