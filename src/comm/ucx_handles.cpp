@@ -63,7 +63,7 @@ UcxContext open_context(const Options& options) {
   const UcxConfig config = make_config(options);
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
-  params.features = UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP;
+  params.features = UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP | UCP_FEATURE_RMA | UCP_FEATURE_AM;
   params.name = "distdl";
   ucp_context_h context = nullptr;
   check_ucx(ucp_init(&params, config.get(), &context), "ucp_init");
@@ -109,6 +109,29 @@ ucp_ep_h open_endpoint(ucp_worker_h worker, const std::string& address, ucp_err_
   ucp_ep_h endpoint = nullptr;
   check_ucx(ucp_ep_create(worker, &params, &endpoint), "ucp_ep_create");
   return endpoint;
+}
+
+ExposedMemory::ExposedMemory(ucp_context_h context, std::span<std::byte> memory) : context_(context) {
+  if (memory.empty()) return;  // UCX maps none
+  ucp_mem_map_params_t params{};
+  params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
+  params.address = memory.data();
+  params.length = memory.size();
+  check_ucx(ucp_mem_map(context_, &params, &memory_), fmt::format("ucp_mem_map of {} bytes", memory.size()));
+}
+
+ExposedMemory::~ExposedMemory() {
+  if (memory_) ucp_mem_unmap(context_, memory_);
+}
+
+std::string ExposedMemory::key() const {
+  if (!memory_) return "";
+  void* buffer = nullptr;
+  std::size_t size = 0;
+  check_ucx(ucp_rkey_pack(context_, memory_, &buffer, &size), "ucp_rkey_pack");
+  const std::string key(static_cast<const char*>(buffer), size);
+  ucp_rkey_buffer_release(buffer);
+  return key;
 }
 
 std::string lanes_of(ucp_ep_h endpoint) {
