@@ -3,11 +3,9 @@
 #include <cmath>
 #include <csignal>
 #include <cstring>
-#include <random>
-
-#include <unistd.h>
 
 #include <distdl/agent/children.hpp>
+#include <distdl/agent/rendezvous.hpp>
 #include <distdl/agent/supervisor.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/store.hpp>
@@ -16,30 +14,7 @@ namespace distdl::agent {
 namespace {
 using namespace std::chrono_literals;
 
-std::string random_hex() {
-  std::random_device device;
-  return fmt::format("{:08x}{:08x}", device(), device());
-}
-
-/// A folder for the ranks of one launch to meet in; removed at the end.
-class Rendezvous {
- public:
-  explicit Rendezvous(const std::string& launch_id)
-      : folder_(std::filesystem::temp_directory_path() / ("distdl-" + std::to_string(::getuid()) + "-" + launch_id)) {
-    std::filesystem::create_directory(folder_);
-    std::filesystem::permissions(folder_, std::filesystem::perms::owner_all);
-  }
-  ~Rendezvous() {
-    std::error_code ignored;  // only litter under /tmp is at stake
-    std::filesystem::remove_all(folder_, ignored);
-  }
-  Rendezvous(const Rendezvous&) = delete;
-  Rendezvous& operator=(const Rendezvous&) = delete;
-  const std::filesystem::path& folder() const { return folder_; }
-
- private:
-  std::filesystem::path folder_;
-};
+constexpr double kLongestGrace = 86400;
 
 /// Newest committed step, or -1.
 std::int64_t newest_step(const std::filesystem::path& checkpoints) {
@@ -61,9 +36,7 @@ class Launch {
   Launch(const Mission& mission, const Options& options, SupervisorSignals& signals)
       : options_(options),
         signals_(signals),
-        id_(random_hex()),
-        rendezvous_(id_),
-        children_(children_of(mission, options, rendezvous_.folder(), id_)),
+        children_(children_of(mission, options, rendezvous_.folder(), rendezvous_.launch_id())),
         under_srun_(mission.allocation.has_value()) {}
 
   LaunchResult watch() {
@@ -105,7 +78,6 @@ class Launch {
 
   const Options& options_;
   SupervisorSignals& signals_;
-  std::string id_;
   Rendezvous rendezvous_;
   Children children_;
   bool under_srun_;
@@ -142,6 +114,7 @@ std::vector<Child> children_of(const Mission& mission, const Options& options, c
     return {srun};
   }
   std::vector<Child> children;
+  children.reserve(static_cast<std::size_t>(mission.ranks));
   for (int rank = 0; rank < mission.ranks; ++rank)
     children.push_back({mission.worker,
                         {{"DISTDL_RANK", std::to_string(rank)},
@@ -166,7 +139,14 @@ Verdict judge(int code) {
   }
 }
 
+void check(const Options& options) {
+  require(options.relaunches >= 0, "run.relaunches is {}, but must not be negative", options.relaunches);
+  require(options.grace_seconds >= 0 && options.grace_seconds <= kLongestGrace,
+          "run.grace_seconds is {}, but must be between 0 and {}", options.grace_seconds, kLongestGrace);
+}
+
 int supervise(const Mission& mission, const Options& options) {
+  check(options);
   SupervisorSignals signals;
   std::int64_t tries_left = options.relaunches;
   for (std::int64_t step_before = newest_step(mission.checkpoints);;) {
@@ -175,7 +155,6 @@ int supervise(const Mission& mission, const Options& options) {
     if (mission.allocation && code == 1) code = static_cast<int>(ExitCode::scheduler);
     switch (judge(code)) {
       case Verdict::finished:
-        return code;
       case Verdict::give_up:
         return code;
       case Verdict::resume_later:

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
 
+#include <distdl/app/bench_comm.hpp>
 #include <distdl/app/commands.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/base/errors.hpp>
@@ -81,6 +82,7 @@ void bench_train(const Arguments& arguments) {
   double median = seconds[seconds.size() / 2];
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-union-access): so glibc declares rusage
   double peak_mib = static_cast<double>(usage.ru_maxrss) / 1024;
   double samples_per_s = static_cast<double>(arguments.batch) / median;
   if (arguments.json)
@@ -122,6 +124,7 @@ void add_bench_command(CLI::App& app) {
       ->capture_default_str();
   command->add_flag("--json", arguments->json, "Print JSON");
   command->callback([arguments] { bench_train(*arguments); });
+  add_bench_comm(*bench);
 }
 
 }  // namespace distdl::app
