@@ -35,11 +35,16 @@ void check_count(const char* name, const char* what, std::size_t count, std::siz
   require(count == expected, "{}: {} {} elements, but {} are expected", name, what, count, expected);
 }
 
+void check_root(const char* name, Rank root, int size) {
+  require(root.value >= 0 && root.value < size, "{}: rank {} is not in a world of {} ranks", name, root, size);
+}
+
 /// The caller's counts, or equal ones that together make `total`.
 std::vector<std::size_t> counts_of(const char* name, std::span<const std::size_t> counts, int size, std::size_t total) {
   const auto ranks = static_cast<std::size_t>(size);
   if (counts.empty()) {
-    require(total % ranks == 0, "{}: {} elements are not equally many for {} ranks: give the counts", name, total, size);
+    require(total % ranks == 0, "{}: {} elements are not equally many for {} ranks: give the counts", name, total,
+            size);
     return std::vector<std::size_t>(ranks, total / ranks);
   }
   require(counts.size() == ranks, "{}: {} counts for {} ranks", name, counts.size(), size);
@@ -115,6 +120,7 @@ Request Communicator::barrier(const CallOptions& options) {
 }
 
 Request Communicator::broadcast(Vector values, Rank root, const CallOptions& options) {
+  check_root("broadcast", root, size());
   Problem problem = impl_->problem(Collective::broadcast, values.type());
   problem.root = root.value;
   problem.count = values.count();
@@ -122,6 +128,7 @@ Request Communicator::broadcast(Vector values, Rank root, const CallOptions& opt
 }
 
 Request Communicator::reduce(ConstVector values, Vector result, Rank root, const CallOptions& options) {
+  check_root("reduce", root, size());
   check_reduction(values.type(), options.reduction);
   check_same_type("reduce", values, result);
   if (root == rank()) check_count("reduce", "the result has", result.count(), values.count());
@@ -146,7 +153,8 @@ Request Communicator::all_reduce(const Leaves& leaves, std::span<const ConstVect
   require(leaves.ranges.size() == static_cast<std::size_t>(size()), "all-reduce: {} leaf ranges for {} ranks",
           leaves.ranges.size(), size());
   const std::size_t expected = cover(leaves.ranges[static_cast<std::size_t>(rank().value)], leaves.count).size();
-  require(partials.size() == expected, "all-reduce: {} partial sums for leaves that take {}", partials.size(), expected);
+  require(partials.size() == expected, "all-reduce: {} partial sums for leaves that take {}", partials.size(),
+          expected);
   Execution::Call call = call_of({nullptr, result.count(), result.type()}, result);
   call.inputs.clear();
   for (ConstVector partial : partials) {
@@ -195,6 +203,7 @@ Request Communicator::all_to_all(ConstVector values, Vector result, std::span<co
 
 Request Communicator::gather(ConstVector values, Vector result, Rank root, std::span<const std::size_t> counts,
                              const CallOptions& options) {
+  check_root("gather", root, size());
   check_same_type("gather", values, result);
   Problem problem = impl_->problem(Collective::gather, values.type());
   problem.root = root.value;
@@ -206,6 +215,7 @@ Request Communicator::gather(ConstVector values, Vector result, Rank root, std::
 
 Request Communicator::scatter(ConstVector values, Vector result, Rank root, std::span<const std::size_t> counts,
                               const CallOptions& options) {
+  check_root("scatter", root, size());
   check_same_type("scatter", values, result);
   Problem problem = impl_->problem(Collective::scatter, result.type());
   problem.root = root.value;

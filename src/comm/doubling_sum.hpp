@@ -15,8 +15,9 @@ namespace distdl::comm {
 /// two instead, which changes the order of additions.)
 class DoublingSum {
  public:
-  /// Member i brings the sum over leaves[i]; in leaf order. `count` elements.
-  DoublingSum(ScheduleBuilder& build, std::vector<int> members, std::span<const LeafRange> leaves, std::size_t count);
+  /// Member i brings the sum over leaves[i] of a tree of `all` leaves; in leaf order. `count` elements.
+  DoublingSum(ScheduleBuilder& build, std::vector<int> members, std::span<const LeafRange> leaves, int all,
+              std::size_t count);
 
   /// Of this rank's `own`; results[0] also takes what is summed on the way.
   void run(Block own, std::span<const Block> results);
@@ -37,7 +38,7 @@ class DoublingSum {
     bool own = false;  ///< the own child's sum, not that of the other child
   };
 
-  void plan_tree(std::span<const LeafRange> leaves);
+  void plan_tree(std::span<const LeafRange> leaves, int all);
   void merge_newest(std::vector<int>& open);
   void plan_path(int root);
   void plan_hops(int level);

@@ -87,6 +87,20 @@ Generator tree_generator(Collective collective, const Choice& choice) {
   }
 }
 
+Generator hierarchical_generator(const Problem& problem) {
+  switch (problem.collective) {
+    case Collective::barrier:
+      return hierarchical_barrier;
+    case Collective::broadcast:
+      return hierarchical_broadcast;
+    case Collective::reduce:
+    case Collective::all_reduce:
+      return fits_hierarchical_sum(problem) ? hierarchical_sum : nullptr;
+    default:
+      return nullptr;
+  }
+}
+
 Generator generator_of(const Problem& problem, const Choice& choice) {
   switch (choice.algorithm) {
     case Algorithm::shared_short:
@@ -106,9 +120,10 @@ Generator generator_of(const Problem& problem, const Choice& choice) {
       return tree_generator(problem.collective, choice);
     case Algorithm::dissemination:
       return problem.collective == Collective::barrier ? dissemination_barrier : nullptr;
-    default:
-      return nullptr;
+    case Algorithm::hierarchical:
+      return hierarchical_generator(problem);
   }
+  return nullptr;
 }
 
 }  // namespace

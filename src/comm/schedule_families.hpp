@@ -45,6 +45,15 @@ void binomial_scatter(ScheduleBuilder& build);
 void double_tree_broadcast(ScheduleBuilder& build);
 void double_tree_reduce(ScheduleBuilder& build);
 
+/// Reduce, all-reduce.
+void hierarchical_sum(ScheduleBuilder& build);
+void hierarchical_broadcast(ScheduleBuilder& build);
+void hierarchical_barrier(ScheduleBuilder& build);
+/// Is there room for a chunk of each lane and partial sum in the shared area?
+bool fits_hierarchical_sum(const Problem& problem);
+
+/// None of `members` goes on before all have come.
+void disseminate(ScheduleBuilder& build, const std::vector<int>& members);
 void dissemination_barrier(ScheduleBuilder& build);
 
 }  // namespace distdl::comm

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include <distdl/comm/schedule_families.hpp>
 
@@ -46,13 +47,21 @@ void pairwise_move(ScheduleBuilder& build) {
   for (int group : groups) build.wait(group);
 }
 
-void dissemination_barrier(ScheduleBuilder& build) {
-  const int size = build.size(), group = build.new_group();
-  for (int distance = 1; distance < size; distance *= 2) {
-    build.receive((build.rank() - distance + size) % size, build.scratch({}), group);
-    build.send((build.rank() + distance) % size, build.scratch({}), group);
+void disseminate(ScheduleBuilder& build, const std::vector<int>& members) {
+  const auto self = std::find(members.begin(), members.end(), build.rank()) - members.begin();
+  const std::size_t size = members.size();
+  const int group = build.new_group();
+  for (std::size_t distance = 1; distance < size; distance *= 2) {
+    build.receive(members[(self + size - distance) % size], build.scratch({}), group);
+    build.send(members[(self + distance) % size], build.scratch({}), group);
     build.wait(group);
   }
+}
+
+void dissemination_barrier(ScheduleBuilder& build) {
+  std::vector<int> everyone(build.size());
+  std::iota(everyone.begin(), everyone.end(), 0);
+  disseminate(build, everyone);
 }
 
 // In round k ranks a and b meet with a + b = k (modulo size): everyone meets everyone once, and sends what it takes the

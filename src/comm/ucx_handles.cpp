@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <memory>
 #include <sstream>
+#include <string_view>
 
 #include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
@@ -21,22 +22,28 @@ void set(const UcxConfig& config, const char* key, const std::string& value) {
   check_ucx(ucp_config_modify(config.get(), key, value.c_str()), fmt::format("ucp_config_modify {}={}", key, value));
 }
 
-/// Without these, endpoints that report errors do not use shared memory. The transports read them from the environment
-/// alone: ucp_config_modify accepts the keys and ignores them. UCX warns of variables that no transport reads, so they
-/// are set only where the user's UCX_TLS leaves those transports in.
-void allow_shared_memory() {
-  const std::string transports = env("UCX_TLS").value_or("all");
+/// Without ERROR_HANDLING, endpoints that report errors do not use shared memory. Of the 512 buffers that a transport
+/// gets ready, 4 MiB, a rank's start would write every page; more are made when needed. The transports read both from
+/// the environment alone: ucp_config_modify accepts the keys and ignores them. UCX warns of variables that no transport
+/// reads, so they are set only where the user's UCX_TLS leaves those transports in.
+void prepare_shared_memory() {
+  const std::string transports = env("UCX_TLS").value_or("posix");
   const auto named = [&](const char* name) { return transports.find(name) != std::string::npos; };
   const bool any = named("all") || named("sm") || named("shm") || named("mm");
-  if (any || named("posix")) set_env_default("UCX_POSIX_ERROR_HANDLING", "y");
-  if (any || named("sysv")) set_env_default("UCX_SYSV_ERROR_HANDLING", "y");
+  for (const char* name : {"posix", "sysv"}) {
+    if (!any && !named(name)) continue;
+    const std::string prefix = name == std::string_view("posix") ? "UCX_POSIX" : "UCX_SYSV";
+    set_env_default(prefix + "_ERROR_HANDLING", "y");
+    set_env_default(prefix + "_RX_BUFS_GROW", "128");
+  }
 }
 
 UcxConfig make_config(const Options& options) {
-  allow_shared_memory();
+  prepare_shared_memory();
   ucp_config_t* raw = nullptr;
   check_ucx(ucp_config_read(nullptr, nullptr, &raw), "ucp_config_read");
   UcxConfig config(raw);
+  if (!env("UCX_TLS")) set(config, "TLS", "^sysv");  // it does what posix does, once more
   if (!env("UCX_KEEPALIVE_INTERVAL")) set(config, "KEEPALIVE_INTERVAL", "1s");
   if (options.interface != "auto") set(config, "NET_DEVICES", ucx_devices_of(options.interface));
   return config;

@@ -51,9 +51,9 @@ TEST(NodeMemory, HotWordsOfDifferentOwnersShareNoLine) {
   const auto memories = attached_memories(2);
   const auto line = [](const void* address) { return reinterpret_cast<std::uintptr_t>(address) / 128; };
   const Door& door = memories[0]->door(0, 0);
-  EXPECT_EQ(line(&door.reached), line(&door.payload[47]));
+  EXPECT_EQ(line(&door.reached), line(&door.payload[39]));
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(&door.reached) / 64,
-            reinterpret_cast<std::uintptr_t>(&door.payload[47]) / 64);
+            reinterpret_cast<std::uintptr_t>(&door.payload[39]) / 64);
   EXPECT_NE(line(&door), line(&memories[0]->completed(0)));
   EXPECT_NE(line(&door), line(&memories[0]->door(0, 1)));
   EXPECT_NE(line(&door), line(&memories[0]->door(1, 0)));

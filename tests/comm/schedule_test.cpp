@@ -63,6 +63,34 @@ TEST(Schedule, SumsAlongTheTreeHoweverTheLeavesLie) {
         }
 }
 
+TEST(Schedule, IsRightWhereverTheRanksRun) {
+  std::mt19937 random(8);
+  for (int trial = 0; trial < 400; ++trial)
+    for (Collective collective :
+         {Collective::barrier, Collective::broadcast, Collective::reduce, Collective::all_reduce})
+      for (Layout layout : {Layout::own_nodes, Layout::blocks, Layout::uneven, Layout::round_robin})
+        for (Order order : {Order::fixed, Order::free}) {
+          const int size = 1 + static_cast<int>(random() % 13);
+          Problem problem = problem_of(collective, size, (std::size_t{1} << random() % 17) - random() % 2);
+          problem.nodes = nodes_of(size, 1 + static_cast<int>(random() % 4), layout);
+          problem.root = static_cast<int>(random() % size);
+          if (random() % 2) {
+            problem.leaves = 1 + static_cast<int>(random() % 40);
+            problem.ranges = random_ranges(size, problem.leaves, random);
+          }
+          const std::size_t segment = random() % 2 * 1000;
+          const auto problems = for_each_rank(problem);
+          std::vector<Schedule> schedules;
+          const unsigned staged = random();  // differs by node
+          for (const Problem& each : problems)
+            schedules.push_back(make_schedule(
+                each, {Algorithm::hierarchical, segment, (staged >> each.nodes[each.rank] & 1) != 0, order}));
+          for (bool in_place : {false, true})
+            ASSERT_EQ(check_schedules(problems, schedules, order, in_place), "")
+                << describe(problem, {Algorithm::hierarchical, segment});
+        }
+}
+
 TEST(Schedule, MovesSlicesOfAnyLength) {
   std::mt19937 random(6);
   for (int trial = 0; trial < 300; ++trial)
