@@ -71,6 +71,7 @@ class CommBench {
     report_.type = arguments.type;
     for (Rank rank(0); rank.value < communicator.size(); ++rank.value) report_.hosts.push_back(communicator.host(rank));
     report_.network_rate = limits_.network_rate();
+    report_.largest = sizes_.back();
     report_.memory_rate = limits_.memory_rate(sizes_.back());
     for (const auto& peer : peers_) report_.peers.emplace_back(peer.name(), peer.version());
   }
@@ -154,8 +155,18 @@ class CommBench {
   CommReport report_;
 };
 
+void print_costs(const comm::CostTable& costs) {
+  comm::describe_costs(costs, [&](const char* name, double value, const char* unit, const char* meaning) {
+    const std::string_view in(unit);
+    const auto text = in == "s"     ? fmt::format("{:.3f} us", value * 1e6)
+                      : in == "B/s" ? fmt::format("{:.2f} GB/s", value / 1e9)
+                                    : fmt::format("{:.0f} KiB", value / 1024);
+    fmt::print("{:<18}{:>14}   {}\n", name, text, meaning);
+  });
+}
+
 /// Measures the costs, keeps them for later runs, and lets this communicator choose by them.
-void tune(comm::Communicator& communicator, bool json) {
+void tune(comm::Communicator& communicator, const Arguments& arguments) {
   const Stopwatch watch;
   const auto costs = comm::measure_costs(communicator);
   communicator.set_costs(costs);
@@ -163,16 +174,12 @@ void tune(comm::Communicator& communicator, bool json) {
   std::vector<std::string> hosts;
   for (Rank rank(0); rank.value < communicator.size(); ++rank.value) hosts.push_back(communicator.host(rank));
   const auto file = comm::save_costs(costs, hosts);
-  if (json) return;
-  comm::describe_costs(costs, [&](const char* name, double value, const char* unit, const char* meaning) {
-    const bool time = std::string_view(unit) == "s";
-    fmt::print("{:<18} {:>10.3f} {:<5} {}\n", name, time ? value * 1e6 : value / (*unit == 'B' && unit[1] ? 1e9 : 1024),
-               time      ? "us"
-               : unit[1] ? "GB/s"
-                         : "KiB",
-               meaning);
-  });
-  fmt::print("measured in {:.1f} s, kept in {}\n", watch.seconds(), file.string());
+  if (!arguments.json) {
+    print_costs(costs);
+    fmt::print("measured in {:.1f} s, kept in {}\n", watch.seconds(), file.string());
+  } else if (!arguments.wants_points) {
+    fmt::print("{}", comm::to_json(costs, hosts));
+  }
 }
 
 void bench_comm(const Arguments& arguments) {
@@ -183,7 +190,7 @@ void bench_comm(const Arguments& arguments) {
   comm::Options options;
   options.interface = arguments.interface;
   comm::run_connected(*world, options, [&](comm::Communicator& communicator) {
-    if (arguments.tune) tune(communicator, arguments.json && arguments.wants_points);
+    if (arguments.tune) tune(communicator, arguments);
     if (arguments.wants_points) CommBench(arguments, communicator).run();
   });
 }

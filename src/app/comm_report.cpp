@@ -71,9 +71,9 @@ std::string size_text(std::size_t bytes) {
 
 std::string report_head(const CommReport& report) {
   const std::set<std::string> hosts(report.hosts.begin(), report.hosts.end());
-  auto text = fmt::format("{} ranks on {} ({}), {}; memory {:.1f} GB/s per node", report.ranks,
+  auto text = fmt::format("{} ranks on {} ({}), {}; memory {:.1f} GB/s per node at {}", report.ranks,
                           report.nodes == 1 ? "1 node" : fmt::format("{} nodes", report.nodes), fmt::join(hosts, ", "),
-                          report.type, report.memory_rate / 1e9);
+                          report.type, report.memory_rate / 1e9, size_text(report.largest));
   if (report.network_rate > 0) text += fmt::format(", network {:.3f} GB/s each way", report.network_rate / 1e9);
   for (const auto& [name, version] : report.peers) text += fmt::format("\n{}: {}", name, version);
   return text + "\n";
@@ -82,7 +82,7 @@ std::string report_head(const CommReport& report) {
 std::string table_head(const CommReport& report) {
   auto text = fmt::format("{:<15}{:>9}{:>12}{:>12}{:>12}{:>10}{:>10}{:>7}  {:<20}", "operation", "size", "median",
                           "best", "worst", "alg GB/s", "bus GB/s", "limit", "algorithm");
-  for (const auto& [name, version] : report.peers) text += fmt::format("{:>32}", name);
+  for (const auto& [name, version] : report.peers) text += fmt::format("  {:>34}", name);
   return text + "\n";
 }
 
@@ -95,10 +95,10 @@ std::string table_row(const CommReport& report, const CommPoint& point) {
                           median > 0 ? 100 * point.limit_seconds / median : 0, point.algorithm);
   for (const auto& peer : point.peers) {
     const auto ratio = ratios(point, peer);
-    text += fmt::format("{:>32}", ratio.empty()
-                                      ? peer.refused
-                                      : fmt::format("{} = {:.2f}x ({:.2f}-{:.2f})", time_text(peer.rounds.median()),
-                                                    middle(ratio), ratio.front(), ratio.back()));
+    text += fmt::format("  {:>34}", ratio.empty()
+                                        ? peer.refused
+                                        : fmt::format("{} = {:.2f}x ({:.2f}-{:.2f})", time_text(peer.rounds.median()),
+                                                      middle(ratio), ratio.front(), ratio.back()));
   }
   return text + "\n";
 }
@@ -110,6 +110,7 @@ nlohmann::ordered_json to_json(const CommReport& report) {
                                   {"nodes", report.nodes},
                                   {"hosts", report.hosts},
                                   {"type", report.type},
+                                  {"largest_bytes", report.largest},
                                   {"memory_bytes_per_s", report.memory_rate},
                                   {"network_bytes_per_s", report.network_rate},
                                   {"points", nlohmann::ordered_json::array()}};

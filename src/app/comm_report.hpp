@@ -42,7 +42,8 @@ struct CommReport {
   std::vector<std::string> hosts;  ///< of each rank
   std::string type;
   double network_rate = 0;                                 ///< bytes/s; 0 on one node
-  double memory_rate = 0;                                  ///< of a node at the largest size
+  std::size_t largest = 0;                                 ///< size
+  double memory_rate = 0;                                  ///< of a node where each rank works on `largest` bytes
   std::vector<std::pair<std::string, std::string>> peers;  ///< name and version
   std::vector<CommPoint> points;
 };

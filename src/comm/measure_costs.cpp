@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <functional>
-#include <optional>
+#include <string>
 #include <vector>
 
-#include <distdl/base/errors.hpp>
-#include <distdl/comm/combine.hpp>
+#include <distdl/base/clock.hpp>
 #include <distdl/comm/measure_costs.hpp>
 
 namespace distdl::comm {
@@ -16,8 +14,10 @@ constexpr std::uint32_t kTag = 90;
 constexpr double kLongEnough = 300e-6;  // seconds of a timed block
 constexpr int kTries = 15;              // the best counts: all that disturbs only adds
 constexpr std::size_t kSmall = 8, kLarge = 4 << 20;
-constexpr std::size_t kCached = 32 << 10;  // fits a first-level cache with its target
-constexpr std::size_t kMemory = 64 << 20;  // of each rank: beyond all caches
+constexpr std::size_t kCached = 64 << 10;   // fits the caches that each core has for itself
+constexpr std::size_t kShared = 4 << 10;    // that shared_short can do with many ranks
+constexpr std::size_t kMemory = 32 << 20;   // of each rank: beyond all caches
+constexpr std::size_t kOfNode = 512 << 20;  // all ranks together take no more
 
 struct Pair {
   Rank a, b;
@@ -27,10 +27,12 @@ class Bench {
  public:
   explicit Bench(Communicator& communicator)
       : communicator_(communicator),
-        memory_(communicator.allocate(kMemory)),
+        memory_(communicator.allocate(
+            std::max(4 * kLarge, std::min(kMemory, kOfNode / static_cast<std::size_t>(communicator.size()))))),
         bytes_(static_cast<std::byte*>(memory_.data())) {
-    std::memset(bytes_, 0, kMemory);
+    std::memset(bytes_, 0, memory_.bytes());
   }
+  std::size_t most() const { return memory_.bytes(); }
 
   /// Seconds per call, the best of several blocks; all ranks call, the slowest counts.
   double best(const std::function<void()>& work) {
@@ -62,16 +64,19 @@ class Bench {
     return cost;
   }
 
-  /// Bytes read and written per second by this rank, with `span` bytes of its memory, while the others do the same.
-  double adding(std::size_t span) {
-    const std::size_t floats = span / 2 / sizeof(float);
-    const std::array<Source, 2> sources{Source{bytes_, 0}, Source{bytes_ + span / 2, 1}};
-    const std::array<void*, 2> targets{bytes_, bytes_ + span / 2};
-    return 2 * static_cast<double>(span) /
-           best([&] { combine(DataType::float32, Reduction::sum, sources, targets, floats); });
+  /// Seconds of an all-reduce that works straight on the memory of all ranks.
+  double adding(std::size_t bytes) {
+    return best([&] { communicator_.all_reduce(floats(bytes), {.choice = Choice{Algorithm::shared_direct}}).wait(); });
   }
-  double copying(std::size_t span) {
-    return static_cast<double>(span) / best([&] { std::memcpy(bytes_, bytes_ + span / 2, span / 2); });
+  double gathering(std::size_t bytes) {
+    const std::size_t slice = bytes / static_cast<std::size_t>(communicator_.size());
+    const ConstVector own(bytes_ + static_cast<std::size_t>(communicator_.rank().value) * slice, slice, DataType::byte);
+    const Vector all(bytes_, slice * static_cast<std::size_t>(communicator_.size()), DataType::byte);
+    return best([&] { communicator_.all_gather(own, all, {}, {.choice = Choice{Algorithm::shared_direct}}).wait(); });
+  }
+  /// Seconds of one through the shared areas, whose lines go from cache to cache.
+  double signalling(std::size_t bytes) {
+    return best([&] { communicator_.all_reduce(floats(bytes), {.choice = Choice{Algorithm::shared_short}}).wait(); });
   }
 
  private:
@@ -79,6 +84,7 @@ class Bench {
     communicator_.all_reduce(Vector(&seconds, 1, DataType::float64), {.reduction = Reduction::maximum}).wait();
     return seconds;
   }
+  Vector floats(std::size_t bytes) const { return {bytes_, bytes / sizeof(float), DataType::float32}; }
   bool in(Pair pair) const { return communicator_.rank() == pair.a || communicator_.rank() == pair.b; }
   Rank other(Pair pair) const { return communicator_.rank() == pair.a ? pair.b : pair.a; }
 
@@ -95,8 +101,8 @@ class Bench {
     if (!in(pair)) return;
     std::vector<Request> requests;
     for (int i = 0; i < count; ++i)
-      requests.push_back(communicator_.receive({bytes_ + kMemory / 2 + static_cast<std::size_t>(i) * bytes, bytes},
-                                               other(pair), kTag));
+      requests.push_back(
+          communicator_.receive({bytes_ + most() / 2 + static_cast<std::size_t>(i) * bytes, bytes}, other(pair), kTag));
     for (int i = 0; i < count; ++i) requests.push_back(communicator_.send({bytes_, bytes}, other(pair), kTag));
     for (auto& request : requests) request.wait();
   }
@@ -106,47 +112,39 @@ class Bench {
   std::byte* bytes_;
 };
 
-std::optional<Pair> pair_within(const Communicator& communicator) {
-  for (Rank rank(0); rank.value < communicator.size(); ++rank.value)
-    if (const auto near = communicator.ranks_on_host_of(rank); near.size() > 1) return Pair{near[0], near[1]};
-  return std::nullopt;
-}
-std::optional<Pair> pair_between(const Communicator& communicator) {
-  for (Rank rank(1); rank.value < communicator.size(); ++rank.value)
-    if (communicator.host(rank) != communicator.host(Rank(0))) return Pair{Rank(0), rank};
-  return std::nullopt;
-}
-
-/// What fits the caches: where the speed comes down half the way from cache to memory.
-double cache_bytes(Bench& bench, double in_cache, double in_memory) {
-  std::size_t span = 64 << 10;
-  while (span < kMemory / 2 && bench.adding(span) > (in_cache + in_memory) / 2) span *= 2;
-  return static_cast<double>(span) / 2;
+/// The ranks of one node; each node for itself, all at the same time.
+void measure_node(Communicator& node, CostTable& costs) {
+  Bench bench(node);
+  costs.within = bench.link({Rank(0), Rank(1)});
+  const double ranks = node.size();
+  const double nothing = bench.adding(64);
+  costs.signal = std::max(bench.signalling(4) - (2 + ranks) * costs.step, nothing / 10);
+  const auto rate = [](double bytes, double seconds) { return bytes / std::max(seconds, 1e-9); };
+  const double cached = bench.adding(kCached) - nothing;
+  costs.combine = rate(2.0 * kCached, cached);
+  costs.copy = rate(2.0 * kCached, bench.gathering(kCached) - nothing);
+  costs.share = rate((ranks - 1) * kShared, bench.signalling(kShared) - bench.signalling(4));
+  const double most = static_cast<double>(bench.most());
+  costs.memory = std::min(rate(2 * ranks * most, bench.adding(bench.most())), ranks * costs.combine);
+  // The caches end where the speed has come down half the way, in time per byte, to the memory's.
+  const double per_byte = (1 / costs.combine + ranks / costs.memory) / 2;
+  std::size_t span = kCached;
+  while (2 * span < bench.most() && bench.adding(2 * span) - nothing < per_byte * 4 * static_cast<double>(span))
+    span *= 2;
+  costs.cache = 2 * static_cast<double>(span);  // touched: read and written
 }
 }  // namespace
 
 CostTable measure_costs(Communicator& communicator) {
-  CostTable costs;
-  if (communicator.size() == 1) return costs;
-  Bench bench(communicator);
-  const auto near = pair_within(communicator), far = pair_between(communicator);
-  if (near) costs.within = bench.link(*near);
-  if (far) costs.between = bench.link(*far);
-  int local = 1;
-  for (Rank rank(0); rank.value < communicator.size(); ++rank.value)
-    local = std::max(local, static_cast<int>(communicator.ranks_on_host_of(rank).size()));
-  costs.combine = bench.adding(kCached);
-  costs.copy = bench.copying(kCached);
-  const double alone = bench.adding(kMemory);
-  costs.memory = alone * local;
-  costs.cache = cache_bytes(bench, costs.combine, alone);
-  if (near && !far) {
-    // A barrier in shared memory is one signal, and a look at each neighbour.
-    const double barrier = bench.best([&] { communicator.barrier().wait(); });
-    costs.signal = std::max(barrier - local * costs.step, barrier / 2);
-  }
-  // The slowest rank's measure on all ranks was the same number, but for what each reads off its own table.
-  auto bytes = costs.encode();
+  CostTable costs = communicator.costs();
+  std::vector<std::string> hosts;
+  for (Rank rank(0); rank.value < communicator.size(); ++rank.value) hosts.push_back(communicator.host(rank));
+  const auto node = communicator.split(communicator.ranks_on_host_of(communicator.rank()).front().value);
+  if (node->size() > 1) measure_node(*node, costs);
+  const auto far = std::find_if(hosts.begin(), hosts.end(), [&](const auto& host) { return host != hosts.front(); });
+  if (far != hosts.end())
+    costs.between = Bench(communicator).link({Rank(0), Rank(static_cast<int>(far - hosts.begin()))});
+  std::string bytes = costs.encode();  // what each measured differs a little
   communicator.broadcast(Vector(bytes.data(), bytes.size(), DataType::byte), Rank(0)).wait();
   return CostTable::decode(bytes);
 }

@@ -7,8 +7,8 @@
 namespace distdl::comm {
 
 /// Collective: measures what the parts of a collective cost here, in a few seconds, and returns the same table on all
-/// ranks. Messages within a node are measured between its first two ranks, between nodes from the first rank of the
-/// first to the first rank of the second; what cannot be measured, as there is one node only, keeps its default.
+/// ranks: that of the first rank's node, and between it and the first rank on another host. What cannot be measured,
+/// for want of a second rank or a second node, stays as in communicator.costs().
 CostTable measure_costs(Communicator& communicator);
 
 }  // namespace distdl::comm
