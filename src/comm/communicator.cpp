@@ -215,10 +215,8 @@ void Communicator::abort(const std::string& reason, ExitCode code) noexcept {
   impl_->fabric->abort(reason, code);
 }
 void Communicator::close() {
-  if (impl_->group.id == 0)
-    impl_->fabric->close();
-  else
-    barrier().wait();
+  barrier().wait();  // also for those who only ever met in shared memory
+  if (impl_->group.id == 0) impl_->fabric->close();
 }
 
 void run_connected(world::World& world, const Options& options, const std::function<void(Communicator&)>& body) {

@@ -49,9 +49,9 @@ PairwiseSum::PairwiseSum(ScheduleBuilder& build, std::vector<int> group_of, std:
     room_ = std::max(room_, build.line() * segments_in(length, build.line()));
     if (lanes_[lane].carriers[group_] == build.rank()) carried_.push_back(lane);
   }
-  const std::size_t slots = std::min(kSlots, segments_) * carried_.size();
-  arrivals_ = build.reserve_scratch(slots * sums_.size() * room_);
-  if (!has_output()) results_ = build.reserve_scratch(slots * (wants_all(group_) ? groups_ : 1) * room_);
+  const std::size_t rooms = slots() * carried_.size();
+  arrivals_ = build.reserve_scratch(rooms * sums_.size() * room_);
+  if (!has_output()) results_ = build.reserve_scratch(rooms * (wants_all(group_) ? groups_ : 1) * room_);
   for (int& each : gathers_) each = build.new_group();
   for (int& each : spreads_) each = build.new_group();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <vector>
@@ -31,6 +32,9 @@ class PairwiseSum {
   virtual void run();
 
  protected:
+  static constexpr std::size_t kAhead = 2;  ///< segments gathered while one is added, and spread while the next is
+  static constexpr std::size_t kSlots = kAhead + 1;
+
   /// `group_of` each rank; `sums` in the order in which they are to be added; the lanes of all ranks.
   PairwiseSum(ScheduleBuilder& build, std::vector<int> group_of, std::vector<GroupSum> sums, std::vector<Lane> lanes);
 
@@ -50,6 +54,8 @@ class PairwiseSum {
   /// Room for a segment, in elements.
   std::size_t room() const { return room_; }
   bool has_output() const;
+  /// Segments that need room at a time.
+  std::size_t slots() const { return std::min(kSlots, segments_); }
 
   /// Adds up the group's sums of segment t, for value().
   virtual void prepare(std::size_t /*t*/) {}
@@ -64,9 +70,6 @@ class PairwiseSum {
   virtual Block place(std::size_t lane, int owner, std::size_t t) const;
   /// All pieces of segment t lie in their places.
   virtual void finish(std::size_t /*t*/) {}
-
-  static constexpr std::size_t kAhead = 2;  ///< segments gathered while one is added, and spread while the next is
-  static constexpr std::size_t kSlots = kAhead + 1;
 
   ScheduleBuilder& build_;
 

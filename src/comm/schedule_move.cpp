@@ -31,6 +31,11 @@ Piece wanted_by(const ScheduleBuilder& build, int rank) {
   }
 }
 
+bool is_wanted_elsewhere(const ScheduleBuilder& build, Piece held) {
+  return std::any_of(build.neighbours().begin(), build.neighbours().end(),
+                     [&](int q) { return q != build.rank() && overlap_of(held, wanted_by(build, q)).count > 0; });
+}
+
 void pairwise_move(ScheduleBuilder& build) {
   const int self = build.rank(), size = build.size();
   const Piece held = held_by(build, self), wanted = wanted_by(build, self);

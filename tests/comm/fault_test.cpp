@@ -72,9 +72,13 @@ std::string all_errors(const RankProcesses& processes, int size) {
   return text;
 }
 
-void expect_end(RankProcesses& processes, int rank, const Round* fate) {
-  const bool stays = fate && (fate->kind == Kind::freeze || fate->kind == Kind::desert);
-  if (stays) return;
+/// `round`: in which it fails; as many as there are if it never does.
+void expect_end(RankProcesses& processes, int rank, const Plan& plan, std::size_t round) {
+  const Round* const fate = round < plan.rounds.size() ? &plan.rounds[round] : nullptr;
+  if (fate && (fate->kind == Kind::freeze || fate->kind == Kind::desert)) {  // it stays
+    if (round > 0) processes.wait_for_line({rank}, fmt::format("case {}:", round - 1), kLimit);
+    return;
+  }
   const int expected = fate && fate->kind == Kind::kill ? 128 + SIGKILL : 0;
   EXPECT_EQ(processes.wait(rank, kLimit), expected) << "rank " << rank;
 }
@@ -90,9 +94,9 @@ void play(std::uint64_t seed, Tally& tally) {
     SCOPED_TRACE(fmt::format("DISTDL_FAULT_SEED={}", seed));
     RankProcesses processes(FAULT_PROGRAM, {std::to_string(seed)}, size, ranks, {{"SLURM_JOB_ID", job}});
     for (int r = 0; r < size; ++r) {
-      const auto round = std::find(lost.begin(), lost.end(), r) - lost.begin();
-      expect_end(processes, r, round < size - 1 ? &plan.rounds[static_cast<std::size_t>(round)] : nullptr);
-      for (std::size_t i = 0; i < static_cast<std::size_t>(round); ++i) {
+      const auto round = static_cast<std::size_t>(std::find(lost.begin(), lost.end(), r) - lost.begin());
+      expect_end(processes, r, plan, round);
+      for (std::size_t i = 0; i < round; ++i) {
         const std::string line = line_of(processes.output(r), i);
         EXPECT_NE(line, "") << "rank " << r << " did not come through: " << describe(plan.rounds[i]);
         tally.add(plan.rounds[i], line);

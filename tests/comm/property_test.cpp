@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random operations, several under way at a time, against an oracle. A failure tells how to repeat it:
 //   DISTDL_PROPERTY_SEED=<seed> DISTDL_PROPERTY_ROUNDS=1 comm_property_test --gtest_filter=<test>
-// More rounds, or another seed, search further.
+// More rounds, or another seed, search further. DISTDL_PROPERTY_TRACE=1 tells what begins, where nothing else can.
 #include <algorithm>
+#include <iostream>
 #include <numeric>
 #include <random>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -61,7 +63,10 @@ class Player {
     try {
       for (const Case& one : round) operations.emplace_back(comm_, memory_, one, shape_, truths_.of(one, shape_));
       std::vector<Request> requests;
-      for (; now < round.size(); ++now) requests.push_back(operations[now].begin());
+      for (; now < round.size(); ++now) {
+        if (trace_) std::cerr << fmt::format("{}: rank {} begins {}\n", seed, comm_.rank(), describe(round[now]));
+        requests.push_back(operations[now].begin());
+      }
       std::mt19937_64 own(seed + static_cast<std::uint64_t>(comm_.rank().value));
       std::vector<std::size_t> order(round.size());
       std::iota(order.begin(), order.end(), std::size_t{0});
@@ -90,6 +95,7 @@ class Player {
   const Shape shape_;
   Truths& truths_;
   Memory memory_;
+  const bool trace_ = env("DISTDL_PROPERTY_TRACE").has_value();
 };
 
 class Property : public ::testing::TestWithParam<Shape> {};
