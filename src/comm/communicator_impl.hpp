@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -30,6 +31,8 @@ struct Communicator::Impl {
   Request transfer(Direction direction, std::span<std::byte> bytes, Rank peer, std::uint32_t tag,
                    const CallOptions& options);
   Problem problem(Collective collective, DataType type) const;
+  /// Does what attaches memory of neighbours. Throws PeerLost if it fails since one of them is no more.
+  void attach(const char* name, const std::function<void()>& how);
   /// Attaches the neighbours' segments, given everyone's name.
   void meet_neighbours(const std::vector<std::string>& segments);
   std::size_t place() const { return static_cast<std::size_t>(group.rank); }

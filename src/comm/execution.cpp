@@ -110,9 +110,10 @@ void Execution::check_fingerprint(int local) const {
   const Neighbourhood& neighbourhood = *group_.neighbourhood;
   const auto theirs = neighbourhood.door(local, number_).fingerprint.load(std::memory_order_relaxed);
   if (theirs != fingerprint())
-    throw CommError(fmt::format("{}: {} calls another operation, or one of other sizes, types or options: all ranks "
-                                "must call the same operations in the same order",
-                                to_string(operation_), group_.fabric.name(neighbourhood.memory().rank_of(local))));
+    throw CommError(
+        fmt::format("{}: {} calls another operation, or one of other sizes, types or options: all ranks "
+                    "must call the same operations in the same order",
+                    to_string(operation_), group_.fabric.name(neighbourhood.memory().rank_of(local))));
 }
 
 bool Execution::run() {
@@ -214,9 +215,8 @@ std::vector<Rank> Execution::awaited() const {
       if (lack(local)) ranks.push_back(group_.neighbourhood->memory().rank_of(local));
   };
   if (state_ == State::entering)
-    neighbours_that([&](int local) {
-      return !group_.neighbourhood->has_completed(local, number_ - NodeMemory::kDoors);
-    });
+    neighbours_that(
+        [&](int local) { return !group_.neighbourhood->has_completed(local, number_ - NodeMemory::kDoors); });
   else if (state_ == State::arriving)
     neighbours_that([&](int local) { return !group_.neighbourhood->has_reached(local, number_, kArrived); });
   else if (const Step& step = schedule_->steps[next_]; step.kind == Step::Kind::await)

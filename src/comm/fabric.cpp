@@ -4,8 +4,8 @@
 #include <thread>
 
 #include <distdl/base/errors.hpp>
-#include <distdl/comm/peer_lost.hpp>
 #include <distdl/comm/fabric.hpp>
+#include <distdl/comm/peer_lost.hpp>
 
 namespace distdl::comm {
 namespace {
