@@ -62,9 +62,9 @@ class Examples(unittest.TestCase):
         self.assertEqual(1, len({self.digest(f"ranks-{count}") for count in (1, 2, 3, 5)}))
 
     def test_heat_stops_on_a_signal_and_resumes_on_another_number_of_ranks(self):
-        steps = 20000
-        self.heat(1, "undisturbed", 64, steps)
-        ranks = Ranks(self, 3, BIN / "example_heat", f"{self.folder}/disturbed", 64, steps, 100)
+        size, steps = 400, 2000
+        self.heat(1, "undisturbed", size, steps)
+        ranks = Ranks(self, 3, BIN / "example_heat", f"{self.folder}/disturbed", size, steps, 100)
         begin = time.monotonic()
         while not any(pathlib.Path(self.folder, "disturbed").glob("step-*")):
             self.assertLess(time.monotonic() - begin, PATIENCE, "no checkpoint")
@@ -74,7 +74,7 @@ class Examples(unittest.TestCase):
         self.assertEqual([REQUEUE] * 3, codes, errors)
         stopped = int(output.splitlines()[-1].split()[1].rstrip(":"))
         self.assertTrue(100 <= stopped < steps, output)
-        self.assertIn(f"2 ranks, from step {stopped} of {steps}", self.heat(2, "disturbed", 64, steps))
+        self.assertIn(f"2 ranks, from step {stopped} of {steps}", self.heat(2, "disturbed", size, steps))
         self.assertEqual(self.digest("undisturbed"), self.digest("disturbed"))
 
     def test_heat_tells_what_is_wrong(self):
