@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include <distdl/comm/active_messages.hpp>
 #include <distdl/comm/communicator.hpp>
 #include <distdl/comm/cost_table.hpp>
 #include <distdl/comm/execution.hpp>
@@ -35,6 +36,11 @@ struct Communicator::Impl {
   void attach(const char* name, const std::function<void()>& how);
   /// Attaches the neighbours' segments, given everyone's name.
   void meet_neighbours(const std::vector<std::string>& segments);
+  Transfer& idle_transfer();
+  Request start(Transfer& transfer, const CallOptions& options);
+  /// World rank. Throws ConfigError for a rank that is not in this communicator.
+  Rank member(Rank rank) const;
+  ActiveMessages& active_messages();
   std::size_t place() const { return static_cast<std::size_t>(group.rank); }
   Clock::duration timeout(const CallOptions& options) const;
 
@@ -42,8 +48,9 @@ struct Communicator::Impl {
   std::string job;                 ///< in the names of shared memory
   std::unique_ptr<NodeMemory> memory;
   Group group;
-  CostTable costs;             ///< equal on all ranks
-  std::uint8_t newest_id = 0;  ///< of this communicator and those split from it
+  std::unique_ptr<ActiveMessages> messages;  ///< once there are any
+  CostTable costs;                           ///< equal on all ranks
+  std::uint8_t newest_id = 0;                ///< of this communicator and those split from it
 
   /// Takes rank 0's costs.
   void agree_on_costs(Communicator& communicator);
