@@ -3,7 +3,7 @@
 BUILD ?= build
 CMAKE_FLAGS ?=
 
-.PHONY: deps configure build test demo sanitize bundle clean
+.PHONY: deps configure build test demo sanitize shared bundle clean
 deps:
 	@cmake/install-dependencies
 configure: deps
@@ -20,6 +20,9 @@ demo: configure
 sanitize: deps
 	@for preset in asan tsan; do \
 	  cmake --preset $$preset > /dev/null && cmake --build --preset $$preset && ctest --preset $$preset || exit 1; done
+# The whole again with shared libraries, which is how Spack builds it unless told otherwise.
+shared: deps
+	@cmake --preset shared > /dev/null && cmake --build --preset shared && ctest --preset shared
 # One archive for a GPU machine; BUNDLE_CUDNN=1 where that has the driver only.
 bundle: build
 	@cmake/bundle --build $(BUILD) $(if $(filter 1,$(BUNDLE_CUDNN)),--with-cuda-libraries)

@@ -6,7 +6,15 @@
 
 namespace distdl::checkpoint {
 namespace {
-using namespace hdf5;
+using hdf5::Attribute;
+using hdf5::check;
+using hdf5::Dataset;
+using hdf5::fail;
+using hdf5::File;
+using hdf5::Properties;
+using hdf5::QuietErrors;
+using hdf5::Space;
+using hdf5::Type;
 
 constexpr hsize_t kAlignment = hsize_t{1} << 20;  // datasets this long or longer start on such a boundary
 
@@ -114,6 +122,7 @@ std::vector<std::uint64_t> create_skeleton(const std::filesystem::path& file, St
   add_attribute(h5.get(), "step", {step.value});
   DatasetMaker maker(h5.get());
   std::vector<std::uint64_t> offsets;
+  offsets.reserve(datasets.size());
   for (const PlannedDataset& planned : datasets) offsets.push_back(plan_dataset(maker, planned));
   for (const auto& [key, value] : state) write_state(maker, key, value);
   check(H5Fclose(h5.release()), "write and close", file.string());

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cerrno>
 #include <chrono>
-#include <ranges>
 
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/layout.hpp>
@@ -53,7 +52,8 @@ void collect_garbage(FileSystem& files, const Path& root, std::int64_t keep, Ste
                      std::set<Step>& good) noexcept try {
   auto folders = step_folders(root);
   std::int64_t kept = 0;
-  for (const auto& [step, folder] : std::views::reverse(folders)) {
+  for (auto newest = folders.rbegin(); newest != folders.rend(); ++newest) {
+    const auto& [step, folder] = *newest;
     if (kept < keep) {
       kept += is_good(files, folder, step, good);
     } else if (step != just_saved) {

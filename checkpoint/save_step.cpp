@@ -81,6 +81,7 @@ std::optional<std::uint64_t> already_saved(const SaveContext& context, const std
 Manifest whole_manifest(const SaveContext& context, Step step, const std::vector<std::string>& parts,
                         const State& state) {
   std::vector<Manifest> manifests;
+  manifests.reserve(parts.size());
   for (const std::string& part : parts) manifests.push_back(parse_manifest(part, "a rank's part of the manifest"));
   Manifest whole = join(manifests);
   whole.step = step;

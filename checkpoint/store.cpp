@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
-#include <ranges>
 #include <thread>
 
 #include <distdl/base/clock.hpp>
@@ -93,7 +92,8 @@ std::optional<Summary> Store::newest_valid(Group& group) {
     std::error_code ignored;
     if (!std::filesystem::exists(root_, ignored)) return std::string();
     auto folders = step_folders(root_);
-    for (const auto& [step, folder] : std::views::reverse(folders)) {
+    for (auto newest = folders.rbegin(); newest != folders.rend(); ++newest) {
+      const auto& [step, folder] = *newest;
       Verified verified = verify_folder(*files_, folder);
       if (verified.findings.empty()) {
         verified_.insert(step);

@@ -21,9 +21,9 @@ class TensorReader {
   const Manifest& manifest() const noexcept { return manifest_; }
   /// nullptr if there is none of that name.
   const StoredTensor* find(const std::string& name) const;
-  /// Fills `out`, dense and row-major, with a box inside the tensor's shape.
+  /// Fills `out`, dense and row-major, with the box `wanted` inside the tensor's shape.
   /// Throws StorageError: corrupt, naming file, tensor and block; incomplete if a file is missing.
-  void read(const StoredTensor& stored, const tensor::Box& box, std::byte* out);
+  void read(const StoredTensor& stored, const tensor::Box& wanted, std::byte* out);
 
  private:
   OpenFile& open(std::size_t index);

@@ -21,6 +21,9 @@ function(distdl_add_library folder)
   target_compile_features(distdl_${folder} PUBLIC cxx_std_20)
   target_compile_options(distdl_${folder} PRIVATE ${DISTDL_WARNINGS})
   target_link_libraries(distdl_${folder} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
+  if(BUILD_SHARED_LIBS AND NOT DISTDL_SANITIZE)  # a sanitizer's symbols are the program's
+    target_link_options(distdl_${folder} PRIVATE LINKER:-z,defs)  # a library names all that it needs
+  endif()
   set_target_properties(distdl_${folder} PROPERTIES
     EXPORT_NAME ${folder} VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
     DISTDL_FOLDER ${folder} DISTDL_HEADER_DIR ${CMAKE_CURRENT_SOURCE_DIR} DISTDL_INTERNAL_HEADERS "${arg_INTERNAL}")

@@ -26,11 +26,11 @@ std::unique_ptr<Backend> make_best(const Options& options) {
     if (!entry.is_built()) continue;
     try {
       return entry.make(options);
-    } catch (const ConfigError&) {
+    } catch (const BackendUnavailable&) {
       // Built, but cannot run here: the next one.
     }
   }
-  throw ConfigError("no backend works here; ask \"distdl doctor\" why");
+  throw BackendUnavailable("no backend works here; ask \"distdl doctor\" why");
 }
 }  // namespace
 

@@ -98,8 +98,8 @@ class Backend {
 
 /// Names of the backends built into this program, best first.
 std::vector<std::string> built_backends();
-/// "auto" takes the best one that works here. Throws ConfigError if the backend is unknown, was not built in (and says
-/// how to get it), or cannot run here (no GPU).
+/// "auto" takes the best one that is available. Throws ConfigError if the backend is unknown, BackendUnavailable (see
+/// unavailable.hpp) if it was not built in or cannot run here (no GPU), and says how to get it.
 std::unique_ptr<Backend> make_backend(const Options& options);
 
 }  // namespace distdl::kernels

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include <distdl/kernels/backend.hpp>
+#include <distdl/kernels/unavailable.hpp>
 
 // What each backend's folder defines. A backend that is not built has the same functions from without/.
 namespace distdl::kernels {
@@ -11,11 +12,11 @@ namespace distdl::kernels {
 std::unique_ptr<Backend> make_reference_backend(const Options& options);
 
 bool onednn_is_built();
-/// Throws ConfigError if it is not built.
+/// Throws BackendUnavailable if it is not built.
 std::unique_ptr<Backend> make_onednn_backend(const Options& options);
 
 bool cuda_is_built();
-/// Throws ConfigError if it is not built or there is no usable GPU.
+/// Throws BackendUnavailable if it is not built or there is no usable GPU.
 std::unique_ptr<Backend> make_cuda_backend(const Options& options);
 
 }  // namespace distdl::kernels

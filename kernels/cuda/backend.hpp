@@ -7,7 +7,7 @@
 
 namespace distdl::kernels::cuda {
 
-/// Throws ConfigError, with CUDA's reason, if there is no GPU that can run this program.
+/// Throws BackendUnavailable, with CUDA's reason, if there is no GPU that can run this program.
 std::unique_ptr<Backend> make_backend(const Options& options);
 
 }  // namespace distdl::kernels::cuda

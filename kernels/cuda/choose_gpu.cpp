@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include <distdl/base/errors.hpp>
 #include <distdl/kernels/cuda/choose_gpu.hpp>
 #include <distdl/kernels/cuda/cuda_error.hpp>
 #include <distdl/kernels/cuda/elementwise.hpp>
+#include <distdl/kernels/unavailable.hpp>
 
 namespace distdl::kernels::cuda {
 namespace {
@@ -29,7 +29,7 @@ void require_kernels_for(int ordinal) {
   cudaError_t code = probe_kernels();
   if (code == cudaSuccess) return;
   (void)cudaGetLastError();
-  throw ConfigError(
+  throw BackendUnavailable(
       fmt::format("GPU {} ({}, compute capability {}.{}) cannot run this distdl's kernels: {}; configure with "
                   "-DCMAKE_CUDA_ARCHITECTURES={}{} and build again, or take kernels.backend = \"onednn\"",
                   ordinal, gpu.name, gpu.major, gpu.minor, text_of(code), gpu.major, gpu.minor));
@@ -46,7 +46,7 @@ int choose_gpu(std::int64_t wanted) {
   if (code != cudaSuccess) (void)cudaGetLastError();
   if (code == cudaSuccess && count == 0) code = cudaErrorNoDevice;
   if (code != cudaSuccess)
-    throw ConfigError(fmt::format(
+    throw BackendUnavailable(fmt::format(
         "the backend \"cuda\" cannot run: {}; check \"nvidia-smi\" and CUDA_VISIBLE_DEVICES, ask Slurm for a GPU "
         "(--gpus-per-task=1), or take kernels.backend = \"auto\"",
         reason_for_none(code)));

@@ -6,8 +6,9 @@
 
 namespace distdl::kernels::cuda {
 
-/// The GPU for place `wanted`, counted modulo the GPUs that this process can see. Throws ConfigError with CUDA's reason
-/// if there is none that can run this program: no driver, driver too old, no GPU, GPU unknown to the compiled kernels.
+/// The GPU for place `wanted`, counted modulo the GPUs that this process can see. Throws BackendUnavailable with CUDA's
+/// reason if there is none that can run this program: no driver, driver too old, no GPU, GPU unknown to the compiled
+/// kernels.
 int choose_gpu(std::int64_t wanted);
 
 /// "13.0" for 13000

@@ -8,7 +8,10 @@
 
 namespace distdl::kernels {
 namespace {
-using namespace onednn;
+using onednn::Context;
+using onednn::dense_desc;
+using onednn::desc_of;
+using onednn::Operation;
 
 std::string isa_name() {
   switch (dnnl::get_effective_cpu_isa()) {
@@ -36,11 +39,13 @@ std::string isa_name() {
 struct MakeLayer {
   Context& context;
   const ActivationFormat& input;
-  std::unique_ptr<Layer> operator()(const Linear& spec) const { return make_linear(context, spec, input); }
-  std::unique_ptr<Layer> operator()(const Conv2d& spec) const { return make_conv2d(context, spec, input); }
-  std::unique_ptr<Layer> operator()(const MaxPool2d& spec) const { return make_max_pool2d(spec, input); }
-  std::unique_ptr<Layer> operator()(const Relu&) const { return make_relu(input); }
-  std::unique_ptr<Layer> operator()(const BatchNorm& spec) const { return make_batch_norm(context, spec, input); }
+  std::unique_ptr<Layer> operator()(const Linear& spec) const { return onednn::make_linear(context, spec, input); }
+  std::unique_ptr<Layer> operator()(const Conv2d& spec) const { return onednn::make_conv2d(context, spec, input); }
+  std::unique_ptr<Layer> operator()(const MaxPool2d& spec) const { return onednn::make_max_pool2d(spec, input); }
+  std::unique_ptr<Layer> operator()(const Relu&) const { return onednn::make_relu(input); }
+  std::unique_ptr<Layer> operator()(const BatchNorm& spec) const {
+    return onednn::make_batch_norm(context, spec, input);
+  }
 };
 
 class OneDnnBackend : public HostBackend {
@@ -78,7 +83,7 @@ class OneDnnBackend : public HostBackend {
 
  private:
   void repack(const dnnl::memory::desc& given, const dnnl::memory::desc& wanted, const float* from, float* to) {
-    dnnl::reorder::primitive_desc pd(context_.engine(), given, context_.engine(), wanted, attributes());
+    dnnl::reorder::primitive_desc pd(context_.engine(), given, context_.engine(), wanted, onednn::attributes());
     Operation(context_, dnnl::reorder(pd), pd.scratchpad_desc(), {{DNNL_ARG_FROM, given}, {DNNL_ARG_TO, wanted}})
         .run({{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
   }

@@ -4,8 +4,6 @@
 
 namespace distdl::kernels::onednn {
 namespace {
-using dnnl::memory;
-
 /// Everything dense: measured as fast as weights in oneDNN's own format, which would have to be repacked three times a
 /// step. Only x and dx may have to be repacked, where a convolution comes before.
 class LinearLayer : public Layer {

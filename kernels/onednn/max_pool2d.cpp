@@ -28,8 +28,8 @@ void store(T* to, Vector vector) {
 void keep_larger(const float* values, std::int32_t k, float* best, std::int32_t* where, std::int64_t lanes) {
   std::int64_t i = 0;
   for (; i + kWidth <= lanes; i += kWidth) {
-    Floats value = load<Floats>(values + i), old = load<Floats>(best + i);
-    Ints larger = (value > old) | (value != value);
+    auto value = load<Floats>(values + i), old = load<Floats>(best + i);
+    Ints larger = (value > old) | (value != value);  // NOLINT(misc-redundant-expression): not for a NaN
     store(where + i, larger ? Ints{} + k : load<Ints>(where + i));
     store(best + i, larger ? value : old);
   }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
 #include <distdl/base/errors.hpp>
 #include <distdl/kernels/onednn/operation.hpp>
 
@@ -9,17 +11,17 @@ Operation reorder(Context& context, const dnnl::memory::desc& from, const dnnl::
   return {context, dnnl::reorder(pd), pd.scratchpad_desc(), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}};
 }
 
-void bind(dnnl::memory& memory, const void* data) {
+void bind(dnnl::memory& memory, void* data) {
   // Setting the handle also clears the padding of blocked formats, so only do it where the pointer is new.
-  if (memory.get_data_handle() != data) memory.set_data_handle(const_cast<void*>(data));
+  if (memory.get_data_handle() != data) memory.set_data_handle(data);
 }
 }  // namespace
 
-Operation::Operation(Context& context, const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad,
+Operation::Operation(Context& context, dnnl::primitive primitive, const dnnl::memory::desc& scratchpad,
                      std::initializer_list<Argument> arguments)
-    : context_(&context), primitive_(primitive) {
+    : context_(&context), primitive_(std::move(primitive)) {
   auto add = [&](int index, const dnnl::memory::desc& desc) {
-    memories_.push_back(dnnl::memory(desc, context.engine(), DNNL_MEMORY_NONE));
+    memories_.push_back({desc, context.engine(), DNNL_MEMORY_NONE});
     arguments_.push_back({index, memories_.back().get()});
   };
   for (const auto& argument : arguments) add(argument.index, argument.desc);

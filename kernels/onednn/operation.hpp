@@ -12,16 +12,20 @@ namespace distdl::kernels::onednn {
 class Operation {
  public:
   struct Argument {
-    int index;  ///< DNNL_ARG_...
+    int index = 0;  ///< DNNL_ARG_...
     dnnl::memory::desc desc;
   };
   struct Binding {
+    Binding(int argument, void* output) : index(argument), data(output) {}
+    /// What oneDNN only reads, it takes without const all the same.
+    Binding(int argument, const void* input)
+        : index(argument), data(const_cast<void*>(input)) {}  // NOLINT(cppcoreguidelines-pro-type-const-cast)
     int index;
-    const void* data;
+    void* data;
   };
 
   Operation() = default;
-  Operation(Context& context, const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad,
+  Operation(Context& context, dnnl::primitive primitive, const dnnl::memory::desc& scratchpad,
             std::initializer_list<Argument> arguments);
 
   /// Binds each argument that was declared, and runs. Throws Error.

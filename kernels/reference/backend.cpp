@@ -6,15 +6,13 @@
 
 namespace distdl::kernels {
 namespace {
-using namespace reference;
-
 struct MakeLayer {
   const tensor::Shape& input;
-  std::unique_ptr<Layer> operator()(const Linear& spec) const { return make_linear(spec, input); }
-  std::unique_ptr<Layer> operator()(const Conv2d& spec) const { return make_conv2d(spec, input); }
-  std::unique_ptr<Layer> operator()(const MaxPool2d& spec) const { return make_max_pool2d(spec, input); }
-  std::unique_ptr<Layer> operator()(const Relu&) const { return make_relu(input); }
-  std::unique_ptr<Layer> operator()(const BatchNorm& spec) const { return make_batch_norm(spec, input); }
+  std::unique_ptr<Layer> operator()(const Linear& spec) const { return reference::make_linear(spec, input); }
+  std::unique_ptr<Layer> operator()(const Conv2d& spec) const { return reference::make_conv2d(spec, input); }
+  std::unique_ptr<Layer> operator()(const MaxPool2d& spec) const { return reference::make_max_pool2d(spec, input); }
+  std::unique_ptr<Layer> operator()(const Relu&) const { return reference::make_relu(input); }
+  std::unique_ptr<Layer> operator()(const BatchNorm& spec) const { return reference::make_batch_norm(spec, input); }
 };
 
 class ReferenceBackend : public HostBackend {

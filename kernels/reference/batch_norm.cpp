@@ -36,13 +36,13 @@ class BatchNormLayer : public Layer {
       double inverse = 1 / deviation(variance_[c]), scale = parameters_[0][c] * inverse;
       for_each_value(c, [&](std::int64_t i) {
         double normalized = (x[i] - mean_[c]) * inverse;
-        dx[i] = static_cast<float>(scale * (dy[i] - (sums.bias + normalized * sums.weight) / values_));
+        dx[i] = static_cast<float>(scale * (dy[i] - (sums.bias + normalized * sums.weight) / count()));
       });
     }
   }
 
   void backward_weights(const float* x, const float* dy, Pointers gradients) override {
-    double unbiased = values_ > 1 ? static_cast<double>(values_) / (values_ - 1) : 1.0;
+    double unbiased = values_ > 1 ? count() / (count() - 1) : 1.0;
     for (std::int64_t c = 0; c < channels_; ++c) {
       Sums sums = sum_gradients(c, x, dy);
       gradients[0][c] = static_cast<float>(sums.weight);
@@ -58,6 +58,7 @@ class BatchNormLayer : public Layer {
     double bias = 0;
   };
 
+  double count() const { return static_cast<double>(values_); }
   double deviation(double variance) const { return std::sqrt(variance + spec_.epsilon); }
 
   template <class Visit>
@@ -70,9 +71,9 @@ class BatchNormLayer : public Layer {
     for (std::int64_t c = 0; c < channels_; ++c) {
       double sum = 0, squares = 0;
       for_each_value(c, [&](std::int64_t i) { sum += x[i]; });
-      mean_[c] = sum / values_;
+      mean_[c] = sum / count();
       for_each_value(c, [&](std::int64_t i) { squares += (x[i] - mean_[c]) * (x[i] - mean_[c]); });
-      variance_[c] = squares / values_;
+      variance_[c] = squares / count();
     }
   }
 

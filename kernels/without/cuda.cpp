@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/base/errors.hpp>
 #include <distdl/kernels/registry.hpp>
 
 namespace distdl::kernels {
@@ -9,7 +8,7 @@ bool cuda_is_built() {
 }
 
 std::unique_ptr<Backend> make_cuda_backend(const Options&) {
-  throw ConfigError(
+  throw BackendUnavailable(
       "the backend \"cuda\" was not built into this program; install the CUDA toolkit and cuDNN 9, configure with "
       "-DDISTDL_CUDA=ON and build again, or take kernels.backend = \"auto\"");
 }

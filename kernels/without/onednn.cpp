@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/base/errors.hpp>
 #include <distdl/kernels/registry.hpp>
 
 namespace distdl::kernels {
@@ -9,7 +8,7 @@ bool onednn_is_built() {
 }
 
 std::unique_ptr<Backend> make_onednn_backend(const Options&) {
-  throw ConfigError(
+  throw BackendUnavailable(
       "the backend \"onednn\" was not built into this program; install oneDNN (libdnnl-dev), configure with "
       "-DDISTDL_ONEDNN=ON and build again, or take kernels.backend = \"auto\"");
 }

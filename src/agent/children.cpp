@@ -31,7 +31,7 @@ SupervisorSignals::SupervisorSignals() {
 std::optional<int> SupervisorSignals::wait(Milliseconds timeout) {
   pollfd polled{descriptor_.get(), POLLIN, 0};
   ::poll(&polled, 1, static_cast<int>(timeout.count()));
-  signalfd_siginfo info;
+  signalfd_siginfo info{};
   if (::read(descriptor_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return std::nullopt;
   return static_cast<int>(info.ssi_signo);
 }

@@ -16,6 +16,8 @@ namespace distdl::agent {
 namespace {
 using namespace std::chrono_literals;
 
+constexpr double kLongestGrace = 86400;
+
 std::string random_hex() {
   std::random_device device;
   return fmt::format("{:08x}{:08x}", device(), device());
@@ -142,6 +144,7 @@ std::vector<Child> children_of(const Mission& mission, const Options& options, c
     return {srun};
   }
   std::vector<Child> children;
+  children.reserve(static_cast<std::size_t>(mission.ranks));
   for (int rank = 0; rank < mission.ranks; ++rank)
     children.push_back({mission.worker,
                         {{"DISTDL_RANK", std::to_string(rank)},
@@ -166,7 +169,14 @@ Verdict judge(int code) {
   }
 }
 
+void check(const Options& options) {
+  require(options.relaunches >= 0, "run.relaunches is {}, but must not be negative", options.relaunches);
+  require(options.grace_seconds >= 0 && options.grace_seconds <= kLongestGrace,
+          "run.grace_seconds is {}, but must be between 0 and {}", options.grace_seconds, kLongestGrace);
+}
+
 int supervise(const Mission& mission, const Options& options) {
+  check(options);
   SupervisorSignals signals;
   std::int64_t tries_left = options.relaunches;
   for (std::int64_t step_before = newest_step(mission.checkpoints);;) {
@@ -175,7 +185,6 @@ int supervise(const Mission& mission, const Options& options) {
     if (mission.allocation && code == 1) code = static_cast<int>(ExitCode::scheduler);
     switch (judge(code)) {
       case Verdict::finished:
-        return code;
       case Verdict::give_up:
         return code;
       case Verdict::resume_later:

@@ -40,9 +40,13 @@ enum class Verdict {
 };
 Verdict judge(int code);
 
+/// Throws ConfigError for values that make no sense.
+void check(const Options& options);
+
 /// Starts the ranks and keeps them going: forwards signals, relaunches from the last checkpoint after a crash, requeues
 /// the Slurm job when the ranks stopped on purpose. Returns the exit code of the run: ok, requeue (stopped and saved),
-/// or the ranks' code. Blocks SIGCHLD, SIGTERM, SIGINT, SIGUSR1 and SIGUSR2 in the calling thread.
+/// or the ranks' code. Throws ConfigError for options that make no sense. Blocks SIGCHLD, SIGTERM, SIGINT, SIGUSR1 and
+/// SIGUSR2 in the calling thread.
 int supervise(const Mission& mission, const Options& options);
 
 }  // namespace distdl::agent

@@ -81,6 +81,7 @@ void bench_train(const Arguments& arguments) {
   double median = seconds[seconds.size() / 2];
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-union-access): so glibc declares rusage
   double peak_mib = static_cast<double>(usage.ru_maxrss) / 1024;
   double samples_per_s = static_cast<double>(arguments.batch) / median;
   if (arguments.json)

@@ -34,7 +34,7 @@ fs::path root_of(const std::string& folder) {
 }
 
 std::string local_time(std::int64_t seconds) {
-  std::time_t time = static_cast<std::time_t>(seconds);
+  auto time = static_cast<std::time_t>(seconds);
   std::tm parts{};
   char text[32];
   if (!::localtime_r(&time, &parts) || std::strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &parts) == 0) return "?";

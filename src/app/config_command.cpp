@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <distdl/agent/supervisor.hpp>
 #include <distdl/app/commands.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/config/job.hpp>
@@ -11,6 +12,7 @@
 #include <distdl/optim/sgd.hpp>
 #include <distdl/parallel/plan.hpp>
 #include <distdl/train/batches.hpp>
+#include <distdl/train/run.hpp>
 
 namespace distdl::app {
 namespace {
@@ -19,6 +21,8 @@ void check(const std::string& file, const std::vector<std::string>& overrides) {
   auto job = config::load(file, overrides);
   auto plan = parallel::make_plan(job.recipe.parallel, 1);
   optim::check(job.recipe.optim);
+  train::check(job.recipe.train);
+  agent::check(job.agent);
   severity_from(job.observe.level);
   auto backend = kernels::make_backend(job.recipe.kernels);
   train::Samples samples(job.recipe.data);

@@ -29,10 +29,10 @@ std::string first_line(const std::string& text) {
 Finding check_cpu() {
 #if defined(__x86_64__)
   std::vector<std::string> features;
-  if (__builtin_cpu_supports("avx2")) features.push_back("AVX2");
-  if (__builtin_cpu_supports("avx512f")) features.push_back("AVX-512");
-  if (__builtin_cpu_supports("avx512vnni")) features.push_back("VNNI");
-  if (__builtin_cpu_supports("sse4.2")) features.push_back("CRC32C");
+  if (__builtin_cpu_supports("avx2")) features.emplace_back("AVX2");
+  if (__builtin_cpu_supports("avx512f")) features.emplace_back("AVX-512");
+  if (__builtin_cpu_supports("avx512vnni")) features.emplace_back("VNNI");
+  if (__builtin_cpu_supports("sse4.2")) features.emplace_back("CRC32C");
   auto text = fmt::format("{} cores, {}", ::sysconf(_SC_NPROCESSORS_ONLN), fmt::join(features, ", "));
   if (!__builtin_cpu_supports("avx2")) return {"CPU", Health::warn, text, "training on a CPU without AVX2 is slow"};
   return {"CPU", Health::ok, text, ""};
@@ -99,7 +99,7 @@ Finding check_fabric() {
 
 Finding check_hdf5() {
   unsigned major = 0, minor = 0, release = 0;
-  hbool_t thread_safe = 0;
+  hbool_t thread_safe = false;
   if (H5get_libversion(&major, &minor, &release) < 0 || H5is_library_threadsafe(&thread_safe) < 0)
     return {"HDF5", Health::fail, "the library does not answer", "reinstall HDF5"};
   return {"HDF5", Health::ok, fmt::format("{}.{}.{}{}", major, minor, release, thread_safe ? ", thread-safe" : ""), ""};

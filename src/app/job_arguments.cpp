@@ -15,7 +15,7 @@ void JobArguments::add_to(CLI::App& command) {
 std::vector<std::string> JobArguments::command_line() const {
   std::vector<std::string> words{file.string()};
   for (const auto& text : overrides) {
-    words.push_back("--set");
+    words.emplace_back("--set");
     words.push_back(text);
   }
   return words;

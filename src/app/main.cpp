@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
 #include <exception>
 #include <memory>
 #include <string>
@@ -10,11 +11,14 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
 
+namespace distdl {
 namespace {
-int complain(const std::string& message, distdl::ExitCode code) {
-  fmt::print(stderr, "distdl: {}\n", message);
+/// Even where nothing can be written any more, the exit code must tell.
+int complain(const char* about, const char* message, ExitCode code) noexcept {
+  std::fprintf(stderr, "distdl: %s%s\n", about, message);
   return static_cast<int>(code);
 }
+
 /// "distdl help", "distdl help run": what --help says.
 void add_help_command(CLI::App& app) {
   auto* command = app.add_subcommand("help", "Print the help of distdl or of one subcommand");
@@ -22,17 +26,15 @@ void add_help_command(CLI::App& app) {
   command->add_option("subcommand", *name, "Which one");
   command->callback([&app, name] {
     auto named = app.get_subcommands([&](const CLI::App* each) { return each->get_name() == *name; });
-    distdl::require<distdl::UsageError>(name->empty() || !named.empty(),
-                                        "there is no subcommand \"{}\"; \"distdl help\" lists them", *name);
+    require<UsageError>(name->empty() || !named.empty(), "there is no subcommand \"{}\"; \"distdl help\" lists them",
+                        *name);
     const CLI::App* about = name->empty() ? &app : named.front();  // App::help() would explain "help"
     auto title = name->empty() ? app.get_name() : app.get_name() + " " + *name;
     fmt::print("{}", app.get_formatter()->make_help(about, title, CLI::AppFormatMode::Normal));
   });
 }
-}  // namespace
 
-int main(int argc, char** argv) {
-  using namespace distdl;
+int run(int argc, char** argv) {
   CLI::App app("Distributed deep learning as a first-class job of a Slurm machine.", "distdl");
   app.require_subcommand(1);
   app.set_help_all_flag("--help-all", "Print the help of every subcommand");
@@ -57,10 +59,18 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     app.exit(error);
     return static_cast<int>(ExitCode::usage);
-  } catch (const Error& error) {
-    return complain(error.what(), error.exit_code());
-  } catch (const std::exception& error) {
-    return complain(fmt::format("internal error: {}", error.what()), ExitCode::internal);
   }
   return 0;
+}
+}  // namespace
+}  // namespace distdl
+
+int main(int argc, char** argv) {
+  try {
+    return distdl::run(argc, argv);
+  } catch (const distdl::Error& error) {
+    return distdl::complain("", error.what(), error.exit_code());
+  } catch (const std::exception& error) {
+    return distdl::complain("internal error: ", error.what(), distdl::ExitCode::internal);
+  }
 }

@@ -22,8 +22,8 @@ constexpr std::array<std::uint32_t, 256> crc_table() {
 }
 
 std::uint32_t crc32c_portable(const unsigned char* p, std::size_t n, std::uint32_t c) {
-  static constexpr auto table = crc_table();
-  while (n--) c = (c >> 8) ^ table[(c ^ *p++) & 0xFF];
+  static constexpr auto kTable = crc_table();
+  while (n--) c = (c >> 8) ^ kTable[(c ^ *p++) & 0xFF];
   return c;
 }
 

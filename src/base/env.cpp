@@ -40,7 +40,7 @@ std::optional<long long> env_integer(const std::string& name) {
 
 void set_env_default(const std::string& name, const std::string& value) {
   std::lock_guard lock(mutex);
-  if (::setenv(name.c_str(), value.c_str(), 0) != 0)
+  if (::setenv(name.c_str(), value.c_str(), 0) != 0)  // NOLINT(concurrency-mt-unsafe): guarded by the mutex
     throw Error(ExitCode::internal, fmt::format("cannot set environment variable {}: {}", name, errno_text(errno)));
 }
 
@@ -51,7 +51,7 @@ std::vector<std::string> environment_with(const std::map<std::string, std::strin
     std::string text = *entry;
     if (!variables.contains(text.substr(0, text.find('=')))) all.push_back(std::move(text));
   }
-  for (const auto& [name, value] : variables) all.push_back(name + "=" + value);
+  for (const auto& [name, value] : variables) all.push_back(fmt::format("{}={}", name, value));
   return all;
 }
 

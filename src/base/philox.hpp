@@ -12,7 +12,7 @@ struct Philox {
   using Block = std::array<std::uint32_t, 4>;
 
   static constexpr Block block(std::uint64_t key, std::uint64_t counter_high, std::uint64_t counter_low) {
-    std::uint32_t k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
+    auto k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
     Block c{static_cast<std::uint32_t>(counter_low), static_cast<std::uint32_t>(counter_low >> 32),
             static_cast<std::uint32_t>(counter_high), static_cast<std::uint32_t>(counter_high >> 32)};
     for (int round = 0; round < 10; ++round) {

@@ -16,9 +16,10 @@
 namespace distdl {
 namespace {
 /// As exec wants them; valid as long as the texts.
-std::vector<char*> pointers(const std::vector<std::string>& texts) {
+std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> all;
-  for (const auto& text : texts) all.push_back(const_cast<char*>(text.c_str()));
+  all.reserve(texts.size() + 1);
+  for (auto& text : texts) all.push_back(text.data());
   all.push_back(nullptr);
   return all;
 }
@@ -38,11 +39,35 @@ struct Pipe {
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  for (int number : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) ::signal(number, SIG_DFL);  // exec keeps what is ignored
+  for (int number : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2})  // exec keeps what is ignored. The child has one thread only.
+    ::signal(number, SIG_DFL);                            // NOLINT(concurrency-mt-unsafe)
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);  // the parent died before prctl
   ::execvpe(argv[0], argv, environment);
   ::_exit(127);
+}
+
+/// From both descriptors into both texts, until their other ends are closed or the time is over.
+void read_to_the_end(std::array<int, 2> descriptors, std::array<std::string*, 2> texts, const Deadline& deadline) {
+  std::array<pollfd, 2> polled{pollfd{descriptors[0], POLLIN, 0}, pollfd{descriptors[1], POLLIN, 0}};
+  int open = 2;
+  while (open > 0 && !deadline.expired()) {
+    auto left = std::chrono::ceil<Milliseconds>(deadline.remaining()).count();
+    if (::poll(polled.data(), polled.size(), static_cast<int>(left)) < 0) {
+      if (errno == EINTR) continue;  // what polled says is of the time before
+      break;
+    }
+    for (std::size_t i = 0; i < polled.size(); ++i) {
+      if (polled[i].fd < 0 || polled[i].revents == 0) continue;
+      char buffer[4096];
+      ssize_t n = ::read(polled[i].fd, buffer, sizeof buffer);
+      if (n > 0) texts[i]->append(buffer, static_cast<std::size_t>(n));
+      if (n == 0 || (n < 0 && errno != EINTR)) {
+        polled[i].fd = -1;
+        --open;
+      }
+    }
+  }
 }
 
 int wait_until(pid_t pid, const Deadline& deadline) {
@@ -65,8 +90,8 @@ int exit_code_from_status(int wait_status) {
 }
 
 pid_t start_process(const std::vector<std::string>& command, const std::map<std::string, std::string>& variables) {
-  auto environment_text = environment_with(variables);
-  auto argv = pointers(command), environment = pointers(environment_text);
+  auto words = command, environment_text = environment_with(variables);
+  auto argv = pointers(words), environment = pointers(environment_text);
   pid_t parent = ::getpid();
   pid_t pid = ::fork();
   require<SchedulerError>(pid >= 0, "cannot start \"{}\": {}", command.front(), errno_text(errno));
@@ -75,8 +100,8 @@ pid_t start_process(const std::vector<std::string>& command, const std::map<std:
 }
 
 CommandResult run_command(const std::vector<std::string>& command, Milliseconds timeout) {
-  auto environment_text = environment_with({});
-  auto argv = pointers(command), environment = pointers(environment_text);
+  auto words = command, environment_text = environment_with({});
+  auto argv = pointers(words), environment = pointers(environment_text);
   Pipe out, err;
   pid_t parent = ::getpid();
   pid_t pid = ::fork();
@@ -90,26 +115,7 @@ CommandResult run_command(const std::vector<std::string>& command, Milliseconds 
   err.write.reset();
   CommandResult result;
   auto deadline = Deadline::after(timeout);
-  std::array<pollfd, 2> polled{pollfd{out.read.get(), POLLIN, 0}, pollfd{err.read.get(), POLLIN, 0}};
-  int open = 2;
-  while (open > 0 && !deadline.expired()) {
-    auto left = std::chrono::ceil<Milliseconds>(deadline.remaining()).count();
-    if (::poll(polled.data(), polled.size(), static_cast<int>(left)) < 0) {
-      if (errno == EINTR) continue;  // what polled says is of the time before
-      break;
-    }
-    for (auto& entry : polled) {
-      if (entry.fd < 0 || entry.revents == 0) continue;
-      char buffer[4096];
-      ssize_t n = ::read(entry.fd, buffer, sizeof buffer);
-      auto& text = &entry == &polled[0] ? result.output : result.errors;
-      if (n > 0) text.append(buffer, static_cast<std::size_t>(n));
-      if (n == 0 || (n < 0 && errno != EINTR)) {
-        entry.fd = -1;
-        --open;
-      }
-    }
-  }
+  read_to_the_end({out.read.get(), err.read.get()}, {&result.output, &result.errors}, deadline);
   result.exit_code = wait_until(pid, deadline);
   return result;
 }

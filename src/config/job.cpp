@@ -88,10 +88,18 @@ void set(Job& job, const std::string& key, const toml::node& node, const std::st
           nearest_key(key));
 }
 
+/// Whether keys lie under this heading.
+bool is_section(Job& job, const std::string& name) {
+  bool found = false;
+  describe(job, [&](const std::string& key, auto&, const char*) { found |= key.starts_with(name + "."); });
+  return found;
+}
+
 void set_all(Job& job, const toml::table& table, const std::string& prefix, const std::string& file) {
   for (const auto& [name, node] : table) {
     std::string key = prefix + std::string(name.str());
-    if (const auto* inner = node.as_table())
+    const auto* inner = node.as_table();
+    if (inner && (!inner->empty() || is_section(job, key)))
       set_all(job, *inner, key + ".", file);
     else
       set(job, key, node, fmt::format("{}:{}: ", file, node.source().begin.line));

@@ -15,8 +15,10 @@ std::string checksum_name(const std::string& dataset) {
 }
 
 ChunkWriter::ChunkWriter(const Hdf5File& file, std::string name, ElementType type, tensor::Shape shape)
-    : name_(std::move(name)), type_(type), rows_(shape.at(0)) {
-  row_bytes_ = static_cast<std::size_t>(tensor::element_count(shape) / rows_) * size_of(type);
+    : name_(std::move(name)),
+      type_(type),
+      rows_(shape.at(0)),
+      row_bytes_(static_cast<std::size_t>(tensor::element_count(shape) / rows_) * size_of(type)) {
   rows_per_chunk_ = std::clamp<std::int64_t>(kChunkBytes / static_cast<std::int64_t>(row_bytes_), 1, rows_);
   dataset_ = create_dataset(file, name_.c_str(), type_, shape, rows_per_chunk_);
 }

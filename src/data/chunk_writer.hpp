@@ -12,7 +12,7 @@
 namespace distdl::data {
 
 /// Chunks aim at this size: small enough that a random sample does not drag much along, large enough to be read fast.
-inline constexpr std::int64_t kChunkBytes = 64 * 1024;
+inline constexpr std::int64_t kChunkBytes = std::int64_t{64} * 1024;
 
 /// Name of the dataset with the checksums of another.
 std::string checksum_name(const std::string& dataset);

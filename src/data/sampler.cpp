@@ -20,8 +20,8 @@ int half_bits_for(std::int64_t samples) {
 }
 
 std::uint64_t permute(std::uint64_t seed, std::uint64_t epoch, std::uint64_t value, int half_bits) {
-  const std::uint32_t mask = static_cast<std::uint32_t>((std::uint64_t{1} << half_bits) - 1);
-  std::uint32_t left = static_cast<std::uint32_t>(value >> half_bits), right = static_cast<std::uint32_t>(value) & mask;
+  const auto mask = static_cast<std::uint32_t>((std::uint64_t{1} << half_bits) - 1);
+  auto left = static_cast<std::uint32_t>(value >> half_bits), right = static_cast<std::uint32_t>(value) & mask;
   for (std::uint64_t round = 0; round < kRounds; ++round) {
     std::uint32_t mixed = Philox::block(seed ^ kStream, epoch, round << 32 | right)[0];
     std::uint32_t next = (left ^ mixed) & mask;

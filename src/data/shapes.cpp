@@ -98,11 +98,10 @@ void add_noise(const ShapesOptions& options, std::int64_t sample, std::span<floa
 void paint(const Figure& figure, const Scene& scene, std::span<const Light> lights, std::int64_t size,
            std::span<float> values) {
   const float pixel = 2.0f / static_cast<float>(size);
-  const auto plane = static_cast<std::size_t>(size * size);
+  const auto width = static_cast<std::size_t>(size), plane = width * width;
   for (std::size_t i = 0; i < plane; ++i) {
-    auto column = static_cast<float>(i % static_cast<std::size_t>(size));
-    auto row = static_cast<float>(i / static_cast<std::size_t>(size));
-    Point p{(column + 0.5f) * pixel - 1, (row + 0.5f) * pixel - 1};
+    std::size_t column = i % width, row = i / width;
+    Point p{(static_cast<float>(column) + 0.5f) * pixel - 1, (static_cast<float>(row) + 0.5f) * pixel - 1};
     float share = scene.inside(figure, p, pixel), along = scene.gradient.x * p.x + scene.gradient.y * p.y;
     bool hidden = scene.hidden(p);
     for (std::size_t c = 0; c < lights.size(); ++c) {
@@ -144,8 +143,10 @@ std::int32_t draw_shape(const ShapesOptions& options, std::int64_t sample, std::
   require(pixels.size() == values.size(), "an image of {} values does not fit into {}", values.size(), pixels.size());
   paint(figures()[static_cast<std::size_t>(label)], scene, lights, options.size, values);
   add_noise(options, sample, values);
-  std::transform(values.begin(), values.end(), pixels.begin(),
-                 [](float value) { return static_cast<std::uint8_t>(std::clamp(value, 0.0f, 1.0f) * 255.0f + 0.5f); });
+  std::transform(values.begin(), values.end(), pixels.begin(), [](float value) {
+    // NOLINTNEXTLINE(bugprone-incorrect-roundings): never negative, and another rounding is another set
+    return static_cast<std::uint8_t>(std::clamp(value, 0.0f, 1.0f) * 255.0f + 0.5f);
+  });
   return label;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cerrno>
+#include <cstdio>
 #include <system_error>
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include <distdl/base/errors.hpp>

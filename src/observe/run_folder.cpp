@@ -24,6 +24,20 @@ void write_whole(int descriptor, std::string_view text, const std::filesystem::p
   }
 }
 
+/// Puts the whole file in place at once, on the disk: nobody ever sees half of it, whatever goes off when.
+void replace_file(const std::filesystem::path& file, std::string_view text) {
+  auto temporary = file.parent_path() / ("." + file.filename().string() + ".new");
+  FileDescriptor out(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  require<StorageError>(static_cast<bool>(out), "cannot open \"{}\": {}", temporary.string(), errno_text(errno));
+  write_whole(out.get(), text, temporary);
+  require<StorageError>(::fsync(out.get()) == 0, "cannot write \"{}\": {}", temporary.string(), errno_text(errno));
+  require<StorageError>(::rename(temporary.c_str(), file.c_str()) == 0, "cannot write \"{}\": {}", file.string(),
+                        errno_text(errno));
+  FileDescriptor folder(::open(file.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  require<StorageError>(folder && ::fsync(folder.get()) == 0, "cannot make \"{}\" durable: {}", file.string(),
+                        errno_text(errno));
+}
+
 /// Calls visit(object) for each whole line of a JSON-lines file.
 template <class Visit>
 void for_each_line(const std::filesystem::path& file, Visit&& visit) {
@@ -161,14 +175,7 @@ void RunFolder::on(const train::Finished& event) {
            {"failed_saves", result_.failed_saves},
            {"ranks", result_.ranks},
            {"backend", result_.backend}};
-  auto temporary = folder_ / ".result.json.new", file = folder_ / "result.json";
-  {
-    FileDescriptor out(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    require<StorageError>(static_cast<bool>(out), "cannot open \"{}\": {}", temporary.string(), errno_text(errno));
-    write_whole(out.get(), row.dump(2) + "\n", temporary);
-  }
-  require<StorageError>(::rename(temporary.c_str(), file.c_str()) == 0, "cannot write \"{}\": {}", file.string(),
-                        errno_text(errno));
+  replace_file(folder_ / "result.json", row.dump(2) + "\n");
   Json done{{"event", "finished"}, {"time", seconds_since_1970()}, {"step", event.step.value}};
   append(journal_, done.dump());
 }

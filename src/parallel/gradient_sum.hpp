@@ -37,7 +37,7 @@ class GradientSum {
   float* arena(std::size_t index) const;
   std::vector<comm::ConstVector> partials_at(const float* first, std::size_t stride) const;
   void merge_top();
-  float* exchange_through_host(std::size_t partials);
+  float* exchange_through_host(std::size_t count);
 
   kernels::Backend& backend_;
   comm::Communicator& communicator_;

@@ -19,8 +19,9 @@ namespace distdl::train {
 namespace {
 using model::Network;
 
+constexpr double kLongestMargin = 86400 * 7;
+
 std::int64_t steps_for(const Options& options, std::int64_t samples, std::int64_t global_batch) {
-  require(options.epochs >= 1, "train.epochs is {}, but must be at least 1", options.epochs);
   return (options.epochs * samples + global_batch - 1) / global_batch;
 }
 
@@ -56,6 +57,8 @@ class Trainer {
   /// Where a failure costs nothing yet: the next interval tries again.
   void save_on_the_way();
   std::optional<std::string> reason_to_stop();
+  /// Whether the last step ended an epoch after which the model is to be judged.
+  bool judgement_is_due() const;
   double epochs_done() const { return static_cast<double>(state_.position) / static_cast<double>(samples_.training()); }
 
   const Recipe& recipe_;
@@ -187,16 +190,21 @@ std::optional<std::string> Trainer::reason_to_stop() {
   return end_of_job_.poll(std::chrono::system_clock::now());
 }
 
+bool Trainer::judgement_is_due() const {
+  const auto every = recipe_.train.evaluate_every;
+  if (every == 0 || state_.step == Step(0)) return false;
+  return sampler_.epoch(state_.position) / every != sampler_.epoch(state_.position - plan_.global_batch()) / every;
+}
+
 Outcome Trainer::operator()() {
   start();
-  const auto every = recipe_.checkpoint.every, judge_every = recipe_.train.evaluate_every;
+  const auto every = recipe_.checkpoint.every;
+  if (state_.step < total_ && judgement_is_due()) evaluate();  // a start that had to stop here left it to this one
   while (state_.step < total_) {
-    auto epoch_before = sampler_.epoch(state_.position);
     auto reason = reason_to_stop();
     bool stop = step(reason.has_value()) > 0;
-    auto epoch = sampler_.epoch(state_.position);
     bool last = state_.step == total_;
-    if (last || (judge_every > 0 && epoch / judge_every != epoch_before / judge_every && !stop)) evaluate();
+    if (last || (judgement_is_due() && !stop)) evaluate();
     if (last || stop)
       save();
     else if (every > 0 && state_.step.value % every == 0)
@@ -223,10 +231,20 @@ void warn_of_different_backends(const std::vector<std::string>& backends) {
 }
 }  // namespace
 
+void check(const Options& options) {
+  require(options.epochs >= 1, "train.epochs is {}, but must be at least 1", options.epochs);
+  require(options.evaluate_every >= 0, "train.evaluate_every is {}, but must not be negative", options.evaluate_every);
+  require(options.stop_margin_seconds >= 0 && options.stop_margin_seconds <= kLongestMargin,
+          "train.stop_margin_seconds is {}, but must be between 0 and {}", options.stop_margin_seconds, kLongestMargin);
+}
+
 Outcome run(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, Observer& observer) {
   CommunicatorGroup group(communicator, recipe.checkpoint.timeout_seconds);
   std::optional<Trainer> trainer;
-  agree(communicator, group.timeout(), [&] { trainer.emplace(recipe, setting, communicator, group, observer); });
+  agree(communicator, group.timeout(), [&] {
+    check(recipe.train);
+    trainer.emplace(recipe, setting, communicator, group, observer);
+  });
   auto backends = communicator.exchange(trainer->backend());
   if (communicator.rank().value == 0) warn_of_different_backends(backends);
   return (*trainer)();

@@ -44,6 +44,9 @@ enum class Outcome {
   stopped,   ///< saved; start again to go on
 };
 
+/// Throws ConfigError for values that make no sense.
+void check(const Options& options);
+
 /// Collective over the communicator's ranks: resumes from the newest valid checkpoint or starts, trains to the end, or
 /// until any rank is asked to stop. A save in between that the file system refuses is told to the observer and logged;
 /// the run goes on. The last save must succeed. The result depends on the recipe only, not on the number of ranks or

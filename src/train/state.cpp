@@ -73,7 +73,7 @@ StateKeeper::StateKeeper(kernels::Backend& backend, comm::Communicator& communic
       tensors_(tensors),
       identity_(std::move(identity)) {}
 
-std::vector<StateKeeper::Arena> StateKeeper::arenas(const TrainingState& state) const {
+std::vector<StateKeeper::Arena> StateKeeper::arenas(const TrainingState& state) {
   return {{"parameter/", &state.parameters, true}, {"momentum/", &state.momentum, false}};
 }
 

@@ -44,7 +44,7 @@ class CommunicatorGroup final : public checkpoint::Group {
 
  private:
   comm::Communicator& communicator_;
-  Clock::duration timeout_;
+  Clock::duration timeout_{};
 };
 
 /// Joins a training state to a checkpoint store: who writes what, and host copies where the arenas are on a device.
@@ -67,7 +67,7 @@ class StateKeeper {
     const tensor::Buffer* memory;
     bool statistics;  ///< whether tensors of Role::statistic are stored
   };
-  std::vector<Arena> arenas(const TrainingState& state) const;
+  static std::vector<Arena> arenas(const TrainingState& state);
   std::byte* host_copy(std::size_t index, const tensor::Buffer& memory);
   void check_identity(const checkpoint::State& saved) const;
   void read(const checkpoint::Summary& found, TrainingState& state);

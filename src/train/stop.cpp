@@ -20,7 +20,7 @@ StopSignals::StopSignals() {
 }
 
 const std::optional<std::string>& StopSignals::poll() {
-  signalfd_siginfo info;
+  signalfd_siginfo info{};
   if (!reason_ && ::read(descriptor_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info))
     reason_ = fmt::format("signal SIG{}", sigabbrev_np(static_cast<int>(info.ssi_signo)));
   return reason_;

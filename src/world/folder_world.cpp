@@ -56,6 +56,7 @@ class FolderWorld : public World {
     lay_down(header(size_) + mine);
     wait_for("rank", "come", deadline, timeout);
     std::vector<std::string> all;
+    all.reserve(static_cast<std::size_t>(size_));
     for (int r = 0; r < size_; ++r) all.push_back(blob_of(Rank(r)));
     if (rank_ != Rank(0)) {
       write_whole(file("read", rank_), "");
@@ -101,7 +102,7 @@ class FolderWorld : public World {
     if (error) throw StorageError(fmt::format("cannot list \"{}\": {}", folder_.string(), error.message()));
     std::vector<Rank> ranks;
     for (int r = kind == "read" ? 1 : 0; r < size_; ++r)
-      if (!names.contains(fmt::format("{}-{}", kind, r))) ranks.push_back(Rank(r));
+      if (!names.contains(fmt::format("{}-{}", kind, r))) ranks.emplace_back(r);
     return ranks;
   }
 
@@ -113,7 +114,8 @@ class FolderWorld : public World {
         throw RanksMissing(absent, fmt::format("{} did not {} within {:.1f} s at the rendezvous in \"{}\": not "
                                                "started, ended early, or the folder is not "
                                                "shared between all hosts",
-                                               name_ranks(absent), verb, timeout.count() / 1000.0, folder_.string()));
+                                               name_ranks(absent), verb, std::chrono::duration<double>(timeout).count(),
+                                               folder_.string()));
       std::this_thread::sleep_for(pause);
     }
   }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
 #include <csignal>
 #include <fstream>
 #include <thread>
@@ -118,6 +119,14 @@ TEST_F(Supervisor, TakesTroubleOfSrunItselfForALostNode) {
   ::unsetenv("SLURM_JOB_END_TIME");
   ::setenv("PATH", path.c_str(), 1);
   EXPECT_EQ(lines("launches"), 2u);
+}
+
+TEST_F(Supervisor, RefusesOptionsThatMakeNoSenseBeforeItStartsAnything) {
+  auto work = mission("touch started");
+  for (const Options& options : {Options{.relaunches = -1}, Options{.grace_seconds = -1},
+                                 Options{.grace_seconds = 1e18}, Options{.grace_seconds = std::nan("")}})
+    EXPECT_THROW(supervise(work, options), ConfigError);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "started"));
 }
 
 TEST(Verdict, FollowsTheExitCodeContract) {

@@ -57,6 +57,10 @@ class BadInput(ProgramTest):
         self.fails(78, ["optim.momentun", "optim.momentum"], *self.run_local(2, "--set", "optim.momentun=0.5"))
         self.fails(78, ["train.epochs", "whole number"], *self.run_local(2, "--set", "train.epochs=many"))
 
+    def test_values_out_of_range_before_any_rank_starts(self):
+        for key, value in (("run.relaunches", "-1"), ("run.grace_seconds", "nan"), ("train.stop_margin_seconds", "-1")):
+            self.fails(78, [key], "config", "--check", "job.toml", "--set", f"{key}={value}")
+
     def test_broken_or_missing_job_file(self):
         (self.folder / "job.toml").write_text(JOB + "\nevery = = 3\n")
         self.fails(78, [f"job.toml:{JOB.count(chr(10)) + 2}"], *self.run_local(2))

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cerrno>
 #include <functional>
+#include <utility>
 
 #include <fcntl.h>
 #include <signal.h>
@@ -26,7 +27,7 @@ class FailingFileSystem final : public FileSystem {
     std::function<void()> call = {};  ///< for Fault::call: done just before the operation, which then goes on
   };
 
-  explicit FailingFileSystem(Plan plan) : plan_(plan) {}
+  explicit FailingFileSystem(Plan plan) : plan_(std::move(plan)) {}
   int operations() const { return count_; }
   /// Whether the fault was met.
   bool struck() const { return struck_; }

@@ -61,6 +61,13 @@ TEST(Job, NamesTheExpectedType) {
   EXPECT_THAT(error_of("", {"train.epochs"}), HasSubstr("expected KEY=VALUE"));
 }
 
+TEST(Job, AnEmptyTableIsAKeyUnlessKeysLieUnderIt) {
+  EXPECT_EQ(error_of("[train]\n[model]\n"), "no error");
+  EXPECT_THAT(error_of("[train.epochs]\n"), HasSubstr("key \"train.epochs\" must be a whole number"));
+  EXPECT_THAT(error_of("train = {epochs = {}}\n"), HasSubstr("key \"train.epochs\" must be a whole number"));
+  EXPECT_THAT(error_of("[trian]\n"), HasSubstr("unknown key \"trian\""));
+}
+
 TEST(Job, ReportsBrokenTomlAndMissingFiles) {
   EXPECT_THAT(error_of("[train\n"), HasSubstr("job_test.toml:1:"));
   EXPECT_THROW(load("/nowhere/job.toml", {}), ConfigError);

@@ -4,10 +4,25 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/observe/run_folder.hpp>
+
+namespace {
+/// Files and folders that were made durable, in this order.
+std::vector<std::filesystem::path>& synced() {
+  static std::vector<std::filesystem::path> paths;
+  return paths;
+}
+}  // namespace
+
+/// Takes the place of the C library's.
+extern "C" int fsync(int descriptor) {
+  synced().push_back(std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(descriptor)));
+  return static_cast<int>(::syscall(SYS_fsync, descriptor));
+}
 
 namespace distdl::observe {
 namespace {
@@ -72,6 +87,14 @@ TEST_F(Folder, RecordsStepsEvaluationsAndTheResult) {
   EXPECT_EQ(result.steps_repeated, 0);
   EXPECT_EQ(result.ranks, 2);
   EXPECT_EQ(result.backend, "reference");
+}
+
+TEST_F(Folder, MakesTheResultDurable) {
+  synced().clear();
+  run(0, 100, kFinished);
+  auto folder = std::filesystem::canonical(folder_);
+  EXPECT_THAT(synced(), ::testing::ElementsAre(folder / ".result.json.new", folder));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / ".result.json.new"));
 }
 
 TEST_F(Folder, CountsEachInterruptionAndTheStepsItCost) {

@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import shutil
+import subprocess
 import tempfile
 import unittest
 
@@ -155,6 +156,43 @@ class Install(unittest.TestCase):
         shutil.copytree(self.prefix, moved)
         for path in (program, moved / "bin" / "distdl"):
             self.assertIn(self.version, run(path, "version"))
+
+    def write_script(self, name, text):
+        folder = self.temp / "stand-ins"
+        folder.mkdir(exist_ok=True)
+        (folder / name).write_text("#!/bin/sh\n" + text)
+        (folder / name).chmod(0o755)
+        return folder
+
+    def loaded_by(self, *command, **env):
+        """Files that a process loads, whatever comes of it."""
+        with tempfile.TemporaryDirectory() as folder:
+            env = {**os.environ, **env, "LD_DEBUG": "files", "LD_DEBUG_OUTPUT": f"{folder}/loaded"}
+            env.pop("DISTDL_PLUGIN_PATH", None)
+            subprocess.run([str(word) for word in command], env=env, cwd=folder, capture_output=True)
+            text = "".join(file.read_text() for file in pathlib.Path(folder).glob("loaded.*"))
+        return set(re.findall(r"calling init: (\S+)", text))
+
+    def test_program_finds_its_plugins_also_from_a_moved_prefix(self):
+        moved = self.temp / "moved-plugins"
+        shutil.copytree(self.prefix, moved)
+        # A driver in name only and a Slurm job that no Slurm knows: far enough to open the plug-ins.
+        stand_ins = self.write_script("srun", "exit 0\n")
+        self.write_script("scontrol", "exit 1\n")
+        (stand_ins / "slurm.conf").write_text("ClusterName=none\nSlurmctldHost=localhost(127.0.0.1)\nSlurmctldPort=9\n")
+        run(COMPILER, "-shared", "-o", stand_ins / "libcuda.so.1", "-x", "c++", os.devnull)
+        (stand_ins / "job.toml").write_text("")
+        for prefix in (self.prefix, moved):
+            program, plugins = prefix / "bin" / "distdl", lib_dir(prefix) / "distdl"
+            loaded = self.loaded_by(program, "doctor", LD_LIBRARY_PATH=str(stand_ins))
+            loaded |= self.loaded_by(program, "run", stand_ins / "job.toml", "--set", f"run.dir={self.temp}/run",
+                                     PATH=f"{stand_ins}:{os.environ['PATH']}", SLURM_CONF=str(stand_ins / "slurm.conf"),
+                                     SLURM_JOB_ID="1")
+            self.assertEqual({path for path in loaded if path.startswith(f"{plugins}/")},
+                             {str(path) for path in plugins.glob("*.so")})
+            for path in loaded:
+                if "libdistdl_" in path:
+                    self.assertIn(lib_dir(prefix).resolve(), pathlib.Path(path).resolve().parents)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
 #include <fstream>
 #include <mutex>
 #include <thread>
@@ -123,6 +124,16 @@ TEST_F(Run, CountsStepsByEpochsAndSamples) {
   EXPECT_EQ(recorder_.evaluated[0].samples, 50);
 }
 
+TEST_F(Run, AStopAtTheEndOfAnEpochOnlyPutsOffItsEvaluation) {
+  EXPECT_EQ(run(2, "late", 7), Outcome::stopped);  // step 8 ends the first epoch
+  EXPECT_TRUE(recorder_.evaluated.empty());
+  EXPECT_EQ(run(2, "late"), Outcome::finished);
+  ASSERT_EQ(recorder_.evaluated.size(), 2u);
+  EXPECT_EQ(recorder_.evaluated[0].step, Step(8));
+  run(2, "whole");
+  EXPECT_EQ(recorder_.evaluated[0].loss, recorder_.evaluated[2].loss);
+}
+
 TEST_F(Run, ResumingAFinishedRunChangesNothing) {
   run(2, "done");
   auto before = digest("done");
@@ -196,6 +207,19 @@ TEST_F(Run, ARankThatIsBusyWithFilesIsNotLost) {
 TEST_F(Run, RefusesATimeoutThatMakesNoSense) {
   recipe_.checkpoint.timeout_seconds = 0;
   EXPECT_THAT(error_of(2, "timeout"), HasSubstr("checkpoint.timeout_seconds is 0"));
+  EXPECT_EQ(code_, ExitCode::config);
+}
+
+TEST(Options, ThatMakeNoSenseAreRefused) {
+  EXPECT_NO_THROW(check(Options{.evaluate_every = 0, .stop_margin_seconds = 0}));
+  for (const Options& options : {Options{.epochs = 0}, Options{.evaluate_every = -1},
+                                 Options{.stop_margin_seconds = -1}, Options{.stop_margin_seconds = std::nan("")}})
+    EXPECT_THROW(check(options), ConfigError);
+}
+
+TEST_F(Run, RefusesAStopMarginThatMakesNoSense) {
+  recipe_.train.stop_margin_seconds = -5;
+  EXPECT_THAT(error_of(2, "margin"), HasSubstr("train.stop_margin_seconds is -5"));
   EXPECT_EQ(code_, ExitCode::config);
 }
 
