@@ -39,7 +39,8 @@ void check_count(const char* name, const char* what, std::size_t count, std::siz
 std::vector<std::size_t> counts_of(const char* name, std::span<const std::size_t> counts, int size, std::size_t total) {
   const auto ranks = static_cast<std::size_t>(size);
   if (counts.empty()) {
-    require(total % ranks == 0, "{}: {} elements are not equally many for {} ranks: give the counts", name, total, size);
+    require(total % ranks == 0, "{}: {} elements are not equally many for {} ranks: give the counts", name, total,
+            size);
     return std::vector<std::size_t>(ranks, total / ranks);
   }
   require(counts.size() == ranks, "{}: {} counts for {} ranks", name, counts.size(), size);
@@ -66,8 +67,8 @@ Clock::duration Communicator::Impl::timeout(const CallOptions& options) const {
 }
 
 Request Communicator::Impl::start(const char* name, Problem&& key, Execution::Call&& call, const CallOptions& options) {
-  const DataType type = call.type;
-  const auto shared_plan = plan(std::move(key), type, options);
+  call.on_device = on_device(name, call);
+  const auto shared_plan = plan(std::move(key), call.type, call.on_device, options);
   Execution& execution = take(executions_, [&] { return std::make_unique<Execution>(group); });
   execution.set(shared_plan, std::move(call), next(name));
   execution.start(timeout(options), group.spins);
@@ -84,6 +85,9 @@ Request Communicator::Impl::start_reduction(const char* name, Problem&& key, Exe
 Request Communicator::Impl::transfer(Direction direction, std::span<std::byte> bytes, Rank peer, std::uint32_t tag,
                                      const CallOptions& options) {
   const bool sends = direction == Direction::send;
+  require(!group.device || !group.device->accelerator->owns(bytes.data()),
+          "messages between two ranks come from host memory and go there, not to a device's: copy them, or take a "
+          "collective");
   const int size = static_cast<int>(group.members.size());
   require(peer.value >= 0 && peer.value < size, "rank {} is not in a world of {} ranks", peer, size);
   require(peer.value != group.rank, "rank {} {} itself", peer, sends ? "sends to" : "receives from");
@@ -146,7 +150,8 @@ Request Communicator::all_reduce(const Leaves& leaves, std::span<const ConstVect
   require(leaves.ranges.size() == static_cast<std::size_t>(size()), "all-reduce: {} leaf ranges for {} ranks",
           leaves.ranges.size(), size());
   const std::size_t expected = cover(leaves.ranges[static_cast<std::size_t>(rank().value)], leaves.count).size();
-  require(partials.size() == expected, "all-reduce: {} partial sums for leaves that take {}", partials.size(), expected);
+  require(partials.size() == expected, "all-reduce: {} partial sums for leaves that take {}", partials.size(),
+          expected);
   Execution::Call call = call_of({nullptr, result.count(), result.type()}, result);
   call.inputs.clear();
   for (ConstVector partial : partials) {
