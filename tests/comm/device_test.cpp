@@ -249,6 +249,7 @@ TEST(Device, LossWhileStaging) {
       auto values = random_values(DataType::float32, kCount, comm.rank().value);
       tensor::Buffer memory = device.allocate(values.size());
       write(device, memory.data(), values);
+      check_moves_on_device(comm, device, 64);  // all know each other, and so hear of a loss from whom it hit
       Request request = comm.all_reduce(Vector(memory.data(), kCount, DataType::float32));
       if (comm.rank() == Rank(2)) {
         for (int i = 0; i < seed * seed * 40; ++i)
