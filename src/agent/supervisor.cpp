@@ -3,11 +3,9 @@
 #include <cmath>
 #include <csignal>
 #include <cstring>
-#include <random>
-
-#include <unistd.h>
 
 #include <distdl/agent/children.hpp>
+#include <distdl/agent/rendezvous.hpp>
 #include <distdl/agent/supervisor.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/store.hpp>
@@ -17,31 +15,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr double kLongestGrace = 86400;
-
-std::string random_hex() {
-  std::random_device device;
-  return fmt::format("{:08x}{:08x}", device(), device());
-}
-
-/// A folder for the ranks of one launch to meet in; removed at the end.
-class Rendezvous {
- public:
-  explicit Rendezvous(const std::string& launch_id)
-      : folder_(std::filesystem::temp_directory_path() / ("distdl-" + std::to_string(::getuid()) + "-" + launch_id)) {
-    std::filesystem::create_directory(folder_);
-    std::filesystem::permissions(folder_, std::filesystem::perms::owner_all);
-  }
-  ~Rendezvous() {
-    std::error_code ignored;  // only litter under /tmp is at stake
-    std::filesystem::remove_all(folder_, ignored);
-  }
-  Rendezvous(const Rendezvous&) = delete;
-  Rendezvous& operator=(const Rendezvous&) = delete;
-  const std::filesystem::path& folder() const { return folder_; }
-
- private:
-  std::filesystem::path folder_;
-};
 
 /// Newest committed step, or -1.
 std::int64_t newest_step(const std::filesystem::path& checkpoints) {
@@ -63,9 +36,7 @@ class Launch {
   Launch(const Mission& mission, const Options& options, SupervisorSignals& signals)
       : options_(options),
         signals_(signals),
-        id_(random_hex()),
-        rendezvous_(id_),
-        children_(children_of(mission, options, rendezvous_.folder(), id_)),
+        children_(children_of(mission, options, rendezvous_.folder(), rendezvous_.launch_id())),
         under_srun_(mission.allocation.has_value()) {}
 
   LaunchResult watch() {
@@ -107,7 +78,6 @@ class Launch {
 
   const Options& options_;
   SupervisorSignals& signals_;
-  std::string id_;
   Rendezvous rendezvous_;
   Children children_;
   bool under_srun_;

@@ -11,12 +11,15 @@
 #include <unistd.h>
 
 #include <distdl/app/commands.hpp>
+#include <distdl/app/fabric_check.hpp>
 #include <distdl/app/folder_check.hpp>
+#include <distdl/app/local_ranks.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/process.hpp>
 #include <distdl/comm/transports.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/slurm/allocation.hpp>
+#include <distdl/world/make_world.hpp>
 
 namespace distdl::app {
 namespace {
@@ -145,19 +148,53 @@ void diagnose(const std::filesystem::path& folder, bool json) {
       std::any_of(findings.begin(), findings.end(), [](const Finding& f) { return f.health == Health::fail; });
   if (failed) throw CLI::RuntimeError(static_cast<int>(ExitCode::config));
 }
+
+/// Every rank of the step calls this.
+void diagnose_fabric(const LocalRanks& local, const std::string& interface, bool json) {
+  if (local.launch()) return;
+  auto world = world::make_world();
+  require<UsageError>(world->size() > 1, "{}",
+                      "--fabric tests what lies between ranks: start several, as in \"srun --mpi=pmix distdl doctor "
+                      "--fabric\", or add --local -n RANKS");
+  comm::Options options;
+  options.interface = interface;
+  bool slow = false;
+  comm::run_connected(*world, options, [&](comm::Communicator& communicator) {
+    auto report = measure_fabric(communicator);
+    judge_fabric(report);
+    slow = !report.slow.empty();
+    if (communicator.rank() != Rank(0)) return;
+    fmt::print("{}", json ? to_json(report).dump(2) + "\n" : to_text(report));
+  });
+  if (slow) throw CLI::RuntimeError(static_cast<int>(ExitCode::config));
+}
 }  // namespace
 
 void add_doctor_command(CLI::App& app) {
   struct Arguments {
     std::filesystem::path folder = ".";
-    bool json = false;
+    bool json = false, fabric = false;
+    LocalRanks local;
+    std::string interface = "auto";
   };
   auto* command =
       app.add_subcommand("doctor", "Check this machine: Slurm, PMIx, UCX, HDF5, CPU, GPU, checkpoint folder");
   auto arguments = std::make_shared<Arguments>();
   command->add_option("--dir", arguments->folder, "Where checkpoints will lie (run.dir)")->capture_default_str();
+  auto* fabric = command->add_flag("--fabric", arguments->fabric,
+                                   "Instead: test latency and bandwidth between all ranks that run this command (under "
+                                   "srun, or with --local) and name slow links; ends with 78 if there are any");
+  arguments->local.add_to(*command);
+  command->get_option("--local")->needs(fabric);
+  command->add_option("--interface", arguments->interface, "With --fabric: network device, as comm.interface")
+      ->capture_default_str();
   command->add_flag("--json", arguments->json, "Print JSON");
-  command->callback([arguments] { diagnose(arguments->folder, arguments->json); });
+  command->callback([arguments] {
+    if (arguments->fabric)
+      diagnose_fabric(arguments->local, arguments->interface, arguments->json);
+    else
+      diagnose(arguments->folder, arguments->json);
+  });
 }
 
 }  // namespace distdl::app

@@ -14,11 +14,18 @@ namespace distdl {
 /// How a process ended: its exit code, or 128 + the number of the signal that killed it, as shells and srun count.
 int exit_code_from_status(int wait_status);
 
+/// What a process gets for its stdin and stdout; -1: this process's own.
+struct StandardStreams {
+  int input = -1;
+  int output = -1;
+};
+
 /// Starts a program (searched on PATH) with the given variables added to the environment. Signals blocked or ignored in
 /// this process are not so in the child. The child is killed when the calling thread ends, which for the main thread
 /// means with this process: call it from a thread that outlives the child. Throws SchedulerError if the system refuses
 /// a process; a program that does not exist ends with code 127.
-pid_t start_process(const std::vector<std::string>& command, const std::map<std::string, std::string>& variables);
+pid_t start_process(const std::vector<std::string>& command, const std::map<std::string, std::string>& variables,
+                    const StandardStreams& streams = {});
 
 struct CommandResult {
   int exit_code = 0;   ///< 127: no such program; 124: killed at the timeout

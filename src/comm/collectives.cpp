@@ -35,6 +35,10 @@ void check_count(const char* name, const char* what, std::size_t count, std::siz
   require(count == expected, "{}: {} {} elements, but {} are expected", name, what, count, expected);
 }
 
+void check_root(const char* name, Rank root, int size) {
+  require(root.value >= 0 && root.value < size, "{}: rank {} is not in a world of {} ranks", name, root, size);
+}
+
 /// The caller's counts, or equal ones that together make `total`.
 std::vector<std::size_t> counts_of(const char* name, std::span<const std::size_t> counts, int size, std::size_t total) {
   const auto ranks = static_cast<std::size_t>(size);
@@ -119,6 +123,7 @@ Request Communicator::barrier(const CallOptions& options) {
 }
 
 Request Communicator::broadcast(Vector values, Rank root, const CallOptions& options) {
+  check_root("broadcast", root, size());
   Problem problem = impl_->problem(Collective::broadcast, values.type());
   problem.root = root.value;
   problem.count = values.count();
@@ -126,6 +131,7 @@ Request Communicator::broadcast(Vector values, Rank root, const CallOptions& opt
 }
 
 Request Communicator::reduce(ConstVector values, Vector result, Rank root, const CallOptions& options) {
+  check_root("reduce", root, size());
   check_reduction(values.type(), options.reduction);
   check_same_type("reduce", values, result);
   if (root == rank()) check_count("reduce", "the result has", result.count(), values.count());
@@ -200,6 +206,7 @@ Request Communicator::all_to_all(ConstVector values, Vector result, std::span<co
 
 Request Communicator::gather(ConstVector values, Vector result, Rank root, std::span<const std::size_t> counts,
                              const CallOptions& options) {
+  check_root("gather", root, size());
   check_same_type("gather", values, result);
   Problem problem = impl_->problem(Collective::gather, values.type());
   problem.root = root.value;
@@ -211,6 +218,7 @@ Request Communicator::gather(ConstVector values, Vector result, Rank root, std::
 
 Request Communicator::scatter(ConstVector values, Vector result, Rank root, std::span<const std::size_t> counts,
                               const CallOptions& options) {
+  check_root("scatter", root, size());
   check_same_type("scatter", values, result);
   Problem problem = impl_->problem(Collective::scatter, result.type());
   problem.root = root.value;

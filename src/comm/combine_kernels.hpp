@@ -31,4 +31,9 @@ extern const CombineKernels kCombineAvx512;    ///< F, BW, DQ, VL
 /// The fastest that this processor can run.
 const CombineKernels& combine_kernels();
 
+/// As memcpy, past the caches: for what is larger than they are, and not read soon. Other threads may only be told of
+/// it after finish_streams().
+void stream_copy(void* target, const void* source, std::size_t bytes);
+void finish_streams();
+
 }  // namespace distdl::comm

@@ -66,7 +66,11 @@ void Communicator::Impl::agree_on_costs(Communicator& communicator) {
   std::string text = (group.rank == 0 ? load_costs(hosts) : CostTable()).encode();
   const auto bytes = std::as_writable_bytes(std::span(text));
   communicator.broadcast(bytes, Rank(0)).wait();
-  costs = CostTable::decode(text);
+  use(CostTable::decode(text));
+}
+
+void Communicator::Impl::use(const CostTable& others) {
+  costs = others;
   plans_.clear();
 }
 
@@ -85,8 +89,8 @@ std::unique_ptr<Communicator> Communicator::connect(world::World& world, const O
   std::vector<std::string> segments;
   for (const auto& one : cards) segments.push_back(one.segment);
   fabric->connect(world.rank(), std::move(cards));
-  auto impl = std::make_unique<Impl>(fabric, std::uint8_t{0}, first_ranks(world.size()), world.rank(), job,
-                                     std::move(memory));
+  auto impl =
+      std::make_unique<Impl>(fabric, std::uint8_t{0}, first_ranks(world.size()), world.rank(), job, std::move(memory));
   impl->meet_neighbours(segments);
   fabric->use({[memory = impl->memory.get()](const NodeLoss& loss) { memory->post_loss(loss); },
                [memory = impl->memory.get()] { return memory->posted_loss(); }});
@@ -127,6 +131,18 @@ std::string Communicator::description() const {
   return fmt::format("{} ranks, generation {}: {} share this node's memory{}{}", size(),
                      impl_->fabric->card_of(impl_->fabric->rank()).generation, group.neighbourhood->size(),
                      lanes.empty() ? "" : ", UCX talks to others over ", lanes);
+}
+
+const CostTable& Communicator::costs() const noexcept {
+  return impl_->costs;
+}
+
+void Communicator::set_costs(const CostTable& costs) {
+  impl_->use(costs);
+}
+
+Choice Communicator::last_choice() const {
+  return impl_->last_choice();
 }
 
 std::unique_ptr<Communicator> Communicator::split(int color, int key) {
@@ -200,10 +216,8 @@ void Communicator::abort(const std::string& reason, ExitCode code) noexcept {
   impl_->fabric->abort(reason, code);
 }
 void Communicator::close() {
-  if (impl_->group.id == 0)
-    impl_->fabric->close();
-  else
-    barrier().wait();
+  barrier().wait();  // also for those who only ever met in shared memory
+  if (impl_->group.id == 0) impl_->fabric->close();
 }
 
 void run_connected(world::World& world, const Options& options, const std::function<void(Communicator&)>& body) {

@@ -14,6 +14,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/ids.hpp>
 #include <distdl/comm/accelerator.hpp>
+#include <distdl/comm/cost_table.hpp>
 #include <distdl/comm/options.hpp>
 #include <distdl/comm/peer_lost.hpp>
 #include <distdl/comm/request.hpp>
@@ -27,9 +28,9 @@ namespace distdl::comm {
 /// How one call differs from the usual.
 struct CallOptions {
   Reduction reduction = Reduction::sum;
-  Order order = Order::fixed;                 ///< free: the sum's bits may depend on number and placement of ranks
+  Order order = Order::fixed;                   ///< free: the sum's bits may depend on number and placement of ranks
   std::optional<Clock::duration> timeout = {};  ///< instead of Options::timeout_seconds
-  std::optional<Choice> choice = {};          ///< instead of the fastest by measured cost; equal on all ranks
+  std::optional<Choice> choice = {};            ///< instead of the fastest by measured cost; equal on all ranks
 };
 
 /// Who contributes which leaves of the fixed tree: ranges[r] are those of rank r, disjoint and together all `count`; a
@@ -66,6 +67,12 @@ class Communicator {
   std::vector<Rank> ranks_on_host_of(Rank rank) const;
   /// One line for the log: transports in use, generation.
   std::string description() const;
+  /// By which the algorithms are chosen: measured ones of an earlier run, or the built-in ones.
+  const CostTable& costs() const noexcept;
+  /// To choose by others from now on, as measure_costs() returns them; they must be equal on all ranks.
+  void set_costs(const CostTable& costs);
+  /// How the collective that began last is done.
+  Choice last_choice() const;
 
   /// Collective: the ranks of equal `color` become a communicator of their own, in the order of `key`, then of rank. It
   /// must go before this one. Those with a negative color get none.

@@ -35,20 +35,23 @@ struct Communicator::Impl {
   std::size_t place() const { return static_cast<std::size_t>(group.rank); }
   Clock::duration timeout(const CallOptions& options) const;
 
-  std::shared_ptr<Fabric> fabric;       ///< of the whole world
-  std::string job;                      ///< in the names of shared memory
+  std::shared_ptr<Fabric> fabric;  ///< of the whole world
+  std::string job;                 ///< in the names of shared memory
   std::unique_ptr<NodeMemory> memory;
   Group group;
-  CostTable costs;                      ///< equal on all ranks
-  std::uint8_t newest_id = 0;           ///< of this communicator and those split from it
+  CostTable costs;             ///< equal on all ranks
+  std::uint8_t newest_id = 0;  ///< of this communicator and those split from it
 
   /// Makes group.device if all ranks have an accelerator. Throws ConfigError if some have.
   void agree_on_device(Communicator& communicator, std::shared_ptr<Accelerator> accelerator);
   /// Are the operands in the device's memory? Throws ConfigError if some are, or one is not aligned.
   bool on_device(const char* name, const Execution::Call& call) const;
 
-  /// Takes rank 0's costs; what was planned before is forgotten.
+  /// Takes rank 0's costs.
   void agree_on_costs(Communicator& communicator);
+  /// What was planned before is forgotten.
+  void use(const CostTable& others);
+  Choice last_choice() const { return plans_.empty() ? Choice() : plans_.front().plan->choice; }
 
  private:
   struct Known {

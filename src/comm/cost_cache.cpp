@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cmath>
 #include <fstream>
+#include <set>
 
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -34,7 +35,7 @@ std::optional<fs::path> cache_folder() {
 
 std::string to_json(const CostTable& costs, std::span<const std::string> hosts) {
   nlohmann::ordered_json document{{"what", "distdl communication costs"}, {"version", CostTable::kVersion}};
-  document["hosts"] = std::vector<std::string>(hosts.begin(), hosts.end());
+  document["hosts"] = std::set<std::string>(hosts.begin(), hosts.end());
   describe_costs(costs, [&](const char* name, double value, const char* unit, const char* meaning) {
     document["costs"][name] = {{"value", value}, {"unit", unit}, {"meaning", meaning}};
   });

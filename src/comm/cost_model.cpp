@@ -116,41 +116,27 @@ class Model {
     return std::max(transfer, adding) + std::min(transfer, adding) / pieces + pieces * (overhead() + 2 * costs_.step);
   }
 
+  /// A rank reads what neighbours have just written.
+  double fetch(double bytes) const { return work(bytes, bytes, costs_.share); }
+
   double shared_short() const {
-    const double spread = collective_ == Collective::barrier ? 0 : reduces() || collective_ == Collective::all_gather;
-    const double read = bytes_ * (spread > 0 ? ranks_ : 1);
-    // Each line of a neighbour's payload has to come from its cache: no faster than the memory.
-    const double fetched = read * at_.widest() / std::max(costs_.memory, costs_.copy);
-    return costs_.signal * (1 + 0.15 * (ranks_ - 2)) + (2 + ranks_) * costs_.step + 2 * bytes_ / costs_.copy + fetched +
-           read / costs_.combine;
+    const bool from_all = reduces() || collective_ == Collective::all_gather;
+    return costs_.signal + (2 + ranks_) * costs_.step + work(2 * bytes_, 2 * bytes_, costs_.copy) +
+           fetch(from_all ? (ranks_ - 1) * bytes_ : bytes_);
   }
 
   /// The ranks of one node, straight on each other's memory, or in pieces through the shared areas.
   double shared(int ranks, double bytes, bool staged) const {
-    const double slice = bytes / ranks;
-    double touched = 0;
-    switch (collective_) {
-      case Collective::all_reduce:
-        touched = 2 * bytes;
-        break;
-      case Collective::reduce:
-      case Collective::reduce_scatter:
-        touched = bytes + slice;
-        break;
-      case Collective::all_to_all:
-      case Collective::broadcast:
-      case Collective::all_gather:
-        touched = 2 * bytes;
-        break;
-      default:
-        touched = 2 * slice;
-    }
+    const double slice = bytes / ranks, rest = bytes - slice;
+    double touched = 2 * bytes, fetched = rest;
+    if (collective_ == Collective::all_reduce) fetched = 2 * rest;
+    if (phases_out() == 0) touched = bytes + slice;
+    if (collective_ == Collective::gather || collective_ == Collective::scatter) touched = 2 * (fetched = slice);
     const double speed = reduces() ? costs_.combine : costs_.copy;
-    double seconds = 3 * costs_.signal + 2 * ranks * costs_.step + work(touched, touched, speed);
-    if (!staged) return seconds;
+    if (!staged) return 2 * costs_.signal + 2 * ranks * costs_.step + work(touched, touched, speed);
     const double pieces = std::max(1.0, bytes / static_cast<double>(kSharedBytes));
-    return pieces * (3 * costs_.signal + 3 * ranks * costs_.step) + work(touched, touched, speed) +
-           work(4 * bytes, 2 * bytes, costs_.copy);  // in and out of the shared area
+    return pieces * (2 * costs_.signal + 3 * ranks * costs_.step) + work(touched, touched, speed) +
+           work(touched, touched, costs_.copy) + fetch(fetched);
   }
 
   /// Everyone sends `bytes` to everyone.

@@ -7,11 +7,11 @@
 
 namespace distdl::comm {
 
-DoublingSum::DoublingSum(ScheduleBuilder& build, std::vector<int> members, std::span<const LeafRange> leaves,
+DoublingSum::DoublingSum(ScheduleBuilder& build, std::vector<int> members, std::span<const LeafRange> leaves, int all,
                          std::size_t count)
     : build_(build), members_(std::move(members)), count_(count) {
   self_ = static_cast<int>(std::find(members_.begin(), members_.end(), build.rank()) - members_.begin());
-  plan_tree(leaves);
+  plan_tree(leaves, all);
   for (std::size_t level = 0; level < path_.size(); ++level) plan_hops(static_cast<int>(level));
   std::sort(hops_.begin(), hops_.end(), [](const Hop& a, const Hop& b) {
     return std::tuple(a.round, a.level, a.sending, a.peer) < std::tuple(b.round, b.level, b.sending, b.peer);
@@ -19,8 +19,8 @@ DoublingSum::DoublingSum(ScheduleBuilder& build, std::vector<int> members, std::
   arrivals_ = build.reserve_scratch(path_.size() * build.line() * segments_in(count, build.line()));
 }
 
-void DoublingSum::plan_tree(std::span<const LeafRange> leaves) {
-  const auto merges = merges_of(leaves, leaves_of(build_.problem()), Order::fixed);
+void DoublingSum::plan_tree(std::span<const LeafRange> leaves, int all) {
+  const auto merges = merges_of(leaves, all, Order::fixed);
   std::vector<int> open;
   for (int i = 0; i < static_cast<int>(members_.size()); ++i) {
     open.push_back(static_cast<int>(nodes_.size()));

@@ -10,13 +10,14 @@ namespace distdl::comm {
 
 /// Recursive doubling along any binary tree: at each node the ranks of the left and those of the right child exchange
 /// their sums. Where one side has fewer ranks, each of them exchanges with one rank of the other side, and its sum
-/// spreads among the rest of the other side in a binomial tree, which begins as soon as the sum is there: for n ranks
-/// in rank order all is done in at most ceil(log2 n) + 1 rounds. (Thakur et al. 2005 fold surplus ranks into a power of
-/// two instead, which changes the order of additions.)
+/// spreads among the rest of the other side in a binomial tree, which begins as soon as the sum is there. Up to 1,024
+/// ranks in rank order that takes at most ceil(log2 n) + 4 rounds (575 ranks), and log2 n for a power of two. (Thakur
+/// et al. 2005 fold surplus ranks into a power of two instead, which changes the order of additions.)
 class DoublingSum {
  public:
-  /// Member i brings the sum over leaves[i]; in leaf order. `count` elements.
-  DoublingSum(ScheduleBuilder& build, std::vector<int> members, std::span<const LeafRange> leaves, std::size_t count);
+  /// Member i brings the sum over leaves[i] of a tree of `all` leaves; in leaf order. `count` elements.
+  DoublingSum(ScheduleBuilder& build, std::vector<int> members, std::span<const LeafRange> leaves, int all,
+              std::size_t count);
 
   /// Of this rank's `own`; results[0] also takes what is summed on the way.
   void run(Block own, std::span<const Block> results);
@@ -37,7 +38,7 @@ class DoublingSum {
     bool own = false;  ///< the own child's sum, not that of the other child
   };
 
-  void plan_tree(std::span<const LeafRange> leaves);
+  void plan_tree(std::span<const LeafRange> leaves, int all);
   void merge_newest(std::vector<int>& open);
   void plan_path(int root);
   void plan_hops(int level);

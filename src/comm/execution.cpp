@@ -57,7 +57,7 @@ bool Execution::proceed() {
 bool Execution::enter() {
   Neighbourhood& neighbourhood = *group_.neighbourhood;
   if (!neighbourhood.may_begin(number_)) return false;
-  neighbourhood.door(neighbourhood.self(), number_).fingerprint.store(plan_->fingerprint, std::memory_order_relaxed);
+  neighbourhood.door(neighbourhood.self(), number_).fingerprint.store(fingerprint(), std::memory_order_relaxed);
   state_ = plan_->needs_arrival ? State::arriving : State::running;
   if (!plan_->needs_arrival) return true;
   publish();
@@ -114,14 +114,17 @@ bool Execution::choose_direct() {
   return direct;
 }
 
+std::uint64_t Execution::fingerprint() const {
+  return plan_->fingerprint + static_cast<std::uint64_t>(call_.reduction);
+}
+
 void Execution::check_fingerprint(int local) const {
   const Neighbourhood& neighbourhood = *group_.neighbourhood;
   const auto theirs = neighbourhood.door(local, number_).fingerprint.load(std::memory_order_relaxed);
-  if (theirs != plan_->fingerprint)
-    throw CommError(
-        fmt::format("{}: {} calls another operation, or one of other sizes, types or options: all ranks "
-                    "must call the same operations in the same order",
-                    to_string(operation_), group_.fabric.name(neighbourhood.memory().rank_of(local))));
+  if (theirs != fingerprint())
+    throw CommError(fmt::format("{}: {} calls another operation, or one of other sizes, types or options: all ranks "
+                                "must call the same operations in the same order",
+                                to_string(operation_), group_.fabric.name(neighbourhood.memory().rank_of(local))));
 }
 
 bool Execution::run() {

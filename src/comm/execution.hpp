@@ -57,6 +57,7 @@ class Execution final : public Request::Pending {
   void combine(const Step& step);
   std::byte* address(const Block& block);
   Batch& batch(int group);
+  std::uint64_t fingerprint() const;
   void check_fingerprint(int local) const;
 
   Group& group_;

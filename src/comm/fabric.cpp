@@ -94,9 +94,9 @@ int Fabric::open_endpoints() const {
       std::count_if(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.endpoint != nullptr; }));
 }
 
-bool Fabric::proved(Rank rank) const {
+const Handshake* Fabric::handshake_with(Rank rank) const {
   const auto& handshake = peers_[rank.value].handshake;
-  return handshake && handshake->proved();
+  return handshake && handshake->proved() ? &*handshake : nullptr;
 }
 
 std::uint64_t Fabric::tag(Rank source, const Label& label) const {

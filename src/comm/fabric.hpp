@@ -5,6 +5,7 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -72,7 +73,7 @@ class Fabric {
   /// Transports to that peer; "not connected" while there is no endpoint.
   std::string lanes_to(Rank rank) const;
   int open_endpoints() const;
-  bool proved(Rank rank) const;
+  bool proved(Rank rank) const { return handshake_with(rank) != nullptr; }
   const Refused& refused() const { return refused_; }
 
   // Transfers. They never wait, and throw nothing that check() does not throw.
@@ -112,6 +113,10 @@ class Fabric {
   ucp_worker_h worker() const { return worker_.get(); }
   ucp_context_h context() const { return context_.get(); }
   void count_refused_message(const std::string& what);
+  /// Memory that UCX may still write to: it goes after the worker.
+  void keep(std::shared_ptr<void> memory) { kept_.push_back(std::move(memory)); }
+  /// Null until it is proved.
+  const Handshake* handshake_with(Rank rank) const;
 
  private:
   struct Peer {
@@ -210,6 +215,7 @@ class Fabric {
   Options options_;
   PeerCard own_card_;
   std::string secret_;
+  std::vector<std::shared_ptr<void>> kept_;
   UcxContext context_;
   UcxWorker worker_;
   Idle idle_;

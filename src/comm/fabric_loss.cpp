@@ -4,8 +4,8 @@
 #include <set>
 
 #include <distdl/base/errors.hpp>
-#include <distdl/comm/peer_lost.hpp>
 #include <distdl/comm/fabric.hpp>
+#include <distdl/comm/peer_lost.hpp>
 
 namespace distdl::comm {
 namespace {
@@ -110,14 +110,21 @@ std::vector<Rank> Fabric::awaited(const Activity& activity) const {
   return ranks;
 }
 
-/// Asks and returns those that gave no answer. Returns early when the activity is done after all.
+/// Asks and returns those that gave no answer. Returns early when the activity is done after all. A rank that waits in
+/// shared memory may never have spoken with whom it waits for: then they introduce themselves now.
 std::vector<Rank> Fabric::ask(const std::vector<Rank>& suspects, const Activity& activity, const Deadline& deadline) {
   for (Rank rank : suspects) {
-    peers_[rank.value].answer.reset();
-    tell(peers_[rank.value], {Notice::Kind::ask, self_, rank, ""});
+    Peer& peer = peers_[rank.value];
+    peer.answer.reset();
+    if (rank != self_ && !peer.opened) open(peer);
   }
-  std::vector<Rank> silent = suspects;
+  std::vector<Rank> unasked = suspects, silent = suspects;
   while (!silent.empty() && under_way(activity) && !find_loss() && !deadline.expired()) {
+    std::erase_if(unasked, [this](Rank rank) {
+      if (!proved(rank)) return false;
+      tell(peers_[rank.value], {Notice::Kind::ask, self_, rank, ""});
+      return true;
+    });
     if (progress())
       idle_.restart();
     else

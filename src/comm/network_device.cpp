@@ -41,4 +41,9 @@ std::string ucx_devices_of(const std::string& interface) {
   return devices;
 }
 
+bool may_use_rdma(const std::string& interface) {
+  if (interface == "auto") return !names_in("/sys/class/infiniband").empty();
+  return ucx_devices_of(interface).find(':') != std::string::npos;
+}
+
 }  // namespace distdl::comm

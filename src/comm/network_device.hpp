@@ -10,4 +10,7 @@ namespace distdl::comm {
 /// Throws ConfigError, naming the interfaces there are, if this host has none of that name.
 std::string ucx_devices_of(const std::string& interface);
 
+/// Whether UCX finds an RDMA device behind comm.interface; "auto" means any of this host.
+bool may_use_rdma(const std::string& interface);
+
 }  // namespace distdl::comm

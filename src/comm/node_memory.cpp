@@ -58,7 +58,7 @@ struct NodeMemory::HasId {
 };
 
 NodeMemory::NodeMemory(const std::string& job) : job_(job), own_(SharedSegment::create(job, sizeof(RankArea))) {
-  new (own_->data()) RankArea{};
+  new (own_->data()) RankArea;  // not "{}": fresh memory is 0
   reinterpret_cast<RankArea*>(own_->data())->magic = RankArea::kMagic;
 }
 

@@ -39,20 +39,29 @@ PairwiseSum::PairwiseSum(ScheduleBuilder& build, std::vector<int> group_of, std:
       group_(group_of_[build.rank()]),
       groups_(*std::max_element(group_of_.begin(), group_of_.end()) + 1),
       sums_(std::move(sums)),
+      lanes_(std::move(lanes)),
       length_(segment_length(build, sums_.size() * kSlots)) {
-  for (const Lane& lane : lanes) {
-    for (int g = 0; g < groups_; ++g) segments_ = std::max(segments_, segments_in(share(lane, g).count, length_));
-    if (lane.carriers[group_] != build.rank()) continue;
-    carried_.push_back(lane);
-    room_ = std::max(room_, std::min(length_, share(lane, group_).count));
+  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
+    std::size_t longest = 0;
+    for (int g = 0; g < groups_; ++g) longest = std::max(longest, share(lane, g).count);
+    const std::size_t length = is_short(lane) ? longest : std::min(longest, length_);
+    if (length > 0) segments_ = std::max(segments_, segments_in(longest, length));
+    room_ = std::max(room_, build.line() * segments_in(length, build.line()));
+    if (lanes_[lane].carriers[group_] == build.rank()) carried_.push_back(lane);
   }
-  room_ = build.line() * segments_in(room_, build.line());
-  const std::size_t slots = std::min(kSlots, segments_);
-  arrivals_ = build.reserve_scratch(slots * carried_.size() * sums_.size() * room_);
-  if (build.problem().collective == Collective::reduce)
-    results_ = build.reserve_scratch(slots * carried_.size() * room_);
+  const std::size_t rooms = slots() * carried_.size();
+  arrivals_ = build.reserve_scratch(rooms * sums_.size() * room_);
+  if (!has_output()) results_ = build.reserve_scratch(rooms * (wants_all(group_) ? groups_ : 1) * room_);
   for (int& each : gathers_) each = build.new_group();
   for (int& each : spreads_) each = build.new_group();
+}
+
+bool PairwiseSum::has_output() const {
+  return build_.problem().collective != Collective::reduce || build_.problem().root == build_.rank();
+}
+
+std::size_t PairwiseSum::place_among_carried(std::size_t lane) const {
+  return std::find(carried_.begin(), carried_.end(), lane) - carried_.begin();
 }
 
 bool PairwiseSum::wants_all(int group) const {
@@ -66,19 +75,22 @@ bool PairwiseSum::wants_all(int group) const {
   }
 }
 
-bool PairwiseSum::is_short(const Lane& lane) const {
+bool PairwiseSum::is_short(std::size_t lane) const {
   return build_.problem().collective != Collective::reduce_scatter &&
-         lane.piece.count * build_.problem().element <= kShortBytes;
+         lanes_[lane].piece.count * build_.problem().element <= kShortBytes;
 }
 
-Piece PairwiseSum::share(const Lane& lane, int group) const {
-  if (build_.problem().collective == Collective::reduce_scatter) return build_.slice(lane.carriers[group]);
-  if (is_short(lane)) return wants_all(group) ? lane.piece : Piece{};
-  return slice_of(lane.piece, groups_, group, build_.line());
+Piece PairwiseSum::share(std::size_t lane, int group) const {
+  const Lane& all = lanes_[lane];
+  if (build_.problem().collective == Collective::reduce_scatter) return build_.slice(all.carriers[group]);
+  if (is_short(lane)) return wants_all(group) ? all.piece : Piece{};
+  return slice_of(all.piece, groups_, group, build_.line());
 }
 
 Piece PairwiseSum::owned(std::size_t lane, int group, std::size_t t) const {
-  return segment_of(share(carried_[lane], group), t, length_);
+  const Piece all = share(lane, group);
+  if (is_short(lane)) return t == 0 ? all : Piece{};
+  return segment_of(all, t, length_);
 }
 
 Block PairwiseSum::value(std::size_t lane, std::size_t k, int owner, std::size_t t) const {
@@ -97,20 +109,21 @@ std::vector<Block> PairwiseSum::targets(std::size_t lane, std::size_t t) const {
 
 Block PairwiseSum::place(std::size_t lane, int owner, std::size_t t) const {
   const Piece piece = owned(lane, owner, t);
-  const auto& problem = build_.problem();
-  if (problem.collective != Collective::reduce || problem.root == build_.rank()) return build_.output(piece);
-  return build_.scratch({results_ + (t % kSlots * carried_.size() + lane) * room_, piece.count});
+  if (has_output()) return build_.output(piece);
+  const int owners = wants_all(group_) ? groups_ : 1;
+  const std::size_t slot = (t % kSlots * carried_.size() + place_among_carried(lane)) * owners + owner % owners;
+  return build_.scratch({results_ + slot * room_, piece.count});
 }
 
 Block PairwiseSum::arrival(std::size_t lane, std::size_t k, std::size_t t) const {
-  const std::size_t slot = (t % kSlots * carried_.size() + lane) * sums_.size() + k;
+  const std::size_t slot = (t % kSlots * carried_.size() + place_among_carried(lane)) * sums_.size() + k;
   return build_.scratch({arrivals_ + slot * room_, owned(lane, group_, t).count});
 }
 
 void PairwiseSum::gather(std::size_t t) {
   const int slot = gathers_[t % kSlots];
-  for (std::size_t lane = 0; lane < carried_.size(); ++lane) {
-    const std::vector<int>& carriers = carried_[lane].carriers;
+  for (std::size_t lane : carried_) {
+    const std::vector<int>& carriers = lanes_[lane].carriers;
     for (std::size_t k = 0; k < sums_.size(); ++k)
       if (sums_[k].group != group_) build_.receive(carriers[sums_[k].group], arrival(lane, k, t), slot);
     for (int i = 1; i < groups_; ++i) {
@@ -141,15 +154,15 @@ void PairwiseSum::sum_own(std::size_t lane, std::size_t t) {
 // until the operands of this segment were sent.
 void PairwiseSum::reduce(std::size_t t) {
   build_.wait(gathers_[t % kSlots]);
-  for (std::size_t lane = 0; lane < carried_.size(); ++lane) sum_own(lane, t);
+  for (std::size_t lane : carried_) sum_own(lane, t);
   spread(t);
 }
 
 void PairwiseSum::spread(std::size_t t) {
   const int slot = spreads_[t % kSlots];
-  for (std::size_t lane = 0; lane < carried_.size(); ++lane) {
-    if (is_short(carried_[lane])) continue;
-    const std::vector<int>& carriers = carried_[lane].carriers;
+  for (std::size_t lane : carried_) {
+    if (is_short(lane)) continue;
+    const std::vector<int>& carriers = lanes_[lane].carriers;
     for (int i = 1; i < groups_; ++i) {
       const int from = (group_ - i + groups_) % groups_, to = (group_ + i) % groups_;
       if (wants_all(group_)) build_.receive(carriers[from], place(lane, from, t), slot);

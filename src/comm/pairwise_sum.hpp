@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <vector>
@@ -28,23 +29,33 @@ class PairwiseSum {
  public:
   explicit PairwiseSum(ScheduleBuilder& build);
   virtual ~PairwiseSum() = default;
-  void run();
+  virtual void run();
 
  protected:
+  static constexpr std::size_t kAhead = 2;  ///< segments gathered while one is added, and spread while the next is
+  static constexpr std::size_t kSlots = kAhead + 1;
+
   /// `group_of` each rank; `sums` in the order in which they are to be added; the lanes of all ranks.
   PairwiseSum(ScheduleBuilder& build, std::vector<int> group_of, std::vector<GroupSum> sums, std::vector<Lane> lanes);
 
-  /// Segment t of what a group owns of a lane that this rank carries.
+  /// Segment t of what a group owns of a lane.
   Piece owned(std::size_t lane, int group, std::size_t t) const;
   /// Does the group need the result of whole lanes?
   bool wants_all(int group) const;
-  /// Lanes that this rank carries.
-  const std::vector<Lane>& carried() const { return carried_; }
+  /// Are all sums of a lane sent to everyone who wants the result?
+  bool is_short(std::size_t lane) const;
+  const std::vector<Lane>& lanes() const { return lanes_; }
+  /// Lanes that this rank carries, and a lane's place among them.
+  const std::vector<std::size_t>& carried() const { return carried_; }
+  std::size_t place_among_carried(std::size_t lane) const;
   const std::vector<GroupSum>& sums() const { return sums_; }
   int groups() const { return groups_; }
   int group() const { return group_; }
-  std::size_t segments() const { return segments_; }
-  std::size_t length() const { return length_; }
+  /// Room for a segment, in elements.
+  std::size_t room() const { return room_; }
+  bool has_output() const;
+  /// Segments that need room at a time.
+  std::size_t slots() const { return std::min(kSlots, segments_); }
 
   /// Adds up the group's sums of segment t, for value().
   virtual void prepare(std::size_t /*t*/) {}
@@ -53,36 +64,33 @@ class PairwiseSum {
   /// What the own group adds to the sum of an own piece: sum `k`, or all that it is made of.
   virtual void add_own(std::size_t lane, std::size_t k, std::size_t t, std::vector<Block>& blocks,
                        std::vector<LeafRange>& leaves) const;
-  /// Who gets the sum of an own piece at once; place() first.
+  /// Who gets the sum of an own piece at once.
   virtual std::vector<Block> targets(std::size_t lane, std::size_t t) const;
   /// Where a summed piece lies at this rank.
   virtual Block place(std::size_t lane, int owner, std::size_t t) const;
   /// All pieces of segment t lie in their places.
   virtual void finish(std::size_t /*t*/) {}
 
-  static constexpr std::size_t kAhead = 2;  ///< segments gathered while one is added, and spread while the next is
-  static constexpr std::size_t kSlots = kAhead + 1;
-
   ScheduleBuilder& build_;
 
  private:
-  Piece share(const Lane& lane, int group) const;
+  Piece share(std::size_t lane, int group) const;
   void gather(std::size_t t);
   void reduce(std::size_t t);
   void spread(std::size_t t);
   void sum_own(std::size_t lane, std::size_t t);
   Block arrival(std::size_t lane, std::size_t k, std::size_t t) const;
-  bool is_short(const Lane& lane) const;
 
   std::vector<int> group_of_;
   int group_, groups_;
   std::vector<GroupSum> sums_;
-  std::vector<Lane> carried_;
+  std::vector<Lane> lanes_;
+  std::vector<std::size_t> carried_;
   std::size_t length_ = 1;
   std::size_t segments_ = 0;
-  std::size_t room_ = 0;      ///< elements of the longest own segment
+  std::size_t room_ = 0;      ///< elements of the longest segment
   std::size_t arrivals_ = 0;  ///< in scratch: sums of other groups
-  std::size_t results_ = 0;   ///< in scratch: own sums of a rank without output
+  std::size_t results_ = 0;   ///< in scratch: places of a rank without output
   std::array<int, kSlots> gathers_{}, spreads_{};
 };
 

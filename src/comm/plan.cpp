@@ -60,9 +60,8 @@ Plan make_plan(const Group& group, Problem problem, DataType type, Operands oper
           name_of(plan.choice.algorithm));
   plan.schedule = make_schedule(problem, plan.choice);
   plan.uses_neighbours = within_nodes(plan.choice.algorithm);
-  plan.needs_arrival =
-      plan.uses_neighbours && !plan.choice.staged &&
-      (plan.choice.algorithm == Algorithm::shared_direct || plan.choice.algorithm == Algorithm::hierarchical);
+  plan.needs_arrival = plan.choice.algorithm == Algorithm::shared_direct ||
+                       (plan.choice.algorithm == Algorithm::hierarchical && !plan.choice.staged);
   if (plan.needs_arrival) plan.staged = make_schedule(problem, choose_apart(problem, plan.choice, options, costs));
   plan.fingerprint = fingerprint_of(problem, plan.choice, type);
   plan.problem = std::move(problem);

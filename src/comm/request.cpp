@@ -3,6 +3,7 @@
 
 #include <immintrin.h>
 
+#include <distdl/comm/peer_lost.hpp>
 #include <distdl/comm/pending.hpp>
 
 namespace distdl::comm {
@@ -13,7 +14,14 @@ void Request::Pending::start(Clock::duration timeout, int spins) {
   in_use_ = true;
   done_ = false;
   fabric_.add(*this);
-  if (advance()) fabric_.remove(*this);
+  try {
+    if (advance()) fabric_.remove(*this);
+  } catch (const PeerLost&) {
+    // A connection broke; the wait will find out why.
+  } catch (...) {
+    release();  // there will be no Request to do it
+    throw;
+  }
 }
 
 void Request::Pending::wait() {

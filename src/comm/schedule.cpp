@@ -87,6 +87,20 @@ Generator tree_generator(Collective collective, const Choice& choice) {
   }
 }
 
+Generator hierarchical_generator(const Problem& problem) {
+  switch (problem.collective) {
+    case Collective::barrier:
+      return hierarchical_barrier;
+    case Collective::broadcast:
+      return hierarchical_broadcast;
+    case Collective::reduce:
+    case Collective::all_reduce:
+      return fits_hierarchical_sum(problem) ? hierarchical_sum : nullptr;
+    default:
+      return nullptr;
+  }
+}
+
 Generator generator_of(const Problem& problem, const Choice& choice) {
   switch (choice.algorithm) {
     case Algorithm::shared_short:
@@ -106,9 +120,28 @@ Generator generator_of(const Problem& problem, const Choice& choice) {
       return tree_generator(problem.collective, choice);
     case Algorithm::dissemination:
       return problem.collective == Collective::barrier ? dissemination_barrier : nullptr;
-    default:
-      return nullptr;
+    case Algorithm::hierarchical:
+      return hierarchical_generator(problem);
   }
+  return nullptr;
+}
+
+void check(const Problem& problem) {
+  const auto size = static_cast<std::size_t>(std::max(problem.size, 0));
+  require(size > 0 && problem.rank >= 0 && problem.rank < problem.size, "rank {} of {}", problem.rank, problem.size);
+  require(problem.root >= 0 && problem.root < problem.size, "root {} of {} ranks", problem.root, problem.size);
+  require(problem.nodes.size() == size, "the nodes of {} ranks for {}", problem.nodes.size(), size);
+  require(problem.element > 0, "elements of no bytes");
+  require(problem.ranges.empty() || problem.ranges.size() == size, "leaves for {} ranks of {}", problem.ranges.size(),
+          size);
+  const bool has_slices = problem.collective == Collective::reduce_scatter ||
+                          problem.collective == Collective::all_gather || problem.collective == Collective::gather ||
+                          problem.collective == Collective::scatter;
+  require(problem.counts.size() == (has_slices ? size : 0), "{} counts for {} ranks", problem.counts.size(), size);
+  const std::size_t exchanged = problem.collective == Collective::all_to_all ? size : 0;
+  require(problem.send_counts.size() == exchanged && problem.receive_counts.size() == exchanged,
+          "{} counts to send and {} to receive for {} ranks", problem.send_counts.size(), problem.receive_counts.size(),
+          size);
 }
 
 }  // namespace
@@ -128,6 +161,7 @@ bool is_possible(const Problem& problem, const Choice& choice) {
 }
 
 Schedule make_schedule(const Problem& problem, const Choice& choice) {
+  check(problem);
   const Generator generator = generator_of(problem, choice);
   require(generator != nullptr, "no schedule of algorithm {} for collective {} of {} ranks",
           static_cast<int>(choice.algorithm), static_cast<int>(problem.collective), problem.size);

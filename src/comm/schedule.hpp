@@ -111,7 +111,8 @@ struct Problem {
 
 /// Where input and output are one memory, input element 0 is output element in_place_offset(): 0, but for all_gather
 /// and gather (own slice of the output) and, negative, reduce_scatter and scatter (the output is the own slice of the
-/// input). Every schedule is right in place and out of place alike.
+/// input). Every schedule is right in place and out of place alike, but for all_to_all whose send_counts differ from
+/// its receive_counts on some rank: there is no in place then.
 std::ptrdiff_t in_place_offset(const Problem& problem);
 
 enum class Algorithm : std::uint8_t {

@@ -39,7 +39,7 @@ ScheduleBuilder::ScheduleBuilder(const Problem& problem, const Choice& choice) :
   schedule_.rank = problem.rank;
   for (int r = 0; r < problem.size; ++r)
     if (problem.nodes[r] == problem.nodes[problem.rank]) neighbours_.push_back(r);
-  total_ = problem.count;
+  total_ = problem.counts.empty() ? problem.count : 0;
   for (std::size_t count : problem.counts) {
     offsets_.push_back(total_);
     total_ += count;

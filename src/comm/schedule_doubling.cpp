@@ -110,7 +110,8 @@ bool can_halve(const Problem& problem) {
 
 void doubling_sum(ScheduleBuilder& build) {
   const Block result = build.output(build.whole());
-  DoublingSum sum(build, one_term_each(build.problem()), leaves_in_order(build.problem()), build.whole().count);
+  DoublingSum sum(build, one_term_each(build.problem()), leaves_in_order(build.problem()), leaves_of(build.problem()),
+                  build.whole().count);
   sum.run(build.input(build.whole()), {&result, 1});
 }
 

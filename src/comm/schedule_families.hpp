@@ -12,6 +12,8 @@ namespace distdl::comm {
 /// What a rank has of the vector before, and what it must have after an operation that moves data without summing.
 Piece held_by(const ScheduleBuilder& build, int rank);
 Piece wanted_by(const ScheduleBuilder& build, int rank);
+/// By a neighbour, some of it.
+bool is_wanted_elsewhere(const ScheduleBuilder& build, Piece held);
 
 void shared_short_sum(ScheduleBuilder& build);
 void shared_direct_sum(ScheduleBuilder& build);
@@ -45,6 +47,15 @@ void binomial_scatter(ScheduleBuilder& build);
 void double_tree_broadcast(ScheduleBuilder& build);
 void double_tree_reduce(ScheduleBuilder& build);
 
+/// Reduce, all-reduce.
+void hierarchical_sum(ScheduleBuilder& build);
+void hierarchical_broadcast(ScheduleBuilder& build);
+void hierarchical_barrier(ScheduleBuilder& build);
+/// Is there room for a chunk of each lane and partial sum in the shared area?
+bool fits_hierarchical_sum(const Problem& problem);
+
+/// None of `members` goes on before all have come.
+void disseminate(ScheduleBuilder& build, const std::vector<int>& members);
 void dissemination_barrier(ScheduleBuilder& build);
 
 }  // namespace distdl::comm

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include <distdl/comm/schedule_families.hpp>
 
@@ -30,6 +31,11 @@ Piece wanted_by(const ScheduleBuilder& build, int rank) {
   }
 }
 
+bool is_wanted_elsewhere(const ScheduleBuilder& build, Piece held) {
+  return std::any_of(build.neighbours().begin(), build.neighbours().end(),
+                     [&](int q) { return q != build.rank() && overlap_of(held, wanted_by(build, q)).count > 0; });
+}
+
 void pairwise_move(ScheduleBuilder& build) {
   const int self = build.rank(), size = build.size();
   const Piece held = held_by(build, self), wanted = wanted_by(build, self);
@@ -46,13 +52,21 @@ void pairwise_move(ScheduleBuilder& build) {
   for (int group : groups) build.wait(group);
 }
 
-void dissemination_barrier(ScheduleBuilder& build) {
-  const int size = build.size(), group = build.new_group();
-  for (int distance = 1; distance < size; distance *= 2) {
-    build.receive((build.rank() - distance + size) % size, build.scratch({}), group);
-    build.send((build.rank() + distance) % size, build.scratch({}), group);
+void disseminate(ScheduleBuilder& build, const std::vector<int>& members) {
+  const auto self = std::find(members.begin(), members.end(), build.rank()) - members.begin();
+  const std::size_t size = members.size();
+  const int group = build.new_group();
+  for (std::size_t distance = 1; distance < size; distance *= 2) {
+    build.receive(members[(self + size - distance) % size], build.scratch({}), group);
+    build.send(members[(self + distance) % size], build.scratch({}), group);
     build.wait(group);
   }
+}
+
+void dissemination_barrier(ScheduleBuilder& build) {
+  std::vector<int> everyone(build.size());
+  std::iota(everyone.begin(), everyone.end(), 0);
+  disseminate(build, everyone);
 }
 
 // In round k ranks a and b meet with a + b = k (modulo size): everyone meets everyone once, and sends what it takes the

@@ -40,8 +40,9 @@ void shared_short_sum(ScheduleBuilder& build) {
   const auto shared_part = [&](const Term& term, Piece piece) {
     return Piece{build.line() * segments_in(total, build.line()) * term.part + piece.first, piece.count};
   };
+  const bool only_here = build.problem().collective == Collective::reduce && has_result(build, build.rank());
   for (const Term& term : terms)
-    if (term.rank == build.rank()) {
+    if (term.rank == build.rank() && !only_here) {
       build.reserve_shared(total);
       build.copy(build.input(build.whole(), term.part), build.shared(shared_part(term, build.whole())));
     }
@@ -69,8 +70,10 @@ void shared_direct_sum(ScheduleBuilder& build) {
 
 void shared_short_move(ScheduleBuilder& build) {
   const Piece held = held_by(build, build.rank());
-  build.reserve_shared(held.count);
-  build.copy(build.input(held), build.shared({0, held.count}));
+  if (is_wanted_elsewhere(build, held)) {
+    build.reserve_shared(held.count);
+    build.copy(build.input(held), build.shared({0, held.count}));
+  }
   const std::uint32_t copied = build.signal();
   const Piece wanted = wanted_by(build, build.rank());
   const Piece own = overlap_of(held, wanted);

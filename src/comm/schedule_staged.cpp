@@ -104,13 +104,14 @@ void shared_staged_move(ScheduleBuilder& build) {
   const std::size_t length = build.segment(room);
   std::size_t segments = 0;
   for (int q = 0; q < build.size(); ++q) segments = std::max(segments, segments_in(held_by(build, q).count, length));
-  build.reserve_shared(held.count > length ? kHalves * length : held.count);
+  if (is_wanted_elsewhere(build, held)) build.reserve_shared(held.count > length ? kHalves * length : held.count);
   build.copy(build.input(overlap_of(held, wanted)), build.output(overlap_of(held, wanted)));
   std::uint32_t stage = 0;
   for (std::size_t t = 0; segments > 0 && t <= segments; ++t) {
     if (stage) build.await_all(stage);
     const Piece offered = segment_of(held, t, length);
-    if (t < segments) build.copy(build.input(offered), build.shared({t % kHalves * length, offered.count}));
+    if (t < segments && is_wanted_elsewhere(build, offered))
+      build.copy(build.input(offered), build.shared({t % kHalves * length, offered.count}));
     for (int q : build.neighbours()) {
       if (t == 0 || q == self) continue;
       const Piece there = segment_of(held_by(build, q), t - 1, length), piece = overlap_of(there, wanted);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include <distdl/comm/schedule_families.hpp>
 #include <distdl/comm/tree_reduction.hpp>
@@ -10,13 +11,6 @@ namespace {
 
 constexpr std::size_t kAhead = 4;  ///< segments under way on each link
 
-/// A tree that carries a piece of the vector down from the root.
-struct Stream {
-  Piece piece;
-  int parent = -1;
-  std::vector<int> children;
-};
-
 std::vector<Stream> double_tree(const ScheduleBuilder& build) {
   std::vector<Stream> streams;
   for (int which : {0, 1}) {
@@ -24,32 +18,6 @@ std::vector<Stream> double_tree(const ScheduleBuilder& build) {
     streams.push_back({slice_of(build.whole(), 2, which, build.line()), place.parent, place.children});
   }
   return streams;
-}
-
-void broadcast(ScheduleBuilder& build, const std::vector<Stream>& streams) {
-  const std::size_t length = build.segment(std::max<std::size_t>(1, build.whole().count));
-  const std::size_t segments = segments_in(streams.front().piece.count, length);  // the first is the longest
-  std::vector<std::array<int, kAhead>> arriving(streams.size()), leaving(streams.size());
-  for (std::size_t s = 0; s < streams.size(); ++s)
-    for (std::size_t i = 0; i < kAhead; ++i) arriving[s][i] = build.new_group(), leaving[s][i] = build.new_group();
-  const bool is_root = build.rank() == build.problem().root;
-  std::size_t posted = 0;
-  for (std::size_t t = 0; t < segments; ++t) {
-    for (; posted < std::min(segments, t + kAhead); ++posted)
-      for (std::size_t s = 0; s < streams.size() && !is_root; ++s)
-        build.receive(streams[s].parent, build.output(segment_of(streams[s].piece, posted, length)),
-                      arriving[s][posted % kAhead]);
-    for (std::size_t s = 0; s < streams.size(); ++s) {
-      build.wait(arriving[s][t % kAhead]);
-      build.wait(leaving[s][t % kAhead]);
-      const Piece piece = segment_of(streams[s].piece, t, length);
-      for (int child : streams[s].children)
-        build.send(child, is_root ? build.input(piece) : build.output(piece), leaving[s][t % kAhead]);
-    }
-  }
-  if (is_root) build.copy(build.input(build.whole()), build.output(build.whole()));
-  for (const auto& groups : leaving)
-    for (int group : groups) build.wait(group);
 }
 
 }  // namespace
@@ -92,6 +60,37 @@ TreePlace double_tree_place(int size, int root, int rank, int which) {
       break;
     }
   return found;
+}
+
+std::size_t broadcast_segment(const ScheduleBuilder& build) {
+  return build.segment(std::max<std::size_t>(1, build.whole().count));
+}
+
+void broadcast(ScheduleBuilder& build, const std::vector<Stream>& streams, const std::function<void(Piece)>& arrived) {
+  const std::size_t length = broadcast_segment(build);
+  const std::size_t segments = segments_in(streams.front().piece.count, length);  // the first is the longest
+  std::vector<std::array<int, kAhead>> arriving(streams.size()), leaving(streams.size());
+  for (std::size_t s = 0; s < streams.size(); ++s)
+    for (std::size_t i = 0; i < kAhead; ++i) arriving[s][i] = build.new_group(), leaving[s][i] = build.new_group();
+  const bool is_root = build.rank() == build.problem().root;
+  std::size_t posted = 0;
+  for (std::size_t t = 0; t < segments; ++t) {
+    for (; posted < std::min(segments, t + kAhead); ++posted)
+      for (std::size_t s = 0; s < streams.size() && !is_root; ++s)
+        build.receive(streams[s].parent, build.output(segment_of(streams[s].piece, posted, length)),
+                      arriving[s][posted % kAhead]);
+    for (std::size_t s = 0; s < streams.size(); ++s) {
+      build.wait(arriving[s][t % kAhead]);
+      build.wait(leaving[s][t % kAhead]);
+      const Piece piece = segment_of(streams[s].piece, t, length);
+      for (int child : streams[s].children)
+        build.send(child, is_root ? build.input(piece) : build.output(piece), leaving[s][t % kAhead]);
+      if (arrived) arrived(piece);
+    }
+  }
+  if (is_root) build.copy(build.input(build.whole()), build.output(build.whole()));
+  for (const auto& groups : leaving)
+    for (int group : groups) build.wait(group);
 }
 
 void binomial_broadcast(ScheduleBuilder& build) {

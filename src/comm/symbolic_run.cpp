@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
-#include <numeric>
-#include <optional>
 
 #include <fmt/format.h>
 
@@ -11,55 +9,7 @@
 
 namespace distdl::comm {
 
-struct SymbolicRun::Place {
-  SymbolicMemory* memory = nullptr;
-  std::ptrdiff_t begin = 0, end = 0;
-  bool overlaps(const Place& other) const { return memory == other.memory && begin < other.end && other.begin < end; }
-  bool operator==(const Place&) const = default;
-};
-
-struct SymbolicRun::Transfer {
-  const Step* step = nullptr;
-  Place place;
-  std::vector<Run> runs;             ///< sent; of a receive once it is matched
-  std::vector<std::uint64_t> heard;  ///< what the sender had heard of
-  bool matched = false;
-};
-
-/// Messages from one rank to another that are not yet matched: either sends or receives.
-struct SymbolicRun::Channel {
-  bool sending = false;
-  std::deque<std::size_t> waiting;  ///< of the sender's or the receiver's transfers
-};
-
-struct SymbolicRun::Stage {
-  std::uint32_t stage = 0;
-  std::vector<std::uint32_t> seen;
-  std::vector<std::uint64_t> heard;
-};
-
-struct SymbolicRun::Member {
-  int rank = 0;
-  std::uint32_t local = 0;  ///< its place in the node
-  std::size_t next = 0;     ///< step
-  bool arrived = false, announced = false;
-  std::vector<SymbolicMemory> inputs;      ///< parts; in place the first is unused
-  std::vector<SymbolicMemory> spaces;      ///< output, scratch, shared
-  std::optional<std::ptrdiff_t> in_place;  ///< input element 0 is this element of the output
-  std::vector<std::uint32_t> seen;
-  std::vector<std::uint64_t> heard;
-  std::vector<Stage> stages;
-  std::vector<Transfer> transfers;
-  std::vector<std::size_t> ended;  ///< transfers whose place may be used again
-  std::vector<std::vector<std::size_t>> groups;
-  std::unordered_map<int, Channel> from;  ///< by sender
-};
-
 namespace {
-
-std::size_t sum_of(const std::vector<std::size_t>& counts) {
-  return std::accumulate(counts.begin(), counts.end(), std::size_t{0});
-}
 
 const char* name_of(Step::Kind kind) {
   constexpr const char* kNames[] = {"send", "receive", "wait", "combine", "signal", "await"};
@@ -81,66 +31,7 @@ std::string text_of(const Step& step) {
   }
 }
 
-std::string text_of(const Block& block) {
-  constexpr const char* kSpaces[] = {"input", "output", "scratch", "shared"};
-  return fmt::format("{} [{}, {}) of rank {}", kSpaces[static_cast<int>(block.space)], block.first,
-                     block.first + block.count, block.rank);
-}
-
 }  // namespace
-
-std::size_t input_size(const Problem& problem) {
-  const bool root = problem.rank == problem.root;
-  switch (problem.collective) {
-    case Collective::barrier:
-      return 0;
-    case Collective::broadcast:
-      return root ? problem.count : 0;
-    case Collective::reduce:
-    case Collective::all_reduce:
-      return problem.count;
-    case Collective::reduce_scatter:
-      return sum_of(problem.counts);
-    case Collective::all_gather:
-    case Collective::gather:
-      return problem.counts[problem.rank];
-    case Collective::scatter:
-      return root ? sum_of(problem.counts) : 0;
-    case Collective::all_to_all:
-      return sum_of(problem.send_counts);
-  }
-  return 0;
-}
-
-std::size_t output_size(const Problem& problem) {
-  const bool root = problem.rank == problem.root;
-  switch (problem.collective) {
-    case Collective::barrier:
-      return 0;
-    case Collective::broadcast:
-    case Collective::all_reduce:
-      return problem.count;
-    case Collective::reduce:
-      return root ? problem.count : 0;
-    case Collective::reduce_scatter:
-    case Collective::scatter:
-      return problem.counts[problem.rank];
-    case Collective::all_gather:
-      return sum_of(problem.counts);
-    case Collective::gather:
-      return root ? sum_of(problem.counts) : 0;
-    case Collective::all_to_all:
-      return sum_of(problem.receive_counts);
-  }
-  return 0;
-}
-
-int input_parts(const Problem& problem) {
-  const bool sums = problem.collective == Collective::reduce || problem.collective == Collective::all_reduce ||
-                    problem.collective == Collective::reduce_scatter;
-  return sums && !problem.ranges.empty() ? static_cast<int>(cover(problem.ranges[problem.rank], problem.leaves).size())
-                                         : 1;
-}
 
 SymbolicRun::SymbolicRun(std::span<const Problem> problems, std::span<const Schedule> schedules, bool in_place)
     : problems_(problems), schedules_(schedules) {
@@ -158,8 +49,6 @@ SymbolicRun::SymbolicRun(std::span<const Problem> problems, std::span<const Sche
       add_member(node[local], in_place);
     }
 }
-
-SymbolicRun::~SymbolicRun() = default;
 
 void SymbolicRun::add_member(int rank, bool in_place) {
   const Problem& problem = problems_[rank];
@@ -407,95 +296,6 @@ std::string SymbolicRun::wait(Member& member, const Step& step) {
     for (std::size_t word = 0; word < member.heard.size(); ++word) member.heard[word] |= transfer.heard[word];
   }
   member.groups[step.group].clear();
-  return "";
-}
-
-std::string SymbolicRun::check_overlaps(Member& member, const Step& step) {
-  const Schedule& schedule = schedules_[member.rank];
-  const auto by_place = [](const Place& a, const Place& b) {
-    return std::pair(a.memory, a.begin) < std::pair(b.memory, b.begin);
-  };
-  std::vector<Place> targets;
-  for (const Block& target : std::span(schedule.targets).subspan(step.targets, step.target_count)) {
-    if (target.space == Space::input) return "the input must not be written";
-    if (auto problem = locate(member, target, targets.emplace_back()); !problem.empty()) return problem;
-  }
-  std::sort(targets.begin(), targets.end(), by_place);
-  for (std::size_t i = 1; i < targets.size(); ++i)
-    if (targets[i].overlaps(targets[i - 1])) return "two targets overlap";
-  for (const Operand& source : std::span(schedule.sources).subspan(step.sources, step.source_count)) {
-    Place place;
-    if (auto problem = locate(member, source.block, place); !problem.empty()) return problem;
-    auto near = std::lower_bound(targets.begin(), targets.end(), place, by_place);
-    if (near != targets.end() && *near != place && near->overlaps(place)) return "a target overlaps a source";
-    if (near != targets.begin() && *--near != place && near->overlaps(place)) return "a target overlaps a source";
-  }
-  return "";
-}
-
-// Runs of all sources are cut where one of them changes; in between a stack holds the partial results.
-std::string SymbolicRun::evaluate(Member& member, const Step& step, std::vector<Run>& result) {
-  const auto sources = std::span(schedules_[member.rank].sources).subspan(step.sources, step.source_count);
-  std::vector<std::vector<Run>> runs(sources.size());
-  std::vector<std::ptrdiff_t> cuts{0};
-  for (std::size_t i = 0; i < sources.size(); ++i) {
-    Place place;
-    if (auto problem = locate(member, sources[i].block, place); !problem.empty()) return problem;
-    if (sources[i].block.count != sources[0].block.count) return "the sources differ in length";
-    if (const char* problem = place.memory->read(place.begin, place.end, 0, witness(member), runs[i]))
-      return fmt::format("{}: {}", problem, text_of(sources[i].block));
-    for (const Run& run : runs[i]) cuts.push_back(run.end);
-  }
-  std::sort(cuts.begin(), cuts.end());
-  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
-  std::vector<std::size_t> at(sources.size(), 0);
-  for (std::size_t cut = 1; cut < cuts.size(); ++cut) {
-    std::vector<Formulas::Id> stack;
-    const std::ptrdiff_t shift = runs[0][at[0]].shift;
-    for (std::size_t i = 0; i < sources.size(); ++i) {
-      const Run& run = runs[i][at[i]];
-      if (run.shift != shift) return "adds different elements of the vector";
-      stack.push_back(run.formula);
-      for (int merge = 0; merge < sources[i].merges; ++merge) {
-        if (stack.size() < 2) return "merges more values than there are";
-        const Formulas::Id right = stack.back();
-        stack.pop_back();
-        stack.back() = formulas_.sum(stack.back(), right);
-      }
-      if (run.end == cuts[cut]) ++at[i];
-    }
-    if (stack.size() != 1) return "merges too few values";
-    result.push_back({cuts[cut - 1], cuts[cut], step.last ? formulas_.finished(stack[0]) : stack[0], shift});
-  }
-  return "";
-}
-
-/// A copy of memory onto itself, which is left out.
-bool SymbolicRun::is_no_op(Member& member, const Step& step, const Block& target) {
-  if (step.source_count != 1 || step.last) return false;
-  Place from, to;
-  locate(member, schedules_[member.rank].sources[step.sources].block, from);
-  locate(member, target, to);
-  return from == to;
-}
-
-std::string SymbolicRun::combine(Member& member, const Step& step) {
-  if (step.source_count == 0 || step.target_count == 0) return "without operands";
-  std::vector<Run> result;
-  if (auto problem = check_overlaps(member, step); !problem.empty()) return problem;
-  if (auto problem = evaluate(member, step, result); !problem.empty()) return problem;
-  const Schedule& schedule = schedules_[member.rank];
-  for (const Block& target : std::span(schedule.targets).subspan(step.targets, step.target_count)) {
-    if (target.count != schedule.sources[step.sources].block.count) return "sources and targets differ in length";
-    if (is_no_op(member, step, target)) continue;
-    Place place;
-    locate(member, target, place);
-    for (const Run& run : result) {
-      const Run moved{place.begin + run.begin, place.begin + run.end, run.formula, run.shift - place.begin};
-      if (const char* problem = place.memory->write(moved, witness(member)))
-        return fmt::format("{}: {}", problem, text_of(target));
-    }
-  }
   return "";
 }
 

@@ -2,21 +2,21 @@
 #pragma once
 
 #include <deque>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include <distdl/comm/formulas.hpp>
+#include <distdl/comm/operand_sizes.hpp>
 #include <distdl/comm/schedule.hpp>
 #include <distdl/comm/symbolic_memory.hpp>
 
 namespace distdl::comm {
 
-/// Elements of the operand and the result of problem.rank; parts of its operand.
-std::size_t input_size(const Problem& problem);
-std::size_t output_size(const Problem& problem);
-int input_parts(const Problem& problem);
+/// "output [0, 8) of rank 3"
+std::string text_of(const Block& block);
 
 /// All ranks of an operation, run on formulas: see check_schedules(). What a program of sends, receives, signals and
 /// awaits computes, and which of its steps happen before which, does not depend on who runs when, unless it races for
@@ -24,7 +24,6 @@ int input_parts(const Problem& problem);
 class SymbolicRun {
  public:
   SymbolicRun(std::span<const Problem> problems, std::span<const Schedule> schedules, bool in_place);
-  ~SymbolicRun();
 
   /// To the end of all ranks. "" or what is wrong.
   std::string run();
@@ -36,11 +35,49 @@ class SymbolicRun {
   bool has_heard_of_all(int rank) const;
 
  private:
-  struct Transfer;
-  struct Channel;
-  struct Stage;
-  struct Place;
-  struct Member;
+  struct Place {
+    SymbolicMemory* memory = nullptr;
+    std::ptrdiff_t begin = 0, end = 0;
+    bool overlaps(const Place& other) const { return memory == other.memory && begin < other.end && other.begin < end; }
+    bool operator==(const Place&) const = default;
+  };
+
+  struct Transfer {
+    const Step* step = nullptr;
+    Place place;
+    std::vector<Run> runs;             ///< sent; of a receive once it is matched
+    std::vector<std::uint64_t> heard;  ///< what the sender had heard of
+    bool matched = false;
+  };
+
+  /// Messages from one rank to another that are not yet matched: either sends or receives.
+  struct Channel {
+    bool sending = false;
+    std::deque<std::size_t> waiting;  ///< of the sender's or the receiver's transfers
+  };
+
+  struct Stage {
+    std::uint32_t stage = 0;
+    std::vector<std::uint32_t> seen;
+    std::vector<std::uint64_t> heard;
+  };
+
+  struct Member {
+    int rank = 0;
+    std::uint32_t local = 0;  ///< its place in the node
+    std::size_t next = 0;     ///< step
+    bool arrived = false, announced = false;
+    std::vector<SymbolicMemory> inputs;      ///< parts; in place the first is unused
+    std::vector<SymbolicMemory> spaces;      ///< output, scratch, shared
+    std::optional<std::ptrdiff_t> in_place;  ///< input element 0 is this element of the output
+    std::vector<std::uint32_t> seen;
+    std::vector<std::uint64_t> heard;
+    std::vector<Stage> stages;
+    std::vector<Transfer> transfers;
+    std::vector<std::size_t> ended;  ///< transfers whose place may be used again
+    std::vector<std::vector<std::size_t>> groups;
+    std::unordered_map<int, Channel> from;  ///< by sender
+  };
 
   void add_member(int rank, bool in_place);
   std::string run_until_blocked(int rank, bool& moved);

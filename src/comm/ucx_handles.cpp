@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <initializer_list>
 #include <memory>
 #include <sstream>
 
@@ -21,22 +23,43 @@ void set(const UcxConfig& config, const char* key, const std::string& value) {
   check_ucx(ucp_config_modify(config.get(), key, value.c_str()), fmt::format("ucp_config_modify {}={}", key, value));
 }
 
-/// Without these, endpoints that report errors do not use shared memory. The transports read them from the environment
-/// alone: ucp_config_modify accepts the keys and ignores them. UCX warns of variables that no transport reads, so they
-/// are set only where the user's UCX_TLS leaves those transports in.
-void allow_shared_memory() {
-  const std::string transports = env("UCX_TLS").value_or("all");
-  const auto named = [&](const char* name) { return transports.find(name) != std::string::npos; };
-  const bool any = named("all") || named("sm") || named("shm") || named("mm");
-  if (any || named("posix")) set_env_default("UCX_POSIX_ERROR_HANDLING", "y");
-  if (any || named("sysv")) set_env_default("UCX_SYSV_ERROR_HANDLING", "y");
+// The transports read their settings from the environment alone: ucp_config_modify accepts the keys and ignores them.
+// UCX warns of variables that no transport reads, so they are set only where UCX_TLS leaves those transports in.
+
+/// Whether the user's UCX_TLS names any of them; where there is none, `otherwise`.
+bool in_use(std::initializer_list<const char*> names, bool otherwise) {
+  const auto transports = env("UCX_TLS");
+  if (!transports) return otherwise;
+  return std::any_of(names.begin(), names.end(),
+                     [&](const char* name) { return transports->find(name) != std::string::npos; });
+}
+
+/// Without ERROR_HANDLING, endpoints that report errors do not use shared memory. Of the 512 buffers that a transport
+/// gets ready by default, 4 MiB, a rank's start would write every page; more are made when needed.
+void prepare_shared_memory(const std::string& transport) {
+  set_env_default("UCX_" + transport + "_ERROR_HANDLING", "y");
+  set_env_default("UCX_" + transport + "_RX_BUFS_GROW", "128");
+}
+
+/// In rendezvous the receiver answers before data are sent, and over TCP that answer waits behind the data which go the
+/// other way: at 1 Gbit/s two ranks that exchange 32 MiB took up to twice as long. Sent eagerly they fill the line, and
+/// without a limit they are faster too, the more so in larger pieces than UCX's own 8 and 64 KiB.
+/// See bench/results/comm_two_nodes.md.
+void prepare_tcp() {
+  set_env_default("UCX_RNDV_THRESH", "inf");
+  if (!in_use({"all", "tcp"}, true)) return;
+  set_env_default("UCX_TCP_TX_SEG_SIZE", "128K");
+  set_env_default("UCX_TCP_RX_SEG_SIZE", "256K");
 }
 
 UcxConfig make_config(const Options& options) {
-  allow_shared_memory();
+  if (in_use({"all", "sm", "shm", "mm", "posix"}, true)) prepare_shared_memory("POSIX");
+  if (in_use({"all", "sm", "shm", "mm", "sysv"}, false)) prepare_shared_memory("SYSV");
+  if (!may_use_rdma(options.interface)) prepare_tcp();
   ucp_config_t* raw = nullptr;
   check_ucx(ucp_config_read(nullptr, nullptr, &raw), "ucp_config_read");
   UcxConfig config(raw);
+  if (!env("UCX_TLS")) set(config, "TLS", "^sysv");  // it does what posix does, once more
   if (!env("UCX_KEEPALIVE_INTERVAL")) set(config, "KEEPALIVE_INTERVAL", "1s");
   if (options.interface != "auto") set(config, "NET_DEVICES", ucx_devices_of(options.interface));
   return config;
@@ -56,7 +79,7 @@ UcxContext open_context(const Options& options) {
   const UcxConfig config = make_config(options);
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
-  params.features = UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP;
+  params.features = UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP | UCP_FEATURE_RMA | UCP_FEATURE_AM;
   params.name = "distdl";
   ucp_context_h context = nullptr;
   check_ucx(ucp_init(&params, config.get(), &context), "ucp_init");
@@ -112,6 +135,29 @@ ucp_ep_h open_endpoint(ucp_worker_h worker, const std::string& address, ucp_err_
   ucp_ep_h endpoint = nullptr;
   check_ucx(ucp_ep_create(worker, &params, &endpoint), "ucp_ep_create");
   return endpoint;
+}
+
+ExposedMemory::ExposedMemory(ucp_context_h context, std::span<std::byte> memory) : context_(context) {
+  if (memory.empty()) return;  // UCX maps none
+  ucp_mem_map_params_t params{};
+  params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
+  params.address = memory.data();
+  params.length = memory.size();
+  check_ucx(ucp_mem_map(context_, &params, &memory_), fmt::format("ucp_mem_map of {} bytes", memory.size()));
+}
+
+ExposedMemory::~ExposedMemory() {
+  if (memory_) ucp_mem_unmap(context_, memory_);
+}
+
+std::string ExposedMemory::key() const {
+  if (!memory_) return "";
+  void* buffer = nullptr;
+  std::size_t size = 0;
+  check_ucx(ucp_rkey_pack(context_, memory_, &buffer, &size), "ucp_rkey_pack");
+  const std::string key(static_cast<const char*>(buffer), size);
+  ucp_rkey_buffer_release(buffer);
+  return key;
 }
 
 std::string lanes_of(ucp_ep_h endpoint) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -44,6 +46,27 @@ std::string address_of(ucp_worker_h worker, AddressKind kind);
 /// An endpoint with UCP_ERR_HANDLING_MODE_PEER: `on_error(argument, ...)` is called from ucp_worker_progress when the
 /// peer is lost.
 ucp_ep_h open_endpoint(ucp_worker_h worker, const std::string& address, ucp_err_handler_cb_t on_error, void* argument);
+/// Memory that peers may reach, as long as the object lives.
+class ExposedMemory {
+ public:
+  ExposedMemory(ucp_context_h context, std::span<std::byte> memory);
+  ~ExposedMemory();
+  ExposedMemory(const ExposedMemory&) = delete;
+  ExposedMemory& operator=(const ExposedMemory&) = delete;
+  /// For peers, who unpack it; empty where the memory is.
+  std::string key() const;
+
+ private:
+  ucp_context_h context_;
+  ucp_mem_h memory_ = nullptr;
+};
+
+inline void destroy_key(ucp_rkey_h key) noexcept {
+  ucp_rkey_destroy(key);
+}
+/// Needs the worker that it was unpacked for.
+using RemoteKey = UniqueHandle<ucp_rkey_h, &destroy_key>;
+
 /// Transports that carry the endpoint's messages, such as "posix/memory tcp/eth0".
 std::string lanes_of(ucp_ep_h endpoint);
 

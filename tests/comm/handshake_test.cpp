@@ -95,7 +95,7 @@ TEST(Handshake, StrangersChallengesDoNotKeepTheGenuineOneOut) {
   Pair pair;
   Hello forged = pair.five.hello();
   for (int i = 0; i < 10; ++i) {
-    forged.nonce[0] = static_cast<std::uint8_t>(i);
+    ++forged.nonce[0];
     EXPECT_FALSE(pair.five.accept(pair.three.answer(forged).value()));
   }
   EXPECT_TRUE(pair.five.accept(pair.three.answer(pair.five.hello()).value()));

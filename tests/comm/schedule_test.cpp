@@ -17,6 +17,11 @@ constexpr Algorithm kAlgorithms[] = {
     Algorithm::recursive_doubling, Algorithm::recursive_halving, Algorithm::ring,          Algorithm::binomial,
     Algorithm::double_tree,        Algorithm::hierarchical,      Algorithm::dissemination};
 
+bool is_sum(Collective collective) {
+  return collective == Collective::reduce || collective == Collective::all_reduce ||
+         collective == Collective::reduce_scatter;
+}
+
 TEST(Schedule, IsRightForEveryCollectiveAlgorithmAndSmallSize) {
   int schedules = 0;
   for (Collective collective : kCollectives)
@@ -27,8 +32,8 @@ TEST(Schedule, IsRightForEveryCollectiveAlgorithmAndSmallSize) {
             Problem problem = problem_of(collective, size, count);
             problem.root = static_cast<int>((count + 1) % size);
             const Choice choice{algorithm, count % 4 == 1 ? 128u : 0u, false, order};
-            if (!is_possible(problem, choice)) continue;
-            EXPECT_EQ(verdict(for_each_rank(problem), choice), "");
+            if (!is_possible(problem, choice) || (order == Order::free && !is_sum(collective))) continue;
+            ASSERT_EQ(verdict(for_each_rank(problem), choice), "");
             ++schedules;
           }
   EXPECT_GT(schedules, 1000);
@@ -47,7 +52,7 @@ std::vector<LeafRange> random_ranges(int ranks, int leaves, std::mt19937& random
 
 TEST(Schedule, SumsAlongTheTreeHoweverTheLeavesLie) {
   std::mt19937 random(5);
-  for (int trial = 0; trial < 500; ++trial)
+  for (int trial = 0; trial < 300; ++trial)
     for (Collective collective : {Collective::reduce, Collective::all_reduce, Collective::reduce_scatter})
       for (Algorithm algorithm : kAlgorithms)
         for (Order order : {Order::fixed, Order::free}) {
@@ -63,9 +68,37 @@ TEST(Schedule, SumsAlongTheTreeHoweverTheLeavesLie) {
         }
 }
 
+TEST(Schedule, IsRightWhereverTheRanksRun) {
+  std::mt19937 random(8);
+  for (int trial = 0; trial < 400; ++trial)
+    for (Collective collective :
+         {Collective::barrier, Collective::broadcast, Collective::reduce, Collective::all_reduce})
+      for (Layout layout : {Layout::own_nodes, Layout::blocks, Layout::uneven, Layout::round_robin})
+        for (Order order : {Order::fixed, Order::free}) {
+          const int size = 1 + static_cast<int>(random() % 13);
+          Problem problem = problem_of(collective, size, (std::size_t{1} << random() % 17) - random() % 2);
+          problem.nodes = nodes_of(size, 1 + static_cast<int>(random() % 4), layout);
+          problem.root = static_cast<int>(random() % size);
+          if (random() % 2) {
+            problem.leaves = 1 + static_cast<int>(random() % 40);
+            problem.ranges = random_ranges(size, problem.leaves, random);
+          }
+          const std::size_t segment = random() % 2 * 1000;
+          const auto problems = for_each_rank(problem);
+          std::vector<Schedule> schedules;
+          const unsigned staged = random();  // differs by node
+          for (const Problem& each : problems)
+            schedules.push_back(make_schedule(
+                each, {Algorithm::hierarchical, segment, (staged >> each.nodes[each.rank] & 1) != 0, order}));
+          for (bool in_place : {false, true})
+            ASSERT_EQ(check_schedules(problems, schedules, order, in_place), "")
+                << describe(problem, {Algorithm::hierarchical, segment});
+        }
+}
+
 TEST(Schedule, MovesSlicesOfAnyLength) {
   std::mt19937 random(6);
-  for (int trial = 0; trial < 300; ++trial)
+  for (int trial = 0; trial < 100; ++trial)
     for (Collective collective :
          {Collective::reduce_scatter, Collective::all_gather, Collective::gather, Collective::scatter})
       for (Algorithm algorithm : kAlgorithms)
@@ -75,7 +108,7 @@ TEST(Schedule, MovesSlicesOfAnyLength) {
           for (std::size_t& count : problem.counts) count = random() % 3 * (random() % 3000);
           problem.root = static_cast<int>(random() % size);
           const Choice choice{algorithm, random() % 2 * 64, false, order};
-          if (!is_possible(problem, choice)) continue;
+          if (!is_possible(problem, choice) || (order == Order::free && !is_sum(collective))) continue;
           ASSERT_EQ(verdict(for_each_rank(problem), choice), "");
         }
 }
@@ -91,6 +124,70 @@ TEST(Schedule, GivesEachRankWhatTheOthersHaveForIt) {
     const auto schedules = make_schedules(problems, {});
     ASSERT_EQ(check_schedules(problems, schedules, Order::fixed, false), "");
   }
+}
+
+constexpr int kLargeSizes[] = {48, 63, 64, 65, 96, 100, 127, 128, 255, 256, 257, 512, 600, 1000, 1023, 1024};
+
+/// A few hundred ranks on nodes of 48, and one that is smaller.
+Problem large_problem(Collective collective, int size, std::size_t count) {
+  Problem problem = problem_of(collective, size, count);
+  for (int r = 0; r < size; ++r) problem.nodes[r] = r / 48;
+  problem.root = size / 3;
+  return problem;
+}
+
+TEST(Schedule, IsRightForAThousandRanks) {
+  const std::pair<Collective, Algorithm> kinds[] = {{Collective::barrier, Algorithm::dissemination},
+                                                    {Collective::barrier, Algorithm::hierarchical},
+                                                    {Collective::broadcast, Algorithm::binomial},
+                                                    {Collective::broadcast, Algorithm::double_tree},
+                                                    {Collective::broadcast, Algorithm::hierarchical},
+                                                    {Collective::reduce, Algorithm::binomial},
+                                                    {Collective::reduce, Algorithm::double_tree},
+                                                    {Collective::reduce, Algorithm::hierarchical},
+                                                    {Collective::all_reduce, Algorithm::recursive_doubling},
+                                                    {Collective::all_reduce, Algorithm::recursive_halving},
+                                                    {Collective::all_reduce, Algorithm::hierarchical},
+                                                    {Collective::all_gather, Algorithm::recursive_doubling},
+                                                    {Collective::gather, Algorithm::binomial},
+                                                    {Collective::scatter, Algorithm::binomial}};
+  for (int size : kLargeSizes)
+    for (auto [collective, algorithm] : kinds) {
+      const Problem problem = large_problem(collective, size, collective == Collective::all_gather ? 3 : 20011);
+      const Choice choice{algorithm, 0, size % 2 == 0,
+                          algorithm == Algorithm::double_tree ? Order::free : Order::fixed};
+      if (!is_possible(problem, choice)) continue;
+      ASSERT_EQ(verdict(for_each_rank(problem), choice), "");
+    }
+}
+
+/// These have as many steps as ranks on each rank.
+TEST(Schedule, IsRightWhereEveryoneMeetsEveryone) {
+  const std::pair<Collective, Algorithm> kinds[] = {
+      {Collective::all_reduce, Algorithm::pairwise},     {Collective::reduce, Algorithm::pairwise},
+      {Collective::reduce_scatter, Algorithm::pairwise}, {Collective::all_gather, Algorithm::pairwise},
+      {Collective::all_to_all, Algorithm::pairwise},     {Collective::all_reduce, Algorithm::ring},
+      {Collective::reduce_scatter, Algorithm::ring},     {Collective::all_gather, Algorithm::ring}};
+  for (int size : {64, 100, 129, 1024})
+    for (auto [collective, algorithm] : kinds) {
+      if (size == 1024 && (collective != Collective::all_reduce || algorithm != Algorithm::pairwise)) continue;
+      const bool vector = collective == Collective::all_reduce || collective == Collective::reduce;
+      const Problem problem = large_problem(collective, size, vector ? 16 * size + 5 : 3);
+      const Choice choice{algorithm, 0, false, algorithm == Algorithm::ring ? Order::free : Order::fixed};
+      const auto problems = for_each_rank(problem);
+      const auto schedules = make_schedules(problems, choice);
+      ASSERT_EQ(check_schedules(problems, schedules, choice.order, size % 2 == 0), "") << describe(problem, choice);
+    }
+}
+
+TEST(Schedule, IsRightForManyRanksOnOneNode) {
+  for (int size : {48, 64, 100, 128})
+    for (Collective collective : kCollectives)
+      for (Algorithm algorithm : {Algorithm::shared_short, Algorithm::shared_direct, Algorithm::shared_staged}) {
+        const Problem problem = problem_of(collective, size, collective == Collective::all_reduce ? 5003 : 7);
+        if (!is_possible(problem, {algorithm})) continue;
+        ASSERT_EQ(verdict(for_each_rank(problem), {algorithm}), "");
+      }
 }
 
 }  // namespace

@@ -85,6 +85,14 @@ class Install(unittest.TestCase):
             self.check_example_output(self.compile(prefix, self.temp / "by-pkg-config", EXAMPLE / "main.cpp", *flags))
             self.assertEqual(self.pkg_config(prefix, "--modversion", "distdl"), [self.version])
 
+    def test_examples_that_communicate_are_built_by_cmake(self):
+        for name, arguments, output in (("all_reduce", [], "1 ranks: each of 1000000 values is 1"),
+                                        ("heat", [self.temp / "plate", 32, 10], "1 ranks, from step 0 of 10")):
+            with self.subTest(name):
+                build, _ = self.configure(EXAMPLE.parent / name, f"example-{name}")
+                run(cache("CMAKE_COMMAND"), "--build", build)
+                self.assertIn(output, run(build / name, *arguments))
+
     def test_every_symbol_is_found_through_cmake(self):
         names = components(self.prefix)
         whole = " ".join(f"$<TARGET_LINKER_FILE:distdl::{name}>" for name in names)

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank of bench/startup: says when it came how far, from its main() to the end of its first all-reduce, and how much
+// processor time that took. One JSON object per rank on stdout; times in microseconds, wall ones of CLOCK_MONOTONIC.
+#include <ctime>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <distdl/comm/communicator.hpp>
+#include <distdl/world/make_world.hpp>
+
+namespace {
+using namespace distdl;
+
+double microseconds(clockid_t clock) {
+  timespec time{};
+  ::clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) * 1e-3;
+}
+
+std::string marks;
+void mark(const char* name) {
+  marks += fmt::format(R"(, "{}": [{:.0f}, {:.0f}])", name, microseconds(CLOCK_MONOTONIC),
+                       microseconds(CLOCK_PROCESS_CPUTIME_ID));
+}
+
+/// Sees when the addresses are exchanged: what comes before is UCX's start, what comes after is the connecting.
+class WatchedWorld final : public world::World {
+ public:
+  explicit WatchedWorld(std::unique_ptr<World> world) : world_(std::move(world)) {}
+  Rank rank() const override { return world_->rank(); }
+  int size() const override { return world_->size(); }
+  std::string description() const override { return world_->description(); }
+  std::vector<std::string> exchange(const std::string& mine, Milliseconds timeout) override {
+    card_bytes = mine.size();
+    mark("card");
+    auto all = world_->exchange(mine, timeout);
+    mark("exchange");
+    return all;
+  }
+  std::size_t card_bytes = 0;
+
+ private:
+  std::unique_ptr<World> world_;
+};
+}  // namespace
+
+int main() try {
+  mark("main");
+  WatchedWorld world(world::make_world());
+  mark("world");
+  const auto comm = comm::Communicator::connect(world, {});
+  mark("connect");
+  std::vector<float> values(1024, 1);
+  comm->all_reduce(values).wait();
+  mark("all_reduce");
+  require<InternalError>(values.back() == static_cast<float>(comm->size()), "the sum is {}", values.back());
+  fmt::print("{{\"rank\": {}, \"card_bytes\": {}{}}}\n", comm->rank(), world.card_bytes, marks);
+  comm->close();
+  return 0;
+} catch (const std::exception& error) {
+  fmt::print(stderr, "startup_rank: {}\n", error.what());
+  return static_cast<int>(distdl::exit_code_of(error));
+}

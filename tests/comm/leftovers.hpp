@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace distdl::comm::faults {
+
+/// What a process holds, as /proc tells.
+struct Holdings {
+  std::vector<std::string> descriptors;  ///< what each points to
+  std::vector<std::string> mappings;     ///< of memory shared with others
+  int threads = 0;
+
+  static Holdings now();
+  /// "" or what there is more of than in `before`.
+  std::string beyond(const Holdings& before) const;
+};
+
+/// Names in /dev/shm that a job's communicators made.
+std::vector<std::string> shared_memory_names(const std::string& job);
+
+}  // namespace distdl::comm::faults

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests: several under way, given up, destroyed; and messages between two ranks.
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <thread>
+
+#include <gmock/gmock.h>
+
+#include "tests/comm/connected_threads.hpp"
+
+namespace distdl::comm {
+namespace {
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+std::vector<std::byte> pattern(std::size_t size, int seed) {
+  std::vector<std::byte> bytes(size);
+  for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>((i * 31 + seed * 17 + (i >> 8)) & 0xFF);
+  return bytes;
+}
+
+/// Each() takes its time.
+bool all_are(std::span<const float> values, float value) {
+  return std::ranges::all_of(values, [&](float one) { return one == value; });
+}
+
+float sum_of_ranks(const Communicator& comm) {
+  return static_cast<float>(comm.size() * (comm.size() + 1) / 2);
+}
+
+void expect_right_sum(Communicator& comm, std::size_t floats = 1000) {
+  std::vector<float> values(floats, static_cast<float>(comm.rank().value + 1));
+  comm.all_reduce(values).wait();
+  EXPECT_TRUE(all_are(values, sum_of_ranks(comm)));
+}
+
+/// Number of ranks, and how many of them share memory (0: all).
+class Requests : public ::testing::TestWithParam<std::pair<int, int>> {
+ protected:
+  static void on_ranks(const std::function<void(Communicator&)>& body, Options options = test_options()) {
+    options.shared_memory_ranks = GetParam().second;
+    on_threads(GetParam().first, body, options);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Worlds, Requests,
+                         ::testing::Values(std::pair(2, 0), std::pair(4, 0), std::pair(3, 1), std::pair(4, 2)),
+                         [](const auto& test) {
+                           return fmt::format("{}ranks{}shared", test.param.first, test.param.second);
+                         });
+
+TEST_P(Requests, ManyMoreThanTheNodesMemoryHasRoomForAreUnderWay) {
+  on_ranks([](Communicator& comm) {
+    constexpr std::size_t kOperations = 60;
+    std::vector<std::vector<float>> values;
+    for (std::size_t i = 0; i < kOperations; ++i)
+      values.emplace_back(i * 37, static_cast<float>((comm.rank().value + 1) * (i + 1)));
+    std::vector<Request> requests;
+    for (auto& one : values) requests.push_back(comm.all_reduce(one));
+    std::mt19937 random(static_cast<unsigned>(comm.rank().value));
+    std::shuffle(requests.begin(), requests.end(), random);
+    for (Request& request : requests) request.wait();
+    for (std::size_t i = 0; i < kOperations; ++i)
+      EXPECT_TRUE(all_are(values[i], sum_of_ranks(comm) * static_cast<float>(i + 1)));
+  });
+}
+
+TEST_P(Requests, AskingAloneBringsThemToTheirEnd) {
+  on_ranks([](Communicator& comm) {
+    std::vector<float> one(100'000, 1), two(3, 2);
+    Request first = comm.all_reduce(one), second = comm.all_reduce(two);
+    while (!second.test() || !first.test()) std::this_thread::yield();
+    EXPECT_TRUE(first.test()) << "a request that is done stays done";
+    EXPECT_TRUE(all_are(one, static_cast<float>(comm.size())));
+    EXPECT_TRUE(all_are(two, static_cast<float>(2 * comm.size())));
+  });
+}
+
+TEST_P(Requests, WaitingTwiceAndMovingDoNoHarm) {
+  on_ranks([](Communicator& comm) {
+    std::vector<float> values(5000, 1);
+    Request request = comm.all_reduce(values);
+    Request moved = std::move(request);
+    Request* const same = &moved;
+    moved = std::move(*same);
+    request.wait();  // NOLINT(bugprone-use-after-move): it is empty, and may be asked
+    moved.wait();
+    moved.wait();
+    EXPECT_TRUE(all_are(values, static_cast<float>(comm.size())));
+    moved = comm.barrier();
+    moved.wait();
+  });
+}
+
+// Messages of that length leave at once; the connection does not outlive a longer one that is given up half-way.
+TEST_P(Requests, WhatAllRanksGiveUpDisturbsNothingElse) {
+  on_ranks([](Communicator& comm) {
+    const tensor::Buffer shared = comm.allocate(1 << 20);
+    for (int round = 0; round < 10; ++round) {
+      std::vector<float> plain(60 * (round + 1), 1), kept(777, static_cast<float>(comm.rank().value + 1));
+      std::ranges::fill(shared.as<float>(), 1.0f);
+      Request lost = comm.all_reduce(plain);
+      Request stays = comm.all_reduce(kept);
+      { const Request dropped = comm.all_reduce(shared.as<float>().first(GetParam().second == 0 ? 1 << 18 : 500)); }
+      lost.cancel();
+      stays.wait();
+      EXPECT_TRUE(all_are(kept, sum_of_ranks(comm)));
+    }
+    expect_right_sum(comm);
+  });
+}
+
+TEST_P(Requests, WhatOneRankGivesUpFailsOnTheOthersAtTheirDeadline) {
+  Options options = test_options();
+  options.timeout_seconds = 0.5;
+  std::atomic<int> failed = 0;
+  const auto body = [&](Communicator& comm) {
+    if (comm.rank() == Rank(0)) {
+      { const Request dropped = comm.barrier(); }
+      std::this_thread::sleep_for(Milliseconds(1400));
+      return;
+    }
+    const Stopwatch stopwatch;
+    std::vector<float> values(100'000, 1);
+    EXPECT_THROW(
+        {
+          comm.barrier().wait();
+          comm.all_reduce(values).wait();
+        },
+        PeerLost);
+    EXPECT_LT(stopwatch.seconds(), 1.5);
+    ++failed;
+  };
+  try {
+    on_ranks(body, options);
+  } catch (const CommError&) {
+    // rank 0 learns of it, if only when it says goodbye
+  }
+  EXPECT_EQ(failed, GetParam().first - 1);
+}
+
+TEST_P(Requests, ACancelledReceiveLeavesItsMemoryAlone) {
+  on_ranks([](Communicator& comm) {
+    if (comm.rank() == Rank(0)) {
+      std::vector<std::byte> given_up(100'000), taken(100'000);
+      comm.receive(given_up, Rank(1), 9).cancel();
+      comm.barrier().wait();
+      comm.receive(taken, Rank(1), 9).wait();
+      EXPECT_EQ(taken, pattern(100'000, 4));
+      EXPECT_THAT(given_up, Each(std::byte{0}));
+    } else {
+      comm.barrier().wait();
+      if (comm.rank() == Rank(1)) comm.send(pattern(100'000, 4), Rank(0), 9).wait();
+    }
+    comm.barrier().wait();
+  });
+}
+
+TEST_P(Requests, MessagesAmongAllPairsInBothDirectionsAtOnce) {
+  on_ranks([](Communicator& comm) {
+    const int self = comm.rank().value;
+    for (std::size_t size : {0, 1, 63, 8000, 9000, 70'000, 1'000'003}) {
+      const auto bytes_of = [&](int from, int to) { return pattern(size, 100 * from + to); };
+      std::vector<std::vector<std::byte>> out, in;
+      for (int r = 0; r < comm.size(); ++r) {
+        out.push_back(bytes_of(self, r));
+        in.emplace_back(size);
+      }
+      std::vector<Request> requests;
+      for (int r = 0; r < comm.size(); ++r) {
+        if (r == self) continue;
+        requests.push_back(comm.send(out[static_cast<std::size_t>(r)], Rank(r), 3));
+        requests.push_back(comm.receive(in[static_cast<std::size_t>(r)], Rank(r), 3));
+      }
+      for (Request& request : requests) request.wait();
+      for (int r = 0; r < comm.size(); ++r) {
+        if (r == self) continue;
+        EXPECT_EQ(in[static_cast<std::size_t>(r)], bytes_of(r, self)) << size;
+      }
+    }
+  });
+}
+
+TEST_P(Requests, MessagesWithOneTagArriveInOrder) {
+  on_ranks([](Communicator& comm) {
+    constexpr int kMessages = 200;
+    if (comm.rank() == Rank(0)) {
+      std::vector<std::vector<std::byte>> out;
+      std::vector<Request> requests;
+      for (int i = 0; i < kMessages; ++i) out.push_back(pattern(static_cast<std::size_t>(i * 101), i));
+      for (auto& one : out) requests.push_back(comm.send(one, Rank(1), (1u << 28) - 1));
+      for (auto& one : requests) one.wait();
+    } else if (comm.rank() == Rank(1)) {
+      for (int i = 0; i < kMessages; ++i) {
+        std::vector<std::byte> in(static_cast<std::size_t>(i * 101));
+        comm.receive(in, Rank(0), (1u << 28) - 1).wait();
+        EXPECT_EQ(in, pattern(in.size(), i));
+      }
+    }
+    comm.barrier().wait();
+  });
+}
+
+TEST_P(Requests, WrongInputIsRefusedAndHarmsNothing) {
+  on_ranks([](Communicator& comm) {
+    std::vector<float> four(4), five(5);
+    std::vector<double> doubles(4);
+    std::vector<std::int32_t> whole(4);
+    const std::vector<std::size_t> short_counts(static_cast<std::size_t>(comm.size()) - 1, 1);
+    const Rank outside(comm.size());
+    CallOptions average, impossible;
+    average.reduction = Reduction::average;
+    impossible.choice = Choice{.algorithm = Algorithm::dissemination};
+    EXPECT_THROW(comm.all_reduce(four, five).wait(), ConfigError);
+    EXPECT_THROW(comm.all_reduce(four, doubles).wait(), ConfigError);
+    EXPECT_THROW(comm.all_reduce(whole, average).wait(), ConfigError);
+    EXPECT_THROW(comm.all_reduce(four, impossible).wait(), ConfigError);
+    EXPECT_THROW(comm.all_gather(four, five).wait(), ConfigError);
+    EXPECT_THROW(comm.all_gather(four, five, short_counts).wait(), ConfigError);
+    EXPECT_THROW(comm.broadcast(four, outside).wait(), ConfigError);
+    EXPECT_THROW(comm.broadcast(four, Rank(-1)).wait(), ConfigError);
+    EXPECT_THROW(comm.send({}, comm.rank(), 1).wait(), ConfigError);
+    EXPECT_THROW(comm.send({}, outside, 1).wait(), ConfigError);
+    EXPECT_THROW(comm.receive({}, Rank(comm.rank() == Rank(0) ? 1 : 0), 1u << 28).wait(), ConfigError);
+    expect_right_sum(comm);
+  });
+}
+
+TEST_P(Requests, MemoryOfTheNodeIsZeroedAlignedAndOfAnySize) {
+  on_ranks([](Communicator& comm) {
+    std::vector<tensor::Buffer> buffers;
+    for (std::size_t bytes : {1, 4096, 100'001, 0, 3 << 20}) {
+      buffers.push_back(comm.allocate(bytes * static_cast<std::size_t>(comm.rank().value + 1)));
+      const auto floats = buffers.back().as<float>();
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(floats.data()) % 64, 0u);
+      EXPECT_TRUE(all_are(floats, 0.0f));
+      std::ranges::fill(floats, 1.0f);
+      const auto sum = floats.first(std::min<std::size_t>(floats.size(), bytes / sizeof(float)));
+      comm.all_reduce(sum).wait();
+      EXPECT_TRUE(all_are(sum, static_cast<float>(comm.size())));
+      comm.barrier().wait();
+      if (buffers.size() == 3) buffers.erase(buffers.begin());
+    }
+  });
+}
+
+TEST(Requests, InAWorldOfOneAllIsDoneAtOnce) {
+  on_threads(1, [](Communicator& comm) {
+    const std::vector<float> three{1, 2, 3};
+    std::vector<float> result(3);
+    CallOptions average;
+    average.reduction = Reduction::average;
+    const auto expect_copied = [&](Request request) {
+      EXPECT_TRUE(request.test());
+      request.wait();
+      EXPECT_EQ(result, three);
+      std::ranges::fill(result, 0.0f);
+    };
+    const Rank self(0);
+    expect_copied(comm.all_reduce(three, result));
+    expect_copied(comm.all_reduce(three, result, average));
+    expect_copied(comm.reduce(three, result, self));
+    expect_copied(comm.reduce_scatter(three, result));
+    expect_copied(comm.all_gather(three, result));
+    expect_copied(comm.all_to_all(three, result));
+    expect_copied(comm.gather(three, result, self));
+    expect_copied(comm.scatter(three, result, self));
+    comm.barrier().wait();
+    comm.broadcast(result, self).wait();
+    EXPECT_EQ(comm.exchange("mine"), std::vector<std::string>{"mine"});
+    EXPECT_EQ(comm.allocate(100).bytes(), 100u);
+    const auto part = comm.split(0);
+    part->barrier().wait();
+    part->close();
+  });
+}
+
+}  // namespace
+}  // namespace distdl::comm

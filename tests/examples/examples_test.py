@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples as processes of this machine: what they compute, and that heat goes on where it stopped."""
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+BIN = pathlib.Path(os.environ["DISTDL_BUILD_DIR"]).resolve() / "bin"
+PATIENCE = 60  # seconds, for what should take one or two
+REQUEUE, USAGE, CONFIG = 75, 64, 78  # docs/exit-codes.md
+
+
+class Ranks:
+    """Processes that meet in a folder, as the program distdl starts them on one machine."""
+
+    def __init__(self, test, count, *command):
+        meeting = tempfile.mkdtemp(dir=test.folder)
+        self.processes = []
+        for rank in range(count):
+            variables = {"DISTDL_RANK": str(rank), "DISTDL_WORLD_SIZE": str(count), "DISTDL_RENDEZVOUS": meeting,
+                         "DISTDL_LAUNCH_ID": os.path.basename(meeting)}
+            process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                       env={**os.environ, **variables})
+            self.processes.append(process)
+            test.addCleanup(process.communicate)
+            test.addCleanup(process.kill)
+
+    def end(self):
+        """Exit codes, and what rank 0 printed."""
+        outputs = [process.communicate(timeout=PATIENCE) for process in self.processes]
+        return [process.returncode for process in self.processes], outputs[0][0], "".join(text for _, text in outputs)
+
+
+class Examples(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="distdl-examples-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def finish(self, count, *command):
+        codes, output, errors = Ranks(self, count, *command).end()
+        self.assertEqual([0] * count, codes, errors)
+        return output
+
+    def heat(self, count, name, *numbers):
+        return self.finish(count, BIN / "example_heat", f"{self.folder}/{name}", *numbers)
+
+    def digest(self, name):
+        return self.finish(1, BIN / "distdl", "checkpoint", "digest", f"{self.folder}/{name}")
+
+    def test_all_reduce_adds_up(self):
+        for count, total in ((1, 1), (4, 10)):
+            self.assertEqual(f"{count} ranks: each of 1000000 values is {total}\n",
+                             self.finish(count, BIN / "example_all_reduce"))
+
+    def test_heat_has_the_same_bytes_on_any_number_of_ranks(self):
+        for count in (1, 2, 3, 5):
+            self.heat(count, f"ranks-{count}", 61, 300)
+        self.assertEqual(1, len({self.digest(f"ranks-{count}") for count in (1, 2, 3, 5)}))
+
+    def test_heat_stops_on_a_signal_and_resumes_on_another_number_of_ranks(self):
+        steps = 20000
+        self.heat(1, "undisturbed", 64, steps)
+        ranks = Ranks(self, 3, BIN / "example_heat", f"{self.folder}/disturbed", 64, steps, 100)
+        begin = time.monotonic()
+        while not any(pathlib.Path(self.folder, "disturbed").glob("step-*")):
+            self.assertLess(time.monotonic() - begin, PATIENCE, "no checkpoint")
+            time.sleep(0.01)
+        ranks.processes[1].send_signal(signal.SIGTERM)  # one rank knows, all stop
+        codes, output, errors = ranks.end()
+        self.assertEqual([REQUEUE] * 3, codes, errors)
+        stopped = int(output.splitlines()[-1].split()[1].rstrip(":"))
+        self.assertTrue(100 <= stopped < steps, output)
+        self.assertIn(f"2 ranks, from step {stopped} of {steps}", self.heat(2, "disturbed", 64, steps))
+        self.assertEqual(self.digest("undisturbed"), self.digest("disturbed"))
+
+    def test_heat_tells_what_is_wrong(self):
+        for command, code, message in (((), USAGE, "usage: heat FOLDER"),
+                                       ((f"{self.folder}/a", "some"), USAGE, "\"some\" is not a positive number"),
+                                       ((f"{self.folder}/b", 2), CONFIG, "a plate of 2 x 2 is too small for 1 ranks")):
+            codes, _, errors = Ranks(self, 1, BIN / "example_heat", *command).end()
+            self.assertEqual(([code], True), (codes, message in errors), errors)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
