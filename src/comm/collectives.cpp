@@ -71,8 +71,8 @@ Clock::duration Communicator::Impl::timeout(const CallOptions& options) const {
 }
 
 Request Communicator::Impl::start(const char* name, Problem&& key, Execution::Call&& call, const CallOptions& options) {
-  const DataType type = call.type;
-  const auto shared_plan = plan(std::move(key), type, options);
+  call.on_device = on_device(name, call);
+  const auto shared_plan = plan(std::move(key), call.type, call.on_device, options);
   Execution& execution = take(executions_, [&] { return std::make_unique<Execution>(group); });
   execution.set(shared_plan, std::move(call), next(name));
   execution.start(timeout(options), group.spins);
@@ -105,6 +105,9 @@ Request Communicator::Impl::transfer(Direction direction, std::span<std::byte> b
                                      const CallOptions& options) {
   const bool sends = direction == Direction::send;
   const Rank rank = member(peer);
+  require(!group.device || !group.device->accelerator->owns(bytes.data()),
+          "messages between two ranks come from host memory and go there, not to a device's: copy them, or take a "
+          "collective");
   require(peer.value != group.rank, "rank {} {} itself", peer, sends ? "sends to" : "receives from");
   require(tag <= kMostTag, "tag {} is above {}", tag, kMostTag);
   Transfer& transfer = idle_transfer();

@@ -14,6 +14,7 @@
 #include <distdl/base/clock.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/ids.hpp>
+#include <distdl/comm/accelerator.hpp>
 #include <distdl/comm/cost_table.hpp>
 #include <distdl/comm/options.hpp>
 #include <distdl/comm/peer_lost.hpp>
@@ -85,7 +86,16 @@ class Communicator {
   /// between ranks. It must go before the communicator. Throws CommError on all ranks if one has no room.
   tensor::Buffer allocate(std::size_t bytes);
 
-  /// Sizes must agree. `tag` is the caller's, 0 .. 2^28-1; messages with equal tags arrive in order.
+  /// Collective: from now on the operands of collectives may also lie in the memory of this device, one per rank, and
+  /// those of communicators split from this one too. In one operation they do so on all ranks or on none; an operand
+  /// without elements tells by its address. They are aligned to their elements. Data go from there onto the wire where
+  /// UCX can do that on all ranks, else through pinned host memory in pieces; sums are taken on the device, with the
+  /// same bits as on the host (but for those of a NaN). An operation begins after what
+  /// the caller has had the device do before, and is complete when wait() returns. Nullptr: this rank has no device.
+  /// Not while operations are under way. Throws ConfigError where only some ranks have one.
+  void use(std::shared_ptr<Accelerator> accelerator);
+
+  /// Host memory. Sizes must agree. `tag` is the caller's, 0 .. 2^28-1; messages with equal tags arrive in order.
   Request send(std::span<const std::byte> bytes, Rank to, std::uint32_t tag, const CallOptions& options = {});
   Request receive(std::span<std::byte> bytes, Rank from, std::uint32_t tag, const CallOptions& options = {});
 

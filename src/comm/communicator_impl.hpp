@@ -25,7 +25,7 @@ struct Communicator::Impl {
 
   /// The next collective. All ranks count alike, since all call the same ones in the same order.
   Operation next(const char* name) { return {name, ++group.sequence}; }
-  std::shared_ptr<const Plan> plan(Problem&& key, DataType type, const CallOptions& options);
+  std::shared_ptr<const Plan> plan(Problem&& key, DataType type, bool on_device, const CallOptions& options);
   Request start(const char* name, Problem&& key, Execution::Call&& call, const CallOptions& options);
   Request start_reduction(const char* name, Problem&& key, Execution::Call&& call, int terms,
                           const CallOptions& options);
@@ -52,6 +52,11 @@ struct Communicator::Impl {
   CostTable costs;                           ///< equal on all ranks
   std::uint8_t newest_id = 0;                ///< of this communicator and those split from it
 
+  /// Makes group.device if all ranks have an accelerator. Throws ConfigError if some have.
+  void agree_on_device(Communicator& communicator, std::shared_ptr<Accelerator> accelerator);
+  /// Are the operands in the device's memory? Throws ConfigError if some are, or one is not aligned.
+  bool on_device(const char* name, const Execution::Call& call) const;
+
   /// Takes rank 0's costs.
   void agree_on_costs(Communicator& communicator);
   /// What was planned before is forgotten.
@@ -62,6 +67,7 @@ struct Communicator::Impl {
   struct Known {
     Problem key;
     DataType type;
+    bool on_device;
     Order order;
     std::optional<Choice> choice;
     std::shared_ptr<const Plan> plan;
