@@ -59,7 +59,9 @@ UcxConfig make_config(const Options& options) {
   ucp_config_t* raw = nullptr;
   check_ucx(ucp_config_read(nullptr, nullptr, &raw), "ucp_config_read");
   UcxConfig config(raw);
-  if (!env("UCX_TLS")) set(config, "TLS", "^sysv");  // it does what posix does, once more
+  // Both do the same. But posix opens what a peer offers as /proc/<pid>/fd/<n>, when it is first used; if the peer has
+  // gone on to its next generation, that is another, shorter file: SIGBUS.
+  if (!env("UCX_TLS")) set(config, "TLS", "^posix");
   if (!env("UCX_KEEPALIVE_INTERVAL")) set(config, "KEEPALIVE_INTERVAL", "1s");
   if (options.interface != "auto") set(config, "NET_DEVICES", ucx_devices_of(options.interface));
   return config;
@@ -84,6 +86,16 @@ UcxContext open_context(const Options& options) {
   ucp_context_h context = nullptr;
   check_ucx(ucp_init(&params, config.get(), &context), "ucp_init");
   return UcxContext(context);
+}
+
+std::optional<ucs_memory_type_t> memory_type_of(ucp_context_h context, std::string_view name) {
+  ucp_context_attr_t attributes{};
+  attributes.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
+  check_ucx(ucp_context_query(context, &attributes), "ucp_context_query");
+  for (int type = UCS_MEMORY_TYPE_HOST; type < UCS_MEMORY_TYPE_LAST; ++type)
+    if (name == ucs_memory_type_names[type] && (attributes.memory_types >> type & 1))
+      return static_cast<ucs_memory_type_t>(type);
+  return std::nullopt;
 }
 
 UcxWorker open_worker(ucp_context_h context) {

@@ -91,9 +91,7 @@ TEST(Communicator, KnowsWhoSharesItsHost) {
 }
 
 TEST(Communicator, SharesMemoryWithinANode) {
-  on_threads(2, [](Communicator& comm) {
-    EXPECT_THAT(comm.description(), HasSubstr("2 share this node's memory"));
-  });
+  on_threads(2, [](Communicator& comm) { EXPECT_THAT(comm.description(), HasSubstr("2 share this node's memory")); });
 }
 
 // A regression here costs a factor of 3 to 10 and shows nowhere else.
