@@ -11,6 +11,7 @@
 #include <distdl/kernels/layer_spec.hpp>
 #include <distdl/kernels/options.hpp>
 #include <distdl/kernels/sgd_step.hpp>
+#include <distdl/tensor/accelerator.hpp>
 #include <distdl/tensor/buffer.hpp>
 #include <distdl/tensor/shape.hpp>
 
@@ -86,6 +87,9 @@ class Backend {
                    std::size_t count) = 0;
   /// value = (1 - weight) * value + weight * scale * observed
   virtual void running_average(float* value, const float* observed, float weight, float scale, std::size_t count) = 0;
+
+  /// For exchanging its memory with other ranks; nullptr where memory_is_host().
+  virtual std::shared_ptr<tensor::Accelerator> accelerator() { return nullptr; }
 
   /// Between an activation in its own format and dense row-major floats of the same shape, both in the backend's
   /// memory. As they stand, they serve backends whose activations are all dense.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/kernels/cuda/accelerator.hpp>
 #include <distdl/kernels/cuda/backend.hpp>
 #include <distdl/kernels/cuda/choose_gpu.hpp>
 #include <distdl/kernels/cuda/cuda_error.hpp>
@@ -51,6 +52,11 @@ class CudaBackend : public Backend {
           "copy on the GPU");
   }
 
+  std::shared_ptr<tensor::Accelerator> accelerator() override {
+    if (!accelerator_) accelerator_ = make_accelerator(device_);
+    return accelerator_;
+  }
+
   void fill(float* data, std::size_t count, float value) override { cuda::fill(*device_, data, count, value); }
   void add(float* accumulate, const float* addend, std::size_t count) override {
     cuda::add(*device_, accumulate, addend, count);
@@ -78,6 +84,7 @@ class CudaBackend : public Backend {
  private:
   SharedDevice device_;
   StagingRing staging_;
+  std::shared_ptr<tensor::Accelerator> accelerator_;  ///< once it was asked for
 };
 }  // namespace
 

@@ -54,15 +54,19 @@ void Device::wait() const {
           fault.label, fault.classes);
 }
 
-tensor::Buffer Device::allocate(std::size_t bytes) const {
+tensor::Buffer Device::allocate_unset(std::size_t bytes) const {
   make_current();
   void* data = nullptr;
   check(cudaMalloc(&data, std::max<std::size_t>(bytes, 1)),
         fmt::format("allocate {} bytes on GPU {}", bytes, ordinal_));
-  tensor::Buffer buffer(data, bytes, [ordinal = ordinal_](void* memory) {
-    if (cudaSetDevice(ordinal) == cudaSuccess) (void)cudaFree(memory);
-  });
-  check(cudaMemsetAsync(data, 0, bytes, stream_.get()), "zero new memory");
+  return {data, bytes, [ordinal = ordinal_](void* memory) {
+            if (cudaSetDevice(ordinal) == cudaSuccess) (void)cudaFree(memory);
+          }};
+}
+
+tensor::Buffer Device::allocate(std::size_t bytes) const {
+  tensor::Buffer buffer = allocate_unset(bytes);
+  check(cudaMemsetAsync(buffer.data(), 0, bytes, stream_.get()), "zero new memory");
   check(cudaStreamSynchronize(stream_.get()), "zero new memory");
   return buffer;
 }

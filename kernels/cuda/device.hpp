@@ -19,6 +19,7 @@ class Device {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
+  void make_current() const;
   cudaStream_t stream() const;
   cublasHandle_t blas() const;
   cudnnHandle_t dnn() const;
@@ -28,6 +29,8 @@ class Device {
 
   /// Zeroed memory of the GPU, aligned to 256 bytes.
   tensor::Buffer allocate(std::size_t bytes) const;
+  /// The same, not zeroed: does not wait for the work on the GPU.
+  tensor::Buffer allocate_unset(std::size_t bytes) const;
   /// Zeroed host memory that the GPU reads and writes without a detour.
   tensor::Buffer allocate_pinned(std::size_t bytes) const;
 
@@ -43,8 +46,6 @@ class Device {
   std::string description() const;
 
  private:
-  void make_current() const;
-
   int ordinal_;
   Stream stream_;  // before the handles that work on it
   Blas blas_;

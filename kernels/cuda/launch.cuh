@@ -19,13 +19,18 @@ __global__ void for_each_kernel(std::size_t count, Body body) {
   for (std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) body(i);
 }
 
-/// body(i) for every i below count, in any order.
+/// body(i) for every i below count, in any order, on the current GPU.
 template <class Body>
-void for_each(const Device& device, std::size_t count, const Body& body) {
+void for_each(cudaStream_t stream, std::size_t count, const Body& body) {
   if (count == 0) return;
   auto blocks = static_cast<unsigned>(std::min<std::size_t>((count + kThreads - 1) / kThreads, 65535));
-  for_each_kernel<<<blocks, kThreads, 0, device.stream()>>>(count, body);
+  for_each_kernel<<<blocks, kThreads, 0, stream>>>(count, body);
   check(cudaGetLastError(), "start a kernel");
+}
+
+template <class Body>
+void for_each(const Device& device, std::size_t count, const Body& body) {
+  for_each(device.stream(), count, body);
 }
 
 /// One block per result: result r is the sum of reduce(r, j) over all j below `terms`, handed to reduce.finish(r, sum).

@@ -47,11 +47,12 @@ class Batch {
     Rank peer;
     Kind kind;
     std::size_t size = 0;
-    void* data = nullptr;     ///< send, receive
-    std::uint64_t tag = 0;    ///< send, receive
-    Begin begin{};            ///< other
-    bool queued = false;      ///< until the peer is proved
-    void* request = nullptr;  ///< UCX's, while under way
+    void* data = nullptr;                                ///< send, receive
+    std::uint64_t tag = 0;                               ///< send, receive
+    ucs_memory_type_t memory = UCS_MEMORY_TYPE_UNKNOWN;  ///< send, receive; unknown: UCX finds out
+    Begin begin{};                                       ///< other
+    bool queued = false;                                 ///< until the peer is proved
+    void* request = nullptr;                             ///< UCX's, while under way
     ucs_status_t status = UCS_INPROGRESS;
     std::size_t received = 0;
     bool is_open() const { return status == UCS_INPROGRESS; }

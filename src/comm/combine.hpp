@@ -5,15 +5,11 @@
 #include <span>
 
 #include <distdl/comm/element.hpp>
+#include <distdl/tensor/accelerator.hpp>
 
 namespace distdl::comm {
 
-/// One operand of combine(). The operands come in the order of the tree's leaves; after `merges` is the number of times
-/// that the two newest partial results are then replaced by their sum: (a + b) + (c + d) is a:0 b:1 c:0 d:2.
-struct Source {
-  const void* data = nullptr;
-  int merges = 0;
-};
+using tensor::Source;
 
 /// target[i] = the reduction of source[0][i], source[1][i], ... in exactly the order that `merges` tells, for all
 /// targets and i < count; times `scale` (rounded once more) unless that is 1. One source is a copy. Sources and targets

@@ -187,6 +187,7 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key) {
                                        impl_->job, std::move(memory));
     impl->newest_id = impl_->newest_id;
     impl->costs = impl_->costs;
+    impl->group.device = impl_->group.device;
     impl->meet_neighbours(names);
     part.reset(new Communicator(std::move(impl)));
     part->barrier().wait();

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include <distdl/comm/active_messages.hpp>
 #include <distdl/comm/communicator.hpp>
 #include <distdl/comm/cost_table.hpp>
 #include <distdl/comm/execution.hpp>
@@ -24,7 +25,7 @@ struct Communicator::Impl {
 
   /// The next collective. All ranks count alike, since all call the same ones in the same order.
   Operation next(const char* name) { return {name, ++group.sequence}; }
-  std::shared_ptr<const Plan> plan(Problem&& key, DataType type, const CallOptions& options);
+  std::shared_ptr<const Plan> plan(Problem&& key, DataType type, bool on_device, const CallOptions& options);
   Request start(const char* name, Problem&& key, Execution::Call&& call, const CallOptions& options);
   Request start_reduction(const char* name, Problem&& key, Execution::Call&& call, int terms,
                           const CallOptions& options);
@@ -35,6 +36,11 @@ struct Communicator::Impl {
   void attach(const char* name, const std::function<void()>& how);
   /// Attaches the neighbours' segments, given everyone's name.
   void meet_neighbours(const std::vector<std::string>& segments);
+  Transfer& idle_transfer();
+  Request start(Transfer& transfer, const CallOptions& options);
+  /// World rank. Throws ConfigError for a rank that is not in this communicator.
+  Rank member(Rank rank) const;
+  ActiveMessages& active_messages();
   std::size_t place() const { return static_cast<std::size_t>(group.rank); }
   Clock::duration timeout(const CallOptions& options) const;
 
@@ -42,8 +48,14 @@ struct Communicator::Impl {
   std::string job;                 ///< in the names of shared memory
   std::unique_ptr<NodeMemory> memory;
   Group group;
-  CostTable costs;             ///< equal on all ranks
-  std::uint8_t newest_id = 0;  ///< of this communicator and those split from it
+  std::unique_ptr<ActiveMessages> messages;  ///< once there are any
+  CostTable costs;                           ///< equal on all ranks
+  std::uint8_t newest_id = 0;                ///< of this communicator and those split from it
+
+  /// Makes group.device if all ranks have an accelerator. Throws ConfigError if some have.
+  void agree_on_device(Communicator& communicator, std::shared_ptr<Accelerator> accelerator);
+  /// Are the operands in the device's memory? Throws ConfigError if some are, or one is not aligned.
+  bool on_device(const char* name, const Execution::Call& call) const;
 
   /// Takes rank 0's costs.
   void agree_on_costs(Communicator& communicator);
@@ -55,6 +67,7 @@ struct Communicator::Impl {
   struct Known {
     Problem key;
     DataType type;
+    bool on_device;
     Order order;
     std::optional<Choice> choice;
     std::shared_ptr<const Plan> plan;

@@ -17,6 +17,7 @@ constexpr std::uint64_t kNothing = ~std::uint64_t{0};
 void Execution::set(std::shared_ptr<const Plan> plan, Call&& call, Operation operation) {
   plan_ = std::move(plan);
   call_ = std::move(call);
+  if (call_.on_device) set_up_device();
   use(plan_->schedule);
   operation_ = operation;
   next_ = 0;
@@ -27,8 +28,17 @@ void Execution::set(std::shared_ptr<const Plan> plan, Call&& call, Operation ope
   }
 }
 
+void Execution::set_up_device() {
+  Accelerator& accelerator = *group_.device->accelerator;
+  if (!transfers_) transfers_.emplace(group_.fabric, *group_.device);
+  const std::size_t needed = plan_->schedule.scratch * plan_->problem.element;
+  if (device_scratch_.bytes() < needed) device_scratch_ = accelerator.allocate(needed);
+  accelerator.follow_caller();
+}
+
 void Execution::use(const Schedule& schedule) {
   schedule_ = &schedule;
+  if (call_.on_device) return;
   const std::size_t needed = schedule.scratch * plan_->problem.element;
   if (scratch_.size() < needed) scratch_.resize(needed);
 }
@@ -36,7 +46,9 @@ void Execution::use(const Schedule& schedule) {
 bool Execution::proceed() {
   if (state_ == State::entering && !enter()) return false;
   if (state_ == State::arriving && !arrive()) return false;
-  if (state_ != State::running || !run()) return false;
+  if (call_.on_device) transfers_->advance(operation_);
+  if (state_ == State::running && !run()) return false;
+  if (call_.on_device && !finish_on_device()) return false;
   if (plan_->uses_neighbours) group_.neighbourhood->complete(number_);
   state_ = State::idle;
   return true;
@@ -141,6 +153,17 @@ bool Execution::run() {
   return true;
 }
 
+/// The caller may use the result by any way that it likes, also such that do not follow the device's queue.
+bool Execution::finish_on_device() {
+  Accelerator& accelerator = *group_.device->accelerator;
+  if (state_ == State::running) end_ = accelerator.mark();
+  state_ = State::finishing;
+  if (!accelerator.reached(end_)) return false;
+  transfers_->advance(operation_);  // gives back what was kept for the last pieces
+  ++steps_;
+  return true;
+}
+
 Batch& Execution::batch(int group) {
   while (batches_.size() <= static_cast<std::size_t>(group)) batches_.emplace_back(group_.fabric);
   return batches_[static_cast<std::size_t>(group)];
@@ -150,6 +173,10 @@ void Execution::transfer(const Step& step) {
   const std::span<std::byte> bytes(address(step.block), step.block.count * plan_->problem.element);
   const Rank peer = group_.members[static_cast<std::size_t>(step.peer)];
   const Label label{Channel::collective, group_.id, operation_.sequence};
+  if (call_.on_device)
+    return transfers_->add(
+        step.kind == Step::Kind::send ? DeviceTransfers::Direction::send : DeviceTransfers::Direction::receive, bytes,
+        peer, label, step.group);
   if (step.kind == Step::Kind::send)
     group_.fabric.send(batch(step.group), bytes, peer, label);
   else
@@ -157,6 +184,7 @@ void Execution::transfer(const Step& step) {
 }
 
 bool Execution::wait_for(const Step& step) {
+  if (call_.on_device) return transfers_->done(step.group);
   Batch& transfers = batch(step.group);
   if (!transfers.done()) return false;
   group_.fabric.check(transfers, operation_);
@@ -185,6 +213,7 @@ std::byte* Execution::address(const Block& block) {
     case Space::shared:
       return group_.neighbourhood->door(own ? group_.neighbourhood->self() : local, number_).payload + offset;
     case Space::scratch:
+      if (call_.on_device) return static_cast<std::byte*>(device_scratch_.data()) + offset;
       break;
   }
   return scratch_.data() + offset;
@@ -203,12 +232,16 @@ void Execution::combine(const Step& step) {
       targets_.push_back(target);
   }
   if (targets_.empty()) return;
-  comm::combine(call_.type, call_.reduction, sources_, targets_, schedule_->targets[step.targets].count,
-                step.last ? call_.scale : 1);
+  const std::size_t count = schedule_->targets[step.targets].count;
+  const double scale = step.last ? call_.scale : 1;
+  if (call_.on_device)
+    group_.device->accelerator->combine(call_.type, call_.reduction, sources_, targets_, count, scale);
+  else
+    comm::combine(call_.type, call_.reduction, sources_, targets_, count, scale);
 }
 
 std::vector<Rank> Execution::awaited() const {
-  if (state_ == State::idle) return {};
+  if (state_ == State::idle || state_ == State::finishing) return {};
   std::vector<Rank> ranks;
   const auto neighbours_that = [&](auto lack) {
     for (int local = 0; local < group_.neighbourhood->size(); ++local)
@@ -222,17 +255,27 @@ std::vector<Rank> Execution::awaited() const {
   else if (const Step& step = schedule_->steps[next_]; step.kind == Step::Kind::await)
     ranks.push_back(group_.members[static_cast<std::size_t>(step.peer)]);
   else if (step.kind == Step::Kind::wait)
-    ranks = batches_[step.group].awaited();
+    ranks = call_.on_device ? transfers_->awaited(step.group) : batches_[step.group].awaited();
   return ranks;
 }
 
+std::string Execution::own_delay() const {
+  if (!call_.on_device || state_ == State::idle) return Pending::own_delay();
+  return fmt::format("its own device ({}), which does not finish its work", group_.device->accelerator->description());
+}
+
 bool Execution::polls() const {
+  if (call_.on_device && state_ != State::idle) return state_ == State::finishing || transfers_->awaits_device();
   return state_ == State::entering || state_ == State::arriving ||
          (state_ == State::running && schedule_->steps[next_].kind == Step::Kind::await);
 }
 
 void Execution::cancel() noexcept {
   for (Batch& transfers : batches_) group_.fabric.cancel(transfers);
+  if (call_.on_device && state_ != State::idle) {
+    transfers_->cancel();
+    group_.device->accelerator->drain();
+  }
   if (plan_ && plan_->uses_neighbours && state_ != State::idle) group_.neighbourhood->complete(number_);
   state_ = State::idle;
 }

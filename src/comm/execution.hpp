@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <deque>
+#include <optional>
 #include <vector>
 
 #include <distdl/comm/combine.hpp>
+#include <distdl/comm/device_transfers.hpp>
 #include <distdl/comm/group.hpp>
 #include <distdl/comm/pending.hpp>
 #include <distdl/comm/vector.hpp>
@@ -23,7 +25,8 @@ class Execution final : public Request::Pending {
     std::size_t input_bytes = 0, output_bytes = 0;  ///< of one part; of the output
     DataType type = DataType::byte;
     Reduction reduction = Reduction::sum;
-    double scale = 1;  ///< of the final result
+    double scale = 1;        ///< of the final result
+    bool on_device = false;  ///< inputs and output are memory of group.device
   };
   /// Sets out; Pending::start() begins.
   void set(std::shared_ptr<const Plan> plan, Call&& call, Operation operation);
@@ -32,16 +35,19 @@ class Execution final : public Request::Pending {
   Operation operation() const override { return operation_; }
   void cancel() noexcept override;
   bool polls() const override;
-  std::uint64_t steps() const override { return steps_; }
+  std::uint64_t steps() const override { return steps_ + (transfers_ ? transfers_->steps() : 0); }
+  std::string own_delay() const override;
 
  private:
   bool proceed() override;
-  enum class State { idle, entering, arriving, running };
+  enum class State { idle, entering, arriving, running, finishing };
 
   void use(const Schedule& schedule);
+  void set_up_device();
   bool enter();
   bool arrive();
   bool run();
+  bool finish_on_device();
   bool all_neighbours(std::uint32_t stage);
   void publish();
   bool choose_direct();
@@ -65,6 +71,9 @@ class Execution final : public Request::Pending {
   std::uint64_t steps_ = 0;   ///< taken by all operations so far
   std::vector<std::byte> scratch_;
   std::deque<Batch> batches_;  ///< per group of transfers
+  tensor::Buffer device_scratch_;
+  std::optional<DeviceTransfers> transfers_;  ///< in place of the batches, once an operation was on the device
+  Accelerator::Mark end_ = 0;                 ///< of its work, in State::finishing
   struct Theirs {
     std::byte* output = nullptr;
     std::vector<std::byte*> inputs;

@@ -12,10 +12,14 @@ namespace {
 
 constexpr Operation kGoodbye{"goodbye", 0};
 
-ucp_request_param_t how_for(void* transfer) {
+ucp_request_param_t how_for(void* transfer, ucs_memory_type_t memory = UCS_MEMORY_TYPE_UNKNOWN) {
   ucp_request_param_t how{};
   how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   how.user_data = transfer;
+  if (memory != UCS_MEMORY_TYPE_UNKNOWN) {
+    how.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+    how.memory_type = memory;
+  }
   return how;
 }
 
@@ -99,19 +103,23 @@ std::uint64_t Fabric::tag(Rank source, const Label& label) const {
   return wire_tag(Generation(own_card_.generation), source, label);
 }
 
-void Fabric::send(Batch& batch, std::span<const std::byte> bytes, Rank to, const Label& label) {
+void Fabric::send(Batch& batch, std::span<const std::byte> bytes, Rank to, const Label& label,
+                  ucs_memory_type_t memory) {
   auto& transfer = batch.add(to, Batch::Kind::send);
   transfer.data = const_cast<std::byte*>(bytes.data());
   transfer.size = bytes.size();
   transfer.tag = tag(self_, label);
+  transfer.memory = memory;
   begin_or_queue(transfer);
 }
 
-void Fabric::receive(Batch& batch, std::span<std::byte> bytes, Rank from, const Label& label) {
+void Fabric::receive(Batch& batch, std::span<std::byte> bytes, Rank from, const Label& label,
+                     ucs_memory_type_t memory) {
   auto& transfer = batch.add(from, Batch::Kind::receive);
   transfer.data = bytes.data();
   transfer.size = bytes.size();
   transfer.tag = tag(from, label);
+  transfer.memory = memory;
   begin_or_queue(transfer);
 }
 
@@ -153,14 +161,14 @@ void Fabric::begin(Batch::Transfer& transfer) {
 }
 
 void Fabric::begin_send(Batch::Transfer& transfer, std::uint64_t tag) {
-  auto how = how_for(&transfer);
+  auto how = how_for(&transfer, transfer.memory);
   how.cb.send = &Batch::on_sent;
   const ucp_ep_h endpoint = peers_[transfer.peer.value].endpoint;
   transfer.batch->begun(transfer, ucp_tag_send_nbx(endpoint, transfer.data, transfer.size, tag, &how));
 }
 
 void Fabric::begin_receive(Batch::Transfer& transfer, std::uint64_t tag, std::uint64_t mask) {
-  auto how = how_for(&transfer);
+  auto how = how_for(&transfer, transfer.memory);
   // Without the flag a receive that finds its message there is done at once, but UCX 1.13 does not tell its length.
   how.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
   how.cb.recv = &Batch::on_received;

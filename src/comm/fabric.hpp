@@ -77,8 +77,10 @@ class Fabric {
   const Refused& refused() const { return refused_; }
 
   // Transfers. They never wait, and throw nothing that check() does not throw.
-  void send(Batch& batch, std::span<const std::byte> bytes, Rank to, const Label& label);
-  void receive(Batch& batch, std::span<std::byte> bytes, Rank from, const Label& label);
+  void send(Batch& batch, std::span<const std::byte> bytes, Rank to, const Label& label,
+            ucs_memory_type_t memory = UCS_MEMORY_TYPE_UNKNOWN);
+  void receive(Batch& batch, std::span<std::byte> bytes, Rank from, const Label& label,
+               ucs_memory_type_t memory = UCS_MEMORY_TYPE_UNKNOWN);
   void start(Batch& batch, Rank peer, Begin begin);
   /// Throws CommError if a message had another size than expected, PeerLost if a transfer broke with its connection.
   /// When all are done, the batch may be used again.

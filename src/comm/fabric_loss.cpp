@@ -172,7 +172,7 @@ void Fabric::find_culprit(const Activity& activity, Clock::duration waited, Cloc
   const auto blame = [&](Rank rank, const std::string& why) {
     fail(operation, mark_lost(rank, Evidence::certain, chain + why));
   };
-  if (suspects.empty()) blame(self_, "itself: a defect of distdl");
+  if (suspects.empty()) blame(self_, activity.own_delay());
   while (true) {
     const auto silent = ask(suspects, activity, Deadline::after(patience));
     if (!under_way(activity)) return;

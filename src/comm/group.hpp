@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include <distdl/comm/device_access.hpp>
 #include <distdl/comm/fabric.hpp>
 #include <distdl/comm/neighbourhood.hpp>
 #include <distdl/comm/schedule.hpp>
@@ -34,6 +35,7 @@ struct Group {
   std::vector<int> nodes;                      ///< of each rank: equal where ranks share memory
   std::vector<int> local_of;                   ///< place of each rank in the neighbourhood, -1 outside
   std::optional<Neighbourhood> neighbourhood;  ///< once they have met
+  std::shared_ptr<DeviceAccess> device;        ///< if there is one
   std::uint32_t sequence = 0;                  ///< of collectives
   int spins = 1000;                            ///< of a wait before it gives way; few where ranks outnumber processors
 };

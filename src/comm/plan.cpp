@@ -42,11 +42,6 @@ std::uint64_t fingerprint_of(const Problem& problem, const Choice& choice, DataT
   return fingerprint.value();
 }
 
-bool within_nodes(Algorithm algorithm) {
-  return algorithm == Algorithm::shared_short || algorithm == Algorithm::shared_direct ||
-         algorithm == Algorithm::shared_staged || algorithm == Algorithm::hierarchical;
-}
-
 /// What a node does where some of its ranks' memory turns out not to be shared. The other nodes do not learn of it.
 Choice choose_apart(const Problem& problem, Choice choice, const CallOptions& options, const CostTable& costs) {
   if (choice.algorithm == Algorithm::shared_direct)
@@ -55,10 +50,14 @@ Choice choose_apart(const Problem& problem, Choice choice, const CallOptions& op
   return choice;
 }
 
-Plan make_plan(const Group& group, Problem problem, DataType type, const CallOptions& options, const CostTable& costs) {
+Plan make_plan(const Group& group, Problem problem, DataType type, Operands operands, const CallOptions& options,
+               const CostTable& costs) {
   problem.nodes = group.nodes;
   Plan plan;
-  plan.choice = options.choice ? *options.choice : choose(problem, costs, options.order);
+  plan.choice = options.choice ? *options.choice : choose(problem, costs, options.order, operands);
+  require(operands != Operands::device || !within_nodes(plan.choice.algorithm),
+          "the algorithm {} works through the host's shared memory, but the operands lie in a device's memory",
+          name_of(plan.choice.algorithm));
   plan.schedule = make_schedule(problem, plan.choice);
   plan.uses_neighbours = within_nodes(plan.choice.algorithm);
   plan.needs_arrival = plan.choice.algorithm == Algorithm::shared_direct ||
@@ -71,15 +70,19 @@ Plan make_plan(const Group& group, Problem problem, DataType type, const CallOpt
 
 }  // namespace
 
-std::shared_ptr<const Plan> Communicator::Impl::plan(Problem&& key, DataType type, const CallOptions& options) {
+std::shared_ptr<const Plan> Communicator::Impl::plan(Problem&& key, DataType type, bool on_device,
+                                                     const CallOptions& options) {
   const auto same = [&](const Known& one) {
-    return one.type == type && one.order == options.order && one.choice == options.choice && one.key == key;
+    return one.type == type && one.on_device == on_device && one.order == options.order &&
+           one.choice == options.choice && one.key == key;
   };
   auto found = std::find_if(plans_.begin(), plans_.end(), same);
   if (found == plans_.end()) {
     if (plans_.size() == kMostPlans) plans_.pop_back();
-    auto made = std::make_shared<const Plan>(make_plan(group, key, type, options, costs));
-    found = plans_.insert(plans_.end(), {std::move(key), type, options.order, options.choice, std::move(made)});
+    const Operands operands = on_device ? Operands::device : Operands::shared;
+    auto made = std::make_shared<const Plan>(make_plan(group, key, type, operands, options, costs));
+    found =
+        plans_.insert(plans_.end(), {std::move(key), type, on_device, options.order, options.choice, std::move(made)});
   }
   std::rotate(plans_.begin(), found, found + 1);
   return plans_.front().plan;

@@ -80,11 +80,17 @@ Collective collective_of(std::string_view name) {
   return value_in(kCollectives, name, "collective");
 }
 
+bool within_nodes(Algorithm algorithm) {
+  return algorithm == Algorithm::shared_short || algorithm == Algorithm::shared_direct ||
+         algorithm == Algorithm::shared_staged || algorithm == Algorithm::hierarchical;
+}
+
 std::vector<Candidate> candidates(const Problem& problem, const CostTable& costs, Order order, Operands operands) {
   const Placement placement(problem);
   std::vector<Candidate> all;
   for (const auto& [algorithm, name] : kAlgorithms) {
     if (algorithm == Algorithm::shared_direct && operands == Operands::apart) continue;
+    if (within_nodes(algorithm) && operands == Operands::device) continue;
     const bool reorders = algorithm == Algorithm::ring && reduces(problem.collective);
     if (reorders && order == Order::fixed) continue;
     for (std::size_t segment : segments(algorithm, problem.element)) {

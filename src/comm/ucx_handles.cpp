@@ -88,6 +88,16 @@ UcxContext open_context(const Options& options) {
   return UcxContext(context);
 }
 
+std::optional<ucs_memory_type_t> memory_type_of(ucp_context_h context, std::string_view name) {
+  ucp_context_attr_t attributes{};
+  attributes.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
+  check_ucx(ucp_context_query(context, &attributes), "ucp_context_query");
+  for (int type = UCS_MEMORY_TYPE_HOST; type < UCS_MEMORY_TYPE_LAST; ++type)
+    if (name == ucs_memory_type_names[type] && (attributes.memory_types >> type & 1))
+      return static_cast<ucs_memory_type_t>(type);
+  return std::nullopt;
+}
+
 UcxWorker open_worker(ucp_context_h context) {
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <ucp/api/ucp.h>
 
@@ -33,6 +35,9 @@ UcxContext open_context(const Options& options);
 UcxWorker open_worker(ucp_context_h context);
 /// Readable when ucp_worker_arm has returned UCS_OK and something has happened since. Owned by the worker.
 int event_descriptor(ucp_worker_h worker);
+
+/// UCX's memory type of that name, such as "host" or "cuda", if this UCX can send and receive from such memory.
+std::optional<ucs_memory_type_t> memory_type_of(ucp_context_h context, std::string_view name);
 
 /// What a peer needs to connect. Without shared memory's part it is a quarter as long.
 enum class AddressKind { full, network_only };

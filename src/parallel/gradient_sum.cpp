@@ -26,14 +26,9 @@ void GradientSum::allocate() {
     auto leaves = static_cast<unsigned>(comm::leaves_of(cover_[i], leaves_.count).count);
     arenas = std::max(arenas, i + static_cast<std::size_t>(std::bit_width(leaves)));
   }
-  const std::size_t host = backend_.memory_is_host() ? arenas : std::max<std::size_t>(cover_.size(), 1);
-  tensor::Buffer shared = communicator_.allocate(host * stride_ * sizeof(float));
-  if (backend_.memory_is_host()) {
-    arenas_ = std::move(shared);
-  } else {
-    arenas_ = backend_.allocate(arenas * stride_ * sizeof(float));
-    staging_ = std::move(shared);
-  }
+  communicator_.use(backend_.accelerator());
+  const std::size_t bytes = arenas * stride_ * sizeof(float);
+  arenas_ = backend_.memory_is_host() ? communicator_.allocate(bytes) : backend_.allocate(bytes);
 }
 
 float* GradientSum::arena(std::size_t index) const {
@@ -71,26 +66,10 @@ void GradientSum::add() {
 float* GradientSum::finish() {
   assert(node_ == cover_.size());
   if (communicator_.size() == 1) return arena(0);
-  if (!backend_.memory_is_host()) return exchange_through_host(cover_.size());
   const comm::Vector result(arena(0), count_, comm::DataType::float32);
-  communicator_.all_reduce(leaves_, partials_at(arena(0), stride_), result).wait();
-  return arena(0);
-}
-
-std::vector<comm::ConstVector> GradientSum::partials_at(const float* first, std::size_t stride) const {
   std::vector<comm::ConstVector> partials;
-  for (std::size_t i = 0; i < cover_.size(); ++i)
-    partials.emplace_back(first + i * stride, count_, comm::DataType::float32);
-  return partials;
-}
-
-float* GradientSum::exchange_through_host(std::size_t count) {
-  auto* staging = static_cast<float*>(staging_.data());
-  for (std::size_t i = 0; i < count; ++i)
-    backend_.copy_to_host(staging + i * stride_, arena(i), count_ * sizeof(float));
-  const comm::Vector result(staging, count_, comm::DataType::float32);
-  communicator_.all_reduce(leaves_, partials_at(staging, stride_), result).wait();
-  backend_.copy_from_host(arena(0), staging, count_ * sizeof(float));
+  for (std::size_t i = 0; i < cover_.size(); ++i) partials.emplace_back(arena(i), count_, comm::DataType::float32);
+  communicator_.all_reduce(leaves_, partials, result).wait();
   return arena(0);
 }
 

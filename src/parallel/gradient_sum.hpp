@@ -19,8 +19,9 @@ class GradientSum {
   /// `count`: floats of an arena. The references must outlive this object.
   GradientSum(kernels::Backend& backend, comm::Communicator& communicator, const Plan& plan, std::size_t count);
 
-  /// Collective: where the backend computes in host memory, the arenas go where this node's other ranks can read them.
-  /// Throws CommError without room for them.
+  /// Collective: the communicator gets to know the backend's device, if there is one; else the arenas go where this
+  /// node's other ranks can read them. Throws CommError without room for them, ConfigError where only some ranks have
+  /// a device.
   void allocate();
 
   /// Where the next microbatch's gradients go (backend memory).
@@ -35,9 +36,7 @@ class GradientSum {
 
  private:
   float* arena(std::size_t index) const;
-  std::vector<comm::ConstVector> partials_at(const float* first, std::size_t stride) const;
   void merge_top();
-  float* exchange_through_host(std::size_t count);
 
   kernels::Backend& backend_;
   comm::Communicator& communicator_;
@@ -46,7 +45,6 @@ class GradientSum {
   std::vector<comm::TreeNode> cover_;  ///< partial sums that this rank finishes alone
   std::size_t stride_;                 ///< floats from one arena to the next
   tensor::Buffer arenas_;              ///< a stack: finished partial sums, then those of the node being summed
-  tensor::Buffer staging_;             ///< of the partial sums in host memory, where the backend's is elsewhere
   std::size_t depth_ = 0;              ///< arenas in use
   std::size_t node_ = 0;               ///< index in cover_
   int leaf_ = 0;                       ///< leaves done of that node

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include <distdl/base/clock.hpp>
+#include <distdl/comm/accelerator.hpp>
+
+namespace distdl::comm {
+
+/// A device for tests without one: a thread that does its work late, in any order that the contract allows, on memory
+/// that has two addresses. At the one that everybody else sees, nothing can be read or written.
+class FarAccelerator final : public Accelerator {
+ public:
+  enum class Memory {
+    hidden,   ///< an access by others ends the program
+    visible,  ///< host memory as UCX knows it, which it may send and receive
+  };
+  explicit FarAccelerator(Memory memory = Memory::hidden, unsigned seed = 1);
+  ~FarAccelerator() override;
+
+  std::string description() const override { return "far: a test"; }
+  std::string memory_type() const override { return memory_ == Memory::visible ? "host" : "far"; }
+  bool owns(const void* address) const override;
+  tensor::Buffer allocate(std::size_t bytes) override;
+  tensor::Buffer allocate_staging(std::size_t bytes) override;
+  void follow_caller() override;
+  Mark copy_to_host(void* to, const void* from, std::size_t bytes) override;
+  void copy_from_host(void* to, const void* from, std::size_t bytes) override;
+  void combine(tensor::DataType type, tensor::Reduction reduction, std::span<const tensor::Source> sources,
+               std::span<void* const> targets, std::size_t count, double scale) override;
+  Mark mark() override;
+  bool reached(Mark mark) override;
+  void drain() noexcept override;
+  void* library_queue() override { return nullptr; }
+  Mark mark_library() override { return 0; }
+
+  /// What the caller itself has the device do: bytes into its memory, after `delay`.
+  void write_late(void* to, std::vector<std::byte> bytes, Clock::duration delay);
+  /// Does nothing for so long.
+  void freeze(Clock::duration time);
+  /// Most staging memory at a time, in bytes.
+  std::size_t staged() const;
+
+ private:
+  enum Queue { kMain, kToHost, kCaller, kQueues };
+  struct Work {
+    std::function<void()> run;
+    std::array<std::uint64_t, kQueues> after{};  ///< numbers that must be done before
+  };
+  std::uint64_t put(Queue queue, std::function<void()> run, std::array<std::uint64_t, kQueues> after = {});
+  std::byte* inside(const void* address) const;
+  void work();
+  bool may_run(int queue) const;
+  bool all_done() const;
+
+  struct Range {
+    std::size_t bytes;
+    std::byte* inside;
+  };
+  const Memory memory_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<const std::byte*, Range> ranges_;
+  std::array<std::deque<Work>, kQueues> queues_;
+  std::array<std::uint64_t, kQueues> put_{}, done_{};
+  std::size_t staged_ = 0;
+  Clock::time_point frozen_until_{};
+  std::mt19937 random_;
+  bool stop_ = false;
+  std::thread thread_;  // last: it uses the others
+};
+
+}  // namespace distdl::comm
