@@ -11,7 +11,7 @@ FOLDER = None
 CLUSTER = None
 BIN = os.path.dirname(pocket.DISTDL)
 HEAT = f"{BIN}/example_heat"
-PLATE = ["512", "20000", "1000"]  # size, steps, steps between checkpoints
+PLATE = ["256", "20000", "1000"]  # size, steps, steps between checkpoints
 
 
 def setUpModule():
