@@ -197,6 +197,8 @@ class Fabric {
   Loss mark_lost(Rank rank, Evidence evidence, const std::string& why, ExitCode code = ExitCode::peer_lost);
   void mark_ended();
   void mark_process_lost(Rank rank);
+  bool is_known_dead(const Peer& peer) const;
+  Loss cause_of(const Loss& loss);
   [[noreturn]] void fail(const Operation& operation, const Loss& loss);
   void throw_if_unusable(const Operation& operation) const;
   void find_culprit(const Activity& activity, Clock::duration waited, Clock::duration timeout);
@@ -211,6 +213,7 @@ class Fabric {
   void handle(const Notice& notice);
   void answer(Rank asking);
   void tell(Peer& peer, const Notice& notice);
+  void finish_greetings();
   void tell_all(Rank subject, const std::string& why, ExitCode code) noexcept;
 
   Options options_;

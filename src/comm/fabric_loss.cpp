@@ -51,6 +51,22 @@ void Fabric::mark_process_lost(Rank rank) {
   mark_lost(rank, Evidence::certain, fmt::format("the process of {} ended (pid {})", name(rank), card_of(rank).pid));
 }
 
+bool Fabric::is_known_dead(const Peer& peer) const {
+  return peer.card.process_space == own_card_.process_space && peer.card.pid != own_card_.pid &&
+         has_ended(peer.card.pid);
+}
+
+/// A rank that leaves after a loss breaks the connections to those who had no time yet to prove themselves, and whom it
+/// could not tell. On its own host this rank sees who has died.
+Fabric::Loss Fabric::cause_of(const Loss& loss) {
+  if (loss.evidence == Evidence::certain || is_known_dead(peers_[loss.rank.value])) return loss;
+  const auto dead =
+      std::find_if(peers_.begin(), peers_.end(), [this](const Peer& peer) { return is_known_dead(peer); });
+  if (dead == peers_.end()) return loss;
+  mark_process_lost(dead->rank);
+  return losses_.back();
+}
+
 /// Every millisecond of a wait: what no message tells.
 void Fabric::look_around() {
   if (board_.posted)
@@ -98,10 +114,11 @@ std::vector<Rank> Fabric::lost_ranks(Rank cause) const {
 
 void Fabric::fail(const Operation& operation, const Loss& loss) {
   mark_ended();  // others may have died with it
-  revoked_ = loss;
-  if (loss.rank != self_) {
-    force_close(peers_[loss.rank.value]);  // so that the farewell need not wait for it
-    tell_all(loss.rank, loss.why, loss.code);
+  const Loss cause = cause_of(loss);
+  revoked_ = cause;
+  if (cause.rank != self_) {
+    force_close(peers_[cause.rank.value]);  // so that the farewell need not wait for it
+    tell_all(cause.rank, cause.why, cause.code);
   }
   cancel_activities();
   throw_if_unusable(operation);
