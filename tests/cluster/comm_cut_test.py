@@ -11,7 +11,7 @@ import unittest
 import pocket
 
 PROGRAM = pocket.DISTDL
-TIMEOUT = 2
+TIMEOUT = 4
 FOLDER = None
 CLUSTER = None
 PEER_LOST = 69  # docs/exit-codes.md
@@ -53,14 +53,14 @@ class Ranks:
 class Cut(unittest.TestCase):
     def lose_the_other_node(self, name, floats, *fault):
         ranks = Ranks(name, floats)
-        pocket.wait_for("all ranks to run", ranks.running, 30, ranks.story)
+        pocket.wait_for("all ranks to run", ranks.running, 60, ranks.story)
         CLUSTER.tool(*fault)
         self.addCleanup(CLUSTER.tool, "mend", "n2")
         began = time.monotonic()
         pocket.wait_for("all ranks to end", lambda: all(p.poll() is not None for p in ranks.processes), TIMEOUT + 10,
                         ranks.story)
         print(f"{name}: all ended after {time.monotonic() - began:.2f} s")
-        self.assertLess(time.monotonic() - began, TIMEOUT + 1.5, ranks.story())  # half a second for the tools
+        self.assertLess(time.monotonic() - began, TIMEOUT + 3, ranks.story())  # with the end of the processes
         for rank, process in enumerate(ranks.processes):
             self.assertEqual(PEER_LOST, process.returncode, ranks.story())
             others = (2, 3) if rank < 2 else (0, 1)
