@@ -194,6 +194,7 @@ class Fabric {
   std::optional<Loss> find_loss() const;
   bool matters(const Loss& loss) const;
   bool is_lost(Rank rank) const;
+  bool is_certain(Rank rank) const;  ///< not only by a broken connection
   Loss mark_lost(Rank rank, Evidence evidence, const std::string& why, ExitCode code = ExitCode::peer_lost);
   void mark_ended();
   void mark_process_lost(Rank rank);

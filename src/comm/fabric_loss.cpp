@@ -29,6 +29,11 @@ bool Fabric::is_lost(Rank rank) const {
   return std::any_of(losses_.begin(), losses_.end(), [&](const Loss& loss) { return loss.rank == rank; });
 }
 
+bool Fabric::is_certain(Rank rank) const {
+  return std::any_of(losses_.begin(), losses_.end(),
+                     [&](const Loss& loss) { return loss.rank == rank && loss.evidence == Evidence::certain; });
+}
+
 Fabric::Loss Fabric::mark_lost(Rank rank, Evidence evidence, const std::string& why, ExitCode code) {
   idle_.unwatch(rank);
   return losses_.emplace_back(Loss{rank, evidence, why, code});
@@ -70,7 +75,7 @@ Fabric::Loss Fabric::cause_of(const Loss& loss) {
 /// Every millisecond of a wait: what no message tells.
 void Fabric::look_around() {
   if (board_.posted)
-    if (const auto loss = board_.posted(); loss && !is_lost(loss->rank))
+    if (const auto loss = board_.posted(); loss && !is_certain(loss->rank))
       mark_lost(loss->rank, Evidence::certain, loss->why, static_cast<ExitCode>(loss->exit_code));
   for (const auto& one : activities_)
     for (Rank rank : one.activity->awaited()) {
