@@ -196,9 +196,12 @@ class Fabric {
   std::optional<Loss> find_loss() const;
   bool matters(const Loss& loss) const;
   bool is_lost(Rank rank) const;
+  bool is_certain(Rank rank) const;  ///< not only by a broken connection
   Loss mark_lost(Rank rank, Evidence evidence, const std::string& why, ExitCode code = ExitCode::peer_lost);
   void mark_ended();
   void mark_process_lost(Rank rank);
+  bool is_known_dead(const Peer& peer) const;
+  Loss cause_of(const Loss& loss);
   [[noreturn]] void fail(const Operation& operation, const Loss& loss);
   void throw_if_unusable(const Operation& operation) const;
   void find_culprit(const Activity& activity, Clock::duration waited, Clock::duration timeout);
@@ -213,6 +216,7 @@ class Fabric {
   void handle(const Notice& notice);
   void answer(Rank asking);
   void tell(Peer& peer, const Notice& notice);
+  void finish_greetings();
   void tell_all(Rank subject, const std::string& why, ExitCode code) noexcept;
 
   Options options_;

@@ -29,6 +29,11 @@ bool Fabric::is_lost(Rank rank) const {
   return std::any_of(losses_.begin(), losses_.end(), [&](const Loss& loss) { return loss.rank == rank; });
 }
 
+bool Fabric::is_certain(Rank rank) const {
+  return std::any_of(losses_.begin(), losses_.end(),
+                     [&](const Loss& loss) { return loss.rank == rank && loss.evidence == Evidence::certain; });
+}
+
 Fabric::Loss Fabric::mark_lost(Rank rank, Evidence evidence, const std::string& why, ExitCode code) {
   idle_.unwatch(rank);
   return losses_.emplace_back(Loss{rank, evidence, why, code});
@@ -51,10 +56,26 @@ void Fabric::mark_process_lost(Rank rank) {
   mark_lost(rank, Evidence::certain, fmt::format("the process of {} ended (pid {})", name(rank), card_of(rank).pid));
 }
 
+bool Fabric::is_known_dead(const Peer& peer) const {
+  return peer.card.process_space == own_card_.process_space && peer.card.pid != own_card_.pid &&
+         has_ended(peer.card.pid);
+}
+
+/// A rank that leaves after a loss breaks the connections to those who had no time yet to prove themselves, and whom it
+/// could not tell. On its own host this rank sees who has died.
+Fabric::Loss Fabric::cause_of(const Loss& loss) {
+  if (loss.evidence == Evidence::certain || is_known_dead(peers_[loss.rank.value])) return loss;
+  const auto dead =
+      std::find_if(peers_.begin(), peers_.end(), [this](const Peer& peer) { return is_known_dead(peer); });
+  if (dead == peers_.end()) return loss;
+  mark_process_lost(dead->rank);
+  return losses_.back();
+}
+
 /// Every millisecond of a wait: what no message tells.
 void Fabric::look_around() {
   if (board_.posted)
-    if (const auto loss = board_.posted(); loss && !is_lost(loss->rank))
+    if (const auto loss = board_.posted(); loss && !is_certain(loss->rank))
       mark_lost(loss->rank, Evidence::certain, loss->why, static_cast<ExitCode>(loss->exit_code));
   for (const auto& one : activities_)
     for (Rank rank : one.activity->awaited()) {
@@ -98,10 +119,11 @@ std::vector<Rank> Fabric::lost_ranks(Rank cause) const {
 
 void Fabric::fail(const Operation& operation, const Loss& loss) {
   mark_ended();  // others may have died with it
-  revoked_ = loss;
-  if (loss.rank != self_) {
-    force_close(peers_[loss.rank.value]);  // so that the farewell need not wait for it
-    tell_all(loss.rank, loss.why, loss.code);
+  const Loss cause = cause_of(loss);
+  revoked_ = cause;
+  if (cause.rank != self_) {
+    force_close(peers_[cause.rank.value]);  // so that the farewell need not wait for it
+    tell_all(cause.rank, cause.why, cause.code);
   }
   cancel_activities();
   throw_if_unusable(operation);

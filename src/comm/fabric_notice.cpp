@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Notices: how ranks tell each other, beside the data, who is lost and whom they wait for.
+#include <algorithm>
+#include <thread>
 #include <utility>
 
 #include <distdl/base/log.hpp>
@@ -8,7 +10,8 @@
 namespace distdl::comm {
 namespace {
 constexpr Milliseconds kFarewell{300};
-}
+constexpr Milliseconds kGreeting{100};
+}  // namespace
 
 /// A notice can end the whole job: only those that a proved peer has sealed count.
 void Fabric::read_notices() {
@@ -61,11 +64,24 @@ void Fabric::tell(Peer& peer, const Notice& notice) {
     post_small(peer, Channel::notice, peer.handshake->seal(encode(notice)));
 }
 
+/// Who is about to prove itself shall hear the farewell too.
+void Fabric::finish_greetings() {
+  const auto greets = [this](const Peer& peer) {
+    return peer.endpoint && peer.handshake && !peer.handshake->proved() && !is_lost(peer.rank);
+  };
+  const Deadline deadline = Deadline::after(kGreeting);
+  while (worker_ && !deadline.expired() && std::any_of(peers_.begin(), peers_.end(), greets)) {
+    if (ucp_worker_progress(worker_.get()) == 0) std::this_thread::yield();
+    read_greetings();
+  }
+}
+
 /// Each rank passes on once what it has learnt to those it has spoken with, who do the same.
 void Fabric::tell_all(Rank subject, const std::string& why, ExitCode code) noexcept {
   if (std::exchange(told_, true)) return;
   try {
     if (board_.post) board_.post({subject, static_cast<int>(code), why});
+    finish_greetings();
     for (Peer& peer : peers_)
       if (!is_lost(peer.rank)) tell(peer, {Notice::Kind::stopped, self_, subject, why, code});
   } catch (const std::exception& error) {

@@ -41,6 +41,13 @@ void add(int epoll, int descriptor, std::uint64_t data) {
 
 }  // namespace
 
+bool has_ended(int pid) {
+  const FileDescriptor process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!process) return errno == ESRCH;
+  pollfd state{process.get(), POLLIN, 0};
+  return ::poll(&state, 1, 0) > 0;
+}
+
 Idle::Idle(ucp_worker_h worker) : worker_(worker), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
   if (!epoll_) throw CommError(fmt::format("epoll_create1: {}", errno_text(errno)));
   add(epoll_.get(), event_descriptor(worker), kWorker);

@@ -12,6 +12,9 @@
 
 namespace distdl::comm {
 
+/// Is there no such process any more, or only what its parent has not yet asked for?
+bool has_ended(int pid);
+
 /// What a rank does while it has nothing to do: at first it spins, then it gives way to other threads, then it sleeps
 /// until UCX has something or the process of a watched peer ends.
 class Idle {

@@ -54,6 +54,7 @@ void Session::begin(Work work) {
       std::ranges::fill(values, 1);
       requests_.push_back(part_->all_reduce(values));
       expected_.push_back({values, part_->size()});
+      requests_.push_back(comm_->barrier());  // a part may be but one rank, which waits for nobody
       return;
     }
     case Work::ring:

@@ -129,13 +129,13 @@ TEST_P(Property, EveryOperationGivesWhatTheOracleGives) {
   EXPECT_NO_THROW(on_threads(shape.ranks, body, options));
 }
 
-/// Short operations of a collective, done in every possible way.
+/// A short operation of a collective, done in every possible way.
 std::vector<Case> every_way(Collective collective, const Shape& shape) {
   std::vector<Case> all;
-  for (std::uint64_t seed = 1, drawn = 0; drawn < 3; ++seed) {
+  if (collective == Collective::barrier) return all;  // see collectives_test.cpp
+  for (std::uint64_t seed = 1; all.empty(); ++seed) {
     Case one = draw(seed, shape, 40'000);
-    if (one.collective != collective) continue;
-    ++drawn;
+    if (one.collective != collective || one.counts.size() + one.count + one.matrix.size() == 0) continue;
     for (const Choice& choice : choices(one, shape)) {
       one.seed = seed * 100'000 + all.size();
       one.choice = choice;
