@@ -53,8 +53,8 @@ void prepare_tcp() {
 }
 
 UcxConfig make_config(const Options& options) {
-  if (in_use({"all", "sm", "shm", "mm", "posix"}, true)) prepare_shared_memory("POSIX");
-  if (in_use({"all", "sm", "shm", "mm", "sysv"}, false)) prepare_shared_memory("SYSV");
+  if (in_use({"all", "sm", "shm", "mm", "posix"}, false)) prepare_shared_memory("POSIX");
+  if (in_use({"all", "sm", "shm", "mm", "sysv"}, true)) prepare_shared_memory("SYSV");
   if (!may_use_rdma(options.interface)) prepare_tcp();
   ucp_config_t* raw = nullptr;
   check_ucx(ucp_config_read(nullptr, nullptr, &raw), "ucp_config_read");
