@@ -60,7 +60,7 @@ class BenchComm(CommTest):
     def test_prints_a_table(self):
         out = self.succeed(*BENCH, "--sizes", "1K", "--op", "all_gather", variables=self.variables)
         self.assertRegex(out, r"2 ranks on 1 node")
-        self.assertRegex(out, r"(?m)^all_gather +1 KiB +[\d.]+ us .* \d+% +\w+ *$")
+        self.assertRegex(out, r"(?m)^all_gather +1 KiB +[\d.]+ [um]?s .* \d+% +\w+ *$")
 
     def test_takes_a_given_algorithm(self):
         report = self.read(*BENCH, "--sizes", "64K", "--algorithm", "pairwise", "--segment", "1000")
