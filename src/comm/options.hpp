@@ -7,11 +7,12 @@
 namespace distdl::comm {
 
 struct Options {
-  double timeout_seconds = 30;          ///< longest wait for a peer in one operation; then the peer counts as lost
-  double connect_timeout_seconds = 60;  ///< longest wait for all ranks to appear at start
-  std::string interface = "auto";       ///< network device for UCX, e.g. "ib0" or "eth0"; "auto" lets UCX choose
+  double timeout_seconds = 30;           ///< longest wait for a peer in one operation; then the peer counts as lost
+  double connect_timeout_seconds = 60;   ///< longest wait for all ranks to appear at start
+  std::string interface = "auto";        ///< network device for UCX, e.g. "ib0" or "eth0"; "auto" lets UCX choose
   std::int64_t shared_memory_ranks = 0;  ///< consecutive ranks that may share memory; 0: all of a node, 1: none
-  std::uint32_t generation = 0;         ///< of the membership; not a key of the job file
+  std::string gpu_transport = "auto";    ///< what carries collectives between GPUs: "auto", "ucx", "nccl"
+  std::uint32_t generation = 0;          ///< of the membership; not a key of the job file
 };
 
 /// Calls visit(key, field, help) for each key of the job file's section [comm].
@@ -25,6 +26,10 @@ void describe(Options& options, Visitor&& visit) {
         "network device for UCX, such as \"ib0\" or \"eth0\"; \"auto\" lets UCX choose");
   visit("comm.shared_memory_ranks", options.shared_memory_ranks,
         "so many consecutive ranks of a node share memory; 0: all, 1: none, the network carries everything");
+  visit(
+      "comm.gpu_transport", options.gpu_transport,
+      R"(between GPUs: "ucx"; "nccl", which is faster but adds in an order of its own, so that the bits of a sum depend )"
+      R"(on the number of ranks; "auto": NCCL, where it is, for what the order does not matter to)");
 }
 
 }  // namespace distdl::comm
