@@ -26,10 +26,9 @@ void describe(Options& options, Visitor&& visit) {
         "network device for UCX, such as \"ib0\" or \"eth0\"; \"auto\" lets UCX choose");
   visit("comm.shared_memory_ranks", options.shared_memory_ranks,
         "so many consecutive ranks of a node share memory; 0: all, 1: none, the network carries everything");
-  visit(
-      "comm.gpu_transport", options.gpu_transport,
-      R"(between GPUs: "ucx"; "nccl", which is faster but adds in an order of its own, so that the bits of a sum depend )"
-      R"(on the number of ranks; "auto": NCCL, where it is, for what the order does not matter to)");
+  visit("comm.gpu_transport", options.gpu_transport,
+        "what carries collectives between GPUs: \"ucx\"; \"nccl\", whose sums have bits that depend on the number of "
+        "ranks; \"auto\": NCCL where there is one and no order of additions was promised, else UCX");
 }
 
 }  // namespace distdl::comm
