@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rank of bench/startup: says when it came how far, from its main() to the end of its first all-reduce, and how much
 // processor time that took. One JSON object per rank on stdout; times in microseconds, wall ones of CLOCK_MONOTONIC.
+// startup_rank --endpoints [--network]: instead, the memory of rank 0 once it has an endpoint to each other rank.
 #include <ctime>
+#include <fstream>
 #include <span>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
+#include <malloc.h>
+#include <unistd.h>
 
 #include <distdl/comm/communicator.hpp>
 #include <distdl/world/make_world.hpp>
@@ -45,9 +49,8 @@ class WatchedWorld final : public world::World {
  private:
   std::unique_ptr<World> world_;
 };
-}  // namespace
 
-int main() try {
+void measure_start() {
   mark("main");
   WatchedWorld world(world::make_world());
   mark("world");
@@ -59,6 +62,41 @@ int main() try {
   require<InternalError>(values.back() == static_cast<float>(comm->size()), "the sum is {}", values.back());
   fmt::print("{{\"rank\": {}, \"card_bytes\": {}{}}}\n", comm->rank(), world.card_bytes, marks);
   comm->close();
+}
+
+/// Of this process, in bytes.
+struct Memory {
+  double heap, resident;
+};
+Memory memory_now() {
+  const auto info = ::mallinfo2();
+  long pages = 0;
+  std::ifstream("/proc/self/statm") >> pages >> pages;
+  return {static_cast<double>(info.uordblks + info.hblkhd), static_cast<double>(pages * ::sysconf(_SC_PAGESIZE))};
+}
+
+/// There and back.
+void greet(comm::Communicator& comm, Rank peer) {
+  std::vector<std::byte> mine(8), theirs(8);
+  auto receive = comm.receive(theirs, peer, 0);
+  comm.send(mine, peer, 0).wait();
+  receive.wait();
+}
+
+void measure_endpoints(comm::Communicator& comm) {
+  if (comm.rank() != Rank(0)) return greet(comm, Rank(0));
+  for (int r = 1; r < comm.size(); ++r) greet(comm, Rank(r));
+  const Memory memory = memory_now();
+  fmt::print("{{\"endpoints\": {}, \"heap_bytes\": {:.0f}, \"resident_bytes\": {:.0f}}}\n", comm.size() - 1,
+             memory.heap, memory.resident);
+}
+}  // namespace
+
+int main(int argc, char**) try {
+  if (argc < 2) return measure_start(), 0;
+  comm::Options options;
+  options.shared_memory_ranks = argc > 2 ? 1 : 0;
+  comm::run_connected(*world::make_world(), options, &measure_endpoints);
   return 0;
 } catch (const std::exception& error) {
   fmt::print(stderr, "startup_rank: {}\n", error.what());

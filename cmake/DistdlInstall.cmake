@@ -163,5 +163,7 @@ foreach(folder sbatch examples spack)
     install(DIRECTORY ${folder} DESTINATION ${DISTDL_SHARE_DIR} USE_SOURCE_PERMISSIONS PATTERN __pycache__ EXCLUDE)
   endif()
 endforeach()
+# What "distdl bench comm --peers" starts.
+install(DIRECTORY bench/peers DESTINATION ${DISTDL_SHARE_DIR}/bench USE_SOURCE_PERMISSIONS PATTERN __pycache__ EXCLUDE)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 distdl_install_modulefiles()

@@ -2,8 +2,8 @@
  *
  * MPI's side of "distdl bench comm --peers openmpi,mpich". Rank 0 reads lines
  *     measure OPERATION TYPE BYTES SECONDS
- * and answers "times T1 T2 ..." (seconds of a call, the slowest rank's; each the mean of a block of calls that follows a
- * barrier) or "refused WHY"; it ends with its input. Between commands nobody spins, so that the other side can be
+ * and answers "times T1 T2 ..." (seconds of a call, the slowest rank's; each the mean of a block of calls that follows
+ * a barrier) or "refused WHY"; it ends with its input. Between commands nobody spins, so that the other side can be
  * measured in turn. All data are in place, verified once before they are timed.
  */
 #include <mpi.h>
@@ -15,18 +15,29 @@
 enum { kBlocks = 500 };
 static const double kBlockSeconds = 200e-6;
 
-enum operation { barrier, broadcast, reduce, all_reduce, reduce_scatter, all_gather, all_to_all, gather, scatter,
-                 send_receive, operations };
-static const char* const kNames[] = {"barrier", "broadcast", "reduce", "all_reduce", "reduce_scatter", "all_gather",
-                                     "all_to_all", "gather", "scatter", "send_receive"};
+enum operation {
+  barrier,
+  broadcast,
+  reduce,
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  all_to_all,
+  gather,
+  scatter,
+  send_receive,
+  operations
+};
+static const char* const kNames[] = {"barrier",    "broadcast",  "reduce", "all_reduce", "reduce_scatter",
+                                     "all_gather", "all_to_all", "gather", "scatter",    "send_receive"};
 
 struct task {
   int operation;
   MPI_Datatype type;
-  int element;     /* bytes */
-  int count;       /* elements of the whole vector */
-  int slice;       /* of one rank's part of it */
-  double seconds;  /* to spend */
+  int element;    /* bytes */
+  int count;      /* elements of the whole vector */
+  int slice;      /* of one rank's part of it */
+  double seconds; /* to spend */
 };
 
 static int rank, size;
@@ -43,15 +54,27 @@ static void call(const struct task* t) {
   MPI_Comm w = MPI_COMM_WORLD;
   int status = MPI_SUCCESS;
   switch (t->operation) {
-    case barrier: status = MPI_Barrier(w); break;
-    case broadcast: status = MPI_Bcast(values, t->count, t->type, 0, w); break;
+    case barrier:
+      status = MPI_Barrier(w);
+      break;
+    case broadcast:
+      status = MPI_Bcast(values, t->count, t->type, 0, w);
+      break;
     case reduce:
       status = MPI_Reduce(rank == 0 ? MPI_IN_PLACE : values, values, t->count, t->type, MPI_SUM, 0, w);
       break;
-    case all_reduce: status = MPI_Allreduce(MPI_IN_PLACE, values, t->count, t->type, MPI_SUM, w); break;
-    case reduce_scatter: status = MPI_Reduce_scatter_block(MPI_IN_PLACE, values, t->slice, t->type, MPI_SUM, w); break;
-    case all_gather: status = MPI_Allgather(MPI_IN_PLACE, 0, t->type, values, t->slice, t->type, w); break;
-    case all_to_all: status = MPI_Alltoall(others, t->slice, t->type, values, t->slice, t->type, w); break;
+    case all_reduce:
+      status = MPI_Allreduce(MPI_IN_PLACE, values, t->count, t->type, MPI_SUM, w);
+      break;
+    case reduce_scatter:
+      status = MPI_Reduce_scatter_block(MPI_IN_PLACE, values, t->slice, t->type, MPI_SUM, w);
+      break;
+    case all_gather:
+      status = MPI_Allgather(MPI_IN_PLACE, 0, t->type, values, t->slice, t->type, w);
+      break;
+    case all_to_all:
+      status = MPI_Alltoall(others, t->slice, t->type, values, t->slice, t->type, w);
+      break;
     case gather:
       status = MPI_Gather(rank == 0 ? MPI_IN_PLACE : own, t->slice, t->type, values, t->slice, t->type, 0, w);
       break;
@@ -79,13 +102,19 @@ static double timed(const struct task* t, int calls) {
 }
 
 /* Of element i of rank r: small, so that sums are exact. */
-static double pattern(int r, long i) { return (double)((i + r) % 5); }
+static double pattern(int r, long i) {
+  return (double)((i + r) % 5);
+}
 
 static void store(const struct task* t, char* at, long i, double value) {
-  if (t->type == MPI_FLOAT) ((float*)at)[i] = (float)value;
-  else if (t->type == MPI_DOUBLE) ((double*)at)[i] = value;
-  else if (t->type == MPI_INT) ((int*)at)[i] = (int)value;
-  else ((long long*)at)[i] = (long long)value;
+  if (t->type == MPI_FLOAT)
+    ((float*)at)[i] = (float)value;
+  else if (t->type == MPI_DOUBLE)
+    ((double*)at)[i] = value;
+  else if (t->type == MPI_INT)
+    ((int*)at)[i] = (int)value;
+  else
+    ((long long*)at)[i] = (long long)value;
 }
 static double load(const struct task* t, const char* at, long i) {
   if (t->type == MPI_FLOAT) return ((const float*)at)[i];
@@ -100,20 +129,29 @@ static double expected(const struct task* t, long i) {
   for (int r = 0; r < size; ++r) sum += pattern(r, i);
   long slice = t->slice;
   switch (t->operation) {
-    case broadcast: return pattern(0, i);
-    case reduce: return rank == 0 ? sum : -1;
-    case all_reduce: return sum;
+    case broadcast:
+      return pattern(0, i);
+    case reduce:
+      return rank == 0 ? sum : -1;
+    case all_reduce:
+      return sum;
     case reduce_scatter: /* the own slice comes to the front */
       if (i >= slice) return -1;
       sum = 0;
       for (int r = 0; r < size; ++r) sum += pattern(r, i + rank * slice);
       return sum;
-    case all_gather: return pattern((int)(i / slice), i);
-    case all_to_all: return pattern((int)(i / slice), i % slice + rank * slice);
-    case gather: return rank == 0 ? pattern((int)(i / slice), i) : -1;
-    case scatter: return i / slice == rank ? pattern(0, i) : -1;
-    case send_receive: return rank == size - 1 || rank == 0 ? pattern(0, i) : -1;
-    default: return -1;
+    case all_gather:
+      return pattern((int)(i / slice), i);
+    case all_to_all:
+      return pattern((int)(i / slice), i % slice + rank * slice);
+    case gather:
+      return rank == 0 ? pattern((int)(i / slice), i) : -1;
+    case scatter:
+      return i / slice == rank ? pattern(0, i) : -1;
+    case send_receive:
+      return rank == size - 1 || rank == 0 ? pattern(0, i) : -1;
+    default:
+      return -1;
   }
 }
 
@@ -164,11 +202,16 @@ static const char* parse(const char* line, struct task* t) {
   if (sscanf(line, "measure %31s %31s %lf %lf", operation, type, &bytes, &t->seconds) != 4) return "no such command";
   for (t->operation = 0; t->operation < operations && strcmp(operation, kNames[t->operation]) != 0;) ++t->operation;
   if (t->operation == operations) return "no such operation";
-  if (strcmp(type, "float32") == 0) t->type = MPI_FLOAT, t->element = 4;
-  else if (strcmp(type, "float64") == 0) t->type = MPI_DOUBLE, t->element = 8;
-  else if (strcmp(type, "int32") == 0) t->type = MPI_INT, t->element = 4;
-  else if (strcmp(type, "int64") == 0) t->type = MPI_LONG_LONG, t->element = 8;
-  else return "MPI has no such type";
+  if (strcmp(type, "float32") == 0)
+    t->type = MPI_FLOAT, t->element = 4;
+  else if (strcmp(type, "float64") == 0)
+    t->type = MPI_DOUBLE, t->element = 8;
+  else if (strcmp(type, "int32") == 0)
+    t->type = MPI_INT, t->element = 4;
+  else if (strcmp(type, "int64") == 0)
+    t->type = MPI_LONG_LONG, t->element = 8;
+  else
+    return "MPI has no such type";
   if (bytes / t->element > 2147483647.0) return "too many elements";
   t->count = (int)(bytes / t->element);
   t->slice = t->count / size;

@@ -21,7 +21,7 @@ Operation::Operation(Context& context, dnnl::primitive primitive, const dnnl::me
                      std::initializer_list<Argument> arguments)
     : context_(&context), primitive_(std::move(primitive)) {
   auto add = [&](int index, const dnnl::memory::desc& desc) {
-    memories_.push_back({desc, context.engine(), DNNL_MEMORY_NONE});
+    memories_.emplace_back(desc, context.engine(), static_cast<void*>(DNNL_MEMORY_NONE));
     arguments_.push_back({index, memories_.back().get()});
   };
   for (const auto& argument : arguments) add(argument.index, argument.desc);

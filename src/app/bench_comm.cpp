@@ -18,7 +18,6 @@
 #include <distdl/comm/cost_cache.hpp>
 #include <distdl/comm/measure_costs.hpp>
 #include <distdl/comm/selection.hpp>
-#include <distdl/world/make_world.hpp>
 
 namespace distdl::app {
 namespace {
@@ -29,7 +28,7 @@ constexpr auto kPatience = 1h;  // of ranks that wait for a peer to be measured
 struct Arguments {
   LocalRanks local;
   std::vector<std::string> operations{"all_reduce"}, peers;
-  std::string sizes = "8:64M:8", type = "float32", algorithm, interface = "auto";
+  std::string sizes = "8:64M:8", type = "float32", algorithm;
   std::size_t segment = 0;
   bool free_order = false, tune = false, json = false;
   bool wants_points = false;  ///< --tune alone measures none
@@ -182,14 +181,18 @@ void tune(comm::Communicator& communicator, const Arguments& arguments) {
   }
 }
 
-void bench_comm(const Arguments& arguments) {
-  for (const auto& name : arguments.operations) operation_of(name);  // before any rank starts
+/// What can be said before any rank starts.
+void check(const Arguments& arguments) {
+  for (const auto& name : arguments.operations) operation_of(name);
+  check_peers(arguments.peers);
   sizes_from(arguments.sizes);
-  if (arguments.local.launch()) return;
-  auto world = world::make_world();
-  comm::Options options;
-  options.interface = arguments.interface;
-  comm::run_connected(*world, options, [&](comm::Communicator& communicator) {
+  if (!arguments.algorithm.empty()) comm::algorithm_of(arguments.algorithm);
+  comm::check_reduction(comm::data_type_of(arguments.type), comm::Reduction::sum);
+}
+
+void bench_comm(const Arguments& arguments) {
+  check(arguments);
+  arguments.local.run([&](comm::Communicator& communicator) {
     if (arguments.tune) tune(communicator, arguments);
     if (arguments.wants_points) CommBench(arguments, communicator).run();
   });
@@ -219,7 +222,6 @@ void add_bench_comm(CLI::App& bench) {
   command->add_option("--seconds", a->seconds, "For one size, round and library")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command->add_option("--interface", a->interface, "Network device, as comm.interface")->capture_default_str();
   command->add_flag("--tune", a->tune,
                     "First measure the costs by which algorithms are chosen and keep them for these hosts; without "
                     "--op and --sizes nothing else");

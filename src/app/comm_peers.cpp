@@ -183,12 +183,16 @@ PeerFolder::~PeerFolder() {
   fs::remove_all(path_, ignored);
 }
 
+void check_peers(const std::vector<std::string>& names) {
+  for (const auto& name : names)
+    require<UsageError>(name == "openmpi" || name == "mpich" || name == "gloo",
+                        "there is no peer \"{}\", only openmpi, mpich, gloo", name);
+}
+
 std::vector<Peer> start_peers(const std::vector<std::string>& names, comm::Communicator& communicator,
                               const PeerFolder& folder, bool local) {
   std::vector<std::string> wanted;
   for (const auto& name : names) {
-    require<UsageError>(name == "openmpi" || name == "mpich" || name == "gloo",
-                        "there is no peer \"{}\", only openmpi, mpich, gloo", name);
     wanted.push_back(name);
     if (name == "openmpi") wanted.emplace_back("openmpi-tuned");
   }

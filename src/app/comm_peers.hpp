@@ -46,6 +46,9 @@ class PeerFolder {
   std::filesystem::path path_;
 };
 
+/// Throws UsageError for a name that start_peers() does not know.
+void check_peers(const std::vector<std::string>& names);
+
 /// Collective: the peers of `names` ("openmpi" stands for its default and its tuned settings, "mpich", "gloo") that
 /// work here, each with its programs started; the others are explained on stderr. Rank 0 may ask them. Throws
 /// UsageError for an unknown name.

@@ -19,7 +19,6 @@
 #include <distdl/comm/transports.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/slurm/allocation.hpp>
-#include <distdl/world/make_world.hpp>
 
 namespace distdl::app {
 namespace {
@@ -150,16 +149,12 @@ void diagnose(const std::filesystem::path& folder, bool json) {
 }
 
 /// Every rank of the step calls this.
-void diagnose_fabric(const LocalRanks& local, const std::string& interface, bool json) {
-  if (local.launch()) return;
-  auto world = world::make_world();
-  require<UsageError>(world->size() > 1, "{}",
-                      "--fabric tests what lies between ranks: start several, as in \"srun --mpi=pmix distdl doctor "
-                      "--fabric\", or add --local -n RANKS");
-  comm::Options options;
-  options.interface = interface;
+void diagnose_fabric(const LocalRanks& ranks, bool json) {
   bool slow = false;
-  comm::run_connected(*world, options, [&](comm::Communicator& communicator) {
+  ranks.run([&](comm::Communicator& communicator) {
+    require<UsageError>(communicator.size() > 1, "{}",
+                        "--fabric tests what lies between ranks: start several, as in \"srun --mpi=pmix distdl doctor "
+                        "--fabric\", or add --local -n RANKS");
     auto report = measure_fabric(communicator);
     judge_fabric(report);
     slow = !report.slow.empty();
@@ -175,7 +170,6 @@ void add_doctor_command(CLI::App& app) {
     std::filesystem::path folder = ".";
     bool json = false, fabric = false;
     LocalRanks local;
-    std::string interface = "auto";
   };
   auto* command =
       app.add_subcommand("doctor", "Check this machine: Slurm, PMIx, UCX, HDF5, CPU, GPU, checkpoint folder");
@@ -186,12 +180,10 @@ void add_doctor_command(CLI::App& app) {
                                    "srun, or with --local) and name slow links; ends with 78 if there are any");
   arguments->local.add_to(*command);
   command->get_option("--local")->needs(fabric);
-  command->add_option("--interface", arguments->interface, "With --fabric: network device, as comm.interface")
-      ->capture_default_str();
   command->add_flag("--json", arguments->json, "Print JSON");
   command->callback([arguments] {
     if (arguments->fabric)
-      diagnose_fabric(arguments->local, arguments->interface, arguments->json);
+      diagnose_fabric(arguments->local, arguments->json);
     else
       diagnose(arguments->folder, arguments->json);
   });

@@ -13,6 +13,7 @@
 #include <distdl/app/local_ranks.hpp>
 #include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/world/make_world.hpp>
 
 namespace distdl::app {
 namespace {
@@ -62,6 +63,22 @@ void LocalRanks::add_to(CLI::App& command) {
   command.add_option("-n,--ranks", ranks, "With --local: number of ranks")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  command.add_option("--interface", interface, "Network device, as comm.interface")->capture_default_str();
+}
+
+void LocalRanks::run(const std::function<void(comm::Communicator&)>& body) const {
+  if (launch()) return;
+  auto world = world::make_world();
+  const bool first = world->rank() == Rank(0);
+  comm::Options options;
+  options.interface = interface;
+  try {
+    comm::run_connected(*world, options, body);
+  } catch (const Error& error) {
+    const bool same_on_all = error.exit_code() == ExitCode::config || error.exit_code() == ExitCode::usage;
+    if (first || !same_on_all) throw;
+    throw CLI::RuntimeError(static_cast<int>(error.exit_code()));
+  }
 }
 
 bool LocalRanks::launch() const {

@@ -1,16 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
+#include <string>
+
 #include <CLI/App.hpp>
+
+#include <distdl/comm/communicator.hpp>
 
 namespace distdl::app {
 
-/// `--local -n RANKS`, for tools that are a program of several ranks.
+/// For tools that are a program of several ranks: those of a Slurm step, or `--local -n RANKS`.
 struct LocalRanks {
   bool local = false;
   int ranks = 2;
 
+  std::string interface = "auto";
+
+  /// Also --interface.
   void add_to(CLI::App& command);
+  /// Starts the ranks if it has to, connects them, runs `body` on each. What is wrong with the input only rank 0 says.
+  void run(const std::function<void(comm::Communicator&)>& body) const;
+
+ private:
   /// With --local and in the process that the user started: runs this program again as so many ranks, passes signals
   /// on, and returns true when all have ended well; throws CLI::RuntimeError with their code if not. Returns false in a
   /// rank, which keeps to one processor from then on if it is one of --local.

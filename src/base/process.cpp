@@ -38,9 +38,8 @@ struct Pipe {
 [[noreturn]] void become(char** argv, char** environment, pid_t parent) {
   sigset_t none;
   sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  for (int number : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2})  // exec keeps what is ignored. The child has one thread only.
-    ::signal(number, SIG_DFL);                            // NOLINT(concurrency-mt-unsafe)
+  ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
+  for (int number : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) ::signal(number, SIG_DFL);  // exec keeps what is ignored
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);  // the parent died before prctl
   ::execvpe(argv[0], argv, environment);

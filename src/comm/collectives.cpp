@@ -87,26 +87,38 @@ Request Communicator::Impl::start_reduction(const char* name, Problem&& key, Exe
   return start(name, std::move(key), std::move(call), options);
 }
 
+Transfer& Communicator::Impl::idle_transfer() {
+  return take(transfers_, [&] { return std::make_unique<Transfer>(*fabric); });
+}
+
+Request Communicator::Impl::start(Transfer& transfer, const CallOptions& options) {
+  transfer.start(timeout(options), group.spins);
+  return Request(&transfer);
+}
+
+Rank Communicator::Impl::member(Rank rank) const {
+  const int size = static_cast<int>(group.members.size());
+  require(rank.value >= 0 && rank.value < size, "rank {} is not in a world of {} ranks", rank, size);
+  return group.members[static_cast<std::size_t>(rank.value)];
+}
+
 Request Communicator::Impl::transfer(Direction direction, std::span<std::byte> bytes, Rank peer, std::uint32_t tag,
                                      const CallOptions& options) {
   const bool sends = direction == Direction::send;
+  const Rank rank = member(peer);
   require(!group.device || !group.device->accelerator->owns(bytes.data()),
           "messages between two ranks come from host memory and go there, not to a device's: copy them, or take a "
           "collective");
-  const int size = static_cast<int>(group.members.size());
-  require(peer.value >= 0 && peer.value < size, "rank {} is not in a world of {} ranks", peer, size);
   require(peer.value != group.rank, "rank {} {} itself", peer, sends ? "sends to" : "receives from");
   require(tag <= kMostTag, "tag {} is above {}", tag, kMostTag);
-  Transfer& transfer = take(transfers_, [&] { return std::make_unique<Transfer>(*fabric); });
+  Transfer& transfer = idle_transfer();
   Batch& batch = transfer.begin({sends ? "send with tag" : "receive with tag", tag});
-  const Rank rank = group.members[static_cast<std::size_t>(peer.value)];
   const Label label{Channel::user, group.id, tag};
   if (sends)
     fabric->send(batch, bytes, rank, label);
   else
     fabric->receive(batch, bytes, rank, label);
-  transfer.start(timeout(options), group.spins);
-  return Request(&transfer);
+  return start(transfer, options);
 }
 
 Request Communicator::send(std::span<const std::byte> bytes, Rank to, std::uint32_t tag, const CallOptions& options) {

@@ -58,10 +58,20 @@ void Communicator::Impl::meet_neighbours(const std::vector<std::string>& segment
     group.local_of[r] = static_cast<int>(neighbours.size());
     neighbours.push_back({group.members[r], segments[r]});
   }
-  memory->attach(neighbours);
+  attach("connect", [&] { memory->attach(neighbours); });
   group.neighbourhood.emplace(*memory);
   const long processors = ::sysconf(_SC_NPROCESSORS_ONLN);
   if (static_cast<long>(neighbours.size()) > processors) group.spins = kFewSpins;
+}
+
+/// Memory that is gone belonged to a rank that died, or to one that left because another died.
+void Communicator::Impl::attach(const char* name, const std::function<void()>& how) {
+  try {
+    how();
+  } catch (const CommError&) {
+    fabric->look_for_loss(group.members, {name, 0});
+    throw;
+  }
 }
 
 void Communicator::Impl::agree_on_costs(Communicator& communicator) {
@@ -213,7 +223,7 @@ tensor::Buffer Communicator::allocate(std::size_t bytes) {
     }
     if (impl.group.local_of[static_cast<std::size_t>(r)] >= 0) names.push_back(theirs);
   }
-  impl.memory->attach_buffer(created.id, names);
+  impl.attach("allocate", [&] { impl.memory->attach_buffer(created.id, names); });
   barrier().wait();
   impl.memory->unlink_buffer(created.id);
   return {created.data, bytes, [memory = impl.memory.get(), id = created.id](void*) { memory->release_buffer(id); }};

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <distdl/base/clock.hpp>
@@ -17,6 +18,7 @@
 #include <distdl/comm/cost_table.hpp>
 #include <distdl/comm/options.hpp>
 #include <distdl/comm/peer_lost.hpp>
+#include <distdl/comm/remote_memory.hpp>
 #include <distdl/comm/request.hpp>
 #include <distdl/comm/schedule.hpp>
 #include <distdl/comm/vector.hpp>
@@ -39,6 +41,9 @@ struct Leaves {
   int count = 0;
   std::vector<LeafRange> ranges;
 };
+
+/// Neither header nor payload may be kept.
+using MessageHandler = std::function<void(Rank from, std::string_view header, std::span<const std::byte> payload)>;
 
 /// The ranks of one generation, connected over shared memory within a node and UCX between nodes. Owned and driven by
 /// one thread. Collectives are called by all ranks in the same order; each begins at once and is complete when wait()
@@ -94,6 +99,16 @@ class Communicator {
   Request send(std::span<const std::byte> bytes, Rank to, std::uint32_t tag, const CallOptions& options = {});
   Request receive(std::span<std::byte> bytes, Rank from, std::uint32_t tag, const CallOptions& options = {});
 
+  /// Collective: memory that the other ranks put into and get from.
+  RemoteMemory expose(std::span<std::byte> memory);
+  /// Messages of that number go to `handler`, which runs in waits and tests of this rank, may start operations but not
+  /// wait; an empty one takes it away. A message that comes before is dropped: a barrier after this call tells the
+  /// others that they may send. For the communicator of the whole world.
+  void on_message(std::uint16_t number, MessageHandler handler);
+  /// To the handler at `to`. `header` has at most 1024 bytes. Done means that `payload` may be used again.
+  Request send_message(Rank to, std::uint16_t number, std::string_view header, std::span<const std::byte> payload,
+                       const CallOptions& options = {});
+
   Request barrier(const CallOptions& options = {});
   /// root's values to all.
   Request broadcast(Vector values, Rank root, const CallOptions& options = {});
@@ -130,6 +145,7 @@ class Communicator {
   void close();
 
  private:
+  friend class RemoteMemory;
   struct Impl;
   explicit Communicator(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

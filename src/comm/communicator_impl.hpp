@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
+#include <distdl/comm/active_messages.hpp>
 #include <distdl/comm/communicator.hpp>
 #include <distdl/comm/cost_table.hpp>
 #include <distdl/comm/execution.hpp>
@@ -31,8 +33,15 @@ struct Communicator::Impl {
   Request transfer(Direction direction, std::span<std::byte> bytes, Rank peer, std::uint32_t tag,
                    const CallOptions& options);
   Problem problem(Collective collective, DataType type) const;
+  /// Does what attaches memory of neighbours. Throws PeerLost if it fails since one of them is no more.
+  void attach(const char* name, const std::function<void()>& how);
   /// Attaches the neighbours' segments, given everyone's name.
   void meet_neighbours(const std::vector<std::string>& segments);
+  Transfer& idle_transfer();
+  Request start(Transfer& transfer, const CallOptions& options);
+  /// World rank. Throws ConfigError for a rank that is not in this communicator.
+  Rank member(Rank rank) const;
+  ActiveMessages& active_messages();
   std::size_t place() const { return static_cast<std::size_t>(group.rank); }
   Clock::duration timeout(const CallOptions& options) const;
 
@@ -40,9 +49,10 @@ struct Communicator::Impl {
   std::string job;                 ///< in the names of shared memory
   std::unique_ptr<NodeMemory> memory;
   Group group;
-  std::string gpu_transport;   ///< see Options
-  CostTable costs;             ///< equal on all ranks
-  std::uint8_t newest_id = 0;  ///< of this communicator and those split from it
+  std::string gpu_transport;                 ///< see Options
+  std::unique_ptr<ActiveMessages> messages;  ///< once there are any
+  CostTable costs;                           ///< equal on all ranks
+  std::uint8_t newest_id = 0;                ///< of this communicator and those split from it
 
   /// Makes group.device if all ranks have an accelerator. Throws ConfigError if some have.
   void agree_on_device(Communicator& communicator, std::shared_ptr<Accelerator> accelerator);

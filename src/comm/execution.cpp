@@ -122,9 +122,10 @@ void Execution::check_fingerprint(int local) const {
   const Neighbourhood& neighbourhood = *group_.neighbourhood;
   const auto theirs = neighbourhood.door(local, number_).fingerprint.load(std::memory_order_relaxed);
   if (theirs != fingerprint())
-    throw CommError(fmt::format("{}: {} calls another operation, or one of other sizes, types or options: all ranks "
-                                "must call the same operations in the same order",
-                                to_string(operation_), group_.fabric.name(neighbourhood.memory().rank_of(local))));
+    throw CommError(
+        fmt::format("{}: {} calls another operation, or one of other sizes, types or options: all ranks "
+                    "must call the same operations in the same order",
+                    to_string(operation_), group_.fabric.name(neighbourhood.memory().rank_of(local))));
 }
 
 bool Execution::run() {

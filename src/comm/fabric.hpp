@@ -99,6 +99,9 @@ class Fabric {
   void wait(Activity& activity, Clock::duration timeout);
   /// Does what can be done without waiting; true if something happened. Throws as wait().
   bool poll();
+  /// One of `ranks` seems to be gone. Throws PeerLost if a process has ended or another loss comes to light in a
+  /// moment.
+  void look_for_loss(std::span<const Rank> ranks, const Operation& operation);
   /// Options::timeout_seconds.
   Clock::duration timeout() const;
   /// Waits until the whole batch is done.

@@ -12,6 +12,8 @@ namespace {
 
 /// For word of the cause to overtake the connections that broke because of it.
 constexpr Milliseconds kGrace{50};
+/// For the end of a process to be seen.
+constexpr Milliseconds kMoment{200};
 
 double seconds(Clock::duration time) {
   return std::chrono::duration<double>(time).count();
@@ -59,6 +61,19 @@ void Fabric::look_around() {
       watch(peers_[rank.value]);
       if (contains(ended_, rank) && !is_lost(rank)) mark_process_lost(rank);
     }
+}
+
+void Fabric::look_for_loss(std::span<const Rank> ranks, const Operation& operation) {
+  const Deadline deadline = Deadline::after(kMoment);
+  do {
+    progress();
+    for (Rank rank : ranks) {
+      watch(peers_[rank.value]);
+      if (contains(ended_, rank) && !is_lost(rank)) mark_process_lost(rank);
+    }
+    if (const auto loss = find_loss()) fail(operation, *loss);
+    idle_.pause();
+  } while (!deadline.expired());
 }
 
 bool Fabric::matters(const Loss& loss) const {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include <distdl/base/errors.hpp>
-#include <distdl/comm/peer_lost.hpp>
 #include <distdl/comm/fabric.hpp>
+#include <distdl/comm/peer_lost.hpp>
 
 namespace distdl::comm {
 namespace {

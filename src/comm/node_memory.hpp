@@ -21,12 +21,12 @@ struct alignas(128) Door {  // processors fetch lines of 64 bytes in pairs
   static constexpr int kStageBits = 24;
   static constexpr std::size_t kParts = 32;  ///< partial sums of a rank that neighbours can read
 
-  std::atomic<std::uint64_t> reached;    ///< operation << kStageBits | stage; ascends
-  std::atomic<std::uint64_t> completed;  ///< copy of NodeMemory::completed() as of `reached`: saves reading that
+  std::atomic<std::uint64_t> reached;      ///< operation << kStageBits | stage; ascends
+  std::atomic<std::uint64_t> completed;    ///< copy of NodeMemory::completed() as of `reached`: saves reading that
   std::atomic<std::uint64_t> fingerprint;  ///< equal on neighbours that call the same operation
-  std::byte payload[kSharedBytes];       ///< Space::shared; a short one lies in the same cache line as `reached`
-  std::atomic<std::uint64_t> output;     ///< NodeMemory::locate() of the output, before `reached` tells of arrival
-  std::atomic<std::uint32_t> parts;  ///< of inputs, that are located
+  std::byte payload[kSharedBytes];         ///< Space::shared; a short one lies in the same cache line as `reached`
+  std::atomic<std::uint64_t> output;       ///< NodeMemory::locate() of the output, before `reached` tells of arrival
+  std::atomic<std::uint32_t> parts;        ///< of inputs, that are located
   std::atomic<std::uint64_t> inputs[kParts];
 };
 

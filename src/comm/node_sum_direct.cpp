@@ -33,8 +33,6 @@ class DirectNodeSum : public NodeSum {
 
   void add_own(std::size_t lane, std::size_t k, std::size_t t, std::vector<Block>& blocks,
                std::vector<LeafRange>& leaves) const override {
-    // All nodes add up a short lane, and must do so alike.
-    if (is_short(lane) && groups() > 1) return NodeSum::add_own(lane, k, t, blocks, leaves);
     for (const Term& term : sums()[k].terms) {
       blocks.push_back(build_.input_of(term.rank, owned(lane, group(), t), term.part));
       leaves.push_back(term.leaves);

@@ -6,6 +6,7 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/comm/schedule_families.hpp>
+#include <distdl/comm/selection.hpp>
 
 namespace distdl::comm {
 namespace {
@@ -163,8 +164,8 @@ bool is_possible(const Problem& problem, const Choice& choice) {
 Schedule make_schedule(const Problem& problem, const Choice& choice) {
   check(problem);
   const Generator generator = generator_of(problem, choice);
-  require(generator != nullptr, "no schedule of algorithm {} for collective {} of {} ranks",
-          static_cast<int>(choice.algorithm), static_cast<int>(problem.collective), problem.size);
+  require(generator != nullptr, "no schedule {} for {} of {} ranks; without a choice the fastest possible one is taken",
+          name_of(choice.algorithm), name_of(problem.collective), problem.size);
   ScheduleBuilder build(problem, choice);
   generator(build);
   return build.take();

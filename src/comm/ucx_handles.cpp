@@ -59,7 +59,9 @@ UcxConfig make_config(const Options& options) {
   ucp_config_t* raw = nullptr;
   check_ucx(ucp_config_read(nullptr, nullptr, &raw), "ucp_config_read");
   UcxConfig config(raw);
-  if (!env("UCX_TLS")) set(config, "TLS", "^sysv");  // it does what posix does, once more
+  // Both do the same. But posix opens what a peer offers as /proc/<pid>/fd/<n>, when it is first used; if the peer has
+  // gone on to its next generation, that is another, shorter file: SIGBUS.
+  if (!env("UCX_TLS")) set(config, "TLS", "^posix");
   if (!env("UCX_KEEPALIVE_INTERVAL")) set(config, "KEEPALIVE_INTERVAL", "1s");
   if (options.interface != "auto") set(config, "NET_DEVICES", ucx_devices_of(options.interface));
   return config;

@@ -8,7 +8,7 @@ from program import ProgramTest
 
 COMMANDS = ["run", "data", "data make", "data make shapes", "data import", "data import idx", "data import text", "data info",
             "checkpoint", "checkpoint ls", "checkpoint show", "checkpoint verify", "checkpoint digest", "config", "bench",
-            "bench train", "doctor", "worker", "version"]
+            "bench comm", "bench train", "doctor", "worker", "version"]
 
 
 class Help(ProgramTest):

@@ -2,7 +2,9 @@
 // Ranks as processes: what happens when one of them dies, freezes, never comes or gives up.
 #include <array>
 #include <cstdio>
+#include <iostream>
 #include <memory>
+#include <tuple>
 
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -89,6 +91,46 @@ TEST_P(Processes, ReasonAndCodeOfTheRankThatGivesUpReachAll) {
                 AllOf(HasSubstr("rank 1 ("), HasSubstr("stopped: cannot open \"x.h5\": no such file")));
   }
   EXPECT_LT(stopwatch.seconds(), 1);
+}
+
+/// The floats must be many enough to go through both ways that lead from rank to rank.
+class Crowd : public ::testing::TestWithParam<std::tuple<const char*, int>> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, Crowd, ::testing::Combine(::testing::Values("auto", "tcp"), ::testing::Values(8, 16)),
+                         [](const auto& test) {
+                           return fmt::format("{}{}", std::get<0>(test.param), std::get<1>(test.param));
+                         });
+
+RankProcesses start_crowd(const std::tuple<const char*, int>& parameters, const std::string& scenario) {
+  const auto [transport, size] = parameters;
+  std::vector<int> ranks;
+  for (int r = 0; r < size; ++r) ranks.push_back(r);
+  RankProcesses::Environment extra{{"RANK_PROGRAM_INTERFACE", "lo"}};
+  if (std::string(transport) == "tcp") extra.insert({{"UCX_TLS", "tcp,self"}, {"RANK_PROGRAM_NETWORK", "1"}});
+  return RankProcesses(RANK_PROGRAM, {scenario, "60", "100"}, size, ranks, extra);
+}
+
+// The bound is that of a livelock: undisturbed it takes a second.
+TEST_P(Crowd, OfMoreRanksThanProcessorsGetsOn) {
+  auto ranks = start_crowd(GetParam(), "crowd");
+  for (int r = 0; r < std::get<1>(GetParam()); ++r)
+    EXPECT_EQ(ranks.wait(r, Milliseconds(100'000)), 0) << ranks.errors(r);
+  std::cout << ranks.output(0);
+}
+
+TEST_P(Crowd, SleepsWhileARankIsLate) {
+  auto ranks = start_crowd(GetParam(), "late");
+  for (int r = 0; r < std::get<1>(GetParam()); ++r) {
+    ASSERT_EQ(ranks.wait(r, Milliseconds(60'000)), 0) << ranks.errors(r);
+    const std::string output = ranks.output(r);
+    double waited = 0, used = 0;
+    const auto line = output.find("waited ");
+    ASSERT_NE(line, std::string::npos) << output;
+    ASSERT_EQ(std::sscanf(output.c_str() + line, "waited %lf s, %lf s", &waited, &used), 2);
+    if (r == 0) continue;
+    EXPECT_GT(waited, 1);
+    EXPECT_LT(used, 0.2 * waited) << "rank " << r;
+    if (r == 1) std::cout << output.substr(line);
+  }
 }
 
 std::string shell(const std::string& command) {

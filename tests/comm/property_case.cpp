@@ -82,22 +82,6 @@ void draw_sizes(Random& random, Case& one, const Shape& shape, std::size_t most_
   }
 }
 
-/// Every possible choice counts alike, whatever its algorithm.
-std::optional<Choice> draw_choice(Random& random, const Case& one, const Shape& shape) {
-  std::vector<Choice> possible;
-  const std::size_t longest =
-      std::max(one.count, std::accumulate(one.counts.begin(), one.counts.end(), std::size_t{0}));
-  for (int algorithm = 0; algorithm <= static_cast<int>(Algorithm::dissemination); ++algorithm)
-    for (std::size_t segment : {std::size_t{0}, longest / 2 + 1, longest / 3 + 1, longest / 40 + 5})
-      for (Order order : {Order::fixed, Order::free})
-        for (bool staged : {false, true}) {
-          const Choice choice{static_cast<Algorithm>(algorithm), segment, staged, order};
-          if (is_possible(problem_of(one, shape, 0), choice)) possible.push_back(choice);
-        }
-  if (possible.empty()) return std::nullopt;
-  return possible[below(random, possible.size())];
-}
-
 }  // namespace
 
 std::vector<int> Shape::nodes() const {
@@ -149,8 +133,23 @@ Case draw(std::uint64_t seed, const Shape& shape, std::size_t most_bytes) {
   one.tell_counts = chance(random, 0.5);
   const double share = std::array{0.0, 1.0, 0.7}[below(random, 3)];
   for (int r = 0; r < shape.ranks; ++r) one.shared.push_back(chance(random, share));
-  if (chance(random, 0.7)) one.choice = draw_choice(random, one, shape);
+  if (const auto possible = choices(one, shape); !possible.empty() && chance(random, 0.7))
+    one.choice = possible[below(random, possible.size())];
   return one;
+}
+
+std::vector<Choice> choices(const Case& one, const Shape& shape) {
+  std::vector<Choice> possible;
+  const std::size_t longest =
+      std::max(one.count, std::accumulate(one.counts.begin(), one.counts.end(), std::size_t{0}));
+  for (int algorithm = 0; algorithm <= static_cast<int>(Algorithm::dissemination); ++algorithm)
+    for (std::size_t segment : {std::size_t{0}, longest / 2 + 1, longest / 3 + 1, longest / 40 + 5})
+      for (Order order : {Order::fixed, Order::free})
+        for (bool staged : {false, true}) {
+          const Choice choice{static_cast<Algorithm>(algorithm), segment, staged, order};
+          if (is_possible(problem_of(one, shape, 0), choice)) possible.push_back(choice);
+        }
+  return possible;
 }
 
 Problem problem_of(const Case& one, const Shape& shape, int rank) {

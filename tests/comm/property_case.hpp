@@ -45,6 +45,8 @@ struct Case {
 
 /// `most_bytes`: of the memory of one rank, about.
 Case draw(std::uint64_t seed, const Shape& shape, std::size_t most_bytes);
+/// Every way to do it that is possible, with a few lengths of segments.
+std::vector<Choice> choices(const Case& one, const Shape& shape);
 Problem problem_of(const Case& one, const Shape& shape, int rank);
 std::string describe(const Case& one);
 

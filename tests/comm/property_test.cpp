@@ -56,9 +56,10 @@ class Player {
   Player(Communicator& comm, const Shape& shape, Truths& truths)
       : comm_(comm), shape_(shape), truths_(truths), memory_(comm, 4 * kMostBytes) {}
 
-  void play(std::uint64_t seed) {
+  void play(std::uint64_t seed) { play(seed, draw_round(seed, shape_)); }
+
+  void play(std::uint64_t seed, const std::vector<Case>& round) {
     std::vector<RankOperation> operations;
-    const auto round = draw_round(seed, shape_);
     std::size_t now = 0;
     try {
       for (const Case& one : round) operations.emplace_back(comm_, memory_, one, shape_, truths_.of(one, shape_));
@@ -124,6 +125,35 @@ TEST_P(Property, EveryOperationGivesWhatTheOracleGives) {
   const auto body = [&](Communicator& comm) {
     Player player(comm, shape, truths);
     for (std::uint64_t seed = first; seed < first + rounds; ++seed) player.play(seed);
+  };
+  EXPECT_NO_THROW(on_threads(shape.ranks, body, options));
+}
+
+/// Short operations of a collective, done in every possible way.
+std::vector<Case> every_way(Collective collective, const Shape& shape) {
+  std::vector<Case> all;
+  for (std::uint64_t seed = 1, drawn = 0; drawn < 3; ++seed) {
+    Case one = draw(seed, shape, 40'000);
+    if (one.collective != collective) continue;
+    ++drawn;
+    for (const Choice& choice : choices(one, shape)) {
+      one.seed = seed * 100'000 + all.size();
+      one.choice = choice;
+      all.push_back(one);
+    }
+  }
+  return all;
+}
+
+TEST_P(Property, EveryAlgorithmGivesWhatTheOracleGives) {
+  const Shape shape = GetParam();
+  Options options = test_options();
+  options.shared_memory_ranks = shape.per_node;
+  Truths truths;
+  const auto body = [&](Communicator& comm) {
+    Player player(comm, shape, truths);
+    for (int collective = 0; collective <= static_cast<int>(Collective::scatter); ++collective)
+      for (const Case& one : every_way(static_cast<Collective>(collective), shape)) player.play(one.seed, {one});
   };
   EXPECT_NO_THROW(on_threads(shape.ranks, body, options));
 }

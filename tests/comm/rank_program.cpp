@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank of the process-level tests: rank_program sum|endless|abort|speed TIMEOUT_SECONDS [FLOATS]
+// One rank of the process-level tests: rank_program SCENARIO TIMEOUT_SECONDS [FLOATS]
+// SCENARIO: sum, endless, abort, speed, crowd, late.
 // Prints one line per event to stdout; on an error its text to stderr, and exits with the error's code.
-// "speed" measures the all-reduce: the median of several runs.
+// "speed" measures the all-reduce: the median of several runs. "crowd" does a thousand of them. In "late" rank 0 comes
+// two seconds late, and the others tell how much of that time they used a processor.
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <thread>
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <distdl/base/clock.hpp>
 #include <distdl/base/env.hpp>
@@ -47,9 +51,34 @@ void measure(Communicator& comm, std::size_t floats) {
                     median * 1e6, times[5] * 1e6, times.back() * 1e6, bytes / median * 1e-9));
 }
 
+void crowd(Communicator& comm, std::size_t floats) {
+  const Stopwatch stopwatch;
+  for (int round = 0; round < 1000; ++round) (void)sum_once(comm, floats);
+  say(fmt::format("crowd {:.2f} s", stopwatch.seconds()));
+}
+
+double processor_seconds() {
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  const auto seconds = [](const timeval& time) { return static_cast<double>(time.tv_sec) + time.tv_usec * 1e-6; };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+void be_late(Communicator& comm, std::size_t floats) {
+  (void)sum_once(comm, floats);
+  if (comm.rank() == Rank(0)) std::this_thread::sleep_for(Milliseconds(2000));
+  const double before = processor_seconds();
+  const Stopwatch stopwatch;
+  (void)sum_once(comm, floats);
+  say(fmt::format("waited {:.3f} s, {:.3f} s of them on a processor", stopwatch.seconds(),
+                  processor_seconds() - before));
+}
+
 void play(Communicator& comm, const std::string& scenario, std::size_t floats) {
   say(fmt::format("connected rank {} of {} on {}", comm.rank(), comm.size(), comm.host(comm.rank())));
   if (scenario == "speed") return measure(comm, floats);
+  if (scenario == "crowd") return crowd(comm, floats);
+  if (scenario == "late") return be_late(comm, floats);
   for (int round = 0; scenario != "sum" || round < 20; ++round) {
     const float sum = sum_once(comm, floats);
     if (sum != static_cast<float>(comm.size() * (comm.size() + 1) / 2)) throw Error(ExitCode::internal, "wrong sum");
