@@ -43,8 +43,8 @@ struct Group {
   std::vector<int> nodes;                      ///< of each rank: equal where ranks share memory
   std::vector<int> local_of;                   ///< place of each rank in the neighbourhood, -1 outside
   std::optional<Neighbourhood> neighbourhood;  ///< once they have met
-  std::unique_ptr<LibraryAccess> library;      ///< if it does some of the collectives on the device
   std::shared_ptr<DeviceAccess> device;        ///< if there is one
+  std::unique_ptr<LibraryAccess> library;      ///< if it does some of the collectives there; goes before the device
   std::uint32_t sequence = 0;                  ///< of collectives
   int spins = 1000;                            ///< of a wait before it gives way; few where ranks outnumber processors
 };
