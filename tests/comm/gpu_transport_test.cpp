@@ -30,7 +30,7 @@ TEST(GpuTransport, RefusesAnUnknownOne) {
   EXPECT_THAT(refusal("rdma", 1, nothing), HasSubstr(R"(comm.gpu_transport is "rdma", but must be "auto")"));
 }
 
-/// First, before another test has loaded the plug-in for good.
+/// The program runs the tests of this file first (CMakeLists.txt): others load the plug-in for good.
 TEST(GpuTransport, NamesWhereThePluginIsMissing) {
   ::setenv("DISTDL_PLUGIN_PATH", "/nonexistent", 1);
   const std::string text = refusal("nccl", 1, nothing);
