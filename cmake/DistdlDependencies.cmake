@@ -68,3 +68,17 @@ if(DISTDL_HAVE_CUDA)
   endif()
   find_package(CUDAToolkit REQUIRED)
 endif()
+
+# NCCL, beside the CUDA toolkit or on its own: for the plug-in that lets it carry collectives between GPUs.
+set(found OFF)
+if(DISTDL_HAVE_CUDA)
+  find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${NCCL_ROOT} $ENV{NCCL_ROOT} ${cuda_roots} ${CUDAToolkit_INCLUDE_DIRS}
+    PATH_SUFFIXES include)
+  find_library(NCCL_LIBRARY nccl HINTS ${NCCL_ROOT} $ENV{NCCL_ROOT} ${cuda_roots} ${CUDAToolkit_LIBRARY_DIR}
+    PATHS /usr/local/cuda PATH_SUFFIXES lib64 lib)
+  mark_as_advanced(NCCL_INCLUDE_DIR NCCL_LIBRARY)
+  if(NCCL_INCLUDE_DIR AND NCCL_LIBRARY)
+    set(found ON)
+  endif()
+endif()
+distdl_want(NCCL ${found} "NCCL")

@@ -72,6 +72,7 @@ Clock::duration Communicator::Impl::timeout(const CallOptions& options) const {
 
 Request Communicator::Impl::start(const char* name, Problem&& key, Execution::Call&& call, const CallOptions& options) {
   call.on_device = on_device(name, call);
+  if (takes_library(key, call, options)) return start_library(name, key, std::move(call), options);
   const auto shared_plan = plan(std::move(key), call.type, call.on_device, options);
   Execution& execution = take(executions_, [&] { return std::make_unique<Execution>(group); });
   execution.set(shared_plan, std::move(call), next(name));

@@ -22,6 +22,10 @@ void check(const Options& options) {
   for (auto [key, seconds] : {std::pair("comm.timeout_seconds", options.timeout_seconds),
                               std::pair("comm.connect_timeout_seconds", options.connect_timeout_seconds)})
     require(seconds > 0 && seconds <= kMost, "{} is {}, but must be above 0 and at most {}", key, seconds, kMost);
+  const std::string& transport = options.gpu_transport;
+  require(transport == "auto" || transport == "ucx" || transport == "nccl",
+          R"(comm.gpu_transport is "{}", but must be "auto", "ucx" or "nccl")", transport);
+  if (transport == "nccl") load_nccl();
 }
 
 std::vector<Rank> first_ranks(int count) {
@@ -101,6 +105,7 @@ std::unique_ptr<Communicator> Communicator::connect(world::World& world, const O
   fabric->connect(world.rank(), std::move(cards));
   auto impl =
       std::make_unique<Impl>(fabric, std::uint8_t{0}, first_ranks(world.size()), world.rank(), job, std::move(memory));
+  impl->gpu_transport = options.gpu_transport;
   impl->meet_neighbours(segments);
   fabric->use({[memory = impl->memory.get()](const NodeLoss& loss) { memory->post_loss(loss); },
                [memory = impl->memory.get()] { return memory->posted_loss(); }});
@@ -188,10 +193,12 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key) {
     impl->newest_id = impl_->newest_id;
     impl->costs = impl_->costs;
     impl->group.device = impl_->group.device;
+    impl->gpu_transport = impl_->gpu_transport;
     impl->meet_neighbours(names);
     part.reset(new Communicator(std::move(impl)));
     part->barrier().wait();
     part->impl_->memory->unlink();
+    part->impl_->agree_on_library(*part);
   }
   return part;
 }

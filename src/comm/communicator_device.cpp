@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a Communicator has to do with devices: who has one, and how its memory reaches the wire.
 #include <algorithm>
+#include <functional>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
@@ -34,15 +35,127 @@ void Communicator::Impl::agree_on_device(Communicator& communicator, std::shared
                     has, communicator.host(has), lacks, communicator.host(lacks)));
   }
   // They hold references to the device before.
+  library_executions_.clear();
+  group.library.reset();
   executions_.clear();
   plans_.clear();
   group.device.reset();
+  require(accelerator || gpu_transport != "nccl",
+          "comm.gpu_transport is \"nccl\", but there is no GPU whose memory it could carry: take kernels.backend = "
+          "\"cuda\", or comm.gpu_transport = \"auto\"");
   if (!accelerator) return;
   group.device = std::make_shared<DeviceAccess>(std::move(accelerator));
   group.device->direct = std::all_of(all.begin(), all.end(), [](const std::string& one) { return one == kDirect; });
   if (group.device->direct) group.device->memory_type = *type;
   log(Severity::debug, "memory of {} reaches the wire {}", group.device->accelerator->description(),
       group.device->direct ? "directly" : "through pinned host memory");
+  agree_on_library(communicator);
+}
+
+namespace {
+
+/// Throws ConfigError if NCCL cannot do it here.
+std::string library_offer(const DeviceAccess& device, int rank) {
+  const NcclPlugin& plugin = load_nccl();
+  require(device.accelerator->library_queue() != nullptr,
+          "comm.gpu_transport \"nccl\" carries the memory of NVIDIA's GPUs, not of {}",
+          device.accelerator->description());
+  return rank == 0 ? plugin.make_id() : "";
+}
+
+/// "rank 2 (n2): text", of the first that is not empty.
+std::string first_problem(const Communicator& communicator, const std::vector<std::string>& texts) {
+  for (int r = 0; r < communicator.size(); ++r)
+    if (const auto& text = texts[static_cast<std::size_t>(r)]; !text.empty())
+      return fmt::format("rank {} ({}): {}", r, communicator.host(Rank(r)), text);
+  return "";
+}
+
+}  // namespace
+
+void Communicator::Impl::agree_on_library(Communicator& communicator) {
+  group.library.reset();
+  if (!group.device || gpu_transport == "ucx") return;
+  const auto give_up = [&](const std::string& problem) {
+    group.library.reset();
+    if (gpu_transport == "nccl") throw ConfigError(problem);
+    log(Severity::debug, "GPUs talk without NCCL: {}", problem);
+  };
+  std::string problem, id;
+  try {
+    id = library_offer(*group.device, group.rank);
+  } catch (const Error& error) {
+    problem = error.what();
+  }
+  if (problem = first_problem(communicator, communicator.exchange(problem)); !problem.empty()) return give_up(problem);
+  id = communicator.exchange(id).front();
+  group.library = std::make_unique<LibraryAccess>();
+  group.library->also_sums = gpu_transport == "nccl";
+  try {
+    group.library->transport.reset(load_nccl().join(id, group.rank, static_cast<int>(group.members.size())));
+    LibraryMeeting meeting(group, *group.library->transport);
+    fabric->add(meeting);
+    fabric->wait(meeting, fabric->timeout());
+    problem = meeting.problem();
+  } catch (const PeerLost&) {
+    throw;
+  } catch (const CommError& error) {
+    problem = error.what();
+  }
+  if (problem = first_problem(communicator, communicator.exchange(problem)); !problem.empty()) return give_up(problem);
+  log(Severity::debug, "GPUs talk through {}", load_nccl().version());
+}
+
+namespace {
+
+bool are_equal(const std::vector<std::size_t>& counts) {
+  return std::adjacent_find(counts.begin(), counts.end(), std::not_equal_to<>()) == counts.end();
+}
+
+std::size_t count_of(const Problem& problem) {
+  return problem.counts.empty() ? problem.count : problem.counts.front();
+}
+
+}  // namespace
+
+bool Communicator::Impl::takes_library(const Problem& problem, const Execution::Call& call,
+                                       const CallOptions& options) const {
+  if (!group.library || !call.on_device || options.choice || count_of(problem) == 0) return false;
+  const bool may_add = options.order == Order::free || group.library->also_sums;
+  switch (problem.collective) {
+    case Collective::broadcast:
+      return true;
+    case Collective::all_gather:
+      return are_equal(problem.counts);
+    case Collective::reduce_scatter:
+      return may_add && are_equal(problem.counts);
+    case Collective::reduce:
+      return may_add;
+    case Collective::all_reduce:
+      return may_add &&
+             std::all_of(problem.ranges.begin(), problem.ranges.end(), [](LeafRange range) { return range.count > 0; });
+    default:
+      return false;
+  }
+}
+
+Request Communicator::Impl::start_library(const char* name, const Problem& problem, Execution::Call&& call,
+                                          const CallOptions& options) {
+  auto free = std::find_if(library_executions_.begin(), library_executions_.end(),
+                           [](const auto& one) { return !one->in_use(); });
+  if (free == library_executions_.end())
+    free = library_executions_.insert(free, std::make_unique<LibraryExecution>(group));
+  DeviceTransport::Call asked;
+  asked.collective = problem.collective;
+  asked.input = call.inputs.front();
+  asked.output = call.output;
+  asked.count = count_of(problem);
+  asked.type = call.type;
+  asked.reduction = call.reduction == Reduction::average ? Reduction::sum : call.reduction;
+  asked.root = problem.root;
+  (*free)->set(asked, call.inputs, call.scale, next(name));
+  (*free)->start(timeout(options), group.spins);
+  return Request(free->get());
 }
 
 bool Communicator::Impl::on_device(const char* name, const Execution::Call& call) const {

@@ -11,6 +11,7 @@
 #include <distdl/comm/execution.hpp>
 #include <distdl/comm/fabric.hpp>
 #include <distdl/comm/group.hpp>
+#include <distdl/comm/library_execution.hpp>
 #include <distdl/comm/transfer.hpp>
 
 namespace distdl::comm {
@@ -48,12 +49,18 @@ struct Communicator::Impl {
   std::string job;                 ///< in the names of shared memory
   std::unique_ptr<NodeMemory> memory;
   Group group;
+  std::string gpu_transport;                 ///< see Options
   std::unique_ptr<ActiveMessages> messages;  ///< once there are any
   CostTable costs;                           ///< equal on all ranks
   std::uint8_t newest_id = 0;                ///< of this communicator and those split from it
 
   /// Makes group.device if all ranks have an accelerator. Throws ConfigError if some have.
   void agree_on_device(Communicator& communicator, std::shared_ptr<Accelerator> accelerator);
+  /// Makes group.library, as gpu_transport says. Throws ConfigError where "nccl" is not to be had.
+  void agree_on_library(Communicator& communicator);
+  /// Does the library do it? All ranks answer alike.
+  bool takes_library(const Problem& problem, const Execution::Call& call, const CallOptions& options) const;
+  Request start_library(const char* name, const Problem& problem, Execution::Call&& call, const CallOptions& options);
   /// Are the operands in the device's memory? Throws ConfigError if some are, or one is not aligned.
   bool on_device(const char* name, const Execution::Call& call) const;
 
@@ -74,6 +81,7 @@ struct Communicator::Impl {
   };
   std::vector<Known> plans_;  ///< the last used first
   std::vector<std::unique_ptr<Execution>> executions_;
+  std::vector<std::unique_ptr<LibraryExecution>> library_executions_;
   std::vector<std::unique_ptr<Transfer>> transfers_;
 };
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <distdl/comm/device_access.hpp>
+#include <distdl/comm/device_transport.hpp>
 #include <distdl/comm/fabric.hpp>
 #include <distdl/comm/neighbourhood.hpp>
 #include <distdl/comm/schedule.hpp>
@@ -24,6 +25,13 @@ struct Plan {
   std::uint64_t fingerprint = 0;   ///< of problem and element type; equal on neighbours that call the same
 };
 
+/// One communicator's part of a vendor's library.
+struct LibraryAccess {
+  std::unique_ptr<DeviceTransport> transport;
+  bool also_sums = false;            ///< of Order::fixed, whose order is then the library's
+  std::uint64_t next = 0, turn = 0;  ///< numbers of the next operation, and of the one that may enter
+};
+
 /// What the operations of one communicator share.
 struct Group {
   Group(Fabric& the_fabric, std::uint8_t the_id, std::vector<Rank> ranks, Rank self);
@@ -36,6 +44,7 @@ struct Group {
   std::vector<int> local_of;                   ///< place of each rank in the neighbourhood, -1 outside
   std::optional<Neighbourhood> neighbourhood;  ///< once they have met
   std::shared_ptr<DeviceAccess> device;        ///< if there is one
+  std::unique_ptr<LibraryAccess> library;      ///< if it does some of the collectives there; goes before the device
   std::uint32_t sequence = 0;                  ///< of collectives
   int spins = 1000;                            ///< of a wait before it gives way; few where ranks outnumber processors
 };

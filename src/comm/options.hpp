@@ -11,6 +11,7 @@ struct Options {
   double connect_timeout_seconds = 60;   ///< longest wait for all ranks to appear at start
   std::string interface = "auto";        ///< network device for UCX, e.g. "ib0" or "eth0"; "auto" lets UCX choose
   std::int64_t shared_memory_ranks = 0;  ///< consecutive ranks that may share memory; 0: all of a node, 1: none
+  std::string gpu_transport = "auto";    ///< what carries collectives between GPUs: "auto", "ucx", "nccl"
   std::uint32_t generation = 0;          ///< of the membership; not a key of the job file
 };
 
@@ -25,6 +26,9 @@ void describe(Options& options, Visitor&& visit) {
         "network device for UCX, such as \"ib0\" or \"eth0\"; \"auto\" lets UCX choose");
   visit("comm.shared_memory_ranks", options.shared_memory_ranks,
         "so many consecutive ranks of a node share memory; 0: all, 1: none, the network carries everything");
+  visit("comm.gpu_transport", options.gpu_transport,
+        "what carries collectives between GPUs: \"ucx\"; \"nccl\", whose sums have bits that depend on the number of "
+        "ranks; \"auto\": NCCL where there is one and no order of additions was promised, else UCX");
 }
 
 }  // namespace distdl::comm

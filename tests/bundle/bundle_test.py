@@ -15,7 +15,7 @@ import unittest
 
 SCRIPT, BUILD, PROGRAM = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
 GLIBC = re.compile(r"/(ld-linux[^/]*|lib(c|m|dl|rt|pthread|resolv|mvec))\.so[^/]*$")
-CUDA = re.compile(r"lib(cu|nv)[^/]*\.so")
+CUDA = re.compile(r"lib(cu|nv|nccl)[^/]*\.so")
 
 
 class Bundle(unittest.TestCase):

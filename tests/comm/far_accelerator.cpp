@@ -115,6 +115,21 @@ void FarAccelerator::combine(DataType type, Reduction reduction, std::span<const
   put(kMain, [=] { comm::combine(type, reduction, real_sources, real_targets, count, scale); });
 }
 
+void FarAccelerator::offer_library_queue() {
+  library_ = std::make_unique<LibraryQueue>();
+  library_->put = [this](std::function<void()> run) { put(kLibrary, std::move(run)); };
+  library_->inside = [this](const void* address) { return inside(address); };
+}
+
+void* FarAccelerator::library_queue() {
+  if (library_) put(kLibrary, [] {}, {0, 0, put_[kCaller]});
+  return library_.get();
+}
+
+FarAccelerator::Mark FarAccelerator::mark_library() {
+  return put_[kLibrary] << kQueueBits | kLibrary;
+}
+
 FarAccelerator::Mark FarAccelerator::mark() {
   return put_[kMain] << kQueueBits | kMain;
 }

@@ -41,8 +41,16 @@ class FarAccelerator final : public Accelerator {
   Mark mark() override;
   bool reached(Mark mark) override;
   void drain() noexcept override;
-  void* library_queue() override { return nullptr; }
-  Mark mark_library() override { return 0; }
+  void* library_queue() override;
+  Mark mark_library() override;
+
+  /// What library_queue() gives to the stand-in for NCCL.
+  struct LibraryQueue {
+    std::function<void(std::function<void()>)> put;
+    std::function<std::byte*(const void*)> inside;  ///< where the device finds the memory
+  };
+  /// Before it has called this, it has no such queue.
+  void offer_library_queue();
 
   /// What the caller itself has the device do: bytes into its memory, after `delay`.
   void write_late(void* to, std::vector<std::byte> bytes, Clock::duration delay);
@@ -52,7 +60,7 @@ class FarAccelerator final : public Accelerator {
   std::size_t staged() const;
 
  private:
-  enum Queue { kMain, kToHost, kCaller, kQueues };
+  enum Queue { kMain, kToHost, kCaller, kLibrary, kQueues };
   struct Work {
     std::function<void()> run;
     std::array<std::uint64_t, kQueues> after{};  ///< numbers that must be done before
@@ -74,6 +82,7 @@ class FarAccelerator final : public Accelerator {
   std::array<std::deque<Work>, kQueues> queues_;
   std::array<std::uint64_t, kQueues> put_{}, done_{};
   std::size_t staged_ = 0;
+  std::unique_ptr<LibraryQueue> library_;
   Clock::time_point frozen_until_{};
   std::mt19937 random_;
   bool stop_ = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The communicator on the memory of a real device, where there is one; and the device's arithmetic, on the CPU.
-#include <cstring>
+#include <algorithm>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -79,9 +79,11 @@ TEST(DeviceCombine, ScalesTheSumAsTheCpu) {
 }
 
 /// All ranks take the same GPU, or one each where there are several.
-void on_backends(int ranks, const std::function<void(comm::Communicator&, comm::Accelerator&)>& body) {
+void on_backends(int ranks, const std::function<void(comm::Communicator&, comm::Accelerator&)>& body,
+                 const std::string& transport = "ucx") {
   comm::Options options = comm::test_options();
   options.connect_timeout_seconds = 60;
+  options.gpu_transport = transport;
   comm::on_threads(
       ranks,
       [&](comm::Communicator& communicator) {
@@ -163,6 +165,23 @@ TEST_P(Cuda, CombinesLongSumsInSeveralPasses) {
     device.combine(DataType::float32, Reduction::sum, sources, {&target, 1}, kCount, 1);
     EXPECT_TRUE(comm::read(device, target, expected.size()) == expected);
   });
+}
+
+/// Integers, whose sum has one value in any order.
+TEST_P(Cuda, NcclCarriesCollectives) {
+  try {
+    on_backends(
+        GetParam(),
+        [](comm::Communicator& communicator, comm::Accelerator& device) {
+          for (const std::size_t count : {0, 1, 4099, 3000000}) {
+            comm::check_sums_on_device(communicator, device, count, DataType::int32);
+            comm::check_moves_on_device(communicator, device, count);
+          }
+        },
+        "nccl");
+  } catch (const ConfigError& error) {  // no NCCL, or fewer GPUs than ranks
+    GTEST_SKIP() << error.what();
+  }
 }
 
 }  // namespace
