@@ -21,8 +21,9 @@ class [[nodiscard]] Request {
   void wait();
   /// Is it done? Lets everything under way advance.
   bool test();
-  /// Gives up; the memory is the caller's again. A collective that one rank gives up fails on the others at their
-  /// deadline.
+  /// Gives up; private memory is the caller's again, while neighbours may go on working on shared memory until they too
+  /// have given up. A collective that one rank gives up fails on the others at their deadline; a long message between
+  /// two nodes takes the connection along.
   void cancel() noexcept;
 
  private:
