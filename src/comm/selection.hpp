@@ -16,8 +16,8 @@ std::string_view name_of(Collective collective);
 Algorithm algorithm_of(std::string_view name);
 Collective collective_of(std::string_view name);
 
-/// Where the operands lie: in memory that all ranks of a node have mapped, in other host memory, or in a device's, where
-/// only what goes over the network helps.
+/// Where the operands lie: in memory that all ranks of a node have mapped, in other host memory, or in a device's,
+/// where only what goes over the network helps.
 enum class Operands : std::uint8_t { shared, apart, device };
 
 /// Does it work through the shared memory of a node?
