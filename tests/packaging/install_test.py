@@ -197,7 +197,7 @@ class Install(unittest.TestCase):
                                      PATH=f"{stand_ins}:{os.environ['PATH']}", SLURM_CONF=str(stand_ins / "slurm.conf"),
                                      SLURM_JOB_ID="1")
             self.assertEqual({path for path in loaded if path.startswith(f"{plugins}/")},
-                             {str(path) for path in plugins.glob("*.so")})
+                             {str(path) for path in plugins.glob("*.so") if "nccl" not in path.name})  # wants a GPU
             for path in loaded:
                 if "libdistdl_" in path:
                     self.assertIn(lib_dir(prefix).resolve(), pathlib.Path(path).resolve().parents)

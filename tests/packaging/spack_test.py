@@ -21,7 +21,7 @@ PACKAGES = {"PkgConfig": "pkgconfig", "Threads": "", "OpenMP": "", "fmt": "fmt",
             "nlohmann_json": "nlohmann-json", "tomlplusplus": "tomlplusplus", "OpenSSL": "openssl", "ZLIB": "zlib-api",
             "Boost": "boost", "HDF5": "hdf5", "ucx": "ucx", "pmix": "pmix", "ONEDNN": "onednn", "SLURM": "slurm",
             "CUDAToolkit": "cuda", "CUDA": "cuda", "GTest": "googletest", "Python3": ""}
-NOT_ASKED_BY_NAME = {"c", "cxx", "cmake", "cudnn"}  # CMake itself, its languages, and a library found by file
+NOT_ASKED_BY_NAME = {"c", "cxx", "cmake", "cudnn", "nccl"}  # CMake itself, its languages, and libraries found by file
 
 
 def cmake_files():
@@ -100,7 +100,7 @@ class Recipe(unittest.TestCase):
     def test_variants_decide(self):
         self.assertEqual(self.arguments(onednn=False, slurm=True, shared=False),
                          {"BUILD_SHARED_LIBS": "OFF", "DISTDL_ONEDNN": "OFF", "DISTDL_SLURM": "ON", "DISTDL_CUDA": "OFF",
-                          "BUILD_TESTING": "OFF"})
+                          "DISTDL_NCCL": "OFF", "BUILD_TESTING": "OFF"})
         cuda = self.arguments(cuda=True, cuda_arch=("80", "90"))
         self.assertEqual((cuda["DISTDL_CUDA"], cuda["CMAKE_CUDA_ARCHITECTURES"]), ("ON", "80;90"))
 

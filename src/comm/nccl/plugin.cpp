@@ -106,7 +106,7 @@ std::string version() {
 std::string make_id() {
   ncclUniqueId id{};
   check(ncclGetUniqueId(&id), "make an id");
-  return {id.internal, sizeof id.internal};
+  return {reinterpret_cast<const char*>(&id), sizeof id};
 }
 
 DeviceTransport* join(const std::string& id, int rank, int size) {

@@ -27,6 +27,7 @@ class Distdl(CMakePackage, CudaPackage):
     variant("onednn", default=True, description="Fast CPU backend on oneDNN")
     variant("slurm", default=False, description="Plug-in on the site's libslurm instead of Slurm's commands")
     variant("gdr", default=False, when="+cuda", description="UCX that reads and writes GPU memory itself")
+    variant("nccl", default=False, when="+cuda", description="Plug-in by which NCCL carries collectives between GPUs")
     variant("shared", default=True, description="Build shared libraries")
 
     depends_on("c", type="build")
@@ -50,6 +51,7 @@ class Distdl(CMakePackage, CudaPackage):
     depends_on("slurm@22-05:", when="+slurm")
     depends_on("cuda@12:", when="+cuda")
     depends_on("cudnn@9:", when="+cuda")
+    depends_on("nccl", when="+nccl")
     depends_on("ucx +cuda+gdrcopy", when="+gdr")
 
     conflicts("cuda_arch=none", when="+cuda", msg="name the GPUs: distdl +cuda cuda_arch=90")
@@ -74,6 +76,7 @@ class Distdl(CMakePackage, CudaPackage):
             self.define_from_variant("DISTDL_ONEDNN", "onednn"),
             self.define_from_variant("DISTDL_SLURM", "slurm"),
             self.define_from_variant("DISTDL_CUDA", "cuda"),
+            self.define("DISTDL_NCCL", self.spec.satisfies("+nccl")),
             self.define("BUILD_TESTING", self.run_tests),
         ]
         if self.spec.satisfies("+cuda"):
