@@ -14,8 +14,7 @@ namespace {
 
 using Mapping = SharedSegment::Mapping;
 
-// A location is kAddress | address, or (buffer id + 1) << kOffsetBits | offset.
-constexpr std::uint64_t kAddress = std::uint64_t{1} << 63;
+// A location is (buffer id + 1) << kOffsetBits | offset.
 constexpr int kOffsetBits = 40;
 constexpr std::uint64_t kOffsets = (std::uint64_t{1} << kOffsetBits) - 1;
 
@@ -85,7 +84,6 @@ void NodeMemory::attach(std::span<const Neighbour> neighbours) {
   std::vector<RankArea*> areas;
   for (const auto& segment : segments) areas.push_back(area_in(*segment));
 
-  one_process_ = std::all_of(segments.begin(), segments.end(), [](const auto& s) { return s->is_created_here(); });
   self_ = static_cast<int>(self - names.begin());
   segments_ = std::move(segments);
   areas_ = std::move(areas);
@@ -99,7 +97,6 @@ void NodeMemory::unlink() noexcept {
 
 std::uint64_t NodeMemory::locate(const void* data, std::size_t bytes) const {
   const auto address = reinterpret_cast<std::uintptr_t>(data);
-  if (one_process_) return kAddress | address;
   // The last buffer that begins at or before `data`.
   const auto after = std::upper_bound(buffers_.begin(), buffers_.end(), address, [](auto value, const Buffer& buffer) {
     return value < reinterpret_cast<std::uintptr_t>(buffer.own->data());
@@ -112,7 +109,6 @@ std::uint64_t NodeMemory::locate(const void* data, std::size_t bytes) const {
 }
 
 std::byte* NodeMemory::resolve(int local, std::uint64_t location) const {
-  if (location & kAddress) return reinterpret_cast<std::byte*>(location & ~kAddress);
   const auto buffer =
       std::find_if(buffers_.begin(), buffers_.end(), HasId{static_cast<int>(location >> kOffsetBits) - 1});
   assert(buffer != buffers_.end() && (location & kOffsets) <= buffer->all[local]->bytes());

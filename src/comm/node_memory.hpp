@@ -94,8 +94,9 @@ class NodeMemory {
   /// Neighbour `local` has left all operations up to this one: their doors may be used again. Owner writes.
   std::atomic<std::uint64_t>& completed(int local) const { return areas_[local]->completed; }
 
-  /// A number by which neighbours find [data, data + bytes) in their own mappings; 0 if they cannot. They can if it
-  /// lies in one attached buffer, and anywhere if all neighbours are threads of one process.
+  /// A number by which neighbours find [data, data + bytes) in their own mappings; 0 if they cannot: it has to lie in
+  /// one attached buffer. Other memory of a rank that is a thread of this process could be found too, but a rank that
+  /// fails frees it while its neighbours still work on it.
   std::uint64_t locate(const void* data, std::size_t bytes) const;
   /// The address here of what neighbour `local` located.
   std::byte* resolve(int local, std::uint64_t location) const;
@@ -137,7 +138,6 @@ class NodeMemory {
   std::vector<RankArea*> areas_;
   std::vector<Rank> ranks_;
   int self_ = 0;
-  bool one_process_ = false;
   std::atomic<std::uint32_t>* board_ = nullptr;
   std::atomic_flag has_posted_;
   std::vector<Buffer> buffers_;  ///< by address

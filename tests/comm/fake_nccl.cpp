@@ -76,9 +76,9 @@ class FakeTransport final : public DeviceTransport {
       if (call.collective == Collective::broadcast && r != call.root) continue;
       const auto* theirs = meeting_->rounds[number].inputs[static_cast<std::size_t>(r)];
       for (std::size_t i = 0; i < call.count; ++i) {
-        std::int32_t value = 0;
+        std::uint32_t value = 0;
         std::memcpy(&value, theirs + i * sizeof value, sizeof value);
-        result[i] += value;
+        result[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(result[i]) + value);  // wraps around
       }
     }
     {
