@@ -5,6 +5,7 @@ Its argument is the program rank_program of tests/comm.
 """
 import os
 import subprocess
+import sys
 import time
 import unittest
 
@@ -18,9 +19,6 @@ PEER_LOST = 69  # docs/exit-codes.md
 
 
 def setUpModule():
-    if not os.environ.get("DISTDL_TEST_CUT"):
-        raise unittest.SkipTest("about one cut in ten ends later than it should, which is being worked on: "
-                                "DISTDL_TEST_CUT=1 runs it")
     global FOLDER, CLUSTER
     FOLDER = pocket.work_folder()
     CLUSTER = pocket.Cluster(2, FOLDER, name="cut")
@@ -83,4 +81,7 @@ class Cut(unittest.TestCase):
         self.lose_the_other_node("out", 100_000, "cut", "n2", "out")
 
 
+if not os.environ.get("DISTDL_TEST_CUT"):
+    print("skipped: about one cut in ten ends later than it should, which is being worked on; DISTDL_TEST_CUT=1 runs it")
+    sys.exit(77)
 pocket.main()
