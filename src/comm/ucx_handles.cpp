@@ -45,9 +45,12 @@ void prepare_shared_memory(const std::string& transport) {
 /// other way: at 1 Gbit/s two ranks that exchange 32 MiB took up to twice as long. Sent eagerly they fill the line, and
 /// without a limit they are faster too, the more so in larger pieces than UCX's own 8 and 64 KiB.
 /// See bench/results/comm_two_nodes.md.
+///
+/// CONN_NB: otherwise opening an endpoint waits in connect(), for minutes if the cable to that node is cut.
 void prepare_tcp() {
   set_env_default("UCX_RNDV_THRESH", "inf");
   if (!in_use({"all", "tcp"}, true)) return;
+  set_env_default("UCX_TCP_CONN_NB", "y");
   set_env_default("UCX_TCP_TX_SEG_SIZE", "128K");
   set_env_default("UCX_TCP_RX_SEG_SIZE", "256K");
 }
