@@ -58,7 +58,7 @@ class CommBench {
         type_(comm::data_type_of(arguments.type)),
         sizes_(sizes_from(arguments.sizes)),
         workspace_(communicator, sizes_.back()),
-        limits_(communicator, workspace_),
+        limits_(communicator, workspace_, arguments.seconds / 2),
         peers_(start_peers(arguments.peers, communicator, folder_, arguments.local.local)) {
     for (const auto& name : arguments.operations) operations_.push_back(operation_of(name));
     options_.order = arguments.free_order ? comm::Order::free : comm::Order::fixed;
@@ -99,11 +99,11 @@ class CommBench {
     CommPoint point;
     point.operation = operation;
     point.bytes = run.bytes();
-    point.limit_seconds = limits_.seconds(operation, point.bytes);
     for (const auto& peer : peers_) point.peers.push_back({peer.name(), "", {}});
     for (int round = 0; round < arguments_.rounds; ++round) {
       progress(operation, bytes, round, "distdl");
       require<InternalError>(run.is_right(), "{} of {} gives a wrong result", name_of(operation), size_text(bytes));
+      point.limit.seconds.push_back(limits_.least_seconds(operation, point.bytes));
       point.ours.seconds.push_back(Rounds{run.measure(arguments_.seconds)}.median());
       if (operation != Operation::send_receive) {
         point.algorithm = comm::name_of(run.choice().algorithm);

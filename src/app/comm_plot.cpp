@@ -117,7 +117,8 @@ std::vector<Line> lines_of(const std::vector<const CommPoint*>& points, const st
       for (auto& line : lines)
         if (line.name == peer.name && !peer.rounds.seconds.empty())
           line.points.emplace_back(size, value(*point, peer.rounds.median()));
-    if (point->limit_seconds > 0) lines.back().points.emplace_back(size, value(*point, point->limit_seconds));
+    if (const double limit = point->limit.median(); limit > 0)
+      lines.back().points.emplace_back(size, value(*point, limit));
   }
   std::erase_if(lines, [](const Line& line) { return line.points.empty(); });
   return lines;

@@ -17,6 +17,14 @@ double middle(std::vector<double> values) {
   return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
+/// Ratios of what was measured in the same rounds.
+std::vector<double> in_turn(const Rounds& others, const Rounds& ours) {
+  std::vector<double> all;
+  for (std::size_t i = 0; i < std::min(others.seconds.size(), ours.seconds.size()); ++i)
+    all.push_back(others.seconds[i] / ours.seconds[i]);
+  return all;
+}
+
 std::string time_text(double seconds) {
   if (seconds < 1e-3) return fmt::format("{:.2f} us", seconds * 1e6);
   return seconds < 1 ? fmt::format("{:.2f} ms", seconds * 1e3) : fmt::format("{:.2f} s", seconds);
@@ -51,10 +59,12 @@ double bus_bandwidth(const CommPoint& point, double seconds, int ranks) {
   return algorithm_bandwidth(point, seconds) * bus_factor(point.operation, ranks);
 }
 
+double fraction_of_limit(const CommPoint& point) {
+  return middle(in_turn(point.limit, point.ours));
+}
+
 std::vector<double> ratios(const CommPoint& point, const PeerRounds& peer) {
-  std::vector<double> all;
-  for (std::size_t i = 0; i < std::min(point.ours.seconds.size(), peer.rounds.seconds.size()); ++i)
-    all.push_back(peer.rounds.seconds[i] / point.ours.seconds[i]);
+  auto all = in_turn(peer.rounds, point.ours);
   std::sort(all.begin(), all.end());
   return all;
 }
@@ -88,11 +98,11 @@ std::string table_head(const CommReport& report) {
 
 std::string table_row(const CommReport& report, const CommPoint& point) {
   const double median = point.ours.median();
-  auto text = fmt::format("{:<15}{:>9}{:>12}{:>12}{:>12}{:>10.3f}{:>10.3f}{:>6.0f}%  {:<20}", name_of(point.operation),
-                          size_text(point.bytes), time_text(median), time_text(point.ours.best()),
-                          time_text(point.ours.worst()), algorithm_bandwidth(point, median) / 1e9,
-                          bus_bandwidth(point, median, report.ranks) / 1e9,
-                          median > 0 ? 100 * point.limit_seconds / median : 0, point.algorithm);
+  auto text =
+      fmt::format("{:<15}{:>9}{:>12}{:>12}{:>12}{:>10.3f}{:>10.3f}{:>6.0f}%  {:<20}", name_of(point.operation),
+                  size_text(point.bytes), time_text(median), time_text(point.ours.best()),
+                  time_text(point.ours.worst()), algorithm_bandwidth(point, median) / 1e9,
+                  bus_bandwidth(point, median, report.ranks) / 1e9, 100 * fraction_of_limit(point), point.algorithm);
   for (const auto& peer : point.peers) {
     const auto ratio = ratios(point, peer);
     text += fmt::format("  {:>34}", ratio.empty()
@@ -119,7 +129,8 @@ nlohmann::ordered_json to_json(const CommReport& report) {
   for (const auto& point : report.points) {
     nlohmann::ordered_json row{{"operation", name_of(point.operation)}, {"bytes", point.bytes}, {"correct", true}};
     row["distdl"] = times_json(point, point.ours, report.ranks);
-    row["distdl"]["fraction_of_limit"] = point.ours.median() > 0 ? point.limit_seconds / point.ours.median() : 0;
+    row["distdl"]["fraction_of_limit"] = fraction_of_limit(point);
+    row["distdl"]["limit_s"] = point.limit.median();
     row["distdl"]["algorithm"] = point.algorithm;
     row["distdl"]["segment"] = point.segment;
     for (const auto& peer : point.peers) {

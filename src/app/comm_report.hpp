@@ -32,8 +32,7 @@ struct CommPoint {
   std::size_t bytes = 0;
   std::string algorithm;    ///< of distdl; empty for messages
   std::size_t segment = 0;  ///< elements
-  double limit_seconds = 0;
-  Rounds ours;
+  Rounds limit, ours;
   std::vector<PeerRounds> peers;
 };
 
@@ -51,6 +50,8 @@ struct CommReport {
 /// Bytes per second: of the data, and over the busiest link (bus_factor()).
 double algorithm_bandwidth(const CommPoint& point, double seconds);
 double bus_bandwidth(const CommPoint& point, double seconds, int ranks);
+/// What the measured limit would have taken over what we took, round by round, their median; 0 without a limit.
+double fraction_of_limit(const CommPoint& point);
 /// A peer's time over ours, round by round, so that a drift of the machine's speed cancels; ascending.
 std::vector<double> ratios(const CommPoint& point, const PeerRounds& peer);
 

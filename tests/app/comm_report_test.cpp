@@ -23,7 +23,7 @@ CommReport report() {
     CommPoint point;
     point.bytes = bytes;
     point.algorithm = "hierarchical";
-    point.limit_seconds = 1e-6;
+    point.limit.seconds = {1e-6, 3e-6, 1e-6};
     point.ours.seconds = {2e-6, 4e-6, 3e-6};
     point.peers = {{"other", "", {{8e-6, 4e-6, 9e-6}}}, {"absent", "it gave no answer", {}}};
     report.points.push_back(point);
@@ -38,7 +38,7 @@ TEST(CommReport, TakesRatiosRoundByRound) {
   EXPECT_DOUBLE_EQ(row["distdl"]["median_s"].get<double>(), 3e-6);
   EXPECT_DOUBLE_EQ(row["distdl"]["algorithm_bandwidth"].get<double>(), 1024 / 3e-6);
   EXPECT_DOUBLE_EQ(row["distdl"]["bus_bandwidth"].get<double>(), 1.5 * 1024 / 3e-6);
-  EXPECT_DOUBLE_EQ(row["distdl"]["fraction_of_limit"].get<double>(), 1.0 / 3);
+  EXPECT_DOUBLE_EQ(row["distdl"]["fraction_of_limit"].get<double>(), 0.5);  // of 1/2, 3/4 and 1/3
   EXPECT_EQ(row["peers"]["other"]["ratio"]["median"], 3);
   EXPECT_EQ(row["peers"]["absent"]["refused"], "it gave no answer");
   EXPECT_THAT(table_row(all, all.points[0]), HasSubstr("8.00 us = 3.00x (1.00-4.00)"));
