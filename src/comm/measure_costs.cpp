@@ -120,13 +120,13 @@ void measure_node(Communicator& node, CostTable& costs) {
   const double ranks = node.size();
   const double nothing = bench.adding(64);
   costs.signal = std::max(bench.signalling(4) - (2 + ranks) * costs.step, nothing / 10);
-  const auto rate = [](double bytes, double seconds) { return bytes / std::max(seconds, 1e-9); };
-  const double cached = bench.adding(kCached) - nothing;
-  costs.combine = rate(2.0 * kCached, cached);
-  costs.copy = rate(2.0 * kCached, bench.gathering(kCached) - nothing);
-  costs.share = rate((ranks - 1) * kShared, bench.signalling(kShared) - bench.signalling(4));
+  // Without what an operation on nothing takes; the difference of two noisy times must not become nothing.
+  const auto rate = [](double bytes, double all, double fixed) { return bytes / std::max(all - fixed, all / 10); };
+  costs.combine = rate(2.0 * kCached, bench.adding(kCached), nothing);
+  costs.copy = rate(2.0 * kCached, bench.gathering(kCached), nothing);
+  costs.share = rate((ranks - 1) * kShared, bench.signalling(kShared), bench.signalling(4));
   const auto most = static_cast<double>(bench.most());
-  costs.memory = std::min(rate(2 * ranks * most, bench.adding(bench.most())), ranks * costs.combine);
+  costs.memory = std::min(rate(2 * ranks * most, bench.adding(bench.most()), 0), ranks * costs.combine);
   // The caches end where the speed has come down half the way, in time per byte, to the memory's.
   const double per_byte = (1 / costs.combine + ranks / costs.memory) / 2;
   std::size_t span = kCached;
