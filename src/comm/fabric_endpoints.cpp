@@ -3,6 +3,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/comm/fabric.hpp>
+#include <distdl/comm/network_device.hpp>
 
 namespace distdl::comm {
 namespace {
@@ -23,9 +24,7 @@ void Fabric::open(Peer& peer) {
                                   &on_peer_error, &peer);
   } catch (const CommError& error) {
     mark_lost(peer.rank, Evidence::broken_connection,
-              fmt::format("no way to {}: {}; either it has ended, or comm.interface names no network that all hosts "
-                          "share",
-                          name(peer.rank), error.what()));
+              fmt::format("no way to {}: {}; {}", name(peer.rank), error.what(), why_unreachable()));
     return;
   }
   post_small(peer, Channel::hello, encode(peer.handshake->hello()));

@@ -7,6 +7,7 @@
 #include <distdl/base/handles.hpp>
 #include <distdl/comm/transports.hpp>
 #include <distdl/comm/ucx_handles.hpp>
+#include <distdl/comm/ucx_log.hpp>
 
 namespace distdl::comm {
 namespace {
@@ -50,6 +51,7 @@ void add_component(uct_component_h component, Transports& found) {
 }  // namespace
 
 Transports available_transports() {
+  route_ucx_log();
   Transports found;
   found.ucx_version = ucp_get_version_string();
   uct_component_h* components = nullptr;

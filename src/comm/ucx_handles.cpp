@@ -10,6 +10,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/comm/network_device.hpp>
 #include <distdl/comm/ucx_handles.hpp>
+#include <distdl/comm/ucx_log.hpp>
 
 namespace distdl::comm {
 namespace {
@@ -49,7 +50,7 @@ void prepare_shared_memory(const std::string& transport) {
 /// CONN_NB: otherwise opening an endpoint waits in connect(), for minutes if the cable to that node is cut.
 void prepare_tcp() {
   set_env_default("UCX_RNDV_THRESH", "inf");
-  if (!in_use({"all", "tcp"}, true)) return;
+  if (!in_use({"all", "tcp"}, true) || tcp_interfaces().empty()) return;
   set_env_default("UCX_TCP_CONN_NB", "y");
   set_env_default("UCX_TCP_TX_SEG_SIZE", "128K");
   set_env_default("UCX_TCP_RX_SEG_SIZE", "256K");
@@ -81,6 +82,7 @@ void check_ucx(ucs_status_t status, const std::string& call) {
 }
 
 UcxContext open_context(const Options& options) {
+  const ContextOpening opening;
   const UcxConfig config = make_config(options);
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
