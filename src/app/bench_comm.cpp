@@ -60,6 +60,7 @@ class CommBench {
         workspace_(communicator, sizes_.back()),
         limits_(communicator, workspace_, arguments.seconds / 2),
         peers_(start_peers(arguments.peers, communicator, folder_, arguments.local.local)) {
+    if (first_ && !arguments.plot.empty()) write_plot("");  // rather now than after the measurement
     for (const auto& name : arguments.operations) operations_.push_back(operation_of(name));
     options_.order = arguments.free_order ? comm::Order::free : comm::Order::fixed;
     if (!arguments.algorithm.empty())
@@ -90,7 +91,7 @@ class CommBench {
     if (!first_) return;
     clear_progress();
     if (arguments_.json) fmt::print("{}\n", to_json(report_).dump(2));
-    if (!arguments_.plot.empty()) write_plot();
+    if (!arguments_.plot.empty()) write_plot(plot(report_));
   }
 
  private:
@@ -133,11 +134,12 @@ class CommBench {
     if (shows_progress()) fmt::print(stderr, "\r\033[K");
   }
 
-  void write_plot() const {
+  void write_plot(const std::string& drawing) const {
     std::ofstream out(arguments_.plot);
-    out << plot(report_);
+    out << drawing;
     out.close();
-    require<StorageError>(out.good(), "cannot write \"{}\"", arguments_.plot.string());
+    require<StorageError>(out.good(), "cannot write \"{}\": {}; choose another file with --plot",
+                          arguments_.plot.string(), errno_text(errno));
   }
 
   const Arguments& arguments_;
@@ -172,13 +174,15 @@ void tune(comm::Communicator& communicator, const Arguments& arguments) {
   if (communicator.rank() != Rank(0)) return;
   std::vector<std::string> hosts;
   for (Rank rank(0); rank.value < communicator.size(); ++rank.value) hosts.push_back(communicator.host(rank));
-  const auto file = comm::save_costs(costs, hosts);
   if (!arguments.json) {
     print_costs(costs);
-    fmt::print("measured in {:.1f} s, kept in {}\n", watch.seconds(), file.string());
+    fmt::print("measured in {:.1f} s", watch.seconds());
+    std::fflush(stdout);  // though they may not be kept
   } else if (!arguments.wants_points) {
     fmt::print("{}", comm::to_json(costs, hosts));
   }
+  const auto file = comm::save_costs(costs, hosts);
+  if (!arguments.json) fmt::print(", kept in {}\n", file.string());
 }
 
 /// What can be said before any rank starts.
@@ -191,11 +195,11 @@ void check(const Arguments& arguments) {
 }
 
 void bench_comm(const Arguments& arguments) {
-  check(arguments);
-  arguments.local.run([&](comm::Communicator& communicator) {
-    if (arguments.tune) tune(communicator, arguments);
-    if (arguments.wants_points) CommBench(arguments, communicator).run();
-  });
+  arguments.local.run([&] { check(arguments); },
+                      [&](comm::Communicator& communicator) {
+                        if (arguments.tune) tune(communicator, arguments);
+                        if (arguments.wants_points) CommBench(arguments, communicator).run();
+                      });
 }
 }  // namespace
 

@@ -29,6 +29,7 @@ class Limits {
   comm::Communicator& communicator_;
   Workspace& workspace_;
   double seconds_;
+  tensor::Buffer out_, in_;                 ///< with other nodes only
   std::vector<std::vector<Rank>> members_;  ///< of each node
 };
 

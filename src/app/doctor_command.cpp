@@ -151,16 +151,18 @@ void diagnose(const std::filesystem::path& folder, bool json) {
 /// Every rank of the step calls this.
 void diagnose_fabric(const LocalRanks& ranks, bool json) {
   bool slow = false;
-  ranks.run([&](comm::Communicator& communicator) {
-    require<UsageError>(communicator.size() > 1, "{}",
-                        "--fabric tests what lies between ranks: start several, as in \"srun --mpi=pmix distdl doctor "
-                        "--fabric\", or add --local -n RANKS");
-    auto report = measure_fabric(communicator);
-    judge_fabric(report);
-    slow = !report.slow.empty();
-    if (communicator.rank() != Rank(0)) return;
-    fmt::print("{}", json ? to_json(report).dump(2) + "\n" : to_text(report));
-  });
+  ranks.run([] {},
+            [&](comm::Communicator& communicator) {
+              require<UsageError>(
+                  communicator.size() > 1, "{}",
+                  "--fabric tests what lies between ranks: start several, as in \"srun --mpi=pmix distdl doctor "
+                  "--fabric\", or add --local -n RANKS");
+              auto report = measure_fabric(communicator);
+              judge_fabric(report);
+              slow = !report.slow.empty();
+              if (communicator.rank() != Rank(0)) return;
+              fmt::print("{}", json ? to_json(report).dump(2) + "\n" : to_text(report));
+            });
   if (slow) throw CLI::RuntimeError(static_cast<int>(ExitCode::config));
 }
 }  // namespace

@@ -66,27 +66,30 @@ void LocalRanks::add_to(CLI::App& command) {
   command.add_option("--interface", interface, "Network device, as comm.interface")->capture_default_str();
 }
 
-void LocalRanks::run(const std::function<void(comm::Communicator&)>& body) const {
-  if (launch()) return;
+void LocalRanks::run(const std::function<void()>& check, const std::function<void(comm::Communicator&)>& body) const {
+  if (launch(check)) return;
   auto world = world::make_world();
   const bool first = world->rank() == Rank(0);
   comm::Options options;
   options.interface = interface;
   try {
+    check();
     comm::run_connected(*world, options, body);
   } catch (const Error& error) {
-    const bool same_on_all = error.exit_code() == ExitCode::config || error.exit_code() == ExitCode::usage;
-    if (first || !same_on_all) throw;
+    const bool about_input = error.exit_code() == ExitCode::config || error.exit_code() == ExitCode::usage;
+    const bool heard = dynamic_cast<const comm::PeerLost*>(&error) && error.exit_code() != ExitCode::peer_lost;
+    if (about_input ? first : !heard) throw;
     throw CLI::RuntimeError(static_cast<int>(error.exit_code()));
   }
 }
 
-bool LocalRanks::launch() const {
+bool LocalRanks::launch(const std::function<void()>& check) const {
   if (!local) return false;
   if (const auto rank = env_integer("DISTDL_RANK")) {
     pin(static_cast<int>(*rank));
     return false;
   }
+  check();
   agent::SupervisorSignals signals;
   agent::Rendezvous rendezvous;
   agent::Mission mission;

@@ -19,14 +19,15 @@ struct LocalRanks {
 
   /// Also --interface.
   void add_to(CLI::App& command);
-  /// Starts the ranks if it has to, connects them, runs `body` on each. What is wrong with the input only rank 0 says.
-  void run(const std::function<void(comm::Communicator&)>& body) const;
+  /// Calls `check`, which judges the input, starts the ranks if it has to, connects them, runs `body` on each. What is
+  /// wrong with the input only rank 0 says, any other reason to give up only the rank that does.
+  void run(const std::function<void()>& check, const std::function<void(comm::Communicator&)>& body) const;
 
  private:
   /// With --local and in the process that the user started: runs this program again as so many ranks, passes signals
   /// on, and returns true when all have ended well; throws CLI::RuntimeError with their code if not. Returns false in a
   /// rank, which keeps to one processor from then on if it is one of --local.
-  bool launch() const;
+  bool launch(const std::function<void()>& check) const;
 };
 
 /// This process may run on any processor again, as long as this lives; for programs that it starts.
