@@ -199,7 +199,10 @@ class Fabric {
   bool is_certain(Rank rank) const;  ///< not only by a broken connection
   Loss mark_lost(Rank rank, Evidence evidence, const std::string& why, ExitCode code = ExitCode::peer_lost);
   void mark_ended();
+  void read_last_words();
   void mark_process_lost(Rank rank);
+  void mark_processes_lost(std::span<const Rank> ranks);
+  std::string end_of(Rank rank) const;
   bool is_known_dead(const Peer& peer) const;
   Loss cause_of(const Loss& loss);
   [[noreturn]] void fail(const Operation& operation, const Loss& loss);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include <fmt/ranges.h>
+
 #include <distdl/base/errors.hpp>
 #include <distdl/comm/fabric.hpp>
 #include <distdl/comm/peer_lost.hpp>
@@ -43,8 +45,7 @@ Fabric::Loss Fabric::mark_lost(Rank rank, Evidence evidence, const std::string& 
 /// this rank has never spoken with may end when it likes, unless it is waited for.
 void Fabric::mark_ended() {
   for (Rank rank : idle_.take_ended()) {
-    while (ucp_worker_progress(worker_.get()) > 0) read_notices();
-    read_notices();
+    read_last_words();
     if (peers_[rank.value].opened)
       mark_process_lost(rank);
     else
@@ -52,8 +53,31 @@ void Fabric::mark_ended() {
   }
 }
 
+void Fabric::read_last_words() {
+  while (ucp_worker_progress(worker_.get()) > 0) read_notices();
+  read_notices();
+}
+
 void Fabric::mark_process_lost(Rank rank) {
-  mark_lost(rank, Evidence::certain, fmt::format("the process of {} ended (pid {})", name(rank), card_of(rank).pid));
+  mark_lost(rank, Evidence::certain, end_of(rank));
+}
+
+std::string Fabric::end_of(Rank rank) const {
+  return fmt::format("the process of {} ended (pid {})", name(rank), card_of(rank).pid);
+}
+
+/// Before ranks have spoken with each other, one that leaves because another died cannot tell: all that ended are
+/// named.
+void Fabric::mark_processes_lost(std::span<const Rank> ranks) {
+  std::vector<std::string> ends;
+  std::vector<Rank> dead;
+  for (Rank rank : ranks) {
+    if (!is_known_dead(peers_[rank.value])) continue;
+    dead.push_back(rank);
+    ends.push_back(end_of(rank));
+  }
+  if (!dead.empty()) read_last_words();
+  for (Rank rank : dead) mark_lost(rank, Evidence::certain, fmt::format("{}", fmt::join(ends, ", ")));
 }
 
 bool Fabric::is_known_dead(const Peer& peer) const {
@@ -88,10 +112,7 @@ void Fabric::look_for_loss(std::span<const Rank> ranks, const Operation& operati
   const Deadline deadline = Deadline::after(kMoment);
   do {
     progress();
-    for (Rank rank : ranks) {
-      watch(peers_[rank.value]);
-      if (contains(ended_, rank) && !is_lost(rank)) mark_process_lost(rank);
-    }
+    mark_processes_lost(ranks);
     if (const auto loss = find_loss()) fail(operation, *loss);
     idle_.pause();
   } while (!deadline.expired());

@@ -23,6 +23,10 @@ class RankProcesses {
   RankProcesses(const RankProcesses&) = delete;
   RankProcesses& operator=(const RankProcesses&) = delete;
 
+  /// One more.
+  void start(const std::string& program, const std::vector<std::string>& arguments, int size, int rank,
+             const Environment& extra);
+
   /// Until each of `ranks` has printed a line that starts with `text`; false after `limit`.
   bool wait_for_line(const std::vector<int>& ranks, const std::string& text, Milliseconds limit) const;
   void signal(int rank, int number) const;
@@ -35,8 +39,6 @@ class RankProcesses {
 
  private:
   std::string read(const char* kind, int rank) const;
-  void start(const std::string& program, const std::vector<std::string>& arguments, int size, int rank,
-             const Environment& extra);
 
   std::filesystem::path folder_;
   std::map<int, pid_t> running_;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // One rank of the process-level tests: rank_program SCENARIO TIMEOUT_SECONDS [FLOATS]
-// SCENARIO: sum, endless, abort, speed, crowd, late.
+// SCENARIO: sum, endless, abort, speed, crowd, late, one_sided, gate, survive.
 // Prints one line per event to stdout; on an error its text to stderr, and exits with the error's code.
 // "speed" measures the all-reduce: the median of several runs. "crowd" does a thousand of them. In "late" rank 0 comes
-// two seconds late, and the others tell how much of that time they used a processor.
+// two seconds late, and the others tell how much of that time they used a processor. "one_sided" is put, get and
+// messages. "gate" is "endless" behind one; "survive" is "endless" and a next generation (rank_survival.hpp).
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
@@ -12,6 +13,8 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include "tests/comm/rank_one_sided.hpp"
+#include "tests/comm/rank_survival.hpp"
 #include <distdl/base/clock.hpp>
 #include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
@@ -79,6 +82,10 @@ void play(Communicator& comm, const std::string& scenario, std::size_t floats) {
   if (scenario == "speed") return measure(comm, floats);
   if (scenario == "crowd") return crowd(comm, floats);
   if (scenario == "late") return be_late(comm, floats);
+  if (scenario == "one_sided") {
+    put_get_and_send_messages(comm, floats);
+    return say("one-sided done");
+  }
   for (int round = 0; scenario != "sum" || round < 20; ++round) {
     const float sum = sum_once(comm, floats);
     if (sum != static_cast<float>(comm.size() * (comm.size() + 1) / 2)) throw Error(ExitCode::internal, "wrong sum");
@@ -96,8 +103,14 @@ int run(int argc, char** argv) {
   options.shared_memory_ranks = env("RANK_PROGRAM_NETWORK") ? 1 : 0;
   options.interface = env("RANK_PROGRAM_INTERFACE").value_or("auto");
   const std::size_t floats = argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 100000;
-  const auto world = world::make_world();
-  run_connected(*world, options, [&](Communicator& comm) { play(comm, argv[1], floats); });
+  const std::string scenario = argv[1];
+  auto world = world::make_world();
+  if (scenario == "gate") world = gated(std::move(world));
+  const auto body = [&](Communicator& comm) { play(comm, scenario, floats); };
+  if (scenario == "survive")
+    survive(*world, options, body);
+  else
+    run_connected(*world, options, body);
   return 0;
 }
 
