@@ -36,8 +36,8 @@ struct FabricReport {
 /// nodes between them. Pairs that share no rank go at the same time. The result is complete on rank 0.
 FabricReport measure_fabric(comm::Communicator& communicator);
 
-/// Fills in `slow` and `advice`: bandwidth below half, or latency above twice the median of links of the same class,
-/// where there are at least three. Pure.
+/// Fills in `slow` and `advice`: bandwidth below half, or latency above twice what the best quarter of the links of the
+/// same class have, where there are at least three. Pure.
 void judge_fabric(FabricReport& report);
 
 std::string to_text(const FabricReport& report);

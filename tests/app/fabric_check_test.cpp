@@ -43,7 +43,19 @@ TEST(FabricCheck, NamesAHostWhoseLinksAreSlow) {
   EXPECT_EQ(report.slow.size(), 4u);
   ASSERT_EQ(report.advice.size(), 1u);
   EXPECT_THAT(report.advice[0], AllOf(HasSubstr("host n3"), HasSubstr("4 of 4"), HasSubstr("--exclude=n3")));
-  EXPECT_THAT(to_text(report), HasSubstr("1.00 GB/s, the others' median is 10.00"));
+  EXPECT_THAT(to_text(report), HasSubstr("1.000 GB/s, good ones have 10.000"));
+}
+
+TEST(FabricCheck, NamesTheSlowHostAmongThree) {
+  FabricReport report;
+  report.hosts = {"n0", "n1", "n2"};
+  report.links = {{Rank(0), Rank(1), false, 2e-6, 5e9, 10e9},
+                  {Rank(0), Rank(2), false, 9e-6, 5e9, 10e9},
+                  {Rank(1), Rank(2), false, 9e-6, 5e9, 10e9}};
+  judge_fabric(report);
+  EXPECT_EQ(report.slow.size(), 2u);
+  ASSERT_EQ(report.advice.size(), 1u);
+  EXPECT_THAT(report.advice[0], AllOf(HasSubstr("host n2"), HasSubstr("2 of 2")));
 }
 
 TEST(FabricCheck, PointsAtTheSwitchForASingleLink) {
