@@ -105,6 +105,7 @@ std::unique_ptr<Communicator> Communicator::connect(world::World& world, const O
   segments.reserve(cards.size());
   for (const auto& one : cards) segments.push_back(one.segment);
   fabric->connect(world.rank(), std::move(cards));
+  fabric->meet(deadline);
   auto impl =
       std::make_unique<Impl>(fabric, std::uint8_t{0}, first_ranks(world.size()), world.rank(), job, std::move(memory));
   impl->gpu_transport = options.gpu_transport;
@@ -113,6 +114,7 @@ std::unique_ptr<Communicator> Communicator::connect(world::World& world, const O
                [memory = impl->memory.get()] { return memory->posted_loss(); }});
   std::unique_ptr<Communicator> communicator(new Communicator(std::move(impl)));
   communicator->barrier({.timeout = deadline.remaining()}).wait();
+  fabric->met();
   communicator->impl_->memory->unlink();
   communicator->impl_->agree_on_costs(*communicator);
   log(Severity::debug, "connected: {}, {}", world.description(), communicator->description());

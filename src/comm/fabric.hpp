@@ -62,6 +62,10 @@ class Fabric {
   void connect(Rank self, std::vector<PeerCard> cards);
   /// After connect().
   void use(NoticeBoard board) { board_ = std::move(board); }
+  /// Ranks are about to meet in a barrier, which ends by `deadline`. Until met(), one that gives up first greets whom
+  /// it would meet there, for up to half a second, to tell them why: else they would only see that it is gone.
+  void meet(Deadline deadline) { meeting_ = deadline; }
+  void met() { meeting_.reset(); }
 
   Rank rank() const { return self_; }
   int size() const { return static_cast<int>(peers_.size()); }
@@ -219,6 +223,7 @@ class Fabric {
   void handle(const Notice& notice);
   void answer(Rank asking);
   void tell(Peer& peer, const Notice& notice);
+  void greet_partners();
   void finish_greetings();
   void tell_all(Rank subject, const std::string& why, ExitCode code) noexcept;
 
@@ -244,7 +249,8 @@ class Fabric {
   std::exception_ptr error_;     ///< or the error
   bool closing_down_ = false;    ///< in close(): a peer whose goodbye has come may go
   bool closed_ = false;          ///< by close() or abort()
-  bool told_ = false;            ///< the others know why this rank gives up
+  std::optional<Deadline> meeting_;
+  bool told_ = false;  ///< the others know why this rank gives up
 
   std::deque<std::string> sent_text_;  ///< small messages under way
   Batch outbox_{*this};

@@ -10,7 +10,7 @@
 namespace distdl::comm {
 namespace {
 constexpr Milliseconds kFarewell{300};
-constexpr Milliseconds kGreeting{100};
+constexpr Milliseconds kGreeting{100}, kMeeting{500};
 }  // namespace
 
 /// A notice can end the whole job: only those that a proved peer has sealed count.
@@ -64,12 +64,22 @@ void Fabric::tell(Peer& peer, const Notice& notice) {
     post_small(peer, Channel::notice, peer.handshake->seal(encode(notice)));
 }
 
+/// Those of the dissemination barrier.
+void Fabric::greet_partners() {
+  for (int distance = 1; distance < size(); distance *= 2)
+    for (int rank : {(self_.value + distance) % size(), (self_.value + size() - distance) % size()}) {
+      Peer& peer = peers_[rank];
+      if (peer.rank != self_ && !peer.opened && !is_lost(peer.rank) && !is_known_dead(peer)) open(peer);
+    }
+}
+
 /// Who is about to prove itself shall hear the farewell too.
 void Fabric::finish_greetings() {
   const auto greets = [this](const Peer& peer) {
     return peer.endpoint && peer.handshake && !peer.handshake->proved() && !is_lost(peer.rank);
   };
-  const Deadline deadline = Deadline::after(kGreeting);
+  const auto patience = meeting_ ? std::clamp<Clock::duration>(meeting_->remaining(), kGreeting, kMeeting) : kGreeting;
+  const Deadline deadline = Deadline::after(patience);
   while (worker_ && !deadline.expired() && std::any_of(peers_.begin(), peers_.end(), greets)) {
     if (ucp_worker_progress(worker_.get()) == 0) std::this_thread::yield();
     read_greetings();
@@ -81,6 +91,7 @@ void Fabric::tell_all(Rank subject, const std::string& why, ExitCode code) noexc
   if (std::exchange(told_, true)) return;
   try {
     if (board_.post) board_.post({subject, static_cast<int>(code), why});
+    if (meeting_ && !meeting_->expired()) greet_partners();
     finish_greetings();
     for (Peer& peer : peers_)
       if (!is_lost(peer.rank)) tell(peer, {Notice::Kind::stopped, self_, subject, why, code});
