@@ -66,6 +66,11 @@ Generator doubling_generator(const Problem& problem) {
   return equal ? doubling_gather : nullptr;
 }
 
+Generator halving_generator(const Problem& problem) {
+  const bool sums = problem.collective == Collective::all_reduce || problem.collective == Collective::reduce_scatter;
+  return sums && can_halve(problem) ? halving_sum : nullptr;
+}
+
 Generator ring_generator(const Problem& problem, Order order) {
   if (problem.collective == Collective::all_gather) return ring;
   const bool sums = problem.collective == Collective::all_reduce || problem.collective == Collective::reduce_scatter;
@@ -96,6 +101,7 @@ Generator hierarchical_generator(const Problem& problem) {
       return hierarchical_broadcast;
     case Collective::reduce:
     case Collective::all_reduce:
+    case Collective::reduce_scatter:
       return fits_hierarchical_sum(problem) ? hierarchical_sum : nullptr;
     default:
       return nullptr;
@@ -113,7 +119,7 @@ Generator generator_of(const Problem& problem, const Choice& choice) {
     case Algorithm::recursive_doubling:
       return doubling_generator(problem);
     case Algorithm::recursive_halving:
-      return problem.collective == Collective::all_reduce && can_halve(problem) ? halving_sum : nullptr;
+      return halving_generator(problem);
     case Algorithm::ring:
       return ring_generator(problem, choice.order);
     case Algorithm::binomial:

@@ -33,7 +33,10 @@ void pairwise_all_to_all(ScheduleBuilder& build);
 /// Does each rank bring exactly one partial sum? Are they, moreover, the leaves of a full tree?
 bool can_double(const Problem& problem);
 bool can_halve(const Problem& problem);
+/// The ranks in the order of the sum; empty unless each brings exactly one partial sum.
+std::vector<int> one_term_each(const Problem& problem);
 void doubling_sum(ScheduleBuilder& build);
+/// All-reduce, reduce-scatter.
 void halving_sum(ScheduleBuilder& build);
 void doubling_gather(ScheduleBuilder& build);
 
