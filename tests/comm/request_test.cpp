@@ -245,6 +245,25 @@ TEST_P(Requests, MemoryOfTheNodeIsZeroedAlignedAndOfAnySize) {
   });
 }
 
+TEST_P(Requests, AnAllToAllInPlaceMustNotOverwriteWhatIsNotYetSent) {
+  on_ranks([](Communicator& comm) {
+    const auto size = static_cast<std::size_t>(comm.size());
+    std::vector<std::int32_t> values(2 * size);
+    const std::vector<std::size_t> twos(size, 2);
+    std::vector<std::size_t> others = twos;
+    ++others.front();
+    --others.back();
+    EXPECT_THROW(comm.all_to_all(values, values, twos, others).wait(), ConfigError);
+    const std::span all(values);
+    EXPECT_THROW(comm.all_to_all(Vector(all.first(size)), Vector(all.subspan(1, size))).wait(), ConfigError);
+    for (const auto& counts : {std::vector<std::size_t>{}, twos}) {
+      std::fill(values.begin(), values.end(), comm.rank().value);
+      comm.all_to_all(values, values, counts, counts).wait();
+      for (std::size_t i = 0; i < values.size(); ++i) EXPECT_EQ(values[i], static_cast<std::int32_t>(i / 2));
+    }
+  });
+}
+
 TEST(Requests, InAWorldOfOneAllIsDoneAtOnce) {
   on_threads(1, [](Communicator& comm) {
     const std::vector<float> three{1, 2, 3};
