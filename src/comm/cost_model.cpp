@@ -29,13 +29,24 @@ double total_bytes(const Problem& problem) {
   return count * static_cast<double>(problem.element);
 }
 
+/// Where a node has more ranks than processors: whoever waits gives way, and until those waited for have come, all
+/// others have had their turn; whoever works gets his part of the time.
+CostTable crowded(CostTable costs, int ranks) {
+  const double each = ranks / costs.processors;
+  if (each <= 1) return costs;
+  for (double* wait : {&costs.signal, &costs.within.latency, &costs.between.latency}) *wait += each * costs.turn;
+  for (double* time : {&costs.step, &costs.within.overhead, &costs.between.overhead}) *time *= each;
+  for (double* speed : {&costs.combine, &costs.copy, &costs.share, &costs.within.bandwidth}) *speed /= each;
+  return costs;
+}
+
 class Model {
  public:
   Model(const Problem& problem, const Choice& choice, const Placement& placement, const CostTable& costs)
       : collective_(problem.collective),
         choice_(choice),
         at_(placement),
-        costs_(costs),
+        costs_(crowded(costs, placement.widest())),
         ranks_(placement.ranks()),
         bytes_(problem.collective == Collective::barrier ? 0 : total_bytes(problem)),
         slice_(bytes_ / ranks_),
@@ -276,7 +287,7 @@ class Model {
   Collective collective_;
   const Choice& choice_;
   const Placement& at_;
-  const CostTable& costs_;
+  const CostTable costs_;
   int ranks_;
   double bytes_, slice_, segment_;
 };
