@@ -109,13 +109,18 @@ Rank Communicator::Impl::member(Rank rank) const {
   return group.members[static_cast<std::size_t>(rank.value)];
 }
 
+void Communicator::Impl::require_host_memory(const char* what, const void* data) const {
+  require(!group.device || !group.device->accelerator->owns(data),
+          "{} lies in the memory of a device, but only collectives work there: copy it to host memory, or take a "
+          "collective",
+          what);
+}
+
 Request Communicator::Impl::transfer(Direction direction, std::span<std::byte> bytes, Rank peer, std::uint32_t tag,
                                      const CallOptions& options) {
   const bool sends = direction == Direction::send;
   const Rank rank = member(peer);
-  require(!group.device || !group.device->accelerator->owns(bytes.data()),
-          "messages between two ranks come from host memory and go there, not to a device's: copy them, or take a "
-          "collective");
+  require_host_memory("a message between two ranks", bytes.data());
   require(peer.value != group.rank, "rank {} {} itself", peer, sends ? "sends to" : "receives from");
   require(tag <= kMostTag, "tag {} is above {}", tag, kMostTag);
   Transfer& transfer = idle_transfer();
