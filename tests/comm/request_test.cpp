@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 
 #include "tests/comm/connected_threads.hpp"
+#include <distdl/base/clock.hpp>
+#include <distdl/base/errors.hpp>
 
 namespace distdl::comm {
 namespace {
@@ -262,6 +264,34 @@ TEST_P(Requests, AnAllToAllInPlaceMustNotOverwriteWhatIsNotYetSent) {
       for (std::size_t i = 0; i < values.size(); ++i) EXPECT_EQ(values[i], static_cast<std::int32_t>(i / 2));
     }
   });
+}
+
+/// The other has never heard of it, and leaves.
+TEST(Requests, ClosingDoesNotAwaitWhoWasOnlyAskedInVain) {
+  on_threads(3, [](Communicator& comm) {
+    std::vector<std::byte> bytes(8);
+    if (comm.rank() != Rank(2)) comm.receive(bytes, Rank(2), 1).cancel();
+    const Stopwatch stopwatch;
+    EXPECT_NO_THROW(comm.close());
+    EXPECT_LT(stopwatch.seconds(), 0.5 * test_options().timeout_seconds);
+  });
+}
+
+/// Nobody here ever waits for the rank that gives up, nor for any other.
+TEST(Requests, ARankThatNeverWaitsNoticesALoss) {
+  const Stopwatch stopwatch;
+  EXPECT_THROW(on_threads(3,
+                          [](Communicator& comm) {
+                            const auto alone = comm.split(comm.rank().value);
+                            comm.barrier().wait();
+                            if (comm.rank() == Rank(1)) throw StorageError("no room");
+                            std::vector<float> values(4);
+                            const Stopwatch since;
+                            while (since.seconds() < test_options().timeout_seconds) alone->all_reduce(values).wait();
+                            ADD_FAILURE() << "rank " << comm.rank().value << " has noticed nothing";
+                          }),
+               Error);
+  EXPECT_LT(stopwatch.seconds(), 0.5 * test_options().timeout_seconds);
 }
 
 TEST(Requests, InAWorldOfOneAllIsDoneAtOnce) {
