@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operations of a Communicator: what was asked for becomes a problem, whose schedule an Execution performs.
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include <distdl/base/errors.hpp>
@@ -49,6 +50,12 @@ std::vector<std::size_t> counts_of(const char* name, std::span<const std::size_t
   }
   require(counts.size() == ranks, "{}: {} counts for {} ranks", name, counts.size(), size);
   return {counts.begin(), counts.end()};
+}
+
+bool overlap(ConstVector a, ConstVector b) {
+  const auto begin = [](ConstVector one) { return static_cast<const std::byte*>(one.data()); };
+  const auto end = [&](ConstVector one) { return begin(one) + one.count() * size_of(one.type()); };
+  return a.count() > 0 && b.count() > 0 && std::less<>()(begin(a), end(b)) && std::less<>()(begin(b), end(a));
 }
 
 std::size_t total_of(const std::vector<std::size_t>& counts) {
@@ -102,13 +109,18 @@ Rank Communicator::Impl::member(Rank rank) const {
   return group.members[static_cast<std::size_t>(rank.value)];
 }
 
+void Communicator::Impl::require_host_memory(const char* what, const void* data) const {
+  require(!group.device || !group.device->accelerator->owns(data),
+          "{} lies in the memory of a device, but only collectives work there: copy it to host memory, or take a "
+          "collective",
+          what);
+}
+
 Request Communicator::Impl::transfer(Direction direction, std::span<std::byte> bytes, Rank peer, std::uint32_t tag,
                                      const CallOptions& options) {
   const bool sends = direction == Direction::send;
   const Rank rank = member(peer);
-  require(!group.device || !group.device->accelerator->owns(bytes.data()),
-          "messages between two ranks come from host memory and go there, not to a device's: copy them, or take a "
-          "collective");
+  require_host_memory("a message between two ranks", bytes.data());
   require(peer.value != group.rank, "rank {} {} itself", peer, sends ? "sends to" : "receives from");
   require(tag <= kMostTag, "tag {} is above {}", tag, kMostTag);
   Transfer& transfer = idle_transfer();
@@ -216,6 +228,11 @@ Request Communicator::all_to_all(ConstVector values, Vector result, std::span<co
   problem.receive_counts = counts_of("all-to-all", receive_counts, size(), result.count());
   check_count("all-to-all", "the input has", values.count(), total_of(problem.send_counts));
   check_count("all-to-all", "the result has", result.count(), total_of(problem.receive_counts));
+  require(!overlap(values, result) || (values.data() == result.data() && problem.send_counts == problem.receive_counts),
+          "all-to-all in place: rank {} would overwrite what it has not sent yet, as it sends other counts than it "
+          "receives, or the result begins elsewhere than the values: give memory of its own for the result",
+          rank());
+  if (send_counts.empty() && receive_counts.empty()) problem.count = problem.send_counts[0];
   return impl_->start("all-to-all", std::move(problem), call_of(values, result), options);
 }
 

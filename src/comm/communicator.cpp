@@ -40,6 +40,10 @@ std::string job_name() {
   return env("SLURM_JOB_ID").value_or("local");
 }
 
+long processors() {
+  return std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN));
+}
+
 }  // namespace
 
 Group::Group(Fabric& the_fabric, std::uint8_t the_id, std::vector<Rank> ranks, Rank self)
@@ -61,8 +65,7 @@ void Communicator::Impl::meet_neighbours(const std::vector<std::string>& segment
   }
   attach("connect", [&] { memory->attach(neighbours); });
   group.neighbourhood.emplace(*memory);
-  const long processors = ::sysconf(_SC_NPROCESSORS_ONLN);
-  if (static_cast<long>(neighbours.size()) > processors) group.spins = kFewSpins;
+  if (static_cast<long>(neighbours.size()) > processors()) group.spins = kFewSpins;
 }
 
 /// Memory that is gone belonged to a rank that died, or to one that left because another died.
@@ -78,7 +81,9 @@ void Communicator::Impl::attach(const char* name, const std::function<void()>& h
 void Communicator::Impl::agree_on_costs(Communicator& communicator) {
   std::vector<std::string> hosts;
   for (Rank member : group.members) hosts.push_back(fabric->card_of(member).host);
-  std::string text = (group.rank == 0 ? load_costs(hosts) : CostTable()).encode();
+  CostTable own = group.rank == 0 ? load_costs(hosts) : CostTable();
+  own.processors = static_cast<double>(processors());
+  std::string text = own.encode();
   const auto bytes = std::as_writable_bytes(std::span(text));
   communicator.broadcast(bytes, Rank(0)).wait();
   use(CostTable::decode(text));

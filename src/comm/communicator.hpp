@@ -128,7 +128,9 @@ class Communicator {
   /// Rank r contributes counts[r] elements (default: equally many). In place: values are the own slice of the result.
   Request all_gather(ConstVector values, Vector result, std::span<const std::size_t> counts = {},
                      const CallOptions& options = {});
-  /// send_counts[r] elements to rank r, receive_counts[r] from it (default: equally many). Never in place.
+  /// send_counts[r] elements to rank r, receive_counts[r] from it. Without counts, which all ranks or none must give,
+  /// all send equally much to all, for which there are faster ways. In place where a rank sends as much to each other
+  /// as it receives from it. Throws ConfigError for other overlaps.
   Request all_to_all(ConstVector values, Vector result, std::span<const std::size_t> send_counts = {},
                      std::span<const std::size_t> receive_counts = {}, const CallOptions& options = {});
   Request gather(ConstVector values, Vector result, Rank root, std::span<const std::size_t> counts = {},

@@ -41,6 +41,8 @@ struct Communicator::Impl {
   Request start(Transfer& transfer, const CallOptions& options) const;
   /// World rank. Throws ConfigError for a rank that is not in this communicator.
   Rank member(Rank rank) const;
+  /// Throws ConfigError: `what` is not for collectives, and may not lie in a device's memory.
+  void require_host_memory(const char* what, const void* data) const;
   ActiveMessages& active_messages();
   std::size_t place() const { return static_cast<std::size_t>(group.rank); }
   Clock::duration timeout(const CallOptions& options) const;

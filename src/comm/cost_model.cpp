@@ -19,13 +19,25 @@ int busiest(const std::vector<int>& nodes, int node_count, Leaves&& leaves) {
 
 constexpr double kAllToAllBytes = 64 * 1024;
 
-/// Of a vector, or of all slices together. Ranks do not know each other's counts of an all-to-all, and must agree
-/// nevertheless: it is taken for one of moderate size.
+/// Of a vector, or of all slices together. Ranks do not know each other's counts of an all-to-all, unless all are
+/// equal, and must agree nevertheless: it is taken for one of moderate size.
 double total_bytes(const Problem& problem) {
-  if (problem.collective == Collective::all_to_all) return kAllToAllBytes * problem.size;
+  if (problem.collective == Collective::all_to_all)
+    return problem.size * (problem.count ? static_cast<double>(problem.count * problem.element) : kAllToAllBytes);
   const double count = problem.counts.empty() ? static_cast<double>(problem.count)
                                               : std::accumulate(problem.counts.begin(), problem.counts.end(), 0.0);
   return count * static_cast<double>(problem.element);
+}
+
+/// Where a node has more ranks than processors: whoever waits gives way, and until those waited for have come, all
+/// others have had their turn; whoever works gets his part of the time.
+CostTable crowded(CostTable costs, int ranks) {
+  const double each = ranks / costs.processors;
+  if (each <= 1) return costs;
+  for (double* wait : {&costs.signal, &costs.within.latency, &costs.between.latency}) *wait += each * costs.turn;
+  for (double* time : {&costs.step, &costs.within.overhead, &costs.between.overhead}) *time *= each;
+  for (double* speed : {&costs.combine, &costs.copy, &costs.share, &costs.within.bandwidth}) *speed /= each;
+  return costs;
 }
 
 class Model {
@@ -34,7 +46,7 @@ class Model {
       : collective_(problem.collective),
         choice_(choice),
         at_(placement),
-        costs_(costs),
+        costs_(crowded(costs, placement.widest())),
         ranks_(placement.ranks()),
         bytes_(problem.collective == Collective::barrier ? 0 : total_bytes(problem)),
         slice_(bytes_ / ranks_),
@@ -99,9 +111,10 @@ class Model {
   }
   double overhead() const { return at_.nodes() > 1 ? costs_.between.overhead : costs_.within.overhead; }
   /// Each rank receives `bytes` from its own node: copied twice, beyond the caches at the cost of everyone's memory.
-  double near(double bytes) const {
+  double near(double bytes) const { return near(bytes, bytes); }
+  double near(double bytes, double span) const {
     const double alone = bytes / costs_.within.bandwidth;
-    return bytes <= costs_.cache ? alone : std::max(alone, 4 * bytes * at_.widest() / costs_.memory);
+    return span <= costs_.cache ? alone : std::max(alone, 4 * bytes * at_.widest() / costs_.memory);
   }
   /// A rank reads and writes `touched` bytes, others of its node likewise, over `span` bytes of memory each.
   double work(double touched, double span, double speed) const {
@@ -194,11 +207,13 @@ class Model {
       if (phases_in()) seconds += overlapped(hop(halved, at_.exchanging(k)), add(halved), halved);
       if (phases_out()) seconds += hop(doubled, at_.exchanging(k));
     }
-    return seconds;
+    if (collective_ != Collective::reduce_scatter) return seconds;
+    return seconds + ranks_ * costs_.step + work(bytes_, bytes_, costs_.copy);  // the slices in another order
   }
 
   double ring() const {
-    const double around = (ranks_ - 1) * hop(slice_, at_.shifting(0));
+    const double lap = std::max(hop(slice_, at_.shifting(0)), at_.widest() > 1 ? near(slice_, bytes_) : 0);
+    const double around = (ranks_ - 1) * lap;
     const double adding = (ranks_ - 1) * add(slice_);
     double seconds = phases_out() * around;
     if (phases_in()) seconds += overlapped(around, adding, bytes_);
@@ -233,6 +248,8 @@ class Model {
     return seconds;
   }
 
+  double packing(double bytes) const { return work(2 * bytes, 2 * bytes, costs_.copy); }
+
   /// Within the node to and from slices, one per local rank; these go between the nodes side by side.
   double hierarchical() const {
     const int local = at_.widest(), nodes = at_.nodes();
@@ -252,9 +269,12 @@ class Model {
       case Collective::broadcast:
         return within + hops * (costs_.between.latency + bytes_ / costs_.between.bandwidth);
       case Collective::all_to_all:
-        return within + latency + share * local;
+        return within + packing(bytes_) + latency + share * local;
+      case Collective::gather:
+      case Collective::scatter:
+        return overlapped(latency + share, within + packing(bytes_ / nodes), bytes_ / nodes);
       default:
-        return within + latency + share;
+        return overlapped(latency + share, within, slice_);
     }
   }
 
@@ -267,7 +287,7 @@ class Model {
   Collective collective_;
   const Choice& choice_;
   const Placement& at_;
-  const CostTable& costs_;
+  const CostTable costs_;
   int ranks_;
   double bytes_, slice_, segment_;
 };

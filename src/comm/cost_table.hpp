@@ -18,7 +18,7 @@ struct LinkCost {
 /// What the parts of a collective cost on the machines of one communicator: the numbers that choose() works with.
 /// The defaults are of a common server and 10 Gbit/s Ethernet; measure_costs() replaces them by measured ones.
 struct CostTable {
-  static constexpr int kVersion = 1;
+  static constexpr int kVersion = 2;
 
   LinkCost within{0.8e-6, 0.3e-6, 5e9};  ///< messages between ranks of one node
   LinkCost between{15e-6, 3e-6, 1.2e9};  ///< between nodes: what all ranks of a node send together shares the bandwidth
@@ -29,6 +29,8 @@ struct CostTable {
   double share = 8e9;                    ///< bytes per second that a rank reads of what neighbours have just written
   double memory = 30e9;    ///< bytes read and written per second by all ranks of a node, beyond the caches
   double cache = 1 << 20;  ///< bytes that a rank can work on within its caches
+  double processors = 64;  ///< of a node; counted anew whenever ranks connect
+  double turn = 40e-6;     ///< seconds more per wait for each rank that has to share a processor with others
 
   bool operator==(const CostTable&) const = default;
   /// For other ranks: choices agree only where the tables are the same to the bit.
@@ -53,6 +55,8 @@ void describe_costs(Table& table, Visitor&& visit) {
   visit("share", table.share, "B/s", "one rank reading what neighbours have just written");
   visit("memory", table.memory, "B/s", "all ranks of a node beyond the caches, read and written");
   visit("cache", table.cache, "B", "what a rank can work on within its caches");
+  visit("processors", table.processors, "", "of a node");
+  visit("turn", table.turn, "s", "more per wait for each rank that shares a processor");
 }
 
 }  // namespace distdl::comm

@@ -11,6 +11,7 @@ namespace distdl::comm {
 namespace {
 
 constexpr Operation kGoodbye{"goodbye", 0};
+constexpr Milliseconds kLateGreeting{1000};
 
 ucp_request_param_t how_for(void* transfer, ucs_memory_type_t memory = UCS_MEMORY_TYPE_UNKNOWN) {
   ucp_request_param_t how{};
@@ -244,12 +245,25 @@ void Fabric::flush(Milliseconds limit) noexcept {
 void Fabric::close() {
   closing_down_ = true;
   for (Peer& peer : peers_)
-    if (peer.opened) say_goodbye(peer);
+    if (peer.opened && peer.greeted) say_goodbye(peer);
+  await_greetings(kLateGreeting);
   wait(goodbyes_, kGoodbye);
   flush(Milliseconds(500));
   cancel_activities();
   closed_ = true;
   force_close_all();
+}
+
+/// A peer that this rank has only begun to talk with, as after a cancelled receive, may leave without knowing of it. If
+/// it does know, it answers, and awaits the goodbye.
+void Fabric::await_greetings(Milliseconds limit) {
+  const auto is_silent = [this](const Peer& peer) { return peer.opened && !peer.greeted && !is_lost(peer.rank); };
+  const Deadline deadline = Deadline::after(limit);
+  do {
+    progress();
+    if (const auto loss = find_loss()) fail(kGoodbye, *loss);
+    if (std::any_of(peers_.begin(), peers_.end(), is_silent)) idle_.pause();
+  } while (!deadline.expired() && std::any_of(peers_.begin(), peers_.end(), is_silent));
 }
 
 void Fabric::say_goodbye(Peer& peer) {

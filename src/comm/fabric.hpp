@@ -103,6 +103,11 @@ class Fabric {
   void wait(Activity& activity, Clock::duration timeout);
   /// Does what can be done without waiting; true if something happened. Throws as wait().
   bool poll();
+  /// Before waits that may be over before they look around: polls now and then, so that a loss is noticed by those whom
+  /// it does not hold up.
+  void glance() {
+    if (++glances_ % kGlances == 0 && worker_ && !closed_ && !revoked_ && !error_) poll();
+  }
   /// One of `ranks` seems to be gone. Throws PeerLost if a process has ended or another loss comes to light in a
   /// moment.
   void look_for_loss(std::span<const Rank> ranks, const Operation& operation);
@@ -132,6 +137,7 @@ class Fabric {
     PeerCard card;
     ucp_ep_h endpoint = nullptr;
     bool opened = false;                  ///< once; a closed endpoint is not opened again
+    bool greeted = false;                 ///< has it said hello?
     std::optional<Handshake> handshake;   ///< since then
     std::vector<Batch::Transfer*> queue;  ///< until it is proved
     int wrong_proofs = 0;
@@ -169,6 +175,7 @@ class Fabric {
   void open(Peer& peer);
   void watch(Peer& peer);
   void say_goodbye(Peer& peer);
+  void await_greetings(Milliseconds limit);
   void listen(Inbox& inbox, Channel channel, std::uint64_t mask, std::size_t longest);
   /// What has come; nothing if that is nothing. Then listen again.
   static std::optional<std::string> take(Inbox& inbox);
@@ -243,6 +250,8 @@ class Fabric {
   std::vector<UnderWay> activities_;
   bool advancing_ = false;
   Activity* waiting_ = nullptr;
+  static constexpr unsigned kGlances = 64;
+  unsigned glances_ = 0;
   std::vector<Loss> losses_;     ///< in the order in which they came to light
   std::vector<Rank> ended_;      ///< processes that ended, of ranks without an endpoint
   std::optional<Loss> revoked_;  ///< the loss by which all failed

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Endpoints: opened when needed, used when the peer behind them has proved itself.
+#include <utility>
+
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/comm/fabric.hpp>
@@ -92,10 +94,8 @@ void Fabric::handle(const Hello& hello) {
   if (!peer || hello.to != self_)
     return refuse_greeting(
         fmt::format("from \"rank {}\" to \"rank {}\", in a world of {} ranks", hello.from, hello.to, size()));
-  if (!peer->opened && !closed_) {
-    open(*peer);
-    if (closing_down_) say_goodbye(*peer);
-  }
+  if (!peer->opened && !closed_) open(*peer);
+  if (!std::exchange(peer->greeted, true) && peer->opened && closing_down_) say_goodbye(*peer);
   // The answer goes to the address on the rank's card, whoever asked.
   if (const auto proof = peer->handshake->answer(hello))
     post_small(*peer, Channel::hello, encode(*proof));

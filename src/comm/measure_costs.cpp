@@ -113,6 +113,12 @@ class Bench {
   std::byte* bytes_;
 };
 
+/// Where ranks share processors, nothing else can be told from the time that they take.
+void measure_crowd(Bench& bench, int ranks, CostTable& costs) {
+  costs = CostTable{.processors = costs.processors};
+  costs.turn = bench.signalling(4) * costs.processors / ranks;
+}
+
 /// The ranks of one node; each node for itself, all at the same time.
 void measure_node(Communicator& node, CostTable& costs) {
   Bench bench(node);
@@ -120,6 +126,7 @@ void measure_node(Communicator& node, CostTable& costs) {
   const double ranks = node.size();
   const double nothing = bench.adding(64);
   costs.signal = std::max(bench.signalling(4) - (2 + ranks) * costs.step, nothing / 10);
+  if (ranks > costs.processors) return measure_crowd(bench, node.size(), costs);
   // Without what an operation on nothing takes; the difference of two noisy times must not become nothing.
   const auto rate = [](double bytes, double all, double fixed) { return bytes / std::max(all - fixed, all / 10); };
   costs.combine = rate(2.0 * kCached, bench.adding(kCached), nothing);

@@ -11,9 +11,21 @@ namespace {
 constexpr std::size_t kLaneBytes = 4096;  ///< a lane is worth a rank from here on
 constexpr int kFewNodes = 4;              ///< up to here one hop to everyone beats doubling
 
+/// One per local rank; that of reduce_scatter holds the slices of its carriers. Nodes with fewer ranks than lanes only
+/// bring their sums to the others.
+std::vector<Lane> slice_lanes(const ScheduleBuilder& build, const Nodes& nodes) {
+  std::vector<Lane> lanes(nodes.widest());
+  for (std::size_t l = 0; l < lanes.size(); ++l)
+    for (const auto& ranks : nodes.ranks) {
+      lanes[l].carriers.push_back(ranks[l % ranks.size()]);
+      lanes[l].slices.push_back(l < ranks.size() ? build.slice(ranks[l]) : Piece{});
+    }
+  return lanes;
+}
+
 std::vector<Lane> lanes_of(const ScheduleBuilder& build, const Nodes& nodes) {
-  std::size_t most = 1;
-  for (const auto& ranks : nodes.ranks) most = std::max(most, ranks.size());
+  if (build.problem().collective == Collective::reduce_scatter) return slice_lanes(build, nodes);
+  std::size_t most = nodes.widest();
   most = std::clamp<std::size_t>(build.whole().count * build.problem().element / kLaneBytes, 1, most);
   std::vector<Lane> lanes;
   for (std::size_t l = 0; l < most; ++l) {
@@ -33,6 +45,12 @@ Nodes::Nodes(const Problem& problem) {
     of.push_back(node->second);
     ranks[node->second].push_back(r);
   }
+}
+
+std::size_t Nodes::widest() const {
+  std::size_t most = 0;
+  for (const auto& each : ranks) most = std::max(most, each.size());
+  return most;
 }
 
 NodeSum::NodeSum(ScheduleBuilder& build, const Nodes& nodes)

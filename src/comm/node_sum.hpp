@@ -11,6 +11,7 @@ namespace distdl::comm {
 /// Nodes numbered 0, 1, ... in the order of their first ranks.
 struct Nodes {
   explicit Nodes(const Problem& problem);
+  std::size_t widest() const;  ///< most ranks of one node
 
   std::vector<int> of;                  ///< each rank's
   std::vector<std::vector<int>> ranks;  ///< of each node, ascending

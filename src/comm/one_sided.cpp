@@ -31,10 +31,12 @@ std::size_t RemoteMemory::size_of(Rank rank) const {
 }
 
 Request RemoteMemory::put(std::span<const std::byte> bytes, Rank to, std::size_t offset) {
+  impl_->owner.require_host_memory("what is put", bytes.data());
   return impl_->start("put", [&](Batch& batch) { impl_->window.put(batch, bytes, impl_->member(to), offset); });
 }
 
 Request RemoteMemory::get(std::span<std::byte> room, Rank from, std::size_t offset) {
+  impl_->owner.require_host_memory("the room for what is got", room.data());
   return impl_->start("get", [&](Batch& batch) { impl_->window.get(batch, room, impl_->member(from), offset); });
 }
 
@@ -43,6 +45,7 @@ Request RemoteMemory::flush(Rank peer) {
 }
 
 RemoteMemory Communicator::expose(std::span<std::byte> memory) {
+  impl_->require_host_memory("what is exposed", memory.data());
   auto remote = std::make_unique<RemoteMemory::Impl>(*impl_, memory);
   // The window counts the ranks of the whole world; those outside this communicator expose nothing.
   const std::string nothing(2 * sizeof(std::uint64_t), '\0');
@@ -60,6 +63,7 @@ void Communicator::on_message(std::uint16_t number, MessageHandler handler) {
 
 Request Communicator::send_message(Rank to, std::uint16_t number, std::string_view header,
                                    std::span<const std::byte> payload, const CallOptions& options) {
+  impl_->require_host_memory("the payload of an active message", payload.data());
   Transfer& transfer = impl_->idle_transfer();
   impl_->active_messages().send(transfer.begin({"active message", number}), impl_->member(to), number, header, payload);
   return impl_->start(transfer, options);

@@ -17,6 +17,12 @@ std::vector<int> all_ranks(const Problem& problem) {
   return ranks;
 }
 
+std::vector<Piece> all_slices(const ScheduleBuilder& build) {
+  std::vector<Piece> slices;
+  for (int q = 0; q < build.size(); ++q) slices.push_back(build.slice(q));
+  return slices;
+}
+
 /// In elements; the same on all ranks. With the addends of all ranks a segment must fit into a room.
 std::size_t segment_length(const ScheduleBuilder& build, std::size_t addends) {
   if (build.choice().segment == 0) return std::max<std::size_t>(1, build.whole().count);
@@ -30,7 +36,7 @@ std::size_t segment_length(const ScheduleBuilder& build, std::size_t addends) {
 PairwiseSum::PairwiseSum(ScheduleBuilder& build)
     : PairwiseSum(build, all_ranks(build.problem()),
                   group_sums(build.problem(), all_ranks(build.problem()), Order::fixed),
-                  {{build.whole(), all_ranks(build.problem())}}) {}
+                  {{build.whole(), all_ranks(build.problem()), all_slices(build)}}) {}
 
 PairwiseSum::PairwiseSum(ScheduleBuilder& build, std::vector<int> group_of, std::vector<GroupSum> sums,
                          std::vector<Lane> lanes)
@@ -82,7 +88,7 @@ bool PairwiseSum::is_short(std::size_t lane) const {
 
 Piece PairwiseSum::share(std::size_t lane, int group) const {
   const Lane& all = lanes_[lane];
-  if (build_.problem().collective == Collective::reduce_scatter) return build_.slice(all.carriers[group]);
+  if (build_.problem().collective == Collective::reduce_scatter) return all.slices[group];
   if (is_short(lane)) return wants_all(group) ? all.piece : Piece{};
   return slice_of(all.piece, groups_, group, build_.line());
 }

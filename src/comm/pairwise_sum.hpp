@@ -10,10 +10,11 @@
 
 namespace distdl::comm {
 
-/// A slice of the vector and, in each group of ranks, the rank that sums this slice with those of the other groups.
+/// A part of the vector and, in each group of ranks, the rank that sums some of it with those of the other groups.
 struct Lane {
   Piece piece;
-  std::vector<int> carriers;  ///< of each group
+  std::vector<int> carriers;    ///< of each group
+  std::vector<Piece> slices{};  ///< reduce_scatter: what each of them owns, in place of equal shares of `piece`
 };
 
 /// Sums between groups of ranks, everyone with everyone: the reduce-scatter and all-gather of Thakur, Rabenseifner,

@@ -25,6 +25,7 @@ void Request::Pending::start(Clock::duration timeout, int spins) {
 }
 
 void Request::Pending::wait() {
+  fabric_.glance();
   if (done_) return;
   // Most waits within a node are shorter than a look at the network.
   for (int i = 0; i < spins_ && polls(); ++i) {
@@ -35,7 +36,10 @@ void Request::Pending::wait() {
 }
 
 bool Request::Pending::test() {
-  if (!done_) fabric_.poll();
+  if (!done_)
+    fabric_.poll();
+  else
+    fabric_.glance();
   return done_;
 }
 

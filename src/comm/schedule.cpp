@@ -27,6 +27,8 @@ bool fits_shared(const Problem& problem) {
   std::size_t most = problem.count;
   if (problem.collective == Collective::all_gather || problem.collective == Collective::gather)
     for (std::size_t count : problem.counts) most = std::max(most, count);
+  else if (problem.collective == Collective::all_to_all)
+    most *= problem.size;
   else
     most = std::accumulate(problem.counts.begin(), problem.counts.end(), most);
   int parts = 1;
@@ -36,9 +38,22 @@ bool fits_shared(const Problem& problem) {
   return lines * 64 * parts <= kSharedBytes && 64 % problem.element == 0;
 }
 
+Generator shared_all_to_all_generator(const Problem& problem, Algorithm algorithm) {
+  if (problem.count == 0) return nullptr;
+  switch (algorithm) {
+    case Algorithm::shared_short:
+      return fits_shared(problem) ? shared_short_all_to_all : nullptr;
+    case Algorithm::shared_direct:
+      return shared_direct_all_to_all;
+    default:
+      return shared_staged_all_to_all;
+  }
+}
+
 Generator shared_generator(const Problem& problem, Algorithm algorithm) {
   const bool sums = is_sum(problem.collective);
-  if (!one_node(problem) || problem.collective == Collective::all_to_all) return nullptr;
+  if (!one_node(problem)) return nullptr;
+  if (problem.collective == Collective::all_to_all) return shared_all_to_all_generator(problem, algorithm);
   if (problem.collective == Collective::barrier) return algorithm == Algorithm::shared_short ? shared_barrier : nullptr;
   switch (algorithm) {
     case Algorithm::shared_short:
@@ -64,6 +79,11 @@ Generator doubling_generator(const Problem& problem) {
   const bool equal =
       std::adjacent_find(problem.counts.begin(), problem.counts.end(), std::not_equal_to<>()) == problem.counts.end();
   return equal ? doubling_gather : nullptr;
+}
+
+Generator halving_generator(const Problem& problem) {
+  const bool sums = problem.collective == Collective::all_reduce || problem.collective == Collective::reduce_scatter;
+  return sums && can_halve(problem) ? halving_sum : nullptr;
 }
 
 Generator ring_generator(const Problem& problem, Order order) {
@@ -96,10 +116,16 @@ Generator hierarchical_generator(const Problem& problem) {
       return hierarchical_broadcast;
     case Collective::reduce:
     case Collective::all_reduce:
+    case Collective::reduce_scatter:
       return fits_hierarchical_sum(problem) ? hierarchical_sum : nullptr;
-    default:
-      return nullptr;
+    case Collective::all_gather:
+    case Collective::gather:
+    case Collective::scatter:
+      return hierarchical_move;
+    case Collective::all_to_all:
+      return problem.count > 0 && fits_hierarchical_all_to_all(problem) ? hierarchical_all_to_all : nullptr;
   }
+  return nullptr;
 }
 
 Generator generator_of(const Problem& problem, const Choice& choice) {
@@ -113,7 +139,7 @@ Generator generator_of(const Problem& problem, const Choice& choice) {
     case Algorithm::recursive_doubling:
       return doubling_generator(problem);
     case Algorithm::recursive_halving:
-      return problem.collective == Collective::all_reduce && can_halve(problem) ? halving_sum : nullptr;
+      return halving_generator(problem);
     case Algorithm::ring:
       return ring_generator(problem, choice.order);
     case Algorithm::binomial:
@@ -143,6 +169,10 @@ void check(const Problem& problem) {
   require(problem.send_counts.size() == exchanged && problem.receive_counts.size() == exchanged,
           "{} counts to send and {} to receive for {} ranks", problem.send_counts.size(), problem.receive_counts.size(),
           size);
+  const auto is_equal = [&](std::size_t count) { return problem.count == 0 || count == problem.count; };
+  require(std::all_of(problem.send_counts.begin(), problem.send_counts.end(), is_equal) &&
+              std::all_of(problem.receive_counts.begin(), problem.receive_counts.end(), is_equal),
+          "the counts of an all-to-all differ from {}", problem.count);
 }
 
 }  // namespace

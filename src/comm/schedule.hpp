@@ -98,9 +98,9 @@ struct Problem {
   int size = 1;
   int root = 0;
   std::vector<int> nodes;           ///< of each rank: equal where ranks share memory; size entries
-  std::size_t count = 0;            ///< broadcast, reduce, all_reduce: elements
+  std::size_t count = 0;            ///< broadcast, reduce, all_reduce: elements; all_to_all: see below
   std::vector<std::size_t> counts;  ///< reduce_scatter, all_gather, gather, scatter: elements per rank
-  std::vector<std::size_t> send_counts, receive_counts;  ///< all_to_all
+  std::vector<std::size_t> send_counts, receive_counts;  ///< all_to_all; all equal to `count` unless that is 0
   std::size_t element = 1;                               ///< bytes
   /// Reductions: the leaves of each rank and their number; empty ranges mean one leaf per rank. A rank's input has one
   /// part per node of cover(range, leaves); a rank without leaves has none.
@@ -111,8 +111,8 @@ struct Problem {
 
 /// Where input and output are one memory, input element 0 is output element in_place_offset(): 0, but for all_gather
 /// and gather (own slice of the output) and, negative, reduce_scatter and scatter (the output is the own slice of the
-/// input). Every schedule is right in place and out of place alike, but for all_to_all whose send_counts differ from
-/// its receive_counts on some rank: there is no in place then.
+/// input). Every schedule is right in place and out of place alike, but for all_to_all on a rank whose send_counts
+/// differ from its receive_counts: there is no in place then.
 std::ptrdiff_t in_place_offset(const Problem& problem);
 
 enum class Algorithm : std::uint8_t {

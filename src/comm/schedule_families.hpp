@@ -28,12 +28,14 @@ std::size_t staged_sum_length(const Problem& problem);
 
 void pairwise_sum(ScheduleBuilder& build);
 void pairwise_move(ScheduleBuilder& build);
-void pairwise_all_to_all(ScheduleBuilder& build);
 
 /// Does each rank bring exactly one partial sum? Are they, moreover, the leaves of a full tree?
 bool can_double(const Problem& problem);
 bool can_halve(const Problem& problem);
+/// The ranks in the order of the sum; empty unless each brings exactly one partial sum.
+std::vector<int> one_term_each(const Problem& problem);
 void doubling_sum(ScheduleBuilder& build);
+/// All-reduce, reduce-scatter.
 void halving_sum(ScheduleBuilder& build);
 void doubling_gather(ScheduleBuilder& build);
 
@@ -51,8 +53,19 @@ void double_tree_reduce(ScheduleBuilder& build);
 void hierarchical_sum(ScheduleBuilder& build);
 void hierarchical_broadcast(ScheduleBuilder& build);
 void hierarchical_barrier(ScheduleBuilder& build);
+/// All-gather, gather, scatter.
+void hierarchical_move(ScheduleBuilder& build);
 /// Is there room for a chunk of each lane and partial sum in the shared area?
 bool fits_hierarchical_sum(const Problem& problem);
+
+void pairwise_all_to_all(ScheduleBuilder& build);
+/// These only where all counts are equal.
+void shared_short_all_to_all(ScheduleBuilder& build);
+void shared_direct_all_to_all(ScheduleBuilder& build);
+void shared_staged_all_to_all(ScheduleBuilder& build);
+void hierarchical_all_to_all(ScheduleBuilder& build);
+/// Is there little enough to be packed?
+bool fits_hierarchical_all_to_all(const Problem& problem);
 
 /// None of `members` goes on before all have come.
 void disseminate(ScheduleBuilder& build, const std::vector<int>& members);

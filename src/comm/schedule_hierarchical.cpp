@@ -70,10 +70,9 @@ class LocalBroadcast {
 }  // namespace
 
 bool fits_hierarchical_sum(const Problem& problem) {
-  std::size_t parts = 1, ranks = 1;
+  std::size_t parts = 1;
   for (int each : parts_of(problem)) parts = std::max<std::size_t>(parts, each);
-  for (const auto& node : Nodes(problem).ranks) ranks = std::max(ranks, node.size());
-  return kSharedBytes / 2 / kSharedHalves / 64 >= parts * ranks && 64 % problem.element == 0;
+  return kSharedBytes / 2 / kSharedHalves / 64 >= parts * Nodes(problem).widest() && 64 % problem.element == 0;
 }
 
 void hierarchical_sum(ScheduleBuilder& build) {

@@ -69,42 +69,4 @@ void dissemination_barrier(ScheduleBuilder& build) {
   disseminate(build, everyone);
 }
 
-// In round k ranks a and b meet with a + b = k (modulo size): everyone meets everyone once, and sends what it takes the
-// place of. In place a block may therefore arrive only beside; where counts differ there is no in place.
-void pairwise_all_to_all(ScheduleBuilder& build) {
-  const Problem& problem = build.problem();
-  const int self = build.rank(), size = build.size();
-  const bool beside = problem.send_counts == problem.receive_counts;
-  std::vector<std::size_t> sends{0}, receives{0};
-  for (std::size_t count : problem.send_counts) sends.push_back(sends.back() + count);
-  for (std::size_t count : problem.receive_counts) receives.push_back(receives.back() + count);
-  const auto from = [&](int q) { return Block{self, Space::input, 0, sends[q], problem.send_counts[q]}; };
-  const auto into = [&](int q) { return Block{self, Space::output, 0, receives[q], problem.receive_counts[q]}; };
-  const std::size_t most = *std::max_element(problem.receive_counts.begin(), problem.receive_counts.end());
-  const std::size_t room = build.line() * segments_in(most, build.line());
-  const std::size_t rooms = build.reserve_scratch(beside ? room * std::min(kWindow, size) : 0);
-  std::array<int, kWindow> groups{};
-  for (int& group : groups) group = build.new_group();
-  const auto peer_in = [&](int round) { return (round + size - self) % size; };
-  const auto arrival = [&](int round) {
-    const int peer = peer_in(round);
-    return beside ? build.scratch({rooms + round % kWindow * room, into(peer).count}) : into(peer);
-  };
-  for (int round = 0; round < size + kWindow; ++round) {
-    if (round >= kWindow && round - kWindow < size) {
-      build.wait(groups[round % kWindow]);
-      if (beside && peer_in(round - kWindow) != self)
-        build.copy(arrival(round - kWindow), into(peer_in(round - kWindow)));
-    }
-    if (round >= size) continue;
-    const int peer = peer_in(round), group = groups[round % kWindow];
-    if (peer == self) {
-      build.copy(from(self), into(self));
-    } else {
-      build.receive(peer, arrival(round), group);
-      build.send(peer, from(peer), group);
-    }
-  }
-}
-
 }  // namespace distdl::comm

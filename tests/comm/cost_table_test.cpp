@@ -84,7 +84,7 @@ TEST_F(CostCache, WarnsOfAFileItCannotUseAndTakesTheDefaults) {
   EXPECT_THAT(complaint_about(""), HasSubstr("costs-node3+node7.json"));
   EXPECT_THAT(complaint_about(good.substr(0, good.size() / 2)), HasSubstr("--tune"));
   EXPECT_THAT(complaint_about("[1, 2]"), HasSubstr("costs-node3+node7.json"));
-  auto other = with(good, "\"version\": 1", "\"version\": 9");
+  auto other = with(good, "\"version\": 2", "\"version\": 9");
   EXPECT_THAT(complaint_about(other), HasSubstr("version 9"));
   EXPECT_THAT(complaint_about(with(good, "\"memory\"", "\"remembrance\"")), HasSubstr("memory"));
   EXPECT_THAT(complaint_about(with(good, "\"value\": 5000000000.0", "\"value\": -5")),

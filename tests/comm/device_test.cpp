@@ -210,6 +210,25 @@ TEST(Device, RefusesMessagesFromItsMemory) {
   });
 }
 
+TEST(Device, RefusesThatOneRankAloneReachesForItsMemory) {
+  on_devices(2, [](Communicator& comm, FarAccelerator& device) {
+    const tensor::Buffer memory = device.allocate(64);
+    const std::span bytes(static_cast<std::byte*>(memory.data()), 64);
+    const Rank other(1 - comm.rank().value);
+    std::vector<std::byte> host(64);
+    const auto expect_refused = [](const std::function<void()>& call) {
+      EXPECT_THAT(refusal<ConfigError>(call), HasSubstr("lies in the memory of a device"));
+    };
+    expect_refused([&] { (void)comm.expose(bytes); });
+    expect_refused([&] { comm.send_message(other, 1, "", bytes).wait(); });
+    RemoteMemory remote = comm.expose(host);
+    expect_refused([&] { remote.put(bytes, other, 0).wait(); });
+    expect_refused([&] { remote.get(bytes, other, 0).wait(); });
+    remote.put(std::span(host).first(0), other, 0).wait();
+    comm.barrier().wait();
+  });
+}
+
 TEST(Device, AllRanksHaveOneOrNone) {
   on_threads(3, [](Communicator& comm) {
     const auto device = comm.rank() == Rank(1) ? nullptr : std::make_shared<FarAccelerator>();

@@ -74,6 +74,11 @@ void draw_sizes(Random& random, Case& one, const Shape& shape, std::size_t most_
       one.count = draw_count(random, element, most_bytes / 2);
       return;
     case Collective::all_to_all:
+      if (chance(random, 0.5)) {
+        const std::size_t n = shape.ranks;
+        one.matrix.assign(n, std::vector<std::size_t>(n, draw_count(random, element, most_bytes / 2 / n / n)));
+        return;
+      }
       for (int r = 0; r < shape.ranks; ++r)
         one.matrix.push_back(draw_counts(random, shape.ranks, element, most_bytes / 2 / shape.ranks));
       return;
@@ -97,6 +102,12 @@ bool Case::reduces() const {
 
 bool Case::fixed_order() const {
   return (choice ? choice->order : order) == Order::fixed;
+}
+
+bool Case::has_equal_counts() const {
+  const auto all = [](const auto& list, auto&& fits) { return std::all_of(list.begin(), list.end(), fits); };
+  return all(counts, [&](std::size_t one) { return one == counts[0]; }) &&
+         all(matrix, [&](const auto& row) { return all(row, [&](std::size_t one) { return one == matrix[0][0]; }); });
 }
 
 int Case::terms(const Shape& shape) const {
@@ -167,6 +178,7 @@ Problem problem_of(const Case& one, const Shape& shape, int rank) {
     problem.ranges = one.leaves->ranges;
   }
   if (one.collective == Collective::all_to_all) {
+    if (one.has_equal_counts() && !one.tell_counts) problem.count = one.matrix[0][0];
     problem.send_counts = one.matrix[static_cast<std::size_t>(rank)];
     for (const auto& row : one.matrix) problem.receive_counts.push_back(row[static_cast<std::size_t>(rank)]);
   }

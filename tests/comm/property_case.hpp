@@ -36,6 +36,7 @@ struct Case {
 
   bool reduces() const;
   bool fixed_order() const;
+  bool has_equal_counts() const;
   int terms(const Shape& shape) const;  ///< of a sum
   /// Elements of all ranks' slices before that of `rank`.
   std::size_t first(int rank) const;

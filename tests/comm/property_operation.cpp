@@ -63,8 +63,9 @@ void RankOperation::lay_out(Memory& memory) {
     apart_ = false;
     return;
   }
+  const Problem problem = problem_of(one_, shape_, rank_);
   const bool possible =
-      one_.collective != Collective::all_to_all && !inputs_.empty() && output_bytes > 0 && !inputs_[0].empty();
+      problem.send_counts == problem.receive_counts && !inputs_.empty() && output_bytes > 0 && !inputs_[0].empty();
   if (!one_.in_place || !possible) {
     output_ = memory.take(output_bytes, shared, element);
     return;
@@ -100,8 +101,8 @@ Request RankOperation::begin() {
 
 Request RankOperation::begin_move(const CallOptions& options) {
   std::span<const std::size_t> counts = one_.counts;
-  const bool equal = std::all_of(counts.begin(), counts.end(), [&](std::size_t count) { return count == counts[0]; });
-  if (equal && !one_.tell_counts) counts = {};
+  const bool tells = one_.tell_counts || !one_.has_equal_counts();
+  if (!tells) counts = {};
   const Problem problem = problem_of(one_, shape_, rank_);
   const Rank root(one_.root);
   switch (one_.collective) {
@@ -124,10 +125,7 @@ Request RankOperation::begin_move(const CallOptions& options) {
     case Collective::all_to_all:
       break;
   }
-  const auto same = [&](std::size_t one) { return one == problem.send_counts[0]; };
-  const bool all_equal = std::all_of(problem.send_counts.begin(), problem.send_counts.end(), same) &&
-                         std::all_of(problem.receive_counts.begin(), problem.receive_counts.end(), same);
-  if (all_equal && !one_.tell_counts) return comm_.all_to_all(input(), output(), {}, {}, options);
+  if (!tells) return comm_.all_to_all(input(), output(), {}, {}, options);
   return comm_.all_to_all(input(), output(), problem.send_counts, problem.receive_counts, options);
 }
 

@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 
 #include "tests/comm/connected_threads.hpp"
+#include <distdl/base/clock.hpp>
+#include <distdl/base/errors.hpp>
 
 namespace distdl::comm {
 namespace {
@@ -243,6 +245,53 @@ TEST_P(Requests, MemoryOfTheNodeIsZeroedAlignedAndOfAnySize) {
       if (buffers.size() == 3) buffers.erase(buffers.begin());
     }
   });
+}
+
+TEST_P(Requests, AnAllToAllInPlaceMustNotOverwriteWhatIsNotYetSent) {
+  on_ranks([](Communicator& comm) {
+    const auto size = static_cast<std::size_t>(comm.size());
+    std::vector<std::int32_t> values(2 * size);
+    const std::vector<std::size_t> twos(size, 2);
+    std::vector<std::size_t> others = twos;
+    ++others.front();
+    --others.back();
+    EXPECT_THROW(comm.all_to_all(values, values, twos, others).wait(), ConfigError);
+    const std::span all(values);
+    EXPECT_THROW(comm.all_to_all(Vector(all.first(size)), Vector(all.subspan(1, size))).wait(), ConfigError);
+    for (const auto& counts : {std::vector<std::size_t>{}, twos}) {
+      std::fill(values.begin(), values.end(), comm.rank().value);
+      comm.all_to_all(values, values, counts, counts).wait();
+      for (std::size_t i = 0; i < values.size(); ++i) EXPECT_EQ(values[i], static_cast<std::int32_t>(i / 2));
+    }
+  });
+}
+
+/// The other has never heard of it, and leaves.
+TEST(Requests, ClosingDoesNotAwaitWhoWasOnlyAskedInVain) {
+  on_threads(3, [](Communicator& comm) {
+    std::vector<std::byte> bytes(8);
+    if (comm.rank() != Rank(2)) comm.receive(bytes, Rank(2), 1).cancel();
+    const Stopwatch stopwatch;
+    EXPECT_NO_THROW(comm.close());
+    EXPECT_LT(stopwatch.seconds(), 0.5 * test_options().timeout_seconds);
+  });
+}
+
+/// Nobody here ever waits for the rank that gives up, nor for any other.
+TEST(Requests, ARankThatNeverWaitsNoticesALoss) {
+  const Stopwatch stopwatch;
+  EXPECT_THROW(on_threads(3,
+                          [](Communicator& comm) {
+                            const auto alone = comm.split(comm.rank().value);
+                            comm.barrier().wait();
+                            if (comm.rank() == Rank(1)) throw StorageError("no room");
+                            std::vector<float> values(4);
+                            const Stopwatch since;
+                            while (since.seconds() < test_options().timeout_seconds) alone->all_reduce(values).wait();
+                            ADD_FAILURE() << "rank " << comm.rank().value << " has noticed nothing";
+                          }),
+               Error);
+  EXPECT_LT(stopwatch.seconds(), 0.5 * test_options().timeout_seconds);
 }
 
 TEST(Requests, InAWorldOfOneAllIsDoneAtOnce) {

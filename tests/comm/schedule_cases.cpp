@@ -45,6 +45,7 @@ Problem problem_of(Collective collective, int size, std::size_t count, std::size
       problem.counts.assign(size, count);
   }
   if (collective == Collective::all_to_all) {
+    problem.count = count;
     problem.send_counts.assign(size, count);
     problem.receive_counts.assign(size, count);
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -70,13 +71,14 @@ TEST(Schedule, SumsAlongTheTreeHoweverTheLeavesLie) {
 
 TEST(Schedule, IsRightWhereverTheRanksRun) {
   std::mt19937 random(8);
+  std::map<Collective, int> checked;
   for (int trial = 0; trial < 400; ++trial)
-    for (Collective collective :
-         {Collective::barrier, Collective::broadcast, Collective::reduce, Collective::all_reduce})
+    for (Collective collective : kCollectives)
       for (Layout layout : {Layout::own_nodes, Layout::blocks, Layout::uneven, Layout::round_robin})
         for (Order order : {Order::fixed, Order::free}) {
-          const int size = 1 + static_cast<int>(random() % 13);
-          Problem problem = problem_of(collective, size, (std::size_t{1} << random() % 17) - random() % 2);
+          const int size = 1 + static_cast<int>(random() % 13), most = collective == Collective::all_to_all ? 14 : 17;
+          Problem problem = problem_of(collective, size, (std::size_t{1} << random() % most) - random() % 2);
+          for (std::size_t& count : problem.counts) count = random() % 3 * (random() % 3000);
           problem.nodes = nodes_of(size, 1 + static_cast<int>(random() % 4), layout);
           problem.root = static_cast<int>(random() % size);
           if (random() % 2) {
@@ -84,6 +86,8 @@ TEST(Schedule, IsRightWhereverTheRanksRun) {
             problem.ranges = random_ranges(size, problem.leaves, random);
           }
           const std::size_t segment = random() % 2 * 1000;
+          if (!is_possible(problem, {Algorithm::hierarchical, segment, false, order})) continue;
+          ++checked[collective];
           const auto problems = for_each_rank(problem);
           std::vector<Schedule> schedules;
           const unsigned staged = random();  // differs by node
@@ -94,6 +98,7 @@ TEST(Schedule, IsRightWhereverTheRanksRun) {
             ASSERT_EQ(check_schedules(problems, schedules, order, in_place), "")
                 << describe(problem, {Algorithm::hierarchical, segment});
         }
+  for (Collective collective : kCollectives) EXPECT_GT(checked[collective], 1000) << static_cast<int>(collective);
 }
 
 TEST(Schedule, MovesSlicesOfAnyLength) {
@@ -150,10 +155,18 @@ TEST(Schedule, IsRightForAThousandRanks) {
                                                     {Collective::all_reduce, Algorithm::hierarchical},
                                                     {Collective::all_gather, Algorithm::recursive_doubling},
                                                     {Collective::gather, Algorithm::binomial},
-                                                    {Collective::scatter, Algorithm::binomial}};
+                                                    {Collective::scatter, Algorithm::binomial},
+                                                    {Collective::gather, Algorithm::hierarchical},
+                                                    {Collective::scatter, Algorithm::hierarchical},
+                                                    {Collective::reduce_scatter, Algorithm::recursive_halving},
+                                                    {Collective::reduce_scatter, Algorithm::hierarchical}};
   for (int size : kLargeSizes)
     for (auto [collective, algorithm] : kinds) {
-      const Problem problem = large_problem(collective, size, collective == Collective::all_gather ? 3 : 20011);
+      // Sums of every node for every rank: a few of these sizes take long enough.
+      if (collective == Collective::reduce_scatter && size > 257 && size != 1000) continue;
+      const bool vector = collective == Collective::broadcast || collective == Collective::reduce ||
+                          collective == Collective::all_reduce;
+      const Problem problem = large_problem(collective, size, vector ? 20011 : 3);
       const Choice choice{algorithm, 0, size % 2 == 0,
                           algorithm == Algorithm::double_tree ? Order::free : Order::fixed};
       if (!is_possible(problem, choice)) continue;
@@ -167,7 +180,8 @@ TEST(Schedule, IsRightWhereEveryoneMeetsEveryone) {
       {Collective::all_reduce, Algorithm::pairwise},     {Collective::reduce, Algorithm::pairwise},
       {Collective::reduce_scatter, Algorithm::pairwise}, {Collective::all_gather, Algorithm::pairwise},
       {Collective::all_to_all, Algorithm::pairwise},     {Collective::all_reduce, Algorithm::ring},
-      {Collective::reduce_scatter, Algorithm::ring},     {Collective::all_gather, Algorithm::ring}};
+      {Collective::reduce_scatter, Algorithm::ring},     {Collective::all_gather, Algorithm::ring},
+      {Collective::all_gather, Algorithm::hierarchical}, {Collective::all_to_all, Algorithm::hierarchical}};
   for (int size : {64, 100, 129, 1024})
     for (auto [collective, algorithm] : kinds) {
       if (size == 1024 && (collective != Collective::all_reduce || algorithm != Algorithm::pairwise)) continue;

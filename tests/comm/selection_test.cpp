@@ -108,6 +108,20 @@ TEST(Selection, WorksInSharedMemoryWithinANode) {
   EXPECT_NE(apart.algorithm, Algorithm::shared_direct);
 }
 
+/// As two cores took 1.3, 1.9 and 5.5 ms (8 B), 1.8, 2.6 and 10 ms (4 KiB) for that.
+TEST(Selection, WaitsRarelyWhereRanksShareProcessors) {
+  CostTable costs;
+  costs.processors = 2;
+  for (int ranks : {16, 64})
+    for (Operands operands : {Operands::shared, Operands::apart}) {
+      const auto best = [&](std::size_t bytes) {
+        return choose(problem(Collective::all_reduce, ranks, ranks, bytes), costs, Order::fixed, operands).algorithm;
+      };
+      for (std::size_t bytes : {8u, 64u, 512u, 1024u, 4096u}) EXPECT_EQ(best(bytes), Algorithm::shared_short) << bytes;
+      EXPECT_NE(best(1 << 20), Algorithm::shared_short);
+    }
+}
+
 TEST(Selection, PrefersFewRoundsForLittleAndLittleTrafficForMuch) {
   const auto little = chosen(16, 1, 64), much = chosen(16, 1, 64 << 20);
   EXPECT_FALSE(is_shared(little) || is_shared(much));
