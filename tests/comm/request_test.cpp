@@ -268,13 +268,12 @@ TEST_P(Requests, AnAllToAllInPlaceMustNotOverwriteWhatIsNotYetSent) {
 
 /// The other has never heard of it, and leaves.
 TEST(Requests, ClosingDoesNotAwaitWhoWasOnlyAskedInVain) {
+  const Stopwatch stopwatch;
   on_threads(3, [](Communicator& comm) {
     std::vector<std::byte> bytes(8);
     if (comm.rank() != Rank(2)) comm.receive(bytes, Rank(2), 1).cancel();
-    const Stopwatch stopwatch;
-    EXPECT_NO_THROW(comm.close());
-    EXPECT_LT(stopwatch.seconds(), 0.5 * test_options().timeout_seconds);
   });
+  EXPECT_LT(stopwatch.seconds(), 0.5 * test_options().timeout_seconds);
 }
 
 /// Nobody here ever waits for the rank that gives up, nor for any other.
