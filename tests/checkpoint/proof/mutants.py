@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes a copy of checkpoint/ in which each safeguard of the protocol can be taken away while it runs.
+
+mutants.py SOURCE_DIR TARGET_DIR FILE...: writes each FILE to TARGET_DIR, with switches, and mutation.hpp and mutation.cpp. Only tests
+build that copy; what is shipped has no switches. A mutant whose text is no longer in the sources is reported by the test.
+"""
+import pathlib
+import sys
+
+# name, file, text as it stands there (once), text with {off}: whether the safeguard is taken away
+MUTANTS = [
+    # What makes a save durable.
+    ("data file is not synced", "writer.cpp", "  file.sync();\n", "  if (!{off}) file.sync();\n"),
+    ("texts are not synced", "file_operations.cpp", "  out.sync();\n", "  if (!{off}) out.sync();\n"),
+    ("stage is not synced", "commit.cpp", "  sync_folder(files_, stage_);\n",
+     "  if (!{off}) sync_folder(files_, stage_);\n"),
+    ("root is not synced at the commit point", "commit.cpp", "  sync_folder(files_, root_);  // the commit point\n",
+     "  if (!{off}) sync_folder(files_, root_);\n"),
+    ("OWNER's folder is not synced", "file_operations.cpp", "  sync_folder(files, file.parent_path());\n",
+     "  if (!{off}) sync_folder(files, file.parent_path());\n"),
+    ("a step that exists already is not synced again", "save_step.cpp",
+     "    sync_folder(context.files, context.root);\n", "    if (!{off}) sync_folder(context.files, context.root);\n"),
+    ("what is deleted may come back in part", "retention.cpp",
+     "  sync_folder(files, root);  // else a power loss could bring back the old name with half of the files gone\n",
+     "  if (!{off}) sync_folder(files, root);\n"),
+    # What makes it atomic.
+    ("OWNER and LATEST are overwritten in place", "file_operations.cpp",
+     "  Path fresh = file.parent_path() / fmt::format(\".{}.{}\", file.filename().string(), random_hex(8));\n",
+     "  if ({off}) {\n    files.unlink(file.c_str());\n    create_text(files, file, text);\n"
+     "    return sync_folder(files, file.parent_path());\n  }\n"
+     "  Path fresh = file.parent_path() / fmt::format(\".{}.{}\", file.filename().string(), random_hex(8));\n"),
+    ("files are written under the final name", "commit.cpp",
+     "  Path stage = root_ / fmt::format(\"{}{}.{}\", kStagePrefix, step_.value, random_hex(8));\n",
+     "  Path stage = root_ / ({off} ? step_folder_name(step_) : "
+     "fmt::format(\"{}{}.{}\", kStagePrefix, step_.value, random_hex(8)));\n"
+     "  if ({off}) remove_tree(files_, stage);\n"),
+    ("manifest comes after the rename", "commit.cpp",
+     "  create_text(files_, stage_ / kManifestName, to_text(manifest));\n",
+     "  if ({off}) {\n    Path early = rename_stage();\n"
+     "    create_text(files_, root_ / step_folder_name(step_) / kManifestName, to_text(manifest));\n"
+     "    sync_folder(files_, root_ / step_folder_name(step_));\n    return sync_folder(files_, root_);\n  }\n"
+     "  create_text(files_, stage_ / kManifestName, to_text(manifest));\n"),
+    ("the old one goes before the new one has its name", "commit.cpp",
+     "    if (swap_folders(files_, stage_, target)) return std::exchange(stage_, Path());\n",
+     "    if (!{off} && swap_folders(files_, stage_, target)) return std::exchange(stage_, Path());\n"),
+    ("a rename replaces what is there", "file_operations.cpp",
+     "void move_folder(FileSystem& files, const Path& from, const Path& to) {\n",
+     "void move_folder(FileSystem& files, const Path& from, const Path& to) {\n"
+     "  if ({off}) remove_tree(files, to);\n"),
+    ("checkpoints are deleted under their own name", "retention.cpp",
+     "  Path trash = root / (kTrashPrefix + random_hex(8));\n",
+     "  if ({off}) return remove_tree(files, folder);\n  Path trash = root / (kTrashPrefix + random_hex(8));\n"),
+    # What keeps two runs, and two ranks, together.
+    ("votes are not counted", "agreement.cpp", "if (!votes[rank].starts_with('y')) refuse(what, votes, rank);",
+     "if (!{off} && !votes[rank].starts_with('y')) refuse(what, votes, rank);"),
+    ("OWNER is not checked before the commit", "commit.cpp", "  check_owner(files_, root_, owner_);\n",
+     "  if (!{off}) check_owner(files_, root_, owner_);\n"),
+    ("stages of a dead run stay", "retention.cpp",
+     "  for (const Path& stage : entries_with_prefix(root, kStagePrefix)) discard(files, root, stage);\n",
+     "  if (!{off})\n    for (const Path& stage : entries_with_prefix(root, kStagePrefix)) discard(files, root, stage);\n"),
+    ("stages are cleared before OWNER is written", "store.cpp",
+     "    write_owner(*files_, root_, mine);  // first: whoever commits from now on is refused\n",
+     "    if ({off}) clear_leftovers(*files_, root_);\n    write_owner(*files_, root_, mine);\n"
+     "    if ({off}) return to_text(mine);\n"),
+    # What keeps old checkpoints.
+    ("damaged checkpoints count as kept", "retention.cpp", "      kept += is_good(files, folder, step, good);\n",
+     "      kept += {off} || is_good(files, folder, step, good);\n"),
+    ("one checkpoint fewer is kept", "retention.cpp", "    if (kept < keep) {\n", "    if (kept < keep - {off}) {\n"),
+    ("old ones go before the new one is there", "store.cpp",
+     "  SaveReport report{step, save_step(",
+     "  if ({off} && group.rank() == 0) collect_garbage(*files_, root_, options_.keep - 1, step, verified_);\n"
+     "  SaveReport report{step, save_step("),
+    # What sees damage.
+    ("manifest checksum is not checked", "manifest_text.cpp", "  if (text.substr(body.size()) != expected)\n",
+     "  if (!{off} && text.substr(body.size()) != expected)\n"),
+    ("block checksums are not checked by reading", "tensor_reader.cpp", "  if (found != box.checksums[number])\n",
+     "  if (!{off} && found != box.checksums[number])\n"),
+    ("block checksums are not checked by verifying", "verify.cpp",
+     "      if (found == box.checksums[block]) return std::string();\n",
+     "      if ({off} || found == box.checksums[block]) return std::string();\n"),
+    ("bytes outside of tensors are not checked", "verify.cpp",
+     "    if (found == expected.rest) return std::string();\n",
+     "    if ({off} || found == expected.rest) return std::string();\n"),
+    ("sizes of files are not checked", "verify.cpp", "      if (file.size() != expected.bytes)\n",
+     "      if (!{off} && file.size() != expected.bytes)\n"),
+    ("step and folder name need not agree", "manifest.cpp", "  demand(!step || *step == manifest.step,",
+     "  demand({off} || !step || *step == manifest.step,"),
+    ("boxes need not make whole tensors", "manifest.cpp",
+     "    demand(cover_exactly(stored.entry.shape, std::move(boxes)),",
+     "    demand({off} || cover_exactly(stored.entry.shape, std::move(boxes)),"),
+    # What outlives a failing disk.
+    ("a failed sync is tried again on the same file", "file_operations.cpp",
+     "  if (retry_interrupted([&] { return files_.fsync(descriptor_); }) != 0) throw",
+     "  if ({off} && files_.fsync(descriptor_) != 0 && files_.fsync(descriptor_) == 0) return;\n"
+     "  if (retry_interrupted([&] { return files_.fsync(descriptor_); }) != 0) throw"),
+    ("a short write counts as whole", "file_operations.cpp",
+     "    if (n == 0) throw FileError(\"write\", path_, ENOSPC);\n",
+     "    if ({off}) return;\n    if (n == 0) throw FileError(\"write\", path_, ENOSPC);\n"),
+    ("errors of writing are ignored", "file_operations.cpp", "    if (n < 0) throw FileError(\"write\", path_, errno);\n",
+     "    if ({off} && n < 0) return;\n    if (n < 0) throw FileError(\"write\", path_, errno);\n"),
+    ("rank 0 does not look at the files of others", "commit.cpp", "  check_files(manifest);\n",
+     "  if (!{off}) check_files(manifest);\n"),
+]
+
+
+def main(source, target, *files):
+    source, target = pathlib.Path(source), pathlib.Path(target)
+    texts = {name: (source / name).read_text() for name in files}
+    table = []
+    for name, file, old, new in MUTANTS:
+        found = texts.get(file, "").count(old)
+        table.append((name, f"{file} has its text {found} times" if found != 1 else ""))
+        if found == 1:
+            # Later mutants of the same place would no longer find it: they follow as texts of their own.
+            texts[file] = texts[file].replace(old, new.replace("{off}", f'::distdl_mutation::off("{name}")'))
+    target.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        (target / name).write_text(f'#include "mutation.hpp"\n#line 1 "{name}"\n{text}')
+    (target / "mutation.hpp").write_text("""#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+namespace distdl_mutation {
+struct Mutant {
+  std::string name, stale;  // stale: why it could not be made
+};
+const std::vector<Mutant>& mutants();
+/// Takes this safeguard away from now on; "": none.
+void take_away(const std::string& name);
+bool off(std::string_view name);
+}  // namespace distdl_mutation
+""")
+    rows = "\n".join(f'      {{"{name}", "{stale}"}},' for name, stale in table)
+    (target / "mutation.cpp").write_text(f"""#include "mutation.hpp"
+namespace distdl_mutation {{
+namespace {{
+std::string taken;
+}}
+const std::vector<Mutant>& mutants() {{
+  static const std::vector<Mutant> all{{
+{rows}
+  }};
+  return all;
+}}
+void take_away(const std::string& name) {{ taken = name; }}
+bool off(std::string_view name) {{ return name == taken; }}
+}}  // namespace distdl_mutation
+""")
+
+
+main(*sys.argv[1:])

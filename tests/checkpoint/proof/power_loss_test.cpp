@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// C3: power is lost at every moment of a save, and the disk keeps of what was not synced whatever it likes.
+#include <gtest/gtest.h>
+
+#include "tests/checkpoint/proof/proofs.hpp"
+#include "tests/checkpoint/proof/quiet.hpp"
+
+namespace distdl::checkpoint::proof {
+namespace {
+
+class PowerLoss : public testing::TestWithParam<Story> {};
+
+TEST_P(PowerLoss, LeavesAPromisedCheckpoint) {
+  Verdict verdict = prove_power_loss(GetParam(), {.random_cases = share(2000 / all_stories().size() + 1)});
+  std::printf("%zu losses of power in \"%s\"\n", verdict.cases, GetParam().name.c_str());
+  EXPECT_GT(verdict.cases, 500u);
+  for (const std::string& broken : verdict.broken) ADD_FAILURE() << broken;
+}
+INSTANTIATE_TEST_SUITE_P(Story, PowerLoss, testing::ValuesIn(all_stories()), [](const auto& test) {
+  std::string name;
+  for (char c : test.param.name) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return name;
+});
+}  // namespace
+}  // namespace distdl::checkpoint::proof
