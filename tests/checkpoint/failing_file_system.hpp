@@ -17,10 +17,11 @@
 namespace distdl::checkpoint {
 
 /// Counts the operations that a save does, and does something bad at the n-th, or from the n-th on.
-class FailingFileSystem final : public FileSystem {
+class FailingFileSystem : public FileSystem {
  public:
   /// `lost_pages`: fsync fails once, and what was written since is gone, as on Linux; trying again would succeed.
   enum class Fault { none, kill, error, short_write, failing_close, lost_pages, call };
+  enum class Call { any, write, sync, close, name };  ///< name: what makes, renames or removes one
   struct Plan {
     Fault fault = Fault::none;
     int at = -1;                      ///< number of the operation, from 0
@@ -28,6 +29,7 @@ class FailingFileSystem final : public FileSystem {
     int number = EIO;                 ///< for Fault::error
     bool old_kernel = false;          ///< renameat2 knows no flags, fallocate does not exist, statvfs tells nothing
     std::function<void()> call = {};  ///< for Fault::call: done just before the operation, which then goes on
+    Call only = Call::any;            ///< count only these
   };
 
   explicit FailingFileSystem(Plan plan, FileSystem& inner = real_file_system())
@@ -41,7 +43,7 @@ class FailingFileSystem final : public FileSystem {
   void heal() { healed_ = true; }
 
   int open(const char* path, int flags, mode_t mode) override {
-    return strikes() ? -1 : inner_.open(path, flags, mode);
+    return strikes(flags & O_CREAT ? Call::name : Call::any) ? -1 : inner_.open(path, flags, mode);
   }
   int close(int descriptor) override {
     bool fails = strikes(Call::close);
@@ -70,25 +72,23 @@ class FailingFileSystem final : public FileSystem {
     if (plan_.old_kernel) return errno = EOPNOTSUPP, -1;
     return inner_.fallocate(descriptor, offset, bytes);
   }
-  int mkdir(const char* path, mode_t mode) override { return strikes() ? -1 : inner_.mkdir(path, mode); }
+  int mkdir(const char* path, mode_t mode) override { return strikes(Call::name) ? -1 : inner_.mkdir(path, mode); }
   int rename(const char* from, const char* to, unsigned flags) override {
-    if (strikes()) return -1;
+    if (strikes(Call::name)) return -1;
     if (plan_.old_kernel && flags != 0) return errno = EINVAL, -1;
     return inner_.rename(from, to, flags);
   }
-  int unlink(const char* path) override { return strikes() ? -1 : inner_.unlink(path); }
-  int rmdir(const char* path) override { return strikes() ? -1 : inner_.rmdir(path); }
+  int unlink(const char* path) override { return strikes(Call::name) ? -1 : inner_.unlink(path); }
+  int rmdir(const char* path) override { return strikes(Call::name) ? -1 : inner_.rmdir(path); }
   int statvfs(const char* path, struct statvfs* result) override {
     if (strikes()) return -1;
     int rc = inner_.statvfs(path, result);
     if (plan_.old_kernel) result->f_blocks = 0;
     return rc;
   }
-  int before_hdf5(const char* path) override { return strikes() ? -1 : inner_.before_hdf5(path); }
+  int before_hdf5(const char* path) override { return strikes(Call::name) ? -1 : inner_.before_hdf5(path); }
 
  private:
-  enum class Call { write, sync, close, other };
-
   static void lose_pages(int descriptor) {
     struct stat status {};
     if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) return;
@@ -97,7 +97,8 @@ class FailingFileSystem final : public FileSystem {
   }
 
   /// Whether this operation is to fail; errno is set.
-  bool strikes(Call call = Call::other) {
+  bool strikes(Call call = Call::any) {
+    if (plan_.only != Call::any && call != plan_.only) return false;
     int now = count_++;
     bool hit = now == plan_.at || (plan_.persistent && now > plan_.at);
     if (plan_.fault == Fault::none || !hit || healed_) return false;

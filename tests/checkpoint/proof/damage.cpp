@@ -30,19 +30,21 @@ Texts read_folder(const fs::path& folder) {
 
 /// Numbers, names and shapes that may stand anywhere in a manifest.
 json strange_value(std::mt19937_64& random) {
-  static const std::vector<json> values{nullptr,  true,  -1,           0,            1,     2,     7,      4096,
-                                        INT64_MAX, 1e308, "",           "../../x",    "f32",   "f64", {1, 2}, {{"a", 1}},
-                                        UINT64_MAX, "rng", json::array(), json::object()};
+  static const std::vector<json> values{
+      nullptr, true,      -1,    0,     1,      2,          7,          4096,  INT64_MAX,     1e308,
+      "",      "../../x", "f32", "f64", {1, 2}, {{"a", 1}}, UINT64_MAX, "rng", json::array(), json::object()};
   return values[random() % values.size()];
 }
 
 void edit_one_value(json& value, std::mt19937_64& random) {
-  if (value.is_structured() && !value.empty() && random() % 12 != 0) {
+  if (value.is_structured() && !value.empty() && random() % 6 != 0) {
     auto child = value.begin();
     std::advance(child, static_cast<std::ptrdiff_t>(random() % value.size()));
     return edit_one_value(*child, random);
   }
-  if (value.is_number_integer() && random() % 2)
+  if (value.is_array() && !value.empty() && random() % 2)
+    value.erase(random() % value.size());
+  else if (value.is_number_integer() && random() % 2)
     value = value.get<std::int64_t>() + (random() % 2 ? 1 : -1);
   else
     value = strange_value(random);

@@ -53,7 +53,8 @@ Verdict prove_kills(const Story& story, const Effort& effort) {
     TemporaryFolder root;
     story.before(root.path());
     Death death = tell_and_die(root.path(), story, operation);
-    verdict.add(judge(root.path(), death.promise), fmt::format("{}: killed before operation {}", story.name, operation));
+    verdict.add(judge(root.path(), death.promise),
+                fmt::format("{}: killed before operation {}", story.name, operation));
     if (!death.killed || (effort.stop_at_first && !verdict.broken.empty())) return verdict;
     ++verdict.cases;
   }

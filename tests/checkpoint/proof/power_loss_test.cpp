@@ -2,8 +2,8 @@
 // C3: power is lost at every moment of a save, and the disk keeps of what was not synced whatever it likes.
 #include <gtest/gtest.h>
 
+#include "tests/checkpoint/proof/effort.hpp"
 #include "tests/checkpoint/proof/proofs.hpp"
-#include "tests/checkpoint/proof/quiet.hpp"
 
 namespace distdl::checkpoint::proof {
 namespace {
@@ -16,10 +16,7 @@ TEST_P(PowerLoss, LeavesAPromisedCheckpoint) {
   EXPECT_GT(verdict.cases, 500u);
   for (const std::string& broken : verdict.broken) ADD_FAILURE() << broken;
 }
-INSTANTIATE_TEST_SUITE_P(Story, PowerLoss, testing::ValuesIn(all_stories()), [](const auto& test) {
-  std::string name;
-  for (char c : test.param.name) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Story, PowerLoss, testing::ValuesIn(all_stories()),
+                         [](const auto& test) { return test_name(test.param.name); });
 }  // namespace
 }  // namespace distdl::checkpoint::proof

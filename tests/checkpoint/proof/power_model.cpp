@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tests/checkpoint/proof/power_model.hpp"
+
 #include <algorithm>
 #include <fstream>
 #include <random>
-
-#include "tests/checkpoint/proof/power_model.hpp"
 
 namespace distdl::checkpoint::proof {
 namespace {
@@ -39,8 +39,7 @@ bool touches(const Operation& operation, InodeId folder, const std::string& name
 }
 }  // namespace
 
-PowerModel::PowerModel(const Recording& recording)
-    : start_(recording.start), operations_(recording.operations.size()) {
+PowerModel::PowerModel(const Recording& recording) : start_(recording.start), operations_(recording.operations.size()) {
   for (std::size_t at = 0; at < operations_; ++at) {
     const Operation& operation = recording.operations[at];
     if (operation.kind == Kind::sync)
@@ -71,7 +70,8 @@ void PowerModel::add(const Operation& operation, std::size_t at) {
 }
 
 std::size_t PowerModel::changes_before(std::size_t moment) const {
-  auto after = std::find_if(changes_.begin(), changes_.end(), [&](const Change& change) { return change.at >= moment; });
+  auto after =
+      std::find_if(changes_.begin(), changes_.end(), [&](const Change& change) { return change.at >= moment; });
   return static_cast<std::size_t>(after - changes_.begin());
 }
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tests/checkpoint/proof/recording.hpp"
+
 #include <algorithm>
 #include <fstream>
 #include <sstream>
@@ -6,8 +8,6 @@
 
 #include <fcntl.h>
 #include <stdio.h>
-
-#include "tests/checkpoint/proof/recording.hpp"
 
 namespace distdl::checkpoint::proof {
 namespace {

@@ -23,7 +23,8 @@ struct Version {
   bool operator==(const Version&) const = default;
 };
 
-/// Where the narrator writes what has happened outside of the disk: "save 3 33", "saved 3 33", "take child", "taken child".
+/// Where the narrator writes what has happened outside of the disk: "save 3 33", "saved 3 33", "take child", "taken
+/// child".
 using Marker = std::function<void(const std::string&)>;
 
 /// A run of `world` threads as ranks. Faults of the storage are part of a story: what fails is left out.
@@ -44,18 +45,18 @@ class Run {
   std::filesystem::path root_;
   int world_;
   Marker mark_;
-  bool taken_ = false;  ///< a run that could not take the folder saves nothing
+  bool taken_ = false;                          ///< a run that could not take the folder saves nothing
   std::vector<std::unique_ptr<Store>> stores_;  ///< by rank
-  std::vector<std::string> errors_;  ///< of the last call, by rank
+  std::vector<std::string> errors_;             ///< of the last call, by rank
 };
 
 /// What was promised, from the marks that were written until some moment.
 struct Promise {
-  Version kept{2, 2};           ///< acknowledged last: this one or a later one must be found
-  std::vector<Version> begun = {};  ///< and no others
+  Version kept{2, 2};                       ///< acknowledged last: this one or a later one must be found
+  std::vector<Version> begun = {};          ///< and no others
   std::vector<std::string> owners{"test"};  ///< who may be named in OWNER
-  std::size_t whole = 2;         ///< at least so many whole checkpoints
-  std::set<std::int64_t> damaged = {};  ///< steps that were so before
+  std::size_t whole = 2;                    ///< at least so many whole checkpoints
+  std::set<std::int64_t> damaged = {};      ///< steps that were so before
 };
 
 struct Story {
@@ -73,16 +74,20 @@ Story same_step_again(int world);
 Story several_steps(int world);
 Story damaged_newest();
 Story damaged_and_not_seen();
-/// On a file system without renameat2's flags, where a crash may fall back to the step before.
+/// On a file system without renameat2's flags: saving a step again may then fall back to the step before.
+Story new_step_on_old_kernel();
 Story same_step_on_old_kernel();
-Story failed_then_saved_again(int world);
+/// Nothing is deleted meanwhile, which would sync the root.
+Story failed_then_saved_again();
 std::vector<Story> all_stories();
 
-inline void PrintTo(const Story& story, std::ostream* out) { *out << story.name; }
+inline void PrintTo(const Story& story, std::ostream* out) {
+  *out << story.name;
+}
 void note(Promise& promise, const std::string& mark);
 
-/// Restarts in this folder, as a new run would. Returns what is wrong, or nothing: the newest checkpoint found must be one
-/// that was promised, with its very bytes; everything called step-* must be whole; OWNER and LATEST must be of one
+/// Restarts in this folder, as a new run would. Returns what is wrong, or nothing: the newest checkpoint found must be
+/// one that was promised, with its very bytes; everything called step-* must be whole; OWNER and LATEST must be of one
 /// piece; the next save must succeed.
 std::string judge(const std::filesystem::path& root, const Promise& promise);
 

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// C6: 2,000 damaged checkpoints, or in the long run 20,000 and more, none of them restored.
+#include <gtest/gtest.h>
+
+#include "tests/checkpoint/proof/effort.hpp"
+#include "tests/checkpoint/proof/proofs.hpp"
+
+namespace distdl::checkpoint::proof {
+namespace {
+TEST(Damage, IsNeverRestored) {
+  Verdict verdict = prove_damage({.random_cases = share(2000)});
+  std::printf("%zu damaged checkpoints\n", verdict.cases);
+  for (const std::string& broken : verdict.broken) ADD_FAILURE() << broken;
+}
+}  // namespace
+}  // namespace distdl::checkpoint::proof
