@@ -8,7 +8,7 @@
 namespace distdl::checkpoint::proof {
 namespace {
 TEST(Damage, IsNeverRestored) {
-  Verdict verdict = prove_damage({.random_cases = share(2000)});
+  Verdict verdict = prove_damage({.first_seed = first_seed(), .random_cases = cases(2000, 20'000)});
   std::printf("%zu damaged checkpoints\n", verdict.cases);
   for (const std::string& broken : verdict.broken) ADD_FAILURE() << broken;
 }

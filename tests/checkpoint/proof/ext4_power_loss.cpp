@@ -132,7 +132,9 @@ bool tell_without_power(Bench& bench, const Story& story, const Cut& cut, Verdic
 
 Verdict prove_ext4_power_loss(const Story& story, const Effort& effort) {
   Verdict verdict;
+  // The second gives the least; the first is what machines have.
   for (const char* options : {"commit=600,noinit_itable", "commit=600,noinit_itable,data=writeback,noauto_da_alloc"}) {
+    if (!effort.thorough && options == std::string_view("commit=600,noinit_itable")) continue;
     Bench bench;
     bench.options = options;
     fs::create_directory(bench.mount);

@@ -8,7 +8,7 @@
 namespace distdl::checkpoint::proof {
 namespace {
 TEST(RandomKills, LeaveNothingUnreadableAndNothingWrong) {
-  RandomKills result = prove_random_kills(share(100), 1);
+  RandomKills result = prove_random_kills(cases(100, 10'000), first_seed());
   std::printf("%zu kills, %zu of them during a save; %zu steps saved; %zu unreadable, %zu wrong\n", result.kills,
               result.in_save, result.saves, result.unreadable, result.wrong);
   EXPECT_EQ(result.unreadable, 0u);

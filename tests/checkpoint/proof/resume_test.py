@@ -12,7 +12,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "app"))
 from program import SLOW, ProgramTest, wait_until  # noqa: E402
 
-LONG = "DISTDL_PROOF_FACTOR" in os.environ
+LONG = "DISTDL_LONG_PROOFS" in os.environ
 KILLS = 50 if LONG else 3
 JOB = [*SLOW, "--set", f"train.epochs={120 if LONG else 12}", "--set", "checkpoint.every=4"]
 
