@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any manifest and any data file as a checkpoint folder: verified and read. Input: a byte of flags, two bytes with the length of
-// the manifest's JSON, the JSON, the bytes of node0000.h5. Flag 1: the file's checksums in the manifest are made to hold,
-// and then all must be found well.
+// Any manifest and any data file as a checkpoint folder: verified and read. Input: a byte of flags, two bytes with the
+// length of the manifest's JSON, the JSON, the bytes of node0000.h5. Flag 1: the file's checksums in the manifest are
+// made to hold, and then all must be found well.
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
@@ -35,7 +35,8 @@ class TwoFiles final : public FileSystem {
 
  private:
   static void fill(int file, std::string_view bytes) {
-    if (::ftruncate(file, 0) != 0 || ::pwrite(file, bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+    if (::ftruncate(file, 0) != 0 ||
+        ::pwrite(file, bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
       std::abort();
   }
   int manifest_, data_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any text as a manifest: refused, or understood so that it can be written and read again. The first byte tells whether the
-// checksum is made to hold, so that the fuzzer comes behind it.
+// Any text as a manifest: refused, or understood so that it can be written and read again. The first byte tells whether
+// the checksum is made to hold, so that the fuzzer comes behind it.
 #include <cstdint>
 #include <cstdlib>
 

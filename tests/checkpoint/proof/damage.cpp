@@ -92,10 +92,22 @@ class Victim {
     Store store(root_.path(), {});
     auto found = store.newest_valid(alone);
     if (!found) return "nothing is found";
+    if (found->step == Step(2) && sealed_) return problem;  // a consistent lie, which the reader has judged
     std::string wrong = compare(store, *found, make_sample(static_cast<std::uint64_t>(found->step.value)));
     if (!wrong.empty()) return fmt::format("step {} is restored, but {}", found->step, wrong);
-    if (found->step == Step(2) && !sealed_) return "a damaged checkpoint counts as whole";
+    if (found->step == Step(2)) return "a damaged checkpoint counts as whole";
     return problem;
+  }
+
+  /// The run comes to the damaged step again: then it must be whole.
+  std::string judge_saved_again() {
+    auto errors = save_as(root_.path(), 2, Step(2), make_sample(2));
+    if (!all_empty(errors)) return "it cannot be saved again: " + errors[0];
+    Alone alone;
+    Store store(root_.path(), {});
+    auto found = store.newest_valid(alone);
+    if (!found || found->step != Step(2)) return "it was saved again, and is not found";
+    return compare(store, *found, make_sample(2));
   }
 
   /// Another checkpoint under this one's name.
@@ -177,6 +189,19 @@ Verdict prove_damage(const Effort& effort) {
     ++verdict.cases;
     verdict.add(victim.judge(), fmt::format("damage {} ({})", seed, what));
     victim.heal();
+  }
+  return verdict;
+}
+
+Verdict prove_saving_over_damage(const Effort& effort) {
+  Verdict verdict;
+  for (std::uint64_t seed = effort.first_seed; verdict.cases < effort.random_cases; ++seed) {
+    if (effort.stop_at_first && !verdict.broken.empty()) return verdict;
+    Victim victim;
+    std::string what = victim.damage(seed);
+    if (what.empty()) continue;
+    ++verdict.cases;
+    verdict.add(victim.judge_saved_again(), fmt::format("damage {} ({})", seed, what));
   }
   return verdict;
 }

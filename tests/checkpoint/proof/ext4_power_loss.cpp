@@ -118,8 +118,7 @@ bool tell_without_power(Bench& bench, const Story& story, const Cut& cut, Verdic
   {
     Ext4 disk(bench.image, bench.mount, bench.options);
     DyingFileSystem files(disk, cut);
-    Run run(bench.root, story.world, files, [&](const std::string& mark) { note(promise, mark); });
-    story.tell(run);
+    tell(story, bench.root, files, [&](const std::string& mark) { note(promise, mark); });
     operations = files.operations();
   }
   Ext4 disk(bench.image, bench.mount, bench.options);

@@ -48,13 +48,16 @@ Attempt attempt(const Story& story, const Way& way, int at, bool persistent) {
   story.before(root.path());
   FailingFileSystem files({way.fault, at, persistent, way.number, story.old_kernel, {}, way.only});
   Promise promise = story.start;
-  Run run(root.path(), story.world, files, [&](const std::string& mark) { note(promise, mark); });
-  story.tell(run);
-  Attempt result{files.struck(), judge_errors(run.errors(), root.path(), way)};
-  if (!result.struck || !result.problem.empty()) return result;
-  // Training goes on: the same run saves its next step as soon as the disk is well.
-  files.heal();
-  if (!run.take("later") || !run.save({7, 77})) result.problem = "the next save fails: " + run.errors()[0];
+  Attempt result;
+  {
+    Run run(root.path(), story.world, files, [&](const std::string& mark) { note(promise, mark); });
+    story.tell(run);
+    result = {files.struck(), judge_errors(run.errors(), root.path(), way)};
+    if (!result.struck || !result.problem.empty()) return result;
+    // Training goes on: the same run saves its next step as soon as the disk is well.
+    files.heal();
+    if (!run.take("later") || !run.save({7, 77})) result.problem = "the next save fails: " + run.errors()[0];
+  }
   if (result.problem.empty()) result.problem = judge(root.path(), promise);
   return result;
 }
@@ -87,8 +90,7 @@ std::string attempt_with_vanishing_file() {
   story.before(root.path());
   VanishingFileSystem files;
   Promise promise = story.start;
-  Run run(root.path(), story.world, files, [&](const std::string& mark) { note(promise, mark); });
-  story.tell(run);
+  tell(story, root.path(), files, [&](const std::string& mark) { note(promise, mark); });
   return judge(root.path(), promise);
 }
 }  // namespace
@@ -131,8 +133,7 @@ Verdict prove_fault_and_power_loss(const Effort& effort) {
     story.before(root.path());
     RecordingFileSystem recorder(root.path());
     HintlessFileSystem files({.fault = Fault::error, .at = at, .number = EIO}, recorder);
-    Run run(root.path(), story.world, files, [&](const std::string& mark) { recorder.mark(mark); });
-    story.tell(run);
+    tell(story, root.path(), files, [&](const std::string& mark) { recorder.mark(mark); });
     if (!files.struck() || (effort.stop_at_first && !verdict.broken.empty())) return verdict;
     Recording recording = recorder.recording();
     PowerModel model(recording);

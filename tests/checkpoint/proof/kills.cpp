@@ -22,11 +22,10 @@ Death tell_and_die(const std::filesystem::path& root, const Story& story, int op
   if (child < 0) throw std::runtime_error("fork failed");
   if (child == 0) {
     FailingFileSystem files({.fault = FailingFileSystem::Fault::kill, .at = operation, .old_kernel = story.old_kernel});
-    Run run(root, story.world, files, [&](const std::string& mark) {
+    tell(story, root, files, [&](const std::string& mark) {
       std::string line = mark + "\n";
       if (::write(ends[1], line.data(), line.size()) < 0) ::_exit(2);
     });
-    story.tell(run);
     ::_exit(0);
   }
   ::close(ends[1]);

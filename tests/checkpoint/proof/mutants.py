@@ -89,6 +89,9 @@ MUTANTS = [
     ("boxes need not make whole tensors", "C6", "manifest.cpp",
      "    demand(cover_exactly(stored.entry.shape, std::move(boxes)),",
      "    demand({off} || cover_exactly(stored.entry.shape, std::move(boxes)),"),
+    ("damage outside of tensors is taken for what is to be saved", "C6 saved again", "save_step.cpp",
+     "         rest_holds(context, folder, reader.manifest()) &&\n",
+     "         ({off} || rest_holds(context, folder, reader.manifest())) &&\n"),
     # What outlives a failing disk.
     ("a failed sync is tried again on the same file", "C5", "file_operations.cpp",
      "  if (retry_interrupted([&] { return files_.fsync(descriptor_); }) != 0) throw",

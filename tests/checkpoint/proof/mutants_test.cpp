@@ -24,6 +24,7 @@ std::vector<Proof> proofs() {
   auto power_loss = [=](const Story& story) { return [=] { return prove_power_loss(story, effort); }; };
   auto kills = [=](const Story& story) { return [=] { return prove_kills(story, effort); }; };
   return {{"C6", [=] { return prove_damage(damages); }},
+          {"C6 saved again", [=] { return prove_saving_over_damage(effort); }},
           {"C3", power_loss(new_step(2))},
           {"C3 same step", power_loss(same_step_again(1))},
           {"C3 damage", power_loss(damaged_newest())},

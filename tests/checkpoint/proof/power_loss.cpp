@@ -13,8 +13,7 @@ Recording record(const Story& story) {
   story.before(root.path());
   RecordingFileSystem recorder(root.path());
   FailingFileSystem files({.old_kernel = story.old_kernel}, recorder);
-  Run run(root.path(), story.world, files, [&](const std::string& mark) { recorder.mark(mark); });
-  story.tell(run);
+  tell(story, root.path(), files, [&](const std::string& mark) { recorder.mark(mark); });
   Recording recording = recorder.recording();
   // Nothing may reach the disk behind the recorder's back.
   if (hash_of(recording.end) != hash_of(read_tree(root.path())))

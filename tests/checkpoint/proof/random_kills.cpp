@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tests/checkpoint/proof/proofs.hpp"
+#include <distdl/base/clock.hpp>
 
 namespace distdl::checkpoint::proof {
 namespace {
@@ -62,6 +63,14 @@ Progress run_and_kill(const std::filesystem::path& root, std::int64_t first, std
   if (!began || !WIFSIGNALED(status)) throw std::runtime_error("a run that was to be killed ended by itself");
   return progress;
 }
+/// How long a save takes here and now.
+std::chrono::microseconds time_of_a_save(const std::filesystem::path& root) {
+  constexpr int kSaves = 5;
+  Stopwatch watch;
+  for (int i = 0; i < kSaves; ++i)
+    if (!all_empty(save_as(root, 2, Step(1), sample_of(i), false, {.keep = 2}))) throw std::runtime_error("no save");
+  return std::chrono::microseconds(static_cast<std::int64_t>(watch.seconds() * 1e6) / kSaves);
+}
 }  // namespace
 
 RandomKills prove_random_kills(std::size_t count, std::uint64_t seed) {
@@ -69,8 +78,13 @@ RandomKills prove_random_kills(std::size_t count, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   TemporaryFolder folder;
   std::int64_t restored = 0;
+  std::chrono::microseconds save_time{};
   for (result.kills = 0; result.kills < count; ++result.kills) {
-    Progress progress = run_and_kill(folder.path(), restored + 1, std::chrono::microseconds(random() % 12'000));
+    if (result.kills % 100 == 0) {  // the machine may be busier now
+      TemporaryFolder elsewhere;
+      save_time = time_of_a_save(elsewhere.path());
+    }
+    Progress progress = run_and_kill(folder.path(), restored + 1, save_time * (random() % 3000) / 1000);
     result.in_save += progress.begun > progress.saved;
     std::int64_t promised = std::max(restored, progress.saved);
     try {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// checkpoint_restore_memory DIR [MIB]: three ranks save MIB of tensors, two processes restore half of them each. Prints the
-// most memory that a restoring process had, and fails where that is more than 1.15 times its share plus 256 MiB.
+// checkpoint_restore_memory DIR [MIB]: three ranks save MIB of tensors, two processes restore half of them each. Prints
+// the most memory that a restoring process had, and fails where that is more than 1.15 times its share plus 256 MiB.
 #include <cstdio>
 #include <fstream>
 

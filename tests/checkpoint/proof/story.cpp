@@ -72,6 +72,11 @@ void Run::look() {
   on_all_ranks([](Store& store, Group& group) { store.newest_valid(group); });
 }
 
+void tell(const Story& story, const fs::path& root, FileSystem& files, const Marker& mark) {
+  Run run(root, story.world, files, mark);
+  story.tell(run);
+}
+
 Story new_step(int world) {
   return {fmt::format("a new step, {} ranks", world), world, two_steps, [](Run& run) {
             run.take("child");

@@ -69,6 +69,9 @@ struct Story {
   bool old_kernel = false;  ///< on a file system that can neither swap folders nor reserve room
 };
 
+/// From beginning to end, what goes on in the background included.
+void tell(const Story& story, const std::filesystem::path& root, FileSystem& files, const Marker& mark);
+
 Story new_step(int world);
 Story same_step_again(int world);
 Story several_steps(int world);
