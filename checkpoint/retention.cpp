@@ -45,6 +45,7 @@ bool discard(FileSystem& files, const Path& root, const Path& folder) {
     if (errno == ENOENT) return true;
     throw FileError("move away", folder, errno);
   }
+  sync_folder(files, root);  // else a power loss could bring back the old name with half of the files gone
   return remove_tree(files, trash);
 }
 

@@ -10,6 +10,7 @@
 #include <distdl/checkpoint/ownership.hpp>
 #include <distdl/checkpoint/save_step.hpp>
 #include <distdl/checkpoint/tensor_reader.hpp>
+#include <distdl/checkpoint/verify.hpp>
 #include <distdl/checkpoint/writer.hpp>
 
 namespace distdl::checkpoint {
@@ -44,14 +45,26 @@ bool holds(TensorReader& reader, const Slice& slice) {
   return std::memcmp(found.data(), slice.bytes, bytes) == 0;
 }
 
-/// Whether a folder is a whole checkpoint with this rank's slices and, in sum, no others. Damage counts as "no".
+/// Whether the bytes outside of tensors are as they were written, in this rank's share of the files.
+bool rest_holds(const SaveContext& context, const Path& folder, const Manifest& manifest) {
+  auto size = static_cast<std::size_t>(context.group.size());
+  for (auto index = static_cast<std::size_t>(context.group.rank()); index < manifest.files.size(); index += size) {
+    OpenFile file(context.files, folder / manifest.files[index].name, OpenFile::Mode::read);
+    if (file.size() != manifest.files[index].bytes) return false;
+    if (rest_checksum(file, manifest, index) != manifest.files[index].rest) return false;
+  }
+  return true;
+}
+
+/// Whether a folder is a whole checkpoint with this rank's slices and, in sum, no others. Damage counts as "no", be it
+/// where no tensor lies: a restart would refuse it.
 bool holds_all(const SaveContext& context, const Path& folder, std::span<const Slice> slices, std::uint64_t total,
                const State& state) try {
   TensorReader reader(context.files, folder);
   std::uint64_t stored_bytes = 0;
   for (const StoredTensor& stored : reader.manifest().tensors)
     for (const StoredBox& box : stored.boxes) stored_bytes += bytes_of(stored, box);
-  return stored_bytes == total && reader.manifest().state == state &&
+  return stored_bytes == total && reader.manifest().state == state && rest_holds(context, folder, reader.manifest()) &&
          std::all_of(slices.begin(), slices.end(), [&](const Slice& slice) { return holds(reader, slice); });
 } catch (const StorageError&) {
   return false;

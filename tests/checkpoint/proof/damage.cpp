@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fstream>
+#include <map>
+#include <random>
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/checkpoint/proof/proofs.hpp"
+#include <distdl/base/checksum.hpp>
+#include <distdl/checkpoint/layout.hpp>
+
+namespace distdl::checkpoint::proof {
+namespace {
+namespace fs = std::filesystem;
+using nlohmann::json;
+using Texts = std::map<std::string, std::string>;  // file name to content
+
+std::string slurp(const fs::path& file) {
+  std::ostringstream text;
+  text << std::ifstream(file, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+Texts read_folder(const fs::path& folder) {
+  Texts texts;
+  for (const auto& entry : fs::directory_iterator(folder)) texts[entry.path().filename()] = slurp(entry.path());
+  return texts;
+}
+
+/// Numbers, names and shapes that may stand anywhere in a manifest.
+json strange_value(std::mt19937_64& random) {
+  static const std::vector<json> values{
+      nullptr, true,      -1,    0,     1,      2,          7,          4096,  INT64_MAX,     1e308,
+      "",      "../../x", "f32", "f64", {1, 2}, {{"a", 1}}, UINT64_MAX, "rng", json::array(), json::object()};
+  return values[random() % values.size()];
+}
+
+void edit_one_value(json& value, std::mt19937_64& random) {
+  if (value.is_structured() && !value.empty() && random() % 6 != 0) {
+    auto child = value.begin();
+    std::advance(child, static_cast<std::ptrdiff_t>(random() % value.size()));
+    return edit_one_value(*child, random);
+  }
+  if (value.is_array() && !value.empty() && random() % 2)
+    value.erase(random() % value.size());
+  else if (value.is_number_integer() && random() % 2)
+    value = value.get<std::int64_t>() + (random() % 2 ? 1 : -1);
+  else
+    value = strange_value(random);
+}
+
+/// An edit whose checksum holds: what a buggy or hostile writer leaves.
+std::string edited(const std::string& manifest, std::mt19937_64& random) {
+  json document = json::parse(manifest.substr(0, manifest.find('\n')));
+  auto part = document.find(random() % 4 ? "tensors" : "files");
+  edit_one_value(*part, random);
+  std::string text = document.dump() + "\n";
+  Sha256 hash;
+  hash.update(std::as_bytes(std::span(text)));
+  return text + "sha256 " + hash.hex() + "\n";
+}
+
+/// A checkpoint of two files and the one before it; the newer one gets damaged.
+class Victim {
+ public:
+  Victim() {
+    for (std::uint64_t step : {1, 2})
+      if (!all_empty(save_as(root_.path(), 2, Step(static_cast<std::int64_t>(step)), make_sample(step))))
+        throw std::runtime_error("no checkpoint to damage");
+    good_ = read_folder(folder_);
+    other_ = read_folder(root_.path() / step_folder_name(Step(1)));
+    for (const auto& [name, text] : good_) names_.push_back(name);
+  }
+
+  /// Does something bad; returns its name, or nothing if it changed nothing.
+  std::string damage(std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    bad_ = good_;
+    std::string name = names_[random() % names_.size()];
+    std::string what = change(name, random);
+    if (bad_ == good_) return "";
+    write(bad_, good_);
+    return what + " in " + name;
+  }
+  void heal() { write(good_, bad_); }
+
+  /// Neither a restart nor a reader may see anything but what was saved.
+  std::string judge() {
+    std::string problem = judge_reader();
+    Alone alone;
+    Store store(root_.path(), {});
+    auto found = store.newest_valid(alone);
+    if (!found) return "nothing is found";
+    if (found->step == Step(2) && sealed_) return problem;  // a consistent lie, which the reader has judged
+    std::string wrong = compare(store, *found, make_sample(static_cast<std::uint64_t>(found->step.value)));
+    if (!wrong.empty()) return fmt::format("step {} is restored, but {}", found->step, wrong);
+    if (found->step == Step(2)) return "a damaged checkpoint counts as whole";
+    return problem;
+  }
+
+  /// The run comes to the damaged step again: then it must be whole.
+  std::string judge_saved_again() {
+    auto errors = save_as(root_.path(), 2, Step(2), make_sample(2));
+    if (!all_empty(errors)) return "it cannot be saved again: " + errors[0];
+    Alone alone;
+    Store store(root_.path(), {});
+    auto found = store.newest_valid(alone);
+    if (!found || found->step != Step(2)) return "it was saved again, and is not found";
+    return compare(store, *found, make_sample(2));
+  }
+
+  /// Another checkpoint under this one's name.
+  std::string judge_swapped_folders() {
+    fs::path aside = root_.path() / "aside", first = root_.path() / step_folder_name(Step(1));
+    auto swap = [&] { fs::rename(first, aside), fs::rename(folder_, first), fs::rename(aside, folder_); };
+    swap();
+    Alone alone;
+    auto found = Store(root_.path(), {}).newest_valid(alone);
+    swap();
+    return found ? fmt::format("step {} is found under another name", found->step) : "";
+  }
+
+ private:
+  std::string change(const std::string& name, std::mt19937_64& random) {
+    std::string& text = bad_[name];
+    std::size_t at = random() % text.size();
+    sealed_ = false;
+    switch (random() % 8) {
+      case 0:
+      case 1:
+        text[at] = static_cast<char>(text[at] ^ (1 << random() % 8));
+        return "a flipped bit";
+      case 2:
+        text.resize(at);
+        return "a cut";
+      case 3:
+        text.append(1 + random() % 5000, random() % 2 ? '\0' : 'x');
+        return "an appendix";
+      case 4:
+        at = at / 512 * 512;
+        text.replace(at, 4096, std::string(std::min<std::size_t>(4096, text.size() - at), '\0'));
+        return "a block of zeros";
+      case 5:
+        text = other_[name];
+        return "the file of another step";
+      case 6:
+        std::swap(bad_[names_[1]], bad_[names_[2]]);
+        return "swapped files";
+      default:
+        sealed_ = true;
+        bad_[kManifestName] = edited(good_[kManifestName], random);
+        return "an edited manifest";
+    }
+  }
+
+  std::string judge_reader() {
+    try {
+      Store store(root_.path(), {});
+      Summary summary = open(folder_);
+      std::string wrong = compare(store, summary, make_sample(2));
+      return wrong.empty() ? "" : "a reader gets wrong bytes: " + wrong;
+    } catch (const StorageError&) {
+      return "";  // refused
+    }
+  }
+
+  void write(const Texts& now, const Texts& before) {
+    for (const auto& [name, text] : now)
+      if (text != before.at(name)) std::ofstream(folder_ / name, std::ios::binary | std::ios::trunc) << text;
+  }
+
+  TemporaryFolder root_;
+  fs::path folder_ = root_.path() / step_folder_name(Step(2));
+  Texts good_, other_, bad_;
+  std::vector<std::string> names_;
+  bool sealed_ = false;
+};
+}  // namespace
+
+Verdict prove_damage(const Effort& effort) {
+  Verdict verdict;
+  Victim victim;
+  verdict.add(victim.judge_swapped_folders(), "swapped folders");
+  for (std::uint64_t seed = effort.first_seed; verdict.cases < effort.random_cases; ++seed) {
+    if (effort.stop_at_first && !verdict.broken.empty()) return verdict;
+    std::string what = victim.damage(seed);
+    if (what.empty()) continue;
+    ++verdict.cases;
+    verdict.add(victim.judge(), fmt::format("damage {} ({})", seed, what));
+    victim.heal();
+  }
+  return verdict;
+}
+
+Verdict prove_saving_over_damage(const Effort& effort) {
+  Verdict verdict;
+  for (std::uint64_t seed = effort.first_seed; verdict.cases < effort.random_cases; ++seed) {
+    if (effort.stop_at_first && !verdict.broken.empty()) return verdict;
+    Victim victim;
+    std::string what = victim.damage(seed);
+    if (what.empty()) continue;
+    ++verdict.cases;
+    verdict.add(victim.judge_saved_again(), fmt::format("damage {} ({})", seed, what));
+  }
+  return verdict;
+}
+
+}  // namespace distdl::checkpoint::proof

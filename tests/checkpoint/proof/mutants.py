@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes a copy of checkpoint/ in which each safeguard of the protocol can be taken away while it runs.
+
+mutants.py SOURCE_DIR TARGET_DIR FILE...: writes each FILE to TARGET_DIR, with switches, and mutation.hpp and mutation.cpp. Only tests
+build that copy; what is shipped has no switches. A mutant whose text is no longer in the sources is reported by the test.
+"""
+import pathlib
+import sys
+
+# name, the proof that should see it (none: more of the same mutant), file, text as it stands there (once), text with {off}: whether it is taken away
+MUTANTS = [
+    # What makes a save durable.
+    ("data file is not synced", "C3", "writer.cpp", "  file.sync();\n", "  if (!{off}) file.sync();\n"),
+    ("texts are not synced", "C3", "file_operations.cpp", "  out.sync();\n", "  if (!{off}) out.sync();\n"),
+    ("stage is not synced", "C3", "commit.cpp", "  sync_folder(files_, stage_);\n",
+     "  if (!{off}) sync_folder(files_, stage_);\n"),
+    ("root is not synced at the commit point", "C3", "commit.cpp", "  sync_folder(files_, root_);  // the commit point\n",
+     "  if (!{off}) sync_folder(files_, root_);\n"),
+    ("OWNER's folder is not synced", "C3", "file_operations.cpp", "  sync_folder(files, file.parent_path());\n",
+     "  if (!{off}) sync_folder(files, file.parent_path());\n"),
+    ("a step that exists already is not synced again", "C3 after a fault", "save_step.cpp",
+     "    sync_folder(context.files, context.root);\n", "    if (!{off}) sync_folder(context.files, context.root);\n"),
+    ("what is deleted may come back in part", "C3", "retention.cpp",
+     "  sync_folder(files, root);  // else a power loss could bring back the old name with half of the files gone\n",
+     "  if (!{off}) sync_folder(files, root);\n"),
+    # What makes it atomic.
+    ("OWNER and LATEST are overwritten in place", "C3", "file_operations.cpp",
+     "  Path fresh = file.parent_path() / fmt::format(\".{}.{}\", file.filename().string(), random_hex(8));\n",
+     "  if ({off}) {\n    files.unlink(file.c_str());\n    create_text(files, file, text);\n"
+     "    return sync_folder(files, file.parent_path());\n  }\n"
+     "  Path fresh = file.parent_path() / fmt::format(\".{}.{}\", file.filename().string(), random_hex(8));\n"),
+    ("files are written under the final name", "C1", "commit.cpp",
+     "  Path stage = root_ / fmt::format(\"{}{}.{}\", kStagePrefix, step_.value, random_hex(8));\n",
+     "  Path stage = root_ / ({off} ? step_folder_name(step_) : "
+     "fmt::format(\"{}{}.{}\", kStagePrefix, step_.value, random_hex(8)));\n"
+     "  if ({off}) remove_tree(files_, stage);\n"),
+    ("files are written under the final name", "", "commit.cpp", "  Path old = rename_stage();\n",
+     "  if ({off}) {\n    stage_.clear();\n    return sync_folder(files_, root_);\n  }\n  Path old = rename_stage();\n"),
+    ("manifest comes after the rename", "C1", "commit.cpp",
+     "  create_text(files_, stage_ / kManifestName, to_text(manifest));\n",
+     "  if ({off}) {\n    Path early = rename_stage();\n"
+     "    create_text(files_, root_ / step_folder_name(step_) / kManifestName, to_text(manifest));\n"
+     "    sync_folder(files_, root_ / step_folder_name(step_));\n    return sync_folder(files_, root_);\n  }\n"
+     "  create_text(files_, stage_ / kManifestName, to_text(manifest));\n"),
+    ("the old one goes before the new one has its name", "C1 same step", "commit.cpp",
+     "    if (swap_folders(files_, stage_, target)) return std::exchange(stage_, Path());\n",
+     "    if (!{off} && swap_folders(files_, stage_, target)) return std::exchange(stage_, Path());\n"),
+    ("what has the name already is deleted first", "C1 same step", "commit.cpp",
+     "  Path target = root_ / step_folder_name(step_);\n",
+     "  Path target = root_ / step_folder_name(step_);\n  if ({off}) remove_tree(files_, target);\n"),
+    ("checkpoints are deleted under their own name", "C1", "retention.cpp",
+     "  Path trash = root / (kTrashPrefix + random_hex(8));\n",
+     "  if ({off}) return remove_tree(files, folder);\n  Path trash = root / (kTrashPrefix + random_hex(8));\n"),
+    # What keeps two runs, and two ranks, together.
+    ("votes are not counted", "C3 after a fault", "agreement.cpp", "if (!votes[rank].starts_with('y')) refuse(what, votes, rank);",
+     "if (!{off} && !votes[rank].starts_with('y')) refuse(what, votes, rank);"),
+    ("OWNER is not checked before the commit", "two runs", "commit.cpp", "  check_owner(files_, root_, owner_);\n",
+     "  if (!{off}) check_owner(files_, root_, owner_);\n"),
+    ("stages of a dead run stay", "two runs", "retention.cpp",
+     "  for (const Path& stage : entries_with_prefix(root, kStagePrefix)) discard(files, root, stage);\n",
+     "  if (!{off})\n    for (const Path& stage : entries_with_prefix(root, kStagePrefix)) discard(files, root, stage);\n"),
+    ("stages are cleared before OWNER is written", "two runs", "store.cpp",
+     "    write_owner(*files_, root_, mine);  // first: whoever commits from now on is refused\n",
+     "    if ({off}) clear_leftovers(*files_, root_);\n    write_owner(*files_, root_, mine);\n"
+     "    if ({off}) return to_text(mine);\n"),
+    # What keeps old checkpoints.
+    ("damaged checkpoints count as kept", "C3 unseen damage", "retention.cpp", "      kept += is_good(files, folder, step, good);\n",
+     "      kept += {off} || is_good(files, folder, step, good);\n"),
+    ("one checkpoint fewer is kept", "C1", "retention.cpp", "    if (kept < keep) {\n", "    if (kept < keep - {off}) {\n"),
+    ("old ones go before the new one is there", "C1", "store.cpp",
+     "  SaveReport report{step, save_step(",
+     "  if ({off} && group.rank() == 0) collect_garbage(*files_, root_, options_.keep - 1, step, verified_);\n"
+     "  SaveReport report{step, save_step("),
+    # What sees damage.
+    ("manifest checksum is not checked", "C6", "manifest_text.cpp", "  if (text.substr(body.size()) != expected)\n",
+     "  if (!{off} && text.substr(body.size()) != expected)\n"),
+    ("block checksums are not checked by reading", "C6", "tensor_reader.cpp", "  if (found != box.checksums[number])\n",
+     "  if (!{off} && found != box.checksums[number])\n"),
+    ("block checksums are not checked by verifying", "C6", "verify.cpp",
+     "      if (found == box.checksums[block]) return std::string();\n",
+     "      if ({off} || found == box.checksums[block]) return std::string();\n"),
+    ("bytes outside of tensors are not checked", "C6", "verify.cpp",
+     "    if (found == expected.rest) return std::string();\n",
+     "    if ({off} || found == expected.rest) return std::string();\n"),
+    ("sizes of files are not checked", "C6", "verify.cpp", "      if (file.size() != expected.bytes)\n",
+     "      if (!{off} && file.size() != expected.bytes)\n"),
+    ("step and folder name need not agree", "C6", "manifest.cpp", "  demand(!step || *step == manifest.step,",
+     "  demand({off} || !step || *step == manifest.step,"),
+    ("boxes need not make whole tensors", "C6", "manifest.cpp",
+     "    demand(cover_exactly(stored.entry.shape, std::move(boxes)),",
+     "    demand({off} || cover_exactly(stored.entry.shape, std::move(boxes)),"),
+    ("damage outside of tensors is taken for what is to be saved", "C6 saved again", "save_step.cpp",
+     "         rest_holds(context, folder, reader.manifest()) &&\n",
+     "         ({off} || rest_holds(context, folder, reader.manifest())) &&\n"),
+    # What outlives a failing disk.
+    ("a failed sync is tried again on the same file", "C5", "file_operations.cpp",
+     "  if (retry_interrupted([&] { return files_.fsync(descriptor_); }) != 0) throw",
+     "  if ({off} && files_.fsync(descriptor_) != 0 && files_.fsync(descriptor_) == 0) return;\n"
+     "  if (retry_interrupted([&] { return files_.fsync(descriptor_); }) != 0) throw"),
+    ("a short write counts as whole", "C5", "file_operations.cpp",
+     "    if (n == 0) throw FileError(\"write\", path_, ENOSPC);\n",
+     "    if ({off}) return;\n    if (n == 0) throw FileError(\"write\", path_, ENOSPC);\n"),
+    ("errors of writing are ignored", "C5", "file_operations.cpp", "    if (n < 0) throw FileError(\"write\", path_, errno);\n",
+     "    if ({off} && n < 0) return;\n    if (n < 0) throw FileError(\"write\", path_, errno);\n"),
+    ("rank 0 does not look at the files of others", "C5", "commit.cpp", "  check_files(manifest);\n",
+     "  if (!{off}) check_files(manifest);\n"),
+]
+
+
+def write(path, text):
+    """Only if it changed, so that only what changed is compiled again."""
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
+def main(source, target, *files):
+    source, target = pathlib.Path(source), pathlib.Path(target)
+    texts = {name: (source / name).read_text() for name in files}
+    table = []
+    for name, proof, file, old, new in MUTANTS:
+        found = texts.get(file, "").count(old)
+        stale = f"{file} has its text {found} times" if found != 1 else ""
+        if proof:
+            table.append((name, proof, stale))
+        elif stale:
+            table[-1] = (*table[-1][:2], stale)
+        if found == 1:
+            # Later mutants of the same place would no longer find it: they follow as texts of their own.
+            texts[file] = texts[file].replace(old, new.replace("{off}", f'::distdl_mutation::off("{name}")'))
+    target.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        write(target / name, f'#include "mutation.hpp"\n#line 1 "{name}"\n{text}')
+    write(target / "mutation.hpp", """#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+namespace distdl_mutation {
+struct Mutant {
+  std::string name, proof, stale;  // stale: why it could not be made
+};
+const std::vector<Mutant>& mutants();
+/// Takes this safeguard away from now on; "": none.
+void take_away(const std::string& name);
+bool off(std::string_view name);
+}  // namespace distdl_mutation
+""")
+    rows = "\n".join(f'      {{"{name}", "{proof}", "{stale}"}},' for name, proof, stale in table)
+    write(target / "mutation.cpp", f"""#include "mutation.hpp"
+namespace distdl_mutation {{
+namespace {{
+std::string taken;
+}}
+const std::vector<Mutant>& mutants() {{
+  static const std::vector<Mutant> all{{
+{rows}
+  }};
+  return all;
+}}
+void take_away(const std::string& name) {{ taken = name; }}
+bool off(std::string_view name) {{ return name == taken; }}
+}}  // namespace distdl_mutation
+""")
+
+
+main(*sys.argv[1:])
