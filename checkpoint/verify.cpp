@@ -53,14 +53,21 @@ void collect(std::vector<Finding>& findings, const std::string& file, const std:
 void verify_box(std::vector<Finding>& findings, OpenFile& file, const StoredTensor& stored, const StoredBox& box) {
   std::string name = file.path().filename().string();
   std::uint64_t end = box.offset + bytes_of(stored, box);
-  for (std::size_t block = 0; block < box.checksums.size(); ++block)
+  for (std::size_t block = 0; block < box.checksums.size(); ++block) {
+    std::optional<std::uint32_t> found;
+    std::uint64_t begin = box.offset + block * kBlockBytes;
+    std::size_t before = findings.size();
     collect(findings, name, stored.entry.name, [&] {
-      std::uint64_t begin = box.offset + block * kBlockBytes;
-      std::uint32_t found = continue_checksum(file, {begin, std::min<std::uint64_t>(end, begin + kBlockBytes)}, 0);
+      found = continue_checksum(file, {begin, std::min<std::uint64_t>(end, begin + kBlockBytes)}, 0);
       if (found == box.checksums[block]) return std::string();
       return fmt::format("\"{}\": tensor \"{}\", block {} at byte {}: checksum {:08x} expected, {:08x} found",
-                         file.path().string(), stored.entry.name, block, begin, box.checksums[block], found);
+                         file.path().string(), stored.entry.name, block, begin, box.checksums[block], *found);
     });
+    if (findings.size() == before) continue;
+    findings.back().block = block;
+    findings.back().expected = box.checksums[block];
+    findings.back().found = found;
+  }
 }
 }  // namespace
 
@@ -81,12 +88,18 @@ std::vector<Finding> verify_file(OpenFile& file, const Manifest& manifest, std::
   for (const StoredTensor& stored : manifest.tensors)
     for (const StoredBox& box : stored.boxes)
       if (box.file == index) verify_box(findings, file, stored, box);
+  std::optional<std::uint32_t> found;
+  std::size_t before = findings.size();
   collect(findings, expected.name, "", [&] {
-    std::uint32_t found = rest_checksum(file, manifest, index);
+    found = rest_checksum(file, manifest, index);
     if (found == expected.rest) return std::string();
     return fmt::format("\"{}\": outside of the tensors: checksum {:08x} expected, {:08x} found", file.path().string(),
-                       expected.rest, found);
+                       expected.rest, *found);
   });
+  if (findings.size() > before) {
+    findings.back().expected = expected.rest;
+    findings.back().found = found;
+  }
   return findings;
 }
 
