@@ -14,14 +14,6 @@
 
 namespace distdl::checkpoint {
 namespace {
-/// Moves a folder to a name that nobody looks at; nothing if it is gone already.
-std::optional<Path> move_to_trash(FileSystem& files, const Path& root, const Path& folder) {
-  Path trash = root / (kTrashPrefix + random_hex(8));
-  if (files.rename(folder.c_str(), trash.c_str(), 0) == 0) return trash;
-  if (errno == ENOENT) return std::nullopt;
-  throw FileError("move away", folder, errno);
-}
-
 /// The step of a folder ".stage-<step>.<random>".
 std::optional<Step> step_of_stage(const std::string& name) {
   Step step;
@@ -57,9 +49,26 @@ void quarantine(FileSystem& files, const Path& root, const Path& folder, const s
   }
 }
 
-bool discard(FileSystem& files, const Path& root, const Path& folder) {
-  auto trash = move_to_trash(files, root, folder);
-  return !trash || remove_tree(files, *trash);
+bool discard(FileSystem& files, const Path& root, const Path& folder, const std::function<bool()>& stays) {
+  Path trash = root / (kTrashPrefix + random_hex(8));
+  if (files.rename(folder.c_str(), trash.c_str(), 0) != 0) {
+    if (errno == ENOENT) return true;
+    throw FileError("move away", folder, errno);
+  }
+  sync_folder(files, root);  // else a power loss could bring back the old name with half of the files gone
+  if (stays && stays()) {
+    move_folder(files, trash, folder);
+    sync_folder(files, root);
+    return true;
+  }
+  return remove_tree(files, trash);
+}
+
+Rule last_rule(FileSystem& files, const Path& root) {
+  Rule rule;
+  for (const Event& event : read_history(files, root))
+    if (event.fate == Fate::taken && event.keep >= 2 && event.keep_every >= 0) rule = {event.keep, event.keep_every};
+  return rule;
 }
 
 std::vector<Verdict> judge(FileSystem& files, const Path& root, const Rule& rule, std::optional<Step> just_saved,
@@ -95,24 +104,27 @@ std::vector<Verdict> judge(FileSystem& files, const Path& root, const Rule& rule
 }
 
 bool collect(FileSystem& files, const Path& root, const Verdict& verdict) {
-  auto trash = move_to_trash(files, root, verdict.folder);
-  if (!trash) return true;
-  if (!names_of(read_tags(files, root), verdict.step).empty()) {  // see add_tag
-    move_folder(files, *trash, verdict.folder);
-    return true;
-  }
-  note(files, root, {.fate = Fate::collected, .step = verdict.step, .reason = verdict.why});
-  return remove_tree(files, *trash);
+  auto got_a_tag = [&] {  // see add_tag
+    try {
+      return !names_of(read_tags(files, root), verdict.step).empty();
+    } catch (const StorageError&) {
+      return true;  // who knows
+    }
+  };
+  return discard(files, root, verdict.folder, [&] {
+    bool stays = got_a_tag();
+    if (!stays) note(files, root, {.fate = Fate::collected, .step = verdict.step, .reason = verdict.why});
+    return stays;
+  });
 }
 
 void clear_leftovers(FileSystem& files, const Path& root) {
-  for (const Path& stage : entries_with_prefix(root, kStagePrefix)) {
+  for (const Path& stage : entries_with_prefix(root, kStagePrefix))
     note(files, root,
          {.fate = Fate::abandoned,
           .step = step_of_stage(stage.filename().string()),
           .reason = "another run took the folder before this save had come to its end"});
-    discard(files, root, stage);
-  }
+  for (const Path& stage : entries_with_prefix(root, kStagePrefix)) discard(files, root, stage);
   for (const Path& trash : entries_with_prefix(root, kTrashPrefix)) remove_tree(files, trash);
   // Half-written files of a run that is taking the folder right now must stay, so only old ones go.
   auto old = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);

@@ -18,13 +18,17 @@ void quarantine(FileSystem& files, const Path& root, const Path& folder, const s
                 const std::string& reason);
 
 /// Renames a folder to .trash-* first, so that nobody ever sees half of it, then deletes it. False if it is still
-/// there.
-bool discard(FileSystem& files, const Path& root, const Path& folder);
+/// there. `stays`, asked when it has been moved away, may bring it back.
+bool discard(FileSystem& files, const Path& root, const Path& folder, const std::function<bool()>& stays = {});
 
 struct Rule {
   std::int64_t keep = 3;        ///< newest verified checkpoints that stay
   std::int64_t keep_every = 0;  ///< of each so many steps the first checkpoint stays; 0: of none
 };
+
+/// The rule of the run that took the folder last, so that a tool deletes nothing that the run would keep; the default
+/// if the history does not tell. Throws StorageError.
+Rule last_rule(FileSystem& files, const Path& root);
 
 /// What becomes of a checkpoint, and why.
 struct Verdict {

@@ -155,9 +155,14 @@ struct Finding {
   std::optional<std::uint64_t> block{};              ///< of the tensor's box in that file, from 0
   std::optional<std::uint32_t> expected{}, found{};  ///< checksums
 };
-/// Checks manifest, sizes and each block checksum of one checkpoint folder; empty if all is well.
+enum class Depth {
+  sizes,     ///< the manifest's own checksum and sense, and that its files are there with their sizes
+  bytes,     ///< also every byte of every file
+  structure  ///< also that HDF5 finds in the files what the manifest says and nothing else, and no other file is there
+};
+/// Checks one checkpoint folder; empty if all is well.
 /// Throws StorageError (storage) if a file cannot be judged: no permission.
-std::vector<Finding> verify(const std::filesystem::path& folder);
+std::vector<Finding> verify(const std::filesystem::path& folder, Depth depth = Depth::bytes);
 /// SHA-256 over name, type, shape and bytes of all tensors in name order; independent of how files are cut.
 /// Every block's checksum is checked on the way. Throws StorageError (corrupt, incomplete).
 std::string digest(const Summary& checkpoint);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cerrno>
+#include <set>
 
 #include <distdl/base/checksum.hpp>
+#include <distdl/checkpoint/hdf5_structure.hpp>
 #include <distdl/checkpoint/layout.hpp>
 #include <distdl/checkpoint/verify.hpp>
 
@@ -69,6 +71,26 @@ void verify_box(std::vector<Finding>& findings, OpenFile& file, const StoredTens
     findings.back().found = found;
   }
 }
+
+std::vector<Finding> structure_findings(const Path& folder, const Manifest& manifest, std::size_t index) {
+  std::vector<Finding> findings;
+  const std::string& name = manifest.files[index].name;
+  for (const std::string& problem : structure_problems(folder, manifest, index))
+    findings.push_back({ExitCode::corrupt, name, "", fmt::format("\"{}\": {}", (folder / name).string(), problem)});
+  return findings;
+}
+
+/// Files that are no part of the checkpoint. They do no harm, for a restore reads only what the manifest names.
+void find_strangers(std::vector<Finding>& findings, const Path& folder, const Manifest& manifest) {
+  std::set<std::string> known{kManifestName};
+  for (const StoredFile& file : manifest.files) known.insert(file.name);
+  for (const Path& entry : entries_with_prefix(folder, "")) {
+    std::string name = entry.filename().string();
+    if (known.contains(name)) continue;
+    findings.push_back(
+        {ExitCode::corrupt, name, "", fmt::format("\"{}\" is no part of the checkpoint", entry.string())});
+  }
+}
 }  // namespace
 
 std::uint32_t rest_checksum(OpenFile& file, const Manifest& manifest, std::size_t index) {
@@ -103,7 +125,7 @@ std::vector<Finding> verify_file(OpenFile& file, const Manifest& manifest, std::
   return findings;
 }
 
-Verified verify_folder(FileSystem& files, const Path& folder) {
+Verified verify_folder(FileSystem& files, const Path& folder, Depth depth) {
   Verified result;
   collect(result.findings, kManifestName, "", [&] {
     result.manifest = load_manifest(files, folder);
@@ -117,11 +139,14 @@ Verified verify_folder(FileSystem& files, const Path& folder) {
       if (file.size() != expected.bytes)
         return fmt::format("\"{}\" is {} bytes long, {} were written", file.path().string(), file.size(),
                            expected.bytes);
+      if (depth == Depth::sizes) return std::string();
       auto findings = verify_file(file, result.manifest, index);
+      if (findings.empty() && depth == Depth::structure) findings = structure_findings(folder, result.manifest, index);
       result.findings.insert(result.findings.end(), findings.begin(), findings.end());
       return std::string();
     });
   }
+  if (depth == Depth::structure) find_strangers(result.findings, folder, result.manifest);
   return result;
 }
 
