@@ -26,6 +26,11 @@ Commit::~Commit() {
   if (!stage_.empty()) remove_tree(files_, stage_);
 }
 
+bool has_room(FileSystem& files, const Path& root, std::uint64_t bytes) {
+  auto available = free_bytes(files, root);
+  return !available || *available >= bytes + kSlack;
+}
+
 void check_room(FileSystem& files, const Path& root, std::uint64_t bytes) {
   auto available = free_bytes(files, root);
   require<StorageError>(!available || *available >= bytes + kSlack,

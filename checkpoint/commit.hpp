@@ -7,6 +7,8 @@
 
 namespace distdl::checkpoint {
 
+/// Whether the file system of the root has room for a checkpoint of so many bytes, as far as it tells.
+bool has_room(FileSystem& files, const Path& root, std::uint64_t bytes);
 /// Throws StorageError if the file system of the root has no room for a checkpoint of so many bytes.
 void check_room(FileSystem& files, const Path& root, std::uint64_t bytes);
 

@@ -7,7 +7,7 @@
 
 #include <distdl/base/handles.hpp>
 
-// Only hdf5_handles.cpp and hdf5_skeleton.cpp know HDF5.
+// Only the files called hdf5_* know HDF5.
 namespace distdl::checkpoint::hdf5 {
 
 inline void close_file(hid_t id) noexcept {
@@ -15,6 +15,9 @@ inline void close_file(hid_t id) noexcept {
 }
 inline void close_dataset(hid_t id) noexcept {
   H5Dclose(id);
+}
+inline void close_object(hid_t id) noexcept {
+  H5Oclose(id);
 }
 inline void close_space(hid_t id) noexcept {
   H5Sclose(id);
@@ -31,6 +34,7 @@ inline void close_properties(hid_t id) noexcept {
 
 using File = UniqueHandle<hid_t, &close_file, hid_t{-1}>;
 using Dataset = UniqueHandle<hid_t, &close_dataset, hid_t{-1}>;
+using Object = UniqueHandle<hid_t, &close_object, hid_t{-1}>;
 using Space = UniqueHandle<hid_t, &close_space, hid_t{-1}>;
 using Type = UniqueHandle<hid_t, &close_type, hid_t{-1}>;
 using Attribute = UniqueHandle<hid_t, &close_attribute, hid_t{-1}>;

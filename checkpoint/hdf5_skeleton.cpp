@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mutex>
 
+#include <distdl/checkpoint/hdf5_elements.hpp>
 #include <distdl/checkpoint/hdf5_handles.hpp>
 #include <distdl/checkpoint/hdf5_skeleton.hpp>
 
@@ -9,51 +10,16 @@ namespace {
 using hdf5::Attribute;
 using hdf5::check;
 using hdf5::Dataset;
+using hdf5::element_type;
 using hdf5::fail;
 using hdf5::File;
 using hdf5::Properties;
 using hdf5::QuietErrors;
 using hdf5::Space;
+using hdf5::space_of;
 using hdf5::Type;
 
 constexpr hsize_t kAlignment = hsize_t{1} << 20;  // datasets this long or longer start on such a boundary
-
-Type floating(std::size_t bytes, std::size_t exponent, std::size_t mantissa, std::size_t bias) {
-  Type type(check(H5Tcopy(H5T_IEEE_F32LE), "make a type for", "floats"));
-  std::size_t sign = exponent + mantissa;
-  check(H5Tset_fields(type.get(), sign, mantissa, exponent, 0, mantissa), "make a type for", "floats");
-  check(H5Tset_size(type.get(), bytes), "make a type for", "floats");
-  check(H5Tset_ebias(type.get(), bias), "make a type for", "floats");
-  return type;
-}
-
-Type type_of(tensor::DType dtype) {
-  auto copy = [](hid_t type) { return Type(check(H5Tcopy(type), "copy", "a type")); };
-  switch (dtype) {
-    case tensor::DType::f32:
-      return copy(H5T_IEEE_F32LE);
-    case tensor::DType::f64:
-      return copy(H5T_IEEE_F64LE);
-    case tensor::DType::f16:
-      return floating(2, 5, 10, 15);
-    case tensor::DType::bf16:
-      return floating(2, 8, 7, 127);
-    case tensor::DType::i32:
-      return copy(H5T_STD_I32LE);
-    case tensor::DType::i64:
-      return copy(H5T_STD_I64LE);
-    case tensor::DType::u8:
-      return copy(H5T_STD_U8LE);
-  }
-  throw Error(ExitCode::internal, "a data type without an HDF5 type");
-}
-
-Space space_of(const tensor::Shape& shape) {
-  if (shape.empty()) return Space(check(H5Screate(H5S_SCALAR), "make a space for", "a scalar"));
-  std::vector<hsize_t> extents(shape.begin(), shape.end());
-  return Space(check(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr), "make a space for",
-                     tensor::to_string(shape)));
-}
 
 void add_attribute(hid_t object, const char* name, const tensor::Shape& values) {
   auto count = static_cast<std::int64_t>(values.size());
@@ -83,7 +49,7 @@ class DatasetMaker {
     check(H5Pset_fill_time(creation_.get(), H5D_FILL_TIME_NEVER), "prepare", "datasets");
   }
   Dataset make(const std::string& path, tensor::DType dtype, const tensor::Shape& extent) const {
-    Type type = type_of(dtype);
+    Type type = element_type(dtype);
     Space space = space_of(extent);
     return Dataset(
         check(H5Dcreate2(file_, path.c_str(), type.get(), space.get(), link_.get(), creation_.get(), H5P_DEFAULT),

@@ -35,8 +35,8 @@ Summary open(const std::filesystem::path& folder) {
   return found.back();
 }
 
-std::vector<Finding> verify(const std::filesystem::path& folder) try {
-  return verify_folder(real_file_system(), folder).findings;
+std::vector<Finding> verify(const std::filesystem::path& folder, Depth depth) try {
+  return verify_folder(real_file_system(), folder, depth).findings;
 } catch (const StorageError& error) {
   if (error.exit_code() != ExitCode::incompatible) throw;
   return {{ExitCode::incompatible, kManifestName, "", error.what()}};

@@ -17,7 +17,10 @@ inline constexpr std::size_t kBlockBytes = std::size_t{4} << 20;  ///< each has 
 inline constexpr const char* kManifestName = "MANIFEST";
 inline constexpr const char* kOwnerName = "OWNER";
 inline constexpr const char* kLatestName = "LATEST";
+inline constexpr const char* kHistoryName = "HISTORY";
+inline constexpr const char* kTagsName = "tags";
 inline constexpr const char* kQuarantineName = "quarantine";
+inline constexpr const char* kReasonName = "REASON";  ///< in each folder of the quarantine
 inline constexpr const char* kStagePrefix = ".stage-";
 inline constexpr const char* kTrashPrefix = ".trash-";
 

@@ -10,7 +10,6 @@
 
 namespace distdl::checkpoint {
 namespace {
-constexpr std::uint64_t kLargestManifest = std::uint64_t{1} << 30;
 constexpr std::size_t kMostDimensions = 32;  // HDF5's limit
 
 template <class... Args>
@@ -42,6 +41,25 @@ void check_box(const Manifest& manifest, const StoredTensor& stored, const Store
          name, file.name);
   demand(box.checksums.size() == (bytes + kBlockBytes - 1) / kBlockBytes, origin,
          "tensor \"{}\" has {} block checksums for {} bytes", name, box.checksums.size(), bytes);
+}
+
+/// Also bounds the time that reading may take: no byte of a file belongs to two boxes.
+void check_disjoint(const Manifest& manifest, const std::string& origin) {
+  struct Extent {
+    std::size_t file;
+    std::uint64_t begin, end;
+    const StoredTensor* tensor;
+  };
+  std::vector<Extent> extents;
+  for (const StoredTensor& stored : manifest.tensors)
+    for (const StoredBox& box : stored.boxes)
+      extents.push_back({box.file, box.offset, box.offset + bytes_of(stored, box), &stored});
+  std::sort(extents.begin(), extents.end(),
+            [](const Extent& a, const Extent& b) { return std::pair(a.file, a.begin) < std::pair(b.file, b.begin); });
+  for (std::size_t i = 1; i < extents.size(); ++i)
+    demand(extents[i - 1].file != extents[i].file || extents[i - 1].end <= extents[i].begin, origin,
+           "tensors \"{}\" and \"{}\" share bytes of {}", extents[i - 1].tensor->entry.name,
+           extents[i].tensor->entry.name, manifest.files[extents[i].file].name);
 }
 }  // namespace
 
@@ -76,6 +94,7 @@ void check_manifest(const Manifest& manifest, const std::string& origin) {
            "the {} boxes of tensor \"{}\" do not hold each element of {} exactly once", stored.boxes.size(),
            stored.entry.name, tensor::to_string(stored.entry.shape));
   }
+  check_disjoint(manifest, origin);
 }
 
 Manifest join(const std::vector<Manifest>& parts) {

@@ -42,7 +42,10 @@ struct Manifest {
 
 std::uint64_t bytes_of(const StoredTensor& tensor, const StoredBox& box);
 
-/// JSON, then a line with the SHA-256 of all before it.
+/// Nothing longer is written or read. About 60 bytes are needed for a box, and 11 for each 4 MiB.
+inline constexpr std::uint64_t kLargestManifest = std::uint64_t{512} << 20;
+
+/// JSON, then a line with the SHA-256 of all before it. Throws StorageError (incompatible) if that is too long.
 std::string to_text(const Manifest& manifest);
 /// Checks the hash and the form, not yet whether it makes sense. `origin` names the text in errors.
 /// Throws StorageError: corrupt, or incompatible if a newer version wrote it.

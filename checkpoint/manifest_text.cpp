@@ -84,6 +84,13 @@ T unsigned_integer(const json& value) {
   return static_cast<T>(number);
 }
 
+/// While it is parsed: nesting costs a hundred times the memory of its text.
+bool refuse_depth(int depth, json::parse_event_t, const json&) {
+  constexpr int kDeepest = 8;
+  if (depth > kDeepest) throw std::invalid_argument("it nests deeper than a manifest can");
+  return true;
+}
+
 const json& list(const json& value) {
   if (!value.is_array()) throw std::invalid_argument("a list was expected");
   return value;
@@ -142,6 +149,11 @@ std::string to_text(const Manifest& manifest) {
                 {"tensors", std::move(tensors)},
                 {"state", std::move(state)}};
   std::string text = document.dump() + "\n";
+  if (text.size() + kHashLine > kLargestManifest)
+    throw StorageError(fmt::format("the manifest of step {} would be {} bytes long, {} is the limit: the tensors are "
+                                   "cut into too many parts",
+                                   manifest.step, text.size(), kLargestManifest),
+                       ExitCode::incompatible);
   return fmt::format("{}{}{}\n", text, kHashTag, hash_of(text));
 }
 
@@ -153,7 +165,7 @@ Manifest parse_manifest(const std::string& text, const std::string& origin) {
   if (text.substr(body.size()) != expected)
     throw bad(fmt::format("its checksum does not hold: {}", expected.substr(0, kHashLine - 1) + " was found"));
   try {
-    json document = json::parse(body);
+    json document = json::parse(body, &refuse_depth);
     std::int64_t format = integer(document.at("format"));
     if (format != kFormat)
       throw StorageError(fmt::format("{}: it has format {}, this program reads format {}; use the distdl that wrote it",

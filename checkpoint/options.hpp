@@ -5,17 +5,44 @@
 
 namespace distdl::checkpoint {
 
+/// Steps between checkpoints: a number, or found by what saves and failures cost.
+struct Interval {
+  std::int64_t steps = 0;  ///< 0: none on the way
+  bool automatic = false;
+
+  constexpr Interval() = default;
+  constexpr Interval(std::int64_t number) : steps(number) {}  // NOLINT(google-explicit-constructor): a number is one
+  static constexpr Interval by_cost() {
+    Interval interval;
+    interval.automatic = true;
+    return interval;
+  }
+  bool operator==(const Interval&) const = default;
+};
+
 struct Options {
-  std::int64_t every = 100;         ///< steps between checkpoints; 0: only at the end and when the run must stop
+  Interval every = 100;             ///< steps between checkpoints; 0: only at the end and when the run must stop
+  double mtbf_hours = 0;            ///< for Interval::by_cost; 0: learnt from the run's own journal
   std::int64_t keep = 3;            ///< newest verified checkpoints that stay; at least 2
+  std::int64_t keep_every = 0;      ///< of each so many steps the first checkpoint stays for good; 0: of none
+  bool partial = false;             ///< resume also from a checkpoint that lacks tensors, or has more
   bool verify_after_write = false;  ///< read every file back before the commit; doubles the time of a save
   double timeout_seconds = 1800;  ///< longest wait for another rank that writes or checks files; for the caller's Group
 };
 
 template <class Visitor>
 void describe(Options& options, Visitor&& visit) {
-  visit("checkpoint.every", options.every, "steps between checkpoints; 0: only at the end and when the run must stop");
-  visit("checkpoint.keep", options.keep, "how many of the newest checkpoints stay; at least 2");
+  visit("checkpoint.every", options.every,
+        "steps between checkpoints; 0: only at the end and when the run must stop; \"auto\": as often as it pays, by "
+        "what saves take and how often runs fail");
+  visit("checkpoint.mtbf_hours", options.mtbf_hours,
+        "with checkpoint.every = \"auto\": hours from one failure to the next; 0: learnt from the run's own journal");
+  visit("checkpoint.keep", options.keep, "how many of the newest verified checkpoints stay; at least 2");
+  visit("checkpoint.keep_every", options.keep_every,
+        "of each so many steps the first checkpoint stays for good; 0: of none");
+  visit("checkpoint.partial", options.partial,
+        "resume also from a checkpoint that lacks tensors, which begin afresh, or has others, which are ignored; "
+        "\"distdl run --partial\" does it once");
   visit("checkpoint.verify_after_write", options.verify_after_write,
         "read every file back before the commit; doubles the time of a save");
   visit(

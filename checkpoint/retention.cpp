@@ -1,26 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 
+#include <fmt/ranges.h>
+
 #include <distdl/base/log.hpp>
+#include <distdl/checkpoint/history.hpp>
 #include <distdl/checkpoint/layout.hpp>
 #include <distdl/checkpoint/retention.hpp>
-#include <distdl/checkpoint/verify.hpp>
+#include <distdl/checkpoint/tags.hpp>
 
 namespace distdl::checkpoint {
 namespace {
-
-bool is_good(FileSystem& files, const Path& folder, Step step, std::set<Step>& good) {
-  if (good.contains(step)) {
-    // Its bytes were checked before; that it is still whole costs one look at the manifest.
-    std::error_code ignored;
-    return std::filesystem::exists(folder / kManifestName, ignored);
-  }
-  if (!verify_folder(files, folder).findings.empty()) return false;
-  good.insert(step);
-  return true;
+/// The step of a folder ".stage-<step>.<random>".
+std::optional<Step> step_of_stage(const std::string& name) {
+  Step step;
+  const char* first = name.data() + std::string_view(kStagePrefix).size();
+  auto [end, error] = std::from_chars(first, name.data() + name.size(), step.value);
+  return error == std::errc() && *end == '.' ? std::optional(step) : std::nullopt;
 }
 
+/// The oldest checkpoint of each full stretch of `every` steps; the first stretch has none.
+std::map<std::int64_t, Step> milestones(const std::map<Step, Path>& folders, std::int64_t every) {
+  std::map<std::int64_t, Step> first;
+  if (every <= 0) return first;
+  for (const auto& [step, folder] : folders)
+    if (step.value >= every) first.try_emplace(step.value / every, step);
+  return first;
+}
 }  // namespace
 
 void quarantine(FileSystem& files, const Path& root, const Path& folder, const std::string& label,
@@ -30,8 +39,9 @@ void quarantine(FileSystem& files, const Path& root, const Path& folder, const s
   Path place = room / fmt::format("{}.{}", label, random_hex(4));
   move_folder(files, folder, place);
   log(Severity::warning, "moved {} to \"{}\": {}", label, place.string(), reason);
+  note(files, root, {.fate = Fate::quarantined, .step = step_of_folder(label), .reason = reason});
   try {
-    create_text(files, place / "REASON", reason + "\n");
+    create_text(files, place / kReasonName, reason + "\n");
     sync_folder(files, room);
     sync_folder(files, root);
   } catch (const StorageError& error) {
@@ -39,43 +49,91 @@ void quarantine(FileSystem& files, const Path& root, const Path& folder, const s
   }
 }
 
-bool discard(FileSystem& files, const Path& root, const Path& folder) {
+bool discard(FileSystem& files, const Path& root, const Path& folder, const std::function<bool()>& stays) {
   Path trash = root / (kTrashPrefix + random_hex(8));
   if (files.rename(folder.c_str(), trash.c_str(), 0) != 0) {
     if (errno == ENOENT) return true;
     throw FileError("move away", folder, errno);
   }
   sync_folder(files, root);  // else a power loss could bring back the old name with half of the files gone
+  if (stays && stays()) {
+    move_folder(files, trash, folder);
+    sync_folder(files, root);
+    return true;
+  }
   return remove_tree(files, trash);
 }
 
-void collect_garbage(FileSystem& files, const Path& root, std::int64_t keep, Step just_saved,
-                     std::set<Step>& good) noexcept try {
+Rule last_rule(FileSystem& files, const Path& root) {
+  Rule rule;
+  for (const Event& event : read_history(files, root))
+    if (event.fate == Fate::taken && event.keep >= 2 && event.keep_every >= 0) rule = {event.keep, event.keep_every};
+  return rule;
+}
+
+std::vector<Verdict> judge(FileSystem& files, const Path& root, const Rule& rule, std::optional<Step> just_saved,
+                           const std::function<bool(Step, const Path&)>& is_good) {
   auto folders = step_folders(root);
-  std::int64_t kept = 0;
+  auto tags = read_tags(files, root);
+  auto first_of = milestones(folders, rule.keep_every);
+  std::vector<Verdict> verdicts;
+  std::int64_t good = 0;
   for (auto newest = folders.rbegin(); newest != folders.rend(); ++newest) {
     const auto& [step, folder] = *newest;
-    if (kept < keep) {
-      kept += is_good(files, folder, step, good);
-    } else if (step != just_saved) {
-      good.erase(step);
-      if (!discard(files, root, folder)) log(Severity::warning, "part of old checkpoint step {} is left", step);
+    Verdict verdict{step, folder, true, ""};
+    auto names = names_of(tags, step);
+    if (good < rule.keep) {
+      bool counts = is_good(step, folder);
+      good += counts;
+      verdict.why = counts ? fmt::format("one of the newest {} that are verified", rule.keep)
+                           : fmt::format("damaged; does not count, fewer than {} newer ones are verified", rule.keep);
+    } else if (!names.empty()) {
+      verdict.why = fmt::format("tagged {}", fmt::join(names, ", "));
+    } else if (step == just_saved) {
+      verdict.why = "saved last";
+    } else if (rule.keep_every > 0 && step.value >= rule.keep_every &&
+               first_of.at(step.value / rule.keep_every) == step) {
+      verdict.why = fmt::format("the first of its {} steps", rule.keep_every);
+    } else {
+      verdict.stays = false;
+      verdict.why = fmt::format("{} newer ones are verified", rule.keep);
     }
+    verdicts.push_back(std::move(verdict));
   }
-} catch (const std::exception& error) {
-  log(Severity::warning, "old checkpoints stay for now: {}", error.what());
+  return verdicts;
+}
+
+bool collect(FileSystem& files, const Path& root, const Verdict& verdict) {
+  auto got_a_tag = [&] {  // see add_tag
+    try {
+      return !names_of(read_tags(files, root), verdict.step).empty();
+    } catch (const StorageError&) {
+      return true;  // who knows
+    }
+  };
+  return discard(files, root, verdict.folder, [&] {
+    bool stays = got_a_tag();
+    if (!stays) note(files, root, {.fate = Fate::collected, .step = verdict.step, .reason = verdict.why});
+    return stays;
+  });
 }
 
 void clear_leftovers(FileSystem& files, const Path& root) {
+  for (const Path& stage : entries_with_prefix(root, kStagePrefix))
+    note(files, root,
+         {.fate = Fate::abandoned,
+          .step = step_of_stage(stage.filename().string()),
+          .reason = "another run took the folder before this save had come to its end"});
   for (const Path& stage : entries_with_prefix(root, kStagePrefix)) discard(files, root, stage);
   for (const Path& trash : entries_with_prefix(root, kTrashPrefix)) remove_tree(files, trash);
   // Half-written files of a run that is taking the folder right now must stay, so only old ones go.
   auto old = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
-  for (const char* name : {kOwnerName, kLatestName})
+  for (const char* name : {kOwnerName, kLatestName, kHistoryName})
     for (const Path& half : entries_with_prefix(root, fmt::format(".{}.", name))) {
       std::error_code ignored;
       if (std::filesystem::last_write_time(half, ignored) < old) files.unlink(half.c_str());
     }
+  shorten_history(files, root);
 }
 
 }  // namespace distdl::checkpoint

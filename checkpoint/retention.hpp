@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <set>
+#include <functional>
+#include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <distdl/checkpoint/file_operations.hpp>
 #include <distdl/checkpoint/store.hpp>
 
+// Which checkpoints stay, and how the others go.
 namespace distdl::checkpoint {
 
 /// Moves a folder out of the way, to quarantine/<label>.<random>, with a file REASON. Throws StorageError if it cannot.
@@ -14,13 +18,34 @@ void quarantine(FileSystem& files, const Path& root, const Path& folder, const s
                 const std::string& reason);
 
 /// Renames a folder to .trash-* first, so that nobody ever sees half of it, then deletes it. False if it is still
-/// there.
-bool discard(FileSystem& files, const Path& root, const Path& folder);
+/// there. `stays`, asked when it has been moved away, may bring it back.
+bool discard(FileSystem& files, const Path& root, const Path& folder, const std::function<bool()>& stays = {});
 
-/// Deletes checkpoints older than the newest `keep` good ones, never `just_saved`. `good` holds the steps that are
-/// known to be verified; older ones are verified here, once. Failing is logged: the run goes on.
-void collect_garbage(FileSystem& files, const Path& root, std::int64_t keep, Step just_saved,
-                     std::set<Step>& good) noexcept;
+struct Rule {
+  std::int64_t keep = 3;        ///< newest verified checkpoints that stay
+  std::int64_t keep_every = 0;  ///< of each so many steps the first checkpoint stays; 0: of none
+};
+
+/// The rule of the run that took the folder last, so that a tool deletes nothing that the run would keep; the default
+/// if the history does not tell. Throws StorageError.
+Rule last_rule(FileSystem& files, const Path& root);
+
+/// What becomes of a checkpoint, and why.
+struct Verdict {
+  Step step;
+  Path folder;
+  bool stays = true;
+  std::string why;  ///< "one of the newest 3 that are verified", "tagged best", "3 newer ones are verified"
+};
+
+/// Judges all checkpoints of a root, newest first. `is_good` is asked only about those whose answer counts.
+/// `just_saved` stays. Throws StorageError if folder or tags cannot be read: then nothing may go.
+std::vector<Verdict> judge(FileSystem& files, const Path& root, const Rule& rule, std::optional<Step> just_saved,
+                           const std::function<bool(Step, const Path&)>& is_good);
+
+/// Deletes a checkpoint that is to go, and notes it in the history; brings it back if it has got a tag meanwhile.
+/// False if part of it is left. Throws StorageError.
+bool collect(FileSystem& files, const Path& root, const Verdict& verdict);
 
 /// Removes what dead runs left: stages, trash, half-written files over an hour old. Stages are renamed first, so that a
 /// zombie of an earlier run can never commit one that is half deleted.

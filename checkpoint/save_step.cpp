@@ -15,6 +15,7 @@
 
 namespace distdl::checkpoint {
 namespace {
+constexpr auto kRoomPatience = std::chrono::minutes(1);
 
 std::int64_t seconds_since_1970() {
   auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -123,7 +124,11 @@ std::uint64_t save_step(const SaveContext& context, Step step, std::span<const S
   Commit commit(context.files, context.root, context.owner, step);  // only rank 0 opens a stage
   Path stage = leader_decides(context.group, what, [&] {
     check_owner(context.files, context.root, context.owner);
-    return unless_superseded(context, [&] { return commit.open_stage(total).string(); });
+    return unless_superseded(context, [&] {
+      // Old checkpoints that are just being deleted may be the room that is missing.
+      if (!has_room(context.files, context.root, total)) context.collector.settle(kRoomPatience);
+      return commit.open_stage(total).string();
+    });
   });
   // The first rank with data takes the copy of the state for readers of HDF5.
   auto state_writer = std::find_if(sizes.begin(), sizes.end(), [](const auto& size) { return size != "0"; });

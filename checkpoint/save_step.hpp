@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <span>
 
+#include <distdl/checkpoint/collector.hpp>
 #include <distdl/checkpoint/file_system.hpp>
 #include <distdl/checkpoint/store.hpp>
 
@@ -17,6 +18,7 @@ struct SaveContext {
   const Options& options;
   const Owner& owner;
   Group& group;
+  Collector& collector;
 };
 
 /// Collective: Store::save up to the commit point. Returns the bytes of the checkpoint's files.

@@ -6,7 +6,9 @@
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/agreement.hpp>
 #include <distdl/checkpoint/boxes.hpp>
+#include <distdl/checkpoint/collector.hpp>
 #include <distdl/checkpoint/commit.hpp>
+#include <distdl/checkpoint/history.hpp>
 #include <distdl/checkpoint/layout.hpp>
 #include <distdl/checkpoint/ownership.hpp>
 #include <distdl/checkpoint/retention.hpp>
@@ -28,7 +30,12 @@ Path clean(const Path& root) {
 Store::Store(const std::filesystem::path& root, Options options, FileSystem& files)
     : root_(clean(root)), options_(options), files_(&files) {
   require(options_.keep >= 2, "checkpoint.keep is {}, but at least 2 checkpoints must stay", options_.keep);
+  require(options_.keep_every >= 0, "checkpoint.keep_every is {}, but must not be negative", options_.keep_every);
+  collector_ = std::make_unique<Collector>(files, root_, Rule{options_.keep, options_.keep_every});
 }
+
+Store::Store(Store&&) noexcept = default;
+Store::~Store() = default;
 
 Store::Store(const std::filesystem::path& root, Options options) : Store(root, options, real_file_system()) {}
 
@@ -40,6 +47,10 @@ void Store::take(Group& group, const Owner& owner) {
     make_folders(*files_, root_);
     write_owner(*files_, root_, mine);  // first: whoever commits from now on is refused
     clear_leftovers(*files_, root_);
+    note(*files_, root_,
+         {.reason = fmt::format("job {}, restart {}, generation {}", mine.job, mine.restart, mine.generation),
+          .keep = options_.keep,
+          .keep_every = options_.keep_every});
     return to_text(mine);
   }));
   agree(group, what, [&] {
@@ -67,13 +78,18 @@ void Store::check_room(Group& group, std::uint64_t bytes) const {
 SaveReport Store::save(Group& group, Step step, std::span<const Slice> slices, const State& state) {
   if (!taken_) throw Error(ExitCode::internal, "Store::save before Store::take");
   Stopwatch watch;
-  SaveReport report{step, save_step({*files_, root_, options_, owner_, group}, step, slices, state), 0};
-  if (group.rank() == 0) {  // announced to all, so that older ones may go
-    verified_.insert(step);
-    write_latest(*files_, root_, step);
-    collect_garbage(*files_, root_, options_.keep, step, verified_);
+  SaveReport report{step, 0, 0};
+  try {
+    report.bytes = save_step({*files_, root_, options_, owner_, group, *collector_}, step, slices, state);
+  } catch (const StorageError& error) {
+    if (group.rank() == 0) note(*files_, root_, {.fate = Fate::failed, .step = step, .reason = error.what()});
+    throw;
   }
-  group.all_gather("");  // rank 0 may have read old checkpoints in full: wait for it here, where waits may be long
+  if (group.rank() == 0) {  // announced to all, so that older ones may go
+    note(*files_, root_, {.fate = Fate::saved, .step = step});
+    write_latest(*files_, root_, step);
+    collector_->saved(step);
+  }
   report.seconds = watch.seconds();
   return report;
 }
@@ -96,7 +112,7 @@ std::optional<Summary> Store::newest_valid(Group& group) {
       const auto& [step, folder] = *newest;
       Verified verified = verify_folder(*files_, folder);
       if (verified.findings.empty()) {
-        verified_.insert(step);
+        collector_->verified(step);
         return to_text(verified.manifest);
       }
       set_aside(step, folder, verified.findings.front().message);

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +18,7 @@
 
 namespace distdl::checkpoint {
 
+class Collector;
 class FileSystem;
 
 /// A box of a tensor in this process's memory, dense row-major.
@@ -101,6 +102,9 @@ class Store {
   Store(const std::filesystem::path& root, Options options);
   /// For tests: with a file system that fails on purpose. It must outlive the store.
   Store(const std::filesystem::path& root, Options options, FileSystem& files);
+  Store(Store&&) noexcept;
+  /// Waits half a minute at most for old checkpoints to be deleted.
+  ~Store();
 
   /// Collective. Takes the folder: creates it, checks that it is writable and the same one for all ranks, writes OWNER
   /// (rank 0's `owner`; an empty nonce is drawn), clears what dead runs left. From now on every other run's save fails.
@@ -110,12 +114,12 @@ class Store {
   void check_room(Group& group, std::uint64_t bytes) const;
   /// Collective. Writes the union of all ranks' slices (disjoint, together each tensor exactly once; a rank may have
   /// none and then writes no file) and commits: afterwards it exists on disk whatever happens, or, if this throws, the
-  /// previous checkpoints are untouched. Then deletes what Options::keep does not cover. If this step exists already
-  /// with the same tensors and state nothing is written; with others, the old one goes to quarantine. Throws the same
-  /// StorageError on every rank if any rank failed: storage (a later try may succeed), superseded (another run took the
-  /// folder, so this one must end), or incompatible if the slices do not form whole tensors.
-  /// Errors of the group pass through; whether the checkpoint exists is then seen at the next restart. No rank returns
-  /// before all have done their part.
+  /// previous checkpoints are untouched. What Options::keep does not cover is then deleted in the background. If this
+  /// step exists already with the same tensors and state nothing is written; with others, the old one goes to
+  /// quarantine. Throws the same StorageError on every rank if any rank failed: storage (a later try may succeed),
+  /// superseded (another run took the folder, so this one must end), or incompatible if the slices do not form whole
+  /// tensors. Errors of the group pass through; whether the checkpoint exists is then seen at the next restart. No rank
+  /// returns before all have done their part.
   SaveReport save(Group& group, Step step, std::span<const Slice> slices, const State& state);
   /// Collective. The newest checkpoint whose manifest, sizes and block checksums hold; damaged ones are moved to
   /// quarantine/ with the reason (if this run owns the folder), and logged. Nothing if there is none.
@@ -134,8 +138,8 @@ class Store {
   Options options_;
   Owner owner_;
   FileSystem* files_;
+  std::unique_ptr<Collector> collector_;  ///< busy on rank 0 only
   bool taken_ = false;
-  std::set<Step> verified_;  ///< on rank 0: steps known to be good, so that old ones may go
 };
 
 // For tools; none of these writes anything.
@@ -146,12 +150,19 @@ std::vector<Summary> list(const std::filesystem::path& root);
 Summary open(const std::filesystem::path& folder);
 
 struct Finding {
-  ExitCode kind = ExitCode::corrupt;  ///< corrupt, incomplete or incompatible
-  std::string file, tensor, message;  ///< tensor: empty if the damage lies outside of tensors
+  ExitCode kind = ExitCode::corrupt;                 ///< corrupt, incomplete or incompatible
+  std::string file, tensor, message;                 ///< tensor: empty if the damage lies outside of tensors
+  std::optional<std::uint64_t> block{};              ///< of the tensor's box in that file, from 0
+  std::optional<std::uint32_t> expected{}, found{};  ///< checksums
 };
-/// Checks manifest, sizes and each block checksum of one checkpoint folder; empty if all is well.
+enum class Depth {
+  sizes,     ///< the manifest's own checksum and sense, and that its files are there with their sizes
+  bytes,     ///< also every byte of every file
+  structure  ///< also that HDF5 finds in the files what the manifest says and nothing else, and no other file is there
+};
+/// Checks one checkpoint folder; empty if all is well.
 /// Throws StorageError (storage) if a file cannot be judged: no permission.
-std::vector<Finding> verify(const std::filesystem::path& folder);
+std::vector<Finding> verify(const std::filesystem::path& folder, Depth depth = Depth::bytes);
 /// SHA-256 over name, type, shape and bytes of all tensors in name order; independent of how files are cut.
 /// Every block's checksum is checked on the way. Throws StorageError (corrupt, incomplete).
 std::string digest(const Summary& checkpoint);

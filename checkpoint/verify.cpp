@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cerrno>
+#include <set>
 
 #include <distdl/base/checksum.hpp>
+#include <distdl/checkpoint/hdf5_structure.hpp>
 #include <distdl/checkpoint/layout.hpp>
 #include <distdl/checkpoint/verify.hpp>
 
@@ -53,14 +55,41 @@ void collect(std::vector<Finding>& findings, const std::string& file, const std:
 void verify_box(std::vector<Finding>& findings, OpenFile& file, const StoredTensor& stored, const StoredBox& box) {
   std::string name = file.path().filename().string();
   std::uint64_t end = box.offset + bytes_of(stored, box);
-  for (std::size_t block = 0; block < box.checksums.size(); ++block)
+  for (std::size_t block = 0; block < box.checksums.size(); ++block) {
+    std::optional<std::uint32_t> found;
+    std::uint64_t begin = box.offset + block * kBlockBytes;
+    std::size_t before = findings.size();
     collect(findings, name, stored.entry.name, [&] {
-      std::uint64_t begin = box.offset + block * kBlockBytes;
-      std::uint32_t found = continue_checksum(file, {begin, std::min<std::uint64_t>(end, begin + kBlockBytes)}, 0);
+      found = continue_checksum(file, {begin, std::min<std::uint64_t>(end, begin + kBlockBytes)}, 0);
       if (found == box.checksums[block]) return std::string();
       return fmt::format("\"{}\": tensor \"{}\", block {} at byte {}: checksum {:08x} expected, {:08x} found",
-                         file.path().string(), stored.entry.name, block, begin, box.checksums[block], found);
+                         file.path().string(), stored.entry.name, block, begin, box.checksums[block], *found);
     });
+    if (findings.size() == before) continue;
+    findings.back().block = block;
+    findings.back().expected = box.checksums[block];
+    findings.back().found = found;
+  }
+}
+
+std::vector<Finding> structure_findings(const Path& folder, const Manifest& manifest, std::size_t index) {
+  std::vector<Finding> findings;
+  const std::string& name = manifest.files[index].name;
+  for (const std::string& problem : structure_problems(folder, manifest, index))
+    findings.push_back({ExitCode::corrupt, name, "", fmt::format("\"{}\": {}", (folder / name).string(), problem)});
+  return findings;
+}
+
+/// Files that are no part of the checkpoint. They do no harm, for a restore reads only what the manifest names.
+void find_strangers(std::vector<Finding>& findings, const Path& folder, const Manifest& manifest) {
+  std::set<std::string> known{kManifestName};
+  for (const StoredFile& file : manifest.files) known.insert(file.name);
+  for (const Path& entry : entries_with_prefix(folder, "")) {
+    std::string name = entry.filename().string();
+    if (known.contains(name)) continue;
+    findings.push_back(
+        {ExitCode::corrupt, name, "", fmt::format("\"{}\" is no part of the checkpoint", entry.string())});
+  }
 }
 }  // namespace
 
@@ -81,16 +110,22 @@ std::vector<Finding> verify_file(OpenFile& file, const Manifest& manifest, std::
   for (const StoredTensor& stored : manifest.tensors)
     for (const StoredBox& box : stored.boxes)
       if (box.file == index) verify_box(findings, file, stored, box);
+  std::optional<std::uint32_t> found;
+  std::size_t before = findings.size();
   collect(findings, expected.name, "", [&] {
-    std::uint32_t found = rest_checksum(file, manifest, index);
+    found = rest_checksum(file, manifest, index);
     if (found == expected.rest) return std::string();
     return fmt::format("\"{}\": outside of the tensors: checksum {:08x} expected, {:08x} found", file.path().string(),
-                       expected.rest, found);
+                       expected.rest, *found);
   });
+  if (findings.size() > before) {
+    findings.back().expected = expected.rest;
+    findings.back().found = found;
+  }
   return findings;
 }
 
-Verified verify_folder(FileSystem& files, const Path& folder) {
+Verified verify_folder(FileSystem& files, const Path& folder, Depth depth) {
   Verified result;
   collect(result.findings, kManifestName, "", [&] {
     result.manifest = load_manifest(files, folder);
@@ -104,11 +139,14 @@ Verified verify_folder(FileSystem& files, const Path& folder) {
       if (file.size() != expected.bytes)
         return fmt::format("\"{}\" is {} bytes long, {} were written", file.path().string(), file.size(),
                            expected.bytes);
+      if (depth == Depth::sizes) return std::string();
       auto findings = verify_file(file, result.manifest, index);
+      if (findings.empty() && depth == Depth::structure) findings = structure_findings(folder, result.manifest, index);
       result.findings.insert(result.findings.end(), findings.begin(), findings.end());
       return std::string();
     });
   }
+  if (depth == Depth::structure) find_strangers(result.findings, folder, result.manifest);
   return result;
 }
 

@@ -21,6 +21,6 @@ struct Verified {
 };
 /// Throws StorageError only if a file cannot be judged: no permission, no descriptors, a newer format. A bad sector
 /// (EIO) is a finding.
-Verified verify_folder(FileSystem& files, const Path& folder);
+Verified verify_folder(FileSystem& files, const Path& folder, Depth depth = Depth::bytes);
 
 }  // namespace distdl::checkpoint

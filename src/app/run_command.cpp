@@ -17,7 +17,7 @@ namespace distdl::app {
 namespace {
 struct Arguments {
   JobArguments job;
-  bool local = false;
+  bool local = false, partial = false;
   int ranks = 0;
   bool json = false;
 };
@@ -92,8 +92,13 @@ void add_run_command(CLI::App& app) {
   command->add_flag("--local", arguments->local, "Ranks are processes on this machine; no Slurm, no root");
   command->add_option("-n,--ranks", arguments->ranks, "Number of ranks; under Slurm the default is the job's tasks")
       ->check(CLI::PositiveNumber);
+  command->add_flag("--partial", arguments->partial,
+                    "Resume also from a checkpoint that lacks tensors, which begin afresh, or has others");
   command->add_flag("--json", arguments->json, "Print the result as JSON");
-  command->callback([arguments] { run(*arguments); });
+  command->callback([arguments] {
+    if (arguments->partial) arguments->job.overrides.emplace_back("checkpoint.partial=true");
+    run(*arguments);
+  });
 }
 
 }  // namespace distdl::app

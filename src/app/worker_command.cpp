@@ -69,6 +69,7 @@ train::Outcome run_rank(config::Job job, comm::Communicator& communicator, train
   auto setting = make_setting(job, signals);
   train::Observer silent;
   if (communicator.rank().value != 0) return train::run(job.recipe, setting, communicator, silent);
+  setting.failures = observe::read_failures(job.run_dir);
   observe::Progress progress(stderr);
   observe::RunFolder folder(job.run_dir, setting.owner.restart);
   observe::Observers both({&folder, &progress});

@@ -48,6 +48,7 @@ std::string type_name() {
   if constexpr (std::is_same_v<T, std::int64_t>) return "a whole number";
   if constexpr (std::is_same_v<T, double>) return "a number";
   if constexpr (std::is_same_v<T, std::string>) return "a text in quotes";
+  if constexpr (std::is_same_v<T, checkpoint::Interval>) return "a whole number or \"auto\"";
   if constexpr (std::is_same_v<T, std::vector<std::int64_t>>) return "a list of whole numbers, e.g. [128, 64]";
 }
 
@@ -64,6 +65,12 @@ bool assign(T& field, const toml::node& node) {
     }
     field = values;
     return true;
+  } else if constexpr (std::is_same_v<T, checkpoint::Interval>) {
+    auto number = node.value_exact<std::int64_t>();
+    bool automatic = node.value_exact<std::string>() == "auto";
+    if (number) field = *number;
+    if (automatic) field = T::by_cost();
+    return number || automatic;
   } else {
     std::optional<T> value;
     if constexpr (std::is_same_v<T, double>)
@@ -145,6 +152,9 @@ std::string as_toml(const std::string& value) {
     text += c;
   }
   return text + '"';
+}
+std::string as_toml(checkpoint::Interval interval) {
+  return interval.automatic ? "\"auto\"" : std::to_string(interval.steps);
 }
 std::string as_toml(const std::vector<std::int64_t>& values) {
   return fmt::format("[{}]", fmt::join(values, ", "));

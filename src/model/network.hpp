@@ -24,7 +24,7 @@ struct Totals {
 class Network {
  public:
   static constexpr std::size_t kTail = 16;
-  static constexpr std::size_t kLossAt = 0, kCorrectAt = 1, kStopAt = 2;  ///< places in the tail
+  static constexpr std::size_t kLossAt = 0, kCorrectAt = 1, kStopAt = 2, kSaveAt = 3;  ///< places in the tail
 
   /// `backend` and `tensors` must outlive the network. Throws ConfigError if the layers do not fit the sample shape.
   Network(kernels::Backend& backend, const Description& model, const ModelTensors& tensors, std::int64_t samples);

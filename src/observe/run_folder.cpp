@@ -180,6 +180,26 @@ void RunFolder::on(const train::Finished& event) {
   append(journal_, done.dump());
 }
 
+checkpoint::FailureRecord read_failures(const std::filesystem::path& run_folder) {
+  checkpoint::FailureRecord record;
+  double last = 0;
+  bool running = false;
+  for_each_line(run_folder / "journal.jsonl", [&](const Json& row) {
+    auto event = row.value("event", "");
+    double time = row.value("time", 0.0);
+    if (event == "started") {
+      record.failures += running;
+      last = time;  // what lies between two starts is no training
+      running = true;
+    }
+    record.seconds += std::max(0.0, time - last);
+    last = std::max(last, time);
+    if (event == "stopped" || event == "finished") running = false;
+  });
+  record.failures += running;
+  return record;
+}
+
 Result read_result(const std::filesystem::path& run_folder) {
   auto file = run_folder / "result.json";
   std::ifstream in(file);

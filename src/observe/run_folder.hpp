@@ -8,6 +8,7 @@
 
 #include <distdl/base/clock.hpp>
 #include <distdl/base/file_descriptor.hpp>
+#include <distdl/checkpoint/interval.hpp>
 #include <distdl/train/events.hpp>
 
 namespace distdl::observe {
@@ -59,6 +60,10 @@ class RunFolder final : public train::Observer {
   bool warned_ = false;
   Result result_;
 };
+
+/// How long the run in a folder has trained, and how often a start ended without having stopped or finished: what its
+/// journal tells. For the next start, before it writes its own line. Nothing where there is no journal.
+checkpoint::FailureRecord read_failures(const std::filesystem::path& run_folder);
 
 /// Reads result.json. Throws StorageError: incomplete if the run has not finished, corrupt if the file is damaged.
 Result read_result(const std::filesystem::path& run_folder);

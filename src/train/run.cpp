@@ -11,6 +11,7 @@
 #include <distdl/parallel/plan.hpp>
 #include <distdl/train/agreement.hpp>
 #include <distdl/train/batches.hpp>
+#include <distdl/train/cadence.hpp>
 #include <distdl/train/run.hpp>
 #include <distdl/train/state.hpp>
 #include <distdl/train/stop.hpp>
@@ -49,11 +50,17 @@ class Trainer {
   Outcome operator()();
 
  private:
+  /// What the ranks agreed on with their gradients.
+  struct Agreed {
+    bool stop = false;  ///< a rank was asked to
+    bool save = false;  ///< rank 0 finds it worth it
+  };
   void start();
-  /// One optimizer step; the number of ranks that were asked to stop.
-  int step(bool stop);
+  /// One optimizer step.
+  Agreed step(bool stop);
   void evaluate();
-  void save();
+  /// Returns how long it took, in seconds.
+  double save();
   /// Where a failure costs nothing yet: the next interval tries again.
   void save_on_the_way();
   std::optional<std::string> reason_to_stop();
@@ -79,6 +86,7 @@ class Trainer {
   Judge judge_;
   checkpoint::Store store_;
   StateKeeper keeper_;
+  Cadence cadence_;
   EndOfJob end_of_job_;
   TrainingState state_;
   std::optional<Step> saved_;
@@ -105,6 +113,7 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
       judge_(*backend_, model_, tensors_, network_, samples_),
       store_(setting.checkpoints, recipe.checkpoint),
       keeper_(*backend_, communicator, group_, store_, tensors_, identity_of(recipe, samples_)),
+      cadence_(recipe.checkpoint, setting.failures),
       end_of_job_(setting.end_of_job, recipe.train.stop_margin_seconds) {
   std::size_t bytes = tensors_.layout.size() * sizeof(float);
   state_.parameters = backend_->allocate(bytes);
@@ -114,22 +123,27 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
 void Trainer::start() {
   sum_.allocate();
   store_.take(group_, setting_.owner);
-  bool resumed = keeper_.restore(state_);
+  StartValues start_values{[this](std::span<float> arena) {
+                             model::initialize(tensors_, static_cast<std::uint64_t>(recipe_.train.seed), arena);
+                           },
+                           plan_.global_batch()};
+  bool resumed = keeper_.restore(state_, recipe_.checkpoint.partial ? &start_values : nullptr);
   if (state_.step < total_) store_.check_room(group_, state_.parameters.bytes() + state_.momentum.bytes());
   if (resumed) {
     saved_ = state_.step;
   } else {
     tensor::Buffer start = tensor::allocate_host(state_.parameters.bytes());
-    model::initialize(tensors_, static_cast<std::uint64_t>(recipe_.train.seed), start.as<float>());
+    start_values.fill(start.as<float>());
     backend_->copy_from_host(state_.parameters.data(), start.data(), start.bytes());
   }
+  cadence_.tried(state_.step);
   network_.load_parameters(state_.parameter_arena());
   Started started{{}, total_, communicator_.size(), samples_.training(), plan_.global_batch(), backend_->description()};
   if (resumed) started.resumed_from = state_.step;
   observer_.on(started);
 }
 
-int Trainer::step(bool stop) {
+Trainer::Agreed Trainer::step(bool stop) {
   Stopwatch watch;
   auto range = plan_.of(communicator_.rank());
   float scale = 1.0f / static_cast<float>(plan_.global_batch());
@@ -139,7 +153,9 @@ int Trainer::step(bool stop) {
     sum_.add();
   }
   std::size_t tail = tensors_.layout.size();
+  bool save = communicator_.rank() == Rank(0) && cadence_.due(Step(state_.step.value + 1));
   if (stop) backend_->fill(sum_.first_partial() + tail + Network::kStopAt, 1, 1.0f);
+  if (save) backend_->fill(sum_.first_partial() + tail + Network::kSaveAt, 1, 1.0f);
   const float* gradients = sum_.finish();
   float totals[Network::kTail];
   backend_->copy_to_host(totals, gradients + tail, sizeof totals);
@@ -150,6 +166,7 @@ int Trainer::step(bool stop) {
   state_.position += plan_.global_batch();
   set_log_step(state_.step);
   end_of_job_.step_took(watch.seconds());
+  cadence_.step_took(watch.seconds());
   auto batch = static_cast<double>(plan_.global_batch());
   double loss = totals[Network::kLossAt] / batch;
   require(std::isfinite(loss),
@@ -158,7 +175,7 @@ int Trainer::step(bool stop) {
           loss, state_.step);
   observer_.on(
       StepDone{state_.step, epochs_done(), loss, totals[Network::kCorrectAt] / batch, rate, batch / watch.seconds()});
-  return static_cast<int>(totals[Network::kStopAt]);
+  return {totals[Network::kStopAt] > 0, totals[Network::kSaveAt] > 0};
 }
 
 void Trainer::evaluate() {
@@ -169,15 +186,21 @@ void Trainer::evaluate() {
   observer_.on(*judged_);
 }
 
-void Trainer::save() {
-  if (saved_ == state_.step) return;
+double Trainer::save() {
+  if (saved_ == state_.step) return 0;
   auto report = keeper_.save(state_);
   saved_ = state_.step;
   end_of_job_.save_took(report.seconds);
   observer_.on(CheckpointSaved{report.step, report.bytes, report.seconds});
+  return report.seconds;
 }
 
-void Trainer::save_on_the_way() try { save(); } catch (const StorageError& error) {
+void Trainer::save_on_the_way() try {
+  cadence_.tried(state_.step);
+  double seconds = save();
+  if (cadence_.saved(seconds, seconds) && communicator_.rank() == Rank(0))
+    log(Severity::info, "from now on a checkpoint every {} steps: {}", cadence_.steps(), cadence_.reason());
+} catch (const StorageError& error) {
   if (error.exit_code() != ExitCode::storage) throw;  // another run owns the folder, or a mistake of ours
   observer_.on(SaveFailed{state_.step, error.what()});
   if (communicator_.rank() == Rank(0))
@@ -198,16 +221,15 @@ bool Trainer::judgement_is_due() const {
 
 Outcome Trainer::operator()() {
   start();
-  const auto every = recipe_.checkpoint.every;
   if (state_.step < total_ && judgement_is_due()) evaluate();  // a start that had to stop here left it to this one
   while (state_.step < total_) {
     auto reason = reason_to_stop();
-    bool stop = step(reason.has_value()) > 0;
+    auto [stop, worth_a_save] = step(reason.has_value());
     bool last = state_.step == total_;
     if (last || (judgement_is_due() && !stop)) evaluate();
     if (last || stop)
       save();
-    else if (every > 0 && state_.step.value % every == 0)
+    else if (worth_a_save)
       save_on_the_way();
     if (stop && !last) {
       if (!reason) reason = reason_to_stop();  // another rank was quicker to know

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include <distdl/checkpoint/interval.hpp>
 #include <distdl/checkpoint/store.hpp>
 #include <distdl/comm/communicator.hpp>
 #include <distdl/data/options.hpp>
@@ -35,6 +36,7 @@ struct Setting {
   std::filesystem::path checkpoints;  ///< the folder of the run's checkpoints, seen by all ranks
   checkpoint::Owner owner;            ///< the same on all ranks
   std::optional<std::chrono::system_clock::time_point> end_of_job;
+  checkpoint::FailureRecord failures{};  ///< of the run so far; rank 0's counts
   /// Asked between steps on every rank; a reason makes all ranks save at the same step and stop.
   std::function<std::optional<std::string>()> stop_requested;
 };

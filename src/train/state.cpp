@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <span>
 
 #include <distdl/base/log.hpp>
@@ -42,6 +43,29 @@ std::int64_t number(const checkpoint::State& state, const std::string& key) {
   require<StorageError>(error == std::errc{} && end == text.data() + text.size(),
                         "the checkpoint's \"{}\" is \"{}\", not a number", key, text);
   return value;
+}
+
+/// Says what does not fit, and how to go on.
+[[noreturn]] void refuse(const checkpoint::Summary& found, const checkpoint::Fit& fit) {
+  constexpr std::size_t kNames = 5;
+  std::string problem;
+  for (const auto& [wanted, there] : fit.mismatched) {
+    if (!problem.empty()) problem += "; ";
+    problem +=
+        fmt::format("tensor \"{}\" is {} {} here, {} {} there", wanted.name, tensor::name_of(wanted.dtype),
+                    tensor::to_string(wanted.shape), tensor::name_of(there.dtype), tensor::to_string(there.shape));
+  }
+  std::string advice = "use another run.dir to start afresh";
+  if (fit.mismatched.empty()) {
+    if (!fit.missing.empty()) problem = fmt::format("it lacks {}", checkpoint::shortened(fit.missing, kNames));
+    if (!fit.unused.empty())
+      problem += fmt::format("{}it has {}, which the model has not", problem.empty() ? "" : "; ",
+                             checkpoint::shortened(fit.unused, kNames));
+    advice = "--partial (checkpoint.partial = true) loads what fits and begins afresh with the rest; or " + advice;
+  }
+  throw StorageError(
+      fmt::format("checkpoint \"{}\" does not fit this model: {}; {}", found.folder.string(), problem, advice),
+      ExitCode::incompatible);
 }
 }  // namespace
 
@@ -125,17 +149,17 @@ void StateKeeper::check_identity(const checkpoint::State& saved) const {
   }
 }
 
-bool StateKeeper::restore(TrainingState& state) {
+bool StateKeeper::restore(TrainingState& state, const StartValues* fallback) {
   auto found = store_.newest_valid(group_);
   if (!found) return false;
   agree(communicator_, group_.timeout(), [&] {
     check_identity(found->state);
-    read(*found, state);
+    read(*found, state, fallback);
   });
   return true;
 }
 
-void StateKeeper::read(const checkpoint::Summary& found, TrainingState& state) {
+std::vector<checkpoint::Target> StateKeeper::targets_in(const TrainingState& state) {
   std::vector<checkpoint::Target> targets;
   std::size_t arena_number = 0;
   for (const auto& arena : arenas(state)) {
@@ -147,14 +171,53 @@ void StateKeeper::read(const checkpoint::Summary& found, TrainingState& state) {
                          host + view.offset * sizeof(float)});
     }
   }
+  return targets;
+}
+
+void StateKeeper::fill_start_values(const TrainingState& state, const StartValues& fallback) {
+  auto* parameters = reinterpret_cast<float*>(host_copy(0, state.parameters));
+  fallback.fill({parameters, state.parameters.bytes() / sizeof(float)});
+  std::memset(host_copy(1, state.momentum), 0, state.momentum.bytes());
+}
+
+void StateKeeper::tell(const checkpoint::Summary& found, const checkpoint::Fit& fit) const {
+  if (communicator_.rank().value != 0) return;
+  constexpr std::size_t kAll = ~std::size_t{0};
+  log(Severity::warning, "the checkpoint of step {} fits in part; {} tensors are loaded: {}", found.step,
+      fit.matching.size(), checkpoint::shortened(fit.matching, kAll));
+  if (!fit.missing.empty())
+    log(Severity::warning, "{} tensors are not in it and begin afresh: {}", fit.missing.size(),
+        checkpoint::shortened(fit.missing, kAll));
+  if (!fit.unused.empty())
+    log(Severity::warning, "{} tensors of it are ignored, the model has none of these names: {}", fit.unused.size(),
+        checkpoint::shortened(fit.unused, kAll));
+}
+
+void StateKeeper::read(const checkpoint::Summary& found, TrainingState& state, const StartValues* fallback) {
+  auto targets = targets_in(state);
+  auto fit = checkpoint::fit(found, targets);
+  if (!fit.mismatched.empty() || (!fit.exact() && !fallback)) refuse(found, fit);
+  if (!fit.exact()) {
+    fill_start_values(state, *fallback);
+    std::erase_if(targets, [&](const checkpoint::Target& target) {
+      return std::binary_search(fit.missing.begin(), fit.missing.end(), target.name);
+    });
+    tell(found, fit);
+  }
   store_.read(found, targets);
-  arena_number = 0;
+  std::size_t arena_number = 0;
   for (const auto& arena : arenas(state)) {
     std::byte* host = host_copy(arena_number++, *arena.memory);
     if (!backend_.memory_is_host()) backend_.copy_from_host(arena.memory->data(), host, arena.memory->bytes());
   }
   state.step = found.step;
-  state.position = number(found.state, "position");
+  if (fallback && !found.state.contains("position")) {
+    state.position = found.step.value * fallback->global_batch;
+    if (communicator_.rank().value == 0)
+      log(Severity::warning, "the checkpoint does not say which samples it has seen: going on at {}", state.position);
+  } else {
+    state.position = number(found.state, "position");
+  }
 }
 
 }  // namespace distdl::train

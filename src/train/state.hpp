@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <distdl/base/ids.hpp>
+#include <distdl/checkpoint/fit.hpp>
 #include <distdl/checkpoint/store.hpp>
 #include <distdl/comm/communicator.hpp>
 #include <distdl/kernels/backend.hpp>
@@ -47,6 +50,12 @@ class CommunicatorGroup final : public checkpoint::Group {
   Clock::duration timeout_{};
 };
 
+/// What takes the place of what a checkpoint lacks.
+struct StartValues {
+  std::function<void(std::span<float>)> fill;  ///< writes the whole arena of parameters, in host memory
+  std::int64_t global_batch = 0;               ///< samples per step
+};
+
 /// Joins a training state to a checkpoint store: who writes what, and host copies where the arenas are on a device.
 class StateKeeper {
  public:
@@ -57,9 +66,10 @@ class StateKeeper {
   /// Collective. Throws StorageError on every rank if any failed to write; the run may go on. Throws ConfigError on
   /// every rank if a value is not finite: a run could never get well from such a checkpoint.
   checkpoint::SaveReport save(const TrainingState& state);
-  /// Collective. Fills `state` from the newest valid checkpoint; false if there is none.
-  /// Throws the same Error on all ranks: incompatible for a checkpoint of another model or data set.
-  bool restore(TrainingState& state);
+  /// Collective. Fills `state` from the newest valid checkpoint; false if there is none. Every tensor must be in it,
+  /// and no other; with `fallback`, what it lacks gets start values, what it has beyond is ignored, and the log says
+  /// so. Throws the same Error on all ranks: incompatible for a checkpoint of another model or data set.
+  bool restore(TrainingState& state, const StartValues* fallback = nullptr);
 
  private:
   struct Arena {
@@ -70,7 +80,10 @@ class StateKeeper {
   static std::vector<Arena> arenas(const TrainingState& state);
   std::byte* host_copy(std::size_t index, const tensor::Buffer& memory);
   void check_identity(const checkpoint::State& saved) const;
-  void read(const checkpoint::Summary& found, TrainingState& state);
+  std::vector<checkpoint::Target> targets_in(const TrainingState& state);
+  void fill_start_values(const TrainingState& state, const StartValues& fallback);
+  void tell(const checkpoint::Summary& found, const checkpoint::Fit& fit) const;
+  void read(const checkpoint::Summary& found, TrainingState& state, const StartValues* fallback);
 
   kernels::Backend& backend_;
   comm::Communicator& communicator_;

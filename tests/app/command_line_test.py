@@ -7,8 +7,9 @@ import unittest
 from program import ProgramTest
 
 COMMANDS = ["run", "data", "data make", "data make shapes", "data import", "data import idx", "data import text", "data info",
-            "checkpoint", "checkpoint ls", "checkpoint show", "checkpoint verify", "checkpoint digest", "config", "bench",
-            "bench comm", "bench train", "doctor", "worker", "version"]
+            "checkpoint", "checkpoint ls", "checkpoint show", "checkpoint verify", "checkpoint digest", "checkpoint why",
+            "checkpoint diff", "checkpoint gc", "checkpoint tag", "checkpoint export", "checkpoint import safetensors", "config",
+            "bench", "bench comm", "bench train", "doctor", "worker", "version"]
 
 
 class Help(ProgramTest):

@@ -22,6 +22,53 @@ TEST(Boxes, CoverExactlyAcceptsAGridAndRefusesGapsAndOverlaps) {
   EXPECT_TRUE(cover_exactly({0, 4}, {}));
 }
 
+// Against counting each element, on random boxes of which many nearly cover.
+TEST(Boxes, CoverExactlyAgreesWithCounting) {
+  std::mt19937 random(11);
+  auto below = [&](std::int64_t n) { return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n)); };
+  int covers = 0, not_quite = 0;
+  for (int trial = 0; trial < 20'000; ++trial) {
+    Shape shape{1 + below(4), 1 + below(4), 1 + below(3)};
+    std::vector<Box> boxes{tensor::whole(shape)};
+    for (int cuts = 0; cuts < 4; ++cuts) {  // cut one in two
+      std::size_t d = random() % 3;
+      Box& box = boxes[random() % boxes.size()];
+      if (box.extent[d] < 2) continue;
+      Box rest = box;
+      box.extent[d] = 1 + below(box.extent[d] - 1);
+      rest.offset[d] += box.extent[d];
+      rest.extent[d] -= box.extent[d];
+      boxes.push_back(rest);
+    }
+    if (trial % 2) {  // and move one to another place where it lies inside, or give it twice instead of another
+      Box& box = boxes[random() % boxes.size()];
+      if (random() % 2)
+        for (std::size_t d = 0; d < 3; ++d) box.offset[d] = below(shape[d] - box.extent[d] + 1);
+      else
+        box = boxes[random() % boxes.size()];
+    }
+    std::vector<int> count(static_cast<std::size_t>(tensor::element_count(shape)));
+    for (const Box& box : boxes)
+      for_each_stretch(box, tensor::whole(shape), [&](const Stretch& stretch) {
+        for (std::int64_t i = 0; i < stretch.count; ++i) ++count[static_cast<std::size_t>(stretch.to + i)];
+      });
+    bool expected = std::all_of(count.begin(), count.end(), [](int n) { return n == 1; });
+    ASSERT_EQ(cover_exactly(shape, boxes), expected);
+    ++(expected ? covers : not_quite);
+  }
+  EXPECT_GT(covers, 5000);
+  EXPECT_GT(not_quite, 2000);
+}
+
+TEST(Boxes, CoverExactlyTakesNoLongerThanItsBoxesAreMany) {
+  constexpr std::int64_t kMany = 300'000;  // in pairs, these would take minutes
+  std::vector<Box> columns;
+  for (std::int64_t i = 0; i < kMany; ++i) columns.push_back({{0, i}, {7, 1}});
+  EXPECT_TRUE(cover_exactly({7, kMany}, columns));
+  columns[5].offset[1] = 6;
+  EXPECT_FALSE(cover_exactly({7, kMany}, columns));
+}
+
 TEST(Boxes, LiesInsideSurvivesHugeNumbers) {
   std::int64_t huge = INT64_MAX;
   EXPECT_FALSE(lies_inside({{huge}, {huge}}, {10}));

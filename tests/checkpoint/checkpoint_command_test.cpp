@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fstream>
+#include <limits>
+
 #include <CLI/CLI.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/checkpoint/sample.hpp"
+#include <distdl/checkpoint/file_operations.hpp>
 #include <distdl/checkpoint/layout.hpp>
+#include <distdl/checkpoint/manifest.hpp>
 
 namespace distdl::app {
 void add_checkpoint_command(CLI::App& app);
@@ -31,6 +36,8 @@ Result run(const std::string& arguments) {
     app.parse("checkpoint " + arguments);
   } catch (const CLI::RuntimeError& error) {
     result.code = error.get_exit_code();
+  } catch (const CLI::ParseError&) {
+    result.code = static_cast<int>(ExitCode::usage);
   } catch (const Error& error) {
     result.code = static_cast<int>(error.exit_code());
   }
@@ -86,6 +93,216 @@ TEST_F(CheckpointCommand, VerifyAnswersWithExitCodes) {
   EXPECT_EQ(document[0]["ok"], true);
   EXPECT_EQ(document[1]["ok"], false);
   EXPECT_EQ(document[1]["findings"][1]["file"], "node0001.h5");
+}
+
+TEST_F(CheckpointCommand, VerifyNamesBlockAndChecksums) {
+  fs::path file = newest / "node0000.h5";
+  std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+  auto manifest = load_manifest(real_file_system(), newest);
+  const StoredBox& box = manifest.tensors[0].boxes[0];
+  stream.seekp(static_cast<std::streamoff>(box.offset));
+  stream.write("XXXX", 4);
+  stream.close();
+  EXPECT_EQ(run("verify --quick " + root.string()).code, 0);  // sizes are right
+  for (const std::string depth : {"", "--deep "}) {
+    Result result = run("verify --json " + depth + root.string());
+    EXPECT_EQ(result.code, 2);
+    auto finding = nlohmann::json::parse(result.out)[1]["findings"][0];
+    EXPECT_EQ(finding["file"], "node0000.h5");
+    EXPECT_EQ(finding["tensor"], "momentum/conv1.weight");
+    EXPECT_EQ(finding["block"], 0);
+    EXPECT_EQ(finding["expected"], fmt::format("{:08x}", box.checksums[0]));
+    EXPECT_THAT(finding["found"].get<std::string>(), testing::ContainsRegex("^[0-9a-f]{8}$"));
+    EXPECT_NE(finding["found"], finding["expected"]);
+  }
+  fs::resize_file(file, 100);
+  EXPECT_EQ(run("verify --quick " + root.string()).code, 2);
+}
+
+TEST_F(CheckpointCommand, VerifyDeepWantsNothingElseInTheFolder) {
+  EXPECT_EQ(run("verify --deep " + root.string()).code, 0);
+  std::ofstream(newest / "notes.txt") << "mine";
+  EXPECT_EQ(run("verify " + root.string()).code, 0);
+  Result result = run("verify --deep " + root.string());
+  EXPECT_EQ(result.code, 2);
+  EXPECT_THAT(result.out, HasSubstr("notes.txt\" is no part of the checkpoint"));
+  EXPECT_EQ(run("verify --deep --quick " + root.string()).code, 64);
+}
+
+TEST_F(CheckpointCommand, OneCheckpointIsNamedByStepOrTag) {
+  EXPECT_THAT(run("tag 10 best " + run_.path().string()).out, HasSubstr("step 10: best"));
+  for (const char* name : {"@10", "@best"}) {
+    EXPECT_THAT(run("show " + run_.path().string() + name).out, HasSubstr("step     10"));
+    EXPECT_THAT(run("verify " + root.string() + name).out, HasSubstr(step_folder_name(Step(10)) + ": ok"));
+    EXPECT_THAT(run("digest " + root.string() + name).out, HasSubstr("step 10 "));
+  }
+  EXPECT_EQ(run("show " + root.string() + "@11").code, 3);
+  EXPECT_EQ(run("show " + root.string() + "@nobody").code, 3);
+  EXPECT_THAT(run("ls " + root.string()).out, testing::ContainsRegex(" best\n"));
+}
+
+TEST_F(CheckpointCommand, TagsAreGivenMovedAndTakenAway) {
+  EXPECT_EQ(run("tag 11 best " + root.string()).code, 3);
+  EXPECT_EQ(run("tag 10 ../x " + root.string()).code, 64);
+  EXPECT_EQ(run("tag 10 best " + root.string()).code, 0);
+  EXPECT_EQ(run("tag 20 best " + root.string()).code, 64);
+  auto moved = nlohmann::json::parse(run("tag 20 best --move --json " + root.string()).out);
+  EXPECT_EQ(moved["tags"], (std::vector<std::string>{"best"}));
+  EXPECT_EQ(run("tag 10 best --remove " + root.string()).code, 64);
+  EXPECT_THAT(run("tag 20 best --remove " + root.string()).out, HasSubstr("no tags"));
+}
+
+TEST_F(CheckpointCommand, DiffCountsAndMeasures) {
+  Sample sample = make_sample(1);
+  auto change = [&](std::size_t tensor, std::size_t element, auto value) {
+    std::memcpy(sample[tensor].bytes.data() + element * sizeof value, &value, sizeof value);
+  };
+  auto get = [&](std::size_t tensor, std::size_t element) {
+    double value;
+    std::memcpy(&value, sample[tensor].bytes.data() + element * sizeof value, sizeof value);
+    return value;
+  };
+  for (std::size_t i = 0; i < 7; ++i) change(1, i, 2.0);
+  sample[4].entry.name = "parameter/vacant";
+  ASSERT_TRUE(all_empty(save_as(root, 2, Step(30), sample)));
+  change(1, 0, 3.0);
+  change(1, 5, 1.5);
+  change(1, 6, std::numeric_limits<double>::quiet_NaN());
+  sample[4].entry.name = "parameter/void";
+  sample[5].entry.shape = {2, 3};
+  ASSERT_TRUE(all_empty(save_as(root, 3, Step(40), sample)));
+  EXPECT_EQ(get(1, 0), 3.0);
+  Result result = run("diff --json " + root.string() + "@30 " + root.string() + "@40");
+  EXPECT_EQ(result.code, 0);
+  auto found = nlohmann::json::parse(result.out);
+  EXPECT_EQ(found["same"], false);
+  EXPECT_EQ(found["equal"], 6);
+  EXPECT_EQ(found["removed"][0]["name"], "parameter/vacant");
+  EXPECT_EQ(found["added"][0]["name"], "parameter/void");
+  EXPECT_EQ(found["reshaped"][0]["after"]["shape"], (std::vector<int>{2, 3}));
+  ASSERT_EQ(found["changed"].size(), 1u);
+  auto changed = found["changed"][0];
+  EXPECT_EQ(changed["name"], "parameter/conv1.bias");
+  EXPECT_EQ(changed["different"], 3);
+  EXPECT_EQ(changed["elements"], 7);
+  EXPECT_EQ(changed["not_finite"], 1);
+  EXPECT_DOUBLE_EQ(changed["max_abs"].get<double>(), 1.0);
+  EXPECT_DOUBLE_EQ(changed["max_rel"].get<double>(), 1.0 / 3.0);
+  EXPECT_THAT(run("diff " + root.string() + "@30 " + root.string() + "@40").out,
+              testing::AllOf(HasSubstr("- parameter/vacant"), HasSubstr("+ parameter/void"),
+                             HasSubstr("f16 (3, 2) became f16 (2, 3)"), HasSubstr("1 not finite")));
+  EXPECT_THAT(run("diff " + root.string() + "@10 " + root.string() + "@20").out,
+              HasSubstr("9 tensors are equal, and so is the state"));
+}
+
+TEST_F(CheckpointCommand, WhyTellsWhatBecameOfAStep) {
+  auto standing = [&](int step, int code) {
+    Result result = run(fmt::format("why {} {} --json", step, run_.path().string()));
+    EXPECT_EQ(result.code, code) << result.out;
+    auto answer = nlohmann::json::parse(result.out);
+    EXPECT_EQ(answer["code"], code);
+    return answer["standing"].get<std::string>() + ": " + answer["reason"].get<std::string>();
+  };
+  EXPECT_THAT(standing(20, 0), testing::StartsWith("used: "));
+  EXPECT_THAT(standing(10, 0), testing::StartsWith("older: "));
+  EXPECT_THAT(standing(15, 3), testing::StartsWith("never saved: "));
+  Options two{.keep = 2};
+  ASSERT_TRUE(all_empty(save_as(root, 1, Step(30), make_sample(1), false, two)));
+  EXPECT_THAT(standing(10, 3), HasSubstr("collected: it was deleted to make room: 2 newer ones are verified"));
+  fs::remove_all(root / step_folder_name(Step(20)));
+  EXPECT_THAT(standing(20, 3), testing::StartsWith("removed: "));
+  fs::create_directory(root / ".stage-40.0123456789abcdef");
+  EXPECT_THAT(standing(40, 3), testing::StartsWith("being written: "));
+  ASSERT_TRUE(all_empty(save_as(root, 1, Step(50), make_sample(1))));
+  EXPECT_THAT(standing(40, 3), testing::StartsWith("superseded: another run took the folder"));
+  fs::resize_file(root / step_folder_name(Step(50)) / "node0000.h5", 3);
+  EXPECT_THAT(standing(50, 2), testing::AllOf(testing::StartsWith("damaged: "), HasSubstr("3 bytes long")));
+  Alone alone;
+  Store store(root, {});
+  store.take(alone, owner_called("next"));
+  EXPECT_EQ(store.newest_valid(alone)->step, Step(30));
+  EXPECT_THAT(standing(50, 3), testing::AllOf(testing::StartsWith("quarantined: "), HasSubstr("3 bytes long")));
+  Result plain = run("why 50 " + root.string());
+  EXPECT_THAT(plain.out, testing::AllOf(HasSubstr("step 50: quarantined"), HasSubstr("a restart takes  step 30"),
+                                        HasSubstr("there are        30\n")));
+}
+
+TEST_F(CheckpointCommand, WhyReadsTheJournalWhereTheHistoryIsLost) {
+  fs::remove(root / kHistoryName);
+  std::ofstream(run_.path() / "journal.jsonl") << R"({"event":"checkpoint","step":5,"time":1}
+{"event":"save_failed","step":7,"reason":"no space"}
+{"event":"finished","step":20}
+{"event":"torn)";
+  EXPECT_THAT(run("why 5 " + root.string()).out, HasSubstr("step 5: removed\n  the run's journal says"));
+  EXPECT_THAT(run("why 7 " + root.string()).out, HasSubstr("step 7: failed\n  no space"));
+  EXPECT_THAT(run("why 15 " + root.string()).out, HasSubstr("no save was due at this step"));
+  EXPECT_THAT(run("why 100 " + root.string()).out, HasSubstr("come to step 20 only"));
+}
+
+TEST_F(CheckpointCommand, GcKeepsTheRuleOfTheLastRunAndSaysWhy) {
+  for (int step : {30, 40, 50})
+    ASSERT_TRUE(all_empty(save_as(root, 1, Step(step), make_sample(1), false, {.keep = 5})));
+  run("tag 10 best " + root.string());
+  EXPECT_EQ(run("gc " + root.string()).code, 0);
+  EXPECT_EQ(step_folders(root).size(), 5u);  // that run keeps 5
+  EXPECT_EQ(run("gc --keep 1 " + root.string()).code, 64);
+  auto would = nlohmann::json::parse(run("gc --dry-run --keep 2 --json " + root.string()).out);
+  EXPECT_EQ(step_folders(root).size(), 5u);
+  std::map<int, bool> stays;
+  for (const auto& row : would["checkpoints"]) stays[row["step"]] = row["stays"];
+  EXPECT_EQ(stays, (std::map<int, bool>{{10, true}, {20, false}, {30, false}, {40, true}, {50, true}}));
+  fs::create_directory(root / ".trash-0123");
+  fs::create_directory(root / ".stage-60.0123456789abcdef");
+  fs::create_directory(root / ".stage-70.0123456789abcdef");
+  fs::last_write_time(root / ".stage-60.0123456789abcdef", fs::file_time_type::clock::now() - std::chrono::hours(25));
+  Result done = run("gc --keep 2 " + root.string());
+  EXPECT_EQ(done.code, 0);
+  EXPECT_THAT(done.out, testing::AllOf(HasSubstr("stays     tagged best"), HasSubstr("deleted   2 newer ones"),
+                                       HasSubstr("a run may be writing it")));
+  std::vector<std::int64_t> left;
+  for (const auto& [step, folder] : step_folders(root)) left.push_back(step.value);
+  EXPECT_EQ(left, (std::vector<std::int64_t>{10, 40, 50}));
+  EXPECT_EQ(entries_with_prefix(root, ".stage-").size(), 1u);
+  EXPECT_TRUE(entries_with_prefix(root, ".trash-").empty());
+}
+
+TEST_F(CheckpointCommand, GcNeverCountsDamagedOnes) {
+  for (int step : {30, 40}) ASSERT_TRUE(all_empty(save_as(root, 1, Step(step), make_sample(1))));
+  fs::resize_file(root / step_folder_name(Step(40)) / "node0000.h5", 3);
+  Result done = run("gc --keep 2 " + root.string());
+  EXPECT_THAT(done.out, HasSubstr("40  stays     damaged; does not count"));
+  EXPECT_EQ(step_folders(root).size(), 3u);  // 20, 30 and the damaged one
+}
+
+TEST_F(CheckpointCommand, ExportAndImportRoundTrip) {
+  TemporaryFolder other;
+  std::string file = other.path() / "all.safetensors", made = other.path() / "made";
+  EXPECT_EQ(run("export " + root.string() + "@10 " + file).code, 0);
+  EXPECT_EQ(run("export " + root.string() + "@10 " + file).code, 64);  // it exists
+  EXPECT_EQ(run("export --force " + root.string() + "@10 " + file).code, 0);
+  EXPECT_EQ(run("export --tensors 'nothing*' " + root.string() + " " + file + "2").code, 64);
+  EXPECT_EQ(run("import safetensors --prefix= " + file + " " + made).code, 0);
+  EXPECT_EQ(run("verify --deep " + made).code, 0);
+  std::string before = run("digest " + root.string() + "@10").out, after = run("digest " + made).out;
+  EXPECT_EQ(before.substr(before.find("sha256")), after.substr(after.find("sha256")));
+  EXPECT_EQ(open(made).state.at("data.cursor"), "1234");
+  EXPECT_EQ(run("import safetensors " + file + " " + made).code, 64);  // it has an owner, and a step
+  EXPECT_EQ(run("import safetensors --take " + file + " " + made).code, 64);
+  EXPECT_EQ(run("import safetensors --take --step 7 " + file + " " + made).code, 0);
+  std::vector<std::string> names;
+  for (const auto& entry : open(made).tensors) names.push_back(entry.name);
+  EXPECT_THAT(names, testing::Contains("parameter/rng"));
+  EXPECT_THAT(names, testing::Contains("momentum/conv1.weight"));
+}
+
+TEST_F(CheckpointCommand, ADamagedCheckpointIsNotExported) {
+  fs::resize_file(newest / "node0000.h5", 3);
+  for (const char* format : {"safetensors", "npz"}) {
+    fs::path file = run_.path() / "out";
+    EXPECT_EQ(run(fmt::format("export --format {} {} {}", format, newest.string(), file.string())).code, 2);
+    EXPECT_FALSE(fs::exists(file));
+  }
+  for (const auto& entry : fs::directory_iterator(run_.path())) EXPECT_EQ(entry.path().filename(), "checkpoints");
 }
 
 TEST_F(CheckpointCommand, MissingFoldersAreIncomplete) {

@@ -236,6 +236,37 @@ TEST_F(Damage, HostileManifestsAreRefused) {
   EXPECT_EQ(newest_step(), 1);
 }
 
+TEST_F(Damage, ManifestsThatCostTimeAndMemoryAreRefusedAtOnce) {
+  auto refused_as = [&](const std::string& body) {
+    Sha256 hash;
+    hash.update(std::as_bytes(std::span(body)));
+    spill(folder_ / "MANIFEST", body + "sha256 " + hash.hex() + "\n");
+    auto findings = verify(folder_);
+    EXPECT_TRUE(refused());
+    return findings.empty() ? std::string() : findings[0].message;
+  };
+  EXPECT_THAT(refused_as(std::string(30'000'000, '[') + "\n"), HasSubstr("nests deeper"));
+  std::string deep = document_of(original_["MANIFEST"]).dump();
+  deep.replace(deep.find("\"state\":"), 8, "\"state\":" + std::string(1'000'000, '['));
+  EXPECT_THAT(refused_as(deep + "\n"), HasSubstr("nests deeper"));
+  for (const char* number : {"NaN", "1e400", "-0.5", "99999999999999999999", "Infinity", "0x10"}) {
+    std::string text = document_of(original_["MANIFEST"]).dump();
+    std::size_t at = text.find("\"shape\":[") + 9;
+    text.replace(at, text.find(',', at) - at, number);
+    EXPECT_THAT(refused_as(text + "\n"), HasSubstr("cannot be understood")) << number;
+  }
+}
+
+TEST_F(Damage, TwoTensorsMayNotShareBytes) {
+  json bad = document_of(original_["MANIFEST"]);
+  json& first = bad["tensors"][0]["boxes"][0];  // as long as that of tensor 2
+  first["offset"] = bad["tensors"][2]["boxes"][0]["offset"];
+  spill(folder_ / "MANIFEST", sealed(bad));
+  EXPECT_THAT(verify(folder_).at(0).message,
+              HasSubstr("\"momentum/conv1.weight\" and \"parameter/conv1.weight\" share"));
+  EXPECT_TRUE(refused());
+}
+
 TEST_F(Damage, ANewerFormatIsNeitherReadNorQuarantined) {
   json newer = document_of(original_["MANIFEST"]);
   newer["format"] = 2;

@@ -160,51 +160,6 @@ TEST(Store, RefusesBadNames) {
   }
 }
 
-TEST(Store, KeepsTheNewestAndDeletesTheRest) {
-  TemporaryFolder root;
-  Alone alone;
-  Store store(root.path(), {.keep = 2});
-  store.take(alone, owner_called("test"));
-  for (int step : {10, 20, 30, 40}) save_alone(store, step, make_sample(static_cast<std::uint64_t>(step)));
-  EXPECT_EQ(steps_in(root.path()), (std::set<std::int64_t>{30, 40}));
-  EXPECT_TRUE(entries_with_prefix(root.path(), kTrashPrefix).empty());
-  EXPECT_THROW(Store(root.path(), {.keep = 1}), ConfigError);
-}
-
-// Rank 0 may read old checkpoints in full before it deletes one; the others must not wait for it elsewhere, less
-// patiently.
-TEST(Store, NoRankLeavesASaveBeforeOldOnesAreGone) {
-  TemporaryFolder root;
-  for (int step : {10, 20})
-    EXPECT_TRUE(all_empty(save_as(root.path(), 1, Step(step), make_sample(1), false, {.keep = 2})));
-  auto sleep = [] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); };
-  auto errors = ThreadGroups(3).run([&](Group& group) {
-    FailingFileSystem slow({.fault = FailingFileSystem::Fault::call, .at = 0, .persistent = true, .call = sleep});
-    Store store(root.path(), {.keep = 2}, group.rank() == 0 ? slow : real_file_system());
-    store.take(group, owner_called("test"));
-    store.save(group, Step(30), share_of(make_sample(3), group.rank(), 3).slices, sample_state());
-    EXPECT_EQ(steps_in(root.path()), (std::set<std::int64_t>{20, 30})) << "rank " << group.rank();
-  });
-  EXPECT_TRUE(all_empty(errors)) << errors[0];
-}
-
-TEST(Store, DamagedOnesDoNotCountAsKept) {
-  TemporaryFolder root;
-  EXPECT_TRUE(all_empty(save_as(root.path(), 1, Step(10), make_sample(1), false, {.keep = 2})));
-  EXPECT_TRUE(all_empty(save_as(root.path(), 1, Step(20), make_sample(2), false, {.keep = 2})));
-  fs::resize_file(root.path() / "step-000000000020/node0000.h5", 100);
-  EXPECT_TRUE(all_empty(save_as(root.path(), 1, Step(30), make_sample(3), false, {.keep = 2})));
-  EXPECT_TRUE(steps_in(root.path()).contains(10));
-}
-
-TEST(Store, NeverDeletesWhatItJustSaved) {
-  TemporaryFolder root;
-  for (int step : {100, 200, 300})
-    EXPECT_TRUE(all_empty(save_as(root.path(), 1, Step(step), make_sample(1), false, {.keep = 2})));
-  EXPECT_TRUE(all_empty(save_as(root.path(), 1, Step(50), make_sample(2), false, {.keep = 2})));
-  EXPECT_EQ(steps_in(root.path()), (std::set<std::int64_t>{50, 200, 300}));
-}
-
 TEST(Store, QuarantinesDamageAndFallsBack) {
   TemporaryFolder root;
   Alone alone;

@@ -44,6 +44,22 @@ TEST(Job, OverridesWinOverTheFile) {
   EXPECT_EQ(job.recipe.model.hidden, std::vector<std::int64_t>{7});
 }
 
+TEST(Job, AnIntervalIsANumberOrAuto) {
+  using checkpoint::Interval;
+  auto every = [](const std::string& text, const std::vector<std::string>& overrides = {}) {
+    return load(file_with(text), overrides).recipe.checkpoint.every;
+  };
+  EXPECT_EQ(every("[checkpoint]\nevery = 7\n"), Interval(7));
+  EXPECT_EQ(every("[checkpoint]\nevery = \"auto\"\n"), Interval::by_cost());
+  EXPECT_EQ(every("", {"checkpoint.every=auto"}), Interval::by_cost());
+  EXPECT_EQ(every("", {"checkpoint.every=\"auto\""}), Interval::by_cost());
+  EXPECT_EQ(every("", {"checkpoint.every=12"}), Interval(12));
+  EXPECT_THAT(error_of("[checkpoint]\nevery = \"often\"\n"), HasSubstr("must be a whole number or \"auto\""));
+  EXPECT_THAT(error_of("", {"checkpoint.every=1.5"}), HasSubstr("must be a whole number or \"auto\""));
+  auto job = load(file_with(""), {"checkpoint.every=auto"});
+  EXPECT_EQ(load(file_with(to_toml(job)), {}).recipe.checkpoint.every, Interval::by_cost());
+}
+
 TEST(Job, NamesTheLineAndTheNearestKey) {
   auto message = error_of("[train]\n\nepoch = 3\n");
   EXPECT_THAT(message, HasSubstr("job_test.toml:3:"));

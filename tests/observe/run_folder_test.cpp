@@ -164,5 +164,20 @@ TEST_F(Folder, RefusesAFolderItCannotMake) {
     EXPECT_THAT(error.what(), HasSubstr("choose a writable run.dir"));
   }
 }
+TEST_F(Folder, FailuresAreStartsThatNeitherStoppedNorFinished) {
+  EXPECT_EQ(read_failures(folder_).failures, 0);
+  std::filesystem::create_directories(folder_);
+  std::ofstream(folder_ / "journal.jsonl") << R"({"event":"started","time":1000}
+{"event":"checkpoint","time":1100,"step":1}
+{"event":"started","time":2000}
+{"event":"checkpoint","time":2300,"step":2}
+{"event":"stopped","time":2310,"step":2}
+{"event":"started","time":5000}
+{"event":"save_failed","time":5050,"step":3}
+{"torn)";
+  auto record = read_failures(folder_);
+  EXPECT_EQ(record.failures, 2);  // the first, and the one that goes on now
+  EXPECT_DOUBLE_EQ(record.seconds, 100 + 310 + 50);
+}
 }  // namespace
 }  // namespace distdl::observe

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include <distdl/checkpoint/boxes.hpp>
+#include <distdl/checkpoint/difference.hpp>
+#include <distdl/checkpoint/tensor_reader.hpp>
+#include <distdl/tensor/element_maths.hpp>
+
+namespace distdl::checkpoint {
+namespace {
+using tensor::DType;
+constexpr std::int64_t kSlabElements = 1 << 20;
+
+struct HostProcessor;
+using Maths = tensor::ElementMaths<HostProcessor>;
+
+template <class T>
+T load(const std::byte* at) {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
+double value_of(DType dtype, const std::byte* at) {
+  switch (dtype) {
+    case DType::f32:
+      return load<float>(at);
+    case DType::f64:
+      return load<double>(at);
+    case DType::f16:
+      return Maths::Float16::widen(load<std::uint16_t>(at));
+    case DType::bf16:
+      return Maths::Bfloat16::widen(load<std::uint16_t>(at));
+    case DType::i32:
+      return load<std::int32_t>(at);
+    case DType::i64:
+      return static_cast<double>(load<std::int64_t>(at));
+    case DType::u8:
+      return load<std::uint8_t>(at);
+  }
+  return 0;
+}
+
+void compare_bytes(ChangedTensor& changed, const std::vector<std::byte>& first, const std::vector<std::byte>& second) {
+  if (first == second) return;
+  std::size_t element = tensor::size_of(changed.entry.dtype);
+  for (std::size_t at = 0; at < first.size(); at += element) {
+    if (std::memcmp(&first[at], &second[at], element) == 0) continue;
+    ++changed.different;
+    double a = value_of(changed.entry.dtype, &first[at]), b = value_of(changed.entry.dtype, &second[at]);
+    if (!std::isfinite(a) || !std::isfinite(b)) {
+      ++changed.not_finite;
+      continue;
+    }
+    double distance = std::abs(a - b), size = std::max(std::abs(a), std::abs(b));
+    changed.absolute = std::max(changed.absolute, distance);
+    if (size > 0) changed.relative = std::max(changed.relative, distance / size);  // -0 and 0 differ in bytes only
+  }
+}
+
+ChangedTensor compare_tensor(TensorReader& first, TensorReader& second, const StoredTensor& a, const StoredTensor& b) {
+  ChangedTensor changed{a.entry};
+  changed.elements = static_cast<std::uint64_t>(tensor::element_count(a.entry.shape));
+  std::vector<std::byte> bytes[2];
+  for_each_slab(a.entry.shape, kSlabElements, [&](const tensor::Box& box) {
+    auto count = static_cast<std::size_t>(tensor::element_count(box.extent)) * tensor::size_of(a.entry.dtype);
+    for (auto& each : bytes) each.resize(count);
+    first.read(a, box, bytes[0].data());
+    second.read(b, box, bytes[1].data());
+    compare_bytes(changed, bytes[0], bytes[1]);
+  });
+  return changed;
+}
+
+void compare_state(Difference& difference, const State& first, const State& second) {
+  for (const auto& [key, value] : first)
+    if (auto found = second.find(key); found == second.end())
+      difference.state_removed.push_back(key);
+    else if (found->second != value)
+      difference.state_changed.push_back(key);
+  for (const auto& [key, value] : second)
+    if (!first.contains(key)) difference.state_added.push_back(key);
+}
+}  // namespace
+
+Difference compare(const Summary& first, const Summary& second) {
+  TensorReader a(real_file_system(), first.folder), b(real_file_system(), second.folder);
+  Difference difference;
+  for (const StoredTensor& stored : a.manifest().tensors) {
+    const StoredTensor* other = b.find(stored.entry.name);
+    if (!other) {
+      difference.removed.push_back(stored.entry);
+    } else if (other->entry != stored.entry) {
+      difference.reshaped.push_back({stored.entry, other->entry});
+    } else if (auto changed = compare_tensor(a, b, stored, *other); changed.different > 0) {
+      difference.changed.push_back(std::move(changed));
+    } else {
+      ++difference.equal;
+    }
+  }
+  for (const StoredTensor& stored : b.manifest().tensors)
+    if (!a.find(stored.entry.name)) difference.added.push_back(stored.entry);
+  compare_state(difference, a.manifest().state, b.manifest().state);
+  return difference;
+}
+
+}  // namespace distdl::checkpoint

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <distdl/checkpoint/store.hpp>
+
+// In what two checkpoints differ.
+namespace distdl::checkpoint {
+
+/// A tensor that is in both, with the same type and shape and other bytes.
+struct ChangedTensor {
+  TensorEntry entry;
+  std::uint64_t elements = 0;
+  std::uint64_t different = 0;   ///< elements whose bytes differ
+  std::uint64_t not_finite = 0;  ///< of these, those where NaN or an infinity is in one of them
+  double absolute = 0;           ///< largest |a - b| over the finite ones
+  double relative = 0;           ///< largest |a - b| / max(|a|, |b|) over them: 0 .. 2
+};
+
+/// A tensor that is in both with another type or shape.
+struct ReshapedTensor {
+  TensorEntry before, after;
+};
+
+struct Difference {
+  std::vector<TensorEntry> removed, added;  ///< only in the first; only in the second
+  std::vector<ReshapedTensor> reshaped;
+  std::vector<ChangedTensor> changed;
+  std::size_t equal = 0;                                               ///< tensors with the same bytes
+  std::vector<std::string> state_removed, state_added, state_changed;  ///< keys
+  bool none() const {
+    return removed.empty() && added.empty() && reshaped.empty() && changed.empty() && state_removed.empty() &&
+           state_added.empty() && state_changed.empty();
+  }
+};
+
+/// Reads both in pieces, every block against its checksum. Throws StorageError (corrupt, incomplete).
+Difference compare(const Summary& first, const Summary& second);
+
+}  // namespace distdl::checkpoint

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <distdl/checkpoint/explain.hpp>
+#include <distdl/checkpoint/file_operations.hpp>
+#include <distdl/checkpoint/history.hpp>
+#include <distdl/checkpoint/layout.hpp>
+
+namespace distdl::checkpoint {
+namespace {
+constexpr std::uint64_t kLongestReason = 64 << 10;
+
+bool is_whole(const Path& folder) {
+  return verify(folder).empty();
+}
+
+std::optional<Step> newest_whole(const std::map<Step, Path>& folders) {
+  for (auto newest = folders.rbegin(); newest != folders.rend(); ++newest)
+    if (is_whole(newest->second)) return newest->first;
+  return std::nullopt;
+}
+
+Explanation of_present(const Path& folder, Step step, std::optional<Step> instead) {
+  auto findings = verify(folder);
+  if (findings.empty()) {
+    if (instead == step) return {Standing::used, "it is whole, and the newest one that is", {}, {}, ExitCode::ok};
+    return {Standing::older,
+            fmt::format("it is whole, but step {} is newer and whole too", *instead),
+            {},
+            {},
+            ExitCode::ok};
+  }
+  const Finding& first = findings.front();
+  bool newer = first.kind == ExitCode::incompatible;
+  return {newer ? Standing::incompatible : Standing::damaged, first.message, {}, {}, first.kind};
+}
+
+/// The newest of the quarantined folders of this step; nothing if there is none.
+std::optional<Explanation> of_quarantined(const Path& root, Step step) {
+  std::error_code ignored;
+  Path room = root / kQuarantineName;
+  if (!std::filesystem::exists(room, ignored)) return std::nullopt;
+  auto places = entries_with_prefix(room, step_folder_name(step) + ".");
+  if (places.empty()) return std::nullopt;
+  auto age = [&](const Path& place) { return std::filesystem::last_write_time(place, ignored); };
+  auto last =
+      std::max_element(places.begin(), places.end(), [&](const Path& a, const Path& b) { return age(a) < age(b); });
+  std::string reason =
+      read_text(real_file_system(), *last / kReasonName, kLongestReason).value_or("there is no reason with it");
+  while (reason.ends_with('\n')) reason.pop_back();
+  return Explanation{Standing::quarantined, fmt::format("it lies in \"{}\": {}", last->string(), reason), {}, {}};
+}
+
+std::optional<Explanation> of_stage(const Path& root, Step step) {
+  auto stages = entries_with_prefix(root, fmt::format("{}{}.", kStagePrefix, step));
+  if (stages.empty()) return std::nullopt;
+  return Explanation{
+      Standing::being_written,
+      fmt::format("\"{}\" has not been committed: a run is writing it, or died over it", stages.front().string()),
+      {},
+      {}};
+}
+
+Explanation of_event(const Event& event) {
+  switch (event.fate) {
+    case Fate::collected:
+      return {Standing::collected, fmt::format("it was deleted to make room: {}", event.reason), {}, {}};
+    case Fate::skipped:
+      return {Standing::skipped, event.reason, {}, {}};
+    case Fate::failed:
+      return {Standing::failed, event.reason, {}, {}};
+    case Fate::abandoned:
+      return {Standing::abandoned, event.reason, {}, {}};
+    case Fate::quarantined:
+      return {
+          Standing::quarantined, fmt::format("{}; it is not in {} any more", event.reason, kQuarantineName), {}, {}};
+    case Fate::saved:
+    case Fate::taken:
+      break;
+  }
+  return {Standing::removed, "it was saved, and has been taken away by hand since", {}, {}};
+}
+
+std::optional<Explanation> of_history(const Path& root, Step step) {
+  auto events = read_history(real_file_system(), root);
+  auto last = std::find_if(events.rbegin(), events.rend(), [&](const Event& event) { return event.step == step; });
+  return last == events.rend() ? std::nullopt : std::optional(of_event(*last));
+}
+/// The history knows what came last, but may have lost lines.
+std::optional<Explanation> of_gone(const Path& root, Step step) {
+  auto told = of_history(root, step);
+  if (told && told->standing != Standing::quarantined && told->standing != Standing::removed) return told;
+  auto quarantined = of_quarantined(root, step);
+  return quarantined ? quarantined : told;
+}
+}  // namespace
+
+std::string_view name_of(Standing standing) {
+  switch (standing) {
+    case Standing::used:
+      return "used";
+    case Standing::older:
+      return "older";
+    case Standing::damaged:
+      return "damaged";
+    case Standing::incompatible:
+      return "incompatible";
+    case Standing::being_written:
+      return "being written";
+    case Standing::quarantined:
+      return "quarantined";
+    case Standing::collected:
+      return "collected";
+    case Standing::skipped:
+      return "skipped";
+    case Standing::failed:
+      return "failed";
+    case Standing::abandoned:
+      return "superseded";
+    case Standing::removed:
+      return "removed";
+    case Standing::never:
+      return "never saved";
+  }
+  return "?";
+}
+
+Explanation explain(const std::filesystem::path& root, Step step) {
+  auto folders = step_folders(root);
+  auto instead = newest_whole(folders);
+  Explanation found{Standing::never, "nothing in this folder tells of it", {}, {}};
+  if (auto present = folders.find(step); present != folders.end())
+    found = of_present(present->second, step, instead);
+  else if (auto staged = of_stage(root, step))
+    found = *staged;
+  else if (auto gone = of_gone(root, step))
+    found = *gone;
+  found.instead = instead;
+  for (const auto& [each, folder] : folders) found.present.push_back(each);
+  return found;
+}
+
+}  // namespace distdl::checkpoint

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <distdl/checkpoint/store.hpp>
+
+// Why a step is not there, or is not what a restart takes.
+namespace distdl::checkpoint {
+
+enum class Standing {
+  used,           ///< whole, and what a restart takes
+  older,          ///< whole, but a newer one is whole too
+  damaged,        ///< there, and cannot be restored
+  incompatible,   ///< there, in a format that this program does not know
+  being_written,  ///< there is a stage: a run is saving it now, or died while it was
+  quarantined,
+  collected,
+  skipped,
+  failed,
+  abandoned,
+  removed,  ///< it was saved, and somebody took it away
+  never     ///< nothing tells of it
+};
+/// "being written", "never saved"
+std::string_view name_of(Standing standing);
+
+struct Explanation {
+  Standing standing = Standing::never;
+  std::string reason;           ///< a sentence
+  std::optional<Step> instead;  ///< the step that a restart takes
+  std::vector<Step> present;    ///< committed steps, whatever state they are in
+  /// ok if the step is whole; else corrupt, incomplete (not there) or incompatible.
+  ExitCode code = ExitCode::incomplete;
+};
+/// Looks at what lies in a root and at its history. Reads the step and those that are newer in full.
+/// Throws StorageError if something cannot be judged: no permission.
+Explanation explain(const std::filesystem::path& root, Step step);
+
+}  // namespace distdl::checkpoint

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <fnmatch.h>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/checkpoint/boxes.hpp>
+#include <distdl/checkpoint/export.hpp>
+#include <distdl/checkpoint/export_reader.hpp>
+#include <distdl/checkpoint/safetensors.hpp>
+#include <distdl/checkpoint/whole_file.hpp>
+
+namespace distdl::checkpoint {
+namespace {
+constexpr std::int64_t kSlabBytes = 8 << 20;
+
+bool matches(const std::string& pattern, const std::string& name) {
+  return ::fnmatch(pattern.c_str(), name.c_str(), FNM_NOESCAPE) == 0;
+}
+
+bool is_plain(const std::string& text) {
+  return std::all_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x80; });
+}
+}  // namespace
+
+std::vector<TensorEntry> select(const Summary& checkpoint, const Patterns& patterns) {
+  std::vector<TensorEntry> selected;
+  for (const TensorEntry& entry : checkpoint.tensors)
+    if (patterns.empty() || std::any_of(patterns.begin(), patterns.end(),
+                                        [&](const std::string& pattern) { return matches(pattern, entry.name); }))
+      selected.push_back(entry);
+  for (const std::string& pattern : patterns)
+    require<UsageError>(std::any_of(selected.begin(), selected.end(),
+                                    [&](const TensorEntry& entry) { return matches(pattern, entry.name); }),
+                        "no tensor of \"{}\" matches \"{}\"; \"distdl checkpoint show\" lists them",
+                        checkpoint.folder.string(), pattern);
+  return selected;
+}
+
+void for_each_piece(TensorReader& reader, const TensorEntry& entry,
+                    const std::function<void(std::span<std::byte>)>& visit) {
+  const StoredTensor* stored = reader.find(entry.name);
+  require<InternalError>(stored, "tensor \"{}\" is gone from the manifest", entry.name);
+  auto element = static_cast<std::int64_t>(tensor::size_of(entry.dtype));
+  std::vector<std::byte> piece;
+  for_each_slab(entry.shape, kSlabBytes / element, [&](const tensor::Box& box) {
+    piece.resize(static_cast<std::size_t>(tensor::element_count(box.extent) * element));
+    reader.read(*stored, box, piece.data());
+    visit(piece);
+  });
+}
+
+std::vector<TensorEntry> export_safetensors(const Summary& checkpoint, const std::filesystem::path& file,
+                                            const Patterns& patterns, Overwrite overwrite) {
+  auto selected = select(checkpoint, patterns);
+  std::stable_sort(selected.begin(), selected.end(), [](const TensorEntry& a, const TensorEntry& b) {
+    return tensor::size_of(a.dtype) > tensor::size_of(b.dtype);
+  });
+  std::map<std::string, std::string> metadata{{"format", "pt"}, {"distdl.step", std::to_string(checkpoint.step.value)}};
+  for (const auto& [key, value] : checkpoint.state)
+    if (is_plain(value)) metadata["distdl.state." + key] = value;
+  TensorReader reader(real_file_system(), checkpoint.folder);
+  WholeFile out(real_file_system(), file, overwrite);
+  out.append(safetensors_header(selected, metadata));
+  for (const TensorEntry& entry : selected)
+    for_each_piece(reader, entry, [&](std::span<std::byte> piece) { out.append(piece); });
+  out.publish();
+  return selected;
+}
+
+}  // namespace distdl::checkpoint

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include <distdl/checkpoint/store.hpp>
+
+// How a checkpoint's tensors fit those that a program wants to fill.
+namespace distdl::checkpoint {
+
+struct Fit {
+  struct Mismatch {
+    TensorEntry wanted, found;
+  };
+  std::vector<std::string> matching;  ///< wanted, and in it with this type and shape
+  std::vector<std::string> missing;   ///< wanted, and not in it
+  std::vector<std::string> unused;    ///< in it, and not wanted
+  std::vector<Mismatch> mismatched;   ///< in it with another type or shape
+  bool exact() const { return missing.empty() && unused.empty() && mismatched.empty(); }
+};
+
+/// All lists in name order; several targets may be parts of one tensor.
+Fit fit(const Summary& checkpoint, std::span<const Target> targets);
+
+/// "a, b, c" or "a, b and 7 more".
+std::string shortened(const std::vector<std::string>& names, std::size_t most);
+
+}  // namespace distdl::checkpoint

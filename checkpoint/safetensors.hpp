@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <distdl/checkpoint/file_operations.hpp>
+#include <distdl/checkpoint/store.hpp>
+
+// The layout of https://huggingface.co/docs/safetensors: eight bytes with the length of the header, the header in JSON,
+// the tensors one after the other without gaps.
+namespace distdl::checkpoint {
+
+/// The first bytes of a file whose tensors follow in this order; a multiple of 8 bytes.
+std::string safetensors_header(const std::vector<TensorEntry>& tensors,
+                               const std::map<std::string, std::string>& metadata);
+
+struct SafetensorsTensor {
+  TensorEntry entry;
+  std::uint64_t offset = 0;  ///< from the start of the file
+};
+struct SafetensorsFile {
+  std::vector<SafetensorsTensor> tensors;  ///< in the order of their bytes
+  std::map<std::string, std::string> metadata;
+};
+/// Reads and checks the header: a tensor lies where it says, and all of them fill the file exactly.
+/// Throws StorageError: corrupt; incompatible naming a tensor of a type that checkpoints do not have.
+SafetensorsFile read_safetensors(OpenFile& file);
+
+}  // namespace distdl::checkpoint

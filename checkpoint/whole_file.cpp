@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
+
+#include <distdl/checkpoint/whole_file.hpp>
+
+namespace distdl::checkpoint {
+
+WholeFile::WholeFile(FileSystem& files, Path path, Overwrite overwrite) : files_(files), path_(std::move(path)) {
+  std::error_code ignored;
+  require<UsageError>(overwrite == Overwrite::replace || !std::filesystem::exists(path_, ignored),
+                      "\"{}\" exists already; --force replaces it", path_.string());
+  unfinished_ = path_.parent_path() / fmt::format(".{}.{}", path_.filename().string(), random_hex(4));
+  file_.emplace(files_, unfinished_, OpenFile::Mode::create);
+}
+
+WholeFile::~WholeFile() {
+  if (file_) files_.unlink(unfinished_.c_str());
+}
+
+void WholeFile::append(std::span<const std::byte> bytes) {
+  file_->write_at(bytes, size_);
+  size_ += bytes.size();
+}
+
+void WholeFile::rewrite(std::string_view text, std::uint64_t offset) {
+  file_->write_at(std::as_bytes(std::span(text)), offset);
+}
+
+void WholeFile::publish() {
+  file_->sync();
+  file_->close();
+  if (files_.rename(unfinished_.c_str(), path_.c_str(), 0) != 0) throw FileError("replace", path_, errno);
+  file_.reset();
+  sync_folder(files_, path_.has_parent_path() ? path_.parent_path() : Path("."));
+}
+
+}  // namespace distdl::checkpoint

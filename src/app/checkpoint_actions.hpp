@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include <CLI/App.hpp>
+#include <nlohmann/json_fwd.hpp>
+
+#include <distdl/checkpoint/store.hpp>
+
+// The parts of "distdl checkpoint". None needs Slurm or ranks.
+namespace distdl::app {
+
+void add_checkpoint_listing(CLI::App& parent);   ///< ls, show, digest
+void add_checkpoint_checks(CLI::App& parent);    ///< verify, why
+void add_checkpoint_diff(CLI::App& parent);      ///< diff
+void add_checkpoint_keeping(CLI::App& parent);   ///< gc, tag
+void add_checkpoint_exchange(CLI::App& parent);  ///< export, import
+
+/// What help says about an argument that root_of or checkpoint_at takes.
+inline constexpr const char* kRootHelp = "folder of checkpoints, or of a run";
+inline constexpr const char* kCheckpointHelp =
+    "one checkpoint: its folder, DIR@STEP or DIR@TAG; of a folder or a run, the newest";
+
+/// The folder of checkpoints that a folder stands for: itself, or the one in a run's folder.
+/// Throws StorageError (incomplete) if there is no such folder.
+std::filesystem::path root_of(const std::string& folder);
+/// The folder of the one checkpoint that `name` stands for; it may be damaged. Throws StorageError (incomplete).
+std::filesystem::path checkpoint_folder(const std::string& name);
+/// The same, opened.
+checkpoint::Summary checkpoint_at(const std::string& name);
+
+void print(const nlohmann::json& document);
+std::string local_time(std::int64_t seconds);
+std::string mebibytes(std::uint64_t bytes);
+
+}  // namespace distdl::app

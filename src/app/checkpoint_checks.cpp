@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// distdl checkpoint verify | why
+#include <algorithm>
+#include <fstream>
+#include <memory>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <distdl/app/checkpoint_actions.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/checkpoint/explain.hpp>
+#include <distdl/checkpoint/layout.hpp>
+
+namespace distdl::app {
+namespace {
+namespace fs = std::filesystem;
+using checkpoint::Depth;
+using checkpoint::Explanation;
+using checkpoint::Finding;
+using checkpoint::Standing;
+using nlohmann::json;
+
+/// The checkpoints to verify: one, or all of a root.
+std::vector<fs::path> folders_of(const std::string& name) {
+  std::error_code ignored;
+  if (name.find('@') != name.npos && !fs::exists(name, ignored)) return {checkpoint_folder(name)};
+  fs::path path = root_of(name);
+  if (checkpoint::step_of_folder(path.filename().string()) || fs::exists(path / checkpoint::kManifestName))
+    return {path};
+  std::vector<fs::path> folders;
+  for (const auto& [step, folder] : checkpoint::step_folders(path)) folders.push_back(folder);
+  if (folders.empty())
+    throw StorageError(fmt::format("there is no checkpoint in \"{}\"", path.string()), ExitCode::incomplete);
+  return folders;
+}
+
+json to_json(const Finding& finding) {
+  json row{{"code", static_cast<int>(finding.kind)},
+           {"file", finding.file},
+           {"tensor", finding.tensor},
+           {"message", finding.message}};
+  if (finding.block) row["block"] = *finding.block;
+  if (finding.expected) row["expected"] = fmt::format("{:08x}", *finding.expected);
+  if (finding.found) row["found"] = fmt::format("{:08x}", *finding.found);
+  return row;
+}
+
+void verify(const std::string& name, Depth depth, bool as_json) {
+  ExitCode worst = ExitCode::ok;
+  json document = json::array();
+  for (const fs::path& one : folders_of(name)) {
+    auto findings = checkpoint::verify(one, depth);
+    json found = json::array();
+    if (!as_json) fmt::print("{}: {}\n", one.string(), findings.empty() ? "ok" : "damaged");
+    for (const Finding& finding : findings) {
+      // Damage counts more than an absence, and both more than a format that this program does not know.
+      if (worst == ExitCode::ok || finding.kind < worst) worst = finding.kind;
+      if (!as_json) fmt::print("  {}\n", finding.message);
+      found.push_back(to_json(finding));
+    }
+    document.push_back({{"folder", one.string()}, {"ok", findings.empty()}, {"findings", std::move(found)}});
+  }
+  if (as_json) print(document);
+  if (worst != ExitCode::ok) throw CLI::RuntimeError(static_cast<int>(worst));
+}
+
+/// What the run's own journal, beside the folder of checkpoints, tells of a step that the folder tells nothing of.
+void ask_journal(const fs::path& root, Step step, Explanation& answer) {
+  std::int64_t last = -1;
+  std::ifstream lines(root.parent_path() / "journal.jsonl");
+  for (std::string line; std::getline(lines, line);) {
+    auto row = json::parse(line, nullptr, false);
+    if (!row.is_object() || !row.contains("step") || !row["step"].is_number_integer()) continue;
+    last = std::max(last, row["step"].get<std::int64_t>());
+    if (row["step"] != step.value) continue;
+    std::string event = row.value("event", "");
+    if (event == "checkpoint") answer = {Standing::removed, "the run's journal says that it was saved", {}, {}};
+    if (event == "save_failed") answer = {Standing::failed, row.value("reason", ""), {}, {}};
+  }
+  if (answer.standing == Standing::never && last >= 0)
+    answer.reason += step.value > last ? fmt::format("; the run has come to step {} only", last)
+                                       : std::string("; no save was due at this step");
+}
+
+std::string listing(const std::vector<Step>& steps) {
+  std::string text;
+  for (std::size_t i = 0; i < steps.size(); ++i) text += fmt::format("{}{}", i ? ", " : "", steps[i]);
+  return text.empty() ? "none" : text;
+}
+
+void why(std::int64_t number, const std::string& folder, bool as_json) {
+  fs::path root = root_of(folder);
+  Step step(number);
+  Explanation found = checkpoint::explain(root, step);
+  if (found.standing == Standing::never) {
+    Explanation told = found;
+    ask_journal(root, step, told);
+    found.standing = told.standing;
+    found.reason = told.reason;
+  }
+  if (as_json) {
+    json document{{"step", number},           {"standing", checkpoint::name_of(found.standing)},
+                  {"reason", found.reason},   {"code", static_cast<int>(found.code)},
+                  {"restart_takes", nullptr}, {"present", json::array()}};
+    if (found.instead) document["restart_takes"] = found.instead->value;
+    for (Step each : found.present) document["present"].push_back(each.value);
+    print(document);
+  } else {
+    fmt::print("step {}: {}\n  {}\na restart takes  {}\nthere are        {}\n", step,
+               checkpoint::name_of(found.standing), found.reason,
+               found.instead ? fmt::format("step {}", *found.instead) : "nothing: it begins afresh",
+               listing(found.present));
+  }
+  if (found.code != ExitCode::ok) throw CLI::RuntimeError(static_cast<int>(found.code));
+}
+
+void add_verify(CLI::App& parent) {
+  struct Arguments {
+    std::string name;
+    bool deep = false, quick = false, as_json = false;
+  };
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command =
+      parent.add_subcommand("verify", "check every byte; exit code 2 damaged, 3 incomplete, 4 newer format");
+  command->add_option("DIR", arguments->name, "one checkpoint: its folder, DIR@STEP or DIR@TAG; or a folder: all in it")
+      ->required();
+  auto* deep = command->add_flag("--deep", arguments->deep,
+                                 "also that HDF5 finds what the manifest says, and nothing else in files and folder");
+  command->add_flag("--quick", arguments->quick, "only manifests and the sizes of files")->excludes(deep);
+  command->add_flag("--json", arguments->as_json, "print one JSON document");
+  command->callback([arguments] {
+    Depth depth = arguments->deep ? Depth::structure : arguments->quick ? Depth::sizes : Depth::bytes;
+    verify(arguments->name, depth, arguments->as_json);
+  });
+}
+
+void add_why(CLI::App& parent) {
+  struct Arguments {
+    std::int64_t step = 0;
+    std::string folder;
+    bool as_json = false;
+  };
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command =
+      parent.add_subcommand("why", "why a step is not there, or not what a restart takes; exit codes like verify");
+  command->add_option("STEP", arguments->step, "the step in question")->required()->check(CLI::NonNegativeNumber);
+  command->add_option("DIR", arguments->folder, kRootHelp)->required();
+  command->add_flag("--json", arguments->as_json, "print one JSON document");
+  command->callback([arguments] { why(arguments->step, arguments->folder, arguments->as_json); });
+}
+}  // namespace
+
+void add_checkpoint_checks(CLI::App& parent) {
+  add_verify(parent);
+  add_why(parent);
+}
+
+}  // namespace distdl::app

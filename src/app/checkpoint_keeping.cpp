@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// distdl checkpoint gc | tag
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <distdl/app/checkpoint_actions.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/checkpoint/layout.hpp>
+#include <distdl/checkpoint/retention.hpp>
+#include <distdl/checkpoint/tags.hpp>
+
+namespace distdl::app {
+namespace {
+namespace fs = std::filesystem;
+using checkpoint::Rule;
+using checkpoint::Verdict;
+using nlohmann::json;
+
+constexpr auto kStageIsDead = std::chrono::hours(24);
+
+struct GcOptions {
+  std::string folder;
+  std::optional<std::int64_t> keep, keep_every;
+  bool quarantine = false, dry_run = false, as_json = false;
+};
+
+/// Something in a root that is no checkpoint.
+struct Leftover {
+  fs::path path;
+  bool stays;
+  std::string why;
+};
+
+Rule rule_for(const fs::path& root, const GcOptions& options) {
+  Rule rule = checkpoint::last_rule(checkpoint::real_file_system(), root);
+  if (options.keep) rule.keep = *options.keep;
+  if (options.keep_every) rule.keep_every = *options.keep_every;
+  require<UsageError>(rule.keep >= 2, "--keep is {}, but at least 2 checkpoints must stay", rule.keep);
+  require<UsageError>(rule.keep_every >= 0, "--keep-every is {}, but must not be negative", rule.keep_every);
+  return rule;
+}
+
+bool untouched_for_long(const fs::path& folder) {
+  std::error_code error;
+  auto last = fs::last_write_time(folder, error);
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    last = std::max(last, fs::last_write_time(entry.path(), error));
+  return !error && fs::file_time_type::clock::now() - last > kStageIsDead;
+}
+
+std::vector<Leftover> leftovers_in(const fs::path& root, bool quarantine) {
+  std::vector<Leftover> found;
+  for (const auto& path : checkpoint::entries_with_prefix(root, checkpoint::kTrashPrefix))
+    found.push_back({path, false, "it was being deleted when a run ended"});
+  for (const auto& path : checkpoint::entries_with_prefix(root, checkpoint::kStagePrefix)) {
+    bool dead = untouched_for_long(path);
+    found.push_back({path, !dead, dead ? "no run has written to it for a day" : "a run may be writing it"});
+  }
+  std::error_code ignored;
+  if (fs::exists(root / checkpoint::kQuarantineName, ignored))
+    for (const auto& path : checkpoint::entries_with_prefix(root / checkpoint::kQuarantineName, ""))
+      found.push_back({path, !quarantine, quarantine ? "asked for" : "quarantine; --quarantine deletes it"});
+  return found;
+}
+
+std::uint64_t bytes_in(const fs::path& folder) {
+  std::uint64_t sum = 0;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored))
+    if (entry.is_regular_file(ignored)) sum += entry.file_size(ignored);
+  return sum;
+}
+
+/// Deletes what goes; false if something is left.
+bool sweep(const fs::path& root, const std::vector<Verdict>& verdicts, const std::vector<Leftover>& leftovers) {
+  auto& files = checkpoint::real_file_system();
+  bool gone = true;
+  for (auto oldest = verdicts.rbegin(); oldest != verdicts.rend(); ++oldest)
+    if (!oldest->stays) gone = checkpoint::collect(files, root, *oldest) && gone;
+  for (const Leftover& leftover : leftovers)
+    if (!leftover.stays) gone = checkpoint::discard(files, root, leftover.path) && gone;
+  return gone;
+}
+
+void print_report(const Rule& rule, const std::vector<Verdict>& verdicts, const std::vector<Leftover>& leftovers,
+                  bool dry_run) {
+  const char* going = dry_run ? "would go" : "deleted";
+  fmt::print("rule: the newest {} verified stay{}\n", rule.keep,
+             rule.keep_every > 0 ? fmt::format(", and the first of each {} steps", rule.keep_every) : "");
+  for (const Verdict& verdict : verdicts)
+    fmt::print("{:>12}  {:<8}  {}\n", verdict.step, verdict.stays ? "stays" : going, verdict.why);
+  for (const Leftover& leftover : leftovers)
+    fmt::print("{}  {}  {}\n", leftover.path.string(), leftover.stays ? "stays" : going, leftover.why);
+}
+
+json report_of(const Rule& rule, const std::vector<Verdict>& verdicts, const std::vector<Leftover>& leftovers,
+               const std::vector<std::uint64_t>& sizes, bool dry_run) {
+  json steps = json::array(), others = json::array();
+  for (std::size_t i = 0; i < verdicts.size(); ++i)
+    steps.push_back({{"step", verdicts[i].step.value},
+                     {"stays", verdicts[i].stays},
+                     {"why", verdicts[i].why},
+                     {"bytes", sizes[i]}});
+  for (const Leftover& leftover : leftovers)
+    others.push_back({{"path", leftover.path.string()}, {"stays", leftover.stays}, {"why", leftover.why}});
+  return {{"keep", rule.keep},
+          {"keep_every", rule.keep_every},
+          {"dry_run", dry_run},
+          {"checkpoints", std::move(steps)},
+          {"leftovers", std::move(others)}};
+}
+
+void gc(const GcOptions& options) {
+  fs::path root = root_of(options.folder);
+  Rule rule = rule_for(root, options);
+  auto verdicts = checkpoint::judge(checkpoint::real_file_system(), root, rule, std::nullopt,
+                                    [](Step, const fs::path& folder) { return checkpoint::verify(folder).empty(); });
+  auto leftovers = leftovers_in(root, options.quarantine);
+  std::vector<std::uint64_t> sizes;
+  for (const Verdict& verdict : verdicts) sizes.push_back(bytes_in(verdict.folder));
+  bool gone = options.dry_run || sweep(root, verdicts, leftovers);
+  if (options.as_json)
+    print(report_of(rule, verdicts, leftovers, sizes, options.dry_run));
+  else
+    print_report(rule, verdicts, leftovers, options.dry_run);
+  require<StorageError>(gone, "not everything in \"{}\" could be deleted", root.string());
+}
+
+void add_gc(CLI::App& parent) {
+  auto options = std::make_shared<GcOptions>();
+  CLI::App* command = parent.add_subcommand(
+      "gc", "delete old checkpoints by the rule of the last run, and leftovers of dead ones; safe beside a run");
+  command->add_option("DIR", options->folder, kRootHelp)->required();
+  command->add_flag("-n,--dry-run", options->dry_run, "only say what would go, and why the others stay");
+  command->add_option("--keep", options->keep, "so many of the newest verified stay, instead of the run's rule");
+  command->add_option("--keep-every", options->keep_every, "of each so many steps the first stays; 0: of none");
+  command->add_flag("--quarantine", options->quarantine, "delete what lies in quarantine, too");
+  command->add_flag("--json", options->as_json, "print one JSON document");
+  command->callback([options] { gc(*options); });
+}
+
+void add_tag(CLI::App& parent) {
+  struct Arguments {
+    std::int64_t step = 0;
+    std::string name, folder;
+    bool remove = false, move = false, as_json = false;
+  };
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = parent.add_subcommand("tag", "name a checkpoint: what has a tag is never collected");
+  command->add_option("STEP", arguments->step, "which checkpoint")->required()->check(CLI::NonNegativeNumber);
+  command->add_option("NAME", arguments->name, "letters, digits, '.', '_', '-'; the first a letter")->required();
+  command->add_option("DIR", arguments->folder, kRootHelp)->required();
+  auto* remove = command->add_flag("--remove", arguments->remove, "take the name away");
+  command->add_flag("--move", arguments->move, "though another step has the name")->excludes(remove);
+  command->add_flag("--json", arguments->as_json, "print one JSON document");
+  command->callback([arguments] {
+    fs::path root = root_of(arguments->folder);
+    auto& files = checkpoint::real_file_system();
+    Step step(arguments->step);
+    if (arguments->remove)
+      checkpoint::remove_tag(files, root, step, arguments->name);
+    else
+      checkpoint::add_tag(files, root, step, arguments->name, arguments->move);
+    auto names = checkpoint::names_of(checkpoint::read_tags(files, root), step);
+    if (arguments->as_json) return print({{"step", arguments->step}, {"tags", names}});
+    fmt::print("step {}:", step);
+    for (const auto& name : names) fmt::print(" {}", name);
+    fmt::print("{}\n", names.empty() ? " no tags" : "");
+  });
+}
+}  // namespace
+
+void add_checkpoint_keeping(CLI::App& parent) {
+  add_gc(parent);
+  add_tag(parent);
+}
+
+}  // namespace distdl::app

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/train/cadence.hpp>
+
+namespace distdl::train {
+namespace {
+constexpr std::int64_t kFirst = 100;  // steps until the first save, when nothing has been measured yet
+constexpr std::int64_t kMost = 1'000'000'000;
+constexpr std::size_t kRemembered = 5;  // saves
+constexpr double kWorthIt = 0.1;        // smaller changes of the interval are noise
+constexpr double kNewest = 0.05;        // weight of the newest step
+constexpr double kSmallest = 1e-6;      // seconds; clocks tell no less
+
+double median(std::vector<double> values) {
+  auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+}  // namespace
+
+Cadence::Cadence(const checkpoint::Options& options, const checkpoint::FailureRecord& failures)
+    : automatic_(options.every.automatic), steps_(automatic_ ? kFirst : options.every.steps) {
+  require(steps_ >= 0, "checkpoint.every is {}, but must be \"auto\" or not negative", steps_);
+  require(options.mtbf_hours >= 0 && options.mtbf_hours < 1e9,
+          "checkpoint.mtbf_hours is {}, but must be between 0 and 1e9", options.mtbf_hours);
+  mean_between_failures_ =
+      options.mtbf_hours > 0 ? options.mtbf_hours * 3600 : checkpoint::mean_between_failures(failures);
+}
+
+bool Cadence::due(Step step) const {
+  if (steps_ == 0) return false;
+  return automatic_ ? step.value - last_.value >= steps_ : step.value % steps_ == 0;
+}
+
+void Cadence::step_took(double seconds) {
+  step_seconds_ = step_seconds_ == 0 ? seconds : (1 - kNewest) * step_seconds_ + kNewest * seconds;
+}
+
+std::int64_t Cadence::measured_steps(double durable) const {
+  double stall = std::max(kSmallest, median({stalls_.begin(), stalls_.end()}));
+  // Not before the last save is on the disk: a save that finds one under way is for nothing.
+  double seconds = std::max(checkpoint::daly_interval(stall, mean_between_failures_), durable);
+  double steps = std::round(seconds / std::max(kSmallest, step_seconds_));
+  return static_cast<std::int64_t>(std::clamp(steps, 1.0, static_cast<double>(kMost)));
+}
+
+bool Cadence::saved(double stall, double durable) {
+  if (!automatic_) return false;
+  stalls_.push_back(stall);
+  if (stalls_.size() > kRemembered) stalls_.pop_front();
+  std::int64_t measured = measured_steps(durable);
+  auto change = static_cast<double>(std::abs(measured - steps_));
+  if (change <= kWorthIt * static_cast<double>(steps_)) return false;
+  steps_ = measured;
+  return true;
+}
+
+std::string Cadence::reason() const {
+  return fmt::format(
+      "a save holds training up for {:.3g} s, a step takes {:.3g} s, a failure is expected every {:.3g} h",
+      stalls_.empty() ? 0 : median({stalls_.begin(), stalls_.end()}), step_seconds_, mean_between_failures_ / 3600);
+}
+
+}  // namespace distdl::train

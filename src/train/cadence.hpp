@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+
+#include <distdl/base/ids.hpp>
+#include <distdl/checkpoint/interval.hpp>
+#include <distdl/checkpoint/options.hpp>
+
+namespace distdl::train {
+
+/// Decides after which steps to save on the way: every so many, or, with checkpoint.every = "auto", as often as it pays
+/// by what steps and saves were measured to take on this rank. Then ranks may differ: rank 0 decides for all.
+class Cadence {
+ public:
+  /// Throws ConfigError for options that make no sense.
+  Cadence(const checkpoint::Options& options, const checkpoint::FailureRecord& failures);
+
+  bool automatic() const noexcept { return automatic_; }
+  /// Whether to save once `step` steps are done.
+  bool due(Step step) const;
+  /// From here the steps to the next save are counted: where the run starts, and where a save is tried.
+  void tried(Step step) { last_ = step; }
+  void step_took(double seconds);
+  /// A save held training up for `stall` seconds and was on the disk after `durable`. True if the interval changed.
+  bool saved(double stall, double durable);
+
+  std::int64_t steps() const noexcept { return steps_; }  ///< between saves; 0: none on the way
+  /// Why that many, for people.
+  std::string reason() const;
+
+ private:
+  std::int64_t measured_steps(double durable) const;
+
+  bool automatic_;
+  std::int64_t steps_;
+  double mean_between_failures_;
+  Step last_;
+  double step_seconds_ = 0;  ///< a mean in which older steps count less and less
+  std::deque<double> stalls_;
+};
+
+}  // namespace distdl::train

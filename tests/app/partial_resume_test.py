@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weights come from another program, and a run begins with them: --partial."""
+import unittest
+
+from program import ProgramTest, wait_until
+
+
+class PartialResume(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.make_set()
+
+    def accuracy_at_once(self, run):
+        """Of the first evaluation, after one epoch."""
+        return next(row["validation_accuracy"] for row in self.rows("metrics.jsonl", run) if "validation_accuracy" in row)
+
+    def test_weights_of_another_run_are_a_start(self):
+        self.succeed(*self.run_local(2, "--set", "train.epochs=12"))
+        self.succeed("checkpoint", "export", "run", "weights.safetensors", "--tensors", "parameter/*")
+        self.succeed("checkpoint", "import", "safetensors", "weights.safetensors", "tuned/checkpoints", "--weights")
+        tuned = ["--set", "run.dir=tuned", "--set", "train.epochs=2"]
+        line = self.fails(4, ["it lacks momentum/fc1.bias", "--partial"], *self.run_local(2, *tuned))
+        self.assertNotIn("parameter/", line)
+        code, _, err = self.distdl(*self.run_local(2, *tuned, "--partial"))
+        self.assertEqual(code, 0, err)
+        self.assertIn("4 tensors are loaded: parameter/fc1.bias, parameter/fc1.weight, parameter/fc2.bias, parameter/fc2.weight",
+                      err)
+        self.assertIn("4 tensors are not in it and begin afresh: momentum/fc1.bias", err)
+        self.assertIn("which samples it has seen: going on at 0", err)
+        self.succeed(*self.run_local(2, "--set", "run.dir=fresh", "--set", "train.epochs=2"))
+        self.assertGreater(self.accuracy_at_once("tuned"), self.accuracy_at_once("fresh"))
+        self.verify("tuned")
+
+    def test_a_layer_more_and_a_layer_less(self):
+        self.succeed(*self.run_local(2, "--set", "train.epochs=2"))
+        longer = ["--set", "train.epochs=3", "--set", "model.batch_norm=true"]
+        self.fails(4, ["fc1_norm", "--partial"], *self.run_local(1, *longer))
+        code, _, err = self.distdl(*self.run_local(3, *longer, "--set", "checkpoint.partial=true"))
+        self.assertEqual(code, 0, err)
+        self.assertIn("parameter/fc1_norm.running_mean", err)
+        self.fails(4, ["which the model has not", "--partial"], *self.run_local(1, "--set", "train.epochs=4"))
+        self.succeed(*self.run_local(2, "--set", "train.epochs=4", "--partial"))
+        self.verify()
+
+    def test_another_shape_is_refused_in_any_case(self):
+        self.succeed(*self.run_local(1, "--set", "train.epochs=1"))
+        for more in ([], ["--partial"]):
+            line = self.fails(4, ["parameter/fc1.weight", "here", "there"],
+                              *self.run_local(2, *more, "--set", "model.hidden=[17]"))
+            self.assertNotIn("--partial", line)
+
+
+class Intervals(ProgramTest):
+    def test_auto_measures_and_then_saves_as_often_as_it_pays(self):
+        """A failure is expected every 72 ms, so that it must soon save much more often than at first."""
+        self.make_set()
+        auto = ["--set", "checkpoint.every=auto", "--set", "train.epochs=40", "--set", "kernels.backend=reference",
+                "--set", "model.hidden=[64]"]
+        self.succeed(*self.run_local(3, *auto, "--set", "checkpoint.mtbf_hours=0.00002"))
+        saves = [row["step"] for row in self.rows("journal.jsonl") if row["event"] == "checkpoint"]
+        self.assertEqual(saves[0], 100)
+        self.assertGreater(len(saves), 3)
+        self.assertRegex(self.log(), r"from now on a checkpoint every \d+ steps: a save holds training up for")
+        self.succeed(*self.run_local(1, *auto, "--set", "checkpoint.every=0", "--set", "run.dir=without"))
+        self.assertEqual(self.digest(), self.digest("without"))
+
+    def test_auto_learns_from_the_journal(self):
+        self.make_set()
+        auto = ["--set", "checkpoint.every=auto", "--set", "train.epochs=100000", "--set", "kernels.backend=reference"]
+        for expected in ("24 h", "12 h"):  # one failure a day is believed before anything is known
+            run = self.start(*self.run_local(2, *auto))
+            wait_until(lambda: expected in self.log(), f"a failure is expected every {expected}")
+            run.kill()
+            self.finish(run)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
