@@ -55,6 +55,14 @@ void for_each_name(const std::string& prefix, Visit&& visit) {
   while (const dirent* entry = ::readdir(folder.get()))  // NOLINT(concurrency-mt-unsafe): a folder of its own
     if (std::string_view(entry->d_name).starts_with(prefix)) visit(std::string(entry->d_name));
 }
+/// Whether it was, and is gone now.
+bool remove_if_stale(const std::string& name) {
+  const FileDescriptor file(::shm_open(name.c_str(), O_RDONLY, 0));
+  struct stat status {};
+  bool stale =
+      file && ::fstat(file.get(), &status) == 0 && is_private(status) && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0;
+  return stale && ::shm_unlink(name.c_str()) == 0;
+}
 }  // namespace
 
 SlotMemory SlotMemory::create(const std::string& run, int rank, std::size_t bytes) {
@@ -162,13 +170,15 @@ std::vector<std::string> slots_of(const std::string& run, int rank) {
 int sweep_slots(const std::string& spare) {
   int removed = 0;
   for_each_name(user_prefix(), [&](const std::string& name) {
-    if (!spare.empty() && name.starts_with(run_prefix(spare))) return;
-    const FileDescriptor file(::shm_open(name.c_str(), O_RDONLY, 0));
-    struct stat status {};
-    bool stale =
-        file && ::fstat(file.get(), &status) == 0 && is_private(status) && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0;
-    if (stale && ::shm_unlink(name.c_str()) == 0) ++removed;
+    bool spared = !spare.empty() && name.starts_with(run_prefix(spare));
+    if (!spared) removed += remove_if_stale(name);
   });
+  return removed;
+}
+
+int sweep_slots_of(const std::string& run, int rank) {
+  int removed = 0;
+  for (const std::string& name : slots_of(run, rank)) removed += remove_if_stale(name);
   return removed;
 }
 
