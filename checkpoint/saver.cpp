@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <atomic>
+#include <bit>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -184,7 +185,8 @@ class Saver::Impl {
 
   void skip(Step step, std::size_t rank) {
     ++skipped_;
-    if (training_.rank() == 0)
+    // Less and less often: a short interval skips many.
+    if (training_.rank() == 0 && std::has_single_bit(static_cast<std::uint64_t>(skipped_)))
       log(Severity::warning,
           "step {} is not saved: rank {} still writes step {}; {} saves were skipped so far, checkpoint.every is too "
           "short for this disk",

@@ -3,6 +3,7 @@
 
 #include <fmt/ranges.h>
 
+#include <distdl/base/checksum.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/model/network.hpp>
@@ -14,6 +15,7 @@
 #include <distdl/train/run.hpp>
 #include <distdl/train/state.hpp>
 #include <distdl/train/stop.hpp>
+#include <distdl/train/writing_group.hpp>
 
 namespace distdl::train {
 namespace {
@@ -53,9 +55,15 @@ class Trainer {
   /// One optimizer step; the number of ranks that were asked to stop.
   int step(bool stop);
   void evaluate();
-  void save();
+  /// Collective: from now on saves go on beside training.
+  void start_saver();
+  /// At the end, or before a stop: returns when it is committed.
+  void save_last();
   /// Where a failure costs nothing yet: the next interval tries again.
   void save_on_the_way();
+  /// Tells how saves ended meanwhile.
+  void tell_outcomes();
+  [[noreturn]] void diverged(double loss);
   std::optional<std::string> reason_to_stop();
   /// Whether the last step ended an epoch after which the model is to be judged.
   bool judgement_is_due() const;
@@ -79,9 +87,10 @@ class Trainer {
   Judge judge_;
   checkpoint::Store store_;
   StateKeeper keeper_;
+  WritersMeeting meeting_;
   EndOfJob end_of_job_;
   TrainingState state_;
-  std::optional<Step> saved_;
+  std::optional<checkpoint::Saver> saver_;  // while there are steps to do
   std::optional<Evaluated> judged_;
 };
 
@@ -105,6 +114,7 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
       judge_(*backend_, model_, tensors_, network_, samples_),
       store_(setting.checkpoints, recipe.checkpoint),
       keeper_(*backend_, communicator, group_, store_, tensors_, identity_of(recipe, samples_)),
+      meeting_(communicator.rank(), communicator.size(), setting.comm, group.timeout()),
       end_of_job_(setting.end_of_job, recipe.train.stop_margin_seconds) {
   std::size_t bytes = tensors_.layout.size() * sizeof(float);
   state_.parameters = backend_->allocate(bytes);
@@ -116,14 +126,13 @@ void Trainer::start() {
   store_.take(group_, setting_.owner);
   bool resumed = keeper_.restore(state_);
   if (state_.step < total_) store_.check_room(group_, state_.parameters.bytes() + state_.momentum.bytes());
-  if (resumed) {
-    saved_ = state_.step;
-  } else {
+  if (!resumed) {
     tensor::Buffer start = tensor::allocate_host(state_.parameters.bytes());
     model::initialize(tensors_, static_cast<std::uint64_t>(recipe_.train.seed), start.as<float>());
     backend_->copy_from_host(state_.parameters.data(), start.data(), start.bytes());
   }
   network_.load_parameters(state_.parameter_arena());
+  if (state_.step < total_) start_saver();
   Started started{{}, total_, communicator_.size(), samples_.training(), plan_.global_batch(), backend_->description()};
   if (resumed) started.resumed_from = state_.step;
   observer_.on(started);
@@ -144,6 +153,7 @@ int Trainer::step(bool stop) {
   float totals[Network::kTail];
   backend_->copy_to_host(totals, gradients + tail, sizeof totals);
   double rate = optim::learning_rate(recipe_.optim, state_.step, total_);
+  saver_->fence();
   optimizer_.update(*backend_, state_.parameter_arena(), state_.momentum_arena(), gradients, rate, plan_.microbatches);
   network_.load_parameters(state_.parameter_arena());
   state_.step.value += 1;
@@ -152,10 +162,7 @@ int Trainer::step(bool stop) {
   end_of_job_.step_took(watch.seconds());
   auto batch = static_cast<double>(plan_.global_batch());
   double loss = totals[Network::kLossAt] / batch;
-  require(std::isfinite(loss),
-          "the loss became {} at step {}; lower optim.learning_rate or raise optim.warmup_steps. The last checkpoint "
-          "is kept",
-          loss, state_.step);
+  if (!std::isfinite(loss)) diverged(loss);
   observer_.on(
       StepDone{state_.step, epochs_done(), loss, totals[Network::kCorrectAt] / batch, rate, batch / watch.seconds()});
   return static_cast<int>(totals[Network::kStopAt]);
@@ -169,25 +176,62 @@ void Trainer::evaluate() {
   observer_.on(*judged_);
 }
 
-void Trainer::save() {
-  if (saved_ == state_.step) return;
-  auto report = keeper_.save(state_);
-  saved_ = state_.step;
-  end_of_job_.save_took(report.seconds);
-  observer_.on(CheckpointSaved{report.step, report.bytes, report.seconds});
+void Trainer::start_saver() {
+  auto root = store_.root().string();
+  checkpoint::Saver::Setup setup{fmt::format("{}_{:08x}", setting_.owner.job, crc32c(std::as_bytes(std::span(root)))),
+                                 true};
+  saver_.emplace(
+      store_, group_, [this] { return meeting_.connect(); }, setup);
+  if (recipe_.checkpoint.mode != "sync") meeting_.introduce(communicator_);
+  auto part = keeper_.part_of(state_);
+  saver_->prepare(part.slices, part.state);
 }
 
-void Trainer::save_on_the_way() try { save(); } catch (const StorageError& error) {
+void Trainer::save_last() {
+  auto part = keeper_.part_of(state_);
+  saver_->save_and_wait(state_.step, part.slices, part.state);
+  tell_outcomes();
+  saver_->close();
+}
+
+void Trainer::save_on_the_way() try {
+  auto part = keeper_.part_of(state_);
+  if (!saver_->save(state_.step, part.slices, part.state)) observer_.on(SaveSkipped{state_.step, saver_->skipped()});
+} catch (const StorageError& error) {
   if (error.exit_code() != ExitCode::storage) throw;  // another run owns the folder, or a mistake of ours
   observer_.on(SaveFailed{state_.step, error.what()});
   if (communicator_.rank() == Rank(0))
     log(Severity::error, "{}; training goes on, the checkpoint before is kept", error.what());
 }
 
+void Trainer::tell_outcomes() {
+  for (const auto& outcome : saver_->outcomes()) {
+    double seconds = outcome.stall_seconds + outcome.write_seconds;
+    end_of_job_.save_took(seconds);
+    if (outcome.error.empty())
+      observer_.on(CheckpointSaved{outcome.step, outcome.bytes, seconds, outcome.stall_seconds});
+    else
+      observer_.on(SaveFailed{outcome.step, outcome.error});
+  }
+}
+
+/// On all ranks alike, so that they may wait for a save together: it is of better times.
+void Trainer::diverged(double loss) {
+  try {
+    saver_->wait();
+    tell_outcomes();
+  } catch (const StorageError&) {  // it was logged, and this run ends anyhow
+  }
+  throw ConfigError(
+      fmt::format("the loss became {} at step {}; lower optim.learning_rate or raise optim.warmup_steps. The last "
+                  "checkpoint is kept",
+                  loss, state_.step));
+}
+
 std::optional<std::string> Trainer::reason_to_stop() {
   if (setting_.stop_requested)
     if (auto reason = setting_.stop_requested()) return reason;
-  return end_of_job_.poll(std::chrono::system_clock::now());
+  return end_of_job_.poll(std::chrono::system_clock::now(), saver_->is_busy());
 }
 
 bool Trainer::judgement_is_due() const {
@@ -204,9 +248,10 @@ Outcome Trainer::operator()() {
     auto reason = reason_to_stop();
     bool stop = step(reason.has_value()) > 0;
     bool last = state_.step == total_;
+    tell_outcomes();
     if (last || (judgement_is_due() && !stop)) evaluate();
     if (last || stop)
-      save();
+      save_last();
     else if (every > 0 && state_.step.value % every == 0)
       save_on_the_way();
     if (stop && !last) {

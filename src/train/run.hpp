@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include <distdl/checkpoint/store.hpp>
+#include <distdl/checkpoint/saver.hpp>
 #include <distdl/comm/communicator.hpp>
 #include <distdl/data/options.hpp>
 #include <distdl/kernels/options.hpp>
@@ -37,6 +37,8 @@ struct Setting {
   std::optional<std::chrono::system_clock::time_point> end_of_job;
   /// Asked between steps on every rank; a reason makes all ranks save at the same step and stop.
   std::function<std::optional<std::string>()> stop_requested;
+  /// For a second communicator, among the threads that write checkpoints; as that of the training threads.
+  comm::Options comm = {};
 };
 
 enum class Outcome {
