@@ -116,7 +116,7 @@ class Saver::Impl {
     Stopwatch stall;
     {
       std::unique_lock lock(mutex_);
-      bool done = changed_.wait_for(lock, timeout(), [&] { return phase_ != Phase::copying; });
+      bool done = changed_.wait_for(lock, timeout(), [&] { return dead_ || phase_ != Phase::copying; });
       if (!done) fatal_ = {ExitCode::storage, too_long()};
     }
     copy_is_pending_ = false;
@@ -255,7 +255,8 @@ class Saver::Impl {
   void wait_until_idle(bool throws) {
     agree(training_, fmt::format("wait for the save of step {}", label_.step), [&] {
       std::unique_lock lock(mutex_);
-      if (!changed_.wait_for(lock, timeout(), [&] { return phase_ == Phase::idle; })) throw StorageError(too_long());
+      if (!changed_.wait_for(lock, timeout(), [&] { return dead_ || phase_ == Phase::idle; }))
+        throw StorageError(too_long());
       throw_again(fatal_);
       if (throws) throw_again(last_error_);
       return std::string();
@@ -297,8 +298,12 @@ class Saver::Impl {
       group_ = nullptr;
       lock.unlock();
     } catch (const std::exception& error) {
-      std::lock_guard lock(mutex_);
-      fatal_ = failure_of(error);
+      {
+        std::lock_guard lock(mutex_);
+        fatal_ = failure_of(error);
+        dead_ = true;
+      }
+      changed_.notify_all();
     }
   }
 
@@ -368,7 +373,7 @@ class Saver::Impl {
   mutable std::mutex mutex_;  ///< for all that follows
   std::condition_variable changed_;
   Phase phase_ = Phase::idle;
-  bool stops_ = false;
+  bool stops_ = false, dead_ = false;  ///< dead: the writing thread failed and is gone
   Group* group_ = nullptr;
   std::optional<Failure> fatal_, last_error_;
   double stall_seconds_ = 0;
