@@ -28,6 +28,9 @@ struct Slice {
   tensor::Shape shape;  ///< of the whole tensor
   tensor::Box box;
   const std::byte* bytes = nullptr;
+  /// CRC-32C of each 4 MiB of the bytes (the last may be shorter) if they are known already: then these go to the disk,
+  /// and a byte that has changed since is seen when it is read. Empty: they are taken while writing.
+  std::span<const std::uint32_t> checksums = {};
 };
 
 /// A box to fill on restore.
@@ -51,6 +54,9 @@ class Group {
   /// Collective: everyone's string in rank order. Throws if a peer is lost. Bounded in time, but patient: others may be
   /// writing or reading gigabytes before they come (Options::timeout_seconds).
   virtual std::vector<std::string> all_gather(const std::string& mine) = 0;
+  /// From any thread: makes the all_gather under way, and each later one, throw soon. A group that cannot do that lets
+  /// whoever ends a Saver wait for its timeout.
+  virtual void cancel() noexcept {}
 };
 
 /// A group of one, for tools.
@@ -95,7 +101,8 @@ struct SaveReport {
 };
 
 /// A folder of checkpoints: <root>/step-%012d/{MANIFEST,node0000.h5,...}. See docs/checkpoint-format.md.
-/// Errors are StorageError with code storage, corrupt, incomplete, incompatible or superseded; on all ranks alike.
+/// For one thread at a time. Errors are StorageError with code storage, corrupt, incomplete, incompatible or
+/// superseded; on all ranks alike.
 class Store {
  public:
   /// Throws ConfigError if the options make no sense.
@@ -130,6 +137,7 @@ class Store {
   void read(const Summary& checkpoint, std::span<const Target> targets) const;
 
   const std::filesystem::path& root() const noexcept { return root_; }
+  const Options& options() const noexcept { return options_; }
 
  private:
   void set_aside(Step step, const std::filesystem::path& folder, const std::string& reason) const;

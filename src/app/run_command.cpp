@@ -33,6 +33,7 @@ void print_result(const std::filesystem::path& folder, bool json) {
                                               {"interruptions", result.interruptions},
                                               {"steps_repeated", result.steps_repeated},
                                               {"failed_saves", result.failed_saves},
+                                              {"skipped_saves", result.skipped_saves},
                                               {"ranks", result.ranks},
                                               {"backend", result.backend}}
                            .dump(2));

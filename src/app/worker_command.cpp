@@ -52,6 +52,7 @@ train::Setting make_setting(const config::Job& job, train::StopSignals& signals)
   auto end = env_integer("DISTDL_END_OF_JOB");
   if (!end) end = env_integer("SLURM_JOB_END_TIME");
   if (end) setting.end_of_job = std::chrono::system_clock::from_time_t(*end);
+  setting.comm = job.comm;
   setting.stop_requested = [&signals] { return signals.poll(); };
   return setting;
 }

@@ -59,11 +59,19 @@ void Progress::on(const train::Evaluated& event) {
 }
 
 void Progress::on(const train::CheckpointSaved& event) {
-  line(fmt::format("checkpoint at step {}: {:.1f} MB in {:.0f} ms", event.step, static_cast<double>(event.bytes) / 1e6,
-                   event.seconds * 1e3));
+  line(fmt::format("checkpoint at step {}: {:.1f} MB in {:.0f} ms, of which training waited {:.1f} ms", event.step,
+                   static_cast<double>(event.bytes) / 1e6, event.seconds * 1e3, event.stall_seconds * 1e3));
+}
+
+void Progress::on(const train::SaveSkipped&) {
+  clear();
 }
 
 void Progress::on(const train::SaveFailed&) {
+  clear();
+}
+
+void Progress::clear() {
   if (!terminal_) return;
   fmt::print(out_, "\r\033[K");  // the log says the rest: give it a line of its own
   std::fflush(out_);

@@ -20,6 +20,7 @@ class Progress final : public train::Observer {
   void on(const train::StepDone& event) override;
   void on(const train::Evaluated& event) override;
   void on(const train::CheckpointSaved& event) override;
+  void on(const train::SaveSkipped& event) override;
   void on(const train::SaveFailed& event) override;
   void on(const train::Stopped& event) override;
   void on(const train::Finished& event) override;
@@ -28,6 +29,8 @@ class Progress final : public train::Observer {
   /// A line that stays, above the bar if there is one.
   void line(const std::string& text);
   void draw(const train::StepDone& event);
+  /// Takes the bar away, for a line that the log writes.
+  void clear();
 
   std::FILE* out_;
   bool terminal_;
@@ -43,6 +46,7 @@ class Observers final : public train::Observer {
   void on(const train::StepDone& e) override { tell(e); }
   void on(const train::Evaluated& e) override { tell(e); }
   void on(const train::CheckpointSaved& e) override { tell(e); }
+  void on(const train::SaveSkipped& e) override { tell(e); }
   void on(const train::SaveFailed& e) override { tell(e); }
   void on(const train::Stopped& e) override { tell(e); }
   void on(const train::Finished& e) override { tell(e); }

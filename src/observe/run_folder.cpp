@@ -128,11 +128,13 @@ void RunFolder::on(const train::Evaluated& event) {
 }
 
 void RunFolder::on(const train::CheckpointSaved& event) {
-  Json row{{"event", "checkpoint"},
-           {"time", seconds_since_1970()},
-           {"step", event.step.value},
-           {"bytes", event.bytes},
-           {"seconds", event.seconds}};
+  Json row{{"event", "checkpoint"}, {"time", seconds_since_1970()}, {"step", event.step.value},
+           {"bytes", event.bytes},  {"seconds", event.seconds},     {"stall_seconds", event.stall_seconds}};
+  append(journal_, row.dump());
+}
+
+void RunFolder::on(const train::SaveSkipped& event) {
+  Json row{{"event", "save_skipped"}, {"time", seconds_since_1970()}, {"step", event.step.value}};
   append(journal_, row.dump());
 }
 
@@ -156,10 +158,11 @@ void RunFolder::on(const train::Finished& event) {
     std::nth_element(speeds.begin(), speeds.begin() + static_cast<std::ptrdiff_t>(speeds.size() / 2), speeds.end());
     result_.samples_per_s = speeds[speeds.size() / 2];
   }
-  result_.interruptions = result_.steps_repeated = result_.failed_saves = 0;
+  result_.interruptions = result_.steps_repeated = result_.failed_saves = result_.skipped_saves = 0;
   for_each_line(folder_ / "journal.jsonl", [&](const Json& row) {
     if (row.value("interrupted", false)) ++result_.interruptions;
     if (row.value("event", "") == "save_failed") ++result_.failed_saves;
+    if (row.value("event", "") == "save_skipped") ++result_.skipped_saves;
     result_.steps_repeated += row.value("steps_repeated", std::int64_t{0});
   });
   result_.steps = event.step.value;
@@ -173,6 +176,7 @@ void RunFolder::on(const train::Finished& event) {
            {"interruptions", result_.interruptions},
            {"steps_repeated", result_.steps_repeated},
            {"failed_saves", result_.failed_saves},
+           {"skipped_saves", result_.skipped_saves},
            {"ranks", result_.ranks},
            {"backend", result_.backend}};
   replace_file(folder_ / "result.json", row.dump(2) + "\n");
@@ -218,6 +222,7 @@ Result read_result(const std::filesystem::path& run_folder) {
           row.value("steps_repeated", std::int64_t{0}),
           row.value("ranks", 0),
           row.value("failed_saves", std::int64_t{0}),
+          row.value("skipped_saves", std::int64_t{0}),
           row.value("backend", "")};
 }
 

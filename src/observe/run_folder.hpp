@@ -21,7 +21,8 @@ struct Result {
   std::int64_t interruptions = 0;   ///< starts that resumed an unfinished run
   std::int64_t steps_repeated = 0;  ///< steps done again because of them, each as often as it was
   int ranks = 0;
-  std::int64_t failed_saves = 0;  ///< saves on the way that the file system refused; later ones made up for them
+  std::int64_t failed_saves = 0;   ///< saves on the way that the file system refused; later ones made up for them
+  std::int64_t skipped_saves = 0;  ///< due while the one before was still being written
   std::string backend;
 };
 
@@ -41,6 +42,7 @@ class RunFolder final : public train::Observer {
   void on(const train::StepDone& event) override;
   void on(const train::Evaluated& event) override;
   void on(const train::CheckpointSaved& event) override;
+  void on(const train::SaveSkipped& event) override;
   void on(const train::SaveFailed& event) override;
   void on(const train::Stopped& event) override;
   void on(const train::Finished& event) override;

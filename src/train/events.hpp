@@ -38,7 +38,14 @@ struct Evaluated {
 struct CheckpointSaved {
   Step step;
   std::uint64_t bytes = 0;
-  double seconds = 0;
+  double seconds = 0;        ///< until it was committed
+  double stall_seconds = 0;  ///< of these, that training waited
+};
+
+/// A save that was due while the one before was still being written.
+struct SaveSkipped {
+  Step step;
+  std::int64_t so_far = 0;  ///< skipped since this start
 };
 
 /// A save in the middle of the run that the file system refused. The run goes on, and the next interval tries again.
@@ -64,6 +71,7 @@ class Observer {
   virtual void on(const StepDone&) {}
   virtual void on(const Evaluated&) {}
   virtual void on(const CheckpointSaved&) {}
+  virtual void on(const SaveSkipped&) {}
   virtual void on(const SaveFailed&) {}
   virtual void on(const Stopped&) {}
   virtual void on(const Finished&) {}

@@ -3,6 +3,7 @@
 
 #include <fmt/ranges.h>
 
+#include <distdl/base/checksum.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/model/network.hpp>
@@ -15,6 +16,7 @@
 #include <distdl/train/run.hpp>
 #include <distdl/train/state.hpp>
 #include <distdl/train/stop.hpp>
+#include <distdl/train/writing_group.hpp>
 
 namespace distdl::train {
 namespace {
@@ -59,10 +61,15 @@ class Trainer {
   /// One optimizer step.
   Agreed step(bool stop);
   void evaluate();
-  /// Returns how long it took, in seconds.
-  double save();
+  /// Collective: from now on saves go on beside training.
+  void start_saver();
+  /// At the end, or before a stop: returns when it is committed.
+  void save_last();
   /// Where a failure costs nothing yet: the next interval tries again.
   void save_on_the_way();
+  /// Tells how saves ended meanwhile.
+  void tell_outcomes();
+  [[noreturn]] void diverged(double loss);
   std::optional<std::string> reason_to_stop();
   /// Whether the last step ended an epoch after which the model is to be judged.
   bool judgement_is_due() const;
@@ -87,9 +94,10 @@ class Trainer {
   checkpoint::Store store_;
   StateKeeper keeper_;
   Cadence cadence_;
+  WritersMeeting meeting_;
   EndOfJob end_of_job_;
   TrainingState state_;
-  std::optional<Step> saved_;
+  std::optional<checkpoint::Saver> saver_;  // while there are steps to do
   std::optional<Evaluated> judged_;
 };
 
@@ -114,6 +122,7 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
       store_(setting.checkpoints, recipe.checkpoint),
       keeper_(*backend_, communicator, group_, store_, tensors_, identity_of(recipe, samples_)),
       cadence_(recipe.checkpoint, setting.failures),
+      meeting_(communicator.rank(), communicator.size(), setting.comm, group.timeout()),
       end_of_job_(setting.end_of_job, recipe.train.stop_margin_seconds) {
   std::size_t bytes = tensors_.layout.size() * sizeof(float);
   state_.parameters = backend_->allocate(bytes);
@@ -129,15 +138,14 @@ void Trainer::start() {
                            plan_.global_batch()};
   bool resumed = keeper_.restore(state_, recipe_.checkpoint.partial ? &start_values : nullptr);
   if (state_.step < total_) store_.check_room(group_, state_.parameters.bytes() + state_.momentum.bytes());
-  if (resumed) {
-    saved_ = state_.step;
-  } else {
+  if (!resumed) {
     tensor::Buffer start = tensor::allocate_host(state_.parameters.bytes());
     start_values.fill(start.as<float>());
     backend_->copy_from_host(state_.parameters.data(), start.data(), start.bytes());
   }
   cadence_.tried(state_.step);
   network_.load_parameters(state_.parameter_arena());
+  if (state_.step < total_) start_saver();
   Started started{{}, total_, communicator_.size(), samples_.training(), plan_.global_batch(), backend_->description()};
   if (resumed) started.resumed_from = state_.step;
   observer_.on(started);
@@ -160,6 +168,7 @@ Trainer::Agreed Trainer::step(bool stop) {
   float totals[Network::kTail];
   backend_->copy_to_host(totals, gradients + tail, sizeof totals);
   double rate = optim::learning_rate(recipe_.optim, state_.step, total_);
+  saver_->fence();
   optimizer_.update(*backend_, state_.parameter_arena(), state_.momentum_arena(), gradients, rate, plan_.microbatches);
   network_.load_parameters(state_.parameter_arena());
   state_.step.value += 1;
@@ -169,10 +178,7 @@ Trainer::Agreed Trainer::step(bool stop) {
   cadence_.step_took(watch.seconds());
   auto batch = static_cast<double>(plan_.global_batch());
   double loss = totals[Network::kLossAt] / batch;
-  require(std::isfinite(loss),
-          "the loss became {} at step {}; lower optim.learning_rate or raise optim.warmup_steps. The last checkpoint "
-          "is kept",
-          loss, state_.step);
+  if (!std::isfinite(loss)) diverged(loss);
   observer_.on(
       StepDone{state_.step, epochs_done(), loss, totals[Network::kCorrectAt] / batch, rate, batch / watch.seconds()});
   return {totals[Network::kStopAt] > 0, totals[Network::kSaveAt] > 0};
@@ -186,20 +192,28 @@ void Trainer::evaluate() {
   observer_.on(*judged_);
 }
 
-double Trainer::save() {
-  if (saved_ == state_.step) return 0;
-  auto report = keeper_.save(state_);
-  saved_ = state_.step;
-  end_of_job_.save_took(report.seconds);
-  observer_.on(CheckpointSaved{report.step, report.bytes, report.seconds});
-  return report.seconds;
+void Trainer::start_saver() {
+  auto root = store_.root().string();
+  checkpoint::Saver::Setup setup{fmt::format("{}_{:08x}", setting_.owner.job, crc32c(std::as_bytes(std::span(root)))),
+                                 true};
+  saver_.emplace(
+      store_, group_, [this] { return meeting_.connect(); }, setup);
+  if (recipe_.checkpoint.mode != "sync") meeting_.introduce(communicator_);
+  auto part = keeper_.part_of(state_);
+  saver_->prepare(part.slices, part.state);
+}
+
+void Trainer::save_last() {
+  auto part = keeper_.part_of(state_);
+  saver_->save_and_wait(state_.step, part.slices, part.state);
+  tell_outcomes();
+  saver_->close();
 }
 
 void Trainer::save_on_the_way() try {
   cadence_.tried(state_.step);
-  double seconds = save();
-  if (cadence_.saved(seconds, seconds) && communicator_.rank() == Rank(0))
-    log(Severity::info, "from now on a checkpoint every {} steps: {}", cadence_.steps(), cadence_.reason());
+  auto part = keeper_.part_of(state_);
+  if (!saver_->save(state_.step, part.slices, part.state)) observer_.on(SaveSkipped{state_.step, saver_->skipped()});
 } catch (const StorageError& error) {
   if (error.exit_code() != ExitCode::storage) throw;  // another run owns the folder, or a mistake of ours
   observer_.on(SaveFailed{state_.step, error.what()});
@@ -207,10 +221,36 @@ void Trainer::save_on_the_way() try {
     log(Severity::error, "{}; training goes on, the checkpoint before is kept", error.what());
 }
 
+void Trainer::tell_outcomes() {
+  for (const auto& outcome : saver_->outcomes()) {
+    double seconds = outcome.stall_seconds + outcome.write_seconds;
+    end_of_job_.save_took(seconds);
+    if (outcome.error.empty()) {
+      observer_.on(CheckpointSaved{outcome.step, outcome.bytes, seconds, outcome.stall_seconds});
+      if (cadence_.saved(outcome.stall_seconds, seconds) && communicator_.rank() == Rank(0))
+        log(Severity::info, "from now on a checkpoint every {} steps: {}", cadence_.steps(), cadence_.reason());
+    } else
+      observer_.on(SaveFailed{outcome.step, outcome.error});
+  }
+}
+
+/// On all ranks alike, so that they may wait for a save together: it is of better times.
+void Trainer::diverged(double loss) {
+  try {
+    saver_->wait();
+    tell_outcomes();
+  } catch (const StorageError&) {  // it was logged, and this run ends anyhow
+  }
+  throw ConfigError(
+      fmt::format("the loss became {} at step {}; lower optim.learning_rate or raise optim.warmup_steps. The last "
+                  "checkpoint is kept",
+                  loss, state_.step));
+}
+
 std::optional<std::string> Trainer::reason_to_stop() {
   if (setting_.stop_requested)
     if (auto reason = setting_.stop_requested()) return reason;
-  return end_of_job_.poll(std::chrono::system_clock::now());
+  return end_of_job_.poll(std::chrono::system_clock::now(), saver_->is_busy());
 }
 
 bool Trainer::judgement_is_due() const {
@@ -226,9 +266,10 @@ Outcome Trainer::operator()() {
     auto reason = reason_to_stop();
     auto [stop, worth_a_save] = step(reason.has_value());
     bool last = state_.step == total_;
+    tell_outcomes();
     if (last || (judgement_is_due() && !stop)) evaluate();
     if (last || stop)
-      save();
+      save_last();
     else if (worth_a_save)
       save_on_the_way();
     if (stop && !last) {

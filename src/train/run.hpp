@@ -8,7 +8,7 @@
 #include <string>
 
 #include <distdl/checkpoint/interval.hpp>
-#include <distdl/checkpoint/store.hpp>
+#include <distdl/checkpoint/saver.hpp>
 #include <distdl/comm/communicator.hpp>
 #include <distdl/data/options.hpp>
 #include <distdl/kernels/options.hpp>
@@ -39,6 +39,8 @@ struct Setting {
   checkpoint::FailureRecord failures{};  ///< of the run so far; rank 0's counts
   /// Asked between steps on every rank; a reason makes all ranks save at the same step and stop.
   std::function<std::optional<std::string>()> stop_requested;
+  /// For a second communicator, among the threads that write checkpoints; as that of the training threads.
+  comm::Options comm = {};
 };
 
 enum class Outcome {

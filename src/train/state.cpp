@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <cstring>
 #include <span>
 
@@ -22,16 +21,6 @@ std::pair<int, int> writer_index(const comm::Communicator& communicator) {
     ++writers;
   }
   return {index, writers};
-}
-
-/// All ranks hold the same values, so all find the same.
-void require_finite(std::span<const float> values, Step step) {
-  bool finite = std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
-  require(finite,
-          "parameters became infinite or not a number by step {}; lower optim.learning_rate or raise "
-          "optim.warmup_steps. The "
-          "last checkpoint is kept",
-          step);
 }
 
 std::int64_t number(const checkpoint::State& state, const std::string& key) {
@@ -107,15 +96,14 @@ std::byte* StateKeeper::host_copy(std::size_t index, const tensor::Buffer& memor
   return static_cast<std::byte*>(staging_[index].data());
 }
 
-checkpoint::SaveReport StateKeeper::save(const TrainingState& state) {
+StateKeeper::Part StateKeeper::part_of(const TrainingState& state) {
   auto [index, writers] = writer_index(communicator_);
-  std::vector<checkpoint::Slice> slices;
+  Part part;
   std::size_t arena_number = 0;
   for (const auto& arena : arenas(state)) {
     std::byte* host = host_copy(arena_number++, *arena.memory);
-    if (!backend_.memory_is_host()) backend_.copy_to_host(host, arena.memory->data(), arena.memory->bytes());
-    require_finite({reinterpret_cast<const float*>(host), arena.memory->bytes() / sizeof(float)}, state.step);
     if (index < 0) continue;
+    if (!backend_.memory_is_host()) backend_.copy_to_host(host, arena.memory->data(), arena.memory->bytes());
     for (std::size_t i = 0; i < tensors_.tensors.size(); ++i) {
       const auto& view = tensors_.tensors[i].view;
       if (view.role == tensor::Role::statistic && !arena.statistics) continue;
@@ -123,14 +111,14 @@ checkpoint::SaveReport StateKeeper::save(const TrainingState& state) {
       if (!box) continue;
       std::size_t row = view.shape.empty() ? 0 : view.count / static_cast<std::size_t>(view.shape[0]);
       std::size_t first = view.shape.empty() ? 0 : static_cast<std::size_t>(box->offset[0]) * row;
-      slices.push_back({arena.prefix + view.name, tensor::DType::f32, view.shape, *box,
-                        host + (view.offset + first) * sizeof(float)});
+      part.slices.push_back({arena.prefix + view.name, tensor::DType::f32, view.shape, *box,
+                             host + (view.offset + first) * sizeof(float)});
     }
   }
-  checkpoint::State saved(identity_.begin(), identity_.end());
-  saved["position"] = std::to_string(state.position);
-  saved["backend"] = backend_.description();
-  return store_.save(group_, state.step, slices, saved);
+  part.state.insert(identity_.begin(), identity_.end());
+  part.state["position"] = std::to_string(state.position);
+  part.state["backend"] = backend_.description();
+  return part;
 }
 
 void StateKeeper::check_identity(const checkpoint::State& saved) const {

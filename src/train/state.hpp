@@ -63,9 +63,12 @@ class StateKeeper {
   StateKeeper(kernels::Backend& backend, comm::Communicator& communicator, CommunicatorGroup& group,
               checkpoint::Store& store, const model::ModelTensors& tensors, Identity identity);
 
-  /// Collective. Throws StorageError on every rank if any failed to write; the run may go on. Throws ConfigError on
-  /// every rank if a value is not finite: a run could never get well from such a checkpoint.
-  checkpoint::SaveReport save(const TrainingState& state);
+  /// What this rank saves. The slices point into the state's memory, or into the keeper's where that is on a device.
+  struct Part {
+    std::vector<checkpoint::Slice> slices;
+    checkpoint::State state;
+  };
+  Part part_of(const TrainingState& state);
   /// Collective. Fills `state` from the newest valid checkpoint; false if there is none. Every tensor must be in it,
   /// and no other; with `fallback`, what it lacks gets start values, what it has beyond is ignored, and the log says
   /// so. Throws the same Error on all ranks: incompatible for a checkpoint of another model or data set.

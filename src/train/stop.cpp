@@ -26,10 +26,10 @@ const std::optional<std::string>& StopSignals::poll() {
   return reason_;
 }
 
-std::optional<std::string> EndOfJob::poll(Time now) const {
+std::optional<std::string> EndOfJob::poll(Time now, bool saving) const {
   if (!end_) return std::nullopt;
   double left = std::chrono::duration<double>(*end_ - now).count();
-  if (left > longest_step_ * 2 + longest_save_ * 1.5 + margin_) return std::nullopt;
+  if (left > longest_step_ * 2 + longest_save_ * (saving ? 2.5 : 1.5) + margin_) return std::nullopt;
   return fmt::format("end of the job in {:.0f} s", left);
 }
 

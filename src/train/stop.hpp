@@ -32,8 +32,9 @@ class EndOfJob {
 
   void step_took(double seconds) { longest_step_ = std::max(longest_step_, seconds); }
   void save_took(double seconds) { longest_save_ = std::max(longest_save_, seconds); }
-  /// A reason to stop now, because after one more step a save might not fit any more.
-  std::optional<std::string> poll(Time now) const;
+  /// A reason to stop now, because after one more step a save might not fit any more. `saving`: an earlier one is still
+  /// under way, for which the last one will have to wait.
+  std::optional<std::string> poll(Time now, bool saving = false) const;
 
  private:
   std::optional<Time> end_;

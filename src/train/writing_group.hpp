@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <future>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <distdl/checkpoint/saver.hpp>
+#include <distdl/comm/communicator.hpp>
+
+namespace distdl::train {
+
+/// How the threads that write checkpoints meet: each connects a Communicator of its own, since one belongs to one
+/// thread, and their addresses travel over the training threads' Communicator.
+class WritersMeeting {
+ public:
+  /// `options`: of the training threads' communicator.
+  WritersMeeting(Rank rank, int size, comm::Options options, Clock::duration patience);
+  /// For checkpoint::Saver, which calls it in its writing thread.
+  std::unique_ptr<checkpoint::Group> connect();
+  /// Collective, once, in the training threads: carries the addresses. Throws what a writing thread failed with.
+  void introduce(comm::Communicator& training);
+
+ private:
+  class Introduction;
+
+  Rank rank_;
+  int size_;
+  comm::Options options_;
+  Clock::duration patience_;
+  std::promise<std::string> mine_;
+  std::promise<std::vector<std::string>> all_;
+};
+
+}  // namespace distdl::train
