@@ -30,6 +30,9 @@ function(distdl_add_library folder)
   set_property(GLOBAL APPEND PROPERTY DISTDL_LIBRARIES distdl_${folder})
 endfunction()
 
+# Not the user's cache of communication costs.
+set(DISTDL_TEST_ENVIRONMENT "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/tests/cache")
+
 # distdl_add_test(comm_test SOURCES a_test.cpp LIBRARIES distdl::comm [LABELS unit] [TIMEOUT 60])
 # One GoogleTest program is one ctest.
 function(distdl_add_test name)
@@ -48,7 +51,8 @@ function(distdl_add_test name)
     set(arg_LABELS unit)
   endif()
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}"
+    ENVIRONMENT "${DISTDL_TEST_ENVIRONMENT}")
 endfunction()
 
 # distdl_add_script_test(structure_floors SCRIPT floors_test.py [ARGUMENTS ...] [LABELS structure] [TIMEOUT 60])
@@ -66,5 +70,5 @@ function(distdl_add_script_test name)
   endif()
   set_tests_properties(${name} PROPERTIES
     SKIP_RETURN_CODE 77 TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}"
-    ENVIRONMENT "PYTHONDONTWRITEBYTECODE=1;DISTDL_BUILD_DIR=${PROJECT_BINARY_DIR}")
+    ENVIRONMENT "PYTHONDONTWRITEBYTECODE=1;DISTDL_BUILD_DIR=${PROJECT_BINARY_DIR};${DISTDL_TEST_ENVIRONMENT}")
 endfunction()

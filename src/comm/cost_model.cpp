@@ -104,10 +104,11 @@ class Model {
     }
   }
 
-  /// One message per rank, `leaving` of them out of the busiest node.
+  /// Each rank sends a message and receives one, which is more work than the latency of one holds; `leaving` of them go
+  /// out of the busiest node.
   double hop(double bytes, int leaving) const {
-    if (leaving == 0) return costs_.within.latency + near(bytes);
-    return costs_.between.latency + bytes * leaving / costs_.between.bandwidth;
+    if (leaving == 0) return costs_.within.latency + costs_.within.overhead + near(bytes);
+    return costs_.between.latency + costs_.between.overhead + bytes * leaving / costs_.between.bandwidth;
   }
   double overhead() const { return at_.nodes() > 1 ? costs_.between.overhead : costs_.within.overhead; }
   /// Each rank receives `bytes` from its own node: copied twice, beyond the caches at the cost of everyone's memory.
