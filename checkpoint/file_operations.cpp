@@ -35,6 +35,8 @@ int flags_of(OpenFile::Mode mode) {
       return common | O_RDWR | O_CREAT | O_EXCL;
     case OpenFile::Mode::write:
       return common | O_RDWR;
+    case OpenFile::Mode::write_past_cache:
+      return common | O_WRONLY | O_DIRECT;
   }
   return common;
 }
@@ -57,6 +59,13 @@ OpenFile::OpenFile(FileSystem& files, Path path, Mode mode) : files_(files), pat
   size_ = static_cast<std::uint64_t>(status.st_size);
 }
 
+std::optional<OpenFile> OpenFile::past_cache(FileSystem& files, const Path& path) try {
+  return OpenFile(files, path, Mode::write_past_cache);
+} catch (const FileError& error) {
+  if (cannot(error.number())) return std::nullopt;
+  throw;
+}
+
 OpenFile::OpenFile(OpenFile&& other) noexcept
     : files_(other.files_),
       path_(std::move(other.path_)),
@@ -76,6 +85,14 @@ void OpenFile::write_at(std::span<const std::byte> bytes, std::uint64_t offset) 
     bytes = bytes.subspan(static_cast<std::size_t>(n));
     offset += static_cast<std::uint64_t>(n);
   }
+}
+
+std::size_t OpenFile::write_some(std::span<const std::byte> bytes, std::uint64_t offset) {
+  ssize_t n = retry_interrupted(
+      [&] { return files_.pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset)); });
+  if (n < 0 && cannot(errno)) return 0;
+  if (n < 0) throw FileError("write", path_, errno);
+  return static_cast<std::size_t>(n);
 }
 
 void OpenFile::read_at(std::span<std::byte> bytes, std::uint64_t offset) {

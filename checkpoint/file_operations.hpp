@@ -25,17 +25,24 @@ class FileError : public StorageError {
   int number_;
 };
 
+/// What writing past the page cache wants, with disks and file systems as they are.
+inline constexpr std::size_t kDirectAlignment = 4096;
+
 /// An open regular file. Loops over EINTR and short transfers; every failure is a FileError naming the file.
 class OpenFile {
  public:
-  enum class Mode { read, create, write };
+  enum class Mode { read, create, write, write_past_cache };
   /// `create` makes a new file and fails if there is one; `write` opens an existing one. Links and devices are refused.
+  /// `write_past_cache` (O_DIRECT): addresses, offsets and sizes must be multiples of kDirectAlignment.
   OpenFile(FileSystem& files, Path path, Mode mode);
   OpenFile(OpenFile&& other) noexcept;
   OpenFile& operator=(OpenFile&&) = delete;
   ~OpenFile();
 
   void write_at(std::span<const std::byte> bytes, std::uint64_t offset);
+  /// How many bytes one call wrote: for a file past the cache, where fewer may not be followed by the rest. 0 where the
+  /// file system refuses to write these so.
+  std::size_t write_some(std::span<const std::byte> bytes, std::uint64_t offset);
   /// Throws StorageError (corrupt) if the file ends before.
   void read_at(std::span<std::byte> bytes, std::uint64_t offset);
   /// Reserves disk space for a part of the file, where the file system can.
@@ -46,6 +53,8 @@ class OpenFile {
   void close();
   std::uint64_t size() const noexcept { return size_; }  ///< when it was opened
   const Path& path() const noexcept { return path_; }
+  /// The file once more, to be written past the page cache; nothing if its file system cannot do that.
+  static std::optional<OpenFile> past_cache(FileSystem& files, const Path& path);
 
  private:
   FileSystem& files_;

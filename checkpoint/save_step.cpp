@@ -136,8 +136,8 @@ std::uint64_t save_step(const SaveContext& context, Step step, std::span<const S
   Contribution contribution{step, slices, has_state ? state : State{}};
   auto parts = agree(context.group, what, [&] {
     return unless_superseded(context, [&] {
-      return to_text(write_data_file(context.files, stage, data_file_name(context.group.rank()), contribution,
-                                     context.options.verify_after_write));
+      return to_text(
+          write_data_file(context.files, stage, data_file_name(context.group.rank()), contribution, context.options));
     });
   });
   std::string bytes = leader_decides(context.group, what, [&] {

@@ -130,6 +130,7 @@ class Saver::Impl {
     wait_until_idle(false);
     Stopwatch stall;
     begin(step, slices, state);
+    is_last_ = true;
     copy(slices, state);
     go_on();
     wait_until_idle(true);
@@ -212,6 +213,7 @@ class Saver::Impl {
   void begin(Step step, std::span<const Slice> slices, const State& state) {
     target_ = newest_ == 0 ? 1 : 0;
     label_ = {setup_.run, training_.rank(), training_.size(), step, ++sequence_};
+    is_last_ = false;
     copy_error_.reset();
     last_error_.reset();
     stall_seconds_ = 0;
@@ -324,7 +326,7 @@ class Saver::Impl {
     std::lock_guard lock(mutex_);
     bool fatal = failure && failure->code != ExitCode::storage;
     if (fatal) fatal_ = failure;
-    if (failure && !fatal && training_.rank() == 0)
+    if (failure && !fatal && !is_last_ && training_.rank() == 0)
       log(Severity::error, "{}; training goes on, the checkpoint before is kept", failure->message);
     last_error_ = std::move(failure);
     outcome.stall_seconds = stall_seconds_;
@@ -363,6 +365,7 @@ class Saver::Impl {
   SlotLabel label_;
   std::vector<Slice> slices_;  ///< for a lazy copy
   State state_;
+  bool is_last_ = false;  ///< training waits for its commit
   std::optional<Failure> copy_error_;
   Doing doing_;
 

@@ -6,6 +6,7 @@
 #include <distdl/base/clock.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/agreement.hpp>
+#include <distdl/checkpoint/block_reader.hpp>
 #include <distdl/checkpoint/boxes.hpp>
 #include <distdl/checkpoint/collector.hpp>
 #include <distdl/checkpoint/commit.hpp>
@@ -142,6 +143,7 @@ void Store::read(const Summary& checkpoint, std::span<const Target> targets) con
                                     checkpoint.folder.string(), target.name, problem),
                         ExitCode::incompatible);
   };
+  std::vector<WantedBox> wanted;
   for (const Target& target : targets) {
     const StoredTensor* stored = reader.find(target.name);
     if (!stored) throw refuse(target, "is not in it");
@@ -150,8 +152,9 @@ void Store::read(const Summary& checkpoint, std::span<const Target> targets) con
                                        tensor::to_string(target.shape), tensor::name_of(stored->entry.dtype),
                                        tensor::to_string(stored->entry.shape)));
     if (!lies_inside(target.box, target.shape)) throw refuse(target, "is asked for with a box outside of its shape");
-    reader.read(*stored, target.box, target.bytes);
+    wanted.push_back({stored, target.box, target.bytes});
   }
+  read_boxes(*files_, checkpoint.folder, reader.manifest(), wanted, static_cast<std::size_t>(options_.write_threads));
 }
 
 }  // namespace distdl::checkpoint

@@ -26,6 +26,6 @@ void check_slices(std::span<const Slice> slices);
 /// Writes the slices that are not empty to folder/name and syncs it, trying again with a new file after an I/O error.
 /// Returns a manifest of this one file, or of none if there was nothing to write. Throws StorageError naming the file.
 Manifest write_data_file(FileSystem& files, const std::filesystem::path& folder, const std::string& name,
-                         const Contribution& contribution, bool read_back);
+                         const Contribution& contribution, const Options& options);
 
 }  // namespace distdl::checkpoint

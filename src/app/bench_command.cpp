@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
 
+#include <distdl/app/bench_checkpoint.hpp>
 #include <distdl/app/bench_comm.hpp>
 #include <distdl/app/commands.hpp>
 #include <distdl/base/clock.hpp>
@@ -124,6 +125,7 @@ void add_bench_command(CLI::App& app) {
       ->capture_default_str();
   command->add_flag("--json", arguments->json, "Print JSON");
   command->callback([arguments] { bench_train(*arguments); });
+  add_bench_checkpoint(*bench);
   add_bench_comm(*bench);
 }
 

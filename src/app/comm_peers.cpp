@@ -18,8 +18,19 @@
 #include <distdl/base/process.hpp>
 
 namespace distdl::app {
-namespace {
 namespace fs = std::filesystem;
+
+fs::path peer_programs() {
+  std::error_code error;
+  const auto program = fs::read_symlink("/proc/self/exe", error);
+  for (auto folder = program.parent_path(); folder.has_relative_path(); folder = folder.parent_path())
+    for (const char* place : {"share/distdl/bench/peers", "bench/peers"})
+      if (fs::exists(folder / place / "collectives_mpi.c", error)) return folder / place;
+  throw CommError(
+      fmt::format("their programs (share/distdl/bench/peers) are not installed beside \"{}\"", program.string()));
+}
+
+namespace {
 using namespace std::chrono_literals;
 using Variables = std::map<std::string, std::string>;
 
@@ -51,17 +62,6 @@ const std::vector<Mpi>& mpis() {
   return all;
 }
 
-/// Where the peers' programs lie: beside the installed or the built distdl.
-fs::path sources() {
-  std::error_code error;
-  const auto program = fs::read_symlink("/proc/self/exe", error);
-  for (auto folder = program.parent_path(); folder.has_relative_path(); folder = folder.parent_path())
-    for (const char* place : {"share/distdl/bench/peers", "bench/peers"})
-      if (fs::exists(folder / place / "collectives_mpi.c", error)) return folder / place;
-  throw CommError(
-      fmt::format("their programs (share/distdl/bench/peers) are not installed beside \"{}\"", program.string()));
-}
-
 /// The first of `programs` that works and says `version`.
 std::string find_program(const std::vector<std::string>& programs, const std::string& version) {
   for (const auto& program : programs) {
@@ -76,7 +76,7 @@ std::unique_ptr<Conversation> start_mpi(const Mpi& mpi, int ranks, const fs::pat
   const auto compiler = find_program(mpi.compilers, "");
   const auto program = folder / mpi.name;
   const auto made =
-      run_command({compiler, "-O2", (sources() / "collectives_mpi.c").string(), "-o", program.string()}, 60s);
+      run_command({compiler, "-O2", (peer_programs() / "collectives_mpi.c").string(), "-o", program.string()}, 60s);
   require<CommError>(made.exit_code == 0, "{} cannot compile its program: {}", compiler,
                      made.errors.substr(0, made.errors.find('\n')));
   std::vector<std::string> command{launcher, "-n", std::to_string(ranks)};
@@ -121,7 +121,7 @@ std::unique_ptr<Conversation> start_gloo(comm::Communicator& communicator, bool 
   if (communicator.rank() == Rank(0)) try {
       const auto torch = run_command({"/usr/bin/python3", "-c", "import torch.distributed as d; d.TCPStore"}, 60s);
       require<CommError>(torch.exit_code == 0, "{}", "/usr/bin/python3 has no PyTorch with torch.distributed");
-      sources();
+      peer_programs();
       meeting = meeting_point(one_node);
     } catch (const Error& error) {
       problem = error.what();
@@ -132,7 +132,7 @@ std::unique_ptr<Conversation> start_gloo(comm::Communicator& communicator, bool 
   std::string host, port;
   words >> host >> port;
   return std::make_unique<Conversation>(
-      std::vector<std::string>{"/usr/bin/python3", (sources() / "collectives_gloo.py").string(),
+      std::vector<std::string>{"/usr/bin/python3", (peer_programs() / "collectives_gloo.py").string(),
                                std::to_string(communicator.rank().value), std::to_string(communicator.size()), host,
                                port},
       Variables{{"OMP_NUM_THREADS", "1"}});

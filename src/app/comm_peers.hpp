@@ -46,6 +46,9 @@ class PeerFolder {
   std::filesystem::path path_;
 };
 
+/// Where the peers' programs lie: beside the installed or the built distdl. Throws CommError if they do not.
+std::filesystem::path peer_programs();
+
 /// Throws UsageError for a name that start_peers() does not know.
 void check_peers(const std::vector<std::string>& names);
 

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include <distdl/base/checksum.hpp>
+#include <distdl/checkpoint/block_reader.hpp>
+#include <distdl/checkpoint/block_workers.hpp>
+#include <distdl/checkpoint/boxes.hpp>
+#include <distdl/checkpoint/layout.hpp>
+
+namespace distdl::checkpoint {
+namespace {
+/// Bytes of one block that go to one place.
+struct Piece {
+  std::size_t from;  ///< in the box
+  std::byte* to;
+  std::size_t count;
+};
+
+struct Block {
+  const StoredTensor* stored;
+  const StoredBox* box;
+  std::size_t number;
+  std::size_t first_piece, pieces;
+};
+
+struct Work {
+  std::vector<Block> blocks;
+  std::vector<Piece> pieces;
+
+  /// Pieces of one box come in ascending order, so that those of a block follow each other.
+  void add(const StoredTensor& stored, const StoredBox& box, std::size_t from, std::byte* to, std::size_t left) {
+    while (left > 0) {
+      std::size_t number = from / kBlockBytes, count = std::min(left, kBlockBytes - from % kBlockBytes);
+      if (blocks.empty() || blocks.back().box != &box || blocks.back().number != number)
+        blocks.push_back({&stored, &box, number, pieces.size(), 0});
+      pieces.push_back({from, to, count});
+      ++blocks.back().pieces;
+      from += count, to += count, left -= count;
+    }
+  }
+};
+
+Work plan(std::span<const WantedBox> wanted) {
+  Work work;
+  for (const WantedBox& target : wanted) {
+    std::size_t element = tensor::size_of(target.stored->entry.dtype);
+    for (const StoredBox& box : target.stored->boxes)
+      for_each_stretch(box.box, target.box, [&](const Stretch& stretch) {
+        work.add(*target.stored, box, static_cast<std::size_t>(stretch.from) * element,
+                 target.out + static_cast<std::size_t>(stretch.to) * element,
+                 static_cast<std::size_t>(stretch.count) * element);
+      });
+  }
+  return work;
+}
+
+OpenFile open_file(FileSystem& files, const Path& folder, const StoredFile& expected) try {
+  OpenFile file(files, folder / expected.name, OpenFile::Mode::read);
+  if (file.size() != expected.bytes)
+    throw StorageError(
+        fmt::format("\"{}\" is {} bytes long, {} were written", file.path().string(), file.size(), expected.bytes),
+        ExitCode::corrupt);
+  return file;
+} catch (const FileError& error) {
+  if (error.number() == ENOENT) throw StorageError(error.what(), ExitCode::incomplete);
+  throw;
+}
+
+/// Buffers that threads take and give back, so that their pages are touched for the first time only once.
+class Buffers {
+ public:
+  std::vector<std::byte> take() {
+    std::lock_guard lock(mutex_);
+    if (free_.empty()) return std::vector<std::byte>(kBlockBytes);
+    std::vector<std::byte> buffer = std::move(free_.back());
+    free_.pop_back();
+    return buffer;
+  }
+  void give_back(std::vector<std::byte> buffer) {
+    std::lock_guard lock(mutex_);
+    free_.push_back(std::move(buffer));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::vector<std::byte>> free_;
+};
+
+void check(const OpenFile& file, const Block& block, std::uint32_t found) {
+  std::uint32_t expected = block.box->checksums[block.number];
+  if (found != expected)
+    throw StorageError(fmt::format("\"{}\": tensor \"{}\", block {}: checksum {:08x} expected, {:08x} found",
+                                   file.path().string(), block.stored->entry.name, block.number, expected, found),
+                       ExitCode::corrupt);
+}
+}  // namespace
+
+void read_boxes(FileSystem& files, const Path& folder, const Manifest& manifest, std::span<const WantedBox> wanted,
+                std::size_t threads) {
+  Work work = plan(wanted);
+  std::map<std::size_t, OpenFile> opened;
+  for (const Block& block : work.blocks)
+    if (!opened.contains(block.box->file))
+      opened.emplace(block.box->file, open_file(files, folder, manifest.files[block.box->file]));
+  Buffers buffers;
+  for_each_block(work.blocks.size(), threads, [&](std::size_t i) {
+    const Block& block = work.blocks[i];
+    OpenFile& file = opened.at(block.box->file);
+    std::size_t begin = block.number * kBlockBytes;
+    std::size_t bytes = std::min<std::uint64_t>(kBlockBytes, bytes_of(*block.stored, *block.box) - begin);
+    auto pieces = std::span<const Piece>(work.pieces).subspan(block.first_piece, block.pieces);
+    if (pieces.size() == 1 && pieces[0].count == bytes) {  // a whole block: straight to its place
+      std::span<std::byte> place(pieces[0].to, bytes);
+      file.read_at(place, block.box->offset + begin);
+      return check(file, block, crc32c(place));
+    }
+    std::vector<std::byte> buffer = buffers.take();
+    auto held = std::span(buffer).first(bytes);
+    file.read_at(held, block.box->offset + begin);
+    check(file, block, crc32c(held));
+    for (const Piece& piece : pieces) std::memcpy(piece.to, held.data() + (piece.from - begin), piece.count);
+    buffers.give_back(std::move(buffer));
+  });
+}
+
+}  // namespace distdl::checkpoint

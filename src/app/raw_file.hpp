@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+
+#include <distdl/comm/communicator.hpp>
+
+namespace distdl::app {
+
+/// The bare disk, to compare with: one file, one thread, calls of 4 MiB.
+class RawFile {
+ public:
+  enum class Cache { used, passed };
+  explicit RawFile(std::filesystem::path path) : path_(std::move(path)) {}
+  const std::filesystem::path& path() const { return path_; }
+  /// A new file, synced. Past the cache `bytes` are copied to aligned memory in pieces first. Throws StorageError.
+  void write(std::span<const std::byte> bytes, Cache cache) const;
+  void read(std::span<std::byte> bytes) const;
+  void remove() const;
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Forgets what the page cache holds of a synced file.
+void drop_cache(const std::filesystem::path& file);
+
+/// Collective: a folder of its own within `parent`, the same for all ranks; rank 0 removes it at the end.
+class BenchFolder {
+ public:
+  BenchFolder(const std::filesystem::path& parent, comm::Communicator& communicator);
+  ~BenchFolder();
+  BenchFolder(const BenchFolder&) = delete;
+  BenchFolder& operator=(const BenchFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+  bool mine_;
+};
+
+}  // namespace distdl::app
