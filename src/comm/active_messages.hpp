@@ -55,8 +55,8 @@ class ActiveMessages final : public Activity {
     void* request = nullptr;     ///< fetching it
     bool trusted = false;
   };
-  static ucs_status_t on_message(void* self, const void* header, std::size_t header_size, void* data, std::size_t size,
-                                 const ucp_am_recv_param_t* param);
+  static ucs_status_t on_message(void* argument, const void* header, std::size_t header_size, void* data,
+                                 std::size_t size, const ucp_am_recv_param_t* param);
   bool trust(const Incoming& incoming);
   bool fetched(Incoming& incoming);
   void drop(Incoming& incoming) noexcept;

@@ -57,8 +57,8 @@ class Batch {
     std::size_t received = 0;
     bool is_open() const { return status == UCS_INPROGRESS; }
   };
-  static void on_sent(void* request, ucs_status_t status, void* transfer);
-  static void on_received(void* request, ucs_status_t status, const ucp_tag_recv_info_t* info, void* transfer);
+  static void on_sent(void* request, ucs_status_t status, void* argument);
+  static void on_received(void* request, ucs_status_t status, const ucp_tag_recv_info_t* info, void* argument);
   Transfer& add(Rank peer, Kind kind);
   /// Takes what UCX returned when the transfer began.
   void begun(Transfer& transfer, ucs_status_ptr_t request);

@@ -91,7 +91,7 @@ Transfer& Communicator::Impl::idle_transfer() {
   return take(transfers_, [&] { return std::make_unique<Transfer>(*fabric); });
 }
 
-Request Communicator::Impl::start(Transfer& transfer, const CallOptions& options) {
+Request Communicator::Impl::start(Transfer& transfer, const CallOptions& options) const {
   transfer.start(timeout(options), group.spins);
   return Request(&transfer);
 }
@@ -123,7 +123,9 @@ Request Communicator::Impl::transfer(Direction direction, std::span<std::byte> b
 
 Request Communicator::send(std::span<const std::byte> bytes, Rank to, std::uint32_t tag, const CallOptions& options) {
   // Fabric only reads what it sends.
-  const std::span<std::byte> same(const_cast<std::byte*>(bytes.data()), bytes.size());
+  const std::span<std::byte> same(
+      const_cast<std::byte*>(bytes.data()),  // NOLINT(cppcoreguidelines-pro-type-const-cast)
+      bytes.size());
   return impl_->transfer(Direction::send, same, to, tag, options);
 }
 
@@ -245,12 +247,13 @@ std::vector<std::string> Communicator::exchange(const std::string& mine, std::op
   CallOptions options;
   options.timeout = timeout;
   std::vector<std::int64_t> lengths(static_cast<std::size_t>(size()));
-  const std::int64_t own = static_cast<std::int64_t>(mine.size());
+  const auto own = static_cast<std::int64_t>(mine.size());
   all_gather(std::span(&own, 1), lengths, {}, options).wait();
   const std::vector<std::size_t> counts(lengths.begin(), lengths.end());
   std::string together(total_of(counts), '\0');
   all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(together)), counts, options).wait();
   std::vector<std::string> all;
+  all.reserve(counts.size());
   std::size_t first = 0;
   for (std::size_t count : counts) all.push_back(together.substr(std::exchange(first, first + count), count));
   return all;

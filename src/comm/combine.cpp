@@ -96,7 +96,7 @@ class Fold {
   }
 
   // A target that is the source is not written: others may be reading it.
-  void copy_to(std::span<void* const> targets, const void* source, std::size_t offset, std::size_t bytes) {
+  void copy_to(std::span<void* const> targets, const void* source, std::size_t offset, std::size_t bytes) const {
     if (streams_) {
       for (void* target : targets) stream_copy(at(target, offset), source, bytes);
       return;

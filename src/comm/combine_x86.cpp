@@ -3,17 +3,28 @@
 #include <cstdint>
 #include <cstring>
 
+#include <cpuid.h>
 #include <immintrin.h>
 
 #include <distdl/comm/combine_kernels.hpp>
 
 namespace distdl::comm {
+namespace {
+
+/// Asked of the processor itself: not every compiler's __builtin_cpu_supports() knows this one.
+bool converts_halves() {
+  constexpr unsigned kF16c = 1U << 29;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & kF16c) != 0;
+}
+
+}  // namespace
 
 const CombineKernels& combine_kernels() {
   static const CombineKernels& best = [&]() -> const CombineKernels& {
     if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
       return kCombineAvx512;
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c") ? kCombineAvx2 : kCombineBaseline;
+    return __builtin_cpu_supports("avx2") && converts_halves() ? kCombineAvx2 : kCombineBaseline;
   }();
   return best;
 }

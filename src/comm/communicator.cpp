@@ -30,6 +30,7 @@ void check(const Options& options) {
 
 std::vector<Rank> first_ranks(int count) {
   std::vector<Rank> ranks;
+  ranks.reserve(static_cast<std::size_t>(count));
   for (int r = 0; r < count; ++r) ranks.emplace_back(r);
   return ranks;
 }
@@ -101,6 +102,7 @@ std::unique_ptr<Communicator> Communicator::connect(world::World& world, const O
   for (const auto& bytes : world.exchange(encode(card), milliseconds(options.connect_timeout_seconds)))
     cards.push_back(decode_card(bytes));
   std::vector<std::string> segments;
+  segments.reserve(cards.size());
   for (const auto& one : cards) segments.push_back(one.segment);
   fabric->connect(world.rank(), std::move(cards));
   auto impl =

@@ -17,10 +17,10 @@
 namespace distdl::comm {
 
 struct Communicator::Impl {
-  Impl(std::shared_ptr<Fabric> the_fabric, std::uint8_t id, std::vector<Rank> members, Rank self,
-       const std::string& the_job, std::unique_ptr<NodeMemory> the_memory)
+  Impl(std::shared_ptr<Fabric> the_fabric, std::uint8_t id, std::vector<Rank> members, Rank self, std::string the_job,
+       std::unique_ptr<NodeMemory> the_memory)
       : fabric(std::move(the_fabric)),
-        job(the_job),
+        job(std::move(the_job)),
         memory(std::move(the_memory)),
         group(*fabric, id, std::move(members), self) {}
 
@@ -38,7 +38,7 @@ struct Communicator::Impl {
   /// Attaches the neighbours' segments, given everyone's name.
   void meet_neighbours(const std::vector<std::string>& segments);
   Transfer& idle_transfer();
-  Request start(Transfer& transfer, const CallOptions& options);
+  Request start(Transfer& transfer, const CallOptions& options) const;
   /// World rank. Throws ConfigError for a rank that is not in this communicator.
   Rank member(Rank rank) const;
   ActiveMessages& active_messages();

@@ -62,7 +62,7 @@ class DeviceTransfers {
   };
   struct Lane {
     Rank peer;
-    Direction direction;
+    Direction direction{};
     std::deque<Message> messages;
     std::uint64_t first = 0;   ///< number of messages.front()
     std::uint64_t next = 0;    ///< of the first that has not begun completely

@@ -75,6 +75,14 @@ Block DoublingSum::arrival(int level) const {
   return build_.scratch({arrivals_ + level * build_.line() * segments_in(count_, build_.line()), count_});
 }
 
+void DoublingSum::begin(const Hop& hop, const Block& own, int group) {
+  const int peer = members_[hop.peer];
+  if (!hop.sending)
+    build_.receive(peer, arrival(hop.level), group);
+  else
+    build_.send(peer, hop.own ? own : arrival(hop.level), group);
+}
+
 void DoublingSum::run(Block own, std::span<const Block> results) {
   if (path_.empty()) {
     const Operand only{own, 0};
@@ -85,14 +93,7 @@ void DoublingSum::run(Block own, std::span<const Block> results) {
   for (std::size_t level = 0; level < path_.size(); ++level) {
     const Node& node = nodes_[path_[level]];
     for (int round = level ? nodes_[path_[level - 1]].ready : 0; round < node.ready; ++round) {
-      for (; next < hops_.size() && hops_[next].round == round; ++next) {
-        const Hop& hop = hops_[next];
-        const int peer = members_[hop.peer];
-        if (!hop.sending)
-          build_.receive(peer, arrival(hop.level), group);
-        else
-          build_.send(peer, hop.own ? own : arrival(hop.level), group);
-      }
+      for (; next < hops_.size() && hops_[next].round == round; ++next) begin(hops_[next], own, group);
       build_.wait(group);
     }
     const bool left = self_ < node.middle, last = level + 1 == path_.size();

@@ -43,6 +43,7 @@ class DoublingSum {
   void plan_path(int root);
   void plan_hops(int level);
   Block arrival(int level) const;
+  void begin(const Hop& hop, const Block& own, int group);
 
   ScheduleBuilder& build_;
   std::vector<int> members_;

@@ -205,7 +205,7 @@ std::byte* Execution::address(const Block& block) {
   switch (block.space) {
     case Space::input:
       // The interpreter writes to an input only where a schedule says so, as a scratch for sums.
-      return (own ? const_cast<std::byte*>(call_.inputs[block.part])
+      return (own ? const_cast<std::byte*>(call_.inputs[block.part])  // NOLINT(cppcoreguidelines-pro-type-const-cast)
                   : theirs_[static_cast<std::size_t>(local)].inputs[block.part]) +
              offset;
     case Space::output:

@@ -85,7 +85,7 @@ bool Fabric::share_memory(Rank one, Rank other) const {
 
 std::string Fabric::lanes_to(Rank rank) const {
   if (rank == self_) return "self";
-  const ucp_ep_h endpoint = peers_[rank.value].endpoint;
+  auto* const endpoint = peers_[rank.value].endpoint;
   return endpoint ? lanes_of(endpoint) : "not connected";
 }
 
@@ -106,7 +106,7 @@ std::uint64_t Fabric::tag(Rank source, const Label& label) const {
 void Fabric::send(Batch& batch, std::span<const std::byte> bytes, Rank to, const Label& label,
                   ucs_memory_type_t memory) {
   auto& transfer = batch.add(to, Batch::Kind::send);
-  transfer.data = const_cast<std::byte*>(bytes.data());
+  transfer.data = const_cast<std::byte*>(bytes.data());  // NOLINT(cppcoreguidelines-pro-type-const-cast)
   transfer.size = bytes.size();
   transfer.tag = tag(self_, label);
   transfer.memory = memory;
@@ -163,7 +163,7 @@ void Fabric::begin(Batch::Transfer& transfer) {
 void Fabric::begin_send(Batch::Transfer& transfer, std::uint64_t tag) {
   auto how = how_for(&transfer, transfer.memory);
   how.cb.send = &Batch::on_sent;
-  const ucp_ep_h endpoint = peers_[transfer.peer.value].endpoint;
+  auto* const endpoint = peers_[transfer.peer.value].endpoint;
   transfer.batch->begun(transfer, ucp_tag_send_nbx(endpoint, transfer.data, transfer.size, tag, &how));
 }
 

@@ -160,14 +160,14 @@ class Fabric {
   void flush(Milliseconds limit) noexcept;
 
   // fabric_endpoints.cpp: endpoints and who is behind them
-  static void on_peer_error(void* peer, ucp_ep_h endpoint, ucs_status_t status);
+  static void on_peer_error(void* argument, ucp_ep_h endpoint, ucs_status_t status);
   Peer* known(Rank rank);
   void open(Peer& peer);
   void watch(Peer& peer);
   void say_goodbye(Peer& peer);
   void listen(Inbox& inbox, Channel channel, std::uint64_t mask, std::size_t longest);
   /// What has come; nothing if that is nothing. Then listen again.
-  std::optional<std::string> take(Inbox& inbox);
+  static std::optional<std::string> take(Inbox& inbox);
   void read_greetings();
   void handle(const Hello& hello);
   void handle(const Proof& proof);
@@ -180,7 +180,7 @@ class Fabric {
   // fabric_wait.cpp: activities and waits
   class WholeBatch;
   struct UnderWay {
-    Activity* activity;
+    Activity* activity = nullptr;
     bool stuck = false;  ///< a transfer broke; the loss behind it will come to light
   };
   bool progress();

@@ -54,7 +54,7 @@ void Fabric::post_small(Peer& peer, Channel channel, std::string bytes) {
   }
   const std::string& text = sent_text_.emplace_back(std::move(bytes));
   auto& transfer = outbox_.add(peer.rank, Batch::Kind::send);
-  transfer.data = const_cast<char*>(text.data());
+  transfer.data = const_cast<char*>(text.data());  // NOLINT(cppcoreguidelines-pro-type-const-cast)
   transfer.size = text.size();
   begin_send(transfer, tag(self_, {.channel = channel}));
 }

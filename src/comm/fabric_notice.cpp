@@ -27,7 +27,7 @@ void Fabric::read_notices() {
 
 std::optional<Notice> Fabric::open_notice(std::string_view sealed) {
   if (sealed.size() < kSealBytes) return std::nullopt;
-  const auto notice = decode_notice(sealed.substr(0, sealed.size() - kSealBytes));
+  auto notice = decode_notice(sealed.substr(0, sealed.size() - kSealBytes));
   if (!notice || notice->subject.value < 0 || notice->subject.value >= size()) return std::nullopt;
   const Peer* peer = known(notice->sender);
   if (!peer || !peer->handshake || !peer->handshake->unseal(sealed)) return std::nullopt;

@@ -99,7 +99,7 @@ void Idle::look(std::chrono::nanoseconds wait) {
     if (::ppoll(&all, 1, &time, nullptr) < 0 && errno != EINTR)
       throw CommError(fmt::format("ppoll: {}", errno_text(errno)));
   }
-  std::array<epoll_event, 8> events;
+  std::array<epoll_event, 8> events{};
   const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), 0);
   if (count < 0 && errno != EINTR) throw CommError(fmt::format("epoll_wait: {}", errno_text(errno)));
   looked_ = Clock::now();

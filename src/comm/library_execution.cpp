@@ -29,6 +29,7 @@ void LibraryExecution::set(const DeviceTransport::Call& call, const std::vector<
   Accelerator& accelerator = *group_.device->accelerator;
   accelerator.follow_caller();
   std::vector<tensor::Source> sources;
+  sources.reserve(partials.size());
   for (const std::byte* partial : partials) sources.push_back({partial, sources.empty() ? 0 : 1});
   accelerator.combine(call_.type, call_.reduction, sources, {&call_.output, 1}, call_.count, 1);
   mark_ = accelerator.mark();

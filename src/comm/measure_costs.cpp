@@ -100,6 +100,7 @@ class Bench {
   void exchange(Pair pair, std::size_t bytes, int count) {
     if (!in(pair)) return;
     std::vector<Request> requests;
+    requests.reserve(2 * static_cast<std::size_t>(count));
     for (int i = 0; i < count; ++i)
       requests.push_back(
           communicator_.receive({bytes_ + most() / 2 + static_cast<std::size_t>(i) * bytes, bytes}, other(pair), kTag));
@@ -124,7 +125,7 @@ void measure_node(Communicator& node, CostTable& costs) {
   costs.combine = rate(2.0 * kCached, cached);
   costs.copy = rate(2.0 * kCached, bench.gathering(kCached) - nothing);
   costs.share = rate((ranks - 1) * kShared, bench.signalling(kShared) - bench.signalling(4));
-  const double most = static_cast<double>(bench.most());
+  const auto most = static_cast<double>(bench.most());
   costs.memory = std::min(rate(2 * ranks * most, bench.adding(bench.most())), ranks * costs.combine);
   // The caches end where the speed has come down half the way, in time per byte, to the memory's.
   const double per_byte = (1 / costs.combine + ranks / costs.memory) / 2;

@@ -34,7 +34,7 @@ class Neighbourhood {
     if (known_[local] < number) known_[local] = memory_.completed(local).load(std::memory_order_acquire);
     return known_[local] >= number;
   }
-  void signal(std::uint64_t number, std::uint32_t stage) {
+  void signal(std::uint64_t number, std::uint32_t stage) const {
     Door& own = door(self(), number);
     own.completed.store(completed_, std::memory_order_relaxed);
     own.reached.store(number << Door::kStageBits | stage, std::memory_order_release);

@@ -82,6 +82,7 @@ void NodeMemory::attach(std::span<const Neighbour> neighbours) {
                          names.size());
   auto segments = open_all(ranks, names, Mapping::lazy);
   std::vector<RankArea*> areas;
+  areas.reserve(segments.size());
   for (const auto& segment : segments) areas.push_back(area_in(*segment));
 
   self_ = static_cast<int>(self - names.begin());

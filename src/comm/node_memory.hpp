@@ -17,6 +17,8 @@ namespace distdl::comm {
 
 /// What a rank shows its neighbours of one operation under way. In shared memory; written by its owner alone, but for
 /// the payload.
+// Zeroed memory is its initial state, and who writes what has lines of its own.
+// NOLINTBEGIN(cppcoreguidelines-pro-type-member-init, clang-analyzer-optin.performance.Padding)
 struct alignas(128) Door {  // processors fetch lines of 64 bytes in pairs
   static constexpr int kStageBits = 24;
   static constexpr std::size_t kParts = 32;  ///< partial sums of a rank that neighbours can read
@@ -61,6 +63,7 @@ struct alignas(128) RankArea {
   alignas(128) std::atomic<std::uint64_t> completed;
   Door doors[kDoors];
 };
+// NOLINTEND(cppcoreguidelines-pro-type-member-init, clang-analyzer-optin.performance.Padding)
 
 class SharedSegment;
 

@@ -6,15 +6,23 @@
 namespace distdl::comm {
 namespace {
 
+/// Partial sums of the rank that brings the most.
+std::size_t most_parts(const Problem& problem) {
+  std::size_t most = 1;
+  for (int parts : parts_of(problem)) most = std::max(most, static_cast<std::size_t>(parts));
+  return most;
+}
+
 /// Everything goes through the shared areas, in chunks. Each turn begins when all neighbours have ended the one before,
 /// and what is put there in one turn is taken in the next.
 class StagedNodeSum : public NodeSum {
  public:
-  StagedNodeSum(ScheduleBuilder& build, const Nodes& nodes) : NodeSum(build, nodes) {
-    for (int parts : parts_of(build.problem())) parts_ = std::max<std::size_t>(parts_, parts);
-    lanes_each_ = (lanes().size() + ranks().size() - 1) / ranks().size();
-    operand_chunk_ = chunk(parts_ * lanes().size());
-    result_chunk_ = chunk(lanes_each_);
+  StagedNodeSum(ScheduleBuilder& build, const Nodes& nodes)
+      : NodeSum(build, nodes),
+        parts_(most_parts(build.problem())),
+        lanes_each_((lanes().size() + ranks().size() - 1) / ranks().size()),
+        operand_chunk_(chunk(parts_ * lanes().size())),
+        result_chunk_(chunk(lanes_each_)) {
     if (alone()) return;
     build.reserve_shared(kSharedHalves * parts_ * lanes().size() * operand_chunk_);
     results_ = build.reserve_shared(kSharedHalves * lanes_each_ * result_chunk_);
@@ -141,9 +149,9 @@ class StagedNodeSum : public NodeSum {
     if (!alone()) stage_ = build_.signal();
   }
 
-  std::size_t parts_ = 1, lanes_each_ = 1;
-  std::size_t operand_chunk_ = 0, result_chunk_ = 0;  ///< elements
-  std::size_t results_ = 0;                           ///< in the shared area
+  std::size_t parts_, lanes_each_;
+  std::size_t operand_chunk_, result_chunk_;  ///< elements
+  std::size_t results_ = 0;                   ///< in the shared area
   std::size_t turn_ = 0;
   std::uint32_t stage_ = 0;
 };

@@ -8,8 +8,8 @@
 namespace distdl::comm {
 namespace {
 
-constexpr std::size_t kShortBytes = 8 * 1024;         ///< up to here one hop beats less data
-constexpr std::size_t kRoomBytes = 32 * 1024 * 1024;  ///< for what arrives, however many ranks there are
+constexpr std::size_t kShortBytes = std::size_t{8} << 10;  ///< up to here one hop beats less data
+constexpr std::size_t kRoomBytes = std::size_t{32} << 20;  ///< for what arrives, however many ranks there are
 
 std::vector<int> all_ranks(const Problem& problem) {
   std::vector<int> ranks(problem.size);

@@ -11,7 +11,7 @@
 namespace distdl::comm {
 
 /// Bytes of Space::shared, per rank and operation.
-constexpr std::size_t kSharedBytes = 256 * 1024;
+constexpr std::size_t kSharedBytes = std::size_t{256} << 10;
 
 /// Whose memory a step works on. A rank sends from and receives into its own; the steps combine, signal and await also
 /// reach the memory of ranks on the same node ("neighbours").

@@ -21,6 +21,7 @@ std::vector<LeafRange> leaves_in_order(const Problem& problem) {
 std::vector<int> one_term_each(const Problem& problem) {
   const std::vector<Term> terms = terms_of(problem);
   std::vector<int> members;
+  members.reserve(terms.size());
   for (const Term& term : terms) members.push_back(term.rank);
   std::vector<int> sorted = members;
   std::sort(sorted.begin(), sorted.end());
@@ -31,14 +32,14 @@ std::vector<int> one_term_each(const Problem& problem) {
 /// Vector halving with distance doubling, and back.
 class HalvingSum {
  public:
-  explicit HalvingSum(ScheduleBuilder& build) : build_(build), members_(one_term_each(build.problem())) {
+  explicit HalvingSum(ScheduleBuilder& build)
+      : build_(build), members_(one_term_each(build.problem())), leaving_(build.new_group()) {
     self_ = static_cast<int>(std::find(members_.begin(), members_.end(), build.rank()) - members_.begin());
     length_ = build.segment(std::max<std::size_t>(1, build.whole().count));
     const std::size_t half = slice_of(build.whole(), 2, 0, build.line()).count;
     room_ = build.line() * segments_in(std::min(length_, half), build.line());
     arrivals_ = build.reserve_scratch(room_ * std::min(kAhead, segments_in(half, length_)));
     for (int& group : groups_) group = build.new_group();
-    leaving_ = build.new_group();
   }
 
   void run() {
@@ -89,7 +90,7 @@ class HalvingSum {
 
   ScheduleBuilder& build_;
   std::vector<int> members_;
-  int self_ = 0, leaving_ = 0;
+  int self_ = 0, leaving_;
   std::array<int, kAhead> groups_{};
   std::size_t length_ = 1, room_ = 0, arrivals_ = 0;
 };

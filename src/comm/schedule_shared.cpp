@@ -19,6 +19,7 @@ std::vector<Block> result_blocks(const ScheduleBuilder& build, Piece slice) {
 
 std::vector<std::uint16_t> merges_of(const ScheduleBuilder& build, const std::vector<Term>& terms) {
   std::vector<LeafRange> leaves;
+  leaves.reserve(terms.size());
   for (const Term& term : terms) leaves.push_back(term.leaves);
   return merges_of(leaves, leaves_of(build.problem()), build.choice().order);
 }
@@ -51,9 +52,10 @@ void shared_short_sum(ScheduleBuilder& build) {
   build.await_all(copied);
   const Piece piece = needed(build);
   std::vector<Block> blocks;
+  blocks.reserve(terms.size());
   for (const Term& term : terms)
     blocks.push_back(term.rank == build.rank() ? build.input(piece, term.part)
-                                               : build.shared_of(term.rank, shared_part(term, piece)));
+                                               : ScheduleBuilder::shared_of(term.rank, shared_part(term, piece)));
   const Block result = build.output(piece);
   build.combine(operands(blocks, merges_of(build, terms)), {&result, 1}, true);
 }
@@ -63,6 +65,7 @@ void shared_direct_sum(ScheduleBuilder& build) {
   const Piece slice = build.slice(build.rank());
   const std::vector<Term> terms = terms_of(build.problem());
   std::vector<Block> blocks;
+  blocks.reserve(terms.size());
   for (const Term& term : terms) blocks.push_back(build.input_of(term.rank, slice, term.part));
   build.combine(operands(blocks, merges_of(build, terms)), result_blocks(build, slice), true);
   build.await_all(build.signal());
@@ -82,7 +85,7 @@ void shared_short_move(ScheduleBuilder& build) {
     const Piece from = held_by(build, q), piece = overlap_of(from, wanted);
     if (q == build.rank() || piece.count == 0) continue;
     build.await(q, copied);
-    build.copy(build.shared_of(q, {piece.first - from.first, piece.count}), build.output(piece));
+    build.copy(ScheduleBuilder::shared_of(q, {piece.first - from.first, piece.count}), build.output(piece));
   }
 }
 

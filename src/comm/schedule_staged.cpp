@@ -8,15 +8,19 @@ namespace {
 
 constexpr std::size_t kHalves = 2;  ///< of the shared area: one is filled while the other is emptied
 
+std::size_t staged_length(const ScheduleBuilder& build) {
+  const std::size_t length = staged_sum_length(build.problem());
+  return build.choice().segment ? std::min(length, build.segment(length)) : length;
+}
+
 /// A sum through shared memory. In turn t each rank copies segment t of all slices but its own into its shared area,
 /// adds segment t - 1 of its own slice, and takes segment t - 2 of the other slices from where their owners put them.
 /// One signal a turn: who has seen everyone's turn t - 1 may use the half of turn t - 2 again.
 class StagedSum {
  public:
-  explicit StagedSum(ScheduleBuilder& build) : build_(build), terms_(terms_of(build.problem())) {
+  explicit StagedSum(ScheduleBuilder& build)
+      : build_(build), terms_(terms_of(build.problem())), length_(staged_length(build)) {
     for (const Term& term : terms_) parts_ = std::max<std::size_t>(parts_, term.part + 1u);
-    length_ = staged_sum_length(build.problem());
-    if (build.choice().segment) length_ = std::min(length_, build.segment(length_));
     for (int q = 0; q < build.size(); ++q) segments_ = std::max(segments_, segments_in(build.slice(q).count, length_));
     std::vector<LeafRange> leaves;
     for (const Term& term : terms_) leaves.push_back(term.leaves);

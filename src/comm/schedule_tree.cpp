@@ -73,12 +73,13 @@ void broadcast(ScheduleBuilder& build, const std::vector<Stream>& streams, const
   for (std::size_t s = 0; s < streams.size(); ++s)
     for (std::size_t i = 0; i < kAhead; ++i) arriving[s][i] = build.new_group(), leaving[s][i] = build.new_group();
   const bool is_root = build.rank() == build.problem().root;
+  const auto post = [&](std::size_t t) {
+    for (std::size_t s = 0; s < streams.size() && !is_root; ++s)
+      build.receive(streams[s].parent, build.output(segment_of(streams[s].piece, t, length)), arriving[s][t % kAhead]);
+  };
   std::size_t posted = 0;
   for (std::size_t t = 0; t < segments; ++t) {
-    for (; posted < std::min(segments, t + kAhead); ++posted)
-      for (std::size_t s = 0; s < streams.size() && !is_root; ++s)
-        build.receive(streams[s].parent, build.output(segment_of(streams[s].piece, posted, length)),
-                      arriving[s][posted % kAhead]);
+    while (posted < std::min(segments, t + kAhead)) post(posted++);
     for (std::size_t s = 0; s < streams.size(); ++s) {
       build.wait(arriving[s][t % kAhead]);
       build.wait(leaving[s][t % kAhead]);

@@ -53,17 +53,18 @@ class Grouping {
   void cut(TreeNode node, std::size_t first, std::size_t end) {
     if (first == end) return;
     const int group = group_of_[terms_[first].rank];
-    const bool alone = std::all_of(terms_.begin() + first, terms_.begin() + end,
-                                   [&](const Term& term) { return group_of_[term.rank] == group; });
+    const auto below = terms_.subspan(first, end - first);
+    const bool alone =
+        std::all_of(below.begin(), below.end(), [&](const Term& term) { return group_of_[term.rank] == group; });
     if (alone) {
-      sums_.push_back({group, leaves_of(node, leaves_), {terms_.begin() + first, terms_.begin() + end}});
+      sums_.push_back({group, leaves_of(node, leaves_), {below.begin(), below.end()}});
       return;
     }
     const TreeNode right{node.level - 1, 2 * node.index + 1};
     const int middle = leaves_of(right, leaves_).first;
-    const auto cut_at = std::partition_point(terms_.begin() + first, terms_.begin() + end,
-                                             [&](const Term& term) { return term.leaves.first < middle; });
-    const std::size_t at = cut_at - terms_.begin();
+    const auto cut_at =
+        std::partition_point(below.begin(), below.end(), [&](const Term& term) { return term.leaves.first < middle; });
+    const std::size_t at = first + static_cast<std::size_t>(cut_at - below.begin());
     cut({node.level - 1, 2 * node.index}, first, at);
     cut(right, at, end);
   }

@@ -52,24 +52,33 @@ std::string SymbolicRun::evaluate(Member& member, const Step& step, std::vector<
   std::sort(cuts.begin(), cuts.end());
   cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
   std::vector<std::size_t> at(sources.size(), 0);
+  std::vector<Run> now(sources.size());
   for (std::size_t cut = 1; cut < cuts.size(); ++cut) {
-    std::vector<Formulas::Id> stack;
-    const std::ptrdiff_t shift = runs[0][at[0]].shift;
     for (std::size_t i = 0; i < sources.size(); ++i) {
-      const Run& run = runs[i][at[i]];
-      if (run.shift != shift) return "adds different elements of the vector";
-      stack.push_back(run.formula);
-      for (int merge = 0; merge < sources[i].merges; ++merge) {
-        if (stack.size() < 2) return "merges more values than there are";
-        const Formulas::Id right = stack.back();
-        stack.pop_back();
-        stack.back() = formulas_.sum(stack.back(), right);
-      }
-      if (run.end == cuts[cut]) ++at[i];
+      now[i] = runs[i][at[i]];
+      if (now[i].end == cuts[cut]) ++at[i];
     }
-    if (stack.size() != 1) return "merges too few values";
-    result.push_back({cuts[cut - 1], cuts[cut], step.last ? formulas_.finished(stack[0]) : stack[0], shift});
+    Formulas::Id sum{};
+    if (auto problem = fold(sources, now, sum); !problem.empty()) return problem;
+    result.push_back({cuts[cut - 1], cuts[cut], step.last ? formulas_.finished(sum) : sum, now[0].shift});
   }
+  return "";
+}
+
+std::string SymbolicRun::fold(std::span<const Operand> sources, std::span<const Run> runs, Formulas::Id& sum) {
+  std::vector<Formulas::Id> stack;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (runs[i].shift != runs[0].shift) return "adds different elements of the vector";
+    stack.push_back(runs[i].formula);
+    for (int merge = 0; merge < sources[i].merges; ++merge) {
+      if (stack.size() < 2) return "merges more values than there are";
+      const Formulas::Id right = stack.back();
+      stack.pop_back();
+      stack.back() = formulas_.sum(stack.back(), right);
+    }
+  }
+  if (stack.size() != 1) return "merges too few values";
+  sum = stack[0];
   return "";
 }
 

@@ -80,7 +80,7 @@ void SymbolicRun::add_member(int rank, bool in_place) {
   }
 }
 
-Witness SymbolicRun::witness(const Member& member) const {
+Witness SymbolicRun::witness(const Member& member) {
   return {member.local, member.seen};
 }
 
@@ -219,7 +219,7 @@ std::string SymbolicRun::locate(const Member& member, const Block& block, Place&
   if (block.space == Space::input) {
     size = block.part < owner.inputs.size() ? input_size(problem) : 0;
     const bool aliased = owner.in_place && block.part == 0;
-    place.memory = aliased ? &owner.spaces[0] : size ? &owner.inputs[block.part] : &owner.spaces[0];
+    place.memory = aliased ? owner.spaces.data() : size ? &owner.inputs[block.part] : owner.spaces.data();
     if (aliased) place.begin += *owner.in_place;
   } else {
     const auto space = static_cast<std::size_t>(block.space) - 1;

@@ -88,10 +88,11 @@ class SymbolicRun {
   bool is_blocked(const Member& member, const Step& step) const;
   std::string perform(Member& member, const Step& step);
   std::string begin_transfer(Member& member, const Step& step);
-  std::string match(Member& member, Member& other, std::size_t mine, std::size_t theirs, bool sending);
+  static std::string match(Member& member, Member& other, std::size_t mine, std::size_t theirs, bool sending);
   std::string wait(Member& member, const Step& step);
   std::string combine(Member& member, const Step& step);
   std::string evaluate(Member& member, const Step& step, std::vector<Run>& result);
+  std::string fold(std::span<const Operand> sources, std::span<const Run> runs, Formulas::Id& sum);
   std::string check_overlaps(Member& member, const Step& step);
   std::string signal(Member& member, const Step& step);
   void join(Member& member, int peer, std::uint32_t stage);
@@ -100,7 +101,7 @@ class SymbolicRun {
   bool is_no_op(Member& member, const Step& step, const Block& target);
   bool is_neighbour(const Member& member, int rank) const;
   std::string blocked(int rank) const;
-  Witness witness(const Member& member) const;
+  static Witness witness(const Member& member);
 
   std::span<const Problem> problems_;
   std::span<const Schedule> schedules_;

@@ -124,7 +124,7 @@ std::string address_of(ucp_worker_h worker, AddressKind kind) {
     attributes.address_flags = UCP_WORKER_ADDRESS_FLAG_NET_ONLY;
   }
   check_ucx(ucp_worker_query(worker, &attributes), "ucp_worker_query");
-  const std::string address(reinterpret_cast<const char*>(attributes.address), attributes.address_length);
+  std::string address(reinterpret_cast<const char*>(attributes.address), attributes.address_length);
   ucp_worker_release_address(worker, attributes.address);
   return address;
 }
@@ -160,7 +160,7 @@ std::string ExposedMemory::key() const {
   void* buffer = nullptr;
   std::size_t size = 0;
   check_ucx(ucp_rkey_pack(context_, memory_, &buffer, &size), "ucp_rkey_pack");
-  const std::string key(static_cast<const char*>(buffer), size);
+  std::string key(static_cast<const char*>(buffer), size);
   ucp_rkey_buffer_release(buffer);
   return key;
 }

@@ -26,6 +26,9 @@ inline constexpr DataType kDataTypeOf<std::int32_t> = DataType::int32;
 template <>
 inline constexpr DataType kDataTypeOf<std::int64_t> = DataType::int64;
 
+// Whoever has numbers may pass them: conversions are wanted here.
+// NOLINTBEGIN(google-explicit-constructor)
+
 /// `count` elements of one type, somewhere in memory.
 class ConstVector {
  public:
@@ -64,5 +67,7 @@ class Vector {
   std::size_t count_ = 0;
   DataType type_ = DataType::byte;
 };
+
+// NOLINTEND(google-explicit-constructor)
 
 }  // namespace distdl::comm
