@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
-#include <cstring>
 
 #include <openssl/evp.h>
 
@@ -11,49 +10,10 @@
 namespace distdl {
 namespace {
 
-constexpr std::array<std::uint32_t, 256> crc_table() {
-  std::array<std::uint32_t, 256> table{};
-  for (std::uint32_t i = 0; i < 256; ++i) {
-    std::uint32_t c = i;
-    for (int bit = 0; bit < 8; ++bit) c = (c >> 1) ^ ((c & 1) ? 0x82F63B78u : 0);
-    table[i] = c;
-  }
-  return table;
-}
-
-std::uint32_t crc32c_portable(const unsigned char* p, std::size_t n, std::uint32_t c) {
-  static constexpr auto kTable = crc_table();
-  while (n--) c = (c >> 8) ^ kTable[(c ^ *p++) & 0xFF];
-  return c;
-}
-
-#if defined(__x86_64__)
-__attribute__((target("sse4.2"))) std::uint32_t crc32c_sse42(const unsigned char* p, std::size_t n, std::uint32_t c) {
-  std::uint64_t c64 = c;
-  for (; n >= 8; p += 8, n -= 8) {
-    std::uint64_t word;
-    std::memcpy(&word, p, 8);
-    c64 = __builtin_ia32_crc32di(c64, word);
-  }
-  c = static_cast<std::uint32_t>(c64);
-  while (n--) c = __builtin_ia32_crc32qi(c, *p++);
-  return c;
-}
-#endif
-
 void free_digest(EVP_MD_CTX* context) noexcept {
   EVP_MD_CTX_free(context);
 }
 }  // namespace
-
-std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t previous) {
-  const auto* p = reinterpret_cast<const unsigned char*>(bytes.data());
-#if defined(__x86_64__)
-  static const bool fast = __builtin_cpu_supports("sse4.2");
-  if (fast) return ~crc32c_sse42(p, bytes.size(), ~previous);
-#endif
-  return ~crc32c_portable(p, bytes.size(), ~previous);
-}
 
 struct Sha256::State {
   UniqueHandle<EVP_MD_CTX*, &free_digest> context;

@@ -9,8 +9,12 @@
 
 namespace distdl {
 
-/// CRC-32C (Castagnoli, RFC 3720) of `bytes`, continued from `previous`. SSE4.2 where the CPU has it.
+/// CRC-32C (Castagnoli, RFC 3720) of `bytes`, continued from `previous`. With carry-less multiplication
+/// where the CPU has it: then as fast as memory.
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t previous = 0);
+/// The same while copying `from` to `to`, which must not overlap: the checksum of what was read, in one pass. Large
+/// copies go past the caches.
+std::uint32_t copy_with_crc32c(std::byte* to, std::span<const std::byte> from, std::uint32_t previous = 0);
 
 /// SHA-256 in pieces. Throws Error if the crypto library refuses.
 class Sha256 {
