@@ -20,16 +20,6 @@ void demand(bool condition, const std::string& origin, fmt::format_string<Args..
                      ExitCode::corrupt);
 }
 
-void check_shape(const TensorEntry& entry, const std::string& origin) {
-  demand(is_valid_name(entry.name), origin, "\"{}\" cannot be the name of a tensor", entry.name);
-  demand(entry.shape.size() <= kMostDimensions, origin, "tensor \"{}\" has {} dimensions", entry.name,
-         entry.shape.size());
-  auto bytes = static_cast<std::int64_t>(tensor::size_of(entry.dtype));
-  for (std::int64_t extent : entry.shape)
-    demand(extent >= 0 && !__builtin_mul_overflow(bytes, std::max<std::int64_t>(extent, 1), &bytes), origin,
-           "tensor \"{}\" has the impossible shape {}", entry.name, tensor::to_string(entry.shape));
-}
-
 void check_box(const Manifest& manifest, const StoredTensor& stored, const StoredBox& box, const std::string& origin) {
   const std::string& name = stored.entry.name;
   demand(lies_inside(box.box, stored.entry.shape) && tensor::element_count(box.box.extent) > 0, origin,
@@ -47,6 +37,16 @@ void check_box(const Manifest& manifest, const StoredTensor& stored, const Store
 
 std::uint64_t bytes_of(const StoredTensor& tensor, const StoredBox& box) {
   return static_cast<std::uint64_t>(tensor::element_count(box.box.extent)) * tensor::size_of(tensor.entry.dtype);
+}
+
+void check_shape(const TensorEntry& entry, const std::string& origin) {
+  demand(is_valid_name(entry.name), origin, "\"{}\" cannot be the name of a tensor", entry.name);
+  demand(entry.shape.size() <= kMostDimensions, origin, "tensor \"{}\" has {} dimensions", entry.name,
+         entry.shape.size());
+  auto bytes = static_cast<std::int64_t>(tensor::size_of(entry.dtype));
+  for (std::int64_t extent : entry.shape)
+    demand(extent >= 0 && !__builtin_mul_overflow(bytes, std::max<std::int64_t>(extent, 1), &bytes), origin,
+           "tensor \"{}\" has the impossible shape {}", entry.name, tensor::to_string(entry.shape));
 }
 
 void check_manifest(const Manifest& manifest, const std::string& origin) {

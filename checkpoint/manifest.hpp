@@ -47,6 +47,8 @@ std::string to_text(const Manifest& manifest);
 /// Checks the hash and the form, not yet whether it makes sense. `origin` names the text in errors.
 /// Throws StorageError: corrupt, or incompatible if a newer version wrote it.
 Manifest parse_manifest(const std::string& text, const std::string& origin);
+/// Whether a tensor's name is harmless and its size can be. Throws StorageError (corrupt).
+void check_shape(const TensorEntry& entry, const std::string& origin);
 /// Whether names are harmless, boxes lie inside their files and make up whole tensors. Throws StorageError (corrupt).
 void check_manifest(const Manifest& manifest, const std::string& origin);
 /// Joins the parts that several writers made. Throws StorageError (incompatible) if they disagree about a tensor.

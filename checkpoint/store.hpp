@@ -27,6 +27,9 @@ struct Slice {
   tensor::Shape shape;  ///< of the whole tensor
   tensor::Box box;
   const std::byte* bytes = nullptr;
+  /// CRC-32C of each 4 MiB of the bytes (the last may be shorter) if they are known already: then these go to the disk,
+  /// and a byte that has changed since is seen when it is read. Empty: they are taken while writing.
+  std::span<const std::uint32_t> checksums = {};
 };
 
 /// A box to fill on restore.

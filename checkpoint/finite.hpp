@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include <distdl/tensor/shape.hpp>
+
+namespace distdl::checkpoint {
+
+/// Whether no value is infinite or not a number; `bytes` are whole elements. True for integers. As fast as memory.
+bool all_finite(tensor::DType dtype, std::span<const std::byte> bytes);
+
+}  // namespace distdl::checkpoint

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <distdl/base/file_descriptor.hpp>
+
+namespace distdl::checkpoint {
+
+/// Memory for a slot: a POSIX shared memory file that outlives the process which made it, called
+/// "distdl.slot-<uid>-<run>-<rank>-<random>", mode 0600. Every process that has it open holds a shared lock on it
+/// (flock): one without a lock belongs to nobody who lives.
+class SlotMemory {
+ public:
+  /// Zeroed, reserved and mapped. `run` names the run alike in all its processes and restarts. Throws StorageError
+  /// naming /dev/shm and the bytes if there is no room.
+  static SlotMemory create(const std::string& run, int rank, std::size_t bytes);
+  /// The same without a name, which no other process can open: where /dev/shm has no room. Throws StorageError.
+  static SlotMemory create_private(std::size_t bytes);
+  /// For reading. Throws StorageError: incomplete if there is none of this name; storage unless it is this user's, and
+  /// closed to others.
+  static SlotMemory open(const std::string& name);
+
+  SlotMemory(SlotMemory&& other) noexcept;
+  SlotMemory& operator=(SlotMemory&& other) noexcept;
+  /// Leaves the file: whoever restarts may want it. See remove().
+  ~SlotMemory();
+
+  /// Empty if private.
+  const std::string& name() const noexcept { return name_; }
+  std::span<const std::byte> bytes() const noexcept { return bytes_; }
+  /// Of the creator, for whom it is writable.
+  std::span<std::byte> writable() noexcept { return bytes_; }
+  /// Removes the name; those who have mapped the memory keep it.
+  void remove() noexcept;
+
+ private:
+  SlotMemory() = default;
+  void map(std::size_t bytes, bool writes, const std::string& what);
+  void reserve(std::size_t bytes);
+
+  std::string name_;
+  FileDescriptor file_;  ///< holds the lock
+  std::span<std::byte> bytes_;
+};
+
+/// What the names of a run's slots begin with.
+std::string slot_prefix(const std::string& run);
+/// Names of the slots of this user on this node that belong to `run`; of one rank, or of all (-1).
+std::vector<std::string> slots_of(const std::string& run, int rank = -1);
+/// Removes a slot unless a living process has it open; false if it is still there.
+bool remove_orphan(const std::string& name);
+/// Removes this user's slots that no living process has open, except for those of the run `spare`. Returns how many.
+int sweep_slots(const std::string& spare = "");
+
+}  // namespace distdl::checkpoint
