@@ -21,12 +21,14 @@ std::span<const std::byte> bytes_of(const Slice& slice) {
   return {slice.bytes, count * tensor::size_of(slice.dtype)};
 }
 
-/// CRC of each block, taken from the memory that is written, so that it covers the whole way to the disk and back.
-std::vector<std::uint32_t> write_blocks(OpenFile& file, std::span<const std::byte> bytes, std::uint64_t offset) {
-  std::vector<std::uint32_t> checksums;
+/// CRC of each block, known before or taken from the memory that is written, so that it covers the whole way to the
+/// disk and back.
+std::vector<std::uint32_t> write_blocks(OpenFile& file, const Slice& slice, std::uint64_t offset) {
+  std::span<const std::byte> bytes = bytes_of(slice);
+  std::vector<std::uint32_t> checksums(slice.checksums.begin(), slice.checksums.end());
   for (std::size_t done = 0; done < bytes.size(); done += kBlockBytes) {
     auto block = bytes.subspan(done, std::min(kBlockBytes, bytes.size() - done));
-    checksums.push_back(crc32c(block));
+    if (slice.checksums.empty()) checksums.push_back(crc32c(block));
     file.write_at(block, offset + done);
   }
   return checksums;
@@ -78,9 +80,9 @@ Manifest write_once(FileSystem& files, const Path& path, const Contribution& con
   std::size_t next = 0;
   for (const Slice& slice : contribution.slices) {
     StoredTensor stored{{slice.name, slice.dtype, slice.shape}, {}};
-    if (auto bytes = bytes_of(slice); !bytes.empty()) {
+    if (!bytes_of(slice).empty()) {
       std::uint64_t offset = offsets[next++];
-      stored.boxes.push_back({slice.box, 0, offset, write_blocks(file, bytes, offset)});
+      stored.boxes.push_back({slice.box, 0, offset, write_blocks(file, slice, offset)});
     }
     part.tensors.push_back(std::move(stored));
   }
@@ -112,6 +114,8 @@ void check_slices(std::span<const Slice> slices) {
     demand(is_valid_name(slice.name), "names are parts of printable characters joined by '/'");
     demand(lies_inside(slice.box, slice.shape), "its box is not inside its shape");
     demand(slice.bytes || bytes_of(slice).empty(), "it has no address");
+    std::size_t blocks = (bytes_of(slice).size() + kBlockBytes - 1) / kBlockBytes;
+    demand(slice.checksums.empty() || slice.checksums.size() == blocks, "it has too few or too many checksums");
   }
 }
 
