@@ -24,8 +24,7 @@ void check_copy(const SlotMemory& copy, std::size_t bytes, const SlotLabel& labe
 
 }  // namespace
 
-Levels::Levels(Group& group, Courier& courier, FileSystem& files, Setup setup)
-    : group_(group), courier_(courier), setup_(std::move(setup)) {
+Levels::Levels(Group& group, FileSystem& files, Setup setup) : group_(group), setup_(std::move(setup)) {
   require(setup_.parity_set >= 3, "checkpoint.parity_set is {}, but a parity set has at least 3 members",
           setup_.parity_set);
   if (!setup_.disk.empty()) {
@@ -64,14 +63,14 @@ void Levels::protect(std::span<const std::byte> slot, const Protection& how) {
   }
   if (how.partner) copy_to_partner(slot);
   if (how.parity) share_parity(slot);
-  if (how.partner || how.parity) remove_from_memory(is_not_older);
+  if (how.partner || how.parity || !setup_.redundant) remove_from_memory(is_not_older);
 }
 
 void Levels::copy_to_partner(std::span<const std::byte> slot) {
   const SlotLabel label = open_slot(slot).label;
   const auto sizes = sizes_of_all(slot.size());
   std::vector<SlotMemory> copies;
-  std::vector<Courier::Incoming> in;
+  std::vector<Group::Incoming> in;
   agree(group_, "make room for partners' snapshots", [&] {
     for (int rank = 0; rank < group_.size(); ++rank) {
       const auto at = static_cast<std::size_t>(rank);
@@ -81,10 +80,10 @@ void Levels::copy_to_partner(std::span<const std::byte> slot) {
     }
     return std::string();
   });
-  std::vector<Courier::Outgoing> out;
+  std::vector<Group::Outgoing> out;
   if (const int partner = partners_[static_cast<std::size_t>(group_.rank())]; partner >= 0)
     out.push_back({partner, slot});
-  courier_.carry(out, in);
+  group_.carry(out, in);
   try {
     agree(group_, "copy snapshots to partners", [&] {
       for (std::size_t i = 0; i < copies.size(); ++i) check_copy(copies[i], in[i].bytes.size(), label);
@@ -109,9 +108,9 @@ std::vector<std::byte> Levels::parity_of(std::span<const std::byte> slot, const 
   for (int hop = 1; hop < members; ++hop) {
     const int keeper = (self - hop + members) % members;
     add_parity(passed, chunk_of(slot, layout, layout.chunk_of(self, keeper)));
-    const Courier::Outgoing out{member(self + 1), passed};
-    const Courier::Incoming in{member(self - 1), arrived};
-    courier_.carry({&out, 1}, {&in, 1});
+    const Group::Outgoing out{member(self + 1), passed};
+    const Group::Incoming in{member(self - 1), arrived};
+    group_.carry({&out, 1}, {&in, 1});
     std::swap(passed, arrived);
   }
   return passed;

@@ -15,23 +15,6 @@
 
 namespace distdl::checkpoint {
 
-/// Moves bytes between the ranks of a group. checkpoint knows nothing of communication: the caller joins the two.
-class Courier {
- public:
-  struct Outgoing {
-    int to = 0;
-    std::span<const std::byte> bytes;
-  };
-  struct Incoming {
-    int from = 0;
-    std::span<std::byte> bytes;
-  };
-  virtual ~Courier() = default;
-  /// Sends and receives all of these at the same time. What a rank sends to another arrives there in order, in calls
-  /// that the two make in the same order. Bounded in time as Group::all_gather is. Throws if a peer is lost.
-  virtual void carry(std::span<const Outgoing> out, std::span<const Incoming> in) = 0;
-};
-
 /// Where a rank runs.
 struct Place {
   std::string node;    ///< ranks with equal names see the same memory and the same local disk
@@ -63,7 +46,7 @@ class Levels {
     Path disk;           ///< folder of a local disk, or empty
   };
   /// All of these must outlive it.
-  Levels(Group& group, Courier& courier, FileSystem& files, Setup setup);
+  Levels(Group& group, FileSystem& files, Setup setup);
 
   /// Keeps each rank's sealed slot, all of the same step, as `how` says; on return it is safe, and older snapshots of
   /// the same kind are gone. A kind that this world has no room for (one domain only) is skipped. If it throws, what
@@ -108,7 +91,6 @@ class Levels {
   void fill(const Target& target, const std::vector<Item>& here);
 
   Group& group_;
-  Courier& courier_;
   Setup setup_;
   std::optional<DiskSlots> disk_;
   std::vector<std::string> nodes_;  ///< by rank

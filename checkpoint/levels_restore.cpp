@@ -120,8 +120,8 @@ void Levels::add_chunks(const ShardPlan& shard, int keeper, std::span<std::byte>
   const auto place = [&](int rank) { return static_cast<int>(std::find(set.begin(), set.end(), rank) - set.begin()); };
   const ParityLayout layout{static_cast<int>(set.size()), *std::max_element(first.sizes.begin(), first.sizes.end())};
   const int builder = items_[shard.items[0]].holder;
-  std::vector<Courier::Outgoing> out;
-  std::vector<Courier::Incoming> in;
+  std::vector<Group::Outgoing> out;
+  std::vector<Group::Incoming> in;
   std::vector<std::vector<std::byte>> arrived;
   const auto take = [&](const Item& item, std::size_t bytes, const std::function<std::span<const std::byte>()>& part) {
     if (bytes == 0) return;
@@ -144,7 +144,7 @@ void Levels::add_chunks(const ShardPlan& shard, int keeper, std::span<std::byte>
            [&, chunk] { return chunk_of(open(item).memory.bytes().first(item.bytes), layout, chunk); });
     }
   }
-  courier_.carry(out, in);
+  group_.carry(out, in);
   for (const auto& bytes : arrived) add_parity(sum, bytes);
 }
 
@@ -206,8 +206,8 @@ void Levels::deliver(const Item& from, const std::vector<bool>& needed_by, std::
   std::set<std::string> nodes;
   for (std::size_t rank = 0; rank < nodes_.size(); ++rank)
     if (needed_by[rank] && nodes_[rank] != from.node) nodes.insert(nodes_[rank]);
-  std::vector<Courier::Outgoing> out;
-  std::vector<Courier::Incoming> in;
+  std::vector<Group::Outgoing> out;
+  std::vector<Group::Incoming> in;
   const auto texts = agree(group_, "make room for snapshots of other nodes", [&] {
     for (const std::string& node : nodes)
       if (from.holder == group_.rank())
@@ -221,7 +221,7 @@ void Levels::deliver(const Item& from, const std::vector<bool>& needed_by, std::
     item.on_disk = false;
     return to_text({&item, 1});
   });
-  courier_.carry(out, in);
+  group_.carry(out, in);
   agree(group_, "bring snapshots from other nodes", [&] {
     if (!in.empty()) verify(open_slot(in[0].bytes));
     return std::string();

@@ -113,12 +113,13 @@ std::vector<Block> blocks_to_copy(std::span<const Slice> slices, const Plan& pla
   return blocks;
 }
 
-std::uint32_t copy_block(const Block& block, bool finite) {
+std::uint32_t copy_block(const Block& block, bool finite, Step step) {
   std::uint32_t crc = 0;
   for (std::size_t at = 0; at < block.from.size(); at += kPiece) {
     auto piece = block.from.subspan(at, std::min(kPiece, block.from.size() - at));
     require(!finite || all_finite(block.slice->dtype, piece),
-            "tensor \"{}\" became infinite or not a number: such a state is never saved", block.slice->name);
+            "tensor \"{}\" became infinite or not a number by step {}: such a state is never saved", block.slice->name,
+            step);
     crc = copy_with_crc32c(block.to + at, piece, crc);
   }
   return crc;
@@ -191,7 +192,7 @@ void fill_slot(std::span<std::byte> slot, const SlotLabel& label, std::span<cons
   std::vector<Block> blocks = blocks_to_copy(slices, plan, slot);
   auto* checksums = reinterpret_cast<std::uint32_t*>(slot.data() + plan.checksums_at);
   for_each_block(blocks.size(), copy.threads,
-                 [&](std::size_t i) { checksums[i] = copy_block(blocks[i], copy.finite); });
+                 [&](std::size_t i) { checksums[i] = copy_block(blocks[i], copy.finite, label.step); });
   header.magic = kMagic;
   header.format = kFormat;
   header.rank = label.rank;

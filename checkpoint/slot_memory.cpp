@@ -175,4 +175,10 @@ int sweep_slots(const std::string& spare) {
   return removed;
 }
 
+int sweep_slots_of(const std::string& run, int rank) {
+  int removed = 0;
+  for (const std::string& name : slots_of(run, rank)) removed += remove_orphan(name);
+  return removed;
+}
+
 }  // namespace distdl::checkpoint

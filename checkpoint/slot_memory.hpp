@@ -55,5 +55,7 @@ std::vector<std::string> slots_of(const std::string& run, int rank = -1);
 bool remove_orphan(const std::string& name);
 /// Removes this user's slots that no living process has open, except for those of the run `spare`. Returns how many.
 int sweep_slots(const std::string& spare = "");
+/// The same with those of one rank of one run, once its restart has what it wants from them.
+int sweep_slots_of(const std::string& run, int rank);
 
 }  // namespace distdl::checkpoint

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include <distdl/base/clock.hpp>
 #include <distdl/base/log.hpp>
@@ -25,12 +26,22 @@ Path clean(const Path& root) {
 }
 }  // namespace
 
-Store::Store(const std::filesystem::path& root, Options options, FileSystem& files)
-    : root_(clean(root)), options_(options), files_(&files) {
-  require(options_.keep >= 2, "checkpoint.keep is {}, but at least 2 checkpoints must stay", options_.keep);
+void check(const Options& options) {
+  require(options.keep >= 2, "checkpoint.keep is {}, but at least 2 checkpoints must stay", options.keep);
+  require(options.mode == "async" || options.mode == "lazy" || options.mode == "sync",
+          R"(checkpoint.mode is "{}", but must be "async", "lazy" or "sync")", options.mode);
+  for (auto [key, threads] : {std::pair("checkpoint.copy_threads", options.copy_threads),
+                              std::pair("checkpoint.write_threads", options.write_threads)})
+    require(threads >= 1 && threads <= 256, "{} is {}, but must be between 1 and 256", key, threads);
 }
 
-Store::Store(const std::filesystem::path& root, Options options) : Store(root, options, real_file_system()) {}
+Store::Store(const std::filesystem::path& root, Options options, FileSystem& files)
+    : root_(clean(root)), options_(std::move(options)), files_(&files) {
+  check(options_);
+}
+
+Store::Store(const std::filesystem::path& root, Options options)
+    : Store(root, std::move(options), real_file_system()) {}
 
 void Store::take(Group& group, const Owner& owner) {
   std::string what = fmt::format("take the checkpoint folder \"{}\"", root_.string());

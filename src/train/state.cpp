@@ -65,7 +65,7 @@ CommunicatorGroup::CommunicatorGroup(comm::Communicator& communicator, double ti
 }
 
 /// In pieces, so that a receiver who comes late has to put little aside.
-void CommunicatorCourier::carry(std::span<const Outgoing> out, std::span<const Incoming> in) {
+void CommunicatorGroup::carry(std::span<const Outgoing> out, std::span<const Incoming> in) {
   constexpr std::size_t kPiece = std::size_t{16} << 20;
   constexpr std::uint32_t kTag = 0x534C4F;
   comm::CallOptions options;

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include <distdl/base/ids.hpp>
-#include <distdl/checkpoint/levels.hpp>
 #include <distdl/checkpoint/store.hpp>
 #include <distdl/comm/communicator.hpp>
 #include <distdl/kernels/backend.hpp>
@@ -42,22 +41,11 @@ class CommunicatorGroup final : public checkpoint::Group {
   std::vector<std::string> all_gather(const std::string& mine) override {
     return communicator_.exchange(mine, timeout_);
   }
-
- private:
-  comm::Communicator& communicator_;
-  Clock::duration timeout_{};
-};
-
-/// Carries snapshots between the ranks of a communicator, with the same patience.
-class CommunicatorCourier final : public checkpoint::Courier {
- public:
-  CommunicatorCourier(comm::Communicator& communicator, Clock::duration timeout)
-      : communicator_(communicator), timeout_(timeout) {}
   void carry(std::span<const Outgoing> out, std::span<const Incoming> in) override;
 
  private:
   comm::Communicator& communicator_;
-  Clock::duration timeout_;
+  Clock::duration timeout_{};
 };
 
 /// Joins a training state to a checkpoint store: who writes what, and host copies where the arenas are on a device.

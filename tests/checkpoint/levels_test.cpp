@@ -41,17 +41,21 @@ class Post {
   std::map<std::pair<int, int>, std::deque<Bytes>> letters_;
 };
 
-class PostCourier final : public Courier {
+/// With letters for what is carried.
+class PostGroup final : public Group {
  public:
-  PostCourier(Post& post, int rank) : post_(post), rank_(rank) {}
+  PostGroup(Group& group, Post& post) : group_(group), post_(post) {}
+  int rank() const override { return group_.rank(); }
+  int size() const override { return group_.size(); }
+  std::vector<std::string> all_gather(const std::string& mine) override { return group_.all_gather(mine); }
   void carry(std::span<const Outgoing> out, std::span<const Incoming> in) override {
-    for (const Outgoing& one : out) post_.put(rank_, one.to, one.bytes);
-    for (const Incoming& one : in) post_.take(one.from, rank_, one.bytes);
+    for (const Outgoing& one : out) post_.put(rank(), one.to, one.bytes);
+    for (const Incoming& one : in) post_.take(one.from, rank(), one.bytes);
   }
 
  private:
+  Group& group_;
   Post& post_;
-  int rank_;
 };
 
 /// Simulated nodes with what they keep, for one test.
@@ -103,9 +107,9 @@ void run_on(const Site& site, const std::vector<std::string>& nodes,
   Post post;
   ThreadGroups groups(static_cast<int>(nodes.size()));
   const auto errors = groups.run([&](Group& group) {
-    PostCourier courier(post, group.rank());
+    PostGroup with_post(group, post);
     const std::string& node = nodes[static_cast<std::size_t>(group.rank())];
-    Levels levels(group, courier, real_file_system(), site.setup(node));
+    Levels levels(with_post, real_file_system(), site.setup(node));
     work(levels, group.rank(), node);
   });
   for (const auto& error : errors)

@@ -4,6 +4,7 @@
 #include <barrier>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,6 +17,9 @@ namespace distdl::checkpoint {
 class ThreadGroups {
  public:
   explicit ThreadGroups(int size) : strings_(static_cast<std::size_t>(size)), barrier_(size) {}
+
+  /// One rank's group, for a thread that run() did not start.
+  std::unique_ptr<Group> member(int rank) { return std::make_unique<Member>(*this, rank); }
 
   /// Runs `work` on each rank; returns what each threw, empty where it threw nothing. Ranks must fail alike.
   std::vector<std::string> run(const std::function<void(Group&)>& work) {

@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include <distdl/base/clock.hpp>
+#include <distdl/base/log.hpp>
+#include <distdl/checkpoint/agreement.hpp>
+#include <distdl/checkpoint/finite.hpp>
+#include <distdl/checkpoint/saver.hpp>
+#include <distdl/checkpoint/slot.hpp>
+#include <distdl/checkpoint/slot_memory.hpp>
+#include <distdl/checkpoint/writer.hpp>
+
+namespace distdl::checkpoint {
+namespace {
+/// What ends a run, or what a save failed with; thrown again as what it was to the other ranks.
+struct Failure {
+  ExitCode code = ExitCode::storage;
+  std::string message;
+};
+
+Failure failure_of(const std::exception& error) {
+  const auto* known = dynamic_cast<const Error*>(&error);
+  return {known ? known->exit_code() : ExitCode::storage, error.what()};
+}
+
+void throw_again(const std::optional<Failure>& failure) {
+  if (failure) throw StorageError(failure->message, failure->code);
+}
+
+/// What a save is at, for the error of a wait that took too long.
+class Doing {
+ public:
+  void operator=(const char* what) { what_ = what; }
+  operator std::string() const { return what_.load(); }
+
+ private:
+  std::atomic<const char*> what_{"begins"};
+};
+
+/// Notes when a save waits for others rather than for its own disk.
+class WatchedGroup final : public Group {
+ public:
+  WatchedGroup(Group& group, Doing& doing) : group_(group), doing_(doing) {}
+  int rank() const override { return group_.rank(); }
+  int size() const override { return group_.size(); }
+  std::vector<std::string> all_gather(const std::string& mine) override {
+    doing_ = "waits for the other ranks' files";
+    auto all = group_.all_gather(mine);
+    doing_ = "writes or checks files";
+    return all;
+  }
+
+ private:
+  Group& group_;
+  Doing& doing_;
+};
+}  // namespace
+
+class Saver::Impl {
+ public:
+  Impl(Store& store, Group& training, MakeGroup writing, Setup setup)
+      : store_(store),
+        training_(training),
+        make_group_(std::move(writing)),
+        setup_(std::move(setup)),
+        lazy_(store.options().mode == "lazy"),
+        synchronous_(store.options().mode == "sync") {
+    sweep_slots(setup_.run);
+    if (!synchronous_) thread_ = std::thread([this] { write_until_the_end(); });
+  }
+
+  ~Impl() {
+    end(true);
+    if (!setup_.keep_slots) remove_slots();
+  }
+
+  void prepare(std::span<const Slice> slices, const State& state) {
+    if (!setup_.levels) sweep_slots_of(setup_.run, training_.rank());  // else these go when newer ones are safe
+    if (synchronous_) return;
+    for (std::size_t i = 0; i < (setup_.levels ? 3 : 2); ++i) make_room(slots_[i], slot_bytes(slices, state));
+  }
+
+  bool save(Step step, std::span<const Slice> slices, const State& state, const Destination& destination) {
+    if (synchronous_) return save_synchronously(step, slices, state), true;
+    Stopwatch stall;
+    fence();
+    auto busy = agree(training_, fmt::format("save step {}", step), [&] {
+      std::lock_guard lock(mutex_);
+      throw_again(fatal_);
+      return std::string(phase_ == Phase::idle ? "" : "busy");
+    });
+    for (std::size_t rank = 0; rank < busy.size(); ++rank)
+      if (!busy[rank].empty()) return skip(step, rank), false;
+    begin(step, slices, state, destination);
+    if (lazy_) {
+      slices_.assign(slices.begin(), slices.end());
+      state_ = state;
+      enter(Phase::copying);
+      copy_is_pending_ = true;
+    } else {
+      copy(slices, state);
+      go_on();
+    }
+    add_stall(stall.seconds());
+    return true;
+  }
+
+  void fence() {
+    if (!copy_is_pending_) return;
+    Stopwatch stall;
+    {
+      std::unique_lock lock(mutex_);
+      bool done = changed_.wait_for(lock, timeout(), [&] { return phase_ != Phase::copying; });
+      if (!done) fatal_ = {ExitCode::storage, too_long()};
+    }
+    copy_is_pending_ = false;
+    go_on();
+    add_stall(stall.seconds());
+  }
+
+  SaveOutcome save_and_wait(Step step, std::span<const Slice> slices, const State& state) {
+    if (synchronous_) return save_synchronously(step, slices, state);
+    fence();
+    wait_until_idle(false);
+    Stopwatch stall;
+    begin(step, slices, state, {});
+    copy(slices, state);
+    go_on();
+    wait_until_idle(true);
+    add_stall(stall.seconds());
+    std::lock_guard lock(mutex_);
+    outcomes_.back().stall_seconds = stall_seconds_;
+    return outcomes_.back();
+  }
+
+  void wait() {
+    fence();
+    if (!synchronous_) wait_until_idle(true);
+  }
+
+  std::vector<SaveOutcome> outcomes() {
+    std::lock_guard lock(mutex_);
+    return std::exchange(outcomes_, {});
+  }
+
+  bool is_busy() const {
+    std::lock_guard lock(mutex_);
+    return phase_ != Phase::idle;
+  }
+  std::int64_t skipped() const { return skipped_; }
+  std::string newest_slot() const { return newest_ < 0 ? "" : slots_[static_cast<std::size_t>(newest_)]->name(); }
+
+  void close() {
+    end(false);
+    remove_slots();
+  }
+
+ private:
+  enum class Phase { idle, copying, copied, writing };
+
+  Clock::duration timeout() const {
+    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(store_.options().timeout_seconds));
+  }
+  std::string too_long() const {
+    return fmt::format("the save of step {} to \"{}\" still {} after checkpoint.timeout_seconds = {}", label_.step,
+                       store_.root().string(), std::string(doing_), store_.options().timeout_seconds);
+  }
+  void enter(Phase phase) {
+    {
+      std::lock_guard lock(mutex_);
+      phase_ = phase;
+    }
+    changed_.notify_all();
+  }
+  void add_stall(double seconds) {
+    std::lock_guard lock(mutex_);
+    stall_seconds_ += seconds;
+  }
+
+  void skip(Step step, std::size_t rank) {
+    ++skipped_;
+    if (training_.rank() == 0)
+      log(Severity::warning,
+          "step {} is not saved: rank {} still writes step {}; {} saves were skipped so far, checkpoint.every is too "
+          "short for this disk",
+          step, rank, label_.step, skipped_);
+  }
+
+  // The training thread's part.
+
+  void make_room(std::optional<SlotMemory>& slot, std::size_t bytes) {
+    if (slot && slot->bytes().size() >= bytes) return;
+    if (slot) slot->remove();
+    slot.reset();
+    try {
+      slot.emplace(SlotMemory::create(setup_.run, training_.rank(), bytes));
+    } catch (const StorageError& error) {
+      log(Severity::warning, "{}; private memory is taken instead", error.what());
+      slot.emplace(SlotMemory::create_private(bytes));
+    }
+  }
+  std::optional<SlotMemory>& target() { return slots_[static_cast<std::size_t>(target_)]; }
+
+  /// Nothing is under way. Takes a slot that is neither the newest nor the newest with copies elsewhere.
+  void begin(Step step, std::span<const Slice> slices, const State& state, const Destination& destination) {
+    target_ = 0;
+    while (target_ == newest_ || target_ == protected_) ++target_;
+    destination_ = destination;
+    label_ = {setup_.run, training_.rank(), training_.size(), step, ++sequence_};
+    copy_error_.reset();
+    last_error_.reset();
+    stall_seconds_ = 0;
+    doing_ = "is copied";
+    try {
+      make_room(target(), slot_bytes(slices, state));
+    } catch (const std::exception& error) {
+      copy_error_ = failure_of(error);
+    }
+  }
+
+  /// In either thread.
+  void copy(std::span<const Slice> slices, const State& state) {
+    if (copy_error_) return;
+    try {
+      CopyPlan plan{static_cast<std::size_t>(store_.options().copy_threads), setup_.finite};
+      fill_slot(target()->writable(), label_, slices, state, plan);
+    } catch (const std::exception& error) {
+      copy_error_ = failure_of(error);
+    }
+  }
+
+  /// Collective. Once this rank's copy is made, or failed: all write theirs, or all throw.
+  void go_on() {
+    try {
+      agree(training_, fmt::format("take a snapshot of step {}", label_.step), [&] {
+        std::lock_guard lock(mutex_);
+        throw_again(fatal_);
+        throw_again(copy_error_);
+        return std::string();
+      });
+    } catch (...) {
+      enter(Phase::idle);
+      throw;
+    }
+    newest_ = target_;
+    enter(Phase::writing);
+  }
+
+  /// Collective. `throws`: also if the save that began last failed and a later one may do better.
+  void wait_until_idle(bool throws) {
+    agree(training_, fmt::format("wait for the save of step {}", label_.step), [&] {
+      std::unique_lock lock(mutex_);
+      if (!changed_.wait_for(lock, timeout(), [&] { return phase_ == Phase::idle; })) throw StorageError(too_long());
+      throw_again(fatal_);
+      if (throws) throw_again(last_error_);
+      return std::string();
+    });
+  }
+
+  SaveOutcome save_synchronously(Step step, std::span<const Slice> slices, const State& state) {
+    Stopwatch stall;
+    agree(training_, fmt::format("save step {}", step), [&] {
+      for (const Slice& slice : slices)
+        require(!setup_.finite || all_finite(slice.dtype, {slice.bytes, bytes_of(std::span(&slice, 1))}),
+                "tensor \"{}\" became infinite or not a number by step {}: such a state is never saved", slice.name,
+                step);
+      return std::string();
+    });
+    SaveReport report = store_.save(training_, step, slices, state);
+    SaveOutcome outcome{step, report.bytes, stall.seconds(), report.seconds, ""};
+    outcomes_.push_back(outcome);
+    return outcome;
+  }
+
+  // The writing thread's part.
+
+  void write_until_the_end() {
+    set_log_rank(Rank(training_.rank()));
+    try {
+      std::unique_ptr<Group> group = make_group_();
+      if (setup_.levels) levels_.emplace(*group, store_.files(), *setup_.levels);
+      std::unique_lock lock(mutex_);
+      group_ = group.get();
+      for (;;) {
+        changed_.wait(lock, [&] { return stops_ || phase_ == Phase::copying || phase_ == Phase::writing; });
+        if (stops_) break;
+        Phase phase = phase_;
+        lock.unlock();
+        phase == Phase::copying ? copy(slices_, state_) : write(*group);
+        enter(phase == Phase::copying ? Phase::copied : Phase::idle);
+        lock.lock();
+      }
+      group_ = nullptr;
+      lock.unlock();
+      if (levels_ && forgets_) levels_->keep_only(std::nullopt);
+      levels_.reset();
+    } catch (const std::exception& error) {
+      std::lock_guard lock(mutex_);
+      fatal_ = failure_of(error);
+    }
+  }
+
+  void write(Group& group) {
+    Stopwatch watch;
+    SaveOutcome outcome{label_.step, 0, 0, 0, ""};
+    std::optional<Failure> failure;
+    try {
+      doing_ = "goes to other nodes or disks";
+      Snapshot snapshot = open_slot(target()->bytes());
+      protect(snapshot.bytes);
+      doing_ = "writes or checks files";
+      WatchedGroup watched(group, doing_);
+      if (destination_.file_system)
+        outcome.bytes = store_.save(watched, label_.step, snapshot.slices, snapshot.state).bytes;
+    } catch (const std::exception& error) {
+      failure = failure_of(error);
+      outcome.error = error.what();
+    }
+    outcome.write_seconds = watch.seconds();
+    std::lock_guard lock(mutex_);
+    bool fatal = failure && failure->code != ExitCode::storage;
+    if (fatal) fatal_ = failure;
+    if (failure && !fatal && training_.rank() == 0)
+      log(Severity::error, "{}; training goes on, the checkpoint before is kept", failure->message);
+    last_error_ = std::move(failure);
+    outcome.stall_seconds = stall_seconds_;
+    outcomes_.push_back(std::move(outcome));
+  }
+
+  /// Without copies the snapshot is still worth writing.
+  void protect(std::size_t bytes) try {
+    if (!levels_) return;
+    const Protection& how = destination_.levels;
+    levels_->protect(target()->bytes().first(bytes), how);
+    if (how.partner || how.parity) protected_ = target_;
+  } catch (const StorageError& error) {
+    if (training_.rank() == 0) log(Severity::error, "step {} is not kept elsewhere: {}", label_.step, error.what());
+  }
+
+  void end(bool gives_up) {
+    if (!thread_.joinable()) return;
+    {
+      std::lock_guard lock(mutex_);
+      stops_ = true;
+      forgets_ = !gives_up;
+      if (gives_up && group_) group_->cancel();
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+
+  void remove_slots() {
+    newest_ = protected_ = -1;
+    for (auto& slot : slots_) {
+      if (slot) slot->remove();
+      slot.reset();
+    }
+  }
+
+  Store& store_;
+  Group& training_;
+  MakeGroup make_group_;
+  Setup setup_;
+  bool lazy_, synchronous_;
+
+  // Of whoever's turn it is: the training thread while idle or copied, else the writing thread.
+  std::array<std::optional<SlotMemory>, 3> slots_;
+  int target_ = 0, newest_ = -1, protected_ = -1;
+  Destination destination_;
+  std::uint64_t sequence_ = 0;
+  SlotLabel label_;
+  std::vector<Slice> slices_;  ///< for a lazy copy
+  State state_;
+  std::optional<Failure> copy_error_;
+  Doing doing_;
+  std::optional<Levels> levels_;  ///< of the writing thread
+
+  // Of the training thread.
+  bool copy_is_pending_ = false;
+  std::int64_t skipped_ = 0;
+
+  mutable std::mutex mutex_;  ///< for all that follows
+  std::condition_variable changed_;
+  Phase phase_ = Phase::idle;
+  bool stops_ = false, forgets_ = false;
+  Group* group_ = nullptr;
+  std::optional<Failure> fatal_, last_error_;
+  double stall_seconds_ = 0;
+  std::vector<SaveOutcome> outcomes_;
+  std::thread thread_;
+};
+
+Saver::Saver(Store& store, Group& training, MakeGroup writing, Setup setup)
+    : impl_(std::make_unique<Impl>(store, training, std::move(writing), std::move(setup))) {}
+Saver::~Saver() = default;
+
+void Saver::prepare(std::span<const Slice> slices, const State& state) {
+  impl_->prepare(slices, state);
+}
+bool Saver::save(Step step, std::span<const Slice> slices, const State& state, const Destination& destination) {
+  return impl_->save(step, slices, state, destination);
+}
+void Saver::fence() {
+  impl_->fence();
+}
+SaveOutcome Saver::save_and_wait(Step step, std::span<const Slice> slices, const State& state) {
+  return impl_->save_and_wait(step, slices, state);
+}
+void Saver::wait() {
+  impl_->wait();
+}
+std::vector<SaveOutcome> Saver::outcomes() {
+  return impl_->outcomes();
+}
+bool Saver::is_busy() const {
+  return impl_->is_busy();
+}
+std::int64_t Saver::skipped() const noexcept {
+  return impl_->skipped();
+}
+std::string Saver::newest_slot() const {
+  return impl_->newest_slot();
+}
+void Saver::close() {
+  impl_->close();
+}
+
+}  // namespace distdl::checkpoint

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <distdl/checkpoint/levels.hpp>
+#include <distdl/checkpoint/store.hpp>
+
+namespace distdl::checkpoint {
+
+/// How a save ended, as this rank saw it.
+struct SaveOutcome {
+  Step step;
+  std::uint64_t bytes = 0;   ///< of the checkpoint's files; 0 if it failed, or went to no file system
+  double stall_seconds = 0;  ///< that the training thread waited
+  double write_seconds = 0;  ///< from the start of writing to the commit
+  std::string error;         ///< empty: it is committed
+};
+
+/// Where a snapshot goes beside the slot it was copied into.
+struct Destination {
+  bool file_system = true;
+  Protection levels = {};
+};
+
+/// Saves while training goes on. save() copies this rank's part into one of two slots in shared memory and returns; a
+/// thread of its own writes from there and commits by Store's protocol, among the same threads of the other ranks. A
+/// save that finds the previous one still being written is skipped and counted: nothing ever queues. The newest sealed
+/// slot stays readable, for other processes too (slot_memory.hpp), until the next is sealed. With levels there are
+/// three slots: the newest that has copies elsewhere stays too, since those are of use only together with it.
+///
+/// A failed write does not stop training: it is logged, and told by outcomes(). But what ends a run (another run took
+/// the folder, a lost peer) is thrown by the next save(), fence() or wait(), the same on all ranks (as
+/// StorageError with the code of the cause; ExitCode::config for values that are not finite).
+/// All functions are for the training thread; collective ones are called by all ranks alike.
+class Saver {
+ public:
+  /// Makes the group of the writing threads, in that thread, where it is used and destroyed too. Collective.
+  using MakeGroup = std::function<std::unique_ptr<Group>()>;
+
+  struct Setup {
+    std::string run;          ///< names the run alike in all its processes and restarts
+    bool finite = false;      ///< never save floating point values that are infinite or not a number
+    bool keep_slots = false;  ///< leave the slots in memory when this ends without close(), for a restart
+    std::optional<Levels::Setup> levels = {};  ///< else Destination::levels has no effect
+  };
+
+  /// Store and group must outlive it; the store is used by the writing thread from the first save on. Not collective.
+  Saver(Store& store, Group& training, MakeGroup writing, Setup setup);
+  /// Gives up what is under way.
+  ~Saver();
+  Saver(const Saver&) = delete;
+  Saver& operator=(const Saver&) = delete;
+
+  /// Takes and touches the memory that saves of these slices will need, so that the first one is no slower. Removes
+  /// what dead processes of this run and rank left: restore from that before.
+  void prepare(std::span<const Slice> slices, const State& state);
+  /// Collective. Begins a save; false if it was skipped. Slices may change afterwards; in mode "lazy" only after
+  /// fence(), and the memory of `slices` itself may go at once. In mode "sync" it returns after the commit.
+  bool save(Step step, std::span<const Slice> slices, const State& state, const Destination& destination = {});
+  /// Collective. Waits until the copy that the last save() began is made. Free if there is none.
+  void fence();
+  /// Collective. Never skips, waits for the commit, and throws if there was none: for the end of a run.
+  SaveOutcome save_and_wait(Step step, std::span<const Slice> slices, const State& state);
+  /// Collective. Waits until nothing is under way, for Options::timeout_seconds at most. Throws StorageError if the
+  /// save that began last failed. The error of a timeout says what the save was doing.
+  void wait();
+  /// What ended since the last call. Never waits.
+  std::vector<SaveOutcome> outcomes();
+  /// Whether something is being copied or written.
+  bool is_busy() const;
+  std::int64_t skipped() const noexcept;
+  /// Name of the newest sealed slot; empty if there is none, or it has none (see SlotMemory::create_private).
+  std::string newest_slot() const;
+  /// Collective, after wait(): ends the writing thread and removes the slots, and what the levels keep.
+  void close();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace distdl::checkpoint
