@@ -30,6 +30,10 @@ std::string vote(const std::function<std::string()>& work) {
 }
 }  // namespace
 
+void Group::carry(std::span<const Outgoing>, std::span<const Incoming>) {
+  throw Error(ExitCode::internal, "this group of ranks carries no snapshots");
+}
+
 std::vector<std::string> agree(Group& group, const std::string& what, const std::function<std::string()>& work) {
   std::vector<std::string> votes = group.all_gather(vote(work));
   for (std::size_t rank = 0; rank < votes.size(); ++rank)

@@ -81,12 +81,12 @@ class Saver::Impl {
   }
 
   void prepare(std::span<const Slice> slices, const State& state) {
-    sweep_slots_of(setup_.run, training_.rank());
+    if (!setup_.levels) sweep_slots_of(setup_.run, training_.rank());  // else these go when newer ones are safe
     if (synchronous_) return;
-    for (auto& slot : slots_) make_room(slot, slot_bytes(slices, state));
+    for (std::size_t i = 0; i < (setup_.levels ? 3 : 2); ++i) make_room(slots_[i], slot_bytes(slices, state));
   }
 
-  bool save(Step step, std::span<const Slice> slices, const State& state) {
+  bool save(Step step, std::span<const Slice> slices, const State& state, const Destination& destination) {
     if (synchronous_) return save_synchronously(step, slices, state), true;
     Stopwatch stall;
     fence();
@@ -97,7 +97,7 @@ class Saver::Impl {
     });
     for (std::size_t rank = 0; rank < busy.size(); ++rank)
       if (!busy[rank].empty()) return skip(step, rank), false;
-    begin(step, slices, state);
+    begin(step, slices, state, destination);
     if (lazy_) {
       slices_.assign(slices.begin(), slices.end());
       state_ = state;
@@ -129,7 +129,7 @@ class Saver::Impl {
     fence();
     wait_until_idle(false);
     Stopwatch stall;
-    begin(step, slices, state);
+    begin(step, slices, state, {});
     is_last_ = true;
     copy(slices, state);
     go_on();
@@ -209,9 +209,11 @@ class Saver::Impl {
   }
   std::optional<SlotMemory>& target() { return slots_[static_cast<std::size_t>(target_)]; }
 
-  /// Nothing is under way. Takes the slot that is not the newest.
-  void begin(Step step, std::span<const Slice> slices, const State& state) {
-    target_ = newest_ == 0 ? 1 : 0;
+  /// Nothing is under way. Takes a slot that is neither the newest nor the newest with copies elsewhere.
+  void begin(Step step, std::span<const Slice> slices, const State& state, const Destination& destination) {
+    target_ = 0;
+    while (target_ == newest_ || target_ == protected_) ++target_;
+    destination_ = destination;
     label_ = {setup_.run, training_.rank(), training_.size(), step, ++sequence_};
     is_last_ = false;
     copy_error_.reset();
@@ -286,6 +288,7 @@ class Saver::Impl {
     set_log_rank(Rank(training_.rank()));
     try {
       std::unique_ptr<Group> group = make_group_();
+      if (setup_.levels) levels_.emplace(*group, store_.files(), *setup_.levels);
       std::unique_lock lock(mutex_);
       group_ = group.get();
       for (;;) {
@@ -299,6 +302,8 @@ class Saver::Impl {
       }
       group_ = nullptr;
       lock.unlock();
+      if (levels_ && forgets_) levels_->keep_only(std::nullopt);
+      levels_.reset();
     } catch (const std::exception& error) {
       {
         std::lock_guard lock(mutex_);
@@ -314,10 +319,13 @@ class Saver::Impl {
     SaveOutcome outcome{label_.step, 0, 0, 0, ""};
     std::optional<Failure> failure;
     try {
-      doing_ = "writes or checks files";
+      doing_ = "goes to other nodes or disks";
       Snapshot snapshot = open_slot(target()->bytes());
+      protect(snapshot.bytes);
+      doing_ = "writes or checks files";
       WatchedGroup watched(group, doing_);
-      outcome.bytes = store_.save(watched, label_.step, snapshot.slices, snapshot.state).bytes;
+      if (destination_.file_system)
+        outcome.bytes = store_.save(watched, label_.step, snapshot.slices, snapshot.state).bytes;
     } catch (const std::exception& error) {
       failure = failure_of(error);
       outcome.error = error.what();
@@ -333,11 +341,22 @@ class Saver::Impl {
     outcomes_.push_back(std::move(outcome));
   }
 
+  /// Without copies the snapshot is still worth writing.
+  void protect(std::size_t bytes) try {
+    if (!levels_) return;
+    const Protection& how = destination_.levels;
+    levels_->protect(target()->bytes().first(bytes), how);
+    if (how.partner || how.parity) protected_ = target_;
+  } catch (const StorageError& error) {
+    if (training_.rank() == 0) log(Severity::error, "step {} is not kept elsewhere: {}", label_.step, error.what());
+  }
+
   void end(bool gives_up) {
     if (!thread_.joinable()) return;
     {
       std::lock_guard lock(mutex_);
       stops_ = true;
+      forgets_ = !gives_up;
       if (gives_up && group_) group_->cancel();
     }
     changed_.notify_all();
@@ -345,7 +364,7 @@ class Saver::Impl {
   }
 
   void remove_slots() {
-    newest_ = -1;
+    newest_ = protected_ = -1;
     for (auto& slot : slots_) {
       if (slot) slot->remove();
       slot.reset();
@@ -359,8 +378,9 @@ class Saver::Impl {
   bool lazy_, synchronous_;
 
   // Of whoever's turn it is: the training thread while idle or copied, else the writing thread.
-  std::array<std::optional<SlotMemory>, 2> slots_;
-  int target_ = 0, newest_ = -1;
+  std::array<std::optional<SlotMemory>, 3> slots_;
+  int target_ = 0, newest_ = -1, protected_ = -1;
+  Destination destination_;
   std::uint64_t sequence_ = 0;
   SlotLabel label_;
   std::vector<Slice> slices_;  ///< for a lazy copy
@@ -368,6 +388,7 @@ class Saver::Impl {
   bool is_last_ = false;  ///< training waits for its commit
   std::optional<Failure> copy_error_;
   Doing doing_;
+  std::optional<Levels> levels_;  ///< of the writing thread
 
   // Of the training thread.
   bool copy_is_pending_ = false;
@@ -376,7 +397,7 @@ class Saver::Impl {
   mutable std::mutex mutex_;  ///< for all that follows
   std::condition_variable changed_;
   Phase phase_ = Phase::idle;
-  bool stops_ = false, dead_ = false;  ///< dead: the writing thread failed and is gone
+  bool stops_ = false, forgets_ = false, dead_ = false;  ///< dead: the writing thread failed and is gone
   Group* group_ = nullptr;
   std::optional<Failure> fatal_, last_error_;
   double stall_seconds_ = 0;
@@ -391,8 +412,8 @@ Saver::~Saver() = default;
 void Saver::prepare(std::span<const Slice> slices, const State& state) {
   impl_->prepare(slices, state);
 }
-bool Saver::save(Step step, std::span<const Slice> slices, const State& state) {
-  return impl_->save(step, slices, state);
+bool Saver::save(Step step, std::span<const Slice> slices, const State& state, const Destination& destination) {
+  return impl_->save(step, slices, state, destination);
 }
 void Saver::fence() {
   impl_->fence();

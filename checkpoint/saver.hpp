@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include <distdl/checkpoint/levels.hpp>
 #include <distdl/checkpoint/store.hpp>
 
 namespace distdl::checkpoint {
@@ -17,16 +18,23 @@ namespace distdl::checkpoint {
 /// How a save ended, as this rank saw it.
 struct SaveOutcome {
   Step step;
-  std::uint64_t bytes = 0;   ///< of the checkpoint's files; 0 if it failed
+  std::uint64_t bytes = 0;   ///< of the checkpoint's files; 0 if it failed, or went to no file system
   double stall_seconds = 0;  ///< that the training thread waited
   double write_seconds = 0;  ///< from the start of writing to the commit
   std::string error;         ///< empty: it is committed
 };
 
+/// Where a snapshot goes beside the slot it was copied into.
+struct Destination {
+  bool file_system = true;
+  Protection levels = {};
+};
+
 /// Saves while training goes on. save() copies this rank's part into one of two slots in shared memory and returns; a
 /// thread of its own writes from there and commits by Store's protocol, among the same threads of the other ranks. A
 /// save that finds the previous one still being written is skipped and counted: nothing ever queues. The newest sealed
-/// slot stays readable, for other processes too (slot_memory.hpp), until the next is sealed.
+/// slot stays readable, for other processes too (slot_memory.hpp), until the next is sealed. With levels there are
+/// three slots: the newest that has copies elsewhere stays too, since those are of use only together with it.
 ///
 /// A failed write does not stop training: it is logged, and told by outcomes(). But what ends a run (another run took
 /// the folder, a lost peer) is thrown by the next save(), fence() or wait(), the same on all ranks (as
@@ -41,6 +49,7 @@ class Saver {
     std::string run;          ///< names the run alike in all its processes and restarts
     bool finite = false;      ///< never save floating point values that are infinite or not a number
     bool keep_slots = false;  ///< leave the slots in memory when this ends without close(), for a restart
+    std::optional<Levels::Setup> levels = {};  ///< else Destination::levels has no effect
   };
 
   /// Store and group must outlive it; the store is used by the writing thread from the first save on. Not collective.
@@ -55,7 +64,7 @@ class Saver {
   void prepare(std::span<const Slice> slices, const State& state);
   /// Collective. Begins a save; false if it was skipped. Slices may change afterwards; in mode "lazy" only after
   /// fence(), and the memory of `slices` itself may go at once. In mode "sync" it returns after the commit.
-  bool save(Step step, std::span<const Slice> slices, const State& state);
+  bool save(Step step, std::span<const Slice> slices, const State& state, const Destination& destination = {});
   /// Collective. Waits until the copy that the last save() began is made. Free if there is none.
   void fence();
   /// Collective. Never skips, waits for the commit, and throws if there was none: for the end of a run.
@@ -70,7 +79,7 @@ class Saver {
   std::int64_t skipped() const noexcept;
   /// Name of the newest sealed slot; empty if there is none, or it has none (see SlotMemory::create_private).
   std::string newest_slot() const;
-  /// Collective, after wait(): ends the writing thread and removes the slots.
+  /// Collective, after wait(): ends the writing thread and removes the slots, and what the levels keep.
   void close();
 
  private:

@@ -29,14 +29,6 @@ std::string user_prefix() {
   return fmt::format("distdl.slot-{}-", ::geteuid());
 }
 
-/// No '-' within: it ends the part of the name.
-std::string run_prefix(const std::string& run) {
-  std::string plain = run.substr(0, 100);
-  for (char& c : plain)
-    if (std::string_view("/-. \n").find(c) != std::string_view::npos) c = '_';
-  return user_prefix() + plain + "-";
-}
-
 bool is_private(const struct stat& status) {
   return S_ISREG(status.st_mode) && status.st_uid == ::geteuid() && (status.st_mode & 0077) == 0;
 }
@@ -55,21 +47,21 @@ void for_each_name(const std::string& prefix, Visit&& visit) {
   while (const dirent* entry = ::readdir(folder.get()))  // NOLINT(concurrency-mt-unsafe): a folder of its own
     if (std::string_view(entry->d_name).starts_with(prefix)) visit(std::string(entry->d_name));
 }
-/// Whether it was, and is gone now.
-bool remove_if_stale(const std::string& name) {
-  const FileDescriptor file(::shm_open(name.c_str(), O_RDONLY, 0));
-  struct stat status {};
-  bool stale =
-      file && ::fstat(file.get(), &status) == 0 && is_private(status) && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0;
-  return stale && ::shm_unlink(name.c_str()) == 0;
-}
 }  // namespace
+
+/// No '-' within: it ends the part of the name.
+std::string slot_prefix(const std::string& run) {
+  std::string plain = run.substr(0, 100);
+  for (char& c : plain)
+    if (std::string_view("/-. \n").find(c) != std::string_view::npos) c = '_';
+  return user_prefix() + plain + "-";
+}
 
 SlotMemory SlotMemory::create(const std::string& run, int rank, std::size_t bytes) {
   SlotMemory memory;
   struct stat status {};
   do {
-    std::string name = fmt::format("{}{}-{}", run_prefix(run), rank, random_hex(8));
+    std::string name = fmt::format("{}{}-{}", slot_prefix(run), rank, random_hex(8));
     memory.file_.reset(::shm_open(name.c_str(), O_CREAT | O_EXCL | O_RDWR, 0600));
     require<StorageError>(static_cast<bool>(memory.file_), "cannot create {}/{}: {}", kShared, name, errno_text(errno));
     memory.name_ = name;
@@ -162,23 +154,30 @@ void SlotMemory::remove() noexcept {
 
 std::vector<std::string> slots_of(const std::string& run, int rank) {
   std::vector<std::string> names;
-  std::string prefix = rank < 0 ? run_prefix(run) : fmt::format("{}{}-", run_prefix(run), rank);
+  std::string prefix = rank < 0 ? slot_prefix(run) : fmt::format("{}{}-", slot_prefix(run), rank);
   for_each_name(prefix, [&](std::string name) { names.push_back(std::move(name)); });
   return names;
+}
+
+bool remove_orphan(const std::string& name) {
+  const FileDescriptor file(::shm_open(name.c_str(), O_RDONLY, 0));
+  struct stat status {};
+  const bool stale =
+      file && ::fstat(file.get(), &status) == 0 && is_private(status) && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0;
+  return stale && ::shm_unlink(name.c_str()) == 0;
 }
 
 int sweep_slots(const std::string& spare) {
   int removed = 0;
   for_each_name(user_prefix(), [&](const std::string& name) {
-    bool spared = !spare.empty() && name.starts_with(run_prefix(spare));
-    if (!spared) removed += remove_if_stale(name);
+    if (spare.empty() || !name.starts_with(slot_prefix(spare))) removed += remove_orphan(name) ? 1 : 0;
   });
   return removed;
 }
 
 int sweep_slots_of(const std::string& run, int rank) {
   int removed = 0;
-  for (const std::string& name : slots_of(run, rank)) removed += remove_if_stale(name);
+  for (const std::string& name : slots_of(run, rank)) removed += remove_orphan(name);
   return removed;
 }
 

@@ -47,8 +47,12 @@ class SlotMemory {
   std::span<std::byte> bytes_;
 };
 
+/// What the names of a run's slots begin with.
+std::string slot_prefix(const std::string& run);
 /// Names of the slots of this user on this node that belong to `run`; of one rank, or of all (-1).
 std::vector<std::string> slots_of(const std::string& run, int rank = -1);
+/// Removes a slot unless a living process has it open; false if it is still there.
+bool remove_orphan(const std::string& name);
 /// Removes this user's slots that no living process has open, except for those of the run `spare`. Returns how many.
 int sweep_slots(const std::string& spare = "");
 /// The same with those of one rank of one run, once its restart has what it wants from them.

@@ -54,6 +54,18 @@ class Group {
   /// Collective: everyone's string in rank order. Throws if a peer is lost. Bounded in time, but patient: others may be
   /// writing or reading gigabytes before they come (Options::timeout_seconds).
   virtual std::vector<std::string> all_gather(const std::string& mine) = 0;
+
+  struct Outgoing {
+    int to = 0;
+    std::span<const std::byte> bytes;
+  };
+  struct Incoming {
+    int from = 0;
+    std::span<std::byte> bytes;
+  };
+  /// Sends and receives all of these at the same time, for Levels. What a rank sends to another arrives there in order,
+  /// in calls that the two make in the same order. Otherwise as all_gather().
+  virtual void carry(std::span<const Outgoing> out, std::span<const Incoming> in);
   /// From any thread: makes the all_gather under way, and each later one, throw soon. A group that cannot do that lets
   /// whoever ends a Saver wait for its timeout.
   virtual void cancel() noexcept {}
@@ -138,6 +150,7 @@ class Store {
 
   const std::filesystem::path& root() const noexcept { return root_; }
   const Options& options() const noexcept { return options_; }
+  FileSystem& files() const noexcept { return *files_; }
 
  private:
   void set_aside(Step step, const std::filesystem::path& folder, const std::string& reason) const;

@@ -77,6 +77,30 @@ CommunicatorGroup::CommunicatorGroup(comm::Communicator& communicator, double ti
   timeout_ = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(timeout_seconds));
 }
 
+/// In pieces, so that a receiver who comes late has to put little aside.
+void CommunicatorGroup::carry(std::span<const Outgoing> out, std::span<const Incoming> in) {
+  constexpr std::size_t kPiece = std::size_t{16} << 20;
+  constexpr std::uint32_t kTag = 0x534C4F;
+  comm::CallOptions options;
+  options.timeout = timeout_;
+  const auto piece_of = [](auto bytes, std::size_t at) {
+    return bytes.subspan(std::min(at, bytes.size()), std::min(kPiece, bytes.size() - std::min(at, bytes.size())));
+  };
+  std::size_t longest = 0;
+  for (const Outgoing& one : out) longest = std::max(longest, one.bytes.size());
+  for (const Incoming& one : in) longest = std::max(longest, one.bytes.size());
+  for (std::size_t at = 0; at < longest; at += kPiece) {
+    std::vector<comm::Request> requests;
+    for (const Incoming& one : in)
+      if (at < one.bytes.size())
+        requests.push_back(communicator_.receive(piece_of(one.bytes, at), Rank(one.from), kTag, options));
+    for (const Outgoing& one : out)
+      if (at < one.bytes.size())
+        requests.push_back(communicator_.send(piece_of(one.bytes, at), Rank(one.to), kTag, options));
+    for (comm::Request& request : requests) request.wait();
+  }
+}
+
 StateKeeper::StateKeeper(kernels::Backend& backend, comm::Communicator& communicator, CommunicatorGroup& group,
                          checkpoint::Store& store, const model::ModelTensors& tensors, Identity identity)
     : backend_(backend),

@@ -44,6 +44,7 @@ class CommunicatorGroup final : public checkpoint::Group {
   std::vector<std::string> all_gather(const std::string& mine) override {
     return communicator_.exchange(mine, timeout_);
   }
+  void carry(std::span<const Outgoing> out, std::span<const Incoming> in) override;
 
  private:
   comm::Communicator& communicator_;

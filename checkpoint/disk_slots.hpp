@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <distdl/checkpoint/file_operations.hpp>
+#include <distdl/checkpoint/slot.hpp>
+#include <distdl/checkpoint/slot_memory.hpp>
+
+namespace distdl::checkpoint {
+
+/// Slots as files in a folder of a disk that belongs to one node, whose names tell what they hold:
+/// "distdl.slot-<uid>-<run>-<rank>-<world>-<step>-<sequence>-<random>".
+class DiskSlots {
+ public:
+  /// Makes the folder where it is missing.
+  DiskSlots(FileSystem& files, Path folder, const std::string& run);
+
+  /// Writes and syncs a slot under a new name; a crash leaves all or nothing of it. Throws StorageError.
+  std::string write(std::span<const std::byte> slot);
+  struct Entry {
+    std::string name;
+    SlotLabel label;
+    std::size_t bytes = 0;
+  };
+  /// The run's slots.
+  std::vector<Entry> list() const;
+  /// The bytes of one, in memory of this process; whether they are whole is for open_slot() and verify() to say.
+  SlotMemory load(const std::string& name) const;
+  void remove(const std::string& name) noexcept;
+
+ private:
+  FileSystem& files_;
+  Path folder_;
+  std::string run_, prefix_;
+};
+
+}  // namespace distdl::checkpoint

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <distdl/checkpoint/slot.hpp>
+
+// What is left of a run's snapshots in the nodes' memory and on their disks, and which of it gives back the newest
+// step.
+namespace distdl::checkpoint {
+
+/// Where a rank's snapshot comes from, the best first.
+enum class Source {
+  memory,   ///< of the node on which that rank runs
+  partner,  ///< memory of another node
+  parity,   ///< worked out from the other members of its parity set
+  disk      ///< local to a node
+};
+const char* name_of(Source source);
+
+/// A snapshot or a parity that some rank can lay hands on.
+struct Item {
+  SlotLabel label;   ///< a parity's is that of its keeper
+  int holder = 0;    ///< rank of the present world
+  std::string node;  ///< of the holder
+  std::string name;  ///< by which the holder finds it
+  std::size_t bytes = 0;
+  bool on_disk = false;
+  std::vector<int> set;            ///< of a parity: the ranks of its set, in order
+  std::vector<std::size_t> sizes;  ///< and the bytes of their snapshots
+  bool is_parity() const { return !set.empty(); }
+};
+
+std::string to_text(std::span<const Item> items);
+/// Throws StorageError (corrupt) for a text that to_text() did not make.
+std::vector<Item> items_from(const std::string& text);
+
+/// How to get the snapshot of one rank of the world that saved.
+struct ShardPlan {
+  int rank = 0;
+  Source source = Source::memory;
+  std::vector<std::size_t> items;  ///< one; for parity those of all other members of the set and then their parities
+};
+
+struct RestorePlan {
+  Step step;
+  int world = 0;  ///< ranks that saved
+  std::vector<ShardPlan> shards;
+};
+
+/// The newest step of which every rank's snapshot can be had, from the best sources. `nodes[rank]`: of the present
+/// world. Nothing if there is none.
+std::optional<RestorePlan> plan_restore(std::span<const Item> items, std::span<const std::string> nodes);
+
+}  // namespace distdl::checkpoint

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeping snapshots in other places; how they come back is in levels_restore.cpp.
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include <distdl/base/log.hpp>
+#include <distdl/checkpoint/agreement.hpp>
+#include <distdl/checkpoint/levels.hpp>
+#include <distdl/checkpoint/redundancy.hpp>
+
+namespace distdl::checkpoint {
+namespace {
+using nlohmann::json;
+
+/// Copies what the sender has sealed: it must still be that.
+void check_copy(const SlotMemory& copy, std::size_t bytes, const SlotLabel& label) {
+  const Snapshot snapshot = open_slot(copy.bytes().first(bytes));
+  require<StorageError>(snapshot.label.step == label.step && snapshot.label.run == label.run,
+                        "a snapshot of step {} came where one of step {} was expected", snapshot.label.step,
+                        label.step);
+  verify(snapshot);
+}
+
+}  // namespace
+
+Levels::Levels(Group& group, FileSystem& files, Setup setup) : group_(group), setup_(std::move(setup)) {
+  require(setup_.parity_set >= 3, "checkpoint.parity_set is {}, but a parity set has at least 3 members",
+          setup_.parity_set);
+  if (!setup_.disk.empty()) {
+    agree(group_, "use the local disks", [&] {
+      disk_.emplace(files, setup_.disk, setup_.run);
+      return std::string();
+    });
+  }
+  Domains domains;
+  for (const std::string& text : group_.all_gather(json{setup_.place.node, setup_.place.domain}.dump())) {
+    const auto place = json::parse(text);
+    nodes_.push_back(place.at(0).get<std::string>());
+    domains.push_back(place.at(1).get<std::string>());
+    if (domains.back().empty()) domains.back() = nodes_.back();
+  }
+  partners_ = partners_of(domains);
+  sets_ = parity_sets(domains, setup_.parity_set);
+}
+
+int Levels::first_of_node(const std::string& node) const {
+  return static_cast<int>(std::find(nodes_.begin(), nodes_.end(), node) - nodes_.begin());
+}
+
+std::vector<std::size_t> Levels::sizes_of_all(std::size_t own) {
+  std::vector<std::size_t> sizes;
+  for (const std::string& size : group_.all_gather(std::to_string(own))) sizes.push_back(std::stoull(size));
+  return sizes;
+}
+
+void Levels::protect(std::span<const std::byte> slot, const Protection& how) {
+  const Step step = open_slot(slot).label.step;
+  const auto is_not_older = [step](Step other) { return other >= step; };
+  if (how.disk && disk_) {
+    write_to_disk(slot);
+    remove_from_disk(is_not_older);
+  }
+  if (how.partner) copy_to_partner(slot);
+  if (how.parity) share_parity(slot);
+  if (how.partner || how.parity || !setup_.redundant) remove_from_memory(is_not_older);
+}
+
+void Levels::copy_to_partner(std::span<const std::byte> slot) {
+  const SlotLabel label = open_slot(slot).label;
+  const auto sizes = sizes_of_all(slot.size());
+  std::vector<SlotMemory> copies;
+  std::vector<Group::Incoming> in;
+  agree(group_, "make room for partners' snapshots", [&] {
+    for (int rank = 0; rank < group_.size(); ++rank) {
+      const auto at = static_cast<std::size_t>(rank);
+      if (partners_[at] != group_.rank()) continue;
+      copies.push_back(SlotMemory::create(setup_.memory, rank, sizes[at]));
+      in.push_back({rank, copies.back().writable().first(sizes[at])});
+    }
+    return std::string();
+  });
+  std::vector<Group::Outgoing> out;
+  if (const int partner = partners_[static_cast<std::size_t>(group_.rank())]; partner >= 0)
+    out.push_back({partner, slot});
+  group_.carry(out, in);
+  try {
+    agree(group_, "copy snapshots to partners", [&] {
+      for (std::size_t i = 0; i < copies.size(); ++i) check_copy(copies[i], in[i].bytes.size(), label);
+      return std::string();
+    });
+  } catch (const StorageError&) {
+    for (SlotMemory& copy : copies) copy.remove();
+    throw;
+  }
+  for (SlotMemory& older : copies_) older.remove();
+  copies_ = std::move(copies);
+}
+
+/// A ring within the set: what is to be the parity of one member goes round and takes up a chunk of each other one.
+std::vector<std::byte> Levels::parity_of(std::span<const std::byte> slot, const std::vector<int>& set,
+                                         std::size_t longest) {
+  const int members = static_cast<int>(set.size());
+  const int self = static_cast<int>(std::find(set.begin(), set.end(), group_.rank()) - set.begin());
+  const ParityLayout layout{members, longest};
+  const auto member = [&](int i) { return set[static_cast<std::size_t>((i + members) % members)]; };
+  std::vector<std::byte> passed(layout.chunk()), arrived(layout.chunk());
+  for (int hop = 1; hop < members; ++hop) {
+    const int keeper = (self - hop + members) % members;
+    add_parity(passed, chunk_of(slot, layout, layout.chunk_of(self, keeper)));
+    const Group::Outgoing out{member(self + 1), passed};
+    const Group::Incoming in{member(self - 1), arrived};
+    group_.carry({&out, 1}, {&in, 1});
+    std::swap(passed, arrived);
+  }
+  return passed;
+}
+
+void Levels::share_parity(std::span<const std::byte> slot) {
+  const SlotLabel label = open_slot(slot).label;
+  const auto sizes = sizes_of_all(slot.size());
+  const auto set = std::find_if(sets_.begin(), sets_.end(), [&](const std::vector<int>& one) {
+    return std::find(one.begin(), one.end(), group_.rank()) != one.end();
+  });
+  std::vector<std::byte> parity;
+  std::vector<std::size_t> set_sizes;
+  if (set != sets_.end()) {
+    for (int rank : *set) set_sizes.push_back(sizes[static_cast<std::size_t>(rank)]);
+    parity = parity_of(slot, *set, *std::max_element(set_sizes.begin(), set_sizes.end()));
+  }
+  std::vector<SlotMemory> kept;
+  agree(group_, "share the parity of snapshots", [&] {
+    if (parity.empty()) return std::string();
+    const tensor::Shape shape{static_cast<std::int64_t>(parity.size())};
+    const Slice slice{"parity", tensor::DType::u8, shape, tensor::whole(shape), parity.data(), {}};
+    const State state{{"parity", json{*set, set_sizes}.dump()}};
+    SlotMemory memory = SlotMemory::create(setup_.memory, group_.rank(), slot_bytes({&slice, 1}, state));
+    try {
+      fill_slot(memory.writable(), label, {&slice, 1}, state);
+    } catch (const Error&) {
+      memory.remove();
+      throw;
+    }
+    kept.push_back(std::move(memory));
+    return std::string();
+  });
+  for (SlotMemory& older : parity_) older.remove();
+  parity_ = std::move(kept);
+}
+
+void Levels::write_to_disk(std::span<const std::byte> slot) {
+  agree(group_, "write snapshots to the local disks", [&] { return disk_->write(slot); });
+}
+
+/// Of the run's snapshots in this node's memory, those of steps that are not wanted and that no living process holds.
+void Levels::remove_from_memory(const std::function<bool(Step)>& is_wanted) {
+  if (!is_first_of_node()) return;
+  for (const std::string& name : slots_of(setup_.memory))
+    if (const auto item = look_at(name); !item || !is_wanted(item->label.step)) remove_orphan(name);
+}
+
+void Levels::remove_from_disk(const std::function<bool(Step)>& is_wanted) {
+  if (!disk_ || !is_first_of_node()) return;
+  for (const auto& [name, label, bytes] : disk_->list())
+    if (!is_wanted(label.step)) disk_->remove(name);
+}
+
+void Levels::keep_only(std::optional<Step> step) {
+  for (auto* kept : {&copies_, &parity_}) {
+    for (SlotMemory& one : *kept)
+      if (open_slot(one.bytes()).label.step != step) one.remove();
+    std::erase_if(*kept, [&](const SlotMemory& one) { return open_slot(one.bytes()).label.step != step; });
+  }
+  remove_from_memory([&](Step other) { return other == step; });
+  remove_from_disk([&](Step other) { return other == step; });
+  group_.all_gather("");
+}
+
+}  // namespace distdl::checkpoint

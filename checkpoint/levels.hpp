@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <distdl/checkpoint/disk_slots.hpp>
+#include <distdl/checkpoint/inventory.hpp>
+#include <distdl/checkpoint/slot_memory.hpp>
+#include <distdl/checkpoint/store.hpp>
+
+namespace distdl::checkpoint {
+
+/// Where a rank runs.
+struct Place {
+  std::string node;    ///< ranks with equal names see the same memory and the same local disk
+  std::string domain;  ///< what fails as one, if that is more than the node
+};
+
+/// How snapshots outlive what they were taken on, beside the checkpoints on the parallel file system. See
+/// docs/checkpoint-format.md, "Levels".
+struct Protection {
+  bool partner = false;  ///< a copy in the memory of another failure domain: any one domain may be lost
+  bool parity = false;   ///< XOR over a set of ranks of different domains: one domain of each set may be lost
+  bool disk = false;     ///< a copy on the node's own disk: all processes, and the power, may be lost
+};
+
+struct ShardReport {
+  int rank = 0;  ///< of the world that saved
+  Source source = Source::memory;
+  double seconds = 0;  ///< until its bytes lay on every node that needs them
+};
+
+/// The levels above the file system. All calls are collective; errors are StorageError, on all ranks alike.
+class Levels {
+ public:
+  struct Setup {
+    std::string run;     ///< as in SlotLabel
+    std::string memory;  ///< name of the run's slots in this node's memory: as `run`, unless a test simulates nodes
+    Place place;
+    int parity_set = 8;  ///< members of a set, at most; at least 3
+    Path disk;           ///< folder of a local disk, or empty
+  };
+  /// All of these must outlive it.
+  Levels(Group& group, FileSystem& files, Setup setup);
+
+  /// Keeps each rank's sealed slot, all of the same step, as `how` says; on return it is safe, and older snapshots of
+  /// the same kind are gone. A kind that this world has no room for (one domain only) is skipped. If it throws, what
+  /// was kept before is still there.
+  void protect(std::span<const std::byte> slot, const Protection& how);
+  /// The newest step of which all ranks' snapshots are left and undamaged, whatever the present number of ranks.
+  std::optional<RestorePlan> find();
+  /// Fills the targets from the snapshots of a plan that find() returned. Throws StorageError (incompatible) naming the
+  /// tensor if they do not hold what is asked for.
+  std::vector<ShardReport> restore(const RestorePlan& plan, std::span<const Target> targets, State& state);
+  /// Removes all snapshots of this run from memory and local disks but those of `step`: after a restore, what was of a
+  /// later step is of a past that did not happen.
+  void keep_only(std::optional<Step> step);
+
+ private:
+  struct Opened {
+    SlotMemory memory;
+    Snapshot snapshot;
+  };
+
+  int first_of_node(const std::string& node) const;
+  bool is_first_of_node() const { return first_of_node(setup_.place.node) == group_.rank(); }
+
+  // levels.cpp: keeping
+  std::vector<std::size_t> sizes_of_all(std::size_t own);
+  void copy_to_partner(std::span<const std::byte> slot);
+  void share_parity(std::span<const std::byte> slot);
+  std::vector<std::byte> parity_of(std::span<const std::byte> slot, const std::vector<int>& set, std::size_t longest);
+  void write_to_disk(std::span<const std::byte> slot);
+  void remove_from_memory(const std::function<bool(Step)>& is_wanted);
+  void remove_from_disk(const std::function<bool(Step)>& is_wanted);
+
+  // levels_restore.cpp: finding and bringing back
+  std::optional<Item> look_at(const std::string& name);
+  std::vector<Item> items_of_node();
+  Opened& open(const Item& item);
+  bool is_whole(const Item& item);
+  Item rebuild(const ShardPlan& shard);
+  void add_chunks(const ShardPlan& shard, int keeper, std::span<std::byte> sum);
+  std::vector<Snapshot> announce(const std::vector<Item>& served);
+  void deliver(const Item& from, const std::vector<bool>& needed_by, std::vector<Item>& here);
+  void fill(const Target& target, const std::vector<Item>& here);
+
+  Group& group_;
+  Setup setup_;
+  std::optional<DiskSlots> disk_;
+  std::vector<std::string> nodes_;  ///< by rank
+  std::vector<int> partners_;
+  std::vector<std::vector<int>> sets_;
+  std::vector<SlotMemory> copies_, parity_;  ///< that this rank keeps for others
+  std::vector<Item> items_;                  ///< of all ranks, in the last find()
+  std::map<std::string, Opened> opened_;     ///< by name, while restoring
+};
+
+}  // namespace distdl::checkpoint
