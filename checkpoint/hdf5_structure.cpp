@@ -128,7 +128,8 @@ std::vector<std::string> look(const std::filesystem::path& path, const Manifest&
   try {
     File file(check(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), "open", path.string()));
     demand(read_numbers(file.get(), "step") == tensor::Shape{manifest.step.value}, "its attribute step is another");
-    demand(H5Aget_num_attrs(file.get()) == 1, "it has other attributes than step");
+    hdf5::Object root(check(H5Oopen(file.get(), "/", H5P_DEFAULT), "open", "the root group"));
+    demand(H5Aget_num_attrs(root.get()) == 1, "it has other attributes than step");
     check(H5Lvisit(file.get(), H5_INDEX_NAME, H5_ITER_NATIVE, &visit, &walk), "walk through", path.string());
   } catch (const std::exception& error) {
     walk.problems.emplace_back(error.what());

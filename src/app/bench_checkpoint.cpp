@@ -285,10 +285,13 @@ void add_bench_checkpoint(CLI::App& bench) {
       ->capture_default_str();
   command->add_flag("--json", a->json, "Print JSON");
   command->callback([a] {
-    sizes_from(a->size);
-    for (const auto& name : a->peers) require<UsageError>(name == "torch", "there is no peer \"{}\", only torch", name);
-    checkpoint::check(a->options);
-    a->local.run([&](comm::Communicator& communicator) { CheckpointBench(*a, communicator).run(); });
+    const auto check = [&] {
+      sizes_from(a->size);
+      for (const auto& name : a->peers)
+        require<UsageError>(name == "torch", "there is no peer \"{}\", only torch", name);
+      checkpoint::check(a->options);
+    };
+    a->local.run(check, [&](comm::Communicator& communicator) { CheckpointBench(*a, communicator).run(); });
   });
 }
 

@@ -38,7 +38,7 @@ struct Setting {
   std::optional<std::chrono::system_clock::time_point> end_of_job;
   checkpoint::FailureRecord failures{};  ///< of the run so far; rank 0's counts
   /// Asked between steps on every rank; a reason makes all ranks save at the same step and stop.
-  std::function<std::optional<std::string>()> stop_requested;
+  std::function<std::optional<std::string>()> stop_requested = {};
   /// For a second communicator, among the threads that write checkpoints; as that of the training threads.
   comm::Options comm = {};
 };

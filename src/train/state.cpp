@@ -79,11 +79,11 @@ CommunicatorGroup::CommunicatorGroup(comm::Communicator& communicator, double ti
 
 /// In pieces, so that a receiver who comes late has to put little aside.
 void CommunicatorGroup::carry(std::span<const Outgoing> out, std::span<const Incoming> in) {
-  constexpr std::size_t kPiece = std::size_t{16} << 20;
+  const std::size_t kPiece = std::size_t{16} << 20;
   constexpr std::uint32_t kTag = 0x534C4F;
   comm::CallOptions options;
   options.timeout = timeout_;
-  const auto piece_of = [](auto bytes, std::size_t at) {
+  const auto piece_of = [kPiece](auto bytes, std::size_t at) {
     return bytes.subspan(std::min(at, bytes.size()), std::min(kPiece, bytes.size() - std::min(at, bytes.size())));
   };
   std::size_t longest = 0;

@@ -28,9 +28,9 @@ std::string printed(const Events&... events) {
 const train::Started kStarted{{}, Step(10), 1, 50, 5, "reference"};
 
 TEST(Progress, PlainLinesWithoutATerminal) {
-  auto text =
-      printed(kStarted, train::StepDone{Step(1), 0.1, 2.5, 0.25, 0.01, 99},
-              train::Evaluated{Step(10), 1, 0.125, 0.975, 50}, train::CheckpointSaved{Step(10), 2'000'000, 0.5, 0.0025});
+  auto text = printed(kStarted, train::StepDone{Step(1), 0.1, 2.5, 0.25, 0.01, 99},
+                      train::Evaluated{Step(10), 1, 0.125, 0.975, 50},
+                      train::CheckpointSaved{Step(10), 2'000'000, 0.5, 0.0025});
   EXPECT_EQ(text,
             "starting: 10 steps of 5 samples, 1 rank on reference\n"
             "step 1/10  epoch 0.10  loss 2.5000  accuracy 25.00%  99 samples/s\n"

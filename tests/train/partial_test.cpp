@@ -77,7 +77,8 @@ class Partial : public ::testing::Test {
         std::iota(before.values(before.state.momentum).begin(), before.values(before.state.momentum).end(), 1e6f);
         before.state.step = Step(7);
         before.state.position = 777;
-        before.keeper.save(before.state);
+        const auto part = before.keeper.part_of(before.state);
+        store.save(group, before.state.step, part.slices, part.state);
         auto fallback = start_values();
         try {
           EXPECT_TRUE(after.keeper.restore(after.state, partial ? &fallback : nullptr));
