@@ -4,9 +4,9 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/checkpoint/export.hpp>
-#include <distdl/checkpoint/export_reader.hpp>
 #include <distdl/checkpoint/hdf5_elements.hpp>
 #include <distdl/checkpoint/hdf5_handles.hpp>
+#include <distdl/checkpoint/tensor_pieces.hpp>
 #include <distdl/checkpoint/whole_file.hpp>
 
 namespace distdl::checkpoint {

@@ -167,7 +167,10 @@ class Store {
 
 /// Committed checkpoints under `root`, oldest first, as far as their manifests can be read.
 std::vector<Summary> list(const std::filesystem::path& root);
-/// `folder` is one checkpoint (step-...), or a root: then its newest. Throws StorageError incomplete if there is none.
+/// The folder itself if it is one checkpoint (step-...), or of a root its newest, whatever state that is in.
+/// Throws StorageError: incomplete if there is none.
+std::filesystem::path checkpoint_in(const std::filesystem::path& folder);
+/// The checkpoint in checkpoint_in(folder). Throws StorageError as far as its manifest cannot be used.
 Summary open(const std::filesystem::path& folder);
 
 struct Finding {

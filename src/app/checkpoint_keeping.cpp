@@ -147,13 +147,13 @@ void add_gc(CLI::App& parent) {
 
 void add_tag(CLI::App& parent) {
   struct Arguments {
-    std::int64_t step = 0;
+    std::optional<std::int64_t> step;
     std::string name, folder;
     bool remove = false, move = false, as_json = false;
   };
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = parent.add_subcommand("tag", "name a checkpoint: what has a tag is never collected");
-  command->add_option("STEP", arguments->step, "which checkpoint")->required()->check(CLI::NonNegativeNumber);
+  add_step(*command, "STEP", arguments->step, "which checkpoint")->required();
   command->add_option("NAME", arguments->name, "letters, digits, '.', '_', '-'; the first a letter")->required();
   command->add_option("DIR", arguments->folder, kRootHelp)->required();
   auto* remove = command->add_flag("--remove", arguments->remove, "take the name away");
@@ -162,13 +162,13 @@ void add_tag(CLI::App& parent) {
   command->callback([arguments] {
     fs::path root = root_of(arguments->folder);
     auto& files = checkpoint::real_file_system();
-    Step step(arguments->step);
+    Step step(*arguments->step);
     if (arguments->remove)
       checkpoint::remove_tag(files, root, step, arguments->name);
     else
       checkpoint::add_tag(files, root, step, arguments->name, arguments->move);
     auto names = checkpoint::names_of(checkpoint::read_tags(files, root), step);
-    if (arguments->as_json) return print({{"step", arguments->step}, {"tags", names}});
+    if (arguments->as_json) return print({{"step", step.value}, {"tags", names}});
     fmt::print("step {}:", step);
     for (const auto& name : names) fmt::print(" {}", name);
     fmt::print("{}\n", names.empty() ? " no tags" : "");

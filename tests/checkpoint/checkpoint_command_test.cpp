@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/checkpoint/sample.hpp"
+#include <distdl/base/checksum.hpp>
 #include <distdl/checkpoint/file_operations.hpp>
 #include <distdl/checkpoint/layout.hpp>
 #include <distdl/checkpoint/manifest.hpp>
@@ -57,17 +58,19 @@ class CheckpointCommand : public testing::Test {
 
 TEST_F(CheckpointCommand, LsListsAllAndMarksDamage) {
   fs::remove(newest / kManifestName);
-  EXPECT_THAT(run("ls " + root.string()).out, testing::AllOf(HasSubstr("\n          10 "), HasSubstr("20  damaged")));
+  EXPECT_THAT(run("ls " + root.string()).out,
+              testing::AllOf(HasSubstr("\n          10 "), HasSubstr("20  incomplete: ")));
   auto rows = nlohmann::json::parse(run("ls --json " + root.string()).out);
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0]["world_size"], 2);
-  EXPECT_EQ(rows[1]["damaged"], true);
+  EXPECT_EQ(rows[1]["verdict"], "incomplete");
+  EXPECT_THAT(rows[1]["problem"].get<std::string>(), HasSubstr("has no MANIFEST"));
 }
 
 TEST_F(CheckpointCommand, ShowTellsTensorsAndState) {
   EXPECT_THAT(run("show " + run_.path().string()).out,
               testing::AllOf(HasSubstr("step     20"), HasSubstr("parameter/conv1.weight  f32    (8, 3, 5, 5)"),
-                             HasSubstr("data.cursor (4 bytes)")));
+                             testing::ContainsRegex("  data.cursor +\"1234\"\n")));
   auto document = nlohmann::json::parse(run("show --json " + root.string() + "/").out);
   EXPECT_EQ(document["state"]["data.cursor"], "1234");
   EXPECT_EQ(document["tensors"][0]["shape"], (std::vector<int>{8, 3, 5, 5}));
@@ -310,9 +313,63 @@ TEST_F(CheckpointCommand, ADamagedCheckpointIsNotExported) {
   for (const auto& entry : fs::directory_iterator(run_.path())) EXPECT_EQ(entry.path().filename(), "checkpoints");
 }
 
+/// Gives a checkpoint a manifest of a format that comes after ours.
+void make_newer(const fs::path& folder) {
+  std::ifstream in(folder / kManifestName);
+  std::string line;
+  std::getline(in, line);
+  auto document = nlohmann::json::parse(line);
+  document["format"] = 99;
+  std::string text = document.dump() + "\n";
+  Sha256 hash;
+  hash.update(std::as_bytes(std::span(text)));
+  std::ofstream(folder / kManifestName) << text << "sha256 " << hash.hex() << "\n";
+}
+
+TEST_F(CheckpointCommand, ANewerFormatIsIncompatible) {
+  make_newer(newest);
+  EXPECT_THAT(run("ls " + root.string()).out, HasSubstr("20  incompatible: "));
+  Result verified = run("verify " + root.string());
+  EXPECT_EQ(verified.code, 4);
+  EXPECT_THAT(verified.out,
+              testing::AllOf(HasSubstr(step_folder_name(Step(10)) + ": ok"), HasSubstr(": incompatible")));
+  // A restart would not go back either.
+  Alone alone;
+  Store store(root, {});
+  EXPECT_THROW(store.newest_valid(alone), StorageError);
+  Result why = run("why 10 " + root.string());
+  EXPECT_EQ(why.code, 0);
+  EXPECT_THAT(why.out, testing::AllOf(HasSubstr("step 10: older"), HasSubstr("nothing: it ends at step 20")));
+  EXPECT_EQ(nlohmann::json::parse(run("why 20 --json " + root.string()).out)["restart_ends_at"], 20);
+  EXPECT_EQ(run("why 20 " + root.string()).code, 4);
+}
+
+TEST_F(CheckpointCommand, TheNewestIsMeantEvenIfItIsDamaged) {
+  fs::path file = run_.path() / "out";
+  fs::remove(newest / kManifestName);
+  for (const std::string action : {"show {}", "digest {}", "export {} {}", "diff {} {}@10"})
+    EXPECT_EQ(
+        run(fmt::format(fmt::runtime(action), root.string(), action[0] == 'd' ? root.string() : file.string())).code, 3)
+        << action;
+  EXPECT_FALSE(fs::exists(file));
+  EXPECT_EQ(run("show " + root.string() + "@10").code, 0);
+}
+
+TEST_F(CheckpointCommand, WrongUseIsToldInWords) {
+  EXPECT_EQ(run("ls " + newest.string()).code, 64);  // one checkpoint is no folder of them
+  EXPECT_EQ(run("gc " + newest.string()).code, 64);
+  EXPECT_EQ(run("tag 20 best " + newest.string()).code, 64);
+  EXPECT_EQ(run("verify " + (newest / kManifestName).string()).code, 64);
+  for (const char* step : {"x", "1x", "-1", "99999999999999999999"})
+    EXPECT_EQ(run(fmt::format("why {} {}", step, root.string())).code, 64) << step;
+  EXPECT_EQ(run(fmt::format("export --deflate {} {}/x", root.string(), run_.path().string())).code, 64);
+  EXPECT_EQ(run(fmt::format("export --format hdf5 {} {}/x", root.string(), run_.path().string())).code, 64);
+}
+
 TEST_F(CheckpointCommand, MissingFoldersAreIncomplete) {
   TemporaryFolder empty;
   for (const char* action : {"show ", "verify ", "digest "}) EXPECT_EQ(run(action + empty.path().string()).code, 3);
+  EXPECT_THAT(run("ls " + empty.path().string()).out, HasSubstr("there is no checkpoint in"));
   EXPECT_EQ(run("ls /does/not/exist").code, 3);
 }
 }  // namespace
