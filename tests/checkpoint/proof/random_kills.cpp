@@ -17,7 +17,7 @@ namespace {
 
 /// The sample of a step; few steps share one, and every sixteenth is large.
 Sample sample_of(std::int64_t step) {
-  return make_sample(static_cast<std::uint64_t>(step) % 1000, step % 16 == 0 ? 20'000 : 40);
+  return make_sample(static_cast<std::uint64_t>(step) % 1000, step % 16 == 0 ? 33'000 : 40);
 }
 
 /// The same for all runs of a folder, so that each removes the slots that the one before has left.

@@ -40,7 +40,7 @@ std::string text_of(const fs::path& file) {
 }  // namespace
 
 Sample sample_of(const Version& version) {
-  return make_sample(version.seed, version.seed < kLarge ? 40 : 2000);
+  return make_sample(version.seed, version.seed < kLarge ? 40 : 16'000);
 }
 
 Run::Run(fs::path root, int world, FileSystem& files, Marker mark)
