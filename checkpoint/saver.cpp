@@ -252,6 +252,7 @@ class Saver::Impl {
       throw;
     }
     newest_ = target_;
+    target()->touch();
     enter(Phase::writing);
   }
 

@@ -29,6 +29,13 @@ std::string user_prefix() {
   return fmt::format("distdl.slot-{}-", ::geteuid());
 }
 
+/// Since it was made or touched; what is written through a mapping does not count.
+std::chrono::seconds age_of(const std::string& name) {
+  struct stat status {};
+  if (::stat(fmt::format("{}/{}", kShared, name).c_str(), &status) != 0) return std::chrono::seconds(0);
+  return std::chrono::seconds(::time(nullptr) - status.st_mtim.tv_sec);
+}
+
 bool is_private(const struct stat& status) {
   return S_ISREG(status.st_mode) && status.st_uid == ::geteuid() && (status.st_mode & 0077) == 0;
 }
@@ -148,6 +155,10 @@ SlotMemory::~SlotMemory() {
   if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
 }
 
+void SlotMemory::touch() noexcept {
+  if (file_) static_cast<void>(::futimens(file_.get(), nullptr));  // at worst it is swept too early
+}
+
 void SlotMemory::remove() noexcept {
   if (!name_.empty()) ::shm_unlink(name_.c_str());
 }
@@ -167,10 +178,11 @@ bool remove_orphan(const std::string& name) {
   return stale && ::shm_unlink(name.c_str()) == 0;
 }
 
-int sweep_slots(const std::string& spare) {
+int sweep_slots(const std::string& spare, std::chrono::seconds age) {
   int removed = 0;
   for_each_name(user_prefix(), [&](const std::string& name) {
-    if (spare.empty() || !name.starts_with(slot_prefix(spare))) removed += remove_orphan(name) ? 1 : 0;
+    bool is_spared = !spare.empty() && name.starts_with(slot_prefix(spare));
+    if (!is_spared && age_of(name) > age) removed += remove_orphan(name) ? 1 : 0;
   });
   return removed;
 }
