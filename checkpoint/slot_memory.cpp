@@ -29,13 +29,6 @@ std::string user_prefix() {
   return fmt::format("distdl.slot-{}-", ::geteuid());
 }
 
-/// Since it was made or touched; what is written through a mapping does not count.
-std::chrono::seconds age_of(const std::string& name) {
-  struct stat status {};
-  if (::stat(fmt::format("{}/{}", kShared, name).c_str(), &status) != 0) return std::chrono::seconds(0);
-  return std::chrono::seconds(::time(nullptr) - status.st_mtim.tv_sec);
-}
-
 bool is_private(const struct stat& status) {
   return S_ISREG(status.st_mode) && status.st_uid == ::geteuid() && (status.st_mode & 0077) == 0;
 }
@@ -156,7 +149,7 @@ SlotMemory::~SlotMemory() {
 }
 
 void SlotMemory::touch() noexcept {
-  if (file_) static_cast<void>(::futimens(file_.get(), nullptr));  // at worst it is swept too early
+  if (file_) static_cast<void>(::futimens(file_.get(), nullptr));  // at worst it looks older
 }
 
 void SlotMemory::remove() noexcept {
@@ -170,19 +163,23 @@ std::vector<std::string> slots_of(const std::string& run, int rank) {
   return names;
 }
 
-bool remove_orphan(const std::string& name) {
+static bool remove_orphan(const std::string& name, std::chrono::seconds restart) {
   const FileDescriptor file(::shm_open(name.c_str(), O_RDONLY, 0));
   struct stat status {};
-  const bool stale =
-      file && ::fstat(file.get(), &status) == 0 && is_private(status) && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0;
+  const bool stale = file && ::fstat(file.get(), &status) == 0 && is_private(status) &&
+                     ::time(nullptr) - status.st_mtime >= restart.count() &&
+                     ::flock(file.get(), LOCK_EX | LOCK_NB) == 0;
   return stale && ::shm_unlink(name.c_str()) == 0;
 }
 
-int sweep_slots(const std::string& spare, std::chrono::seconds age) {
+bool remove_orphan(const std::string& name) {
+  return remove_orphan(name, std::chrono::seconds(0));
+}
+
+int sweep_slots(const std::string& spare, std::chrono::seconds restart) {
   int removed = 0;
   for_each_name(user_prefix(), [&](const std::string& name) {
-    bool is_spared = !spare.empty() && name.starts_with(slot_prefix(spare));
-    if (!is_spared && age_of(name) > age) removed += remove_orphan(name) ? 1 : 0;
+    if (spare.empty() || !name.starts_with(slot_prefix(spare))) removed += remove_orphan(name, restart) ? 1 : 0;
   });
   return removed;
 }
