@@ -32,7 +32,9 @@ struct Options {
   std::string mode = "async";     ///< "async": training waits for a copy in memory; "lazy": not even for that, but for
                                   ///< its end before the next update; "sync": training waits for the disk
   std::int64_t copy_threads = 1;  ///< of a rank that copies its state; more help where memory is faster than a core
-  std::int64_t write_threads = 2;  ///< of a rank that writes or reads its file
+  std::int64_t write_threads = 2;    ///< of a rank that writes or reads its file
+  std::string compression = "none";  ///< or "zstd" or "shuffle+zstd": see Codec; a save then needs memory for what it
+                                     ///< compresses, and its threads work longer than a fast disk would
 };
 
 /// Throws ConfigError for values that make no sense.
@@ -62,6 +64,9 @@ void describe(Options& options, Visitor&& visit) {
         "made during the next forward and backward pass; \"sync\": training waits for the disk");
   visit("checkpoint.copy_threads", options.copy_threads, "threads of a rank that copy its state");
   visit("checkpoint.write_threads", options.write_threads, "threads of a rank that write or read its file");
+  visit("checkpoint.compression", options.compression,
+        "\"none\"; \"zstd\" or \"shuffle+zstd\", better for floats, compress the tensors that become smaller, for slow "
+        "or full disks: takes processor time, and memory for what is compressed");
 }
 
 }  // namespace distdl::checkpoint
