@@ -105,6 +105,8 @@ struct Summary {
   int world_size = 0;
   std::vector<TensorEntry> tensors;  ///< in name order
   State state;
+  std::uint64_t plain_bytes = 0;   ///< of all tensors
+  std::uint64_t stored_bytes = 0;  ///< of the same in the files: fewer if they are compressed
 };
 
 struct SaveReport {
