@@ -165,14 +165,15 @@ void Levels::remove_from_disk(const std::function<bool(Step)>& is_wanted) {
     if (!is_wanted(label.step)) disk_->remove(name);
 }
 
-void Levels::keep_only(std::optional<Step> step) {
+void Levels::forget_after(std::optional<Step> last) {
+  const auto is_wanted = [last](Step step) { return last && step <= *last; };
   for (auto* kept : {&copies_, &parity_}) {
     for (SlotMemory& one : *kept)
-      if (open_slot(one.bytes()).label.step != step) one.remove();
-    std::erase_if(*kept, [&](const SlotMemory& one) { return open_slot(one.bytes()).label.step != step; });
+      if (!is_wanted(open_slot(one.bytes()).label.step)) one.remove();
+    std::erase_if(*kept, [&](const SlotMemory& one) { return !is_wanted(open_slot(one.bytes()).label.step); });
   }
-  remove_from_memory([&](Step other) { return other == step; });
-  remove_from_disk([&](Step other) { return other == step; });
+  remove_from_memory(is_wanted);
+  remove_from_disk(is_wanted);
   group_.all_gather("");
 }
 

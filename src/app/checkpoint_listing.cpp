@@ -21,8 +21,10 @@ using checkpoint::Summary;
 using nlohmann::json;
 
 json to_json(const Summary& summary) {
-  return {{"step", summary.step.value},       {"folder", summary.folder.string()}, {"bytes", summary.bytes},
-          {"written_at", summary.written_at}, {"world_size", summary.world_size},  {"tensors", summary.tensors.size()}};
+  return {
+      {"step", summary.step.value},         {"folder", summary.folder.string()},   {"bytes", summary.bytes},
+      {"written_at", summary.written_at},   {"world_size", summary.world_size},    {"tensors", summary.tensors.size()},
+      {"plain_bytes", summary.plain_bytes}, {"stored_bytes", summary.stored_bytes}};
 }
 
 /// A checkpoint in a list: what its manifest says, or why that cannot be read.
@@ -93,8 +95,11 @@ void show(const std::string& name, bool as_json) {
     document["state"] = summary.state;
     return print(document);
   }
-  fmt::print("folder   {}\nstep     {}\nwritten  {}\nranks    {}\nsize     {}\n\n", summary.folder.string(),
-             summary.step, local_time(summary.written_at), summary.world_size, mebibytes(summary.bytes));
+  fmt::print("folder   {}\nstep     {}\nwritten  {}\nranks    {}\nsize     {}\n", summary.folder.string(), summary.step,
+             local_time(summary.written_at), summary.world_size, mebibytes(summary.bytes));
+  if (summary.stored_bytes < summary.plain_bytes)
+    fmt::print("tensors  {}, compressed to {}\n", mebibytes(summary.plain_bytes), mebibytes(summary.stored_bytes));
+  fmt::print("\n");
   std::size_t width = 6;
   for (const auto& entry : summary.tensors) width = std::max(width, entry.name.size());
   fmt::print("{:<{}}  {:<5}  shape\n", "tensor", width, "type");

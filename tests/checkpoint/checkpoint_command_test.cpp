@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fstream>
 #include <limits>
+#include <sstream>
 
 #include <CLI/CLI.hpp>
 #include <gmock/gmock.h>
@@ -74,6 +75,29 @@ TEST_F(CheckpointCommand, ShowTellsTensorsAndState) {
   auto document = nlohmann::json::parse(run("show --json " + root.string() + "/").out);
   EXPECT_EQ(document["state"]["data.cursor"], "1234");
   EXPECT_EQ(document["tensors"][0]["shape"], (std::vector<int>{8, 3, 5, 5}));
+}
+
+TEST_F(CheckpointCommand, CompressedOnesAreShownComparedAndExported) {
+  Sample sample = make_compressible(1);
+  ASSERT_TRUE(all_empty(save_as(root, 2, Step(30), sample)));
+  ASSERT_TRUE(all_empty(save_as(root, 2, Step(40), sample, true, {.compression = "shuffle+zstd"})));
+  EXPECT_THAT(run("show " + root.string()).out, HasSubstr("MiB, compressed to "));
+  EXPECT_THAT(run("show " + root.string() + "@30").out, testing::Not(HasSubstr("compressed")));
+  auto document = nlohmann::json::parse(run("show --json " + root.string()).out);
+  EXPECT_LT(document["stored_bytes"], document["plain_bytes"]);
+  EXPECT_EQ(run("verify --deep " + root.string() + "@40").code, 0);
+  EXPECT_EQ(run("diff " + root.string() + "@30 " + root.string() + "@40").code, 0);
+  fs::path plain = run_.path() / "plain";
+  ASSERT_TRUE(all_empty(save_as(plain, 1, Step(40), sample)));
+  auto exported = [&](const fs::path& from, const std::string& format) {
+    std::string file = (run_.path() / "exported").string();
+    EXPECT_EQ(run("export " + from.string() + "@40 " + file + " --force --format " + format).code, 0) << format;
+    std::ostringstream text;
+    text << std::ifstream(file, std::ios::binary).rdbuf();
+    return text.str();
+  };
+  for (const char* format : {"safetensors", "npz"}) EXPECT_EQ(exported(root, format), exported(plain, format));
+  exported(root, "view");
 }
 
 TEST_F(CheckpointCommand, DigestIsOneLine) {

@@ -81,7 +81,7 @@ class Partial : public ::testing::Test {
         store.save(group, before.state.step, part.slices, part.state);
         auto fallback = start_values();
         try {
-          EXPECT_TRUE(after.keeper.restore(after.state, partial ? &fallback : nullptr));
+          EXPECT_TRUE(after.keeper.restore(after.state, nullptr, partial ? &fallback : nullptr));
           look(before, after);
         } catch (const Error& error) {
           EXPECT_EQ(error.exit_code(), ExitCode::incompatible);
@@ -159,7 +159,7 @@ TEST_F(Partial, WeightsAloneAreEnough) {
       }
       auto fallback = start_values();
       std::ranges::fill(side.values(side.state.momentum), 9.0f);
-      EXPECT_TRUE(side.keeper.restore(side.state, &fallback));
+      EXPECT_TRUE(side.keeper.restore(side.state, nullptr, &fallback));
       EXPECT_THAT(side.of(side.state.parameters, "fc1.weight"), ::testing::Each(3.5f));
       EXPECT_THAT(side.of(side.state.momentum, "fc1.weight"), ::testing::Each(0.0f));
       EXPECT_EQ(side.state.step, Step(3));

@@ -47,7 +47,7 @@ struct RandomKills {
 };
 RandomKills prove_random_kills(std::size_t count, std::uint64_t seed);
 /// C6: `random_cases` ways to damage the newest checkpoint, which must not be restored.
-Verdict prove_damage(const Effort& effort);
+Verdict prove_damage(const Effort& effort, const std::string& compression = "none");
 /// The same damage, and then the same step is saved again with the same bytes: it must be whole afterwards.
 Verdict prove_saving_over_damage(const Effort& effort);
 
