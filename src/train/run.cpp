@@ -69,7 +69,8 @@ class Trainer {
   void save_on_the_way(const checkpoint::Destination& destination);
   /// Where this rank runs.
   checkpoint::Place place() const { return {communicator_.host(communicator_.rank()), setting_.failure_domain}; }
-  /// Tells how saves ended meanwhile.
+  void tell(const checkpoint::SaveOutcome& outcome);
+  /// Tells how saves ended meanwhile, and learns from them how often to save.
   void tell_outcomes();
   [[noreturn]] void diverged(double loss);
   std::optional<std::string> reason_to_stop();
@@ -140,8 +141,8 @@ void Trainer::start() {
                            plan_.global_batch()};
   std::optional<checkpoint::Levels> levels;
   if (auto setup = levels_setup(store_, place())) levels.emplace(group_, store_.files(), *std::move(setup));
-  auto resumed = keeper_.restore(state_, levels ? &*levels : nullptr,
-                                 recipe_.checkpoint.partial ? &start_values : nullptr);
+  auto resumed =
+      keeper_.restore(state_, levels ? &*levels : nullptr, recipe_.checkpoint.partial ? &start_values : nullptr);
   levels.reset();
   if (state_.step < total_) store_.check_room(group_, state_.parameters.bytes() + state_.momentum.bytes());
   if (!resumed) {
@@ -150,6 +151,8 @@ void Trainer::start() {
     backend_->copy_from_host(state_.parameters.data(), start.data(), start.bytes());
   }
   cadence_.tried(state_.step);
+  if (cadence_.automatic() && communicator_.rank() == Rank(0))
+    log(Severity::info, "checkpoint.every = \"auto\": {}", cadence_.plan());
   network_.load_parameters(state_.parameter_arena());
   if (state_.step < total_) start_saver();
   Started started{{}, total_, communicator_.size(), samples_.training(), plan_.global_batch(), backend_->description()};
@@ -214,7 +217,7 @@ void Trainer::start_saver() {
 void Trainer::save_last() {
   auto part = keeper_.part_of(state_);
   saver_->save_and_wait(state_.step, part.slices, part.state);
-  tell_outcomes();
+  for (const auto& outcome : saver_->outcomes()) tell(outcome);
   saver_->close();
 }
 
@@ -230,20 +233,24 @@ void Trainer::save_on_the_way(const checkpoint::Destination& destination) try {
     log(Severity::error, "{}; training goes on, the checkpoint before is kept", error.what());
 }
 
+void Trainer::tell(const checkpoint::SaveOutcome& outcome) {
+  double seconds = outcome.stall_seconds + outcome.write_seconds;
+  if (!outcome.file_system && outcome.error.empty())
+    return observer_.on(SnapshotKept{outcome.step, seconds, outcome.stall_seconds});
+  end_of_job_.save_took(seconds);
+  if (outcome.error.empty())
+    observer_.on(CheckpointSaved{outcome.step, outcome.bytes, seconds, outcome.stall_seconds});
+  else
+    observer_.on(SaveFailed{outcome.step, outcome.error});
+}
+
 void Trainer::tell_outcomes() {
   for (const auto& outcome : saver_->outcomes()) {
-    double seconds = outcome.stall_seconds + outcome.write_seconds;
-    if (!outcome.file_system && outcome.error.empty()) {
-      observer_.on(SnapshotKept{outcome.step, seconds, outcome.stall_seconds});
-      continue;
-    }
-    end_of_job_.save_took(seconds);
-    if (outcome.error.empty()) {
-      observer_.on(CheckpointSaved{outcome.step, outcome.bytes, seconds, outcome.stall_seconds});
-      if (cadence_.saved(outcome.stall_seconds, seconds) && communicator_.rank() == Rank(0))
-        log(Severity::info, "from now on a checkpoint every {} steps: {}", cadence_.steps(), cadence_.reason());
-    } else
-      observer_.on(SaveFailed{outcome.step, outcome.error});
+    tell(outcome);
+    if (!outcome.file_system || !outcome.error.empty()) continue;
+    if (cadence_.saved(outcome.stall_seconds, outcome.stall_seconds + outcome.write_seconds) &&
+        communicator_.rank() == Rank(0))
+      log(Severity::info, "from now on a checkpoint every {} steps: {}", cadence_.steps(), cadence_.reason());
   }
 }
 

@@ -155,8 +155,7 @@ void StateKeeper::check_identity(const checkpoint::State& saved) const {
   for (const auto& [key, mine] : identity_) {
     auto found = saved.find(key);
     if (found == saved.end() || found->second == mine) continue;
-    bool same_data = key != "data.samples" && key != "data.classes";
-    if (!same_data)
+    if (key == "data.samples" || key == "data.classes")
       throw StorageError(
           fmt::format("the checkpoint was trained with {} = {}, but the job file's data set has {}; use the same "
                       "data set, or another run.dir to start afresh",
