@@ -31,14 +31,14 @@ struct Options {
   double timeout_seconds = 1800;  ///< longest wait for another rank that writes or checks files; for the caller's Group
   std::string mode = "async";     ///< "async": training waits for a copy in memory; "lazy": not even for that, but for
                                   ///< its end before the next update; "sync": training waits for the disk
-  std::int64_t memory_every = 0;   ///< steps between snapshots that stay in the nodes' memory; 0: none
-  std::int64_t partner_every = 0;  ///< between those copied to another node's memory
-  std::int64_t parity_every = 0;   ///< between those of which other nodes keep parity
-  std::int64_t parity_set = 8;     ///< ranks that share parity, at most
-  std::int64_t disk_every = 0;     ///< between those copied to the node's own disk
-  std::string disk_folder = {};    ///< on the node's own disk
+  std::int64_t memory_every = 0;  ///< steps between snapshots that stay in the nodes' memory; 0: none
+  std::int64_t partner_every = 0;       ///< between those copied to another node's memory
+  std::int64_t parity_every = 0;        ///< between those of which other nodes keep parity
+  std::int64_t parity_set = 8;          ///< ranks that share parity, at most
+  std::int64_t disk_every = 0;          ///< between those copied to the node's own disk
+  std::string disk_folder = {};         ///< on the node's own disk
   std::string failure_domain = "node";  ///< what is lost as one: "node", or "switch": all nodes of one
-  std::int64_t copy_threads = 1;  ///< of a rank that copies its state; more help where memory is faster than a core
+  std::int64_t copy_threads = 1;     ///< of a rank that copies its state; more help where memory is faster than a core
   std::int64_t write_threads = 2;    ///< of a rank that writes or reads its file
   std::string compression = "none";  ///< or "zstd" or "shuffle+zstd": see Codec; a save then needs memory for what it
                                      ///< compresses, and its threads work longer than a fast disk would

@@ -35,13 +35,15 @@ bool has_levels(const Options& options) {
 }
 
 static void check_levels(const Options& options) {
-  for (auto [key, every] :
-       {std::pair("checkpoint.memory_every", options.memory_every),
-        std::pair("checkpoint.partner_every", options.partner_every),
-        std::pair("checkpoint.parity_every", options.parity_every), std::pair("checkpoint.disk_every", options.disk_every)})
+  for (auto [key, every] : {std::pair("checkpoint.memory_every", options.memory_every),
+                            std::pair("checkpoint.partner_every", options.partner_every),
+                            std::pair("checkpoint.parity_every", options.parity_every),
+                            std::pair("checkpoint.disk_every", options.disk_every)})
     require(every >= 0, "{} is {}, but must not be negative", key, every);
-  require(!has_levels(options) || options.mode != "sync",
-          R"(checkpoint.mode = "sync" takes no snapshots that could be kept in memory or on local disks; use "async" or "lazy", or leave out checkpoint.memory_every, partner_every, parity_every and disk_every)");
+  require(
+      !has_levels(options) || options.mode != "sync",
+      "checkpoint.mode = \"sync\" takes no snapshots that could be kept in memory or on local disks; use \"async\" or "
+      "\"lazy\", or leave out checkpoint.memory_every, partner_every, parity_every and disk_every");
   require(options.parity_set >= 3 && options.parity_set <= 1024,
           "checkpoint.parity_set is {}, but must be between 3 and 1024", options.parity_set);
   require(options.disk_every == 0 || !options.disk_folder.empty(),

@@ -85,7 +85,7 @@ struct Owner {
   std::string job;  ///< Slurm job id, or "local"
   std::int64_t restart = 0;
   std::uint32_t generation = 0;
-  std::string nonce;    ///< random; the same on all ranks of a run
+  std::string nonce;         ///< random; the same on all ranks of a run
   std::string lineage = {};  ///< random; the same for all who own the folder one after the other, as long as it exists
 };
 
