@@ -310,7 +310,7 @@ class Saver::Impl {
       }
       group_ = nullptr;
       lock.unlock();
-      if (levels_ && forgets_) levels_->forget_after(std::nullopt);
+      if (levels_ && forgets_) levels_->keep_only(std::nullopt);
       levels_.reset();
     } catch (const std::exception& error) {
       {

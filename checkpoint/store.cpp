@@ -42,7 +42,8 @@ static void check_levels(const Options& options) {
     require(every >= 0, "{} is {}, but must not be negative", key, every);
   require(
       !has_levels(options) || options.mode != "sync",
-      R"(checkpoint.mode = "sync" takes no snapshots that could be kept in memory or on local disks; use "async" or "lazy", or leave out checkpoint.memory_every, partner_every, parity_every and disk_every)");
+      "checkpoint.mode = \"sync\" takes no snapshots that could be kept in memory or on local disks; use \"async\" or "
+      "\"lazy\", or leave out checkpoint.memory_every, partner_every, parity_every and disk_every");
   require(options.parity_set >= 3 && options.parity_set <= 1024,
           "checkpoint.parity_set is {}, but must be between 3 and 1024", options.parity_set);
   require(options.disk_every == 0 || !options.disk_folder.empty(),

@@ -61,8 +61,9 @@ class Trainer {
   /// One optimizer step.
   Agreed step(bool stop);
   void evaluate();
-  /// Collective: from now on saves go on beside training.
-  void start_saver();
+  /// Collective: from now on saves go on beside training. A state that was resumed gets its copies in other nodes'
+  /// memory at once: those it had may be lost.
+  void start_saver(bool resumed);
   /// At the end, or before a stop: returns when it is committed.
   void save_last();
   /// Where a failure costs nothing yet: the next interval tries again.
@@ -154,7 +155,7 @@ void Trainer::start() {
   if (cadence_.automatic() && communicator_.rank() == Rank(0))
     log(Severity::info, "checkpoint.every = \"auto\": {}", cadence_.plan());
   network_.load_parameters(state_.parameter_arena());
-  if (state_.step < total_) start_saver();
+  if (state_.step < total_) start_saver(resumed.has_value());
   Started started{{}, total_, communicator_.size(), samples_.training(), plan_.global_batch(), backend_->description()};
   if (resumed) {
     started.resumed_from = state_.step;
@@ -204,7 +205,7 @@ void Trainer::evaluate() {
   observer_.on(*judged_);
 }
 
-void Trainer::start_saver() {
+void Trainer::start_saver(bool resumed) {
   auto levels = levels_setup(store_, place());
   checkpoint::Saver::Setup setup{run_name(store_), true, levels.has_value(), levels};
   saver_.emplace(
@@ -212,6 +213,9 @@ void Trainer::start_saver() {
   if (recipe_.checkpoint.mode != "sync") meeting_.introduce(communicator_);
   auto part = keeper_.part_of(state_);
   saver_->prepare(part.slices, part.state);
+  checkpoint::Protection elsewhere{recipe_.checkpoint.partner_every > 0, recipe_.checkpoint.parity_every > 0};
+  if (resumed && (elsewhere.partner || elsewhere.parity))
+    saver_->save(state_.step, part.slices, part.state, {false, elsewhere});
 }
 
 void Trainer::save_last() {

@@ -180,7 +180,7 @@ std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint
       read(*found, state, fallback);
     });
   }
-  if (levels) levels->forget_after(std::nullopt);
+  if (levels) levels->keep_only(std::nullopt);
   return found ? std::optional<std::string>("the file system") : std::nullopt;
 }
 
@@ -193,7 +193,7 @@ std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint
     check_identity(saved);
     take_over(state, plan.step, saved, nullptr);
   });
-  levels.forget_after(plan.step);
+  levels.keep_only(plan.step);
   std::map<checkpoint::Source, int> counts;
   for (const auto& shard : reports) {
     ++counts[shard.source];
