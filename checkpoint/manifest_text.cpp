@@ -22,6 +22,14 @@ std::string hash_of(std::string_view text) {
   return hash.hex();
 }
 
+/// `line`: the last one of a manifest; `right`: what it should be.
+std::string wrong_hash(std::string_view line, std::string_view right) {
+  auto digits = [](std::string_view hash) { return hash.substr(kHashTag.size(), kHashLine - kHashTag.size() - 1); };
+  bool is_hash = line.starts_with(kHashTag) && digits(line).find_first_not_of("0123456789abcdef") == line.npos;
+  if (!is_hash) return "its last line is no checksum: it is not whole";
+  return fmt::format("its checksum does not hold: sha256 {} expected, {} found", digits(line), digits(right));
+}
+
 std::string to_hex(const std::string& bytes) {
   std::string text;
   for (unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
@@ -179,8 +187,7 @@ Manifest parse_manifest(const std::string& text, const std::string& origin) {
   if (text.size() <= kHashLine) throw bad(fmt::format("{} bytes are too short for a manifest", text.size()));
   std::string_view body(text.data(), text.size() - kHashLine);
   std::string expected = fmt::format("{}{}\n", kHashTag, hash_of(body));
-  if (text.substr(body.size()) != expected)
-    throw bad(fmt::format("its checksum does not hold: {}", expected.substr(0, kHashLine - 1) + " was found"));
+  if (text.substr(body.size()) != expected) throw bad(wrong_hash(std::string_view(text).substr(body.size()), expected));
   try {
     json document = json::parse(body, &refuse_depth);
     std::int64_t format = integer(document.at("format"));

@@ -61,7 +61,7 @@ fs::path folder_called(const fs::path& root, const std::string& name) {
 std::optional<fs::path> called(const std::string& name) {
   std::error_code ignored;
   auto at = name.rfind('@');
-  if (at == name.npos || fs::exists(name, ignored)) return std::nullopt;
+  if (at == std::string::npos || fs::exists(name, ignored)) return std::nullopt;
   return folder_called(root_of(name.substr(0, at)), name.substr(at + 1));
 }
 }  // namespace
@@ -102,8 +102,8 @@ CLI::Option* add_step(CLI::App& command, const char* name, std::optional<std::in
   return command.add_option(name, step, help)->check(check)->type_name("STEP");
 }
 
-const char* verdict_on(ExitCode worst) {
-  switch (worst) {
+const char* verdict_on(ExitCode code) {
+  switch (code) {
     case ExitCode::ok:
       return "ok";
     case ExitCode::incomplete:

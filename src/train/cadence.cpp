@@ -57,11 +57,12 @@ std::int64_t Cadence::measured_steps(double durable) {
 
 bool Cadence::saved(double stall, double durable) {
   if (!automatic_) return false;
+  bool first = stalls_.empty();
   stalls_.push_back(stall);
   if (stalls_.size() > kRemembered) stalls_.pop_front();
   std::int64_t measured = measured_steps(durable);
   auto change = static_cast<double>(std::abs(measured - steps_));
-  if (change <= kWorthIt * static_cast<double>(steps_)) return false;
+  if (!first && change <= kWorthIt * static_cast<double>(steps_)) return false;
   steps_ = measured;
   return true;
 }

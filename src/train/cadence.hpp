@@ -24,7 +24,8 @@ class Cadence {
   /// From here the steps to the next save are counted: where the run starts, and where a save is tried.
   void tried(Step step) { last_ = step; }
   void step_took(double seconds);
-  /// A save held training up for `stall` seconds and was on the disk after `durable`. True if the interval changed.
+  /// A save held training up for `stall` seconds and was on the disk after `durable`. True if the interval is worth
+  /// telling: the first that was measured, or another one.
   bool saved(double stall, double durable);
 
   /// What is begun with, for people.

@@ -146,6 +146,17 @@ TEST_F(CheckpointCommand, VerifyNamesBlockAndChecksums) {
   EXPECT_EQ(run("verify --quick " + root.string()).code, 2);
 }
 
+TEST_F(CheckpointCommand, VerifyNamesBothChecksumsOfAManifest) {
+  std::fstream(newest / kManifestName) << "?";
+  EXPECT_THAT(
+      run("verify " + root.string()).out,
+      testing::ContainsRegex("MANIFEST: its checksum does not hold: sha256 [0-9a-f]{64} expected, [0-9a-f]{64} found"));
+  fs::resize_file(newest / kManifestName, 300);
+  Result result = run("verify " + root.string());
+  EXPECT_EQ(result.code, 2);
+  EXPECT_THAT(result.out, HasSubstr("its last line is no checksum"));
+}
+
 TEST_F(CheckpointCommand, VerifyDeepWantsNothingElseInTheFolder) {
   EXPECT_EQ(run("verify --deep " + root.string()).code, 0);
   std::ofstream(newest / "notes.txt") << "mine";
