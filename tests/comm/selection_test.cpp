@@ -108,8 +108,8 @@ TEST(Selection, WorksInSharedMemoryWithinANode) {
   EXPECT_NE(apart.algorithm, Algorithm::shared_direct);
 }
 
-/// 64 ranks on two busy cores took 1.3 ms in shared_short, 1.9 in shared_direct, 5.5 in recursive doubling for 8 B; four
-/// on two idle ones 3.8, 8 and 12 us. CostTable::turn lies between what fits the one and the other (40 and 2 us).
+/// 64 ranks on two busy cores took 1.3 ms in shared_short, 1.9 in shared_direct, 5.5 in recursive doubling for 8 B;
+/// four on two idle ones 3.8, 8 and 12 us. CostTable::turn lies between what fits the one and the other (40 and 2 us).
 TEST(Selection, WaitsRarelyWhereRanksShareProcessors) {
   CostTable costs;
   costs.processors = 2;
