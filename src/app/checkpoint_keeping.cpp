@@ -89,7 +89,7 @@ bool sweep(const fs::path& root, const std::vector<Verdict>& verdicts, const std
 }
 
 void print_report(const Rule& rule, const std::vector<Verdict>& verdicts, const std::vector<Leftover>& leftovers,
-                  bool dry_run) {
+                  const std::vector<std::uint64_t>& sizes, bool dry_run) {
   const char* going = dry_run ? "would go" : "deleted";
   fmt::print("rule: the newest {} verified stay{}\n", rule.keep,
              rule.keep_every > 0 ? fmt::format(", and the first of each {} steps", rule.keep_every) : "");
@@ -97,6 +97,10 @@ void print_report(const Rule& rule, const std::vector<Verdict>& verdicts, const 
     fmt::print("{:>12}  {:<8}  {}\n", verdict.step, verdict.stays ? "stays" : going, verdict.why);
   for (const Leftover& leftover : leftovers)
     fmt::print("{}  {}  {}\n", leftover.path.string(), leftover.stays ? "stays" : going, leftover.why);
+  std::uint64_t freed = 0;
+  for (std::size_t i = 0; i < verdicts.size(); ++i)
+    if (!verdicts[i].stays) freed += sizes[i];
+  if (freed > 0) fmt::print("{} of checkpoints {}\n", mebibytes(freed), going);
 }
 
 json report_of(const Rule& rule, const std::vector<Verdict>& verdicts, const std::vector<Leftover>& leftovers,
@@ -128,7 +132,7 @@ void gc(const GcOptions& options) {
   if (options.as_json)
     print(report_of(rule, verdicts, leftovers, sizes, options.dry_run));
   else
-    print_report(rule, verdicts, leftovers, options.dry_run);
+    print_report(rule, verdicts, leftovers, sizes, options.dry_run);
   require<StorageError>(gone, "not everything in \"{}\" could be deleted", root.string());
 }
 
