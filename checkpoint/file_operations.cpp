@@ -164,16 +164,18 @@ bool swap_folders(FileSystem& files, const Path& one, const Path& other) {
 }
 
 bool remove_tree(FileSystem& files, const Path& folder) noexcept try {
+  // Two may delete the same tree: a run and a tool.
+  auto is_gone = [](int rc) { return rc == 0 || errno == ENOENT; };
   bool gone = true;
   std::error_code error;
   std::filesystem::directory_iterator entries(folder, error);
-  if (error) return files.unlink(folder.c_str()) == 0 || files.rmdir(folder.c_str()) == 0;
+  if (error) return is_gone(files.unlink(folder.c_str())) || is_gone(files.rmdir(folder.c_str()));
   std::vector<std::filesystem::directory_entry> all(begin(entries), end(entries));
   for (const auto& entry : all) {
     bool is_folder = entry.is_directory(error) && !entry.is_symlink(error);
-    if (is_folder ? !remove_tree(files, entry.path()) : files.unlink(entry.path().c_str()) != 0) gone = false;
+    if (is_folder ? !remove_tree(files, entry.path()) : !is_gone(files.unlink(entry.path().c_str()))) gone = false;
   }
-  return files.rmdir(folder.c_str()) == 0 && gone;
+  return is_gone(files.rmdir(folder.c_str())) && gone;
 } catch (const std::exception& error) {
   return false;
 }

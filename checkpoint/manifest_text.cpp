@@ -25,7 +25,8 @@ std::string hash_of(std::string_view text) {
 /// `line`: the last one of a manifest; `right`: what it should be.
 std::string wrong_hash(std::string_view line, std::string_view right) {
   auto digits = [](std::string_view hash) { return hash.substr(kHashTag.size(), kHashLine - kHashTag.size() - 1); };
-  bool is_hash = line.starts_with(kHashTag) && digits(line).find_first_not_of("0123456789abcdef") == line.npos;
+  bool is_hash =
+      line.starts_with(kHashTag) && digits(line).find_first_not_of("0123456789abcdef") == std::string_view::npos;
   if (!is_hash) return "its last line is no checksum: it is not whole";
   return fmt::format("its checksum does not hold: sha256 {} expected, {} found", digits(line), digits(right));
 }

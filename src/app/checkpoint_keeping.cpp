@@ -57,7 +57,7 @@ bool untouched_for_long(const fs::path& folder) {
 std::vector<Leftover> leftovers_in(const fs::path& root, bool quarantine) {
   std::vector<Leftover> found;
   for (const auto& path : checkpoint::entries_with_prefix(root, checkpoint::kTrashPrefix))
-    found.push_back({path, false, "it was being deleted when a run ended"});
+    found.push_back({path, false, "a run was deleting it, or is"});
   for (const auto& path : checkpoint::entries_with_prefix(root, checkpoint::kStagePrefix)) {
     bool dead = untouched_for_long(path);
     found.push_back({path, !dead, dead ? "no run has written to it for a day" : "a run may be writing it"});

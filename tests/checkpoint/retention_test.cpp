@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which checkpoints stay, and how the others go while training goes on.
+#include <cerrno>
 #include <fstream>
 #include <set>
 
@@ -214,6 +215,30 @@ TEST(Retention, AFailingDeletionNeverFailsASave) {
       EXPECT_TRUE(steps_in(root.path()).contains(20));
       if (!files.struck()) break;
     }
+}
+
+/// Another program is always a moment quicker to delete.
+class Overtaken final : public FileSystem {
+ public:
+  int unlink(const char* path) override { return lost(FileSystem::unlink(path)); }
+  int rmdir(const char* path) override { return lost(FileSystem::rmdir(path)); }
+
+ private:
+  static int lost(int rc) {
+    if (rc == 0) errno = ENOENT;
+    return -1;
+  }
+};
+
+TEST(Retention, WhatAnotherProgramDeletesAtTheSameTimeIsGoneToo) {
+  TemporaryFolder root;
+  fs::path tree = root.path() / ".trash-1";
+  fs::create_directories(tree / "inner");
+  std::ofstream(tree / "inner" / "file") << "x";
+  Overtaken files;
+  EXPECT_TRUE(remove_tree(files, tree));
+  EXPECT_FALSE(fs::exists(tree));
+  EXPECT_TRUE(remove_tree(files, tree));
 }
 
 TEST(History, SurvivesTornAndForeignLines) {
