@@ -216,7 +216,7 @@ std::vector<std::string> structure_problems(const std::filesystem::path& folder,
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (WIFSIGNALED(status))
-    problems.push_back(fmt::format("HDF5 cannot read it: it ended with {}", ::strsignal(WTERMSIG(status))));
+    problems.push_back(fmt::format("HDF5 cannot read it: it was ended by signal {}", WTERMSIG(status)));
   else if (WEXITSTATUS(status) != 0)
     problems.emplace_back("HDF5 cannot read it");
   return problems;

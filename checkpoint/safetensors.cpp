@@ -77,7 +77,8 @@ tensor::Shape shape_from(const json& value) {
 
 SafetensorsTensor tensor_from(const std::string& name, const json& value, std::uint64_t data, const OpenFile& file) {
   auto type = value.at("dtype").get<std::string>();
-  auto known = std::find_if(kTypes.begin(), kTypes.end(), [&](const TypeName& each) { return type == each.name; });
+  const auto* known =
+      std::find_if(kTypes.begin(), kTypes.end(), [&](const TypeName& each) { return type == each.name; });
   if (known == kTypes.end())
     throw StorageError(fmt::format("tensor \"{}\" of \"{}\" is of type {}; checkpoints hold F32, F64, F16, BF16, I32, "
                                    "I64 and U8: convert it first",
@@ -126,7 +127,7 @@ std::string safetensors_header(const std::vector<TensorEntry>& tensors,
 
 SafetensorsFile read_safetensors(OpenFile& file) {
   demand(file.size() >= 8, file, "it has {} bytes", file.size());
-  std::array<std::byte, 8> bytes;
+  std::array<std::byte, 8> bytes{};
   file.read_at(bytes, 0);
   std::uint64_t length = 0;
   for (std::size_t i = 0; i < 8; ++i) length |= std::to_integer<std::uint64_t>(bytes[i]) << (8 * i);

@@ -3,6 +3,7 @@
 #include <array>
 #include <limits>
 
+#define ZLIB_CONST  // its input is only read
 #include <zlib.h>
 
 #include <distdl/base/errors.hpp>
@@ -49,7 +50,7 @@ class Deflater {
     constexpr std::size_t kMost = std::numeric_limits<uInt>::max();
     for (; !bytes.empty(); bytes = bytes.subspan(std::min(kMost, bytes.size()))) {
       auto piece = bytes.first(std::min(kMost, bytes.size()));
-      stream_.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(piece.data()));  // zlib's type; it only reads
+      stream_.next_in = reinterpret_cast<const Bytef*>(piece.data());
       stream_.avail_in = static_cast<uInt>(piece.size());
       drain(Z_NO_FLUSH);
     }
@@ -68,7 +69,7 @@ class Deflater {
 
   WholeFile& out_;
   z_stream stream_{};
-  std::array<std::byte, 64 << 10> buffer_;
+  std::array<std::byte, 64 << 10> buffer_{};
 };
 
 std::uint32_t continue_crc(std::uint32_t crc, std::span<const std::byte> bytes) {
@@ -76,7 +77,7 @@ std::uint32_t continue_crc(std::uint32_t crc, std::span<const std::byte> bytes) 
 }
 }  // namespace
 
-std::string ZipArchive::local_header(const Member& member) const {
+std::string ZipArchive::local_header(const Member& member) {
   Fields extra;
   extra.u16(1).u16(16).u64(member.bytes).u64(member.stored);
   Fields header;

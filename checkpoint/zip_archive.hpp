@@ -27,7 +27,7 @@ class ZipArchive {
     std::uint32_t crc = 0;
     std::uint64_t stored = 0, bytes = 0, offset = 0;
   };
-  std::string local_header(const Member& member) const;
+  static std::string local_header(const Member& member);
 
   WholeFile& out_;
   std::vector<Member> members_;
