@@ -55,18 +55,25 @@ void Commit::check_files(const Manifest& manifest) {
   }
 }
 
-/// Gives the stage its final name. Returns what had the name before and now lies elsewhere in the root, if anything
+/// Gives the stage its final name. Returns what had the name before and now lies elsewhere below the root, if anything
 /// did.
 Path Commit::rename_stage() {
-  Path target = root_ / step_folder_name(step_);
+  Path target = root_ / step_folder_name(step_), old;
   std::error_code ignored;
   if (std::filesystem::exists(std::filesystem::symlink_status(target, ignored))) {
     if (swap_folders(files_, stage_, target)) return std::exchange(stage_, Path());
-    quarantine(files_, root_, target, step_folder_name(step_), kReplaced);
+    // Two renames then, with nothing between them: a crash in that instant falls back to the step before.
+    old = place_in_quarantine(files_, root_, step_folder_name(step_));
+    move_folder(files_, target, old);
   }
-  move_folder(files_, stage_, target);
+  try {
+    move_folder(files_, stage_, target);
+  } catch (const StorageError&) {
+    if (!old.empty()) move_folder(files_, old, target);
+    throw;
+  }
   stage_.clear();
-  return {};
+  return old;
 }
 
 void Commit::publish(const Manifest& manifest) {
@@ -80,7 +87,11 @@ void Commit::publish(const Manifest& manifest) {
   sync_folder(files_, root_);  // the commit point
   if (old.empty()) return;
   try {
-    quarantine(files_, root_, old, step_folder_name(step_), kReplaced);
+    std::string name = step_folder_name(step_);
+    if (old.parent_path() == root_)
+      quarantine(files_, root_, old, name, kReplaced);
+    else
+      explain_quarantine(files_, root_, old, name, kReplaced);
   } catch (const StorageError& error) {
     log(Severity::warning, "the replaced checkpoint stays in \"{}\": {}", old.string(), error.what());
   }

@@ -10,7 +10,8 @@ namespace distdl::checkpoint {
 
 Fit fit(const Summary& checkpoint, std::span<const Target> targets) {
   std::map<std::string, TensorEntry> wanted;
-  for (const Target& target : targets) wanted.try_emplace(target.name, target.name, target.dtype, target.shape);
+  for (const Target& target : targets)
+    wanted.try_emplace(target.name, TensorEntry{target.name, target.dtype, target.shape});
   std::map<std::string, const TensorEntry*> found;
   for (const TensorEntry& entry : checkpoint.tensors) found.emplace(entry.name, &entry);
   Fit fit;

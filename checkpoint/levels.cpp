@@ -166,13 +166,14 @@ void Levels::remove_from_disk(const std::function<bool(Step)>& is_wanted) {
 }
 
 void Levels::keep_only(std::optional<Step> step) {
+  const auto is_wanted = [step](Step other) { return other == step; };
   for (auto* kept : {&copies_, &parity_}) {
     for (SlotMemory& one : *kept)
-      if (open_slot(one.bytes()).label.step != step) one.remove();
-    std::erase_if(*kept, [&](const SlotMemory& one) { return open_slot(one.bytes()).label.step != step; });
+      if (!is_wanted(open_slot(one.bytes()).label.step)) one.remove();
+    std::erase_if(*kept, [&](const SlotMemory& one) { return !is_wanted(open_slot(one.bytes()).label.step); });
   }
-  remove_from_memory([&](Step other) { return other == step; });
-  remove_from_disk([&](Step other) { return other == step; });
+  remove_from_memory(is_wanted);
+  remove_from_disk(is_wanted);
   group_.all_gather("");
 }
 

@@ -58,8 +58,8 @@ class Levels {
   /// Fills the targets from the snapshots of a plan that find() returned. Throws StorageError (incompatible) naming the
   /// tensor if they do not hold what is asked for.
   std::vector<ShardReport> restore(const RestorePlan& plan, std::span<const Target> targets, State& state);
-  /// Removes all snapshots of this run from memory and local disks but those of `step`: after a restore, what was of a
-  /// later step is of a past that did not happen.
+  /// Removes the run's snapshots from memory and local disks but those of `step`, if there is one. After a restore: what
+  /// is later is of a past that did not happen, what is older takes the room of new ones.
   void keep_only(std::optional<Step> step);
 
  private:

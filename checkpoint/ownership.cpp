@@ -14,17 +14,28 @@ std::string name_of(const Owner& owner) {
 }  // namespace
 
 std::string to_text(const Owner& owner) {
-  nlohmann::json document{
-      {"job", owner.job}, {"restart", owner.restart}, {"generation", owner.generation}, {"nonce", owner.nonce}};
+  nlohmann::json document{{"job", owner.job},
+                          {"restart", owner.restart},
+                          {"generation", owner.generation},
+                          {"nonce", owner.nonce},
+                          {"lineage", owner.lineage}};
   return document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 Owner owner_from(const std::string& text) try {
   auto document = nlohmann::json::parse(text);
   return {document.at("job").get<std::string>(), document.at("restart").get<std::int64_t>(),
-          document.at("generation").get<std::uint32_t>(), document.at("nonce").get<std::string>()};
+          document.at("generation").get<std::uint32_t>(), document.at("nonce").get<std::string>(),
+          document.value("lineage", "")};
 } catch (const nlohmann::json::exception& error) {
   throw StorageError(fmt::format("{} is damaged: {}", kOwnerName, error.what()));
+}
+
+std::string lineage_of(FileSystem& files, const Path& root) try {
+  auto text = read_text(files, root / kOwnerName, kLargestOwner);
+  return text ? owner_from(*text).lineage : "";
+} catch (const StorageError&) {
+  return "";  // damaged: nothing that it could be asked for is worth failing
 }
 
 void write_owner(FileSystem& files, const Path& root, const Owner& owner) {

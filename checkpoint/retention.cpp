@@ -34,15 +34,24 @@ std::map<std::int64_t, Step> milestones(const std::map<Step, Path>& folders, std
 
 void quarantine(FileSystem& files, const Path& root, const Path& folder, const std::string& label,
                 const std::string& reason) {
+  Path place = place_in_quarantine(files, root, label);
+  move_folder(files, folder, place);
+  explain_quarantine(files, root, place, label, reason);
+}
+
+Path place_in_quarantine(FileSystem& files, const Path& root, const std::string& label) {
   Path room = root / kQuarantineName;
   make_folders(files, room);
-  Path place = room / fmt::format("{}.{}", label, random_hex(4));
-  move_folder(files, folder, place);
+  return room / fmt::format("{}.{}", label, random_hex(4));
+}
+
+void explain_quarantine(FileSystem& files, const Path& root, const Path& place, const std::string& label,
+                        const std::string& reason) {
   log(Severity::warning, "moved {} to \"{}\": {}", label, place.string(), reason);
   note(files, root, {.fate = Fate::quarantined, .step = step_of_folder(label), .reason = reason});
   try {
     create_text(files, place / kReasonName, reason + "\n");
-    sync_folder(files, room);
+    sync_folder(files, place.parent_path());
     sync_folder(files, root);
   } catch (const StorageError& error) {
     log(Severity::warning, "the reason was not written: {}", error.what());

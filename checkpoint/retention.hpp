@@ -16,6 +16,10 @@ namespace distdl::checkpoint {
 /// Moves a folder out of the way, to quarantine/<label>.<random>, with a file REASON. Throws StorageError if it cannot.
 void quarantine(FileSystem& files, const Path& root, const Path& folder, const std::string& label,
                 const std::string& reason);
+/// The same in steps: a name that is free there, for a move of the caller's, and the reason afterwards.
+Path place_in_quarantine(FileSystem& files, const Path& root, const std::string& label);
+void explain_quarantine(FileSystem& files, const Path& root, const Path& place, const std::string& label,
+                        const std::string& reason);
 
 /// Renames a folder to .trash-* first, so that nobody ever sees half of it, then deletes it. False if it is still
 /// there. `stays`, asked when it has been moved away, may bring it back.

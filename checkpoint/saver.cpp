@@ -60,6 +60,8 @@ class WatchedGroup final : public Group {
   Group& group_;
   Doing& doing_;
 };
+
+constexpr std::chrono::hours kRestart(1);  // whose end a run may still begin again from its slots
 }  // namespace
 
 class Saver::Impl {
@@ -71,7 +73,7 @@ class Saver::Impl {
         setup_(std::move(setup)),
         lazy_(store.options().mode == "lazy"),
         synchronous_(store.options().mode == "sync") {
-    sweep_slots(setup_.run);
+    sweep_slots(setup_.run, kRestart);
     if (!synchronous_) thread_ = std::thread([this] { write_until_the_end(); });
   }
 
@@ -189,8 +191,8 @@ class Saver::Impl {
     // Less and less often: a short interval skips many.
     if (training_.rank() == 0 && std::has_single_bit(static_cast<std::uint64_t>(skipped_)))
       log(Severity::warning,
-          "step {} is not saved: rank {} still writes step {}; {} saves were skipped so far, checkpoint.every is too "
-          "short for this disk",
+          "step {} is not saved: rank {} still writes step {}; {} saves were skipped so far, these come too often for "
+          "this disk or network",
           step, rank, label_.step, skipped_);
   }
 
@@ -201,7 +203,12 @@ class Saver::Impl {
     if (slot) slot->remove();
     slot.reset();
     try {
-      slot.emplace(SlotMemory::create(setup_.run, training_.rank(), bytes));
+      try {
+        slot.emplace(SlotMemory::create(setup_.run, training_.rank(), bytes));
+      } catch (const StorageError&) {
+        if (sweep_slots(setup_.run) == 0) throw;
+        slot.emplace(SlotMemory::create(setup_.run, training_.rank(), bytes));
+      }
     } catch (const StorageError& error) {
       log(Severity::warning, "{}; private memory is taken instead", error.what());
       slot.emplace(SlotMemory::create_private(bytes));
@@ -252,6 +259,7 @@ class Saver::Impl {
       throw;
     }
     newest_ = target_;
+    target()->touch();
     enter(Phase::writing);
   }
 
@@ -316,7 +324,7 @@ class Saver::Impl {
 
   void write(Group& group) {
     Stopwatch watch;
-    SaveOutcome outcome{label_.step, 0, 0, 0, ""};
+    SaveOutcome outcome{label_.step, 0, 0, 0, "", destination_.file_system};
     std::optional<Failure> failure;
     try {
       doing_ = "goes to other nodes or disks";

@@ -148,6 +148,10 @@ SlotMemory::~SlotMemory() {
   if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
 }
 
+void SlotMemory::touch() noexcept {
+  if (file_) static_cast<void>(::futimens(file_.get(), nullptr));  // at worst it looks older
+}
+
 void SlotMemory::remove() noexcept {
   if (!name_.empty()) ::shm_unlink(name_.c_str());
 }
@@ -159,18 +163,23 @@ std::vector<std::string> slots_of(const std::string& run, int rank) {
   return names;
 }
 
-bool remove_orphan(const std::string& name) {
+static bool remove_orphan(const std::string& name, std::chrono::seconds restart) {
   const FileDescriptor file(::shm_open(name.c_str(), O_RDONLY, 0));
   struct stat status {};
-  const bool stale =
-      file && ::fstat(file.get(), &status) == 0 && is_private(status) && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0;
+  const bool stale = file && ::fstat(file.get(), &status) == 0 && is_private(status) &&
+                     ::time(nullptr) - status.st_mtime >= restart.count() &&
+                     ::flock(file.get(), LOCK_EX | LOCK_NB) == 0;
   return stale && ::shm_unlink(name.c_str()) == 0;
 }
 
-int sweep_slots(const std::string& spare) {
+bool remove_orphan(const std::string& name) {
+  return remove_orphan(name, std::chrono::seconds(0));
+}
+
+int sweep_slots(const std::string& spare, std::chrono::seconds restart) {
   int removed = 0;
   for_each_name(user_prefix(), [&](const std::string& name) {
-    if (spare.empty() || !name.starts_with(slot_prefix(spare))) removed += remove_orphan(name) ? 1 : 0;
+    if (spare.empty() || !name.starts_with(slot_prefix(spare))) removed += remove_orphan(name, restart) ? 1 : 0;
   });
   return removed;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -34,6 +35,8 @@ class SlotMemory {
   std::span<const std::byte> bytes() const noexcept { return bytes_; }
   /// Of the creator, for whom it is writable.
   std::span<std::byte> writable() noexcept { return bytes_; }
+  /// Notes that it is in use now; see sweep_slots().
+  void touch() noexcept;
   /// Removes the name; those who have mapped the memory keep it.
   void remove() noexcept;
 
@@ -53,8 +56,9 @@ std::string slot_prefix(const std::string& run);
 std::vector<std::string> slots_of(const std::string& run, int rank = -1);
 /// Removes a slot unless a living process has it open; false if it is still there.
 bool remove_orphan(const std::string& name);
-/// Removes this user's slots that no living process has open, except for those of the run `spare`. Returns how many.
-int sweep_slots(const std::string& spare = "");
+/// Removes this user's slots that no living process has open, except for those of the run `spare`, and for those that
+/// were in use within the last `restart`: their run may be about to begin again. Returns how many.
+int sweep_slots(const std::string& spare = "", std::chrono::seconds restart = std::chrono::seconds(0));
 /// The same with those of one rank of one run, once its restart has what it wants from them.
 int sweep_slots_of(const std::string& run, int rank);
 

@@ -30,6 +30,29 @@ Path clean(const Path& root) {
 }
 }  // namespace
 
+bool has_levels(const Options& options) {
+  return options.memory_every > 0 || options.partner_every > 0 || options.parity_every > 0 || options.disk_every > 0;
+}
+
+static void check_levels(const Options& options) {
+  for (auto [key, every] : {std::pair("checkpoint.memory_every", options.memory_every),
+                            std::pair("checkpoint.partner_every", options.partner_every),
+                            std::pair("checkpoint.parity_every", options.parity_every),
+                            std::pair("checkpoint.disk_every", options.disk_every)})
+    require(every >= 0, "{} is {}, but must not be negative", key, every);
+  require(
+      !has_levels(options) || options.mode != "sync",
+      "checkpoint.mode = \"sync\" takes no snapshots that could be kept in memory or on local disks; use \"async\" or "
+      "\"lazy\", or leave out checkpoint.memory_every, partner_every, parity_every and disk_every");
+  require(options.parity_set >= 3 && options.parity_set <= 1024,
+          "checkpoint.parity_set is {}, but must be between 3 and 1024", options.parity_set);
+  require(options.disk_every == 0 || !options.disk_folder.empty(),
+          "checkpoint.disk_every is {}, but checkpoint.disk_folder names no folder of the nodes' own disks",
+          options.disk_every);
+  require(options.failure_domain == "node" || options.failure_domain == "switch",
+          R"(checkpoint.failure_domain is "{}", but must be "node" or "switch")", options.failure_domain);
+}
+
 void check(const Options& options) {
   require(options.keep >= 2, "checkpoint.keep is {}, but at least 2 checkpoints must stay", options.keep);
   require(options.keep_every >= 0, "checkpoint.keep_every is {}, but must not be negative", options.keep_every);
@@ -40,6 +63,7 @@ void check(const Options& options) {
   for (auto [key, threads] : {std::pair("checkpoint.copy_threads", options.copy_threads),
                               std::pair("checkpoint.write_threads", options.write_threads)})
     require(threads >= 1 && threads <= 256, "{} is {}, but must be between 1 and 256", key, threads);
+  check_levels(options);
 }
 
 Store::Store(const std::filesystem::path& root, Options options, FileSystem& files)
@@ -60,6 +84,8 @@ void Store::take(Group& group, const Owner& owner) {
     Owner mine = owner;
     if (mine.nonce.empty()) mine.nonce = random_hex(16);
     make_folders(*files_, root_);
+    if (mine.lineage.empty()) mine.lineage = lineage_of(*files_, root_);
+    if (mine.lineage.empty()) mine.lineage = random_hex(8);
     write_owner(*files_, root_, mine);  // first: whoever commits from now on is refused
     clear_leftovers(*files_, root_);
     note(*files_, root_,
@@ -116,6 +142,14 @@ void Store::set_aside(Step step, const std::filesystem::path& folder, const std:
   quarantine(*files_, root_, folder, step_folder_name(step), reason);
 } catch (const StorageError& error) {
   log(Severity::warning, "it stays where it is: {}", error.what());
+}
+
+std::optional<Step> Store::newest_step(Group& group) {
+  std::string text = leader_decides(group, fmt::format("look for a checkpoint in \"{}\"", root_.string()), [&] {
+    auto folders = step_folders(root_);
+    return folders.empty() ? std::string() : std::to_string(folders.rbegin()->first.value);
+  });
+  return text.empty() ? std::nullopt : std::optional(Step(std::stoll(text)));
 }
 
 std::optional<Summary> Store::newest_valid(Group& group) {

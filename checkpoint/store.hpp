@@ -85,7 +85,8 @@ struct Owner {
   std::string job;  ///< Slurm job id, or "local"
   std::int64_t restart = 0;
   std::uint32_t generation = 0;
-  std::string nonce;  ///< random; the same on all ranks of a run
+  std::string nonce;         ///< random; the same on all ranks of a run
+  std::string lineage = {};  ///< random; the same for all who own the folder one after the other, as long as it exists
 };
 
 struct TensorEntry {
@@ -142,6 +143,8 @@ class Store {
   /// tensors. Errors of the group pass through; whether the checkpoint exists is then seen at the next restart. No rank
   /// returns before all have done their part.
   SaveReport save(Group& group, Step step, std::span<const Slice> slices, const State& state);
+  /// Collective. Step of the newest committed checkpoint, of whatever state; nothing if there is none.
+  std::optional<Step> newest_step(Group& group);
   /// Collective. The newest checkpoint whose manifest, sizes and block checksums hold; damaged ones are moved to
   /// quarantine/ with the reason (if this run owns the folder), and logged. Nothing if there is none.
   /// Throws StorageError (incompatible) if a newer distdl wrote it, (storage) if it cannot be judged: no permission.
@@ -153,6 +156,8 @@ class Store {
   const std::filesystem::path& root() const noexcept { return root_; }
   const Options& options() const noexcept { return options_; }
   FileSystem& files() const noexcept { return *files_; }
+  /// After take().
+  const Owner& owner() const noexcept { return owner_; }
 
  private:
   void set_aside(Step step, const std::filesystem::path& folder, const std::string& reason) const;

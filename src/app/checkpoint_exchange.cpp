@@ -79,7 +79,7 @@ void add_import_safetensors(CLI::App& import) {
     fs::path file, folder;
     std::optional<std::int64_t> step;
     checkpoint::ImportOptions how;
-    bool as_json = false;
+    bool names_stay = false, as_json = false;
   };
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = import.add_subcommand(
@@ -91,11 +91,13 @@ void add_import_safetensors(CLI::App& import) {
       ->check(CLI::NonNegativeNumber);
   command->add_flag("--weights", arguments->how.weights_only,
                     "leave out momenta and state, and count from step 0: to train on from there");
-  command->add_option("--prefix", arguments->how.prefix,
-                      "before names that do not begin with parameter/ or momentum/; default parameter/");
+  auto* prefix = command->add_option("--prefix", arguments->how.prefix,
+                                     "before names that do not begin with parameter/ or momentum/; default parameter/");
+  command->add_flag("--no-prefix", arguments->names_stay, "all names stay as they are")->excludes(prefix);
   command->add_flag("--take", arguments->how.take, "though a run has owned the folder; if it still runs it must stop");
   command->add_flag("--json", arguments->as_json, "print one JSON document");
   command->callback([arguments] {
+    if (arguments->names_stay) arguments->how.prefix.clear();
     if (arguments->step) arguments->how.step = Step(*arguments->step);
     auto made = checkpoint::import_safetensors(arguments->file, arguments->folder, arguments->how);
     if (arguments->as_json)

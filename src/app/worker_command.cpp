@@ -12,6 +12,7 @@
 #include <distdl/comm/communicator.hpp>
 #include <distdl/observe/progress.hpp>
 #include <distdl/observe/run_folder.hpp>
+#include <distdl/slurm/allocation.hpp>
 #include <distdl/train/run.hpp>
 #include <distdl/train/stop.hpp>
 #include <distdl/world/make_world.hpp>
@@ -68,6 +69,12 @@ train::Outcome run_rank(config::Job job, comm::Communicator& communicator, train
   job.recipe.kernels.device = place_on_host(communicator);
   log(Severity::debug, "device {}: this rank's place on its host", job.recipe.kernels.device);
   auto setting = make_setting(job, signals);
+  if (job.recipe.checkpoint.failure_domain == "switch") {
+    setting.failure_domain = slurm::switches_of_node();
+    if (setting.failure_domain.empty())
+      log(Severity::warning, "Slurm knows of no switch above {}: it counts as a failure domain of its own",
+          communicator.host(communicator.rank()));
+  }
   train::Observer silent;
   if (communicator.rank().value != 0) return train::run(job.recipe, setting, communicator, silent);
   setting.failures = observe::read_failures(job.run_dir);

@@ -46,6 +46,7 @@ class Observers final : public train::Observer {
   void on(const train::StepDone& e) override { tell(e); }
   void on(const train::Evaluated& e) override { tell(e); }
   void on(const train::CheckpointSaved& e) override { tell(e); }
+  void on(const train::SnapshotKept& e) override { tell(e); }
   void on(const train::SaveSkipped& e) override { tell(e); }
   void on(const train::SaveFailed& e) override { tell(e); }
   void on(const train::Stopped& e) override { tell(e); }

@@ -103,7 +103,10 @@ void RunFolder::on(const train::Started& event) {
            {"interrupted", unfinished},
            {"total_steps", event.total_steps.value},
            {"steps_repeated", std::max<std::int64_t>(0, last_step - resumed)}};
-  if (event.resumed_from) row["resumed_from"] = resumed;
+  if (event.resumed_from) {
+    row["resumed_from"] = resumed;
+    row["resumed_source"] = event.resumed_source;
+  }
   append(journal_, row.dump());
   result_.ranks = event.world_size;
   result_.backend = event.backend;
@@ -130,6 +133,15 @@ void RunFolder::on(const train::Evaluated& event) {
 void RunFolder::on(const train::CheckpointSaved& event) {
   Json row{{"event", "checkpoint"}, {"time", seconds_since_1970()}, {"step", event.step.value},
            {"bytes", event.bytes},  {"seconds", event.seconds},     {"stall_seconds", event.stall_seconds}};
+  append(journal_, row.dump());
+}
+
+void RunFolder::on(const train::SnapshotKept& event) {
+  Json row{{"event", "snapshot"},
+           {"time", seconds_since_1970()},
+           {"step", event.step.value},
+           {"seconds", event.seconds},
+           {"stall_seconds", event.stall_seconds}};
   append(journal_, row.dump());
 }
 

@@ -42,6 +42,7 @@ class RunFolder final : public train::Observer {
   void on(const train::StepDone& event) override;
   void on(const train::Evaluated& event) override;
   void on(const train::CheckpointSaved& event) override;
+  void on(const train::SnapshotKept& event) override;
   void on(const train::SaveSkipped& event) override;
   void on(const train::SaveFailed& event) override;
   void on(const train::Stopped& event) override;

@@ -81,4 +81,12 @@ void requeue(const Allocation& allocation) {
       allocation.job, result.errors.empty() ? result.output : result.errors);
 }
 
+// "core.leaf3.n17" and "switch.switch.node"; without a topology "n17" and "node".
+std::string switches_of_node() {
+  const auto address = env("SLURM_TOPOLOGY_ADDR").value_or("");
+  const auto pattern = env("SLURM_TOPOLOGY_ADDR_PATTERN").value_or("");
+  const auto end = address.rfind('.');
+  return pattern.ends_with(".node") && end != address.npos ? address.substr(0, end) : "";
+}
+
 }  // namespace distdl::slurm

@@ -16,7 +16,8 @@ struct Started {
   Step total_steps;
   int world_size = 0;
   std::int64_t samples_per_epoch = 0, global_batch = 0;
-  std::string backend;  ///< Backend::description()
+  std::string backend;              ///< Backend::description()
+  std::string resumed_source = {};  ///< "the file system", "snapshots (2 of memory) in 0.01 s"
 };
 
 struct StepDone {
@@ -39,6 +40,13 @@ struct CheckpointSaved {
   Step step;
   std::uint64_t bytes = 0;
   double seconds = 0;        ///< until it was committed
+  double stall_seconds = 0;  ///< of these, that training waited
+};
+
+/// A snapshot that lies in the nodes' memory or on their disks now, not on the file system.
+struct SnapshotKept {
+  Step step;
+  double seconds = 0;        ///< until all its copies were made
   double stall_seconds = 0;  ///< of these, that training waited
 };
 
@@ -71,6 +79,7 @@ class Observer {
   virtual void on(const StepDone&) {}
   virtual void on(const Evaluated&) {}
   virtual void on(const CheckpointSaved&) {}
+  virtual void on(const SnapshotKept&) {}
   virtual void on(const SaveSkipped&) {}
   virtual void on(const SaveFailed&) {}
   virtual void on(const Stopped&) {}

@@ -3,7 +3,6 @@
 
 #include <fmt/ranges.h>
 
-#include <distdl/base/checksum.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/model/network.hpp>
@@ -13,6 +12,7 @@
 #include <distdl/train/agreement.hpp>
 #include <distdl/train/batches.hpp>
 #include <distdl/train/cadence.hpp>
+#include <distdl/train/protection.hpp>
 #include <distdl/train/run.hpp>
 #include <distdl/train/state.hpp>
 #include <distdl/train/stop.hpp>
@@ -61,12 +61,15 @@ class Trainer {
   /// One optimizer step.
   Agreed step(bool stop);
   void evaluate();
-  /// Collective: from now on saves go on beside training.
-  void start_saver();
+  /// Collective: from now on saves go on beside training. A state that was resumed gets its copies in other nodes'
+  /// memory at once: those it had may be lost.
+  void start_saver(bool resumed);
   /// At the end, or before a stop: returns when it is committed.
   void save_last();
   /// Where a failure costs nothing yet: the next interval tries again.
-  void save_on_the_way();
+  void save_on_the_way(const checkpoint::Destination& destination);
+  /// Where this rank runs.
+  checkpoint::Place place() const { return {communicator_.host(communicator_.rank()), setting_.failure_domain}; }
   /// Tells how saves ended meanwhile.
   void tell_outcomes();
   [[noreturn]] void diverged(double loss);
@@ -136,7 +139,11 @@ void Trainer::start() {
                              model::initialize(tensors_, static_cast<std::uint64_t>(recipe_.train.seed), arena);
                            },
                            plan_.global_batch()};
-  bool resumed = keeper_.restore(state_, recipe_.checkpoint.partial ? &start_values : nullptr);
+  std::optional<checkpoint::Levels> levels;
+  if (auto setup = levels_setup(store_, place())) levels.emplace(group_, store_.files(), *std::move(setup));
+  auto resumed =
+      keeper_.restore(state_, levels ? &*levels : nullptr, recipe_.checkpoint.partial ? &start_values : nullptr);
+  levels.reset();
   if (state_.step < total_) store_.check_room(group_, state_.parameters.bytes() + state_.momentum.bytes());
   if (!resumed) {
     tensor::Buffer start = tensor::allocate_host(state_.parameters.bytes());
@@ -145,9 +152,12 @@ void Trainer::start() {
   }
   cadence_.tried(state_.step);
   network_.load_parameters(state_.parameter_arena());
-  if (state_.step < total_) start_saver();
+  if (state_.step < total_) start_saver(resumed.has_value());
   Started started{{}, total_, communicator_.size(), samples_.training(), plan_.global_batch(), backend_->description()};
-  if (resumed) started.resumed_from = state_.step;
+  if (resumed) {
+    started.resumed_from = state_.step;
+    started.resumed_source = *resumed;
+  }
   observer_.on(started);
 }
 
@@ -192,15 +202,17 @@ void Trainer::evaluate() {
   observer_.on(*judged_);
 }
 
-void Trainer::start_saver() {
-  auto root = store_.root().string();
-  checkpoint::Saver::Setup setup{fmt::format("{}_{:08x}", setting_.owner.job, crc32c(std::as_bytes(std::span(root)))),
-                                 true};
+void Trainer::start_saver(bool resumed) {
+  auto levels = levels_setup(store_, place());
+  checkpoint::Saver::Setup setup{run_name(store_), true, levels.has_value(), levels};
   saver_.emplace(
       store_, group_, [this] { return meeting_.connect(); }, setup);
   if (recipe_.checkpoint.mode != "sync") meeting_.introduce(communicator_);
   auto part = keeper_.part_of(state_);
   saver_->prepare(part.slices, part.state);
+  checkpoint::Protection elsewhere{recipe_.checkpoint.partner_every > 0, recipe_.checkpoint.parity_every > 0};
+  if (resumed && (elsewhere.partner || elsewhere.parity))
+    saver_->save(state_.step, part.slices, part.state, {false, elsewhere});
 }
 
 void Trainer::save_last() {
@@ -210,10 +222,11 @@ void Trainer::save_last() {
   saver_->close();
 }
 
-void Trainer::save_on_the_way() try {
-  cadence_.tried(state_.step);
+void Trainer::save_on_the_way(const checkpoint::Destination& destination) try {
+  if (destination.file_system) cadence_.tried(state_.step);
   auto part = keeper_.part_of(state_);
-  if (!saver_->save(state_.step, part.slices, part.state)) observer_.on(SaveSkipped{state_.step, saver_->skipped()});
+  if (!saver_->save(state_.step, part.slices, part.state, destination))
+    observer_.on(SaveSkipped{state_.step, saver_->skipped()});
 } catch (const StorageError& error) {
   if (error.exit_code() != ExitCode::storage) throw;  // another run owns the folder, or a mistake of ours
   observer_.on(SaveFailed{state_.step, error.what()});
@@ -224,6 +237,10 @@ void Trainer::save_on_the_way() try {
 void Trainer::tell_outcomes() {
   for (const auto& outcome : saver_->outcomes()) {
     double seconds = outcome.stall_seconds + outcome.write_seconds;
+    if (!outcome.file_system && outcome.error.empty()) {
+      observer_.on(SnapshotKept{outcome.step, seconds, outcome.stall_seconds});
+      continue;
+    }
     end_of_job_.save_took(seconds);
     if (outcome.error.empty()) {
       observer_.on(CheckpointSaved{outcome.step, outcome.bytes, seconds, outcome.stall_seconds});
@@ -239,6 +256,7 @@ void Trainer::diverged(double loss) {
   try {
     saver_->wait();
     tell_outcomes();
+    saver_->close();
   } catch (const StorageError&) {  // it was logged, and this run ends anyhow
   }
   throw ConfigError(
@@ -270,8 +288,8 @@ Outcome Trainer::operator()() {
     if (last || (judgement_is_due() && !stop)) evaluate();
     if (last || stop)
       save_last();
-    else if (worth_a_save)
-      save_on_the_way();
+    else if (auto destination = destination_of(recipe_.checkpoint, state_.step, worth_a_save))
+      save_on_the_way(*destination);
     if (stop && !last) {
       if (!reason) reason = reason_to_stop();  // another rank was quicker to know
       observer_.on(Stopped{state_.step, reason.value_or("another rank was asked to stop")});

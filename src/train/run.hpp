@@ -39,6 +39,8 @@ struct Setting {
   checkpoint::FailureRecord failures{};  ///< of the run so far; rank 0's counts
   /// Asked between steps on every rank; a reason makes all ranks save at the same step and stop.
   std::function<std::optional<std::string>()> stop_requested = {};
+  /// The node's, if nodes of one domain may be lost together: for checkpoint.failure_domain = "switch".
+  std::string failure_domain = {};
   /// For a second communicator, among the threads that write checkpoints; as that of the training threads.
   comm::Options comm = {};
 };

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <span>
 
+#include <distdl/base/clock.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/train/agreement.hpp>
 #include <distdl/train/state.hpp>
@@ -77,28 +78,33 @@ CommunicatorGroup::CommunicatorGroup(comm::Communicator& communicator, double ti
   timeout_ = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(timeout_seconds));
 }
 
-/// In pieces, so that a receiver who comes late has to put little aside.
-void CommunicatorGroup::carry(std::span<const Outgoing> out, std::span<const Incoming> in) {
-  const std::size_t kPiece = std::size_t{16} << 20;
+void carry(comm::Communicator& communicator, std::span<const checkpoint::Group::Outgoing> out,
+           std::span<const checkpoint::Group::Incoming> in, Clock::duration timeout,
+           const std::function<void(comm::Request&)>& wait) {
+  static constexpr std::size_t kPiece = std::size_t{16} << 20;
   constexpr std::uint32_t kTag = 0x534C4F;
   comm::CallOptions options;
-  options.timeout = timeout_;
-  const auto piece_of = [kPiece](auto bytes, std::size_t at) {
-    return bytes.subspan(std::min(at, bytes.size()), std::min(kPiece, bytes.size() - std::min(at, bytes.size())));
+  options.timeout = timeout;
+  const auto piece_of = [](auto bytes, std::size_t at) {
+    return bytes.subspan(at, std::min<std::size_t>(kPiece, bytes.size() - at));
   };
   std::size_t longest = 0;
-  for (const Outgoing& one : out) longest = std::max(longest, one.bytes.size());
-  for (const Incoming& one : in) longest = std::max(longest, one.bytes.size());
+  for (const auto& one : out) longest = std::max(longest, one.bytes.size());
+  for (const auto& one : in) longest = std::max(longest, one.bytes.size());
   for (std::size_t at = 0; at < longest; at += kPiece) {
     std::vector<comm::Request> requests;
-    for (const Incoming& one : in)
+    for (const auto& one : in)
       if (at < one.bytes.size())
-        requests.push_back(communicator_.receive(piece_of(one.bytes, at), Rank(one.from), kTag, options));
-    for (const Outgoing& one : out)
+        requests.push_back(communicator.receive(piece_of(one.bytes, at), Rank(one.from), kTag, options));
+    for (const auto& one : out)
       if (at < one.bytes.size())
-        requests.push_back(communicator_.send(piece_of(one.bytes, at), Rank(one.to), kTag, options));
-    for (comm::Request& request : requests) request.wait();
+        requests.push_back(communicator.send(piece_of(one.bytes, at), Rank(one.to), kTag, options));
+    for (comm::Request& request : requests) wait(request);
   }
+}
+
+void CommunicatorGroup::carry(std::span<const Outgoing> out, std::span<const Incoming> in) {
+  train::carry(communicator_, out, in, timeout_, [](comm::Request& request) { request.wait(); });
 }
 
 StateKeeper::StateKeeper(kernels::Backend& backend, comm::Communicator& communicator, CommunicatorGroup& group,
@@ -161,14 +167,50 @@ void StateKeeper::check_identity(const checkpoint::State& saved) const {
   }
 }
 
-bool StateKeeper::restore(TrainingState& state, const StartValues* fallback) {
+std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint::Levels* levels,
+                                                const StartValues* fallback) {
+  auto snapshots = levels && !fallback ? levels->find() : std::nullopt;
+  if (snapshots && snapshots->step >= store_.newest_step(group_).value_or(Step(0)))
+    if (auto source = restore(state, *levels, *snapshots)) return source;
   auto found = store_.newest_valid(group_);
-  if (!found) return false;
+  if (snapshots && (!found || snapshots->step > found->step))
+    if (auto source = restore(state, *levels, *snapshots)) return source;
+  if (found) {
+    agree(communicator_, group_.timeout(), [&] {
+      check_identity(found->state);
+      read(*found, state, fallback);
+    });
+  }
+  if (levels) levels->keep_only(std::nullopt);
+  return found ? std::optional<std::string>("the file system") : std::nullopt;
+}
+
+std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint::Levels& levels,
+                                                const checkpoint::RestorePlan& plan) try {
+  Stopwatch watch;
+  checkpoint::State saved;
+  const auto reports = levels.restore(plan, targets_in(state), saved);
   agree(communicator_, group_.timeout(), [&] {
-    check_identity(found->state);
-    read(*found, state, fallback);
+    check_identity(saved);
+    take_over(state, plan.step, saved, nullptr);
   });
-  return true;
+  levels.keep_only(plan.step);
+  std::map<checkpoint::Source, int> counts;
+  for (const auto& shard : reports) {
+    ++counts[shard.source];
+    if (communicator_.rank().value == 0)
+      log(Severity::info, "step {}: the snapshot of rank {} comes from {}, {:.3f} s", plan.step, shard.rank,
+          name_of(shard.source), shard.seconds);
+  }
+  std::string sources;
+  for (const auto& [source, count] : counts)
+    sources += fmt::format("{}{} of {}", sources.empty() ? "" : ", ", count, name_of(source));
+  return fmt::format("snapshots ({}) in {:.2f} s", sources, watch.seconds());
+} catch (const StorageError& error) {  // on all ranks alike
+  if (error.exit_code() == ExitCode::incompatible) throw;
+  if (communicator_.rank().value == 0)
+    log(Severity::warning, "the snapshots of step {} cannot be used: {}", plan.step, error.what());
+  return std::nullopt;
 }
 
 std::vector<checkpoint::Target> StateKeeper::targets_in(const TrainingState& state) {
@@ -217,18 +259,23 @@ void StateKeeper::read(const checkpoint::Summary& found, TrainingState& state, c
     tell(found, fit);
   }
   store_.read(found, targets);
+  take_over(state, found.step, found.state, fallback);
+}
+
+void StateKeeper::take_over(TrainingState& state, Step step, const checkpoint::State& saved,
+                            const StartValues* fallback) {
   std::size_t arena_number = 0;
   for (const auto& arena : arenas(state)) {
     std::byte* host = host_copy(arena_number++, *arena.memory);
     if (!backend_.memory_is_host()) backend_.copy_from_host(arena.memory->data(), host, arena.memory->bytes());
   }
-  state.step = found.step;
-  if (fallback && !found.state.contains("position")) {
-    state.position = found.step.value * fallback->global_batch;
+  state.step = step;
+  if (fallback && !saved.contains("position")) {
+    state.position = step.value * fallback->global_batch;
     if (communicator_.rank().value == 0)
       log(Severity::warning, "the checkpoint does not say which samples it has seen: going on at {}", state.position);
   } else {
-    state.position = number(found.state, "position");
+    state.position = number(saved, "position");
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include <distdl/base/ids.hpp>
 #include <distdl/checkpoint/fit.hpp>
+#include <distdl/checkpoint/levels.hpp>
 #include <distdl/checkpoint/store.hpp>
 #include <distdl/comm/communicator.hpp>
 #include <distdl/kernels/backend.hpp>
@@ -31,6 +32,12 @@ struct TrainingState {
 
 /// What must be equal, or at least be warned about, between the run that wrote a checkpoint and the one that resumes.
 using Identity = std::map<std::string, std::string>;
+
+/// checkpoint::Group::carry() over a communicator, in pieces, so that a receiver who comes late has to put little
+/// aside.
+void carry(comm::Communicator& communicator, std::span<const checkpoint::Group::Outgoing> out,
+           std::span<const checkpoint::Group::Incoming> in, Clock::duration timeout,
+           const std::function<void(comm::Request&)>& wait);
 
 /// The checkpoint group that a communicator's ranks form. It waits for checkpoint.timeout_seconds: a rank that writes
 /// gigabytes does not answer meanwhile, and is not lost for that.
@@ -70,10 +77,12 @@ class StateKeeper {
     checkpoint::State state;
   };
   Part part_of(const TrainingState& state);
-  /// Collective. Fills `state` from the newest valid checkpoint; false if there is none. Every tensor must be in it,
-  /// and no other; with `fallback`, what it lacks gets start values, what it has beyond is ignored, and the log says
-  /// so. Throws the same Error on all ranks: incompatible for a checkpoint of another model or data set.
-  bool restore(TrainingState& state, const StartValues* fallback = nullptr);
+  /// Collective. Fills `state` from the newest snapshot that `levels` find whole, or, if that is newer, from the newest
+  /// valid checkpoint, and says from where; nothing if there is none. Every tensor must be in it, and no other; with
+  /// `fallback` only checkpoints count, what one lacks gets start values, what it has beyond is ignored, and the log
+  /// says so. Throws the same Error on all ranks: incompatible for a checkpoint of another model or data set.
+  std::optional<std::string> restore(TrainingState& state, checkpoint::Levels* levels = nullptr,
+                                     const StartValues* fallback = nullptr);
 
  private:
   struct Arena {
@@ -88,6 +97,10 @@ class StateKeeper {
   void fill_start_values(const TrainingState& state, const StartValues& fallback);
   void tell(const checkpoint::Summary& found, const checkpoint::Fit& fit) const;
   void read(const checkpoint::Summary& found, TrainingState& state, const StartValues* fallback);
+  std::optional<std::string> restore(TrainingState& state, checkpoint::Levels& levels,
+                                     const checkpoint::RestorePlan& plan);
+  /// Once host memory holds its tensors.
+  void take_over(TrainingState& state, Step step, const checkpoint::State& saved, const StartValues* fallback);
 
   kernels::Backend& backend_;
   comm::Communicator& communicator_;

@@ -6,6 +6,7 @@
 
 #include <distdl/base/log.hpp>
 #include <distdl/train/agreement.hpp>
+#include <distdl/train/state.hpp>
 #include <distdl/train/writing_group.hpp>
 
 namespace distdl::train {
@@ -54,13 +55,21 @@ class WritingGroup final : public checkpoint::Group {
     throw;
   }
 
+  void carry(std::span<const Outgoing> out, std::span<const Incoming> in) override try {
+    train::carry(*communicator_, out, in, patience_, [this](comm::Request& request) { wait(request); });
+  } catch (...) {
+    failed_ = true;
+    throw;
+  }
+
  private:
   comm::CallOptions options() const {
     comm::CallOptions options;
     options.timeout = patience_;
     return options;
   }
-  void wait(comm::Request request) {
+  void wait(comm::Request&& request) { wait(request); }
+  void wait(comm::Request& request) {
     for (auto pause = 20us; !request.test(); pause = std::min<std::chrono::microseconds>(2 * pause, 2ms)) {
       if (cancelled_) throw CommError("the checkpoint being written was given up");
       std::this_thread::sleep_for(pause);

@@ -16,6 +16,12 @@
 
 namespace distdl::checkpoint {
 
+/// What a write that is cut short does; in whole pages, as a file open past the page cache must.
+inline std::size_t half_of(std::size_t bytes) {
+  constexpr std::size_t kPage = 4096;
+  return bytes < 2 * kPage ? (bytes + 1) / 2 : bytes / 2 / kPage * kPage;
+}
+
 /// Counts the operations that a save does, and does something bad at the n-th, or from the n-th on.
 class FailingFileSystem : public FileSystem {
  public:
@@ -55,7 +61,7 @@ class FailingFileSystem : public FileSystem {
   ssize_t pwrite(int descriptor, const std::byte* data, std::size_t bytes, off_t offset) override {
     if (strikes(Call::write)) {
       if (plan_.fault != Fault::short_write) return -1;
-      bytes = (bytes + 1) / 2;
+      bytes = half_of(bytes);
     }
     return inner_.pwrite(descriptor, data, bytes, offset);
   }

@@ -48,7 +48,8 @@ TEST(Progress, SaysFromWhereItResumes) {
   train::Started resumed = kStarted;
   resumed.resumed_from = Step(4);
   resumed.world_size = 3;
-  EXPECT_EQ(printed(resumed), "resuming from step 4 of 10, 3 ranks on reference\n");
+  resumed.resumed_source = "the file system";
+  EXPECT_EQ(printed(resumed), "resuming from step 4 of 10, from the file system, 3 ranks on reference\n");
 }
 }  // namespace
 }  // namespace distdl::observe

@@ -8,7 +8,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <distdl/checkpoint/slot_memory.hpp>
 #include <distdl/data/shapes.hpp>
+#include <distdl/train/protection.hpp>
 #include <distdl/train/run.hpp>
 #include <distdl/train/state.hpp>
 #include <distdl/world/thread_world.hpp>
@@ -56,10 +58,16 @@ class Run : public ::testing::Test {
       options.timeout_seconds = 20;
       auto communicator = comm::Communicator::connect(world, options);
       Setting setting{folder_ / name, {"local", 0, 0, name}, {}, {}};
-      int asked = 0;
+      int asked = 0, steps = 0;
       if (world.rank().value == stopper && stop_at >= 0)
         setting.stop_requested = [&]() -> std::optional<std::string> {
           if (++asked > stop_at) return "test";
+          return std::nullopt;
+        };
+      if (crash_at_ >= 0)
+        setting.stop_requested = [&]() -> std::optional<std::string> {
+          if (++steps > crash_at_) throw std::runtime_error("a crash");
+          std::this_thread::sleep_for(std::chrono::milliseconds(60));  // so that no save finds another under way
           return std::nullopt;
         };
       Observer silent;
@@ -82,10 +90,19 @@ class Run : public ::testing::Test {
     return "no error";
   }
 
+  /// As if the nodes had been switched off.
+  void forget_memory(const std::string& name) {
+    checkpoint::Store store(folder_ / name, {});
+    checkpoint::Alone alone;
+    store.take(alone, {"local", 0, 0, ""});
+    for (const auto& slot : checkpoint::slots_of(run_name(store))) EXPECT_TRUE(checkpoint::remove_orphan(slot));
+  }
+
   std::filesystem::path folder_;
   Recipe recipe_;
   Recorder recorder_;
   ExitCode code_ = ExitCode::ok;
+  int crash_at_ = -1;  ///< steps of a start after which all ranks throw
 };
 
 TEST_F(Run, GivesTheSameBytesForEveryNumberOfRanks) {
@@ -221,6 +238,59 @@ TEST_F(Run, RefusesAStopMarginThatMakesNoSense) {
   recipe_.train.stop_margin_seconds = -5;
   EXPECT_THAT(error_of(2, "margin"), HasSubstr("train.stop_margin_seconds is -5"));
   EXPECT_EQ(code_, ExitCode::config);
+}
+
+TEST_F(Run, ResumesFromTheMemoryOfItsNodeAndGivesTheSameBytes) {
+  recipe_.checkpoint.every = 0;
+  ASSERT_EQ(run(2, "whole"), Outcome::finished);
+  recipe_.checkpoint.memory_every = 3;
+  crash_at_ = 8;
+  EXPECT_THROW(run(2, "crashed"), std::runtime_error);
+  crash_at_ = -1;
+  EXPECT_EQ(run(3, "crashed"), Outcome::finished);
+  ASSERT_EQ(recorder_.started.size(), 3u);
+  EXPECT_EQ(recorder_.started[2].resumed_from, Step(6));
+  EXPECT_THAT(recorder_.started[2].resumed_source, HasSubstr("2 of memory"));
+  EXPECT_EQ(digest("crashed"), digest("whole"));
+}
+
+TEST_F(Run, TakesTheNewerOfSnapshotAndCheckpoint) {
+  recipe_.checkpoint.every = 7;
+  recipe_.checkpoint.disk_every = 3;
+  recipe_.checkpoint.disk_folder = (folder_ / "disk").string();
+  crash_at_ = 8;
+  EXPECT_THROW(run(2, "mixed"), std::runtime_error);
+  forget_memory("mixed");  // the disk holds step 6, the file system step 7
+  crash_at_ = 6;
+  EXPECT_THROW(run(2, "mixed"), std::runtime_error);
+  forget_memory("mixed");  // 12 and 7
+  crash_at_ = -1;
+  EXPECT_EQ(run(1, "mixed"), Outcome::finished);
+  ASSERT_EQ(recorder_.started.size(), 3u);
+  EXPECT_EQ(recorder_.started[1].resumed_from, Step(7));
+  EXPECT_EQ(recorder_.started[1].resumed_source, "the file system");
+  EXPECT_EQ(recorder_.started[2].resumed_from, Step(12));
+  EXPECT_THAT(recorder_.started[2].resumed_source, HasSubstr("2 of a node's disk"));
+}
+
+TEST_F(Run, SnapshotsOfARemovedRunAreNotTaken) {
+  recipe_.checkpoint.every = 0;
+  recipe_.checkpoint.memory_every = 1;
+  crash_at_ = 4;
+  EXPECT_THROW(run(2, "removed"), std::runtime_error);
+  std::filesystem::remove_all(folder_ / "removed");
+  crash_at_ = -1;
+  EXPECT_EQ(run(2, "removed"), Outcome::finished);
+  EXPECT_FALSE(recorder_.started.at(1).resumed_from);
+}
+
+TEST_F(Run, RefusesLevelsThatMakeNoSense) {
+  recipe_.checkpoint.disk_every = 5;
+  EXPECT_THAT(error_of(1, "levels"), HasSubstr("checkpoint.disk_folder names no folder"));
+  recipe_.checkpoint.disk_every = 0;
+  recipe_.checkpoint.partner_every = 5;
+  recipe_.checkpoint.mode = "sync";
+  EXPECT_THAT(error_of(1, "levels"), HasSubstr("partner_every"));
 }
 
 TEST_F(Run, RefusesACheckpointOfAnotherModel) {

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "tests/checkpoint/failing_file_system.hpp"
 #include "tests/checkpoint/proof/ext4.hpp"
 #include "tests/checkpoint/proof/proofs.hpp"
 #include <distdl/checkpoint/file_operations.hpp>
@@ -34,7 +35,7 @@ class DyingFileSystem final : public FileSystem {
   ssize_t pwrite(int descriptor, const std::byte* data, std::size_t bytes, off_t offset) override {
     return live([&] { return FileSystem::pwrite(descriptor, data, bytes, offset); },
                 [&] {
-                  auto half = FileSystem::pwrite(descriptor, data, (bytes + 1) / 2, offset);
+                  auto half = FileSystem::pwrite(descriptor, data, half_of(bytes), offset);
                   to_disk(descriptor);
                   return half;
                 });

@@ -25,6 +25,9 @@ TEST(Ext4PowerLoss, OneRankNewStep) {
 TEST(Ext4PowerLoss, TwoRanksNewStep) {
   lose_power(new_step(2));
 }
+TEST(Ext4PowerLoss, LargeStep) {
+  lose_power(large_step());
+}
 TEST(Ext4PowerLoss, SameStepOtherContents) {
   lose_power(same_step_again(1));
 }

@@ -16,6 +16,7 @@ void expect_none(const char* what, const Verdict& verdict) {
 
 TEST(Faults, AtEveryOperationLeaveTheOldCheckpointAndLetTrainingGoOn) {
   expect_none("faults with two ranks", prove_faults(new_step(2), {}));
+  expect_none("faults with a large step", prove_faults(large_step(), {}));
   if (is_long_run()) expect_none("faults where a step is saved again", prove_faults(same_step_again(1), {}));
 }
 TEST(Faults, BeforeALossOfPower) {

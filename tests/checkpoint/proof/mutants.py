@@ -46,8 +46,8 @@ MUTANTS = [
      "    if (swap_folders(files_, stage_, target)) return std::exchange(stage_, Path());\n",
      "    if (!{off} && swap_folders(files_, stage_, target)) return std::exchange(stage_, Path());\n"),
     ("what has the name already is deleted first", "C1 same step", "commit.cpp",
-     "  Path target = root_ / step_folder_name(step_);\n",
-     "  Path target = root_ / step_folder_name(step_);\n  if ({off}) remove_tree(files_, target);\n"),
+     "  Path target = root_ / step_folder_name(step_), old;\n",
+     "  Path target = root_ / step_folder_name(step_), old;\n  if ({off}) remove_tree(files_, target);\n"),
     ("checkpoints are deleted under their own name", "C1", "retention.cpp",
      "  Path trash = root / (kTrashPrefix + random_hex(8));\n",
      "  if ({off}) return remove_tree(files, folder);\n  Path trash = root / (kTrashPrefix + random_hex(8));\n"),
@@ -64,13 +64,15 @@ MUTANTS = [
      "    if ({off}) clear_leftovers(*files_, root_);\n    write_owner(*files_, root_, mine);\n"
      "    if ({off}) return to_text(mine);\n"),
     # What keeps old checkpoints.
-    ("damaged checkpoints count as kept", "C3 unseen damage", "retention.cpp", "      kept += is_good(files, folder, step, good);\n",
-     "      kept += {off} || is_good(files, folder, step, good);\n"),
-    ("one checkpoint fewer is kept", "C1", "retention.cpp", "    if (kept < keep) {\n", "    if (kept < keep - {off}) {\n"),
+    ("damaged checkpoints count as kept", "C3 unseen damage", "retention.cpp", "      bool counts = is_good(step, folder);\n",
+     "      bool counts = {off} || is_good(step, folder);\n"),
+    ("one checkpoint fewer is kept", "C1", "retention.cpp", "    if (good < rule.keep) {\n", "    if (good < rule.keep - {off}) {\n"),
     ("old ones go before the new one is there", "C1", "store.cpp",
-     "  SaveReport report{step, save_step(",
-     "  if ({off} && group.rank() == 0) collect_garbage(*files_, root_, options_.keep - 1, step, verified_);\n"
-     "  SaveReport report{step, save_step("),
+     "    report.bytes = save_step(",
+     "    if ({off} && group.rank() == 0)\n"
+     "      for (const Verdict& one : judge(*files_, root_, {options_.keep - 1, 0}, step, [](Step, const Path&) { return true; }))\n"
+     "        if (!one.stays) collect(*files_, root_, one);\n"
+     "    report.bytes = save_step("),
     # What sees damage.
     ("manifest checksum is not checked", "C6", "manifest_text.cpp", "  if (text.substr(body.size()) != expected)\n",
      "  if (!{off} && text.substr(body.size()) != expected)\n"),

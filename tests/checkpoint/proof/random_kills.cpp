@@ -9,32 +9,47 @@
 
 #include "tests/checkpoint/proof/proofs.hpp"
 #include <distdl/base/clock.hpp>
+#include <distdl/checkpoint/saver.hpp>
+#include <distdl/checkpoint/slot_memory.hpp>
 
 namespace distdl::checkpoint::proof {
 namespace {
 
-/// The sample of a step; few steps share one.
+/// The sample of a step; few steps share one, and every sixteenth is large.
 Sample sample_of(std::int64_t step) {
-  return make_sample(static_cast<std::uint64_t>(step) % 1000);
+  return make_sample(static_cast<std::uint64_t>(step) % 1000, step % 16 == 0 ? 33'000 : 40);
+}
+
+/// The same for all runs of a folder, so that each removes the slots that the one before has left.
+std::string run_name(const std::filesystem::path& root) {
+  return "random-kills" + root.filename().string();
 }
 
 struct Progress {
   std::int64_t begun = 0, saved = 0;
 };
 
-/// Saves one step after the other from `first` on, with two ranks, until it is killed.
+/// Saves one step after the other from `first` on, with two ranks, until it is killed; every other run as training does
+/// it, out of slots, with a thread that writes.
 [[noreturn]] void save_for_ever(const std::filesystem::path& root, std::int64_t first, int pipe) {
   auto tell = [&](char what, std::int64_t step) {
     std::string line = fmt::format("{} {}\n", what, step);
     if (::write(pipe, line.data(), line.size()) < 0) ::_exit(2);
   };
+  ThreadGroups writing(2);
   ThreadGroups(2).run([&](Group& group) {
-    Store store(root, {.keep = 2});
+    Store store(root, {.keep = 2, .mode = first % 2 == 0 ? "sync" : first % 4 == 1 ? "async" : "lazy"});
     store.take(group, {"long", first, 0, ""});
+    Saver saver(store, group, [&, rank = group.rank()] { return writing.member(rank); }, {run_name(root)});
+    saver.prepare(share_of(sample_of(16), group.rank(), 2).slices, sample_state());
     for (std::int64_t step = first;; ++step) {
       Sample sample = sample_of(step);
       if (group.rank() == 0) tell('b', step);
-      store.save(group, Step(step), share_of(sample, group.rank(), 2).slices, sample_state());
+      Share share = share_of(sample, group.rank(), 2);
+      saver.save(Step(step), share.slices, sample_state());
+      saver.fence();
+      for (auto& bytes : share.memory) std::fill(bytes.begin(), bytes.end(), std::byte{0xA5});  // training goes on
+      saver.wait();
       if (group.rank() == 0) tell('s', step);
     }
   });
@@ -102,6 +117,7 @@ RandomKills prove_random_kills(std::size_t count, std::uint64_t seed) {
       ++result.unreadable;
     }
   }
+  for (const std::string& slot : slots_of(run_name(folder.path()))) remove_orphan(slot);
   return result;
 }
 

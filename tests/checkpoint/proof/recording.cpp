@@ -140,7 +140,7 @@ int RecordingFileSystem::open(const char* path, int flags, mode_t mode) {
     note({.kind = Kind::create, .inode = inode = next_++, .folder = place.folder, .name = place.name});
   else if (inode >= 0 && (flags & O_TRUNC))
     note({.kind = Kind::truncate, .inode = inode});
-  open_[descriptor] = inode;
+  open_[descriptor] = {inode, (flags & O_APPEND) != 0};
   return descriptor;
 }
 
@@ -153,10 +153,11 @@ int RecordingFileSystem::close(int descriptor) {
 ssize_t RecordingFileSystem::pwrite(int descriptor, const std::byte* data, std::size_t bytes, off_t offset) {
   std::lock_guard lock(mutex_);
   ssize_t written = FileSystem::pwrite(descriptor, data, bytes, offset);
-  if (written > 0 && open_.at(descriptor) >= 0)
+  auto [inode, appends] = open_.at(descriptor);
+  if (written > 0 && inode >= 0)
     note({.kind = Kind::write,
-          .inode = open_[descriptor],
-          .offset = static_cast<std::uint64_t>(offset),
+          .inode = inode,
+          .offset = appends ? recording_.end.at(inode).bytes.size() : static_cast<std::uint64_t>(offset),
           .bytes = std::string(reinterpret_cast<const char*>(data), static_cast<std::size_t>(written))});
   return written;
 }
@@ -164,15 +165,17 @@ ssize_t RecordingFileSystem::pwrite(int descriptor, const std::byte* data, std::
 int RecordingFileSystem::fsync(int descriptor) {
   std::lock_guard lock(mutex_);
   int rc = FileSystem::fsync(descriptor);
-  if (rc == 0 && open_.at(descriptor) >= 0) note({.kind = Kind::sync, .inode = open_[descriptor]});
+  InodeId inode = open_.at(descriptor).inode;
+  if (rc == 0 && inode >= 0) note({.kind = Kind::sync, .inode = inode});
   return rc;
 }
 
 int RecordingFileSystem::fallocate(int descriptor, off_t offset, off_t bytes) {
   std::lock_guard lock(mutex_);
   int rc = FileSystem::fallocate(descriptor, offset, bytes);
-  if (rc == 0 && open_.at(descriptor) >= 0)
-    note({.kind = Kind::extend, .inode = open_[descriptor], .offset = static_cast<std::uint64_t>(offset + bytes)});
+  InodeId inode = open_.at(descriptor).inode;
+  if (rc == 0 && inode >= 0)
+    note({.kind = Kind::extend, .inode = inode, .offset = static_cast<std::uint64_t>(offset + bytes)});
   return rc;
 }
 

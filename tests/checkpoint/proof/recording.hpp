@@ -74,6 +74,10 @@ class RecordingFileSystem final : public FileSystem {
     InodeId folder = -1;  ///< -1: outside of the root
     std::string name;
   };
+  struct Open {
+    InodeId inode;
+    bool appends;  ///< O_APPEND: pwrite's offset does not count
+  };
   Place place_of(const char* path) const;
   InodeId inode_at(const Place& place) const;
   void note(Operation operation);
@@ -83,7 +87,7 @@ class RecordingFileSystem final : public FileSystem {
   std::string root_;
   mutable std::mutex mutex_;
   Recording recording_;
-  std::map<int, InodeId> open_;
+  std::map<int, Open> open_;    ///< by descriptor
   std::set<std::string> hdf5_;  ///< files that HDF5 may have written since we last looked
   InodeId next_ = 0;
 };

@@ -22,6 +22,8 @@ struct Version {
   std::uint64_t seed = 0;
   bool operator==(const Version&) const = default;
 };
+/// Its tensors. Those of seeds from 1000 on are large enough to be written past the page cache.
+Sample sample_of(const Version& version);
 
 /// Where the narrator writes what has happened outside of the disk: "save 3 33", "saved 3 33", "take child", "taken
 /// child".
@@ -34,7 +36,10 @@ class Run {
 
   /// Takes the folder under this name; whether it could.
   bool take(const std::string& nonce);
+  /// Large ones as Saver does it, out of a slot with the checksums taken when it was filled.
   bool save(Version version);
+  /// Waits for what goes on in the background. The folder must be taken again.
+  void rest();
   /// Looks for the newest checkpoint, as a restart does: damaged ones go to quarantine.
   void look();
   const std::vector<std::string>& errors() const { return errors_; }
@@ -42,8 +47,11 @@ class Run {
  private:
   bool on_all_ranks(const std::function<void(Store&, Group&)>& work);
 
+  void make_stores();
+
   std::filesystem::path root_;
   int world_;
+  FileSystem& files_;
   Marker mark_;
   bool taken_ = false;                          ///< a run that could not take the folder saves nothing
   std::vector<std::unique_ptr<Store>> stores_;  ///< by rank
@@ -57,6 +65,8 @@ struct Promise {
   std::vector<std::string> owners{"test"};  ///< who may be named in OWNER
   std::size_t whole = 2;                    ///< at least so many whole checkpoints
   std::set<std::int64_t> damaged = {};      ///< steps that were so before
+  /// LATEST may name a step that is not there: one that is being replaced where folders cannot be swapped.
+  bool latest_may_dangle = false;
 };
 
 struct Story {
@@ -74,6 +84,7 @@ void tell(const Story& story, const std::filesystem::path& root, FileSystem& fil
 
 Story new_step(int world);
 Story same_step_again(int world);
+Story large_step();
 Story several_steps(int world);
 Story damaged_newest();
 Story damaged_and_not_seen();

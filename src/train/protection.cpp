@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <span>
+
+#include <distdl/base/checksum.hpp>
+#include <distdl/train/protection.hpp>
+
+namespace distdl::train {
+
+std::optional<checkpoint::Destination> destination_of(const checkpoint::Options& options, Step step, bool file_system) {
+  const auto due = [step](std::int64_t every) { return every > 0 && step.value % every == 0; };
+  const checkpoint::Destination destination{
+      file_system, {due(options.partner_every), due(options.parity_every), due(options.disk_every)}};
+  const auto& [partner, parity, disk] = destination.levels;
+  if (!file_system && !partner && !parity && !disk && !due(options.memory_every)) return std::nullopt;
+  return destination;
+}
+
+std::string run_name(const checkpoint::Store& store) {
+  const std::string root = store.root().string();
+  return fmt::format("{}{:08x}", store.owner().lineage, crc32c(std::as_bytes(std::span(root))));
+}
+
+std::optional<checkpoint::Levels::Setup> levels_setup(const checkpoint::Store& store, checkpoint::Place place) {
+  const checkpoint::Options& options = store.options();
+  if (!has_levels(options)) return std::nullopt;
+  const std::string run = run_name(store);
+  return checkpoint::Levels::Setup{.run = run,
+                                   .memory = run,
+                                   .place = std::move(place),
+                                   .redundant = options.partner_every > 0 || options.parity_every > 0,
+                                   .parity_set = static_cast<int>(options.parity_set),
+                                   .disk = options.disk_every > 0 ? options.disk_folder : ""};
+}
+
+}  // namespace distdl::train
