@@ -127,6 +127,7 @@ void gc(const GcOptions& options) {
                                     [](Step, const fs::path& folder) { return checkpoint::verify(folder).empty(); });
   auto leftovers = leftovers_in(root, options.quarantine);
   std::vector<std::uint64_t> sizes;
+  sizes.reserve(verdicts.size());
   for (const Verdict& verdict : verdicts) sizes.push_back(bytes_in(verdict.folder));
   bool gone = options.dry_run || sweep(root, verdicts, leftovers);
   if (options.as_json)
