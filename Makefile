@@ -11,7 +11,7 @@ configure: deps
 build: configure
 	@cmake --build $(BUILD)
 test: build
-	@ctest --test-dir $(BUILD) --output-on-failure
+	@ctest --test-dir $(BUILD) --output-on-failure -j 2
 demo: configure
 	@cmake --build $(BUILD) --target distdl
 	@sbatch/demo --distdl $(BUILD)/bin/distdl --dir $(BUILD)/demo $(DEMO_FLAGS)

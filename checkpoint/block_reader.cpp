@@ -6,11 +6,11 @@
 #include <mutex>
 #include <vector>
 
-#include <distdl/base/checksum.hpp>
 #include <distdl/checkpoint/block_reader.hpp>
 #include <distdl/checkpoint/block_workers.hpp>
 #include <distdl/checkpoint/boxes.hpp>
 #include <distdl/checkpoint/layout.hpp>
+#include <distdl/checkpoint/stored_block.hpp>
 
 namespace distdl::checkpoint {
 namespace {
@@ -74,30 +74,26 @@ OpenFile open_file(FileSystem& files, const Path& folder, const StoredFile& expe
 /// Buffers that threads take and give back, so that their pages are touched for the first time only once.
 class Buffers {
  public:
-  std::vector<std::byte> take() {
+  struct Buffer {
+    std::vector<std::byte> block;
+    Scratch scratch;
+  };
+  Buffer take() {
     std::lock_guard lock(mutex_);
-    if (free_.empty()) return std::vector<std::byte>(kBlockBytes);
-    std::vector<std::byte> buffer = std::move(free_.back());
+    if (free_.empty()) return {};
+    Buffer buffer = std::move(free_.back());
     free_.pop_back();
     return buffer;
   }
-  void give_back(std::vector<std::byte> buffer) {
+  void give_back(Buffer buffer) {
     std::lock_guard lock(mutex_);
     free_.push_back(std::move(buffer));
   }
 
  private:
   std::mutex mutex_;
-  std::vector<std::vector<std::byte>> free_;
+  std::vector<Buffer> free_;
 };
-
-void check(const OpenFile& file, const Block& block, std::uint32_t found) {
-  std::uint32_t expected = block.box->checksums[block.number];
-  if (found != expected)
-    throw StorageError(fmt::format("\"{}\": tensor \"{}\", block {}: checksum {:08x} expected, {:08x} found",
-                                   file.path().string(), block.stored->entry.name, block.number, expected, found),
-                       ExitCode::corrupt);
-}
 }  // namespace
 
 void read_boxes(FileSystem& files, const Path& folder, const Manifest& manifest, std::span<const WantedBox> wanted,
@@ -111,19 +107,15 @@ void read_boxes(FileSystem& files, const Path& folder, const Manifest& manifest,
   for_each_block(work.blocks.size(), threads, [&](std::size_t i) {
     const Block& block = work.blocks[i];
     OpenFile& file = opened.at(block.box->file);
-    std::size_t begin = block.number * kBlockBytes;
-    std::size_t bytes = std::min<std::uint64_t>(kBlockBytes, bytes_of(*block.stored, *block.box) - begin);
+    std::size_t begin = block.number * kBlockBytes, bytes = bytes_of_block(*block.stored, *block.box, block.number);
     auto pieces = std::span<const Piece>(work.pieces).subspan(block.first_piece, block.pieces);
-    if (pieces.size() == 1 && pieces[0].count == bytes) {  // a whole block: straight to its place
-      std::span<std::byte> place(pieces[0].to, bytes);
-      file.read_at(place, block.box->offset + begin);
-      return check(file, block, crc32c(place));
-    }
-    std::vector<std::byte> buffer = buffers.take();
-    auto held = std::span(buffer).first(bytes);
-    file.read_at(held, block.box->offset + begin);
-    check(file, block, crc32c(held));
-    for (const Piece& piece : pieces) std::memcpy(piece.to, held.data() + (piece.from - begin), piece.count);
+    bool whole = pieces.size() == 1 && pieces[0].count == bytes;  // straight to its place
+    Buffers::Buffer buffer = buffers.take();
+    if (!whole) buffer.block.resize(std::max(buffer.block.size(), bytes));
+    std::span<std::byte> held(whole ? pieces[0].to : buffer.block.data(), bytes);
+    read_block(file, *block.stored, *block.box, block.number, held, buffer.scratch);
+    if (!whole)
+      for (const Piece& piece : pieces) std::memcpy(piece.to, held.data() + (piece.from - begin), piece.count);
     buffers.give_back(std::move(buffer));
   });
 }

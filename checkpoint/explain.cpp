@@ -10,29 +10,62 @@ namespace distdl::checkpoint {
 namespace {
 constexpr std::uint64_t kLongestReason = 64 << 10;
 
-bool is_whole(const Path& folder) {
-  return verify(folder).empty();
-}
+/// The checkpoints of a root, each read once at most.
+class CheckedFolders {
+ public:
+  explicit CheckedFolders(std::map<Step, Path> folders) : folders_(std::move(folders)) {}
+  const std::map<Step, Path>& folders() const { return folders_; }
 
-std::optional<Step> newest_whole(const std::map<Step, Path>& folders) {
-  for (auto newest = folders.rbegin(); newest != folders.rend(); ++newest)
-    if (is_whole(newest->second)) return newest->first;
-  return std::nullopt;
-}
-
-Explanation of_present(const Path& folder, Step step, std::optional<Step> instead) {
-  auto findings = verify(folder);
-  if (findings.empty()) {
-    if (instead == step) return {Standing::used, "it is whole, and the newest one that is", {}, {}, ExitCode::ok};
-    return {Standing::older,
-            fmt::format("it is whole, but step {} is newer and whole too", *instead),
-            {},
-            {},
-            ExitCode::ok};
+  const std::vector<Finding>& findings(Step step) {
+    auto known = findings_.find(step);
+    if (known == findings_.end()) known = findings_.emplace(step, verify(folders_.at(step))).first;
+    return known->second;
   }
-  const Finding& first = findings.front();
-  bool newer = first.kind == ExitCode::incompatible;
-  return {newer ? Standing::incompatible : Standing::damaged, first.message, {}, {}, first.kind};
+
+ private:
+  std::map<Step, Path> folders_;
+  std::map<Step, std::vector<Finding>> findings_;
+};
+
+/// What Store::newest_valid would take.
+Explanation restart_from(CheckedFolders& all) {
+  Explanation restart;
+  for (auto newest = all.folders().rbegin(); newest != all.folders().rend(); ++newest) {
+    const auto& findings = all.findings(newest->first);
+    if (findings.empty()) {
+      restart.instead = newest->first;
+      break;
+    }
+    if (findings.front().kind == ExitCode::incompatible) {
+      restart.barrier = newest->first;
+      break;
+    }
+  }
+  return restart;
+}
+
+Standing standing_of(ExitCode kind) {
+  if (kind == ExitCode::incompatible) return Standing::incompatible;
+  return kind == ExitCode::incomplete ? Standing::incomplete : Standing::damaged;
+}
+
+Explanation of_present(CheckedFolders& all, Step step, const Explanation& restart) {
+  Explanation found;
+  found.code = ExitCode::ok;
+  const auto& findings = all.findings(step);
+  if (!findings.empty()) {
+    found.code = findings.front().kind;
+    found.standing = standing_of(found.code);
+    found.reason = findings.front().message;
+  } else if (restart.instead == step) {
+    found.standing = Standing::used;
+    found.reason = "it is whole, and the newest one that is";
+  } else {
+    found.standing = Standing::older;
+    found.reason = restart.barrier ? fmt::format("it is whole, but step {} is newer", *restart.barrier)
+                                   : fmt::format("it is whole, but step {} is newer and whole too", *restart.instead);
+  }
+  return found;
 }
 
 /// The newest of the quarantined folders of this step; nothing if there is none.
@@ -48,7 +81,7 @@ std::optional<Explanation> of_quarantined(const Path& root, Step step) {
   std::string reason =
       read_text(real_file_system(), *last / kReasonName, kLongestReason).value_or("there is no reason with it");
   while (reason.ends_with('\n')) reason.pop_back();
-  return Explanation{Standing::quarantined, fmt::format("it lies in \"{}\": {}", last->string(), reason), {}, {}};
+  return Explanation{Standing::quarantined, fmt::format("it lies in \"{}\": {}", last->string(), reason)};
 }
 
 std::optional<Explanation> of_stage(const Path& root, Step step) {
@@ -56,29 +89,26 @@ std::optional<Explanation> of_stage(const Path& root, Step step) {
   if (stages.empty()) return std::nullopt;
   return Explanation{
       Standing::being_written,
-      fmt::format("\"{}\" has not been committed: a run is writing it, or died over it", stages.front().string()),
-      {},
-      {}};
+      fmt::format("\"{}\" has not been committed: a run is writing it, or died over it", stages.front().string())};
 }
 
 Explanation of_event(const Event& event) {
   switch (event.fate) {
     case Fate::collected:
-      return {Standing::collected, fmt::format("it was deleted to make room: {}", event.reason), {}, {}};
+      return {Standing::collected, fmt::format("it was deleted to make room: {}", event.reason)};
     case Fate::skipped:
-      return {Standing::skipped, event.reason, {}, {}};
+      return {Standing::skipped, event.reason};
     case Fate::failed:
-      return {Standing::failed, event.reason, {}, {}};
+      return {Standing::failed, event.reason};
     case Fate::abandoned:
-      return {Standing::abandoned, event.reason, {}, {}};
+      return {Standing::abandoned, event.reason};
     case Fate::quarantined:
-      return {
-          Standing::quarantined, fmt::format("{}; it is not in {} any more", event.reason, kQuarantineName), {}, {}};
+      return {Standing::quarantined, fmt::format("{}; it is not in {} any more", event.reason, kQuarantineName)};
     case Fate::saved:
     case Fate::taken:
       break;
   }
-  return {Standing::removed, "it was saved, and has been taken away by hand since", {}, {}};
+  return {Standing::removed, "it was saved, and has been taken away by hand since"};
 }
 
 std::optional<Explanation> of_history(const Path& root, Step step) {
@@ -86,6 +116,7 @@ std::optional<Explanation> of_history(const Path& root, Step step) {
   auto last = std::find_if(events.rbegin(), events.rend(), [&](const Event& event) { return event.step == step; });
   return last == events.rend() ? std::nullopt : std::optional(of_event(*last));
 }
+
 /// The history knows what came last, but may have lost lines.
 std::optional<Explanation> of_gone(const Path& root, Step step) {
   auto told = of_history(root, step);
@@ -103,6 +134,8 @@ std::string_view name_of(Standing standing) {
       return "older";
     case Standing::damaged:
       return "damaged";
+    case Standing::incomplete:
+      return "incomplete";
     case Standing::incompatible:
       return "incompatible";
     case Standing::being_written:
@@ -126,17 +159,18 @@ std::string_view name_of(Standing standing) {
 }
 
 Explanation explain(const std::filesystem::path& root, Step step) {
-  auto folders = step_folders(root);
-  auto instead = newest_whole(folders);
-  Explanation found{Standing::never, "nothing in this folder tells of it", {}, {}};
-  if (auto present = folders.find(step); present != folders.end())
-    found = of_present(present->second, step, instead);
+  CheckedFolders all(step_folders(root));
+  Explanation restart = restart_from(all), found;
+  found.reason = "nothing in this folder tells of it";
+  if (all.folders().contains(step))
+    found = of_present(all, step, restart);
   else if (auto staged = of_stage(root, step))
     found = *staged;
   else if (auto gone = of_gone(root, step))
     found = *gone;
-  found.instead = instead;
-  for (const auto& [each, folder] : folders) found.present.push_back(each);
+  found.instead = restart.instead;
+  found.barrier = restart.barrier;
+  for (const auto& [each, folder] : all.folders()) found.present.push_back(each);
   return found;
 }
 

@@ -16,6 +16,7 @@ enum class Standing {
   used,           ///< whole, and what a restart takes
   older,          ///< whole, but a newer one is whole too
   damaged,        ///< there, and cannot be restored
+  incomplete,     ///< there, and some of its files are not
   incompatible,   ///< there, in a format that this program does not know
   being_written,  ///< there is a stage: a run is saving it now, or died while it was
   quarantined,
@@ -31,13 +32,14 @@ std::string_view name_of(Standing standing);
 
 struct Explanation {
   Standing standing = Standing::never;
-  std::string reason;           ///< a sentence
-  std::optional<Step> instead;  ///< the step that a restart takes
-  std::vector<Step> present;    ///< committed steps, whatever state they are in
+  std::string reason{};           ///< a sentence
+  std::optional<Step> instead{};  ///< the step that a restart takes
+  std::optional<Step> barrier{};  ///< the step at which a restart ends with an error, for it does not know its format
+  std::vector<Step> present{};    ///< committed steps, whatever state they are in
   /// ok if the step is whole; else corrupt, incomplete (not there) or incompatible.
   ExitCode code = ExitCode::incomplete;
 };
-/// Looks at what lies in a root and at its history. Reads the step and those that are newer in full.
+/// Looks at what lies in a root and at its history. Reads in full the step, and the newest ones until one is whole.
 /// Throws StorageError if something cannot be judged: no permission.
 Explanation explain(const std::filesystem::path& root, Step step);
 

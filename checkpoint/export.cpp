@@ -4,16 +4,13 @@
 #include <fnmatch.h>
 
 #include <distdl/base/errors.hpp>
-#include <distdl/checkpoint/boxes.hpp>
 #include <distdl/checkpoint/export.hpp>
-#include <distdl/checkpoint/export_reader.hpp>
 #include <distdl/checkpoint/safetensors.hpp>
+#include <distdl/checkpoint/tensor_pieces.hpp>
 #include <distdl/checkpoint/whole_file.hpp>
 
 namespace distdl::checkpoint {
 namespace {
-constexpr std::int64_t kSlabBytes = 8 << 20;
-
 bool matches(const std::string& pattern, const std::string& name) {
   return ::fnmatch(pattern.c_str(), name.c_str(), FNM_NOESCAPE) == 0;
 }
@@ -35,19 +32,6 @@ std::vector<TensorEntry> select(const Summary& checkpoint, const Patterns& patte
                         "no tensor of \"{}\" matches \"{}\"; \"distdl checkpoint show\" lists them",
                         checkpoint.folder.string(), pattern);
   return selected;
-}
-
-void for_each_piece(TensorReader& reader, const TensorEntry& entry,
-                    const std::function<void(std::span<std::byte>)>& visit) {
-  const StoredTensor* stored = reader.find(entry.name);
-  require<InternalError>(stored, "tensor \"{}\" is gone from the manifest", entry.name);
-  auto element = static_cast<std::int64_t>(tensor::size_of(entry.dtype));
-  std::vector<std::byte> piece;
-  for_each_slab(entry.shape, kSlabBytes / element, [&](const tensor::Box& box) {
-    piece.resize(static_cast<std::size_t>(tensor::element_count(box.extent) * element));
-    reader.read(*stored, box, piece.data());
-    visit(piece);
-  });
 }
 
 std::vector<TensorEntry> export_safetensors(const Summary& checkpoint, const std::filesystem::path& file,

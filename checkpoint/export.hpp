@@ -32,7 +32,8 @@ std::vector<TensorEntry> export_npz(const Summary& checkpoint, const std::filesy
                                     const Patterns& patterns, Compression compression, Overwrite overwrite);
 
 /// An HDF5 file with each tensor as one dataset /t/<name>, whose elements stay in the checkpoint's own files (a virtual
-/// dataset), named relative to the view: moved together they stay together. Scalars and /state/<key> are copied.
+/// dataset), named relative to the view: moved together they stay together. Scalars, /state/<key> and tensors that are
+/// compressed there are copied.
 /// Nothing checks what is read through it.
 std::vector<TensorEntry> export_view(const Summary& checkpoint, const std::filesystem::path& file,
                                      const Patterns& patterns, Overwrite overwrite);

@@ -3,7 +3,7 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/checkpoint/export.hpp>
-#include <distdl/checkpoint/export_reader.hpp>
+#include <distdl/checkpoint/tensor_pieces.hpp>
 #include <distdl/checkpoint/zip_archive.hpp>
 
 namespace distdl::checkpoint {

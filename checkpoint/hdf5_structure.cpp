@@ -10,6 +10,7 @@
 
 #include <distdl/base/file_descriptor.hpp>
 #include <distdl/checkpoint/hdf5_elements.hpp>
+#include <distdl/checkpoint/hdf5_filters.hpp>
 #include <distdl/checkpoint/hdf5_handles.hpp>
 #include <distdl/checkpoint/hdf5_structure.hpp>
 
@@ -64,24 +65,55 @@ tensor::Shape read_numbers(hid_t object, const char* name) {
   return numbers;
 }
 
-void check_layout(hid_t dataset) {
+void check_contiguous(hid_t dataset) {
   Properties creation(check(H5Dget_create_plist(dataset), "look at", "a dataset"));
   demand(H5Pget_layout(creation.get()) == H5D_CONTIGUOUS, "it is not contiguous");
   demand(H5Pget_external_count(creation.get()) == 0, "its bytes lie in another file");
   demand(H5Pget_nfilters(creation.get()) == 0, "it is filtered");
 }
 
+void check_chunks(hid_t dataset, const ExpectedDataset& expected) {
+  const StoredBox& box = *expected.box;
+  Properties creation(check(H5Dget_create_plist(dataset), "look at", "a dataset"));
+  demand(H5Pget_layout(creation.get()) == H5D_CHUNKED, "it is not chunked");
+  demand(hdf5::has_filters(creation.get(), box.codec), "its filters are not {}", name_of(box.codec));
+  hsize_t elements = 0, chunks = 0;
+  std::size_t whole = chunk_bytes(*expected.tensor, box);
+  check(H5Pget_chunk(creation.get(), 1, &elements), "look at", "chunks");
+  demand(elements * tensor::size_of(expected.tensor->entry.dtype) == whole, "its chunks have {} elements", elements);
+  Space all(check(H5Dget_space(dataset), "look at", "a dataset"));
+  check(H5Dget_num_chunks(dataset, all.get(), &chunks), "count", "chunks");
+  demand(chunks == box.chunks.size(), "it has {} chunks, the manifest says {}", chunks, box.chunks.size());
+  for (hsize_t i = 0; i < chunks; ++i) {
+    hsize_t first = i * elements, bytes = 0;
+    unsigned skipped = 0;
+    haddr_t offset = HADDR_UNDEF;
+    check(H5Dget_chunk_info_by_coord(dataset, &first, &skipped, &offset, &bytes), "look at", "a chunk");
+    const StoredChunk& chunk = box.chunks[i];
+    demand(offset == chunk.offset && bytes == chunk.bytes, "chunk {} is {} bytes at {}, the manifest says {} at {}", i,
+           bytes, offset, chunk.bytes, chunk.offset);
+    demand(skipped == (bytes == whole ? hdf5::all_filters(box.codec) : 0), "chunk {} skips filters {:b}", i, skipped);
+  }
+  demand(read_numbers(dataset, "extent") == box.box.extent, "its attribute extent is another");
+}
+
 void check_dataset(hid_t dataset, const ExpectedDataset& expected) {
-  check_layout(dataset);
+  bool chunked = !expected.box->chunks.empty();
+  if (chunked)
+    check_chunks(dataset, expected);
+  else
+    check_contiguous(dataset);
   Type type(check(H5Dget_type(dataset), "look at", "a dataset"));
   demand(H5Tequal(type.get(), hdf5::element_type(expected.tensor->entry.dtype).get()) > 0, "it is not of type {}",
          tensor::name_of(expected.tensor->entry.dtype));
   Space space(check(H5Dget_space(dataset), "look at", "a dataset"));
-  demand(H5Sextent_equal(space.get(), hdf5::space_of(expected.box->box.extent).get()) > 0, "its extent is not {}",
-         tensor::to_string(expected.box->box.extent));
-  haddr_t offset = H5Dget_offset(dataset);
+  tensor::Shape extent = expected.box->box.extent;
+  if (chunked) extent = {tensor::element_count(extent)};
+  demand(H5Sextent_equal(space.get(), hdf5::space_of(extent).get()) > 0, "its extent is not {}",
+         tensor::to_string(extent));
+  haddr_t offset = chunked ? expected.box->offset : H5Dget_offset(dataset);
   demand(offset == expected.box->offset, "it lies at byte {}, the manifest says {}", offset, expected.box->offset);
-  demand(H5Aget_num_attrs(dataset) == 2, "it has other attributes than shape and offset");
+  demand(H5Aget_num_attrs(dataset) == (chunked ? 3 : 2), "it has other attributes than shape and offset");
   demand(read_numbers(dataset, "shape") == expected.tensor->entry.shape, "its attribute shape is another");
   demand(read_numbers(dataset, "offset") == expected.box->box.offset, "its attribute offset is another");
 }
@@ -103,7 +135,7 @@ void check_object(Walk& walk, hid_t group, const std::string& path, H5L_type_t l
     walk.expected.erase(found);
   } else {
     demand(walk.state.erase(path) == 1, "the manifest does not know it");
-    check_layout(object.get());
+    check_contiguous(object.get());
     demand(H5Aget_num_attrs(object.get()) == 0, "it has attributes");
   }
 }

@@ -3,10 +3,11 @@
 #include <vector>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/checkpoint/boxes.hpp>
 #include <distdl/checkpoint/export.hpp>
-#include <distdl/checkpoint/export_reader.hpp>
 #include <distdl/checkpoint/hdf5_elements.hpp>
 #include <distdl/checkpoint/hdf5_handles.hpp>
+#include <distdl/checkpoint/tensor_pieces.hpp>
 #include <distdl/checkpoint/whole_file.hpp>
 
 namespace distdl::checkpoint {
@@ -19,6 +20,8 @@ using hdf5::Properties;
 using hdf5::QuietErrors;
 using hdf5::Space;
 using hdf5::Type;
+
+constexpr std::int64_t kSlabElements = 1 << 20;
 
 class ViewWriter {
  public:
@@ -53,10 +56,7 @@ class ViewWriter {
     std::map<std::size_t, int> number;
     for (const StoredBox& box : stored.boxes) {
       Space target = hdf5::space_of(stored.entry.shape), source = hdf5::space_of(box.box.extent);
-      std::vector<hsize_t> offset(box.box.offset.begin(), box.box.offset.end());
-      std::vector<hsize_t> extent(box.box.extent.begin(), box.box.extent.end());
-      check(H5Sselect_hyperslab(target.get(), H5S_SELECT_SET, offset.data(), nullptr, extent.data(), nullptr), "select",
-            path);
+      select_box(target, box.box, path);
       std::string file = (sources_ / manifest.files[box.file].name).string();
       std::string part = fmt::format("{}/{}", path, number[box.file]++);
       check(H5Pset_virtual(boxes.get(), target.get(), file.c_str(), part.c_str(), source.get()), "map", path);
@@ -64,9 +64,31 @@ class ViewWriter {
     create(path, stored.entry.dtype, stored.entry.shape, boxes);
   }
 
+  /// A dataset with bytes of its own, for a tensor that HDF5 could not read without a plug-in.
+  void add_plain(TensorReader& reader, const StoredTensor& stored) {
+    std::string path = "/t/" + stored.entry.name;
+    Properties plain(check(H5Pcreate(H5P_DATASET_CREATE), "prepare", path));
+    Dataset dataset = create(path, stored.entry.dtype, stored.entry.shape, plain);
+    Type type = hdf5::element_type(stored.entry.dtype);
+    std::vector<std::byte> bytes;
+    for_each_slab(stored.entry.shape, kSlabElements, [&](const tensor::Box& box) {
+      Space target = hdf5::space_of(stored.entry.shape), source = hdf5::space_of(box.extent);
+      select_box(target, box, path);
+      bytes.resize(static_cast<std::size_t>(tensor::element_count(box.extent)) * tensor::size_of(stored.entry.dtype));
+      reader.read(stored, box, bytes.data());
+      check(H5Dwrite(dataset.get(), type.get(), source.get(), target.get(), H5P_DEFAULT, bytes.data()), "write", path);
+    });
+  }
+
   void close(const std::string& name) { check(H5Fclose(file_.release()), "write and close", name); }
 
  private:
+  static void select_box(const Space& space, const tensor::Box& box, const std::string& path) {
+    std::vector<hsize_t> offset(box.offset.begin(), box.offset.end());
+    std::vector<hsize_t> extent(box.extent.begin(), box.extent.end());
+    check(H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, offset.data(), nullptr, extent.data(), nullptr), "select",
+          path);
+  }
   Dataset create(const std::string& path, tensor::DType dtype, const tensor::Shape& shape, const Properties& creation) {
     Type type = hdf5::element_type(dtype);
     Space space = hdf5::space_of(shape);
@@ -82,7 +104,8 @@ class ViewWriter {
 
 void add_tensor(ViewWriter& view, TensorReader& reader, const TensorEntry& entry) {
   const StoredTensor& stored = *reader.find(entry.name);
-  if (!entry.shape.empty() && !stored.boxes.empty()) return view.add_view(stored, reader.manifest());
+  if (!entry.shape.empty() && !stored.boxes.empty())
+    return is_compressed(stored) ? view.add_plain(reader, stored) : view.add_view(stored, reader.manifest());
   std::vector<std::byte> bytes;  // a scalar, or nothing: HDF5 has no virtual ones
   for_each_piece(reader, entry, [&](std::span<std::byte> piece) { bytes.assign(piece.begin(), piece.end()); });
   view.add_copy("/t/" + entry.name, entry.dtype, entry.shape, bytes.data());

@@ -67,9 +67,11 @@ State state_of(const std::map<std::string, std::string>& metadata) {
 void check_root(const Path& root, Step step, const ImportOptions& options) {
   std::error_code ignored;
   if (!std::filesystem::exists(root, ignored)) return;
-  require<UsageError>(options.take || !std::filesystem::exists(root / kOwnerName, ignored),
-                      "\"{}\" belongs to a run, which would have to stop; choose a new folder, or --take this one",
-                      root.string());
+  require<UsageError>(
+      options.take || !std::filesystem::exists(root / kOwnerName, ignored),
+      "\"{}\" has an owner, a run or an import, which would have to stop if it still works; choose a new "
+      "folder, or --take this one",
+      root.string());
   auto steps = step_folders(root);
   require<UsageError>(
       steps.empty() || steps.rbegin()->first < step,

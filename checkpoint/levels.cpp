@@ -165,8 +165,8 @@ void Levels::remove_from_disk(const std::function<bool(Step)>& is_wanted) {
     if (!is_wanted(label.step)) disk_->remove(name);
 }
 
-void Levels::forget_after(std::optional<Step> last) {
-  const auto is_wanted = [last](Step step) { return last && step <= *last; };
+void Levels::keep_only(std::optional<Step> step) {
+  const auto is_wanted = [step](Step other) { return other == step; };
   for (auto* kept : {&copies_, &parity_}) {
     for (SlotMemory& one : *kept)
       if (!is_wanted(open_slot(one.bytes()).label.step)) one.remove();

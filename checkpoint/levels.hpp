@@ -58,9 +58,9 @@ class Levels {
   /// Fills the targets from the snapshots of a plan that find() returned. Throws StorageError (incompatible) naming the
   /// tensor if they do not hold what is asked for.
   std::vector<ShardReport> restore(const RestorePlan& plan, std::span<const Target> targets, State& state);
-  /// Removes the run's snapshots of later steps than `last` from memory and local disks; all, if there is none. After a
-  /// restore these are of a past that did not happen.
-  void forget_after(std::optional<Step> last);
+  /// Removes the run's snapshots from memory and local disks but those of `step`, if there is one. After a restore:
+  /// what is later is of a past that did not happen, what is older takes the room of new ones.
+  void keep_only(std::optional<Step> step);
 
  private:
   struct Opened {

@@ -185,6 +185,7 @@ std::vector<Snapshot> Levels::announce(const std::vector<Item>& served) {
     return mine.dump(-1, ' ', false, json::error_handler_t::replace);
   });
   std::vector<json> lists;
+  lists.reserve(texts.size());
   for (const std::string& text : texts) lists.push_back(json::parse(text));
   std::vector<std::size_t> next(lists.size());
   std::vector<Snapshot> all;
@@ -282,6 +283,7 @@ std::vector<ShardReport> Levels::restore(const RestorePlan& plan, std::span<cons
   for (std::size_t s = 0; s < served.size(); ++s) {
     Stopwatch watch;
     std::vector<bool> needed_by;
+    needed_by.reserve(all_needs.size());
     for (const std::string& one : all_needs) needed_by.push_back(one.at(s) == '1');
     deliver(served[s], needed_by, here);
     reports[s].seconds += watch.seconds();

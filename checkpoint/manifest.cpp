@@ -27,25 +27,35 @@ void check_box(const Manifest& manifest, const StoredTensor& stored, const Store
   demand(box.file < manifest.files.size(), origin, "tensor \"{}\" lies in a file that is not listed", name);
   const StoredFile& file = manifest.files[box.file];
   std::uint64_t bytes = bytes_of(stored, box);
-  demand(bytes <= file.bytes && box.offset <= file.bytes - bytes, origin, "tensor \"{}\" reaches beyond the end of {}",
-         name, file.name);
+  auto demand_inside = [&](std::uint64_t offset, std::uint64_t length) {
+    demand(length <= file.bytes && offset <= file.bytes - length, origin, "tensor \"{}\" reaches beyond the end of {}",
+           name, file.name);
+  };
+  if (box.chunks.empty()) demand_inside(box.offset, bytes);
+  for (const StoredChunk& chunk : box.chunks) {
+    demand_inside(chunk.offset, chunk.bytes);
+    std::size_t plain = chunk_bytes(stored, box);
+    demand(chunk.bytes <= plain && chunk.bytes * kMostExpansion >= plain, origin,
+           "tensor \"{}\" has a chunk of {} bytes for {}", name, chunk.bytes, plain);
+  }
+  demand(box.chunks.empty() || box.chunks.size() == box.checksums.size(), origin,
+         "tensor \"{}\" has {} chunks and {} block checksums", name, box.chunks.size(), box.checksums.size());
   demand(box.checksums.size() == (bytes + kBlockBytes - 1) / kBlockBytes, origin,
          "tensor \"{}\" has {} block checksums for {} bytes", name, box.checksums.size(), bytes);
 }
 
 /// Also bounds the time that reading may take: no byte of a file belongs to two boxes.
 void check_disjoint(const Manifest& manifest, const std::string& origin) {
-  struct Extent {
+  struct Owned : Extent {
     std::size_t file;
-    std::uint64_t begin, end;
     const StoredTensor* tensor;
   };
-  std::vector<Extent> extents;
+  std::vector<Owned> extents;
   for (const StoredTensor& stored : manifest.tensors)
     for (const StoredBox& box : stored.boxes)
-      extents.push_back({box.file, box.offset, box.offset + bytes_of(stored, box), &stored});
+      for (const Extent& extent : extents_of(stored, box)) extents.push_back({extent, box.file, &stored});
   std::sort(extents.begin(), extents.end(),
-            [](const Extent& a, const Extent& b) { return std::pair(a.file, a.begin) < std::pair(b.file, b.begin); });
+            [](const Owned& a, const Owned& b) { return std::pair(a.file, a.begin) < std::pair(b.file, b.begin); });
   for (std::size_t i = 1; i < extents.size(); ++i)
     demand(extents[i - 1].file != extents[i].file || extents[i - 1].end <= extents[i].begin, origin,
            "tensors \"{}\" and \"{}\" share bytes of {}", extents[i - 1].tensor->entry.name,
@@ -55,6 +65,22 @@ void check_disjoint(const Manifest& manifest, const std::string& origin) {
 
 std::uint64_t bytes_of(const StoredTensor& tensor, const StoredBox& box) {
   return static_cast<std::uint64_t>(tensor::element_count(box.box.extent)) * tensor::size_of(tensor.entry.dtype);
+}
+
+bool is_compressed(const StoredTensor& tensor) {
+  return std::any_of(tensor.boxes.begin(), tensor.boxes.end(),
+                     [](const StoredBox& box) { return !box.chunks.empty(); });
+}
+
+std::size_t chunk_bytes(const StoredTensor& tensor, const StoredBox& box) {
+  return std::min<std::uint64_t>(kBlockBytes, bytes_of(tensor, box));
+}
+
+std::vector<Extent> extents_of(const StoredTensor& tensor, const StoredBox& box) {
+  if (box.chunks.empty()) return {{box.offset, box.offset + bytes_of(tensor, box)}};
+  std::vector<Extent> extents;
+  for (const StoredChunk& chunk : box.chunks) extents.push_back({chunk.offset, chunk.offset + chunk.bytes});
+  return extents;
 }
 
 void check_shape(const TensorEntry& entry, const std::string& origin) {
@@ -136,6 +162,11 @@ Manifest load_manifest(FileSystem& files, const std::filesystem::path& folder) {
 
 Summary summary_of(const Manifest& manifest, const std::filesystem::path& folder) {
   Summary summary{manifest.step, folder, 0, manifest.written_at, manifest.world_size, {}, manifest.state};
+  for (const StoredTensor& stored : manifest.tensors)
+    for (const StoredBox& box : stored.boxes) {
+      summary.plain_bytes += bytes_of(stored, box);
+      for (const Extent& extent : extents_of(stored, box)) summary.stored_bytes += extent.end - extent.begin;
+    }
   for (const StoredFile& file : manifest.files) summary.bytes += file.bytes;
   for (const StoredTensor& stored : manifest.tensors) summary.tensors.push_back(stored.entry);
   return summary;

@@ -6,17 +6,28 @@
 #include <string>
 #include <vector>
 
+#include <distdl/checkpoint/compression.hpp>
 #include <distdl/checkpoint/file_system.hpp>
 #include <distdl/checkpoint/store.hpp>
 
 namespace distdl::checkpoint {
 
-/// A box of a tensor as it lies in a file: contiguous, row-major.
+/// A block of a box as it lies in a file if it is compressed: decompressed, or with chunk_bytes() as it is, it has
+/// chunk_bytes(), where the last one is padded with zeros.
+struct StoredChunk {
+  std::uint64_t offset = 0;  ///< in bytes from the start of the file
+  std::uint64_t bytes = 0;
+  std::uint32_t checksum = 0;  ///< CRC-32C of these
+};
+
+/// A box of a tensor as it lies in a file: contiguous, row-major; or each of its blocks for itself, compressed.
 struct StoredBox {
   tensor::Box box;
   std::size_t file = 0;                  ///< index into Manifest::files
-  std::uint64_t offset = 0;              ///< in bytes from the start of the file
+  std::uint64_t offset = 0;              ///< in bytes from the start of the file; means nothing if there are chunks
   std::vector<std::uint32_t> checksums;  ///< CRC-32C of each kBlockBytes of the box, the last may be shorter
+  Codec codec = Codec::none;             ///< of the chunks
+  std::vector<StoredChunk> chunks = {};  ///< one for each checksum; none: the box is contiguous
 };
 
 struct StoredTensor {
@@ -41,8 +52,18 @@ struct Manifest {
 };
 
 std::uint64_t bytes_of(const StoredTensor& tensor, const StoredBox& box);
+/// Whether a part of it is.
+bool is_compressed(const StoredTensor& tensor);
+/// Bytes of each chunk of a box, uncompressed.
+std::size_t chunk_bytes(const StoredTensor& tensor, const StoredBox& box);
+/// Bytes of a file that hold a box, or a chunk of it.
+struct Extent {
+  std::uint64_t begin, end;
+};
+std::vector<Extent> extents_of(const StoredTensor& tensor, const StoredBox& box);
 
-/// Nothing longer is written or read. About 60 bytes are needed for a box, and 11 for each 4 MiB.
+/// Nothing longer is written or read. About 60 bytes are needed for a box, and 11 for each 4 MiB, or 40 if
+/// they are compressed.
 inline constexpr std::uint64_t kLargestManifest = std::uint64_t{512} << 20;
 
 /// JSON, then a line with the SHA-256 of all before it. Throws StorageError (incompatible) if that is too long.

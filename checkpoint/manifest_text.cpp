@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a manifest is written and parsed; docs/checkpoint-format.md describes the text.
+#include <algorithm>
 #include <limits>
 
 #include <nlohmann/json.hpp>
@@ -11,7 +12,7 @@ namespace distdl::checkpoint {
 namespace {
 using nlohmann::json;
 
-constexpr std::int64_t kFormat = 1;
+constexpr std::int64_t kFormat = 2;  // 1 if nothing is compressed, for programs that know no other
 constexpr std::string_view kHashTag = "sha256 ";
 constexpr std::size_t kHashLine = kHashTag.size() + 64 + 1;
 
@@ -19,6 +20,14 @@ std::string hash_of(std::string_view text) {
   Sha256 hash;
   hash.update(std::as_bytes(std::span(text)));
   return hash.hex();
+}
+
+/// `line`: the last one of a manifest; `right`: what it should be.
+std::string wrong_hash(std::string_view line, std::string_view right) {
+  auto digits = [](std::string_view hash) { return hash.substr(kHashTag.size(), kHashLine - kHashTag.size() - 1); };
+  bool is_hash = line.starts_with(kHashTag) && digits(line).find_first_not_of("0123456789abcdef") == line.npos;
+  if (!is_hash) return "its last line is no checksum: it is not whole";
+  return fmt::format("its checksum does not hold: sha256 {} expected, {} found", digits(line), digits(right));
 }
 
 std::string to_hex(const std::string& bytes) {
@@ -51,11 +60,15 @@ bool is_utf8(const std::string& text) {
 }
 
 json to_json(const StoredBox& box) {
-  return {{"at", box.box.offset},
-          {"extent", box.box.extent},
-          {"file", box.file},
-          {"offset", box.offset},
-          {"crc32c", box.checksums}};
+  json value{{"at", box.box.offset}, {"extent", box.box.extent}, {"file", box.file}, {"crc32c", box.checksums}};
+  if (box.chunks.empty()) {
+    value["offset"] = box.offset;
+    return value;
+  }
+  value["compression"] = name_of(box.codec);
+  json& chunks = value["chunks"] = json::array();
+  for (const StoredChunk& chunk : box.chunks) chunks.push_back({chunk.offset, chunk.bytes, chunk.checksum});
+  return value;
 }
 
 json to_json(const StoredTensor& stored) {
@@ -105,9 +118,20 @@ tensor::Shape shape_from(const json& value) {
 StoredBox box_from(const json& value) {
   StoredBox box{{shape_from(value.at("at")), shape_from(value.at("extent"))},
                 unsigned_integer<std::size_t>(value.at("file")),
-                unsigned_integer<std::uint64_t>(value.at("offset")),
+                0,
                 {}};
   for (const json& crc : list(value.at("crc32c"))) box.checksums.push_back(unsigned_integer<std::uint32_t>(crc));
+  if (!value.contains("compression")) {
+    box.offset = unsigned_integer<std::uint64_t>(value.at("offset"));
+    return box;
+  }
+  auto codec = codec_called(value.at("compression").get<std::string>());
+  if (!codec || *codec == Codec::none || list(value.at("chunks")).empty())
+    throw std::invalid_argument("a box is compressed in an unknown way");
+  box.codec = *codec;
+  for (const json& chunk : list(value.at("chunks")))
+    box.chunks.push_back({unsigned_integer<std::uint64_t>(list(chunk).at(0)),
+                          unsigned_integer<std::uint64_t>(chunk.at(1)), unsigned_integer<std::uint32_t>(chunk.at(2))});
   return box;
 }
 
@@ -141,7 +165,8 @@ std::string to_text(const Manifest& manifest) {
   for (const StoredTensor& stored : manifest.tensors) tensors.push_back(to_json(stored));
   for (const auto& [key, value] : manifest.state)
     state[key] = is_utf8(value) ? json(value) : json{{"hex", to_hex(value)}};
-  json document{{"format", kFormat},
+  bool compressed = std::any_of(manifest.tensors.begin(), manifest.tensors.end(), &is_compressed);
+  json document{{"format", compressed ? kFormat : kFormat - 1},
                 {"step", manifest.step.value},
                 {"written_at", manifest.written_at},
                 {"world", manifest.world_size},
@@ -162,15 +187,15 @@ Manifest parse_manifest(const std::string& text, const std::string& origin) {
   if (text.size() <= kHashLine) throw bad(fmt::format("{} bytes are too short for a manifest", text.size()));
   std::string_view body(text.data(), text.size() - kHashLine);
   std::string expected = fmt::format("{}{}\n", kHashTag, hash_of(body));
-  if (text.substr(body.size()) != expected)
-    throw bad(fmt::format("its checksum does not hold: {}", expected.substr(0, kHashLine - 1) + " was found"));
+  if (text.substr(body.size()) != expected) throw bad(wrong_hash(std::string_view(text).substr(body.size()), expected));
   try {
     json document = json::parse(body, &refuse_depth);
     std::int64_t format = integer(document.at("format"));
-    if (format != kFormat)
-      throw StorageError(fmt::format("{}: it has format {}, this program reads format {}; use the distdl that wrote it",
-                                     origin, format, kFormat),
-                         ExitCode::incompatible);
+    if (format != kFormat && format != kFormat - 1)
+      throw StorageError(
+          fmt::format("{}: it has format {}, this program reads formats up to {}; use the distdl that wrote it", origin,
+                      format, kFormat),
+          ExitCode::incompatible);
     return manifest_from(document);
   } catch (const StorageError&) {
     throw;

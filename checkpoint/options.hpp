@@ -31,15 +31,17 @@ struct Options {
   double timeout_seconds = 1800;  ///< longest wait for another rank that writes or checks files; for the caller's Group
   std::string mode = "async";     ///< "async": training waits for a copy in memory; "lazy": not even for that, but for
                                   ///< its end before the next update; "sync": training waits for the disk
-  std::int64_t memory_every = 0;   ///< steps between snapshots that stay in the nodes' memory; 0: none
-  std::int64_t partner_every = 0;  ///< between those copied to another node's memory
-  std::int64_t parity_every = 0;   ///< between those of which other nodes keep parity
-  std::int64_t parity_set = 8;     ///< ranks that share parity, at most
-  std::int64_t disk_every = 0;     ///< between those copied to the node's own disk
-  std::string disk_folder = {};    ///< on the node's own disk
+  std::int64_t memory_every = 0;  ///< steps between snapshots that stay in the nodes' memory; 0: none
+  std::int64_t partner_every = 0;       ///< between those copied to another node's memory
+  std::int64_t parity_every = 0;        ///< between those of which other nodes keep parity
+  std::int64_t parity_set = 8;          ///< ranks that share parity, at most
+  std::int64_t disk_every = 0;          ///< between those copied to the node's own disk
+  std::string disk_folder = {};         ///< on the node's own disk
   std::string failure_domain = "node";  ///< what is lost as one: "node", or "switch": all nodes of one
-  std::int64_t copy_threads = 1;  ///< of a rank that copies its state; more help where memory is faster than a core
-  std::int64_t write_threads = 2;  ///< of a rank that writes or reads its file
+  std::int64_t copy_threads = 1;     ///< of a rank that copies its state; more help where memory is faster than a core
+  std::int64_t write_threads = 2;    ///< of a rank that writes or reads its file
+  std::string compression = "none";  ///< or "zstd" or "shuffle+zstd": see Codec; a save then needs memory for what it
+                                     ///< compresses, and its threads work longer than a fast disk would
 };
 
 /// Whether snapshots are kept anywhere beside the file system of the checkpoints.
@@ -66,9 +68,9 @@ void describe(Options& options, Visitor&& visit) {
       "checkpoint.timeout_seconds", options.timeout_seconds,
       "longest wait for a rank that prepares, writes, checks or reads files, in seconds; after that it counts as lost");
   visit("checkpoint.mode", options.mode,
-        "\"async\": training waits while its state is copied, twice its size in /dev/shm is needed; \"lazy\": the copy "
-        "is "
-        "made during the next forward and backward pass; \"sync\": training waits for the disk");
+        "\"async\": training waits while its state is copied, twice its size in /dev/shm is needed (three times with "
+        "snapshots that stay there); \"lazy\": the copy is made during the next forward and backward pass; \"sync\": "
+        "training waits for the disk");
   visit("checkpoint.memory_every", options.memory_every,
         "steps between snapshots that stay in the nodes' memory, for a restart on the same nodes; 0: none");
   visit("checkpoint.partner_every", options.partner_every,
@@ -83,6 +85,9 @@ void describe(Options& options, Visitor&& visit) {
         "what is lost as one: \"node\", or \"switch\": all nodes below a switch of Slurm's topology");
   visit("checkpoint.copy_threads", options.copy_threads, "threads of a rank that copy its state");
   visit("checkpoint.write_threads", options.write_threads, "threads of a rank that write or read its file");
+  visit("checkpoint.compression", options.compression,
+        "\"none\"; \"zstd\" or \"shuffle+zstd\", better for floats, compress the tensors that become smaller, for slow "
+        "or full disks: takes processor time, and memory for what is compressed");
 }
 
 }  // namespace distdl::checkpoint

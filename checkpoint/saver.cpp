@@ -36,8 +36,11 @@ void throw_again(const std::optional<Failure>& failure) {
 /// What a save is at, for the error of a wait that took too long.
 class Doing {
  public:
-  void operator=(const char* what) { what_ = what; }
-  operator std::string() const { return what_.load(); }
+  Doing& operator=(const char* what) {
+    what_ = what;
+    return *this;
+  }
+  std::string text() const { return what_.load(); }
 
  private:
   std::atomic<const char*> what_{"begins"};
@@ -172,7 +175,7 @@ class Saver::Impl {
   }
   std::string too_long() const {
     return fmt::format("the save of step {} to \"{}\" still {} after checkpoint.timeout_seconds = {}", label_.step,
-                       store_.root().string(), std::string(doing_), store_.options().timeout_seconds);
+                       store_.root().string(), doing_.text(), store_.options().timeout_seconds);
   }
   void enter(Phase phase) {
     {
@@ -310,7 +313,7 @@ class Saver::Impl {
       }
       group_ = nullptr;
       lock.unlock();
-      if (levels_ && forgets_) levels_->forget_after(std::nullopt);
+      if (levels_ && forgets_) levels_->keep_only(std::nullopt);
       levels_.reset();
     } catch (const std::exception& error) {
       {

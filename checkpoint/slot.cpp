@@ -162,6 +162,7 @@ Slice slice_of(const StoredTensor& stored, std::span<const std::byte> data, std:
     return {entry.name, entry.dtype, entry.shape, std::move(nothing), nullptr, {}};
   }
   const StoredBox& box = stored.boxes.front();
+  demand(box.chunks.empty(), "tensor \"{}\" is compressed", entry.name);
   demand(lies_inside(box.box, entry.shape), "tensor \"{}\" has a box outside of its shape", entry.name);
   std::uint64_t bytes = bytes_of(stored, box);
   demand(bytes <= data.size() && box.offset <= data.size() - bytes && blocks_of(bytes) <= checksums.size(),

@@ -10,6 +10,7 @@
 #include <distdl/checkpoint/boxes.hpp>
 #include <distdl/checkpoint/collector.hpp>
 #include <distdl/checkpoint/commit.hpp>
+#include <distdl/checkpoint/compression.hpp>
 #include <distdl/checkpoint/history.hpp>
 #include <distdl/checkpoint/layout.hpp>
 #include <distdl/checkpoint/ownership.hpp>
@@ -34,13 +35,15 @@ bool has_levels(const Options& options) {
 }
 
 static void check_levels(const Options& options) {
-  for (auto [key, every] :
-       {std::pair("checkpoint.memory_every", options.memory_every),
-        std::pair("checkpoint.partner_every", options.partner_every),
-        std::pair("checkpoint.parity_every", options.parity_every), std::pair("checkpoint.disk_every", options.disk_every)})
+  for (auto [key, every] : {std::pair("checkpoint.memory_every", options.memory_every),
+                            std::pair("checkpoint.partner_every", options.partner_every),
+                            std::pair("checkpoint.parity_every", options.parity_every),
+                            std::pair("checkpoint.disk_every", options.disk_every)})
     require(every >= 0, "{} is {}, but must not be negative", key, every);
-  require(!has_levels(options) || options.mode != "sync",
-          R"(checkpoint.mode = "sync" takes no snapshots that could be kept in memory or on local disks; use "async" or "lazy", or leave out checkpoint.memory_every, partner_every, parity_every and disk_every)");
+  require(
+      !has_levels(options) || options.mode != "sync",
+      "checkpoint.mode = \"sync\" takes no snapshots that could be kept in memory or on local disks; use \"async\" or "
+      "\"lazy\", or leave out checkpoint.memory_every, partner_every, parity_every and disk_every");
   require(options.parity_set >= 3 && options.parity_set <= 1024,
           "checkpoint.parity_set is {}, but must be between 3 and 1024", options.parity_set);
   require(options.disk_every == 0 || !options.disk_folder.empty(),
@@ -55,6 +58,8 @@ void check(const Options& options) {
   require(options.keep_every >= 0, "checkpoint.keep_every is {}, but must not be negative", options.keep_every);
   require(options.mode == "async" || options.mode == "lazy" || options.mode == "sync",
           R"(checkpoint.mode is "{}", but must be "async", "lazy" or "sync")", options.mode);
+  require(codec_called(options.compression).has_value(),
+          R"(checkpoint.compression is "{}", but must be "none", "zstd" or "shuffle+zstd")", options.compression);
   for (auto [key, threads] : {std::pair("checkpoint.copy_threads", options.copy_threads),
                               std::pair("checkpoint.write_threads", options.write_threads)})
     require(threads >= 1 && threads <= 256, "{} is {}, but must be between 1 and 256", key, threads);

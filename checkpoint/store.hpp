@@ -85,7 +85,7 @@ struct Owner {
   std::string job;  ///< Slurm job id, or "local"
   std::int64_t restart = 0;
   std::uint32_t generation = 0;
-  std::string nonce;    ///< random; the same on all ranks of a run
+  std::string nonce;         ///< random; the same on all ranks of a run
   std::string lineage = {};  ///< random; the same for all who own the folder one after the other, as long as it exists
 };
 
@@ -105,6 +105,8 @@ struct Summary {
   int world_size = 0;
   std::vector<TensorEntry> tensors;  ///< in name order
   State state;
+  std::uint64_t plain_bytes = 0;   ///< of all tensors
+  std::uint64_t stored_bytes = 0;  ///< of the same in the files: fewer if they are compressed
 };
 
 struct SaveReport {
@@ -172,7 +174,10 @@ class Store {
 
 /// Committed checkpoints under `root`, oldest first, as far as their manifests can be read.
 std::vector<Summary> list(const std::filesystem::path& root);
-/// `folder` is one checkpoint (step-...), or a root: then its newest. Throws StorageError incomplete if there is none.
+/// The folder itself if it is one checkpoint (step-...), or of a root its newest, whatever state that is in.
+/// Throws StorageError: incomplete if there is none.
+std::filesystem::path checkpoint_in(const std::filesystem::path& folder);
+/// The checkpoint in checkpoint_in(folder). Throws StorageError as far as its manifest cannot be used.
 Summary open(const std::filesystem::path& folder);
 
 struct Finding {

@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include <distdl/base/checksum.hpp>
 #include <distdl/checkpoint/boxes.hpp>
 #include <distdl/checkpoint/layout.hpp>
 #include <distdl/checkpoint/tensor_reader.hpp>
@@ -37,15 +36,8 @@ OpenFile& TensorReader::open(std::size_t index) try {
 std::span<const std::byte> TensorReader::block(const StoredTensor& stored, const StoredBox& box, std::size_t number) {
   if (held_box_ == &box && held_number_ == number) return held_;
   held_box_ = nullptr;
-  std::uint64_t begin = std::uint64_t{number} * kBlockBytes;
-  held_.resize(std::min<std::uint64_t>(kBlockBytes, bytes_of(stored, box) - begin));
-  OpenFile& file = open(box.file);
-  file.read_at(held_, box.offset + begin);
-  std::uint32_t found = crc32c(held_);
-  if (found != box.checksums[number])
-    throw StorageError(fmt::format("\"{}\": tensor \"{}\", block {}: checksum {:08x} expected, {:08x} found",
-                                   file.path().string(), stored.entry.name, number, box.checksums[number], found),
-                       ExitCode::corrupt);
+  held_.resize(bytes_of_block(stored, box, number));
+  read_block(open(box.file), stored, box, number, held_, scratch_);
   held_box_ = &box;
   held_number_ = number;
   return held_;

@@ -8,6 +8,7 @@
 
 #include <distdl/checkpoint/file_operations.hpp>
 #include <distdl/checkpoint/manifest.hpp>
+#include <distdl/checkpoint/stored_block.hpp>
 
 namespace distdl::checkpoint {
 
@@ -37,6 +38,7 @@ class TensorReader {
   const StoredBox* held_box_ = nullptr;
   std::size_t held_number_ = 0;
   std::vector<std::byte> held_;
+  Scratch scratch_;
 };
 
 }  // namespace distdl::checkpoint

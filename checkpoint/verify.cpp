@@ -6,19 +6,17 @@
 #include <distdl/base/checksum.hpp>
 #include <distdl/checkpoint/hdf5_structure.hpp>
 #include <distdl/checkpoint/layout.hpp>
+#include <distdl/checkpoint/stored_block.hpp>
 #include <distdl/checkpoint/verify.hpp>
 
 namespace distdl::checkpoint {
 namespace {
-struct Extent {
-  std::uint64_t begin, end;
-};
-
 std::vector<Extent> extents_of(const Manifest& manifest, std::size_t index) {
   std::vector<Extent> extents;
   for (const StoredTensor& stored : manifest.tensors)
     for (const StoredBox& box : stored.boxes)
-      if (box.file == index) extents.push_back({box.offset, box.offset + bytes_of(stored, box)});
+      if (box.file == index)
+        for (const Extent& extent : extents_of(stored, box)) extents.push_back(extent);
   std::sort(extents.begin(), extents.end(), [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
   return extents;
 }
@@ -52,22 +50,26 @@ void collect(std::vector<Finding>& findings, const std::string& file, const std:
   }
 }
 
-void verify_box(std::vector<Finding>& findings, OpenFile& file, const StoredTensor& stored, const StoredBox& box) {
+void verify_box(std::vector<Finding>& findings, OpenFile& file, const StoredTensor& stored, const StoredBox& box,
+                Scratch& scratch) {
   std::string name = file.path().filename().string();
-  std::uint64_t end = box.offset + bytes_of(stored, box);
+  std::vector<std::byte> bytes(box.checksums.empty() ? 0 : bytes_of_block(stored, box, 0));
   for (std::size_t block = 0; block < box.checksums.size(); ++block) {
+    std::uint32_t expected = box.chunks.empty() ? box.checksums[block] : box.chunks[block].checksum;
     std::optional<std::uint32_t> found;
-    std::uint64_t begin = box.offset + block * kBlockBytes;
     std::size_t before = findings.size();
     collect(findings, name, stored.entry.name, [&] {
-      found = continue_checksum(file, {begin, std::min<std::uint64_t>(end, begin + kBlockBytes)}, 0);
-      if (found == box.checksums[block]) return std::string();
-      return fmt::format("\"{}\": tensor \"{}\", block {} at byte {}: checksum {:08x} expected, {:08x} found",
-                         file.path().string(), stored.entry.name, block, begin, box.checksums[block], *found);
+      try {
+        read_block(file, stored, box, block, std::span(bytes).first(bytes_of_block(stored, box, block)), scratch);
+        return std::string();
+      } catch (const BlockDamage& damage) {
+        expected = damage.expected(), found = damage.found();
+        return std::string(damage.what());
+      }
     });
     if (findings.size() == before) continue;
     findings.back().block = block;
-    findings.back().expected = box.checksums[block];
+    findings.back().expected = expected;
     findings.back().found = found;
   }
 }
@@ -107,9 +109,10 @@ std::uint32_t rest_checksum(OpenFile& file, const Manifest& manifest, std::size_
 std::vector<Finding> verify_file(OpenFile& file, const Manifest& manifest, std::size_t index) {
   std::vector<Finding> findings;
   const StoredFile& expected = manifest.files[index];
+  Scratch scratch;
   for (const StoredTensor& stored : manifest.tensors)
     for (const StoredBox& box : stored.boxes)
-      if (box.file == index) verify_box(findings, file, stored, box);
+      if (box.file == index) verify_box(findings, file, stored, box, scratch);
   std::optional<std::uint32_t> found;
   std::size_t before = findings.size();
   collect(findings, expected.name, "", [&] {

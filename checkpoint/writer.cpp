@@ -24,6 +24,7 @@ std::span<const std::byte> bytes_of(const Slice& slice) {
 
 constexpr std::size_t kWorthDirect = 64 << 10;   // bytes of a block
 constexpr std::size_t kWorthThreads = 16 << 20;  // bytes of a file
+constexpr std::size_t kWorthChunks = 512;        // bytes saved: about what HDF5 needs to describe chunks
 
 /// Writes blocks from any thread: past the page cache where address, place and file system allow it. That saves the
 /// copy into the cache, and the disk begins at once rather than at the fsync.
@@ -67,32 +68,74 @@ void add_blocks(std::vector<Block>& blocks, const Slice& slice, StoredBox& box) 
                       &box.checksums[done / kBlockBytes], !slice.checksums.empty()});
 }
 
-std::vector<PlannedDataset> plan(std::span<const Slice> slices) {
+/// A slice's blocks, compressed; without chunks if that would not save anything.
+struct CompressedSlice {
+  std::vector<std::vector<std::byte>> blocks;
+  std::vector<StoredChunk> chunks;
+  std::vector<std::uint32_t> checksums;  // of the blocks as they were
+};
+
+/// What compress() leaves as it is stays where it is.
+std::span<const std::byte> chunk_of(const Slice& slice, const CompressedSlice& compressed, std::size_t number) {
+  if (const auto& block = compressed.blocks[number]; !block.empty()) return block;
+  return bytes_of(slice).subspan(number * kBlockBytes).first(std::min(kBlockBytes, bytes_of(slice).size()));
+}
+
+void compress_block(const Slice& slice, Codec codec, CompressedSlice& compressed, std::size_t number) {
+  std::span<const std::byte> bytes = bytes_of(slice), block = bytes.subspan(number * kBlockBytes);
+  block = block.first(std::min(kBlockBytes, block.size()));
+  compressed.checksums[number] = slice.checksums.empty() ? crc32c(block) : slice.checksums[number];
+  compressed.blocks[number] = compress(codec, block, tensor::size_of(slice.dtype), std::min(kBlockBytes, bytes.size()));
+  std::span<const std::byte> chunk = chunk_of(slice, compressed, number);
+  compressed.chunks[number] = {0, chunk.size(), crc32c(chunk)};
+}
+
+std::vector<CompressedSlice> compress_slices(std::span<const Slice> slices, Codec codec, std::size_t threads) {
+  std::vector<CompressedSlice> all(slices.size());
+  if (codec == Codec::none) return all;
+  std::vector<std::pair<std::size_t, std::size_t>> blocks;
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    std::size_t count = (bytes_of(slices[i]).size() + kBlockBytes - 1) / kBlockBytes;
+    if (bytes_of(slices[i]).size() <= kWorthChunks) continue;
+    all[i] = {std::vector<std::vector<std::byte>>(count), std::vector<StoredChunk>(count),
+              std::vector<std::uint32_t>(count)};
+    for (std::size_t number = 0; number < count; ++number) blocks.emplace_back(i, number);
+  }
+  for_each_block(blocks.size(), threads, [&](std::size_t i) {
+    auto [slice, number] = blocks[i];
+    compress_block(slices[slice], codec, all[slice], number);
+  });
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    std::uint64_t stored = kWorthChunks;
+    for (const StoredChunk& chunk : all[i].chunks) stored += chunk.bytes;
+    if (stored > bytes_of(slices[i]).size()) all[i] = CompressedSlice();
+  }
+  return all;
+}
+
+std::vector<PlannedDataset> plan(std::span<const Slice> slices, const std::vector<CompressedSlice>& compressed,
+                                 Codec codec) {
   std::vector<PlannedDataset> datasets;
   std::map<std::string, int> boxes;
-  for (const Slice& slice : slices)
-    if (!bytes_of(slice).empty())
-      datasets.push_back(
-          {fmt::format("/t/{}/{}", slice.name, boxes[slice.name]++), slice.dtype, slice.shape, slice.box});
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    const Slice& slice = slices[i];
+    if (bytes_of(slice).empty()) continue;
+    datasets.push_back(
+        {fmt::format("/t/{}/{}", slice.name, boxes[slice.name]++), slice.dtype, slice.shape, slice.box, codec});
+    for (std::size_t number = 0; number < compressed[i].chunks.size(); ++number)
+      datasets.back().chunks.push_back(chunk_of(slice, compressed[i], number));
+  }
   return datasets;
 }
 
-std::vector<std::uint64_t> create(FileSystem& files, const Path& path, const Contribution& contribution) {
-  if (files.before_hdf5(path.c_str()) != 0) throw FileError("create", path, errno);
-  return create_skeleton(path, contribution.step, plan(contribution.slices), contribution.state);
-}
-
-/// Reserves the room of all datasets, but not of the gaps that HDF5's alignment leaves: they stay holes. Small datasets
-/// that lie side by side are reserved together.
-void reserve(OpenFile& file, std::span<const Slice> slices, const std::vector<std::uint64_t>& offsets) {
+/// Reserves the room of all contiguous boxes, but not of the gaps that HDF5's alignment leaves: they stay holes. Small
+/// ones that lie side by side are reserved together.
+void reserve(OpenFile& file, const Manifest& part) {
   constexpr std::uint64_t kNear = 64 << 10;
   std::map<std::uint64_t, std::uint64_t> extents;  // begin to end
-  std::size_t next = 0;
-  for (const Slice& slice : slices)
-    if (std::size_t bytes = bytes_of(slice).size(); bytes > 0) {
-      extents[offsets[next]] = offsets[next] + bytes;
-      ++next;
-    }
+  for (const StoredTensor& stored : part.tensors)
+    for (const StoredBox& box : stored.boxes)
+      if (box.chunks.empty()) extents[box.offset] = box.offset + bytes_of(stored, box);
   while (!extents.empty()) {
     auto [begin, end] = *extents.begin();
     extents.erase(extents.begin());
@@ -105,27 +148,42 @@ void reserve(OpenFile& file, std::span<const Slice> slices, const std::vector<st
 }
 
 Manifest write_once(FileSystem& files, const Path& path, const Contribution& contribution, const Options& options) {
-  std::vector<std::uint64_t> offsets = create(files, path, contribution);
+  std::uint64_t total = checkpoint::bytes_of(contribution.slices);
+  std::size_t threads = total >= kWorthThreads ? static_cast<std::size_t>(options.write_threads) : 1;
+  Codec codec = codec_called(options.compression).value();
+  std::vector<CompressedSlice> compressed = compress_slices(contribution.slices, codec, threads);
+  if (files.before_hdf5(path.c_str()) != 0) throw FileError("create", path, errno);
+  auto offsets =
+      create_skeleton(path, contribution.step, plan(contribution.slices, compressed, codec), contribution.state);
   OpenFile file(files, path, OpenFile::Mode::write);
-  reserve(file, contribution.slices, offsets);
   Manifest part;
   part.files.push_back({path.filename().string(), file.size(), 0});
   part.tensors.reserve(contribution.slices.size());  // blocks point into it
   std::vector<Block> blocks;
   std::size_t next = 0;
-  for (const Slice& slice : contribution.slices) {
+  for (std::size_t i = 0; i < contribution.slices.size(); ++i) {
+    const Slice& slice = contribution.slices[i];
     StoredTensor& stored = part.tensors.emplace_back(StoredTensor{{slice.name, slice.dtype, slice.shape}, {}});
     if (bytes_of(slice).empty()) continue;
-    stored.boxes.push_back({slice.box, 0, offsets[next++], {}});
-    add_blocks(blocks, slice, stored.boxes.back());
+    const std::vector<std::uint64_t>& places = offsets[next++];
+    StoredBox& box = stored.boxes.emplace_back(StoredBox{slice.box, 0, 0, {}});
+    if (compressed[i].chunks.empty()) {
+      box.offset = places.front();
+      add_blocks(blocks, slice, box);
+    } else {
+      box.codec = codec;
+      box.checksums = std::move(compressed[i].checksums);
+      box.chunks = std::move(compressed[i].chunks);
+      for (std::size_t k = 0; k < places.size(); ++k) box.chunks[k].offset = places[k];
+    }
   }
-  std::uint64_t total = checkpoint::bytes_of(contribution.slices);
+  compressed.clear();
+  reserve(file, part);
   BlockWriter writer(files, file, total);
-  for_each_block(blocks.size(), total >= kWorthThreads ? static_cast<std::size_t>(options.write_threads) : 1,
-                 [&](std::size_t i) {
-                   if (!blocks[i].is_known) *blocks[i].checksum = crc32c(blocks[i].bytes);
-                   writer.write(blocks[i].bytes, blocks[i].offset);
-                 });
+  for_each_block(blocks.size(), threads, [&](std::size_t i) {
+    if (!blocks[i].is_known) *blocks[i].checksum = crc32c(blocks[i].bytes);
+    writer.write(blocks[i].bytes, blocks[i].offset);
+  });
   writer.close();
   part.files[0].rest = rest_checksum(file, part, 0);
   file.sync();

@@ -9,7 +9,8 @@ find_package(tomlplusplus REQUIRED)                              # libtomlpluspl
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)                 # libssl-dev
 find_package(ZLIB REQUIRED)                                      # zlib1g-dev
 find_package(Boost 1.74 REQUIRED COMPONENTS log date_time)       # libboost-log-dev
-find_package(HDF5 1.10 REQUIRED COMPONENTS C)                    # libhdf5-dev
+find_package(HDF5 1.10.5 REQUIRED COMPONENTS C)                  # libhdf5-dev
+pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd>=1.4)    # libzstd-dev
 pkg_check_modules(UCX REQUIRED IMPORTED_TARGET ucx>=1.12)        # libucx-dev
 pkg_check_modules(PMIX REQUIRED IMPORTED_TARGET pmix>=4)         # libpmix-dev
 

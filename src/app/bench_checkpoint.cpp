@@ -241,7 +241,8 @@ class CheckpointBench {
                                   {"dir", arguments_.dir.string()},
                                   {"mode", arguments_.options.mode},
                                   {"copy_threads", arguments_.options.copy_threads},
-                                  {"write_threads", arguments_.options.write_threads}};
+                                  {"write_threads", arguments_.options.write_threads},
+                                  {"compression", arguments_.options.compression}};
     if (!peer_.empty()) report["peer"] = peer_;
     report["seconds"] = seconds_;
     for (const Ratio& ratio : kRatios)
@@ -283,6 +284,7 @@ void add_bench_checkpoint(CLI::App& bench) {
   command->add_option("--copy-threads", a->options.copy_threads, "As checkpoint.copy_threads")->capture_default_str();
   command->add_option("--write-threads", a->options.write_threads, "As checkpoint.write_threads")
       ->capture_default_str();
+  command->add_option("--compression", a->options.compression, "As checkpoint.compression")->capture_default_str();
   command->add_flag("--json", a->json, "Print JSON");
   command->callback([a] {
     const auto check = [&] {

@@ -3,9 +3,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <CLI/App.hpp>
+#include <CLI/Option.hpp>
 #include <nlohmann/json_fwd.hpp>
 
 #include <distdl/checkpoint/store.hpp>
@@ -25,13 +28,22 @@ inline constexpr const char* kCheckpointHelp =
     "one checkpoint: its folder, DIR@STEP or DIR@TAG; of a folder or a run, the newest";
 
 /// The folder of checkpoints that a folder stands for: itself, or the one in a run's folder.
-/// Throws StorageError (incomplete) if there is no such folder.
+/// Throws StorageError (incomplete) if there is no such folder, UsageError if it is one checkpoint or a file.
 std::filesystem::path root_of(const std::string& folder);
 /// The folder of the one checkpoint that `name` stands for; it may be damaged. Throws StorageError (incomplete).
 std::filesystem::path checkpoint_folder(const std::string& name);
-/// The same, opened.
+/// The folders of all checkpoints that `name` stands for: of one, or of a root all. Throws StorageError (incomplete).
+std::vector<std::filesystem::path> checkpoint_folders(const std::string& name);
+/// The one checkpoint that `name` stands for, opened.
 checkpoint::Summary checkpoint_at(const std::string& name);
 
+/// An argument or option that is a step.
+CLI::Option* add_step(CLI::App& command, const char* name, std::optional<std::int64_t>& step, const char* help);
+
+/// "ok", "damaged", "incomplete" or "incompatible".
+const char* verdict_on(ExitCode code);
+/// The text itself in quotes if it is short and plain, else its length.
+std::string shortened(const std::string& value);
 void print(const nlohmann::json& document);
 std::string local_time(std::int64_t seconds);
 std::string mebibytes(std::uint64_t bytes);

@@ -22,18 +22,12 @@ using checkpoint::Finding;
 using checkpoint::Standing;
 using nlohmann::json;
 
-/// The checkpoints to verify: one, or all of a root.
-std::vector<fs::path> folders_of(const std::string& name) {
-  std::error_code ignored;
-  if (name.find('@') != name.npos && !fs::exists(name, ignored)) return {checkpoint_folder(name)};
-  fs::path path = root_of(name);
-  if (checkpoint::step_of_folder(path.filename().string()) || fs::exists(path / checkpoint::kManifestName))
-    return {path};
-  std::vector<fs::path> folders;
-  for (const auto& [step, folder] : checkpoint::step_folders(path)) folders.push_back(folder);
-  if (folders.empty())
-    throw StorageError(fmt::format("there is no checkpoint in \"{}\"", path.string()), ExitCode::incomplete);
-  return folders;
+/// Damage counts more than an absence, and both more than a format that this program does not know.
+ExitCode worst_of(const std::vector<Finding>& findings) {
+  ExitCode worst = ExitCode::ok;
+  for (const Finding& finding : findings)
+    if (worst == ExitCode::ok || finding.kind < worst) worst = finding.kind;
+  return worst;
 }
 
 json to_json(const Finding& finding) {
@@ -48,22 +42,24 @@ json to_json(const Finding& finding) {
 }
 
 void verify(const std::string& name, Depth depth, bool as_json) {
-  ExitCode worst = ExitCode::ok;
+  std::vector<Finding> all;
   json document = json::array();
-  for (const fs::path& one : folders_of(name)) {
+  for (const fs::path& one : checkpoint_folders(name)) {
     auto findings = checkpoint::verify(one, depth);
+    const char* verdict = verdict_on(worst_of(findings));
     json found = json::array();
-    if (!as_json) fmt::print("{}: {}\n", one.string(), findings.empty() ? "ok" : "damaged");
+    if (!as_json) fmt::print("{}: {}\n", one.string(), verdict);
     for (const Finding& finding : findings) {
-      // Damage counts more than an absence, and both more than a format that this program does not know.
-      if (worst == ExitCode::ok || finding.kind < worst) worst = finding.kind;
       if (!as_json) fmt::print("  {}\n", finding.message);
       found.push_back(to_json(finding));
     }
-    document.push_back({{"folder", one.string()}, {"ok", findings.empty()}, {"findings", std::move(found)}});
+    document.push_back(
+        {{"folder", one.string()}, {"ok", findings.empty()}, {"verdict", verdict}, {"findings", std::move(found)}});
+    all.insert(all.end(), findings.begin(), findings.end());
+    std::fflush(stdout);  // the next one may take minutes
   }
   if (as_json) print(document);
-  if (worst != ExitCode::ok) throw CLI::RuntimeError(static_cast<int>(worst));
+  if (ExitCode worst = worst_of(all); worst != ExitCode::ok) throw CLI::RuntimeError(static_cast<int>(worst));
 }
 
 /// What the run's own journal, beside the folder of checkpoints, tells of a step that the folder tells nothing of.
@@ -76,12 +72,19 @@ void ask_journal(const fs::path& root, Step step, Explanation& answer) {
     last = std::max(last, row["step"].get<std::int64_t>());
     if (row["step"] != step.value) continue;
     std::string event = row.value("event", "");
-    if (event == "checkpoint") answer = {Standing::removed, "the run's journal says that it was saved", {}, {}};
-    if (event == "save_failed") answer = {Standing::failed, row.value("reason", ""), {}, {}};
+    if (event == "checkpoint") answer = {Standing::removed, "the run's journal says that it was saved"};
+    if (event == "save_failed") answer = {Standing::failed, row.value("reason", "")};
   }
   if (answer.standing == Standing::never && last >= 0)
     answer.reason += step.value > last ? fmt::format("; the run has come to step {} only", last)
                                        : std::string("; no save was due at this step");
+}
+
+std::string restart_of(const Explanation& found) {
+  if (found.instead) return fmt::format("step {}", *found.instead);
+  if (found.barrier)
+    return fmt::format("nothing: it ends at step {}, whose format this program does not know", *found.barrier);
+  return "nothing: it begins afresh";
 }
 
 std::string listing(const std::vector<Step>& steps) {
@@ -103,15 +106,15 @@ void why(std::int64_t number, const std::string& folder, bool as_json) {
   if (as_json) {
     json document{{"step", number},           {"standing", checkpoint::name_of(found.standing)},
                   {"reason", found.reason},   {"code", static_cast<int>(found.code)},
-                  {"restart_takes", nullptr}, {"present", json::array()}};
+                  {"restart_takes", nullptr}, {"restart_ends_at", nullptr},
+                  {"present", json::array()}};
     if (found.instead) document["restart_takes"] = found.instead->value;
+    if (found.barrier) document["restart_ends_at"] = found.barrier->value;
     for (Step each : found.present) document["present"].push_back(each.value);
     print(document);
   } else {
     fmt::print("step {}: {}\n  {}\na restart takes  {}\nthere are        {}\n", step,
-               checkpoint::name_of(found.standing), found.reason,
-               found.instead ? fmt::format("step {}", *found.instead) : "nothing: it begins afresh",
-               listing(found.present));
+               checkpoint::name_of(found.standing), found.reason, restart_of(found), listing(found.present));
   }
   if (found.code != ExitCode::ok) throw CLI::RuntimeError(static_cast<int>(found.code));
 }
@@ -123,8 +126,10 @@ void add_verify(CLI::App& parent) {
   };
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command =
-      parent.add_subcommand("verify", "check every byte; exit code 2 damaged, 3 incomplete, 4 newer format");
-  command->add_option("DIR", arguments->name, "one checkpoint: its folder, DIR@STEP or DIR@TAG; or a folder: all in it")
+      parent.add_subcommand("verify", "check every byte; exit code 2 damaged, 3 incomplete, 4 another format");
+  command
+      ->add_option("CKPT", arguments->name,
+                   "one checkpoint: its folder, DIR@STEP or DIR@TAG; or a folder or a run: all in it")
       ->required();
   auto* deep = command->add_flag("--deep", arguments->deep,
                                  "also that HDF5 finds what the manifest says, and nothing else in files and folder");
@@ -138,17 +143,17 @@ void add_verify(CLI::App& parent) {
 
 void add_why(CLI::App& parent) {
   struct Arguments {
-    std::int64_t step = 0;
+    std::optional<std::int64_t> step;
     std::string folder;
     bool as_json = false;
   };
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command =
       parent.add_subcommand("why", "why a step is not there, or not what a restart takes; exit codes like verify");
-  command->add_option("STEP", arguments->step, "the step in question")->required()->check(CLI::NonNegativeNumber);
+  add_step(*command, "STEP", arguments->step, "the step in question")->required();
   command->add_option("DIR", arguments->folder, kRootHelp)->required();
   command->add_flag("--json", arguments->as_json, "print one JSON document");
-  command->callback([arguments] { why(arguments->step, arguments->folder, arguments->as_json); });
+  command->callback([arguments] { why(*arguments->step, arguments->folder, arguments->as_json); });
 }
 }  // namespace
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // distdl checkpoint ...: how the user says which checkpoint is meant, and what all of its actions print alike.
+#include <algorithm>
 #include <charconv>
 #include <ctime>
 
@@ -15,14 +16,25 @@
 namespace distdl::app {
 namespace fs = std::filesystem;
 namespace {
-fs::path without_last_slash(const std::string& folder) {
+/// Without a slash at its end, so that it has a last name.
+fs::path existing_folder(const std::string& folder) {
   fs::path path = fs::path(folder).lexically_normal();
-  return path.has_filename() ? path : path.parent_path();
+  if (!path.has_filename()) path = path.parent_path();
+  std::error_code ignored;
+  if (!fs::exists(path, ignored))
+    throw StorageError(fmt::format("there is no folder \"{}\"", folder), ExitCode::incomplete);
+  require<UsageError>(!fs::is_regular_file(path, ignored), "\"{}\" is a file; a folder was expected", folder);
+  return path;
 }
 
 bool is_one_checkpoint(const fs::path& path) {
   std::error_code ignored;
   return checkpoint::step_of_folder(path.filename().string()) || fs::exists(path / checkpoint::kManifestName, ignored);
+}
+
+fs::path root_in(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::is_directory(folder / "checkpoints", ignored) ? folder / "checkpoints" : folder;
 }
 
 /// Where "STEP" or "TAG" of a root is.
@@ -40,31 +52,73 @@ fs::path folder_called(const fs::path& root, const std::string& name) {
   fs::path folder = root / checkpoint::step_folder_name(step);
   std::error_code ignored;
   if (fs::exists(folder, ignored)) return folder;
-  throw StorageError(
-      fmt::format("there is no checkpoint of step {} in \"{}\"; see \"distdl checkpoint why\"", step, root.string()),
-      ExitCode::incomplete);
+  throw StorageError(fmt::format("there is no checkpoint of step {} in \"{}\"; see \"distdl checkpoint why {} {}\"",
+                                 step, root.string(), step, root.string()),
+                     ExitCode::incomplete);
+}
+
+/// The checkpoint that "DIR@STEP" or "DIR@TAG" stands for; nothing if `name` is a folder.
+std::optional<fs::path> called(const std::string& name) {
+  std::error_code ignored;
+  auto at = name.rfind('@');
+  if (at == std::string::npos || fs::exists(name, ignored)) return std::nullopt;
+  return folder_called(root_of(name.substr(0, at)), name.substr(at + 1));
 }
 }  // namespace
 
 fs::path root_of(const std::string& folder) {
-  fs::path path = without_last_slash(folder);
-  std::error_code ignored;
-  if (!fs::exists(path, ignored))
-    throw StorageError(fmt::format("there is no folder \"{}\"", folder), ExitCode::incomplete);
-  return fs::is_directory(path / "checkpoints", ignored) ? path / "checkpoints" : path;
+  fs::path path = existing_folder(folder);
+  require<UsageError>(!is_one_checkpoint(path), "\"{}\" is one checkpoint; name the folder that it lies in", folder);
+  return root_in(path);
 }
 
 fs::path checkpoint_folder(const std::string& name) {
-  std::error_code ignored;
-  auto at = name.rfind('@');
-  if (!fs::exists(name, ignored) && at != name.npos)
-    return folder_called(root_of(name.substr(0, at)), name.substr(at + 1));
-  fs::path root = root_of(name);
-  return is_one_checkpoint(root) ? root : checkpoint::open(root).folder;
+  if (auto one = called(name)) return *one;
+  return checkpoint::checkpoint_in(root_in(existing_folder(name)));
+}
+
+std::vector<fs::path> checkpoint_folders(const std::string& name) {
+  if (auto one = called(name)) return {*one};
+  fs::path path = root_in(existing_folder(name));
+  if (is_one_checkpoint(path)) return {path};
+  std::vector<fs::path> folders;
+  for (const auto& [step, folder] : checkpoint::step_folders(path)) folders.push_back(folder);
+  if (folders.empty())
+    throw StorageError(fmt::format("there is no checkpoint in \"{}\"", path.string()), ExitCode::incomplete);
+  return folders;
 }
 
 checkpoint::Summary checkpoint_at(const std::string& name) {
   return checkpoint::open(checkpoint_folder(name));
+}
+
+CLI::Option* add_step(CLI::App& command, const char* name, std::optional<std::int64_t>& step, const char* help) {
+  auto check = [](const std::string& text) {
+    std::int64_t number = -1;
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    bool good = error == std::errc() && end == text.data() + text.size() && number >= 0;
+    return good ? std::string() : fmt::format("\"{}\" is no step: a whole number from 0 was expected", text);
+  };
+  return command.add_option(name, step, help)->check(check)->type_name("STEP");
+}
+
+const char* verdict_on(ExitCode code) {
+  switch (code) {
+    case ExitCode::ok:
+      return "ok";
+    case ExitCode::incomplete:
+      return "incomplete";
+    case ExitCode::incompatible:
+      return "incompatible";
+    default:
+      return "damaged";
+  }
+}
+
+std::string shortened(const std::string& value) {
+  bool plain =
+      value.size() <= 60 && std::all_of(value.begin(), value.end(), [](char c) { return c >= ' ' && c < 0x7f; });
+  return plain ? fmt::format("\"{}\"", value) : fmt::format("{} bytes", value.size());
 }
 
 void print(const nlohmann::json& document) {

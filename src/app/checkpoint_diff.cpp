@@ -67,13 +67,6 @@ std::size_t width_of_names(const Difference& difference) {
   return width;
 }
 
-/// Short texts as they are, others by their length.
-std::string shortened(const std::string& value) {
-  bool plain =
-      value.size() <= 60 && std::all_of(value.begin(), value.end(), [](char c) { return c >= ' ' && c < 0x7f; });
-  return plain ? fmt::format("\"{}\"", value) : fmt::format("{} bytes", value.size());
-}
-
 void print_table(const Summary& first, const Summary& second, const Difference& difference) {
   fmt::print("- {}\n+ {}\n", first.folder.string(), second.folder.string());
   std::size_t width = width_of_names(difference);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // distdl checkpoint export | import
-#include <map>
 #include <memory>
 #include <optional>
 
@@ -8,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <distdl/app/checkpoint_actions.hpp>
+#include <distdl/base/errors.hpp>
 #include <distdl/checkpoint/export.hpp>
 #include <distdl/checkpoint/import.hpp>
 
@@ -17,31 +17,20 @@ namespace fs = std::filesystem;
 using checkpoint::Overwrite;
 using nlohmann::json;
 
-enum class Format { safetensors, npz, view };
-const std::map<std::string, Format> kFormats{
-    {"safetensors", Format::safetensors}, {"npz", Format::npz}, {"view", Format::view}};
-
 struct ExportOptions {
   std::string name;
   fs::path file;
-  Format format = Format::safetensors;
+  std::string format = "safetensors";
   checkpoint::Patterns patterns;
   bool deflate = false, force = false, as_json = false;
 };
 
 std::vector<checkpoint::TensorEntry> write(const checkpoint::Summary& summary, const ExportOptions& options) {
   Overwrite overwrite = options.force ? Overwrite::replace : Overwrite::refuse;
-  switch (options.format) {
-    case Format::safetensors:
-      return export_safetensors(summary, options.file, options.patterns, overwrite);
-    case Format::npz: {
-      auto compression = options.deflate ? checkpoint::Compression::deflate : checkpoint::Compression::none;
-      return export_npz(summary, options.file, options.patterns, compression, overwrite);
-    }
-    case Format::view:
-      return export_view(summary, options.file, options.patterns, overwrite);
-  }
-  return {};
+  if (options.format == "view") return export_view(summary, options.file, options.patterns, overwrite);
+  if (options.format == "safetensors") return export_safetensors(summary, options.file, options.patterns, overwrite);
+  auto compression = options.deflate ? checkpoint::Compression::deflate : checkpoint::Compression::none;
+  return export_npz(summary, options.file, options.patterns, compression, overwrite);
 }
 
 void export_to_file(const ExportOptions& options) {
@@ -57,21 +46,24 @@ void export_to_file(const ExportOptions& options) {
 void add_export(CLI::App& parent) {
   auto options = std::make_shared<ExportOptions>();
   CLI::App* command = parent.add_subcommand("export", "write a checkpoint's tensors for other programs");
-  command->add_option("DIR", options->name, kCheckpointHelp)->required();
+  command->add_option("CKPT", options->name, kCheckpointHelp)->required();
   command->add_option("FILE", options->file, "the file to write")->required();
   command
-      ->add_option(
-          "--format", options->format,
-          "safetensors; npz for numpy; view: an HDF5 file that shows whole tensors and leaves them where they are")
-      ->transform(CLI::CheckedTransformer(kFormats));
+      ->add_option("--format", options->format,
+                   "npz: for numpy; view: an HDF5 file that shows whole tensors and leaves them where they are; "
+                   "default safetensors")
+      ->check(CLI::IsMember({"safetensors", "npz", "view"}));
   command->add_option("--tensors", options->patterns, "only those whose name matches: 'parameter/*'")
       ->type_name("GLOB")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_flag("--deflate", options->deflate, "npz: compressed");
+  command->add_flag("--deflate", options->deflate, "compress it; npz only");
   command->add_flag("--force", options->force, "replace the file if it exists");
   command->add_flag("--json", options->as_json, "print one JSON document");
-  command->callback([options] { export_to_file(*options); });
+  command->callback([options] {
+    require<UsageError>(!options->deflate || options->format == "npz", "--deflate goes with --format npz only");
+    export_to_file(*options);
+  });
 }
 
 void add_import_safetensors(CLI::App& import) {
@@ -79,7 +71,7 @@ void add_import_safetensors(CLI::App& import) {
     fs::path file, folder;
     std::optional<std::int64_t> step;
     checkpoint::ImportOptions how;
-    bool as_json = false;
+    bool names_stay = false, as_json = false;
   };
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = import.add_subcommand(
@@ -87,15 +79,16 @@ void add_import_safetensors(CLI::App& import) {
   command->add_option("FILE", arguments->file, "the file to read")->required();
   command->add_option("DIR", arguments->folder, "folder of checkpoints, made if it is missing: RUN/checkpoints")
       ->required();
-  command->add_option("--step", arguments->step, "the step that it counts as; default: the file's own, or 0")
-      ->check(CLI::NonNegativeNumber);
+  add_step(*command, "--step", arguments->step, "the step that it counts as; default: the file's own, or 0");
   command->add_flag("--weights", arguments->how.weights_only,
                     "leave out momenta and state, and count from step 0: to train on from there");
-  command->add_option("--prefix", arguments->how.prefix,
-                      "before names that do not begin with parameter/ or momentum/; default parameter/");
+  auto* prefix = command->add_option("--prefix", arguments->how.prefix,
+                                     "before names that do not begin with parameter/ or momentum/; default parameter/");
+  command->add_flag("--no-prefix", arguments->names_stay, "all names stay as they are")->excludes(prefix);
   command->add_flag("--take", arguments->how.take, "though a run has owned the folder; if it still runs it must stop");
   command->add_flag("--json", arguments->as_json, "print one JSON document");
   command->callback([arguments] {
+    if (arguments->names_stay) arguments->how.prefix.clear();
     if (arguments->step) arguments->how.step = Step(*arguments->step);
     auto made = checkpoint::import_safetensors(arguments->file, arguments->folder, arguments->how);
     if (arguments->as_json)

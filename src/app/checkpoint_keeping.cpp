@@ -89,7 +89,7 @@ bool sweep(const fs::path& root, const std::vector<Verdict>& verdicts, const std
 }
 
 void print_report(const Rule& rule, const std::vector<Verdict>& verdicts, const std::vector<Leftover>& leftovers,
-                  bool dry_run) {
+                  const std::vector<std::uint64_t>& sizes, bool dry_run) {
   const char* going = dry_run ? "would go" : "deleted";
   fmt::print("rule: the newest {} verified stay{}\n", rule.keep,
              rule.keep_every > 0 ? fmt::format(", and the first of each {} steps", rule.keep_every) : "");
@@ -97,6 +97,10 @@ void print_report(const Rule& rule, const std::vector<Verdict>& verdicts, const 
     fmt::print("{:>12}  {:<8}  {}\n", verdict.step, verdict.stays ? "stays" : going, verdict.why);
   for (const Leftover& leftover : leftovers)
     fmt::print("{}  {}  {}\n", leftover.path.string(), leftover.stays ? "stays" : going, leftover.why);
+  std::uint64_t freed = 0;
+  for (std::size_t i = 0; i < verdicts.size(); ++i)
+    if (!verdicts[i].stays) freed += sizes[i];
+  if (freed > 0) fmt::print("{} of checkpoints {}\n", mebibytes(freed), going);
 }
 
 json report_of(const Rule& rule, const std::vector<Verdict>& verdicts, const std::vector<Leftover>& leftovers,
@@ -128,7 +132,7 @@ void gc(const GcOptions& options) {
   if (options.as_json)
     print(report_of(rule, verdicts, leftovers, sizes, options.dry_run));
   else
-    print_report(rule, verdicts, leftovers, options.dry_run);
+    print_report(rule, verdicts, leftovers, sizes, options.dry_run);
   require<StorageError>(gone, "not everything in \"{}\" could be deleted", root.string());
 }
 
@@ -147,13 +151,13 @@ void add_gc(CLI::App& parent) {
 
 void add_tag(CLI::App& parent) {
   struct Arguments {
-    std::int64_t step = 0;
+    std::optional<std::int64_t> step;
     std::string name, folder;
     bool remove = false, move = false, as_json = false;
   };
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = parent.add_subcommand("tag", "name a checkpoint: what has a tag is never collected");
-  command->add_option("STEP", arguments->step, "which checkpoint")->required()->check(CLI::NonNegativeNumber);
+  add_step(*command, "STEP", arguments->step, "which checkpoint")->required();
   command->add_option("NAME", arguments->name, "letters, digits, '.', '_', '-'; the first a letter")->required();
   command->add_option("DIR", arguments->folder, kRootHelp)->required();
   auto* remove = command->add_flag("--remove", arguments->remove, "take the name away");
@@ -162,13 +166,13 @@ void add_tag(CLI::App& parent) {
   command->callback([arguments] {
     fs::path root = root_of(arguments->folder);
     auto& files = checkpoint::real_file_system();
-    Step step(arguments->step);
+    Step step(*arguments->step);
     if (arguments->remove)
       checkpoint::remove_tag(files, root, step, arguments->name);
     else
       checkpoint::add_tag(files, root, step, arguments->name, arguments->move);
     auto names = checkpoint::names_of(checkpoint::read_tags(files, root), step);
-    if (arguments->as_json) return print({{"step", arguments->step}, {"tags", names}});
+    if (arguments->as_json) return print({{"step", step.value}, {"tags", names}});
     fmt::print("step {}:", step);
     for (const auto& name : names) fmt::print(" {}", name);
     fmt::print("{}\n", names.empty() ? " no tags" : "");

@@ -9,10 +9,10 @@
 #include <distdl/app/job_arguments.hpp>
 #include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
-#include <distdl/slurm/allocation.hpp>
 #include <distdl/comm/communicator.hpp>
 #include <distdl/observe/progress.hpp>
 #include <distdl/observe/run_folder.hpp>
+#include <distdl/slurm/allocation.hpp>
 #include <distdl/train/run.hpp>
 #include <distdl/train/stop.hpp>
 #include <distdl/world/make_world.hpp>

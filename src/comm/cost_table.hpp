@@ -30,7 +30,7 @@ struct CostTable {
   double memory = 30e9;    ///< bytes read and written per second by all ranks of a node, beyond the caches
   double cache = 1 << 20;  ///< bytes that a rank can work on within its caches
   double processors = 64;  ///< of a node; counted anew whenever ranks connect
-  double turn = 2e-6;      ///< seconds more per wait for each rank that has to share a processor with others
+  double turn = 8e-6;      ///< seconds more per wait for each rank that has to share a processor with others
 
   bool operator==(const CostTable&) const = default;
   /// For other ranks: choices agree only where the tables are the same to the bit.

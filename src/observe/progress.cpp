@@ -30,7 +30,8 @@ void Progress::on(const train::Started& event) {
   total_ = event.total_steps;
   auto where = fmt::format("{} {} on {}", event.world_size, event.world_size == 1 ? "rank" : "ranks", event.backend);
   if (event.resumed_from)
-    line(fmt::format("resuming from step {} of {}, from {}, {}", *event.resumed_from, total_, event.resumed_source, where));
+    line(fmt::format("resuming from step {} of {}, from {}, {}", *event.resumed_from, total_, event.resumed_source,
+                     where));
   else
     line(fmt::format("starting: {} steps of {} samples, {}", total_, event.global_batch, where));
 }

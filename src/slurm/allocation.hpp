@@ -20,8 +20,8 @@ struct Allocation {
 /// Nothing outside of a job. Throws ConfigError if one of Slurm's variables is not the number that it should be.
 std::optional<Allocation> current_allocation();
 
-/// The switches above this node, as far as Slurm's topology plug-in knows them ("core.leaf3"): nodes with equal ones are
-/// lost together with their switch. Empty if it knows none.
+/// The switches above this node, as far as Slurm's topology plug-in knows them ("core.leaf3"): nodes with equal ones
+/// are lost together with their switch. Empty if it knows none.
 std::string switches_of_node();
 
 /// When Slurm will end the job: SLURM_JOB_END_TIME, else libslurm through its plug-in, else scontrol. Nothing if the

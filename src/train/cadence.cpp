@@ -28,8 +28,13 @@ Cadence::Cadence(const checkpoint::Options& options, const checkpoint::FailureRe
   require(steps_ >= 0, "checkpoint.every is {}, but must be \"auto\" or not negative", steps_);
   require(options.mtbf_hours >= 0 && options.mtbf_hours < 1e9,
           "checkpoint.mtbf_hours is {}, but must be between 0 and 1e9", options.mtbf_hours);
-  mean_between_failures_ =
-      options.mtbf_hours > 0 ? options.mtbf_hours * 3600 : checkpoint::mean_between_failures(failures);
+  if (options.mtbf_hours > 0) {
+    mean_between_failures_ = options.mtbf_hours * 3600;
+    source_ = "checkpoint.mtbf_hours";
+  } else {
+    mean_between_failures_ = checkpoint::mean_between_failures(failures);
+    source_ = fmt::format("learnt from {:.3g} h with {} failures", failures.seconds / 3600, failures.failures);
+  }
 }
 
 bool Cadence::due(Step step) const {
@@ -41,29 +46,38 @@ void Cadence::step_took(double seconds) {
   step_seconds_ = step_seconds_ == 0 ? seconds : (1 - kNewest) * step_seconds_ + kNewest * seconds;
 }
 
-std::int64_t Cadence::measured_steps(double durable) const {
+std::int64_t Cadence::measured_steps(double durable) {
   double stall = std::max(kSmallest, median({stalls_.begin(), stalls_.end()}));
   // Not before the last save is on the disk: a save that finds one under way is for nothing.
-  double seconds = std::max(checkpoint::daly_interval(stall, mean_between_failures_), durable);
+  double pays = checkpoint::daly_interval(stall, mean_between_failures_), seconds = std::max(pays, durable);
+  disk_decides_ = durable > pays;
   double steps = std::round(seconds / std::max(kSmallest, step_seconds_));
   return static_cast<std::int64_t>(std::clamp(steps, 1.0, static_cast<double>(kMost)));
 }
 
 bool Cadence::saved(double stall, double durable) {
   if (!automatic_) return false;
+  bool first = stalls_.empty();
   stalls_.push_back(stall);
   if (stalls_.size() > kRemembered) stalls_.pop_front();
   std::int64_t measured = measured_steps(durable);
   auto change = static_cast<double>(std::abs(measured - steps_));
-  if (change <= kWorthIt * static_cast<double>(steps_)) return false;
+  if (!first && change <= kWorthIt * static_cast<double>(steps_)) return false;
   steps_ = measured;
   return true;
 }
 
+std::string Cadence::plan() const {
+  return fmt::format(
+      "a first checkpoint after {} steps, then as often as loses least; a failure is expected every {:.3g} h ({})",
+      steps_, mean_between_failures_ / 3600, source_);
+}
+
 std::string Cadence::reason() const {
   return fmt::format(
-      "a save holds training up for {:.3g} s, a step takes {:.3g} s, a failure is expected every {:.3g} h",
-      stalls_.empty() ? 0 : median({stalls_.begin(), stalls_.end()}), step_seconds_, mean_between_failures_ / 3600);
+      "a save holds training up for {:.3g} s, a step takes {:.3g} s, a failure is expected every {:.3g} h{}",
+      stalls_.empty() ? 0 : median({stalls_.begin(), stalls_.end()}), step_seconds_, mean_between_failures_ / 3600,
+      disk_decides_ ? "; more often would be before the last save is on the disk" : "");
 }
 
 }  // namespace distdl::train

@@ -24,21 +24,26 @@ class Cadence {
   /// From here the steps to the next save are counted: where the run starts, and where a save is tried.
   void tried(Step step) { last_ = step; }
   void step_took(double seconds);
-  /// A save held training up for `stall` seconds and was on the disk after `durable`. True if the interval changed.
+  /// A save held training up for `stall` seconds and was on the disk after `durable`. True if the interval is worth
+  /// telling: the first that was measured, or another one.
   bool saved(double stall, double durable);
 
+  /// What is begun with, for people.
+  std::string plan() const;
   std::int64_t steps() const noexcept { return steps_; }  ///< between saves; 0: none on the way
   /// Why that many, for people.
   std::string reason() const;
 
  private:
-  std::int64_t measured_steps(double durable) const;
+  std::int64_t measured_steps(double durable);
 
   bool automatic_;
   std::int64_t steps_;
   double mean_between_failures_;
+  std::string source_;  ///< of that number
   Step last_;
-  double step_seconds_ = 0;  ///< a mean in which older steps count less and less
+  bool disk_decides_ = false;  ///< an interval that pays would end before the save is on the disk
+  double step_seconds_ = 0;    ///< a mean in which older steps count less and less
   std::deque<double> stalls_;
 };
 

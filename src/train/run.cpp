@@ -61,15 +61,17 @@ class Trainer {
   /// One optimizer step.
   Agreed step(bool stop);
   void evaluate();
-  /// Collective: from now on saves go on beside training.
-  void start_saver();
+  /// Collective: from now on saves go on beside training. A state that was resumed gets its copies in other nodes'
+  /// memory at once: those it had may be lost.
+  void start_saver(bool resumed);
   /// At the end, or before a stop: returns when it is committed.
   void save_last();
   /// Where a failure costs nothing yet: the next interval tries again.
   void save_on_the_way(const checkpoint::Destination& destination);
   /// Where this rank runs.
   checkpoint::Place place() const { return {communicator_.host(communicator_.rank()), setting_.failure_domain}; }
-  /// Tells how saves ended meanwhile.
+  void tell(const checkpoint::SaveOutcome& outcome);
+  /// Tells how saves ended meanwhile, and learns from them how often to save.
   void tell_outcomes();
   [[noreturn]] void diverged(double loss);
   std::optional<std::string> reason_to_stop();
@@ -140,8 +142,8 @@ void Trainer::start() {
                            plan_.global_batch()};
   std::optional<checkpoint::Levels> levels;
   if (auto setup = levels_setup(store_, place())) levels.emplace(group_, store_.files(), *std::move(setup));
-  auto resumed = keeper_.restore(state_, levels ? &*levels : nullptr,
-                                 recipe_.checkpoint.partial ? &start_values : nullptr);
+  auto resumed =
+      keeper_.restore(state_, levels ? &*levels : nullptr, recipe_.checkpoint.partial ? &start_values : nullptr);
   levels.reset();
   if (state_.step < total_) store_.check_room(group_, state_.parameters.bytes() + state_.momentum.bytes());
   if (!resumed) {
@@ -150,8 +152,10 @@ void Trainer::start() {
     backend_->copy_from_host(state_.parameters.data(), start.data(), start.bytes());
   }
   cadence_.tried(state_.step);
+  if (cadence_.automatic() && communicator_.rank() == Rank(0))
+    log(Severity::info, "checkpoint.every = \"auto\": {}", cadence_.plan());
   network_.load_parameters(state_.parameter_arena());
-  if (state_.step < total_) start_saver();
+  if (state_.step < total_) start_saver(resumed.has_value());
   Started started{{}, total_, communicator_.size(), samples_.training(), plan_.global_batch(), backend_->description()};
   if (resumed) {
     started.resumed_from = state_.step;
@@ -201,7 +205,7 @@ void Trainer::evaluate() {
   observer_.on(*judged_);
 }
 
-void Trainer::start_saver() {
+void Trainer::start_saver(bool resumed) {
   auto levels = levels_setup(store_, place());
   checkpoint::Saver::Setup setup{run_name(store_), true, levels.has_value(), levels};
   saver_.emplace(
@@ -209,12 +213,15 @@ void Trainer::start_saver() {
   if (recipe_.checkpoint.mode != "sync") meeting_.introduce(communicator_);
   auto part = keeper_.part_of(state_);
   saver_->prepare(part.slices, part.state);
+  checkpoint::Protection elsewhere{recipe_.checkpoint.partner_every > 0, recipe_.checkpoint.parity_every > 0};
+  if (resumed && (elsewhere.partner || elsewhere.parity))
+    saver_->save(state_.step, part.slices, part.state, {false, elsewhere});
 }
 
 void Trainer::save_last() {
   auto part = keeper_.part_of(state_);
   saver_->save_and_wait(state_.step, part.slices, part.state);
-  tell_outcomes();
+  for (const auto& outcome : saver_->outcomes()) tell(outcome);
   saver_->close();
 }
 
@@ -230,20 +237,24 @@ void Trainer::save_on_the_way(const checkpoint::Destination& destination) try {
     log(Severity::error, "{}; training goes on, the checkpoint before is kept", error.what());
 }
 
+void Trainer::tell(const checkpoint::SaveOutcome& outcome) {
+  double seconds = outcome.stall_seconds + outcome.write_seconds;
+  if (!outcome.file_system && outcome.error.empty())
+    return observer_.on(SnapshotKept{outcome.step, seconds, outcome.stall_seconds});
+  end_of_job_.save_took(seconds);
+  if (outcome.error.empty())
+    observer_.on(CheckpointSaved{outcome.step, outcome.bytes, seconds, outcome.stall_seconds});
+  else
+    observer_.on(SaveFailed{outcome.step, outcome.error});
+}
+
 void Trainer::tell_outcomes() {
   for (const auto& outcome : saver_->outcomes()) {
-    double seconds = outcome.stall_seconds + outcome.write_seconds;
-    if (!outcome.file_system && outcome.error.empty()) {
-      observer_.on(SnapshotKept{outcome.step, seconds, outcome.stall_seconds});
-      continue;
-    }
-    end_of_job_.save_took(seconds);
-    if (outcome.error.empty()) {
-      observer_.on(CheckpointSaved{outcome.step, outcome.bytes, seconds, outcome.stall_seconds});
-      if (cadence_.saved(outcome.stall_seconds, seconds) && communicator_.rank() == Rank(0))
-        log(Severity::info, "from now on a checkpoint every {} steps: {}", cadence_.steps(), cadence_.reason());
-    } else
-      observer_.on(SaveFailed{outcome.step, outcome.error});
+    tell(outcome);
+    if (!outcome.file_system || !outcome.error.empty()) continue;
+    if (cadence_.saved(outcome.stall_seconds, outcome.stall_seconds + outcome.write_seconds) &&
+        communicator_.rank() == Rank(0))
+      log(Severity::info, "from now on a checkpoint every {} steps: {}", cadence_.steps(), cadence_.reason());
   }
 }
 

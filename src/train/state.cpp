@@ -155,8 +155,7 @@ void StateKeeper::check_identity(const checkpoint::State& saved) const {
   for (const auto& [key, mine] : identity_) {
     auto found = saved.find(key);
     if (found == saved.end() || found->second == mine) continue;
-    bool same_data = key != "data.samples" && key != "data.classes";
-    if (!same_data)
+    if (key == "data.samples" || key == "data.classes")
       throw StorageError(
           fmt::format("the checkpoint was trained with {} = {}, but the job file's data set has {}; use the same "
                       "data set, or another run.dir to start afresh",
@@ -181,7 +180,7 @@ std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint
       read(*found, state, fallback);
     });
   }
-  if (levels) levels->forget_after(std::nullopt);
+  if (levels) levels->keep_only(std::nullopt);
   return found ? std::optional<std::string>("the file system") : std::nullopt;
 }
 
@@ -194,7 +193,7 @@ std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint
     check_identity(saved);
     take_over(state, plan.step, saved, nullptr);
   });
-  levels.forget_after(plan.step);
+  levels.keep_only(plan.step);
   std::map<checkpoint::Source, int> counts;
   for (const auto& shard : reports) {
     ++counts[shard.source];

@@ -33,7 +33,8 @@ struct TrainingState {
 /// What must be equal, or at least be warned about, between the run that wrote a checkpoint and the one that resumes.
 using Identity = std::map<std::string, std::string>;
 
-/// checkpoint::Group::carry() over a communicator, in pieces, so that a receiver who comes late has to put little aside.
+/// checkpoint::Group::carry() over a communicator, in pieces, so that a receiver who comes late has to put little
+/// aside.
 void carry(comm::Communicator& communicator, std::span<const checkpoint::Group::Outgoing> out,
            std::span<const checkpoint::Group::Incoming> in, Clock::duration timeout,
            const std::function<void(comm::Request&)>& wait);

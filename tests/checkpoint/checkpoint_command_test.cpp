@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fstream>
 #include <limits>
+#include <sstream>
 
 #include <CLI/CLI.hpp>
 #include <gmock/gmock.h>
@@ -8,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/checkpoint/sample.hpp"
+#include <distdl/base/checksum.hpp>
 #include <distdl/checkpoint/file_operations.hpp>
 #include <distdl/checkpoint/layout.hpp>
 #include <distdl/checkpoint/manifest.hpp>
@@ -57,20 +59,45 @@ class CheckpointCommand : public testing::Test {
 
 TEST_F(CheckpointCommand, LsListsAllAndMarksDamage) {
   fs::remove(newest / kManifestName);
-  EXPECT_THAT(run("ls " + root.string()).out, testing::AllOf(HasSubstr("\n          10 "), HasSubstr("20  damaged")));
+  EXPECT_THAT(run("ls " + root.string()).out,
+              testing::AllOf(HasSubstr("\n          10 "), HasSubstr("20  incomplete: ")));
   auto rows = nlohmann::json::parse(run("ls --json " + root.string()).out);
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0]["world_size"], 2);
-  EXPECT_EQ(rows[1]["damaged"], true);
+  EXPECT_EQ(rows[1]["verdict"], "incomplete");
+  EXPECT_THAT(rows[1]["problem"].get<std::string>(), HasSubstr("has no MANIFEST"));
 }
 
 TEST_F(CheckpointCommand, ShowTellsTensorsAndState) {
   EXPECT_THAT(run("show " + run_.path().string()).out,
               testing::AllOf(HasSubstr("step     20"), HasSubstr("parameter/conv1.weight  f32    (8, 3, 5, 5)"),
-                             HasSubstr("data.cursor (4 bytes)")));
+                             testing::ContainsRegex("  data.cursor +\"1234\"\n")));
   auto document = nlohmann::json::parse(run("show --json " + root.string() + "/").out);
   EXPECT_EQ(document["state"]["data.cursor"], "1234");
   EXPECT_EQ(document["tensors"][0]["shape"], (std::vector<int>{8, 3, 5, 5}));
+}
+
+TEST_F(CheckpointCommand, CompressedOnesAreShownComparedAndExported) {
+  Sample sample = make_compressible(1);
+  ASSERT_TRUE(all_empty(save_as(root, 2, Step(30), sample)));
+  ASSERT_TRUE(all_empty(save_as(root, 2, Step(40), sample, true, {.compression = "shuffle+zstd"})));
+  EXPECT_THAT(run("show " + root.string()).out, HasSubstr("MiB, compressed to "));
+  EXPECT_THAT(run("show " + root.string() + "@30").out, testing::Not(HasSubstr("compressed")));
+  auto document = nlohmann::json::parse(run("show --json " + root.string()).out);
+  EXPECT_LT(document["stored_bytes"], document["plain_bytes"]);
+  EXPECT_EQ(run("verify --deep " + root.string() + "@40").code, 0);
+  EXPECT_EQ(run("diff " + root.string() + "@30 " + root.string() + "@40").code, 0);
+  fs::path plain = run_.path() / "plain";
+  ASSERT_TRUE(all_empty(save_as(plain, 1, Step(40), sample)));
+  auto exported = [&](const fs::path& from, const std::string& format) {
+    std::string file = (run_.path() / "exported").string();
+    EXPECT_EQ(run("export " + from.string() + "@40 " + file + " --force --format " + format).code, 0) << format;
+    std::ostringstream text;
+    text << std::ifstream(file, std::ios::binary).rdbuf();
+    return text.str();
+  };
+  for (const char* format : {"safetensors", "npz"}) EXPECT_EQ(exported(root, format), exported(plain, format));
+  exported(root, "view");
 }
 
 TEST_F(CheckpointCommand, DigestIsOneLine) {
@@ -119,6 +146,17 @@ TEST_F(CheckpointCommand, VerifyNamesBlockAndChecksums) {
   EXPECT_EQ(run("verify --quick " + root.string()).code, 2);
 }
 
+TEST_F(CheckpointCommand, VerifyNamesBothChecksumsOfAManifest) {
+  std::fstream(newest / kManifestName) << "?";
+  EXPECT_THAT(
+      run("verify " + root.string()).out,
+      testing::ContainsRegex("MANIFEST: its checksum does not hold: sha256 [0-9a-f]{64} expected, [0-9a-f]{64} found"));
+  fs::resize_file(newest / kManifestName, 300);
+  Result result = run("verify " + root.string());
+  EXPECT_EQ(result.code, 2);
+  EXPECT_THAT(result.out, HasSubstr("its last line is no checksum"));
+}
+
 TEST_F(CheckpointCommand, VerifyDeepWantsNothingElseInTheFolder) {
   EXPECT_EQ(run("verify --deep " + root.string()).code, 0);
   std::ofstream(newest / "notes.txt") << "mine";
@@ -150,6 +188,12 @@ TEST_F(CheckpointCommand, TagsAreGivenMovedAndTakenAway) {
   EXPECT_EQ(moved["tags"], (std::vector<std::string>{"best"}));
   EXPECT_EQ(run("tag 10 best --remove " + root.string()).code, 64);
   EXPECT_THAT(run("tag 20 best --remove " + root.string()).out, HasSubstr("no tags"));
+}
+
+TEST_F(CheckpointCommand, DiffOfEqualOnesSaysSo) {
+  Result result = run("diff " + root.string() + "@10 " + root.string() + "@20");
+  EXPECT_EQ(result.code, 0);
+  EXPECT_THAT(result.out, HasSubstr("9 tensors are equal, and so is the state"));
 }
 
 TEST_F(CheckpointCommand, DiffCountsAndMeasures) {
@@ -191,8 +235,6 @@ TEST_F(CheckpointCommand, DiffCountsAndMeasures) {
   EXPECT_THAT(run("diff " + root.string() + "@30 " + root.string() + "@40").out,
               testing::AllOf(HasSubstr("- parameter/vacant"), HasSubstr("+ parameter/void"),
                              HasSubstr("f16 (3, 2) became f16 (2, 3)"), HasSubstr("1 not finite")));
-  EXPECT_THAT(run("diff " + root.string() + "@10 " + root.string() + "@20").out,
-              HasSubstr("9 tensors are equal, and so is the state"));
 }
 
 TEST_F(CheckpointCommand, WhyTellsWhatBecameOfAStep) {
@@ -257,8 +299,9 @@ TEST_F(CheckpointCommand, GcKeepsTheRuleOfTheLastRunAndSaysWhy) {
   fs::last_write_time(root / ".stage-60.0123456789abcdef", fs::file_time_type::clock::now() - std::chrono::hours(25));
   Result done = run("gc --keep 2 " + root.string());
   EXPECT_EQ(done.code, 0);
-  EXPECT_THAT(done.out, testing::AllOf(HasSubstr("stays     tagged best"), HasSubstr("deleted   2 newer ones"),
-                                       HasSubstr("a run may be writing it")));
+  EXPECT_THAT(done.out,
+              testing::AllOf(HasSubstr("stays     tagged best"), HasSubstr("deleted   2 newer ones"),
+                             HasSubstr("MiB of checkpoints deleted\n"), HasSubstr("a run may be writing it")));
   std::vector<std::int64_t> left;
   for (const auto& [step, folder] : step_folders(root)) left.push_back(step.value);
   EXPECT_EQ(left, (std::vector<std::int64_t>{10, 40, 50}));
@@ -281,14 +324,15 @@ TEST_F(CheckpointCommand, ExportAndImportRoundTrip) {
   EXPECT_EQ(run("export " + root.string() + "@10 " + file).code, 64);  // it exists
   EXPECT_EQ(run("export --force " + root.string() + "@10 " + file).code, 0);
   EXPECT_EQ(run("export --tensors 'nothing*' " + root.string() + " " + file + "2").code, 64);
-  EXPECT_EQ(run("import safetensors --prefix= " + file + " " + made).code, 0);
+  EXPECT_EQ(run("import safetensors --no-prefix " + file + " " + made).code, 0);
   EXPECT_EQ(run("verify --deep " + made).code, 0);
   std::string before = run("digest " + root.string() + "@10").out, after = run("digest " + made).out;
   EXPECT_EQ(before.substr(before.find("sha256")), after.substr(after.find("sha256")));
   EXPECT_EQ(open(made).state.at("data.cursor"), "1234");
   EXPECT_EQ(run("import safetensors " + file + " " + made).code, 64);  // it has an owner, and a step
   EXPECT_EQ(run("import safetensors --take " + file + " " + made).code, 64);
-  EXPECT_EQ(run("import safetensors --take --step 7 " + file + " " + made).code, 0);
+  EXPECT_EQ(run("import safetensors --take --step 7 " + file + " " + made).code, 64);  // a restart takes step 10
+  EXPECT_EQ(run("import safetensors --take --step 17 " + file + " " + made).code, 0);
   std::vector<std::string> names;
   for (const auto& entry : open(made).tensors) names.push_back(entry.name);
   EXPECT_THAT(names, testing::Contains("parameter/rng"));
@@ -305,9 +349,63 @@ TEST_F(CheckpointCommand, ADamagedCheckpointIsNotExported) {
   for (const auto& entry : fs::directory_iterator(run_.path())) EXPECT_EQ(entry.path().filename(), "checkpoints");
 }
 
+/// Gives a checkpoint a manifest of a format that comes after ours.
+void make_newer(const fs::path& folder) {
+  std::ifstream in(folder / kManifestName);
+  std::string line;
+  std::getline(in, line);
+  auto document = nlohmann::json::parse(line);
+  document["format"] = 99;
+  std::string text = document.dump() + "\n";
+  Sha256 hash;
+  hash.update(std::as_bytes(std::span(text)));
+  std::ofstream(folder / kManifestName) << text << "sha256 " << hash.hex() << "\n";
+}
+
+TEST_F(CheckpointCommand, ANewerFormatIsIncompatible) {
+  make_newer(newest);
+  EXPECT_THAT(run("ls " + root.string()).out, HasSubstr("20  incompatible: "));
+  Result verified = run("verify " + root.string());
+  EXPECT_EQ(verified.code, 4);
+  EXPECT_THAT(verified.out,
+              testing::AllOf(HasSubstr(step_folder_name(Step(10)) + ": ok"), HasSubstr(": incompatible")));
+  // A restart would not go back either.
+  Alone alone;
+  Store store(root, {});
+  EXPECT_THROW(store.newest_valid(alone), StorageError);
+  Result why = run("why 10 " + root.string());
+  EXPECT_EQ(why.code, 0);
+  EXPECT_THAT(why.out, testing::AllOf(HasSubstr("step 10: older"), HasSubstr("nothing: it ends at step 20")));
+  EXPECT_EQ(nlohmann::json::parse(run("why 20 --json " + root.string()).out)["restart_ends_at"], 20);
+  EXPECT_EQ(run("why 20 " + root.string()).code, 4);
+}
+
+TEST_F(CheckpointCommand, TheNewestIsMeantEvenIfItIsDamaged) {
+  fs::path file = run_.path() / "out";
+  fs::remove(newest / kManifestName);
+  for (const std::string action : {"show {}", "digest {}", "export {} {}", "diff {} {}@10"})
+    EXPECT_EQ(
+        run(fmt::format(fmt::runtime(action), root.string(), action[0] == 'd' ? root.string() : file.string())).code, 3)
+        << action;
+  EXPECT_FALSE(fs::exists(file));
+  EXPECT_EQ(run("show " + root.string() + "@10").code, 0);
+}
+
+TEST_F(CheckpointCommand, WrongUseIsToldInWords) {
+  EXPECT_EQ(run("ls " + newest.string()).code, 64);  // one checkpoint is no folder of them
+  EXPECT_EQ(run("gc " + newest.string()).code, 64);
+  EXPECT_EQ(run("tag 20 best " + newest.string()).code, 64);
+  EXPECT_EQ(run("verify " + (newest / kManifestName).string()).code, 64);
+  for (const char* step : {"x", "1x", "-1", "99999999999999999999"})
+    EXPECT_EQ(run(fmt::format("why {} {}", step, root.string())).code, 64) << step;
+  EXPECT_EQ(run(fmt::format("export --deflate {} {}/x", root.string(), run_.path().string())).code, 64);
+  EXPECT_EQ(run(fmt::format("export --format hdf5 {} {}/x", root.string(), run_.path().string())).code, 64);
+}
+
 TEST_F(CheckpointCommand, MissingFoldersAreIncomplete) {
   TemporaryFolder empty;
   for (const char* action : {"show ", "verify ", "digest "}) EXPECT_EQ(run(action + empty.path().string()).code, 3);
+  EXPECT_THAT(run("ls " + empty.path().string()).out, HasSubstr("there is no checkpoint in"));
   EXPECT_EQ(run("ls /does/not/exist").code, 3);
 }
 }  // namespace

@@ -269,7 +269,7 @@ TEST_F(Damage, TwoTensorsMayNotShareBytes) {
 
 TEST_F(Damage, ANewerFormatIsNeitherReadNorQuarantined) {
   json newer = document_of(original_["MANIFEST"]);
-  newer["format"] = 2;
+  newer["format"] = 3;
   newer["tensors"] = "something else";
   spill(folder_ / "MANIFEST", sealed(newer));
   EXPECT_EQ(verify(folder_).at(0).kind, ExitCode::incompatible);
@@ -281,7 +281,7 @@ TEST_F(Damage, ANewerFormatIsNeitherReadNorQuarantined) {
     FAIL();
   } catch (const StorageError& error) {
     EXPECT_EQ(error.exit_code(), ExitCode::incompatible);
-    EXPECT_THAT(error.what(), HasSubstr("format 2"));
+    EXPECT_THAT(error.what(), HasSubstr("format 3"));
   }
   EXPECT_TRUE(fs::exists(folder_));
 }

@@ -199,7 +199,7 @@ TEST(Levels, ForgetWhatIsNewerThanTheStepThatWasRestored) {
   site.disk = true;
   const Sample sample = make_sample(3);
   save(site, names_of(2), sample, Step(40), {true, true, true});
-  run_on(site, names_of(2), [](Levels& levels, int, const std::string&) { levels.forget_after(Step(30)); });
+  run_on(site, names_of(2), [](Levels& levels, int, const std::string&) { levels.keep_only(Step(30)); });
   EXPECT_EQ(site.names().size(), 0U);
   EXPECT_EQ(restore(site, names_of(2), sample), std::nullopt);
 }

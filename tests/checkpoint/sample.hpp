@@ -66,6 +66,14 @@ inline Sample make_sample(std::uint64_t seed, std::int64_t rows = 40) {
   return sample;
 }
 
+/// The same with few different bytes, so that whatever is not tiny compresses.
+inline Sample make_compressible(std::uint64_t seed, std::int64_t rows = 40) {
+  Sample sample = make_sample(seed, rows);
+  for (SampleTensor& tensor : sample)
+    for (std::byte& byte : tensor.bytes) byte &= std::byte{0x41};
+  return sample;
+}
+
 /// Part `index` of `parts` of `extent`.
 inline std::pair<std::int64_t, std::int64_t> part_of(std::int64_t extent, int index, int parts) {
   return {extent * index / parts, extent * (index + 1) / parts};

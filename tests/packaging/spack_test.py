@@ -19,8 +19,8 @@ FOR_DEVELOPERS = {"DISTDL_SANITIZE"}  # options that a packager has no use for
 # What CMake asks for, and the Spack package that brings it ("" where the compiler does).
 PACKAGES = {"PkgConfig": "pkgconfig", "Threads": "", "OpenMP": "", "fmt": "fmt", "CLI11": "cli11",
             "nlohmann_json": "nlohmann-json", "tomlplusplus": "tomlplusplus", "OpenSSL": "openssl", "ZLIB": "zlib-api",
-            "Boost": "boost", "HDF5": "hdf5", "ucx": "ucx", "pmix": "pmix", "ONEDNN": "onednn", "SLURM": "slurm",
-            "CUDAToolkit": "cuda", "CUDA": "cuda", "GTest": "googletest", "Python3": ""}
+            "Boost": "boost", "HDF5": "hdf5", "ucx": "ucx", "pmix": "pmix", "libzstd": "zstd", "ONEDNN": "onednn",
+            "SLURM": "slurm", "CUDAToolkit": "cuda", "CUDA": "cuda", "GTest": "googletest", "Python3": ""}
 NOT_ASKED_BY_NAME = {"c", "cxx", "cmake", "cudnn", "nccl"}  # CMake itself, its languages, and libraries found by file
 
 

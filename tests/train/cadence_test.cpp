@@ -60,6 +60,7 @@ TEST(Cadence, NeverSavesBeforeTheLastSaveIsOnTheDisk) {
   cadence.step_took(1);
   cadence.saved(0.01, 500);
   EXPECT_EQ(cadence.steps(), 500);
+  EXPECT_THAT(cadence.reason(), testing::HasSubstr("before the last save is on the disk"));
 }
 
 TEST(Cadence, HasBounds) {
@@ -82,6 +83,11 @@ TEST(Cadence, LearnsFromTheJournal) {
     return cadence.steps();
   };
   EXPECT_GT(steps_with({}), 2 * steps_with({86400, 30}));
+  EXPECT_THAT(Cadence({.every = Interval::by_cost()}, {7200, 3}).plan(),
+              testing::AllOf(testing::HasSubstr("after 100 steps"),
+                             testing::HasSubstr("every 6.5 h (learnt from 2 h with 3 ")));
+  EXPECT_THAT(Cadence({.every = Interval::by_cost(), .mtbf_hours = 10}, {7200, 3}).plan(),
+              testing::HasSubstr("every 10 h (checkpoint.mtbf_hours)"));
 }
 
 TEST(Cadence, AFailedSaveIsTriedAgainAfterAnInterval) {

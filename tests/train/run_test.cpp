@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <distdl/data/shapes.hpp>
 #include <distdl/checkpoint/slot_memory.hpp>
+#include <distdl/data/shapes.hpp>
 #include <distdl/train/protection.hpp>
 #include <distdl/train/run.hpp>
 #include <distdl/train/state.hpp>

@@ -25,6 +25,11 @@ CUT = {"name": "rng", "dtype": "i64", "shape": [4],
        "boxes": [box([0], [2], 32), box([2], [2], 48)]}
 SCALAR = {"name": "scale", "dtype": "bf16", "shape": [], "boxes": [box([], [], 64)]}
 EMPTY = {"name": "void", "dtype": "u8", "shape": [0, 4], "boxes": []}
+# A frame of zstd: magic, 80 bytes follow, the last block, in which one byte stands 80 times.
+FRAME = bytes.fromhex("28b52ffd2050830200" "07")
+CHUNKS = {"name": "packed", "dtype": "u8", "shape": [80],
+          "boxes": [{"at": [0], "extent": [80], "file": 0, "crc32c": [7], "compression": "shuffle+zstd",
+                     "chunks": [[0, len(FRAME), 7]]}]}
 DOCUMENTS = {
     "one": document([file(80)], [WEIGHT], {}),
     "several": document([file(80)], [WEIGHT, CUT, SCALAR, EMPTY], {"config": "[train]\n", "raw": {"hex": "ff00"}}),
@@ -32,7 +37,8 @@ DOCUMENTS = {
                           [{"name": "a", "dtype": "f64", "shape": [2], "boxes": [box([0], [1], 0), box([1], [1], 0, 1, 1)]}],
                           {}),
     "empty": document([], [], {}),
-    "newer": document([], [], {}, format=2),
+    "chunks": document([file(80)], [CHUNKS], {}, format=2),
+    "newer": document([], [], {}, format=3),
 }
 
 
@@ -43,7 +49,8 @@ def main(folder):
     for name, content in DOCUMENTS.items():
         text = json.dumps(content, separators=(",", ":")).encode()
         (root / "manifest" / name).write_bytes(b"\1" + text)
-        (root / "folder" / name).write_bytes(b"\1" + struct.pack("<H", len(text)) + text + bytes(range(80)))
+        data = FRAME + bytes(range(len(FRAME), 80)) if name == "chunks" else bytes(range(80))
+        (root / "folder" / name).write_bytes(b"\1" + struct.pack("<H", len(text)) + text + data)
     (root / "manifest" / "raw").write_bytes(b"\0" + b"{}\nsha256 " + b"0" * 64 + b"\n")
 
 

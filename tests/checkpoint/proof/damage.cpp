@@ -64,10 +64,9 @@ std::string edited(const std::string& manifest, std::mt19937_64& random) {
 /// A checkpoint of two files and the one before it; the newer one gets damaged.
 class Victim {
  public:
-  Victim() {
+  explicit Victim(const std::string& compression = "none") : options_{.compression = compression} {
     for (std::uint64_t step : {1, 2})
-      if (!all_empty(save_as(root_.path(), 2, Step(static_cast<std::int64_t>(step)), make_sample(step))))
-        throw std::runtime_error("no checkpoint to damage");
+      if (!all_empty(save(step))) throw std::runtime_error("no checkpoint to damage");
     good_ = read_folder(folder_);
     other_ = read_folder(root_.path() / step_folder_name(Step(1)));
     for (const auto& [name, text] : good_) names_.push_back(name);
@@ -93,7 +92,7 @@ class Victim {
     auto found = store.newest_valid(alone);
     if (!found) return "nothing is found";
     if (found->step == Step(2) && sealed_) return problem;  // a consistent lie, which the reader has judged
-    std::string wrong = compare(store, *found, make_sample(static_cast<std::uint64_t>(found->step.value)));
+    std::string wrong = compare(store, *found, sample(static_cast<std::uint64_t>(found->step.value)));
     if (!wrong.empty()) return fmt::format("step {} is restored, but {}", found->step, wrong);
     if (found->step == Step(2)) return "a damaged checkpoint counts as whole";
     return problem;
@@ -101,13 +100,13 @@ class Victim {
 
   /// The run comes to the damaged step again: then it must be whole.
   std::string judge_saved_again() {
-    auto errors = save_as(root_.path(), 2, Step(2), make_sample(2));
+    auto errors = save(2);
     if (!all_empty(errors)) return "it cannot be saved again: " + errors[0];
     Alone alone;
     Store store(root_.path(), {});
     auto found = store.newest_valid(alone);
     if (!found || found->step != Step(2)) return "it was saved again, and is not found";
-    return compare(store, *found, make_sample(2));
+    return compare(store, *found, sample(2));
   }
 
   /// Another checkpoint under this one's name.
@@ -122,6 +121,13 @@ class Victim {
   }
 
  private:
+  Sample sample(std::uint64_t seed) const {
+    return options_.compression == "none" ? make_sample(seed) : make_compressible(seed);
+  }
+  std::vector<std::string> save(std::uint64_t step) const {
+    return save_as(root_.path(), 2, Step(static_cast<std::int64_t>(step)), sample(step), false, options_);
+  }
+
   std::string change(const std::string& name, std::mt19937_64& random) {
     std::string& text = bad_[name];
     std::size_t at = random() % text.size();
@@ -158,7 +164,7 @@ class Victim {
     try {
       Store store(root_.path(), {});
       Summary summary = open(folder_);
-      std::string wrong = compare(store, summary, make_sample(2));
+      std::string wrong = compare(store, summary, sample(2));
       return wrong.empty() ? "" : "a reader gets wrong bytes: " + wrong;
     } catch (const StorageError&) {
       return "";  // refused
@@ -170,6 +176,7 @@ class Victim {
       if (text != before.at(name)) std::ofstream(folder_ / name, std::ios::binary | std::ios::trunc) << text;
   }
 
+  Options options_;
   TemporaryFolder root_;
   fs::path folder_ = root_.path() / step_folder_name(Step(2));
   Texts good_, other_, bad_;
@@ -178,9 +185,9 @@ class Victim {
 };
 }  // namespace
 
-Verdict prove_damage(const Effort& effort) {
+Verdict prove_damage(const Effort& effort, const std::string& compression) {
   Verdict verdict;
-  Victim victim;
+  Victim victim(compression);
   verdict.add(victim.judge_swapped_folders(), "swapped folders");
   for (std::uint64_t seed = effort.first_seed; verdict.cases < effort.random_cases; ++seed) {
     if (effort.stop_at_first && !verdict.broken.empty()) return verdict;

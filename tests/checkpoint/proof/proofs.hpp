@@ -54,7 +54,7 @@ Verdict prove_snapshots(const Effort& effort);
 /// Snapshots that are damaged on the way to other nodes, on the way back, or in memory, with a node lost too.
 Verdict prove_lost_nodes(const Effort& effort);
 /// C6: `random_cases` ways to damage the newest checkpoint, which must not be restored.
-Verdict prove_damage(const Effort& effort);
+Verdict prove_damage(const Effort& effort, const std::string& compression = "none");
 /// The same damage, and then the same step is saved again with the same bytes: it must be whole afterwards.
 Verdict prove_saving_over_damage(const Effort& effort);
 
