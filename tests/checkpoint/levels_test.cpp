@@ -1,133 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <condition_variable>
-#include <deque>
 #include <fstream>
 #include <mutex>
 #include <set>
 
 #include <gtest/gtest.h>
 
-#include "tests/checkpoint/sample.hpp"
-#include <distdl/checkpoint/levels.hpp>
+#include "tests/checkpoint/simulated_nodes.hpp"
 #include <distdl/checkpoint/redundancy.hpp>
 
-// Nodes are simulated on this one: each has a name of its own for its slots in /dev/shm, and its own "local disk".
 namespace distdl::checkpoint {
 namespace {
-
-using Bytes = std::vector<std::byte>;
-
-/// Boxes of letters between ranks that are threads.
-class Post {
- public:
-  void put(int from, int to, std::span<const std::byte> bytes) {
-    std::lock_guard lock(mutex_);
-    letters_[{from, to}].emplace_back(bytes.begin(), bytes.end());
-    arrived_.notify_all();
-  }
-  void take(int from, int to, std::span<std::byte> bytes) {
-    std::unique_lock lock(mutex_);
-    auto& box = letters_[{from, to}];
-    if (!arrived_.wait_for(lock, std::chrono::seconds(30), [&] { return !box.empty(); }))
-      throw StorageError("no letter came");
-    ASSERT_EQ(box.front().size(), bytes.size());
-    std::copy(box.front().begin(), box.front().end(), bytes.begin());
-    box.pop_front();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable arrived_;
-  std::map<std::pair<int, int>, std::deque<Bytes>> letters_;
-};
-
-/// With letters for what is carried.
-class PostGroup final : public Group {
- public:
-  PostGroup(Group& group, Post& post) : group_(group), post_(post) {}
-  int rank() const override { return group_.rank(); }
-  int size() const override { return group_.size(); }
-  std::vector<std::string> all_gather(const std::string& mine) override { return group_.all_gather(mine); }
-  void carry(std::span<const Outgoing> out, std::span<const Incoming> in) override {
-    for (const Outgoing& one : out) post_.put(rank(), one.to, one.bytes);
-    for (const Incoming& one : in) post_.take(one.from, rank(), one.bytes);
-  }
-
- private:
-  Group& group_;
-  Post& post_;
-};
-
-/// Simulated nodes with what they keep, for one test.
-class Site {
- public:
-  Site() : run_("levels" + std::to_string(::getpid()) + "_" + std::to_string(next_++)) {}
-  ~Site() {
-    for (const auto& name : names()) ::unlink(("/dev/shm/" + name).c_str());
-  }
-  Site(const Site&) = delete;
-  Site& operator=(const Site&) = delete;
-
-  Levels::Setup setup(const std::string& node) const {
-    Levels::Setup setup;
-    setup.run = run_;
-    setup.memory = run_ + "_" + node + "_";
-    setup.place = {node, ""};
-    setup.parity_set = parity_set;
-    if (disk) setup.disk = folder_.path() / node;
-    return setup;
-  }
-  std::string memory_of(const std::string& node) const { return setup(node).memory; }
-  std::filesystem::path disk_of(const std::string& node) const { return folder_.path() / node; }
-  SlotLabel label(int rank, int world, Step step) const { return {run_, rank, world, step, 7}; }
-  std::set<std::string> names() const {
-    std::set<std::string> found;
-    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
-      if (entry.path().filename().string().find(run_ + "_") != std::string::npos)
-        found.insert(entry.path().filename().string());
-    return found;
-  }
-  void remove_all_but(const std::set<std::string>& kept) const {
-    for (const auto& name : names())
-      if (!kept.contains(name)) ::unlink(("/dev/shm/" + name).c_str());
-  }
-
-  int parity_set = 8;
-  bool disk = false;
-
- private:
-  static inline int next_ = 0;
-  std::string run_;
-  TemporaryFolder folder_;
-};
-
-/// Ranks of a world on these nodes, each with its Levels.
-void run_on(const Site& site, const std::vector<std::string>& nodes,
-            const std::function<void(Levels&, int rank, const std::string& node)>& work) {
-  Post post;
-  ThreadGroups groups(static_cast<int>(nodes.size()));
-  const auto errors = groups.run([&](Group& group) {
-    PostGroup with_post(group, post);
-    const std::string& node = nodes[static_cast<std::size_t>(group.rank())];
-    Levels levels(with_post, real_file_system(), site.setup(node));
-    work(levels, group.rank(), node);
-  });
-  for (const auto& error : errors)
-    if (!error.empty()) throw std::runtime_error(error);
-}
-
-/// Each rank fills a slot in its node's memory with its share, and protects it.
-void save(const Site& site, const std::vector<std::string>& nodes, const Sample& sample, Step step,
-          const Protection& how) {
-  run_on(site, nodes, [&](Levels& levels, int rank, const std::string& node) {
-    const int world = static_cast<int>(nodes.size());
-    const Share share = share_of(sample, rank, world);
-    const State state{{"position", "77"}};
-    SlotMemory own = SlotMemory::create(site.memory_of(node), rank, slot_bytes(share.slices, state));
-    fill_slot(own.writable(), site.label(rank, world, step), share.slices, state);
-    levels.protect(own.bytes(), how);
-  });
-}
 
 /// What ranks on these nodes get back; nothing if there is no step to go back to. All must get the same.
 std::optional<Step> restore(const Site& site, const std::vector<std::string>& nodes, const Sample& sample,
@@ -154,13 +36,6 @@ std::optional<Step> restore(const Site& site, const std::vector<std::string>& no
       for (const auto& report : reports) sources->push_back(report.source);
   });
   return step;
-}
-
-std::vector<std::string> names_of(int nodes, int ranks_each = 1) {
-  std::vector<std::string> names;
-  for (int n = 0; n < nodes; ++n)
-    for (int r = 0; r < ranks_each; ++r) names.push_back("n" + std::to_string(n));
-  return names;
 }
 
 /// Worked out anew, from the promise alone: does every snapshot survive the loss of these nodes?

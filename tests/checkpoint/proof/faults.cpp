@@ -101,7 +101,7 @@ Verdict prove_faults(const Story& story, const Effort& effort) {
   verdict.add(attempt_with_vanishing_file(), "a file that vanishes");
   for (const Way& way : kWays)
     for (bool persistent : {false, true}) {
-      if (persistent && !way.often) continue;
+      if ((persistent && !way.often) || (!effort.only_fault.empty() && effort.only_fault != way.name)) continue;
       for (int at = 0; !enough(); ++at) {
         Attempt result = attempt(story, way, at, persistent);
         if (!result.struck) break;

@@ -21,6 +21,8 @@ struct Proof {
 std::vector<Proof> proofs() {
   Effort effort{.random_cases = 100, .stop_at_first = true}, damages = effort;
   damages.random_cases = 600;
+  Effort short_writes = effort;
+  short_writes.only_fault = "short write";
   auto power_loss = [=](const Story& story) { return [=] { return prove_power_loss(story, effort); }; };
   auto kills = [=](const Story& story) { return [=] { return prove_kills(story, effort); }; };
   return {{"C6", [=] { return prove_damage(damages); }},
@@ -32,6 +34,9 @@ std::vector<Proof> proofs() {
           {"C1", kills(new_step(1))},
           {"C1 same step", kills(same_step_again(1))},
           {"C3 after a fault", [=] { return prove_fault_and_power_loss(effort); }},
+          {"C5 large", [=] { return prove_faults(large_step(), short_writes); }},
+          {"C7", [=] { return prove_snapshots(effort); }},
+          {"R1", [=] { return prove_lost_nodes(effort); }},
           {"C5", [=] { return prove_faults(new_step(1), effort); }},
           {"two runs", [=] { return prove_fence(effort); }}};
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/checkpoint/proof/story.hpp"
@@ -22,7 +23,8 @@ struct Effort {
   std::uint64_t first_seed = 0;
   std::size_t random_cases = 0;
   bool stop_at_first = false;
-  bool thorough = false;  ///< for the long run
+  bool thorough = false;             ///< for the long run
+  std::string_view only_fault = {};  ///< of C5's six ways: "short write"
 };
 
 /// C1: SIGKILL before every operation of a story.
@@ -46,6 +48,11 @@ struct RandomKills {
   std::size_t kills = 0, in_save = 0, saves = 0, unreadable = 0, wrong = 0;
 };
 RandomKills prove_random_kills(std::size_t count, std::uint64_t seed);
+/// C7 and what else Saver and slots promise: training that goes on, slow disks, damage between copy and disk, a run
+/// that was superseded; and tags that are set while old checkpoints are being deleted.
+Verdict prove_snapshots(const Effort& effort);
+/// Snapshots that are damaged on the way to other nodes, on the way back, or in memory, with a node lost too.
+Verdict prove_lost_nodes(const Effort& effort);
 /// C6: `random_cases` ways to damage the newest checkpoint, which must not be restored.
 Verdict prove_damage(const Effort& effort, const std::string& compression = "none");
 /// The same damage, and then the same step is saved again with the same bytes: it must be whole afterwards.
