@@ -8,6 +8,11 @@ herr_t innermost(unsigned n, const H5E_error2_t* error, void* text) {
   if (n == 0 && error->desc) *static_cast<std::string*>(text) = error->desc;
   return 0;
 }
+
+/// Before any other call: a file that could not be written stays open in HDF5 1.10, which at exit tries again and
+/// crashes
+///. Every file that counts is closed, and synced, long before.
+const herr_t kWithoutExit = H5dont_atexit();
 }  // namespace
 
 QuietErrors::QuietErrors() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compressed checkpoints: the same tensors in fewer bytes, each of which is verified.
 #include <atomic>
+#include <csignal>
 #include <fstream>
 #include <sstream>
 
@@ -8,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <hdf5.h>
 #include <nlohmann/json.hpp>
+#include <sys/resource.h>
 #include <zstd.h>
 
 #include "tests/checkpoint/sample.hpp"
@@ -145,6 +147,42 @@ TEST(Compression, TheSameStepIsNotSavedAgainInAnotherWay) {
   auto before = slurp(open(root.path()).folder / kManifestName);
   ASSERT_TRUE(all_empty(save_as(root.path(), 1, Step(1), sample)));
   EXPECT_EQ(slurp(open(root.path()).folder / kManifestName), before);
+}
+
+/// Keeps files from growing beyond a size, while it lives: writing fails with EFBIG.
+class SmallFiles {
+ public:
+  explicit SmallFiles(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    struct rlimit limit = before_;
+    limit.rlim_cur = bytes;
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~SmallFiles() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  struct rlimit before_ {};
+  void (*handler_)(int);
+};
+
+TEST(Compression, WhereChunksCannotBeWrittenTheCheckpointsStayAsTheyAre) {
+  TemporaryFolder root;
+  Options options{.compression = "zstd"};
+  ASSERT_TRUE(all_empty(save_as(root.path(), 1, Step(1), make_compressible(1), false, options)));
+  Sample large = make_compressible(2, 200'000);
+  {
+    SmallFiles limit(1 << 20);
+    auto errors = save_as(root.path(), 1, Step(2), large, false, options);
+    EXPECT_THAT(errors[0], AllOf(HasSubstr("node0000.h5"), HasSubstr("File too large")));
+  }
+  EXPECT_EQ(list(root.path()).size(), 1u);
+  EXPECT_THAT(entries_with_prefix(root.path(), kStagePrefix), IsEmpty());
+  ASSERT_TRUE(all_empty(save_as(root.path(), 1, Step(2), large, false, options)));
+  Store store(root.path(), {});
+  EXPECT_EQ(compare(store, open(root.path()), large), "");
 }
 
 /// How HDF5's plug-in for zstd decompresses; shuffling HDF5 knows by itself.
