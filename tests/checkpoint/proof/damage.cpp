@@ -9,6 +9,7 @@
 #include "tests/checkpoint/proof/proofs.hpp"
 #include <distdl/base/checksum.hpp>
 #include <distdl/checkpoint/layout.hpp>
+#include <distdl/checkpoint/manifest.hpp>
 
 namespace distdl::checkpoint::proof {
 namespace {
@@ -61,6 +62,21 @@ std::string edited(const std::string& manifest, std::mt19937_64& random) {
   return text + "sha256 " + hash.hex() + "\n";
 }
 
+/// Boxes that do not make a whole tensor, where every checksum holds and no byte belongs to two of them.
+struct Contradiction {
+  std::string what;
+  void (*edit)(StoredTensor& tensor);  ///< whose two boxes are as long as each other
+};
+const std::vector<Contradiction> kContradictions{
+    {"a box where another one is, and a hole where it was",
+     [](StoredTensor& tensor) { tensor.boxes.at(1).box = tensor.boxes.at(0).box; }},
+    {"boxes that overlap",
+     [](StoredTensor& tensor) {
+       tensor.boxes.at(1).box = tensor.boxes.at(0).box;
+       tensor.entry.shape = tensor.boxes.at(0).box.extent;
+     }},
+    {"boxes that leave a hole", [](StoredTensor& tensor) { ++tensor.entry.shape.at(0); }}};
+
 /// A checkpoint of two files and the one before it; the newer one gets damaged.
 class Victim {
  public:
@@ -107,6 +123,26 @@ class Victim {
     auto found = store.newest_valid(alone);
     if (!found || found->step != Step(2)) return "it was saved again, and is not found";
     return compare(store, *found, sample(2));
+  }
+
+  /// Nobody may take the newer one for a checkpoint.
+  std::string judge(const Contradiction& contradiction) {
+    Manifest manifest = parse_manifest(good_.at(kManifestName), "a good manifest");
+    contradiction.edit(manifest.tensors.at(0));
+    bad_ = good_;
+    bad_[kManifestName] = to_text(manifest);
+    write(bad_, good_);
+    std::string problem = verify(folder_).empty() ? "it counts as whole" : "";
+    Alone alone;
+    auto found = Store(root_.path(), {}).newest_valid(alone);
+    if (!found || found->step != Step(1)) problem = "it is restored";
+    try {
+      open(folder_);
+      problem = "a reader opens it";
+    } catch (const StorageError&) {  // refused
+    }
+    heal();
+    return problem;
   }
 
   /// Another checkpoint under this one's name.
@@ -189,6 +225,7 @@ Verdict prove_damage(const Effort& effort, const std::string& compression) {
   Verdict verdict;
   Victim victim(compression);
   verdict.add(victim.judge_swapped_folders(), "swapped folders");
+  for (const Contradiction& one : kContradictions) verdict.add(victim.judge(one), one.what);
   for (std::uint64_t seed = effort.first_seed; verdict.cases < effort.random_cases; ++seed) {
     if (effort.stop_at_first && !verdict.broken.empty()) return verdict;
     std::string what = victim.damage(seed);
