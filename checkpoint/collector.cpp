@@ -22,7 +22,7 @@ constexpr auto kLastCall = std::chrono::seconds(5);  // for one system call to c
 
 /// One that still gets its turn: what waits for an idle disk might never go. Nothing depends on it, so that failing
 /// does not matter.
-void take_lowest_priority() {
+void take_low_priority() {
   constexpr int kWhoProcess = 1, kBestEffort = 2, kClassShift = 13, kLast = 7;  // linux/ioprio.h
   auto self = static_cast<id_t>(::syscall(SYS_gettid));
   ::setpriority(PRIO_PROCESS, self, 10);  // on Linux this means the one thread
@@ -83,7 +83,7 @@ struct Collector::Shared {
 };
 
 void Collector::Shared::run() {
-  take_lowest_priority();
+  take_low_priority();
   std::unique_lock lock(mutex);
   for (;;) {
     changed.wait(lock, [&] { return asked || ending; });
