@@ -3,6 +3,7 @@
 
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/disk_slots.hpp>
+#include <distdl/checkpoint/file_operations.hpp>
 #include <distdl/checkpoint/layout.hpp>
 
 namespace distdl::checkpoint {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <distdl/checkpoint/file_operations.hpp>
+#include <distdl/checkpoint/file_system.hpp>
 #include <distdl/checkpoint/slot.hpp>
 #include <distdl/checkpoint/slot_memory.hpp>
 
@@ -15,7 +15,7 @@ namespace distdl::checkpoint {
 class DiskSlots {
  public:
   /// Makes the folder where it is missing.
-  DiskSlots(FileSystem& files, Path folder, const std::string& run);
+  DiskSlots(FileSystem& files, std::filesystem::path folder, const std::string& run);
 
   /// Writes and syncs a slot under a new name; a crash leaves all or nothing of it. Throws StorageError.
   std::string write(std::span<const std::byte> slot);
@@ -32,7 +32,7 @@ class DiskSlots {
 
  private:
   FileSystem& files_;
-  Path folder_;
+  std::filesystem::path folder_;
   std::string run_, prefix_;
 };
 
