@@ -274,7 +274,8 @@ std::vector<ShardReport> Levels::restore(const RestorePlan& plan, std::span<cons
     needs += std::any_of(snapshot.slices.begin(), snapshot.slices.end(),
                          [&](const Slice& slice) {
                            return std::any_of(targets.begin(), targets.end(), [&](const Target& target) {
-                             return slice.name == target.name && intersection(slice.box, target.box);
+                             return slice.name == target.name &&
+                                    (slice.shape != target.shape || intersection(slice.box, target.box));
                            });
                          })
                  ? '1'
