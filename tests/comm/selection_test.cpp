@@ -109,7 +109,8 @@ TEST(Selection, WorksInSharedMemoryWithinANode) {
 }
 
 /// 64 ranks on two busy cores took 1.3 ms in shared_short, 1.9 in shared_direct, 5.5 in recursive doubling for 8 B;
-/// four on two idle ones 3.8, 8 and 12 us. CostTable::turn lies between what fits the one and the other (40 and 2 us).
+/// four on two idle ones 3.7, 7.5 and 6 us; 16 there 52 and 70 us for 4 KiB in the first two, 95 and 85 for 16 KiB.
+/// CostTable::turn lies between what fits busy and idle cores (40 and 2 us).
 TEST(Selection, WaitsRarelyWhereRanksShareProcessors) {
   CostTable costs;
   costs.processors = 2;
