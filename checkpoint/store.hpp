@@ -77,6 +77,7 @@ class Alone final : public Group {
   int rank() const override { return 0; }
   int size() const override { return 1; }
   std::vector<std::string> all_gather(const std::string& mine) override { return {mine}; }
+  void carry(std::span<const Outgoing>, std::span<const Incoming>) override {}  // to nobody
 };
 
 /// Who may write to a checkpoint folder: written to OWNER when a run starts; a run that finds another owner there

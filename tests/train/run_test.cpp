@@ -273,6 +273,12 @@ TEST_F(Run, TakesTheNewerOfSnapshotAndCheckpoint) {
   EXPECT_THAT(recorder_.started[2].resumed_source, HasSubstr("2 of a node's disk"));
 }
 
+TEST_F(Run, OfOneRankNeedsNoPartner) {
+  recipe_.checkpoint.partner_every = 3;
+  recipe_.checkpoint.parity_every = 4;
+  EXPECT_EQ(run(1, "lonely"), Outcome::finished);
+}
+
 TEST_F(Run, SnapshotsOfARemovedRunAreNotTaken) {
   recipe_.checkpoint.every = 0;
   recipe_.checkpoint.memory_every = 1;
