@@ -115,8 +115,10 @@ std::unique_ptr<Communicator> Communicator::connect(world::World& world, const O
       std::make_unique<Impl>(fabric, std::uint8_t{0}, first_ranks(world.size()), world.rank(), job, std::move(memory));
   impl->gpu_transport = options.gpu_transport;
   impl->meet_neighbours(segments);
-  fabric->use({[memory = impl->memory.get()](const NodeLoss& loss) { memory->post_loss(loss); },
-               [memory = impl->memory.get()] { return memory->posted_loss(); }});
+  NodeMemory& board = *impl->memory;
+  fabric->use({[&board](const NodeLoss& loss) { board.post_loss(loss); }, [&board] { return board.posted_loss(); },
+               [&board](auto awaited, const Operation& operation) { board.show_wait(awaited, operation); },
+               [&board](Rank rank) { return board.shown_wait(rank); }});
   std::unique_ptr<Communicator> communicator(new Communicator(std::move(impl)));
   communicator->barrier({.timeout = deadline.remaining()}).wait();
   fabric->met();

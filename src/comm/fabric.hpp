@@ -29,10 +29,14 @@
 
 namespace distdl::comm {
 
-/// Where the ranks of a node leave word of a loss for each other: NodeMemory's post_loss() and posted_loss().
+/// Where the ranks of a node leave word for each other of a loss and of whom they wait for: NodeMemory's functions of
+/// these names. A rank frozen while it holds a place in the queue of UCX's shared memory blocks all messages behind it;
+/// what stands here gets through.
 struct NoticeBoard {
-  std::function<void(const NodeLoss&)> post;
-  std::function<std::optional<NodeLoss>()> posted;
+  std::function<void(const NodeLoss&)> post_loss;
+  std::function<std::optional<NodeLoss>()> posted_loss;
+  std::function<void(std::optional<Rank>, const Operation&)> show_wait;
+  std::function<std::optional<NodeWait>(Rank)> shown_wait;
 };
 
 /// What came in and was not let through, since the start. Each is logged as a warning, up to a limit.
@@ -63,7 +67,7 @@ class Fabric {
   /// After connect().
   void use(NoticeBoard board) { board_ = std::move(board); }
   /// Ranks are about to meet in a barrier, which ends by `deadline`. Until met(), one that gives up first greets whom
-  /// it would meet there, for up to half a second, to tell them why: else they would only see that it is gone.
+  /// it would meet there, for up to 1.5 seconds, to tell them why: else they would only see that it is gone.
   void meet(Deadline deadline) { meeting_ = deadline; }
   void met() { meeting_.reset(); }
 
@@ -143,6 +147,7 @@ class Fabric {
     int wrong_proofs = 0;
     bool watched = false;          ///< its process
     std::optional<Notice> answer;  ///< to the last question
+    std::uint64_t looks = 0;       ///< on the board when it was asked
   };
   /// Messages from any rank.
   struct Inbox {
@@ -199,6 +204,7 @@ class Fabric {
   void advance_all();
   std::uint64_t steps() const;
   bool polls() const;
+  const Activity* foremost() const;
   [[noreturn]] void give_up();
   void cancel_activities() noexcept;
 
@@ -229,6 +235,7 @@ class Fabric {
   std::optional<Notice> open_notice(std::string_view sealed);
   void handle(const Notice& notice);
   void answer(Rank asking);
+  void read_answer_on_board(Peer& peer);
   void tell(Peer& peer, const Notice& notice);
   void greet_partners();
   void finish_greetings();

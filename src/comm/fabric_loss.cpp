@@ -98,14 +98,18 @@ Fabric::Loss Fabric::cause_of(const Loss& loss) {
 
 /// Every millisecond of a wait: what no message tells.
 void Fabric::look_around() {
-  if (board_.posted)
-    if (const auto loss = board_.posted(); loss && !is_certain(loss->rank))
+  if (board_.posted_loss)
+    if (const auto loss = board_.posted_loss(); loss && !is_certain(loss->rank))
       mark_lost(loss->rank, Evidence::certain, loss->why, static_cast<ExitCode>(loss->exit_code));
   for (const auto& one : activities_)
     for (Rank rank : one.activity->awaited()) {
       watch(peers_[rank.value]);
       if (contains(ended_, rank) && !is_lost(rank)) mark_process_lost(rank);
     }
+  if (const Activity* activity = foremost(); activity && board_.show_wait) {
+    const auto ranks = awaited(*activity);
+    board_.show_wait(ranks.empty() ? std::nullopt : std::optional(ranks.front()), activity->operation());
+  }
 }
 
 void Fabric::look_for_loss(std::span<const Rank> ranks, const Operation& operation) {
@@ -174,6 +178,7 @@ std::vector<Rank> Fabric::ask(const std::vector<Rank>& suspects, const Activity&
   for (Rank rank : suspects) {
     Peer& peer = peers_[rank.value];
     peer.answer.reset();
+    if (const auto wait = board_.shown_wait ? board_.shown_wait(rank) : std::nullopt) peer.looks = wait->looks;
     if (rank != self_ && !peer.opened) open(peer);
   }
   std::vector<Rank> unasked = suspects, silent = suspects;
@@ -187,7 +192,10 @@ std::vector<Rank> Fabric::ask(const std::vector<Rank>& suspects, const Activity&
       idle_.restart();
     else
       idle_.pause(polls());
-    std::erase_if(silent, [this](Rank rank) { return peers_[rank.value].answer.has_value(); });
+    std::erase_if(silent, [this](Rank rank) {
+      read_answer_on_board(peers_[rank.value]);
+      return peers_[rank.value].answer.has_value();
+    });
   }
   return silent;
 }

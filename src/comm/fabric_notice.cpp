@@ -10,7 +10,8 @@
 namespace distdl::comm {
 namespace {
 constexpr Milliseconds kFarewell{300};
-constexpr Milliseconds kGreeting{100}, kMeeting{500};
+/// At a meeting long enough for TCP to repeat a lost packet that opens a connection, after a second.
+constexpr Milliseconds kGreeting{100}, kMeeting{1500};
 }  // namespace
 
 /// A notice can end the whole job: only those that a proved peer has sealed count.
@@ -50,13 +51,18 @@ void Fabric::handle(const Notice& notice) {
 }
 
 void Fabric::answer(Rank asking) {
-  const Activity* activity = waiting_;
-  for (const auto& one : activities_)
-    if (!activity) activity = one.activity;
+  const Activity* const activity = foremost();
   if (!activity) return;
   const auto ranks = awaited(*activity);
   if (!ranks.empty())
     tell(peers_[asking.value], {Notice::Kind::waiting, self_, ranks.front(), to_string(activity->operation())});
+}
+
+/// Shown by a neighbour after it was asked: two looks later, for it may have been writing the first.
+void Fabric::read_answer_on_board(Peer& peer) {
+  if (peer.answer || !board_.shown_wait) return;
+  if (const auto wait = board_.shown_wait(peer.rank); wait && wait->awaited && wait->looks > peer.looks + 2)
+    peer.answer = Notice{Notice::Kind::waiting, peer.rank, *wait->awaited, wait->operation};
 }
 
 void Fabric::tell(Peer& peer, const Notice& notice) {
@@ -90,7 +96,7 @@ void Fabric::finish_greetings() {
 void Fabric::tell_all(Rank subject, const std::string& why, ExitCode code) noexcept {
   if (std::exchange(told_, true)) return;
   try {
-    if (board_.post) board_.post({subject, static_cast<int>(code), why});
+    if (board_.post_loss) board_.post_loss({subject, static_cast<int>(code), why});
     if (meeting_ && !meeting_->expired()) greet_partners();
     finish_greetings();
     for (Peer& peer : peers_)

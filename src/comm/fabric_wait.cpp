@@ -141,6 +141,12 @@ void Fabric::give_up() {
   throw;
 }
 
+/// What this rank waits for; else what has been under way for longest.
+const Activity* Fabric::foremost() const {
+  if (waiting_ || activities_.empty()) return waiting_;
+  return activities_.front().activity;
+}
+
 void Fabric::cancel_activities() noexcept {
   for (const auto& one : std::exchange(activities_, {})) one.activity->cancel();
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cstddef>
 #include <cstring>
@@ -159,6 +160,35 @@ void NodeMemory::post_loss(const NodeLoss& loss) noexcept {
 std::optional<NodeLoss> NodeMemory::read_loss() const {
   const LossRecord& record = areas_[board_->load(std::memory_order_acquire) - 1]->loss;
   return NodeLoss{Rank(record.rank), record.exit_code, record.why};
+}
+
+void NodeMemory::show_wait(std::optional<Rank> awaited, const Operation& operation) {
+  if (areas_.empty()) return;
+  const std::string text = to_string(operation);
+  std::array<std::uint64_t, WaitRecord::kWords> words{};
+  std::memcpy(words.data(), text.data(), std::min(text.size(), sizeof words - 1));
+  WaitRecord& record = areas_[self_]->wait;
+  const auto looks = record.looks.load(std::memory_order_relaxed);
+  record.looks.store(looks + 1, std::memory_order_relaxed);
+  record.awaited.store(awaited ? static_cast<std::uint64_t>(awaited->value) + 1 : 0, std::memory_order_release);
+  for (std::size_t i = 0; i < words.size(); ++i) record.operation[i].store(words[i], std::memory_order_release);
+  record.looks.store(looks + 2, std::memory_order_release);
+}
+
+std::optional<NodeWait> NodeMemory::shown_wait(Rank rank) const {
+  const auto place = std::find(ranks_.begin(), ranks_.end(), rank);
+  if (place == ranks_.end()) return std::nullopt;
+  const WaitRecord& record = areas_[place - ranks_.begin()]->wait;
+  NodeWait wait;
+  wait.looks = record.looks.load(std::memory_order_acquire);
+  const auto awaited = record.awaited.load(std::memory_order_acquire);
+  std::array<std::uint64_t, WaitRecord::kWords> words{};
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = record.operation[i].load(std::memory_order_acquire);
+  if (wait.looks == 0 || wait.looks % 2 != 0 || record.looks.load(std::memory_order_relaxed) != wait.looks)
+    return std::nullopt;
+  if (awaited > 0) wait.awaited = Rank(static_cast<int>(awaited - 1));
+  wait.operation.assign(reinterpret_cast<const char*>(words.data()));
+  return wait;
 }
 
 int NodeMemory::sweep() {

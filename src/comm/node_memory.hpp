@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <distdl/base/ids.hpp>
+#include <distdl/comm/activity.hpp>
 #include <distdl/comm/schedule.hpp>
 
 namespace distdl::comm {
@@ -52,13 +53,30 @@ struct LossRecord {
   char why[240];  ///< ends with a zero; the rest is cut off
 };
 
+/// Whom a rank waits for, as it last showed it.
+struct NodeWait {
+  std::uint64_t looks = 0;      ///< grows each time: the rank is alive
+  std::optional<Rank> awaited;  ///< nothing: it waits for no rank
+  std::string operation;        ///< at most 31 characters
+};
+
+/// A wait in shared memory. Its owner alone writes, over and over: readers look twice (a seqlock).
+struct WaitRecord {
+  static constexpr std::size_t kWords = 4;
+
+  std::atomic<std::uint64_t> looks;              ///< odd while it is written
+  std::atomic<std::uint64_t> awaited;            ///< 1 + rank; 0: none
+  std::atomic<std::uint64_t> operation[kWords];  ///< text; ends with a zero
+};
+
 /// What one rank gives its neighbours to see.
 struct alignas(128) RankArea {
-  static constexpr std::uint64_t kMagic = 0x316D656D6C647364;  ///< changes with this layout
+  static constexpr std::uint64_t kMagic = 0x326D656D6C647364;  ///< changes with this layout
   static constexpr int kDoors = 4;
 
   std::uint64_t magic;
   LossRecord loss;
+  alignas(128) WaitRecord wait;
   alignas(128) std::atomic<std::uint32_t> board;  ///< of the first neighbour: 1 + whose record is the first; 0: none
   alignas(128) std::atomic<std::uint64_t> completed;
   Door doors[kDoors];
@@ -126,6 +144,11 @@ class NodeMemory {
     if (!board_ || board_->load(std::memory_order_acquire) == 0) return std::nullopt;
     return read_loss();
   }
+
+  /// Shows the neighbours that this rank lives, and whom it waits for. One thread at a time.
+  void show_wait(std::optional<Rank> awaited, const Operation& operation);
+  /// Nothing for a rank that is no neighbour, that has shown none yet, or that is just writing.
+  std::optional<NodeWait> shown_wait(Rank rank) const;
 
   /// Removes segments of this user that no living process holds. Returns how many.
   static int sweep();

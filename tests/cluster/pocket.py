@@ -188,4 +188,4 @@ def main(limit=280):
     for number in (signal.SIGTERM, signal.SIGALRM):
         signal.signal(number, end)
     signal.alarm(limit)
-    unittest.main(module="__main__", argv=sys.argv[:1], verbosity=2)
+    unittest.main(module="__main__", argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)

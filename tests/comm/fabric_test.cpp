@@ -188,7 +188,9 @@ struct Board {
             [this] {
               const std::lock_guard lock(mutex);
               return loss;
-            }};
+            },
+            {},
+            {}};
   }
 };
 
@@ -236,6 +238,39 @@ TEST(NoticeBoard, TellsRanksOfANodeThatShareNoEndpoint) {
     }
     EXPECT_LT(stopwatch.seconds(), 1);
     EXPECT_EQ(fabric.open_endpoints(), 0);
+  });
+}
+
+// Rank 1 cannot get a word through: rank 2, frozen, blocks the way. But the board shows that it lives and waits, too.
+TEST(NoticeBoard, AnswersForANeighbourWhoseMessagesAreHeldUp) {
+  std::atomic<bool> over = false;
+  on_fabrics(3, [&](Fabric& fabric) {
+    if (fabric.rank() != Rank(0)) {
+      while (!over) std::this_thread::yield();
+      return;
+    }
+    NodeWait shown{.looks = 4, .awaited = Rank(2), .operation = "flag 4"};
+    int shows = 0;
+    fabric.use({{},
+                {},
+                [&](std::optional<Rank> awaited, const Operation& operation) {
+                  EXPECT_TRUE(awaited == Rank(1) && to_string(operation) == "flag 4");
+                  ++shows;
+                },
+                [&](Rank rank) {
+                  if (rank == Rank(1)) return shown.looks += 2, std::optional(shown);
+                  return std::optional(NodeWait{.looks = 6, .awaited = Rank(1), .operation = "long ago"});
+                }});
+    Flag flag(fabric, {Rank(1)});
+    try {
+      fabric.wait(flag, Milliseconds(200));
+      ADD_FAILURE() << "no error";
+    } catch (const PeerLost& lost) {
+      EXPECT_EQ(lost.rank(), Rank(2));
+      EXPECT_THAT(lost.what(), AllOf(HasSubstr("rank 1 ("), HasSubstr("which in flag 4 waits for rank 2 (")));
+    }
+    EXPECT_GT(shows, 10) << "a wait shows itself";
+    over = true;
   });
 }
 

@@ -183,6 +183,34 @@ TEST(NodeMemory, FirstLossWinsAndIsWhole) {
   }
 }
 
+TEST(NodeMemory, NeighboursSeeWhomARankWaitsForAndThatItLives) {
+  const auto memories = attached_memories(3);
+  EXPECT_FALSE(memories[1]->shown_wait(Rank(0))) << "none yet";
+  EXPECT_FALSE(memories[1]->shown_wait(Rank(5))) << "no neighbour";
+  std::atomic<bool> over = false;
+  std::jthread writer([&] {
+    for (std::uint32_t i = 0; !over; ++i) {
+      if (i % 2 == 0)
+        memories[0]->show_wait(Rank(20), {"all-reduce", 1'234'567'890});
+      else
+        memories[0]->show_wait(std::nullopt, {"an operation of such a long name that it is cut off", i});
+    }
+  });
+  std::uint64_t last = 0;
+  for (int seen = 0; seen < 10'000;) {
+    const auto wait = memories[1]->shown_wait(Rank(0));
+    if (!wait || wait->looks == last) continue;
+    ++seen;
+    EXPECT_GT(wait->looks, last);
+    last = wait->looks;
+    EXPECT_EQ(wait->operation, wait->awaited ? "all-reduce 1234567890" : "an operation of such a long nam");
+    if (wait->awaited) {
+      EXPECT_EQ(*wait->awaited, Rank(20));
+    }
+  }
+  over = true;
+}
+
 TEST(NodeMemory, SweepSparesWhatIsBeingCreated) {
   std::jthread sweeper([](const std::stop_token& stop) {
     while (!stop.stop_requested()) NodeMemory::sweep();
