@@ -19,18 +19,12 @@ std::optional<Step> restore(const Site& site, const std::vector<std::string>& no
   run_on(site, nodes, [&](Levels& levels, int rank, const std::string&) {
     const auto plan = levels.find();
     if (!plan) return;
-    std::vector<Bytes> memory;
-    std::vector<Target> targets;
-    for (const SampleTensor& tensor : sample) {
-      memory.emplace_back(tensor.bytes.size());
-      const auto& [name, dtype, shape] = tensor.entry;
-      targets.push_back({name, dtype, shape, tensor::whole(shape), memory.back().data()});
-    }
+    const Room room(sample);
     State state;
-    const auto reports = levels.restore(*plan, targets, state);
+    const auto reports = levels.restore(*plan, room.targets, state);
     std::lock_guard lock(mutex);
     EXPECT_EQ(state.at("position"), "77");
-    for (std::size_t i = 0; i < sample.size(); ++i) EXPECT_EQ(memory[i], sample[i].bytes) << sample[i].entry.name;
+    for (std::size_t i = 0; i < sample.size(); ++i) EXPECT_EQ(room.memory[i], sample[i].bytes) << sample[i].entry.name;
     step = plan->step;
     if (sources && rank == 0)
       for (const auto& report : reports) sources->push_back(report.source);

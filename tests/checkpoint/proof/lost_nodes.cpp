@@ -34,17 +34,11 @@ Restored restore(const Site& site, const std::vector<std::string>& nodes, const 
           levels.restore(*plan, {}, state);
           return;
         }
-        std::vector<Bytes> memory;
-        std::vector<Target> targets;
-        for (const SampleTensor& tensor : sample) {
-          memory.emplace_back(tensor.bytes.size());
-          const auto& [name, dtype, shape] = tensor.entry;
-          targets.push_back({name, dtype, shape, tensor::whole(shape), memory.back().data()});
-        }
-        levels.restore(*plan, targets, state);
+        const Room room(sample);
+        levels.restore(*plan, room.targets, state);
         result.found = true;
         for (std::size_t i = 0; i < sample.size(); ++i)
-          if (memory[i] != sample[i].bytes) result.wrong = "wrong bytes come back in " + sample[i].entry.name;
+          if (room.memory[i] != sample[i].bytes) result.wrong = "wrong bytes come back in " + sample[i].entry.name;
       },
       damaged_letter);
   if (letters) *letters = sent;
