@@ -180,10 +180,19 @@ bool remove_tree(FileSystem& files, const Path& folder) noexcept try {
   return false;
 }
 
+bool is_there(const Path& path) {
+  std::error_code error;
+  const bool there = std::filesystem::exists(path, error);
+  if (error) throw FileError("look for", path, error.value());
+  return there;
+}
+
 std::optional<std::string> read_text(FileSystem& files, const Path& file, std::uint64_t limit) try {
   OpenFile in(files, file, OpenFile::Mode::read);
-  require<StorageError>(in.size() <= limit, "\"{}\" is {} bytes long, more than {} cannot be right", file.string(),
-                        in.size(), limit);
+  if (in.size() > limit)
+    throw StorageError(
+        fmt::format("\"{}\" is {} bytes long, more than {} cannot be right", file.string(), in.size(), limit),
+        ExitCode::corrupt);
   std::string text(in.size(), '\0');
   in.read_at(std::as_writable_bytes(std::span(text)), 0);
   return text;

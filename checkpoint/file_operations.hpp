@@ -72,6 +72,8 @@ void make_folders(FileSystem& files, const Path& folder);
 void move_folder(FileSystem& files, const Path& from, const Path& to);
 /// Swaps two folders in one step; false if the file system cannot do that.
 bool swap_folders(FileSystem& files, const Path& one, const Path& other);
+/// Unlike std::filesystem::exists, takes only "there is none" for absence: throws FileError where it cannot be told.
+bool is_there(const Path& path);
 /// Deletes what it can of a tree; false if something is left.
 bool remove_tree(FileSystem& files, const Path& folder) noexcept;
 /// The whole file; nothing if there is none. Throws StorageError (corrupt) if it is longer than `limit`.

@@ -111,7 +111,7 @@ void Store::take(Group& group, const Owner& owner) {
 
 void Store::check_room(Group& group, std::uint64_t bytes) const {
   leader_decides(group, "make room for checkpoints", [&] {
-    checkpoint::check_room(*files_, root_, bytes);
+    checkpoint::check_room(*files_, root_, options_.compression == "none" ? bytes : 0);
     return std::string();
   });
 }
@@ -153,24 +153,41 @@ std::optional<Step> Store::newest_step(Group& group) {
 }
 
 std::optional<Summary> Store::newest_valid(Group& group) {
-  std::string text = leader_decides(group, fmt::format("look for a checkpoint in \"{}\"", root_.string()), [&] {
-    std::error_code ignored;
-    if (!std::filesystem::exists(root_, ignored)) return std::string();
-    auto folders = step_folders(root_);
-    for (auto newest = folders.rbegin(); newest != folders.rend(); ++newest) {
-      const auto& [step, folder] = *newest;
-      Verified verified = verify_folder(*files_, folder);
-      if (verified.findings.empty()) {
-        collector_->verified(step);
-        return to_text(verified.manifest);
-      }
-      set_aside(step, folder, verified.findings.front().message);
+  const std::string what = fmt::format("look for a checkpoint in \"{}\"", root_.string());
+  std::optional<Step> below;  // of rank 0: what was newer is of no use
+  for (;;) {
+    const std::string text = leader_decides(group, what, [&] { return next_manifest(below); });
+    if (text.empty()) return std::nullopt;
+    const Manifest manifest = parse_manifest(text, "the manifest that rank 0 sent");
+    const Path folder = root_ / step_folder_name(manifest.step);
+    const auto damages = agree(group, fmt::format("verify \"{}\"", folder.string()), [&] {
+      for (auto index = static_cast<std::size_t>(group.rank()); index < manifest.files.size();
+           index += static_cast<std::size_t>(group.size()))
+        if (const auto findings = verify_listed_file(*files_, folder, manifest, index); !findings.empty())
+          return findings.front().message;
+      return std::string();
+    });
+    const auto damage = std::find_if(damages.begin(), damages.end(), [](const auto& one) { return !one.empty(); });
+    if (damage == damages.end()) {
+      if (group.rank() == 0) collector_->verified(manifest.step);
+      return summary_of(manifest, folder);
     }
-    return std::string();
-  });
-  if (text.empty()) return std::nullopt;
-  Manifest manifest = parse_manifest(text, "the manifest that rank 0 sent");
-  return summary_of(manifest, root_ / step_folder_name(manifest.step));
+    if (group.rank() == 0) set_aside(manifest.step, folder, *damage);
+    below = manifest.step;
+  }
+}
+
+std::string Store::next_manifest(std::optional<Step> below) const {
+  if (!is_there(root_)) return "";
+  const auto folders = step_folders(root_);
+  for (auto newest = folders.rbegin(); newest != folders.rend(); ++newest) {
+    const auto& [step, folder] = *newest;
+    if (below && !(step < *below)) continue;
+    const Verified verified = verify_manifest(*files_, folder);
+    if (verified.findings.empty()) return to_text(verified.manifest);
+    set_aside(step, folder, verified.findings.front().message);
+  }
+  return "";
 }
 
 void Store::read(const Summary& checkpoint, std::span<const Target> targets) const {

@@ -146,8 +146,9 @@ class Store {
   SaveReport save(Group& group, Step step, std::span<const Slice> slices, const State& state);
   /// Collective. Step of the newest committed checkpoint, of whatever state; nothing if there is none.
   std::optional<Step> newest_step(Group& group);
-  /// Collective. The newest checkpoint whose manifest, sizes and block checksums hold; damaged ones are moved to
-  /// quarantine/ with the reason (if this run owns the folder), and logged. Nothing if there is none.
+  /// Collective. The newest checkpoint whose manifest, sizes and block checksums hold; each rank verifies some of its
+  /// files. Damaged ones are moved to quarantine/ with the reason (if this run owns the folder), and logged. Nothing if
+  /// there is none.
   /// Throws StorageError (incompatible) if a newer distdl wrote it, (storage) if it cannot be judged: no permission.
   std::optional<Summary> newest_valid(Group& group);
   /// Fills the targets from a checkpoint; every byte used is checked against its checksum. Throws StorageError
@@ -162,6 +163,8 @@ class Store {
 
  private:
   void set_aside(Step step, const std::filesystem::path& folder, const std::string& reason) const;
+  /// The text of the newest manifest before `below` that is whole; empty: none.
+  std::string next_manifest(std::optional<Step> below) const;
 
   std::filesystem::path root_;
   Options options_;

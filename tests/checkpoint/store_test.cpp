@@ -8,6 +8,7 @@
 #include "tests/checkpoint/failing_file_system.hpp"
 #include "tests/checkpoint/sample.hpp"
 #include <distdl/checkpoint/layout.hpp>
+#include <distdl/checkpoint/manifest.hpp>
 #include <distdl/checkpoint/store.hpp>
 
 namespace distdl::checkpoint {
@@ -157,6 +158,51 @@ TEST(Store, RefusesBadNames) {
   for (const char* name : {"", "/a", "a//b", "../a", "a/..", "a b", "a\n"}) {
     Slice slice{name, tensor::DType::f32, {}, {}, reinterpret_cast<const std::byte*>(&value)};
     EXPECT_THROW(store.save(alone, Step(1), std::span(&slice, 1), {}), StorageError) << name;
+  }
+}
+
+TEST(Store, RefusesATensorWithinTheNameOfAnother) {
+  TemporaryFolder root;
+  Alone alone;
+  Store store(root.path(), {});
+  store.take(alone, owner_called("test"));
+  const float value = 1;
+  std::vector<Slice> slices;
+  for (const char* name : {"x", "x-1", "x/0"})
+    slices.push_back({name, tensor::DType::f32, {}, {}, reinterpret_cast<const std::byte*>(&value)});
+  try {
+    store.save(alone, Step(1), slices, {});
+    ADD_FAILURE() << "saved";
+  } catch (const StorageError& error) {
+    EXPECT_EQ(error.exit_code(), ExitCode::incompatible);
+    EXPECT_THAT(error.what(), HasSubstr("\"x/0\""));
+  }
+  EXPECT_THROW(store.save(alone, Step(1), std::span(slices).first(2), {{"a", "1"}, {"a/b", "2"}}), StorageError);
+  EXPECT_NO_THROW(store.save(alone, Step(1), std::span(slices).first(2), {{"a", "1"}}));
+}
+
+TEST(Store, FilesOfTenThousandWritersAreInOrder) {
+  Manifest manifest;
+  manifest.world_size = 10001;
+  for (int writer : {9998, 9999, 10000}) manifest.files.push_back({data_file_name(writer), 100, 0});
+  EXPECT_NO_THROW(check_manifest(manifest, "a manifest"));
+  std::swap(manifest.files[1], manifest.files[2]);
+  EXPECT_THROW(check_manifest(manifest, "a manifest"), StorageError);
+}
+
+TEST(Store, EachRankFindsDamageInItsFiles) {
+  for (int damaged = 0; damaged < 3; ++damaged) {
+    TemporaryFolder root;
+    for (int step : {1, 2, 3}) ASSERT_TRUE(all_empty(save_as(root.path(), 3, Step(step), make_sample(step))));
+    fs::resize_file(root.path() / "step-000000000003" / data_file_name(damaged), 5000);
+    fs::remove(root.path() / "step-000000000002/MANIFEST");
+    const auto errors = ThreadGroups(3).run([&](Group& group) {
+      Store store(root.path(), {});
+      store.take(group, owner_called("next"));
+      EXPECT_EQ(store.newest_valid(group).value().step, Step(1));
+    });
+    EXPECT_TRUE(all_empty(errors));
+    EXPECT_EQ(steps_in(root.path()), (std::set<std::int64_t>{1}));
   }
 }
 

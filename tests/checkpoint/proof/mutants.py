@@ -49,8 +49,9 @@ MUTANTS = [
      "  Path target = root_ / step_folder_name(step_), old;\n",
      "  Path target = root_ / step_folder_name(step_), old;\n  if ({off}) remove_tree(files_, target);\n"),
     ("checkpoints are deleted under their own name", "C1", "retention.cpp",
-     "  Path trash = root / (kTrashPrefix + random_hex(8));\n",
-     "  if ({off}) return remove_tree(files, folder);\n  Path trash = root / (kTrashPrefix + random_hex(8));\n"),
+     "  Path trash = root / fmt::format(\"{}{}.{}\", kTrashPrefix, folder.filename().string(), random_hex(8));\n",
+     "  if ({off}) return remove_tree(files, folder);\n"
+     "  Path trash = root / fmt::format(\"{}{}.{}\", kTrashPrefix, folder.filename().string(), random_hex(8));\n"),
     # What keeps two runs, and two ranks, together.
     ("votes are not counted", "C3 after a fault", "agreement.cpp", "if (!votes[rank].starts_with('y')) refuse(what, votes, rank);",
      "if (!{off} && !votes[rank].starts_with('y')) refuse(what, votes, rank);"),
