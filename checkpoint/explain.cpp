@@ -96,8 +96,6 @@ Explanation of_event(const Event& event) {
   switch (event.fate) {
     case Fate::collected:
       return {Standing::collected, fmt::format("it was deleted to make room: {}", event.reason)};
-    case Fate::skipped:
-      return {Standing::skipped, event.reason};
     case Fate::failed:
       return {Standing::failed, event.reason};
     case Fate::abandoned:
@@ -146,6 +144,8 @@ std::string_view name_of(Standing standing) {
       return "collected";
     case Standing::skipped:
       return "skipped";
+    case Standing::snapshot:
+      return "snapshot only";
     case Standing::failed:
       return "failed";
     case Standing::abandoned:

@@ -21,7 +21,8 @@ enum class Standing {
   being_written,  ///< there is a stage: a run is saving it now, or died while it was
   quarantined,
   collected,
-  skipped,
+  skipped,   ///< the save before was still under way; explain() does not know, the run's journal does
+  snapshot,  ///< kept nearer than the file system only; likewise
   failed,
   abandoned,
   removed,  ///< it was saved, and somebody took it away

@@ -74,10 +74,14 @@ void ask_journal(const fs::path& root, Step step, Explanation& answer) {
     std::string event = row.value("event", "");
     if (event == "checkpoint") answer = {Standing::removed, "the run's journal says that it was saved"};
     if (event == "save_failed") answer = {Standing::failed, row.value("reason", "")};
+    if (answer.standing == Standing::removed || answer.standing == Standing::failed) continue;  // these tell more
+    if (event == "save_skipped") answer = {Standing::skipped, "the save before it was still under way"};
+    if (event == "snapshot")
+      answer = {Standing::snapshot, "it was no checkpoint: nodes kept it in their memory or on their own disks"};
   }
   if (answer.standing == Standing::never && last >= 0)
-    answer.reason += step.value > last ? fmt::format("; the run has come to step {} only", last)
-                                       : std::string("; no save was due at this step");
+    answer.reason += step.value > last ? fmt::format(", and the run's journal ends at step {}", last)
+                                       : std::string(", nor does the run's journal");
 }
 
 std::string restart_of(const Explanation& found) {

@@ -269,16 +269,27 @@ TEST_F(CheckpointCommand, WhyTellsWhatBecameOfAStep) {
                                         HasSubstr("there are        30\n")));
 }
 
-TEST_F(CheckpointCommand, WhyReadsTheJournalWhereTheHistoryIsLost) {
+TEST_F(CheckpointCommand, WhyReadsTheJournalWhereTheHistoryTellsNothing) {
   fs::remove(root / kHistoryName);
   std::ofstream(run_.path() / "journal.jsonl") << R"({"event":"checkpoint","step":5,"time":1}
 {"event":"save_failed","step":7,"reason":"no space"}
+{"event":"save_skipped","step":12,"time":2}
+{"event":"snapshot","step":14,"time":2}
+{"event":"save_skipped","step":16,"time":2}
+{"event":"snapshot","step":5,"time":3}
+{"event":"save_skipped","step":7,"time":3}
+{"event":"snapshot","step":16,"time":3}
 {"event":"finished","step":20}
 {"event":"torn)";
   EXPECT_THAT(run("why 5 " + root.string()).out, HasSubstr("step 5: removed\n  the run's journal says"));
   EXPECT_THAT(run("why 7 " + root.string()).out, HasSubstr("step 7: failed\n  no space"));
-  EXPECT_THAT(run("why 15 " + root.string()).out, HasSubstr("no save was due at this step"));
-  EXPECT_THAT(run("why 100 " + root.string()).out, HasSubstr("come to step 20 only"));
+  EXPECT_THAT(run("why 12 " + root.string()).out, HasSubstr("step 12: skipped\n  the save before it"));
+  EXPECT_THAT(run("why 14 " + root.string()).out, HasSubstr("step 14: snapshot only\n  it was no checkpoint"));
+  EXPECT_THAT(run("why 16 " + root.string()).out, HasSubstr("step 16: snapshot only\n"));
+  for (int step : {12, 14}) EXPECT_EQ(run(fmt::format("why {} {}", step, root.string())).code, 3);
+  EXPECT_THAT(run("why 15 " + root.string()).out,
+              HasSubstr("step 15: never saved\n  nothing in this folder tells of it, nor does the run's journal\n"));
+  EXPECT_THAT(run("why 100 " + root.string()).out, HasSubstr("journal ends at step 20\n"));
 }
 
 TEST_F(CheckpointCommand, GcKeepsTheRuleOfTheLastRunAndSaysWhy) {
