@@ -22,6 +22,15 @@ class CheckedFolders {
     return known->second;
   }
 
+  /// Whether a run took one of the folders away before it was judged.
+  bool are_overtaken() const {
+    return std::any_of(findings_.begin(), findings_.end(), [&](const auto& judged) {
+      std::error_code ignored;  // a link that leads nowhere is there
+      auto status = std::filesystem::symlink_status(folders_.at(judged.first), ignored);
+      return !judged.second.empty() && status.type() == std::filesystem::file_type::not_found;
+    });
+  }
+
  private:
   std::map<Step, Path> folders_;
   std::map<Step, std::vector<Finding>> findings_;
@@ -168,6 +177,7 @@ Explanation explain(const std::filesystem::path& root, Step step) {
     found = *staged;
   else if (auto gone = of_gone(root, step))
     found = *gone;
+  if (all.are_overtaken()) return explain(root, step);
   found.instead = restart.instead;
   found.barrier = restart.barrier;
   for (const auto& [each, folder] : all.folders()) found.present.push_back(each);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -41,11 +42,26 @@ json to_json(const Finding& finding) {
   return row;
 }
 
+/// Nothing if a run collected it meanwhile.
+std::optional<std::vector<Finding>> verify_unless_collected(const fs::path& folder, Depth depth) try {
+  auto findings = checkpoint::verify(folder, depth);
+  if (!findings.empty() && is_gone(folder)) return std::nullopt;
+  return findings;
+} catch (const StorageError&) {
+  if (!is_gone(folder)) throw;
+  return std::nullopt;
+}
+
 void verify(const std::string& name, Depth depth, bool as_json) {
   std::vector<Finding> all;
   json document = json::array();
   for (const fs::path& one : checkpoint_folders(name)) {
-    auto findings = checkpoint::verify(one, depth);
+    const auto outcome = verify_unless_collected(one, depth);
+    if (!outcome) {
+      if (!as_json) fmt::print("{}: collected meanwhile\n", one.string());
+      continue;
+    }
+    const auto& findings = *outcome;
     const char* verdict = verdict_on(worst_of(findings));
     json found = json::array();
     if (!as_json) fmt::print("{}: {}\n", one.string(), verdict);
@@ -59,6 +75,9 @@ void verify(const std::string& name, Depth depth, bool as_json) {
     std::fflush(stdout);  // the next one may take minutes
   }
   if (as_json) print(document);
+  if (document.empty())
+    throw StorageError(fmt::format("a run collected what \"{}\" stands for before it was verified; try again", name),
+                       ExitCode::incomplete);
   if (ExitCode worst = worst_of(all); worst != ExitCode::ok) throw CLI::RuntimeError(static_cast<int>(worst));
 }
 

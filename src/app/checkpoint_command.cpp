@@ -88,6 +88,11 @@ std::vector<fs::path> checkpoint_folders(const std::string& name) {
   return folders;
 }
 
+bool is_gone(const fs::path& folder) {
+  std::error_code ignored;  // a link that leads nowhere is there
+  return fs::symlink_status(folder, ignored).type() == fs::file_type::not_found;
+}
+
 checkpoint::Summary checkpoint_at(const std::string& name) {
   return checkpoint::open(checkpoint_folder(name));
 }

@@ -125,6 +125,8 @@ void gc(const GcOptions& options) {
   Rule rule = rule_for(root, options);
   auto verdicts = checkpoint::judge(checkpoint::real_file_system(), root, rule, std::nullopt,
                                     [](Step, const fs::path& folder) { return checkpoint::verify(folder).empty(); });
+  // What a run beside this has collected meanwhile looked damaged.
+  std::erase_if(verdicts, [](const Verdict& verdict) { return is_gone(verdict.folder); });
   auto leftovers = leftovers_in(root, options.quarantine);
   std::vector<std::uint64_t> sizes;
   sizes.reserve(verdicts.size());

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <sstream>
+#include <thread>
 
 #include <CLI/CLI.hpp>
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "tests/checkpoint/sample.hpp"
 #include <distdl/base/checksum.hpp>
@@ -120,6 +125,50 @@ TEST_F(CheckpointCommand, VerifyAnswersWithExitCodes) {
   EXPECT_EQ(document[0]["ok"], true);
   EXPECT_EQ(document[1]["ok"], false);
   EXPECT_EQ(document[1]["findings"][1]["file"], "node0001.h5");
+}
+
+/// What the command prints into a pipe that is full after 4 KiB; `work` is done when it has begun to print.
+std::string print_slowly(const std::string& arguments, const std::function<void()>& work, int& code) {
+  int ends[2];
+  EXPECT_EQ(::pipe(ends), 0);
+  EXPECT_GE(::fcntl(ends[1], F_SETPIPE_SZ, 4096), 4096);
+  std::fflush(stdout);
+  const int before = ::dup(STDOUT_FILENO);
+  ::dup2(ends[1], STDOUT_FILENO);
+  ::close(ends[1]);
+  std::thread command([&] {
+    CLI::App app;
+    app::add_checkpoint_command(app);
+    try {
+      app.parse("checkpoint " + arguments);
+    } catch (const CLI::RuntimeError& error) {
+      code = error.get_exit_code();
+    }
+    std::fflush(stdout);
+    ::dup2(before, STDOUT_FILENO);  // closes the pipe's end
+  });
+  std::string out(1, ' ');
+  EXPECT_EQ(::read(ends[0], out.data(), 1), 1);
+  work();
+  char piece[4096];
+  for (ssize_t n; (n = ::read(ends[0], piece, sizeof piece)) > 0;) out.append(piece, static_cast<std::size_t>(n));
+  command.join();
+  ::close(ends[0]);
+  ::close(before);
+  return out;
+}
+
+TEST_F(CheckpointCommand, VerifyDoesNotCountWhatARunCollectsMeanwhile) {
+  fs::path deep = run_.path();
+  for (char letter : {'a', 'b', 'c', 'd'}) deep /= std::string(250, letter);
+  for (int step = 1; step <= 12; ++step)  // a line of more than 1000 bytes each: far more than the pipe holds
+    ASSERT_TRUE(all_empty(save_as(deep, 1, Step(step), make_sample(1), false, {.keep = 12})));
+  int code = 0;
+  std::string out = print_slowly(
+      "verify " + deep.string(), [&] { fs::remove_all(deep / step_folder_name(Step(12))); }, code);
+  EXPECT_EQ(code, 0);
+  EXPECT_THAT(out, testing::AllOf(HasSubstr(step_folder_name(Step(11)) + ": ok\n"),
+                                  HasSubstr(step_folder_name(Step(12)) + ": collected meanwhile\n")));
 }
 
 TEST_F(CheckpointCommand, VerifyNamesBlockAndChecksums) {
