@@ -45,7 +45,7 @@ Explanation restart_from(CheckedFolders& all) {
       restart.instead = newest->first;
       break;
     }
-    if (findings.front().kind == ExitCode::incompatible) {
+    if (worst_of(findings).kind == ExitCode::incompatible) {
       restart.barrier = newest->first;
       break;
     }
@@ -63,9 +63,9 @@ Explanation of_present(CheckedFolders& all, Step step, const Explanation& restar
   found.code = ExitCode::ok;
   const auto& findings = all.findings(step);
   if (!findings.empty()) {
-    found.code = findings.front().kind;
+    found.code = worst_of(findings).kind;
     found.standing = standing_of(found.code);
-    found.reason = findings.front().message;
+    found.reason = worst_of(findings).message;
   } else if (restart.instead == step) {
     found.standing = Standing::used;
     found.reason = "it is whole, and the newest one that is";
@@ -165,6 +165,11 @@ std::string_view name_of(Standing standing) {
       return "never saved";
   }
   return "?";
+}
+
+const Finding& worst_of(const std::vector<Finding>& findings) {
+  return *std::min_element(findings.begin(), findings.end(),
+                           [](const Finding& a, const Finding& b) { return a.kind < b.kind; });
 }
 
 Explanation explain(const std::filesystem::path& root, Step step) {

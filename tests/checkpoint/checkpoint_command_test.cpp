@@ -15,9 +15,12 @@
 
 #include "tests/checkpoint/sample.hpp"
 #include <distdl/base/checksum.hpp>
+#include <distdl/checkpoint/disk_slots.hpp>
 #include <distdl/checkpoint/file_operations.hpp>
 #include <distdl/checkpoint/layout.hpp>
 #include <distdl/checkpoint/manifest.hpp>
+#include <distdl/checkpoint/ownership.hpp>
+#include <distdl/checkpoint/slot_memory.hpp>
 
 namespace distdl::app {
 void add_checkpoint_command(CLI::App& app);
@@ -314,8 +317,9 @@ TEST_F(CheckpointCommand, WhyTellsWhatBecameOfAStep) {
   EXPECT_EQ(store.newest_valid(alone)->step, Step(30));
   EXPECT_THAT(standing(50, 3), testing::AllOf(testing::StartsWith("quarantined: "), HasSubstr("3 bytes long")));
   Result plain = run("why 50 " + root.string());
-  EXPECT_THAT(plain.out, testing::AllOf(HasSubstr("step 50: quarantined"), HasSubstr("a restart takes  step 30"),
-                                        HasSubstr("there are        30\n")));
+  EXPECT_THAT(plain.out,
+              testing::AllOf(HasSubstr("step 50: quarantined"), HasSubstr("of this folder a restart takes step 30\n"),
+                             HasSubstr("checkpoints in it: 30\n")));
 }
 
 TEST_F(CheckpointCommand, WhyReadsTheJournalWhereTheHistoryTellsNothing) {
@@ -339,6 +343,49 @@ TEST_F(CheckpointCommand, WhyReadsTheJournalWhereTheHistoryTellsNothing) {
   EXPECT_THAT(run("why 15 " + root.string()).out,
               HasSubstr("step 15: never saved\n  nothing in this folder tells of it, nor does the run's journal\n"));
   EXPECT_THAT(run("why 100 " + root.string()).out, HasSubstr("journal ends at step 20\n"));
+}
+
+TEST_F(CheckpointCommand, WhyTellsTheWorstAsVerifyDoes) {
+  fs::remove(newest / "node0000.h5");
+  fs::resize_file(newest / "node0001.h5", 7);
+  EXPECT_EQ(run("verify " + newest.string()).code, 2);
+  Result why = run("why 20 " + root.string());
+  EXPECT_EQ(why.code, 2);
+  EXPECT_THAT(why.out, testing::AllOf(HasSubstr("step 20: damaged\n"), HasSubstr("node0001.h5\" is 7 bytes long")));
+}
+
+/// A rank's snapshot, or something that is called parity, as a run of two ranks leaves it in this node's memory.
+SlotMemory leave_snapshot(const std::string& name, int rank, Step step, const State& state = {}) {
+  SlotMemory memory = SlotMemory::create(name, rank, slot_bytes({}, state));
+  fill_slot(memory.writable(), {name, rank, 2, step, 1}, {}, state);
+  return memory;
+}
+
+TEST_F(CheckpointCommand, WhyTellsWhatThisNodeHasOfSnapshots) {
+  EXPECT_THAT(run("why 64 " + root.string()).out,
+              testing::AllOf(HasSubstr("step 64: never saved"), HasSubstr("snapshots on this node: none\n"),
+                             HasSubstr("run --no-snapshots")));
+  const std::string name = run_name(lineage_of(real_file_system(), root), root), disk = run_.path() / "disk";
+  std::vector<SlotMemory> kept;
+  for (int rank : {0, 1}) kept.push_back(leave_snapshot(name, rank, Step(64)));
+  kept.push_back(leave_snapshot(name, 0, Step(64), {{"parity", "[]"}}));
+  kept.push_back(leave_snapshot(name, 1, Step(60)));
+  kept.push_back(leave_snapshot(name + "0", 0, Step(70)));          // of another run
+  kept.push_back(SlotMemory::create(name, 0, slot_bytes({}, {})));  // never filled
+  DiskSlots(real_file_system(), disk, name).write(kept[0].bytes());
+  DiskSlots(real_file_system(), disk, name).write(kept[3].bytes());
+  // The same path in other words.
+  Result here = run("why 64 " + (run_.path() / "disk" / "..").string() + "/ --disk " + disk);
+  EXPECT_EQ(here.code, 3);
+  EXPECT_THAT(here.out, HasSubstr("snapshots on this node:\n  step 60: of 1 of 2 ranks, in memory and on disk\n"
+                                  "  step 64: of 2 of 2 ranks, and 1 parities, in memory and on disk\n"));
+  auto rows = nlohmann::json::parse(run("why 20 --json " + root.string()).out)["snapshots_here"];
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[1]["step"], 64);
+  EXPECT_EQ(rows[1]["ranks"], (std::vector<int>{0, 1}));
+  EXPECT_EQ(rows[1]["on_disk"], false);
+  EXPECT_THAT(run("why 64 " + root.string() + " --disk /does/not/exist").out, HasSubstr("step 60: of 1 of 2 ranks"));
+  for (SlotMemory& one : kept) one.remove();
 }
 
 TEST_F(CheckpointCommand, GcKeepsTheRuleOfTheLastRunAndSaysWhy) {
