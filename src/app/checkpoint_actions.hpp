@@ -39,7 +39,10 @@ bool is_gone(const std::filesystem::path& folder);
 /// The one checkpoint that `name` stands for, opened.
 checkpoint::Summary checkpoint_at(const std::string& name);
 
-/// An argument or option that is a step.
+/// An argument or option that is a whole number from `least`.
+CLI::Option* add_number(CLI::App& command, const char* name, std::optional<std::int64_t>& value, std::int64_t least,
+                        const char* help);
+/// One that is a step.
 CLI::Option* add_step(CLI::App& command, const char* name, std::optional<std::int64_t>& step, const char* help);
 
 /// "ok", "damaged", "incomplete" or "incompatible".

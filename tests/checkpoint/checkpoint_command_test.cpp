@@ -10,11 +10,14 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/fs.h>
 #include <nlohmann/json.hpp>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "tests/checkpoint/sample.hpp"
 #include <distdl/base/checksum.hpp>
+#include <distdl/base/file_descriptor.hpp>
 #include <distdl/checkpoint/disk_slots.hpp>
 #include <distdl/checkpoint/file_operations.hpp>
 #include <distdl/checkpoint/layout.hpp>
@@ -35,6 +38,7 @@ using testing::MatchesRegex;
 struct Result {
   int code = 0;
   std::string out;
+  std::string error{};
 };
 
 Result run(const std::string& arguments) {
@@ -46,10 +50,12 @@ Result run(const std::string& arguments) {
     app.parse("checkpoint " + arguments);
   } catch (const CLI::RuntimeError& error) {
     result.code = error.get_exit_code();
-  } catch (const CLI::ParseError&) {
+  } catch (const CLI::ParseError& error) {
     result.code = static_cast<int>(ExitCode::usage);
+    result.error = error.what();
   } catch (const Error& error) {
     result.code = static_cast<int>(error.exit_code());
+    result.error = error.what();
   }
   result.out = testing::internal::GetCapturedStdout();
   return result;
@@ -507,6 +513,51 @@ TEST_F(CheckpointCommand, WrongUseIsToldInWords) {
     EXPECT_EQ(run(fmt::format("why {} {}", step, root.string())).code, 64) << step;
   EXPECT_EQ(run(fmt::format("export --deflate {} {}/x", root.string(), run_.path().string())).code, 64);
   EXPECT_EQ(run(fmt::format("export --format hdf5 {} {}/x", root.string(), run_.path().string())).code, 64);
+}
+
+TEST_F(CheckpointCommand, ErrorsSayWhatToDo) {
+  EXPECT_THAT(run("show " + root.string() + "@banana").error,
+              HasSubstr(fmt::format("tagged \"banana\"; \"distdl checkpoint ls {}\"", root.string())));
+  EXPECT_THAT(run("ls /does/not/exist").error, HasSubstr("\"/does/not/exist\"; name that of a run (run.dir)"));
+  TemporaryFolder empty;
+  for (const char* action : {"show ", "verify "})
+    EXPECT_THAT(run(action + empty.path().string()).error,
+                testing::AllOf(HasSubstr("step-000000000100 and the like"), HasSubstr("run.dir")));
+  for (const char* option : {"--keep x", "--keep 1", "--keep 2.5", "--keep 99999999999999999999"})
+    EXPECT_THAT(run(fmt::format("gc {} {}", option, root.string())).error,
+                HasSubstr("a whole number from 2 was expected"))
+        << option;
+  EXPECT_THAT(run("gc --keep-every -1 " + root.string()).error, HasSubstr("a whole number from 0 was expected"));
+  for (const char* format : {"safetensors", "npz", "view"}) {
+    Result result = run(fmt::format("export --format {} {} /does/not/exist/w", format, root.string()));
+    EXPECT_EQ(result.code, 74);
+    EXPECT_THAT(result.error, HasSubstr("\"/does/not/exist/w\": there is no folder \"/does/not/exist\"; make it"));
+  }
+  const std::string name(255, 'w');  // the unfinished file's would be longer
+  EXPECT_THAT(run(fmt::format("export {} {}/{}", root.string(), run_.path().string(), name)).error,
+              HasSubstr(name + "\": File name too long"));
+}
+
+/// Lets nobody delete a file, root neither, or lets it again; false if that is not possible here.
+bool make_immutable(const fs::path& file, bool yes) {
+  const FileDescriptor handle(::open(file.c_str(), O_RDONLY));
+  int flags = 0;
+  if (::ioctl(handle.get(), FS_IOC_GETFLAGS, &flags) != 0) return false;
+  flags = yes ? flags | FS_IMMUTABLE_FL : flags & ~FS_IMMUTABLE_FL;
+  return ::ioctl(handle.get(), FS_IOC_SETFLAGS, &flags) == 0;
+}
+
+TEST_F(CheckpointCommand, GcTellsWhatItCannotDeleteAndWhy) {
+  fs::create_directory(root / ".trash-0123");
+  std::ofstream(root / ".trash-0123" / "node0000.h5") << "x";
+  if (!make_immutable(root / ".trash-0123" / "node0000.h5", true)) GTEST_SKIP() << "no file can be made immutable here";
+  Result result = run("gc " + root.string());
+  fs::path left = entries_with_prefix(root, ".trash-").at(0);
+  EXPECT_TRUE(make_immutable(left / "node0000.h5", false));
+  EXPECT_EQ(result.code, 74);
+  EXPECT_THAT(result.error, testing::AllOf(HasSubstr("\"" + left.string() + "\": Operation not permitted"),
+                                           HasSubstr("Run gc again")));
+  EXPECT_EQ(run("gc " + root.string()).code, 0);
 }
 
 TEST_F(CheckpointCommand, MissingFoldersAreIncomplete) {
