@@ -45,12 +45,14 @@ std::string DiskSlots::write(std::span<const std::byte> slot) {
   return name;
 }
 
-std::vector<DiskSlots::Entry> DiskSlots::list() const {
+std::vector<DiskSlots::Entry> DiskSlots::list(const Path& folder, const std::string& run) {
   std::vector<Entry> entries;
-  for (const Path& path : entries_with_prefix(folder_, prefix_)) {
-    Entry entry{path.filename().string(), {run_, 0, 1, Step(0), 0}, 0};
-    std::string_view rest = std::string_view(entry.name).substr(prefix_.size());
-    std::error_code error;
+  std::error_code error;
+  if (!std::filesystem::exists(folder, error)) return entries;
+  const std::string prefix = slot_prefix(run);
+  for (const Path& path : entries_with_prefix(folder, prefix)) {
+    Entry entry{path.filename().string(), {run, 0, 1, Step(0), 0}, 0};
+    std::string_view rest = std::string_view(entry.name).substr(prefix.size());
     entry.bytes = std::filesystem::file_size(path, error);
     if (path.extension() != kHalf && !error && take(rest, entry.label.rank) && take(rest, entry.label.world) &&
         take(rest, entry.label.step.value) && take(rest, entry.label.sequence))

@@ -25,7 +25,9 @@ class DiskSlots {
     std::size_t bytes = 0;
   };
   /// The run's slots.
-  std::vector<Entry> list() const;
+  std::vector<Entry> list() const { return list(folder_, run_); }
+  /// The same of a folder that may not be there.
+  static std::vector<Entry> list(const std::filesystem::path& folder, const std::string& run);
   /// The bytes of one, in memory of this process; whether they are whole is for open_slot() and verify() to say.
   SlotMemory load(const std::string& name) const;
   void remove(const std::string& name) noexcept;

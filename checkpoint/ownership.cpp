@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <span>
+
 #include <nlohmann/json.hpp>
 
+#include <distdl/base/checksum.hpp>
 #include <distdl/checkpoint/layout.hpp>
 #include <distdl/checkpoint/ownership.hpp>
 
@@ -36,6 +39,11 @@ std::string lineage_of(FileSystem& files, const Path& root) try {
   return text ? owner_from(*text).lineage : "";
 } catch (const StorageError&) {
   return "";  // damaged: nothing that it could be asked for is worth failing
+}
+
+std::string run_name(const std::string& lineage, const Path& root) {
+  const std::string& path = root.native();
+  return fmt::format("{}{:08x}", lineage, crc32c(std::as_bytes(std::span(path))));
 }
 
 void write_owner(FileSystem& files, const Path& root, const Owner& owner) {

@@ -40,6 +40,10 @@ bool is_private(const struct stat& status) {
                   bytes, kShared, errno_text(number)));
 }
 
+[[noreturn]] void throw_being_removed(const std::string& name) {
+  throw StorageError(fmt::format("{}/{} is being removed", kShared, name), ExitCode::incomplete);
+}
+
 template <class Visit>
 void for_each_name(const std::string& prefix, Visit&& visit) {
   const Folder folder(::opendir(kShared));
@@ -114,6 +118,12 @@ SlotMemory SlotMemory::create_private(std::size_t bytes) {
 }
 
 SlotMemory SlotMemory::open(const std::string& name) {
+  SlotMemory memory = peek(name);
+  if (::flock(memory.file_.get(), LOCK_SH | LOCK_NB) != 0) throw_being_removed(name);
+  return memory;
+}
+
+SlotMemory SlotMemory::peek(const std::string& name) {
   require<StorageError>(name.starts_with(user_prefix()) && name.find('/') == std::string::npos,
                         "\"{}\" is no slot of this user: expected a name like {}...", name, user_prefix());
   SlotMemory memory;
@@ -125,8 +135,7 @@ SlotMemory SlotMemory::open(const std::string& name) {
   bool mine = ::fstat(memory.file_.get(), &status) == 0 && is_private(status);
   require<StorageError>(mine, "{}/{} is open to other users: expected a file of user {} with mode 0600", kShared, name,
                         ::geteuid());
-  if (::flock(memory.file_.get(), LOCK_SH | LOCK_NB) != 0 || status.st_size == 0)
-    throw StorageError(fmt::format("{}/{} is being removed", kShared, name), ExitCode::incomplete);
+  if (status.st_size == 0) throw_being_removed(name);
   memory.name_ = name;
   memory.map(static_cast<std::size_t>(status.st_size), false, name);
   return memory;

@@ -24,6 +24,8 @@ class SlotMemory {
   /// For reading. Throws StorageError: incomplete if there is none of this name; storage unless it is this user's, and
   /// closed to others.
   static SlotMemory open(const std::string& name);
+  /// The same without a lock: whoever wants to remove it or fill it again need not wait for a tool.
+  static SlotMemory peek(const std::string& name);
 
   SlotMemory(SlotMemory&& other) noexcept;
   SlotMemory& operator=(SlotMemory&& other) noexcept;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <span>
-
-#include <distdl/base/checksum.hpp>
+#include <distdl/checkpoint/ownership.hpp>
 #include <distdl/train/protection.hpp>
 
 namespace distdl::train {
@@ -16,8 +14,7 @@ std::optional<checkpoint::Destination> destination_of(const checkpoint::Options&
 }
 
 std::string run_name(const checkpoint::Store& store) {
-  const std::string root = store.root().string();
-  return fmt::format("{}{:08x}", store.owner().lineage, crc32c(std::as_bytes(std::span(root))));
+  return checkpoint::run_name(store.owner().lineage, store.root());
 }
 
 std::optional<checkpoint::Levels::Setup> levels_setup(const checkpoint::Store& store, checkpoint::Place place) {
