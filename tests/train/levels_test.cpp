@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs that keep snapshots in memory and on local disks beside their checkpoints.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/train/run_fixture.hpp"
+
+namespace distdl::train {
+namespace {
+using ::testing::HasSubstr;
+
+class Snapshots : public Run {};
+
+TEST_F(Snapshots, ResumesFromTheMemoryOfItsNodeAndGivesTheSameBytes) {
+  recipe_.checkpoint.every = 0;
+  ASSERT_EQ(run(2, "whole"), Outcome::finished);
+  recipe_.checkpoint.memory_every = 3;
+  crash_at_ = 8;
+  EXPECT_THROW(run(2, "crashed"), std::runtime_error);
+  crash_at_ = -1;
+  EXPECT_EQ(run(3, "crashed"), Outcome::finished);
+  ASSERT_EQ(recorder_.started.size(), 3u);
+  EXPECT_EQ(recorder_.started[2].resumed_from, Step(6));
+  EXPECT_THAT(recorder_.started[2].resumed_source, HasSubstr("2 of memory"));
+  EXPECT_EQ(digest("crashed"), digest("whole"));
+}
+
+TEST_F(Snapshots, TakesTheNewerOfSnapshotAndCheckpoint) {
+  recipe_.checkpoint.every = 7;
+  recipe_.checkpoint.disk_every = 3;
+  recipe_.checkpoint.disk_folder = (folder_ / "disk").string();
+  crash_at_ = 8;
+  EXPECT_THROW(run(2, "mixed"), std::runtime_error);
+  forget_memory("mixed");  // the disk holds step 6, the file system step 7
+  crash_at_ = 6;
+  EXPECT_THROW(run(2, "mixed"), std::runtime_error);
+  forget_memory("mixed");  // 12 and 7
+  crash_at_ = -1;
+  EXPECT_EQ(run(1, "mixed"), Outcome::finished);
+  ASSERT_EQ(recorder_.started.size(), 3u);
+  EXPECT_EQ(recorder_.started[1].resumed_from, Step(7));
+  EXPECT_EQ(recorder_.started[1].resumed_source, "the file system");
+  EXPECT_EQ(recorder_.started[2].resumed_from, Step(12));
+  EXPECT_THAT(recorder_.started[2].resumed_source, HasSubstr("2 of a node's disk"));
+}
+
+TEST_F(Snapshots, OfOneRankNeedsNoPartner) {
+  recipe_.checkpoint.partner_every = 3;
+  recipe_.checkpoint.parity_every = 4;
+  EXPECT_EQ(run(1, "lonely"), Outcome::finished);
+}
+
+TEST_F(Snapshots, SnapshotsOfARemovedRunAreNotTaken) {
+  recipe_.checkpoint.every = 0;
+  recipe_.checkpoint.memory_every = 1;
+  crash_at_ = 4;
+  EXPECT_THROW(run(2, "removed"), std::runtime_error);
+  std::filesystem::remove_all(folder_ / "removed");
+  crash_at_ = -1;
+  EXPECT_EQ(run(2, "removed"), Outcome::finished);
+  EXPECT_FALSE(recorder_.started.at(1).resumed_from);
+}
+
+TEST_F(Snapshots, RefusesLevelsThatMakeNoSense) {
+  recipe_.checkpoint.disk_every = 5;
+  EXPECT_THAT(error_of(1, "levels"), HasSubstr("checkpoint.disk_folder names no folder"));
+  recipe_.checkpoint.disk_every = 0;
+  recipe_.checkpoint.partner_every = 5;
+  recipe_.checkpoint.mode = "sync";
+  EXPECT_THAT(error_of(1, "levels"), HasSubstr("partner_every"));
+}
+}  // namespace
+}  // namespace distdl::train
