@@ -169,8 +169,10 @@ void StateKeeper::check_identity(const checkpoint::State& saved) const {
 std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint::Levels* levels,
                                                 const StartValues* fallback) {
   auto snapshots = levels && !fallback ? levels->find() : std::nullopt;
-  if (snapshots && snapshots->step >= store_.newest_step(group_).value_or(Step(0)))
+  if (snapshots && snapshots->step >= store_.newest_step(group_).value_or(Step(0))) {
     if (auto source = restore(state, *levels, *snapshots)) return source;
+    snapshots.reset();
+  }
   auto found = store_.newest_valid(group_);
   if (snapshots && (!found || snapshots->step > found->step))
     if (auto source = restore(state, *levels, *snapshots)) return source;
@@ -205,8 +207,11 @@ std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint
   for (const auto& [source, count] : counts)
     sources += fmt::format("{}{} of {}", sources.empty() ? "" : ", ", count, name_of(source));
   return fmt::format("snapshots ({}) in {:.2f} s", sources, watch.seconds());
-} catch (const StorageError& error) {  // on all ranks alike
-  if (error.exit_code() == ExitCode::incompatible) throw;
+} catch (const CommError&) {
+  throw;
+} catch (const Error& error) {  // on all ranks alike
+  const ExitCode code = error.exit_code();
+  if (code != ExitCode::storage && code != ExitCode::corrupt && code != ExitCode::incomplete) throw;
   if (communicator_.rank().value == 0)
     log(Severity::warning, "the snapshots of step {} cannot be used: {}", plan.step, error.what());
   return std::nullopt;
@@ -263,19 +268,17 @@ void StateKeeper::read(const checkpoint::Summary& found, TrainingState& state, c
 
 void StateKeeper::take_over(TrainingState& state, Step step, const checkpoint::State& saved,
                             const StartValues* fallback) {
+  const bool says_where = !fallback || saved.contains("position");
+  const std::int64_t position = says_where ? number(saved, "position") : step.value * fallback->global_batch;
+  if (!says_where && communicator_.rank().value == 0)
+    log(Severity::warning, "the checkpoint does not say which samples it has seen: going on at {}", position);
   std::size_t arena_number = 0;
   for (const auto& arena : arenas(state)) {
     std::byte* host = host_copy(arena_number++, *arena.memory);
     if (!backend_.memory_is_host()) backend_.copy_from_host(arena.memory->data(), host, arena.memory->bytes());
   }
   state.step = step;
-  if (fallback && !saved.contains("position")) {
-    state.position = step.value * fallback->global_batch;
-    if (communicator_.rank().value == 0)
-      log(Severity::warning, "the checkpoint does not say which samples it has seen: going on at {}", state.position);
-  } else {
-    state.position = number(saved, "position");
-  }
+  state.position = position;
 }
 
 }  // namespace distdl::train

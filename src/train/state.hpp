@@ -80,7 +80,8 @@ class StateKeeper {
   /// Collective. Fills `state` from the newest snapshot that `levels` find whole, or, if that is newer, from the newest
   /// valid checkpoint, and says from where; nothing if there is none. Every tensor must be in it, and no other; with
   /// `fallback` only checkpoints count, what one lacks gets start values, what it has beyond is ignored, and the log
-  /// says so. Throws the same Error on all ranks: incompatible for a checkpoint of another model or data set.
+  /// says so. Where it says nothing, snapshots that could not be used after all may have left bytes in `state`. Throws
+  /// the same Error on all ranks: incompatible for a checkpoint of another model or data set.
   std::optional<std::string> restore(TrainingState& state, checkpoint::Levels* levels = nullptr,
                                      const StartValues* fallback = nullptr);
 

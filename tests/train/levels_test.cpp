@@ -9,7 +9,15 @@ namespace distdl::train {
 namespace {
 using ::testing::HasSubstr;
 
-class Snapshots : public Run {};
+class Snapshots : public Run {
+ protected:
+  /// How often that was said.
+  static std::size_t count(const std::string& text, const std::string& words) {
+    std::size_t found = 0;
+    for (auto at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) ++found;
+    return found;
+  }
+};
 
 TEST_F(Snapshots, ResumesFromTheMemoryOfItsNodeAndGivesTheSameBytes) {
   recipe_.checkpoint.every = 0;
@@ -42,6 +50,21 @@ TEST_F(Snapshots, TakesTheNewerOfSnapshotAndCheckpoint) {
   EXPECT_EQ(recorder_.started[1].resumed_source, "the file system");
   EXPECT_EQ(recorder_.started[2].resumed_from, Step(12));
   EXPECT_THAT(recorder_.started[2].resumed_source, HasSubstr("2 of a node's disk"));
+}
+
+TEST_F(Snapshots, ThatTurnOutUselessGiveWayToACheckpoint) {
+  ASSERT_EQ(run(2, "whole"), Outcome::finished);
+  recipe_.checkpoint.memory_every = 3;
+  crash_at_ = 8;
+  EXPECT_THROW(run(2, "crashed"), std::runtime_error);
+  change_snapshots("crashed", [](checkpoint::State& state) { state["position"] = "many"; });
+  crash_at_ = -1;
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run(2, "crashed"), Outcome::finished);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(count(said, "the snapshots of step 6 cannot be used"), 1u) << said;
+  EXPECT_EQ(recorder_.started.at(2).resumed_from, Step(5));
+  EXPECT_EQ(digest("crashed"), digest("whole"));
 }
 
 TEST_F(Snapshots, OfOneRankNeedsNoPartner) {

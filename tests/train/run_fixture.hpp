@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -89,12 +90,32 @@ class Run : public ::testing::Test {
     return "no error";
   }
 
-  /// As if the nodes had been switched off.
-  void forget_memory(const std::string& name) {
+  std::vector<std::string> slots_of(const std::string& name) {
     checkpoint::Store store(folder_ / name, {});
     checkpoint::Alone alone;
     store.take(alone, {"local", 0, 0, ""});
-    for (const auto& slot : checkpoint::slots_of(run_name(store))) EXPECT_TRUE(checkpoint::remove_orphan(slot));
+    return checkpoint::slots_of(run_name(store));
+  }
+  /// As if the nodes had been switched off.
+  void forget_memory(const std::string& name) {
+    for (const auto& slot : slots_of(name)) EXPECT_TRUE(checkpoint::remove_orphan(slot));
+  }
+  /// Changes the state in the snapshots that lie in memory.
+  void change_snapshots(const std::string& name, const std::function<void(checkpoint::State&)>& change) {
+    for (const auto& slot : slots_of(name)) {
+      rewrite(checkpoint::SlotMemory::open(slot).bytes(), change);
+      EXPECT_TRUE(checkpoint::remove_orphan(slot));
+    }
+  }
+
+  static void rewrite(std::span<const std::byte> slot, const std::function<void(checkpoint::State&)>& change) try {
+    auto snapshot = checkpoint::open_slot(slot);
+    change(snapshot.state);
+    auto copy = checkpoint::SlotMemory::create(snapshot.label.run, snapshot.label.rank,
+                                               checkpoint::slot_bytes(snapshot.slices, snapshot.state));
+    checkpoint::fill_slot(copy.writable(), snapshot.label, snapshot.slices, snapshot.state);
+  } catch (const StorageError& error) {
+    EXPECT_EQ(error.exit_code(), ExitCode::incomplete) << error.what();  // it was never filled
   }
 
   std::filesystem::path folder_;
