@@ -58,6 +58,8 @@ class Trainer {
     bool save = false;  ///< rank 0 finds it worth it
   };
   void start();
+  /// Whatever a restore that failed has left behind.
+  void begin_afresh(const StartValues& values);
   /// One optimizer step.
   Agreed step(bool stop);
   void evaluate();
@@ -145,12 +147,8 @@ void Trainer::start() {
   auto resumed =
       keeper_.restore(state_, levels ? &*levels : nullptr, recipe_.checkpoint.partial ? &start_values : nullptr);
   levels.reset();
+  if (!resumed) begin_afresh(start_values);
   if (state_.step < total_) store_.check_room(group_, state_.parameters.bytes() + state_.momentum.bytes());
-  if (!resumed) {
-    tensor::Buffer start = tensor::allocate_host(state_.parameters.bytes());
-    start_values.fill(start.as<float>());
-    backend_->copy_from_host(state_.parameters.data(), start.data(), start.bytes());
-  }
   cadence_.tried(state_.step);
   if (cadence_.automatic() && communicator_.rank() == Rank(0))
     log(Severity::info, "checkpoint.every = \"auto\": {}", cadence_.plan());
@@ -162,6 +160,15 @@ void Trainer::start() {
     started.resumed_source = *resumed;
   }
   observer_.on(started);
+}
+
+void Trainer::begin_afresh(const StartValues& values) {
+  tensor::Buffer start = tensor::allocate_host(state_.parameters.bytes());
+  values.fill(start.as<float>());
+  backend_->copy_from_host(state_.parameters.data(), start.data(), start.bytes());
+  backend_->fill(state_.momentum_arena(), tensors_.layout.size(), 0.0f);
+  state_.step = Step(0);
+  state_.position = 0;
 }
 
 Trainer::Agreed Trainer::step(bool stop) {

@@ -67,6 +67,19 @@ TEST_F(Snapshots, ThatTurnOutUselessGiveWayToACheckpoint) {
   EXPECT_EQ(digest("crashed"), digest("whole"));
 }
 
+TEST_F(Snapshots, ThatTurnOutUselessLeaveNothingInAFreshStart) {
+  recipe_.checkpoint.every = 0;
+  ASSERT_EQ(run(2, "whole"), Outcome::finished);
+  recipe_.checkpoint.memory_every = 3;
+  crash_at_ = 8;
+  EXPECT_THROW(run(2, "crashed"), std::runtime_error);
+  change_snapshots("crashed", [](checkpoint::State& state) { state["position"] = "many"; });
+  crash_at_ = -1;
+  EXPECT_EQ(run(2, "crashed"), Outcome::finished);
+  EXPECT_FALSE(recorder_.started.at(2).resumed_from);
+  EXPECT_EQ(digest("crashed"), digest("whole"));
+}
+
 TEST_F(Snapshots, OfOneRankNeedsNoPartner) {
   recipe_.checkpoint.partner_every = 3;
   recipe_.checkpoint.parity_every = 4;
