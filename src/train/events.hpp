@@ -50,7 +50,8 @@ struct SnapshotKept {
   double stall_seconds = 0;  ///< of these, that training waited
 };
 
-/// A save that was due while the one before was still being written.
+/// A save that was due while the one before was still being written. A checkpoint that only a snapshot was in the way
+/// of follows as soon as that is done.
 struct SaveSkipped {
   Step step;
   std::int64_t so_far = 0;  ///< skipped since this start

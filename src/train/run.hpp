@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include <distdl/checkpoint/file_system.hpp>
 #include <distdl/checkpoint/interval.hpp>
 #include <distdl/checkpoint/saver.hpp>
 #include <distdl/comm/communicator.hpp>
@@ -43,6 +44,8 @@ struct Setting {
   std::string failure_domain = {};
   /// For a second communicator, among the threads that write checkpoints; as that of the training threads.
   comm::Options comm = {};
+  /// Under the checkpoints and the local disks, for tests; must outlive the run. Nothing: the operating system's.
+  checkpoint::FileSystem* files = nullptr;
 };
 
 enum class Outcome {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs that keep snapshots in memory and on local disks beside their checkpoints.
+#include <atomic>
+
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +11,20 @@
 namespace distdl::train {
 namespace {
 using ::testing::HasSubstr;
+
+/// Whose folder "disk" lets nobody make a file while it is closed.
+class GatedDisk final : public checkpoint::FileSystem {
+ public:
+  int open(const char* path, int flags, mode_t mode) override {
+    while ((flags & O_CREAT) && !open_ && std::string(path).find("/disk/") != std::string::npos)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return FileSystem::open(path, flags, mode);
+  }
+  void lift() { open_ = true; }
+
+ private:
+  std::atomic<bool> open_{false};
+};
 
 class Snapshots : public Run {
  protected:
@@ -78,6 +95,26 @@ TEST_F(Snapshots, ThatTurnOutUselessLeaveNothingInAFreshStart) {
   EXPECT_EQ(run(2, "crashed"), Outcome::finished);
   EXPECT_FALSE(recorder_.started.at(2).resumed_from);
   EXPECT_EQ(digest("crashed"), digest("whole"));
+}
+
+TEST_F(Snapshots, UnderWayOnlyPutOffACheckpoint) {
+  recipe_.checkpoint = {.every = 5, .disk_every = 2, .disk_folder = (folder_ / "disk").string()};
+  GatedDisk slow;
+  files_ = &slow;
+  crash_at_ = 1000;  // never, but steps take their time
+  recorder_.after_step = [&](Step step) {
+    if (step == Step(6)) slow.lift();
+  };
+  ASSERT_EQ(run(2, "put_off"), Outcome::finished);
+  ASSERT_FALSE(recorder_.saved.empty());
+  EXPECT_GE(recorder_.saved[0].step, Step(6));
+  EXPECT_LT(recorder_.saved[0].step, Step(10));
+  std::vector<Step> skipped;
+  for (const auto& event : recorder_.skipped) skipped.push_back(event.step);
+  ASSERT_GE(skipped.size(), 2u);
+  EXPECT_EQ(skipped[0], Step(4));
+  EXPECT_EQ(skipped[1], Step(5));
+  EXPECT_TRUE(skipped.size() == 2 || skipped[2] >= Step(8)) << "the checkpoint of step 5 was told as skipped again";
 }
 
 TEST_F(Snapshots, OfOneRankNeedsNoPartner) {

@@ -23,13 +23,21 @@ namespace distdl::train {
 /// Remembers what a run told.
 struct Recorder final : Observer {
   void on(const Started& event) override { started.push_back(event); }
-  void on(const StepDone& event) override { steps.push_back(event); }
+  void on(const StepDone& event) override {
+    steps.push_back(event);
+    if (after_step) after_step(event.step);
+  }
+  void on(const CheckpointSaved& event) override { saved.push_back(event); }
+  void on(const SaveSkipped& event) override { skipped.push_back(event); }
   void on(const Evaluated& event) override { evaluated.push_back(event); }
   void on(const Stopped& event) override { stopped.push_back(event); }
   std::vector<Started> started;
   std::vector<StepDone> steps;
   std::vector<Evaluated> evaluated;
   std::vector<Stopped> stopped;
+  std::vector<CheckpointSaved> saved;
+  std::vector<SaveSkipped> skipped;
+  std::function<void(Step)> after_step;
 };
 
 class Run : public ::testing::Test {
@@ -58,6 +66,7 @@ class Run : public ::testing::Test {
       options.timeout_seconds = 20;
       auto communicator = comm::Communicator::connect(world, options);
       Setting setting{folder_ / name, {"local", 0, 0, name}, {}, {}};
+      setting.files = files_;
       int asked = 0, steps = 0;
       if (world.rank().value == stopper && stop_at >= 0)
         setting.stop_requested = [&]() -> std::optional<std::string> {
@@ -122,6 +131,7 @@ class Run : public ::testing::Test {
   Recipe recipe_;
   Recorder recorder_;
   ExitCode code_ = ExitCode::ok;
+  checkpoint::FileSystem* files_ = nullptr;
   int crash_at_ = -1;  ///< steps of a start after which all ranks throw
 };
 
