@@ -79,6 +79,7 @@ void run(const Arguments& arguments) {
   make_run_folder(job.run_dir);
   mission.worker = {own_program(), "worker"};
   for (auto& word : arguments.job.command_line()) mission.worker.push_back(word);
+  mission.starts = [&job] { return observe::read_starts(job.run_dir); };
   int code = agent::supervise(mission, job.agent);
   if (code != 0) throw CLI::RuntimeError(code);
   print_result(job.run_dir, arguments.json);

@@ -216,6 +216,14 @@ checkpoint::FailureRecord read_failures(const std::filesystem::path& run_folder)
   return record;
 }
 
+std::vector<Step> read_starts(const std::filesystem::path& run_folder) {
+  std::vector<Step> starts;
+  for_each_line(run_folder / "journal.jsonl", [&](const Json& row) {
+    if (row.value("event", "") == "started") starts.emplace_back(row.value("resumed_from", std::int64_t{0}));
+  });
+  return starts;
+}
+
 Result read_result(const std::filesystem::path& run_folder) {
   auto file = run_folder / "result.json";
   std::ifstream in(file);

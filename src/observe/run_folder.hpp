@@ -68,6 +68,9 @@ class RunFolder final : public train::Observer {
 /// journal tells. For the next start, before it writes its own line. Nothing where there is no journal.
 checkpoint::FailureRecord read_failures(const std::filesystem::path& run_folder);
 
+/// The steps at which all starts of the run in a folder began to train, the oldest first, as its journal tells.
+std::vector<Step> read_starts(const std::filesystem::path& run_folder);
+
 /// Reads result.json. Throws StorageError: incomplete if the run has not finished, corrupt if the file is damaged.
 Result read_result(const std::filesystem::path& run_folder);
 
