@@ -168,29 +168,46 @@ void StateKeeper::check_identity(const checkpoint::State& saved) const {
 
 std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint::Levels* levels,
                                                 const StartValues* fallback) {
-  auto snapshots = levels && !fallback ? levels->find() : std::nullopt;
-  if (snapshots && snapshots->step >= store_.newest_step(group_).value_or(Step(0))) {
-    if (auto source = restore(state, *levels, *snapshots)) return source;
+  auto snapshots = levels ? levels->find() : std::nullopt;
+  const Step newest_snapshot = snapshots ? snapshots->step : Step(0);
+  const auto newest = snapshots ? store_.newest_step(group_) : std::nullopt;
+  // Where nothing else is left, a model that does not fit is rather a mistake.
+  const auto from_snapshots = [&] { return restore(state, *levels, *snapshots, newest ? fallback : nullptr); };
+  if (snapshots && snapshots->step >= newest.value_or(Step(0))) {
+    if (auto source = from_snapshots()) return source;
     snapshots.reset();
   }
   auto found = store_.newest_valid(group_);
   if (snapshots && (!found || snapshots->step > found->step))
-    if (auto source = restore(state, *levels, *snapshots)) return source;
+    if (auto source = from_snapshots()) return source;
   if (found) {
     agree(communicator_, group_.timeout(), [&] {
       check_identity(found->state);
       read(*found, state, fallback);
     });
   }
+  if (communicator_.rank().value == 0 && newest_snapshot > (found ? found->step : Step(0)))
+    log(Severity::warning, "the run goes on from {}; the snapshots of step {} are removed",
+        found ? fmt::format("the checkpoint of step {}", found->step) : "the start", newest_snapshot);
   if (levels) levels->keep_only(std::nullopt);
   return found ? std::optional<std::string>("the file system") : std::nullopt;
 }
 
+std::vector<checkpoint::ShardReport> StateKeeper::read_snapshots(checkpoint::Levels& levels,
+                                                                 const checkpoint::RestorePlan& plan,
+                                                                 const TrainingState& state, checkpoint::State& saved,
+                                                                 const StartValues* fallback) try {
+  return levels.restore(plan, targets_in(state), saved);
+} catch (const StorageError& error) {
+  if (error.exit_code() != ExitCode::incompatible || !fallback) throw;
+  throw StorageError(fmt::format("{}; what fits in part only is taken from checkpoints alone", error.what()));
+}
+
 std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint::Levels& levels,
-                                                const checkpoint::RestorePlan& plan) try {
+                                                const checkpoint::RestorePlan& plan, const StartValues* fallback) try {
   Stopwatch watch;
   checkpoint::State saved;
-  const auto reports = levels.restore(plan, targets_in(state), saved);
+  const auto reports = read_snapshots(levels, plan, state, saved, fallback);
   agree(communicator_, group_.timeout(), [&] {
     check_identity(saved);
     take_over(state, plan.step, saved, nullptr);

@@ -10,6 +10,7 @@
 
 namespace distdl::train {
 namespace {
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 /// Whose folder "disk" lets nobody make a file while it is closed.
@@ -95,6 +96,53 @@ TEST_F(Snapshots, ThatTurnOutUselessLeaveNothingInAFreshStart) {
   EXPECT_EQ(run(2, "crashed"), Outcome::finished);
   EXPECT_FALSE(recorder_.started.at(2).resumed_from);
   EXPECT_EQ(digest("crashed"), digest("whole"));
+}
+
+TEST_F(Snapshots, ThatFitAreTakenByAPartialResumeToo) {
+  ASSERT_EQ(run(2, "whole"), Outcome::finished);
+  recipe_.checkpoint.memory_every = 3;
+  recipe_.checkpoint.partial = true;
+  crash_at_ = 8;
+  EXPECT_THROW(run(2, "crashed"), std::runtime_error);
+  crash_at_ = -1;
+  EXPECT_EQ(run(3, "crashed"), Outcome::finished);
+  EXPECT_EQ(recorder_.started.at(2).resumed_from, Step(6));
+  EXPECT_EQ(digest("crashed"), digest("whole"));
+}
+
+TEST_F(Snapshots, ThatFitInPartAreLeftAsideByAPartialResume) {
+  for (bool norm : {false, true}) {
+    const std::string name = norm ? "less" : "more";
+    recorder_.started.clear();
+    recipe_.checkpoint.memory_every = 3;
+    recipe_.model.batch_norm = norm;
+    crash_at_ = 8;
+    EXPECT_THROW(run(2, name), std::runtime_error);
+    recipe_.model.batch_norm = !norm;
+    crash_at_ = -1;
+    EXPECT_THAT(error_of(2, name), HasSubstr("fc1_norm"));
+    EXPECT_EQ(code_, ExitCode::incompatible);
+    recipe_.checkpoint.partial = true;
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(run(2, name), Outcome::finished);
+    EXPECT_THAT(testing::internal::GetCapturedStderr(),
+                AllOf(HasSubstr("the snapshots of step 6 cannot be used: "),
+                      HasSubstr("the run goes on from the checkpoint of step 5; the snapshots of step 6 are removed")));
+    EXPECT_EQ(recorder_.started.at(1).resumed_from, Step(5));
+    recipe_.checkpoint.partial = false;
+  }
+}
+
+TEST_F(Snapshots, ThatFitInPartAreRefusedWhereNoCheckpointIs) {
+  recipe_.checkpoint = {.every = 0, .partial = true, .memory_every = 3};
+  crash_at_ = 8;
+  EXPECT_THROW(run(2, "alone"), std::runtime_error);
+  crash_at_ = -1;
+  recipe_.model.hidden = {17};
+  EXPECT_THAT(error_of(2, "alone"), HasSubstr("fc1.weight"));
+  EXPECT_EQ(code_, ExitCode::incompatible);
+  EXPECT_FALSE(slots_of("alone").empty());
+  forget_memory("alone");
 }
 
 TEST_F(Snapshots, UnderWayOnlyPutOffACheckpoint) {
