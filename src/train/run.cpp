@@ -259,9 +259,10 @@ void Trainer::save_on_the_way(const checkpoint::Destination& destination) try {
 
 void Trainer::tell(const checkpoint::SaveOutcome& outcome) {
   double seconds = outcome.stall_seconds + outcome.write_seconds;
+  if (!outcome.file_system) end_of_job_.snapshot_took(seconds);
   if (!outcome.file_system && outcome.error.empty())
     return observer_.on(SnapshotKept{outcome.step, seconds, outcome.stall_seconds});
-  end_of_job_.save_took(seconds);
+  if (outcome.file_system) end_of_job_.save_took(seconds);
   if (outcome.error.empty())
     observer_.on(CheckpointSaved{outcome.step, outcome.bytes, seconds, outcome.stall_seconds});
   else
@@ -295,7 +296,10 @@ void Trainer::diverged(double loss) {
 std::optional<std::string> Trainer::reason_to_stop() {
   if (setting_.stop_requested)
     if (auto reason = setting_.stop_requested()) return reason;
-  return end_of_job_.poll(std::chrono::system_clock::now(), saver_->is_busy());
+  const Step next(state_.step.value + 1);
+  const bool saving =
+      saver_->is_busy() || destination_of(recipe_.checkpoint, next, owes_checkpoint_ || cadence_.due(next)).has_value();
+  return end_of_job_.poll(std::chrono::system_clock::now(), saving);
 }
 
 bool Trainer::judgement_is_due() const {
