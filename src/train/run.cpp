@@ -258,7 +258,7 @@ void Trainer::save_on_the_way(const checkpoint::Destination& destination) try {
 }
 
 void Trainer::tell(const checkpoint::SaveOutcome& outcome) {
-  double seconds = outcome.stall_seconds + outcome.write_seconds;
+  const double seconds = outcome.durable_seconds;
   if (!outcome.file_system) end_of_job_.snapshot_took(seconds);
   if (!outcome.file_system && outcome.error.empty())
     return observer_.on(SnapshotKept{outcome.step, seconds, outcome.stall_seconds});
@@ -273,8 +273,7 @@ void Trainer::tell_outcomes() {
   for (const auto& outcome : saver_->outcomes()) {
     tell(outcome);
     if (!outcome.file_system || !outcome.error.empty()) continue;
-    if (cadence_.saved(outcome.stall_seconds, outcome.stall_seconds + outcome.write_seconds) &&
-        communicator_.rank() == Rank(0))
+    if (cadence_.saved(outcome.stall_seconds, outcome.durable_seconds) && communicator_.rank() == Rank(0))
       log(Severity::info, "from now on a checkpoint every {} steps: {}", cadence_.steps(), cadence_.reason());
   }
 }

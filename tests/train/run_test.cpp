@@ -83,6 +83,20 @@ TEST_F(Run, StopsBeforeTheEndOfTheJob) {
   EXPECT_EQ(checkpoint::open(folder_ / "timed").step, recorder_.stopped[0].step);
 }
 
+TEST_F(Run, CountsTheTimeOfASaveOnce) {
+  recipe_.checkpoint.mode = "sync";
+  run(2, "sync");
+  recipe_.checkpoint.mode = "async";
+  run(2, "async");
+  ASSERT_GE(recorder_.saved.size(), 5u);
+  for (std::size_t i = 0; i < 4; ++i)
+    EXPECT_DOUBLE_EQ(recorder_.saved[i].seconds, recorder_.saved[i].stall_seconds) << i;
+  const auto& last = recorder_.saved.back();
+  EXPECT_EQ(last.step, Step(16));
+  EXPECT_LE(last.seconds, last.stall_seconds) << "training waited for all of it";
+  EXPECT_GT(last.seconds, last.stall_seconds / 2);
+}
+
 TEST_F(Run, RefusesMoreRanksThanMicrobatches) {
   recipe_.parallel.microbatches = 2;
   EXPECT_THAT(error_of(3, "many"), HasSubstr("3 ranks, but only 2 microbatches"));
