@@ -145,6 +145,14 @@ void RunFolder::on(const train::SnapshotKept& event) {
   append(journal_, row.dump());
 }
 
+void RunFolder::on(const train::SnapshotFailed& event) {
+  Json row{{"event", "snapshot_failed"},
+           {"time", seconds_since_1970()},
+           {"step", event.step.value},
+           {"reason", event.reason}};
+  append(journal_, row.dump());
+}
+
 void RunFolder::on(const train::SaveSkipped& event) {
   Json row{{"event", "save_skipped"}, {"time", seconds_since_1970()}, {"step", event.step.value}};
   append(journal_, row.dump());

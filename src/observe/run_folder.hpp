@@ -29,7 +29,8 @@ struct Result {
 /// Keeps the records of a run, over all its restarts, in its folder:
 ///   metrics.jsonl   one object per step {step, epoch, loss, accuracy, learning_rate, samples_per_s} and per evaluation
 ///                   {step, epoch, validation_loss, validation_accuracy}; after a resume, repeated steps appear again
-///   journal.jsonl   one object per event: started, checkpoint, save_failed, stopped, finished
+///   journal.jsonl   one object per event: started, checkpoint, snapshot, snapshot_failed, save_skipped,
+///                   save_failed, stopped, finished
 ///   result.json     at the end: Result
 /// A torn line of a killed run or a full disk is completed with a newline and ignored. Lines that the file system
 /// refuses are lost with one warning: they must not end a run that may find room again.
@@ -43,6 +44,7 @@ class RunFolder final : public train::Observer {
   void on(const train::Evaluated& event) override;
   void on(const train::CheckpointSaved& event) override;
   void on(const train::SnapshotKept& event) override;
+  void on(const train::SnapshotFailed& event) override;
   void on(const train::SaveSkipped& event) override;
   void on(const train::SaveFailed& event) override;
   void on(const train::Stopped& event) override;

@@ -259,10 +259,14 @@ void Trainer::save_on_the_way(const checkpoint::Destination& destination) try {
 
 void Trainer::tell(const checkpoint::SaveOutcome& outcome) {
   const double seconds = outcome.durable_seconds;
-  if (!outcome.file_system) end_of_job_.snapshot_took(seconds);
-  if (!outcome.file_system && outcome.error.empty())
-    return observer_.on(SnapshotKept{outcome.step, seconds, outcome.stall_seconds});
-  if (outcome.file_system) end_of_job_.save_took(seconds);
+  if (!outcome.unkept.empty()) observer_.on(SnapshotFailed{outcome.step, outcome.unkept});
+  if (!outcome.file_system) {
+    end_of_job_.snapshot_took(seconds);
+    if (!outcome.error.empty()) return observer_.on(SnapshotFailed{outcome.step, outcome.error});
+    if (outcome.unkept.empty()) observer_.on(SnapshotKept{outcome.step, seconds, outcome.stall_seconds});
+    return;
+  }
+  end_of_job_.save_took(seconds);
   if (outcome.error.empty())
     observer_.on(CheckpointSaved{outcome.step, outcome.bytes, seconds, outcome.stall_seconds});
   else

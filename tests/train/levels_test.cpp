@@ -13,17 +13,21 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-/// Whose folder "disk" lets nobody make a file while it is closed.
-class GatedDisk final : public checkpoint::FileSystem {
+/// Whose folder "disk" lets nobody make a file while it is closed, or ever.
+class BadDisk final : public checkpoint::FileSystem {
  public:
+  explicit BadDisk(bool full) : full_(full) {}
   int open(const char* path, int flags, mode_t mode) override {
-    while ((flags & O_CREAT) && !open_ && std::string(path).find("/disk/") != std::string::npos)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if ((flags & O_CREAT) && std::string(path).find("/disk/") != std::string::npos) {
+      if (full_) return errno = ENOSPC, -1;
+      while (!open_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
     return FileSystem::open(path, flags, mode);
   }
   void lift() { open_ = true; }
 
  private:
+  bool full_;
   std::atomic<bool> open_{false};
 };
 
@@ -147,7 +151,7 @@ TEST_F(Snapshots, ThatFitInPartAreRefusedWhereNoCheckpointIs) {
 
 TEST_F(Snapshots, UnderWayOnlyPutOffACheckpoint) {
   recipe_.checkpoint = {.every = 5, .disk_every = 2, .disk_folder = (folder_ / "disk").string()};
-  GatedDisk slow;
+  BadDisk slow(false);
   files_ = &slow;
   crash_at_ = 1000;  // never, but steps take their time
   recorder_.after_step = [&](Step step) {
@@ -163,6 +167,22 @@ TEST_F(Snapshots, UnderWayOnlyPutOffACheckpoint) {
   EXPECT_EQ(skipped[0], Step(4));
   EXPECT_EQ(skipped[1], Step(5));
   EXPECT_TRUE(skipped.size() == 2 || skipped[2] >= Step(8)) << "the checkpoint of step 5 was told as skipped again";
+}
+
+TEST_F(Snapshots, ThatAreNotKeptAreToldAsSuch) {
+  recipe_.checkpoint = {.every = 6, .disk_every = 3, .disk_folder = (folder_ / "disk").string()};
+  BadDisk full(true);
+  files_ = &full;
+  crash_at_ = 1000;  // never, but steps take their time
+  ASSERT_EQ(run(2, "full"), Outcome::finished);
+  EXPECT_TRUE(recorder_.kept.empty());
+  std::vector<Step> unkept;
+  for (const auto& event : recorder_.unkept) {
+    unkept.push_back(event.step);
+    EXPECT_THAT(event.reason, HasSubstr("No space left on device"));
+  }
+  EXPECT_EQ(unkept, (std::vector<Step>{Step(3), Step(6), Step(9), Step(12), Step(15)}));
+  ASSERT_EQ(recorder_.saved.size(), 3u);  // those at the same time are none the worse
 }
 
 TEST_F(Snapshots, OfOneRankNeedsNoPartner) {

@@ -28,6 +28,8 @@ struct Recorder final : Observer {
     if (after_step) after_step(event.step);
   }
   void on(const CheckpointSaved& event) override { saved.push_back(event); }
+  void on(const SnapshotKept& event) override { kept.push_back(event); }
+  void on(const SnapshotFailed& event) override { unkept.push_back(event); }
   void on(const SaveSkipped& event) override { skipped.push_back(event); }
   void on(const Evaluated& event) override { evaluated.push_back(event); }
   void on(const Stopped& event) override { stopped.push_back(event); }
@@ -36,6 +38,8 @@ struct Recorder final : Observer {
   std::vector<Evaluated> evaluated;
   std::vector<Stopped> stopped;
   std::vector<CheckpointSaved> saved;
+  std::vector<SnapshotKept> kept;
+  std::vector<SnapshotFailed> unkept;
   std::vector<SaveSkipped> skipped;
   std::function<void(Step)> after_step;
 };
