@@ -45,6 +45,8 @@ class Progress {
   }
   /// Newest committed step, or -1.
   std::int64_t checkpoint() const { return checkpoint_; }
+  /// Whether a launch has begun to train.
+  bool is_begun() const { return furthest_.has_value(); }
 
  private:
   std::vector<Step> starts() const { return mission_.starts ? mission_.starts() : std::vector<Step>(); }
@@ -181,7 +183,9 @@ int supervise(const Mission& mission, const Options& options) {
   SupervisorSignals signals;
   std::int64_t tries_left = options.relaunches;
   for (Progress progress(mission);;) {
-    auto [code, told_to_stop] = Launch(mission, options, signals).watch();
+    Mission launch = mission;
+    if (!progress.is_begun()) launch.worker.insert(launch.worker.end(), launch.at_first.begin(), launch.at_first.end());
+    auto [code, told_to_stop] = Launch(launch, options, signals).watch();
     // No rank ends with 1: srun itself had trouble, as with a node that has just been lost.
     if (mission.allocation && code == 1) code = static_cast<int>(ExitCode::scheduler);
     switch (judge(code)) {

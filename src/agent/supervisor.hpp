@@ -30,6 +30,8 @@ struct Mission {
   /// The steps at which all starts of the run so far began to train, the oldest first. One further on counts as
   /// progress too: then snapshots bring the run forward, without checkpoints.
   std::function<std::vector<Step>()> starts = {};
+  /// More words for the ranks, until a launch has begun to train.
+  std::vector<std::string> at_first = {};
 };
 
 /// The processes of one launch: `ranks` local ones that meet in the folder `rendezvous`, or one srun.

@@ -150,8 +150,8 @@ void Trainer::start() {
                            plan_.global_batch()};
   std::optional<checkpoint::Levels> levels;
   if (auto setup = levels_setup(store_, place())) levels.emplace(group_, store_.files(), *std::move(setup));
-  auto resumed =
-      keeper_.restore(state_, levels ? &*levels : nullptr, recipe_.checkpoint.partial ? &start_values : nullptr);
+  auto resumed = keeper_.restore(state_, levels ? &*levels : nullptr,
+                                 recipe_.checkpoint.partial ? &start_values : nullptr, setting_.snapshots);
   levels.reset();
   if (!resumed) begin_afresh(start_values);
   if (state_.step < total_) store_.check_room(group_, state_.parameters.bytes() + state_.momentum.bytes());

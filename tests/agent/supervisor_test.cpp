@@ -96,6 +96,18 @@ TEST_F(Supervisor, LaunchesThatBeginWhereOthersDidAreNoProgress) {
   EXPECT_EQ(lines("launches"), 5u);  // the second one had made progress
 }
 
+TEST_F(Supervisor, GivesWordsForTheFirstStartUntilThereIsOne) {
+  auto work = mission_with_starts(  // the first launch dies too early, the second one trains
+      "echo \"x $*\" >> launches; n=$(wc -l < launches); [ $n = 2 ] && echo 0 >> starts; [ $n = 4 ] && exit 0; kill -9 "
+      "$$");
+  work.at_first = {"--afresh"};
+  EXPECT_EQ(supervise(work, {.relaunches = 3}), 0);
+  std::ifstream in(folder_ / "launches");
+  std::vector<std::string> said;
+  for (std::string line; std::getline(in, line);) said.push_back(line);
+  EXPECT_EQ(said, (std::vector<std::string>{"x --afresh", "x --afresh", "x ", "x "}));
+}
+
 TEST_F(Supervisor, TakesALostPeerForAConsequence) {
   EXPECT_EQ(supervise(mission("echo x >> launches; [ $DISTDL_RANK = 1 ] && exit 3; exit 69"), {}), 3);
   EXPECT_EQ(lines("launches"), 2u);

@@ -74,6 +74,25 @@ TEST_F(Snapshots, TakesTheNewerOfSnapshotAndCheckpoint) {
   EXPECT_THAT(recorder_.started[2].resumed_source, HasSubstr("2 of a node's disk"));
 }
 
+TEST_F(Snapshots, AreLeftAsideWhereThatIsAskedFor) {
+  recipe_.checkpoint.memory_every = 1;
+  crash_at_ = 8;
+  EXPECT_THROW(run(2, "back"), std::runtime_error);
+  snapshots_ = SnapshotUse::none;
+  testing::internal::CaptureStderr();
+  EXPECT_THROW(run(2, "back"), std::runtime_error);  // at step 13
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("the run goes on from the checkpoint of step 5; the snapshots of step 8 are removed"));
+  snapshots_ = SnapshotUse::newest;
+  crash_at_ = -1;
+  EXPECT_EQ(run(2, "back"), Outcome::finished);
+  ASSERT_EQ(recorder_.started.size(), 3u);
+  EXPECT_EQ(recorder_.started[1].resumed_from, Step(5));
+  EXPECT_EQ(recorder_.started[2].resumed_from, Step(13)) << "its own snapshots";
+  EXPECT_EQ(run(2, "whole"), Outcome::finished);
+  EXPECT_EQ(digest("back"), digest("whole"));
+}
+
 TEST_F(Snapshots, ThatTurnOutUselessGiveWayToACheckpoint) {
   ASSERT_EQ(run(2, "whole"), Outcome::finished);
   recipe_.checkpoint.memory_every = 3;

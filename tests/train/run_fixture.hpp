@@ -71,6 +71,7 @@ class Run : public ::testing::Test {
       auto communicator = comm::Communicator::connect(world, options);
       Setting setting{folder_ / name, {"local", 0, 0, name}, {}, {}};
       setting.files = files_;
+      setting.snapshots = snapshots_;
       int asked = 0, steps = 0;
       if (world.rank().value == stopper && stop_at >= 0)
         setting.stop_requested = [&]() -> std::optional<std::string> {
@@ -136,6 +137,7 @@ class Run : public ::testing::Test {
   Recorder recorder_;
   ExitCode code_ = ExitCode::ok;
   checkpoint::FileSystem* files_ = nullptr;
+  SnapshotUse snapshots_ = SnapshotUse::newest;
   int crash_at_ = -1;  ///< steps of a start after which all ranks throw
 };
 
