@@ -229,6 +229,7 @@ class Saver::Impl {
     copy_error_.reset();
     last_error_.reset();
     stall_seconds_ = 0;
+    since_begin_ = Stopwatch();
     doing_ = "is copied";
     try {
       make_room(target(), slot_bytes(slices, state));
@@ -288,7 +289,8 @@ class Saver::Impl {
       return std::string();
     });
     SaveReport report = store_.save(training_, step, slices, state);
-    SaveOutcome outcome{step, report.bytes, stall.seconds(), report.seconds, ""};
+    const double seconds = stall.seconds();
+    SaveOutcome outcome{step, report.bytes, seconds, report.seconds, seconds, ""};
     outcomes_.push_back(outcome);
     return outcome;
   }
@@ -327,7 +329,7 @@ class Saver::Impl {
 
   void write(Group& group) {
     Stopwatch watch;
-    SaveOutcome outcome{label_.step, 0, 0, 0, "", destination_.file_system};
+    SaveOutcome outcome{.step = label_.step, .error = "", .file_system = destination_.file_system};
     std::optional<Failure> failure;
     try {
       doing_ = "goes to other nodes or disks";
@@ -342,6 +344,7 @@ class Saver::Impl {
       outcome.error = error.what();
     }
     outcome.write_seconds = watch.seconds();
+    outcome.durable_seconds = since_begin_.seconds();
     std::lock_guard lock(mutex_);
     bool fatal = failure && failure->code != ExitCode::storage;
     if (fatal) fatal_ = failure;
@@ -394,6 +397,7 @@ class Saver::Impl {
   Destination destination_;
   std::uint64_t sequence_ = 0;
   SlotLabel label_;
+  Stopwatch since_begin_;
   std::vector<Slice> slices_;  ///< for a lazy copy
   State state_;
   bool is_last_ = false;  ///< training waits for its commit
