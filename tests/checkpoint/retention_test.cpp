@@ -243,13 +243,13 @@ TEST(Retention, WhatAnotherProgramDeletesAtTheSameTimeIsGoneToo) {
 
 TEST(Retention, WhatGotItsTagWhileItWasMovedAwayComesBack) {
   TemporaryFolder root;
-  run(root.path(), {10, 20, 30});
-  add_tag(real_file_system(), root.path(), Step(20), "best", false);
+  run(root.path(), {10, 20});
+  add_tag(real_file_system(), root.path(), Step(10), "best", false);
   for (int step : {10, 20})
     fs::rename(root.path() / step_folder_name(Step(step)),
                root.path() / fmt::format(".trash-{}.0123", step_folder_name(Step(step))));
   run(root.path(), {40});
-  EXPECT_EQ(steps_in(root.path()), (Steps{20, 30, 40}));
+  EXPECT_EQ(steps_in(root.path()), (Steps{10, 40}));
   EXPECT_TRUE(entries_with_prefix(root.path(), kTrashPrefix).empty());
 }
 
