@@ -64,23 +64,28 @@ class WatchedGroup final : public Group {
   Doing& doing_;
 };
 
-constexpr std::chrono::hours kRestart(1);  // whose end a run may still begin again from its slots
+constexpr std::chrono::hours kRestart(1);     // whose end a run may still begin again from its slots
+constexpr std::chrono::seconds kLastCall(5);  // for one system call to come back
 }  // namespace
 
-class Saver::Impl {
+class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
  public:
-  Impl(Store& store, Group& training, MakeGroup writing, Setup setup)
+  Impl(const Store& store, Group& training, MakeGroup writing, Setup setup)
       : store_(store),
         training_(training),
+        rank_(training.rank()),
         make_group_(std::move(writing)),
         setup_(std::move(setup)),
         lazy_(store.options().mode == "lazy"),
         synchronous_(store.options().mode == "sync") {
     sweep_slots(setup_.run, kRestart);
-    if (!synchronous_) thread_ = std::thread([this] { write_until_the_end(); });
   }
 
-  ~Impl() {
+  void start() {
+    if (!synchronous_) thread_ = std::thread([self = shared_from_this()] { self->write_until_the_end(); });
+  }
+
+  void give_up() {
     end(true);
     if (!setup_.keep_slots) remove_slots();
   }
@@ -298,33 +303,52 @@ class Saver::Impl {
   // The writing thread's part.
 
   void write_until_the_end() {
-    set_log_rank(Rank(training_.rank()));
+    set_log_rank(Rank(rank_));
+    std::unique_ptr<Group> group;
     try {
-      std::unique_ptr<Group> group = make_group_();
-      if (setup_.levels) levels_.emplace(*group, store_.files(), *setup_.levels);
-      std::unique_lock lock(mutex_);
-      group_ = group.get();
-      for (;;) {
-        changed_.wait(lock, [&] { return stops_ || phase_ == Phase::copying || phase_ == Phase::writing; });
-        if (stops_) break;
-        Phase phase = phase_;
-        lock.unlock();
-        phase == Phase::copying ? copy(slices_, state_) : write(*group);
-        enter(phase == Phase::copying ? Phase::copied : Phase::idle);
-        lock.lock();
-      }
-      group_ = nullptr;
-      lock.unlock();
-      if (levels_ && forgets_) levels_->keep_only(std::nullopt);
-      levels_.reset();
+      group = make_group_();
+      reach(group.get());
+      write_what_comes(*group);
     } catch (const std::exception& error) {
-      {
-        std::lock_guard lock(mutex_);
-        fatal_ = failure_of(error);
-        dead_ = true;
-      }
-      changed_.notify_all();
+      std::lock_guard lock(mutex_);
+      fatal_ = failure_of(error);
+      dead_ = true;
     }
+    levels_.reset();
+    reach(nullptr);
+    group.reset();
+    {
+      std::lock_guard lock(mutex_);
+      gone_ = true;
+    }
+    changed_.notify_all();
+  }
+
+  /// From now on this group's waits can be cut short.
+  void reach(Group* group) {
+    {
+      std::lock_guard lock(mutex_);
+      connects_ = false;
+      group_ = group;
+      if (group && stops_ && !forgets_) group->cancel();
+    }
+    changed_.notify_all();
+  }
+
+  void write_what_comes(Group& group) {
+    if (setup_.levels) levels_.emplace(group, store_.files(), *setup_.levels);
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [&] { return stops_ || phase_ == Phase::copying || phase_ == Phase::writing; });
+      if (stops_) break;
+      Phase phase = phase_;
+      lock.unlock();
+      phase == Phase::copying ? copy(slices_, state_) : write(group);
+      enter(phase == Phase::copying ? Phase::copied : Phase::idle);
+      lock.lock();
+    }
+    lock.unlock();
+    if (levels_ && forgets_) levels_->keep_only(std::nullopt);
   }
 
   void write(Group& group) {
@@ -348,7 +372,7 @@ class Saver::Impl {
     std::lock_guard lock(mutex_);
     bool fatal = failure && failure->code != ExitCode::storage;
     if (fatal) fatal_ = failure;
-    if (failure && !fatal && !is_last_ && training_.rank() == 0)
+    if (failure && !fatal && !is_last_ && rank_ == 0)
       log(Severity::error, "{}; training goes on, the checkpoint before is kept", failure->message);
     last_error_ = std::move(failure);
     outcome.stall_seconds = stall_seconds_;
@@ -362,31 +386,40 @@ class Saver::Impl {
     levels_->protect(target()->bytes().first(bytes), how);
     if (how.partner || how.parity) protected_ = target_;
   } catch (const StorageError& error) {
-    if (training_.rank() == 0) log(Severity::error, "step {} is not kept elsewhere: {}", label_.step, error.what());
+    if (rank_ == 0) log(Severity::error, "step {} is not kept elsewhere: {}", label_.step, error.what());
   }
 
   void end(bool gives_up) {
     if (!thread_.joinable()) return;
-    {
-      std::lock_guard lock(mutex_);
-      stops_ = true;
-      forgets_ = !gives_up;
-      if (gives_up && group_) group_->cancel();
-    }
+    std::unique_lock lock(mutex_);
+    stops_ = true;
+    forgets_ = !gives_up;
     changed_.notify_all();
-    thread_.join();
+    changed_.wait(lock, [&] { return !connects_; });  // bounds itself, and uses what may not outlive this
+    const auto is_gone = [&] { return gone_; };
+    bool gone = !gives_up && changed_.wait_for(lock, timeout(), is_gone);
+    if (!gone && group_) group_->cancel();
+    gone = changed_.wait_for(lock, kLastCall, is_gone);
+    abandoned_ = !gone;
+    forgets_ = forgets_ && gone;
+    lock.unlock();
+    if (gone) return thread_.join();
+    thread_.detach();  // in a system call that does not come back; what it needs stays with it
+    log(Severity::warning, "the thread that saves step {} to \"{}\" {} and does not come back: it is left alone",
+        label_.step, store_.root().string(), doing_.text());
   }
 
   void remove_slots() {
-    newest_ = protected_ = -1;
-    for (auto& slot : slots_) {
+    for (auto& slot : slots_)
       if (slot) slot->remove();
-      slot.reset();
-    }
+    if (abandoned_) return;  // still in use
+    newest_ = protected_ = -1;
+    for (auto& slot : slots_) slot.reset();
   }
 
-  Store& store_;
-  Group& training_;
+  Store store_;
+  Group& training_;  ///< for the training thread only
+  const int rank_;
   MakeGroup make_group_;
   Setup setup_;
   bool lazy_, synchronous_;
@@ -406,13 +439,14 @@ class Saver::Impl {
   std::optional<Levels> levels_;  ///< of the writing thread
 
   // Of the training thread.
-  bool copy_is_pending_ = false;
+  bool copy_is_pending_ = false, abandoned_ = false;
   std::int64_t skipped_ = 0;
 
   mutable std::mutex mutex_;  ///< for all that follows
   std::condition_variable changed_;
   Phase phase_ = Phase::idle;
-  bool stops_ = false, forgets_ = false, dead_ = false;  ///< dead: the writing thread failed and is gone
+  bool stops_ = false, forgets_ = false, dead_ = false;  ///< dead: the writing thread failed
+  bool connects_ = true, gone_ = false;                  ///< how far the writing thread is
   Group* group_ = nullptr;
   std::optional<Failure> fatal_, last_error_;
   double stall_seconds_ = 0;
@@ -420,9 +454,13 @@ class Saver::Impl {
   std::thread thread_;
 };
 
-Saver::Saver(Store& store, Group& training, MakeGroup writing, Setup setup)
-    : impl_(std::make_unique<Impl>(store, training, std::move(writing), std::move(setup))) {}
-Saver::~Saver() = default;
+Saver::Saver(const Store& store, Group& training, MakeGroup writing, Setup setup)
+    : impl_(std::make_shared<Impl>(store, training, std::move(writing), std::move(setup))) {
+  impl_->start();
+}
+Saver::~Saver() {
+  impl_->give_up();
+}
 
 void Saver::prepare(std::span<const Slice> slices, const State& state) {
   impl_->prepare(slices, state);

@@ -45,7 +45,8 @@ struct Destination {
 /// All functions are for the training thread; collective ones are called by all ranks alike.
 class Saver {
  public:
-  /// Makes the group of the writing threads, in that thread, where it is used and destroyed too. Collective.
+  /// Makes the group of the writing threads, in that thread, where it is used and destroyed too. Collective. Must bound
+  /// its own waits: the end of a Saver waits for it. The group may outlive the Saver if a file system hangs.
   using MakeGroup = std::function<std::unique_ptr<Group>()>;
 
   struct Setup {
@@ -55,9 +56,10 @@ class Saver {
     std::optional<Levels::Setup> levels = {};  ///< else Destination::levels has no effect
   };
 
-  /// Store and group must outlive it; the store is used by the writing thread from the first save on. Not collective.
-  Saver(Store& store, Group& training, MakeGroup writing, Setup setup);
-  /// Gives up what is under way.
+  /// The group must outlive it. Of the store, which has been taken, it keeps a copy. Not collective.
+  Saver(const Store& store, Group& training, MakeGroup writing, Setup setup);
+  /// Gives up what is under way. Where the file system hangs, that takes seconds at most: the writing thread is then
+  /// left alone with what it needs.
   ~Saver();
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
@@ -87,7 +89,7 @@ class Saver {
 
  private:
   class Impl;
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;  ///< shared with the writing thread
 };
 
 }  // namespace distdl::checkpoint

@@ -69,10 +69,11 @@ void check(const Options& options) {
 Store::Store(const std::filesystem::path& root, Options options, FileSystem& files)
     : root_(clean(root)), options_(std::move(options)), files_(&files) {
   check(options_);
-  collector_ = std::make_unique<Collector>(files, root_, Rule{options_.keep, options_.keep_every});
+  collector_ = std::make_shared<Collector>(files, root_, Rule{options_.keep, options_.keep_every});
 }
 
 Store::Store(Store&&) noexcept = default;
+Store::Store(const Store&) = default;
 Store::~Store() = default;
 
 Store::Store(const std::filesystem::path& root, Options options)

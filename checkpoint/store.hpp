@@ -126,7 +126,9 @@ class Store {
   /// For tests: with a file system that fails on purpose. It must outlive the store.
   Store(const std::filesystem::path& root, Options options, FileSystem& files);
   Store(Store&&) noexcept;
-  /// Waits half a minute at most for old checkpoints to be deleted.
+  /// The same folder, taken by the same start; what is to be deleted is known to both.
+  Store(const Store&);
+  /// The last of all copies waits half a minute at most for old checkpoints to be deleted.
   ~Store();
 
   /// Collective. Takes the folder: creates it, checks that it is writable and the same one for all ranks, writes OWNER
@@ -167,7 +169,7 @@ class Store {
   Options options_;
   Owner owner_;
   FileSystem* files_;
-  std::unique_ptr<Collector> collector_;  ///< busy on rank 0 only
+  std::shared_ptr<Collector> collector_;  ///< busy on rank 0 only
   bool taken_ = false;
 };
 
