@@ -90,6 +90,7 @@ class Levels {
   std::vector<Snapshot> announce(const std::vector<Item>& served);
   void deliver(const Item& from, const std::vector<bool>& needed_by, std::vector<Item>& here);
   void fill(const Target& target, const std::vector<Item>& here);
+  void check_still_there(const std::vector<Item>& here);
 
   Group& group_;
   Setup setup_;

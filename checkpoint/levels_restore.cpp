@@ -17,6 +17,11 @@ namespace distdl::checkpoint {
 namespace {
 using nlohmann::json;
 
+void demand_label(const SlotLabel& found, const Item& item) {
+  require<StorageError>(found == item.label, "the snapshot {} has been replaced: {} was expected, {} is there",
+                        item.name, text_of(item.label), found.run == item.label.run ? text_of(found) : found.run);
+}
+
 std::size_t elements(const tensor::Box& box) {
   return static_cast<std::size_t>(tensor::element_count(box.extent));
 }
@@ -75,21 +80,22 @@ std::vector<Item> Levels::items_of_node() {
   return items;
 }
 
+/// Verifies it the first time: each process for itself, since one on disk is read anew.
 Levels::Opened& Levels::open(const Item& item) {
   if (const auto found = opened_.find(item.name); found != opened_.end()) return found->second;
   SlotMemory memory = item.on_disk ? disk_->load(item.name) : SlotMemory::open(item.name);
   Snapshot snapshot = open_slot(memory.bytes());
-  require<StorageError>(snapshot.label == item.label, "the snapshot {} has been replaced", item.name);
+  demand_label(snapshot.label, item);
+  verify(snapshot);
   return opened_.emplace(item.name, Opened{std::move(memory), std::move(snapshot)}).first->second;
 }
 
 bool Levels::is_whole(const Item& item) try {
-  if (!opened_.contains(item.name)) verify(open(item).snapshot);
+  open(item);
   return true;
 } catch (const StorageError& error) {
   log(Severity::warning, "the snapshot of rank {}, step {}, in {} cannot be used: {}", item.label.rank, item.label.step,
       item.on_disk ? "a local disk" : "memory", error.what());
-  opened_.erase(item.name);
   return false;
 }
 
@@ -170,7 +176,7 @@ Item Levels::rebuild(const ShardPlan& shard) {
     copies_.push_back(std::move(memory));  // before what may throw: it is to be removed some time
     const auto item = look_at(copies_.back().name());
     require<StorageError>(item && item->label.rank == shard.rank, "what came out is no snapshot of that rank");
-    verify(open(*item).snapshot);
+    open(*item);
     return to_text({&*item, 1});
   });
   return items_from(built[static_cast<std::size_t>(items_[shard.items[0]].holder)]).at(0);
@@ -260,6 +266,11 @@ void Levels::fill(const Target& target, const std::vector<Item>& here) {
     throw refuse(fmt::format("has {} of {} elements in them", filled, elements(target.box)));
 }
 
+/// After the last byte was copied: a slot's owner may live, and takes back the label before it fills the slot again.
+void Levels::check_still_there(const std::vector<Item>& here) {
+  for (const Item& item : here) demand_label(open_slot(open(item).memory.bytes()).label, item);
+}
+
 std::vector<ShardReport> Levels::restore(const RestorePlan& plan, std::span<const Target> targets, State& state) {
   std::vector<ShardReport> reports;
   std::vector<Item> served, here;
@@ -291,6 +302,7 @@ std::vector<ShardReport> Levels::restore(const RestorePlan& plan, std::span<cons
   }
   agree(group_, "read the snapshots", [&] {
     for (const Target& target : targets) fill(target, here);
+    check_still_there(here);
     return std::string();
   });
   state = snapshots.empty() ? State{} : snapshots[0].state;

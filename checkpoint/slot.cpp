@@ -174,6 +174,10 @@ Slice slice_of(const StoredTensor& stored, std::span<const std::byte> data, std:
 }
 }  // namespace
 
+std::string text_of(const SlotLabel& label) {
+  return fmt::format("rank {} of {}, step {}", label.rank, label.world, label.step);
+}
+
 std::size_t slot_bytes(std::span<const Slice> slices, const State& state) {
   SlotLabel longest{"", std::numeric_limits<int>::max() - 1, std::numeric_limits<int>::max(),
                     Step(std::numeric_limits<std::int64_t>::max()), 0};

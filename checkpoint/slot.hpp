@@ -22,6 +22,8 @@ struct SlotLabel {
   std::uint64_t sequence = 0;  ///< counts a rank's snapshots: of two slots the one with the higher number is newer
   bool operator==(const SlotLabel&) const = default;
 };
+/// "rank 1 of 3, step 40", for messages.
+std::string text_of(const SlotLabel& label);
 
 /// How the bytes get into a slot.
 struct CopyPlan {

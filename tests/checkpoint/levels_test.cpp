@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <barrier>
 #include <fstream>
 #include <mutex>
 #include <set>
@@ -144,15 +145,20 @@ TEST(Levels, GoBackToTheStepThatAllHave) {
   EXPECT_EQ(restore(site, names_of(3), old), Step(40));
 }
 
-/// Changes a byte of the first tensor of a slot.
-void damage(const std::string& name) {
-  const SlotMemory memory = SlotMemory::open(name);
+/// Changes a byte of the first tensor of a slot in a file.
+void damage_file(const std::filesystem::path& path) {
+  std::fstream stream(path, std::ios::in | std::ios::out | std::ios::binary);
+  SlotMemory memory = SlotMemory::create_private(std::filesystem::file_size(path));
+  stream.read(reinterpret_cast<char*>(memory.writable().data()), static_cast<std::streamsize>(memory.bytes().size()));
   const auto* first = open_slot(memory.bytes()).slices.at(0).bytes;
-  std::fstream stream("/dev/shm/" + name, std::ios::in | std::ios::out | std::ios::binary);
   stream.seekp(first - memory.bytes().data());
-  const int byte = stream.peek();
+  const int byte = std::to_integer<int>(*first);
   stream.put(static_cast<char>(byte ^ 1));
   ASSERT_TRUE(stream.flush());
+}
+
+void damage(const std::string& name) {
+  damage_file("/dev/shm/" + name);
 }
 
 TEST(Levels, SeeDamageAndTakeTheNextSource) {
@@ -177,6 +183,62 @@ TEST(Levels, SeeDamageAndTakeTheNextSource) {
   site.remove_all_but(kept);
   hurt("n0", 0);
   EXPECT_EQ(restore(site, names_of(3), sample), std::nullopt);
+}
+
+/// What `levels` gives back of a sample; throws what restore() throws.
+void restore_all(Levels& levels, const RestorePlan& plan, const Sample& sample) {
+  std::vector<Bytes> memory;
+  std::vector<Target> targets;
+  for (const SampleTensor& tensor : sample) {
+    memory.emplace_back(tensor.bytes.size());
+    const auto& [name, dtype, shape] = tensor.entry;
+    targets.push_back({name, dtype, shape, tensor::whole(shape), memory.back().data()});
+  }
+  State state;
+  levels.restore(plan, targets, state);
+  for (std::size_t i = 0; i < sample.size(); ++i) EXPECT_EQ(memory[i], sample[i].bytes) << sample[i].entry.name;
+}
+
+/// What the ranks on these nodes throw.
+std::string error_of(const Site& site, const std::vector<std::string>& nodes,
+                     const std::function<void(Levels&, int rank, const std::string& node)>& work) try {
+  run_on(site, nodes, work);
+  return "";
+} catch (const std::runtime_error& error) {
+  return error.what();
+}
+
+TEST(Levels, VerifyWhatTheyReadFromADiskOnEachRankThatReadsIt) {
+  Site site;
+  site.disk = true;
+  const Sample sample = make_sample(3);
+  save(site, names_of(1, 2), sample, Step(40), {false, false, true});
+  site.remove_all_but({});
+  std::barrier found(2);
+  const auto error = error_of(site, names_of(1, 2), [&](Levels& levels, int rank, const std::string& node) {
+    const auto plan = levels.find();
+    found.arrive_and_wait();
+    // Both have verified theirs; what one of them reads of the other's is damaged by now.
+    if (rank == 0)
+      for (const auto& entry : std::filesystem::directory_iterator(site.disk_of(node))) damage_file(entry.path());
+    found.arrive_and_wait();
+    restore_all(levels, plan.value(), sample);
+  });
+  EXPECT_NE(error.find("checksum"), std::string::npos) << error;
+}
+
+TEST(Levels, SeeThatASlotWasFilledAgainWhileItWasRead) {
+  Site site;
+  const Sample sample = make_sample(3), later = make_sample(4);
+  const auto error = error_of(site, names_of(1), [&](Levels& levels, int, const std::string& node) {
+    const Share share = share_of(sample, 0, 1), other = share_of(later, 0, 1);
+    SlotMemory slot = SlotMemory::create(site.memory_of(node), 0, slot_bytes(share.slices, {}));
+    fill_slot(slot.writable(), site.label(0, 1, Step(40)), share.slices, {});
+    const auto plan = levels.find();
+    fill_slot(slot.writable(), site.label(0, 1, Step(50)), other.slices, {});
+    restore_all(levels, plan.value(), later);
+  });
+  EXPECT_NE(error.find("has been replaced"), std::string::npos) << error;
 }
 
 TEST(Levels, LeaveNothingOfOlderStepsBehind) {
