@@ -60,8 +60,8 @@ void describe(Options& options, Visitor&& visit) {
   visit("checkpoint.keep_every", options.keep_every,
         "of each so many steps the first checkpoint stays for good; 0: of none");
   visit("checkpoint.partial", options.partial,
-        "resume also from a checkpoint that lacks tensors, which begin afresh, or has others, which are ignored; "
-        "\"distdl run --partial\" does it once");
+        "resume also from a checkpoint that lacks tensors, which begin afresh, or has others, which are ignored, and "
+        "leave aside snapshots that do not fit; \"distdl run --partial\" does it for one command with its relaunches");
   visit("checkpoint.verify_after_write", options.verify_after_write,
         "read every file back before the commit; doubles the time of a save");
   visit(

@@ -167,28 +167,48 @@ void StateKeeper::check_identity(const checkpoint::State& saved) const {
 }
 
 std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint::Levels* levels,
-                                                const StartValues* fallback) {
-  auto snapshots = levels && !fallback ? levels->find() : std::nullopt;
-  if (snapshots && snapshots->step >= store_.newest_step(group_).value_or(Step(0)))
-    if (auto source = restore(state, *levels, *snapshots)) return source;
+                                                const StartValues* fallback, SnapshotUse use) {
+  auto snapshots = levels ? levels->find() : std::nullopt;
+  const Step newest_snapshot = snapshots ? snapshots->step : Step(0);
+  if (use == SnapshotUse::none) snapshots.reset();
+  const auto newest = snapshots ? store_.newest_step(group_) : std::nullopt;
+  // Where nothing else is left, a model that does not fit is rather a mistake.
+  const auto from_snapshots = [&] { return restore(state, *levels, *snapshots, newest ? fallback : nullptr); };
+  if (snapshots && snapshots->step >= newest.value_or(Step(0))) {
+    if (auto source = from_snapshots()) return source;
+    snapshots.reset();
+  }
   auto found = store_.newest_valid(group_);
   if (snapshots && (!found || snapshots->step > found->step))
-    if (auto source = restore(state, *levels, *snapshots)) return source;
+    if (auto source = from_snapshots()) return source;
   if (found) {
     agree(communicator_, group_.timeout(), [&] {
       check_identity(found->state);
       read(*found, state, fallback);
     });
   }
+  if (communicator_.rank().value == 0 && newest_snapshot > (found ? found->step : Step(0)))
+    log(Severity::warning, "the run goes on from {}; the snapshots of step {} are removed",
+        found ? fmt::format("the checkpoint of step {}", found->step) : "the start", newest_snapshot);
   if (levels) levels->keep_only(std::nullopt);
   return found ? std::optional<std::string>("the file system") : std::nullopt;
 }
 
+std::vector<checkpoint::ShardReport> StateKeeper::read_snapshots(checkpoint::Levels& levels,
+                                                                 const checkpoint::RestorePlan& plan,
+                                                                 const TrainingState& state, checkpoint::State& saved,
+                                                                 const StartValues* fallback) try {
+  return levels.restore(plan, targets_in(state), saved);
+} catch (const StorageError& error) {
+  if (error.exit_code() != ExitCode::incompatible || !fallback) throw;
+  throw StorageError(fmt::format("{}; what fits in part only is taken from checkpoints alone", error.what()));
+}
+
 std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint::Levels& levels,
-                                                const checkpoint::RestorePlan& plan) try {
+                                                const checkpoint::RestorePlan& plan, const StartValues* fallback) try {
   Stopwatch watch;
   checkpoint::State saved;
-  const auto reports = levels.restore(plan, targets_in(state), saved);
+  const auto reports = read_snapshots(levels, plan, state, saved, fallback);
   agree(communicator_, group_.timeout(), [&] {
     check_identity(saved);
     take_over(state, plan.step, saved, nullptr);
@@ -205,8 +225,11 @@ std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint
   for (const auto& [source, count] : counts)
     sources += fmt::format("{}{} of {}", sources.empty() ? "" : ", ", count, name_of(source));
   return fmt::format("snapshots ({}) in {:.2f} s", sources, watch.seconds());
-} catch (const StorageError& error) {  // on all ranks alike
-  if (error.exit_code() == ExitCode::incompatible) throw;
+} catch (const CommError&) {
+  throw;
+} catch (const Error& error) {  // on all ranks alike
+  const ExitCode code = error.exit_code();
+  if (code != ExitCode::storage && code != ExitCode::corrupt && code != ExitCode::incomplete) throw;
   if (communicator_.rank().value == 0)
     log(Severity::warning, "the snapshots of step {} cannot be used: {}", plan.step, error.what());
   return std::nullopt;
@@ -263,19 +286,17 @@ void StateKeeper::read(const checkpoint::Summary& found, TrainingState& state, c
 
 void StateKeeper::take_over(TrainingState& state, Step step, const checkpoint::State& saved,
                             const StartValues* fallback) {
+  const bool says_where = !fallback || saved.contains("position");
+  const std::int64_t position = says_where ? number(saved, "position") : step.value * fallback->global_batch;
+  if (!says_where && communicator_.rank().value == 0)
+    log(Severity::warning, "the checkpoint does not say which samples it has seen: going on at {}", position);
   std::size_t arena_number = 0;
   for (const auto& arena : arenas(state)) {
     std::byte* host = host_copy(arena_number++, *arena.memory);
     if (!backend_.memory_is_host()) backend_.copy_from_host(arena.memory->data(), host, arena.memory->bytes());
   }
   state.step = step;
-  if (fallback && !saved.contains("position")) {
-    state.position = step.value * fallback->global_batch;
-    if (communicator_.rank().value == 0)
-      log(Severity::warning, "the checkpoint does not say which samples it has seen: going on at {}", state.position);
-  } else {
-    state.position = number(saved, "position");
-  }
+  state.position = position;
 }
 
 }  // namespace distdl::train
