@@ -10,6 +10,7 @@
 
 #include <distdl/checkpoint/disk_slots.hpp>
 #include <distdl/checkpoint/inventory.hpp>
+#include <distdl/checkpoint/manifest.hpp>
 #include <distdl/checkpoint/slot_memory.hpp>
 #include <distdl/checkpoint/store.hpp>
 
@@ -56,7 +57,7 @@ class Levels {
   /// The newest step of which all ranks' snapshots are left and undamaged, whatever the present number of ranks.
   std::optional<RestorePlan> find();
   /// Fills the targets from the snapshots of a plan that find() returned. Throws StorageError (incompatible) naming the
-  /// tensor if they do not hold what is asked for.
+  /// tensors, before it touches a target, if they do not hold exactly what all ranks together ask for.
   std::vector<ShardReport> restore(const RestorePlan& plan, std::span<const Target> targets, State& state);
   /// Removes the run's snapshots from memory and local disks but those of `step`, if there is one. After a restore:
   /// what is later is of a past that did not happen, what is older takes the room of new ones.
@@ -87,7 +88,8 @@ class Levels {
   bool is_whole(const Item& item);
   Item rebuild(const ShardPlan& shard);
   void add_chunks(const ShardPlan& shard, int keeper, std::span<std::byte> sum);
-  std::vector<Snapshot> announce(const std::vector<Item>& served);
+  std::vector<Manifest> announce(const std::vector<Item>& served);
+  void check_fit(Step step, const std::vector<Manifest>& parts, std::span<const Target> targets);
   void deliver(const Item& from, const std::vector<bool>& needed_by, std::vector<Item>& here);
   void fill(const Target& target, const std::vector<Item>& here);
   void check_still_there(const std::vector<Item>& here);

@@ -9,6 +9,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/agreement.hpp>
 #include <distdl/checkpoint/boxes.hpp>
+#include <distdl/checkpoint/fit.hpp>
 #include <distdl/checkpoint/levels.hpp>
 #include <distdl/checkpoint/manifest.hpp>
 #include <distdl/checkpoint/redundancy.hpp>
@@ -183,7 +184,7 @@ Item Levels::rebuild(const ShardPlan& shard) {
 }
 
 /// What the snapshots hold, learnt from their holders; without the bytes.
-std::vector<Snapshot> Levels::announce(const std::vector<Item>& served) {
+std::vector<Manifest> Levels::announce(const std::vector<Item>& served) {
   const auto texts = agree(group_, "tell what the snapshots hold", [&] {
     json mine = json::array();
     for (const Item& item : served)
@@ -194,18 +195,45 @@ std::vector<Snapshot> Levels::announce(const std::vector<Item>& served) {
   lists.reserve(texts.size());
   for (const std::string& text : texts) lists.push_back(json::parse(text));
   std::vector<std::size_t> next(lists.size());
-  std::vector<Snapshot> all;
+  std::vector<Manifest> all;
   for (const Item& item : served) {
     const auto holder = static_cast<std::size_t>(item.holder);
-    const Manifest manifest =
-        parse_manifest(lists[holder].at(next[holder]++).get<std::string>(), "what a rank tells of a snapshot");
-    Snapshot snapshot{item.label, {}, manifest.state, item.bytes};
-    for (const StoredTensor& stored : manifest.tensors)
-      for (const StoredBox& box : stored.boxes)
-        snapshot.slices.push_back({stored.entry.name, stored.entry.dtype, stored.entry.shape, box.box, nullptr, {}});
-    all.push_back(std::move(snapshot));
+    all.push_back(
+        parse_manifest(lists[holder].at(next[holder]++).get<std::string>(), "what a rank tells of a snapshot"));
   }
   return all;
+}
+
+/// What the ranks want must be all that the snapshots hold, and nothing else: as it is with checkpoints.
+void Levels::check_fit(Step step, const std::vector<Manifest>& parts, std::span<const Target> targets) {
+  const Summary all = summary_of(join(parts), {});
+  const auto refuse = [step](const Fit& fit) {
+    return StorageError(fmt::format("the snapshots of step {} do not fit this model: {}", step, problem_of(fit)),
+                        ExitCode::incompatible);
+  };
+  const auto wanted = agree(group_, "compare the snapshots with the model", [&] {
+    Fit mine = fit(all, targets);
+    std::string flags;
+    for (const TensorEntry& entry : all.tensors)
+      flags += std::binary_search(mine.unused.begin(), mine.unused.end(), entry.name) ? '0' : '1';
+    mine.unused.clear();  // others may want these
+    if (!mine.exact()) throw refuse(mine);
+    return flags;
+  });
+  Fit together;
+  for (std::size_t i = 0; i < all.tensors.size(); ++i)
+    if (std::all_of(wanted.begin(), wanted.end(), [i](const std::string& flags) { return flags.at(i) == '0'; }))
+      together.unused.push_back(all.tensors[i].name);
+  if (!together.exact()) throw refuse(together);
+}
+
+/// Whether a part of what this rank wants lies in it.
+static bool is_needed(const Manifest& part, std::span<const Target> targets) {
+  for (const StoredTensor& stored : part.tensors)
+    for (const StoredBox& box : stored.boxes)
+      for (const Target& target : targets)
+        if (stored.entry.name == target.name && intersection(box.box, target.box)) return true;
+  return false;
 }
 
 /// To the first rank of each node that needs it and has it not; afterwards `here` has what lies on this node.
@@ -241,20 +269,11 @@ void Levels::deliver(const Item& from, const std::vector<bool>& needed_by, std::
 }
 
 void Levels::fill(const Target& target, const std::vector<Item>& here) {
-  const auto refuse = [&](const std::string& problem) {
-    return StorageError(fmt::format("the snapshots do not fit this model: tensor \"{}\" {}", target.name, problem),
-                        ExitCode::incompatible);
-  };
   const std::size_t element = tensor::size_of(target.dtype);
   std::size_t filled = 0;
   for (const Item& item : here)
     for (const Slice& slice : open(item).snapshot.slices) {
-      if (slice.name != target.name) continue;
-      if (slice.dtype != target.dtype || slice.shape != target.shape)
-        throw refuse(fmt::format("is {} {} here, {} {} there", tensor::name_of(target.dtype),
-                                 tensor::to_string(target.shape), tensor::name_of(slice.dtype),
-                                 tensor::to_string(slice.shape)));
-      if (!slice.bytes) continue;
+      if (slice.name != target.name || !slice.bytes) continue;
       for_each_stretch(slice.box, target.box, [&](const Stretch& stretch) {
         std::copy_n(slice.bytes + static_cast<std::size_t>(stretch.from) * element,
                     static_cast<std::size_t>(stretch.count) * element,
@@ -263,7 +282,9 @@ void Levels::fill(const Target& target, const std::vector<Item>& here) {
       });
     }
   if (filled != elements(target.box))
-    throw refuse(fmt::format("has {} of {} elements in them", filled, elements(target.box)));
+    throw StorageError(
+        fmt::format("the snapshots have {} of {} elements of tensor \"{}\"", filled, elements(target.box), target.name),
+        ExitCode::incompatible);
 }
 
 /// After the last byte was copied: a slot's owner may live, and takes back the label before it fills the slot again.
@@ -279,18 +300,10 @@ std::vector<ShardReport> Levels::restore(const RestorePlan& plan, std::span<cons
     served.push_back(shard.source == Source::parity ? rebuild(shard) : items_[shard.items[0]]);
     reports.push_back({shard.rank, shard.source, watch.seconds()});
   }
-  const auto snapshots = announce(served);
+  const auto parts = announce(served);
+  check_fit(plan.step, parts, targets);
   std::string needs;
-  for (const Snapshot& snapshot : snapshots)
-    needs += std::any_of(snapshot.slices.begin(), snapshot.slices.end(),
-                         [&](const Slice& slice) {
-                           return std::any_of(targets.begin(), targets.end(), [&](const Target& target) {
-                             return slice.name == target.name &&
-                                    (slice.shape != target.shape || intersection(slice.box, target.box));
-                           });
-                         })
-                 ? '1'
-                 : '0';
+  for (const Manifest& part : parts) needs += is_needed(part, targets) ? '1' : '0';
   const auto all_needs = group_.all_gather(needs);
   for (std::size_t s = 0; s < served.size(); ++s) {
     Stopwatch watch;
@@ -305,7 +318,7 @@ std::vector<ShardReport> Levels::restore(const RestorePlan& plan, std::span<cons
     check_still_there(here);
     return std::string();
   });
-  state = snapshots.empty() ? State{} : snapshots[0].state;
+  state = parts.empty() ? State{} : parts[0].state;
   opened_.clear();
   return reports;
 }

@@ -37,24 +37,8 @@ std::int64_t number(const checkpoint::State& state, const std::string& key) {
 
 /// Says what does not fit, and how to go on.
 [[noreturn]] void refuse(const checkpoint::Summary& found, const checkpoint::Fit& fit) {
-  constexpr std::size_t kNames = 5;
-  std::string problem;
-  for (const auto& [wanted, there] : fit.mismatched) {
-    if (!problem.empty()) problem += "; ";
-    problem +=
-        fmt::format("tensor \"{}\" is {} {} here, {} {} there", wanted.name, tensor::name_of(wanted.dtype),
-                    tensor::to_string(wanted.shape), tensor::name_of(there.dtype), tensor::to_string(there.shape));
-  }
-  std::string advice = "use another run.dir to start afresh";
-  if (fit.mismatched.empty()) {
-    if (!fit.missing.empty()) problem = fmt::format("it lacks {}", checkpoint::shortened(fit.missing, kNames));
-    if (!fit.unused.empty())
-      problem += fmt::format("{}it has {}, which the model has not", problem.empty() ? "" : "; ",
-                             checkpoint::shortened(fit.unused, kNames));
-    advice = "--partial (checkpoint.partial = true) loads what fits and begins afresh with the rest; or " + advice;
-  }
   throw StorageError(
-      fmt::format("checkpoint \"{}\" does not fit this model: {}; {}", found.folder.string(), problem, advice),
+      fmt::format("checkpoint \"{}\" does not fit this model: {}", found.folder.string(), checkpoint::problem_of(fit)),
       ExitCode::incompatible);
 }
 }  // namespace

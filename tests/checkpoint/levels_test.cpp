@@ -281,3 +281,32 @@ TEST(Levels, RefuseTensorsOfAnotherShape) {
 
 }  // namespace
 }  // namespace distdl::checkpoint
+TEST(Levels, RefuseAModelThatHasFewerTensorsOrMore) {
+  Site site;
+  const Sample sample = make_sample(3);
+  save(site, names_of(2), sample, Step(40), {true, false, false});
+  Sample fewer = sample, more = sample;
+  fewer.pop_back();
+  more.push_back({{"parameter/zz", tensor::DType::u8, {1}}, Bytes(1)});
+  for (const auto& [asked, problem] :
+       {std::pair(fewer, "it has small, which the model has not"), std::pair(more, "it lacks parameter/zz")}) {
+    const auto error = error_of(site, names_of(2), [&](Levels& levels, int, const std::string&) {
+      restore_all(levels, levels.find().value(), asked);
+    });
+    EXPECT_NE(error.find("the snapshots of step 40 do not fit this model: " + std::string(problem)), std::string::npos)
+        << error;
+    EXPECT_NE(error.find("--partial"), std::string::npos) << error;
+  }
+}
+
+TEST(Levels, CountATensorAsWantedThatAnyRankWants) {
+  Site site;
+  const Sample sample = make_sample(3);
+  save(site, names_of(2), sample, Step(40), {true, false, false});
+  run_on(site, names_of(2), [&](Levels& levels, int rank, const std::string&) {
+    const auto middle = sample.begin() + 4;
+    restore_all(levels, levels.find().value(),
+                rank == 0 ? Sample(sample.begin(), middle) : Sample(middle, sample.end()));
+  });
+}
+
