@@ -27,8 +27,8 @@ DiskSlots::DiskSlots(FileSystem& files, Path folder, const std::string& run)
 
 std::string DiskSlots::write(std::span<const std::byte> slot) {
   const SlotLabel label = open_slot(slot).label;
-  std::string name =
-      fmt::format("{}{}-{}-{}-{}-{}", prefix_, label.rank, label.world, label.step, label.sequence, random_hex(8));
+  std::string name = fmt::format("{}{}-{}-{}-{}-{}-{}-{}", prefix_, label.rank, label.world, label.start.number,
+                                 label.start.identity, label.step, label.sequence, random_hex(8));
   const Path half = folder_ / (name + kHalf);
   try {
     OpenFile file(files_, half, OpenFile::Mode::create);
@@ -48,11 +48,12 @@ std::string DiskSlots::write(std::span<const std::byte> slot) {
 std::vector<DiskSlots::Entry> DiskSlots::list() const {
   std::vector<Entry> entries;
   for (const Path& path : entries_with_prefix(folder_, prefix_)) {
-    Entry entry{path.filename().string(), {run_, 0, 1, Step(0), 0}, 0};
+    Entry entry{path.filename().string(), {run_, 0, 1, Step(0), 0, {}}, 0};
     std::string_view rest = std::string_view(entry.name).substr(prefix_.size());
     std::error_code error;
     entry.bytes = std::filesystem::file_size(path, error);
     if (path.extension() != kHalf && !error && take(rest, entry.label.rank) && take(rest, entry.label.world) &&
+        take(rest, entry.label.start.number) && take(rest, entry.label.start.identity) &&
         take(rest, entry.label.step.value) && take(rest, entry.label.sequence))
       entries.push_back(std::move(entry));
   }

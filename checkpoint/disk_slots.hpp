@@ -11,7 +11,7 @@
 namespace distdl::checkpoint {
 
 /// Slots as files in a folder of a disk that belongs to one node, whose names tell what they hold:
-/// "distdl.slot-<uid>-<run>-<rank>-<world>-<step>-<sequence>-<random>".
+/// "distdl.slot-<uid>-<run>-<rank>-<world>-<start>-<its identity>-<step>-<sequence>-<random>".
 class DiskSlots {
  public:
   /// Makes the folder where it is missing.

@@ -16,9 +16,9 @@ using nlohmann::json;
 /// Copies what the sender has sealed: it must still be that.
 void check_copy(const SlotMemory& copy, std::size_t bytes, const SlotLabel& label) {
   const Snapshot snapshot = open_slot(copy.bytes().first(bytes));
-  require<StorageError>(snapshot.label.step == label.step && snapshot.label.run == label.run,
-                        "a snapshot of step {} came where one of step {} was expected", snapshot.label.step,
-                        label.step);
+  require<StorageError>(moment_of(snapshot.label) == moment_of(label) && snapshot.label.run == label.run,
+                        "the snapshot of {} came where one of the same step as that of {} was expected",
+                        text_of(snapshot.label), text_of(label));
   verify(snapshot);
 }
 
@@ -55,8 +55,8 @@ std::vector<std::size_t> Levels::sizes_of_all(std::size_t own) {
 }
 
 void Levels::protect(std::span<const std::byte> slot, const Protection& how) {
-  const Step step = open_slot(slot).label.step;
-  const auto is_not_older = [step](Step other) { return other >= step; };
+  const auto mine = moment_of(open_slot(slot).label);
+  const auto is_not_older = [mine](const SlotLabel& other) { return moment_of(other) >= mine; };
   if (how.disk && disk_) {
     write_to_disk(slot);
     remove_from_disk(is_not_older);
@@ -153,24 +153,26 @@ void Levels::write_to_disk(std::span<const std::byte> slot) {
 }
 
 /// Of the run's snapshots in this node's memory, those of steps that are not wanted and that no living process holds.
-void Levels::remove_from_memory(const std::function<bool(Step)>& is_wanted) {
+void Levels::remove_from_memory(const std::function<bool(const SlotLabel&)>& is_wanted) {
   if (!is_first_of_node()) return;
   for (const std::string& name : slots_of(setup_.memory))
-    if (const auto item = look_at(name); !item || !is_wanted(item->label.step)) remove_orphan(name);
+    if (const auto item = look_at(name); !item || !is_wanted(item->label)) remove_orphan(name);
 }
 
-void Levels::remove_from_disk(const std::function<bool(Step)>& is_wanted) {
+void Levels::remove_from_disk(const std::function<bool(const SlotLabel&)>& is_wanted) {
   if (!disk_ || !is_first_of_node()) return;
   for (const auto& [name, label, bytes] : disk_->list())
-    if (!is_wanted(label.step)) disk_->remove(name);
+    if (!is_wanted(label)) disk_->remove(name);
 }
 
-void Levels::keep_only(std::optional<Step> step) {
-  const auto is_wanted = [step](Step other) { return other == step; };
+void Levels::keep_only(const std::optional<RestorePlan>& plan) {
+  const auto is_wanted = [&](const SlotLabel& label) {
+    return plan && label.start == plan->start && label.step == plan->step && label.world == plan->world;
+  };
   for (auto* kept : {&copies_, &parity_}) {
     for (SlotMemory& one : *kept)
-      if (!is_wanted(open_slot(one.bytes()).label.step)) one.remove();
-    std::erase_if(*kept, [&](const SlotMemory& one) { return !is_wanted(open_slot(one.bytes()).label.step); });
+      if (!is_wanted(open_slot(one.bytes()).label)) one.remove();
+    std::erase_if(*kept, [&](const SlotMemory& one) { return !is_wanted(open_slot(one.bytes()).label); });
   }
   remove_from_memory(is_wanted);
   remove_from_disk(is_wanted);

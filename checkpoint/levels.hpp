@@ -54,14 +54,15 @@ class Levels {
   /// the same kind are gone. A kind that this world has no room for (one domain only) is skipped. If it throws, what
   /// was kept before is still there.
   void protect(std::span<const std::byte> slot, const Protection& how);
-  /// The newest step of which all ranks' snapshots are left and undamaged, whatever the present number of ranks.
+  /// The newest snapshot (plan_restore) of which all ranks' parts are left and undamaged, whatever the present number
+  /// of ranks.
   std::optional<RestorePlan> find();
   /// Fills the targets from the snapshots of a plan that find() returned. Throws StorageError (incompatible) naming the
   /// tensors, before it touches a target, if they do not hold exactly what all ranks together ask for.
   std::vector<ShardReport> restore(const RestorePlan& plan, std::span<const Target> targets, State& state);
-  /// Removes the run's snapshots from memory and local disks but those of `step`, if there is one. After a restore:
+  /// Removes the run's snapshots from memory and local disks but those of the plan, if there is one. After a restore:
   /// what is later is of a past that did not happen, what is older takes the room of new ones.
-  void keep_only(std::optional<Step> step);
+  void keep_only(const std::optional<RestorePlan>& plan);
 
  private:
   struct Opened {
@@ -78,8 +79,8 @@ class Levels {
   void share_parity(std::span<const std::byte> slot);
   std::vector<std::byte> parity_of(std::span<const std::byte> slot, const std::vector<int>& set, std::size_t longest);
   void write_to_disk(std::span<const std::byte> slot);
-  void remove_from_memory(const std::function<bool(Step)>& is_wanted);
-  void remove_from_disk(const std::function<bool(Step)>& is_wanted);
+  void remove_from_memory(const std::function<bool(const SlotLabel&)>& is_wanted);
+  void remove_from_disk(const std::function<bool(const SlotLabel&)>& is_wanted);
 
   // levels_restore.cpp: finding and bringing back
   std::optional<Item> look_at(const std::string& name);

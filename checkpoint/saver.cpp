@@ -229,7 +229,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
     target_ = 0;
     while (target_ == newest_ || target_ == protected_) ++target_;
     destination_ = destination;
-    label_ = {setup_.run, training_.rank(), training_.size(), step, ++sequence_};
+    label_ = {setup_.run, training_.rank(), training_.size(), step, ++sequence_, start_of(store_.owner())};
     is_last_ = false;
     copy_error_.reset();
     last_error_.reset();

@@ -35,7 +35,6 @@ std::int64_t number(const checkpoint::State& state, const std::string& key) {
   return value;
 }
 
-/// Says what does not fit, and how to go on.
 [[noreturn]] void refuse(const checkpoint::Summary& found, const checkpoint::Fit& fit) {
   throw StorageError(
       fmt::format("checkpoint \"{}\" does not fit this model: {}", found.folder.string(), checkpoint::problem_of(fit)),
@@ -155,15 +154,15 @@ std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint
   auto snapshots = levels ? levels->find() : std::nullopt;
   const Step newest_snapshot = snapshots ? snapshots->step : Step(0);
   if (use == SnapshotUse::none) snapshots.reset();
-  const auto newest = snapshots ? store_.newest_step(group_) : std::nullopt;
+  const auto newest = snapshots ? store_.newest(group_) : std::nullopt;
   // Where nothing else is left, a model that does not fit is rather a mistake.
   const auto from_snapshots = [&] { return restore(state, *levels, *snapshots, newest ? fallback : nullptr); };
-  if (snapshots && snapshots->step >= newest.value_or(Step(0))) {
+  if (snapshots && (!newest || is_as_new_as(*snapshots, *newest))) {
     if (auto source = from_snapshots()) return source;
     snapshots.reset();
   }
   auto found = store_.newest_valid(group_);
-  if (snapshots && (!found || snapshots->step > found->step))
+  if (snapshots && (!found || is_as_new_as(*snapshots, *found)))
     if (auto source = from_snapshots()) return source;
   if (found) {
     agree(communicator_, group_.timeout(), [&] {
@@ -197,7 +196,7 @@ std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint
     check_identity(saved);
     take_over(state, plan.step, saved, nullptr);
   });
-  levels.keep_only(plan.step);
+  levels.keep_only(plan);
   std::map<checkpoint::Source, int> counts;
   for (const auto& shard : reports) {
     ++counts[shard.source];

@@ -241,6 +241,47 @@ TEST(Levels, SeeThatASlotWasFilledAgainWhileItWasRead) {
   EXPECT_NE(error.find("has been replaced"), std::string::npos) << error;
 }
 
+TEST(Levels, NeverPutTwoPastsTogether) {
+  Site site;
+  site.disk = true;
+  const Sample old = make_sample(3), recent = make_sample(4);
+  const Protection disk{false, false, true};
+  save(site, {"a", "b"}, old, Step(50), disk);
+  site.remove_all_but({});
+  // Without b the run goes on from an earlier checkpoint, and passes step 50 once more.
+  run_on(site, {"a", "c"}, [](Levels& levels, int, const std::string&) { levels.keep_only(std::nullopt); });
+  site.start = 2;
+  save(site, {"a", "c"}, recent, Step(50), disk);
+  site.remove_all_but({});
+  EXPECT_EQ(restore(site, {"a", "b"}, recent), std::nullopt);
+  site.remove_all_but({});
+  EXPECT_EQ(restore(site, {"b", "c", "a"}, recent), Step(50));
+}
+
+TEST(Levels, TakeTheLatestStartBeforeTheHighestStep) {
+  Site site;
+  const Sample old = make_sample(3), recent = make_sample(4);
+  save(site, names_of(2), old, Step(60), {});
+  site.start = 2;
+  save(site, names_of(2), recent, Step(50), {});
+  EXPECT_EQ(restore(site, names_of(2), recent), Step(50));
+}
+
+TEST(Levels, AreAsNewAsACheckpointByStartAndThenByStep) {
+  const auto is = [](std::uint64_t start, std::int64_t step, std::uint64_t other_start, std::int64_t other_step) {
+    Summary checkpoint;
+    checkpoint.step = Step(other_step);
+    checkpoint.start = other_start;
+    return is_as_new_as(RestorePlan{Step(step), 2, {}, {start, 5}}, checkpoint);
+  };
+  EXPECT_TRUE(is(2, 50, 2, 50));
+  EXPECT_FALSE(is(2, 50, 2, 51));
+  EXPECT_TRUE(is(3, 50, 2, 60));
+  EXPECT_FALSE(is(2, 60, 3, 50));
+  EXPECT_TRUE(is(2, 60, 0, 50)) << "a checkpoint that does not tell";
+  EXPECT_FALSE(is(2, 60, 0, 70));
+}
+
 TEST(Levels, LeaveNothingOfOlderStepsBehind) {
   Site site;
   site.disk = true;
@@ -261,7 +302,9 @@ TEST(Levels, ForgetWhatIsNewerThanTheStepThatWasRestored) {
   site.disk = true;
   const Sample sample = make_sample(3);
   save(site, names_of(2), sample, Step(40), {true, true, true});
-  run_on(site, names_of(2), [](Levels& levels, int, const std::string&) { levels.keep_only(Step(30)); });
+  run_on(site, names_of(2), [](Levels& levels, int, const std::string&) {
+    levels.keep_only(RestorePlan{Step(30), 2, {}});
+  });
   EXPECT_EQ(site.names().size(), 0U);
   EXPECT_EQ(restore(site, names_of(2), sample), std::nullopt);
 }
@@ -279,8 +322,6 @@ TEST(Levels, RefuseTensorsOfAnotherShape) {
   }
 }
 
-}  // namespace
-}  // namespace distdl::checkpoint
 TEST(Levels, RefuseAModelThatHasFewerTensorsOrMore) {
   Site site;
   const Sample sample = make_sample(3);
@@ -310,3 +351,5 @@ TEST(Levels, CountATensorAsWantedThatAnyRankWants) {
   });
 }
 
+}  // namespace
+}  // namespace distdl::checkpoint
