@@ -257,7 +257,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
   /// Collective. Once this rank's copy is made, or failed: all write theirs, or all throw.
   void go_on() {
     try {
-      agree(training_, fmt::format("take a snapshot of step {}", label_.step), [&] {
+      const auto is_private = agree(training_, fmt::format("take a snapshot of step {}", label_.step), [&] {
         std::lock_guard lock(mutex_);
         throw_again(fatal_);
         throw_again(copy_error_);
@@ -270,6 +270,11 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
     newest_ = target_;
     target()->touch();
     enter(Phase::writing);
+      for (std::size_t rank = is_private.size(); rank-- > 0;)
+        if (!is_private[rank].empty())
+          unkept_ = fmt::format(
+              "rank {} finds no room in /dev/shm; its snapshot lies in private memory, which ends with its process",
+              rank);
   }
 
   /// Collective. `throws`: also if the save that began last failed and a later one may do better.
@@ -295,7 +300,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
     });
     SaveReport report = store_.save(training_, step, slices, state);
     const double seconds = stall.seconds();
-    SaveOutcome outcome{step, report.bytes, seconds, report.seconds, seconds, ""};
+    SaveOutcome outcome{step, report.bytes, seconds, seconds, ""};
     outcomes_.push_back(outcome);
     return outcome;
   }
@@ -352,7 +357,6 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
   }
 
   void write(Group& group) {
-    Stopwatch watch;
     SaveOutcome outcome{.step = label_.step, .error = "", .file_system = destination_.file_system};
     std::optional<Failure> failure;
     try {
@@ -367,7 +371,6 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
       failure = failure_of(error);
       outcome.error = error.what();
     }
-    outcome.write_seconds = watch.seconds();
     outcome.durable_seconds = since_begin_.seconds();
     std::lock_guard lock(mutex_);
     bool fatal = failure && failure->code != ExitCode::storage;
@@ -380,6 +383,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
   }
 
   /// Without copies the snapshot is still worth writing.
+    outcome.unkept = unkept_;
   void protect(std::size_t bytes) try {
     if (!levels_) return;
     const Protection& how = destination_.levels;
@@ -399,6 +403,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
     const auto is_gone = [&] { return gone_; };
     bool gone = !gives_up && changed_.wait_for(lock, timeout(), is_gone);
     if (!gone && group_) group_->cancel();
+    unkept_ = error.what();
     gone = changed_.wait_for(lock, kLastCall, is_gone);
     abandoned_ = !gone;
     forgets_ = forgets_ && gone;
@@ -448,6 +453,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
   bool stops_ = false, forgets_ = false, dead_ = false;  ///< dead: the writing thread failed
   bool connects_ = true, gone_ = false;                  ///< how far the writing thread is
   Group* group_ = nullptr;
+  std::string unkept_;
   std::optional<Failure> fatal_, last_error_;
   double stall_seconds_ = 0;
   std::vector<SaveOutcome> outcomes_;

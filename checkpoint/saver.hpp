@@ -20,7 +20,6 @@ struct SaveOutcome {
   Step step;
   std::uint64_t bytes = 0;     ///< of the checkpoint's files; 0 if it failed, or none were to be written
   double stall_seconds = 0;    ///< that the training thread waited, for whatever
-  double write_seconds = 0;    ///< from the start of writing to the commit
   double durable_seconds = 0;  ///< from the start of its copy to the commit, or to the last copy elsewhere
   std::string error;           ///< empty: it is committed
   bool file_system = true;     ///< whether it was to go there, as Destination says
