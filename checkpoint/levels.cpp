@@ -42,6 +42,41 @@ Levels::Levels(Group& group, FileSystem& files, Setup setup) : group_(group), se
   }
   partners_ = partners_of(domains);
   sets_ = parity_sets(domains, setup_.parity_set);
+  if (setup_.disk.empty()) return;
+  agree(group_, "use the local disks", [&] {
+    disk_.emplace(files, setup_.disk, setup_.run);
+    if (is_first_of_node()) disk_->clear_leftovers();  // before any rank writes
+    return std::string();
+  });
+}
+
+std::vector<std::size_t> Levels::ranks_without_parity() const {
+  std::vector<std::size_t> ranks;
+  for (std::size_t rank = 0; rank < nodes_.size(); ++rank)
+    if (std::none_of(sets_.begin(), sets_.end(), [&](const std::vector<int>& set) {
+          return std::find(set.begin(), set.end(), static_cast<int>(rank)) != set.end();
+        }))
+      ranks.push_back(rank);
+  return ranks;
+}
+
+std::vector<std::string> Levels::gaps() const {
+  std::vector<std::string> gaps;
+  const std::string domain = setup_.place.domain.empty() ? "node" : "failure domain";
+  const std::string nodes = setup_.place.domain.empty() ? "" : R"(, set checkpoint.failure_domain = "node")";
+  if (setup_.used.partner && std::count(partners_.begin(), partners_.end(), -1) > 0)
+    gaps.push_back(
+        fmt::format("none of the {} ranks has a partner, since all run in one {}: its loss takes all snapshots "
+                    "in memory; use more nodes{}, or set checkpoint.partner_every = 0",
+                    nodes_.size(), domain, nodes));
+  const auto alone = ranks_without_parity();
+  if (setup_.used.parity && !alone.empty())
+    gaps.push_back(
+        fmt::format("{} of {} ranks share no parity (the first is rank {}), since no other {} has a "
+                    "counterpart of theirs: the loss of their {} takes their snapshots; run as many ranks on "
+                    "each of several nodes{}, or set checkpoint.parity_every = 0",
+                    alone.size(), nodes_.size(), alone.front(), domain, domain, nodes));
+  return gaps;
 }
 
 int Levels::first_of_node(const std::string& node) const {

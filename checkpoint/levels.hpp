@@ -50,6 +50,8 @@ class Levels {
   /// All of these must outlive it.
   Levels(Group& group, FileSystem& files, Setup setup);
 
+  /// What cannot be as Setup::used asks, and what to do: ranks that have no partner, or share no parity.
+  std::vector<std::string> gaps() const;
   /// Keeps each rank's sealed slot, all of the same step, as `how` says; on return it is safe, and older snapshots of
   /// the same kind are gone. A kind that this world has no room for (one domain only) is skipped. If it throws, what
   /// was kept before is still there.
@@ -75,9 +77,14 @@ class Levels {
 
   // levels.cpp: keeping
   std::vector<std::size_t> sizes_of_all(std::size_t own);
-  void copy_to_partner(std::span<const std::byte> slot);
-  void share_parity(std::span<const std::byte> slot);
-  std::vector<std::byte> parity_of(std::span<const std::byte> slot, const std::vector<int>& set, std::size_t longest);
+  std::vector<std::size_t> ranks_without_parity() const;
+  void copy_to_partner(std::span<const std::byte> slot, std::vector<SlotMemory>& copies);
+  void share_parity(std::span<const std::byte> slot, std::vector<SlotMemory>& parity);
+  struct Parity {
+    std::vector<std::byte> bytes;
+    std::string damage;  ///< seen on the way
+  };
+  Parity parity_of(std::span<const std::byte> slot, const std::vector<int>& set, std::size_t longest);
   void write_to_disk(std::span<const std::byte> slot);
   void remove_from_memory(const std::function<bool(const SlotLabel&)>& is_wanted);
   void remove_from_disk(const std::function<bool(const SlotLabel&)>& is_wanted);

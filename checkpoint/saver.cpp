@@ -341,7 +341,11 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
   }
 
   void write_what_comes(Group& group) {
-    if (setup_.levels) levels_.emplace(group, store_.files(), *setup_.levels);
+    if (setup_.levels) {
+      levels_.emplace(group, store_.files(), *setup_.levels);
+      for (const std::string& gap : levels_->gaps())
+        if (rank_ == 0) log(Severity::warning, "{}", gap);
+    }
     std::unique_lock lock(mutex_);
     for (;;) {
       changed_.wait(lock, [&] { return stops_ || phase_ == Phase::copying || phase_ == Phase::writing; });
