@@ -43,9 +43,9 @@ class Levels {
     std::string run;     ///< as in SlotLabel
     std::string memory;  ///< name of the run's slots in this node's memory: as `run`, unless a test simulates nodes
     Place place;
-    bool redundant = true;       ///< partner copies or parity are made some time: until then older ones stay
-    int parity_set = 8;          ///< members of a set, at most; at least 3
-    std::filesystem::path disk;  ///< folder of a local disk, or empty
+    Protection used = {true, true, false};  ///< kinds that are made some time: until then older ones stay
+    int parity_set = 8;                     ///< members of a set, at most; at least 3
+    std::filesystem::path disk;             ///< folder of a local disk, or empty
   };
   /// All of these must outlive it.
   Levels(Group& group, FileSystem& files, Setup setup);

@@ -93,7 +93,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
   void prepare(std::span<const Slice> slices, const State& state) {
     if (!setup_.levels) sweep_slots_of(setup_.run, training_.rank());  // else these go when newer ones are safe
     if (synchronous_) return;
-    for (std::size_t i = 0; i < (setup_.levels ? 3 : 2); ++i) make_room(slots_[i], slot_bytes(slices, state));
+    for (std::size_t i = 0; i < usual_slots(); ++i) make_room(slots_[i], slot_bytes(slices, state));
   }
 
   bool save(Step step, std::span<const Slice> slices, const State& state, const Destination& destination) {
@@ -212,22 +212,28 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
     slot.reset();
     try {
       try {
-        slot.emplace(SlotMemory::create(setup_.run, training_.rank(), bytes));
+        slot.emplace(SlotMemory::create(memory_name(), training_.rank(), bytes));
       } catch (const StorageError&) {
         if (sweep_slots(setup_.run) == 0) throw;
-        slot.emplace(SlotMemory::create(setup_.run, training_.rank(), bytes));
+        slot.emplace(SlotMemory::create(memory_name(), training_.rank(), bytes));
       }
     } catch (const StorageError& error) {
       log(Severity::warning, "{}; private memory is taken instead", error.what());
       slot.emplace(SlotMemory::create_private(bytes));
     }
   }
+  const std::string& memory_name() const { return setup_.levels ? setup_.levels->memory : setup_.run; }
+  /// One to fill, the newest, and the newest of each kind that has something elsewhere.
+  std::size_t usual_slots() const {
+    if (!setup_.levels) return 2;
+    return setup_.levels->used.partner && setup_.levels->used.parity ? 4 : 3;
+  }
   std::optional<SlotMemory>& target() { return slots_[static_cast<std::size_t>(target_)]; }
 
-  /// Nothing is under way. Takes a slot that is neither the newest nor the newest with copies elsewhere.
+  /// Nothing is under way. Takes a slot that is neither the newest nor one that goes with copies or parity elsewhere.
   void begin(Step step, std::span<const Slice> slices, const State& state, const Destination& destination) {
     target_ = 0;
-    while (target_ == newest_ || target_ == protected_) ++target_;
+    while (target_ == newest_ || target_ == with_partner_ || target_ == with_parity_) ++target_;
     destination_ = destination;
     label_ = {setup_.run, training_.rank(), training_.size(), step, ++sequence_, start_of(store_.owner())};
     is_last_ = false;
@@ -256,13 +262,19 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
 
   /// Collective. Once this rank's copy is made, or failed: all write theirs, or all throw.
   void go_on() {
+    unkept_.clear();
     try {
       const auto is_private = agree(training_, fmt::format("take a snapshot of step {}", label_.step), [&] {
         std::lock_guard lock(mutex_);
         throw_again(fatal_);
         throw_again(copy_error_);
-        return std::string();
+        return std::string(setup_.levels && target()->name().empty() ? "private" : "");
       });
+      for (std::size_t rank = is_private.size(); rank-- > 0;)
+        if (!is_private[rank].empty())
+          unkept_ = fmt::format(
+              "rank {} finds no room in /dev/shm; its snapshot lies in private memory, which ends with its process",
+              rank);
     } catch (...) {
       enter(Phase::idle);
       throw;
@@ -270,11 +282,6 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
     newest_ = target_;
     target()->touch();
     enter(Phase::writing);
-      for (std::size_t rank = is_private.size(); rank-- > 0;)
-        if (!is_private[rank].empty())
-          unkept_ = fmt::format(
-              "rank {} finds no room in /dev/shm; its snapshot lies in private memory, which ends with its process",
-              rank);
   }
 
   /// Collective. `throws`: also if the save that began last failed and a later one may do better.
@@ -376,6 +383,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
       outcome.error = error.what();
     }
     outcome.durable_seconds = since_begin_.seconds();
+    outcome.unkept = unkept_;
     std::lock_guard lock(mutex_);
     bool fatal = failure && failure->code != ExitCode::storage;
     if (fatal) fatal_ = failure;
@@ -387,13 +395,15 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
   }
 
   /// Without copies the snapshot is still worth writing.
-    outcome.unkept = unkept_;
   void protect(std::size_t bytes) try {
     if (!levels_) return;
     const Protection& how = destination_.levels;
     levels_->protect(target()->bytes().first(bytes), how);
-    if (how.partner || how.parity) protected_ = target_;
+    if (how.partner) with_partner_ = target_;
+    if (how.parity) with_parity_ = target_;
+    if (how.disk) unkept_.clear();  // it is on a disk, whatever the memory
   } catch (const StorageError& error) {
+    unkept_ = error.what();
     if (rank_ == 0) log(Severity::error, "step {} is not kept elsewhere: {}", label_.step, error.what());
   }
 
@@ -407,7 +417,6 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
     const auto is_gone = [&] { return gone_; };
     bool gone = !gives_up && changed_.wait_for(lock, timeout(), is_gone);
     if (!gone && group_) group_->cancel();
-    unkept_ = error.what();
     gone = changed_.wait_for(lock, kLastCall, is_gone);
     abandoned_ = !gone;
     forgets_ = forgets_ && gone;
@@ -422,7 +431,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
     for (auto& slot : slots_)
       if (slot) slot->remove();
     if (abandoned_) return;  // still in use
-    newest_ = protected_ = -1;
+    newest_ = with_partner_ = with_parity_ = -1;
     for (auto& slot : slots_) slot.reset();
   }
 
@@ -434,8 +443,8 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
   bool lazy_, synchronous_;
 
   // Of whoever's turn it is: the training thread while idle or copied, else the writing thread.
-  std::array<std::optional<SlotMemory>, 3> slots_;
-  int target_ = 0, newest_ = -1, protected_ = -1;
+  std::array<std::optional<SlotMemory>, 4> slots_;
+  int target_ = 0, newest_ = -1, with_partner_ = -1, with_parity_ = -1;
   Destination destination_;
   std::uint64_t sequence_ = 0;
   SlotLabel label_;
@@ -444,6 +453,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
   State state_;
   bool is_last_ = false;  ///< training waits for its commit
   std::optional<Failure> copy_error_;
+  std::string unkept_;
   Doing doing_;
   std::optional<Levels> levels_;  ///< of the writing thread
 
@@ -457,7 +467,6 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
   bool stops_ = false, forgets_ = false, dead_ = false;  ///< dead: the writing thread failed
   bool connects_ = true, gone_ = false;                  ///< how far the writing thread is
   Group* group_ = nullptr;
-  std::string unkept_;
   std::optional<Failure> fatal_, last_error_;
   double stall_seconds_ = 0;
   std::vector<SaveOutcome> outcomes_;

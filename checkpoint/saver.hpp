@@ -36,7 +36,8 @@ struct Destination {
 /// thread of its own writes from there and commits by Store's protocol, among the same threads of the other ranks. A
 /// save that finds the previous one still being written is skipped and counted: nothing ever queues. The newest sealed
 /// slot stays readable, for other processes too (slot_memory.hpp), until the next is sealed. With levels there are
-/// three slots: the newest that has copies elsewhere stays too, since those are of use only together with it.
+/// three or four slots: the newest with a partner's copy and the newest with parity stay too, since those elsewhere are
+/// of use only together with them.
 ///
 /// A failed write does not stop training: it is logged, and told by outcomes(). But what ends a run (another run took
 /// the folder, a lost peer) is thrown by the next save(), fence() or wait(), the same on all ranks (as
