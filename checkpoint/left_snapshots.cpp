@@ -22,7 +22,7 @@ std::vector<LeftSnapshot> left_snapshots(const Path& folder, const Path& disk) {
   Path root = std::filesystem::absolute(folder).lexically_normal();  // as a Store calls it
   if (!root.has_filename()) root = root.parent_path();
   std::vector<LeftSnapshot> found;
-  const std::string lineage = lineage_of(real_file_system(), root);
+  const std::string lineage = owner_of(real_file_system(), root).value_or(Owner{}).lineage;
   if (lineage.empty()) return found;
   const std::string run = run_name(lineage, root);
   for (const std::string& name : slots_of(run))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include <distdl/checkpoint/file_operations.hpp>
@@ -12,8 +13,8 @@ std::string to_text(const Owner& owner);
 /// Throws StorageError if the text is none that to_text made.
 Owner owner_from(const std::string& text);
 
-/// Empty if there is no owner, or none that says.
-std::string lineage_of(FileSystem& files, const Path& root);
+/// Who owns it; nothing if nobody does, or it cannot be read.
+std::optional<Owner> owner_of(FileSystem& files, const Path& root);
 /// Names the snapshots of the runs that own a root one after the other, unlike those of any other run, and unlike those
 /// of a run whose folder was removed or copied. `root` is absolute and has no slash at its end.
 std::string run_name(const std::string& lineage, const Path& root);

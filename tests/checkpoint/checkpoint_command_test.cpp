@@ -371,7 +371,7 @@ TEST_F(CheckpointCommand, WhyTellsWhatThisNodeHasOfSnapshots) {
   EXPECT_THAT(run("why 64 " + root.string()).out,
               testing::AllOf(HasSubstr("step 64: never saved"), HasSubstr("snapshots on this node: none\n"),
                              HasSubstr("run --no-snapshots")));
-  const std::string name = run_name(lineage_of(real_file_system(), root), root), disk = run_.path() / "disk";
+  const std::string name = run_name(owner_of(real_file_system(), root)->lineage, root), disk = run_.path() / "disk";
   std::vector<SlotMemory> kept;
   for (int rank : {0, 1}) kept.push_back(leave_snapshot(name, rank, Step(64)));
   kept.push_back(leave_snapshot(name, 0, Step(64), {{"parity", "[]"}}));
