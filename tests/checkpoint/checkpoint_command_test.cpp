@@ -335,7 +335,9 @@ TEST_F(CheckpointCommand, WhyReadsTheJournalWhereTheHistoryTellsNothing) {
 {"event":"save_skipped","step":12,"time":2}
 {"event":"snapshot","step":14,"time":2}
 {"event":"save_skipped","step":16,"time":2}
+{"event":"snapshot_failed","step":18,"time":2,"reason":"no room"}
 {"event":"snapshot","step":5,"time":3}
+{"event":"snapshot_failed","step":5,"time":3}
 {"event":"save_skipped","step":7,"time":3}
 {"event":"snapshot","step":16,"time":3}
 {"event":"finished","step":20}
@@ -345,6 +347,7 @@ TEST_F(CheckpointCommand, WhyReadsTheJournalWhereTheHistoryTellsNothing) {
   EXPECT_THAT(run("why 12 " + root.string()).out, HasSubstr("step 12: skipped\n  the save before it"));
   EXPECT_THAT(run("why 14 " + root.string()).out, HasSubstr("step 14: snapshot only\n  it was no checkpoint"));
   EXPECT_THAT(run("why 16 " + root.string()).out, HasSubstr("step 16: snapshot only\n"));
+  EXPECT_THAT(run("why 18 " + root.string()).out, HasSubstr("step 18: failed\n  no room"));
   for (int step : {12, 14}) EXPECT_EQ(run(fmt::format("why {} {}", step, root.string())).code, 3);
   EXPECT_THAT(run("why 15 " + root.string()).out,
               HasSubstr("step 15: never saved\n  nothing in this folder tells of it, nor does the run's journal\n"));
