@@ -97,6 +97,7 @@ void ask_journal(const fs::path& root, Step step, Explanation& answer) {
     if (event == "save_failed") answer = {Standing::failed, text("reason")};
     if (answer.standing == Standing::removed || answer.standing == Standing::failed) continue;  // these tell more
     if (event == "save_skipped") answer = {Standing::skipped, "the save before it was still under way"};
+    if (event == "snapshot_failed") answer = {Standing::failed, text("reason")};
     if (event == "snapshot")
       answer = {Standing::snapshot, "it was no checkpoint: nodes kept it in their memory or on their own disks"};
   }

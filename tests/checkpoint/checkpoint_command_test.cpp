@@ -335,7 +335,9 @@ TEST_F(CheckpointCommand, WhyReadsTheJournalWhereTheHistoryTellsNothing) {
 {"event":"save_skipped","step":12,"time":2}
 {"event":"snapshot","step":14,"time":2}
 {"event":"save_skipped","step":16,"time":2}
+{"event":"snapshot_failed","step":18,"time":2,"reason":"no room"}
 {"event":"snapshot","step":5,"time":3}
+{"event":"snapshot_failed","step":5,"time":3}
 {"event":"save_skipped","step":7,"time":3}
 {"event":"snapshot","step":16,"time":3}
 {"event":"finished","step":20}
@@ -345,6 +347,7 @@ TEST_F(CheckpointCommand, WhyReadsTheJournalWhereTheHistoryTellsNothing) {
   EXPECT_THAT(run("why 12 " + root.string()).out, HasSubstr("step 12: skipped\n  the save before it"));
   EXPECT_THAT(run("why 14 " + root.string()).out, HasSubstr("step 14: snapshot only\n  it was no checkpoint"));
   EXPECT_THAT(run("why 16 " + root.string()).out, HasSubstr("step 16: snapshot only\n"));
+  EXPECT_THAT(run("why 18 " + root.string()).out, HasSubstr("step 18: failed\n  no room"));
   for (int step : {12, 14}) EXPECT_EQ(run(fmt::format("why {} {}", step, root.string())).code, 3);
   EXPECT_THAT(run("why 15 " + root.string()).out,
               HasSubstr("step 15: never saved\n  nothing in this folder tells of it, nor does the run's journal\n"));
@@ -382,16 +385,18 @@ TEST_F(CheckpointCommand, WhyTellsWhatThisNodeHasOfSnapshots) {
   DiskSlots(real_file_system(), disk, name).write(kept[3].bytes());
   // The same path in other words.
   Result here = run("why 64 " + (run_.path() / "disk" / "..").string() + "/ --disk " + disk);
+  Result as_json = run("why 20 --json " + root.string());
+  Result no_disk = run("why 64 " + root.string() + " --disk /does/not/exist");
+  for (SlotMemory& one : kept) one.remove();
   EXPECT_EQ(here.code, 3);
   EXPECT_THAT(here.out, HasSubstr("snapshots on this node:\n  step 60: of 1 of 2 ranks, in memory and on disk\n"
                                   "  step 64: of 2 of 2 ranks, and 1 parities, in memory and on disk\n"));
-  auto rows = nlohmann::json::parse(run("why 20 --json " + root.string()).out)["snapshots_here"];
+  EXPECT_THAT(no_disk.out, HasSubstr("step 60: of 1 of 2 ranks, in memory\n"));
+  auto rows = nlohmann::json::parse(as_json.out)["snapshots_here"];
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[1]["step"], 64);
   EXPECT_EQ(rows[1]["ranks"], (std::vector<int>{0, 1}));
   EXPECT_EQ(rows[1]["on_disk"], false);
-  EXPECT_THAT(run("why 64 " + root.string() + " --disk /does/not/exist").out, HasSubstr("step 60: of 1 of 2 ranks"));
-  for (SlotMemory& one : kept) one.remove();
 }
 
 TEST_F(CheckpointCommand, GcKeepsTheRuleOfTheLastRunAndSaysWhy) {
