@@ -31,8 +31,9 @@ inline constexpr std::size_t kDirectAlignment = 4096;
 /// An open regular file. Loops over EINTR and short transfers; every failure is a FileError naming the file.
 class OpenFile {
  public:
-  enum class Mode { read, create, write, write_past_cache };
-  /// `create` makes a new file and fails if there is one; `write` opens an existing one. Links and devices are refused.
+  enum class Mode { read, create, create_private, write, write_past_cache };
+  /// `create` makes a new file and fails if there is one, `create_private` one that other users cannot open; `write`
+  /// opens an existing one. Links and devices are refused.
   /// `write_past_cache` (O_DIRECT): addresses, offsets and sizes must be multiples of kDirectAlignment.
   OpenFile(FileSystem& files, Path path, Mode mode);
   OpenFile(OpenFile&& other) noexcept;
@@ -52,6 +53,8 @@ class OpenFile {
   void drop_cache() const;
   void close();
   std::uint64_t size() const noexcept { return size_; }  ///< when it was opened
+  /// Whether it is this user's, and closed to others.
+  bool is_private() const noexcept { return private_; }
   const Path& path() const noexcept { return path_; }
   /// The file once more, to be written past the page cache; nothing if its file system cannot do that.
   static std::optional<OpenFile> past_cache(FileSystem& files, const Path& path);
@@ -61,6 +64,7 @@ class OpenFile {
   Path path_;
   int descriptor_ = -1;
   std::uint64_t size_ = 0;
+  bool private_ = false;
 };
 
 /// Makes the entries of a folder (new, renamed, deleted files) survive a power loss.

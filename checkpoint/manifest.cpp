@@ -162,6 +162,7 @@ Manifest load_manifest(FileSystem& files, const std::filesystem::path& folder) {
 
 Summary summary_of(const Manifest& manifest, const std::filesystem::path& folder) {
   Summary summary{manifest.step, folder, 0, manifest.written_at, manifest.world_size, {}, manifest.state};
+  summary.start = manifest.start;
   for (const StoredTensor& stored : manifest.tensors)
     for (const StoredBox& box : stored.boxes) {
       summary.plain_bytes += bytes_of(stored, box);

@@ -101,6 +101,7 @@ Manifest whole_manifest(const SaveContext& context, Step step, const std::vector
   whole.step = step;
   whole.written_at = seconds_since_1970();
   whole.world_size = context.group.size();
+  whole.start = context.owner.start;
   whole.state = state;
   try {
     check_manifest(whole, "the slices of all ranks together");

@@ -25,10 +25,6 @@ void close_folder(DIR* folder) noexcept {
 }
 using Folder = UniqueHandle<DIR*, &close_folder>;
 
-std::string user_prefix() {
-  return fmt::format("distdl.slot-{}-", ::geteuid());
-}
-
 bool is_private(const struct stat& status) {
   return S_ISREG(status.st_mode) && status.st_uid == ::geteuid() && (status.st_mode & 0077) == 0;
 }
@@ -49,12 +45,16 @@ void for_each_name(const std::string& prefix, Visit&& visit) {
 }
 }  // namespace
 
+std::string slot_prefix() {
+  return fmt::format("distdl.slot-{}-", ::geteuid());
+}
+
 /// No '-' within: it ends the part of the name.
 std::string slot_prefix(const std::string& run) {
   std::string plain = run.substr(0, 100);
   for (char& c : plain)
     if (std::string_view("/-. \n").find(c) != std::string_view::npos) c = '_';
-  return user_prefix() + plain + "-";
+  return slot_prefix() + plain + "-";
 }
 
 SlotMemory SlotMemory::create(const std::string& run, int rank, std::size_t bytes) {
@@ -114,8 +114,8 @@ SlotMemory SlotMemory::create_private(std::size_t bytes) {
 }
 
 SlotMemory SlotMemory::open(const std::string& name) {
-  require<StorageError>(name.starts_with(user_prefix()) && name.find('/') == std::string::npos,
-                        "\"{}\" is no slot of this user: expected a name like {}...", name, user_prefix());
+  require<StorageError>(name.starts_with(slot_prefix()) && name.find('/') == std::string::npos,
+                        "\"{}\" is no slot of this user: expected a name like {}...", name, slot_prefix());
   SlotMemory memory;
   memory.file_.reset(::shm_open(name.c_str(), O_RDONLY, 0));
   if (!memory.file_)
@@ -178,7 +178,7 @@ bool remove_orphan(const std::string& name) {
 
 int sweep_slots(const std::string& spare, std::chrono::seconds restart) {
   int removed = 0;
-  for_each_name(user_prefix(), [&](const std::string& name) {
+  for_each_name(slot_prefix(), [&](const std::string& name) {
     if (spare.empty() || !name.starts_with(slot_prefix(spare))) removed += remove_orphan(name, restart) ? 1 : 0;
   });
   return removed;

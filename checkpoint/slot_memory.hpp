@@ -50,6 +50,8 @@ class SlotMemory {
   std::span<std::byte> bytes_;
 };
 
+/// What the names of all slots of this user begin with.
+std::string slot_prefix();
 /// What the names of a run's slots begin with.
 std::string slot_prefix(const std::string& run);
 /// Names of the slots of this user on this node that belong to `run`; of one rank, or of all (-1).

@@ -69,10 +69,11 @@ void check(const Options& options) {
 Store::Store(const std::filesystem::path& root, Options options, FileSystem& files)
     : root_(clean(root)), options_(std::move(options)), files_(&files) {
   check(options_);
-  collector_ = std::make_unique<Collector>(files, root_, Rule{options_.keep, options_.keep_every});
+  collector_ = std::make_shared<Collector>(files, root_, Rule{options_.keep, options_.keep_every});
 }
 
 Store::Store(Store&&) noexcept = default;
+Store::Store(const Store&) = default;
 Store::~Store() = default;
 
 Store::Store(const std::filesystem::path& root, Options options)
@@ -84,8 +85,10 @@ void Store::take(Group& group, const Owner& owner) {
     Owner mine = owner;
     if (mine.nonce.empty()) mine.nonce = random_hex(16);
     make_folders(*files_, root_);
-    if (mine.lineage.empty()) mine.lineage = lineage_of(*files_, root_);
+    const Owner before = owner_of(*files_, root_).value_or(Owner{});
+    if (mine.lineage.empty()) mine.lineage = before.lineage;
     if (mine.lineage.empty()) mine.lineage = random_hex(8);
+    mine.start = before.start + 1;
     write_owner(*files_, root_, mine);  // first: whoever commits from now on is refused
     clear_leftovers(*files_, root_);
     note(*files_, root_,
@@ -144,12 +147,22 @@ void Store::set_aside(Step step, const std::filesystem::path& folder, const std:
   log(Severity::warning, "it stays where it is: {}", error.what());
 }
 
-std::optional<Step> Store::newest_step(Group& group) {
+std::optional<Summary> Store::newest(Group& group) {
   std::string text = leader_decides(group, fmt::format("look for a checkpoint in \"{}\"", root_.string()), [&] {
     auto folders = step_folders(root_);
-    return folders.empty() ? std::string() : std::to_string(folders.rbegin()->first.value);
+    if (folders.empty()) return std::string();
+    const auto& [step, folder] = *folders.rbegin();
+    try {
+      return to_text(load_manifest(*files_, folder));
+    } catch (const StorageError&) {  // for newest_valid() to judge
+      Manifest nothing;
+      nothing.step = step;
+      return to_text(nothing);
+    }
   });
-  return text.empty() ? std::nullopt : std::optional(Step(std::stoll(text)));
+  if (text.empty()) return std::nullopt;
+  Manifest manifest = parse_manifest(text, "the manifest that rank 0 sent");
+  return summary_of(manifest, root_ / step_folder_name(manifest.step));
 }
 
 std::optional<Summary> Store::newest_valid(Group& group) {

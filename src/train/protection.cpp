@@ -24,12 +24,13 @@ std::optional<checkpoint::Levels::Setup> levels_setup(const checkpoint::Store& s
   const checkpoint::Options& options = store.options();
   if (!has_levels(options)) return std::nullopt;
   const std::string run = run_name(store);
-  return checkpoint::Levels::Setup{.run = run,
-                                   .memory = run,
-                                   .place = std::move(place),
-                                   .redundant = options.partner_every > 0 || options.parity_every > 0,
-                                   .parity_set = static_cast<int>(options.parity_set),
-                                   .disk = options.disk_every > 0 ? options.disk_folder : ""};
+  return checkpoint::Levels::Setup{
+      .run = run,
+      .memory = run,
+      .place = std::move(place),
+      .used = {options.partner_every > 0, options.parity_every > 0, options.disk_every > 0},
+      .parity_set = static_cast<int>(options.parity_set),
+      .disk = options.disk_every > 0 ? options.disk_folder : ""};
 }
 
 }  // namespace distdl::train

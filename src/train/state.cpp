@@ -35,26 +35,9 @@ std::int64_t number(const checkpoint::State& state, const std::string& key) {
   return value;
 }
 
-/// Says what does not fit, and how to go on.
 [[noreturn]] void refuse(const checkpoint::Summary& found, const checkpoint::Fit& fit) {
-  constexpr std::size_t kNames = 5;
-  std::string problem;
-  for (const auto& [wanted, there] : fit.mismatched) {
-    if (!problem.empty()) problem += "; ";
-    problem +=
-        fmt::format("tensor \"{}\" is {} {} here, {} {} there", wanted.name, tensor::name_of(wanted.dtype),
-                    tensor::to_string(wanted.shape), tensor::name_of(there.dtype), tensor::to_string(there.shape));
-  }
-  std::string advice = "use another run.dir to start afresh";
-  if (fit.mismatched.empty()) {
-    if (!fit.missing.empty()) problem = fmt::format("it lacks {}", checkpoint::shortened(fit.missing, kNames));
-    if (!fit.unused.empty())
-      problem += fmt::format("{}it has {}, which the model has not", problem.empty() ? "" : "; ",
-                             checkpoint::shortened(fit.unused, kNames));
-    advice = "--partial (checkpoint.partial = true) loads what fits and begins afresh with the rest; or " + advice;
-  }
   throw StorageError(
-      fmt::format("checkpoint \"{}\" does not fit this model: {}; {}", found.folder.string(), problem, advice),
+      fmt::format("checkpoint \"{}\" does not fit this model: {}", found.folder.string(), checkpoint::problem_of(fit)),
       ExitCode::incompatible);
 }
 }  // namespace
@@ -171,15 +154,15 @@ std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint
   auto snapshots = levels ? levels->find() : std::nullopt;
   const Step newest_snapshot = snapshots ? snapshots->step : Step(0);
   if (use == SnapshotUse::none) snapshots.reset();
-  const auto newest = snapshots ? store_.newest_step(group_) : std::nullopt;
+  const auto newest = snapshots ? store_.newest(group_) : std::nullopt;
   // Where nothing else is left, a model that does not fit is rather a mistake.
   const auto from_snapshots = [&] { return restore(state, *levels, *snapshots, newest ? fallback : nullptr); };
-  if (snapshots && snapshots->step >= newest.value_or(Step(0))) {
+  if (snapshots && (!newest || is_as_new_as(*snapshots, *newest))) {
     if (auto source = from_snapshots()) return source;
     snapshots.reset();
   }
   auto found = store_.newest_valid(group_);
-  if (snapshots && (!found || snapshots->step > found->step))
+  if (snapshots && (!found || is_as_new_as(*snapshots, *found)))
     if (auto source = from_snapshots()) return source;
   if (found) {
     agree(communicator_, group_.timeout(), [&] {
@@ -213,7 +196,7 @@ std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint
     check_identity(saved);
     take_over(state, plan.step, saved, nullptr);
   });
-  levels.keep_only(plan.step);
+  levels.keep_only(plan);
   std::map<checkpoint::Source, int> counts;
   for (const auto& shard : reports) {
     ++counts[shard.source];

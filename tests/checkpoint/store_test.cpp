@@ -336,5 +336,24 @@ TEST(Store, ALostPeerLeavesNeitherAStageNorDamage) {
   EXPECT_GE(lost, 4);
   EXPECT_EQ(newest(store).step, Step(2));
 }
+TEST(Store, CountsTheStartsOfAFolder) {
+  TemporaryFolder root;
+  Alone alone;
+  Sample sample = make_sample(1);
+  Share share = share_of(sample, 0, 1);
+  for (std::uint64_t start : {1, 2, 3}) {
+    Store store(root.path(), {});
+    store.take(alone, owner_called("start " + std::to_string(start)));
+    EXPECT_EQ(store.owner().start, start);
+    store.save(alone, Step(static_cast<std::int64_t>(10 * start)), share.slices, sample_state());
+    auto newest = store.newest(alone);
+    ASSERT_TRUE(newest);
+    EXPECT_EQ(newest->step, Step(static_cast<std::int64_t>(10 * start)));
+    EXPECT_EQ(newest->start, start);
+    std::filesystem::remove(newest->folder / kManifestName);  // then its step is known all the same
+    EXPECT_EQ(store.newest(alone)->step, newest->step);
+  }
+}
+
 }  // namespace
 }  // namespace distdl::checkpoint
