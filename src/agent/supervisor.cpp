@@ -38,23 +38,25 @@ class Progress {
     bool made = checkpoint_ > before;
     const auto all = starts();
     for (; starts_ < all.size(); ++starts_) {
-      made = made || (furthest_ && all[starts_] > *furthest_);
-      furthest_ = std::max(furthest_.value_or(Step(0)), all[starts_]);
+      made = made || (is_begun_ && all[starts_] > furthest_);
+      furthest_ = std::max(furthest_, all[starts_]);
+      is_begun_ = true;
     }
     return made;
   }
   /// Newest committed step, or -1.
   std::int64_t checkpoint() const { return checkpoint_; }
   /// Whether a launch has begun to train.
-  bool is_begun() const { return furthest_.has_value(); }
+  bool is_begun() const { return is_begun_; }
 
  private:
   std::vector<Step> starts() const { return mission_.starts ? mission_.starts() : std::vector<Step>(); }
 
   const Mission& mission_;
   std::int64_t checkpoint_;
-  std::size_t starts_;            ///< known, also from before
-  std::optional<Step> furthest_;  ///< at which a launch has begun
+  std::size_t starts_;  ///< known, also from before
+  bool is_begun_ = false;
+  Step furthest_;  ///< at which a launch has begun
 };
 
 /// How one launch ended.

@@ -6,7 +6,7 @@ import unittest
 
 from program import SLOW, ProgramTest, wait_until
 
-SNAPSHOTS = [*SLOW, "--set", "train.epochs=60", "--set", "checkpoint.memory_every=2"]
+SNAPSHOTS = [*SLOW, "--set", "train.epochs=30", "--set", "checkpoint.memory_every=2"]
 
 
 class Snapshots(ProgramTest):
@@ -31,7 +31,7 @@ class Snapshots(ProgramTest):
     def ends_like_an_undisturbed_run(self, run):
         code, _, err = self.finish(run)
         self.assertEqual(code, 0, err)
-        self.succeed(*self.run_local(3, *SLOW, "--set", "train.epochs=60", "--set", "run.dir=whole"))
+        self.succeed(*self.run_local(3, *SLOW, "--set", "train.epochs=30", "--set", "run.dir=whole"))
         self.assertEqual(self.digest(), self.digest("whole"))
 
     def test_a_run_that_they_bring_forward_is_not_given_up(self):

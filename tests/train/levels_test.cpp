@@ -210,7 +210,7 @@ TEST_F(Snapshots, OfOneRankNeedsNoPartner) {
   EXPECT_EQ(run(1, "lonely"), Outcome::finished);
 }
 
-TEST_F(Snapshots, SnapshotsOfARemovedRunAreNotTaken) {
+TEST_F(Snapshots, OfARemovedRunAreNotTaken) {
   recipe_.checkpoint.every = 0;
   recipe_.checkpoint.memory_every = 1;
   crash_at_ = 4;
