@@ -11,7 +11,7 @@ std::optional<LeftSnapshot> in_memory(const std::string& name, const std::string
   const SlotMemory memory = SlotMemory::peek(name);
   const Snapshot snapshot = open_slot(memory.bytes());
   if (snapshot.label.run != run) return std::nullopt;
-  return LeftSnapshot{snapshot.label, snapshot.state.contains("parity"), false};
+  return LeftSnapshot{snapshot.label, snapshot.state.contains(kParityKey), false};
 } catch (const StorageError& error) {  // empty, being filled, or just removed
   log(Severity::debug, "the snapshot {} is of no use: {}", name, error.what());
   return std::nullopt;

@@ -28,6 +28,12 @@ void check_copy(const SlotMemory& copy, const Group::Incoming& in, const SlotLab
       ExitCode::corrupt);
 }
 
+std::optional<SlotLabel> label_of(const SlotMemory& memory) try {
+  return open_slot(memory.bytes()).label;
+} catch (const StorageError&) {
+  return std::nullopt;
+}
+
 }  // namespace
 
 Levels::Levels(Group& group, FileSystem& files, Setup setup) : group_(group), setup_(std::move(setup)) {
@@ -183,7 +189,7 @@ void Levels::share_parity(std::span<const std::byte> slot, std::vector<SlotMemor
     if (made.bytes.empty()) return std::string();
     const tensor::Shape shape{static_cast<std::int64_t>(made.bytes.size())};
     const Slice slice{"parity", tensor::DType::u8, shape, tensor::whole(shape), made.bytes.data(), {}};
-    const State state{{"parity", json{*set, set_sizes}.dump()}};
+    const State state{{kParityKey, json{*set, set_sizes}.dump()}};
     parity.push_back(SlotMemory::create(setup_.memory, group_.rank(), slot_bytes({&slice, 1}, state)));
     fill_slot(parity.back().writable(), label, {&slice, 1}, state);
     return std::string();
@@ -201,21 +207,26 @@ void Levels::remove_from_memory(const std::function<bool(const SlotLabel&)>& is_
     if (const auto item = look_at(name); !item || !is_wanted(item->label)) remove_orphan(name);
 }
 
-void Levels::remove_from_disk(const std::function<bool(const SlotLabel&)>& is_wanted) {
+/// As far as it can: what is left takes room, no more.
+void Levels::remove_from_disk(const std::function<bool(const SlotLabel&)>& is_wanted) try {
   if (!disk_ || !is_first_of_node()) return;
   for (const auto& [name, label, bytes] : disk_->list())
     if (!is_wanted(label)) disk_->remove(name);
+} catch (const StorageError& error) {
+  log(Severity::warning, "older snapshots stay on the local disk: {}", error.what());
 }
 
 void Levels::keep_only(const std::optional<RestorePlan>& plan) {
   const auto is_wanted = [&](const SlotLabel& label) {
     return plan && label.start == plan->start && label.step == plan->step && label.world == plan->world;
   };
-  for (auto* kept : {&copies_, &parity_}) {
-    for (SlotMemory& one : *kept)
-      if (!is_wanted(open_slot(one.bytes()).label)) one.remove();
-    std::erase_if(*kept, [&](const SlotMemory& one) { return !is_wanted(open_slot(one.bytes()).label); });
-  }
+  for (auto* kept : {&copies_, &parity_})
+    std::erase_if(*kept, [&](SlotMemory& one) {
+      const auto label = label_of(one);  // none if it was to be filled, and that failed
+      if (label && is_wanted(*label)) return false;
+      one.remove();
+      return true;
+    });
   remove_from_memory(is_wanted);
   remove_from_disk(is_wanted);
   group_.all_gather("");

@@ -49,7 +49,7 @@ std::optional<Item> Levels::look_at(const std::string& name) try {
   const Snapshot snapshot = open_slot(memory.bytes());
   if (snapshot.label.run != setup_.run) return std::nullopt;
   Item item{snapshot.label, group_.rank(), setup_.place.node, name, snapshot.bytes, false, {}, {}};
-  if (const auto parity = snapshot.state.find("parity"); parity != snapshot.state.end()) {
+  if (const auto parity = snapshot.state.find(kParityKey); parity != snapshot.state.end()) {
     const auto text = json::parse(parity->second);
     item.set = text.at(0).get<std::vector<int>>();
     item.sizes = text.at(1).get<std::vector<std::size_t>>();

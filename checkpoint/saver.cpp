@@ -364,7 +364,12 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
       lock.lock();
     }
     lock.unlock();
-    if (levels_ && forgets_) levels_->keep_only(std::nullopt);
+    if (levels_ && forgets_) forget();
+  }
+
+  /// The run is over, and well: nobody needs its snapshots.
+  void forget() try { levels_->keep_only(std::nullopt); } catch (const StorageError& error) {
+    log(Severity::warning, "snapshots of this run stay in the nodes' memory or on their disks: {}", error.what());
   }
 
   void write(Group& group) {

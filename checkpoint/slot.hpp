@@ -24,6 +24,8 @@ struct SlotLabel {
   Start start = {};
   bool operator==(const SlotLabel&) const = default;
 };
+/// In the state of a slot that holds parity; no run may use this key.
+inline constexpr const char* kParityKey = "distdl.parity";
 /// "rank 1 of 3, step 40 of start 2", for messages.
 std::string text_of(const SlotLabel& label);
 /// Snapshots of a greater one are newer: a later start may have gone back, and further steps are then of a past that
