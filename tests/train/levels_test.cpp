@@ -162,7 +162,7 @@ TEST_F(Snapshots, ThatFitInPartAreRefusedWhereNoCheckpointIs) {
   EXPECT_THROW(run(2, "alone"), std::runtime_error);
   crash_at_ = -1;
   recipe_.model.hidden = {17};
-  EXPECT_THAT(error_of(2, "alone"), HasSubstr("fc1.weight"));
+  EXPECT_THAT(error_of(2, "alone"), AllOf(HasSubstr("fc1.weight"), HasSubstr("--no-snapshots")));
   EXPECT_EQ(code_, ExitCode::incompatible);
   EXPECT_FALSE(slots_of("alone").empty());
   forget_memory("alone");
