@@ -215,10 +215,12 @@ TEST_F(Snapshots, OfARemovedRunAreNotTaken) {
   recipe_.checkpoint.memory_every = 1;
   crash_at_ = 4;
   EXPECT_THROW(run(2, "removed"), std::runtime_error);
+  const auto left = slots_of("removed");
   std::filesystem::remove_all(folder_ / "removed");
   crash_at_ = -1;
   EXPECT_EQ(run(2, "removed"), Outcome::finished);
   EXPECT_FALSE(recorder_.started.at(1).resumed_from);
+  for (const auto& slot : left) EXPECT_TRUE(checkpoint::remove_orphan(slot));
 }
 
 TEST_F(Snapshots, RefusesLevelsThatMakeNoSense) {
