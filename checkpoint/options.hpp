@@ -70,8 +70,7 @@ void describe(Options& options, Visitor&& visit) {
   visit("checkpoint.mode", options.mode,
         "\"async\": training waits while its state is copied, twice its size in /dev/shm is needed (three times with "
         "snapshots that stay there, four times with both partners and parity); \"lazy\": the copy is made during the "
-        "next forward and backward pass; \"sync\": "
-        "training waits for the disk");
+        "next forward and backward pass; \"sync\": training waits for the disk");
   visit("checkpoint.memory_every", options.memory_every,
         "steps between snapshots that stay in the nodes' memory, for a restart on the same nodes; 0: none");
   visit("checkpoint.partner_every", options.partner_every,

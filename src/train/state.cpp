@@ -183,8 +183,10 @@ std::vector<checkpoint::ShardReport> StateKeeper::read_snapshots(checkpoint::Lev
                                                                  const StartValues* fallback) try {
   return levels.restore(plan, targets_in(state), saved);
 } catch (const StorageError& error) {
-  if (error.exit_code() != ExitCode::incompatible || !fallback) throw;
-  throw StorageError(fmt::format("{}; what fits in part only is taken from checkpoints alone", error.what()));
+  if (error.exit_code() != ExitCode::incompatible) throw;
+  if (fallback)
+    throw StorageError(fmt::format("{}; what fits in part only is taken from checkpoints alone", error.what()));
+  throw StorageError(fmt::format("{}; --no-snapshots leaves the snapshots aside", error.what()), error.exit_code());
 }
 
 std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint::Levels& levels,
