@@ -256,7 +256,11 @@ void Levels::deliver(const Item& from, const std::vector<bool>& needed_by, std::
     item.on_disk = false;
     return to_text({&item, 1});
   });
-  group_.carry(out, in);  // verified by those who open it
+  group_.carry(out, in);
+  agree(group_, "bring snapshots from other nodes", [&] {  // before others of the node open it
+    if (!in.empty()) verify(open_slot(in[0].bytes));
+    return std::string();
+  });
   if (from.node == setup_.place.node) here.push_back(from);
   for (const std::string& text : texts)
     if (!text.empty())
