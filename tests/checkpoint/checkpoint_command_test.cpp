@@ -377,7 +377,7 @@ TEST_F(CheckpointCommand, WhyTellsWhatThisNodeHasOfSnapshots) {
   const std::string name = run_name(owner_of(real_file_system(), root)->lineage, root), disk = run_.path() / "disk";
   std::vector<SlotMemory> kept;
   for (int rank : {0, 1}) kept.push_back(leave_snapshot(name, rank, Step(64)));
-  kept.push_back(leave_snapshot(name, 0, Step(64), {{"parity", "[]"}}));
+  kept.push_back(leave_snapshot(name, 0, Step(64), {{kParityKey, "[]"}}));
   kept.push_back(leave_snapshot(name, 1, Step(60)));
   kept.push_back(leave_snapshot(name + "0", 0, Step(70)));          // of another run
   kept.push_back(SlotMemory::create(name, 0, slot_bytes({}, {})));  // never filled
