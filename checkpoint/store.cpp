@@ -169,10 +169,11 @@ std::optional<Summary> Store::newest_valid(Group& group) {
   const std::string what = fmt::format("look for a checkpoint in \"{}\"", root_.string());
   std::optional<Step> below;  // of rank 0: what was newer is of no use
   for (;;) {
-    const std::string text = leader_decides(group, what, [&] { return next_manifest(below); });
+    const std::string text = leader_decides(group, what, [&] { return next_candidate(below); });
     if (text.empty()) return std::nullopt;
-    const Manifest manifest = parse_manifest(text, "the manifest that rank 0 sent");
-    const Path folder = root_ / step_folder_name(manifest.step);
+    const auto end_of_name = text.find('\n');
+    const Path folder = root_ / text.substr(0, end_of_name);
+    const Manifest manifest = parse_manifest(text.substr(end_of_name + 1), "the manifest that rank 0 sent");
     const auto damages = agree(group, fmt::format("verify \"{}\"", folder.string()), [&] {
       for (auto index = static_cast<std::size_t>(group.rank()); index < manifest.files.size();
            index += static_cast<std::size_t>(group.size()))
@@ -185,19 +186,19 @@ std::optional<Summary> Store::newest_valid(Group& group) {
       if (group.rank() == 0) collector_->verified(manifest.step);
       return summary_of(manifest, folder);
     }
-    if (group.rank() == 0) set_aside(manifest.step, folder, *damage);
-    below = manifest.step;
+    below = step_of_folder(folder.filename().string());
+    if (group.rank() == 0) set_aside(*below, folder, *damage);
   }
 }
 
-std::string Store::next_manifest(std::optional<Step> below) const {
+std::string Store::next_candidate(std::optional<Step> below) const {
   if (!is_there(root_)) return "";
   const auto folders = step_folders(root_);
   for (auto newest = folders.rbegin(); newest != folders.rend(); ++newest) {
     const auto& [step, folder] = *newest;
     if (below && !(step < *below)) continue;
     const Verified verified = verify_manifest(*files_, folder);
-    if (verified.findings.empty()) return to_text(verified.manifest);
+    if (verified.findings.empty()) return folder.filename().string() + "\n" + to_text(verified.manifest);
     set_aside(step, folder, verified.findings.front().message);
   }
   return "";

@@ -177,8 +177,8 @@ class Store {
 
  private:
   void set_aside(Step step, const std::filesystem::path& folder, const std::string& reason) const;
-  /// The text of the newest manifest before `below` that is whole; empty: none.
-  std::string next_manifest(std::optional<Step> below) const;
+  /// Name and manifest, a line apart, of the newest checkpoint before `below` whose manifest is whole; empty: none.
+  std::string next_candidate(std::optional<Step> below) const;
 
   std::filesystem::path root_;
   Options options_;
