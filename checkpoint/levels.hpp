@@ -10,11 +10,12 @@
 
 #include <distdl/checkpoint/disk_slots.hpp>
 #include <distdl/checkpoint/inventory.hpp>
-#include <distdl/checkpoint/manifest.hpp>
 #include <distdl/checkpoint/slot_memory.hpp>
 #include <distdl/checkpoint/store.hpp>
 
 namespace distdl::checkpoint {
+
+struct Manifest;
 
 /// Where a rank runs.
 struct Place {
