@@ -181,16 +181,10 @@ TEST(Levels, SeeDamageAndTakeTheNextSource) {
 
 /// What `levels` gives back of a sample; throws what restore() throws.
 void restore_all(Levels& levels, const RestorePlan& plan, const Sample& sample) {
-  std::vector<Bytes> memory;
-  std::vector<Target> targets;
-  for (const SampleTensor& tensor : sample) {
-    memory.emplace_back(tensor.bytes.size());
-    const auto& [name, dtype, shape] = tensor.entry;
-    targets.push_back({name, dtype, shape, tensor::whole(shape), memory.back().data()});
-  }
+  const Room room(sample);
   State state;
-  levels.restore(plan, targets, state);
-  for (std::size_t i = 0; i < sample.size(); ++i) EXPECT_EQ(memory[i], sample[i].bytes) << sample[i].entry.name;
+  levels.restore(plan, room.targets, state);
+  for (std::size_t i = 0; i < sample.size(); ++i) EXPECT_EQ(room.memory[i], sample[i].bytes) << sample[i].entry.name;
 }
 
 /// What the ranks on these nodes throw.

@@ -75,17 +75,11 @@ inline std::optional<Step> step_restored(const Site& site, const std::vector<std
     const auto plan = levels.find();
     if (!plan) return;
     const Sample sample = sample_of(plan->step.value);
-    std::vector<Bytes> memory;
-    std::vector<Target> targets;
-    for (const SampleTensor& tensor : sample) {
-      memory.emplace_back(tensor.bytes.size());
-      const auto& [name, dtype, shape] = tensor.entry;
-      targets.push_back({name, dtype, shape, tensor::whole(shape), memory.back().data()});
-    }
+    const Room room(sample);
     State state;
-    levels.restore(*plan, targets, state);
+    levels.restore(*plan, room.targets, state);
     for (std::size_t i = 0; i < sample.size(); ++i)
-      if (memory[i] != sample[i].bytes) throw std::runtime_error("wrong bytes come back in " + sample[i].entry.name);
+      if (room.memory[i] != sample[i].bytes) throw std::runtime_error("wrong bytes come back in " + sample[i].entry.name);
     if (rank == 0) step = plan->step;
   });
   return step;
