@@ -79,7 +79,8 @@ inline std::optional<Step> step_restored(const Site& site, const std::vector<std
     State state;
     levels.restore(*plan, room.targets, state);
     for (std::size_t i = 0; i < sample.size(); ++i)
-      if (room.memory[i] != sample[i].bytes) throw std::runtime_error("wrong bytes come back in " + sample[i].entry.name);
+      if (room.memory[i] != sample[i].bytes)
+        throw std::runtime_error("wrong bytes come back in " + sample[i].entry.name);
     if (rank == 0) step = plan->step;
   });
   return step;
