@@ -165,7 +165,19 @@ std::optional<Summary> Store::newest(Group& group) {
   return summary_of(manifest, root_ / step_folder_name(manifest.step));
 }
 
-std::optional<Summary> Store::newest_valid(Group& group) {
+/// What is wrong with this rank's share of a checkpoint; empty: nothing.
+static std::string damage_of(FileSystem& files, const Manifest& manifest, const Path& folder, Group& group,
+                             const Store::Reading& reading) {
+  for (auto index = static_cast<std::size_t>(group.rank()); index < manifest.files.size();
+       index += static_cast<std::size_t>(group.size()))
+    if (const auto findings = verify_listed_file(files, folder, manifest, index, reading ? Depth::frame : Depth::bytes);
+        !findings.empty())
+      return findings.front().message;
+  const auto findings = reading ? findings_of([&] { reading(summary_of(manifest, folder)); }) : std::vector<Finding>();
+  return findings.empty() ? "" : findings.front().message;
+}
+
+std::optional<Summary> Store::newest_valid(Group& group, const Reading& reading) {
   const std::string what = fmt::format("look for a checkpoint in \"{}\"", root_.string());
   std::optional<Step> below;  // of rank 0: what was newer is of no use
   for (;;) {
@@ -174,13 +186,8 @@ std::optional<Summary> Store::newest_valid(Group& group) {
     const auto end_of_name = text.find('\n');
     const Path folder = root_ / text.substr(0, end_of_name);
     const Manifest manifest = parse_manifest(text.substr(end_of_name + 1), "the manifest that rank 0 sent");
-    const auto damages = agree(group, fmt::format("verify \"{}\"", folder.string()), [&] {
-      for (auto index = static_cast<std::size_t>(group.rank()); index < manifest.files.size();
-           index += static_cast<std::size_t>(group.size()))
-        if (const auto findings = verify_listed_file(*files_, folder, manifest, index); !findings.empty())
-          return findings.front().message;
-      return std::string();
-    });
+    const auto damages = agree(group, fmt::format("{} \"{}\"", reading ? "read" : "verify", folder.string()),
+                               [&] { return damage_of(*files_, manifest, folder, group, reading); });
     const auto damage = std::find_if(damages.begin(), damages.end(), [](const auto& one) { return !one.empty(); });
     if (damage == damages.end()) {
       if (group.rank() == 0) collector_->verified(manifest.step);
@@ -204,7 +211,7 @@ std::string Store::next_candidate(std::optional<Step> below) const {
   return "";
 }
 
-void Store::read(const Summary& checkpoint, std::span<const Target> targets) const {
+void Store::read(const Summary& checkpoint, std::span<const Target> targets, PageCache cache) const {
   TensorReader reader(*files_, checkpoint.folder);
   auto refuse = [&](const Target& target, const std::string& problem) {
     return StorageError(fmt::format("checkpoint \"{}\" does not fit this model: tensor \"{}\" {}",
@@ -222,7 +229,8 @@ void Store::read(const Summary& checkpoint, std::span<const Target> targets) con
     if (!lies_inside(target.box, target.shape)) throw refuse(target, "is asked for with a box outside of its shape");
     wanted.push_back({stored, target.box, target.bytes});
   }
-  read_boxes(*files_, checkpoint.folder, reader.manifest(), wanted, static_cast<std::size_t>(options_.write_threads));
+  read_boxes(*files_, checkpoint.folder, reader.manifest(), wanted, static_cast<std::size_t>(options_.write_threads),
+             cache);
 }
 
 }  // namespace distdl::checkpoint

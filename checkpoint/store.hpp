@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -42,6 +43,10 @@ struct Target {
   tensor::Box box;
   std::byte* bytes = nullptr;
 };
+
+/// Reading past the page cache, where file system and place allow it, is faster, but others on this node who read the
+/// same bytes have to fetch them once more.
+enum class PageCache { used, passed };
 
 /// Small named texts or bytes that every rank knows alike: configuration, data cursor, backend.
 using State = std::map<std::string, std::string>;
@@ -160,14 +165,17 @@ class Store {
   /// Collective. What the newest committed checkpoint says of itself, unverified; of one that cannot be read the step
   /// only. Nothing if there is none.
   std::optional<Summary> newest(Group& group);
+  using Reading = std::function<void(const Summary&)>;
   /// Collective. The newest checkpoint whose manifest, sizes and block checksums hold; each rank verifies some of its
-  /// files. Damaged ones are moved to quarantine/ with the reason (if this run owns the folder), and logged. Nothing if
+  /// files. With `reading`, each rank reads what it needs by that instead, and nothing is read twice: a StorageError
+  /// (corrupt or incomplete) that it throws on any rank makes the search go on below, and others pass, on all ranks
+  /// alike. Damaged ones are moved to quarantine/ with the reason (if this run owns the folder), and logged. Nothing if
   /// there is none.
   /// Throws StorageError (incompatible) if a newer distdl wrote it, (storage) if it cannot be judged: no permission.
-  std::optional<Summary> newest_valid(Group& group);
+  std::optional<Summary> newest_valid(Group& group, const Reading& reading = {});
   /// Fills the targets from a checkpoint; every byte used is checked against its checksum. Throws StorageError
   /// (incompatible) naming tensor, expected and found shape if they do not match. Not collective.
-  void read(const Summary& checkpoint, std::span<const Target> targets) const;
+  void read(const Summary& checkpoint, std::span<const Target> targets, PageCache cache = PageCache::used) const;
 
   const std::filesystem::path& root() const noexcept { return root_; }
   const Options& options() const noexcept { return options_; }
@@ -206,6 +214,7 @@ struct Finding {
 };
 enum class Depth {
   sizes,     ///< the manifest's own checksum and sense, and that its files are there with their sizes
+  frame,     ///< also the bytes of its files that belong to no tensor
   bytes,     ///< also every byte of every file
   structure  ///< also that HDF5 finds in the files what the manifest says and nothing else, and no other file is there
 };

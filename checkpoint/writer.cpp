@@ -23,7 +23,6 @@ std::span<const std::byte> bytes_of(const Slice& slice) {
   return {slice.bytes, count * tensor::size_of(slice.dtype)};
 }
 
-constexpr std::size_t kWorthDirect = 64 << 10;   // bytes of a block
 constexpr std::size_t kWorthThreads = 16 << 20;  // bytes of a file
 constexpr std::size_t kWorthChunks = 512;        // bytes saved: about what HDF5 needs to describe chunks
 
@@ -32,7 +31,9 @@ constexpr std::size_t kWorthChunks = 512;        // bytes saved: about what HDF5
 class BlockWriter {
  public:
   BlockWriter(FileSystem& files, OpenFile& file, std::uint64_t total)
-      : file_(file), direct_(total >= kWorthDirect ? OpenFile::past_cache(files, file.path()) : std::nullopt) {}
+      : file_(file),
+        direct_(total >= kWorthDirect ? OpenFile::past_cache(files, file.path(), OpenFile::Mode::write_past_cache)
+                                      : std::nullopt) {}
   void write(std::span<const std::byte> bytes, std::uint64_t offset) {
     bool aligned = reinterpret_cast<std::uintptr_t>(bytes.data()) % kDirectAlignment == 0 &&
                    offset % kDirectAlignment == 0 && bytes.size() >= kWorthDirect;

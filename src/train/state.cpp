@@ -161,15 +161,16 @@ std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint
     if (auto source = from_snapshots()) return source;
     snapshots.reset();
   }
-  auto found = store_.newest_valid(group_);
+  const auto read_all = [&](const checkpoint::Summary& found) {
+    check_identity(found.state);
+    read(found, state, fallback);
+  };
+  // Where snapshots may turn out to be as new, or only a part is to be read, it is verified before.
+  const bool at_once = !snapshots && !fallback;
+  auto found = at_once ? store_.newest_valid(group_, read_all) : store_.newest_valid(group_);
   if (snapshots && (!found || is_as_new_as(*snapshots, *found)))
     if (auto source = from_snapshots()) return source;
-  if (found) {
-    agree(communicator_, group_.timeout(), [&] {
-      check_identity(found->state);
-      read(*found, state, fallback);
-    });
-  }
+  if (found && !at_once) agree(communicator_, group_.timeout(), [&] { read_all(*found); });
   if (communicator_.rank().value == 0 && newest_snapshot > (found ? found->step : Step(0)))
     log(Severity::warning, "the run goes on from {}; the snapshots of step {} are removed",
         found ? fmt::format("the checkpoint of step {}", found->step) : "the start", newest_snapshot);
@@ -265,7 +266,8 @@ void StateKeeper::read(const checkpoint::Summary& found, TrainingState& state, c
     });
     tell(found, fit);
   }
-  store_.read(found, targets);
+  const bool alone = communicator_.ranks_on_host_of(communicator_.rank()).size() == 1;
+  store_.read(found, targets, alone && !fallback ? checkpoint::PageCache::passed : checkpoint::PageCache::used);
   take_over(state, found.step, found.state, fallback);
 }
 
