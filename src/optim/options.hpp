@@ -18,13 +18,13 @@ struct Options {
   double epsilon = 1e-8;              ///< adamw and lamb: keeps the quotient of the moments finite
   double trust_coefficient = 1e-3;    ///< lars
   double weight_decay = 0;
-  bool decay_one_dimensional = false;    ///< adamw, lamb, lars: also norms' weights and biases decay; sgd decays all
-  std::string schedule = "cosine";       ///< constant, cosine, linear, step
-  std::int64_t warmup_steps = 0;         ///< the rate rises linearly from 0 over so many steps
-  double final_rate_share = 0;           ///< cosine and linear end at this share of the peak
-  std::vector<std::int64_t> milestones;  ///< steps; with schedule = "step" the rate falls there; none: 1/2 and 3/4
-  double milestone_factor = 0.1;         ///< what is left of the rate at each milestone
-  double clip_norm = 0;                  ///< the gradient's largest Euclidean norm; 0: as long as it is
+  bool decay_one_dimensional = false;  ///< adamw, lamb, lars: also norms' weights and biases decay; sgd decays all
+  std::string schedule = "cosine";     ///< constant, cosine, linear, step
+  std::int64_t warmup_steps = 0;       ///< the rate rises linearly from 0 over so many steps
+  double final_rate_share = 0;         ///< cosine and linear end at this share of the peak
+  std::vector<std::int64_t> milestones = {};  ///< steps; with schedule = "step" the rate falls there; none: 1/2 and 3/4
+  double milestone_factor = 0.1;              ///< what is left of the rate at each milestone
+  double clip_norm = 0;                       ///< the gradient's largest Euclidean norm; 0: as long as it is
   double ema_decay = 0;           ///< of the moving average of the parameters that is evaluated; 0: there is none
   double statistic_weight = 0.1;  ///< how much of a running statistic one step replaces
 };

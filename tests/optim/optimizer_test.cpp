@@ -50,8 +50,9 @@ void step(Reference& r, const Options& o, const Doubles& g, double rate, int t) 
     const double m = r.m[i] / (1 - std::pow(o.beta1, t)), v = r.v[i] / (1 - std::pow(o.beta2, t));
     u[i] = m / (std::sqrt(v) + o.epsilon) + decay * r.p[i];
   }
-  const bool trust = o.name == "lamb" && r.adapts && w > 0 && norm(u) > 0;
-  for (std::size_t i = 0; i < g.size(); ++i) r.p[i] -= rate * (trust ? w / norm(u) : 1) * u[i];
+  const double length = norm(u);
+  const double ratio = o.name == "lamb" && r.adapts && w > 0 && length > 0 ? w / length : 1;
+  for (std::size_t i = 0; i < g.size(); ++i) r.p[i] -= rate * ratio * u[i];
 }
 
 class OnBackend : public kernels::test::EachBackend {

@@ -64,7 +64,7 @@ TEST_P(Optimizers, LearnSomething) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, Optimizers, ::testing::Values("sgd", "adamw", "lamb", "lars"),
-                         [](const auto& info) { return info.param; });
+                         ::testing::PrintToStringParamName());
 
 TEST_F(Run, WithoutClippingNoNormIsReported) {
   run(1, "plain");
