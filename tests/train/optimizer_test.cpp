@@ -57,10 +57,11 @@ TEST_P(Optimizers, GiveTheSameBytesWhenStoppedAndResumed) {
 }
 
 TEST_P(Optimizers, LearnSomething) {
-  recipe_.train.epochs = 6;
+  recipe_.train.epochs = 25;
+  recipe_.checkpoint.every = 0;
   if (GetParam() == "lars") recipe_.optim.learning_rate = 4;
   run(2, "learns");
-  EXPECT_LT(recorder_.steps.back().loss, 0.7 * recorder_.steps.front().loss);
+  EXPECT_GT(recorder_.evaluated.back().accuracy, 0.5) << "of 4 classes";
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, Optimizers, ::testing::Values("sgd", "adamw", "lamb", "lars"),
@@ -184,7 +185,8 @@ TEST_F(Restart, ACheckpointFromBeforeOtherOptimizersIsAnSgds) {
   try {
     carry(old, momentum_, as_it_was, {{"optim.name", "adamw"}}, adam_, false, [](Side&, Side&) {});
     ADD_FAILURE() << "no error";
-  } catch (const StorageError& error) {
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), ExitCode::incompatible);
     EXPECT_THAT(error.what(), HasSubstr("was trained with optim.name = \"sgd\", the job file says \"adamw\""));
   }
 }
