@@ -65,7 +65,7 @@ TEST_P(Optimizers, LearnSomething) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, Optimizers, ::testing::Values("sgd", "adamw", "lamb", "lars"),
-                         ::testing::PrintToStringParamName());
+                         [](const auto& each) { return each.param; });
 
 TEST_F(Run, WithoutClippingNoNormIsReported) {
   run(1, "plain");
