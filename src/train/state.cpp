@@ -316,7 +316,7 @@ void StateKeeper::tell(const checkpoint::Summary& found, const checkpoint::Fit& 
     log(Severity::warning, "{} tensors are not in it and begin afresh: {}", fit.missing.size(),
         checkpoint::shortened(fit.missing, kAll));
   if (!fit.unused.empty())
-    log(Severity::warning, "{} tensors of it are ignored, the model has none of these names: {}", fit.unused.size(),
+    log(Severity::warning, "{} tensors of it are ignored, this run has none of these names: {}", fit.unused.size(),
         checkpoint::shortened(fit.unused, kAll));
 }
 
