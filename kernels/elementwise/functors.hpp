@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <distdl/kernels/sgd_step.hpp>
-
 /// Element-wise maths, one definition for all backends. constexpr, so that nvcc takes them in device code with
 /// --expt-relaxed-constexpr. Compile without contraction (-ffp-contract=off, -fmad=false): then each backend gets the
 /// same bits.
@@ -20,16 +18,6 @@ struct ReluGradient {
 
 struct Add {
   constexpr float operator()(float a, float b) const { return a + b; }
-};
-
-struct SgdUpdate {
-  SgdStep step;
-  constexpr void operator()(float& parameter, float& momentum, float gradient) const {
-    float g = gradient + step.weight_decay * parameter;
-    momentum = step.momentum * momentum + g;
-    float direction = step.nesterov ? g + step.momentum * momentum : momentum;
-    parameter -= step.learning_rate * direction;
-  }
 };
 
 struct RunningAverage {

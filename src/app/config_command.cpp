@@ -9,7 +9,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/config/job.hpp>
 #include <distdl/kernels/backend.hpp>
-#include <distdl/optim/sgd.hpp>
+#include <distdl/optim/options.hpp>
 #include <distdl/parallel/plan.hpp>
 #include <distdl/train/batches.hpp>
 #include <distdl/train/run.hpp>

@@ -119,6 +119,7 @@ void RunFolder::on(const train::StepDone& event) {
            {"accuracy", event.accuracy},
            {"learning_rate", event.learning_rate},
            {"samples_per_s", event.samples_per_s}};
+  if (event.gradient_norm) row["gradient_norm"] = *event.gradient_norm;
   append(metrics_, row.dump());
 }
 

@@ -27,6 +27,7 @@ struct StepDone {
   double accuracy = 0;  ///< of the global batch, 0 .. 1
   double learning_rate = 0;
   double samples_per_s = 0;
+  std::optional<double> gradient_norm = {};  ///< before clipping, where that is on
 };
 
 struct Evaluated {

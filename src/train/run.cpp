@@ -7,7 +7,8 @@
 #include <distdl/base/clock.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/model/network.hpp>
-#include <distdl/optim/sgd.hpp>
+#include <distdl/optim/optimizer.hpp>
+#include <distdl/optim/schedule.hpp>
 #include <distdl/parallel/gradient_sum.hpp>
 #include <distdl/parallel/plan.hpp>
 #include <distdl/train/agreement.hpp>
@@ -99,7 +100,7 @@ class Trainer {
   model::ModelTensors tensors_;
   Network network_;
   parallel::GradientSum sum_;
-  optim::Sgd optimizer_;
+  optim::Optimizer optimizer_;
   Judge judge_;
   checkpoint::Store store_;
   StateKeeper keeper_;
@@ -129,16 +130,14 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
       tensors_(model::tensors_of(model_)),
       network_(*backend_, model_, tensors_, plan_.microbatch_size),
       sum_(*backend_, communicator, plan_, network_.gradient_count()),
-      optimizer_(recipe.optim, tensors_.layout),
+      optimizer_(recipe.optim, tensors_.layout, *backend_),
       judge_(*backend_, model_, tensors_, network_, samples_),
       store_(setting.checkpoints, recipe.checkpoint, setting.files ? *setting.files : checkpoint::real_file_system()),
       keeper_(*backend_, communicator, group_, store_, tensors_, identity_of(recipe, samples_)),
       cadence_(recipe.checkpoint, setting.failures),
       meeting_(communicator.rank(), communicator.size(), setting.comm, group.timeout()),
       end_of_job_(setting.end_of_job, recipe.train.stop_margin_seconds) {
-  std::size_t bytes = tensors_.layout.size() * sizeof(float);
-  state_.parameters = backend_->allocate(bytes);
-  state_.momentum = backend_->allocate(bytes);
+  allocate(state_, *backend_, tensors_.layout, optimizer_.state());
 }
 
 void Trainer::start() {
@@ -154,7 +153,7 @@ void Trainer::start() {
                                  recipe_.checkpoint.partial ? &start_values : nullptr, setting_.snapshots);
   levels.reset();
   if (!resumed) begin_afresh(start_values);
-  if (state_.step < total_) store_.check_room(group_, state_.parameters.bytes() + state_.momentum.bytes());
+  if (state_.step < total_) store_.check_room(group_, state_.bytes());
   cadence_.tried(state_.step);
   if (cadence_.automatic() && communicator_.rank() == Rank(0))
     log(Severity::info, "checkpoint.every = \"auto\": {}", cadence_.plan());
@@ -172,9 +171,13 @@ void Trainer::begin_afresh(const StartValues& values) {
   tensor::Buffer start = tensor::allocate_host(state_.parameters.bytes());
   values.fill(start.as<float>());
   backend_->copy_from_host(state_.parameters.data(), start.data(), start.bytes());
-  backend_->fill(state_.momentum_arena(), tensors_.layout.size(), 0.0f);
+  for (const auto& [what, memory] : state_.optimizer)
+    if (what.kind == optim::StateArena::Kind::average)
+      backend_->copy_from_host(memory.data(), start.data(), start.bytes());
+    else
+      backend_->fill(static_cast<float*>(memory.data()), tensors_.layout.size(), 0.0f);
   state_.step = Step(0);
-  state_.position = 0;
+  state_.position = state_.updates = 0;
 }
 
 Trainer::Agreed Trainer::step(bool stop) {
@@ -193,11 +196,13 @@ Trainer::Agreed Trainer::step(bool stop) {
   const float* gradients = sum_.finish();
   float totals[Network::kTail];
   backend_->copy_to_host(totals, gradients + tail, sizeof totals);
-  double rate = optim::learning_rate(recipe_.optim, state_.step, total_);
+  double rate = optim::learning_rate(recipe_.optim, state_.step, total_, plan_.global_batch());
   saver_->fence();
-  optimizer_.update(*backend_, state_.parameter_arena(), state_.momentum_arena(), gradients, rate, plan_.microbatches);
+  auto norm =
+      optimizer_.update(state_.arenas(gradients), {rate, state_.step.value, state_.updates, plan_.microbatches});
   network_.load_parameters(state_.parameter_arena());
   state_.step.value += 1;
+  state_.updates += 1;
   state_.position += plan_.global_batch();
   set_log_step(state_.step);
   end_of_job_.step_took(watch.seconds());
@@ -205,14 +210,15 @@ Trainer::Agreed Trainer::step(bool stop) {
   auto batch = static_cast<double>(plan_.global_batch());
   double loss = totals[Network::kLossAt] / batch;
   if (!std::isfinite(loss)) diverged(loss);
-  observer_.on(
-      StepDone{state_.step, epochs_done(), loss, totals[Network::kCorrectAt] / batch, rate, batch / watch.seconds()});
+  observer_.on(StepDone{state_.step, epochs_done(), loss, totals[Network::kCorrectAt] / batch, rate,
+                        batch / watch.seconds(), norm});
   return {totals[Network::kStopAt] > 0, totals[Network::kSaveAt] > 0};
 }
 
 void Trainer::evaluate() {
   if (samples_.validation() == 0) return;
-  auto totals = judge_(state_.parameter_arena(), communicator_);
+  auto totals = judge_(state_.judged_arena(), communicator_);
+  network_.load_parameters(state_.parameter_arena());
   auto count = static_cast<double>(samples_.validation());
   judged_ = Evaluated{state_.step, epochs_done(), totals.loss / count, totals.correct / count, samples_.validation()};
   observer_.on(*judged_);
