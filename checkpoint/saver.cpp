@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
 #include <atomic>
 #include <bit>
 #include <condition_variable>
@@ -14,6 +13,7 @@
 #include <distdl/checkpoint/saver.hpp>
 #include <distdl/checkpoint/slot.hpp>
 #include <distdl/checkpoint/slot_memory.hpp>
+#include <distdl/checkpoint/slot_rotation.hpp>
 #include <distdl/checkpoint/writer.hpp>
 
 namespace distdl::checkpoint {
@@ -77,7 +77,9 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
         make_group_(std::move(writing)),
         setup_(std::move(setup)),
         lazy_(store.options().mode == "lazy"),
-        synchronous_(store.options().mode == "sync") {
+        synchronous_(store.options().mode == "sync"),
+        slots_(setup_.run, setup_.levels ? setup_.levels->memory : setup_.run, rank_,
+               setup_.levels ? std::optional(setup_.levels->used) : std::nullopt) {
     sweep_slots(setup_.run, kRestart);
   }
 
@@ -92,8 +94,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
 
   void prepare(std::span<const Slice> slices, const State& state) {
     if (!setup_.levels) sweep_slots_of(setup_.run, training_.rank());  // else these go when newer ones are safe
-    if (synchronous_) return;
-    for (std::size_t i = 0; i < usual_slots(); ++i) make_room(slots_[i], slot_bytes(slices, state));
+    if (!synchronous_) slots_.prepare(slot_bytes(slices, state));
   }
 
   bool save(Step step, std::span<const Slice> slices, const State& state, const Destination& destination) {
@@ -165,7 +166,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
     return phase_ != Phase::idle;
   }
   std::int64_t skipped() const { return skipped_; }
-  std::string newest_slot() const { return newest_ < 0 ? "" : slots_[static_cast<std::size_t>(newest_)]->name(); }
+  std::string newest_slot() const { return slots_.newest_name(); }
 
   void close() {
     end(false);
@@ -206,34 +207,8 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
 
   // The training thread's part.
 
-  void make_room(std::optional<SlotMemory>& slot, std::size_t bytes) {
-    if (slot && slot->bytes().size() >= bytes) return;
-    if (slot) slot->remove();
-    slot.reset();
-    try {
-      try {
-        slot.emplace(SlotMemory::create(memory_name(), training_.rank(), bytes));
-      } catch (const StorageError&) {
-        if (sweep_slots(setup_.run) == 0) throw;
-        slot.emplace(SlotMemory::create(memory_name(), training_.rank(), bytes));
-      }
-    } catch (const StorageError& error) {
-      log(Severity::warning, "{}; private memory is taken instead", error.what());
-      slot.emplace(SlotMemory::create_private(bytes));
-    }
-  }
-  const std::string& memory_name() const { return setup_.levels ? setup_.levels->memory : setup_.run; }
-  /// One to fill, the newest, and the newest of each kind that has something elsewhere.
-  std::size_t usual_slots() const {
-    if (!setup_.levels) return 2;
-    return setup_.levels->used.partner && setup_.levels->used.parity ? 4 : 3;
-  }
-  std::optional<SlotMemory>& target() { return slots_[static_cast<std::size_t>(target_)]; }
-
-  /// Nothing is under way. Takes a slot that is neither the newest nor one that goes with copies or parity elsewhere.
+  /// Nothing is under way.
   void begin(Step step, std::span<const Slice> slices, const State& state, const Destination& destination) {
-    target_ = 0;
-    while (target_ == newest_ || target_ == with_partner_ || target_ == with_parity_) ++target_;
     destination_ = destination;
     label_ = {setup_.run, training_.rank(), training_.size(), step, ++sequence_, start_of(store_.owner())};
     is_last_ = false;
@@ -243,7 +218,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
     since_begin_ = Stopwatch();
     doing_ = "is copied";
     try {
-      make_room(target(), slot_bytes(slices, state));
+      slots_.take_next(slot_bytes(slices, state));
     } catch (const std::exception& error) {
       copy_error_ = failure_of(error);
     }
@@ -254,7 +229,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
     if (copy_error_) return;
     try {
       CopyPlan plan{static_cast<std::size_t>(store_.options().copy_threads), setup_.finite};
-      fill_slot(target()->writable(), label_, slices, state, plan);
+      fill_slot(slots_.current().writable(), label_, slices, state, plan);
     } catch (const std::exception& error) {
       copy_error_ = failure_of(error);
     }
@@ -268,7 +243,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
         std::lock_guard lock(mutex_);
         throw_again(fatal_);
         throw_again(copy_error_);
-        return std::string(setup_.levels && target()->name().empty() ? "private" : "");
+        return std::string(setup_.levels && slots_.current().name().empty() ? "private" : "");
       });
       for (std::size_t rank = is_private.size(); rank-- > 0;)
         if (!is_private[rank].empty())
@@ -279,8 +254,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
       enter(Phase::idle);
       throw;
     }
-    newest_ = target_;
-    target()->touch();
+    slots_.sealed();
     enter(Phase::writing);
   }
 
@@ -377,7 +351,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
     std::optional<Failure> failure;
     try {
       doing_ = "goes to other nodes or disks";
-      Snapshot snapshot = open_slot(target()->bytes());
+      Snapshot snapshot = open_slot(slots_.current().bytes());
       protect(snapshot.bytes);
       doing_ = "writes or checks files";
       WatchedGroup watched(group, doing_);
@@ -403,9 +377,8 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
   void protect(std::size_t bytes) try {
     if (!levels_) return;
     const Protection& how = destination_.levels;
-    levels_->protect(target()->bytes().first(bytes), how);
-    if (how.partner) with_partner_ = target_;
-    if (how.parity) with_parity_ = target_;
+    levels_->protect(slots_.current().bytes().first(bytes), how);
+    slots_.kept_elsewhere(how);
     if (how.disk) unkept_.clear();  // it is on a disk, whatever the memory
   } catch (const StorageError& error) {
     unkept_ = error.what();
@@ -433,11 +406,8 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
   }
 
   void remove_slots() {
-    for (auto& slot : slots_)
-      if (slot) slot->remove();
-    if (abandoned_) return;  // still in use
-    newest_ = with_partner_ = with_parity_ = -1;
-    for (auto& slot : slots_) slot.reset();
+    slots_.remove();
+    if (!abandoned_) slots_.release();  // else still in use
   }
 
   Store store_;
@@ -448,8 +418,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
   bool lazy_, synchronous_;
 
   // Of whoever's turn it is: the training thread while idle or copied, else the writing thread.
-  std::array<std::optional<SlotMemory>, 4> slots_;
-  int target_ = 0, newest_ = -1, with_partner_ = -1, with_parity_ = -1;
+  SlotRotation slots_;
   Destination destination_;
   std::uint64_t sequence_ = 0;
   SlotLabel label_;
