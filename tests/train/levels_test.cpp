@@ -39,15 +39,19 @@ class Snapshots : public Run {
     for (auto at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) ++found;
     return found;
   }
+  /// A run "whole", and another one, "crashed", whose ranks died after step 8, with snapshots of step 6.
+  void crash_beside_a_whole_run() {
+    EXPECT_EQ(run(2, "whole"), Outcome::finished);
+    recipe_.checkpoint.memory_every = 3;
+    crash_at_ = 8;
+    EXPECT_THROW(run(2, "crashed"), std::runtime_error);
+    crash_at_ = -1;
+  }
 };
 
 TEST_F(Snapshots, ResumesFromTheMemoryOfItsNodeAndGivesTheSameBytes) {
   recipe_.checkpoint.every = 0;
-  ASSERT_EQ(run(2, "whole"), Outcome::finished);
-  recipe_.checkpoint.memory_every = 3;
-  crash_at_ = 8;
-  EXPECT_THROW(run(2, "crashed"), std::runtime_error);
-  crash_at_ = -1;
+  crash_beside_a_whole_run();
   EXPECT_EQ(run(3, "crashed"), Outcome::finished);
   ASSERT_EQ(recorder_.started.size(), 3u);
   EXPECT_EQ(recorder_.started[2].resumed_from, Step(6));
@@ -94,12 +98,8 @@ TEST_F(Snapshots, AreLeftAsideWhereThatIsAskedFor) {
 }
 
 TEST_F(Snapshots, ThatTurnOutUselessGiveWayToACheckpoint) {
-  ASSERT_EQ(run(2, "whole"), Outcome::finished);
-  recipe_.checkpoint.memory_every = 3;
-  crash_at_ = 8;
-  EXPECT_THROW(run(2, "crashed"), std::runtime_error);
+  crash_beside_a_whole_run();
   change_snapshots("crashed", [](checkpoint::State& state) { state["position"] = "many"; });
-  crash_at_ = -1;
   testing::internal::CaptureStderr();
   EXPECT_EQ(run(2, "crashed"), Outcome::finished);
   const std::string said = testing::internal::GetCapturedStderr();
@@ -110,24 +110,16 @@ TEST_F(Snapshots, ThatTurnOutUselessGiveWayToACheckpoint) {
 
 TEST_F(Snapshots, ThatTurnOutUselessLeaveNothingInAFreshStart) {
   recipe_.checkpoint.every = 0;
-  ASSERT_EQ(run(2, "whole"), Outcome::finished);
-  recipe_.checkpoint.memory_every = 3;
-  crash_at_ = 8;
-  EXPECT_THROW(run(2, "crashed"), std::runtime_error);
+  crash_beside_a_whole_run();
   change_snapshots("crashed", [](checkpoint::State& state) { state["position"] = "many"; });
-  crash_at_ = -1;
   EXPECT_EQ(run(2, "crashed"), Outcome::finished);
   EXPECT_FALSE(recorder_.started.at(2).resumed_from);
   EXPECT_EQ(digest("crashed"), digest("whole"));
 }
 
 TEST_F(Snapshots, ThatFitAreTakenByAPartialResumeToo) {
-  ASSERT_EQ(run(2, "whole"), Outcome::finished);
-  recipe_.checkpoint.memory_every = 3;
   recipe_.checkpoint.partial = true;
-  crash_at_ = 8;
-  EXPECT_THROW(run(2, "crashed"), std::runtime_error);
-  crash_at_ = -1;
+  crash_beside_a_whole_run();
   EXPECT_EQ(run(3, "crashed"), Outcome::finished);
   EXPECT_EQ(recorder_.started.at(2).resumed_from, Step(6));
   EXPECT_EQ(digest("crashed"), digest("whole"));
