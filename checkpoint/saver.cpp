@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <atomic>
+#include <algorithm>
 #include <bit>
 #include <condition_variable>
 #include <mutex>
@@ -10,6 +10,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/agreement.hpp>
 #include <distdl/checkpoint/finite.hpp>
+#include <distdl/checkpoint/save_activity.hpp>
 #include <distdl/checkpoint/saver.hpp>
 #include <distdl/checkpoint/slot.hpp>
 #include <distdl/checkpoint/slot_memory.hpp>
@@ -32,37 +33,6 @@ Failure failure_of(const std::exception& error) {
 void throw_again(const std::optional<Failure>& failure) {
   if (failure) throw StorageError(failure->message, failure->code);
 }
-
-/// What a save is at, for the error of a wait that took too long.
-class Doing {
- public:
-  Doing& operator=(const char* what) {
-    what_ = what;
-    return *this;
-  }
-  std::string text() const { return what_.load(); }
-
- private:
-  std::atomic<const char*> what_{"begins"};
-};
-
-/// Notes when a save waits for others rather than for its own disk.
-class WatchedGroup final : public Group {
- public:
-  WatchedGroup(Group& group, Doing& doing) : group_(group), doing_(doing) {}
-  int rank() const override { return group_.rank(); }
-  int size() const override { return group_.size(); }
-  std::vector<std::string> all_gather(const std::string& mine) override {
-    doing_ = "waits for the other ranks' files";
-    auto all = group_.all_gather(mine);
-    doing_ = "writes or checks files";
-    return all;
-  }
-
- private:
-  Group& group_;
-  Doing& doing_;
-};
 
 constexpr std::chrono::hours kRestart(1);     // whose end a run may still begin again from its slots
 constexpr std::chrono::seconds kLastCall(5);  // for one system call to come back
@@ -128,7 +98,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
     {
       std::unique_lock lock(mutex_);
       bool done = changed_.wait_for(lock, timeout(), [&] { return dead_ || phase_ != Phase::copying; });
-      if (!done) fatal_ = {ExitCode::storage, too_long()};
+      if (!done) fatal_ = {ExitCode::storage, too_long("its own copy")};
     }
     copy_is_pending_ = false;
     go_on();
@@ -179,9 +149,9 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
   Clock::duration timeout() const {
     return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(store_.options().timeout_seconds));
   }
-  std::string too_long() const {
-    return fmt::format("the save of step {} to \"{}\" still {} after checkpoint.timeout_seconds = {}", label_.step,
-                       store_.root().string(), doing_.text(), store_.options().timeout_seconds);
+  std::string too_long(const std::string& whom) const {
+    return fmt::format("the save of step {} to \"{}\" is not done after checkpoint.timeout_seconds = {}: it waits for {}",
+                       label_.step, store_.root().string(), store_.options().timeout_seconds, whom);
   }
   void enter(Phase phase) {
     {
@@ -216,7 +186,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
     last_error_.reset();
     stall_seconds_ = 0;
     since_begin_ = Stopwatch();
-    doing_ = "is copied";
+    activity_.set(kCopies);
     try {
       slots_.take_next(slot_bytes(slices, state));
     } catch (const std::exception& error) {
@@ -260,14 +230,15 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
 
   /// Collective. `throws`: also if the save that began last failed and a later one may do better.
   void wait_until_idle(bool throws) {
-    agree(training_, fmt::format("wait for the save of step {}", label_.step), [&] {
+    const auto activities = agree(training_, fmt::format("wait for the save of step {}", label_.step), [&] {
       std::unique_lock lock(mutex_);
-      if (!changed_.wait_for(lock, timeout(), [&] { return dead_ || phase_ == Phase::idle; }))
-        throw StorageError(too_long());
+      if (!changed_.wait_for(lock, timeout(), [&] { return dead_ || phase_ == Phase::idle; })) return activity_.text();
       throw_again(fatal_);
       if (throws) throw_again(last_error_);
       return std::string();
     });
+    if (std::any_of(activities.begin(), activities.end(), [](const std::string& what) { return !what.empty(); }))
+      throw StorageError(too_long(who_is_late(activities)));
   }
 
   SaveOutcome save_synchronously(Step step, std::span<const Slice> slices, const State& state) {
@@ -291,10 +262,11 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
   void write_until_the_end() {
     set_log_rank(Rank(rank_));
     std::unique_ptr<Group> group;
+    std::optional<WatchedGroup> watched;
     try {
       group = make_group_();
       reach(group.get());
-      write_what_comes(*group);
+      write_what_comes(watched.emplace(*group, activity_));
     } catch (const std::exception& error) {
       std::lock_guard lock(mutex_);
       fatal_ = failure_of(error);
@@ -302,6 +274,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
     }
     levels_.reset();
     reach(nullptr);
+    watched.reset();
     group.reset();
     {
       std::lock_guard lock(mutex_);
@@ -350,13 +323,12 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
     SaveOutcome outcome{.step = label_.step, .error = "", .file_system = destination_.file_system};
     std::optional<Failure> failure;
     try {
-      doing_ = "goes to other nodes or disks";
+      activity_.set(kProtects);
       Snapshot snapshot = open_slot(slots_.current().bytes());
       protect(snapshot.bytes);
-      doing_ = "writes or checks files";
-      WatchedGroup watched(group, doing_);
+      activity_.set(kWrites);
       if (destination_.file_system)
-        outcome.bytes = store_.save(watched, label_.step, snapshot.slices, snapshot.state).bytes;
+        outcome.bytes = store_.save(group, label_.step, snapshot.slices, snapshot.state).bytes;
     } catch (const std::exception& error) {
       failure = failure_of(error);
       outcome.error = error.what();
@@ -402,7 +374,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
     if (gone) return thread_.join();
     thread_.detach();  // in a system call that does not come back; what it needs stays with it
     log(Severity::warning, "the thread that saves step {} to \"{}\" {} and does not come back: it is left alone",
-        label_.step, store_.root().string(), doing_.text());
+        label_.step, store_.root().string(), activity_.text());
   }
 
   void remove_slots() {
@@ -428,7 +400,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
   bool is_last_ = false;  ///< training waits for its commit
   std::optional<Failure> copy_error_;
   std::string unkept_;
-  Doing doing_;
+  SaveActivity activity_;
   std::optional<Levels> levels_;  ///< of the writing thread
 
   // Of the training thread.

@@ -11,6 +11,7 @@
 #include "tests/checkpoint/sample.hpp"
 #include <distdl/base/clock.hpp>
 #include <distdl/checkpoint/layout.hpp>
+#include <distdl/checkpoint/save_activity.hpp>
 #include <distdl/checkpoint/saver.hpp>
 #include <distdl/checkpoint/slot.hpp>
 #include <distdl/checkpoint/slot_memory.hpp>
@@ -246,8 +247,48 @@ TEST(Saver, AWaitThatTakesTooLongSaysWhatItWaitedFor) {
     }
   });
   for (const auto& error : errors)
-    EXPECT_THAT(error, AllOf(HasSubstr("save of step 7"), HasSubstr("still writes or checks files after"),
+    EXPECT_THAT(error, AllOf(HasSubstr("save of step 7"), HasSubstr("rank 0, which writes or checks files"),
                              HasSubstr("checkpoint.timeout_seconds = 0.05"), HasSubstr(root.path().string())));
+}
+
+/// Lets nobody make one file while it is closed.
+class HangingFile final : public FileSystem {
+ public:
+  explicit HangingFile(std::string name) : name_(std::move(name)) {}
+  void lift() { open_ = true; }
+  int before_hdf5(const char* path) override {
+    while (!open_ && std::string_view(path).ends_with(name_)) std::this_thread::sleep_for(1ms);
+    return FileSystem::before_hdf5(path);
+  }
+
+ private:
+  std::string name_;
+  std::atomic<bool> open_{false};
+};
+
+TEST(Saver, AWaitThatTakesTooLongNamesTheRanksThatAreLate) {
+  TemporaryFolder root;
+  HangingFile files("node0002.h5");
+  Sample sample = finite_sample(1);
+  auto errors = on_ranks(3, root.path(), files, {.timeout_seconds = 0.5}, [&](Here here) {
+    Share share = share_of(sample, here.group.rank(), 3);
+    here.saver.save(Step(7), share.slices, sample_state());
+    try {
+      here.saver.wait();
+    } catch (...) {
+      here.group.all_gather("");
+      files.lift();
+      throw;
+    }
+  });
+  for (const auto& error : errors) EXPECT_THAT(error, testing::EndsWith("waits for rank 2, which writes or checks files"));
+}
+
+TEST(WhoIsLate, NamesAFewRanksAndCountsTheRest) {
+  EXPECT_EQ(who_is_late({kWaits, kProtects, "", kWrites}),
+            "rank 1, which copies its snapshot to other nodes or disks, for rank 3, which writes or checks files");
+  EXPECT_THAT(who_is_late(std::vector<std::string>(11, kCopies)), testing::EndsWith("and for 3 more ranks"));
+  EXPECT_THAT(who_is_late({kWaits, kWaits}), HasSubstr("each of them waits for the others"));
 }
 
 TEST(Saver, ValuesThatAreNotFiniteAreRefusedOnAllRanksAndNothingIsSaved) {
