@@ -89,6 +89,8 @@ void Store::take(Group& group, const Owner& owner) {
     if (mine.lineage.empty()) mine.lineage = before.lineage;
     if (mine.lineage.empty()) mine.lineage = random_hex(8);
     mine.start = before.start + 1;
+    mine.keep = options_.keep;
+    mine.keep_every = options_.keep_every;
     write_owner(*files_, root_, mine);  // first: whoever commits from now on is refused
     clear_leftovers(*files_, root_);
     note(*files_, root_,

@@ -90,6 +90,8 @@ struct Owner {
   std::string nonce;         ///< random; the same on all ranks of a run
   std::string lineage = {};  ///< random; the same for all who own the folder one after the other, as long as it exists
   std::uint64_t start = 0;   ///< Store::take() counts those of a lineage, from 1
+  std::int64_t keep = 0;     ///< Options::keep of that run, for tools; 0: not told, as by an older distdl
+  std::int64_t keep_every = 0;  ///< Options::keep_every of that run
 };
 
 /// Which start of a run wrote something. Later ones are greater.
