@@ -188,6 +188,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
     since_begin_ = Stopwatch();
     activity_.set(kCopies);
     try {
+      check_state(state);
       slots_.take_next(slot_bytes(slices, state));
     } catch (const std::exception& error) {
       copy_error_ = failure_of(error);

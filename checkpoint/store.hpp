@@ -43,7 +43,8 @@ struct Target {
   std::byte* bytes = nullptr;
 };
 
-/// Small named texts or bytes that every rank knows alike: configuration, data cursor, backend.
+/// Small named texts or bytes that every rank knows alike: configuration, data cursor, backend. A key is a name as of a
+/// tensor, but not "distdl.parity", which distdl uses itself.
 using State = std::map<std::string, std::string>;
 
 /// The processes that save or restore together. checkpoint knows nothing of communication: the caller joins the two.

@@ -317,6 +317,26 @@ TEST(Saver, ValuesThatAreNotFiniteAreRefusedOnAllRanksAndNothingIsSaved) {
   }
 }
 
+TEST(Saver, AStateThatCannotBeSavedIsRefusedAtOnceThoughOnlyASnapshotIsTaken) {
+  for (const char* mode : {"async", "lazy"}) {
+    TemporaryFolder root;
+    auto errors = on_ranks(2, root.path(), real_file_system(), {.mode = mode}, [&](Here here) {
+      Share share = share_of(finite_sample(1), here.group.rank(), 2);
+      const State state = here.group.rank() == 1 ? State{{kParityKey, "[]"}} : State{};
+      try {
+        here.saver.save(Step(3), share.slices, state, {false, {}});
+        here.saver.fence();
+      } catch (const StorageError& error) {
+        EXPECT_EQ(error.exit_code(), ExitCode::incompatible);
+        EXPECT_EQ(here.saver.newest_slot(), "");
+        throw;
+      }
+    });
+    for (const auto& error : errors)
+      EXPECT_THAT(error, AllOf(HasSubstr("rank 1 of 2"), HasSubstr("\"distdl.parity\" cannot be saved")));
+  }
+}
+
 TEST(Saver, TheNewestSealedSlotStaysReadableWhileTheNextIsWritten) {
   TemporaryFolder root;
   GatedFileSystem slow;

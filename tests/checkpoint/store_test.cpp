@@ -9,6 +9,7 @@
 #include "tests/checkpoint/sample.hpp"
 #include <distdl/checkpoint/layout.hpp>
 #include <distdl/checkpoint/manifest.hpp>
+#include <distdl/checkpoint/slot.hpp>
 #include <distdl/checkpoint/store.hpp>
 
 namespace distdl::checkpoint {
@@ -179,6 +180,22 @@ TEST(Store, RefusesATensorWithinTheNameOfAnother) {
   }
   EXPECT_THROW(store.save(alone, Step(1), std::span(slices).first(2), {{"a", "1"}, {"a/b", "2"}}), StorageError);
   EXPECT_NO_THROW(store.save(alone, Step(1), std::span(slices).first(2), {{"a", "1"}}));
+}
+
+TEST(Store, RefusesAStateWithAKeyOfItsOwn) {
+  TemporaryFolder root;
+  Alone alone;
+  Store store(root.path(), {});
+  store.take(alone, owner_called("test"));
+  const Share share = share_of(make_sample(1), 0, 1);
+  try {
+    store.save(alone, Step(1), share.slices, {{kParityKey, "[]"}});
+    ADD_FAILURE() << "saved";
+  } catch (const StorageError& error) {
+    EXPECT_EQ(error.exit_code(), ExitCode::incompatible);
+    EXPECT_THAT(error.what(), HasSubstr("\"distdl.parity\" cannot be saved: distdl itself uses this key"));
+  }
+  EXPECT_TRUE(list(root.path()).empty());
 }
 
 TEST(Store, FilesOfTenThousandWritersAreInOrder) {
