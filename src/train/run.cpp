@@ -224,6 +224,12 @@ void Trainer::start_saver(bool resumed) {
   saver_.emplace(
       store_, group_, [this] { return meeting_.connect(); }, setup);
   if (recipe_.checkpoint.mode != "sync") meeting_.introduce(communicator_);
+  const auto left = levels || communicator_.rank() != Rank(0) ? std::nullopt : step_left_in_memory(store_, Rank(0));
+  if (left && *left > state_.step)
+    log(Severity::warning,
+        "the run goes on from step {}; the snapshots of step {} in the nodes' memory are removed, since the job file asks "
+        "for none (checkpoint.memory_every and the like)",
+        state_.step, *left);
   auto part = keeper_.part_of(state_);
   saver_->prepare(part.slices, part.state);
   checkpoint::Protection elsewhere{recipe_.checkpoint.partner_every > 0, recipe_.checkpoint.parity_every > 0};

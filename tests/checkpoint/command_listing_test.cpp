@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/checkpoint/command_fixture.hpp"
+#include <distdl/checkpoint/manifest.hpp>
 
 namespace distdl::checkpoint {
 namespace {
@@ -25,11 +26,20 @@ TEST_F(CheckpointCommand, LsListsAllAndMarksDamage) {
 
 TEST_F(CheckpointCommand, ShowTellsTensorsAndState) {
   EXPECT_THAT(run("show " + run_.path().string()).out,
-              testing::AllOf(HasSubstr("step     20"), HasSubstr("parameter/conv1.weight  f32    (8, 3, 5, 5)"),
+              testing::AllOf(HasSubstr("step     20\nstart    2\n"), HasSubstr("parameter/conv1.weight  f32    (8, 3, 5, 5)"),
                              testing::ContainsRegex("  data.cursor +\"1234\"\n")));
   auto document = nlohmann::json::parse(run("show --json " + root.string() + "/").out);
   EXPECT_EQ(document["state"]["data.cursor"], "1234");
   EXPECT_EQ(document["tensors"][0]["shape"], (std::vector<int>{8, 3, 5, 5}));
+  EXPECT_EQ(document["start"], 2);
+}
+
+TEST_F(CheckpointCommand, ShowSaysWhereTheStartIsNotKnown) {
+  Manifest manifest = load_manifest(real_file_system(), newest);
+  manifest.start = 0;  // as of an older distdl
+  spill(newest / kManifestName, to_text(manifest));
+  EXPECT_THAT(run("show " + root.string()).out, HasSubstr("start    not known\n"));
+  EXPECT_TRUE(nlohmann::json::parse(run("show --json " + root.string()).out)["start"].is_null());
 }
 
 TEST_F(CheckpointCommand, CompressedOnesAreShownComparedAndExported) {

@@ -196,6 +196,21 @@ TEST_F(Snapshots, ThatAreNotKeptAreToldAsSuch) {
   ASSERT_EQ(recorder_.saved.size(), 3u);  // those at the same time are none the worse
 }
 
+TEST_F(Snapshots, ThatTheJobFileDoesNotAskForAnyMoreGoWithAWord) {
+  recipe_.checkpoint.memory_every = 1;
+  crash_at_ = 8;
+  EXPECT_THROW(run(2, "without"), std::runtime_error);
+  recipe_.checkpoint.memory_every = 0;
+  crash_at_ = -1;
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run(2, "without"), Outcome::finished);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(count(said, "the run goes on from step 5; the snapshots of step 8 in the nodes' memory are removed"), 1u)
+      << said;
+  EXPECT_EQ(recorder_.started.at(1).resumed_from, Step(5));
+  EXPECT_TRUE(slots_of("without").empty());
+}
+
 TEST_F(Snapshots, OfOneRankNeedsNoPartner) {
   recipe_.checkpoint.partner_every = 3;
   recipe_.checkpoint.parity_every = 4;
