@@ -79,7 +79,7 @@ Store::~Store() = default;
 Store::Store(const std::filesystem::path& root, Options options)
     : Store(root, std::move(options), real_file_system()) {}
 
-void Store::take(Group& group, const Owner& owner) {
+void Store::take(Group& group, const Owner& owner, SnapshotUse snapshots) {
   std::string what = fmt::format("take the checkpoint folder \"{}\"", root_.string());
   owner_ = owner_from(leader_decides(group, what, [&] {
     Owner mine = owner;
@@ -91,6 +91,7 @@ void Store::take(Group& group, const Owner& owner) {
     mine.start = before.start + 1;
     mine.keep = options_.keep;
     mine.keep_every = options_.keep_every;
+    mine.snapshots_since = snapshots == SnapshotUse::none ? mine.start : before.snapshots_since;
     write_owner(*files_, root_, mine);  // first: whoever commits from now on is refused
     clear_leftovers(*files_, root_);
     note(*files_, root_,

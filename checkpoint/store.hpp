@@ -93,7 +93,11 @@ struct Owner {
   std::uint64_t start = 0;   ///< Store::take() counts those of a lineage, from 1
   std::int64_t keep = 0;     ///< Options::keep of that run, for tools; 0: not told, as by an older distdl
   std::int64_t keep_every = 0;  ///< Options::keep_every of that run
+  std::uint64_t snapshots_since = 0;  ///< snapshots (levels.hpp) of starts before this one do not count any more
 };
+
+/// What a start makes of the snapshots that the starts before it have left.
+enum class SnapshotUse { newest, none };
 
 /// Which start of a run wrote something. Later ones are greater.
 struct Start {
@@ -147,7 +151,8 @@ class Store {
 
   /// Collective. Takes the folder: creates it, checks that it is writable and the same one for all ranks, writes OWNER
   /// (rank 0's `owner`; an empty nonce is drawn), clears what dead runs left. From now on every other run's save fails.
-  void take(Group& group, const Owner& owner);
+  /// SnapshotUse::none: also for all later starts, whatever becomes of this one, its snapshots are the first that count.
+  void take(Group& group, const Owner& owner, SnapshotUse snapshots = SnapshotUse::newest);
   /// Collective. Throws StorageError (storage) if the file system has no room for a checkpoint of so many bytes, so
   /// that a full disk shows before training and not after it.
   void check_room(Group& group, std::uint64_t bytes) const;

@@ -69,7 +69,7 @@ struct Arguments {
   bool no_snapshots = false;
 };
 
-train::Outcome run_rank(config::Job job, train::SnapshotUse snapshots, comm::Communicator& communicator,
+train::Outcome run_rank(config::Job job, checkpoint::SnapshotUse snapshots, comm::Communicator& communicator,
                         train::StopSignals& signals) {
   check_same_job(job, communicator);
   job.recipe.kernels.device = place_on_host(communicator);
@@ -114,7 +114,7 @@ bool speaks(Rank self, const std::exception& error) {
   throw CLI::RuntimeError(static_cast<int>(exit_code_of(error)));
 }
 
-train::Outcome run_connected(const config::Job& job, train::SnapshotUse snapshots, world::World& world,
+train::Outcome run_connected(const config::Job& job, checkpoint::SnapshotUse snapshots, world::World& world,
                              train::StopSignals& signals) {
   auto communicator = comm::Communicator::connect(world, job.comm);
   log(Severity::debug, "rank {} of {} by {}, {}", communicator->rank(), communicator->size(), world.description(),
@@ -132,7 +132,7 @@ train::Outcome run_connected(const config::Job& job, train::SnapshotUse snapshot
 void work(const Arguments& arguments) {
   train::StopSignals signals;  // before any library starts a thread
   config::Job job = arguments.job.load();
-  auto snapshots = arguments.no_snapshots ? train::SnapshotUse::none : train::SnapshotUse::newest;
+  auto snapshots = arguments.no_snapshots ? checkpoint::SnapshotUse::none : checkpoint::SnapshotUse::newest;
   auto world = world::make_world();
   start_worker_log(job, world->rank());
   auto outcome = train::Outcome::stopped;

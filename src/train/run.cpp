@@ -143,7 +143,7 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
 
 void Trainer::start() {
   sum_.allocate();
-  store_.take(group_, setting_.owner);
+  store_.take(group_, setting_.owner, setting_.snapshots);
   StartValues start_values{[this](std::span<float> arena) {
                              model::initialize(tensors_, static_cast<std::uint64_t>(recipe_.train.seed), arena);
                            },
@@ -151,7 +151,7 @@ void Trainer::start() {
   std::optional<checkpoint::Levels> levels;
   if (auto setup = levels_setup(store_, place())) levels.emplace(group_, store_.files(), *std::move(setup));
   auto resumed = keeper_.restore(state_, levels ? &*levels : nullptr,
-                                 recipe_.checkpoint.partial ? &start_values : nullptr, setting_.snapshots);
+                                 recipe_.checkpoint.partial ? &start_values : nullptr);
   levels.reset();
   if (!resumed) begin_afresh(start_values);
   if (state_.step < total_) store_.check_room(group_, state_.parameters.bytes() + state_.momentum.bytes());

@@ -150,10 +150,10 @@ void StateKeeper::check_identity(const checkpoint::State& saved) const {
 }
 
 std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint::Levels* levels,
-                                                const StartValues* fallback, SnapshotUse use) {
+                                                const StartValues* fallback) {
   auto snapshots = levels ? levels->find() : std::nullopt;
   const Step newest_snapshot = snapshots ? snapshots->step : Step(0);
-  if (use == SnapshotUse::none) snapshots.reset();
+  if (snapshots && snapshots->start.number < store_.owner().snapshots_since) snapshots.reset();
   const auto newest = snapshots ? store_.newest(group_) : std::nullopt;
   // Where nothing else is left, a model that does not fit is rather a mistake.
   const auto from_snapshots = [&] { return restore(state, *levels, *snapshots, newest ? fallback : nullptr); };

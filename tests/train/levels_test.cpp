@@ -82,12 +82,12 @@ TEST_F(Snapshots, AreLeftAsideWhereThatIsAskedFor) {
   recipe_.checkpoint.memory_every = 1;
   crash_at_ = 8;
   EXPECT_THROW(run(2, "back"), std::runtime_error);
-  snapshots_ = SnapshotUse::none;
+  snapshots_ = checkpoint::SnapshotUse::none;
   testing::internal::CaptureStderr();
   EXPECT_THROW(run(2, "back"), std::runtime_error);  // at step 13
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               HasSubstr("the run goes on from the checkpoint of step 5; the snapshots of step 8 are removed"));
-  snapshots_ = SnapshotUse::newest;
+  snapshots_ = checkpoint::SnapshotUse::newest;
   crash_at_ = -1;
   EXPECT_EQ(run(2, "back"), Outcome::finished);
   ASSERT_EQ(recorder_.started.size(), 3u);
@@ -95,6 +95,26 @@ TEST_F(Snapshots, AreLeftAsideWhereThatIsAskedFor) {
   EXPECT_EQ(recorder_.started[2].resumed_from, Step(13)) << "its own snapshots";
   EXPECT_EQ(run(2, "whole"), Outcome::finished);
   EXPECT_EQ(digest("back"), digest("whole"));
+}
+
+TEST_F(Snapshots, ThatWereLeftAsideDoNotComeBackThoughThatStartDiedAtOnce) {
+  recipe_.checkpoint.memory_every = 1;
+  crash_at_ = 8;
+  EXPECT_THROW(run(2, "once"), std::runtime_error);
+  std::vector<checkpoint::SlotMemory> away;  // nobody removes what is in use: as on nodes that the next start has not
+  for (const auto& slot : slots_of("once")) away.push_back(checkpoint::SlotMemory::open(slot));
+  ASSERT_FALSE(away.empty());
+  snapshots_ = checkpoint::SnapshotUse::none;
+  crash_at_ = 0;  // before its first save
+  EXPECT_THROW(run(2, "once"), std::runtime_error);
+  EXPECT_FALSE(slots_of("once").empty());
+  away.clear();
+  snapshots_ = checkpoint::SnapshotUse::newest;
+  crash_at_ = -1;
+  EXPECT_EQ(run(2, "once"), Outcome::finished);
+  ASSERT_EQ(recorder_.started.size(), 3u);
+  for (std::size_t start : {1, 2}) EXPECT_EQ(recorder_.started[start].resumed_from, Step(5)) << start;
+  EXPECT_EQ(recorder_.started[2].resumed_source, "the file system");
 }
 
 TEST_F(Snapshots, ThatTurnOutUselessGiveWayToACheckpoint) {

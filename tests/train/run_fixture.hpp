@@ -137,7 +137,7 @@ class Run : public ::testing::Test {
   Recorder recorder_;
   ExitCode code_ = ExitCode::ok;
   checkpoint::FileSystem* files_ = nullptr;
-  SnapshotUse snapshots_ = SnapshotUse::newest;
+  checkpoint::SnapshotUse snapshots_ = checkpoint::SnapshotUse::newest;
   int crash_at_ = -1;  ///< steps of a start after which all ranks throw
 };
 
