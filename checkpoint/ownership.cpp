@@ -17,8 +17,8 @@ std::string name_of(const Owner& owner) {
 }  // namespace
 
 std::string to_text(const Owner& owner) {
-  nlohmann::json document{{"job", owner.job},     {"restart", owner.restart}, {"generation", owner.generation},
-                          {"nonce", owner.nonce}, {"lineage", owner.lineage}, {"start", owner.start},
+  nlohmann::json document{{"job", owner.job},     {"restart", owner.restart},      {"generation", owner.generation},
+                          {"nonce", owner.nonce}, {"lineage", owner.lineage},      {"start", owner.start},
                           {"keep", owner.keep},   {"keep_every", owner.keep_every}};
   if (owner.snapshots_since > 0) document["snapshots_since"] = owner.snapshots_since;
   return document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";

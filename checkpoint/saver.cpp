@@ -150,8 +150,9 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
     return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(store_.options().timeout_seconds));
   }
   std::string too_long(const std::string& whom) const {
-    return fmt::format("the save of step {} to \"{}\" is not done after checkpoint.timeout_seconds = {}: it waits for {}",
-                       label_.step, store_.root().string(), store_.options().timeout_seconds, whom);
+    return fmt::format(
+        "the save of step {} to \"{}\" is not done after checkpoint.timeout_seconds = {}: it waits for {}", label_.step,
+        store_.root().string(), store_.options().timeout_seconds, whom);
   }
   void enter(Phase phase) {
     {

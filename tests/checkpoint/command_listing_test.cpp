@@ -25,9 +25,10 @@ TEST_F(CheckpointCommand, LsListsAllAndMarksDamage) {
 }
 
 TEST_F(CheckpointCommand, ShowTellsTensorsAndState) {
-  EXPECT_THAT(run("show " + run_.path().string()).out,
-              testing::AllOf(HasSubstr("step     20\nstart    2\n"), HasSubstr("parameter/conv1.weight  f32    (8, 3, 5, 5)"),
-                             testing::ContainsRegex("  data.cursor +\"1234\"\n")));
+  EXPECT_THAT(
+      run("show " + run_.path().string()).out,
+      testing::AllOf(HasSubstr("step     20\nstart    2\n"), HasSubstr("parameter/conv1.weight  f32    (8, 3, 5, 5)"),
+                     testing::ContainsRegex("  data.cursor +\"1234\"\n")));
   auto document = nlohmann::json::parse(run("show --json " + root.string() + "/").out);
   EXPECT_EQ(document["state"]["data.cursor"], "1234");
   EXPECT_EQ(document["tensors"][0]["shape"], (std::vector<int>{8, 3, 5, 5}));

@@ -281,7 +281,8 @@ TEST(Saver, AWaitThatTakesTooLongNamesTheRanksThatAreLate) {
       throw;
     }
   });
-  for (const auto& error : errors) EXPECT_THAT(error, testing::EndsWith("waits for rank 2, which writes or checks files"));
+  for (const auto& error : errors)
+    EXPECT_THAT(error, testing::EndsWith("waits for rank 2, which writes or checks files"));
 }
 
 TEST(WhoIsLate, NamesAFewRanksAndCountsTheRest) {
