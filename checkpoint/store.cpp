@@ -150,9 +150,10 @@ void Store::set_aside(Step step, const std::filesystem::path& folder, const std:
   log(Severity::warning, "it stays where it is: {}", error.what());
 }
 
-std::optional<Summary> Store::newest(Group& group) {
+std::optional<Summary> Store::newest(Group& group, std::optional<Step> below) {
   std::string text = leader_decides(group, fmt::format("look for a checkpoint in \"{}\"", root_.string()), [&] {
     auto folders = step_folders(root_);
+    if (below) folders.erase(folders.lower_bound(*below), folders.end());
     if (folders.empty()) return std::string();
     const auto& [step, folder] = *folders.rbegin();
     try {
@@ -168,10 +169,9 @@ std::optional<Summary> Store::newest(Group& group) {
   return summary_of(manifest, root_ / step_folder_name(manifest.step));
 }
 
-std::optional<Summary> Store::newest_valid(Group& group) {
+std::optional<Summary> Store::newest_valid(Group& group, std::optional<Step> below) {
   const std::string what = fmt::format("look for a checkpoint in \"{}\"", root_.string());
-  std::optional<Step> below;  // of rank 0: what was newer is of no use
-  for (;;) {
+  for (;;) {  // lower and lower: what was newer is of no use
     const std::string text = leader_decides(group, what, [&] { return next_candidate(below); });
     if (text.empty()) return std::nullopt;
     const auto end_of_name = text.find('\n');

@@ -151,7 +151,7 @@ void Trainer::start() {
   std::optional<checkpoint::Levels> levels;
   if (auto setup = levels_setup(store_, place())) levels.emplace(group_, store_.files(), *std::move(setup));
   auto resumed = keeper_.restore(state_, levels ? &*levels : nullptr,
-                                 recipe_.checkpoint.partial ? &start_values : nullptr);
+                                 recipe_.checkpoint.partial ? &start_values : nullptr, setting_.resume_below);
   levels.reset();
   if (!resumed) begin_afresh(start_values);
   if (state_.step < total_) store_.check_room(group_, state_.parameters.bytes() + state_.momentum.bytes());
@@ -227,7 +227,8 @@ void Trainer::start_saver(bool resumed) {
   const auto left = levels || communicator_.rank() != Rank(0) ? std::nullopt : step_left_in_memory(store_, Rank(0));
   if (left && *left > state_.step)
     log(Severity::warning,
-        "the run goes on from step {}; the snapshots of step {} in the nodes' memory are removed, since the job file asks "
+        "the run goes on from step {}; the snapshots of step {} in the nodes' memory are removed, since the job file "
+        "asks "
         "for none (checkpoint.memory_every and the like)",
         state_.step, *left);
   auto part = keeper_.part_of(state_);

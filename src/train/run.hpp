@@ -46,6 +46,7 @@ struct Setting {
   /// For a second communicator, among the threads that write checkpoints; as that of the training threads.
   comm::Options comm = {};
   checkpoint::SnapshotUse snapshots = checkpoint::SnapshotUse::newest;  ///< where to resume from
+  std::optional<Step> resume_below = {};  ///< from a smaller step than this, unless there is no such checkpoint
   /// Under the checkpoints and the local disks, for tests; must outlive the run. Nothing: the operating system's.
   checkpoint::FileSystem* files = nullptr;
 };

@@ -150,18 +150,19 @@ void StateKeeper::check_identity(const checkpoint::State& saved) const {
 }
 
 std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint::Levels* levels,
-                                                const StartValues* fallback) {
+                                                const StartValues* fallback, std::optional<Step> below) {
   auto snapshots = levels ? levels->find() : std::nullopt;
   const Step newest_snapshot = snapshots ? snapshots->step : Step(0);
-  if (snapshots && snapshots->start.number < store_.owner().snapshots_since) snapshots.reset();
-  const auto newest = snapshots ? store_.newest(group_) : std::nullopt;
+  if (snapshots && (snapshots->start.number < store_.owner().snapshots_since || (below && snapshots->step >= *below)))
+    snapshots.reset();
+  const auto newest = snapshots ? store_.newest(group_, below) : std::nullopt;
   // Where nothing else is left, a model that does not fit is rather a mistake.
   const auto from_snapshots = [&] { return restore(state, *levels, *snapshots, newest ? fallback : nullptr); };
   if (snapshots && (!newest || is_as_new_as(*snapshots, *newest))) {
     if (auto source = from_snapshots()) return source;
     snapshots.reset();
   }
-  auto found = store_.newest_valid(group_);
+  auto found = newest_valid(below);
   if (snapshots && (!found || is_as_new_as(*snapshots, *found)))
     if (auto source = from_snapshots()) return source;
   if (found) {
@@ -175,6 +176,16 @@ std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint
         found ? fmt::format("the checkpoint of step {}", found->step) : "the start", newest_snapshot);
   if (levels) levels->keep_only(std::nullopt);
   return found ? std::optional<std::string>("the file system") : std::nullopt;
+}
+
+/// Rather the step that was to be left out than a start afresh.
+std::optional<checkpoint::Summary> StateKeeper::newest_valid(std::optional<Step> below) {
+  auto found = store_.newest_valid(group_, below);
+  if (found || !below) return found;
+  if (communicator_.rank() == Rank(0))
+    log(Severity::warning, "there is no checkpoint that can be used of a step before {}: the newest one is taken",
+        *below);
+  return store_.newest_valid(group_);
 }
 
 std::vector<checkpoint::ShardReport> StateKeeper::read_snapshots(checkpoint::Levels& levels,

@@ -80,13 +80,13 @@ class StateKeeper {
   /// Collective. Fills `state` from the newest snapshot that `levels` find whole, or, if that is newer, from the newest
   /// valid checkpoint, and says from where; nothing if there is none. Every tensor must be in it, and no other. With
   /// `fallback` a checkpoint may also fit in part: what it lacks gets start values, what it has beyond is ignored, and
-  /// the log says so; snapshots that do not fit are left aside if there are checkpoints. Those that do not count any more
-  /// (checkpoint::Owner::snapshots_since) always are. Of the snapshots only those of
-  /// the restored step stay; the log says so if newer ones go. Where it says nothing, snapshots that could not be used
-  /// after all may have left bytes in `state`. Throws the same Error on all ranks: incompatible for a checkpoint of
-  /// another model or data set.
+  /// the log says so; snapshots that do not fit are left aside if there are checkpoints. Those that do not count any
+  /// more (checkpoint::Owner::snapshots_since) always are. Of the snapshots only those of the restored step stay; the
+  /// log says so if newer ones go. `below`: only what is of a smaller step is taken, unless there is no such
+  /// checkpoint. Where it says nothing, snapshots that could not be used after all may have left bytes in `state`.
+  /// Throws the same Error on all ranks: incompatible for a checkpoint of another model or data set.
   std::optional<std::string> restore(TrainingState& state, checkpoint::Levels* levels = nullptr,
-                                     const StartValues* fallback = nullptr);
+                                     const StartValues* fallback = nullptr, std::optional<Step> below = {});
 
  private:
   struct Arena {
@@ -97,6 +97,7 @@ class StateKeeper {
   static std::vector<Arena> arenas(const TrainingState& state);
   std::byte* host_copy(std::size_t index, const tensor::Buffer& memory);
   void check_identity(const checkpoint::State& saved) const;
+  std::optional<checkpoint::Summary> newest_valid(std::optional<Step> below);
   std::vector<checkpoint::Target> targets_in(const TrainingState& state);
   void fill_start_values(const TrainingState& state, const StartValues& fallback);
   void tell(const checkpoint::Summary& found, const checkpoint::Fit& fit) const;

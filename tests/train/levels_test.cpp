@@ -216,6 +216,21 @@ TEST_F(Snapshots, ThatAreNotKeptAreToldAsSuch) {
   ASSERT_EQ(recorder_.saved.size(), 3u);  // those at the same time are none the worse
 }
 
+TEST_F(Snapshots, OfAStepThatIsLeftOutAreNotTaken) {
+  ASSERT_EQ(run(2, "whole"), Outcome::finished);
+  recipe_.checkpoint.memory_every = 1;
+  crash_at_ = 8;
+  EXPECT_THROW(run(2, "below"), std::runtime_error);
+  resume_below_ = Step(8);
+  EXPECT_THROW(run(2, "below"), std::runtime_error);  // at step 13
+  EXPECT_EQ(recorder_.started.at(2).resumed_from, Step(5));
+  resume_below_ = Step(14);
+  crash_at_ = -1;
+  EXPECT_EQ(run(2, "below"), Outcome::finished);
+  EXPECT_EQ(recorder_.started.at(3).resumed_from, Step(13));
+  EXPECT_EQ(digest("below"), digest("whole"));
+}
+
 TEST_F(Snapshots, ThatTheJobFileDoesNotAskForAnyMoreGoWithAWord) {
   recipe_.checkpoint.memory_every = 1;
   crash_at_ = 8;
