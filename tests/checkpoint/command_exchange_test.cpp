@@ -4,6 +4,8 @@
 
 namespace distdl::checkpoint {
 namespace {
+using testing::HasSubstr;
+
 TEST_F(CheckpointCommand, ExportAndImportRoundTrip) {
   TemporaryFolder other;
   std::string file = other.path() / "all.safetensors", made = other.path() / "made";
@@ -24,6 +26,22 @@ TEST_F(CheckpointCommand, ExportAndImportRoundTrip) {
   for (const auto& entry : open(made).tensors) names.push_back(entry.name);
   EXPECT_THAT(names, testing::Contains("parameter/rng"));
   EXPECT_THAT(names, testing::Contains("momentum/conv1.weight"));
+}
+
+TEST_F(CheckpointCommand, StateGoesAlongAsFarAsItIsText) {
+  const State state{
+      {"ascii", "plain"}, {"utf8", "gr\u00f6\u00dfer \u2713"}, {"cut", "\xe2\x9c"}, {"bytes", "\xff\x01"}};
+  Alone alone;
+  Store store(root, {});
+  store.take(alone, owner_called("test"));
+  store.save(alone, Step(30), share_of(make_sample(1), 0, 1).slices, state);
+  std::string file = run_.path() / "all.safetensors", made = run_.path() / "made";
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run("export " + root.string() + "@30 " + file).code, 0);
+  const std::string said = testing::internal::GetCapturedStderr();
+  for (const char* key : {"cut", "bytes"}) EXPECT_THAT(said, HasSubstr(fmt::format("without the state \"{}\"", key)));
+  EXPECT_EQ(run("import safetensors " + file + " " + made).code, 0);
+  EXPECT_EQ(open(made).state, (State{{"ascii", "plain"}, {"utf8", state.at("utf8")}}));
 }
 
 TEST_F(CheckpointCommand, ADamagedCheckpointIsNotExported) {
