@@ -233,7 +233,7 @@ TEST(Saver, AWaitThatTakesTooLongSaysWhatItWaitedFor) {
   TemporaryFolder root;
   GatedFileSystem slow;
   Sample sample = finite_sample(1);
-  auto errors = on_ranks(2, root.path(), slow, {.timeout_seconds = 0.05}, [&](Here here) {
+  auto errors = on_ranks(2, root.path(), slow, {.timeout_seconds = 1}, [&](Here here) {
     Share share = share_of(sample, here.group.rank(), 2);
     if (here.group.rank() == 0) slow.shut();
     here.group.all_gather("");
@@ -248,7 +248,7 @@ TEST(Saver, AWaitThatTakesTooLongSaysWhatItWaitedFor) {
   });
   for (const auto& error : errors)
     EXPECT_THAT(error, AllOf(HasSubstr("save of step 7"), HasSubstr("rank 0, which writes or checks files"),
-                             HasSubstr("checkpoint.timeout_seconds = 0.05"), HasSubstr(root.path().string())));
+                             HasSubstr("checkpoint.timeout_seconds = 1:"), HasSubstr(root.path().string())));
 }
 
 /// Lets nobody make one file while it is closed.
@@ -270,7 +270,7 @@ TEST(Saver, AWaitThatTakesTooLongNamesTheRanksThatAreLate) {
   TemporaryFolder root;
   HangingFile files("node0002.h5");
   Sample sample = finite_sample(1);
-  auto errors = on_ranks(3, root.path(), files, {.timeout_seconds = 0.5}, [&](Here here) {
+  auto errors = on_ranks(3, root.path(), files, {.timeout_seconds = 1}, [&](Here here) {
     Share share = share_of(sample, here.group.rank(), 3);
     here.saver.save(Step(7), share.slices, sample_state());
     try {
