@@ -228,8 +228,7 @@ void Trainer::start_saver(bool resumed) {
   if (left && *left > state_.step)
     log(Severity::warning,
         "the run goes on from step {}; the snapshots of step {} in the nodes' memory are removed, since the job file "
-        "asks "
-        "for none (checkpoint.memory_every and the like)",
+        "asks for none (checkpoint.memory_every and the like)",
         state_.step, *left);
   auto part = keeper_.part_of(state_);
   saver_->prepare(part.slices, part.state);

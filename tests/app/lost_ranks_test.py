@@ -73,15 +73,17 @@ class LostRanks(ProgramTest):
         job = ["--set", "model.hidden=[256, 256]", "--set", "kernels.backend=reference", "--set", "train.epochs=80",
                "--set", "checkpoint.every=300"]
         run = self.start(*self.run_local(2, *job, "--set", "run.relaunches=3"))
-        starts = lambda: [row for row in self.rows("journal.jsonl") if row["event"] == "started"]
-        saved = lambda: [row["step"] for row in self.rows("journal.jsonl") if row["event"] == "checkpoint"]
-        wait_until(lambda: len(saved()) == 2, "two checkpoints")
+
+        def told(event):
+            return [row for row in self.rows("journal.jsonl") if row["event"] == event]
+
+        wait_until(lambda: len(told("checkpoint")) == 2, "two checkpoints")
         for start in (1, 2, 3):
-            wait_until(lambda: len(starts()) == start, f"start {start}")
+            wait_until(lambda: len(told("started")) == start, f"start {start}")
             os.kill(self.ranks_of(run)[1], signal.SIGKILL)
         code, _, err = self.finish(run)
         self.assertEqual(code, 0, err)
-        self.assertEqual([row.get("resumed_from") for row in starts()], [None, 600, 600, 300])
+        self.assertEqual([row.get("resumed_from") for row in told("started")], [None, 600, 600, 300])
         self.assertIn("two starts from step 600 have failed, so the next one goes back to the checkpoint of step 300", err)
         self.succeed(*self.run_local(2, *job, "--set", "run.dir=whole"))
         self.assertEqual(self.digest(), self.digest("whole"))

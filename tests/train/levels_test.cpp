@@ -39,10 +39,10 @@ class Snapshots : public Run {
     for (auto at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) ++found;
     return found;
   }
-  /// A run "whole", and another one, "crashed", whose ranks died after step 8, with snapshots of step 6.
+  /// A run "whole", and another one, "crashed", whose ranks died after step 8, with snapshots of step 8.
   void crash_beside_a_whole_run() {
     EXPECT_EQ(run(2, "whole"), Outcome::finished);
-    recipe_.checkpoint.memory_every = 3;
+    recipe_.checkpoint.memory_every = 4;
     crash_at_ = 8;
     EXPECT_THROW(run(2, "crashed"), std::runtime_error);
     crash_at_ = -1;
@@ -54,7 +54,7 @@ TEST_F(Snapshots, ResumesFromTheMemoryOfItsNodeAndGivesTheSameBytes) {
   crash_beside_a_whole_run();
   EXPECT_EQ(run(3, "crashed"), Outcome::finished);
   ASSERT_EQ(recorder_.started.size(), 3u);
-  EXPECT_EQ(recorder_.started[2].resumed_from, Step(6));
+  EXPECT_EQ(recorder_.started[2].resumed_from, Step(8));
   EXPECT_THAT(recorder_.started[2].resumed_source, HasSubstr("2 of memory"));
   EXPECT_EQ(digest("crashed"), digest("whole"));
 }
@@ -123,7 +123,7 @@ TEST_F(Snapshots, ThatTurnOutUselessGiveWayToACheckpoint) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(run(2, "crashed"), Outcome::finished);
   const std::string said = testing::internal::GetCapturedStderr();
-  EXPECT_EQ(count(said, "the snapshots of step 6 cannot be used"), 1u) << said;
+  EXPECT_EQ(count(said, "the snapshots of step 8 cannot be used"), 1u) << said;
   EXPECT_EQ(recorder_.started.at(2).resumed_from, Step(5));
   EXPECT_EQ(digest("crashed"), digest("whole"));
 }
@@ -141,7 +141,7 @@ TEST_F(Snapshots, ThatFitAreTakenByAPartialResumeToo) {
   recipe_.checkpoint.partial = true;
   crash_beside_a_whole_run();
   EXPECT_EQ(run(3, "crashed"), Outcome::finished);
-  EXPECT_EQ(recorder_.started.at(2).resumed_from, Step(6));
+  EXPECT_EQ(recorder_.started.at(2).resumed_from, Step(8));
   EXPECT_EQ(digest("crashed"), digest("whole"));
 }
 
@@ -149,7 +149,7 @@ TEST_F(Snapshots, ThatFitInPartAreLeftAsideByAPartialResume) {
   for (bool norm : {false, true}) {
     const std::string name = norm ? "less" : "more";
     recorder_.started.clear();
-    recipe_.checkpoint.memory_every = 3;
+    recipe_.checkpoint.memory_every = 4;
     recipe_.model.batch_norm = norm;
     crash_at_ = 8;
     EXPECT_THROW(run(2, name), std::runtime_error);
@@ -161,8 +161,8 @@ TEST_F(Snapshots, ThatFitInPartAreLeftAsideByAPartialResume) {
     testing::internal::CaptureStderr();
     EXPECT_EQ(run(2, name), Outcome::finished);
     EXPECT_THAT(testing::internal::GetCapturedStderr(),
-                AllOf(HasSubstr("the snapshots of step 6 cannot be used: "),
-                      HasSubstr("the run goes on from the checkpoint of step 5; the snapshots of step 6 are removed")));
+                AllOf(HasSubstr("the snapshots of step 8 cannot be used: "),
+                      HasSubstr("the run goes on from the checkpoint of step 5; the snapshots of step 8 are removed")));
     EXPECT_EQ(recorder_.started.at(1).resumed_from, Step(5));
     recipe_.checkpoint.partial = false;
   }
