@@ -79,7 +79,7 @@ Store::~Store() = default;
 Store::Store(const std::filesystem::path& root, Options options)
     : Store(root, std::move(options), real_file_system()) {}
 
-void Store::take(Group& group, const Owner& owner) {
+void Store::take(Group& group, const Owner& owner, SnapshotUse snapshots) {
   std::string what = fmt::format("take the checkpoint folder \"{}\"", root_.string());
   owner_ = owner_from(leader_decides(group, what, [&] {
     Owner mine = owner;
@@ -89,6 +89,9 @@ void Store::take(Group& group, const Owner& owner) {
     if (mine.lineage.empty()) mine.lineage = before.lineage;
     if (mine.lineage.empty()) mine.lineage = random_hex(8);
     mine.start = before.start + 1;
+    mine.keep = options_.keep;
+    mine.keep_every = options_.keep_every;
+    mine.snapshots_since = snapshots == SnapshotUse::none ? mine.start : before.snapshots_since;
     write_owner(*files_, root_, mine);  // first: whoever commits from now on is refused
     clear_leftovers(*files_, root_);
     note(*files_, root_,
@@ -147,9 +150,10 @@ void Store::set_aside(Step step, const std::filesystem::path& folder, const std:
   log(Severity::warning, "it stays where it is: {}", error.what());
 }
 
-std::optional<Summary> Store::newest(Group& group) {
+std::optional<Summary> Store::newest(Group& group, std::optional<Step> below) {
   std::string text = leader_decides(group, fmt::format("look for a checkpoint in \"{}\"", root_.string()), [&] {
     auto folders = step_folders(root_);
+    if (below) folders.erase(folders.lower_bound(*below), folders.end());
     if (folders.empty()) return std::string();
     const auto& [step, folder] = *folders.rbegin();
     try {
@@ -177,10 +181,9 @@ static std::string damage_of(FileSystem& files, const Manifest& manifest, const 
   return findings.empty() ? "" : findings.front().message;
 }
 
-std::optional<Summary> Store::newest_valid(Group& group, const Reading& reading) {
+std::optional<Summary> Store::newest_valid(Group& group, std::optional<Step> below, const Reading& reading) {
   const std::string what = fmt::format("look for a checkpoint in \"{}\"", root_.string());
-  std::optional<Step> below;  // of rank 0: what was newer is of no use
-  for (;;) {
+  for (;;) {  // lower and lower: what was newer is of no use
     const std::string text = leader_decides(group, what, [&] { return next_candidate(below); });
     if (text.empty()) return std::nullopt;
     const auto end_of_name = text.find('\n');

@@ -11,6 +11,7 @@
 #include <distdl/checkpoint/file_operations.hpp>
 #include <distdl/checkpoint/hdf5_skeleton.hpp>
 #include <distdl/checkpoint/layout.hpp>
+#include <distdl/checkpoint/slot.hpp>
 #include <distdl/checkpoint/verify.hpp>
 #include <distdl/checkpoint/writer.hpp>
 
@@ -228,6 +229,11 @@ void check_slices(std::span<const Slice> slices) {
 }
 
 void check_state(const State& state) {
+  if (state.contains(kParityKey))
+    throw StorageError(fmt::format("the state \"{}\" cannot be saved: distdl itself uses this key, for the parity of "
+                                   "snapshots; choose another one",
+                                   kParityKey),
+                       ExitCode::incompatible);
   std::set<std::string_view> keys;
   for (const auto& [key, value] : state) keys.insert(key);
   const auto inner = name_within_another(keys);

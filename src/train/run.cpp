@@ -142,7 +142,7 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
 
 void Trainer::start() {
   sum_.allocate();
-  store_.take(group_, setting_.owner);
+  store_.take(group_, setting_.owner, setting_.snapshots);
   StartValues start_values{[this](std::span<float> arena) {
                              model::initialize(tensors_, static_cast<std::uint64_t>(recipe_.train.seed), arena);
                            },
@@ -150,7 +150,7 @@ void Trainer::start() {
   std::optional<checkpoint::Levels> levels;
   if (auto setup = levels_setup(store_, place())) levels.emplace(group_, store_.files(), *std::move(setup));
   auto resumed = keeper_.restore(state_, levels ? &*levels : nullptr,
-                                 recipe_.checkpoint.partial ? &start_values : nullptr, setting_.snapshots);
+                                 recipe_.checkpoint.partial ? &start_values : nullptr, setting_.resume_below);
   levels.reset();
   if (!resumed) begin_afresh(start_values);
   if (state_.step < total_) store_.check_room(group_, state_.bytes());
@@ -230,6 +230,12 @@ void Trainer::start_saver(bool resumed) {
   saver_.emplace(
       store_, group_, [this] { return meeting_.connect(); }, setup);
   if (recipe_.checkpoint.mode != "sync") meeting_.introduce(communicator_);
+  const auto left = levels || communicator_.rank() != Rank(0) ? std::nullopt : step_left_in_memory(store_, Rank(0));
+  if (left && *left > state_.step)
+    log(Severity::warning,
+        "the run goes on from step {}; the snapshots of step {} in the nodes' memory are removed, since the job file "
+        "asks for none (checkpoint.memory_every and the like)",
+        state_.step, *left);
   auto part = keeper_.part_of(state_);
   saver_->prepare(part.slices, part.state);
   checkpoint::Protection elsewhere{recipe_.checkpoint.partner_every > 0, recipe_.checkpoint.parity_every > 0};

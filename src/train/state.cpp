@@ -199,11 +199,12 @@ void StateKeeper::check_identity(const checkpoint::State& saved, bool partial) c
 }
 
 std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint::Levels* levels,
-                                                const StartValues* fallback, SnapshotUse use) {
+                                                const StartValues* fallback, std::optional<Step> below) {
   auto snapshots = levels ? levels->find() : std::nullopt;
   const Step newest_snapshot = snapshots ? snapshots->step : Step(0);
-  if (use == SnapshotUse::none) snapshots.reset();
-  const auto newest = snapshots ? store_.newest(group_) : std::nullopt;
+  if (snapshots && (snapshots->start.number < store_.owner().snapshots_since || (below && snapshots->step >= *below)))
+    snapshots.reset();
+  const auto newest = snapshots ? store_.newest(group_, below) : std::nullopt;
   // Where nothing else is left, a model that does not fit is rather a mistake.
   const auto from_snapshots = [&] { return restore(state, *levels, *snapshots, newest ? fallback : nullptr); };
   if (snapshots && (!newest || is_as_new_as(*snapshots, *newest))) {
@@ -216,7 +217,7 @@ std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint
   };
   // Where snapshots may turn out to be as new, or only a part is to be read, it is verified before.
   const bool at_once = !snapshots && !fallback;
-  auto found = at_once ? store_.newest_valid(group_, read_all) : store_.newest_valid(group_);
+  auto found = at_once ? newest_valid(below, read_all) : newest_valid(below);
   if (snapshots && (!found || is_as_new_as(*snapshots, *found)))
     if (auto source = from_snapshots()) return source;
   if (found && !at_once) agree(communicator_, group_.timeout(), [&] { read_all(*found); });
@@ -225,6 +226,17 @@ std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint
         found ? fmt::format("the checkpoint of step {}", found->step) : "the start", newest_snapshot);
   if (levels) levels->keep_only(std::nullopt);
   return found ? std::optional<std::string>("the file system") : std::nullopt;
+}
+
+/// Rather the step that was to be left out than a start afresh.
+std::optional<checkpoint::Summary> StateKeeper::newest_valid(std::optional<Step> below,
+                                                             const checkpoint::Store::Reading& reading) {
+  auto found = store_.newest_valid(group_, below, reading);
+  if (found || !below) return found;
+  if (communicator_.rank() == Rank(0))
+    log(Severity::warning, "there is no checkpoint that can be used of a step before {}: the newest one is taken",
+        *below);
+  return store_.newest_valid(group_, {}, reading);
 }
 
 std::vector<checkpoint::ShardReport> StateKeeper::read_snapshots(checkpoint::Levels& levels,
@@ -332,13 +344,10 @@ void StateKeeper::read(const checkpoint::Summary& found, TrainingState& state, c
     });
     tell(found, fit);
   }
-<<<<<<< HEAD
   const bool alone = communicator_.ranks_on_host_of(communicator_.rank()).size() == 1;
   store_.read(found, targets, alone && !fallback ? checkpoint::PageCache::passed : checkpoint::PageCache::used);
-=======
   store_.read(found, targets);
   begin_averages(state, fit.missing);
->>>>>>> optim
   take_over(state, found.step, found.state, fallback);
   for (const auto& arena : arenas(state))
     if (arena.moments && std::ranges::any_of(fit.missing, [&](auto& name) { return name.starts_with(arena.prefix); }))

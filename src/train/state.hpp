@@ -79,9 +79,6 @@ struct StartValues {
   std::int64_t global_batch = 0;               ///< samples per step
 };
 
-/// What a restore makes of the snapshots that it finds.
-enum class SnapshotUse { newest, none };
-
 /// Joins a training state to a checkpoint store: who writes what, and host copies where the arenas are on a device.
 class StateKeeper {
  public:
@@ -98,13 +95,13 @@ class StateKeeper {
   /// Collective. Fills `state` from the newest snapshot that `levels` find whole, or, if that is newer, from the newest
   /// valid checkpoint, and says from where; nothing if there is none. Every tensor must be in it, and no other. With
   /// `fallback` a checkpoint may also fit in part: what it lacks gets start values, what it has beyond is ignored, and
-  /// the log says so; snapshots that do not fit are left aside if there are checkpoints. With
-  /// SnapshotUse::none all are. Of the snapshots only those of
-  /// the restored step stay; the log says so if newer ones go. Where it says nothing, snapshots that could not be used
-  /// after all may have left bytes in `state`. Throws the same Error on all ranks: incompatible for a checkpoint of
-  /// another model or data set.
+  /// the log says so; snapshots that do not fit are left aside if there are checkpoints. Those that do not count any
+  /// more (checkpoint::Owner::snapshots_since) always are. Of the snapshots only those of the restored step stay; the
+  /// log says so if newer ones go. `below`: only what is of a smaller step is taken, unless there is no such
+  /// checkpoint. Where it says nothing, snapshots that could not be used after all may have left bytes in `state`.
+  /// Throws the same Error on all ranks: incompatible for a checkpoint of another model or data set.
   std::optional<std::string> restore(TrainingState& state, checkpoint::Levels* levels = nullptr,
-                                     const StartValues* fallback = nullptr, SnapshotUse use = SnapshotUse::newest);
+                                     const StartValues* fallback = nullptr, std::optional<Step> below = {});
 
  private:
   struct Arena {
@@ -117,6 +114,8 @@ class StateKeeper {
   /// Throws StorageError for a checkpoint of another data set or, unless parts of it will do, another optimizer.
   void check_identity(const checkpoint::State& saved, bool partial) const;
   void check_optimizer(const checkpoint::State& saved, bool partial) const;
+  std::optional<checkpoint::Summary> newest_valid(std::optional<Step> below,
+                                                  const checkpoint::Store::Reading& reading = {});
   std::vector<checkpoint::Target> targets_in(const TrainingState& state);
   void fill_start_values(const TrainingState& state, const StartValues& fallback);
   void tell(const checkpoint::Summary& found, const checkpoint::Fit& fit) const;

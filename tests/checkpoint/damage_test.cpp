@@ -57,7 +57,7 @@ class Damage : public testing::Test {
     Alone alone;
     Store store(root_.path(), {});
     auto summary = store.newest_valid(alone);
-    auto read = store.newest_valid(alone, [&](const Summary& found) {
+    auto read = store.newest_valid(alone, {}, [&](const Summary& found) {
       if (found.step == Step(2)) expect_right_bytes(store, found);
     });
     EXPECT_EQ(read.has_value(), summary.has_value());

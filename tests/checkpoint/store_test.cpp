@@ -14,6 +14,7 @@
 #include <distdl/checkpoint/file_operations.hpp>
 #include <distdl/checkpoint/layout.hpp>
 #include <distdl/checkpoint/manifest.hpp>
+#include <distdl/checkpoint/slot.hpp>
 #include <distdl/checkpoint/store.hpp>
 
 namespace distdl::checkpoint {
@@ -186,6 +187,22 @@ TEST(Store, RefusesATensorWithinTheNameOfAnother) {
   EXPECT_NO_THROW(store.save(alone, Step(1), std::span(slices).first(2), {{"a", "1"}}));
 }
 
+TEST(Store, RefusesAStateWithAKeyOfItsOwn) {
+  TemporaryFolder root;
+  Alone alone;
+  Store store(root.path(), {});
+  store.take(alone, owner_called("test"));
+  const Share share = share_of(make_sample(1), 0, 1);
+  try {
+    store.save(alone, Step(1), share.slices, {{kParityKey, "[]"}});
+    ADD_FAILURE() << "saved";
+  } catch (const StorageError& error) {
+    EXPECT_EQ(error.exit_code(), ExitCode::incompatible);
+    EXPECT_THAT(error.what(), HasSubstr("\"distdl.parity\" cannot be saved: distdl itself uses this key"));
+  }
+  EXPECT_TRUE(list(root.path()).empty());
+}
+
 TEST(Store, FilesOfTenThousandWritersAreInOrder) {
   Manifest manifest;
   manifest.world_size = 10001;
@@ -219,7 +236,7 @@ TEST(Store, ReadsAtOnceAndGoesBackTogetherWhereOneRankMeetsDamage) {
   const auto errors = ThreadGroups(3).run([&](Group& group) {
     Store store(root.path(), {});
     store.take(group, owner_called("next"));
-    const auto found = store.newest_valid(group, [&](const Summary& candidate) {
+    const auto found = store.newest_valid(group, {}, [&](const Summary& candidate) {
       std::lock_guard lock(mutex);
       read.insert(candidate.step.value);
       if (candidate.step == Step(3) && group.rank() == 1) throw StorageError("a block is damaged", ExitCode::corrupt);
@@ -238,7 +255,7 @@ TEST(Store, WhatDoesNotFitIsAnErrorOfAllAndNotDamage) {
   const auto errors = ThreadGroups(2).run([&](Group& group) {
     Store store(root.path(), {});
     store.take(group, owner_called("next"));
-    store.newest_valid(group, [&](const Summary&) {
+    store.newest_valid(group, {}, [&](const Summary&) {
       if (group.rank() == 1) throw StorageError("tensor \"w\" does not fit", ExitCode::incompatible);
     });
   });

@@ -100,7 +100,7 @@ class Victim {
     Store store(root_.path(), {});
     auto found = store.newest_valid(alone);
     if (!found) return "nothing is found";
-    auto at_once = store.newest_valid(alone, [&](const Summary& candidate) {
+    auto at_once = store.newest_valid(alone, {}, [&](const Summary& candidate) {
       compare(store, candidate, sample(static_cast<std::uint64_t>(candidate.step.value)));
     });
     if (!at_once || at_once->step != found->step) return "reading at once finds another one";
