@@ -97,6 +97,7 @@ class StateKeeper {
   static std::vector<Arena> arenas(const TrainingState& state);
   std::byte* host_copy(std::size_t index, const tensor::Buffer& memory);
   void check_identity(const checkpoint::State& saved) const;
+  bool counts(const checkpoint::RestorePlan& snapshots, std::optional<Step> below) const;
   std::optional<checkpoint::Summary> newest_valid(std::optional<Step> below);
   std::vector<checkpoint::Target> targets_in(const TrainingState& state);
   void fill_start_values(const TrainingState& state, const StartValues& fallback);
