@@ -202,8 +202,7 @@ std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint
                                                 const StartValues* fallback, std::optional<Step> below) {
   auto snapshots = levels ? levels->find() : std::nullopt;
   const Step newest_snapshot = snapshots ? snapshots->step : Step(0);
-  if (snapshots && (snapshots->start.number < store_.owner().snapshots_since || (below && snapshots->step >= *below)))
-    snapshots.reset();
+  if (snapshots && !counts(*snapshots, below)) snapshots.reset();
   const auto newest = snapshots ? store_.newest(group_, below) : std::nullopt;
   // Where nothing else is left, a model that does not fit is rather a mistake.
   const auto from_snapshots = [&] { return restore(state, *levels, *snapshots, newest ? fallback : nullptr); };
@@ -226,6 +225,11 @@ std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint
         found ? fmt::format("the checkpoint of step {}", found->step) : "the start", newest_snapshot);
   if (levels) levels->keep_only(std::nullopt);
   return found ? std::optional<std::string>("the file system") : std::nullopt;
+}
+
+/// Whether it is not left aside on purpose.
+bool StateKeeper::counts(const checkpoint::RestorePlan& snapshots, std::optional<Step> below) const {
+  return snapshots.start.number >= store_.owner().snapshots_since && (!below || snapshots.step < *below);
 }
 
 /// Rather the step that was to be left out than a start afresh.

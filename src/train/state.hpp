@@ -114,6 +114,7 @@ class StateKeeper {
   /// Throws StorageError for a checkpoint of another data set or, unless parts of it will do, another optimizer.
   void check_identity(const checkpoint::State& saved, bool partial) const;
   void check_optimizer(const checkpoint::State& saved, bool partial) const;
+  bool counts(const checkpoint::RestorePlan& snapshots, std::optional<Step> below) const;
   std::optional<checkpoint::Summary> newest_valid(std::optional<Step> below,
                                                   const checkpoint::Store::Reading& reading = {});
   std::vector<checkpoint::Target> targets_in(const TrainingState& state);
