@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include <distdl/kernels/layer_spec.hpp>
+#include <distdl/kernels/noise.hpp>
 #include <distdl/kernels/options.hpp>
 #include <distdl/kernels/sgd_step.hpp>
 #include <distdl/tensor/accelerator.hpp>
@@ -50,13 +52,20 @@ class Layer {
   virtual void backward_weights(const float* x, const float* dy, Pointers gradients) = 0;
 };
 
-/// Softmax and cross-entropy, fused. logits: (N, classes), labels: N class numbers.
+/// How labels are read.
+struct CrossEntropy {
+  float smoothing = 0;                 ///< this part of the target is spread evenly over all classes
+  std::optional<std::int32_t> ignore;  ///< samples with this label count for nothing
+};
+
+/// Softmax and cross-entropy, fused. logits: (N, classes) or (N, T, classes), labels: N or N * T class numbers; samples
+/// below are the rows of the logits.
 class Loss {
  public:
   virtual ~Loss() = default;
-  /// Adds nothing, writes: totals[0] = sum over the N samples of the loss in nats, totals[1] = number of samples whose
-  /// largest logit is the label's (the first of equal ones counts). dlogits = (softmax - onehot) * scale, or not
-  /// written if nullptr. All pointers are to the backend's memory.
+  /// Adds nothing, writes: totals[0] = sum over the samples of the loss in nats, totals[1] = number of samples whose
+  /// largest logit is the label's (the first of equal ones counts), totals[2] = samples that were not ignored. dlogits
+  /// = (softmax - target) * scale, or not written if nullptr. All pointers are to the backend's memory.
   virtual void forward_backward(const float* logits, const std::int32_t* labels, float scale, float* dlogits,
                                 float* totals) = 0;
 };
@@ -97,7 +106,10 @@ class Backend {
   virtual void from_dense(const ActivationFormat& format, const float* from, float* to);
 
   virtual std::unique_ptr<Layer> layer(const LayerSpec& spec, const ActivationFormat& input) = 0;
-  virtual std::unique_ptr<Loss> softmax_cross_entropy(const ActivationFormat& logits) = 0;
+  virtual std::unique_ptr<Loss> softmax_cross_entropy(const ActivationFormat& logits, const CrossEntropy& how = {}) = 0;
+
+  /// For the forward and backward passes that follow.
+  virtual void set_noise(const Noise& noise) = 0;
 };
 
 /// Names of the backends built into this program, best first.

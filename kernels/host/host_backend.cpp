@@ -49,8 +49,8 @@ void HostBackend::running_average(float* __restrict value, const float* __restri
   for (std::size_t i = 0; i < count; ++i) value[i] = average(value[i], observed[i]);
 }
 
-std::unique_ptr<Loss> HostBackend::softmax_cross_entropy(const ActivationFormat& logits) {
-  return std::make_unique<SoftmaxCrossEntropy>(logits);
+std::unique_ptr<Loss> HostBackend::softmax_cross_entropy(const ActivationFormat& logits, const CrossEntropy& how) {
+  return std::make_unique<SoftmaxCrossEntropy>(logits, how);
 }
 
 }  // namespace distdl::kernels

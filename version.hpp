@@ -1,0 +1,1 @@
+build/include/distdl/version.hpp
