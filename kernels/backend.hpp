@@ -105,6 +105,9 @@ class Backend {
   virtual void to_dense(const ActivationFormat& format, const float* from, float* to);
   virtual void from_dense(const ActivationFormat& format, const float* from, float* to);
 
+  /// May values in one format be added to those in the other, place by place? As it stands: where both are dense.
+  virtual bool same_layout(const ActivationFormat& one, const ActivationFormat& other) const;
+
   virtual std::unique_ptr<Layer> layer(const LayerSpec& spec, const ActivationFormat& input) = 0;
   virtual std::unique_ptr<Loss> softmax_cross_entropy(const ActivationFormat& logits, const CrossEntropy& how = {}) = 0;
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,18 +13,42 @@
 
 namespace distdl::model {
 
+/// How a layer's weight starts, where PyTorch's default is not what the model is known for; its bias then starts at 0.
+struct Start {
+  kernels::Init init = kernels::Init::normal;
+  float deviation = 0.02f;
+};
+
 struct NamedLayer {
   std::string name;  ///< "conv1"; its tensors are "conv1.weight", "conv1.bias"
   kernels::LayerSpec spec;
+  std::string from{};    ///< the layer whose output it takes; empty: the one before it in the list
+  std::string plus{};    ///< the layer whose output is added to its own, as in residual networks; empty: none
+  std::string shares{};  ///< the layer whose "weight" it takes for its own, of the same shape; empty: none
+  std::optional<Start> start{};
 };
 
-/// A classifier as a list of layers, read top to bottom; the last one gives the logits.
+/// A model as a list of layers, read top to bottom; the last one gives the logits.
 struct Description {
   std::string name;
-  tensor::Shape sample;  ///< (C, H, W)
-  std::int64_t classes = 0;
+  tensor::Shape sample;      ///< (C, H, W) of images, (T) of numbers
+  std::int64_t classes = 0;  ///< or entries of the vocabulary
   std::vector<NamedLayer> layers;
 };
+
+/// Where the layers of a model take what they take: numbers of layers, kSample for the sample itself.
+struct Wiring {
+  static constexpr int kSample = -1, kNothing = -2;
+  struct Layer {
+    int from = kSample;
+    int plus = kNothing;
+    tensor::Shape input, output;
+  };
+  std::vector<Layer> layers;
+};
+/// For microbatches of so many samples. Throws ConfigError naming the layer that does not fit, or that names one which
+/// does not come before it.
+Wiring wire(const Description& model, std::int64_t samples);
 
 /// The model that Options name, for samples of this shape. Throws ConfigError for an unknown name or a sample too
 /// small.
@@ -39,6 +64,7 @@ struct ModelTensor {
   tensor::TensorView view;
   kernels::ParameterSpec spec;
   std::size_t layer = 0;  ///< index in Description::layers
+  bool shared = false;    ///< with an earlier layer, of which it is the tensor
 };
 
 /// All tensors of a model, in the order of its layers, in one arena.
