@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 
 #include <distdl/base/philox.hpp>
@@ -72,14 +74,17 @@ struct Silu {
   }
 };
 
-/// Of dropout: whether the value at `place` of the dense microbatch stays.
+/// Of dropout: which values of the dense microbatch stay.
 struct Stays {
   Noise noise;
   std::uint32_t stream;
   float probability;
-  constexpr bool operator()(std::uint64_t place) const {
-    const auto block = Philox::block(noise.seed, noise.microbatch << 16 | stream, place / 4);
-    return Philox::uniform(block[place % 4]) >= probability;
+  /// Of places 4 * number to 4 * number + 3.
+  constexpr std::array<bool, 4> four(std::uint64_t number) const {
+    const auto block = Philox::block(noise.seed, noise.microbatch << 16 | stream, number);
+    std::array<bool, 4> stay{};
+    for (std::size_t i = 0; i < 4; ++i) stay[i] = Philox::uniform(block[i]) >= probability;
+    return stay;
   }
 };
 

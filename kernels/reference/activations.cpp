@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include <distdl/kernels/elementwise/functors.hpp>
 #include <distdl/kernels/reference/layers.hpp>
 
@@ -31,7 +33,7 @@ class ElementwiseLayer : public Stateless {
 
 class GatedSiluLayer : public Stateless {
  public:
-  explicit GatedSiluLayer(const tensor::Shape& output) : Stateless(output), width_(output.back()) {}
+  explicit GatedSiluLayer(const tensor::Shape& output) : Stateless(dense(output)), width_(output.back()) {}
   void forward(const float* x, float* y, Phase) override {
     for (std::int64_t i = 0; i < count(); ++i)
       y[i] = static_cast<float>(silu_(double{x[gate(i)]}) * x[gate(i) + width_]);
@@ -50,46 +52,19 @@ class GatedSiluLayer : public Stateless {
   elementwise::Silu silu_;
   std::int64_t width_;
 };
-
-class DropoutLayer : public Stateless {
- public:
-  DropoutLayer(const Dropout& spec, const tensor::Shape& shape, const Noise& noise)
-      : Stateless(shape), spec_(spec), noise_(noise) {}
-  void forward(const float* x, float* y, Phase phase) override {
-    if (phase == Phase::evaluation)
-      std::copy_n(x, count(), y);
-    else
-      drop(x, y);
-  }
-  void backward_input(const float*, const float*, const float* dy, float* dx) override { drop(dy, dx); }
-
- private:
-  void drop(const float* from, float* to) const {
-    const elementwise::Stays stays{noise_, spec_.stream, spec_.probability};
-    for (std::int64_t i = 0; i < count(); ++i)
-      to[i] = stays(static_cast<std::uint64_t>(i)) ? from[i] / (1 - spec_.probability) : 0.0f;
-  }
-
-  Dropout spec_;
-  const Noise& noise_;
-};
 }  // namespace
 
 std::unique_ptr<Layer> make_relu(const tensor::Shape& input) {
-  return std::make_unique<ReluLayer>(input);
+  return std::make_unique<ReluLayer>(dense(input));
 }
 std::unique_ptr<Layer> make_gelu(const Gelu& spec, const tensor::Shape& input) {
-  if (spec.tanh) return std::make_unique<ElementwiseLayer<elementwise::GeluTanh>>(input);
-  return std::make_unique<ElementwiseLayer<elementwise::Gelu>>(input);
+  if (spec.tanh) return std::make_unique<ElementwiseLayer<elementwise::GeluTanh>>(dense(input));
+  return std::make_unique<ElementwiseLayer<elementwise::Gelu>>(dense(input));
 }
 std::unique_ptr<Layer> make_silu(const tensor::Shape& input) {
-  return std::make_unique<ElementwiseLayer<elementwise::Silu>>(input);
+  return std::make_unique<ElementwiseLayer<elementwise::Silu>>(dense(input));
 }
 std::unique_ptr<Layer> make_gated_silu(const tensor::Shape& input) {
   return std::make_unique<GatedSiluLayer>(output_shape(GatedSilu{}, input));
 }
-std::unique_ptr<Layer> make_dropout(const Dropout& spec, const tensor::Shape& input, const Noise& noise) {
-  return std::make_unique<DropoutLayer>(spec, input, noise);
-}
-
 }  // namespace distdl::kernels::reference

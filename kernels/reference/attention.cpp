@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -11,7 +12,7 @@ using Row = std::vector<double>;
 class AttentionLayer : public Stateless {
  public:
   AttentionLayer(const Attention& spec, const tensor::Shape& input)
-      : Stateless(output_shape(spec, input)),
+      : Stateless(dense(output_shape(spec, input))),
         spec_(spec),
         in_(input),
         kv_heads_(kv_heads_of(spec)),

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <vector>
 
 #include <distdl/kernels/reference/layers.hpp>
@@ -10,7 +11,7 @@ class AveragePoolLayer : public Stateless {
  public:
   AveragePoolLayer(const tensor::Shape& input, const tensor::Shape& output, std::int64_t out_h, std::int64_t out_w,
                    std::int64_t kernel_h, std::int64_t kernel_w, std::int64_t stride)
-      : Stateless(output),
+      : Stateless(dense(output)),
         in_(input),
         out_h_(out_h),
         out_w_(out_w),

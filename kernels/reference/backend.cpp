@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <distdl/kernels/backend.hpp>
 #include <distdl/kernels/host/host_backend.hpp>
+#include <distdl/kernels/host/layers.hpp>
 #include <distdl/kernels/reference/layers.hpp>
 #include <distdl/kernels/registry.hpp>
 
@@ -22,12 +23,12 @@ struct MakeLayer {
   Made operator()(const BatchNorm& spec) const { return reference::make_batch_norm(spec, input); }
   Made operator()(const LayerNorm& spec) const { return reference::make_layer_norm(spec, input); }
   Made operator()(const RmsNorm& spec) const { return reference::make_rms_norm(spec, input); }
-  Made operator()(const Dropout& spec) const { return reference::make_dropout(spec, input, noise); }
-  Made operator()(const Embedding& spec) const { return reference::make_embedding(spec, input); }
-  Made operator()(const PositionEmbedding& spec) const { return reference::make_position_embedding(spec, input); }
-  Made operator()(const ClassToken&) const { return reference::make_class_token(input); }
-  Made operator()(const PixelsToSequence&) const { return reference::make_pixels_to_sequence(input); }
-  Made operator()(const SelectPlace& spec) const { return reference::make_select_place(spec, input); }
+  Made operator()(const Dropout& spec) const { return host::make_dropout(spec, input, noise); }
+  Made operator()(const Embedding& spec) const { return host::make_embedding(spec, input); }
+  Made operator()(const PositionEmbedding& spec) const { return host::make_position_embedding(spec, input); }
+  Made operator()(const ClassToken&) const { return host::make_class_token(input); }
+  Made operator()(const PixelsToSequence&) const { return host::make_pixels_to_sequence(input); }
+  Made operator()(const SelectPlace& spec) const { return host::make_select_place(spec, input); }
   Made operator()(const Attention& spec) const { return reference::make_attention(spec, input); }
 };
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vector>
+#include <algorithm>
 
 #include <distdl/base/errors.hpp>
-#include <distdl/kernels/reference/layers.hpp>
+#include <distdl/kernels/host/layers.hpp>
 
-namespace distdl::kernels::reference {
+namespace distdl::kernels::host {
 namespace {
 using tensor::Shape;
 
@@ -20,10 +20,11 @@ class EmbeddingLayer : public Layer {
   }
   void backward_input(const float*, const float*, const float*, float*) override {}
   void backward_weights(const float* x, const float* dy, Pointers gradients) override {
-    std::vector<double> sums(static_cast<std::size_t>(spec_.entries * spec_.width));
-    for (std::int64_t i = 0; i < places_; ++i)
-      for (std::int64_t c = 0; c < spec_.width; ++c) sums[row(x, i) + c] += dy[i * spec_.width + c];
-    for (std::size_t i = 0; i < sums.size(); ++i) gradients[0][i] = static_cast<float>(sums[i]);
+    std::fill_n(gradients[0], spec_.entries * spec_.width, 0.0f);
+    for (std::int64_t i = 0; i < places_; ++i) {
+      float* const to = gradients[0] + row(x, i);
+      for (std::int64_t c = 0; c < spec_.width; ++c) to[c] += dy[i * spec_.width + c];
+    }
   }
 
  private:
@@ -50,14 +51,16 @@ class PositionEmbeddingLayer : public Layer {
 
   const ActivationFormat& output() const override { return output_; }
   void load_parameters(ConstPointers parameters) override { weight_ = parameters[0]; }
-  void forward(const float* x, float* y, Phase) override {
-    for (std::int64_t i = 0; i < count_; ++i) y[i] = x[i] + weight_[i % sequence_];
+  void forward(const float* __restrict x, float* __restrict y, Phase) override {
+    for (std::int64_t at = 0; at < count_; at += sequence_)
+      for (std::int64_t i = 0; i < sequence_; ++i) y[at + i] = x[at + i] + weight_[i];
   }
   void backward_input(const float*, const float*, const float* dy, float* dx) override { std::copy_n(dy, count_, dx); }
-  void backward_weights(const float*, const float* dy, Pointers gradients) override {
-    std::vector<double> sums(static_cast<std::size_t>(table_));
-    for (std::int64_t i = 0; i < count_; ++i) sums[i % sequence_] += dy[i];
-    for (std::size_t i = 0; i < sums.size(); ++i) gradients[0][i] = static_cast<float>(sums[i]);
+  void backward_weights(const float*, const float* __restrict dy, Pointers gradients) override {
+    float* const __restrict to = gradients[0];
+    std::fill_n(to, table_, 0.0f);
+    for (std::int64_t at = 0; at < count_; at += sequence_)
+      for (std::int64_t i = 0; i < sequence_; ++i) to[i] += dy[at + i];
   }
 
  private:
@@ -103,7 +106,7 @@ class ClassTokenLayer : public Layer {
 class PixelsToSequenceLayer : public Stateless {
  public:
   explicit PixelsToSequenceLayer(const Shape& input)
-      : Stateless(output_shape(PixelsToSequence{}, input)), channels_(input[1]), pixels_(input[2] * input[3]) {}
+      : Stateless(dense(output_shape(PixelsToSequence{}, input))), channels_(input[1]), pixels_(input[2] * input[3]) {}
   void forward(const float* x, float* y, Phase) override {
     for (std::int64_t i = 0; i < count(); ++i) y[i] = x[source(i)];
   }
@@ -123,7 +126,7 @@ class PixelsToSequenceLayer : public Stateless {
 class SelectPlaceLayer : public Stateless {
  public:
   SelectPlaceLayer(const SelectPlace& spec, const Shape& input)
-      : Stateless(output_shape(spec, input)), spec_(spec), in_(input) {}
+      : Stateless(dense(output_shape(spec, input))), spec_(spec), in_(input) {}
   void forward(const float* x, float* y, Phase) override {
     for (std::int64_t n = 0; n < in_[0]; ++n) std::copy_n(x + at(n), in_[2], y + n * in_[2]);
   }
@@ -155,4 +158,4 @@ std::unique_ptr<Layer> make_select_place(const SelectPlace& spec, const Shape& i
   return std::make_unique<SelectPlaceLayer>(spec, input);
 }
 
-}  // namespace distdl::kernels::reference
+}  // namespace distdl::kernels::host
