@@ -22,6 +22,10 @@ struct MakeLayer {
   std::unique_ptr<Layer> operator()(const MaxPool2d& spec) const { return make_max_pool2d(device, spec, input); }
   std::unique_ptr<Layer> operator()(const Relu&) const { return make_relu(device, input); }
   std::unique_ptr<Layer> operator()(const BatchNorm& spec) const { return make_batch_norm(device, spec, input); }
+  template <class Other>
+  std::unique_ptr<Layer> operator()(const Other& spec) const {
+    throw ConfigError("the cuda backend has no " + kind_of(spec) + " layer yet");
+  }
 };
 
 class CudaBackend : public Backend {
