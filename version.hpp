@@ -1,1 +1,0 @@
-build/include/distdl/version.hpp
