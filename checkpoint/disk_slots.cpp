@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <charconv>
+#include <ctime>
+
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/disk_slots.hpp>
@@ -8,7 +12,8 @@
 
 namespace distdl::checkpoint {
 namespace {
-constexpr const char* kHalf = ".half";  // being written
+constexpr const char* kHalf = ".half";              // being written
+constexpr std::time_t kForgotten = 14 * 24 * 3600;  // seconds; a requeued job may wait for days
 
 /// The number at the start of `text`, which is cut off together with the '-' behind it.
 template <class Number>
@@ -17,6 +22,12 @@ bool take(std::string_view& text, Number& number) {
   if (error != std::errc{} || end == text.data() + text.size() || *end != '-') return false;
   text.remove_prefix(static_cast<std::size_t>(end - text.data()) + 1);
   return true;
+}
+/// Nothing unless it is a regular file of this user.
+std::optional<struct stat> own_file(const Path& path) {
+  struct stat status {};
+  const bool mine = ::lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == ::geteuid();
+  return mine ? std::optional(status) : std::nullopt;
 }
 }  // namespace
 
@@ -27,11 +38,11 @@ DiskSlots::DiskSlots(FileSystem& files, Path folder, const std::string& run)
 
 std::string DiskSlots::write(std::span<const std::byte> slot) {
   const SlotLabel label = open_slot(slot).label;
-  std::string name =
-      fmt::format("{}{}-{}-{}-{}-{}", prefix_, label.rank, label.world, label.step, label.sequence, random_hex(8));
+  std::string name = fmt::format("{}{}-{}-{}-{}-{}-{}-{}", prefix_, label.rank, label.world, label.start.number,
+                                 label.start.identity, label.step, label.sequence, random_hex(8));
   const Path half = folder_ / (name + kHalf);
   try {
-    OpenFile file(files_, half, OpenFile::Mode::create);
+    OpenFile file(files_, half, OpenFile::Mode::create_private);
     file.reserve(0, slot.size());
     file.write_at(slot, 0);
     file.sync();
@@ -45,15 +56,19 @@ std::string DiskSlots::write(std::span<const std::byte> slot) {
   return name;
 }
 
-std::vector<DiskSlots::Entry> DiskSlots::list() const {
+std::vector<DiskSlots::Entry> DiskSlots::list(const Path& folder, const std::string& run) {
   std::vector<Entry> entries;
-  for (const Path& path : entries_with_prefix(folder_, prefix_)) {
-    Entry entry{path.filename().string(), {run_, 0, 1, Step(0), 0}, 0};
-    std::string_view rest = std::string_view(entry.name).substr(prefix_.size());
-    std::error_code error;
-    entry.bytes = std::filesystem::file_size(path, error);
-    if (path.extension() != kHalf && !error && take(rest, entry.label.rank) && take(rest, entry.label.world) &&
-        take(rest, entry.label.step.value) && take(rest, entry.label.sequence))
+  if (!is_there(folder)) return entries;
+  const std::string prefix = slot_prefix(run);
+  for (const Path& path : entries_with_prefix(folder, prefix)) {
+    Entry entry{path.filename().string(), {run, 0, 1, Step(0), 0, {}}, 0};
+    std::string_view rest = std::string_view(entry.name).substr(prefix.size());
+    const auto status = own_file(path);
+    if (status) entry.bytes = static_cast<std::size_t>(status->st_size);
+    if (path.extension() != kHalf && status && (status->st_mode & 0077) == 0 && take(rest, entry.label.rank) &&
+        take(rest, entry.label.world) && take(rest, entry.label.start.number) &&
+        take(rest, entry.label.start.identity) && take(rest, entry.label.step.value) &&
+        take(rest, entry.label.sequence))
       entries.push_back(std::move(entry));
   }
   return entries;
@@ -61,6 +76,8 @@ std::vector<DiskSlots::Entry> DiskSlots::list() const {
 
 SlotMemory DiskSlots::load(const std::string& name) const {
   OpenFile file(files_, folder_ / name, OpenFile::Mode::read);
+  require<StorageError>(file.is_private(), "\"{}\" is open to other users: expected a file of user {} with mode 0600",
+                        file.path().string(), ::geteuid());
   if (file.size() == 0) throw StorageError(fmt::format("\"{}\" is empty", file.path().string()), ExitCode::corrupt);
   SlotMemory memory = SlotMemory::create_private(file.size());
   file.read_at(memory.writable(), 0);
@@ -70,6 +87,18 @@ SlotMemory DiskSlots::load(const std::string& name) const {
 void DiskSlots::remove(const std::string& name) noexcept {
   if (files_.unlink((folder_ / name).c_str()) != 0)
     log(Severity::warning, "cannot delete the old snapshot \"{}\": {}", name, errno_text(errno));
+}
+
+void DiskSlots::clear_leftovers() noexcept try {
+  for (const Path& path : entries_with_prefix(folder_, slot_prefix())) {
+    const auto status = own_file(path);
+    const std::string name = path.filename().string();
+    const bool is_ours = name.starts_with(prefix_);
+    if (status && (is_ours ? path.extension() == kHalf : std::time(nullptr) - status->st_mtime > kForgotten))
+      remove(name);
+  }
+} catch (const std::exception& error) {
+  log(Severity::warning, "leftovers in \"{}\" stay: {}", folder_.string(), error.what());
 }
 
 }  // namespace distdl::checkpoint

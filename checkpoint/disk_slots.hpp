@@ -10,8 +10,9 @@
 
 namespace distdl::checkpoint {
 
-/// Slots as files in a folder of a disk that belongs to one node, whose names tell what they hold:
-/// "distdl.slot-<uid>-<run>-<rank>-<world>-<step>-<sequence>-<random>".
+/// Slots as files, mode 0600, in a folder of a disk that belongs to one node; those of other users do not count. Their
+/// names tell what they hold: "distdl.slot-<uid>-<run>-<rank>-<world>-<start>-<its
+/// identity>-<step>-<sequence>-<random>".
 class DiskSlots {
  public:
   /// Makes the folder where it is missing.
@@ -25,10 +26,16 @@ class DiskSlots {
     std::size_t bytes = 0;
   };
   /// The run's slots.
-  std::vector<Entry> list() const;
-  /// The bytes of one, in memory of this process; whether they are whole is for open_slot() and verify() to say.
+  std::vector<Entry> list() const { return list(folder_, run_); }
+  /// The same of a folder that may not be there.
+  static std::vector<Entry> list(const std::filesystem::path& folder, const std::string& run);
+  /// The bytes of one, in memory of this process; whether they are whole is for open_slot() and verify() to say. Throws
+  /// StorageError, also unless the file is this user's and closed to others.
   SlotMemory load(const std::string& name) const;
   void remove(const std::string& name) noexcept;
+  /// Removes what a crash left half written, and what other runs of this user have left for two weeks. Nobody of this
+  /// run may be writing.
+  void clear_leftovers() noexcept;
 
  private:
   FileSystem& files_;

@@ -22,6 +22,15 @@ class CheckedFolders {
     return known->second;
   }
 
+  /// Whether a run took one of the folders away before it was judged.
+  bool are_overtaken() const {
+    return std::any_of(findings_.begin(), findings_.end(), [&](const auto& judged) {
+      std::error_code ignored;  // a link that leads nowhere is there
+      auto status = std::filesystem::symlink_status(folders_.at(judged.first), ignored);
+      return !judged.second.empty() && status.type() == std::filesystem::file_type::not_found;
+    });
+  }
+
  private:
   std::map<Step, Path> folders_;
   std::map<Step, std::vector<Finding>> findings_;
@@ -36,7 +45,7 @@ Explanation restart_from(CheckedFolders& all) {
       restart.instead = newest->first;
       break;
     }
-    if (findings.front().kind == ExitCode::incompatible) {
+    if (worst_of(findings).kind == ExitCode::incompatible) {
       restart.barrier = newest->first;
       break;
     }
@@ -54,9 +63,9 @@ Explanation of_present(CheckedFolders& all, Step step, const Explanation& restar
   found.code = ExitCode::ok;
   const auto& findings = all.findings(step);
   if (!findings.empty()) {
-    found.code = findings.front().kind;
+    found.code = worst_of(findings).kind;
     found.standing = standing_of(found.code);
-    found.reason = findings.front().message;
+    found.reason = worst_of(findings).message;
   } else if (restart.instead == step) {
     found.standing = Standing::used;
     found.reason = "it is whole, and the newest one that is";
@@ -96,8 +105,6 @@ Explanation of_event(const Event& event) {
   switch (event.fate) {
     case Fate::collected:
       return {Standing::collected, fmt::format("it was deleted to make room: {}", event.reason)};
-    case Fate::skipped:
-      return {Standing::skipped, event.reason};
     case Fate::failed:
       return {Standing::failed, event.reason};
     case Fate::abandoned:
@@ -146,6 +153,8 @@ std::string_view name_of(Standing standing) {
       return "collected";
     case Standing::skipped:
       return "skipped";
+    case Standing::snapshot:
+      return "snapshot only";
     case Standing::failed:
       return "failed";
     case Standing::abandoned:
@@ -158,6 +167,11 @@ std::string_view name_of(Standing standing) {
   return "?";
 }
 
+const Finding& worst_of(const std::vector<Finding>& findings) {
+  return *std::min_element(findings.begin(), findings.end(),
+                           [](const Finding& a, const Finding& b) { return a.kind < b.kind; });
+}
+
 Explanation explain(const std::filesystem::path& root, Step step) {
   CheckedFolders all(step_folders(root));
   Explanation restart = restart_from(all), found;
@@ -168,6 +182,7 @@ Explanation explain(const std::filesystem::path& root, Step step) {
     found = *staged;
   else if (auto gone = of_gone(root, step))
     found = *gone;
+  if (all.are_overtaken()) return explain(root, step);
   found.instead = restart.instead;
   found.barrier = restart.barrier;
   for (const auto& [each, folder] : all.folders()) found.present.push_back(each);

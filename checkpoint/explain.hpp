@@ -21,7 +21,8 @@ enum class Standing {
   being_written,  ///< there is a stage: a run is saving it now, or died while it was
   quarantined,
   collected,
-  skipped,
+  skipped,   ///< the save before was still under way; explain() does not know, the run's journal does
+  snapshot,  ///< kept nearer than the file system only; likewise
   failed,
   abandoned,
   removed,  ///< it was saved, and somebody took it away
@@ -33,12 +34,15 @@ std::string_view name_of(Standing standing);
 struct Explanation {
   Standing standing = Standing::never;
   std::string reason{};           ///< a sentence
-  std::optional<Step> instead{};  ///< the step that a restart takes
+  std::optional<Step> instead{};  ///< the step of this root that a restart takes, unless a snapshot is newer
   std::optional<Step> barrier{};  ///< the step at which a restart ends with an error, for it does not know its format
   std::vector<Step> present{};    ///< committed steps, whatever state they are in
-  /// ok if the step is whole; else corrupt, incomplete (not there) or incompatible.
+  /// ok if the step is whole; else what worst_of() says, and incomplete if it is not there.
   ExitCode code = ExitCode::incomplete;
 };
+/// What counts most: damage more than an absence, and both more than a format that this program does not know. Of one
+/// finding at least.
+const Finding& worst_of(const std::vector<Finding>& findings);
 /// Looks at what lies in a root and at its history. Reads in full the step, and the newest ones until one is whole.
 /// Throws StorageError if something cannot be judged: no permission.
 Explanation explain(const std::filesystem::path& root, Step step);

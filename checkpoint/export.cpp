@@ -2,8 +2,10 @@
 #include <algorithm>
 
 #include <fnmatch.h>
+#include <nlohmann/json.hpp>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/base/log.hpp>
 #include <distdl/checkpoint/export.hpp>
 #include <distdl/checkpoint/safetensors.hpp>
 #include <distdl/checkpoint/tensor_pieces.hpp>
@@ -15,8 +17,14 @@ bool matches(const std::string& pattern, const std::string& name) {
   return ::fnmatch(pattern.c_str(), name.c_str(), FNM_NOESCAPE) == 0;
 }
 
-bool is_plain(const std::string& text) {
-  return std::all_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x80; });
+/// As far as JSON takes it.
+bool is_utf8(const std::string& text) {
+  try {
+    (void)nlohmann::json(text).dump();
+    return true;
+  } catch (const nlohmann::json::type_error&) {
+    return false;
+  }
 }
 }  // namespace
 
@@ -42,7 +50,11 @@ std::vector<TensorEntry> export_safetensors(const Summary& checkpoint, const std
   });
   std::map<std::string, std::string> metadata{{"format", "pt"}, {"distdl.step", std::to_string(checkpoint.step.value)}};
   for (const auto& [key, value] : checkpoint.state)
-    if (is_plain(value)) metadata["distdl.state." + key] = value;
+    if (is_utf8(value))
+      metadata["distdl.state." + key] = value;
+    else
+      log(Severity::warning, "\"{}\" goes without the state \"{}\": its {} bytes are no text", file.string(), key,
+          value.size());
   TensorReader reader(real_file_system(), checkpoint.folder);
   WholeFile out(real_file_system(), file, overwrite);
   out.append(safetensors_header(selected, metadata));

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/file_operations.hpp>
@@ -32,6 +33,7 @@ int flags_of(OpenFile::Mode mode) {
     case OpenFile::Mode::read:
       return common | O_RDONLY;
     case OpenFile::Mode::create:
+    case OpenFile::Mode::create_private:
       return common | O_RDWR | O_CREAT | O_EXCL;
     case OpenFile::Mode::write:
       return common | O_RDWR;
@@ -47,8 +49,10 @@ FileError::FileError(const std::string& purpose, const Path& file, int number)
     : StorageError(fmt::format("cannot {} \"{}\": {}", purpose, file.string(), errno_text(number))), number_(number) {}
 
 OpenFile::OpenFile(FileSystem& files, Path path, Mode mode) : files_(files), path_(std::move(path)) {
-  descriptor_ = retry_interrupted([&] { return files_.open(path_.c_str(), flags_of(mode), 0644); });
-  if (descriptor_ < 0) throw FileError(mode == Mode::create ? "create" : "open", path_, errno);
+  const mode_t access = mode == Mode::create_private ? 0600 : 0644;
+  descriptor_ = retry_interrupted([&] { return files_.open(path_.c_str(), flags_of(mode), access); });
+  const bool creates = mode == Mode::create || mode == Mode::create_private;
+  if (descriptor_ < 0) throw FileError(creates ? "create" : "open", path_, errno);
   struct stat status {};
   int rc = ::fstat(descriptor_, &status);
   int number = rc != 0 ? errno : S_ISREG(status.st_mode) ? 0 : EINVAL;
@@ -57,6 +61,7 @@ OpenFile::OpenFile(FileSystem& files, Path path, Mode mode) : files_(files), pat
     throw FileError("use as a regular file", path_, number);
   }
   size_ = static_cast<std::uint64_t>(status.st_size);
+  private_ = status.st_uid == ::geteuid() && (status.st_mode & 0077) == 0;
 }
 
 std::optional<OpenFile> OpenFile::past_cache(FileSystem& files, const Path& path) try {
@@ -70,7 +75,8 @@ OpenFile::OpenFile(OpenFile&& other) noexcept
     : files_(other.files_),
       path_(std::move(other.path_)),
       descriptor_(std::exchange(other.descriptor_, -1)),
-      size_(other.size_) {}
+      size_(other.size_),
+      private_(other.private_) {}
 
 OpenFile::~OpenFile() {
   if (descriptor_ >= 0) files_.close(descriptor_);
@@ -180,10 +186,19 @@ bool remove_tree(FileSystem& files, const Path& folder) noexcept try {
   return false;
 }
 
+bool is_there(const Path& path) {
+  std::error_code error;
+  const bool there = std::filesystem::exists(path, error);
+  if (error) throw FileError("look for", path, error.value());
+  return there;
+}
+
 std::optional<std::string> read_text(FileSystem& files, const Path& file, std::uint64_t limit) try {
   OpenFile in(files, file, OpenFile::Mode::read);
-  require<StorageError>(in.size() <= limit, "\"{}\" is {} bytes long, more than {} cannot be right", file.string(),
-                        in.size(), limit);
+  if (in.size() > limit)
+    throw StorageError(
+        fmt::format("\"{}\" is {} bytes long, more than {} cannot be right", file.string(), in.size(), limit),
+        ExitCode::corrupt);
   std::string text(in.size(), '\0');
   in.read_at(std::as_writable_bytes(std::span(text)), 0);
   return text;

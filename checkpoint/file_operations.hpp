@@ -31,8 +31,9 @@ inline constexpr std::size_t kDirectAlignment = 4096;
 /// An open regular file. Loops over EINTR and short transfers; every failure is a FileError naming the file.
 class OpenFile {
  public:
-  enum class Mode { read, create, write, write_past_cache };
-  /// `create` makes a new file and fails if there is one; `write` opens an existing one. Links and devices are refused.
+  enum class Mode { read, create, create_private, write, write_past_cache };
+  /// `create` makes a new file and fails if there is one, `create_private` one that other users cannot open; `write`
+  /// opens an existing one. Links and devices are refused.
   /// `write_past_cache` (O_DIRECT): addresses, offsets and sizes must be multiples of kDirectAlignment.
   OpenFile(FileSystem& files, Path path, Mode mode);
   OpenFile(OpenFile&& other) noexcept;
@@ -52,6 +53,8 @@ class OpenFile {
   void drop_cache() const;
   void close();
   std::uint64_t size() const noexcept { return size_; }  ///< when it was opened
+  /// Whether it is this user's, and closed to others.
+  bool is_private() const noexcept { return private_; }
   const Path& path() const noexcept { return path_; }
   /// The file once more, to be written past the page cache; nothing if its file system cannot do that.
   static std::optional<OpenFile> past_cache(FileSystem& files, const Path& path);
@@ -61,6 +64,7 @@ class OpenFile {
   Path path_;
   int descriptor_ = -1;
   std::uint64_t size_ = 0;
+  bool private_ = false;
 };
 
 /// Makes the entries of a folder (new, renamed, deleted files) survive a power loss.
@@ -72,6 +76,8 @@ void make_folders(FileSystem& files, const Path& folder);
 void move_folder(FileSystem& files, const Path& from, const Path& to);
 /// Swaps two folders in one step; false if the file system cannot do that.
 bool swap_folders(FileSystem& files, const Path& one, const Path& other);
+/// Unlike std::filesystem::exists, takes only "there is none" for absence: throws FileError where it cannot be told.
+bool is_there(const Path& path);
 /// Deletes what it can of a tree; false if something is left.
 bool remove_tree(FileSystem& files, const Path& folder) noexcept;
 /// The whole file; nothing if there is none. Throws StorageError (corrupt) if it is longer than `limit`.

@@ -29,6 +29,24 @@ Fit fit(const Summary& checkpoint, std::span<const Target> targets) {
   return fit;
 }
 
+std::string problem_of(const Fit& fit) {
+  constexpr std::size_t kNames = 5;
+  if (fit.exact()) return "";
+  std::string problem;
+  for (const auto& [wanted, there] : fit.mismatched)
+    problem += fmt::format("{}tensor \"{}\" is {} {} here, {} {} there", problem.empty() ? "" : "; ", wanted.name,
+                           tensor::name_of(wanted.dtype), tensor::to_string(wanted.shape), tensor::name_of(there.dtype),
+                           tensor::to_string(there.shape));
+  const std::string advice = "use another run.dir to start afresh";
+  if (!problem.empty()) return fmt::format("{}; {}", problem, advice);
+  if (!fit.missing.empty()) problem = fmt::format("it lacks {}", shortened(fit.missing, kNames));
+  if (!fit.unused.empty())
+    problem +=
+        fmt::format("{}it has {}, which the model has not", problem.empty() ? "" : "; ", shortened(fit.unused, kNames));
+  return fmt::format("{}; --partial (checkpoint.partial = true) loads what fits and begins afresh with the rest; or {}",
+                     problem, advice);
+}
+
 std::string shortened(const std::vector<std::string>& names, std::size_t most) {
   if (names.size() <= most) return fmt::format("{}", fmt::join(names, ", "));
   return fmt::format("{} and {} more",

@@ -24,6 +24,9 @@ struct Fit {
 /// All lists in name order; several targets may be parts of one tensor.
 Fit fit(const Summary& checkpoint, std::span<const Target> targets);
 
+/// What keeps them from fitting, and how to go on: "it lacks a, b; ...". Empty if they do.
+std::string problem_of(const Fit& fit);
+
 /// "a, b, c" or "a, b and 7 more".
 std::string shortened(const std::vector<std::string>& names, std::size_t most);
 

@@ -18,7 +18,7 @@ constexpr std::uint64_t kLong = 4 << 20;      // about 40,000 events
 constexpr std::uint64_t kLongest = 64 << 20;  // nobody's work: not read
 constexpr std::size_t kLongestReason = 2000;
 
-constexpr std::array kFates{Fate::taken,     Fate::saved,     Fate::failed,     Fate::skipped,
+constexpr std::array kFates{Fate::taken,     Fate::saved,     Fate::failed,
                             Fate::abandoned, Fate::collected, Fate::quarantined};
 
 std::optional<Fate> fate_called(const std::string& name) {
@@ -69,8 +69,6 @@ std::string_view name_of(Fate fate) {
       return "saved";
     case Fate::failed:
       return "failed";
-    case Fate::skipped:
-      return "skipped";
     case Fate::abandoned:
       return "abandoned";
     case Fate::collected:

@@ -18,7 +18,6 @@ enum class Fate {
   taken,        ///< a run took the folder; with its rule of retention
   saved,        ///< committed
   failed,       ///< the save failed
-  skipped,      ///< no save was tried: the one before was still being written
   abandoned,    ///< a run that took the folder removed the stage of a save that had not come to its end
   collected,    ///< deleted because newer ones were enough
   quarantined,  ///< found damaged, or replaced

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <map>
+#include <set>
+#include <tuple>
 
 #include <nlohmann/json.hpp>
 
@@ -10,18 +11,25 @@ namespace distdl::checkpoint {
 namespace {
 using nlohmann::json;
 
-/// The items of one step of one world.
+/// What belongs together.
+using Kind = std::tuple<Start, Step, int>;  // and world
+Kind kind_of(const SlotLabel& label) {
+  return {label.start, label.step, label.world};
+}
+
+/// The items of one kind.
 class Candidate {
  public:
-  Candidate(std::span<const Item> items, std::span<const std::string> nodes, Step step, int world)
-      : items_(items), nodes_(nodes), step_(step), world_(world) {
+  Candidate(std::span<const Item> items, std::span<const std::string> nodes, const Kind& kind)
+      : items_(items), nodes_(nodes), kind_(kind) {
     for (std::size_t i = 0; i < items.size(); ++i)
-      if (items[i].label.step == step && items[i].label.world == world) mine_.push_back(i);
+      if (kind_of(items[i].label) == kind) mine_.push_back(i);
   }
 
   std::optional<RestorePlan> plan() const {
-    RestorePlan plan{step_, world_, {}};
-    for (int rank = 0; rank < world_; ++rank) {
+    const auto& [start, step, world] = kind_;
+    RestorePlan plan{step, world, {}, start};
+    for (int rank = 0; rank < world; ++rank) {
       auto shard = find(rank);
       if (!shard) shard = rebuild(rank);
       if (!shard) return std::nullopt;
@@ -73,8 +81,7 @@ class Candidate {
 
   std::span<const Item> items_;
   std::span<const std::string> nodes_;
-  Step step_;
-  int world_;
+  Kind kind_;
   std::vector<std::size_t> mine_;
 };
 
@@ -98,7 +105,8 @@ std::string to_text(std::span<const Item> items) {
   json list = json::array();
   for (const Item& item : items)
     list.push_back({item.label.run, item.label.rank, item.label.world, item.label.step.value, item.label.sequence,
-                    item.holder, item.node, item.name, item.bytes, item.on_disk, item.set, item.sizes});
+                    item.holder, item.node, item.name, item.bytes, item.on_disk, item.set, item.sizes,
+                    item.label.start.number, item.label.start.identity});
   return list.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -106,7 +114,9 @@ std::vector<Item> items_from(const std::string& text) try {
   std::vector<Item> items;
   for (const json& one : json::parse(text)) {
     Item item;
-    item.label = {one.at(0), one.at(1), one.at(2), Step(one.at(3).get<std::int64_t>()), one.at(4)};
+    item.label = {one.at(0), one.at(1),
+                  one.at(2), Step(one.at(3).get<std::int64_t>()),
+                  one.at(4), {one.at(12).get<std::uint64_t>(), one.at(13).get<std::uint32_t>()}};
     item.holder = one.at(5);
     item.node = one.at(6);
     item.name = one.at(7);
@@ -122,11 +132,17 @@ std::vector<Item> items_from(const std::string& text) try {
 }
 
 std::optional<RestorePlan> plan_restore(std::span<const Item> items, std::span<const std::string> nodes) {
-  std::map<std::pair<std::int64_t, int>, int> kinds;  // step and world
-  for (const Item& item : items) ++kinds[{item.label.step.value, item.label.world}];
-  for (auto newest = kinds.rbegin(); newest != kinds.rend(); ++newest)
-    if (auto plan = Candidate(items, nodes, Step(newest->first.first), newest->first.second).plan()) return plan;
+  std::set<Kind, std::greater<>> kinds;
+  for (const Item& item : items) kinds.insert(kind_of(item.label));
+  for (const Kind& kind : kinds)
+    if (auto plan = Candidate(items, nodes, kind).plan()) return plan;
   return std::nullopt;
+}
+
+bool is_as_new_as(const RestorePlan& plan, const Summary& checkpoint) {
+  const std::uint64_t start = plan.start.number;
+  if (start == 0 || checkpoint.start == 0 || start == checkpoint.start) return plan.step >= checkpoint.step;
+  return start > checkpoint.start;
 }
 
 }  // namespace distdl::checkpoint

@@ -50,10 +50,14 @@ struct RestorePlan {
   Step step;
   int world = 0;  ///< ranks that saved
   std::vector<ShardPlan> shards;
+  Start start = {};  ///< in which they saved
 };
 
-/// The newest step of which every rank's snapshot can be had, from the best sources. `nodes[rank]`: of the present
-/// world. Nothing if there is none.
+/// The newest snapshot (moment_of) of which every rank's part can be had, from the best sources. Parts that different
+/// starts wrote are never put together. `nodes[rank]`: of the present world. Nothing if there is none.
 std::optional<RestorePlan> plan_restore(std::span<const Item> items, std::span<const std::string> nodes);
+/// Whether it is at least as new as a checkpoint on the file system: what a later start saved is newer. Where that is
+/// not known (imported, or of an older distdl) the step decides.
+bool is_as_new_as(const RestorePlan& plan, const Summary& checkpoint);
 
 }  // namespace distdl::checkpoint

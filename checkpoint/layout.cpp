@@ -62,6 +62,13 @@ bool is_valid_name(std::string_view name) {
   }
 }
 
+std::string_view name_within_another(const std::set<std::string_view>& names) {
+  for (std::string_view name : names)
+    for (auto slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/', slash + 1))
+      if (names.contains(name.substr(0, slash))) return name;
+  return {};
+}
+
 std::map<Step, std::filesystem::path> step_folders(const std::filesystem::path& root) {
   std::map<Step, std::filesystem::path> found;
   for_each_entry(root, [&](const std::filesystem::path& path) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,7 @@ inline constexpr const char* kQuarantineName = "quarantine";
 inline constexpr const char* kReasonName = "REASON";  ///< in each folder of the quarantine
 inline constexpr const char* kStagePrefix = ".stage-";
 inline constexpr const char* kTrashPrefix = ".trash-";
+inline constexpr const char* kViewName = "view.h5";  ///< in a step's folder: an export_view() of it
 
 /// "step-000000001200"
 std::string step_folder_name(Step step);
@@ -34,6 +36,8 @@ std::string data_file_name(int writer);
 bool is_data_file_name(std::string_view name);
 /// Whether a tensor or state key may bear this name: parts of printable ASCII joined by '/', none empty, "." or "..".
 bool is_valid_name(std::string_view name);
+/// A name of which another one is the beginning, up to a '/': "x/0" beside "x". HDF5 cannot hold both. Empty: none.
+std::string_view name_within_another(const std::set<std::string_view>& names);
 
 /// The checkpoints in a root by step, whatever state they are in. Throws StorageError if the folder cannot be read.
 std::map<Step, std::filesystem::path> step_folders(const std::filesystem::path& root);

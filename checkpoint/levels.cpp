@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeping snapshots in other places; how they come back is in levels_restore.cpp.
 #include <algorithm>
+#include <cstring>
 
 #include <nlohmann/json.hpp>
 
+#include <distdl/base/checksum.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/agreement.hpp>
 #include <distdl/checkpoint/levels.hpp>
@@ -13,13 +15,23 @@ namespace distdl::checkpoint {
 namespace {
 using nlohmann::json;
 
-/// Copies what the sender has sealed: it must still be that.
-void check_copy(const SlotMemory& copy, std::size_t bytes, const SlotLabel& label) {
-  const Snapshot snapshot = open_slot(copy.bytes().first(bytes));
-  require<StorageError>(snapshot.label.step == label.step && snapshot.label.run == label.run,
-                        "a snapshot of step {} came where one of step {} was expected", snapshot.label.step,
-                        label.step);
+/// What the sender has sealed must have arrived as that.
+void check_copy(const SlotMemory& copy, const Group::Incoming& in, const SlotLabel& label) try {
+  const Snapshot snapshot = open_slot(copy.bytes().first(in.bytes.size()));
+  require<StorageError>(moment_of(snapshot.label) == moment_of(label) && snapshot.label.run == label.run,
+                        "the snapshot of {} came where one of the same step as that of {} was expected",
+                        text_of(snapshot.label), text_of(label));
   verify(snapshot);
+} catch (const StorageError& error) {
+  throw StorageError(
+      fmt::format("the snapshot of rank {}, step {}, did not arrive whole: {}", in.from, label.step, error.what()),
+      ExitCode::corrupt);
+}
+
+std::optional<SlotLabel> label_of(const SlotMemory& memory) try {
+  return open_slot(memory.bytes()).label;
+} catch (const StorageError&) {
+  return std::nullopt;
 }
 
 }  // namespace
@@ -27,12 +39,6 @@ void check_copy(const SlotMemory& copy, std::size_t bytes, const SlotLabel& labe
 Levels::Levels(Group& group, FileSystem& files, Setup setup) : group_(group), setup_(std::move(setup)) {
   require(setup_.parity_set >= 3, "checkpoint.parity_set is {}, but a parity set has at least 3 members",
           setup_.parity_set);
-  if (!setup_.disk.empty()) {
-    agree(group_, "use the local disks", [&] {
-      disk_.emplace(files, setup_.disk, setup_.run);
-      return std::string();
-    });
-  }
   Domains domains;
   for (const std::string& text : group_.all_gather(json{setup_.place.node, setup_.place.domain}.dump())) {
     const auto place = json::parse(text);
@@ -42,6 +48,41 @@ Levels::Levels(Group& group, FileSystem& files, Setup setup) : group_(group), se
   }
   partners_ = partners_of(domains);
   sets_ = parity_sets(domains, setup_.parity_set);
+  if (setup_.disk.empty()) return;
+  agree(group_, "use the local disks", [&] {
+    disk_.emplace(files, setup_.disk, setup_.run);
+    if (is_first_of_node()) disk_->clear_leftovers();  // before any rank writes
+    return std::string();
+  });
+}
+
+std::vector<std::size_t> Levels::ranks_without_parity() const {
+  std::vector<std::size_t> ranks;
+  for (std::size_t rank = 0; rank < nodes_.size(); ++rank)
+    if (std::none_of(sets_.begin(), sets_.end(), [&](const std::vector<int>& set) {
+          return std::find(set.begin(), set.end(), static_cast<int>(rank)) != set.end();
+        }))
+      ranks.push_back(rank);
+  return ranks;
+}
+
+std::vector<std::string> Levels::gaps() const {
+  std::vector<std::string> gaps;
+  const std::string domain = setup_.place.domain.empty() ? "node" : "failure domain";
+  const std::string nodes = setup_.place.domain.empty() ? "" : R"(, set checkpoint.failure_domain = "node")";
+  if (setup_.used.partner && std::count(partners_.begin(), partners_.end(), -1) > 0)
+    gaps.push_back(
+        fmt::format("none of the {} ranks has a partner, since all run in one {}: its loss takes all snapshots "
+                    "in memory; use more nodes{}, or set checkpoint.partner_every = 0",
+                    nodes_.size(), domain, nodes));
+  const auto alone = ranks_without_parity();
+  if (setup_.used.parity && !alone.empty())
+    gaps.push_back(
+        fmt::format("{} of {} ranks share no parity (the first is rank {}), since no other {} has a "
+                    "counterpart of theirs: the loss of their {} takes their snapshots; run as many ranks on "
+                    "each of several nodes{}, or set checkpoint.parity_every = 0",
+                    alone.size(), nodes_.size(), alone.front(), domain, domain, nodes));
+  return gaps;
 }
 
 int Levels::first_of_node(const std::string& node) const {
@@ -54,22 +95,33 @@ std::vector<std::size_t> Levels::sizes_of_all(std::size_t own) {
   return sizes;
 }
 
-void Levels::protect(std::span<const std::byte> slot, const Protection& how) {
-  const Step step = open_slot(slot).label.step;
-  const auto is_not_older = [step](Step other) { return other >= step; };
-  if (how.disk && disk_) {
-    write_to_disk(slot);
-    remove_from_disk(is_not_older);
-  }
-  if (how.partner) copy_to_partner(slot);
-  if (how.parity) share_parity(slot);
-  if (how.partner || how.parity || !setup_.redundant) remove_from_memory(is_not_older);
+static void replace(std::vector<SlotMemory>& older, std::vector<SlotMemory> fresh) {
+  for (SlotMemory& one : older) one.remove();
+  older = std::move(fresh);
 }
 
-void Levels::copy_to_partner(std::span<const std::byte> slot) {
+void Levels::protect(std::span<const std::byte> slot, const Protection& how) {
+  const auto mine = moment_of(open_slot(slot).label);
+  const auto is_not_older = [mine](const SlotLabel& other) { return moment_of(other) >= mine; };
+  std::vector<SlotMemory> copies, parity;
+  try {
+    if (how.partner) copy_to_partner(slot, copies);
+    if (how.parity) share_parity(slot, parity);
+    if (how.disk && disk_) write_to_disk(slot);
+  } catch (...) {
+    for (auto* fresh : {&copies, &parity}) replace(*fresh, {});
+    throw;
+  }
+  // All ranks have all of it: only now may older ones go.
+  if (how.partner) replace(copies_, std::move(copies));
+  if (how.parity) replace(parity_, std::move(parity));
+  if (how.disk) remove_from_disk(is_not_older);
+  if (how.partner || how.parity || !(setup_.used.partner || setup_.used.parity)) remove_from_memory(is_not_older);
+}
+
+void Levels::copy_to_partner(std::span<const std::byte> slot, std::vector<SlotMemory>& copies) {
   const SlotLabel label = open_slot(slot).label;
   const auto sizes = sizes_of_all(slot.size());
-  std::vector<SlotMemory> copies;
   std::vector<Group::Incoming> in;
   agree(group_, "make room for partners' snapshots", [&] {
     for (int rank = 0; rank < group_.size(); ++rank) {
@@ -84,68 +136,64 @@ void Levels::copy_to_partner(std::span<const std::byte> slot) {
   if (const int partner = partners_[static_cast<std::size_t>(group_.rank())]; partner >= 0)
     out.push_back({partner, slot});
   group_.carry(out, in);
-  try {
-    agree(group_, "copy snapshots to partners", [&] {
-      for (std::size_t i = 0; i < copies.size(); ++i) check_copy(copies[i], in[i].bytes.size(), label);
-      return std::string();
-    });
-  } catch (const StorageError&) {
-    for (SlotMemory& copy : copies) copy.remove();
-    throw;
-  }
-  for (SlotMemory& older : copies_) older.remove();
-  copies_ = std::move(copies);
+  agree(group_, "copy snapshots to partners", [&] {
+    for (std::size_t i = 0; i < copies.size(); ++i) check_copy(copies[i], in[i], label);
+    return std::string();
+  });
 }
 
-/// A ring within the set: what is to be the parity of one member goes round and takes up a chunk of each other one.
-std::vector<std::byte> Levels::parity_of(std::span<const std::byte> slot, const std::vector<int>& set,
-                                         std::size_t longest) {
+/// A ring within the set: what is to be the parity of one member goes round and takes up a chunk of each other one. A
+/// checksum travels along, since parity itself does not show damage.
+Levels::Parity Levels::parity_of(std::span<const std::byte> slot, const std::vector<int>& set, std::size_t longest) {
   const int members = static_cast<int>(set.size());
   const int self = static_cast<int>(std::find(set.begin(), set.end(), group_.rank()) - set.begin());
   const ParityLayout layout{members, longest};
   const auto member = [&](int i) { return set[static_cast<std::size_t>((i + members) % members)]; };
-  std::vector<std::byte> passed(layout.chunk()), arrived(layout.chunk());
+  const std::size_t chunk = layout.chunk();
+  std::vector<std::byte> passed(chunk + sizeof(std::uint32_t)), arrived(passed.size());
+  std::string damage;
   for (int hop = 1; hop < members; ++hop) {
     const int keeper = (self - hop + members) % members;
-    add_parity(passed, chunk_of(slot, layout, layout.chunk_of(self, keeper)));
+    const std::span parity = std::span(passed).first(chunk);
+    add_parity(parity, chunk_of(slot, layout, layout.chunk_of(self, keeper)));
+    std::uint32_t crc = crc32c(parity);
+    std::memcpy(passed.data() + chunk, &crc, sizeof crc);
     const Group::Outgoing out{member(self + 1), passed};
     const Group::Incoming in{member(self - 1), arrived};
     group_.carry({&out, 1}, {&in, 1});
     std::swap(passed, arrived);
+    std::memcpy(&crc, passed.data() + chunk, sizeof crc);
+    if (const auto found = crc32c(std::span(passed).first(chunk)); found != crc)  // the others go on: so does this one
+      damage = fmt::format("what rank {} passed on did not arrive whole: checksum {:08x} expected, {:08x} found",
+                           in.from, crc, found);
   }
-  return passed;
+  passed.resize(chunk);
+  return {std::move(passed), std::move(damage)};
 }
 
-void Levels::share_parity(std::span<const std::byte> slot) {
+void Levels::share_parity(std::span<const std::byte> slot, std::vector<SlotMemory>& parity) {
   const SlotLabel label = open_slot(slot).label;
   const auto sizes = sizes_of_all(slot.size());
   const auto set = std::find_if(sets_.begin(), sets_.end(), [&](const std::vector<int>& one) {
     return std::find(one.begin(), one.end(), group_.rank()) != one.end();
   });
-  std::vector<std::byte> parity;
+  Parity made;
   std::vector<std::size_t> set_sizes;
   if (set != sets_.end()) {
     for (int rank : *set) set_sizes.push_back(sizes[static_cast<std::size_t>(rank)]);
-    parity = parity_of(slot, *set, *std::max_element(set_sizes.begin(), set_sizes.end()));
+    made = parity_of(slot, *set, *std::max_element(set_sizes.begin(), set_sizes.end()));
   }
-  std::vector<SlotMemory> kept;
   agree(group_, "share the parity of snapshots", [&] {
-    if (parity.empty()) return std::string();
-    const tensor::Shape shape{static_cast<std::int64_t>(parity.size())};
-    const Slice slice{"parity", tensor::DType::u8, shape, tensor::whole(shape), parity.data(), {}};
-    const State state{{"parity", json{*set, set_sizes}.dump()}};
-    SlotMemory memory = SlotMemory::create(setup_.memory, group_.rank(), slot_bytes({&slice, 1}, state));
-    try {
-      fill_slot(memory.writable(), label, {&slice, 1}, state);
-    } catch (const Error&) {
-      memory.remove();
-      throw;
-    }
-    kept.push_back(std::move(memory));
+    if (!made.damage.empty())
+      throw StorageError(fmt::format("the parity of step {}: {}", label.step, made.damage), ExitCode::corrupt);
+    if (made.bytes.empty()) return std::string();
+    const tensor::Shape shape{static_cast<std::int64_t>(made.bytes.size())};
+    const Slice slice{"parity", tensor::DType::u8, shape, tensor::whole(shape), made.bytes.data(), {}};
+    const State state{{kParityKey, json{*set, set_sizes}.dump()}};
+    parity.push_back(SlotMemory::create(setup_.memory, group_.rank(), slot_bytes({&slice, 1}, state)));
+    fill_slot(parity.back().writable(), label, {&slice, 1}, state);
     return std::string();
   });
-  for (SlotMemory& older : parity_) older.remove();
-  parity_ = std::move(kept);
 }
 
 void Levels::write_to_disk(std::span<const std::byte> slot) {
@@ -153,25 +201,32 @@ void Levels::write_to_disk(std::span<const std::byte> slot) {
 }
 
 /// Of the run's snapshots in this node's memory, those of steps that are not wanted and that no living process holds.
-void Levels::remove_from_memory(const std::function<bool(Step)>& is_wanted) {
+void Levels::remove_from_memory(const std::function<bool(const SlotLabel&)>& is_wanted) {
   if (!is_first_of_node()) return;
   for (const std::string& name : slots_of(setup_.memory))
-    if (const auto item = look_at(name); !item || !is_wanted(item->label.step)) remove_orphan(name);
+    if (const auto item = look_at(name); !item || !is_wanted(item->label)) remove_orphan(name);
 }
 
-void Levels::remove_from_disk(const std::function<bool(Step)>& is_wanted) {
+/// As far as it can: what is left takes room, no more.
+void Levels::remove_from_disk(const std::function<bool(const SlotLabel&)>& is_wanted) try {
   if (!disk_ || !is_first_of_node()) return;
   for (const auto& [name, label, bytes] : disk_->list())
-    if (!is_wanted(label.step)) disk_->remove(name);
+    if (!is_wanted(label)) disk_->remove(name);
+} catch (const StorageError& error) {
+  log(Severity::warning, "older snapshots stay on the local disk: {}", error.what());
 }
 
-void Levels::keep_only(std::optional<Step> step) {
-  const auto is_wanted = [step](Step other) { return other == step; };
-  for (auto* kept : {&copies_, &parity_}) {
-    for (SlotMemory& one : *kept)
-      if (!is_wanted(open_slot(one.bytes()).label.step)) one.remove();
-    std::erase_if(*kept, [&](const SlotMemory& one) { return !is_wanted(open_slot(one.bytes()).label.step); });
-  }
+void Levels::keep_only(const std::optional<RestorePlan>& plan) {
+  const auto is_wanted = [&](const SlotLabel& label) {
+    return plan && label.start == plan->start && label.step == plan->step && label.world == plan->world;
+  };
+  for (auto* kept : {&copies_, &parity_})
+    std::erase_if(*kept, [&](SlotMemory& one) {
+      const auto label = label_of(one);  // none if it was to be filled, and that failed
+      if (label && is_wanted(*label)) return false;
+      one.remove();
+      return true;
+    });
   remove_from_memory(is_wanted);
   remove_from_disk(is_wanted);
   group_.all_gather("");

@@ -15,6 +15,8 @@
 
 namespace distdl::checkpoint {
 
+struct Manifest;
+
 /// Where a rank runs.
 struct Place {
   std::string node;    ///< ranks with equal names see the same memory and the same local disk
@@ -42,25 +44,28 @@ class Levels {
     std::string run;     ///< as in SlotLabel
     std::string memory;  ///< name of the run's slots in this node's memory: as `run`, unless a test simulates nodes
     Place place;
-    bool redundant = true;       ///< partner copies or parity are made some time: until then older ones stay
-    int parity_set = 8;          ///< members of a set, at most; at least 3
-    std::filesystem::path disk;  ///< folder of a local disk, or empty
+    Protection used = {true, true, false};  ///< kinds that are made some time: until then older ones stay
+    int parity_set = 8;                     ///< members of a set, at most; at least 3
+    std::filesystem::path disk;             ///< folder of a local disk, or empty
   };
   /// All of these must outlive it.
   Levels(Group& group, FileSystem& files, Setup setup);
 
+  /// What cannot be as Setup::used asks, and what to do: ranks that have no partner, or share no parity.
+  std::vector<std::string> gaps() const;
   /// Keeps each rank's sealed slot, all of the same step, as `how` says; on return it is safe, and older snapshots of
   /// the same kind are gone. A kind that this world has no room for (one domain only) is skipped. If it throws, what
   /// was kept before is still there.
   void protect(std::span<const std::byte> slot, const Protection& how);
-  /// The newest step of which all ranks' snapshots are left and undamaged, whatever the present number of ranks.
+  /// The newest snapshot (plan_restore) of which all ranks' parts are left and undamaged, whatever the present number
+  /// of ranks.
   std::optional<RestorePlan> find();
   /// Fills the targets from the snapshots of a plan that find() returned. Throws StorageError (incompatible) naming the
-  /// tensor if they do not hold what is asked for.
+  /// tensors, before it touches a target, if they do not hold exactly what all ranks together ask for.
   std::vector<ShardReport> restore(const RestorePlan& plan, std::span<const Target> targets, State& state);
-  /// Removes the run's snapshots from memory and local disks but those of `step`, if there is one. After a restore:
+  /// Removes the run's snapshots from memory and local disks but those of the plan, if there is one. After a restore:
   /// what is later is of a past that did not happen, what is older takes the room of new ones.
-  void keep_only(std::optional<Step> step);
+  void keep_only(const std::optional<RestorePlan>& plan);
 
  private:
   struct Opened {
@@ -73,12 +78,17 @@ class Levels {
 
   // levels.cpp: keeping
   std::vector<std::size_t> sizes_of_all(std::size_t own);
-  void copy_to_partner(std::span<const std::byte> slot);
-  void share_parity(std::span<const std::byte> slot);
-  std::vector<std::byte> parity_of(std::span<const std::byte> slot, const std::vector<int>& set, std::size_t longest);
+  std::vector<std::size_t> ranks_without_parity() const;
+  void copy_to_partner(std::span<const std::byte> slot, std::vector<SlotMemory>& copies);
+  void share_parity(std::span<const std::byte> slot, std::vector<SlotMemory>& parity);
+  struct Parity {
+    std::vector<std::byte> bytes;
+    std::string damage;  ///< seen on the way
+  };
+  Parity parity_of(std::span<const std::byte> slot, const std::vector<int>& set, std::size_t longest);
   void write_to_disk(std::span<const std::byte> slot);
-  void remove_from_memory(const std::function<bool(Step)>& is_wanted);
-  void remove_from_disk(const std::function<bool(Step)>& is_wanted);
+  void remove_from_memory(const std::function<bool(const SlotLabel&)>& is_wanted);
+  void remove_from_disk(const std::function<bool(const SlotLabel&)>& is_wanted);
 
   // levels_restore.cpp: finding and bringing back
   std::optional<Item> look_at(const std::string& name);
@@ -87,9 +97,11 @@ class Levels {
   bool is_whole(const Item& item);
   Item rebuild(const ShardPlan& shard);
   void add_chunks(const ShardPlan& shard, int keeper, std::span<std::byte> sum);
-  std::vector<Snapshot> announce(const std::vector<Item>& served);
+  std::vector<Manifest> announce(const std::vector<Item>& served);
+  void check_fit(Step step, const std::vector<Manifest>& parts, std::span<const Target> targets);
   void deliver(const Item& from, const std::vector<bool>& needed_by, std::vector<Item>& here);
   void fill(const Target& target, const std::vector<Item>& here);
+  void check_still_there(const std::vector<Item>& here);
 
   Group& group_;
   Setup setup_;

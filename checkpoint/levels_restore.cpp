@@ -9,6 +9,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/agreement.hpp>
 #include <distdl/checkpoint/boxes.hpp>
+#include <distdl/checkpoint/fit.hpp>
 #include <distdl/checkpoint/levels.hpp>
 #include <distdl/checkpoint/manifest.hpp>
 #include <distdl/checkpoint/redundancy.hpp>
@@ -16,6 +17,11 @@
 namespace distdl::checkpoint {
 namespace {
 using nlohmann::json;
+
+void demand_label(const SlotLabel& found, const Item& item) {
+  require<StorageError>(found == item.label, "the snapshot {} has been replaced: {} was expected, {} is there",
+                        item.name, text_of(item.label), found.run == item.label.run ? text_of(found) : found.run);
+}
 
 std::size_t elements(const tensor::Box& box) {
   return static_cast<std::size_t>(tensor::element_count(box.extent));
@@ -43,7 +49,7 @@ std::optional<Item> Levels::look_at(const std::string& name) try {
   const Snapshot snapshot = open_slot(memory.bytes());
   if (snapshot.label.run != setup_.run) return std::nullopt;
   Item item{snapshot.label, group_.rank(), setup_.place.node, name, snapshot.bytes, false, {}, {}};
-  if (const auto parity = snapshot.state.find("parity"); parity != snapshot.state.end()) {
+  if (const auto parity = snapshot.state.find(kParityKey); parity != snapshot.state.end()) {
     const auto text = json::parse(parity->second);
     item.set = text.at(0).get<std::vector<int>>();
     item.sizes = text.at(1).get<std::vector<std::size_t>>();
@@ -75,21 +81,22 @@ std::vector<Item> Levels::items_of_node() {
   return items;
 }
 
+/// Verifies it the first time: each process for itself, since one on disk is read anew.
 Levels::Opened& Levels::open(const Item& item) {
   if (const auto found = opened_.find(item.name); found != opened_.end()) return found->second;
   SlotMemory memory = item.on_disk ? disk_->load(item.name) : SlotMemory::open(item.name);
   Snapshot snapshot = open_slot(memory.bytes());
-  require<StorageError>(snapshot.label == item.label, "the snapshot {} has been replaced", item.name);
+  demand_label(snapshot.label, item);
+  verify(snapshot);
   return opened_.emplace(item.name, Opened{std::move(memory), std::move(snapshot)}).first->second;
 }
 
 bool Levels::is_whole(const Item& item) try {
-  if (!opened_.contains(item.name)) verify(open(item).snapshot);
+  open(item);
   return true;
 } catch (const StorageError& error) {
   log(Severity::warning, "the snapshot of rank {}, step {}, in {} cannot be used: {}", item.label.rank, item.label.step,
       item.on_disk ? "a local disk" : "memory", error.what());
-  opened_.erase(item.name);
   return false;
 }
 
@@ -170,14 +177,14 @@ Item Levels::rebuild(const ShardPlan& shard) {
     copies_.push_back(std::move(memory));  // before what may throw: it is to be removed some time
     const auto item = look_at(copies_.back().name());
     require<StorageError>(item && item->label.rank == shard.rank, "what came out is no snapshot of that rank");
-    verify(open(*item).snapshot);
+    open(*item);
     return to_text({&*item, 1});
   });
   return items_from(built[static_cast<std::size_t>(items_[shard.items[0]].holder)]).at(0);
 }
 
 /// What the snapshots hold, learnt from their holders; without the bytes.
-std::vector<Snapshot> Levels::announce(const std::vector<Item>& served) {
+std::vector<Manifest> Levels::announce(const std::vector<Item>& served) {
   const auto texts = agree(group_, "tell what the snapshots hold", [&] {
     json mine = json::array();
     for (const Item& item : served)
@@ -188,18 +195,45 @@ std::vector<Snapshot> Levels::announce(const std::vector<Item>& served) {
   lists.reserve(texts.size());
   for (const std::string& text : texts) lists.push_back(json::parse(text));
   std::vector<std::size_t> next(lists.size());
-  std::vector<Snapshot> all;
+  std::vector<Manifest> all;
   for (const Item& item : served) {
     const auto holder = static_cast<std::size_t>(item.holder);
-    const Manifest manifest =
-        parse_manifest(lists[holder].at(next[holder]++).get<std::string>(), "what a rank tells of a snapshot");
-    Snapshot snapshot{item.label, {}, manifest.state, item.bytes};
-    for (const StoredTensor& stored : manifest.tensors)
-      for (const StoredBox& box : stored.boxes)
-        snapshot.slices.push_back({stored.entry.name, stored.entry.dtype, stored.entry.shape, box.box, nullptr, {}});
-    all.push_back(std::move(snapshot));
+    all.push_back(
+        parse_manifest(lists[holder].at(next[holder]++).get<std::string>(), "what a rank tells of a snapshot"));
   }
   return all;
+}
+
+/// What the ranks want must be all that the snapshots hold, and nothing else: as it is with checkpoints.
+void Levels::check_fit(Step step, const std::vector<Manifest>& parts, std::span<const Target> targets) {
+  const Summary all = summary_of(join(parts), {});
+  const auto refuse = [step](const Fit& fit) {
+    return StorageError(fmt::format("the snapshots of step {} do not fit this model: {}", step, problem_of(fit)),
+                        ExitCode::incompatible);
+  };
+  const auto wanted = agree(group_, "compare the snapshots with the model", [&] {
+    Fit mine = fit(all, targets);
+    std::string flags;
+    for (const TensorEntry& entry : all.tensors)
+      flags += std::binary_search(mine.unused.begin(), mine.unused.end(), entry.name) ? '0' : '1';
+    mine.unused.clear();  // others may want these
+    if (!mine.exact()) throw refuse(mine);
+    return flags;
+  });
+  Fit together;
+  for (std::size_t i = 0; i < all.tensors.size(); ++i)
+    if (std::all_of(wanted.begin(), wanted.end(), [i](const std::string& flags) { return flags.at(i) == '0'; }))
+      together.unused.push_back(all.tensors[i].name);
+  if (!together.exact()) throw refuse(together);
+}
+
+/// Whether a part of what this rank wants lies in it.
+static bool is_needed(const Manifest& part, std::span<const Target> targets) {
+  for (const StoredTensor& stored : part.tensors)
+    for (const StoredBox& box : stored.boxes)
+      for (const Target& target : targets)
+        if (stored.entry.name == target.name && intersection(box.box, target.box)) return true;
+  return false;
 }
 
 /// To the first rank of each node that needs it and has it not; afterwards `here` has what lies on this node.
@@ -223,7 +257,7 @@ void Levels::deliver(const Item& from, const std::vector<bool>& needed_by, std::
     return to_text({&item, 1});
   });
   group_.carry(out, in);
-  agree(group_, "bring snapshots from other nodes", [&] {
+  agree(group_, "bring snapshots from other nodes", [&] {  // before others of the node open it
     if (!in.empty()) verify(open_slot(in[0].bytes));
     return std::string();
   });
@@ -235,20 +269,11 @@ void Levels::deliver(const Item& from, const std::vector<bool>& needed_by, std::
 }
 
 void Levels::fill(const Target& target, const std::vector<Item>& here) {
-  const auto refuse = [&](const std::string& problem) {
-    return StorageError(fmt::format("the snapshots do not fit this model: tensor \"{}\" {}", target.name, problem),
-                        ExitCode::incompatible);
-  };
   const std::size_t element = tensor::size_of(target.dtype);
   std::size_t filled = 0;
   for (const Item& item : here)
     for (const Slice& slice : open(item).snapshot.slices) {
-      if (slice.name != target.name) continue;
-      if (slice.dtype != target.dtype || slice.shape != target.shape)
-        throw refuse(fmt::format("is {} {} here, {} {} there", tensor::name_of(target.dtype),
-                                 tensor::to_string(target.shape), tensor::name_of(slice.dtype),
-                                 tensor::to_string(slice.shape)));
-      if (!slice.bytes) continue;
+      if (slice.name != target.name || !slice.bytes) continue;
       for_each_stretch(slice.box, target.box, [&](const Stretch& stretch) {
         std::copy_n(slice.bytes + static_cast<std::size_t>(stretch.from) * element,
                     static_cast<std::size_t>(stretch.count) * element,
@@ -257,7 +282,14 @@ void Levels::fill(const Target& target, const std::vector<Item>& here) {
       });
     }
   if (filled != elements(target.box))
-    throw refuse(fmt::format("has {} of {} elements in them", filled, elements(target.box)));
+    throw StorageError(
+        fmt::format("the snapshots have {} of {} elements of tensor \"{}\"", filled, elements(target.box), target.name),
+        ExitCode::incompatible);
+}
+
+/// After the last byte was copied: a slot's owner may live, and takes back the label before it fills the slot again.
+void Levels::check_still_there(const std::vector<Item>& here) {
+  for (const Item& item : here) demand_label(open_slot(open(item).memory.bytes()).label, item);
 }
 
 std::vector<ShardReport> Levels::restore(const RestorePlan& plan, std::span<const Target> targets, State& state) {
@@ -268,18 +300,10 @@ std::vector<ShardReport> Levels::restore(const RestorePlan& plan, std::span<cons
     served.push_back(shard.source == Source::parity ? rebuild(shard) : items_[shard.items[0]]);
     reports.push_back({shard.rank, shard.source, watch.seconds()});
   }
-  const auto snapshots = announce(served);
+  const auto parts = announce(served);
+  check_fit(plan.step, parts, targets);
   std::string needs;
-  for (const Snapshot& snapshot : snapshots)
-    needs += std::any_of(snapshot.slices.begin(), snapshot.slices.end(),
-                         [&](const Slice& slice) {
-                           return std::any_of(targets.begin(), targets.end(), [&](const Target& target) {
-                             return slice.name == target.name &&
-                                    (slice.shape != target.shape || intersection(slice.box, target.box));
-                           });
-                         })
-                 ? '1'
-                 : '0';
+  for (const Manifest& part : parts) needs += is_needed(part, targets) ? '1' : '0';
   const auto all_needs = group_.all_gather(needs);
   for (std::size_t s = 0; s < served.size(); ++s) {
     Stopwatch watch;
@@ -291,9 +315,10 @@ std::vector<ShardReport> Levels::restore(const RestorePlan& plan, std::span<cons
   }
   agree(group_, "read the snapshots", [&] {
     for (const Target& target : targets) fill(target, here);
+    check_still_there(here);
     return std::string();
   });
-  state = snapshots.empty() ? State{} : snapshots[0].state;
+  state = parts.empty() ? State{} : parts[0].state;
   opened_.clear();
   return reports;
 }

@@ -101,10 +101,18 @@ void check_manifest(const Manifest& manifest, const std::string& origin) {
     demand(file.bytes <= std::uint64_t{std::numeric_limits<std::int64_t>::max()}, origin, "{} cannot be {} bytes long",
            file.name, file.bytes);
   }
-  for (std::size_t i = 1; i < manifest.files.size(); ++i)
-    demand(manifest.files[i - 1].name < manifest.files[i].name, origin, "files are not in order");
+  const auto place = [](const StoredFile& file) { return std::pair(file.name.size(), std::string_view(file.name)); };
+  for (std::size_t i = 1; i < manifest.files.size(); ++i)  // "node10000.h5" comes after "node9999.h5"
+    demand(place(manifest.files[i - 1]) < place(manifest.files[i]), origin, "files are not in order");
   for (const auto& [key, value] : manifest.state)
     demand(is_valid_name(key), origin, "\"{}\" cannot be the key of a state", key);
+
+  std::set<std::string_view> names, keys;
+  for (const StoredTensor& stored : manifest.tensors) names.insert(stored.entry.name);
+  for (const auto& [key, value] : manifest.state) keys.insert(key);
+  for (const auto& both : {names, keys})
+    demand(name_within_another(both).empty(), origin, "\"{}\" begins with the name of another one and a '/'",
+           name_within_another(both));
 
   const StoredTensor* previous = nullptr;
   for (const StoredTensor& stored : manifest.tensors) {
@@ -162,6 +170,7 @@ Manifest load_manifest(FileSystem& files, const std::filesystem::path& folder) {
 
 Summary summary_of(const Manifest& manifest, const std::filesystem::path& folder) {
   Summary summary{manifest.step, folder, 0, manifest.written_at, manifest.world_size, {}, manifest.state};
+  summary.start = manifest.start;
   for (const StoredTensor& stored : manifest.tensors)
     for (const StoredBox& box : stored.boxes) {
       summary.plain_bytes += bytes_of(stored, box);

@@ -46,6 +46,7 @@ struct Manifest {
   Step step;
   std::int64_t written_at = 0;
   int world_size = 0;
+  std::uint64_t start = 0;  ///< Owner::start; 0: not known
   std::vector<StoredFile> files;
   std::vector<StoredTensor> tensors;  ///< in name order
   State state;

@@ -149,6 +149,7 @@ Manifest manifest_from(const json& document) {
   manifest.step = Step(integer(document.at("step")));
   manifest.written_at = integer(document.at("written_at"));
   manifest.world_size = unsigned_integer<int>(document.at("world"));
+  if (document.contains("start")) manifest.start = unsigned_integer<std::uint64_t>(document.at("start"));
   for (const json& file : list(document.at("files")))
     manifest.files.push_back({file.at("name").get<std::string>(), unsigned_integer<std::uint64_t>(file.at("bytes")),
                               unsigned_integer<std::uint32_t>(file.at("rest"))});
@@ -174,6 +175,7 @@ std::string to_text(const Manifest& manifest) {
                 {"files", std::move(files)},
                 {"tensors", std::move(tensors)},
                 {"state", std::move(state)}};
+  if (manifest.start > 0) document["start"] = manifest.start;
   std::string text = document.dump() + "\n";
   if (text.size() + kHashLine > kLargestManifest)
     throw StorageError(fmt::format("the manifest of step {} would be {} bytes long, {} is the limit: the tensors are "

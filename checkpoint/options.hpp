@@ -60,8 +60,8 @@ void describe(Options& options, Visitor&& visit) {
   visit("checkpoint.keep_every", options.keep_every,
         "of each so many steps the first checkpoint stays for good; 0: of none");
   visit("checkpoint.partial", options.partial,
-        "resume also from a checkpoint that lacks tensors, which begin afresh, or has others, which are ignored; "
-        "\"distdl run --partial\" does it once");
+        "resume also from a checkpoint that lacks tensors, which begin afresh, or has others, which are ignored, and "
+        "leave aside snapshots that do not fit; \"distdl run --partial\" does it for one command with its relaunches");
   visit("checkpoint.verify_after_write", options.verify_after_write,
         "read every file back before the commit; doubles the time of a save");
   visit(
@@ -69,8 +69,8 @@ void describe(Options& options, Visitor&& visit) {
       "longest wait for a rank that prepares, writes, checks or reads files, in seconds; after that it counts as lost");
   visit("checkpoint.mode", options.mode,
         "\"async\": training waits while its state is copied, twice its size in /dev/shm is needed (three times with "
-        "snapshots that stay there); \"lazy\": the copy is made during the next forward and backward pass; \"sync\": "
-        "training waits for the disk");
+        "snapshots that stay there, four times with both partners and parity); \"lazy\": the copy is made during the "
+        "next forward and backward pass; \"sync\": training waits for the disk");
   visit("checkpoint.memory_every", options.memory_every,
         "steps between snapshots that stay in the nodes' memory, for a restart on the same nodes; 0: none");
   visit("checkpoint.partner_every", options.partner_every,

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <span>
+
 #include <nlohmann/json.hpp>
 
+#include <distdl/base/checksum.hpp>
 #include <distdl/checkpoint/layout.hpp>
 #include <distdl/checkpoint/ownership.hpp>
 
@@ -14,28 +17,37 @@ std::string name_of(const Owner& owner) {
 }  // namespace
 
 std::string to_text(const Owner& owner) {
-  nlohmann::json document{{"job", owner.job},
-                          {"restart", owner.restart},
-                          {"generation", owner.generation},
-                          {"nonce", owner.nonce},
-                          {"lineage", owner.lineage}};
+  nlohmann::json document{{"job", owner.job},     {"restart", owner.restart}, {"generation", owner.generation},
+                          {"nonce", owner.nonce}, {"lineage", owner.lineage}, {"start", owner.start}};
   return document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 Owner owner_from(const std::string& text) try {
   auto document = nlohmann::json::parse(text);
-  return {document.at("job").get<std::string>(), document.at("restart").get<std::int64_t>(),
-          document.at("generation").get<std::uint32_t>(), document.at("nonce").get<std::string>(),
-          document.value("lineage", "")};
+  return {document.at("job").get<std::string>(),
+          document.at("restart").get<std::int64_t>(),
+          document.at("generation").get<std::uint32_t>(),
+          document.at("nonce").get<std::string>(),
+          document.value("lineage", ""),
+          document.value("start", std::uint64_t{0})};
 } catch (const nlohmann::json::exception& error) {
   throw StorageError(fmt::format("{} is damaged: {}", kOwnerName, error.what()));
 }
 
-std::string lineage_of(FileSystem& files, const Path& root) try {
+std::optional<Owner> owner_of(FileSystem& files, const Path& root) try {
   auto text = read_text(files, root / kOwnerName, kLargestOwner);
-  return text ? owner_from(*text).lineage : "";
+  return text ? std::optional(owner_from(*text)) : std::nullopt;
 } catch (const StorageError&) {
-  return "";  // damaged: nothing that it could be asked for is worth failing
+  return std::nullopt;  // damaged: nothing that it could be asked for is worth failing
+}
+
+Start start_of(const Owner& owner) {
+  return {owner.start, crc32c(std::as_bytes(std::span(owner.nonce)))};
+}
+
+std::string run_name(const std::string& lineage, const Path& root) {
+  const std::string& path = root.native();
+  return fmt::format("{}{:08x}", lineage, crc32c(std::as_bytes(std::span(path))));
 }
 
 void write_owner(FileSystem& files, const Path& root, const Owner& owner) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include <distdl/checkpoint/file_operations.hpp>
@@ -12,8 +13,11 @@ std::string to_text(const Owner& owner);
 /// Throws StorageError if the text is none that to_text made.
 Owner owner_from(const std::string& text);
 
-/// Empty if there is no owner, or none that says.
-std::string lineage_of(FileSystem& files, const Path& root);
+/// Who owns it; nothing if nobody does, or it cannot be read.
+std::optional<Owner> owner_of(FileSystem& files, const Path& root);
+/// Names the snapshots of the runs that own a root one after the other, unlike those of any other run, and unlike those
+/// of a run whose folder was removed or copied. `root` is absolute and has no slash at its end.
+std::string run_name(const std::string& lineage, const Path& root);
 /// Makes `owner` the one run that may write to the root: from now on check_owner fails for every other.
 void write_owner(FileSystem& files, const Path& root, const Owner& owner);
 /// Throws StorageError (superseded) if OWNER does not name this run: then another run has taken the folder and this one

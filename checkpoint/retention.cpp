@@ -22,6 +22,11 @@ std::optional<Step> step_of_stage(const std::string& name) {
   return error == std::errc() && *end == '.' ? std::optional(step) : std::nullopt;
 }
 
+/// The step of a folder ".trash-step-<step>.<random>".
+std::optional<Step> step_of_trash(const std::string& name) {
+  return step_of_folder(name.substr(0, name.rfind('.')).substr(std::string_view(kTrashPrefix).size()));
+}
+
 /// The oldest checkpoint of each full stretch of `every` steps; the first stretch has none.
 std::map<std::int64_t, Step> milestones(const std::map<Step, Path>& folders, std::int64_t every) {
   std::map<std::int64_t, Step> first;
@@ -30,6 +35,21 @@ std::map<std::int64_t, Step> milestones(const std::map<Step, Path>& folders, std
     if (step.value >= every) first.try_emplace(step.value / every, step);
   return first;
 }
+/// What was tagged just when a dead run had moved it away. If the tags cannot be read, nobody knows.
+bool bring_back(FileSystem& files, const Path& root, const Path& trash) try {
+  const auto step = step_of_trash(trash.filename().string());
+  if (!step || !is_there(trash / kManifestName) || names_of(read_tags(files, root), *step).empty()) return false;
+  const Path folder = root / step_folder_name(*step);
+  if (is_there(folder)) return false;
+  move_folder(files, trash, folder);
+  sync_folder(files, root);
+  log(Severity::warning, "brought back \"{}\", which has a tag", folder.string());
+  return true;
+} catch (const StorageError& error) {
+  log(Severity::warning, "\"{}\" stays: {}", trash.string(), error.what());
+  return true;
+}
+
 }  // namespace
 
 void quarantine(FileSystem& files, const Path& root, const Path& folder, const std::string& label,
@@ -59,17 +79,17 @@ void explain_quarantine(FileSystem& files, const Path& root, const Path& place, 
 }
 
 bool discard(FileSystem& files, const Path& root, const Path& folder, const std::function<bool()>& stays) {
-  Path trash = root / (kTrashPrefix + random_hex(8));
+  Path trash = root / fmt::format("{}{}.{}", kTrashPrefix, folder.filename().string(), random_hex(8));
   if (files.rename(folder.c_str(), trash.c_str(), 0) != 0) {
     if (errno == ENOENT) return true;
     throw FileError("move away", folder, errno);
   }
-  sync_folder(files, root);  // else a power loss could bring back the old name with half of the files gone
   if (stays && stays()) {
     move_folder(files, trash, folder);
     sync_folder(files, root);
     return true;
   }
+  sync_folder(files, root);  // else a power loss could bring back the old name with half of the files gone
   return remove_tree(files, trash);
 }
 
@@ -134,7 +154,8 @@ void clear_leftovers(FileSystem& files, const Path& root) {
           .step = step_of_stage(stage.filename().string()),
           .reason = "another run took the folder before this save had come to its end"});
   for (const Path& stage : entries_with_prefix(root, kStagePrefix)) discard(files, root, stage);
-  for (const Path& trash : entries_with_prefix(root, kTrashPrefix)) remove_tree(files, trash);
+  for (const Path& trash : entries_with_prefix(root, kTrashPrefix))
+    if (!bring_back(files, root, trash)) remove_tree(files, trash);
   // Half-written files of a run that is taking the folder right now must stay, so only old ones go.
   auto old = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
   for (const char* name : {kOwnerName, kLatestName, kHistoryName})

@@ -101,6 +101,7 @@ Manifest whole_manifest(const SaveContext& context, Step step, const std::vector
   whole.step = step;
   whole.written_at = seconds_since_1970();
   whole.world_size = context.group.size();
+  whole.start = context.owner.start;
   whole.state = state;
   try {
     check_manifest(whole, "the slices of all ranks together");
@@ -115,19 +116,22 @@ std::uint64_t save_step(const SaveContext& context, Step step, std::span<const S
   std::string what = fmt::format("save step {}", step);
   auto sizes = agree(context.group, what, [&] {
     check_slices(slices);
+    check_state(state);
     return std::to_string(bytes_of(slices));
   });
   std::uint64_t total = 0;
   for (const std::string& size : sizes) total += std::stoull(size);
   if (auto bytes = already_saved(context, what, step, slices, total, state)) return *bytes;
 
+  // What compression leaves is known only when it is written.
+  const std::uint64_t room = context.options.compression == "none" ? total : 0;
   Commit commit(context.files, context.root, context.owner, step);  // only rank 0 opens a stage
   Path stage = leader_decides(context.group, what, [&] {
     check_owner(context.files, context.root, context.owner);
     return unless_superseded(context, [&] {
       // Old checkpoints that are just being deleted may be the room that is missing.
-      if (!has_room(context.files, context.root, total)) context.collector.settle(kRoomPatience);
-      return commit.open_stage(total).string();
+      if (!has_room(context.files, context.root, room)) context.collector.settle(kRoomPatience);
+      return commit.open_stage(room).string();
     });
   });
   // The first rank with data takes the copy of the state for readers of HDF5.

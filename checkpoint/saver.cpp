@@ -64,23 +64,28 @@ class WatchedGroup final : public Group {
   Doing& doing_;
 };
 
-constexpr std::chrono::hours kRestart(1);  // whose end a run may still begin again from its slots
+constexpr std::chrono::hours kRestart(1);     // whose end a run may still begin again from its slots
+constexpr std::chrono::seconds kLastCall(5);  // for one system call to come back
 }  // namespace
 
-class Saver::Impl {
+class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
  public:
-  Impl(Store& store, Group& training, MakeGroup writing, Setup setup)
+  Impl(const Store& store, Group& training, MakeGroup writing, Setup setup)
       : store_(store),
         training_(training),
+        rank_(training.rank()),
         make_group_(std::move(writing)),
         setup_(std::move(setup)),
         lazy_(store.options().mode == "lazy"),
         synchronous_(store.options().mode == "sync") {
     sweep_slots(setup_.run, kRestart);
-    if (!synchronous_) thread_ = std::thread([this] { write_until_the_end(); });
   }
 
-  ~Impl() {
+  void start() {
+    if (!synchronous_) thread_ = std::thread([self = shared_from_this()] { self->write_until_the_end(); });
+  }
+
+  void give_up() {
     end(true);
     if (!setup_.keep_slots) remove_slots();
   }
@@ -88,7 +93,7 @@ class Saver::Impl {
   void prepare(std::span<const Slice> slices, const State& state) {
     if (!setup_.levels) sweep_slots_of(setup_.run, training_.rank());  // else these go when newer ones are safe
     if (synchronous_) return;
-    for (std::size_t i = 0; i < (setup_.levels ? 3 : 2); ++i) make_room(slots_[i], slot_bytes(slices, state));
+    for (std::size_t i = 0; i < usual_slots(); ++i) make_room(slots_[i], slot_bytes(slices, state));
   }
 
   bool save(Step step, std::span<const Slice> slices, const State& state, const Destination& destination) {
@@ -207,28 +212,35 @@ class Saver::Impl {
     slot.reset();
     try {
       try {
-        slot.emplace(SlotMemory::create(setup_.run, training_.rank(), bytes));
+        slot.emplace(SlotMemory::create(memory_name(), training_.rank(), bytes));
       } catch (const StorageError&) {
         if (sweep_slots(setup_.run) == 0) throw;
-        slot.emplace(SlotMemory::create(setup_.run, training_.rank(), bytes));
+        slot.emplace(SlotMemory::create(memory_name(), training_.rank(), bytes));
       }
     } catch (const StorageError& error) {
       log(Severity::warning, "{}; private memory is taken instead", error.what());
       slot.emplace(SlotMemory::create_private(bytes));
     }
   }
+  const std::string& memory_name() const { return setup_.levels ? setup_.levels->memory : setup_.run; }
+  /// One to fill, the newest, and the newest of each kind that has something elsewhere.
+  std::size_t usual_slots() const {
+    if (!setup_.levels) return 2;
+    return setup_.levels->used.partner && setup_.levels->used.parity ? 4 : 3;
+  }
   std::optional<SlotMemory>& target() { return slots_[static_cast<std::size_t>(target_)]; }
 
-  /// Nothing is under way. Takes a slot that is neither the newest nor the newest with copies elsewhere.
+  /// Nothing is under way. Takes a slot that is neither the newest nor one that goes with copies or parity elsewhere.
   void begin(Step step, std::span<const Slice> slices, const State& state, const Destination& destination) {
     target_ = 0;
-    while (target_ == newest_ || target_ == protected_) ++target_;
+    while (target_ == newest_ || target_ == with_partner_ || target_ == with_parity_) ++target_;
     destination_ = destination;
-    label_ = {setup_.run, training_.rank(), training_.size(), step, ++sequence_};
+    label_ = {setup_.run, training_.rank(), training_.size(), step, ++sequence_, start_of(store_.owner())};
     is_last_ = false;
     copy_error_.reset();
     last_error_.reset();
     stall_seconds_ = 0;
+    since_begin_ = Stopwatch();
     doing_ = "is copied";
     try {
       make_room(target(), slot_bytes(slices, state));
@@ -250,13 +262,19 @@ class Saver::Impl {
 
   /// Collective. Once this rank's copy is made, or failed: all write theirs, or all throw.
   void go_on() {
+    unkept_.clear();
     try {
-      agree(training_, fmt::format("take a snapshot of step {}", label_.step), [&] {
+      const auto is_private = agree(training_, fmt::format("take a snapshot of step {}", label_.step), [&] {
         std::lock_guard lock(mutex_);
         throw_again(fatal_);
         throw_again(copy_error_);
-        return std::string();
+        return std::string(setup_.levels && target()->name().empty() ? "private" : "");
       });
+      for (std::size_t rank = is_private.size(); rank-- > 0;)
+        if (!is_private[rank].empty())
+          unkept_ = fmt::format(
+              "rank {} finds no room in /dev/shm; its snapshot lies in private memory, which ends with its process",
+              rank);
     } catch (...) {
       enter(Phase::idle);
       throw;
@@ -288,7 +306,8 @@ class Saver::Impl {
       return std::string();
     });
     SaveReport report = store_.save(training_, step, slices, state);
-    SaveOutcome outcome{step, report.bytes, stall.seconds(), report.seconds, ""};
+    const double seconds = stall.seconds();
+    SaveOutcome outcome{step, report.bytes, seconds, seconds, ""};
     outcomes_.push_back(outcome);
     return outcome;
   }
@@ -296,38 +315,65 @@ class Saver::Impl {
   // The writing thread's part.
 
   void write_until_the_end() {
-    set_log_rank(Rank(training_.rank()));
+    set_log_rank(Rank(rank_));
+    std::unique_ptr<Group> group;
     try {
-      std::unique_ptr<Group> group = make_group_();
-      if (setup_.levels) levels_.emplace(*group, store_.files(), *setup_.levels);
-      std::unique_lock lock(mutex_);
-      group_ = group.get();
-      for (;;) {
-        changed_.wait(lock, [&] { return stops_ || phase_ == Phase::copying || phase_ == Phase::writing; });
-        if (stops_) break;
-        Phase phase = phase_;
-        lock.unlock();
-        phase == Phase::copying ? copy(slices_, state_) : write(*group);
-        enter(phase == Phase::copying ? Phase::copied : Phase::idle);
-        lock.lock();
-      }
-      group_ = nullptr;
-      lock.unlock();
-      if (levels_ && forgets_) levels_->keep_only(std::nullopt);
-      levels_.reset();
+      group = make_group_();
+      reach(group.get());
+      write_what_comes(*group);
     } catch (const std::exception& error) {
-      {
-        std::lock_guard lock(mutex_);
-        fatal_ = failure_of(error);
-        dead_ = true;
-      }
-      changed_.notify_all();
+      std::lock_guard lock(mutex_);
+      fatal_ = failure_of(error);
+      dead_ = true;
     }
+    levels_.reset();
+    reach(nullptr);
+    group.reset();
+    {
+      std::lock_guard lock(mutex_);
+      gone_ = true;
+    }
+    changed_.notify_all();
+  }
+
+  /// From now on this group's waits can be cut short.
+  void reach(Group* group) {
+    {
+      std::lock_guard lock(mutex_);
+      connects_ = false;
+      group_ = group;
+      if (group && stops_ && !forgets_) group->cancel();
+    }
+    changed_.notify_all();
+  }
+
+  void write_what_comes(Group& group) {
+    if (setup_.levels) {
+      levels_.emplace(group, store_.files(), *setup_.levels);
+      for (const std::string& gap : levels_->gaps())
+        if (rank_ == 0) log(Severity::warning, "{}", gap);
+    }
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [&] { return stops_ || phase_ == Phase::copying || phase_ == Phase::writing; });
+      if (stops_) break;
+      Phase phase = phase_;
+      lock.unlock();
+      phase == Phase::copying ? copy(slices_, state_) : write(group);
+      enter(phase == Phase::copying ? Phase::copied : Phase::idle);
+      lock.lock();
+    }
+    lock.unlock();
+    if (levels_ && forgets_) forget();
+  }
+
+  /// The run is over, and well: nobody needs its snapshots.
+  void forget() try { levels_->keep_only(std::nullopt); } catch (const StorageError& error) {
+    log(Severity::warning, "snapshots of this run stay in the nodes' memory or on their disks: {}", error.what());
   }
 
   void write(Group& group) {
-    Stopwatch watch;
-    SaveOutcome outcome{label_.step, 0, 0, 0, "", destination_.file_system};
+    SaveOutcome outcome{.step = label_.step, .error = "", .file_system = destination_.file_system};
     std::optional<Failure> failure;
     try {
       doing_ = "goes to other nodes or disks";
@@ -341,11 +387,12 @@ class Saver::Impl {
       failure = failure_of(error);
       outcome.error = error.what();
     }
-    outcome.write_seconds = watch.seconds();
+    outcome.durable_seconds = since_begin_.seconds();
+    outcome.unkept = unkept_;
     std::lock_guard lock(mutex_);
     bool fatal = failure && failure->code != ExitCode::storage;
     if (fatal) fatal_ = failure;
-    if (failure && !fatal && !is_last_ && training_.rank() == 0)
+    if (failure && !fatal && !is_last_ && rank_ == 0)
       log(Severity::error, "{}; training goes on, the checkpoint before is kept", failure->message);
     last_error_ = std::move(failure);
     outcome.stall_seconds = stall_seconds_;
@@ -357,58 +404,73 @@ class Saver::Impl {
     if (!levels_) return;
     const Protection& how = destination_.levels;
     levels_->protect(target()->bytes().first(bytes), how);
-    if (how.partner || how.parity) protected_ = target_;
+    if (how.partner) with_partner_ = target_;
+    if (how.parity) with_parity_ = target_;
+    if (how.disk) unkept_.clear();  // it is on a disk, whatever the memory
   } catch (const StorageError& error) {
-    if (training_.rank() == 0) log(Severity::error, "step {} is not kept elsewhere: {}", label_.step, error.what());
+    unkept_ = error.what();
+    if (rank_ == 0) log(Severity::error, "step {} is not kept elsewhere: {}", label_.step, error.what());
   }
 
   void end(bool gives_up) {
     if (!thread_.joinable()) return;
-    {
-      std::lock_guard lock(mutex_);
-      stops_ = true;
-      forgets_ = !gives_up;
-      if (gives_up && group_) group_->cancel();
-    }
+    std::unique_lock lock(mutex_);
+    stops_ = true;
+    forgets_ = !gives_up;
     changed_.notify_all();
-    thread_.join();
+    changed_.wait(lock, [&] { return !connects_; });  // bounds itself, and uses what may not outlive this
+    const auto is_gone = [&] { return gone_; };
+    bool gone = !gives_up && changed_.wait_for(lock, timeout(), is_gone);
+    if (!gone && group_) group_->cancel();
+    gone = changed_.wait_for(lock, kLastCall, is_gone);
+    abandoned_ = !gone;
+    forgets_ = forgets_ && gone;
+    lock.unlock();
+    if (gone) return thread_.join();
+    thread_.detach();  // in a system call that does not come back; what it needs stays with it
+    log(Severity::warning, "the thread that saves step {} to \"{}\" {} and does not come back: it is left alone",
+        label_.step, store_.root().string(), doing_.text());
   }
 
   void remove_slots() {
-    newest_ = protected_ = -1;
-    for (auto& slot : slots_) {
+    for (auto& slot : slots_)
       if (slot) slot->remove();
-      slot.reset();
-    }
+    if (abandoned_) return;  // still in use
+    newest_ = with_partner_ = with_parity_ = -1;
+    for (auto& slot : slots_) slot.reset();
   }
 
-  Store& store_;
-  Group& training_;
+  Store store_;
+  Group& training_;  ///< for the training thread only
+  const int rank_;
   MakeGroup make_group_;
   Setup setup_;
   bool lazy_, synchronous_;
 
   // Of whoever's turn it is: the training thread while idle or copied, else the writing thread.
-  std::array<std::optional<SlotMemory>, 3> slots_;
-  int target_ = 0, newest_ = -1, protected_ = -1;
+  std::array<std::optional<SlotMemory>, 4> slots_;
+  int target_ = 0, newest_ = -1, with_partner_ = -1, with_parity_ = -1;
   Destination destination_;
   std::uint64_t sequence_ = 0;
   SlotLabel label_;
+  Stopwatch since_begin_;
   std::vector<Slice> slices_;  ///< for a lazy copy
   State state_;
   bool is_last_ = false;  ///< training waits for its commit
   std::optional<Failure> copy_error_;
+  std::string unkept_;
   Doing doing_;
   std::optional<Levels> levels_;  ///< of the writing thread
 
   // Of the training thread.
-  bool copy_is_pending_ = false;
+  bool copy_is_pending_ = false, abandoned_ = false;
   std::int64_t skipped_ = 0;
 
   mutable std::mutex mutex_;  ///< for all that follows
   std::condition_variable changed_;
   Phase phase_ = Phase::idle;
-  bool stops_ = false, forgets_ = false, dead_ = false;  ///< dead: the writing thread failed and is gone
+  bool stops_ = false, forgets_ = false, dead_ = false;  ///< dead: the writing thread failed
+  bool connects_ = true, gone_ = false;                  ///< how far the writing thread is
   Group* group_ = nullptr;
   std::optional<Failure> fatal_, last_error_;
   double stall_seconds_ = 0;
@@ -416,9 +478,13 @@ class Saver::Impl {
   std::thread thread_;
 };
 
-Saver::Saver(Store& store, Group& training, MakeGroup writing, Setup setup)
-    : impl_(std::make_unique<Impl>(store, training, std::move(writing), std::move(setup))) {}
-Saver::~Saver() = default;
+Saver::Saver(const Store& store, Group& training, MakeGroup writing, Setup setup)
+    : impl_(std::make_shared<Impl>(store, training, std::move(writing), std::move(setup))) {
+  impl_->start();
+}
+Saver::~Saver() {
+  impl_->give_up();
+}
 
 void Saver::prepare(std::span<const Slice> slices, const State& state) {
   impl_->prepare(slices, state);

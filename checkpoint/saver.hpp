@@ -18,11 +18,12 @@ namespace distdl::checkpoint {
 /// How a save ended, as this rank saw it.
 struct SaveOutcome {
   Step step;
-  std::uint64_t bytes = 0;   ///< of the checkpoint's files; 0 if it failed, or none were to be written
-  double stall_seconds = 0;  ///< that the training thread waited
-  double write_seconds = 0;  ///< from the start of writing to the commit
-  std::string error;         ///< empty: it is committed
-  bool file_system = true;   ///< whether it was to go there, as Destination says
+  std::uint64_t bytes = 0;     ///< of the checkpoint's files; 0 if it failed, or none were to be written
+  double stall_seconds = 0;    ///< that the training thread waited, for whatever
+  double durable_seconds = 0;  ///< from the start of its copy to the commit, or to the last copy elsewhere
+  std::string error;           ///< empty: it is committed
+  bool file_system = true;     ///< whether it was to go there, as Destination says
+  std::string unkept = {};     ///< with levels: why the snapshot is not kept as Destination says; empty: it is
 };
 
 /// Where a snapshot goes beside the slot it was copied into.
@@ -35,7 +36,8 @@ struct Destination {
 /// thread of its own writes from there and commits by Store's protocol, among the same threads of the other ranks. A
 /// save that finds the previous one still being written is skipped and counted: nothing ever queues. The newest sealed
 /// slot stays readable, for other processes too (slot_memory.hpp), until the next is sealed. With levels there are
-/// three slots: the newest that has copies elsewhere stays too, since those are of use only together with it.
+/// three or four slots: the newest with a partner's copy and the newest with parity stay too, since those elsewhere are
+/// of use only together with them.
 ///
 /// A failed write does not stop training: it is logged, and told by outcomes(). But what ends a run (another run took
 /// the folder, a lost peer) is thrown by the next save(), fence() or wait(), the same on all ranks (as
@@ -43,7 +45,8 @@ struct Destination {
 /// All functions are for the training thread; collective ones are called by all ranks alike.
 class Saver {
  public:
-  /// Makes the group of the writing threads, in that thread, where it is used and destroyed too. Collective.
+  /// Makes the group of the writing threads, in that thread, where it is used and destroyed too. Collective. Must bound
+  /// its own waits: the end of a Saver waits for it. The group may outlive the Saver if a file system hangs.
   using MakeGroup = std::function<std::unique_ptr<Group>()>;
 
   struct Setup {
@@ -53,9 +56,10 @@ class Saver {
     std::optional<Levels::Setup> levels = {};  ///< else Destination::levels has no effect
   };
 
-  /// Store and group must outlive it; the store is used by the writing thread from the first save on. Not collective.
-  Saver(Store& store, Group& training, MakeGroup writing, Setup setup);
-  /// Gives up what is under way.
+  /// The group must outlive it. Of the store, which has been taken, it keeps a copy. Not collective.
+  Saver(const Store& store, Group& training, MakeGroup writing, Setup setup);
+  /// Gives up what is under way. Where the file system hangs, that takes seconds at most: the writing thread is then
+  /// left alone with what it needs.
   ~Saver();
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
@@ -85,7 +89,7 @@ class Saver {
 
  private:
   class Impl;
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;  ///< shared with the writing thread
 };
 
 }  // namespace distdl::checkpoint

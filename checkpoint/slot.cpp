@@ -17,7 +17,7 @@
 namespace distdl::checkpoint {
 namespace {
 constexpr std::array<char, 8> kMagic{'d', 'i', 's', 't', 'd', 'l', 's', 'l'};
-constexpr std::uint32_t kFormat = 1;
+constexpr std::uint32_t kFormat = 2;
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kLine = 64;          // of a cache
 constexpr std::size_t kPiece = 256 << 10;  // looked at and then copied out of the cache
@@ -27,9 +27,9 @@ struct Header {
   std::array<char, 8> magic{};
   std::uint32_t format = 0;
   std::int32_t rank = 0, world = 0;
-  std::uint32_t reserved = 0;
+  std::uint32_t start_identity = 0;
   std::int64_t step = 0;
-  std::uint64_t sequence = 0;
+  std::uint64_t sequence = 0, start = 0;
   std::uint64_t bytes = 0;                        ///< of the whole slot
   std::uint64_t text_bytes = 0;                   ///< a manifest without checksums, right after this header's page
   std::uint64_t checksums_at = 0, checksums = 0;  ///< place and number: one for each block, in the slices' order
@@ -174,6 +174,14 @@ Slice slice_of(const StoredTensor& stored, std::span<const std::byte> data, std:
 }
 }  // namespace
 
+std::string text_of(const SlotLabel& label) {
+  return fmt::format("rank {} of {}, step {} of start {}", label.rank, label.world, label.step, label.start.number);
+}
+
+std::pair<Start, Step> moment_of(const SlotLabel& label) {
+  return {label.start, label.step};
+}
+
 std::size_t slot_bytes(std::span<const Slice> slices, const State& state) {
   SlotLabel longest{"", std::numeric_limits<int>::max() - 1, std::numeric_limits<int>::max(),
                     Step(std::numeric_limits<std::int64_t>::max()), 0};
@@ -200,6 +208,8 @@ void fill_slot(std::span<std::byte> slot, const SlotLabel& label, std::span<cons
   header.world = label.world;
   header.step = label.step.value;
   header.sequence = label.sequence;
+  header.start = label.start.number;
+  header.start_identity = label.start.identity;
   header.bytes = plan.bytes;
   header.text_bytes = plan.text.size();
   header.checksums_at = plan.checksums_at;
@@ -224,7 +234,12 @@ Snapshot open_slot(std::span<const std::byte> slot) {
   std::size_t data_at = round_up(header.checksums_at + checksums.size_bytes(), kPage);
   demand(data_at <= header.bytes && part.files[0].bytes == header.bytes - data_at, "{}", "its sizes do not add up");
   auto data = slot.subspan(data_at, header.bytes - data_at);
-  Snapshot snapshot{{header.run.data(), header.rank, header.world, Step(header.step), header.sequence},
+  Snapshot snapshot{{header.run.data(),
+                     header.rank,
+                     header.world,
+                     Step(header.step),
+                     header.sequence,
+                     {header.start, header.start_identity}},
                     {},
                     std::move(part.state),
                     header.bytes};

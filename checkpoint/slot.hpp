@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <distdl/base/ids.hpp>
@@ -19,9 +20,17 @@ struct SlotLabel {
   std::string run;  ///< names the run, alike in all its processes and restarts; at most 63 bytes
   int rank = 0, world = 1;
   Step step;
-  std::uint64_t sequence = 0;  ///< counts a rank's snapshots: of two slots the one with the higher number is newer
+  std::uint64_t sequence = 0;  ///< counts a rank's snapshots: of two of a start the one with the higher number is newer
+  Start start = {};
   bool operator==(const SlotLabel&) const = default;
 };
+/// In the state of a slot that holds parity; no run may use this key.
+inline constexpr const char* kParityKey = "distdl.parity";
+/// "rank 1 of 3, step 40 of start 2", for messages.
+std::string text_of(const SlotLabel& label);
+/// Snapshots of a greater one are newer: a later start may have gone back, and further steps are then of a past that
+/// did not happen.
+std::pair<Start, Step> moment_of(const SlotLabel& label);
 
 /// How the bytes get into a slot.
 struct CopyPlan {

@@ -25,10 +25,6 @@ void close_folder(DIR* folder) noexcept {
 }
 using Folder = UniqueHandle<DIR*, &close_folder>;
 
-std::string user_prefix() {
-  return fmt::format("distdl.slot-{}-", ::geteuid());
-}
-
 bool is_private(const struct stat& status) {
   return S_ISREG(status.st_mode) && status.st_uid == ::geteuid() && (status.st_mode & 0077) == 0;
 }
@@ -40,6 +36,10 @@ bool is_private(const struct stat& status) {
                   bytes, kShared, errno_text(number)));
 }
 
+[[noreturn]] void throw_being_removed(const std::string& name) {
+  throw StorageError(fmt::format("{}/{} is being removed", kShared, name), ExitCode::incomplete);
+}
+
 template <class Visit>
 void for_each_name(const std::string& prefix, Visit&& visit) {
   const Folder folder(::opendir(kShared));
@@ -49,12 +49,16 @@ void for_each_name(const std::string& prefix, Visit&& visit) {
 }
 }  // namespace
 
+std::string slot_prefix() {
+  return fmt::format("distdl.slot-{}-", ::geteuid());
+}
+
 /// No '-' within: it ends the part of the name.
 std::string slot_prefix(const std::string& run) {
   std::string plain = run.substr(0, 100);
   for (char& c : plain)
     if (std::string_view("/-. \n").find(c) != std::string_view::npos) c = '_';
-  return user_prefix() + plain + "-";
+  return slot_prefix() + plain + "-";
 }
 
 SlotMemory SlotMemory::create(const std::string& run, int rank, std::size_t bytes) {
@@ -114,8 +118,14 @@ SlotMemory SlotMemory::create_private(std::size_t bytes) {
 }
 
 SlotMemory SlotMemory::open(const std::string& name) {
-  require<StorageError>(name.starts_with(user_prefix()) && name.find('/') == std::string::npos,
-                        "\"{}\" is no slot of this user: expected a name like {}...", name, user_prefix());
+  SlotMemory memory = peek(name);
+  if (::flock(memory.file_.get(), LOCK_SH | LOCK_NB) != 0) throw_being_removed(name);
+  return memory;
+}
+
+SlotMemory SlotMemory::peek(const std::string& name) {
+  require<StorageError>(name.starts_with(slot_prefix()) && name.find('/') == std::string::npos,
+                        "\"{}\" is no slot of this user: expected a name like {}...", name, slot_prefix());
   SlotMemory memory;
   memory.file_.reset(::shm_open(name.c_str(), O_RDONLY, 0));
   if (!memory.file_)
@@ -125,8 +135,7 @@ SlotMemory SlotMemory::open(const std::string& name) {
   bool mine = ::fstat(memory.file_.get(), &status) == 0 && is_private(status);
   require<StorageError>(mine, "{}/{} is open to other users: expected a file of user {} with mode 0600", kShared, name,
                         ::geteuid());
-  if (::flock(memory.file_.get(), LOCK_SH | LOCK_NB) != 0 || status.st_size == 0)
-    throw StorageError(fmt::format("{}/{} is being removed", kShared, name), ExitCode::incomplete);
+  if (status.st_size == 0) throw_being_removed(name);
   memory.name_ = name;
   memory.map(static_cast<std::size_t>(status.st_size), false, name);
   return memory;
@@ -178,7 +187,7 @@ bool remove_orphan(const std::string& name) {
 
 int sweep_slots(const std::string& spare, std::chrono::seconds restart) {
   int removed = 0;
-  for_each_name(user_prefix(), [&](const std::string& name) {
+  for_each_name(slot_prefix(), [&](const std::string& name) {
     if (spare.empty() || !name.starts_with(slot_prefix(spare))) removed += remove_orphan(name, restart) ? 1 : 0;
   });
   return removed;

@@ -24,6 +24,8 @@ class SlotMemory {
   /// For reading. Throws StorageError: incomplete if there is none of this name; storage unless it is this user's, and
   /// closed to others.
   static SlotMemory open(const std::string& name);
+  /// The same without a lock: whoever wants to remove it or fill it again need not wait for a tool.
+  static SlotMemory peek(const std::string& name);
 
   SlotMemory(SlotMemory&& other) noexcept;
   SlotMemory& operator=(SlotMemory&& other) noexcept;
@@ -50,6 +52,8 @@ class SlotMemory {
   std::span<std::byte> bytes_;
 };
 
+/// What the names of all slots of this user begin with.
+std::string slot_prefix();
 /// What the names of a run's slots begin with.
 std::string slot_prefix(const std::string& run);
 /// Names of the slots of this user on this node that belong to `run`; of one rank, or of all (-1).

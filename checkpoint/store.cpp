@@ -69,10 +69,11 @@ void check(const Options& options) {
 Store::Store(const std::filesystem::path& root, Options options, FileSystem& files)
     : root_(clean(root)), options_(std::move(options)), files_(&files) {
   check(options_);
-  collector_ = std::make_unique<Collector>(files, root_, Rule{options_.keep, options_.keep_every});
+  collector_ = std::make_shared<Collector>(files, root_, Rule{options_.keep, options_.keep_every});
 }
 
 Store::Store(Store&&) noexcept = default;
+Store::Store(const Store&) = default;
 Store::~Store() = default;
 
 Store::Store(const std::filesystem::path& root, Options options)
@@ -84,8 +85,10 @@ void Store::take(Group& group, const Owner& owner) {
     Owner mine = owner;
     if (mine.nonce.empty()) mine.nonce = random_hex(16);
     make_folders(*files_, root_);
-    if (mine.lineage.empty()) mine.lineage = lineage_of(*files_, root_);
+    const Owner before = owner_of(*files_, root_).value_or(Owner{});
+    if (mine.lineage.empty()) mine.lineage = before.lineage;
     if (mine.lineage.empty()) mine.lineage = random_hex(8);
+    mine.start = before.start + 1;
     write_owner(*files_, root_, mine);  // first: whoever commits from now on is refused
     clear_leftovers(*files_, root_);
     note(*files_, root_,
@@ -111,7 +114,7 @@ void Store::take(Group& group, const Owner& owner) {
 
 void Store::check_room(Group& group, std::uint64_t bytes) const {
   leader_decides(group, "make room for checkpoints", [&] {
-    checkpoint::check_room(*files_, root_, bytes);
+    checkpoint::check_room(*files_, root_, options_.compression == "none" ? bytes : 0);
     return std::string();
   });
 }
@@ -144,33 +147,61 @@ void Store::set_aside(Step step, const std::filesystem::path& folder, const std:
   log(Severity::warning, "it stays where it is: {}", error.what());
 }
 
-std::optional<Step> Store::newest_step(Group& group) {
+std::optional<Summary> Store::newest(Group& group) {
   std::string text = leader_decides(group, fmt::format("look for a checkpoint in \"{}\"", root_.string()), [&] {
     auto folders = step_folders(root_);
-    return folders.empty() ? std::string() : std::to_string(folders.rbegin()->first.value);
-  });
-  return text.empty() ? std::nullopt : std::optional(Step(std::stoll(text)));
-}
-
-std::optional<Summary> Store::newest_valid(Group& group) {
-  std::string text = leader_decides(group, fmt::format("look for a checkpoint in \"{}\"", root_.string()), [&] {
-    std::error_code ignored;
-    if (!std::filesystem::exists(root_, ignored)) return std::string();
-    auto folders = step_folders(root_);
-    for (auto newest = folders.rbegin(); newest != folders.rend(); ++newest) {
-      const auto& [step, folder] = *newest;
-      Verified verified = verify_folder(*files_, folder);
-      if (verified.findings.empty()) {
-        collector_->verified(step);
-        return to_text(verified.manifest);
-      }
-      set_aside(step, folder, verified.findings.front().message);
+    if (folders.empty()) return std::string();
+    const auto& [step, folder] = *folders.rbegin();
+    try {
+      return to_text(load_manifest(*files_, folder));
+    } catch (const StorageError&) {  // for newest_valid() to judge
+      Manifest nothing;
+      nothing.step = step;
+      return to_text(nothing);
     }
-    return std::string();
   });
   if (text.empty()) return std::nullopt;
   Manifest manifest = parse_manifest(text, "the manifest that rank 0 sent");
   return summary_of(manifest, root_ / step_folder_name(manifest.step));
+}
+
+std::optional<Summary> Store::newest_valid(Group& group) {
+  const std::string what = fmt::format("look for a checkpoint in \"{}\"", root_.string());
+  std::optional<Step> below;  // of rank 0: what was newer is of no use
+  for (;;) {
+    const std::string text = leader_decides(group, what, [&] { return next_candidate(below); });
+    if (text.empty()) return std::nullopt;
+    const auto end_of_name = text.find('\n');
+    const Path folder = root_ / text.substr(0, end_of_name);
+    const Manifest manifest = parse_manifest(text.substr(end_of_name + 1), "the manifest that rank 0 sent");
+    const auto damages = agree(group, fmt::format("verify \"{}\"", folder.string()), [&] {
+      for (auto index = static_cast<std::size_t>(group.rank()); index < manifest.files.size();
+           index += static_cast<std::size_t>(group.size()))
+        if (const auto findings = verify_listed_file(*files_, folder, manifest, index); !findings.empty())
+          return findings.front().message;
+      return std::string();
+    });
+    const auto damage = std::find_if(damages.begin(), damages.end(), [](const auto& one) { return !one.empty(); });
+    if (damage == damages.end()) {
+      if (group.rank() == 0) collector_->verified(manifest.step);
+      return summary_of(manifest, folder);
+    }
+    below = step_of_folder(folder.filename().string());
+    if (group.rank() == 0) set_aside(*below, folder, *damage);
+  }
+}
+
+std::string Store::next_candidate(std::optional<Step> below) const {
+  if (!is_there(root_)) return "";
+  const auto folders = step_folders(root_);
+  for (auto newest = folders.rbegin(); newest != folders.rend(); ++newest) {
+    const auto& [step, folder] = *newest;
+    if (below && !(step < *below)) continue;
+    const Verified verified = verify_manifest(*files_, folder);
+    if (verified.findings.empty()) return folder.filename().string() + "\n" + to_text(verified.manifest);
+    set_aside(step, folder, verified.findings.front().message);
+  }
+  return "";
 }
 
 void Store::read(const Summary& checkpoint, std::span<const Target> targets) const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -88,7 +89,16 @@ struct Owner {
   std::uint32_t generation = 0;
   std::string nonce;         ///< random; the same on all ranks of a run
   std::string lineage = {};  ///< random; the same for all who own the folder one after the other, as long as it exists
+  std::uint64_t start = 0;   ///< Store::take() counts those of a lineage, from 1
 };
+
+/// Which start of a run wrote something. Later ones are greater.
+struct Start {
+  std::uint64_t number = 0;    ///< Owner::start; 0: not known
+  std::uint32_t identity = 0;  ///< of two that took the folder at the same moment
+  auto operator<=>(const Start&) const = default;
+};
+Start start_of(const Owner& owner);
 
 struct TensorEntry {
   std::string name;
@@ -108,6 +118,7 @@ struct Summary {
   State state;
   std::uint64_t plain_bytes = 0;   ///< of all tensors
   std::uint64_t stored_bytes = 0;  ///< of the same in the files: fewer if they are compressed
+  std::uint64_t start = 0;         ///< Owner::start of the run that saved; 0: not known
 };
 
 struct SaveReport {
@@ -126,7 +137,9 @@ class Store {
   /// For tests: with a file system that fails on purpose. It must outlive the store.
   Store(const std::filesystem::path& root, Options options, FileSystem& files);
   Store(Store&&) noexcept;
-  /// Waits half a minute at most for old checkpoints to be deleted.
+  /// The same folder, taken by the same start; what is to be deleted is known to both.
+  Store(const Store&);
+  /// The last of all copies waits half a minute at most for old checkpoints to be deleted.
   ~Store();
 
   /// Collective. Takes the folder: creates it, checks that it is writable and the same one for all ranks, writes OWNER
@@ -144,10 +157,12 @@ class Store {
   /// tensors. Errors of the group pass through; whether the checkpoint exists is then seen at the next restart. No rank
   /// returns before all have done their part.
   SaveReport save(Group& group, Step step, std::span<const Slice> slices, const State& state);
-  /// Collective. Step of the newest committed checkpoint, of whatever state; nothing if there is none.
-  std::optional<Step> newest_step(Group& group);
-  /// Collective. The newest checkpoint whose manifest, sizes and block checksums hold; damaged ones are moved to
-  /// quarantine/ with the reason (if this run owns the folder), and logged. Nothing if there is none.
+  /// Collective. What the newest committed checkpoint says of itself, unverified; of one that cannot be read the step
+  /// only. Nothing if there is none.
+  std::optional<Summary> newest(Group& group);
+  /// Collective. The newest checkpoint whose manifest, sizes and block checksums hold; each rank verifies some of its
+  /// files. Damaged ones are moved to quarantine/ with the reason (if this run owns the folder), and logged. Nothing if
+  /// there is none.
   /// Throws StorageError (incompatible) if a newer distdl wrote it, (storage) if it cannot be judged: no permission.
   std::optional<Summary> newest_valid(Group& group);
   /// Fills the targets from a checkpoint; every byte used is checked against its checksum. Throws StorageError
@@ -162,12 +177,14 @@ class Store {
 
  private:
   void set_aside(Step step, const std::filesystem::path& folder, const std::string& reason) const;
+  /// Name and manifest, a line apart, of the newest checkpoint before `below` whose manifest is whole; empty: none.
+  std::string next_candidate(std::optional<Step> below) const;
 
   std::filesystem::path root_;
   Options options_;
   Owner owner_;
   FileSystem* files_;
-  std::unique_ptr<Collector> collector_;  ///< busy on rank 0 only
+  std::shared_ptr<Collector> collector_;  ///< busy on rank 0 only
   bool taken_ = false;
 };
 

@@ -10,8 +10,7 @@ namespace {
 constexpr std::uint64_t kLongestTag = 100;
 
 bool is_committed(const Path& root, Step step) {
-  std::error_code ignored;
-  return std::filesystem::exists(root / step_folder_name(step) / kManifestName, ignored);
+  return is_there(root / step_folder_name(step) / kManifestName);
 }
 
 void remove_file(FileSystem& files, const Path& file) {
@@ -29,8 +28,7 @@ bool is_tag_name(std::string_view name) {
 
 std::map<std::string, Step> read_tags(FileSystem& files, const Path& root) {
   std::map<std::string, Step> tags;
-  std::error_code ignored;
-  if (!std::filesystem::exists(root / kTagsName, ignored)) return tags;
+  if (!is_there(root / kTagsName)) return tags;
   for (const Path& file : entries_with_prefix(root / kTagsName, "")) {
     std::string name = file.filename().string();
     if (name.starts_with('.')) continue;  // being written, or left by a crash

@@ -84,7 +84,7 @@ std::vector<Finding> structure_findings(const Path& folder, const Manifest& mani
 
 /// Files that are no part of the checkpoint. They do no harm, for a restore reads only what the manifest names.
 void find_strangers(std::vector<Finding>& findings, const Path& folder, const Manifest& manifest) {
-  std::set<std::string> known{kManifestName};
+  std::set<std::string> known{kManifestName, kViewName};
   for (const StoredFile& file : manifest.files) known.insert(file.name);
   for (const Path& entry : entries_with_prefix(folder, "")) {
     std::string name = entry.filename().string();
@@ -128,27 +128,37 @@ std::vector<Finding> verify_file(OpenFile& file, const Manifest& manifest, std::
   return findings;
 }
 
-Verified verify_folder(FileSystem& files, const Path& folder, Depth depth) {
+Verified verify_manifest(FileSystem& files, const Path& folder) {
   Verified result;
   collect(result.findings, kManifestName, "", [&] {
     result.manifest = load_manifest(files, folder);
     return std::string();
   });
+  return result;
+}
+
+std::vector<Finding> verify_listed_file(FileSystem& files, const Path& folder, const Manifest& manifest,
+                                        std::size_t index, Depth depth) {
+  const StoredFile& expected = manifest.files[index];
+  std::vector<Finding> findings;
+  collect(findings, expected.name, "", [&] {
+    OpenFile file(files, folder / expected.name, OpenFile::Mode::read);
+    if (file.size() != expected.bytes)
+      return fmt::format("\"{}\" is {} bytes long, {} were written", file.path().string(), file.size(), expected.bytes);
+    if (depth == Depth::sizes) return std::string();
+    findings = verify_file(file, manifest, index);
+    if (findings.empty() && depth == Depth::structure) findings = structure_findings(folder, manifest, index);
+    return std::string();
+  });
+  return findings;
+}
+
+Verified verify_folder(FileSystem& files, const Path& folder, Depth depth) {
+  Verified result = verify_manifest(files, folder);
   if (!result.findings.empty()) return result;
-  for (std::size_t index = 0; index < result.manifest.files.size(); ++index) {
-    const StoredFile& expected = result.manifest.files[index];
-    collect(result.findings, expected.name, "", [&] {
-      OpenFile file(files, folder / expected.name, OpenFile::Mode::read);
-      if (file.size() != expected.bytes)
-        return fmt::format("\"{}\" is {} bytes long, {} were written", file.path().string(), file.size(),
-                           expected.bytes);
-      if (depth == Depth::sizes) return std::string();
-      auto findings = verify_file(file, result.manifest, index);
-      if (findings.empty() && depth == Depth::structure) findings = structure_findings(folder, result.manifest, index);
-      result.findings.insert(result.findings.end(), findings.begin(), findings.end());
-      return std::string();
-    });
-  }
+  for (std::size_t index = 0; index < result.manifest.files.size(); ++index)
+    for (Finding& finding : verify_listed_file(files, folder, result.manifest, index, depth))
+      result.findings.push_back(std::move(finding));
   if (depth == Depth::structure) find_strangers(result.findings, folder, result.manifest);
   return result;
 }

@@ -19,8 +19,13 @@ struct Verified {
   Manifest manifest;
   std::vector<Finding> findings;
 };
-/// Throws StorageError only if a file cannot be judged: no permission, no descriptors, a newer format. A bad sector
-/// (EIO) is a finding.
+/// These three throw StorageError only if a file cannot be judged: no permission, no descriptors, a newer format. A bad
+/// sector (EIO) is a finding. This one looks at the manifest alone.
+Verified verify_manifest(FileSystem& files, const Path& folder);
+/// At one of its files.
+std::vector<Finding> verify_listed_file(FileSystem& files, const Path& folder, const Manifest& manifest,
+                                        std::size_t index, Depth depth = Depth::bytes);
+/// At all.
 Verified verify_folder(FileSystem& files, const Path& folder, Depth depth = Depth::bytes);
 
 }  // namespace distdl::checkpoint

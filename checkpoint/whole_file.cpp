@@ -5,12 +5,24 @@
 
 namespace distdl::checkpoint {
 
+/// The user gave the file another name than it has until it is whole.
+template <class Work>
+void WholeFile::name_in_errors(const char* purpose, Work&& work) try {
+  work();
+} catch (const FileError& error) {
+  throw FileError(purpose, path_, error.number());
+}
+
 WholeFile::WholeFile(FileSystem& files, Path path, Overwrite overwrite) : files_(files), path_(std::move(path)) {
   std::error_code ignored;
   require<UsageError>(overwrite == Overwrite::replace || !std::filesystem::exists(path_, ignored),
                       "\"{}\" exists already; --force replaces it", path_.string());
+  const Path folder = path_.has_parent_path() ? path_.parent_path() : Path(".");
+  require<StorageError>(std::filesystem::is_directory(folder, ignored),
+                        "cannot create \"{}\": there is no folder \"{}\"; make it first", path_.string(),
+                        folder.string());
   unfinished_ = path_.parent_path() / fmt::format(".{}.{}", path_.filename().string(), random_hex(4));
-  file_.emplace(files_, unfinished_, OpenFile::Mode::create);
+  name_in_errors("create", [&] { file_.emplace(files_, unfinished_, OpenFile::Mode::create); });
 }
 
 WholeFile::~WholeFile() {
@@ -18,17 +30,19 @@ WholeFile::~WholeFile() {
 }
 
 void WholeFile::append(std::span<const std::byte> bytes) {
-  file_->write_at(bytes, size_);
+  name_in_errors("write", [&] { file_->write_at(bytes, size_); });
   size_ += bytes.size();
 }
 
 void WholeFile::rewrite(std::string_view text, std::uint64_t offset) {
-  file_->write_at(std::as_bytes(std::span(text)), offset);
+  name_in_errors("write", [&] { file_->write_at(std::as_bytes(std::span(text)), offset); });
 }
 
 void WholeFile::publish() {
-  file_->sync();
-  file_->close();
+  name_in_errors("write", [&] {
+    file_->sync();
+    file_->close();
+  });
   if (files_.rename(unfinished_.c_str(), path_.c_str(), 0) != 0) throw FileError("replace", path_, errno);
   file_.reset();
   sync_folder(files_, path_.has_parent_path() ? path_.parent_path() : Path("."));

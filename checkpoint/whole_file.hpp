@@ -32,6 +32,9 @@ class WholeFile {
   void publish();
 
  private:
+  template <class Work>
+  void name_in_errors(const char* purpose, Work&& work);
+
   FileSystem& files_;
   Path path_, unfinished_;
   std::optional<OpenFile> file_;

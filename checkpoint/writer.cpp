@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
+#include <set>
 
 #include <distdl/base/checksum.hpp>
 #include <distdl/base/log.hpp>
@@ -216,6 +217,26 @@ void check_slices(std::span<const Slice> slices) {
     std::size_t blocks = (bytes_of(slice).size() + kBlockBytes - 1) / kBlockBytes;
     demand(slice.checksums.empty() || slice.checksums.size() == blocks, "it has too few or too many checksums");
   }
+  std::set<std::string_view> names;
+  for (const Slice& slice : slices) names.insert(slice.name);
+  if (const auto inner = name_within_another(names); !inner.empty())
+    throw StorageError(fmt::format("tensor \"{}\" cannot be saved: another one's name is the beginning of its own, up "
+                                   "to a '/', where HDF5 needs a folder; rename one",
+                                   inner),
+                       ExitCode::incompatible);
+}
+
+void check_state(const State& state) {
+  std::set<std::string_view> keys;
+  for (const auto& [key, value] : state) keys.insert(key);
+  const auto inner = name_within_another(keys);
+  const auto bad = std::find_if_not(keys.begin(), keys.end(), is_valid_name);
+  if (bad != keys.end() || !inner.empty())
+    throw StorageError(
+        fmt::format("the state \"{}\" cannot be saved: keys are parts of printable characters joined by '/', none "
+                    "within another",
+                    inner.empty() ? *bad : inner),
+        ExitCode::incompatible);
 }
 
 Manifest write_data_file(FileSystem& files, const std::filesystem::path& folder, const std::string& name,

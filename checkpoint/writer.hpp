@@ -22,6 +22,8 @@ struct Contribution {
 std::uint64_t bytes_of(std::span<const Slice> slices);
 /// Throws StorageError (incompatible) if a slice has an impossible name, box or address.
 void check_slices(std::span<const Slice> slices);
+/// Throws StorageError (incompatible) naming a key that cannot be one.
+void check_state(const State& state);
 
 /// Writes the slices that are not empty to folder/name and syncs it, trying again with a new file after an I/O error.
 /// Returns a manifest of this one file, or of none if there was nothing to write. Throws StorageError naming the file.

@@ -10,6 +10,15 @@ find_package(OpenSSL REQUIRED COMPONENTS Crypto)                 # libssl-dev
 find_package(ZLIB REQUIRED)                                      # zlib1g-dev
 find_package(Boost 1.74 REQUIRED COMPONENTS log date_time)       # libboost-log-dev
 find_package(HDF5 1.10.5 REQUIRED COMPONENTS C)                  # libhdf5-dev
+# Data are read in one thread while another one saves.
+include(CheckCSourceCompiles)
+set(CMAKE_REQUIRED_INCLUDES ${HDF5_INCLUDE_DIRS})
+check_c_source_compiles("#include <hdf5.h>\n#ifndef H5_HAVE_THREADSAFE\n#error\n#endif\nint main(void) { return 0; }"
+                        DISTDL_HDF5_IS_THREADSAFE)
+unset(CMAKE_REQUIRED_INCLUDES)
+if(NOT DISTDL_HDF5_IS_THREADSAFE)
+  message(FATAL_ERROR "this HDF5 (${HDF5_INCLUDE_DIRS}) is not thread-safe: build it with --enable-threadsafe; in Spack hdf5+threadsafe")
+endif()
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd>=1.4)    # libzstd-dev
 pkg_check_modules(UCX REQUIRED IMPORTED_TARGET ucx>=1.12)        # libucx-dev
 pkg_check_modules(PMIX REQUIRED IMPORTED_TARGET pmix>=4)         # libpmix-dev

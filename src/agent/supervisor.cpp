@@ -3,6 +3,7 @@
 #include <cmath>
 #include <csignal>
 #include <cstring>
+#include <utility>
 
 #include <distdl/agent/children.hpp>
 #include <distdl/agent/rendezvous.hpp>
@@ -23,6 +24,40 @@ std::int64_t newest_step(const std::filesystem::path& checkpoints) {
   auto all = checkpoint::list(checkpoints);
   return all.empty() ? -1 : all.back().step.value;
 }
+
+/// Whether a run comes on, as seen between its launches.
+class Progress {
+ public:
+  explicit Progress(const Mission& mission)
+      : mission_(mission), checkpoint_(newest_step(mission.checkpoints)), starts_(starts().size()) {}
+
+  /// After a launch: whether it left a new checkpoint, or began further on than those before it. How far the snapshots
+  /// of a launch go is not known until the next one has found them.
+  bool is_made() {
+    const std::int64_t before = std::exchange(checkpoint_, newest_step(mission_.checkpoints));
+    bool made = checkpoint_ > before;
+    const auto all = starts();
+    for (; starts_ < all.size(); ++starts_) {
+      made = made || (is_begun_ && all[starts_] > furthest_);
+      furthest_ = std::max(furthest_, all[starts_]);
+      is_begun_ = true;
+    }
+    return made;
+  }
+  /// Newest committed step, or -1.
+  std::int64_t checkpoint() const { return checkpoint_; }
+  /// Whether a launch has begun to train.
+  bool is_begun() const { return is_begun_; }
+
+ private:
+  std::vector<Step> starts() const { return mission_.starts ? mission_.starts() : std::vector<Step>(); }
+
+  const Mission& mission_;
+  std::int64_t checkpoint_;
+  std::size_t starts_;  ///< known, also from before
+  bool is_begun_ = false;
+  Step furthest_;  ///< at which a launch has begun
+};
 
 /// How one launch ended.
 struct LaunchResult {
@@ -149,8 +184,10 @@ int supervise(const Mission& mission, const Options& options) {
   check(options);
   SupervisorSignals signals;
   std::int64_t tries_left = options.relaunches;
-  for (std::int64_t step_before = newest_step(mission.checkpoints);;) {
-    auto [code, told_to_stop] = Launch(mission, options, signals).watch();
+  for (Progress progress(mission);;) {
+    Mission launch = mission;
+    if (!progress.is_begun()) launch.worker.insert(launch.worker.end(), launch.at_first.begin(), launch.at_first.end());
+    auto [code, told_to_stop] = Launch(launch, options, signals).watch();
     // No rank ends with 1: srun itself had trouble, as with a node that has just been lost.
     if (mission.allocation && code == 1) code = static_cast<int>(ExitCode::scheduler);
     switch (judge(code)) {
@@ -172,18 +209,18 @@ int supervise(const Mission& mission, const Options& options) {
       if (mission.allocation && options.requeue) requeue_job(*mission.allocation);
       return code;
     }
-    auto step = newest_step(mission.checkpoints);
-    if (step > step_before) tries_left = options.relaunches;
-    step_before = step;
+    if (progress.is_made()) tries_left = options.relaunches;
     if (tries_left-- <= 0) {
       log(Severity::error,
-          "the ranks ended with code {}, {} relaunches without a new checkpoint; giving up. What each rank said is in "
-          "\"{}\"",
+          "the ranks ended with code {}, {} relaunches brought the run no further; giving up. What each rank said is "
+          "in \"{}\"",
           code, options.relaunches, (mission.checkpoints.parent_path() / "logs").string());
       return code;
     }
-    log(Severity::warning, "the ranks ended with code {}; relaunching from {} ({} more times without a new checkpoint)",
-        code, step < 0 ? "the start" : fmt::format("the checkpoint of step {}", step), tries_left);
+    log(Severity::warning, "the ranks ended with code {}; relaunching ({} more times if the run comes no further); {}",
+        code, tries_left,
+        progress.checkpoint() < 0 ? "there is no checkpoint yet"
+                                  : fmt::format("the newest checkpoint is that of step {}", progress.checkpoint()));
   }
 }
 

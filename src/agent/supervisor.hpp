@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include <distdl/agent/options.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/ids.hpp>
 #include <distdl/slurm/allocation.hpp>
 
 namespace distdl::agent {
@@ -25,6 +27,11 @@ struct Mission {
   std::filesystem::path checkpoints;  ///< of the run: a new one there counts as progress
   int ranks = 1;
   std::optional<slurm::Allocation> allocation;  ///< nothing: the ranks are processes on this machine
+  /// The steps at which all starts of the run so far began to train, the oldest first. One further on counts as
+  /// progress too: then snapshots bring the run forward, without checkpoints.
+  std::function<std::vector<Step>()> starts = {};
+  /// More words for the ranks, until a launch has begun to train.
+  std::vector<std::string> at_first = {};
 };
 
 /// The processes of one launch: `ranks` local ones that meet in the folder `rendezvous`, or one srun.
@@ -43,8 +50,8 @@ Verdict judge(int code);
 /// Throws ConfigError for values that make no sense.
 void check(const Options& options);
 
-/// Starts the ranks and keeps them going: forwards signals, relaunches from the last checkpoint after a crash, requeues
-/// the Slurm job when the ranks stopped on purpose. Returns the exit code of the run: ok, requeue (stopped and saved),
+/// Starts the ranks and keeps them going: forwards signals, relaunches them after a crash, requeues the Slurm job when
+/// the ranks stopped on purpose. Returns the exit code of the run: ok, requeue (stopped and saved),
 /// or the ranks' code. Throws ConfigError for options that make no sense. Blocks SIGCHLD, SIGTERM, SIGINT, SIGUSR1 and
 /// SIGUSR2 in the calling thread.
 int supervise(const Mission& mission, const Options& options);

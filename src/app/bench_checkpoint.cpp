@@ -287,8 +287,8 @@ void add_bench_checkpoint(CLI::App& bench) {
   auto* command =
       bench.add_subcommand("checkpoint", "Time saves and restores, beside memcpy, the bare disk and PyTorch if wished");
   auto a = std::make_shared<Arguments>();
-  a->local.add_to(*command);
   a->local.ranks = 1;
+  a->local.add_to(*command);
   a->options.keep = 2;
   command->add_option("--size", a->size, "Bytes of the state of all ranks, such as 1G")->capture_default_str();
   command->add_option("--dir", a->dir, "Folder on the disk to be measured; room for five times the size")

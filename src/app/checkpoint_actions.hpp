@@ -34,10 +34,15 @@ std::filesystem::path root_of(const std::string& folder);
 std::filesystem::path checkpoint_folder(const std::string& name);
 /// The folders of all checkpoints that `name` stands for: of one, or of a root all. Throws StorageError (incomplete).
 std::vector<std::filesystem::path> checkpoint_folders(const std::string& name);
+/// Whether a folder that was there is not any more: a run beside this collects what is old.
+bool is_gone(const std::filesystem::path& folder);
 /// The one checkpoint that `name` stands for, opened.
 checkpoint::Summary checkpoint_at(const std::string& name);
 
-/// An argument or option that is a step.
+/// An argument or option that is a whole number from `least`.
+CLI::Option* add_number(CLI::App& command, const char* name, std::optional<std::int64_t>& value, std::int64_t least,
+                        const char* help);
+/// One that is a step.
 CLI::Option* add_step(CLI::App& command, const char* name, std::optional<std::int64_t>& step, const char* help);
 
 /// "ok", "damaged", "incomplete" or "incompatible".

@@ -2,7 +2,10 @@
 // distdl checkpoint verify | why
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -12,6 +15,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/checkpoint/explain.hpp>
 #include <distdl/checkpoint/layout.hpp>
+#include <distdl/checkpoint/left_snapshots.hpp>
 
 namespace distdl::app {
 namespace {
@@ -22,12 +26,8 @@ using checkpoint::Finding;
 using checkpoint::Standing;
 using nlohmann::json;
 
-/// Damage counts more than an absence, and both more than a format that this program does not know.
-ExitCode worst_of(const std::vector<Finding>& findings) {
-  ExitCode worst = ExitCode::ok;
-  for (const Finding& finding : findings)
-    if (worst == ExitCode::ok || finding.kind < worst) worst = finding.kind;
-  return worst;
+ExitCode code_of(const std::vector<Finding>& findings) {
+  return findings.empty() ? ExitCode::ok : checkpoint::worst_of(findings).kind;
 }
 
 json to_json(const Finding& finding) {
@@ -41,12 +41,27 @@ json to_json(const Finding& finding) {
   return row;
 }
 
+/// Nothing if a run collected it meanwhile.
+std::optional<std::vector<Finding>> verify_unless_collected(const fs::path& folder, Depth depth) try {
+  auto findings = checkpoint::verify(folder, depth);
+  if (!findings.empty() && is_gone(folder)) return std::nullopt;
+  return findings;
+} catch (const StorageError&) {
+  if (!is_gone(folder)) throw;
+  return std::nullopt;
+}
+
 void verify(const std::string& name, Depth depth, bool as_json) {
   std::vector<Finding> all;
   json document = json::array();
   for (const fs::path& one : checkpoint_folders(name)) {
-    auto findings = checkpoint::verify(one, depth);
-    const char* verdict = verdict_on(worst_of(findings));
+    const auto outcome = verify_unless_collected(one, depth);
+    if (!outcome) {
+      if (!as_json) fmt::print("{}: collected meanwhile\n", one.string());
+      continue;
+    }
+    const auto& findings = *outcome;
+    const char* verdict = verdict_on(code_of(findings));
     json found = json::array();
     if (!as_json) fmt::print("{}: {}\n", one.string(), verdict);
     for (const Finding& finding : findings) {
@@ -59,7 +74,10 @@ void verify(const std::string& name, Depth depth, bool as_json) {
     std::fflush(stdout);  // the next one may take minutes
   }
   if (as_json) print(document);
-  if (ExitCode worst = worst_of(all); worst != ExitCode::ok) throw CLI::RuntimeError(static_cast<int>(worst));
+  if (document.empty())
+    throw StorageError(fmt::format("a run collected what \"{}\" stands for before it was verified; try again", name),
+                       ExitCode::incomplete);
+  if (ExitCode worst = code_of(all); worst != ExitCode::ok) throw CLI::RuntimeError(static_cast<int>(worst));
 }
 
 /// What the run's own journal, beside the folder of checkpoints, tells of a step that the folder tells nothing of.
@@ -71,13 +89,21 @@ void ask_journal(const fs::path& root, Step step, Explanation& answer) {
     if (!row.is_object() || !row.contains("step") || !row["step"].is_number_integer()) continue;
     last = std::max(last, row["step"].get<std::int64_t>());
     if (row["step"] != step.value) continue;
-    std::string event = row.value("event", "");
+    auto text = [&](const char* key) {
+      return row.contains(key) && row[key].is_string() ? row[key].get<std::string>() : std::string();
+    };
+    const std::string event = text("event");
     if (event == "checkpoint") answer = {Standing::removed, "the run's journal says that it was saved"};
-    if (event == "save_failed") answer = {Standing::failed, row.value("reason", "")};
+    if (event == "save_failed") answer = {Standing::failed, text("reason")};
+    if (answer.standing == Standing::removed || answer.standing == Standing::failed) continue;  // these tell more
+    if (event == "save_skipped") answer = {Standing::skipped, "the save before it was still under way"};
+    if (event == "snapshot_failed") answer = {Standing::failed, text("reason")};
+    if (event == "snapshot")
+      answer = {Standing::snapshot, "it was no checkpoint: nodes kept it in their memory or on their own disks"};
   }
   if (answer.standing == Standing::never && last >= 0)
-    answer.reason += step.value > last ? fmt::format("; the run has come to step {} only", last)
-                                       : std::string("; no save was due at this step");
+    answer.reason += step.value > last ? fmt::format(", and the run's journal ends at step {}", last)
+                                       : std::string(", nor does the run's journal");
 }
 
 std::string restart_of(const Explanation& found) {
@@ -93,9 +119,54 @@ std::string listing(const std::vector<Step>& steps) {
   return text.empty() ? "none" : text;
 }
 
-void why(std::int64_t number, const std::string& folder, bool as_json) {
+/// The snapshots of one step that this node has.
+struct Kept {
+  std::set<int> ranks{};  ///< whose
+  int parities = 0;
+  bool in_memory = false, on_disk = false;
+};
+using KeptSteps = std::map<std::pair<std::int64_t, int>, Kept>;  // step and world
+
+KeptSteps kept_here(const fs::path& root, const std::string& disk) {
+  KeptSteps kept;
+  for (const auto& one : checkpoint::left_snapshots(root, disk)) {
+    Kept& here = kept[{one.label.step.value, one.label.world}];
+    one.is_parity ? void(++here.parities) : void(here.ranks.insert(one.label.rank));
+    (one.on_disk ? here.on_disk : here.in_memory) = true;
+  }
+  return kept;
+}
+
+void print_snapshots(const KeptSteps& kept) {
+  fmt::print("snapshots on this node:{}\n", kept.empty() ? " none" : "");
+  for (const auto& [key, here] : kept)
+    fmt::print("  step {}: of {} of {} ranks{}, {}\n", key.first, here.ranks.size(), key.second,
+               here.parities > 0 ? fmt::format(", and {} parities", here.parities) : "",
+               !here.on_disk    ? "in memory"
+               : here.in_memory ? "in memory and on disk"
+                                : "on disk");
+  fmt::print(
+      "A run that keeps snapshots (checkpoint.memory_every and the like) takes the newest of which its nodes still "
+      "have "
+      "all parts instead, if that is newer than the checkpoint; \"distdl run --no-snapshots\" begins without them.\n");
+}
+
+json to_json(const KeptSteps& kept) {
+  json rows = json::array();
+  for (const auto& [key, here] : kept)
+    rows.push_back({{"step", key.first},
+                    {"world_size", key.second},
+                    {"ranks", here.ranks},
+                    {"parities", here.parities},
+                    {"in_memory", here.in_memory},
+                    {"on_disk", here.on_disk}});
+  return rows;
+}
+
+void why(std::int64_t number, const std::string& folder, const std::string& disk, bool as_json) {
   fs::path root = root_of(folder);
   Step step(number);
+  const KeptSteps kept = kept_here(root, disk);
   Explanation found = checkpoint::explain(root, step);
   if (found.standing == Standing::never) {
     Explanation told = found;
@@ -111,10 +182,12 @@ void why(std::int64_t number, const std::string& folder, bool as_json) {
     if (found.instead) document["restart_takes"] = found.instead->value;
     if (found.barrier) document["restart_ends_at"] = found.barrier->value;
     for (Step each : found.present) document["present"].push_back(each.value);
+    document["snapshots_here"] = to_json(kept);
     print(document);
   } else {
-    fmt::print("step {}: {}\n  {}\na restart takes  {}\nthere are        {}\n", step,
+    fmt::print("step {}: {}\n  {}\nof this folder a restart takes {}\ncheckpoints in it: {}\n", step,
                checkpoint::name_of(found.standing), found.reason, restart_of(found), listing(found.present));
+    print_snapshots(kept);
   }
   if (found.code != ExitCode::ok) throw CLI::RuntimeError(static_cast<int>(found.code));
 }
@@ -144,16 +217,19 @@ void add_verify(CLI::App& parent) {
 void add_why(CLI::App& parent) {
   struct Arguments {
     std::optional<std::int64_t> step;
-    std::string folder;
+    std::string folder, disk;
     bool as_json = false;
   };
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command =
-      parent.add_subcommand("why", "why a step is not there, or not what a restart takes; exit codes like verify");
+  CLI::App* command = parent.add_subcommand("why",
+                                            "why a step is not there, or not what a restart takes; also which "
+                                            "snapshots this node has; exit codes like verify");
   add_step(*command, "STEP", arguments->step, "the step in question")->required();
   command->add_option("DIR", arguments->folder, kRootHelp)->required();
+  command->add_option("--disk", arguments->disk, "the run's checkpoint.disk_folder: tell of snapshots in it, too")
+      ->type_name("FOLDER");
   command->add_flag("--json", arguments->as_json, "print one JSON document");
-  command->callback([arguments] { why(*arguments->step, arguments->folder, arguments->as_json); });
+  command->callback([arguments] { why(*arguments->step, arguments->folder, arguments->disk, arguments->as_json); });
 }
 }  // namespace
 

@@ -22,7 +22,11 @@ fs::path existing_folder(const std::string& folder) {
   if (!path.has_filename()) path = path.parent_path();
   std::error_code ignored;
   if (!fs::exists(path, ignored))
-    throw StorageError(fmt::format("there is no folder \"{}\"", folder), ExitCode::incomplete);
+    throw StorageError(
+        fmt::format("there is no folder \"{}\"; name that of a run (run.dir), the \"checkpoints\" in it, or a "
+                    "checkpoint there",
+                    folder),
+        ExitCode::incomplete);
   require<UsageError>(!fs::is_regular_file(path, ignored), "\"{}\" is a file; a folder was expected", folder);
   return path;
 }
@@ -45,8 +49,11 @@ fs::path folder_called(const fs::path& root, const std::string& name) {
     auto tags = checkpoint::read_tags(checkpoint::real_file_system(), root);
     auto found = tags.find(name);
     if (found == tags.end())
-      throw StorageError(fmt::format("\"{}\" has no checkpoint tagged \"{}\"", root.string(), name),
-                         ExitCode::incomplete);
+      throw StorageError(
+          fmt::format("\"{}\" has no checkpoint tagged \"{}\"; \"distdl checkpoint ls {}\" lists steps and "
+                      "tags",
+                      root.string(), name, root.string()),
+          ExitCode::incomplete);
     step = found->second;
   }
   fs::path folder = root / checkpoint::step_folder_name(step);
@@ -83,23 +90,32 @@ std::vector<fs::path> checkpoint_folders(const std::string& name) {
   if (is_one_checkpoint(path)) return {path};
   std::vector<fs::path> folders;
   for (const auto& [step, folder] : checkpoint::step_folders(path)) folders.push_back(folder);
-  if (folders.empty())
-    throw StorageError(fmt::format("there is no checkpoint in \"{}\"", path.string()), ExitCode::incomplete);
+  if (folders.empty()) return {checkpoint::checkpoint_in(path)};  // throws, saying what was expected
   return folders;
+}
+
+bool is_gone(const fs::path& folder) {
+  std::error_code ignored;  // a link that leads nowhere is there
+  return fs::symlink_status(folder, ignored).type() == fs::file_type::not_found;
 }
 
 checkpoint::Summary checkpoint_at(const std::string& name) {
   return checkpoint::open(checkpoint_folder(name));
 }
 
-CLI::Option* add_step(CLI::App& command, const char* name, std::optional<std::int64_t>& step, const char* help) {
-  auto check = [](const std::string& text) {
-    std::int64_t number = -1;
+CLI::Option* add_number(CLI::App& command, const char* name, std::optional<std::int64_t>& value, std::int64_t least,
+                        const char* help) {
+  auto check = [least](const std::string& text) {
+    std::int64_t number = 0;
     auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    bool good = error == std::errc() && end == text.data() + text.size() && number >= 0;
-    return good ? std::string() : fmt::format("\"{}\" is no step: a whole number from 0 was expected", text);
+    bool good = error == std::errc() && end == text.data() + text.size() && number >= least;
+    return good ? std::string() : fmt::format("\"{}\" was given, but a whole number from {} was expected", text, least);
   };
-  return command.add_option(name, step, help)->check(check)->type_name("STEP");
+  return command.add_option(name, value, help)->check(check)->type_name("N");
+}
+
+CLI::Option* add_step(CLI::App& command, const char* name, std::optional<std::int64_t>& step, const char* help) {
+  return add_number(command, name, step, 0, help)->type_name("STEP");
 }
 
 const char* verdict_on(ExitCode code) {

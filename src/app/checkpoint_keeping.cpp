@@ -41,8 +41,6 @@ Rule rule_for(const fs::path& root, const GcOptions& options) {
   Rule rule = checkpoint::last_rule(checkpoint::real_file_system(), root);
   if (options.keep) rule.keep = *options.keep;
   if (options.keep_every) rule.keep_every = *options.keep_every;
-  require<UsageError>(rule.keep >= 2, "--keep is {}, but at least 2 checkpoints must stay", rule.keep);
-  require<UsageError>(rule.keep_every >= 0, "--keep-every is {}, but must not be negative", rule.keep_every);
   return rule;
 }
 
@@ -88,6 +86,18 @@ bool sweep(const fs::path& root, const std::vector<Verdict>& verdicts, const std
   return gone;
 }
 
+/// Once more, to learn the cause. Throws StorageError unless nothing is left.
+void finish_deleting(const fs::path& root) {
+  for (const auto& trash : checkpoint::entries_with_prefix(root, checkpoint::kTrashPrefix)) {
+    std::error_code error;
+    fs::remove_all(trash, error);
+    require<StorageError>(!error,
+                          "cannot delete \"{}\": {}; it is no checkpoint any more. Run gc again once its files may be "
+                          "deleted, and no process has them open",
+                          trash.string(), errno_text(error.value()));
+  }
+}
+
 void print_report(const Rule& rule, const std::vector<Verdict>& verdicts, const std::vector<Leftover>& leftovers,
                   const std::vector<std::uint64_t>& sizes, bool dry_run) {
   const char* going = dry_run ? "would go" : "deleted";
@@ -125,6 +135,8 @@ void gc(const GcOptions& options) {
   Rule rule = rule_for(root, options);
   auto verdicts = checkpoint::judge(checkpoint::real_file_system(), root, rule, std::nullopt,
                                     [](Step, const fs::path& folder) { return checkpoint::verify(folder).empty(); });
+  // What a run beside this has collected meanwhile looked damaged.
+  std::erase_if(verdicts, [](const Verdict& verdict) { return is_gone(verdict.folder); });
   auto leftovers = leftovers_in(root, options.quarantine);
   std::vector<std::uint64_t> sizes;
   sizes.reserve(verdicts.size());
@@ -134,7 +146,7 @@ void gc(const GcOptions& options) {
     print(report_of(rule, verdicts, leftovers, sizes, options.dry_run));
   else
     print_report(rule, verdicts, leftovers, sizes, options.dry_run);
-  require<StorageError>(gone, "not everything in \"{}\" could be deleted", root.string());
+  if (!gone) finish_deleting(root);
 }
 
 void add_gc(CLI::App& parent) {
@@ -143,8 +155,10 @@ void add_gc(CLI::App& parent) {
       "gc", "delete old checkpoints by the rule of the last run, and leftovers of dead ones; safe beside a run");
   command->add_option("DIR", options->folder, kRootHelp)->required();
   command->add_flag("-n,--dry-run", options->dry_run, "only say what would go, and why the others stay");
-  command->add_option("--keep", options->keep, "so many of the newest verified stay, instead of the run's rule");
-  command->add_option("--keep-every", options->keep_every, "of each so many steps the first stays; 0: of none");
+  add_number(*command, "--keep", options->keep, 2,
+             "so many of the newest verified stay, 2 at least; default: as the run's rule says");
+  add_number(*command, "--keep-every", options->keep_every, 0,
+             "of each so many steps the first stays; 0: of none; default: as the run's rule says");
   command->add_flag("--quarantine", options->quarantine, "delete what lies in quarantine, too");
   command->add_flag("--json", options->as_json, "print one JSON document");
   command->callback([options] { gc(*options); });

@@ -47,6 +47,7 @@ std::vector<Row> rows_of(const fs::path& root) {
     } catch (const StorageError& error) {
       rows.back().code = error.exit_code();
       rows.back().problem = error.what();
+      if (is_gone(folder)) rows.pop_back();
     }
   }
   return rows;

@@ -104,7 +104,11 @@ Finding check_hdf5() {
   hbool_t thread_safe = false;
   if (H5get_libversion(&major, &minor, &release) < 0 || H5is_library_threadsafe(&thread_safe) < 0)
     return {"HDF5", Health::fail, "the library does not answer", "reinstall HDF5"};
-  return {"HDF5", Health::ok, fmt::format("{}.{}.{}{}", major, minor, release, thread_safe ? ", thread-safe" : ""), ""};
+  const std::string version = fmt::format("{}.{}.{}", major, minor, release);
+  if (!thread_safe)
+    return {"HDF5", Health::fail, version + ", not thread-safe",
+            "data are read while a checkpoint is saved: use an HDF5 built with --enable-threadsafe"};
+  return {"HDF5", Health::ok, version + ", thread-safe", ""};
 }
 
 Finding check_memlock() {

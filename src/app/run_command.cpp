@@ -17,7 +17,7 @@ namespace distdl::app {
 namespace {
 struct Arguments {
   JobArguments job;
-  bool local = false, partial = false;
+  bool local = false, partial = false, no_snapshots = false;
   int ranks = 0;
   bool json = false;
 };
@@ -79,6 +79,8 @@ void run(const Arguments& arguments) {
   make_run_folder(job.run_dir);
   mission.worker = {own_program(), "worker"};
   for (auto& word : arguments.job.command_line()) mission.worker.push_back(word);
+  if (arguments.no_snapshots) mission.at_first = {"--no-snapshots"};
+  mission.starts = [&job] { return observe::read_starts(job.run_dir); };
   int code = agent::supervise(mission, job.agent);
   if (code != 0) throw CLI::RuntimeError(code);
   print_result(job.run_dir, arguments.json);
@@ -95,6 +97,9 @@ void add_run_command(CLI::App& app) {
       ->check(CLI::PositiveNumber);
   command->add_flag("--partial", arguments->partial,
                     "Resume also from a checkpoint that lacks tensors, which begin afresh, or has others");
+  command->add_flag("--no-snapshots", arguments->no_snapshots,
+                    "Start from the newest checkpoint, even if there are newer snapshots in the nodes' memory or on "
+                    "their disks: these are removed");
   command->add_flag("--json", arguments->json, "Print the result as JSON");
   command->callback([arguments] {
     if (arguments->partial) arguments->job.overrides.emplace_back("checkpoint.partial=true");

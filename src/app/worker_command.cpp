@@ -64,11 +64,18 @@ std::int64_t place_on_host(const comm::Communicator& communicator) {
   return std::find(neighbours.begin(), neighbours.end(), communicator.rank()) - neighbours.begin();
 }
 
-train::Outcome run_rank(config::Job job, comm::Communicator& communicator, train::StopSignals& signals) {
+struct Arguments {
+  JobArguments job;
+  bool no_snapshots = false;
+};
+
+train::Outcome run_rank(config::Job job, train::SnapshotUse snapshots, comm::Communicator& communicator,
+                        train::StopSignals& signals) {
   check_same_job(job, communicator);
   job.recipe.kernels.device = place_on_host(communicator);
   log(Severity::debug, "device {}: this rank's place on its host", job.recipe.kernels.device);
   auto setting = make_setting(job, signals);
+  setting.snapshots = snapshots;
   if (job.recipe.checkpoint.failure_domain == "switch") {
     setting.failure_domain = slurm::switches_of_node();
     if (setting.failure_domain.empty())
@@ -107,12 +114,13 @@ bool speaks(Rank self, const std::exception& error) {
   throw CLI::RuntimeError(static_cast<int>(exit_code_of(error)));
 }
 
-train::Outcome run_connected(const config::Job& job, world::World& world, train::StopSignals& signals) {
+train::Outcome run_connected(const config::Job& job, train::SnapshotUse snapshots, world::World& world,
+                             train::StopSignals& signals) {
   auto communicator = comm::Communicator::connect(world, job.comm);
   log(Severity::debug, "rank {} of {} by {}, {}", communicator->rank(), communicator->size(), world.description(),
       communicator->description());
   try {
-    auto outcome = run_rank(job, *communicator, signals);
+    auto outcome = run_rank(job, snapshots, *communicator, signals);
     communicator->close();
     return outcome;
   } catch (const std::exception& error) {
@@ -121,14 +129,15 @@ train::Outcome run_connected(const config::Job& job, world::World& world, train:
   }
 }
 
-void work(const JobArguments& arguments) {
+void work(const Arguments& arguments) {
   train::StopSignals signals;  // before any library starts a thread
-  config::Job job = arguments.load();
+  config::Job job = arguments.job.load();
+  auto snapshots = arguments.no_snapshots ? train::SnapshotUse::none : train::SnapshotUse::newest;
   auto world = world::make_world();
   start_worker_log(job, world->rank());
   auto outcome = train::Outcome::stopped;
   try {
-    outcome = run_connected(job, *world, signals);
+    outcome = run_connected(job, snapshots, *world, signals);
   } catch (const std::exception& error) {
     fail(world->rank(), error);
   }
@@ -139,8 +148,9 @@ void work(const JobArguments& arguments) {
 void add_worker_command(CLI::App& app) {
   auto* command =
       app.add_subcommand("worker", "One rank of a job; started by \"distdl run\", or directly by srun --mpi=pmix");
-  auto arguments = std::make_shared<JobArguments>();
-  arguments->add_to(*command);
+  auto arguments = std::make_shared<Arguments>();
+  arguments->job.add_to(*command);
+  command->add_flag("--no-snapshots", arguments->no_snapshots, "As of \"distdl run\"");
   command->callback([arguments] { work(*arguments); });
 }
 

@@ -64,6 +64,10 @@ void Progress::on(const train::CheckpointSaved& event) {
                    static_cast<double>(event.bytes) / 1e6, event.seconds * 1e3, event.stall_seconds * 1e3));
 }
 
+void Progress::on(const train::SnapshotFailed&) {
+  clear();
+}
+
 void Progress::on(const train::SaveSkipped&) {
   clear();
 }

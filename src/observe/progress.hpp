@@ -20,6 +20,7 @@ class Progress final : public train::Observer {
   void on(const train::StepDone& event) override;
   void on(const train::Evaluated& event) override;
   void on(const train::CheckpointSaved& event) override;
+  void on(const train::SnapshotFailed& event) override;
   void on(const train::SaveSkipped& event) override;
   void on(const train::SaveFailed& event) override;
   void on(const train::Stopped& event) override;
@@ -47,6 +48,7 @@ class Observers final : public train::Observer {
   void on(const train::Evaluated& e) override { tell(e); }
   void on(const train::CheckpointSaved& e) override { tell(e); }
   void on(const train::SnapshotKept& e) override { tell(e); }
+  void on(const train::SnapshotFailed& e) override { tell(e); }
   void on(const train::SaveSkipped& e) override { tell(e); }
   void on(const train::SaveFailed& e) override { tell(e); }
   void on(const train::Stopped& e) override { tell(e); }

@@ -145,6 +145,14 @@ void RunFolder::on(const train::SnapshotKept& event) {
   append(journal_, row.dump());
 }
 
+void RunFolder::on(const train::SnapshotFailed& event) {
+  Json row{{"event", "snapshot_failed"},
+           {"time", seconds_since_1970()},
+           {"step", event.step.value},
+           {"reason", event.reason}};
+  append(journal_, row.dump());
+}
+
 void RunFolder::on(const train::SaveSkipped& event) {
   Json row{{"event", "save_skipped"}, {"time", seconds_since_1970()}, {"step", event.step.value}};
   append(journal_, row.dump());
@@ -214,6 +222,14 @@ checkpoint::FailureRecord read_failures(const std::filesystem::path& run_folder)
   });
   record.failures += running;
   return record;
+}
+
+std::vector<Step> read_starts(const std::filesystem::path& run_folder) {
+  std::vector<Step> starts;
+  for_each_line(run_folder / "journal.jsonl", [&](const Json& row) {
+    if (row.value("event", "") == "started") starts.emplace_back(row.value("resumed_from", std::int64_t{0}));
+  });
+  return starts;
 }
 
 Result read_result(const std::filesystem::path& run_folder) {

@@ -29,7 +29,8 @@ struct Result {
 /// Keeps the records of a run, over all its restarts, in its folder:
 ///   metrics.jsonl   one object per step {step, epoch, loss, accuracy, learning_rate, samples_per_s} and per evaluation
 ///                   {step, epoch, validation_loss, validation_accuracy}; after a resume, repeated steps appear again
-///   journal.jsonl   one object per event: started, checkpoint, save_failed, stopped, finished
+///   journal.jsonl   one object per event: started, checkpoint, snapshot, snapshot_failed, save_skipped,
+///                   save_failed, stopped, finished
 ///   result.json     at the end: Result
 /// A torn line of a killed run or a full disk is completed with a newline and ignored. Lines that the file system
 /// refuses are lost with one warning: they must not end a run that may find room again.
@@ -43,6 +44,7 @@ class RunFolder final : public train::Observer {
   void on(const train::Evaluated& event) override;
   void on(const train::CheckpointSaved& event) override;
   void on(const train::SnapshotKept& event) override;
+  void on(const train::SnapshotFailed& event) override;
   void on(const train::SaveSkipped& event) override;
   void on(const train::SaveFailed& event) override;
   void on(const train::Stopped& event) override;
@@ -67,6 +69,9 @@ class RunFolder final : public train::Observer {
 /// How long the run in a folder has trained, and how often a start ended without having stopped or finished: what its
 /// journal tells. For the next start, before it writes its own line. Nothing where there is no journal.
 checkpoint::FailureRecord read_failures(const std::filesystem::path& run_folder);
+
+/// The steps at which all starts of the run in a folder began to train, the oldest first, as its journal tells.
+std::vector<Step> read_starts(const std::filesystem::path& run_folder);
 
 /// Reads result.json. Throws StorageError: incomplete if the run has not finished, corrupt if the file is damaged.
 Result read_result(const std::filesystem::path& run_folder);

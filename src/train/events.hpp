@@ -50,7 +50,14 @@ struct SnapshotKept {
   double stall_seconds = 0;  ///< of these, that training waited
 };
 
-/// A save that was due while the one before was still being written.
+/// A snapshot that is not kept as it was to be. The run goes on; what was kept before is still there.
+struct SnapshotFailed {
+  Step step;
+  std::string reason;
+};
+
+/// A save that was due while the one before was still being written. A checkpoint that only a snapshot was in the way
+/// of follows as soon as that is done.
 struct SaveSkipped {
   Step step;
   std::int64_t so_far = 0;  ///< skipped since this start
@@ -80,6 +87,7 @@ class Observer {
   virtual void on(const Evaluated&) {}
   virtual void on(const CheckpointSaved&) {}
   virtual void on(const SnapshotKept&) {}
+  virtual void on(const SnapshotFailed&) {}
   virtual void on(const SaveSkipped&) {}
   virtual void on(const SaveFailed&) {}
   virtual void on(const Stopped&) {}

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <span>
-
-#include <distdl/base/checksum.hpp>
+#include <distdl/checkpoint/ownership.hpp>
 #include <distdl/train/protection.hpp>
 
 namespace distdl::train {
@@ -16,20 +14,20 @@ std::optional<checkpoint::Destination> destination_of(const checkpoint::Options&
 }
 
 std::string run_name(const checkpoint::Store& store) {
-  const std::string root = store.root().string();
-  return fmt::format("{}{:08x}", store.owner().lineage, crc32c(std::as_bytes(std::span(root))));
+  return checkpoint::run_name(store.owner().lineage, store.root());
 }
 
 std::optional<checkpoint::Levels::Setup> levels_setup(const checkpoint::Store& store, checkpoint::Place place) {
   const checkpoint::Options& options = store.options();
   if (!has_levels(options)) return std::nullopt;
   const std::string run = run_name(store);
-  return checkpoint::Levels::Setup{.run = run,
-                                   .memory = run,
-                                   .place = std::move(place),
-                                   .redundant = options.partner_every > 0 || options.parity_every > 0,
-                                   .parity_set = static_cast<int>(options.parity_set),
-                                   .disk = options.disk_every > 0 ? options.disk_folder : ""};
+  return checkpoint::Levels::Setup{
+      .run = run,
+      .memory = run,
+      .place = std::move(place),
+      .used = {options.partner_every > 0, options.parity_every > 0, options.disk_every > 0},
+      .parity_set = static_cast<int>(options.parity_set),
+      .disk = options.disk_every > 0 ? options.disk_folder : ""};
 }
 
 }  // namespace distdl::train

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <utility>
 
 #include <fmt/ranges.h>
 
@@ -58,15 +59,20 @@ class Trainer {
     bool save = false;  ///< rank 0 finds it worth it
   };
   void start();
+  /// Whatever a restore that failed has left behind.
+  void begin_afresh(const StartValues& values);
   /// One optimizer step.
   Agreed step(bool stop);
   void evaluate();
   /// Collective: from now on saves go on beside training. A state that was resumed gets its copies in other nodes'
   /// memory at once: those it had may be lost.
   void start_saver(bool resumed);
+  /// False if the save before is still under way.
+  bool begin_save(const checkpoint::Destination& destination);
   /// At the end, or before a stop: returns when it is committed.
   void save_last();
-  /// Where a failure costs nothing yet: the next interval tries again.
+  /// Where a failure costs nothing yet: the next interval tries again. A checkpoint does not wait that long for a mere
+  /// snapshot: it is tried again after each step, and meanwhile no other snapshot begins.
   void save_on_the_way(const checkpoint::Destination& destination);
   /// Where this rank runs.
   checkpoint::Place place() const { return {communicator_.host(communicator_.rank()), setting_.failure_domain}; }
@@ -102,6 +108,8 @@ class Trainer {
   EndOfJob end_of_job_;
   TrainingState state_;
   std::optional<checkpoint::Saver> saver_;  // while there are steps to do
+  checkpoint::Destination under_way_;       // of the save that began last
+  bool owes_checkpoint_ = false;            // one was due while a mere snapshot was under way
   std::optional<Evaluated> judged_;
 };
 
@@ -123,7 +131,7 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
       sum_(*backend_, communicator, plan_, network_.gradient_count()),
       optimizer_(recipe.optim, tensors_.layout),
       judge_(*backend_, model_, tensors_, network_, samples_),
-      store_(setting.checkpoints, recipe.checkpoint),
+      store_(setting.checkpoints, recipe.checkpoint, setting.files ? *setting.files : checkpoint::real_file_system()),
       keeper_(*backend_, communicator, group_, store_, tensors_, identity_of(recipe, samples_)),
       cadence_(recipe.checkpoint, setting.failures),
       meeting_(communicator.rank(), communicator.size(), setting.comm, group.timeout()),
@@ -142,15 +150,11 @@ void Trainer::start() {
                            plan_.global_batch()};
   std::optional<checkpoint::Levels> levels;
   if (auto setup = levels_setup(store_, place())) levels.emplace(group_, store_.files(), *std::move(setup));
-  auto resumed =
-      keeper_.restore(state_, levels ? &*levels : nullptr, recipe_.checkpoint.partial ? &start_values : nullptr);
+  auto resumed = keeper_.restore(state_, levels ? &*levels : nullptr,
+                                 recipe_.checkpoint.partial ? &start_values : nullptr, setting_.snapshots);
   levels.reset();
+  if (!resumed) begin_afresh(start_values);
   if (state_.step < total_) store_.check_room(group_, state_.parameters.bytes() + state_.momentum.bytes());
-  if (!resumed) {
-    tensor::Buffer start = tensor::allocate_host(state_.parameters.bytes());
-    start_values.fill(start.as<float>());
-    backend_->copy_from_host(state_.parameters.data(), start.data(), start.bytes());
-  }
   cadence_.tried(state_.step);
   if (cadence_.automatic() && communicator_.rank() == Rank(0))
     log(Severity::info, "checkpoint.every = \"auto\": {}", cadence_.plan());
@@ -164,6 +168,15 @@ void Trainer::start() {
   observer_.on(started);
 }
 
+void Trainer::begin_afresh(const StartValues& values) {
+  tensor::Buffer start = tensor::allocate_host(state_.parameters.bytes());
+  values.fill(start.as<float>());
+  backend_->copy_from_host(state_.parameters.data(), start.data(), start.bytes());
+  backend_->fill(state_.momentum_arena(), tensors_.layout.size(), 0.0f);
+  state_.step = Step(0);
+  state_.position = 0;
+}
+
 Trainer::Agreed Trainer::step(bool stop) {
   Stopwatch watch;
   auto range = plan_.of(communicator_.rank());
@@ -174,7 +187,7 @@ Trainer::Agreed Trainer::step(bool stop) {
     sum_.add();
   }
   std::size_t tail = tensors_.layout.size();
-  bool save = communicator_.rank() == Rank(0) && cadence_.due(Step(state_.step.value + 1));
+  bool save = communicator_.rank() == Rank(0) && (owes_checkpoint_ || cadence_.due(Step(state_.step.value + 1)));
   if (stop) backend_->fill(sum_.first_partial() + tail + Network::kStopAt, 1, 1.0f);
   if (save) backend_->fill(sum_.first_partial() + tail + Network::kSaveAt, 1, 1.0f);
   const float* gradients = sum_.finish();
@@ -214,8 +227,14 @@ void Trainer::start_saver(bool resumed) {
   auto part = keeper_.part_of(state_);
   saver_->prepare(part.slices, part.state);
   checkpoint::Protection elsewhere{recipe_.checkpoint.partner_every > 0, recipe_.checkpoint.parity_every > 0};
-  if (resumed && (elsewhere.partner || elsewhere.parity))
-    saver_->save(state_.step, part.slices, part.state, {false, elsewhere});
+  if (resumed && (elsewhere.partner || elsewhere.parity)) begin_save({false, elsewhere});
+}
+
+bool Trainer::begin_save(const checkpoint::Destination& destination) {
+  auto part = keeper_.part_of(state_);
+  if (!saver_->save(state_.step, part.slices, part.state, destination)) return false;
+  under_way_ = destination;
+  return true;
 }
 
 void Trainer::save_last() {
@@ -227,9 +246,10 @@ void Trainer::save_last() {
 
 void Trainer::save_on_the_way(const checkpoint::Destination& destination) try {
   if (destination.file_system) cadence_.tried(state_.step);
-  auto part = keeper_.part_of(state_);
-  if (!saver_->save(state_.step, part.slices, part.state, destination))
-    observer_.on(SaveSkipped{state_.step, saver_->skipped()});
+  const bool owed = std::exchange(owes_checkpoint_, false);
+  if (begin_save(destination)) return;
+  owes_checkpoint_ = destination.file_system && !under_way_.file_system;
+  if (!owed) observer_.on(SaveSkipped{state_.step, saver_->skipped()});
 } catch (const StorageError& error) {
   if (error.exit_code() != ExitCode::storage) throw;  // another run owns the folder, or a mistake of ours
   observer_.on(SaveFailed{state_.step, error.what()});
@@ -238,9 +258,14 @@ void Trainer::save_on_the_way(const checkpoint::Destination& destination) try {
 }
 
 void Trainer::tell(const checkpoint::SaveOutcome& outcome) {
-  double seconds = outcome.stall_seconds + outcome.write_seconds;
-  if (!outcome.file_system && outcome.error.empty())
-    return observer_.on(SnapshotKept{outcome.step, seconds, outcome.stall_seconds});
+  const double seconds = outcome.durable_seconds;
+  if (!outcome.unkept.empty()) observer_.on(SnapshotFailed{outcome.step, outcome.unkept});
+  if (!outcome.file_system) {
+    end_of_job_.snapshot_took(seconds);
+    if (!outcome.error.empty()) return observer_.on(SnapshotFailed{outcome.step, outcome.error});
+    if (outcome.unkept.empty()) observer_.on(SnapshotKept{outcome.step, seconds, outcome.stall_seconds});
+    return;
+  }
   end_of_job_.save_took(seconds);
   if (outcome.error.empty())
     observer_.on(CheckpointSaved{outcome.step, outcome.bytes, seconds, outcome.stall_seconds});
@@ -252,8 +277,7 @@ void Trainer::tell_outcomes() {
   for (const auto& outcome : saver_->outcomes()) {
     tell(outcome);
     if (!outcome.file_system || !outcome.error.empty()) continue;
-    if (cadence_.saved(outcome.stall_seconds, outcome.stall_seconds + outcome.write_seconds) &&
-        communicator_.rank() == Rank(0))
+    if (cadence_.saved(outcome.stall_seconds, outcome.durable_seconds) && communicator_.rank() == Rank(0))
       log(Severity::info, "from now on a checkpoint every {} steps: {}", cadence_.steps(), cadence_.reason());
   }
 }
@@ -275,7 +299,10 @@ void Trainer::diverged(double loss) {
 std::optional<std::string> Trainer::reason_to_stop() {
   if (setting_.stop_requested)
     if (auto reason = setting_.stop_requested()) return reason;
-  return end_of_job_.poll(std::chrono::system_clock::now(), saver_->is_busy());
+  const Step next(state_.step.value + 1);
+  const bool saving =
+      saver_->is_busy() || destination_of(recipe_.checkpoint, next, owes_checkpoint_ || cadence_.due(next)).has_value();
+  return end_of_job_.poll(std::chrono::system_clock::now(), saving);
 }
 
 bool Trainer::judgement_is_due() const {

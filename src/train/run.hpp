@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include <distdl/checkpoint/file_system.hpp>
 #include <distdl/checkpoint/interval.hpp>
 #include <distdl/checkpoint/saver.hpp>
 #include <distdl/comm/communicator.hpp>
@@ -17,6 +18,7 @@
 #include <distdl/parallel/options.hpp>
 #include <distdl/train/events.hpp>
 #include <distdl/train/options.hpp>
+#include <distdl/train/state.hpp>
 
 namespace distdl::train {
 
@@ -43,6 +45,9 @@ struct Setting {
   std::string failure_domain = {};
   /// For a second communicator, among the threads that write checkpoints; as that of the training threads.
   comm::Options comm = {};
+  SnapshotUse snapshots = SnapshotUse::newest;  ///< where to resume from
+  /// Under the checkpoints and the local disks, for tests; must outlive the run. Nothing: the operating system's.
+  checkpoint::FileSystem* files = nullptr;
 };
 
 enum class Outcome {
@@ -53,11 +58,11 @@ enum class Outcome {
 /// Throws ConfigError for values that make no sense.
 void check(const Options& options);
 
-/// Collective over the communicator's ranks: resumes from the newest valid checkpoint or starts, trains to the end, or
-/// until any rank is asked to stop. A save in between that the file system refuses is told to the observer and logged;
-/// the run goes on. The last save must succeed. The result depends on the recipe only, not on the number of ranks or
-/// interruptions. Throws Error on all ranks, with the code of the cause: bad input, a data set or checkpoint that is
-/// needed, another run that took the checkpoint folder; comm::PeerLost.
+/// Collective over the communicator's ranks: resumes from the newest snapshot or valid checkpoint or starts, trains to
+/// the end, or until any rank is asked to stop. A save in between that the file system refuses is told to the observer
+/// and logged; the run goes on. The last save must succeed. The result depends on the recipe only, not on the number of
+/// ranks or interruptions. Throws Error on all ranks, with the code of the cause: bad input, a data set or checkpoint
+/// that is needed, another run that took the checkpoint folder; comm::PeerLost.
 Outcome run(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, Observer& observer);
 
 }  // namespace distdl::train

@@ -35,26 +35,9 @@ std::int64_t number(const checkpoint::State& state, const std::string& key) {
   return value;
 }
 
-/// Says what does not fit, and how to go on.
 [[noreturn]] void refuse(const checkpoint::Summary& found, const checkpoint::Fit& fit) {
-  constexpr std::size_t kNames = 5;
-  std::string problem;
-  for (const auto& [wanted, there] : fit.mismatched) {
-    if (!problem.empty()) problem += "; ";
-    problem +=
-        fmt::format("tensor \"{}\" is {} {} here, {} {} there", wanted.name, tensor::name_of(wanted.dtype),
-                    tensor::to_string(wanted.shape), tensor::name_of(there.dtype), tensor::to_string(there.shape));
-  }
-  std::string advice = "use another run.dir to start afresh";
-  if (fit.mismatched.empty()) {
-    if (!fit.missing.empty()) problem = fmt::format("it lacks {}", checkpoint::shortened(fit.missing, kNames));
-    if (!fit.unused.empty())
-      problem += fmt::format("{}it has {}, which the model has not", problem.empty() ? "" : "; ",
-                             checkpoint::shortened(fit.unused, kNames));
-    advice = "--partial (checkpoint.partial = true) loads what fits and begins afresh with the rest; or " + advice;
-  }
   throw StorageError(
-      fmt::format("checkpoint \"{}\" does not fit this model: {}; {}", found.folder.string(), problem, advice),
+      fmt::format("checkpoint \"{}\" does not fit this model: {}", found.folder.string(), checkpoint::problem_of(fit)),
       ExitCode::incompatible);
 }
 }  // namespace
@@ -167,33 +150,55 @@ void StateKeeper::check_identity(const checkpoint::State& saved) const {
 }
 
 std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint::Levels* levels,
-                                                const StartValues* fallback) {
-  auto snapshots = levels && !fallback ? levels->find() : std::nullopt;
-  if (snapshots && snapshots->step >= store_.newest_step(group_).value_or(Step(0)))
-    if (auto source = restore(state, *levels, *snapshots)) return source;
+                                                const StartValues* fallback, SnapshotUse use) {
+  auto snapshots = levels ? levels->find() : std::nullopt;
+  const Step newest_snapshot = snapshots ? snapshots->step : Step(0);
+  if (use == SnapshotUse::none) snapshots.reset();
+  const auto newest = snapshots ? store_.newest(group_) : std::nullopt;
+  // Where nothing else is left, a model that does not fit is rather a mistake.
+  const auto from_snapshots = [&] { return restore(state, *levels, *snapshots, newest ? fallback : nullptr); };
+  if (snapshots && (!newest || is_as_new_as(*snapshots, *newest))) {
+    if (auto source = from_snapshots()) return source;
+    snapshots.reset();
+  }
   auto found = store_.newest_valid(group_);
-  if (snapshots && (!found || snapshots->step > found->step))
-    if (auto source = restore(state, *levels, *snapshots)) return source;
+  if (snapshots && (!found || is_as_new_as(*snapshots, *found)))
+    if (auto source = from_snapshots()) return source;
   if (found) {
     agree(communicator_, group_.timeout(), [&] {
       check_identity(found->state);
       read(*found, state, fallback);
     });
   }
+  if (communicator_.rank().value == 0 && newest_snapshot > (found ? found->step : Step(0)))
+    log(Severity::warning, "the run goes on from {}; the snapshots of step {} are removed",
+        found ? fmt::format("the checkpoint of step {}", found->step) : "the start", newest_snapshot);
   if (levels) levels->keep_only(std::nullopt);
   return found ? std::optional<std::string>("the file system") : std::nullopt;
 }
 
+std::vector<checkpoint::ShardReport> StateKeeper::read_snapshots(checkpoint::Levels& levels,
+                                                                 const checkpoint::RestorePlan& plan,
+                                                                 const TrainingState& state, checkpoint::State& saved,
+                                                                 const StartValues* fallback) try {
+  return levels.restore(plan, targets_in(state), saved);
+} catch (const StorageError& error) {
+  if (error.exit_code() != ExitCode::incompatible) throw;
+  if (fallback)
+    throw StorageError(fmt::format("{}; what fits in part only is taken from checkpoints alone", error.what()));
+  throw StorageError(fmt::format("{}; --no-snapshots leaves the snapshots aside", error.what()), error.exit_code());
+}
+
 std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint::Levels& levels,
-                                                const checkpoint::RestorePlan& plan) try {
+                                                const checkpoint::RestorePlan& plan, const StartValues* fallback) try {
   Stopwatch watch;
   checkpoint::State saved;
-  const auto reports = levels.restore(plan, targets_in(state), saved);
+  const auto reports = read_snapshots(levels, plan, state, saved, fallback);
   agree(communicator_, group_.timeout(), [&] {
     check_identity(saved);
     take_over(state, plan.step, saved, nullptr);
   });
-  levels.keep_only(plan.step);
+  levels.keep_only(plan);
   std::map<checkpoint::Source, int> counts;
   for (const auto& shard : reports) {
     ++counts[shard.source];
@@ -205,8 +210,11 @@ std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint
   for (const auto& [source, count] : counts)
     sources += fmt::format("{}{} of {}", sources.empty() ? "" : ", ", count, name_of(source));
   return fmt::format("snapshots ({}) in {:.2f} s", sources, watch.seconds());
-} catch (const StorageError& error) {  // on all ranks alike
-  if (error.exit_code() == ExitCode::incompatible) throw;
+} catch (const CommError&) {
+  throw;
+} catch (const Error& error) {  // on all ranks alike
+  const ExitCode code = error.exit_code();
+  if (code != ExitCode::storage && code != ExitCode::corrupt && code != ExitCode::incomplete) throw;
   if (communicator_.rank().value == 0)
     log(Severity::warning, "the snapshots of step {} cannot be used: {}", plan.step, error.what());
   return std::nullopt;
@@ -263,19 +271,17 @@ void StateKeeper::read(const checkpoint::Summary& found, TrainingState& state, c
 
 void StateKeeper::take_over(TrainingState& state, Step step, const checkpoint::State& saved,
                             const StartValues* fallback) {
+  const bool says_where = !fallback || saved.contains("position");
+  const std::int64_t position = says_where ? number(saved, "position") : step.value * fallback->global_batch;
+  if (!says_where && communicator_.rank().value == 0)
+    log(Severity::warning, "the checkpoint does not say which samples it has seen: going on at {}", position);
   std::size_t arena_number = 0;
   for (const auto& arena : arenas(state)) {
     std::byte* host = host_copy(arena_number++, *arena.memory);
     if (!backend_.memory_is_host()) backend_.copy_from_host(arena.memory->data(), host, arena.memory->bytes());
   }
   state.step = step;
-  if (fallback && !saved.contains("position")) {
-    state.position = step.value * fallback->global_batch;
-    if (communicator_.rank().value == 0)
-      log(Severity::warning, "the checkpoint does not say which samples it has seen: going on at {}", state.position);
-  } else {
-    state.position = number(saved, "position");
-  }
+  state.position = position;
 }
 
 }  // namespace distdl::train

@@ -64,6 +64,9 @@ struct StartValues {
   std::int64_t global_batch = 0;               ///< samples per step
 };
 
+/// What a restore makes of the snapshots that it finds.
+enum class SnapshotUse { newest, none };
+
 /// Joins a training state to a checkpoint store: who writes what, and host copies where the arenas are on a device.
 class StateKeeper {
  public:
@@ -78,11 +81,15 @@ class StateKeeper {
   };
   Part part_of(const TrainingState& state);
   /// Collective. Fills `state` from the newest snapshot that `levels` find whole, or, if that is newer, from the newest
-  /// valid checkpoint, and says from where; nothing if there is none. Every tensor must be in it, and no other; with
-  /// `fallback` only checkpoints count, what one lacks gets start values, what it has beyond is ignored, and the log
-  /// says so. Throws the same Error on all ranks: incompatible for a checkpoint of another model or data set.
+  /// valid checkpoint, and says from where; nothing if there is none. Every tensor must be in it, and no other. With
+  /// `fallback` a checkpoint may also fit in part: what it lacks gets start values, what it has beyond is ignored, and
+  /// the log says so; snapshots that do not fit are left aside if there are checkpoints. With
+  /// SnapshotUse::none all are. Of the snapshots only those of
+  /// the restored step stay; the log says so if newer ones go. Where it says nothing, snapshots that could not be used
+  /// after all may have left bytes in `state`. Throws the same Error on all ranks: incompatible for a checkpoint of
+  /// another model or data set.
   std::optional<std::string> restore(TrainingState& state, checkpoint::Levels* levels = nullptr,
-                                     const StartValues* fallback = nullptr);
+                                     const StartValues* fallback = nullptr, SnapshotUse use = SnapshotUse::newest);
 
  private:
   struct Arena {
@@ -98,7 +105,10 @@ class StateKeeper {
   void tell(const checkpoint::Summary& found, const checkpoint::Fit& fit) const;
   void read(const checkpoint::Summary& found, TrainingState& state, const StartValues* fallback);
   std::optional<std::string> restore(TrainingState& state, checkpoint::Levels& levels,
-                                     const checkpoint::RestorePlan& plan);
+                                     const checkpoint::RestorePlan& plan, const StartValues* fallback);
+  std::vector<checkpoint::ShardReport> read_snapshots(checkpoint::Levels& levels, const checkpoint::RestorePlan& plan,
+                                                      const TrainingState& state, checkpoint::State& saved,
+                                                      const StartValues* fallback);
   /// Once host memory holds its tensors.
   void take_over(TrainingState& state, Step step, const checkpoint::State& saved, const StartValues* fallback);
 

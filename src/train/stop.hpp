@@ -32,14 +32,16 @@ class EndOfJob {
 
   void step_took(double seconds) { longest_step_ = std::max(longest_step_, seconds); }
   void save_took(double seconds) { longest_save_ = std::max(longest_save_, seconds); }
-  /// A reason to stop now, because after one more step a save might not fit any more. `saving`: an earlier one is still
-  /// under way, for which the last one will have to wait.
+  /// A save that went to the nodes' memory or disks only.
+  void snapshot_took(double seconds) { longest_snapshot_ = std::max(longest_snapshot_, seconds); }
+  /// A reason to stop now, because after one more step a save might not fit any more. `saving`: another one is under
+  /// way, or would be begun after this step, and the last one will have to wait for it.
   std::optional<std::string> poll(Time now, bool saving = false) const;
 
  private:
   std::optional<Time> end_;
   double margin_;
-  double longest_step_ = 0, longest_save_ = 0;
+  double longest_step_ = 0, longest_save_ = 0, longest_snapshot_ = 0;
 };
 
 }  // namespace distdl::train

@@ -123,7 +123,15 @@ void WritersMeeting::introduce(comm::Communicator& training) {
   if (size_ == 1) return;
   try {
     std::string mine;
-    agree(training, patience_, [&] { mine = mine_.get_future().get(); });
+    agree(training, patience_, [&] {
+      auto future = mine_.get_future();
+      const auto patience = patience_ / 2;  // the others wait for this rank meanwhile
+      require<CommError>(future.wait_for(patience) == std::future_status::ready,
+                         "the thread that writes checkpoints did not open its network within {:.0f} s; its node may be "
+                         "overloaded, or the network hang",
+                         std::chrono::duration<double>(patience).count());
+      mine = future.get();
+    });
     all_.set_value(training.exchange(mine, patience_));
   } catch (...) {
     all_.set_exception(std::current_exception());

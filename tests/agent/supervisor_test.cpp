@@ -33,6 +33,17 @@ class Supervisor : public ::testing::Test {
     std::filesystem::permissions(script, std::filesystem::perms::owner_all);
     return {{script.string()}, folder_ / "checkpoints", ranks, {}};
   }
+  /// The same; its launches say in the file "starts" from where they go on.
+  Mission mission_with_starts(const std::string& text) {
+    auto work = mission(text, 1);
+    work.starts = [this] {
+      std::vector<Step> steps;
+      std::ifstream in(folder_ / "starts");
+      for (std::int64_t step = 0; in >> step;) steps.emplace_back(step);
+      return steps;
+    };
+    return work;
+  }
   std::size_t lines(const std::string& name) {
     std::ifstream in(folder_ / name);
     std::size_t count = 0;
@@ -66,6 +77,35 @@ TEST_F(Supervisor, RelaunchesAfterACrashUntilItSucceeds) {
 TEST_F(Supervisor, GivesUpAfterRepeatedLossesWithoutProgress) {
   EXPECT_EQ(supervise(mission("echo x >> launches; exit 69", 1), {.relaunches = 2}), 69);
   EXPECT_EQ(lines("launches"), 3u);
+}
+
+TEST_F(Supervisor, ALaunchThatBeginsFurtherOnIsProgressWithoutACheckpoint) {
+  std::ofstream(folder_ / "starts") << "5000\n";  // of an earlier command
+  auto work = mission_with_starts(
+      "echo x >> launches; n=$(wc -l < launches); [ $n = 6 ] && exit 0; echo ${n}00 >> starts; kill -9 $$");
+  EXPECT_EQ(supervise(work, {.relaunches = 1}), 0);
+  EXPECT_EQ(lines("launches"), 6u);
+}
+
+TEST_F(Supervisor, LaunchesThatBeginWhereOthersDidAreNoProgress) {
+  auto work = mission_with_starts(  // at 0, 100, 0, 100, ...
+      "echo x >> launches; n=$(wc -l < launches); [ $n = 12 ] && exit 0; echo $(((n - 1) % 2 * 100)) >> starts; kill "
+      "-9 "
+      "$$");
+  EXPECT_EQ(supervise(work, {.relaunches = 3}), 137);
+  EXPECT_EQ(lines("launches"), 5u);  // the second one had made progress
+}
+
+TEST_F(Supervisor, GivesWordsForTheFirstStartUntilThereIsOne) {
+  auto work = mission_with_starts(  // the first launch dies too early, the second one trains
+      "echo \"x $*\" >> launches; n=$(wc -l < launches); [ $n = 2 ] && echo 0 >> starts; [ $n = 4 ] && exit 0; kill -9 "
+      "$$");
+  work.at_first = {"--afresh"};
+  EXPECT_EQ(supervise(work, {.relaunches = 3}), 0);
+  std::ifstream in(folder_ / "launches");
+  std::vector<std::string> said;
+  for (std::string line; std::getline(in, line);) said.push_back(line);
+  EXPECT_EQ(said, (std::vector<std::string>{"x --afresh", "x --afresh", "x ", "x "}));
 }
 
 TEST_F(Supervisor, TakesALostPeerForAConsequence) {

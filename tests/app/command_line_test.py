@@ -8,8 +8,8 @@ from program import ProgramTest
 
 COMMANDS = ["run", "data", "data make", "data make shapes", "data import", "data import idx", "data import text", "data info",
             "checkpoint", "checkpoint ls", "checkpoint show", "checkpoint verify", "checkpoint digest", "checkpoint why",
-            "checkpoint diff", "checkpoint gc", "checkpoint tag", "checkpoint export", "checkpoint import safetensors", "config",
-            "bench", "bench comm", "bench train", "doctor", "worker", "version"]
+            "checkpoint diff", "checkpoint gc", "checkpoint tag", "checkpoint export", "checkpoint import", "checkpoint import safetensors", "config",
+            "bench", "bench checkpoint", "bench comm", "bench train", "doctor", "worker", "version"]
 
 
 class Help(ProgramTest):
@@ -23,6 +23,9 @@ class Help(ProgramTest):
                     self.assertRegex(listing, rf"(?m)^\s+{command}\b")
         self.assertIn("75", listing)  # exit codes
         self.assertIn("--local", self.succeed("help", "run"))
+
+    def test_defaults_are_those_that_hold(self):
+        self.assertRegex(self.succeed("bench", "checkpoint", "--help"), r"--ranks INT:POSITIVE=1 ")
 
     def test_mistakes_are_answered_with_a_hint(self):
         for words in ([], ["train"], ["run"], ["run", "job.toml", "--lokal"], ["data"], ["checkpoint", "ls"], ["config"],

@@ -1,18 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <sstream>
+#include <thread>
 
 #include <CLI/CLI.hpp>
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/fs.h>
 #include <nlohmann/json.hpp>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "tests/checkpoint/sample.hpp"
 #include <distdl/base/checksum.hpp>
+#include <distdl/base/file_descriptor.hpp>
+#include <distdl/checkpoint/disk_slots.hpp>
 #include <distdl/checkpoint/file_operations.hpp>
 #include <distdl/checkpoint/layout.hpp>
 #include <distdl/checkpoint/manifest.hpp>
+#include <distdl/checkpoint/ownership.hpp>
+#include <distdl/checkpoint/slot_memory.hpp>
 
 namespace distdl::app {
 void add_checkpoint_command(CLI::App& app);
@@ -27,6 +38,7 @@ using testing::MatchesRegex;
 struct Result {
   int code = 0;
   std::string out;
+  std::string error{};
 };
 
 Result run(const std::string& arguments) {
@@ -38,10 +50,12 @@ Result run(const std::string& arguments) {
     app.parse("checkpoint " + arguments);
   } catch (const CLI::RuntimeError& error) {
     result.code = error.get_exit_code();
-  } catch (const CLI::ParseError&) {
+  } catch (const CLI::ParseError& error) {
     result.code = static_cast<int>(ExitCode::usage);
+    result.error = error.what();
   } catch (const Error& error) {
     result.code = static_cast<int>(error.exit_code());
+    result.error = error.what();
   }
   result.out = testing::internal::GetCapturedStdout();
   return result;
@@ -120,6 +134,50 @@ TEST_F(CheckpointCommand, VerifyAnswersWithExitCodes) {
   EXPECT_EQ(document[0]["ok"], true);
   EXPECT_EQ(document[1]["ok"], false);
   EXPECT_EQ(document[1]["findings"][1]["file"], "node0001.h5");
+}
+
+/// What the command prints into a pipe that is full after 4 KiB; `work` is done when it has begun to print.
+std::string print_slowly(const std::string& arguments, const std::function<void()>& work, int& code) {
+  int ends[2];
+  EXPECT_EQ(::pipe(ends), 0);
+  EXPECT_GE(::fcntl(ends[1], F_SETPIPE_SZ, 4096), 4096);
+  std::fflush(stdout);
+  const int before = ::dup(STDOUT_FILENO);
+  ::dup2(ends[1], STDOUT_FILENO);
+  ::close(ends[1]);
+  std::thread command([&] {
+    CLI::App app;
+    app::add_checkpoint_command(app);
+    try {
+      app.parse("checkpoint " + arguments);
+    } catch (const CLI::RuntimeError& error) {
+      code = error.get_exit_code();
+    }
+    std::fflush(stdout);
+    ::dup2(before, STDOUT_FILENO);  // closes the pipe's end
+  });
+  std::string out(1, ' ');
+  EXPECT_EQ(::read(ends[0], out.data(), 1), 1);
+  work();
+  char piece[4096];
+  for (ssize_t n; (n = ::read(ends[0], piece, sizeof piece)) > 0;) out.append(piece, static_cast<std::size_t>(n));
+  command.join();
+  ::close(ends[0]);
+  ::close(before);
+  return out;
+}
+
+TEST_F(CheckpointCommand, VerifyDoesNotCountWhatARunCollectsMeanwhile) {
+  fs::path deep = run_.path();
+  for (char letter : {'a', 'b', 'c', 'd'}) deep /= std::string(250, letter);
+  for (int step = 1; step <= 12; ++step)  // a line of more than 1000 bytes each: far more than the pipe holds
+    ASSERT_TRUE(all_empty(save_as(deep, 1, Step(step), make_sample(1), false, {.keep = 12})));
+  int code = 0;
+  std::string out = print_slowly(
+      "verify " + deep.string(), [&] { fs::remove_all(deep / step_folder_name(Step(12))); }, code);
+  EXPECT_EQ(code, 0);
+  EXPECT_THAT(out, testing::AllOf(HasSubstr(step_folder_name(Step(11)) + ": ok\n"),
+                                  HasSubstr(step_folder_name(Step(12)) + ": collected meanwhile\n")));
 }
 
 TEST_F(CheckpointCommand, VerifyNamesBlockAndChecksums) {
@@ -265,20 +323,80 @@ TEST_F(CheckpointCommand, WhyTellsWhatBecameOfAStep) {
   EXPECT_EQ(store.newest_valid(alone)->step, Step(30));
   EXPECT_THAT(standing(50, 3), testing::AllOf(testing::StartsWith("quarantined: "), HasSubstr("3 bytes long")));
   Result plain = run("why 50 " + root.string());
-  EXPECT_THAT(plain.out, testing::AllOf(HasSubstr("step 50: quarantined"), HasSubstr("a restart takes  step 30"),
-                                        HasSubstr("there are        30\n")));
+  EXPECT_THAT(plain.out,
+              testing::AllOf(HasSubstr("step 50: quarantined"), HasSubstr("of this folder a restart takes step 30\n"),
+                             HasSubstr("checkpoints in it: 30\n")));
 }
 
-TEST_F(CheckpointCommand, WhyReadsTheJournalWhereTheHistoryIsLost) {
+TEST_F(CheckpointCommand, WhyReadsTheJournalWhereTheHistoryTellsNothing) {
   fs::remove(root / kHistoryName);
   std::ofstream(run_.path() / "journal.jsonl") << R"({"event":"checkpoint","step":5,"time":1}
 {"event":"save_failed","step":7,"reason":"no space"}
+{"event":"save_skipped","step":12,"time":2}
+{"event":"snapshot","step":14,"time":2}
+{"event":"save_skipped","step":16,"time":2}
+{"event":"snapshot_failed","step":18,"time":2,"reason":"no room"}
+{"event":"snapshot","step":5,"time":3}
+{"event":"snapshot_failed","step":5,"time":3}
+{"event":"save_skipped","step":7,"time":3}
+{"event":"snapshot","step":16,"time":3}
 {"event":"finished","step":20}
 {"event":"torn)";
   EXPECT_THAT(run("why 5 " + root.string()).out, HasSubstr("step 5: removed\n  the run's journal says"));
   EXPECT_THAT(run("why 7 " + root.string()).out, HasSubstr("step 7: failed\n  no space"));
-  EXPECT_THAT(run("why 15 " + root.string()).out, HasSubstr("no save was due at this step"));
-  EXPECT_THAT(run("why 100 " + root.string()).out, HasSubstr("come to step 20 only"));
+  EXPECT_THAT(run("why 12 " + root.string()).out, HasSubstr("step 12: skipped\n  the save before it"));
+  EXPECT_THAT(run("why 14 " + root.string()).out, HasSubstr("step 14: snapshot only\n  it was no checkpoint"));
+  EXPECT_THAT(run("why 16 " + root.string()).out, HasSubstr("step 16: snapshot only\n"));
+  EXPECT_THAT(run("why 18 " + root.string()).out, HasSubstr("step 18: failed\n  no room"));
+  for (int step : {12, 14}) EXPECT_EQ(run(fmt::format("why {} {}", step, root.string())).code, 3);
+  EXPECT_THAT(run("why 15 " + root.string()).out,
+              HasSubstr("step 15: never saved\n  nothing in this folder tells of it, nor does the run's journal\n"));
+  EXPECT_THAT(run("why 100 " + root.string()).out, HasSubstr("journal ends at step 20\n"));
+}
+
+TEST_F(CheckpointCommand, WhyTellsTheWorstAsVerifyDoes) {
+  fs::remove(newest / "node0000.h5");
+  fs::resize_file(newest / "node0001.h5", 7);
+  EXPECT_EQ(run("verify " + newest.string()).code, 2);
+  Result why = run("why 20 " + root.string());
+  EXPECT_EQ(why.code, 2);
+  EXPECT_THAT(why.out, testing::AllOf(HasSubstr("step 20: damaged\n"), HasSubstr("node0001.h5\" is 7 bytes long")));
+}
+
+/// A rank's snapshot, or something that is called parity, as a run of two ranks leaves it in this node's memory.
+SlotMemory leave_snapshot(const std::string& name, int rank, Step step, const State& state = {}) {
+  SlotMemory memory = SlotMemory::create(name, rank, slot_bytes({}, state));
+  fill_slot(memory.writable(), {name, rank, 2, step, 1}, {}, state);
+  return memory;
+}
+
+TEST_F(CheckpointCommand, WhyTellsWhatThisNodeHasOfSnapshots) {
+  EXPECT_THAT(run("why 64 " + root.string()).out,
+              testing::AllOf(HasSubstr("step 64: never saved"), HasSubstr("snapshots on this node: none\n"),
+                             HasSubstr("run --no-snapshots")));
+  const std::string name = run_name(owner_of(real_file_system(), root)->lineage, root), disk = run_.path() / "disk";
+  std::vector<SlotMemory> kept;
+  for (int rank : {0, 1}) kept.push_back(leave_snapshot(name, rank, Step(64)));
+  kept.push_back(leave_snapshot(name, 0, Step(64), {{kParityKey, "[]"}}));
+  kept.push_back(leave_snapshot(name, 1, Step(60)));
+  kept.push_back(leave_snapshot(name + "0", 0, Step(70)));          // of another run
+  kept.push_back(SlotMemory::create(name, 0, slot_bytes({}, {})));  // never filled
+  DiskSlots(real_file_system(), disk, name).write(kept[0].bytes());
+  DiskSlots(real_file_system(), disk, name).write(kept[3].bytes());
+  // The same path in other words.
+  Result here = run("why 64 " + (run_.path() / "disk" / "..").string() + "/ --disk " + disk);
+  Result as_json = run("why 20 --json " + root.string());
+  Result no_disk = run("why 64 " + root.string() + " --disk /does/not/exist");
+  for (SlotMemory& one : kept) one.remove();
+  EXPECT_EQ(here.code, 3);
+  EXPECT_THAT(here.out, HasSubstr("snapshots on this node:\n  step 60: of 1 of 2 ranks, in memory and on disk\n"
+                                  "  step 64: of 2 of 2 ranks, and 1 parities, in memory and on disk\n"));
+  EXPECT_THAT(no_disk.out, HasSubstr("step 60: of 1 of 2 ranks, in memory\n"));
+  auto rows = nlohmann::json::parse(as_json.out)["snapshots_here"];
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[1]["step"], 64);
+  EXPECT_EQ(rows[1]["ranks"], (std::vector<int>{0, 1}));
+  EXPECT_EQ(rows[1]["on_disk"], false);
 }
 
 TEST_F(CheckpointCommand, GcKeepsTheRuleOfTheLastRunAndSaysWhy) {
@@ -400,6 +518,51 @@ TEST_F(CheckpointCommand, WrongUseIsToldInWords) {
     EXPECT_EQ(run(fmt::format("why {} {}", step, root.string())).code, 64) << step;
   EXPECT_EQ(run(fmt::format("export --deflate {} {}/x", root.string(), run_.path().string())).code, 64);
   EXPECT_EQ(run(fmt::format("export --format hdf5 {} {}/x", root.string(), run_.path().string())).code, 64);
+}
+
+TEST_F(CheckpointCommand, ErrorsSayWhatToDo) {
+  EXPECT_THAT(run("show " + root.string() + "@banana").error,
+              HasSubstr(fmt::format("tagged \"banana\"; \"distdl checkpoint ls {}\"", root.string())));
+  EXPECT_THAT(run("ls /does/not/exist").error, HasSubstr("\"/does/not/exist\"; name that of a run (run.dir)"));
+  TemporaryFolder empty;
+  for (const char* action : {"show ", "verify "})
+    EXPECT_THAT(run(action + empty.path().string()).error,
+                testing::AllOf(HasSubstr("step-000000000100 and the like"), HasSubstr("run.dir")));
+  for (const char* option : {"--keep x", "--keep 1", "--keep 2.5", "--keep 99999999999999999999"})
+    EXPECT_THAT(run(fmt::format("gc {} {}", option, root.string())).error,
+                HasSubstr("a whole number from 2 was expected"))
+        << option;
+  EXPECT_THAT(run("gc --keep-every -1 " + root.string()).error, HasSubstr("a whole number from 0 was expected"));
+  for (const char* format : {"safetensors", "npz", "view"}) {
+    Result result = run(fmt::format("export --format {} {} /does/not/exist/w", format, root.string()));
+    EXPECT_EQ(result.code, 74);
+    EXPECT_THAT(result.error, HasSubstr("\"/does/not/exist/w\": there is no folder \"/does/not/exist\"; make it"));
+  }
+  const std::string name(255, 'w');  // the unfinished file's would be longer
+  EXPECT_THAT(run(fmt::format("export {} {}/{}", root.string(), run_.path().string(), name)).error,
+              HasSubstr(name + "\": File name too long"));
+}
+
+/// Lets nobody delete a file, root neither, or lets it again; false if that is not possible here.
+bool make_immutable(const fs::path& file, bool yes) {
+  const FileDescriptor handle(::open(file.c_str(), O_RDONLY));
+  int flags = 0;
+  if (::ioctl(handle.get(), FS_IOC_GETFLAGS, &flags) != 0) return false;
+  flags = yes ? flags | FS_IMMUTABLE_FL : flags & ~FS_IMMUTABLE_FL;
+  return ::ioctl(handle.get(), FS_IOC_SETFLAGS, &flags) == 0;
+}
+
+TEST_F(CheckpointCommand, GcTellsWhatItCannotDeleteAndWhy) {
+  fs::create_directory(root / ".trash-0123");
+  std::ofstream(root / ".trash-0123" / "node0000.h5") << "x";
+  if (!make_immutable(root / ".trash-0123" / "node0000.h5", true)) GTEST_SKIP() << "no file can be made immutable here";
+  Result result = run("gc " + root.string());
+  fs::path left = entries_with_prefix(root, ".trash-").at(0);
+  EXPECT_TRUE(make_immutable(left / "node0000.h5", false));
+  EXPECT_EQ(result.code, 74);
+  EXPECT_THAT(result.error, testing::AllOf(HasSubstr("\"" + left.string() + "\": Operation not permitted"),
+                                           HasSubstr("Run gc again")));
+  EXPECT_EQ(run("gc " + root.string()).code, 0);
 }
 
 TEST_F(CheckpointCommand, MissingFoldersAreIncomplete) {

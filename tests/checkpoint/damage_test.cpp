@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Damaged and hostile checkpoints: never a silent wrong restore.
-#include <fstream>
 #include <random>
-#include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,15 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 using testing::HasSubstr;
-
-std::string slurp(const fs::path& file) {
-  std::ostringstream text;
-  text << std::ifstream(file, std::ios::binary).rdbuf();
-  return text.str();
-}
-void spill(const fs::path& file, const std::string& text) {
-  std::ofstream(file, std::ios::binary | std::ios::trunc) << text;
-}
 
 /// Two checkpoints of two writers; the newer one has a tensor of several blocks, and is the one to be damaged.
 class Damage : public testing::Test {

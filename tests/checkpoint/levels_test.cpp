@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <barrier>
 #include <fstream>
 #include <mutex>
 #include <set>
@@ -19,18 +20,12 @@ std::optional<Step> restore(const Site& site, const std::vector<std::string>& no
   run_on(site, nodes, [&](Levels& levels, int rank, const std::string&) {
     const auto plan = levels.find();
     if (!plan) return;
-    std::vector<Bytes> memory;
-    std::vector<Target> targets;
-    for (const SampleTensor& tensor : sample) {
-      memory.emplace_back(tensor.bytes.size());
-      const auto& [name, dtype, shape] = tensor.entry;
-      targets.push_back({name, dtype, shape, tensor::whole(shape), memory.back().data()});
-    }
+    const Room room(sample);
     State state;
-    const auto reports = levels.restore(*plan, targets, state);
+    const auto reports = levels.restore(*plan, room.targets, state);
     std::lock_guard lock(mutex);
     EXPECT_EQ(state.at("position"), "77");
-    for (std::size_t i = 0; i < sample.size(); ++i) EXPECT_EQ(memory[i], sample[i].bytes) << sample[i].entry.name;
+    for (std::size_t i = 0; i < sample.size(); ++i) EXPECT_EQ(room.memory[i], sample[i].bytes) << sample[i].entry.name;
     step = plan->step;
     if (sources && rank == 0)
       for (const auto& report : reports) sources->push_back(report.source);
@@ -144,15 +139,20 @@ TEST(Levels, GoBackToTheStepThatAllHave) {
   EXPECT_EQ(restore(site, names_of(3), old), Step(40));
 }
 
-/// Changes a byte of the first tensor of a slot.
-void damage(const std::string& name) {
-  const SlotMemory memory = SlotMemory::open(name);
+/// Changes a byte of the first tensor of a slot in a file.
+void damage_file(const std::filesystem::path& path) {
+  std::fstream stream(path, std::ios::in | std::ios::out | std::ios::binary);
+  SlotMemory memory = SlotMemory::create_private(std::filesystem::file_size(path));
+  stream.read(reinterpret_cast<char*>(memory.writable().data()), static_cast<std::streamsize>(memory.bytes().size()));
   const auto* first = open_slot(memory.bytes()).slices.at(0).bytes;
-  std::fstream stream("/dev/shm/" + name, std::ios::in | std::ios::out | std::ios::binary);
   stream.seekp(first - memory.bytes().data());
-  const int byte = stream.peek();
+  const int byte = std::to_integer<int>(*first);
   stream.put(static_cast<char>(byte ^ 1));
   ASSERT_TRUE(stream.flush());
+}
+
+void damage(const std::string& name) {
+  damage_file("/dev/shm/" + name);
 }
 
 TEST(Levels, SeeDamageAndTakeTheNextSource) {
@@ -179,6 +179,97 @@ TEST(Levels, SeeDamageAndTakeTheNextSource) {
   EXPECT_EQ(restore(site, names_of(3), sample), std::nullopt);
 }
 
+/// What `levels` gives back of a sample; throws what restore() throws.
+void restore_all(Levels& levels, const RestorePlan& plan, const Sample& sample) {
+  const Room room(sample);
+  State state;
+  levels.restore(plan, room.targets, state);
+  for (std::size_t i = 0; i < sample.size(); ++i) EXPECT_EQ(room.memory[i], sample[i].bytes) << sample[i].entry.name;
+}
+
+/// What the ranks on these nodes throw.
+std::string error_of(const Site& site, const std::vector<std::string>& nodes,
+                     const std::function<void(Levels&, int rank, const std::string& node)>& work) try {
+  run_on(site, nodes, work);
+  return "";
+} catch (const std::runtime_error& error) {
+  return error.what();
+}
+
+TEST(Levels, VerifyWhatTheyReadFromADiskOnEachRankThatReadsIt) {
+  Site site;
+  site.disk = true;
+  const Sample sample = make_sample(3);
+  save(site, names_of(1, 2), sample, Step(40), {false, false, true});
+  site.remove_all_but({});
+  std::barrier found(2);
+  const auto error = error_of(site, names_of(1, 2), [&](Levels& levels, int rank, const std::string& node) {
+    const auto plan = levels.find();
+    found.arrive_and_wait();
+    // Both have verified theirs; what one of them reads of the other's is damaged by now.
+    if (rank == 0)
+      for (const auto& entry : std::filesystem::directory_iterator(site.disk_of(node))) damage_file(entry.path());
+    found.arrive_and_wait();
+    restore_all(levels, plan.value(), sample);
+  });
+  EXPECT_NE(error.find("checksum"), std::string::npos) << error;
+}
+
+TEST(Levels, SeeThatASlotWasFilledAgainWhileItWasRead) {
+  Site site;
+  const Sample sample = make_sample(3), later = make_sample(4);
+  const auto error = error_of(site, names_of(1), [&](Levels& levels, int, const std::string& node) {
+    const Share share = share_of(sample, 0, 1), other = share_of(later, 0, 1);
+    SlotMemory slot = SlotMemory::create(site.memory_of(node), 0, slot_bytes(share.slices, {}));
+    fill_slot(slot.writable(), site.label(0, 1, Step(40)), share.slices, {});
+    const auto plan = levels.find();
+    fill_slot(slot.writable(), site.label(0, 1, Step(50)), other.slices, {});
+    restore_all(levels, plan.value(), later);
+  });
+  EXPECT_NE(error.find("has been replaced"), std::string::npos) << error;
+}
+
+TEST(Levels, NeverPutTwoPastsTogether) {
+  Site site;
+  site.disk = true;
+  const Sample old = make_sample(3), recent = make_sample(4);
+  const Protection disk{false, false, true};
+  save(site, {"a", "b"}, old, Step(50), disk);
+  site.remove_all_but({});
+  // Without b the run goes on from an earlier checkpoint, and passes step 50 once more.
+  run_on(site, {"a", "c"}, [](Levels& levels, int, const std::string&) { levels.keep_only(std::nullopt); });
+  site.start = 2;
+  save(site, {"a", "c"}, recent, Step(50), disk);
+  site.remove_all_but({});
+  EXPECT_EQ(restore(site, {"a", "b"}, recent), std::nullopt);
+  site.remove_all_but({});
+  EXPECT_EQ(restore(site, {"b", "c", "a"}, recent), Step(50));
+}
+
+TEST(Levels, TakeTheLatestStartBeforeTheHighestStep) {
+  Site site;
+  const Sample old = make_sample(3), recent = make_sample(4);
+  save(site, names_of(2), old, Step(60), {});
+  site.start = 2;
+  save(site, names_of(2), recent, Step(50), {});
+  EXPECT_EQ(restore(site, names_of(2), recent), Step(50));
+}
+
+TEST(Levels, AreAsNewAsACheckpointByStartAndThenByStep) {
+  const auto is = [](std::uint64_t start, std::int64_t step, std::uint64_t other_start, std::int64_t other_step) {
+    Summary checkpoint;
+    checkpoint.step = Step(other_step);
+    checkpoint.start = other_start;
+    return is_as_new_as(RestorePlan{Step(step), 2, {}, {start, 5}}, checkpoint);
+  };
+  EXPECT_TRUE(is(2, 50, 2, 50));
+  EXPECT_FALSE(is(2, 50, 2, 51));
+  EXPECT_TRUE(is(3, 50, 2, 60));
+  EXPECT_FALSE(is(2, 60, 3, 50));
+  EXPECT_TRUE(is(2, 60, 0, 50)) << "a checkpoint that does not tell";
+  EXPECT_FALSE(is(2, 60, 0, 70));
+}
+
 TEST(Levels, LeaveNothingOfOlderStepsBehind) {
   Site site;
   site.disk = true;
@@ -199,7 +290,9 @@ TEST(Levels, ForgetWhatIsNewerThanTheStepThatWasRestored) {
   site.disk = true;
   const Sample sample = make_sample(3);
   save(site, names_of(2), sample, Step(40), {true, true, true});
-  run_on(site, names_of(2), [](Levels& levels, int, const std::string&) { levels.keep_only(Step(30)); });
+  run_on(site, names_of(2), [](Levels& levels, int, const std::string&) {
+    levels.keep_only(RestorePlan{Step(30), 2, {}});
+  });
   EXPECT_EQ(site.names().size(), 0U);
   EXPECT_EQ(restore(site, names_of(2), sample), std::nullopt);
 }
@@ -215,6 +308,35 @@ TEST(Levels, RefuseTensorsOfAnotherShape) {
   } catch (const std::runtime_error& error) {
     EXPECT_NE(std::string(error.what()).find("momentum/conv1.weight"), std::string::npos) << error.what();
   }
+}
+
+TEST(Levels, RefuseAModelThatHasFewerTensorsOrMore) {
+  Site site;
+  const Sample sample = make_sample(3);
+  save(site, names_of(2), sample, Step(40), {true, false, false});
+  Sample fewer = sample, more = sample;
+  fewer.pop_back();
+  more.push_back({{"parameter/zz", tensor::DType::u8, {1}}, Bytes(1)});
+  for (const auto& [asked, problem] :
+       {std::pair(fewer, "it has small, which the model has not"), std::pair(more, "it lacks parameter/zz")}) {
+    const auto error = error_of(site, names_of(2), [&](Levels& levels, int, const std::string&) {
+      restore_all(levels, levels.find().value(), asked);
+    });
+    EXPECT_NE(error.find("the snapshots of step 40 do not fit this model: " + std::string(problem)), std::string::npos)
+        << error;
+    EXPECT_NE(error.find("--partial"), std::string::npos) << error;
+  }
+}
+
+TEST(Levels, CountATensorAsWantedThatAnyRankWants) {
+  Site site;
+  const Sample sample = make_sample(3);
+  save(site, names_of(2), sample, Step(40), {true, false, false});
+  run_on(site, names_of(2), [&](Levels& levels, int rank, const std::string&) {
+    const auto middle = sample.begin() + 4;
+    restore_all(levels, levels.find().value(),
+                rank == 0 ? Sample(sample.begin(), middle) : Sample(middle, sample.end()));
+  });
 }
 
 }  // namespace

@@ -241,6 +241,29 @@ TEST(Retention, WhatAnotherProgramDeletesAtTheSameTimeIsGoneToo) {
   EXPECT_TRUE(remove_tree(files, tree));
 }
 
+TEST(Retention, WhatGotItsTagWhileItWasMovedAwayComesBack) {
+  TemporaryFolder root;
+  run(root.path(), {10, 20});
+  add_tag(real_file_system(), root.path(), Step(10), "best", false);
+  for (int step : {10, 20})
+    fs::rename(root.path() / step_folder_name(Step(step)),
+               root.path() / fmt::format(".trash-{}.0123", step_folder_name(Step(step))));
+  run(root.path(), {40});
+  EXPECT_EQ(steps_in(root.path()), (Steps{10, 40}));
+  EXPECT_TRUE(entries_with_prefix(root.path(), kTrashPrefix).empty());
+}
+
+TEST(Retention, WithoutAWordFromTheDiskNothingCountsAsAbsent) {
+  TemporaryFolder root;
+  run(root.path(), {10});
+  fs::create_symlink(kTagsName, root.path() / kTagsName);  // ELOOP
+  EXPECT_THROW(read_tags(real_file_system(), root.path()), StorageError);
+  fs::path nowhere = root.path() / "nowhere";
+  fs::create_symlink("nowhere", nowhere);
+  Alone alone;
+  EXPECT_THROW(Store(nowhere, {}).newest_valid(alone), StorageError);
+}
+
 TEST(History, SurvivesTornAndForeignLines) {
   TemporaryFolder root;
   FileSystem& files = real_file_system();

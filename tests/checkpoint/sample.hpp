@@ -3,6 +3,8 @@
 
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -35,6 +37,15 @@ class TemporaryFolder {
  private:
   std::filesystem::path path_;
 };
+
+inline std::string slurp(const std::filesystem::path& file) {
+  std::ostringstream text;
+  text << std::ifstream(file, std::ios::binary).rdbuf();
+  return text.str();
+}
+inline void spill(const std::filesystem::path& file, const std::string& text) {
+  std::ofstream(file, std::ios::binary | std::ios::trunc) << text;
+}
 
 struct SampleTensor {
   TensorEntry entry;
@@ -130,6 +141,19 @@ inline Share share_of(const Sample& sample, int rank, int size, bool grid = fals
   }
   return share;
 }
+
+/// Room for a whole sample.
+struct Room {
+  std::vector<std::vector<std::byte>> memory;
+  std::vector<Target> targets;
+
+  explicit Room(const Sample& sample) {
+    for (const auto& [entry, bytes] : sample) {
+      memory.emplace_back(bytes.size());
+      targets.push_back({entry.name, entry.dtype, entry.shape, tensor::whole(entry.shape), memory.back().data()});
+    }
+  }
+};
 
 inline const State& sample_state() {
   static const State state{

@@ -324,21 +324,22 @@ TEST(Saver, AByteThatChangesBetweenTheCopyAndTheDiskIsSeen) {
   EXPECT_FALSE(store.newest_valid(alone));
 }
 
-TEST(Saver, GivingUpEndsAWriterThatWaitsForOthers) {
-  /// A writing group whose other rank never comes.
-  class Forsaken final : public Group {
-   public:
-    int rank() const override { return 0; }
-    int size() const override { return 2; }
-    std::vector<std::string> all_gather(const std::string&) override {
-      while (!cancelled_) std::this_thread::sleep_for(1ms);
-      throw CommError("cancelled");
-    }
-    void cancel() noexcept override { cancelled_ = true; }
+/// A writing group whose other rank never comes.
+class Forsaken final : public Group {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 2; }
+  std::vector<std::string> all_gather(const std::string&) override {
+    while (!cancelled_) std::this_thread::sleep_for(1ms);
+    throw CommError("cancelled");
+  }
+  void cancel() noexcept override { cancelled_ = true; }
 
-   private:
-    std::atomic<bool> cancelled_{false};
-  };
+ private:
+  std::atomic<bool> cancelled_{false};
+};
+
+TEST(Saver, GivingUpEndsAWriterThatWaitsForOthers) {
   TemporaryFolder root;
   Alone alone;
   Store store(root.path(), {});
@@ -350,6 +351,57 @@ TEST(Saver, GivingUpEndsAWriterThatWaitsForOthers) {
     saver.save(Step(1), share.slices, sample_state());
   }
   EXPECT_LT(watch.seconds(), 10);
+}
+
+TEST(Saver, GivingUpEndsAWriterThatTellsTheOthersWhereItRuns) {
+  TemporaryFolder root;
+  Alone alone;
+  Store store(root.path(), {});
+  store.take(alone, owner_called("test"));
+  Stopwatch watch;
+  {
+    Levels::Setup levels;
+    levels.run = levels.memory = run_name();
+    levels.place = {"n0", ""};
+    Saver saver(store, alone, [] { return std::make_unique<Forsaken>(); }, {run_name(), false, false, levels});
+    std::this_thread::sleep_for(50ms);
+  }
+  EXPECT_LT(watch.seconds(), 4);  // less than what a hanging system call is given
+}
+
+TEST(Saver, ItsEndDoesNotHangWithTheFileSystem) {
+  /// Tells when the writing thread lets it go.
+  class Told final : public Group {
+   public:
+    explicit Told(std::atomic<bool>& gone) : gone_(gone) {}
+    ~Told() override { gone_ = true; }
+    int rank() const override { return 0; }
+    int size() const override { return 1; }
+    std::vector<std::string> all_gather(const std::string& mine) override { return {mine}; }
+
+   private:
+    std::atomic<bool>& gone_;
+  };
+  static GatedFileSystem hanging;  // these outlive the test's view of the thread
+  static std::atomic<bool> gone{false};
+  TemporaryFolder root;
+  Alone alone;
+  Share share = share_of(finite_sample(1), 0, 1);
+  Stopwatch watch;
+  {
+    Store store(root.path(), {.timeout_seconds = 0.05}, hanging);
+    store.take(alone, owner_called("test"));
+    Saver saver(store, alone, [] { return std::make_unique<Told>(gone); }, {run_name()});
+    hanging.shut();
+    saver.save(Step(1), share.slices, sample_state());
+    EXPECT_THROW(saver.wait(), StorageError);
+  }
+  EXPECT_LT(watch.seconds(), 20);
+  EXPECT_FALSE(gone);
+  EXPECT_TRUE(slots_of(run_name()).empty());
+  hanging.lift();  // with all but the thread gone, what it uses is still there
+  while (!gone && watch.seconds() < 60) std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(gone);
 }
 
 TEST(Saver, AWritingGroupThatCannotBeMadeFailsTheNextSave) {

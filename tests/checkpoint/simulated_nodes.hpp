@@ -86,7 +86,7 @@ class Site {
   }
   std::string memory_of(const std::string& node) const { return setup(node).memory; }
   std::filesystem::path disk_of(const std::string& node) const { return folder_.path() / node; }
-  SlotLabel label(int rank, int world, Step step) const { return {run_, rank, world, step, 7}; }
+  SlotLabel label(int rank, int world, Step step) const { return {run_, rank, world, step, 7, {start, 1}}; }
   std::set<std::string> names() const {
     std::set<std::string> found;
     for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
@@ -101,6 +101,7 @@ class Site {
 
   int parity_set = 8;
   bool disk = false;
+  std::uint64_t start = 1;  ///< in which snapshots are taken
 
  private:
   static inline int next_ = 0;

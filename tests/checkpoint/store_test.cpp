@@ -8,6 +8,7 @@
 #include "tests/checkpoint/failing_file_system.hpp"
 #include "tests/checkpoint/sample.hpp"
 #include <distdl/checkpoint/layout.hpp>
+#include <distdl/checkpoint/manifest.hpp>
 #include <distdl/checkpoint/store.hpp>
 
 namespace distdl::checkpoint {
@@ -157,6 +158,51 @@ TEST(Store, RefusesBadNames) {
   for (const char* name : {"", "/a", "a//b", "../a", "a/..", "a b", "a\n"}) {
     Slice slice{name, tensor::DType::f32, {}, {}, reinterpret_cast<const std::byte*>(&value)};
     EXPECT_THROW(store.save(alone, Step(1), std::span(&slice, 1), {}), StorageError) << name;
+  }
+}
+
+TEST(Store, RefusesATensorWithinTheNameOfAnother) {
+  TemporaryFolder root;
+  Alone alone;
+  Store store(root.path(), {});
+  store.take(alone, owner_called("test"));
+  const float value = 1;
+  std::vector<Slice> slices;
+  for (const char* name : {"x", "x-1", "x/0"})
+    slices.push_back({name, tensor::DType::f32, {}, {}, reinterpret_cast<const std::byte*>(&value)});
+  try {
+    store.save(alone, Step(1), slices, {});
+    ADD_FAILURE() << "saved";
+  } catch (const StorageError& error) {
+    EXPECT_EQ(error.exit_code(), ExitCode::incompatible);
+    EXPECT_THAT(error.what(), HasSubstr("\"x/0\""));
+  }
+  EXPECT_THROW(store.save(alone, Step(1), std::span(slices).first(2), {{"a", "1"}, {"a/b", "2"}}), StorageError);
+  EXPECT_NO_THROW(store.save(alone, Step(1), std::span(slices).first(2), {{"a", "1"}}));
+}
+
+TEST(Store, FilesOfTenThousandWritersAreInOrder) {
+  Manifest manifest;
+  manifest.world_size = 10001;
+  for (int writer : {9998, 9999, 10000}) manifest.files.push_back({data_file_name(writer), 100, 0});
+  EXPECT_NO_THROW(check_manifest(manifest, "a manifest"));
+  std::swap(manifest.files[1], manifest.files[2]);
+  EXPECT_THROW(check_manifest(manifest, "a manifest"), StorageError);
+}
+
+TEST(Store, EachRankFindsDamageInItsFiles) {
+  for (int damaged = 0; damaged < 3; ++damaged) {
+    TemporaryFolder root;
+    for (int step : {1, 2, 3}) ASSERT_TRUE(all_empty(save_as(root.path(), 3, Step(step), make_sample(step))));
+    fs::resize_file(root.path() / "step-000000000003" / data_file_name(damaged), 5000);
+    fs::remove(root.path() / "step-000000000002/MANIFEST");
+    const auto errors = ThreadGroups(3).run([&](Group& group) {
+      Store store(root.path(), {});
+      store.take(group, owner_called("next"));
+      EXPECT_EQ(store.newest_valid(group).value().step, Step(1));
+    });
+    EXPECT_TRUE(all_empty(errors));
+    EXPECT_EQ(steps_in(root.path()), (std::set<std::int64_t>{1}));
   }
 }
 
@@ -336,5 +382,24 @@ TEST(Store, ALostPeerLeavesNeitherAStageNorDamage) {
   EXPECT_GE(lost, 4);
   EXPECT_EQ(newest(store).step, Step(2));
 }
+TEST(Store, CountsTheStartsOfAFolder) {
+  TemporaryFolder root;
+  Alone alone;
+  Sample sample = make_sample(1);
+  Share share = share_of(sample, 0, 1);
+  for (std::uint64_t start : {1, 2, 3}) {
+    Store store(root.path(), {});
+    store.take(alone, owner_called("start " + std::to_string(start)));
+    EXPECT_EQ(store.owner().start, start);
+    store.save(alone, Step(static_cast<std::int64_t>(10 * start)), share.slices, sample_state());
+    auto newest = store.newest(alone);
+    ASSERT_TRUE(newest);
+    EXPECT_EQ(newest->step, Step(static_cast<std::int64_t>(10 * start)));
+    EXPECT_EQ(newest->start, start);
+    std::filesystem::remove(newest->folder / kManifestName);  // then its step is known all the same
+    EXPECT_EQ(store.newest(alone)->step, newest->step);
+  }
+}
+
 }  // namespace
 }  // namespace distdl::checkpoint

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/comm/rank_processes.hpp"
 
+#include <array>
 #include <cstdlib>
-#include <fstream>
 #include <stdexcept>
 #include <thread>
 
@@ -12,6 +12,8 @@
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <distdl/base/file_descriptor.hpp>
 
 namespace distdl::comm {
 namespace {
@@ -96,8 +98,14 @@ int RankProcesses::wait(int rank, Milliseconds limit) {
 }
 
 std::string RankProcesses::read(const char* kind, int rank) const {
-  std::ifstream in(folder_ / fmt::format("{}{}", kind, rank));
-  return {std::istreambuf_iterator<char>(in), {}};
+  // Closed on exec, unlike a stream's: another thread may just be starting ranks, which count their descriptors.
+  const fs::path path = folder_ / fmt::format("{}{}", kind, rank);
+  const FileDescriptor in(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string text;
+  std::array<char, 4096> piece{};
+  for (ssize_t count = 0; (count = ::read(in.get(), piece.data(), piece.size())) > 0;)
+    text.append(piece.data(), static_cast<std::size_t>(count));
+  return text;
 }
 
 }  // namespace distdl::comm

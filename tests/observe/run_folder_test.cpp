@@ -66,6 +66,13 @@ class Folder : public ::testing::Test {
 
 const train::Finished kFinished{Step(100), 0.25, 0.96875};
 
+TEST_F(Folder, TellsWhereItsStartsBegan) {
+  EXPECT_TRUE(read_starts(folder_).empty());
+  run(0, 30);
+  run(20, 40);
+  EXPECT_EQ(read_starts(folder_), (std::vector<Step>{Step(0), Step(20)}));
+}
+
 TEST_F(Folder, RecordsStepsEvaluationsAndTheResult) {
   run(0, 100, train::Evaluated{Step(100), 10, 0.25, 0.96875, 50}, kFinished);
   EXPECT_EQ(lines("metrics.jsonl").size(), 101u);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fstream>
 #include <map>
 #include <random>
-#include <sstream>
 
 #include <nlohmann/json.hpp>
 
 #include "tests/checkpoint/proof/proofs.hpp"
+#include "tests/checkpoint/sample.hpp"
 #include <distdl/base/checksum.hpp>
 #include <distdl/checkpoint/layout.hpp>
 #include <distdl/checkpoint/manifest.hpp>
@@ -16,12 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 using Texts = std::map<std::string, std::string>;  // file name to content
-
-std::string slurp(const fs::path& file) {
-  std::ostringstream text;
-  text << std::ifstream(file, std::ios::binary).rdbuf();
-  return text.str();
-}
 
 Texts read_folder(const fs::path& folder) {
   Texts texts;
@@ -209,7 +202,7 @@ class Victim {
 
   void write(const Texts& now, const Texts& before) {
     for (const auto& [name, text] : now)
-      if (text != before.at(name)) std::ofstream(folder_ / name, std::ios::binary | std::ios::trunc) << text;
+      if (text != before.at(name)) spill(folder_ / name, text);
   }
 
   Options options_;

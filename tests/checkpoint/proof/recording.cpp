@@ -2,23 +2,17 @@
 #include "tests/checkpoint/proof/recording.hpp"
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 #include <stdexcept>
 
 #include <fcntl.h>
 #include <stdio.h>
 
+#include "tests/checkpoint/sample.hpp"
+
 namespace distdl::checkpoint::proof {
 namespace {
 namespace fs = std::filesystem;
 using Kind = Operation::Kind;
-
-std::string slurp(const fs::path& file) {
-  std::ostringstream text;
-  text << std::ifstream(file, std::ios::binary).rdbuf();
-  return text.str();
-}
 
 void read_folder(Tree& tree, InodeId folder, const fs::path& path) {
   tree[folder].folder = true;

@@ -43,7 +43,7 @@ class Distdl(CMakePackage, CudaPackage):
     depends_on("zlib-api")
     depends_on("zstd@1.4:")
     depends_on("boost@1.74: +atomic+chrono+date_time+filesystem+log+system+thread")
-    depends_on("hdf5@1.10.5:")
+    depends_on("hdf5@1.10.5:+threadsafe")
     depends_on("ucx@1.12:")
     depends_on("pmix@4:")
     depends_on("googletest", type="test")

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include <distdl/checkpoint/slot.hpp>
+
+// What a run has left of its snapshots on the node where a tool runs: without ranks, and changing and holding nothing.
+namespace distdl::checkpoint {
+
+struct LeftSnapshot {
+  SlotLabel label;
+  bool is_parity = false;  ///< not a rank's snapshot, but what its parity set keeps there
+  bool on_disk = false;    ///< else in memory
+};
+
+/// The snapshots of the run that owned the root last, as far as this user may see them: those in this node's memory,
+/// and those in `disk`, checkpoint.disk_folder, unless that is empty. The root must be named as the run named it, since
+/// its path is part of their names. Labels are checked, the tensors' bytes are not. Nothing if nobody owned the root.
+std::vector<LeftSnapshot> left_snapshots(const std::filesystem::path& root, const std::filesystem::path& disk = {});
+
+}  // namespace distdl::checkpoint

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <distdl/checkpoint/slot_memory.hpp>
+#include <distdl/data/shapes.hpp>
+#include <distdl/train/protection.hpp>
+#include <distdl/train/run.hpp>
+#include <distdl/world/thread_world.hpp>
+
+namespace distdl::train {
+
+/// Remembers what a run told.
+struct Recorder final : Observer {
+  void on(const Started& event) override { started.push_back(event); }
+  void on(const StepDone& event) override {
+    steps.push_back(event);
+    if (after_step) after_step(event.step);
+  }
+  void on(const CheckpointSaved& event) override { saved.push_back(event); }
+  void on(const SnapshotKept& event) override { kept.push_back(event); }
+  void on(const SnapshotFailed& event) override { unkept.push_back(event); }
+  void on(const SaveSkipped& event) override { skipped.push_back(event); }
+  void on(const Evaluated& event) override { evaluated.push_back(event); }
+  void on(const Stopped& event) override { stopped.push_back(event); }
+  std::vector<Started> started;
+  std::vector<StepDone> steps;
+  std::vector<Evaluated> evaluated;
+  std::vector<Stopped> stopped;
+  std::vector<CheckpointSaved> saved;
+  std::vector<SnapshotKept> kept;
+  std::vector<SnapshotFailed> unkept;
+  std::vector<SaveSkipped> skipped;
+  std::function<void(Step)> after_step;
+};
+
+class Run : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path(::testing::TempDir()) / ("run_" + std::to_string(::getpid()));
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    data::make_shapes({.samples = 330, .size = 12, .classes = 4, .seed = 5}, set(), data::Overwrite::refuse);
+    recipe_.data.train = set().string();
+    recipe_.data.holdout = 50;
+    recipe_.model = {.name = "mlp", .hidden = {16}, .batch_norm = true};
+    recipe_.parallel = {.microbatches = 12, .microbatch_size = 3};
+    recipe_.train.epochs = 2;
+    recipe_.checkpoint = {.every = 5, .keep = 2};
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::filesystem::path set() const { return folder_ / "shapes.h5"; }
+
+  /// Runs on `ranks` threads in the run folder `name`. If `stop_at` is given, rank `stopper` is asked to stop there.
+  Outcome run(int ranks, const std::string& name, int stop_at = -1, int stopper = 0) {
+    std::mutex mutex;
+    std::optional<Outcome> outcome;
+    world::run_threads(ranks, [&](world::World& world) {
+      comm::Options options;
+      options.timeout_seconds = 20;
+      auto communicator = comm::Communicator::connect(world, options);
+      Setting setting{folder_ / name, {"local", 0, 0, name}, {}, {}};
+      setting.files = files_;
+      setting.snapshots = snapshots_;
+      int asked = 0, steps = 0;
+      if (world.rank().value == stopper && stop_at >= 0)
+        setting.stop_requested = [&]() -> std::optional<std::string> {
+          if (++asked > stop_at) return "test";
+          return std::nullopt;
+        };
+      if (crash_at_ >= 0)
+        setting.stop_requested = [&]() -> std::optional<std::string> {
+          if (++steps > crash_at_) throw std::runtime_error("a crash");
+          std::this_thread::sleep_for(std::chrono::milliseconds(60));  // so that no save finds another under way
+          return std::nullopt;
+        };
+      Observer silent;
+      auto mine = train::run(recipe_, setting, *communicator, world.rank().value == 0 ? recorder_ : silent);
+      communicator->close();
+      std::lock_guard lock(mutex);
+      EXPECT_TRUE(!outcome || *outcome == mine);
+      outcome = mine;
+    });
+    return *outcome;
+  }
+  std::string digest(const std::string& name) { return checkpoint::digest(checkpoint::open(folder_ / name)); }
+  std::string error_of(int ranks, const std::string& name) {
+    try {
+      run(ranks, name);
+    } catch (const Error& error) {
+      code_ = error.exit_code();
+      return error.what();
+    }
+    return "no error";
+  }
+
+  std::vector<std::string> slots_of(const std::string& name) {
+    checkpoint::Store store(folder_ / name, {});
+    checkpoint::Alone alone;
+    store.take(alone, {"local", 0, 0, ""});
+    return checkpoint::slots_of(run_name(store));
+  }
+  /// As if the nodes had been switched off.
+  void forget_memory(const std::string& name) {
+    for (const auto& slot : slots_of(name)) EXPECT_TRUE(checkpoint::remove_orphan(slot));
+  }
+  /// Changes the state in the snapshots that lie in memory.
+  void change_snapshots(const std::string& name, const std::function<void(checkpoint::State&)>& change) {
+    for (const auto& slot : slots_of(name)) {
+      rewrite(checkpoint::SlotMemory::open(slot).bytes(), change);
+      EXPECT_TRUE(checkpoint::remove_orphan(slot));
+    }
+  }
+
+  static void rewrite(std::span<const std::byte> slot, const std::function<void(checkpoint::State&)>& change) try {
+    auto snapshot = checkpoint::open_slot(slot);
+    change(snapshot.state);
+    auto copy = checkpoint::SlotMemory::create(snapshot.label.run, snapshot.label.rank,
+                                               checkpoint::slot_bytes(snapshot.slices, snapshot.state));
+    checkpoint::fill_slot(copy.writable(), snapshot.label, snapshot.slices, snapshot.state);
+  } catch (const StorageError& error) {
+    EXPECT_EQ(error.exit_code(), ExitCode::incomplete) << error.what();  // it was never filled
+  }
+
+  std::filesystem::path folder_;
+  Recipe recipe_;
+  Recorder recorder_;
+  ExitCode code_ = ExitCode::ok;
+  checkpoint::FileSystem* files_ = nullptr;
+  SnapshotUse snapshots_ = SnapshotUse::newest;
+  int crash_at_ = -1;  ///< steps of a start after which all ranks throw
+};
+
+}  // namespace distdl::train
