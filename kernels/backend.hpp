@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -52,21 +51,15 @@ class Layer {
   virtual void backward_weights(const float* x, const float* dy, Pointers gradients) = 0;
 };
 
-/// How labels are read.
-struct CrossEntropy {
-  float smoothing = 0;                 ///< this part of the target is spread evenly over all classes
-  std::optional<std::int32_t> ignore;  ///< samples with this label count for nothing
-};
-
-/// Softmax and cross-entropy, fused. logits: (N, classes) or (N, T, classes), labels: N or N * T class numbers; samples
-/// below are the rows of the logits.
+/// A LossSpec bound to a backend and to predictions of one shape.
 class Loss {
  public:
   virtual ~Loss() = default;
-  /// Adds nothing, writes: totals[0] = sum over the samples of the loss in nats, totals[1] = number of samples whose
-  /// largest logit is the label's (the first of equal ones counts), totals[2] = samples that were not ignored. dlogits
-  /// = (softmax - target) * scale, or not written if nullptr. All pointers are to the backend's memory.
-  virtual void forward_backward(const float* logits, const std::int32_t* labels, float scale, float* dlogits,
+  /// Adds nothing, writes: totals[0] = sum of the losses, totals[1] = number of rows whose largest logit is the
+  /// target's (the first of equal ones counts; 0 for other losses), totals[2] = losses in the sum: those that were not
+  /// ignored. gradient = that of scale * totals[0] to the predictions, or not written if nullptr. targets: see
+  /// LossSpec. All pointers are to the backend's memory.
+  virtual void forward_backward(const float* predictions, const void* targets, float scale, float* gradient,
                                 float* totals) = 0;
 };
 
@@ -109,7 +102,7 @@ class Backend {
   virtual bool same_layout(const ActivationFormat& one, const ActivationFormat& other) const;
 
   virtual std::unique_ptr<Layer> layer(const LayerSpec& spec, const ActivationFormat& input) = 0;
-  virtual std::unique_ptr<Loss> softmax_cross_entropy(const ActivationFormat& logits, const CrossEntropy& how = {}) = 0;
+  virtual std::unique_ptr<Loss> loss(const LossSpec& spec, const ActivationFormat& predictions) = 0;
 
   /// For the forward and backward passes that follow.
   virtual void set_noise(const Noise& noise) = 0;

@@ -214,7 +214,27 @@ struct Parameters {
     return {};
   }
 };
+
+std::int64_t rows_of(const CrossEntropy& spec, const Shape& logits) {
+  require(spec.smoothing >= 0 && spec.smoothing < 1, "label smoothing is {}: at least 0 and less than 1 is expected",
+          spec.smoothing);
+  require((logits.size() == 2 || logits.size() == 3) && tensor::element_count(logits) > 0,
+          "cross-entropy takes logits (N, classes) or (N, T, classes), not {}", tensor::to_string(logits));
+  return tensor::element_count(logits) / logits.back();
+}
 }  // namespace
+
+std::int64_t loss_terms(const LossSpec& spec, const Shape& predictions) {
+  if (const auto* entropy = std::get_if<CrossEntropy>(&spec)) return rows_of(*entropy, predictions);
+  require(!predictions.empty() && tensor::element_count(predictions) > 0,
+          "a mean squared error takes predictions (N, ..), not {}", tensor::to_string(predictions));
+  return predictions[0];
+}
+
+std::int64_t target_count(const LossSpec& spec, const Shape& predictions) {
+  const std::int64_t terms = loss_terms(spec, predictions);
+  return std::holds_alternative<CrossEntropy>(spec) ? terms : tensor::element_count(predictions);
+}
 
 std::int64_t kv_heads_of(const Attention& spec) {
   return spec.kv_heads == 0 ? spec.heads : spec.kv_heads;

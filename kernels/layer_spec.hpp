@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -129,6 +130,26 @@ struct Attention {
 using LayerSpec = std::variant<Linear, Conv2d, MaxPool2d, AveragePool2d, GlobalAveragePool, Relu, Gelu, Silu, GatedSilu,
                                BatchNorm, LayerNorm, RmsNorm, Dropout, Embedding, PositionEmbedding, ClassToken,
                                PixelsToSequence, SelectPlace, Attention>;
+
+// Losses as plain values.
+
+/// Softmax and cross-entropy, fused. Predictions: logits (N, classes) or (N, T, classes); targets: the class number of
+/// each row, int32. A row's loss is in nats.
+struct CrossEntropy {
+  float smoothing = 0;                   ///< this part of the target is spread evenly over all classes
+  std::optional<std::int32_t> ignore{};  ///< rows with this target count for nothing
+};
+
+/// The mean over a sample's values of (prediction - target)^2. Predictions: (N, ..), targets: floats of the same shape.
+struct MeanSquaredError {};
+
+using LossSpec = std::variant<CrossEntropy, MeanSquaredError>;
+
+/// Terms of the sum of losses: rows of logits, or samples.
+std::int64_t loss_terms(const LossSpec& spec, const tensor::Shape& predictions);
+/// Numbers, of four bytes each, that the loss compares predictions of this shape with. Throws ConfigError for a shape
+/// or a parameter that it does not take.
+std::int64_t target_count(const LossSpec& spec, const tensor::Shape& predictions);
 
 /// How a tensor starts.
 enum class Init {

@@ -22,7 +22,7 @@ class HostBackend : public Backend {
   void sgd(const SgdStep& step, float* parameters, float* momentum, const float* gradients, std::size_t count) override;
   void running_average(float* value, const float* observed, float weight, float scale, std::size_t count) override;
 
-  std::unique_ptr<Loss> softmax_cross_entropy(const ActivationFormat& logits, const CrossEntropy& how) override;
+  std::unique_ptr<Loss> loss(const LossSpec& spec, const ActivationFormat& predictions) override;
   void set_noise(const Noise& noise) override { noise_ = noise; }
 
  protected:

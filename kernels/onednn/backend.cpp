@@ -91,6 +91,24 @@ class OfDense : public Layer {
   onednn::Operand x_, dx_;
 };
 
+/// The same for a loss.
+class LossOfDense : public Loss {
+ public:
+  LossOfDense(Context& context, const ActivationFormat& predictions, std::unique_ptr<Loss> loss)
+      : loss_(std::move(loss)),
+        x_(context, desc_of(predictions), dense_desc(predictions.shape)),
+        dx_(context, desc_of(predictions), dense_desc(predictions.shape)) {}
+  void forward_backward(const float* predictions, const void* targets, float scale, float* gradient,
+                        float* totals) override {
+    loss_->forward_backward(x_.load(predictions), targets, scale, gradient ? dx_.target(gradient) : nullptr, totals);
+    if (gradient) dx_.store(gradient);
+  }
+
+ private:
+  std::unique_ptr<Loss> loss_;
+  onednn::Operand x_, dx_;
+};
+
 class OneDnnBackend : public HostBackend {
  public:
   explicit OneDnnBackend(int threads) : context_(threads) {}
@@ -129,6 +147,12 @@ class OneDnnBackend : public HostBackend {
                       "\"reference\" can",
                       kind_of(spec), tensor::to_string(input.shape), error.what()));
     }
+  }
+
+  std::unique_ptr<Loss> loss(const LossSpec& spec, const ActivationFormat& predictions) override {
+    auto loss = HostBackend::loss(spec, dense(predictions.shape));
+    if (!predictions.layout) return loss;
+    return std::make_unique<LossOfDense>(context_, predictions, std::move(loss));
   }
 
  private:

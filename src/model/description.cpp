@@ -12,31 +12,6 @@
 
 namespace distdl::model {
 namespace {
-using kernels::BatchNorm;
-using kernels::Conv2d;
-using kernels::Linear;
-using kernels::MaxPool2d;
-using kernels::Relu;
-
-void append_hidden(Description& model, const Options& options) {
-  for (std::size_t i = 0; i < options.hidden.size(); ++i) {
-    auto n = std::to_string(i + 1);
-    require(options.hidden[i] > 0, "model.hidden[{}] is {}, but a layer needs at least one unit", i, options.hidden[i]);
-    model.layers.push_back({"fc" + n, Linear{options.hidden[i]}});
-    if (options.batch_norm) model.layers.push_back({"fc" + n + "_norm", BatchNorm{}});
-    model.layers.push_back({"fc" + n + "_relu", Relu{}});
-  }
-  model.layers.push_back({"fc" + std::to_string(options.hidden.size() + 1), Linear{model.classes}});
-}
-
-void append_convolution(Description& model, const Options& options, const std::string& name, std::int64_t channels) {
-  model.layers.push_back({name, Conv2d{.out = channels, .kernel = 3, .stride = 1, .padding = 1}});
-  if (options.batch_norm) model.layers.push_back({name + "_norm", BatchNorm{}});
-  // Pooling before ReLU gives the same values and gradients as after it, with a quarter of the work for ReLU.
-  model.layers.push_back({name + "_pool", MaxPool2d{2, 2}});
-  model.layers.push_back({name + "_relu", Relu{}});
-}
-
 void fill_uniform(std::span<float> values, std::uint64_t seed, std::uint64_t stream, float bound) {
   for (std::size_t i = 0; i < values.size(); i += 4) {
     auto block = Philox::block(seed, stream, i / 4);
@@ -58,34 +33,6 @@ void fill_normal(std::span<float> values, std::uint64_t seed, std::uint64_t stre
   }
 }
 }  // namespace
-
-Description mlp(const Options& options, const tensor::Shape& sample, std::int64_t classes) {
-  Description model{"mlp", sample, classes, {}};
-  append_hidden(model, options);
-  return model;
-}
-
-Description lenet(const Options& options, const tensor::Shape& sample, std::int64_t classes) {
-  Description model{"lenet", sample, classes, {}};
-  append_convolution(model, options, "conv1", 32);
-  append_convolution(model, options, "conv2", 64);
-  append_hidden(model, options);
-  return model;
-}
-
-Description describe_model(const Options& options, const tensor::Shape& sample, std::int64_t classes) {
-  require(sample.size() == 3, "model \"{}\" takes images (C, H, W), but the data set has samples of shape {}",
-          options.name, tensor::to_string(sample));
-  require(classes >= 2, "model \"{}\" needs at least 2 classes, but the data set has {}", options.name, classes);
-  if (options.name == "mlp") return mlp(options, sample, classes);
-  if (options.name == "lenet") {
-    require(sample[1] >= 4 && sample[2] >= 4,
-            "model \"lenet\" halves images twice and needs at least 4 x 4 pixels, but the data set has {}",
-            tensor::to_string(sample));
-    return lenet(options, sample, classes);
-  }
-  throw ConfigError(fmt::format("model.name is \"{}\"; known models are \"lenet\" and \"mlp\"", options.name));
-}
 
 Wiring wire(const Description& model, std::int64_t samples) {
   Wiring wiring;
@@ -144,6 +91,13 @@ ModelTensors tensors_of(const Description& model) {
     }
   }
   return all;
+}
+
+std::size_t parameter_count(const ModelTensors& tensors) {
+  std::size_t count = 0;
+  for (const auto& tensor : tensors.tensors)
+    if (tensor.view.role == tensor::Role::parameter && !tensor.shared) count += tensor.view.count;
+  return count;
 }
 
 void initialize(const ModelTensors& model, std::uint64_t seed, std::span<float> arena) {

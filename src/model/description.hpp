@@ -8,7 +8,6 @@
 #include <vector>
 
 #include <distdl/kernels/layer_spec.hpp>
-#include <distdl/model/options.hpp>
 #include <distdl/tensor/arena.hpp>
 
 namespace distdl::model {
@@ -28,12 +27,13 @@ struct NamedLayer {
   std::optional<Start> start{};
 };
 
-/// A model as a list of layers, read top to bottom; the last one gives the logits.
+/// A model as a list of layers, read top to bottom; the last one gives the logits or what else the loss takes.
 struct Description {
   std::string name;
   tensor::Shape sample;      ///< (C, H, W) of images, (T) of numbers
   std::int64_t classes = 0;  ///< or entries of the vocabulary
   std::vector<NamedLayer> layers;
+  kernels::LossSpec loss{};
 };
 
 /// Where the layers of a model take what they take: numbers of layers, kSample for the sample itself.
@@ -50,15 +50,6 @@ struct Wiring {
 /// does not come before it.
 Wiring wire(const Description& model, std::int64_t samples);
 
-/// The model that Options name, for samples of this shape. Throws ConfigError for an unknown name or a sample too
-/// small.
-Description describe_model(const Options& options, const tensor::Shape& sample, std::int64_t classes);
-
-/// Fully connected: hidden layers with ReLU, then the logits.
-Description mlp(const Options& options, const tensor::Shape& sample, std::int64_t classes);
-/// conv 32, pool, conv 64, pool, hidden linear layers, logits; 3 x 3 convolutions that keep the size.
-Description lenet(const Options& options, const tensor::Shape& sample, std::int64_t classes);
-
 /// One tensor of the model: where it lies in the arenas, and how it starts.
 struct ModelTensor {
   tensor::TensorView view;
@@ -73,6 +64,8 @@ struct ModelTensors {
   std::vector<ModelTensor> tensors;
 };
 ModelTensors tensors_of(const Description& model);
+/// Numbers that training learns; shared ones count once.
+std::size_t parameter_count(const ModelTensors& tensors);
 
 /// Start values: a pure function of (seed, place in the model), the same on every rank, backend and machine.
 void initialize(const ModelTensors& model, std::uint64_t seed, std::span<float> arena);

@@ -15,16 +15,16 @@ float* floats(const tensor::Buffer& buffer) {
 }
 }  // namespace
 
-Network::Network(kernels::Backend& backend, const Description& model, const ModelTensors& tensors, std::int64_t samples,
-                 const kernels::CrossEntropy& loss)
+Network::Network(kernels::Backend& backend, const Description& model, const ModelTensors& tensors, std::int64_t samples)
     : backend_(backend), samples_(samples), layout_size_(tensors.layout.size()) {
   bind(model, tensors);
   plan_gradients();
   totals_ = backend.allocate(3 * sizeof(float));
-  const auto& logits = stages_.back().layer->output();
-  const auto rows = tensor::element_count(logits.shape) / logits.shape.back();
-  labels_ = backend.allocate(static_cast<std::size_t>(rows) * sizeof(std::int32_t));
-  loss_ = backend.softmax_cross_entropy(logits, loss);
+  const auto& predictions = stages_.back().layer->output();
+  loss_ = backend.loss(model.loss, predictions);
+  terms_ = kernels::loss_terms(model.loss, predictions.shape) / samples;
+  targets_ = backend.allocate(static_cast<std::size_t>(kernels::target_count(model.loss, predictions.shape)) *
+                              sizeof(std::int32_t));
 }
 
 void Network::bind(const Description& model, const ModelTensors& tensors) {
@@ -79,9 +79,9 @@ void Network::load_parameters(const float* arena) {
   }
 }
 
-void Network::set_batch(const void* samples, const std::int32_t* labels) {
+void Network::set_batch(const void* samples, const void* targets) {
   backend_.copy_from_host(batch_.data(), samples, batch_.bytes());
-  backend_.copy_from_host(labels_.data(), labels, labels_.bytes());
+  backend_.copy_from_host(targets_.data(), targets, targets_.bytes());
 }
 
 const float* Network::input_of(const Stage& stage) const {
@@ -100,8 +100,8 @@ void Network::forward_backward(float* gradients, float scale) {
   forward(kernels::Phase::training);
   float* tail = gradients + layout_size_;
   backend_.fill(tail, kTail, 0.0f);
-  loss_->forward_backward(floats(stages_.back().output), static_cast<const std::int32_t*>(labels_.data()), scale,
-                          floats(stages_.back().gradient), tail + kLossAt);
+  loss_->forward_backward(floats(stages_.back().output), targets_.data(), scale, floats(stages_.back().gradient),
+                          tail + kLossAt);
   for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) {
     if (stage->plus != Wiring::kNothing) {
       const Stage& other = stages_[stage->plus];
@@ -135,8 +135,7 @@ void Network::backward_input(Stage& stage) {
 
 Totals Network::evaluate() {
   forward(kernels::Phase::evaluation);
-  loss_->forward_backward(floats(stages_.back().output), static_cast<const std::int32_t*>(labels_.data()), 1.0f,
-                          nullptr, floats(totals_));
+  loss_->forward_backward(floats(stages_.back().output), targets_.data(), 1.0f, nullptr, floats(totals_));
   float host[3];
   backend_.copy_to_host(host, totals_.data(), sizeof host);
   return {host[0], host[1], host[2]};
