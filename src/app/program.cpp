@@ -8,10 +8,11 @@
 #include <fmt/format.h>
 
 #include <distdl/app/commands.hpp>
+#include <distdl/app/program.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
 
-namespace distdl {
+namespace distdl::app {
 namespace {
 /// Even where nothing can be written any more, the exit code must tell.
 int complain(const char* about, const char* message, ExitCode code) noexcept {
@@ -38,14 +39,14 @@ int run(int argc, char** argv) {
   CLI::App app("Distributed deep learning as a first-class job of a Slurm machine.", "distdl");
   app.require_subcommand(1);
   app.set_help_all_flag("--help-all", "Print the help of every subcommand");
-  app::add_run_command(app);
-  app::add_data_command(app);
-  app::add_checkpoint_command(app);
-  app::add_config_command(app);
-  app::add_bench_command(app);
-  app::add_doctor_command(app);
-  app::add_worker_command(app);
-  app::add_version_command(app);
+  add_run_command(app);
+  add_data_command(app);
+  add_checkpoint_command(app);
+  add_config_command(app);
+  add_bench_command(app);
+  add_doctor_command(app);
+  add_worker_command(app);
+  add_version_command(app);
   add_help_command(app);
   app.footer(
       "Exit codes: 0 ok, 2 corrupt, 3 incomplete, 4 incompatible, 64 usage, 69 peer lost, 70 internal, 71 scheduler,\n"
@@ -63,14 +64,15 @@ int run(int argc, char** argv) {
   return 0;
 }
 }  // namespace
-}  // namespace distdl
 
-int main(int argc, char** argv) {
+int program(int argc, char** argv) noexcept {
   try {
-    return distdl::run(argc, argv);
-  } catch (const distdl::Error& error) {
-    return distdl::complain("", error.what(), error.exit_code());
+    return run(argc, argv);
+  } catch (const Error& error) {
+    return complain("", error.what(), error.exit_code());
   } catch (const std::exception& error) {
-    return distdl::complain("internal error: ", error.what(), distdl::ExitCode::internal);
+    return complain("internal error: ", error.what(), ExitCode::internal);
   }
 }
+
+}  // namespace distdl::app
