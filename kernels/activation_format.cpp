@@ -16,4 +16,8 @@ void Backend::from_dense(const ActivationFormat& format, const float* from, floa
   copy(to, from, static_cast<std::size_t>(tensor::element_count(format.shape)));
 }
 
+bool Backend::same_layout(const ActivationFormat& one, const ActivationFormat& other) const {
+  return one.shape == other.shape && !one.layout && !other.layout;
+}
+
 }  // namespace distdl::kernels

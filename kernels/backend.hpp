@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <distdl/kernels/layer_spec.hpp>
+#include <distdl/kernels/noise.hpp>
 #include <distdl/kernels/optimizer_steps.hpp>
 #include <distdl/kernels/options.hpp>
 #include <distdl/tensor/accelerator.hpp>
@@ -50,14 +51,15 @@ class Layer {
   virtual void backward_weights(const float* x, const float* dy, Pointers gradients) = 0;
 };
 
-/// Softmax and cross-entropy, fused. logits: (N, classes), labels: N class numbers.
+/// A LossSpec bound to a backend and to predictions of one shape.
 class Loss {
  public:
   virtual ~Loss() = default;
-  /// Adds nothing, writes: totals[0] = sum over the N samples of the loss in nats, totals[1] = number of samples whose
-  /// largest logit is the label's (the first of equal ones counts). dlogits = (softmax - onehot) * scale, or not
-  /// written if nullptr. All pointers are to the backend's memory.
-  virtual void forward_backward(const float* logits, const std::int32_t* labels, float scale, float* dlogits,
+  /// Adds nothing, writes: totals[0] = sum of the losses, totals[1] = number of rows whose largest logit is the
+  /// target's (the first of equal ones counts; 0 for other losses), totals[2] = losses in the sum: those that were not
+  /// ignored. gradient = that of scale * totals[0] to the predictions, or not written if nullptr. targets: see
+  /// LossSpec. All pointers are to the backend's memory.
+  virtual void forward_backward(const float* predictions, const void* targets, float scale, float* gradient,
                                 float* totals) = 0;
 };
 
@@ -108,8 +110,14 @@ class Backend {
   virtual void to_dense(const ActivationFormat& format, const float* from, float* to);
   virtual void from_dense(const ActivationFormat& format, const float* from, float* to);
 
+  /// May values in one format be added to those in the other, place by place? As it stands: where both are dense.
+  virtual bool same_layout(const ActivationFormat& one, const ActivationFormat& other) const;
+
   virtual std::unique_ptr<Layer> layer(const LayerSpec& spec, const ActivationFormat& input) = 0;
-  virtual std::unique_ptr<Loss> softmax_cross_entropy(const ActivationFormat& logits) = 0;
+  virtual std::unique_ptr<Loss> loss(const LossSpec& spec, const ActivationFormat& predictions) = 0;
+
+  /// For the forward and backward passes that follow.
+  virtual void set_noise(const Noise& noise) = 0;
 };
 
 /// Names of the backends built into this program, best first.

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <initializer_list>
+
 #include <distdl/base/errors.hpp>
 #include <distdl/kernels/layer_spec.hpp>
 
@@ -7,87 +10,235 @@ namespace {
 using tensor::Role;
 using tensor::Shape;
 
-Shape checked(const char* kind, const Shape& input, std::size_t rank_a, std::size_t rank_b, const char* expected) {
-  require(input.size() == rank_a || input.size() == rank_b, "a {} layer takes {}, not an input of shape {}", kind,
-          expected, tensor::to_string(input));
+constexpr const char* kImages = "(N, C, H, W)";
+constexpr const char* kRows = "(N, C) or (N, T, C)";
+constexpr const char* kSequences = "(N, T, C)";
+
+/// Throws unless the input has one of these numbers of dimensions, and elements.
+void check_input(const char* kind, const Shape& input, std::initializer_list<std::size_t> ranks, const char* expected) {
+  require(std::find(ranks.begin(), ranks.end(), input.size()) != ranks.end(),
+          "a {} layer takes {}, not an input of shape {}", kind, expected, tensor::to_string(input));
   for (auto extent : input)
     require(extent > 0, "a {} layer cannot take the empty input {}", kind, tensor::to_string(input));
-  return input;
 }
 
-std::int64_t window_count(const char* kind, std::int64_t extent, std::int64_t kernel, std::int64_t stride,
-                          std::int64_t padding, const Shape& input) {
-  require(
-      kernel > 0 && stride > 0 && padding >= 0 && padding < kernel,
-      "a {} layer has kernel {}, stride {}, padding {}: kernel and stride must be positive and 0 <= padding < kernel",
-      kind, kernel, stride, padding);
-  require(extent + 2 * padding >= kernel, "a {} layer with kernel {} and padding {} does not fit an input of shape {}",
+struct Window {
+  std::int64_t kernel, stride, padding = 0, dilation = 1;
+};
+
+std::int64_t window_count(const char* kind, std::int64_t extent, const Window& window, const Shape& input) {
+  const auto [kernel, stride, padding, dilation] = window;
+  require(kernel > 0 && stride > 0 && dilation > 0 && padding >= 0 && padding < kernel * dilation,
+          "a {} layer has kernel {}, stride {}, padding {}, dilation {}: all but padding must be positive, and 0 <= "
+          "padding < kernel * dilation",
+          kind, kernel, stride, padding, dilation);
+  const std::int64_t width = (kernel - 1) * dilation + 1;
+  require(extent + 2 * padding >= width, "a {} layer with kernel {} and padding {} does not fit an input of shape {}",
           kind, kernel, padding, tensor::to_string(input));
-  return (extent + 2 * padding - kernel) / stride + 1;
+  return (extent + 2 * padding - width) / stride + 1;
+}
+
+/// (N, channels, H', W')
+Shape windows(const char* kind, const Shape& input, std::int64_t channels, const Window& window) {
+  check_input(kind, input, {4}, kImages);
+  return {input[0], channels, window_count(kind, input[2], window, input), window_count(kind, input[3], window, input)};
 }
 
 void require_outputs(const char* kind, std::int64_t out) {
   require(out > 0, "a {} layer has {} outputs: it needs at least one", kind, out);
 }
 
+void require_epsilon(const char* kind, float epsilon) {
+  require(epsilon > 0, "a {} layer has epsilon {}: it must be positive", kind, epsilon);
+}
+
+Shape rows(const char* kind, const Shape& input, float epsilon) {
+  require_epsilon(kind, epsilon);
+  check_input(kind, input, {2, 3}, kRows);
+  return input;
+}
+
 struct Kind {
   std::string operator()(const Linear&) const { return "linear"; }
   std::string operator()(const Conv2d&) const { return "conv2d"; }
   std::string operator()(const MaxPool2d&) const { return "max_pool2d"; }
+  std::string operator()(const AveragePool2d&) const { return "average_pool2d"; }
+  std::string operator()(const GlobalAveragePool&) const { return "global_average_pool"; }
   std::string operator()(const Relu&) const { return "relu"; }
+  std::string operator()(const Gelu&) const { return "gelu"; }
+  std::string operator()(const Silu&) const { return "silu"; }
+  std::string operator()(const GatedSilu&) const { return "gated_silu"; }
   std::string operator()(const BatchNorm&) const { return "batch_norm"; }
+  std::string operator()(const LayerNorm&) const { return "layer_norm"; }
+  std::string operator()(const RmsNorm&) const { return "rms_norm"; }
+  std::string operator()(const Dropout&) const { return "dropout"; }
+  std::string operator()(const Embedding&) const { return "embedding"; }
+  std::string operator()(const PositionEmbedding&) const { return "position_embedding"; }
+  std::string operator()(const ClassToken&) const { return "class_token"; }
+  std::string operator()(const PixelsToSequence&) const { return "pixels_to_sequence"; }
+  std::string operator()(const SelectPlace&) const { return "select_place"; }
+  std::string operator()(const Attention&) const { return "attention"; }
 };
 
 struct Output {
   Shape input;
   Shape operator()(const Linear& spec) const {
-    checked("linear", input, 2, 4, "(N, in) or (N, C, H, W)");
+    check_input("linear", input, {2, 3, 4}, "(N, in), (N, T, in) or (N, C, H, W)");
     require_outputs("linear", spec.out);
-    return {input[0], spec.out};
+    return input.size() == 3 ? Shape{input[0], input[1], spec.out} : Shape{input[0], spec.out};
   }
   Shape operator()(const Conv2d& spec) const {
-    checked("conv2d", input, 4, 4, "(N, C, H, W)");
+    check_input("conv2d", input, {4}, kImages);
     require_outputs("conv2d", spec.out);
-    return {input[0], spec.out, window_count("conv2d", input[2], spec.kernel, spec.stride, spec.padding, input),
-            window_count("conv2d", input[3], spec.kernel, spec.stride, spec.padding, input)};
+    require(spec.groups > 0 && input[1] % spec.groups == 0 && spec.out % spec.groups == 0,
+            "a conv2d layer has {} groups, which must divide its {} channels and its {} outputs", spec.groups, input[1],
+            spec.out);
+    return windows("conv2d", input, spec.out, {spec.kernel, spec.stride, spec.padding, spec.dilation});
   }
   Shape operator()(const MaxPool2d& spec) const {
-    checked("max_pool2d", input, 4, 4, "(N, C, H, W)");
-    return {input[0], input[1], window_count("max_pool2d", input[2], spec.kernel, spec.stride, 0, input),
-            window_count("max_pool2d", input[3], spec.kernel, spec.stride, 0, input)};
+    check_input("max_pool2d", input, {4}, kImages);
+    require(spec.padding <= spec.kernel / 2, "a max_pool2d layer has padding {}: at most half of its kernel {}",
+            spec.padding, spec.kernel);
+    return windows("max_pool2d", input, input[1], {spec.kernel, spec.stride, spec.padding});
+  }
+  Shape operator()(const AveragePool2d& spec) const {
+    check_input("average_pool2d", input, {4}, kImages);
+    return windows("average_pool2d", input, input[1], {spec.kernel, spec.stride});
+  }
+  Shape operator()(const GlobalAveragePool&) const {
+    check_input("global_average_pool", input, {4}, kImages);
+    return {input[0], input[1]};
   }
   Shape operator()(const Relu&) const { return input; }
+  Shape operator()(const Gelu&) const { return input; }
+  Shape operator()(const Silu&) const { return input; }
+  Shape operator()(const GatedSilu&) const {
+    check_input("gated_silu", input, {2, 3}, kRows);
+    require(input.back() % 2 == 0, "a gated_silu layer halves its input, and cannot halve {}",
+            tensor::to_string(input));
+    Shape half = input;
+    half.back() /= 2;
+    return half;
+  }
   Shape operator()(const BatchNorm& spec) const {
-    require(spec.epsilon > 0, "a batch_norm layer has epsilon {}: it must be positive", spec.epsilon);
-    return checked("batch_norm", input, 2, 4, "(N, C) or (N, C, H, W)");
+    require_epsilon("batch_norm", spec.epsilon);
+    check_input("batch_norm", input, {2, 4}, "(N, C) or (N, C, H, W)");
+    return input;
+  }
+  Shape operator()(const LayerNorm& spec) const { return rows("layer_norm", input, spec.epsilon); }
+  Shape operator()(const RmsNorm& spec) const { return rows("rms_norm", input, spec.epsilon); }
+  Shape operator()(const Dropout& spec) const {
+    require(spec.probability >= 0 && spec.probability < 1 && spec.stream < 65536,
+            "a dropout layer has probability {} and stream {}: 0 <= probability < 1 and stream < 65536",
+            spec.probability, spec.stream);
+    return input;
+  }
+  Shape operator()(const Embedding& spec) const {
+    check_input("embedding", input, {2}, "(N, T) numbers");
+    require_outputs("embedding", spec.width);
+    require_outputs("embedding", spec.entries);
+    return {input[0], input[1], spec.width};
+  }
+  Shape operator()(const PositionEmbedding& spec) const {
+    check_input("position_embedding", input, {3}, kSequences);
+    require(input[1] <= spec.places, "a position_embedding layer of {} places cannot take {} of them: {}", spec.places,
+            input[1], tensor::to_string(input));
+    return input;
+  }
+  Shape operator()(const ClassToken&) const {
+    check_input("class_token", input, {3}, kSequences);
+    return {input[0], input[1] + 1, input[2]};
+  }
+  Shape operator()(const PixelsToSequence&) const {
+    check_input("pixels_to_sequence", input, {4}, kImages);
+    return {input[0], input[2] * input[3], input[1]};
+  }
+  Shape operator()(const SelectPlace& spec) const {
+    check_input("select_place", input, {3}, kSequences);
+    require(spec.place >= 0 && spec.place < input[1], "a select_place layer takes place {} of {}: there is none",
+            spec.place, tensor::to_string(input));
+    return {input[0], input[2]};
+  }
+  Shape operator()(const Attention& spec) const {
+    check_input("attention", input, {3}, "(N, T, (heads + 2 kv_heads) * D)");
+    const std::int64_t kv = kv_heads_of(spec);
+    require(spec.heads > 0 && kv > 0 && spec.heads % kv == 0,
+            "an attention layer has {} heads and {} for keys and values, which must divide them", spec.heads, kv);
+    const std::int64_t width = input[2] / (spec.heads + 2 * kv);
+    require(input[2] % (spec.heads + 2 * kv) == 0,
+            "an attention layer of {} heads and 2 * {} for keys and values does not divide the last extent of {}",
+            spec.heads, kv, tensor::to_string(input));
+    require(spec.rotary_base == 0 || (spec.rotary_base > 0 && width % 2 == 0),
+            "an attention layer turns pairs, but its heads are {} wide and its rotary base is {}", width,
+            spec.rotary_base);
+    return {input[0], input[1], spec.heads * width};
   }
 };
 
 struct Parameters {
+  using All = std::vector<ParameterSpec>;
   Shape input;
-  std::vector<ParameterSpec> operator()(const Linear& spec) const {
-    std::int64_t in = tensor::element_count(input) / input[0];
-    return {{"weight", {spec.out, in}, Role::parameter, Init::fan_in_uniform, in},
-            {"bias", {spec.out}, Role::parameter, Init::fan_in_uniform, in}};
+  All operator()(const Linear& spec) const {
+    const std::int64_t in = input.size() == 3 ? input[2] : tensor::element_count(input) / input[0];
+    All all{{"weight", {spec.out, in}, Role::parameter, Init::fan_in_uniform, in}};
+    if (spec.bias) all.push_back({"bias", {spec.out}, Role::parameter, Init::fan_in_uniform, in});
+    return all;
   }
-  std::vector<ParameterSpec> operator()(const Conv2d& spec) const {
-    std::int64_t fan_in = input[1] * spec.kernel * spec.kernel;
-    std::vector<ParameterSpec> all{
-        {"weight", {spec.out, input[1], spec.kernel, spec.kernel}, Role::parameter, Init::fan_in_uniform, fan_in}};
+  All operator()(const Conv2d& spec) const {
+    const std::int64_t channels = input[1] / spec.groups, fan_in = channels * spec.kernel * spec.kernel;
+    All all{{"weight", {spec.out, channels, spec.kernel, spec.kernel}, Role::parameter, Init::fan_in_uniform, fan_in}};
     if (spec.bias) all.push_back({"bias", {spec.out}, Role::parameter, Init::fan_in_uniform, fan_in});
     return all;
   }
-  std::vector<ParameterSpec> operator()(const MaxPool2d&) const { return {}; }
-  std::vector<ParameterSpec> operator()(const Relu&) const { return {}; }
-  std::vector<ParameterSpec> operator()(const BatchNorm&) const {
-    Shape channels{input[1]};
+  All operator()(const BatchNorm&) const {
+    const Shape channels{input[1]};
     return {{"weight", channels, Role::parameter, Init::ones},
             {"bias", channels, Role::parameter, Init::zeros},
             {"running_mean", channels, Role::statistic, Init::zeros},
             {"running_var", channels, Role::statistic, Init::ones}};
   }
+  All operator()(const LayerNorm&) const {
+    const Shape width{input.back()};
+    return {{"weight", width, Role::parameter, Init::ones}, {"bias", width, Role::parameter, Init::zeros}};
+  }
+  All operator()(const RmsNorm&) const { return {{"weight", {input.back()}, Role::parameter, Init::ones}}; }
+  All operator()(const Embedding& spec) const {
+    return {{"weight", {spec.entries, spec.width}, Role::parameter, Init::normal}};
+  }
+  All operator()(const PositionEmbedding& spec) const {
+    return {{"weight", {spec.places, input[2]}, Role::parameter, Init::normal}};
+  }
+  All operator()(const ClassToken&) const { return {{"weight", {input[2]}, Role::parameter, Init::zeros}}; }
+  template <class Other>
+  All operator()(const Other&) const {
+    return {};
+  }
 };
+
+std::int64_t rows_of(const CrossEntropy& spec, const Shape& logits) {
+  require(spec.smoothing >= 0 && spec.smoothing < 1, "label smoothing is {}: at least 0 and less than 1 is expected",
+          spec.smoothing);
+  require((logits.size() == 2 || logits.size() == 3) && tensor::element_count(logits) > 0,
+          "cross-entropy takes logits (N, classes) or (N, T, classes), not {}", tensor::to_string(logits));
+  return tensor::element_count(logits) / logits.back();
+}
 }  // namespace
+
+std::int64_t loss_terms(const LossSpec& spec, const Shape& predictions) {
+  if (const auto* entropy = std::get_if<CrossEntropy>(&spec)) return rows_of(*entropy, predictions);
+  require(!predictions.empty() && tensor::element_count(predictions) > 0,
+          "a mean squared error takes predictions (N, ..), not {}", tensor::to_string(predictions));
+  return predictions[0];
+}
+
+std::int64_t target_count(const LossSpec& spec, const Shape& predictions) {
+  const std::int64_t terms = loss_terms(spec, predictions);
+  return std::holds_alternative<CrossEntropy>(spec) ? terms : tensor::element_count(predictions);
+}
+
+std::int64_t kv_heads_of(const Attention& spec) {
+  return spec.kv_heads == 0 ? spec.heads : spec.kv_heads;
+}
 
 std::string kind_of(const LayerSpec& spec) {
   return std::visit(Kind{}, spec);

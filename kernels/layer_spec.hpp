@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -11,30 +12,58 @@
 
 namespace distdl::kernels {
 
-// Layers as plain values. Shapes in comments: N samples of a microbatch, C channels, H x W pixels.
+// Layers as plain values. Shapes in comments: N samples of a microbatch, C channels, H x W pixels, T places of a
+// sequence.
 
-/// y = x W^T + b. x: (N, in) or (N, C, H, W) with C*H*W = in, flattened in that order; y: (N, out).
+/// y = x W^T + b. x: (N, in), (N, T, in), or (N, C, H, W) with C*H*W = in, flattened in that order; y: (N, out) or
+/// (N, T, out).
 struct Linear {
   std::int64_t out = 0;
+  bool bias = true;
 };
 
-/// Cross-correlation, zero padding. x: (N, C, H, W); weight: (out, C, kernel, kernel); y: (N, out, H', W').
+/// Cross-correlation, zero padding. x: (N, C, H, W); weight: (out, C / groups, kernel, kernel); y: (N, out, H', W').
 struct Conv2d {
   std::int64_t out = 0;
   std::int64_t kernel = 3;
   std::int64_t stride = 1;
   std::int64_t padding = 0;
   bool bias = true;
+  std::int64_t dilation = 1;
+  std::int64_t groups = 1;  ///< divides C and out
 };
 
-/// Largest value of each window; the first of equal ones gets the gradient. Windows that do not fit are dropped.
+/// Largest value of each window; the first of equal ones gets the gradient. Padding counts as less than any value.
+/// Windows that do not fit are dropped.
 struct MaxPool2d {
+  std::int64_t kernel = 2;
+  std::int64_t stride = 2;
+  std::int64_t padding = 0;  ///< at most kernel / 2
+};
+
+/// Mean of each window, without padding. Windows that do not fit are dropped.
+struct AveragePool2d {
   std::int64_t kernel = 2;
   std::int64_t stride = 2;
 };
 
+/// (N, C, H, W) to (N, C): the mean of each channel.
+struct GlobalAveragePool {};
+
 /// max(x, 0); the gradient at 0 is 0.
 struct Relu {};
+
+/// x * Phi(x), by erf or by the approximation 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), as GPT-2 has it.
+/// Hendrycks and Gimpel, "Gaussian error linear units", 2016.
+struct Gelu {
+  bool tanh = false;
+};
+
+/// x / (1 + exp(-x))
+struct Silu {};
+
+/// (.., 2 C) to (.., C): silu(first half) * second half of each row. Shazeer, "GLU variants improve transformer", 2020.
+struct GatedSilu {};
 
 /// Normalizes each channel over the microbatch (N, H, W), or each feature of (N, C). Training uses the microbatch's own
 /// mean and biased variance, so the result does not depend on the number of ranks; evaluation uses the running ones.
@@ -43,11 +72,89 @@ struct BatchNorm {
   float epsilon = 1e-5f;
 };
 
-using LayerSpec = std::variant<Linear, Conv2d, MaxPool2d, Relu, BatchNorm>;
+/// Each row of the last dimension to mean 0 and biased variance 1, then * weight (C) + bias (C). x: (N, C), (N, T, C).
+struct LayerNorm {
+  float epsilon = 1e-5f;
+};
+
+/// x / sqrt(mean of x^2 + epsilon) * weight (C), per row of the last dimension. x: (N, C), (N, T, C).
+struct RmsNorm {
+  float epsilon = 1e-5f;
+};
+
+/// In training each value is 0 with this probability, else divided by 1 - probability; in evaluation nothing happens.
+/// Which ones is a function of Noise, `stream` and the place of the value in the dense microbatch alone, the same on
+/// every backend: see elementwise::Stays.
+struct Dropout {
+  float probability = 0.1f;
+  std::uint32_t stream = 0;  ///< different for each of a model; below 2^16
+};
+
+/// Rows of a table: (N, T) numbers 0 .. entries - 1, as int32 in the place of the floats, to (N, T, width). Has no
+/// gradient to its input. Parameter: weight (entries, width).
+struct Embedding {
+  std::int64_t entries = 0;
+  std::int64_t width = 0;
+};
+
+/// y = x + weight, the same for each sample. x: (N, T, C); parameter: weight (places, C), of which the first T are
+/// used: the gradient of the rest is 0.
+struct PositionEmbedding {
+  std::int64_t places = 0;
+};
+
+/// (N, T, C) to (N, 1 + T, C): a learnt row before each sequence. Parameter: weight (C).
+struct ClassToken {};
+
+/// (N, C, H, W) to (N, H*W, C): an image as a sequence of pixels.
+struct PixelsToSequence {};
+
+/// (N, T, C) to (N, C): one place of each sequence.
+struct SelectPlace {
+  std::int64_t place = 0;
+};
+
+/// Softmax(q k^T / sqrt(D)) v of each head. x: (N, T, (heads + 2 kv_heads) * D): all queries, then all keys, then all
+/// values, each head after head; y: (N, T, heads * D). Query head h uses key and value head h * kv_heads / heads.
+/// Causal: place t sees places 0 .. t only. Vaswani et al., "Attention is all you need", 2017; Ainslie et al., "GQA",
+/// 2023.
+struct Attention {
+  std::int64_t heads = 1;
+  std::int64_t kv_heads = 0;  ///< divides heads; 0: as many
+  bool causal = true;
+  /// Turns queries and keys by place: pairs (i, i + D/2) by the angle t * base^(-2 i / D). 0: not. Su et al.,
+  /// "RoFormer", 2021, in the arrangement of Llama.
+  double rotary_base = 0;
+};
+
+using LayerSpec = std::variant<Linear, Conv2d, MaxPool2d, AveragePool2d, GlobalAveragePool, Relu, Gelu, Silu, GatedSilu,
+                               BatchNorm, LayerNorm, RmsNorm, Dropout, Embedding, PositionEmbedding, ClassToken,
+                               PixelsToSequence, SelectPlace, Attention>;
+
+// Losses as plain values.
+
+/// Softmax and cross-entropy, fused. Predictions: logits (N, classes) or (N, T, classes); targets: the class number of
+/// each row, int32. A row's loss is in nats.
+struct CrossEntropy {
+  float smoothing = 0;                   ///< this part of the target is spread evenly over all classes
+  std::optional<std::int32_t> ignore{};  ///< rows with this target count for nothing
+};
+
+/// The mean over a sample's values of (prediction - target)^2. Predictions: (N, ..), targets: floats of the same shape.
+struct MeanSquaredError {};
+
+using LossSpec = std::variant<CrossEntropy, MeanSquaredError>;
+
+/// Terms of the sum of losses: rows of logits, or samples.
+std::int64_t loss_terms(const LossSpec& spec, const tensor::Shape& predictions);
+/// Numbers, of four bytes each, that the loss compares predictions of this shape with. Throws ConfigError for a shape
+/// or a parameter that it does not take.
+std::int64_t target_count(const LossSpec& spec, const tensor::Shape& predictions);
 
 /// How a tensor starts.
 enum class Init {
   fan_in_uniform,  ///< uniform in +-1/sqrt(fan_in), PyTorch's default for linear and convolution
+  normal,          ///< mean 0, deviation ParameterSpec::deviation
   zeros,
   ones,
 };
@@ -59,7 +166,11 @@ struct ParameterSpec {
   tensor::Role role = tensor::Role::parameter;
   Init init = Init::zeros;
   std::int64_t fan_in = 1;
+  float deviation = 0.02f;
 };
+
+/// Attention::kv_heads, or heads where that is 0.
+std::int64_t kv_heads_of(const Attention& spec);
 
 /// "linear", "conv2d", ...
 std::string kind_of(const LayerSpec& spec);

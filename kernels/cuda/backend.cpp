@@ -14,14 +14,33 @@
 
 namespace distdl::kernels::cuda {
 namespace {
+template <class Spec>
+void refuse(bool wanted, const Spec& spec, const char* what) {
+  require(!wanted, "the cuda backend has no {} layer {} yet; kernels.backend = \"onednn\" has", kind_of(spec), what);
+}
+
 struct MakeLayer {
   const SharedDevice& device;
   const tensor::Shape& input;
-  std::unique_ptr<Layer> operator()(const Linear& spec) const { return make_linear(device, spec, input); }
-  std::unique_ptr<Layer> operator()(const Conv2d& spec) const { return make_conv2d(device, spec, input); }
-  std::unique_ptr<Layer> operator()(const MaxPool2d& spec) const { return make_max_pool2d(device, spec, input); }
+  std::unique_ptr<Layer> operator()(const Linear& spec) const {
+    refuse(!spec.bias, spec, "without bias");
+    refuse(input.size() == 3, spec, "of sequences");
+    return make_linear(device, spec, input);
+  }
+  std::unique_ptr<Layer> operator()(const Conv2d& spec) const {
+    refuse(spec.dilation != 1 || spec.groups != 1, spec, "with dilation or groups");
+    return make_conv2d(device, spec, input);
+  }
+  std::unique_ptr<Layer> operator()(const MaxPool2d& spec) const {
+    refuse(spec.padding != 0, spec, "with padding");
+    return make_max_pool2d(device, spec, input);
+  }
   std::unique_ptr<Layer> operator()(const Relu&) const { return make_relu(device, input); }
   std::unique_ptr<Layer> operator()(const BatchNorm& spec) const { return make_batch_norm(device, spec, input); }
+  template <class Other>
+  std::unique_ptr<Layer> operator()(const Other& spec) const {
+    throw ConfigError("the cuda backend has no " + kind_of(spec) + " layer yet; kernels.backend = \"onednn\" has");
+  }
 };
 
 class CudaBackend : public Backend {
@@ -92,13 +111,18 @@ class CudaBackend : public Backend {
     output_shape(spec, input.shape);  // throws if they do not fit
     return std::visit(MakeLayer{device_, input.shape}, spec);
   }
-  std::unique_ptr<Loss> softmax_cross_entropy(const ActivationFormat& logits) override {
-    const tensor::Shape& shape = logits.shape;
-    require(shape.size() == 2 && !logits.layout && 0 < shape[0] &&
-                tensor::element_count(shape) <= std::numeric_limits<std::int32_t>::max(),
-            "the loss takes dense logits (N, classes) of at most 2^31 - 1 elements, not {}", tensor::to_string(shape));
-    return make_softmax_cross_entropy(device_, logits);
+  std::unique_ptr<Loss> loss(const LossSpec& spec, const ActivationFormat& predictions) override {
+    const tensor::Shape& shape = predictions.shape;
+    target_count(spec, shape);  // throws if they do not fit
+    const auto* entropy = std::get_if<CrossEntropy>(&spec);
+    require(entropy && entropy->smoothing == 0 && !entropy->ignore && shape.size() == 2,
+            "the cuda backend has no loss but cross-entropy of rows yet, without smoothing and ignored labels{}",
+            "; kernels.backend = \"onednn\" has");
+    require(tensor::element_count(shape) <= std::numeric_limits<std::int32_t>::max(),
+            "the loss takes at most 2^31 - 1 logits, not {}", tensor::to_string(shape));
+    return make_softmax_cross_entropy(device_, predictions);
   }
+  void set_noise(const Noise&) override {}  // no layer draws any yet
 
  private:
   SharedDevice device_;

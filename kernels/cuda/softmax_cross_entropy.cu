@@ -2,6 +2,7 @@
 #include <limits>
 #include <utility>
 
+#include <distdl/kernels/cuda/elementwise.hpp>
 #include <distdl/kernels/cuda/launch.cuh>
 #include <distdl/kernels/cuda/layers.hpp>
 
@@ -106,16 +107,17 @@ class SoftmaxCrossEntropy : public Loss {
         classes_(static_cast<std::int32_t>(logits.shape[1])),
         state_(device_->allocate(sizeof(double) * 2 * static_cast<std::size_t>(samples_))) {}
 
-  void forward_backward(const float* logits, const std::int32_t* labels, float scale, float* dlogits,
-                        float* totals) override {
+  void forward_backward(const float* logits, const void* labels, float scale, float* dlogits, float* totals) override {
     auto* losses = static_cast<double*>(state_.data());
-    Rows rows{logits, labels, scale, dlogits, losses, losses + samples_, samples_, classes_};
+    Rows rows{logits,  static_cast<const std::int32_t*>(labels), scale, dlogits, losses, losses + samples_, samples_,
+              classes_};
     const auto blocks = static_cast<unsigned>((samples_ + kRowsPerBlock - 1) / kRowsPerBlock);
     row_kernel<<<blocks, kWarp * kRowsPerBlock, 0, device_->stream()>>>(rows);
     check(cudaGetLastError(), "start the loss");
     check_labels_kernel<<<1, kLanes, 0, device_->stream()>>>(rows, device_->label_fault());
     check(cudaGetLastError(), "start the check of the labels");
     sum_each(*device_, 2, samples_, Totals{losses, totals, samples_});
+    fill(*device_, totals + 2, 1, static_cast<float>(samples_));
   }
 
  private:

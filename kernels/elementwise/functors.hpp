@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include <distdl/base/philox.hpp>
+#include <distdl/kernels/noise.hpp>
+
 /// Element-wise maths, one definition for all backends. constexpr, so that nvcc takes them in device code with
 /// --expt-relaxed-constexpr. Compile without contraction (-ffp-contract=off, -fmad=false): then each backend gets the
 /// same bits.
@@ -14,6 +22,69 @@ struct Relu {
 /// dx of y = relu(x), from y alone.
 struct ReluGradient {
   constexpr float operator()(float y, float dy) const { return y > 0.0f ? dy : 0.0f; }
+};
+
+// Templates, since C++20's exp and erf are not constexpr.
+
+/// By erf.
+struct Gelu {
+  template <class T>
+  constexpr T operator()(T x) const {
+    return x * distribution(x);
+  }
+  /// dx of y = gelu(x), from x.
+  template <class T>
+  constexpr T gradient(T x, T dy) const {
+    return dy * (distribution(x) + x * std::exp(x * x / T(-2)) * T(0.3989422804014327));  // 1 / sqrt(2 pi)
+  }
+  template <class T>
+  static constexpr T distribution(T x) {
+    return (T(1) + std::erf(x * T(0.7071067811865476))) / T(2);
+  }
+};
+
+struct GeluTanh {
+  template <class T>
+  constexpr T operator()(T x) const {
+    return x / T(2) * (T(1) + std::tanh(argument(x)));
+  }
+  template <class T>
+  constexpr T gradient(T x, T dy) const {
+    const T t = std::tanh(argument(x));
+    return dy * ((T(1) + t) / T(2) + x / T(2) * (T(1) - t * t) * T(kScale) * (T(1) + T(3 * kCubic) * x * x));
+  }
+  template <class T>
+  static constexpr T argument(T x) {
+    return T(kScale) * (x + T(kCubic) * x * x * x);
+  }
+  static constexpr double kScale = 0.7978845608028654;  ///< sqrt(2 / pi)
+  static constexpr double kCubic = 0.044715;
+};
+
+struct Silu {
+  template <class T>
+  constexpr T operator()(T x) const {
+    return x / (T(1) + std::exp(-x));
+  }
+  template <class T>
+  constexpr T gradient(T x, T dy) const {
+    const T s = T(1) / (T(1) + std::exp(-x));
+    return dy * s * (T(1) + x * (T(1) - s));
+  }
+};
+
+/// Of dropout: which values of the dense microbatch stay.
+struct Stays {
+  Noise noise;
+  std::uint32_t stream;
+  float probability;
+  /// Of places 4 * number to 4 * number + 3.
+  constexpr std::array<bool, 4> four(std::uint64_t number) const {
+    const auto block = Philox::block(noise.seed, noise.microbatch << 16 | stream, number);
+    std::array<bool, 4> stay{};
+    for (std::size_t i = 0; i < 4; ++i) stay[i] = Philox::uniform(block[i]) >= probability;
+    return stay;
+  }
 };
 
 struct Add {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 
 #include <distdl/kernels/elementwise/functors.hpp>
 #include <distdl/kernels/elementwise/optimizers.hpp>
 #include <distdl/kernels/elementwise/ordered_sum.hpp>
 #include <distdl/kernels/host/host_backend.hpp>
-#include <distdl/kernels/host/softmax_cross_entropy.hpp>
+#include <distdl/kernels/host/losses.hpp>
 
 namespace distdl::kernels {
 
@@ -81,8 +82,11 @@ void HostBackend::running_average(float* __restrict value, const float* __restri
   for (std::size_t i = 0; i < count; ++i) value[i] = average(value[i], observed[i]);
 }
 
-std::unique_ptr<Loss> HostBackend::softmax_cross_entropy(const ActivationFormat& logits) {
-  return std::make_unique<SoftmaxCrossEntropy>(logits);
+std::unique_ptr<Loss> HostBackend::loss(const LossSpec& spec, const ActivationFormat& predictions) {
+  target_count(spec, predictions.shape);  // throws if they do not fit
+  assert(!predictions.layout);
+  if (const auto* entropy = std::get_if<CrossEntropy>(&spec)) return host::make_cross_entropy(*entropy, predictions);
+  return host::make_mean_squared_error(predictions);
 }
 
 }  // namespace distdl::kernels

@@ -31,7 +31,14 @@ class HostBackend : public Backend {
   void sum_of_squares(const float* data, std::size_t count, double* sum) override;
   void running_average(float* value, const float* observed, float weight, float scale, std::size_t count) override;
 
-  std::unique_ptr<Loss> softmax_cross_entropy(const ActivationFormat& logits) override;
+  std::unique_ptr<Loss> loss(const LossSpec& spec, const ActivationFormat& predictions) override;
+  void set_noise(const Noise& noise) override { noise_ = noise; }
+
+ protected:
+  const Noise& noise() const { return noise_; }
+
+ private:
+  Noise noise_;
 };
 
 }  // namespace distdl::kernels

@@ -23,8 +23,8 @@ void Context::reserve_scratchpad(std::size_t bytes) {
 
 memory::desc dense_desc(const tensor::Shape& shape) {
   using tag = memory::format_tag;
-  constexpr std::array kTags{tag::a, tag::ab, tag::abc, tag::abcd};
-  require(!shape.empty() && shape.size() <= kTags.size(), "the onednn backend takes 1 to 4 dimensions, not {}",
+  constexpr std::array kTags{tag::a, tag::ab, tag::abc, tag::abcd, tag::abcde};
+  require(!shape.empty() && shape.size() <= kTags.size(), "the onednn backend takes 1 to 5 dimensions, not {}",
           tensor::to_string(shape));
   return {shape, memory::data_type::f32, kTags[shape.size() - 1]};
 }

@@ -33,7 +33,7 @@ class Context {
 /// ActivationFormat::layout is a dnnl::memory::desc.
 dnnl::memory::desc desc_of(const ActivationFormat& format);
 ActivationFormat format_of(const tensor::Shape& shape, const dnnl::memory::desc& desc);
-/// Row-major floats of 1 to 4 dimensions.
+/// Row-major floats of 1 to 5 dimensions.
 dnnl::memory::desc dense_desc(const tensor::Shape& shape);
 /// Floats in the format that the primitive likes best.
 dnnl::memory::desc any_desc(const tensor::Shape& shape);

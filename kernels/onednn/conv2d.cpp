@@ -15,18 +15,21 @@ struct Descriptors {
 };
 
 Descriptors describe(const Context& context, const Conv2d& spec, const tensor::Shape& in, const tensor::Shape& out) {
-  memory::dims stride(2, spec.stride), padding(2, spec.padding);
-  auto x = any_desc(in), y = any_desc(out), w = any_desc({spec.out, in[1], spec.kernel, spec.kernel});
+  const memory::dims stride(2, spec.stride), padding(2, spec.padding), dilation(2, spec.dilation - 1);
+  tensor::Shape weight{spec.out / spec.groups, in[1] / spec.groups, spec.kernel, spec.kernel};
+  if (spec.groups > 1) weight.insert(weight.begin(), spec.groups);
+  auto x = any_desc(in), y = any_desc(out), w = any_desc(weight);
   auto b = spec.bias ? dense_desc({spec.out}) : memory::desc();
   auto forward = [&] {
-    return dnnl::convolution_forward::desc(prop_kind::forward_training, kAlgorithm, x, w, b, y, stride, padding,
-                                           padding);
+    return dnnl::convolution_forward::desc(prop_kind::forward_training, kAlgorithm, x, w, b, y, stride, dilation,
+                                           padding, padding);
   };
   Descriptors pd;
   pd.forward = {forward(), attributes(), context.engine()};
   y = pd.forward.dst_desc();  // dy comes in the format of y
-  pd.input = {{kAlgorithm, x, w, y, stride, padding, padding}, attributes(), context.engine(), pd.forward};
-  pd.weights = {{kAlgorithm, x, w, b, y, stride, padding, padding}, attributes(), context.engine(), pd.forward};
+  pd.input = {{kAlgorithm, x, w, y, stride, dilation, padding, padding}, attributes(), context.engine(), pd.forward};
+  pd.weights = {
+      {kAlgorithm, x, w, b, y, stride, dilation, padding, padding}, attributes(), context.engine(), pd.forward};
   return pd;
 }
 

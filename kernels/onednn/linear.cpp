@@ -11,10 +11,12 @@ class LinearLayer : public Layer {
   LinearLayer(Context& context, const Linear& spec, const ActivationFormat& input)
       : output_(dense(output_shape(spec, input.shape))),
         x_(context, desc_of(input), dense_desc(input.shape)),
-        dx_(context, desc_of(input), dense_desc(input.shape)) {
-    std::int64_t in = tensor::element_count(input.shape) / input.shape[0];
-    auto x = dense_desc({input.shape[0], in}), w = dense_desc({spec.out, in}), b = dense_desc({spec.out});
-    auto y = dense_desc(output_.shape);
+        dx_(context, desc_of(input), dense_desc(input.shape)),
+        has_bias_(spec.bias) {
+    const std::int64_t rows = tensor::element_count(output_.shape) / spec.out;
+    const std::int64_t in = tensor::element_count(input.shape) / rows;
+    const auto x = dense_desc({rows, in}), w = dense_desc({spec.out, in}), y = dense_desc({rows, spec.out});
+    const auto b = spec.bias ? dense_desc({spec.out}) : dnnl::memory::desc();
     dnnl::inner_product_forward::primitive_desc forward({dnnl::prop_kind::forward_training, x, w, b, y}, attributes(),
                                                         context.engine());
     forward_ = {context,
@@ -38,7 +40,7 @@ class LinearLayer : public Layer {
 
   void load_parameters(ConstPointers parameters) override {
     weight_ = parameters[0];
-    bias_ = parameters[1];
+    bias_ = has_bias_ ? parameters[1] : nullptr;
   }
 
   void forward(const float* x, float* y, Phase) override {
@@ -54,13 +56,14 @@ class LinearLayer : public Layer {
     weights_.run({{DNNL_ARG_SRC, x_.load(x)},
                   {DNNL_ARG_DIFF_DST, dy},
                   {DNNL_ARG_DIFF_WEIGHTS, gradients[0]},
-                  {DNNL_ARG_DIFF_BIAS, gradients[1]}});
+                  {DNNL_ARG_DIFF_BIAS, has_bias_ ? gradients[1] : nullptr}});
   }
 
  private:
   ActivationFormat output_;
   Operand x_, dx_;
   Operation forward_, input_, weights_;
+  bool has_bias_;
   const float* weight_ = nullptr;
   const float* bias_ = nullptr;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include <distdl/kernels/onednn/layers.hpp>
 #include <distdl/kernels/onednn/planes.hpp>
@@ -68,24 +69,28 @@ class MaxPool2dLayer : public Layer {
 
   void forward(const float* x, float* y, Phase) override {
     for (std::int64_t plane = 0; plane < in_.count; ++plane)
-      for_each_window(plane, [&](std::int64_t corner, std::int64_t at) {
+      for_each_window(plane, [&](const Window& window, std::int64_t at) {
         float* best = y + at;
         std::int32_t* where = largest_.as<std::int32_t>().data() + at;
-        std::copy_n(x + corner, in_.lanes, best);
-        std::fill_n(where, in_.lanes, 0);
-        for_each_value(
-            [&](std::int32_t k, std::int64_t offset) { keep_larger(x + corner + offset, k, best, where, in_.lanes); });
+        bool first = true;
+        for_each_value(window, [&](std::int32_t k, std::int64_t from) {
+          if (std::exchange(first, false)) {
+            std::copy_n(x + from, in_.lanes, best);
+            std::fill_n(where, in_.lanes, k);
+          } else {
+            keep_larger(x + from, k, best, where, in_.lanes);
+          }
+        });
       });
   }
 
   void backward_input(const float*, const float*, const float* dy, float* dx) override {
     for (std::int64_t plane = 0; plane < in_.count; ++plane) {
       std::fill_n(dx + plane * in_.size(), in_.size(), 0.0f);  // of a size that stays in the cache
-      for_each_window(plane, [&](std::int64_t corner, std::int64_t at) {
+      for_each_window(plane, [&](const Window& window, std::int64_t at) {
         const std::int32_t* where = largest_.as<std::int32_t>().data() + at;
-        for_each_value([&](std::int32_t k, std::int64_t offset) {
-          add_where_largest(dy + at, where, k, dx + corner + offset, in_.lanes);
-        });
+        for_each_value(
+            window, [&](std::int32_t k, std::int64_t to) { add_where_largest(dy + at, where, k, dx + to, in_.lanes); });
       });
     }
   }
@@ -93,21 +98,28 @@ class MaxPool2dLayer : public Layer {
   void backward_weights(const float*, const float*, Pointers) override {}
 
  private:
-  /// visit(index in x of the window's corner, index in y), for the first lane.
+  /// Its corner may lie in the padding.
+  struct Window {
+    std::int64_t plane, top, left;
+  };
+  /// visit(window, index in y), for the first lane.
   template <class Visit>
   void for_each_window(std::int64_t plane, Visit&& visit) const {
     std::int64_t y = plane * out_.size();
     for (std::int64_t oh = 0; oh < out_.height; ++oh)
       for (std::int64_t ow = 0; ow < out_.width; ++ow, y += out_.lanes)
-        visit(plane * in_.size() + (oh * in_.width + ow) * spec_.stride * in_.lanes, y);
+        visit(Window{plane, oh * spec_.stride - spec_.padding, ow * spec_.stride - spec_.padding}, y);
   }
 
-  /// visit(number of the value in its window, offset from the corner)
+  /// visit(number of the value in its window, index in x), for the first lane.
   template <class Visit>
-  void for_each_value(Visit&& visit) const {
-    std::int32_t k = 0;
-    for (std::int64_t kh = 0; kh < spec_.kernel; ++kh)
-      for (std::int64_t kw = 0; kw < spec_.kernel; ++kw) visit(k++, (kh * in_.width + kw) * in_.lanes);
+  void for_each_value(const Window& window, Visit&& visit) const {
+    const std::int64_t below = std::min(spec_.kernel, in_.height - window.top);
+    const std::int64_t right = std::min(spec_.kernel, in_.width - window.left);
+    for (std::int64_t kh = std::max<std::int64_t>(0, -window.top); kh < below; ++kh)
+      for (std::int64_t kw = std::max<std::int64_t>(0, -window.left); kw < right; ++kw)
+        visit(static_cast<std::int32_t>(kh * spec_.kernel + kw),
+              window.plane * in_.size() + ((window.top + kh) * in_.width + window.left + kw) * in_.lanes);
   }
 
   MaxPool2d spec_;

@@ -1,18 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <distdl/kernels/backend.hpp>
 #include <distdl/kernels/host/host_backend.hpp>
+#include <distdl/kernels/host/layers.hpp>
 #include <distdl/kernels/reference/layers.hpp>
 #include <distdl/kernels/registry.hpp>
 
 namespace distdl::kernels {
 namespace {
 struct MakeLayer {
+  using Made = std::unique_ptr<Layer>;
   const tensor::Shape& input;
-  std::unique_ptr<Layer> operator()(const Linear& spec) const { return reference::make_linear(spec, input); }
-  std::unique_ptr<Layer> operator()(const Conv2d& spec) const { return reference::make_conv2d(spec, input); }
-  std::unique_ptr<Layer> operator()(const MaxPool2d& spec) const { return reference::make_max_pool2d(spec, input); }
-  std::unique_ptr<Layer> operator()(const Relu&) const { return reference::make_relu(input); }
-  std::unique_ptr<Layer> operator()(const BatchNorm& spec) const { return reference::make_batch_norm(spec, input); }
+  const Noise& noise;
+  Made operator()(const Linear& spec) const { return reference::make_linear(spec, input); }
+  Made operator()(const Conv2d& spec) const { return reference::make_conv2d(spec, input); }
+  Made operator()(const MaxPool2d& spec) const { return reference::make_max_pool2d(spec, input); }
+  Made operator()(const AveragePool2d& spec) const { return reference::make_average_pool2d(spec, input); }
+  Made operator()(const GlobalAveragePool&) const { return reference::make_global_average_pool(input); }
+  Made operator()(const Relu&) const { return reference::make_relu(input); }
+  Made operator()(const Gelu& spec) const { return reference::make_gelu(spec, input); }
+  Made operator()(const Silu&) const { return reference::make_silu(input); }
+  Made operator()(const GatedSilu&) const { return reference::make_gated_silu(input); }
+  Made operator()(const BatchNorm& spec) const { return reference::make_batch_norm(spec, input); }
+  Made operator()(const LayerNorm& spec) const { return reference::make_layer_norm(spec, input); }
+  Made operator()(const RmsNorm& spec) const { return reference::make_rms_norm(spec, input); }
+  Made operator()(const Dropout& spec) const { return host::make_dropout(spec, input, noise); }
+  Made operator()(const Embedding& spec) const { return host::make_embedding(spec, input); }
+  Made operator()(const PositionEmbedding& spec) const { return host::make_position_embedding(spec, input); }
+  Made operator()(const ClassToken&) const { return host::make_class_token(input); }
+  Made operator()(const PixelsToSequence&) const { return host::make_pixels_to_sequence(input); }
+  Made operator()(const SelectPlace& spec) const { return host::make_select_place(spec, input); }
+  Made operator()(const Attention& spec) const { return reference::make_attention(spec, input); }
 };
 
 class ReferenceBackend : public HostBackend {
@@ -21,7 +38,7 @@ class ReferenceBackend : public HostBackend {
   std::string description() const override { return "reference: plain loops, 1 thread"; }
   std::unique_ptr<Layer> layer(const LayerSpec& spec, const ActivationFormat& input) override {
     output_shape(spec, input.shape);  // throws if they do not fit
-    return std::visit(MakeLayer{input.shape}, spec);
+    return std::visit(MakeLayer{input.shape, noise()}, spec);
   }
 };
 }  // namespace

@@ -33,7 +33,7 @@ class Conv2dLayer : public Layer {
   }
 
   void backward_weights(const float* x, const float* dy, Pointers gradients) override {
-    sums_.assign(out_[1] * in_[1] * spec_.kernel * spec_.kernel, 0.0);
+    sums_.assign(out_[1] * (in_[1] / spec_.groups) * spec_.kernel * spec_.kernel, 0.0);
     for_each_product([&](std::int64_t xi, std::int64_t wi, std::int64_t yi) { sums_[wi] += double{dy[yi]} * x[xi]; });
     round_to(gradients[0]);
     if (!spec_.bias) return;
@@ -48,7 +48,7 @@ class Conv2dLayer : public Layer {
   void for_each_product(Visit&& visit) const {
     for (std::int64_t n = 0; n < out_[0]; ++n)
       for (std::int64_t o = 0; o < out_[1]; ++o)
-        for (std::int64_t c = 0; c < in_[1]; ++c)
+        for (std::int64_t c = 0; c < in_[1] / spec_.groups; ++c)
           for (std::int64_t kh = 0; kh < spec_.kernel; ++kh)
             for (std::int64_t kw = 0; kw < spec_.kernel; ++kw) visit_positions(n, o, c, kh, kw, visit);
   }
@@ -56,12 +56,15 @@ class Conv2dLayer : public Layer {
   template <class Visit>
   void visit_positions(std::int64_t n, std::int64_t o, std::int64_t c, std::int64_t kh, std::int64_t kw,
                        Visit& visit) const {
-    std::int64_t weight = ((o * in_[1] + c) * spec_.kernel + kh) * spec_.kernel + kw;
+    const std::int64_t channels = in_[1] / spec_.groups;  // of a group
+    const std::int64_t weight = ((o * channels + c) * spec_.kernel + kh) * spec_.kernel + kw;
+    const std::int64_t plane = n * in_[1] + o / (out_[1] / spec_.groups) * channels + c;
     for (std::int64_t oh = 0; oh < out_[2]; ++oh)
       for (std::int64_t ow = 0; ow < out_[3]; ++ow) {
-        std::int64_t h = oh * spec_.stride - spec_.padding + kh, w = ow * spec_.stride - spec_.padding + kw;
+        const std::int64_t h = oh * spec_.stride - spec_.padding + kh * spec_.dilation;
+        const std::int64_t w = ow * spec_.stride - spec_.padding + kw * spec_.dilation;
         if (h < 0 || h >= in_[2] || w < 0 || w >= in_[3]) continue;
-        visit(((n * in_[1] + c) * in_[2] + h) * in_[3] + w, weight, ((n * out_[1] + o) * out_[2] + oh) * out_[3] + ow);
+        visit((plane * in_[2] + h) * in_[3] + w, weight, ((n * out_[1] + o) * out_[2] + oh) * out_[3] + ow);
       }
   }
 
@@ -81,7 +84,7 @@ class Conv2dLayer : public Layer {
   ActivationFormat output_;
   tensor::Shape out_;
   std::vector<double> sums_;
-  const float* weight_ = nullptr;  // (out, C, kernel, kernel)
+  const float* weight_ = nullptr;  // (out, C / groups, kernel, kernel)
   const float* bias_ = nullptr;    // (out)
 };
 }  // namespace

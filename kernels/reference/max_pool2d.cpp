@@ -33,15 +33,15 @@ class MaxPool2dLayer : public Layer {
     for (std::int64_t plane = 0; plane < out_[0] * out_[1]; ++plane)
       for (std::int64_t oh = 0; oh < out_[2]; ++oh)
         for (std::int64_t ow = 0; ow < out_[3]; ++ow)
-          visit(yi++, largest(x, (plane * in_[2] + oh * spec_.stride) * in_[3] + ow * spec_.stride));
+          visit(yi++, largest(x, plane, oh * spec_.stride - spec_.padding, ow * spec_.stride - spec_.padding));
   }
 
-  std::int64_t largest(const float* x, std::int64_t corner) const {
-    std::int64_t best = corner;
-    for (std::int64_t kh = 0; kh < spec_.kernel; ++kh)
-      for (std::int64_t kw = 0; kw < spec_.kernel; ++kw) {
-        std::int64_t at = corner + kh * in_[3] + kw;
-        if (x[at] > x[best] || (std::isnan(x[at]) && !std::isnan(x[best]))) best = at;
+  std::int64_t largest(const float* x, std::int64_t plane, std::int64_t top, std::int64_t left) const {
+    std::int64_t best = -1;
+    for (std::int64_t h = std::max<std::int64_t>(top, 0); h < std::min(top + spec_.kernel, in_[2]); ++h)
+      for (std::int64_t w = std::max<std::int64_t>(left, 0); w < std::min(left + spec_.kernel, in_[3]); ++w) {
+        const std::int64_t at = (plane * in_[2] + h) * in_[3] + w;
+        if (best < 0 || x[at] > x[best] || (std::isnan(x[at]) && !std::isnan(x[best]))) best = at;
       }
     return best;
   }

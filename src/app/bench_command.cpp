@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <bit>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -13,6 +14,7 @@
 #include <distdl/base/clock.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/philox.hpp>
+#include <distdl/model/models.hpp>
 #include <distdl/model/network.hpp>
 #include <distdl/optim/optimizer.hpp>
 
@@ -24,23 +26,45 @@ struct Arguments {
   bool json = false;
 };
 
+/// The sizes at which models are compared with those of others.
+struct Case {
+  model::Options options;
+  tensor::Shape sample;
+  std::int64_t classes;
+};
+Case case_of(const std::string& name) {
+  if (name == "gpt")
+    return {{.name = name, .layers = 4, .width = 256, .heads = 4, .context = 256, .gelu = "erf", .tied_head = false},
+            {256},
+            256};
+  if (name == "vit") return {{.name = name, .layers = 12, .width = 192, .heads = 3, .patch = 4}, {3, 32, 32}, 10};
+  if (name.starts_with("resnet")) return {{.name = name}, {3, 32, 32}, 10};
+  return {{.name = name}, {1, 28, 28}, 10};
+}
+
 /// A training step of one rank on random input: the same work as a run, without data set and communication.
 class TrainBench {
  public:
   explicit TrainBench(const Arguments& arguments)
       : backend_(kernels::make_backend({.backend = arguments.backend, .threads = arguments.threads})),
-        model_(model::describe_model({.name = arguments.model}, {1, 28, 28}, 10)),
+        case_(case_of(arguments.model)),
+        model_(model::describe_model(case_.options, case_.sample, case_.classes)),
         tensors_(model::tensors_of(model_)),
         network_(*backend_, model_, tensors_, arguments.batch),
         optimizer_({}, tensors_.layout, *backend_),
         parameters_(backend_->allocate(tensors_.layout.size() * sizeof(float))),
         momentum_(backend_->allocate(tensors_.layout.size() * sizeof(float))),
         gradients_(backend_->allocate(network_.gradient_count() * sizeof(float))),
-        images_(static_cast<std::size_t>(arguments.batch) * 28 * 28),
-        labels_(static_cast<std::size_t>(arguments.batch)) {
-    for (std::size_t i = 0; i < images_.size(); ++i) images_[i] = 2 * Philox::uniform(Philox::block(1, 0, i)[0]) - 1;
+        samples_(static_cast<std::size_t>(arguments.batch * tensor::element_count(case_.sample))),
+        labels_(static_cast<std::size_t>(arguments.batch * network_.terms())) {
+    const auto classes = static_cast<std::uint32_t>(case_.classes);
+    const bool tokens = case_.sample.size() == 1;
+    for (std::size_t i = 0; i < samples_.size(); ++i) {
+      const std::uint32_t bits = Philox::block(1, 0, i)[0];
+      samples_[i] = tokens ? bits % classes : std::bit_cast<std::uint32_t>(2 * Philox::uniform(bits) - 1);
+    }
     for (std::size_t i = 0; i < labels_.size(); ++i)
-      labels_[i] = static_cast<std::int32_t>(Philox::block(1, 1, i)[0] % 10);
+      labels_[i] = static_cast<std::int32_t>(Philox::block(1, 1, i)[0] % classes);
     tensor::Buffer start = tensor::allocate_host(parameters_.bytes());
     model::initialize(tensors_, 1, start.as<float>());
     backend_->copy_from_host(parameters_.data(), start.data(), start.bytes());
@@ -49,7 +73,7 @@ class TrainBench {
 
   double step() {
     Stopwatch watch;
-    network_.set_batch(images_.data(), labels_.data());
+    network_.set_batch(samples_.data(), labels_.data());
     network_.forward_backward(floats(gradients_), 1.0f / static_cast<float>(labels_.size()));
     optimizer_.update({floats(parameters_), {floats(momentum_)}, nullptr, floats(gradients_)}, {.rate = 0.01});
     network_.load_parameters(floats(parameters_));
@@ -64,12 +88,13 @@ class TrainBench {
   static float* floats(const tensor::Buffer& buffer) { return static_cast<float*>(buffer.data()); }
 
   std::unique_ptr<kernels::Backend> backend_;
+  Case case_;
   model::Description model_;
   model::ModelTensors tensors_;
   model::Network network_;
   optim::Optimizer optimizer_;
   tensor::Buffer parameters_, momentum_, gradients_;
-  std::vector<float> images_;
+  std::vector<std::uint32_t> samples_;  // floats or tokens
   std::vector<std::int32_t> labels_;
 };
 
@@ -112,7 +137,10 @@ void add_bench_command(CLI::App& app) {
   bench->require_subcommand(1);
   auto* command = bench->add_subcommand("train", "Time training steps of one rank on random input");
   auto arguments = std::make_shared<Arguments>();
-  command->add_option("--model", arguments->model, "lenet or mlp")->capture_default_str();
+  command
+      ->add_option("--model", arguments->model,
+                   "lenet or mlp (of 1 x 28 x 28), resnet18, resnet34, resnet50 or vit (3 x 32 x 32), gpt (256 tokens)")
+      ->capture_default_str();
   command->add_option("--backend", arguments->backend, "reference, onednn, cuda or auto")->capture_default_str();
   command->add_option("--threads", arguments->threads, "CPU threads")
       ->check(CLI::PositiveNumber)

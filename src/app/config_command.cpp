@@ -9,6 +9,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/config/job.hpp>
 #include <distdl/kernels/backend.hpp>
+#include <distdl/model/models.hpp>
 #include <distdl/optim/options.hpp>
 #include <distdl/parallel/plan.hpp>
 #include <distdl/train/batches.hpp>
@@ -25,15 +26,11 @@ void check(const std::string& file, const std::vector<std::string>& overrides) {
   agent::check(job.agent);
   severity_from(job.observe.level);
   auto backend = kernels::make_backend(job.recipe.kernels);
-  train::Samples samples(job.recipe.data);
+  train::Samples samples(job.recipe.data, job.recipe.model.context);
   auto model = model::describe_model(job.recipe.model, samples.shape(), samples.classes());
-  auto tensors = model::tensors_of(model);
-  std::size_t parameters = 0;
-  for (const auto& tensor : tensors.tensors)
-    if (tensor.view.role == tensor::Role::parameter) parameters += tensor.view.count;
   fmt::print("{}: ok; model {} with {} parameters, {} samples of {} in {} classes, global batch {}, backend {}\n", file,
-             model.name, parameters, samples.training(), tensor::to_string(samples.shape()), samples.classes(),
-             plan.global_batch(), backend->description());
+             model.name, model::parameter_count(model::tensors_of(model)), samples.training(),
+             tensor::to_string(samples.shape()), samples.classes(), plan.global_batch(), backend->description());
 }
 }  // namespace
 

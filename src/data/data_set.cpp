@@ -55,8 +55,6 @@ ImageSet& ImageSet::operator=(ImageSet&&) noexcept = default;
 ImageSet::~ImageSet() = default;
 
 ImageSet ImageSet::open(const std::filesystem::path& file, std::int64_t cache_mib) {
-  require(cache_mib >= 0 && cache_mib <= (std::int64_t{1} << 40), "data.cache_mib is {}; 0 or more MiB are expected",
-          cache_mib);
   OpenSet set = open_set(file);
   require(
       set.description.kind == kImages,
@@ -65,7 +63,7 @@ ImageSet ImageSet::open(const std::filesystem::path& file, std::int64_t cache_mi
       file.string(), set.description.kind);
   auto specs = datasets_of(set.description);
   auto labels = read_labels(open_chunks(set, file, specs[1], 0), file.string(), set.description.classes);
-  auto images = open_chunks(set, file, specs[0], static_cast<std::size_t>(cache_mib) << 20);
+  auto images = open_chunks(set, file, specs[0], cache_bytes(cache_mib));
   auto values = normalized_values(set.description);
   return ImageSet(
       std::make_unique<Impl>(Impl{std::move(set.description), std::move(labels), std::move(images), values}));

@@ -75,6 +75,12 @@ void require_known_format(hid_t root, const std::string& path) {
 
 }  // namespace
 
+std::size_t cache_bytes(std::int64_t cache_mib) {
+  require(cache_mib >= 0 && cache_mib <= (std::int64_t{1} << 40), "data.cache_mib is {}; 0 or more MiB are expected",
+          cache_mib);
+  return static_cast<std::size_t>(cache_mib) << 20;
+}
+
 std::vector<DatasetSpec> datasets_of(const Description& description) {
   require(description.samples >= 1, "a data set needs at least one sample, this one has {}", description.samples);
   require(description.classes >= 1 && description.classes <= std::numeric_limits<std::int32_t>::max(),

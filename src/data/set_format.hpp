@@ -25,6 +25,9 @@ struct DatasetSpec {
   tensor::Shape shape;
 };
 
+/// data.cache_mib in bytes. Throws ConfigError if it makes no sense.
+std::size_t cache_bytes(std::int64_t cache_mib);
+
 /// Throws ConfigError if the description is not one that the format can hold.
 std::vector<DatasetSpec> datasets_of(const Description& description);
 

@@ -2,6 +2,9 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <map>
+#include <numbers>
+#include <tuple>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/philox.hpp>
@@ -9,31 +12,6 @@
 
 namespace distdl::model {
 namespace {
-using kernels::BatchNorm;
-using kernels::Conv2d;
-using kernels::Linear;
-using kernels::MaxPool2d;
-using kernels::Relu;
-
-void append_hidden(Description& model, const Options& options) {
-  for (std::size_t i = 0; i < options.hidden.size(); ++i) {
-    auto n = std::to_string(i + 1);
-    require(options.hidden[i] > 0, "model.hidden[{}] is {}, but a layer needs at least one unit", i, options.hidden[i]);
-    model.layers.push_back({"fc" + n, Linear{options.hidden[i]}});
-    if (options.batch_norm) model.layers.push_back({"fc" + n + "_norm", BatchNorm{}});
-    model.layers.push_back({"fc" + n + "_relu", Relu{}});
-  }
-  model.layers.push_back({"fc" + std::to_string(options.hidden.size() + 1), Linear{model.classes}});
-}
-
-void append_convolution(Description& model, const Options& options, const std::string& name, std::int64_t channels) {
-  model.layers.push_back({name, Conv2d{.out = channels, .kernel = 3, .stride = 1, .padding = 1}});
-  if (options.batch_norm) model.layers.push_back({name + "_norm", BatchNorm{}});
-  // Pooling before ReLU gives the same values and gradients as after it, with a quarter of the work for ReLU.
-  model.layers.push_back({name + "_pool", MaxPool2d{2, 2}});
-  model.layers.push_back({name + "_relu", Relu{}});
-}
-
 void fill_uniform(std::span<float> values, std::uint64_t seed, std::uint64_t stream, float bound) {
   for (std::size_t i = 0; i < values.size(); i += 4) {
     auto block = Philox::block(seed, stream, i / 4);
@@ -41,55 +19,92 @@ void fill_uniform(std::span<float> values, std::uint64_t seed, std::uint64_t str
       values[j] = (2 * Philox::uniform(block[j - i]) - 1) * bound;
   }
 }
+
+/// Box and Muller's.
+void fill_normal(std::span<float> values, std::uint64_t seed, std::uint64_t stream, float deviation) {
+  for (std::size_t i = 0; i < values.size(); i += 4) {
+    const auto block = Philox::block(seed, stream, i / 4);
+    for (std::size_t j = i; j < std::min(i + 4, values.size()); ++j) {
+      const std::size_t pair = (j - i) / 2 * 2;
+      const double radius = std::sqrt(-2 * std::log(1 - double{Philox::uniform(block[pair])}));
+      const double angle = 2 * std::numbers::pi * Philox::uniform(block[pair + 1]);
+      values[j] = static_cast<float>(deviation * radius * ((j - i) % 2 == 0 ? std::cos(angle) : std::sin(angle)));
+    }
+  }
+}
 }  // namespace
 
-Description mlp(const Options& options, const tensor::Shape& sample, std::int64_t classes) {
-  Description model{"mlp", sample, classes, {}};
-  append_hidden(model, options);
-  return model;
-}
-
-Description lenet(const Options& options, const tensor::Shape& sample, std::int64_t classes) {
-  Description model{"lenet", sample, classes, {}};
-  append_convolution(model, options, "conv1", 32);
-  append_convolution(model, options, "conv2", 64);
-  append_hidden(model, options);
-  return model;
-}
-
-Description describe_model(const Options& options, const tensor::Shape& sample, std::int64_t classes) {
-  require(sample.size() == 3, "model \"{}\" takes images (C, H, W), but the data set has samples of shape {}",
-          options.name, tensor::to_string(sample));
-  require(classes >= 2, "model \"{}\" needs at least 2 classes, but the data set has {}", options.name, classes);
-  if (options.name == "mlp") return mlp(options, sample, classes);
-  if (options.name == "lenet") {
-    require(sample[1] >= 4 && sample[2] >= 4,
-            "model \"lenet\" halves images twice and needs at least 4 x 4 pixels, but the data set has {}",
-            tensor::to_string(sample));
-    return lenet(options, sample, classes);
+Wiring wire(const Description& model, std::int64_t samples) {
+  Wiring wiring;
+  std::map<std::string, int> places;
+  tensor::Shape sample = model.sample;
+  sample.insert(sample.begin(), samples);
+  const auto place_of = [&](const NamedLayer& layer, const std::string& name) {
+    const auto found = places.find(name);
+    require(found != places.end(),
+            "layer \"{}\" of model \"{}\" takes the output of \"{}\", which does not come before it", layer.name,
+            model.name, name);
+    return found->second;
+  };
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const NamedLayer& layer = model.layers[i];
+    Wiring::Layer wired;
+    wired.from = layer.from.empty() ? static_cast<int>(i) - 1 : place_of(layer, layer.from);
+    wired.input = wired.from == Wiring::kSample ? sample : wiring.layers[wired.from].output;
+    wired.output = kernels::output_shape(layer.spec, wired.input);
+    if (!layer.plus.empty()) {
+      wired.plus = place_of(layer, layer.plus);
+      const auto& other = wiring.layers[wired.plus].output;
+      require(other == wired.output, "layer \"{}\" of model \"{}\" gives {} and adds \"{}\", which gives {}",
+              layer.name, model.name, tensor::to_string(wired.output), layer.plus, tensor::to_string(other));
+      require(
+          !std::holds_alternative<kernels::Relu>(layer.spec) && !std::holds_alternative<kernels::MaxPool2d>(layer.spec),
+          "layer \"{}\" of model \"{}\" cannot add anything: its gradient is found from its output", layer.name,
+          model.name);
+    }
+    wiring.layers.push_back(std::move(wired));
+    require(places.emplace(layer.name, static_cast<int>(i)).second, "model \"{}\" has two layers \"{}\"", model.name,
+            layer.name);
   }
-  throw ConfigError(fmt::format("model.name is \"{}\"; known models are \"lenet\" and \"mlp\"", options.name));
+  return wiring;
 }
 
 ModelTensors tensors_of(const Description& model) {
   ModelTensors all;
-  tensor::Shape shape = model.sample;
-  shape.insert(shape.begin(), 1);
+  const Wiring wiring = wire(model, 1);
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     const auto& layer = model.layers[i];
-    for (auto& spec : kernels::parameters_of(layer.spec, shape)) {
+    for (auto& spec : kernels::parameters_of(layer.spec, wiring.layers[i].input)) {
+      if (layer.start && spec.name == "weight")
+        std::tie(spec.init, spec.deviation) = std::pair(layer.start->init, layer.start->deviation);
+      if (layer.start && spec.name == "bias") spec.init = kernels::Init::zeros;
+      if (spec.name == "weight" && !layer.shares.empty()) {
+        const auto* other = all.layout.find(layer.shares + ".weight");
+        require(other && other->shape == spec.shape,
+                "layer \"{}\" of model \"{}\" shares the weight {} of \"{}\", which has none of this shape before it",
+                layer.name, model.name, tensor::to_string(spec.shape), layer.shares);
+        all.tensors.push_back({*other, spec, i, true});
+        continue;
+      }
       const auto& view = all.layout.add(layer.name + "." + spec.name, spec.shape, spec.role);
       all.tensors.push_back({view, spec, i});
     }
-    shape = kernels::output_shape(layer.spec, shape);
   }
   return all;
+}
+
+std::size_t parameter_count(const ModelTensors& tensors) {
+  std::size_t count = 0;
+  for (const auto& tensor : tensors.tensors)
+    if (tensor.view.role == tensor::Role::parameter && !tensor.shared) count += tensor.view.count;
+  return count;
 }
 
 void initialize(const ModelTensors& model, std::uint64_t seed, std::span<float> arena) {
   assert(arena.size() >= model.layout.size());
   for (std::size_t i = 0; i < model.tensors.size(); ++i) {
-    const auto& [view, spec, layer] = model.tensors[i];
+    const auto& [view, spec, layer, shared] = model.tensors[i];
+    if (shared) continue;
     auto values = arena.subspan(view.offset, view.count);
     switch (spec.init) {
       case kernels::Init::zeros:
@@ -97,6 +112,9 @@ void initialize(const ModelTensors& model, std::uint64_t seed, std::span<float> 
         break;
       case kernels::Init::ones:
         std::fill(values.begin(), values.end(), 1.0f);
+        break;
+      case kernels::Init::normal:
+        fill_normal(values, seed, i, spec.deviation);
         break;
       case kernels::Init::fan_in_uniform:
         fill_uniform(values, seed, i, 1.0f / std::sqrt(static_cast<float>(spec.fan_in)));

@@ -1,61 +1,98 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
+#include <set>
 
+#include <distdl/base/errors.hpp>
 #include <distdl/model/network.hpp>
 
 namespace distdl::model {
 namespace {
+constexpr std::size_t kMostTensors = 4;  // of a layer
+
 float* floats(const tensor::Buffer& buffer) {
   return static_cast<float*>(buffer.data());
-}
-
-/// A layer has at most four tensors.
-template <class T>
-std::array<T*, 4> pointers_into(T* arena, const std::vector<std::size_t>& offsets) {
-  std::array<T*, 4> pointers{};
-  for (std::size_t i = 0; i < offsets.size(); ++i) pointers[i] = arena + offsets[i];
-  return pointers;
 }
 }  // namespace
 
 Network::Network(kernels::Backend& backend, const Description& model, const ModelTensors& tensors, std::int64_t samples)
     : backend_(backend), samples_(samples), layout_size_(tensors.layout.size()) {
+  bind(model, tensors);
+  plan_gradients();
+  totals_ = backend.allocate(3 * sizeof(float));
+  const auto& predictions = stages_.back().layer->output();
+  loss_ = backend.loss(model.loss, predictions);
+  terms_ = kernels::loss_terms(model.loss, predictions.shape) / samples;
+  targets_ = backend.allocate(static_cast<std::size_t>(kernels::target_count(model.loss, predictions.shape)) *
+                              sizeof(std::int32_t));
+}
+
+void Network::bind(const Description& model, const ModelTensors& tensors) {
+  const Wiring wiring = wire(model, samples_);
   tensor::Shape shape = model.sample;
-  shape.insert(shape.begin(), samples);
-  kernels::ActivationFormat format = kernels::dense(shape);
-  images_ = backend.allocate(format.bytes);
-  labels_ = backend.allocate(static_cast<std::size_t>(samples) * sizeof(std::int32_t));
-  totals_ = backend.allocate(2 * sizeof(float));
+  shape.insert(shape.begin(), samples_);
+  const auto sample = kernels::dense(shape);
+  batch_ = backend_.allocate(sample.bytes);
   stages_.resize(model.layers.size());
-  for (const auto& tensor : tensors.tensors) stages_[tensor.layer].offsets.push_back(tensor.view.offset);
+  for (const auto& [view, spec, layer, shared] : tensors.tensors)
+    stages_[layer].tensors.push_back({view.offset, view.count, false});
   for (std::size_t i = 0; i < stages_.size(); ++i) {
     auto& stage = stages_[i];
-    stage.layer = backend.layer(model.layers[i].spec, format);
-    format = stage.layer->output();
-    stage.output = backend.allocate(format.bytes);
-    stage.gradient = backend.allocate(format.bytes);
+    stage.from = wiring.layers[i].from;
+    stage.plus = wiring.layers[i].plus;
+    const auto& input = stage.from == Wiring::kSample ? sample : stages_[stage.from].layer->output();
+    stage.layer = backend_.layer(model.layers[i].spec, input);
+    const auto& format = stage.layer->output();
+    require<InternalError>(
+        stage.plus == Wiring::kNothing || backend_.same_layout(format, stages_[stage.plus].layer->output()),
+        "the outputs of layers \"{}\" and \"{}\" are arranged differently", model.layers[i].name, model.layers[i].plus);
+    stage.output = backend_.allocate(format.bytes);
+    stage.gradient = backend_.allocate(format.bytes);
+    stage.count = format.bytes / sizeof(float);
   }
-  loss_ = backend.softmax_cross_entropy(format);
+}
+
+/// Who comes first in the backward pass writes, the others add.
+void Network::plan_gradients() {
+  std::set<int> written;
+  std::set<std::size_t> offsets;
+  std::size_t most = 0;
+  for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) {
+    if (stage->plus != Wiring::kNothing) stage->plus_adds = !written.insert(stage->plus).second;
+    if (stage->from != Wiring::kSample) stage->from_adds = !written.insert(stage->from).second;
+    if (stage->from_adds) most = std::max(most, stages_[stage->from].count);
+    for (Place& place : stage->tensors) {
+      place.adds = !offsets.insert(place.offset).second;
+      if (place.adds) most = std::max(most, place.count);
+    }
+  }
+  if (most > 0) spare_ = backend_.allocate(most * sizeof(float));
 }
 
 void Network::load_parameters(const float* arena) {
   for (auto& stage : stages_) {
-    if (stage.offsets.empty()) continue;
-    auto pointers = pointers_into(arena, stage.offsets);
-    stage.layer->load_parameters({pointers.data(), stage.offsets.size()});
+    if (stage.tensors.empty()) continue;
+    std::array<const float*, kMostTensors> pointers{};
+    std::transform(stage.tensors.begin(), stage.tensors.end(), pointers.begin(),
+                   [&](const Place& place) { return arena + place.offset; });
+    stage.layer->load_parameters({pointers.data(), stage.tensors.size()});
   }
 }
 
-void Network::set_batch(const float* images, const std::int32_t* labels) {
-  backend_.copy_from_host(images_.data(), images, images_.bytes());
-  backend_.copy_from_host(labels_.data(), labels, labels_.bytes());
+void Network::set_batch(const void* samples, const void* targets) {
+  backend_.copy_from_host(batch_.data(), samples, batch_.bytes());
+  backend_.copy_from_host(targets_.data(), targets, targets_.bytes());
+}
+
+const float* Network::input_of(const Stage& stage) const {
+  return floats(stage.from == Wiring::kSample ? batch_ : stages_[stage.from].output);
 }
 
 void Network::forward(kernels::Phase phase) {
-  const float* x = floats(images_);
   for (auto& stage : stages_) {
-    stage.layer->forward(x, floats(stage.output), phase);
-    x = floats(stage.output);
+    stage.layer->forward(input_of(stage), floats(stage.output), phase);
+    if (stage.plus != Wiring::kNothing)
+      backend_.add(floats(stage.output), floats(stages_[stage.plus].output), stage.count);
   }
 }
 
@@ -63,27 +100,45 @@ void Network::forward_backward(float* gradients, float scale) {
   forward(kernels::Phase::training);
   float* tail = gradients + layout_size_;
   backend_.fill(tail, kTail, 0.0f);
-  loss_->forward_backward(floats(stages_.back().output), static_cast<const std::int32_t*>(labels_.data()), scale,
-                          floats(stages_.back().gradient), tail + kLossAt);
-  for (std::size_t i = stages_.size(); i-- > 0;) {
-    auto& stage = stages_[i];
-    const float* x = i == 0 ? floats(images_) : floats(stages_[i - 1].output);
-    const float* dy = floats(stage.gradient);
-    if (!stage.offsets.empty()) {
-      auto pointers = pointers_into(gradients, stage.offsets);
-      stage.layer->backward_weights(x, dy, {pointers.data(), stage.offsets.size()});
+  loss_->forward_backward(floats(stages_.back().output), targets_.data(), scale, floats(stages_.back().gradient),
+                          tail + kLossAt);
+  for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) {
+    if (stage->plus != Wiring::kNothing) {
+      const Stage& other = stages_[stage->plus];
+      if (stage->plus_adds)
+        backend_.add(floats(other.gradient), floats(stage->gradient), stage->count);
+      else
+        backend_.copy(floats(other.gradient), floats(stage->gradient), stage->count);
     }
-    if (i > 0) stage.layer->backward_input(x, floats(stage.output), dy, floats(stages_[i - 1].gradient));
+    backward_weights(*stage, gradients);
+    backward_input(*stage);
   }
+}
+
+void Network::backward_weights(Stage& stage, float* gradients) {
+  if (stage.tensors.empty()) return;
+  std::array<float*, kMostTensors> pointers{};
+  std::transform(stage.tensors.begin(), stage.tensors.end(), pointers.begin(),
+                 [&](const Place& place) { return place.adds ? floats(spare_) : gradients + place.offset; });
+  stage.layer->backward_weights(input_of(stage), floats(stage.gradient), {pointers.data(), stage.tensors.size()});
+  for (const Place& place : stage.tensors)
+    if (place.adds) backend_.add(gradients + place.offset, floats(spare_), place.count);
+}
+
+void Network::backward_input(Stage& stage) {
+  if (stage.from == Wiring::kSample) return;
+  float* const target = floats(stages_[stage.from].gradient);
+  stage.layer->backward_input(input_of(stage), floats(stage.output), floats(stage.gradient),
+                              stage.from_adds ? floats(spare_) : target);
+  if (stage.from_adds) backend_.add(target, floats(spare_), stages_[stage.from].count);
 }
 
 Totals Network::evaluate() {
   forward(kernels::Phase::evaluation);
-  loss_->forward_backward(floats(stages_.back().output), static_cast<const std::int32_t*>(labels_.data()), 1.0f,
-                          nullptr, floats(totals_));
-  float host[2];
+  loss_->forward_backward(floats(stages_.back().output), targets_.data(), 1.0f, nullptr, floats(totals_));
+  float host[3];
   backend_.copy_to_host(host, totals_.data(), sizeof host);
-  return {host[0], host[1]};
+  return {host[0], host[1], host[2]};
 }
 
 }  // namespace distdl::model

@@ -14,8 +14,9 @@ namespace distdl::model {
 
 /// Sums over the samples of a microbatch.
 struct Totals {
-  double loss = 0;     ///< nats
-  double correct = 0;  ///< samples whose largest logit is the label's
+  double loss = 0;     ///< in nats, for cross-entropy
+  double correct = 0;  ///< rows of logits of which the largest is the label's
+  double count = 0;    ///< terms of `loss`, without those that are ignored
 };
 
 /// A model bound to a backend for microbatches of a fixed size: layers and the activations between them.
@@ -24,19 +25,23 @@ struct Totals {
 class Network {
  public:
   static constexpr std::size_t kTail = 16;
-  static constexpr std::size_t kLossAt = 0, kCorrectAt = 1, kStopAt = 2, kSaveAt = 3;  ///< places in the tail
+  static constexpr std::size_t kLossAt = 0, kCorrectAt = 1, kCountAt = 2, kStopAt = 3,
+                               kSaveAt = 4;  ///< places in the tail
 
-  /// `backend` and `tensors` must outlive the network. Throws ConfigError if the layers do not fit the sample shape.
+  /// `backend` must outlive the network. Throws ConfigError if the layers do not fit the sample shape.
   Network(kernels::Backend& backend, const Description& model, const ModelTensors& tensors, std::int64_t samples);
 
   std::int64_t samples() const noexcept { return samples_; }
+  /// Terms of the loss of one sample: 1, or the tokens of a sequence.
+  std::int64_t terms() const noexcept { return terms_; }
   /// Elements of a gradient arena, tail included.
   std::size_t gradient_count() const noexcept { return layout_size_ + kTail; }
 
   /// Call after every change of the parameter arena (backend memory) and once before the first forward.
   void load_parameters(const float* arena);
-  /// images: samples() x (C, H, W) floats, labels: samples(); host memory, copied.
-  void set_batch(const float* images, const std::int32_t* labels);
+  /// samples() samples of Description::sample, floats or int32 numbers; targets: what the loss takes, see
+  /// kernels::LossSpec. Host memory, copied.
+  void set_batch(const void* samples, const void* targets);
   /// Writes the whole gradient arena (backend memory): gradient of `scale` times the summed loss, observed statistics,
   /// and the totals in the tail.
   void forward_backward(float* gradients, float scale);
@@ -44,17 +49,32 @@ class Network {
   Totals evaluate();
 
  private:
+  /// One of a layer's tensors in the arenas.
+  struct Place {
+    std::size_t offset, count;
+    bool adds;  ///< its gradient to that of a later layer that shares it
+  };
   struct Stage {
     std::unique_ptr<kernels::Layer> layer;
-    tensor::Buffer output, gradient;   ///< the layer's output and the gradient of it
-    std::vector<std::size_t> offsets;  ///< of its tensors in the arenas
+    tensor::Buffer output, gradient;  ///< the layer's output and the gradient of it
+    std::size_t count = 0;            ///< floats in both
+    std::vector<Place> tensors;
+    int from = Wiring::kSample, plus = Wiring::kNothing;
+    bool from_adds = false, plus_adds = false;  ///< another layer's gradient to the same output is there before
   };
+  void bind(const Description& model, const ModelTensors& tensors);
+  void plan_gradients();
   void forward(kernels::Phase phase);
+  const float* input_of(const Stage& stage) const;
+  void backward_weights(Stage& stage, float* gradients);
+  void backward_input(Stage& stage);
 
   kernels::Backend& backend_;
   std::int64_t samples_;
   std::size_t layout_size_;
-  tensor::Buffer images_, labels_, totals_;
+  std::int64_t terms_ = 1;
+  tensor::Buffer batch_, targets_, totals_;
+  tensor::Buffer spare_;  ///< for a gradient that is then added to another
   std::vector<Stage> stages_;
   std::unique_ptr<kernels::Loss> loss_;
 };

@@ -7,18 +7,54 @@
 
 namespace distdl::model {
 
+/// Which model, and its sizes. Each model reads the keys that its line names and leaves the rest alone.
 struct Options {
-  std::string name = "lenet";                ///< "lenet" or "mlp"
-  std::vector<std::int64_t> hidden = {128};  ///< widths of the hidden linear layers
-  bool batch_norm = false;                   ///< normalize after each hidden or convolution layer, per microbatch
+  std::string name = "lenet";                ///< see known_models()
+  double label_smoothing = 0;                ///< all: part of the target that is spread evenly over all classes
+  std::vector<std::int64_t> hidden = {128};  ///< mlp, lenet: widths of the hidden linear layers
+  bool batch_norm = false;                   ///< mlp, lenet: normalize after each hidden or convolution layer
+  std::string stem = "auto";                 ///< resnet: "imagenet", "cifar", or by the size of the images
+  std::int64_t layers = 12;                  ///< gpt, vit: blocks
+  std::int64_t width = 768;                  ///< gpt, vit: values per place of the sequence
+  std::int64_t heads = 12;                   ///< gpt, vit: of attention; divides width
+  std::int64_t kv_heads = 0;                 ///< gpt: heads for keys and values; 0: as many as heads
+  std::int64_t context = 1024;               ///< gpt: longest sequence, and what it is trained on
+  std::int64_t vocabulary = 0;               ///< gpt: rows of the table of tokens; 0: as many as the data set has
+  std::string variant = "gpt2";              ///< gpt: "gpt2" or "llama"
+  std::string gelu = "tanh";                 ///< gpt: how gpt2's GELU is computed, "tanh" or "erf"
+  bool tied_head = true;                     ///< gpt: logits by the table of tokens
+  std::int64_t patch = 16;                   ///< vit: height and width of a patch, in pixels
+  double dropout = 0;                        ///< gpt, vit: probability
 };
 
 template <class Visitor>
 void describe(Options& options, Visitor&& visit) {
-  visit("model.name", options.name, "\"lenet\" (two convolutions) or \"mlp\" (linear layers only)");
-  visit("model.hidden", options.hidden, "widths of the hidden linear layers, e.g. [256, 128]");
+  visit("model.name", options.name,
+        "\"lenet\" (two convolutions), \"mlp\" (linear layers only), \"resnet18\", \"resnet34\", \"resnet50\", \"vit\" "
+        "(images), \"gpt\" (text)");
+  visit("model.label_smoothing", options.label_smoothing,
+        "part of the target that is spread evenly over all classes, in training and in judging");
+  visit("model.hidden", options.hidden, "mlp, lenet: widths of the hidden linear layers, e.g. [256, 128]");
   visit("model.batch_norm", options.batch_norm,
-        "normalize after each hidden or convolution layer, over each microbatch");
+        "mlp, lenet: normalize after each hidden or convolution layer, over each microbatch");
+  visit(
+      "model.stem", options.stem,
+      "resnet: \"imagenet\" (7 x 7 with stride 2, then pooled), \"cifar\" (3 x 3), \"auto\": the latter for images of "
+      "up to 64 pixels a side");
+  visit("model.layers", options.layers, "gpt, vit: number of blocks");
+  visit("model.width", options.width, "gpt, vit: values per place of the sequence");
+  visit("model.heads", options.heads, "gpt, vit: attention heads; must divide model.width");
+  visit("model.kv_heads", options.kv_heads, "gpt: heads for keys and values, shared by groups of heads; 0: as many");
+  visit("model.context", options.context, "gpt: tokens of a sample, and the longest sequence that the model can take");
+  visit("model.vocabulary", options.vocabulary, "gpt: rows of the table of tokens; 0: as many as the data set has");
+  visit("model.variant", options.variant,
+        "gpt: \"gpt2\" (layer norm, GELU, learnt positions, biases) or \"llama\" (RMS norm, gated SiLU, rotary "
+        "positions, no biases)");
+  visit("model.gelu", options.gelu, "gpt: GELU of the variant gpt2 by \"tanh\", as published, or by \"erf\"");
+  visit("model.tied_head", options.tied_head, "gpt: the table of tokens also gives the logits");
+  visit("model.patch", options.patch, "vit: height and width of a patch in pixels");
+  visit("model.dropout", options.dropout,
+        "gpt, vit: probability that a value is dropped after the embedding and before each addition");
 }
 
 }  // namespace distdl::model

@@ -6,6 +6,7 @@
 
 #include <distdl/base/clock.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/model/models.hpp>
 #include <distdl/model/network.hpp>
 #include <distdl/optim/optimizer.hpp>
 #include <distdl/optim/schedule.hpp>
@@ -122,7 +123,7 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
       group_(group),
       observer_(observer),
       backend_(kernels::make_backend(recipe.kernels)),
-      samples_(recipe.data),
+      samples_(recipe.data, recipe.model.context),
       plan_(parallel::make_plan(recipe.parallel, communicator.size())),
       sampler_(static_cast<std::uint64_t>(recipe.train.seed), samples_.training()),
       total_(steps_for(recipe.train, samples_.training(), plan_.global_batch())),
@@ -183,9 +184,11 @@ void Trainer::begin_afresh(const StartValues& values) {
 Trainer::Agreed Trainer::step(bool stop) {
   Stopwatch watch;
   auto range = plan_.of(communicator_.rank());
-  float scale = 1.0f / static_cast<float>(plan_.global_batch());
+  float scale = 1.0f / static_cast<float>(plan_.global_batch() * network_.terms());
   for (int m = range.first; m < range.first + range.count; ++m) {
     samples_.load(network_, sampler_, state_.position + m * plan_.microbatch_size);
+    backend_->set_noise({static_cast<std::uint64_t>(recipe_.train.seed),
+                         static_cast<std::uint64_t>(state_.step.value * plan_.microbatches + m)});
     network_.forward_backward(sum_.slot(), scale);
     sum_.add();
   }
@@ -208,9 +211,10 @@ Trainer::Agreed Trainer::step(bool stop) {
   end_of_job_.step_took(watch.seconds());
   cadence_.step_took(watch.seconds());
   auto batch = static_cast<double>(plan_.global_batch());
-  double loss = totals[Network::kLossAt] / batch;
+  double terms = totals[Network::kCountAt];
+  double loss = totals[Network::kLossAt] / terms;
   if (!std::isfinite(loss)) diverged(loss);
-  observer_.on(StepDone{state_.step, epochs_done(), loss, totals[Network::kCorrectAt] / batch, rate,
+  observer_.on(StepDone{state_.step, epochs_done(), loss, totals[Network::kCorrectAt] / terms, rate,
                         batch / watch.seconds(), norm});
   return {totals[Network::kStopAt] > 0, totals[Network::kSaveAt] > 0};
 }
@@ -219,8 +223,8 @@ void Trainer::evaluate() {
   if (samples_.validation() == 0) return;
   auto totals = judge_(state_.judged_arena(), communicator_);
   network_.load_parameters(state_.parameter_arena());
-  auto count = static_cast<double>(samples_.validation());
-  judged_ = Evaluated{state_.step, epochs_done(), totals.loss / count, totals.correct / count, samples_.validation()};
+  judged_ = Evaluated{state_.step, epochs_done(), totals.loss / totals.count, totals.correct / totals.count,
+                      samples_.validation()};
   observer_.on(*judged_);
 }
 

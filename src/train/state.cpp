@@ -147,8 +147,8 @@ StateKeeper::Part StateKeeper::part_of(const TrainingState& state) {
     std::byte* host = host_copy(arena_number++, *arena.memory);
     if (index < 0) continue;
     if (!backend_.memory_is_host()) backend_.copy_to_host(host, arena.memory->data(), arena.memory->bytes());
-    for (std::size_t i = 0; i < tensors_.tensors.size(); ++i) {
-      const auto& view = tensors_.tensors[i].view;
+    for (std::size_t i = 0; i < tensors_.layout.tensors().size(); ++i) {
+      const auto& view = tensors_.layout.tensors()[i];
       if (view.role == tensor::Role::statistic && arena.moments) continue;
       auto box = share_of(view.shape, i, index, writers);
       if (!box) continue;
@@ -291,8 +291,7 @@ std::vector<checkpoint::Target> StateKeeper::targets_in(const TrainingState& sta
   std::size_t arena_number = 0;
   for (const auto& arena : arenas(state)) {
     std::byte* host = host_copy(arena_number++, *arena.memory);
-    for (const auto& tensor : tensors_.tensors) {
-      const auto& view = tensor.view;
+    for (const auto& view : tensors_.layout.tensors()) {
       if (view.role == tensor::Role::statistic && arena.moments) continue;
       targets.push_back({arena.prefix + view.name, tensor::DType::f32, view.shape, tensor::whole(view.shape),
                          host + view.offset * sizeof(float)});
@@ -317,7 +316,7 @@ void StateKeeper::begin_averages(const TrainingState& state, const std::vector<s
   std::size_t arena_number = 0;
   for (const auto& arena : arenas(state)) {
     std::byte* host = host_copy(arena_number++, *arena.memory);
-    for (const auto& [view, spec, layer] : tensors_.tensors)
+    for (const auto& view : tensors_.layout.tensors())
       if (!arena.moments && host != parameters && std::ranges::binary_search(missing, arena.prefix + view.name))
         std::memcpy(host + view.offset * sizeof(float), parameters + view.offset * sizeof(float),
                     view.count * sizeof(float));

@@ -77,6 +77,23 @@ class Examples(unittest.TestCase):
         self.assertIn(f"2 ranks, from step {stopped} of {steps}", self.heat(2, "disturbed", size, steps))
         self.assertEqual(self.digest("undisturbed"), self.digest("disturbed"))
 
+    def own_model(self, *words, code=0):
+        result = subprocess.run([str(word) for word in (BIN / "example_own_model", *words)], cwd=self.folder, text=True,
+                                capture_output=True, timeout=PATIENCE)
+        self.assertEqual(code, result.returncode, result.stderr)
+        return result.stdout + result.stderr
+
+    def test_own_model_trains_as_any_other(self):
+        self.own_model("data", "make", "shapes", "set.h5", "--samples", "400", "--size", "12")
+        pathlib.Path(self.folder, "job.toml").write_text(
+            "[data]\ntrain = 'set.h5'\nholdout = 40\n[model]\nname = 'separable'\n[train]\nepochs = 2\n"
+            "[parallel]\nmicrobatches = 6\nmicrobatch_size = 8\n")
+        for count in (1, 2):
+            self.own_model("run", "--local", "-n", count, "job.toml", "--set", f"run.dir=ranks-{count}")
+        self.assertEqual(self.digest("ranks-1"), self.digest("ranks-2"))
+        self.assertIn("known models are gpt, lenet, mlp, resnet18, resnet34, resnet50, separable, vit",
+                      self.own_model("config", "--check", "job.toml", "--set", "model.name=seperable", code=CONFIG))
+
     def test_heat_tells_what_is_wrong(self):
         for command, code, message in (((), USAGE, "usage: heat FOLDER"),
                                        ((f"{self.folder}/a", "some"), USAGE, "\"some\" is not a positive number"),

@@ -2,6 +2,8 @@
 #include "tests/kernels/layer_run.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <numeric>
 
 #include <distdl/base/philox.hpp>
@@ -43,6 +45,7 @@ double dot(const Values& a, const Values& b) {
 
 LayerRun::LayerRun(Backend& backend, const std::vector<LayerSpec>& specs, const tensor::Shape& input)
     : backend_(backend) {
+  if (const auto* embedding = std::get_if<Embedding>(&specs.front())) entries_ = embedding->entries;
   activations_.push_back(activation(dense(input)));
   for (const auto& spec : specs) {
     const ActivationFormat& format = activations_.back().format;
@@ -92,10 +95,19 @@ void LayerRun::set_parameters(std::size_t layer, const std::vector<Values>& valu
 }
 
 Values LayerRun::forward(const Values& x, Phase phase) {
-  upload(activations_[0].format, x, activations_[0].value);
+  upload(activations_[0].format, entries_ > 0 ? numbers(x) : x, activations_[0].value);
   for (std::size_t i = 0; i < steps_.size(); ++i)
     steps_[i].layer->forward(floats(activations_[i].value), floats(activations_[i + 1].value), phase);
   return download(activations_.back().format, activations_.back().value);
+}
+
+Values LayerRun::numbers(const Values& x) const {
+  Values all;
+  for (float value : x) {
+    const auto number = static_cast<std::int32_t>(static_cast<std::int64_t>(std::abs(value) * 1000) % entries_);
+    all.push_back(std::bit_cast<float>(number));
+  }
+  return all;
 }
 
 Values LayerRun::backward(const Values& dy) {

@@ -47,12 +47,15 @@ class LayerRun {
     std::vector<Tensor> parameters, gradients;
   };
 
+  /// For an embedding: the numbers that it takes, in the place of floats.
+  Values numbers(const Values& x) const;
   Tensor allocate(std::size_t count);
   Activation activation(const ActivationFormat& format);
   void upload(const ActivationFormat& format, const Values& values, const tensor::Buffer& to);
   Values download(const ActivationFormat& format, const tensor::Buffer& from);
 
   Backend& backend_;
+  std::int64_t entries_ = 0;  ///< of the embedding that comes first, if any
   std::vector<Activation> activations_;
   std::vector<Step> steps_;
 };

@@ -61,13 +61,13 @@ class LeNet {
     add("fc1", Linear{128}, format);
     add("relu3", Relu{}, format);
     add("fc2", Linear{10}, format);
-    loss_ = backend.softmax_cross_entropy(format);
+    loss_ = backend.loss(CrossEntropy{}, format);
     bind_arenas();
     std::vector<std::int32_t> labels(kBatch);
     for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int32_t>(i * 7 % 10);
     labels_ = backend.allocate(kBatch * sizeof(std::int32_t));
     backend.copy_from_host(labels_.data(), labels.data(), kBatch * sizeof(std::int32_t));
-    totals_ = backend.allocate(2 * sizeof(float));
+    totals_ = backend.allocate(3 * sizeof(float));
   }
 
   void step(Clock& clock) {

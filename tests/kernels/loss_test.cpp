@@ -14,27 +14,45 @@ using testing::ElementsAre;
 using testing::FloatNear;
 using testing::Pointwise;
 
-class SoftmaxLoss : public EachBackend {
- protected:
-  struct Result {
-    std::array<float, 2> totals;
-    Values gradient;
-  };
+struct Result {
+  std::array<float, 3> totals;
+  Values gradient;
+};
 
-  Result run(const tensor::Shape& shape, const Values& logits, const std::vector<std::int32_t>& labels, float scale,
+class Losses : public EachBackend {
+ protected:
+  /// nullptr, and `reason_`, where the backend does not have it yet.
+  std::unique_ptr<Loss> make(const LossSpec& spec, const tensor::Shape& shape) try {
+    return backend_->loss(spec, dense(shape));
+  } catch (const ConfigError& error) {
+    reason_ = error.what();
+    return nullptr;
+  }
+
+  template <class Target>
+  Result run(Loss& loss, const Values& predictions, const std::vector<Target>& targets, float scale,
              bool want_gradient = true) {
-    auto loss = backend_->softmax_cross_entropy(dense(shape));
-    std::size_t bytes = logits.size() * sizeof(float);
-    auto x = backend_->allocate(bytes), dx = backend_->allocate(bytes), totals = backend_->allocate(2 * sizeof(float)),
-         y = backend_->allocate(labels.size() * sizeof(std::int32_t));
-    backend_->copy_from_host(x.data(), logits.data(), bytes);
-    backend_->copy_from_host(y.data(), labels.data(), labels.size() * sizeof(std::int32_t));
-    loss->forward_backward(x.as<float>().data(), y.as<std::int32_t>().data(), scale,
-                           want_gradient ? dx.as<float>().data() : nullptr, totals.as<float>().data());
-    Result result{{}, Values(logits.size())};
-    backend_->copy_to_host(result.totals.data(), totals.data(), 2 * sizeof(float));
+    std::size_t bytes = predictions.size() * sizeof(float);
+    auto x = backend_->allocate(bytes), dx = backend_->allocate(bytes), totals = backend_->allocate(3 * sizeof(float)),
+         y = backend_->allocate(targets.size() * sizeof(Target));
+    backend_->copy_from_host(x.data(), predictions.data(), bytes);
+    backend_->copy_from_host(y.data(), targets.data(), targets.size() * sizeof(Target));
+    loss.forward_backward(x.as<float>().data(), y.data(), scale, want_gradient ? dx.as<float>().data() : nullptr,
+                          totals.as<float>().data());
+    Result result{{}, Values(predictions.size())};
+    backend_->copy_to_host(result.totals.data(), totals.data(), 3 * sizeof(float));
     backend_->copy_to_host(result.gradient.data(), dx.data(), bytes);
     return result;
+  }
+
+  std::string reason_;
+};
+
+class SoftmaxLoss : public Losses {
+ protected:
+  Result run(const tensor::Shape& shape, const Values& logits, const std::vector<std::int32_t>& labels, float scale,
+             bool want_gradient = true) {
+    return Losses::run(*backend_->loss(CrossEntropy{}, dense(shape)), logits, labels, scale, want_gradient);
   }
 };
 
@@ -77,5 +95,73 @@ TEST_P(SoftmaxLoss, WritesNoGradientWhereNoneIsWanted) {
 }
 
 DISTDL_ON_EACH_BACKEND(SoftmaxLoss);
+
+TEST_P(Losses, SmoothedTargetsAreSpreadOverAllClasses) {
+  auto loss = make(CrossEntropy{.smoothing = 0.2f}, {1, 4});
+  if (!loss) GTEST_SKIP() << reason_;
+  const Values logits{1, 2, 0, -1};
+  auto result = run(*loss, logits, std::vector{1}, 1);
+  const double sum = std::exp(1.0) + std::exp(2.0) + 1 + std::exp(-1.0);
+  double expected = 0;
+  for (int c = 0; c < 4; ++c) {
+    const double target = c == 1 ? 0.8 + 0.05 : 0.05;
+    expected -= target * (logits[c] - std::log(sum));
+    EXPECT_NEAR(result.gradient[c], std::exp(logits[c]) / sum - target, 1e-6);
+  }
+  EXPECT_NEAR(result.totals[0], expected, 1e-6);
+  EXPECT_EQ(result.totals[1], 1);
+}
+
+TEST_P(Losses, RowsOfASequenceCountOneByOneAndIgnoredOnesNotAtAll) {
+  auto loss = make(CrossEntropy{.ignore = -1}, {2, 2, 3});
+  if (!loss) GTEST_SKIP() << reason_;
+  auto result = run(*loss, Values{5, 0, 0, 1, 1, 1, 0, 5, 0, 1, 1, 1}, std::vector{0, -1, 0, 2}, 0.5f);
+  const double wide = std::exp(5.0) + 2;
+  EXPECT_NEAR(result.totals[0], 2 * std::log(wide) - 5 + std::log(3.0), 1e-5);
+  EXPECT_EQ(result.totals[1], 1);
+  EXPECT_EQ(result.totals[2], 3);
+  EXPECT_THAT(Values(result.gradient.begin() + 3, result.gradient.begin() + 6), ElementsAre(0, 0, 0));
+  EXPECT_NEAR(result.gradient[6], 0.5 * (1 / wide - 1), 1e-6);
+}
+
+TEST_P(Losses, SquaredErrorIsTheMeanOverEachSample) {
+  auto loss = make(MeanSquaredError{}, {2, 1, 2});
+  if (!loss) GTEST_SKIP() << reason_;
+  auto result = run(*loss, Values{1, 2, 3, 4}, Values{0, 4, 3, 8}, 0.5f);
+  EXPECT_THAT(result.totals, ElementsAre((1 + 4) / 2.0f + 16 / 2.0f, 0, 2));
+  EXPECT_THAT(result.gradient, ElementsAre(0.5f, -1, 0, -2));
+}
+
+TEST_P(Losses, TakeImagesInWhateverFormatTheyCome) {
+  auto layer = backend_->layer(Conv2d{.out = 18}, dense({2, 3, 5, 4}));
+  const ActivationFormat& format = layer->output();
+  std::unique_ptr<Loss> loss;
+  try {
+    loss = backend_->loss(MeanSquaredError{}, format);
+  } catch (const ConfigError& error) {
+    GTEST_SKIP() << error.what();
+  }
+  const std::int64_t count = tensor::element_count(format.shape);
+  Values predictions = random_values(count, 1), targets = random_values(count, 2);
+  const std::size_t bytes = predictions.size() * sizeof(float);
+  auto given = backend_->allocate(bytes), x = backend_->allocate(format.bytes), dx = backend_->allocate(format.bytes),
+       wanted = backend_->allocate(bytes), totals = backend_->allocate(3 * sizeof(float));
+  backend_->copy_from_host(given.data(), predictions.data(), bytes);
+  backend_->copy_from_host(wanted.data(), targets.data(), bytes);
+  backend_->from_dense(format, given.as<float>().data(), x.as<float>().data());
+  loss->forward_backward(x.as<float>().data(), wanted.data(), 1, dx.as<float>().data(), totals.as<float>().data());
+  backend_->to_dense(format, dx.as<float>().data(), given.as<float>().data());
+  Values gradient(predictions.size());
+  backend_->copy_to_host(gradient.data(), given.data(), bytes);
+  Result expected = run(*backend_->loss(MeanSquaredError{}, dense(format.shape)), predictions, targets, 1);
+  EXPECT_EQ(gradient, expected.gradient);
+}
+
+TEST_P(Losses, RefuseWhatTheyCannotCompare) {
+  EXPECT_THROW(backend_->loss(CrossEntropy{.smoothing = 1}, dense({2, 3})), ConfigError);
+  EXPECT_THROW(backend_->loss(CrossEntropy{}, dense({2, 3, 4, 5})), ConfigError);
+}
+
+DISTDL_ON_EACH_BACKEND(Losses);
 }  // namespace
 }  // namespace distdl::kernels::test

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/kernels/host/losses.hpp>
+
+namespace distdl::kernels::host {
+namespace {
+/// Subtracts the largest logit first, so that large logits are no trouble.
+class SoftmaxCrossEntropy : public Loss {
+ public:
+  SoftmaxCrossEntropy(const CrossEntropy& spec, const tensor::Shape& logits)
+      : spec_(spec),
+        rows_(loss_terms(spec, logits)),
+        classes_(logits.back()),
+        exponentials_(static_cast<std::size_t>(classes_)) {}
+
+  void forward_backward(const float* logits, const void* targets, float scale, float* gradient,
+                        float* totals) override {
+    const auto* labels = static_cast<const std::int32_t*>(targets);
+    double loss = 0;
+    std::int64_t correct = 0, counted = 0;
+    for (std::int64_t n = 0; n < rows_; ++n) {
+      const float* row = logits + n * classes_;
+      float* const to = gradient ? gradient + n * classes_ : nullptr;
+      const std::int32_t label = labels[n];
+      if (spec_.ignore == label) {
+        if (to) std::fill_n(to, classes_, 0.0f);
+        continue;
+      }
+      require(0 <= label && label < classes_, "row {} of the microbatch has label {}, but the model has {} classes", n,
+              label, classes_);
+      const float* largest = std::max_element(row, row + classes_);
+      double sum = 0;
+      loss += loss_of(row, *largest, label, sum);
+      ++counted;
+      if (largest - row == label) ++correct;
+      if (to) write_gradient(to, label, sum, scale);
+    }
+    totals[0] = static_cast<float>(loss);
+    totals[1] = static_cast<float>(correct);
+    totals[2] = static_cast<float>(counted);
+  }
+
+ private:
+  /// The loss of one row; then exponentials_ hold exp(logit - largest), and `sum` their sum.
+  double loss_of(const float* row, double largest, std::int32_t label, double& sum) {
+    double logits = 0;
+    for (std::int64_t c = 0; c < classes_; ++c) {
+      exponentials_[c] = std::exp(row[c] - largest);
+      sum += exponentials_[c];
+      logits += row[c];
+    }
+    const double smoothing = spec_.smoothing;
+    // Without smoothing a logit that is infinite must not matter where it is not the label's.
+    const double even = smoothing > 0 ? smoothing * logits / static_cast<double>(classes_) : 0;
+    return std::log(sum) + largest - (1 - smoothing) * row[label] - even;
+  }
+
+  void write_gradient(float* to, std::int32_t label, double sum, float scale) const {
+    const double even = double{spec_.smoothing} / static_cast<double>(classes_), there = 1 - double{spec_.smoothing};
+    for (std::int64_t c = 0; c < classes_; ++c)
+      to[c] = static_cast<float>((exponentials_[c] / sum - even - (c == label ? there : 0.0)) * scale);
+  }
+
+  CrossEntropy spec_;
+  std::int64_t rows_, classes_;
+  std::vector<double> exponentials_;
+};
+
+class SquaredError : public Loss {
+ public:
+  explicit SquaredError(const tensor::Shape& predictions)
+      : samples_(predictions[0]), values_(tensor::element_count(predictions) / samples_) {}
+
+  void forward_backward(const float* predictions, const void* targets, float scale, float* gradient,
+                        float* totals) override {
+    const auto* wanted = static_cast<const float*>(targets);
+    double sum = 0;
+    for (std::int64_t i = 0; i < samples_ * values_; ++i) {
+      const double error = double{predictions[i]} - wanted[i];
+      sum += error * error;
+      if (gradient) gradient[i] = static_cast<float>(2 * error / static_cast<double>(values_) * scale);
+    }
+    totals[0] = static_cast<float>(sum / static_cast<double>(values_));
+    totals[1] = 0;
+    totals[2] = static_cast<float>(samples_);
+  }
+
+ private:
+  std::int64_t samples_, values_;
+};
+}  // namespace
+
+std::unique_ptr<Loss> make_cross_entropy(const CrossEntropy& spec, const ActivationFormat& logits) {
+  return std::make_unique<SoftmaxCrossEntropy>(spec, logits.shape);
+}
+std::unique_ptr<Loss> make_mean_squared_error(const ActivationFormat& predictions) {
+  return std::make_unique<SquaredError>(predictions.shape);
+}
+
+}  // namespace distdl::kernels::host

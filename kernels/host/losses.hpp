@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include <distdl/kernels/backend.hpp>
+
+/// Losses on the CPU, summed in double. Specs and shapes were checked before.
+namespace distdl::kernels::host {
+
+std::unique_ptr<Loss> make_cross_entropy(const CrossEntropy& spec, const ActivationFormat& logits);
+std::unique_ptr<Loss> make_mean_squared_error(const ActivationFormat& predictions);
+
+}  // namespace distdl::kernels::host

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/kernels/onednn/layers.hpp>
+
+namespace distdl::kernels::onednn {
+namespace {
+/// Rows that are computed at once; a causal layer leaves out the blocks that no query sees.
+constexpr std::int64_t kRows = 64;
+
+/// For x <= 0, to about 2e-7 of the result; plain arithmetic, so that the compiler takes vectors.
+float exp_of(float x) {
+  x = std::max(x, -87.0f);
+  const float n = x * 1.44269504f + 12582912.0f;  // the sum's last bits are x / log(2), rounded
+  const float r = (x - (n - 12582912.0f) * 0.693145752f) - (n - 12582912.0f) * 1.42860677e-6f;
+  const float p =
+      1 + r * (1 + r * (0.5f + r * (0.166666671f + r * (0.0416664568f + r * (0.00833339617f + r * 0.00139304355f)))));
+  return p * std::bit_cast<float>((std::bit_cast<std::int32_t>(n) << 23) + 0x3F800000);
+}
+
+struct Matrix {
+  const float* data;
+  std::int64_t stride;  ///< from row to row
+  char transposed = 'N';
+};
+/// c = alpha a b + beta c; c: (rows, columns)
+void multiply(std::int64_t rows, std::int64_t columns, std::int64_t inner, float alpha, Matrix a, Matrix b, float beta,
+              float* c, std::int64_t stride) {
+  const auto status = dnnl_sgemm(a.transposed, b.transposed, rows, columns, inner, alpha, a.data, a.stride, b.data,
+                                 b.stride, beta, c, stride);
+  require<InternalError>(status == dnnl_success, "oneDNN's sgemm ended with {}", static_cast<int>(status));
+}
+
+/// The probabilities of all queries are kept for backward: N * heads * T * T floats.
+class AttentionLayer : public Stateless {
+ public:
+  AttentionLayer(Context& context, const Attention& spec, const tensor::Shape& input)
+      : Stateless(dense(output_shape(spec, input))),
+        context_(context),
+        spec_(spec),
+        samples_(input[0]),
+        places_(input[1]),
+        row_(input[2]),
+        kv_heads_(kv_heads_of(spec)),
+        width_(row_ / (spec.heads + 2 * kv_heads_)),
+        scale_(1 / std::sqrt(static_cast<float>(width_))),
+        probabilities_(tensor::allocate_host(samples_ * spec.heads * places_ * places_ * sizeof(float))) {
+    if (spec.rotary_base <= 0) return;
+    turned_ = tensor::allocate_host(tensor::element_count(input) * sizeof(float));
+    for (std::int64_t t = 0; t < places_; ++t)
+      for (std::int64_t i = 0; i < width_ / 2; ++i) {
+        const double angle = static_cast<double>(t) *
+                             std::pow(spec.rotary_base, -2.0 * static_cast<double>(i) / static_cast<double>(width_));
+        cosines_.push_back(static_cast<float>(std::cos(angle)));
+        sines_.push_back(static_cast<float>(std::sin(angle)));
+      }
+  }
+
+  void forward(const float* x, float* y, Phase) override {
+    const float* const from = turn(x);
+    for_each_group([&](std::int64_t n, std::int64_t kv) {
+      for (std::int64_t head = first_of(kv); head < first_of(kv + 1); ++head)
+        for_each_block([&](std::int64_t top, std::int64_t rows, std::int64_t seen) {
+          float* const p = probabilities(n, head) + top * places_;
+          multiply(rows, seen, width_, scale_, at(from, n, top, head), turned_over(at(from, n, 0, key(kv))), 0, p,
+                   places_);
+          for (std::int64_t i = 0; i < rows; ++i) softmax(p + i * places_, spec_.causal ? top + i + 1 : places_, seen);
+          multiply(rows, width_, seen, 1, {p, places_}, at(from, n, 0, value(kv)), 0, out(y, n, top, head), out_row());
+        });
+    });
+  }
+
+  void backward_input(const float* x, const float*, const float* dy, float* dx) override {
+    const float* const from = spec_.rotary_base > 0 ? floats(turned_) : x;  // as the last forward left it
+    for_each_group([&](std::int64_t n, std::int64_t kv) {
+      for (std::int64_t t = 0; t < places_; ++t)
+        for (std::int64_t head : {key(kv), value(kv)}) std::fill_n(to(dx, n, t, head), width_, 0.0f);
+      std::vector<float> scores(static_cast<std::size_t>(std::min(kRows, places_) * places_));
+      for (std::int64_t head = first_of(kv); head < first_of(kv + 1); ++head)
+        for_each_block([&](std::int64_t top, std::int64_t rows, std::int64_t seen) {
+          const float* const p = probabilities(n, head) + top * places_;
+          const Matrix gradient{dy + ((n * places_ + top) * spec_.heads + head) * width_, out_row()};
+          multiply(seen, width_, rows, 1, {p, places_, 'T'}, gradient, 1, to(dx, n, 0, value(kv)), row_);
+          multiply(rows, seen, width_, 1, gradient, turned_over(at(from, n, 0, value(kv))), 0, scores.data(), seen);
+          for (std::int64_t i = 0; i < rows; ++i) softmax_gradient(p + i * places_, scores.data() + i * seen, seen);
+          multiply(rows, width_, seen, scale_, {scores.data(), seen}, at(from, n, 0, key(kv)), 0, to(dx, n, top, head),
+                   row_);
+          multiply(seen, width_, rows, scale_, {scores.data(), seen, 'T'}, at(from, n, top, head), 1,
+                   to(dx, n, 0, key(kv)), row_);
+        });
+    });
+    if (spec_.rotary_base > 0) turn_rows(dx, dx, -1);
+  }
+
+ private:
+  static float* floats(const tensor::Buffer& buffer) { return static_cast<float*>(buffer.data()); }
+
+  // Heads of x count through queries, keys, values.
+  std::int64_t key(std::int64_t kv) const { return spec_.heads + kv; }
+  std::int64_t value(std::int64_t kv) const { return spec_.heads + kv_heads_ + kv; }
+  std::int64_t first_of(std::int64_t kv) const { return kv * spec_.heads / kv_heads_; }
+  std::int64_t index(std::int64_t n, std::int64_t t, std::int64_t head) const {
+    return (n * places_ + t) * row_ + head * width_;
+  }
+  Matrix at(const float* x, std::int64_t n, std::int64_t t, std::int64_t head) const {
+    return {x + index(n, t, head), row_};
+  }
+  static Matrix turned_over(Matrix matrix) { return {matrix.data, matrix.stride, 'T'}; }
+  float* to(float* dx, std::int64_t n, std::int64_t t, std::int64_t head) const { return dx + index(n, t, head); }
+  std::int64_t out_row() const { return spec_.heads * width_; }
+  float* out(float* y, std::int64_t n, std::int64_t t, std::int64_t head) const {
+    return y + (n * places_ + t) * out_row() + head * width_;
+  }
+  float* probabilities(std::int64_t n, std::int64_t head) const {
+    return floats(probabilities_) + (n * spec_.heads + head) * places_ * places_;
+  }
+
+  /// Heads that share keys and values belong to one thread.
+  template <class Visit>
+  void for_each_group(Visit&& visit) const {
+    context_.enter();
+#pragma omp parallel for schedule(static) if (context_.threads() > 1)
+    for (std::int64_t i = 0; i < samples_ * kv_heads_; ++i) visit(i / kv_heads_, i % kv_heads_);
+  }
+  /// visit(first query, queries, keys that any of them sees)
+  template <class Visit>
+  void for_each_block(Visit&& visit) const {
+    for (std::int64_t top = 0; top < places_; top += kRows) {
+      const std::int64_t rows = std::min(kRows, places_ - top);
+      visit(top, rows, spec_.causal ? top + rows : places_);
+    }
+  }
+
+  /// Of the first `seen` scores; the rest, up to `count`, become 0.
+  static void softmax(float* row, std::int64_t seen, std::int64_t count) {
+    const float largest = *std::max_element(row, row + seen);
+    float sum = 0;
+    for (std::int64_t i = 0; i < seen; ++i) row[i] = exp_of(row[i] - largest);
+    for (std::int64_t i = 0; i < seen; ++i) sum += row[i];
+    const float part = 1 / sum;
+    for (std::int64_t i = 0; i < seen; ++i) row[i] *= part;
+    std::fill(row + seen, row + count, 0.0f);
+  }
+  static void softmax_gradient(const float* __restrict p, float* __restrict scores, std::int64_t count) {
+    float mean = 0;
+    for (std::int64_t i = 0; i < count; ++i) mean += p[i] * scores[i];
+    for (std::int64_t i = 0; i < count; ++i) scores[i] = p[i] * (scores[i] - mean);
+  }
+
+  const float* turn(const float* x) {
+    if (spec_.rotary_base <= 0) return x;
+    std::copy_n(x, samples_ * places_ * row_, floats(turned_));
+    turn_rows(x, floats(turned_), 1);
+    return floats(turned_);
+  }
+  /// Queries and keys; `sign` -1 turns back.
+  void turn_rows(const float* from, float* result, float sign) const {
+    const std::int64_t half = width_ / 2;
+    for (std::int64_t place = 0; place < samples_ * places_; ++place) {
+      const float* const cosine = cosines_.data() + place % places_ * half;
+      const float* const sine = sines_.data() + place % places_ * half;
+      for (std::int64_t head = 0; head < spec_.heads + kv_heads_; ++head)
+        for (std::int64_t i = place * row_ + head * width_, k = 0; k < half; ++i, ++k) {
+          const float a = from[i], b = from[i + half];
+          result[i] = a * cosine[k] - sign * b * sine[k];
+          result[i + half] = b * cosine[k] + sign * a * sine[k];
+        }
+    }
+  }
+
+  Context& context_;
+  Attention spec_;
+  std::int64_t samples_, places_, row_, kv_heads_, width_;  // row_: floats of x per place; width_: of a head
+  float scale_;
+  tensor::Buffer probabilities_, turned_;
+  std::vector<float> cosines_, sines_;  // (T, D / 2)
+};
+}  // namespace
+
+std::unique_ptr<Layer> make_attention(Context& context, const Attention& spec, const tensor::Shape& input) {
+  return std::make_unique<AttentionLayer>(context, spec, input);
+}
+
+}  // namespace distdl::kernels::onednn

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <distdl/kernels/reference/layers.hpp>
+
+namespace distdl::kernels::reference {
+namespace {
+using Row = std::vector<double>;
+
+class AttentionLayer : public Stateless {
+ public:
+  AttentionLayer(const Attention& spec, const tensor::Shape& input)
+      : Stateless(dense(output_shape(spec, input))),
+        spec_(spec),
+        in_(input),
+        kv_heads_(kv_heads_of(spec)),
+        width_(input[2] / (spec.heads + 2 * kv_heads_)) {}
+
+  void forward(const float* x, float* y, Phase) override {
+    for_each_query([&](std::int64_t n, std::int64_t head, std::int64_t t) {
+      const Row p = probabilities(x, n, head, t);
+      for (std::int64_t d = 0; d < width_; ++d) {
+        double sum = 0;
+        for (std::size_t s = 0; s < p.size(); ++s) sum += p[s] * x[at(n, s, value_head(head)) + d];
+        y[out(n, t, head) + d] = static_cast<float>(sum);
+      }
+    });
+  }
+
+  void backward_input(const float* x, const float*, const float* dy, float* dx) override {
+    std::vector<double> sums(static_cast<std::size_t>(tensor::element_count(in_)));
+    for_each_query([&](std::int64_t n, std::int64_t head, std::int64_t t) {
+      const Row p = probabilities(x, n, head, t);
+      Row dp(p.size());
+      double mean = 0;
+      for (std::size_t s = 0; s < p.size(); ++s) {
+        const std::int64_t v = at(n, s, value_head(head));
+        for (std::int64_t d = 0; d < width_; ++d) {
+          dp[s] += double{dy[out(n, t, head) + d]} * x[v + d];
+          sums[v + d] += p[s] * dy[out(n, t, head) + d];
+        }
+        mean += p[s] * dp[s];
+      }
+      const Row q = turned(x, n, t, head);
+      Row dq(q.size());
+      for (std::size_t s = 0; s < p.size(); ++s) {
+        const double dscore = p[s] * (dp[s] - mean) / std::sqrt(static_cast<double>(width_));
+        const Row k = turned(x, n, s, key_head(head));
+        Row dk(k.size());
+        for (std::int64_t d = 0; d < width_; ++d) {
+          dq[d] += dscore * k[d];
+          dk[d] = dscore * q[d];
+        }
+        add_turned_back(dk, s, &sums[at(n, s, key_head(head))]);
+      }
+      add_turned_back(dq, t, &sums[at(n, t, head)]);
+    });
+    for (std::size_t i = 0; i < sums.size(); ++i) dx[i] = static_cast<float>(sums[i]);
+  }
+
+ private:
+  template <class Visit>
+  void for_each_query(Visit&& visit) const {
+    for (std::int64_t n = 0; n < in_[0]; ++n)
+      for (std::int64_t head = 0; head < spec_.heads; ++head)
+        for (std::int64_t t = 0; t < in_[1]; ++t) visit(n, head, t);
+  }
+
+  // Heads count through queries, keys, values.
+  std::int64_t key_head(std::int64_t head) const { return spec_.heads + head * kv_heads_ / spec_.heads; }
+  std::int64_t value_head(std::int64_t head) const { return key_head(head) + kv_heads_; }
+  std::int64_t at(std::int64_t n, std::int64_t t, std::int64_t head) const {
+    return (n * in_[1] + t) * in_[2] + head * width_;
+  }
+  std::int64_t out(std::int64_t n, std::int64_t t, std::int64_t head) const {
+    return ((n * in_[1] + t) * spec_.heads + head) * width_;
+  }
+
+  /// One query or key, as it is compared.
+  Row turned(const float* x, std::int64_t n, std::int64_t t, std::int64_t head) const {
+    const float* const from = x + at(n, t, head);
+    Row row(from, from + width_);
+    turn(row, static_cast<double>(t));
+    return row;
+  }
+  void add_turned_back(Row row, std::int64_t t, double* sums) const {
+    turn(row, -static_cast<double>(t));
+    for (std::int64_t d = 0; d < width_; ++d) sums[d] += row[d];
+  }
+  void turn(Row& row, double t) const {
+    const std::int64_t half = width_ / 2;
+    for (std::int64_t i = 0; i < half && spec_.rotary_base > 0; ++i) {
+      const double angle = t * std::pow(spec_.rotary_base, -2.0 * static_cast<double>(i) / static_cast<double>(width_));
+      const double a = row[i], b = row[i + half];
+      row[i] = a * std::cos(angle) - b * std::sin(angle);
+      row[i + half] = b * std::cos(angle) + a * std::sin(angle);
+    }
+  }
+
+  /// Of the places that query t sees.
+  Row probabilities(const float* x, std::int64_t n, std::int64_t head, std::int64_t t) const {
+    Row p(static_cast<std::size_t>(spec_.causal ? t + 1 : in_[1]));
+    const Row q = turned(x, n, t, head);
+    for (std::size_t s = 0; s < p.size(); ++s) {
+      const Row k = turned(x, n, static_cast<std::int64_t>(s), key_head(head));
+      for (std::int64_t d = 0; d < width_; ++d) p[s] += q[d] * k[d];
+      p[s] /= std::sqrt(static_cast<double>(width_));
+    }
+    const double largest = *std::max_element(p.begin(), p.end());
+    double sum = 0;
+    for (double& one : p) sum += one = std::exp(one - largest);
+    for (double& one : p) one /= sum;
+    return p;
+  }
+
+  Attention spec_;
+  tensor::Shape in_;
+  std::int64_t kv_heads_, width_;
+};
+}  // namespace
+
+std::unique_ptr<Layer> make_attention(const Attention& spec, const tensor::Shape& input) {
+  return std::make_unique<AttentionLayer>(spec, input);
+}
+
+}  // namespace distdl::kernels::reference

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/model/models.hpp>
+
+namespace distdl::model {
+namespace {
+using kernels::Attention;
+using kernels::Dropout;
+using kernels::Embedding;
+using kernels::GatedSilu;
+using kernels::Gelu;
+using kernels::LayerNorm;
+using kernels::LayerSpec;
+using kernels::Linear;
+using kernels::PositionEmbedding;
+using kernels::RmsNorm;
+
+constexpr double kRotaryBase = 10000;
+constexpr std::int64_t kGatedMultiple = 256;
+
+class Builder {
+ public:
+  Builder(Description& model, const Options& options)
+      : layers_(model.layers),
+        options_(options),
+        llama_(options.variant == "llama"),
+        kv_heads_(options.kv_heads == 0 ? options.heads : options.kv_heads) {}
+
+  void embedding(std::int64_t vocabulary) {
+    layers_.push_back({"wte", Embedding{vocabulary, options_.width}});
+    if (!llama_) layers_.push_back({"wpe", PositionEmbedding{options_.context}});
+    if (options_.dropout > 0) layers_.push_back({"drop", next_dropout()});
+  }
+
+  /// x + attention(norm(x)), then x + mlp(norm(x)).
+  void block(const std::string& name) {
+    std::string stream = layers_.back().name;
+    const std::int64_t head = options_.width / options_.heads;
+    norm(name + ".ln_1");
+    linear(name + ".attn.c_attn", (options_.heads + 2 * kv_heads_) * head);
+    layers_.push_back(
+        {name + ".attn.heads",
+         Attention{
+             .heads = options_.heads, .kv_heads = kv_heads_, .causal = true, .rotary_base = llama_ ? kRotaryBase : 0}});
+    add_to(stream, name + ".attn.c_proj");
+    stream = layers_.back().name;
+    norm(name + ".ln_2");
+    linear(name + ".mlp.c_fc", llama_ ? 2 * gated_width() : 4 * options_.width);
+    layers_.push_back({name + ".mlp.act", llama_ ? LayerSpec(GatedSilu{}) : Gelu{.tanh = options_.gelu == "tanh"}});
+    add_to(stream, name + ".mlp.c_proj");
+  }
+
+  void head(std::int64_t vocabulary) {
+    norm("ln_f");
+    layers_.push_back({.name = "lm_head",
+                       .spec = Linear{.out = vocabulary, .bias = false},
+                       .shares = options_.tied_head ? "wte" : "",
+                       .start = Start{}});
+  }
+
+ private:
+  void norm(const std::string& name) { layers_.push_back({name, llama_ ? LayerSpec(RmsNorm{}) : LayerNorm{}}); }
+
+  void linear(const std::string& name, std::int64_t out) {
+    layers_.push_back({.name = name, .spec = Linear{.out = out, .bias = !llama_}, .start = Start{}});
+  }
+
+  /// A linear layer whose output is added to that of the layer `stream`. It starts smaller, for there are two in each
+  /// block that add up.
+  void add_to(const std::string& stream, const std::string& name) {
+    linear(name, options_.width);
+    layers_.back().start->deviation /= std::sqrt(2 * static_cast<float>(options_.layers));
+    if (options_.dropout > 0) layers_.push_back({name + ".drop", next_dropout()});
+    layers_.back().plus = stream;
+  }
+
+  Dropout next_dropout() { return {.probability = static_cast<float>(options_.dropout), .stream = dropouts_++}; }
+
+  /// Two thirds of 4 * width, since there are three matrices instead of two; rounded up, as Llama has it.
+  std::int64_t gated_width() const {
+    return (8 * options_.width / 3 + kGatedMultiple - 1) / kGatedMultiple * kGatedMultiple;
+  }
+
+  std::vector<NamedLayer>& layers_;
+  const Options& options_;
+  bool llama_;
+  std::int64_t kv_heads_;
+  std::uint32_t dropouts_ = 0;
+};
+
+void check(const Options& options, const tensor::Shape& sample, std::int64_t tokens) {
+  require(sample.size() == 1, "model \"gpt\" takes sequences of tokens (T), but the data set has samples of shape {}",
+          tensor::to_string(sample));
+  require(options.variant == "gpt2" || options.variant == "llama",
+          "model.variant is \"{}\"; \"gpt2\" or \"llama\" is expected", options.variant);
+  require(options.gelu == "tanh" || options.gelu == "erf", "model.gelu is \"{}\"; \"tanh\" or \"erf\" is expected",
+          options.gelu);
+  require(options.layers >= 1 && options.width >= 1, "model.layers is {} and model.width {}; both must be at least 1",
+          options.layers, options.width);
+  require(options.heads >= 1 && options.width % options.heads == 0,
+          "model.heads is {}, which must divide model.width = {}", options.heads, options.width);
+  require(sample[0] <= options.context, "model.context is {}, but the samples have {} tokens", options.context,
+          sample[0]);
+  require(options.vocabulary == 0 || options.vocabulary >= tokens,
+          "model.vocabulary is {}, but the data set has {} different tokens", options.vocabulary, tokens);
+}
+}  // namespace
+
+Description gpt(const Options& options, const tensor::Shape& sample, std::int64_t classes) {
+  check(options, sample, classes);
+  const std::int64_t vocabulary = options.vocabulary == 0 ? classes : options.vocabulary;
+  Description model{"gpt", sample, vocabulary, {}};
+  Builder build(model, options);
+  build.embedding(vocabulary);
+  for (std::int64_t i = 0; i < options.layers; ++i) build.block("h." + std::to_string(i));
+  build.head(vocabulary);
+  return model;
+}
+
+}  // namespace distdl::model

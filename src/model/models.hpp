@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <distdl/model/description.hpp>
+#include <distdl/model/options.hpp>
+
+namespace distdl::model {
+
+/// Writes down a model for samples of one shape, (C, H, W) of images or (T) of tokens, in so many classes or tokens.
+/// Throws ConfigError for options or samples that do not fit.
+using Describe = std::function<Description(const Options& options, const tensor::Shape& sample, std::int64_t classes)>;
+
+/// The model that Options name. Throws ConfigError for an unknown name, or as that model does.
+Description describe_model(const Options& options, const tensor::Shape& sample, std::int64_t classes);
+
+/// Makes a model of one's own known as model.name; see examples/own_model. To be called before any thread asks for
+/// models. Throws ConfigError if there is one of that name.
+void add_model(const std::string& name, Describe describe);
+
+/// Their names, in alphabetical order.
+std::vector<std::string> known_models();
+
+/// Throws ConfigError unless samples are images (C, H, W).
+void require_images(const std::string& model, const tensor::Shape& sample);
+
+/// Fully connected: hidden layers with ReLU, then the logits.
+Description mlp(const Options& options, const tensor::Shape& sample, std::int64_t classes);
+/// conv 32, pool, conv 64, pool, hidden linear layers, logits; 3 x 3 convolutions that keep the size.
+Description lenet(const Options& options, const tensor::Shape& sample, std::int64_t classes);
+/// "resnet18", "resnet34" or "resnet50", with torchvision's names of tensors. He et al., "Deep residual learning for
+/// image recognition", CVPR 2016; stride in the 3 x 3 convolution of a bottleneck (v1.5).
+Description resnet(const Options& options, const tensor::Shape& sample, std::int64_t classes);
+/// A decoder of tokens with GPT-2's names of tensors; the defaults are its 124 million parameters. Radford et al.,
+/// "Language models are unsupervised multitask learners", 2019; variant "llama": Touvron et al., "LLaMA", 2023.
+Description gpt(const Options& options, const tensor::Shape& sample, std::int64_t classes);
+/// A vision transformer with timm's names of tensors; the defaults are ViT-B/16. Dosovitskiy et al., "An image is worth
+/// 16x16 words", ICLR 2021.
+Description vit(const Options& options, const tensor::Shape& sample, std::int64_t classes);
+
+}  // namespace distdl::model
