@@ -8,10 +8,10 @@
 #include <distdl/app/commands.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/config/job.hpp>
+#include <distdl/data/source.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/optim/sgd.hpp>
 #include <distdl/parallel/plan.hpp>
-#include <distdl/train/batches.hpp>
 #include <distdl/train/run.hpp>
 
 namespace distdl::app {
@@ -25,14 +25,15 @@ void check(const std::string& file, const std::vector<std::string>& overrides) {
   agent::check(job.agent);
   severity_from(job.observe.level);
   auto backend = kernels::make_backend(job.recipe.kernels);
-  train::Samples samples(job.recipe.data);
+  const auto sources = data::open_sources(job.recipe.data, static_cast<std::uint64_t>(job.recipe.train.seed));
+  const data::Source& samples = *sources.training;
   auto model = model::describe_model(job.recipe.model, samples.shape(), samples.classes());
   auto tensors = model::tensors_of(model);
   std::size_t parameters = 0;
   for (const auto& tensor : tensors.tensors)
     if (tensor.view.role == tensor::Role::parameter) parameters += tensor.view.count;
   fmt::print("{}: ok; model {} with {} parameters, {} samples of {} in {} classes, global batch {}, backend {}\n", file,
-             model.name, parameters, samples.training(), tensor::to_string(samples.shape()), samples.classes(),
+             model.name, parameters, samples.samples(), tensor::to_string(samples.shape()), samples.classes(),
              plan.global_batch(), backend->description());
 }
 }  // namespace

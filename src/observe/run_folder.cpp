@@ -118,7 +118,8 @@ void RunFolder::on(const train::StepDone& event) {
            {"loss", event.loss},
            {"accuracy", event.accuracy},
            {"learning_rate", event.learning_rate},
-           {"samples_per_s", event.samples_per_s}};
+           {"samples_per_s", event.samples_per_s},
+           {"waited_seconds", event.waited_seconds}};
   append(metrics_, row.dump());
 }
 
