@@ -41,6 +41,8 @@ int run(int argc, char** argv) {
   app::add_run_command(app);
   app::add_data_command(app);
   app::add_checkpoint_command(app);
+  app::add_evaluate_commands(app);
+  app::add_generate_command(app);
   app::add_config_command(app);
   app::add_bench_command(app);
   app::add_doctor_command(app);

@@ -41,6 +41,7 @@ Identity identity_of(Recipe recipe, const data::Source& samples) {
   identity["train.epochs"] = std::to_string(recipe.train.epochs);
   identity["data.samples"] = std::to_string(samples.samples());
   identity["data.classes"] = std::to_string(samples.classes());
+  identity["data.shape"] = tensor::to_string(samples.shape());
   return identity;
 }
 
