@@ -61,8 +61,8 @@ model::Description description_in(const checkpoint::Summary& summary) {
 /// What the names of the weights begin with.
 std::string prefix_in(const checkpoint::Summary& summary) {
   const bool averaged = std::any_of(summary.tensors.begin(), summary.tensors.end(),
-                                    [](const auto& entry) { return entry.name.starts_with("ema/"); });
-  return averaged ? "ema/" : "parameter/";
+                                    [](const auto& entry) { return entry.name.starts_with("average/"); });
+  return averaged ? "average/" : "parameter/";
 }
 }  // namespace
 
