@@ -133,6 +133,18 @@ void Network::backward_input(Stage& stage) {
   if (stage.from_adds) backend_.add(target, floats(spare_), stages_[stage.from].count);
 }
 
+std::vector<float> Network::logits() {
+  forward(kernels::Phase::evaluation);
+  const auto& last = stages_.back();
+  const auto& format = last.layer->output();
+  const auto count = static_cast<std::size_t>(tensor::element_count(format.shape));
+  if (dense_logits_.bytes() == 0) dense_logits_ = backend_.allocate(count * sizeof(float));
+  backend_.to_dense(format, floats(last.output), floats(dense_logits_));
+  std::vector<float> result(count);
+  backend_.copy_to_host(result.data(), dense_logits_.data(), count * sizeof(float));
+  return result;
+}
+
 Totals Network::evaluate() {
   forward(kernels::Phase::evaluation);
   loss_->forward_backward(floats(stages_.back().output), targets_.data(), 1.0f, nullptr, floats(totals_));

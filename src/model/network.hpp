@@ -47,6 +47,8 @@ class Network {
   void forward_backward(float* gradients, float scale);
   /// With the running statistics, no gradients.
   Totals evaluate();
+  /// The same without labels: (samples, classes) or (samples, T, classes), dense.
+  std::vector<float> logits();
 
  private:
   /// One of a layer's tensors in the arenas.
@@ -74,7 +76,8 @@ class Network {
   std::size_t layout_size_;
   std::int64_t terms_ = 1;
   tensor::Buffer batch_, targets_, totals_;
-  tensor::Buffer spare_;  ///< for a gradient that is then added to another
+  tensor::Buffer dense_logits_;  ///< once they were asked for
+  tensor::Buffer spare_;         ///< for a gradient that is then added to another
   std::vector<Stage> stages_;
   std::unique_ptr<kernels::Loss> loss_;
 };
