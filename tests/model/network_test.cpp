@@ -74,6 +74,15 @@ TEST(Model, NormalStartValuesHaveTheirDeviation) {
   EXPECT_NEAR(static_cast<double>(far) / count, 0.0455, 0.005);  // beyond two deviations
 }
 
+/// Adds images that the backend may arrange in one way to images that it arranges in another.
+Description rearranging() {
+  return of_layers({{"conv", Conv2d{.out = 18, .padding = 1}},
+                    {"a", kernels::Gelu{}},
+                    {.name = "b", .spec = kernels::Dropout{.probability = 0.5f}, .plus = "a"},
+                    {.name = "c", .spec = Conv2d{.out = 18, .padding = 1}, .plus = "b"},
+                    {"logits", Linear{3}}});
+}
+
 struct Small {
   std::string name;
   Description model;
@@ -111,6 +120,7 @@ std::vector<Small> small_models() {
       {"Smoothed", describe_model({.name = "mlp", .label_smoothing = 0.1}, {1, 8, 8}, 4)},
       {"Regression", regression},
       {"Tangled", tangled()},
+      {"Rearranging", rearranging()},
       {"Gpt", describe_model(gpt, {8}, 11)},
       {"GptUntied", describe_model(untied, {8}, 11)},
       {"GptWithDropout", describe_model(dropping, {8}, 11)},
