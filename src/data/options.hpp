@@ -15,10 +15,13 @@ struct Options {
 
 template <class Visitor>
 void describe(Options& options, Visitor&& visit) {
-  visit("data.train", options.train, "HDF5 data set to train on; make one with \"distdl data\"");
+  visit("data.train", options.train,
+        "HDF5 data set to train on, of images, or of text for gpt; make one with \"distdl data\"");
   visit("data.validation", options.validation, "HDF5 data set to judge on; empty: see data.holdout");
   visit("data.holdout", options.holdout,
-        "without data.validation: the last so many samples of data.train are not trained on but judge the model");
+        "without data.validation: the last so many samples of data.train are not trained on but judge the model; a "
+        "sample of "
+        "text is model.context tokens");
   visit("data.cache_mib", options.cache_mib, "decoded chunks kept in memory per rank, in MiB");
 }
 
