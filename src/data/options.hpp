@@ -17,7 +17,8 @@ struct Options {
 
 template <class Visitor>
 void describe(Options& options, Visitor&& visit) {
-  visit("data.train", options.train, "HDF5 data set to train on; make one with \"distdl data\"");
+  visit("data.train", options.train,
+        "HDF5 data set to train on, of images, or of text for gpt; make one with \"distdl data\"");
   visit("data.validation", options.validation, "HDF5 data set to judge on; empty: see data.holdout");
   visit("data.holdout", options.holdout,
         "without data.validation: the last so many images or tokens of data.train are not trained on but judge the "
