@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run has learnt is used: evaluate, predict, generate."""
+import json
+import unittest
+
+from program import ProgramTest
+
+
+class TrainedModel(ProgramTest):
+    def train_images(self, *more):
+        self.make_set()
+        self.succeed(*self.run_local(2, *more))
+
+    def train_text(self, *more):
+        (self.folder / "text").write_text("".join("abcde"[i % 5] for i in range(3000)))
+        self.succeed("data", "import", "text", "text", "text.h5")
+        self.succeed(*self.run_local(1, "--set", "data.train=text.h5", "--set", "data.holdout=301", "--set", "model.name=gpt",
+                                     "--set", "model.layers=1", "--set", "model.width=16", "--set", "model.heads=2",
+                                     "--set", "model.context=12", "--set", "optim.name=adamw",
+                                     "--set", "optim.learning_rate=0.01", *more))
+
+    def test_evaluate_agrees_with_the_run(self):
+        self.train_images("--set", "data.holdout=0", "--set", "data.validation=set.h5")
+        judged = [row for row in self.rows("metrics.jsonl") if "validation_loss" in row][-1]
+        report = json.loads(self.succeed("evaluate", "run", "set.h5", "--json"))
+        self.assertAlmostEqual(report["loss"], judged["validation_loss"], delta=1e-5)
+        self.assertAlmostEqual(report["accuracy"], judged["validation_accuracy"], delta=1e-9)
+        self.assertEqual(report["step"], judged["step"])
+        odd = json.loads(self.succeed("evaluate", "run", "set.h5", "--json", "--batch", "7"))  # the last group is smaller
+        self.assertAlmostEqual(odd["loss"], report["loss"], delta=1e-6)
+        self.assertIn("accuracy", self.succeed("evaluate", "run", "set.h5"))
+
+    def test_the_average_is_used_where_there_is_one(self):
+        self.train_images("--set", "data.holdout=0", "--set", "data.validation=set.h5", "--set", "optim.ema_decay=0.9")
+        judged = [row for row in self.rows("metrics.jsonl") if "validation_loss" in row][-1]
+        report = json.loads(self.succeed("evaluate", "run", "set.h5", "--json"))
+        self.assertAlmostEqual(report["loss"], judged["validation_loss"], delta=1e-5)
+
+    def test_predict_tells_classes_with_probabilities(self):
+        self.train_images("--set", "train.epochs=20")
+        rows = json.loads(self.succeed("predict", "run", "set.h5", "--json", "--first", "5", "--count", "40", "--top", "99"))
+        self.assertEqual([row["sample"] for row in rows], list(range(5, 45)))
+        for row in rows:
+            probabilities = [guess["probability"] for guess in row["guesses"]]
+            self.assertAlmostEqual(sum(probabilities), 1, places=6)
+            self.assertEqual(probabilities, sorted(probabilities, reverse=True))
+        right = sum(row["guesses"][0]["class"] == row["label"] for row in rows)
+        self.assertGreater(right, 20)
+        few = self.succeed("predict", "run", "set.h5", "--count", "3", "--top", "1")
+        self.assertEqual(len(few.splitlines()), 4)
+        self.fails(64, ["--first 100000"], "predict", "run", "set.h5", "--first", "100000")
+
+    def test_generate_goes_on_with_what_was_learnt(self):
+        self.train_text("--set", "train.epochs=30")
+        text = self.succeed("generate", "run", "--prompt", "abc", "--tokens", "40", "--temperature", "0")
+        self.assertEqual(text, ("abcde" * 9)[:43] + "\n")
+        drawn = [self.succeed("generate", "run", "--prompt-tokens", "97", "--tokens", "60", "--temperature", "8", "--seed", seed)
+                 for seed in "112"]
+        self.assertEqual(drawn[0], drawn[1])
+        self.assertNotEqual(drawn[0], drawn[2])
+        numbers = self.succeed("generate", "run", "--prompt-tokens", "97,98", "--tokens", "3", "--top-k", "1")
+        self.assertEqual(numbers.split(), ["97", "98", "99", "100", "101"])
+        report = json.loads(self.succeed("evaluate", "run", "text.h5", "--json"))
+        self.assertLess(report["perplexity"], 1.5)
+
+    def test_what_does_not_go_together_is_refused(self):
+        self.train_text()
+        self.make_set()
+        self.fails(64, ["does not take images", "distdl generate"], "predict", "run", "text.h5")
+        self.fails(78, ["wants (12) of 256"], "evaluate", "run", "set.h5")
+        self.fails(64, ["outside the vocabulary 0 to 255"], "generate", "run", "--prompt-tokens", "300")
+        self.fails(3, ["nowhere"], "generate", "nowhere")
+        self.succeed("checkpoint", "export", "run", "weights.safetensors")
+        self.succeed("checkpoint", "import", "safetensors", "weights.safetensors", "bare", "--weights")
+        self.fails(4, ['does not say "data.', "checkpoints of a run"], "generate", "bare")
+
+
+if __name__ == "__main__":
+    unittest.main()
