@@ -44,7 +44,6 @@ void Network::bind(const Description& model, const ModelTensors& tensors) {
     stage.layer = backend_.layer(model.layers[i].spec, input);
     const auto& format = stage.layer->output();
     stage.output = backend_.allocate(format.bytes);
-    stage.gradient = backend_.allocate(format.bytes);
     stage.count = format.bytes / sizeof(float);
     if (stage.plus == Wiring::kNothing) continue;
     const auto& other = stages_[stage.plus].layer->output();
@@ -55,10 +54,10 @@ void Network::bind(const Description& model, const ModelTensors& tensors) {
   }
 }
 
-const float* Network::rearranged(const Stage& from, const tensor::Buffer& values, const Stage& to) {
+const float* Network::rearranged(const Stage& from, const float* values, const Stage& to) {
   const auto &given = from.layer->output(), &wanted = to.layer->output();
-  if (backend_.same_layout(given, wanted)) return floats(values);
-  backend_.to_dense(given, floats(values), floats(dense_));
+  if (backend_.same_layout(given, wanted)) return values;
+  backend_.to_dense(given, values, floats(dense_));
   backend_.from_dense(wanted, floats(dense_), floats(rearranged_));
   return floats(rearranged_);
 }
@@ -71,6 +70,8 @@ void Network::plan_gradients() {
   for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) {
     if (stage->plus != Wiring::kNothing) stage->plus_adds = !written.insert(stage->plus).second;
     if (stage->from != Wiring::kSample) stage->from_adds = !written.insert(stage->from).second;
+    const auto number = static_cast<int>(stages_.rend() - stage) - 1;
+    stage->is_used = stage == stages_.rbegin() || written.contains(number);
     if (stage->from_adds) most = std::max(most, stages_[stage->from].count);
     for (Place& place : stage->tensors) {
       place.adds = !offsets.insert(place.offset).second;
@@ -78,6 +79,45 @@ void Network::plan_gradients() {
     }
   }
   if (most > 0) spare_ = backend_.allocate(most * sizeof(float));
+}
+
+/// Each gradient of an output lives from the first layer that writes it, seen from the end, to that which made the
+/// output. What is only handed on to the layer that `plus` names stays where it is.
+void Network::share_gradients() {
+  struct Slot {
+    std::size_t bytes = 0;
+    int users = 0;
+  };
+  constexpr int kNone = -1;
+  std::vector<Slot> slots;
+  std::vector<int> slot_of(stages_.size(), kNone);
+  const auto take = [&](std::size_t bytes) {
+    const auto free_and_fits = [&](const Slot& slot) { return slot.users == 0 && slot.bytes >= bytes; };
+    auto best = slots.end();
+    for (auto slot = slots.begin(); slot != slots.end(); ++slot)
+      if (slot->users == 0 &&
+          (best == slots.end() || (free_and_fits(*slot) ? !free_and_fits(*best) || slot->bytes < best->bytes
+                                                        : !free_and_fits(*best) && slot->bytes > best->bytes)))
+        best = slot;
+    if (best == slots.end()) best = slots.insert(slots.end(), Slot{});
+    *best = {std::max(best->bytes, bytes), 1};
+    return static_cast<int>(best - slots.begin());
+  };
+  for (std::size_t i = stages_.size(); i-- > 0;) {
+    const Stage& stage = stages_[i];
+    if (slot_of[i] == kNone) slot_of[i] = take(stage.output.bytes());
+    if (stage.plus != Wiring::kNothing && slot_of[stage.plus] == kNone) {
+      const Stage& other = stages_[stage.plus];
+      const bool stays = backend_.same_layout(stage.layer->output(), other.layer->output());
+      slot_of[stage.plus] = stays ? slot_of[i] : take(other.output.bytes());
+      if (stays) ++slots[slot_of[i]].users;
+    }
+    if (stage.from != Wiring::kSample && slot_of[stage.from] == kNone)
+      slot_of[stage.from] = take(stages_[stage.from].output.bytes());
+    --slots[slot_of[i]].users;
+  }
+  for (const Slot& slot : slots) gradients_.push_back(backend_.allocate(slot.bytes));
+  for (std::size_t i = 0; i < stages_.size(); ++i) stages_[i].gradient = floats(gradients_[slot_of[i]]);
 }
 
 void Network::load_parameters(const float* arena) {
@@ -104,28 +144,32 @@ void Network::forward(kernels::Phase phase) {
     stage.layer->forward(input_of(stage), floats(stage.output), phase);
     if (stage.plus == Wiring::kNothing) continue;
     const Stage& other = stages_[stage.plus];
-    backend_.add(floats(stage.output), rearranged(other, other.output, stage), stage.count);
+    backend_.add(floats(stage.output), rearranged(other, floats(other.output), stage), stage.count);
   }
 }
 
 void Network::forward_backward(float* gradients, float scale) {
+  if (gradients_.empty()) share_gradients();
   forward(kernels::Phase::training);
   float* tail = gradients + layout_size_;
   backend_.fill(tail, kTail, 0.0f);
-  loss_->forward_backward(floats(stages_.back().output), targets_.data(), scale, floats(stages_.back().gradient),
+  loss_->forward_backward(floats(stages_.back().output), targets_.data(), scale, stages_.back().gradient,
                           tail + kLossAt);
   for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) {
-    if (stage->plus != Wiring::kNothing) {
-      const Stage& other = stages_[stage->plus];
-      const float* const gradient = rearranged(*stage, stage->gradient, other);
-      if (stage->plus_adds)
-        backend_.add(floats(other.gradient), gradient, other.count);
-      else
-        backend_.copy(floats(other.gradient), gradient, other.count);
-    }
+    if (!stage->is_used) backend_.fill(stage->gradient, stage->count, 0.0f);
+    if (stage->plus != Wiring::kNothing) backward_plus(*stage);
     backward_weights(*stage, gradients);
     backward_input(*stage);
   }
+}
+
+void Network::backward_plus(Stage& stage) {
+  Stage& other = stages_[stage.plus];
+  const float* const gradient = rearranged(stage, stage.gradient, other);
+  if (stage.plus_adds)
+    backend_.add(other.gradient, gradient, other.count);
+  else if (gradient != other.gradient)
+    backend_.copy(other.gradient, gradient, other.count);
 }
 
 void Network::backward_weights(Stage& stage, float* gradients) {
@@ -133,15 +177,15 @@ void Network::backward_weights(Stage& stage, float* gradients) {
   std::array<float*, kMostTensors> pointers{};
   std::transform(stage.tensors.begin(), stage.tensors.end(), pointers.begin(),
                  [&](const Place& place) { return place.adds ? floats(spare_) : gradients + place.offset; });
-  stage.layer->backward_weights(input_of(stage), floats(stage.gradient), {pointers.data(), stage.tensors.size()});
+  stage.layer->backward_weights(input_of(stage), stage.gradient, {pointers.data(), stage.tensors.size()});
   for (const Place& place : stage.tensors)
     if (place.adds) backend_.add(gradients + place.offset, floats(spare_), place.count);
 }
 
 void Network::backward_input(Stage& stage) {
   if (stage.from == Wiring::kSample) return;
-  float* const target = floats(stages_[stage.from].gradient);
-  stage.layer->backward_input(input_of(stage), floats(stage.output), floats(stage.gradient),
+  float* const target = stages_[stage.from].gradient;
+  stage.layer->backward_input(input_of(stage), floats(stage.output), stage.gradient,
                               stage.from_adds ? floats(spare_) : target);
   if (stage.from_adds) backend_.add(target, floats(spare_), stages_[stage.from].count);
 }

@@ -58,18 +58,22 @@ class Network {
   };
   struct Stage {
     std::unique_ptr<kernels::Layer> layer;
-    tensor::Buffer output, gradient;  ///< the layer's output and the gradient of it
-    std::size_t count = 0;            ///< floats in both
+    tensor::Buffer output;
+    std::size_t count = 0;      ///< floats in it
+    float* gradient = nullptr;  ///< of the output, in one of gradients_
     std::vector<Place> tensors;
     int from = Wiring::kSample, plus = Wiring::kNothing;
     bool from_adds = false, plus_adds = false;  ///< another layer's gradient to the same output is there before
+    bool is_used = false;                       ///< by a later layer, or the loss
   };
   void bind(const Description& model, const ModelTensors& tensors);
   void plan_gradients();
+  void share_gradients();
   void forward(kernels::Phase phase);
   const float* input_of(const Stage& stage) const;
   /// Values in the arrangement of one layer's output, in that of another's of the same shape.
-  const float* rearranged(const Stage& from, const tensor::Buffer& values, const Stage& to);
+  const float* rearranged(const Stage& from, const float* values, const Stage& to);
+  void backward_plus(Stage& stage);
   void backward_weights(Stage& stage, float* gradients);
   void backward_input(Stage& stage);
 
@@ -82,6 +86,7 @@ class Network {
   tensor::Buffer spare_;               ///< for a gradient that is then added to another
   tensor::Buffer dense_, rearranged_;  ///< on the way to the arrangement of another layer; few models need them
   std::vector<Stage> stages_;
+  std::vector<tensor::Buffer> gradients_;  ///< of outputs, each used again for layers further down; once asked for
   std::unique_ptr<kernels::Loss> loss_;
 };
 
