@@ -27,8 +27,17 @@ struct MakeLayer {
   std::unique_ptr<Layer> operator()(const Linear& spec) const { return make_linear(device, spec, input); }
   std::unique_ptr<Layer> operator()(const Conv2d& spec) const { return make_conv2d(device, spec, input); }
   std::unique_ptr<Layer> operator()(const MaxPool2d& spec) const { return make_max_pool2d(device, spec, input); }
+  std::unique_ptr<Layer> operator()(const AveragePool2d& spec) const {
+    return make_average_pool2d(device, spec, input);
+  }
+  std::unique_ptr<Layer> operator()(const GlobalAveragePool&) const { return make_global_average_pool(device, input); }
   std::unique_ptr<Layer> operator()(const Relu&) const { return make_relu(device, input); }
+  std::unique_ptr<Layer> operator()(const Gelu& spec) const { return make_gelu(device, spec, input); }
+  std::unique_ptr<Layer> operator()(const Silu&) const { return make_silu(device, input); }
+  std::unique_ptr<Layer> operator()(const GatedSilu&) const { return make_gated_silu(device, input); }
   std::unique_ptr<Layer> operator()(const BatchNorm& spec) const { return make_batch_norm(device, spec, input); }
+  std::unique_ptr<Layer> operator()(const LayerNorm& spec) const { return make_layer_norm(device, spec, input); }
+  std::unique_ptr<Layer> operator()(const RmsNorm& spec) const { return make_rms_norm(device, spec, input); }
   template <class Other>
   std::unique_ptr<Layer> operator()(const Other& spec) const {
     throw ConfigError("the cuda backend has no " + kind_of(spec) + " layer yet; kernels.backend = \"onednn\" has");

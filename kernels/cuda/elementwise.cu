@@ -27,19 +27,6 @@ struct Sgd {
   const float* gradients;
   __device__ void operator()(std::size_t i) const { update(parameters[i], momentum[i], gradients[i]); }
 };
-
-struct Relu {
-  const float* x;
-  float* y;
-  __device__ void operator()(std::size_t i) const { y[i] = elementwise::Relu{}(x[i]); }
-};
-
-struct ReluGradient {
-  const float* y;
-  const float* dy;
-  float* dx;
-  __device__ void operator()(std::size_t i) const { dx[i] = elementwise::ReluGradient{}(y[i], dy[i]); }
-};
 }  // namespace
 
 void fill(const Device& device, float* data, std::size_t count, float value) {
@@ -58,14 +45,6 @@ void sgd(const Device& device, const SgdStep& step, float* parameters, float* mo
 void running_average(const Device& device, float* value, const float* observed, float weight, float scale,
                      std::size_t count) {
   for_each(device, count, Update<elementwise::RunningAverage>{{weight, scale}, value, observed});
-}
-
-void relu(const Device& device, const float* x, float* y, std::size_t count) {
-  for_each(device, count, Relu{x, y});
-}
-
-void relu_gradient(const Device& device, const float* y, const float* dy, float* dx, std::size_t count) {
-  for_each(device, count, ReluGradient{y, dy, dx});
 }
 
 cudaError_t probe_kernels() {
