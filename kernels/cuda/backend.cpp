@@ -38,6 +38,18 @@ struct MakeLayer {
   std::unique_ptr<Layer> operator()(const BatchNorm& spec) const { return make_batch_norm(device, spec, input); }
   std::unique_ptr<Layer> operator()(const LayerNorm& spec) const { return make_layer_norm(device, spec, input); }
   std::unique_ptr<Layer> operator()(const RmsNorm& spec) const { return make_rms_norm(device, spec, input); }
+  std::unique_ptr<Layer> operator()(const Dropout& spec) const { return make_dropout(device, spec, input); }
+  std::unique_ptr<Layer> operator()(const Embedding& spec) const {
+    require_countable(tensor::element_count(input), "numbers", input);
+    require_countable(spec.entries, "rows of a table", input);
+    return make_embedding(device, spec, input);
+  }
+  std::unique_ptr<Layer> operator()(const PositionEmbedding& spec) const {
+    return make_position_embedding(device, spec, input);
+  }
+  std::unique_ptr<Layer> operator()(const ClassToken&) const { return make_class_token(device, input); }
+  std::unique_ptr<Layer> operator()(const PixelsToSequence&) const { return make_pixels_to_sequence(device, input); }
+  std::unique_ptr<Layer> operator()(const SelectPlace& spec) const { return make_select_place(device, spec, input); }
   template <class Other>
   std::unique_ptr<Layer> operator()(const Other& spec) const {
     throw ConfigError("the cuda backend has no " + kind_of(spec) + " layer yet; kernels.backend = \"onednn\" has");
