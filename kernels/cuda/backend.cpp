@@ -50,10 +50,7 @@ struct MakeLayer {
   std::unique_ptr<Layer> operator()(const ClassToken&) const { return make_class_token(device, input); }
   std::unique_ptr<Layer> operator()(const PixelsToSequence&) const { return make_pixels_to_sequence(device, input); }
   std::unique_ptr<Layer> operator()(const SelectPlace& spec) const { return make_select_place(device, spec, input); }
-  template <class Other>
-  std::unique_ptr<Layer> operator()(const Other& spec) const {
-    throw ConfigError("the cuda backend has no " + kind_of(spec) + " layer yet; kernels.backend = \"onednn\" has");
-  }
+  std::unique_ptr<Layer> operator()(const Attention& spec) const { return make_attention(device, spec, input); }
 };
 
 struct MakeLoss {
