@@ -59,13 +59,21 @@ Work plan(std::span<const WantedBox> wanted) {
   return work;
 }
 
-OpenFile open_file(FileSystem& files, const Path& folder, const StoredFile& expected) try {
-  OpenFile file(files, folder / expected.name, OpenFile::Mode::read);
+struct Opened {
+  OpenFile file;
+  std::optional<OpenFile> past_cache;
+};
+
+Opened open_file(FileSystem& files, const Path& folder, const StoredFile& expected, PageCache cache) try {
+  const Path path = folder / expected.name;
+  OpenFile file(files, path, OpenFile::Mode::read);
   if (file.size() != expected.bytes)
     throw StorageError(
         fmt::format("\"{}\" is {} bytes long, {} were written", file.path().string(), file.size(), expected.bytes),
         ExitCode::corrupt);
-  return file;
+  auto direct =
+      cache == PageCache::passed ? OpenFile::past_cache(files, path, OpenFile::Mode::read_past_cache) : std::nullopt;
+  return {std::move(file), std::move(direct)};
 } catch (const FileError& error) {
   if (error.number() == ENOENT) throw StorageError(error.what(), ExitCode::incomplete);
   throw;
@@ -97,23 +105,24 @@ class Buffers {
 }  // namespace
 
 void read_boxes(FileSystem& files, const Path& folder, const Manifest& manifest, std::span<const WantedBox> wanted,
-                std::size_t threads) {
+                std::size_t threads, PageCache cache) {
   Work work = plan(wanted);
-  std::map<std::size_t, OpenFile> opened;
+  std::map<std::size_t, Opened> opened;
   for (const Block& block : work.blocks)
     if (!opened.contains(block.box->file))
-      opened.emplace(block.box->file, open_file(files, folder, manifest.files[block.box->file]));
+      opened.emplace(block.box->file, open_file(files, folder, manifest.files[block.box->file], cache));
   Buffers buffers;
   for_each_block(work.blocks.size(), threads, [&](std::size_t i) {
     const Block& block = work.blocks[i];
-    OpenFile& file = opened.at(block.box->file);
+    Opened& from = opened.at(block.box->file);
     std::size_t begin = block.number * kBlockBytes, bytes = bytes_of_block(*block.stored, *block.box, block.number);
     auto pieces = std::span<const Piece>(work.pieces).subspan(block.first_piece, block.pieces);
     bool whole = pieces.size() == 1 && pieces[0].count == bytes;  // straight to its place
     Buffers::Buffer buffer = buffers.take();
     if (!whole) buffer.block.resize(std::max(buffer.block.size(), bytes));
     std::span<std::byte> held(whole ? pieces[0].to : buffer.block.data(), bytes);
-    read_block(file, *block.stored, *block.box, block.number, held, buffer.scratch);
+    read_block(from.file, *block.stored, *block.box, block.number, held, buffer.scratch,
+               from.past_cache ? &*from.past_cache : nullptr);
     if (!whole)
       for (const Piece& piece : pieces) std::memcpy(piece.to, held.data() + (piece.from - begin), piece.count);
     buffers.give_back(std::move(buffer));

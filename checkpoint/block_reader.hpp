@@ -6,6 +6,7 @@
 
 #include <distdl/checkpoint/file_operations.hpp>
 #include <distdl/checkpoint/manifest.hpp>
+#include <distdl/checkpoint/store.hpp>
 
 namespace distdl::checkpoint {
 
@@ -19,6 +20,6 @@ struct WantedBox {
 /// Fills all of them with `threads` threads, reading each block that any of them needs once for each, and using it only
 /// when its checksum holds. Throws StorageError as TensorReader::read does; then `out` holds anything.
 void read_boxes(FileSystem& files, const Path& folder, const Manifest& manifest, std::span<const WantedBox> wanted,
-                std::size_t threads);
+                std::size_t threads, PageCache cache);
 
 }  // namespace distdl::checkpoint

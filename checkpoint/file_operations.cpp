@@ -39,6 +39,8 @@ int flags_of(OpenFile::Mode mode) {
       return common | O_RDWR;
     case OpenFile::Mode::write_past_cache:
       return common | O_WRONLY | O_DIRECT;
+    case OpenFile::Mode::read_past_cache:
+      return common | O_RDONLY | O_DIRECT;
   }
   return common;
 }
@@ -64,8 +66,8 @@ OpenFile::OpenFile(FileSystem& files, Path path, Mode mode) : files_(files), pat
   private_ = status.st_uid == ::geteuid() && (status.st_mode & 0077) == 0;
 }
 
-std::optional<OpenFile> OpenFile::past_cache(FileSystem& files, const Path& path) try {
-  return OpenFile(files, path, Mode::write_past_cache);
+std::optional<OpenFile> OpenFile::past_cache(FileSystem& files, const Path& path, Mode mode) try {
+  return OpenFile(files, path, mode);
 } catch (const FileError& error) {
   if (cannot(error.number())) return std::nullopt;
   throw;
@@ -99,6 +101,14 @@ std::size_t OpenFile::write_some(std::span<const std::byte> bytes, std::uint64_t
   if (n < 0 && cannot(errno)) return 0;
   if (n < 0) throw FileError("write", path_, errno);
   return static_cast<std::size_t>(n);
+}
+
+bool OpenFile::read_some(std::span<std::byte> bytes, std::size_t needed, std::uint64_t offset) {
+  ssize_t n = retry_interrupted(
+      [&] { return files_.pread(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset)); });
+  if (n < 0 && cannot(errno)) return false;
+  if (n < 0) throw FileError("read", path_, errno);
+  return static_cast<std::size_t>(n) >= needed;
 }
 
 void OpenFile::read_at(std::span<std::byte> bytes, std::uint64_t offset) {

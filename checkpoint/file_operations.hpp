@@ -25,16 +25,18 @@ class FileError : public StorageError {
   int number_;
 };
 
-/// What writing past the page cache wants, with disks and file systems as they are.
+/// What transfers past the page cache want, with disks and file systems as they are.
 inline constexpr std::size_t kDirectAlignment = 4096;
+inline constexpr std::size_t kWorthDirect = 64 << 10;  ///< bytes; fewer go through the cache
 
 /// An open regular file. Loops over EINTR and short transfers; every failure is a FileError naming the file.
 class OpenFile {
  public:
-  enum class Mode { read, create, create_private, write, write_past_cache };
+  enum class Mode { read, create, create_private, write, write_past_cache, read_past_cache };
   /// `create` makes a new file and fails if there is one, `create_private` one that other users cannot open; `write`
   /// opens an existing one. Links and devices are refused.
-  /// `write_past_cache` (O_DIRECT): addresses, offsets and sizes must be multiples of kDirectAlignment.
+  /// `write_past_cache`, `read_past_cache` (O_DIRECT): addresses, offsets and sizes must be multiples of
+  /// kDirectAlignment.
   OpenFile(FileSystem& files, Path path, Mode mode);
   OpenFile(OpenFile&& other) noexcept;
   OpenFile& operator=(OpenFile&&) = delete;
@@ -44,6 +46,9 @@ class OpenFile {
   /// How many bytes one call wrote: for a file past the cache, where fewer may not be followed by the rest. 0 where the
   /// file system refuses to write these so.
   std::size_t write_some(std::span<const std::byte> bytes, std::uint64_t offset);
+  /// For a file past the cache: one call, which may bring less than `bytes` where the file ends. False if it brought
+  /// less than the first `needed` of them, or the file system refuses to read these so.
+  bool read_some(std::span<std::byte> bytes, std::size_t needed, std::uint64_t offset);
   /// Throws StorageError (corrupt) if the file ends before.
   void read_at(std::span<std::byte> bytes, std::uint64_t offset);
   /// Reserves disk space for a part of the file, where the file system can.
@@ -56,8 +61,8 @@ class OpenFile {
   /// Whether it is this user's, and closed to others.
   bool is_private() const noexcept { return private_; }
   const Path& path() const noexcept { return path_; }
-  /// The file once more, to be written past the page cache; nothing if its file system cannot do that.
-  static std::optional<OpenFile> past_cache(FileSystem& files, const Path& path);
+  /// The file once more, to be read or written past the page cache; nothing if its file system cannot do that.
+  static std::optional<OpenFile> past_cache(FileSystem& files, const Path& path, Mode mode);
 
  private:
   FileSystem& files_;

@@ -25,8 +25,7 @@ using hdf5::QuietErrors;
 using hdf5::Space;
 using hdf5::Type;
 
-constexpr unsigned kPatienceSeconds = 60;
-constexpr std::size_t kTensorsPerSecond = 100;  // at least, on top of that
+constexpr std::size_t kTensorsPerSecond = 100;  // at least, beyond the time given
 constexpr std::size_t kMostProblems = 20;
 
 /// A problem of the file that is being looked at.
@@ -200,16 +199,17 @@ std::vector<std::string> lines_of(const std::string& text) {
 }  // namespace
 
 std::vector<std::string> structure_problems(const std::filesystem::path& folder, const Manifest& manifest,
-                                            std::size_t index) {
+                                            std::size_t index, std::chrono::seconds patience) {
   std::filesystem::path path = folder / manifest.files[index].name;
-  const auto patience = kPatienceSeconds + static_cast<unsigned>(manifest.tensors.size() / kTensorsPerSecond);
+  const auto seconds =
+      static_cast<unsigned>(patience.count()) + static_cast<unsigned>(manifest.tensors.size() / kTensorsPerSecond);
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw StorageError(fmt::format("cannot make a pipe: {}", errno_text(errno)));
   FileDescriptor from(ends[0]), to(ends[1]);
   pid_t child = ::fork();
   if (child < 0) throw StorageError(fmt::format("cannot start a process: {}", errno_text(errno)));
   if (child == 0) {
-    ::alarm(patience);
+    ::alarm(seconds);
     answer(to.get(), look(path, manifest, index));
   }
   to.reset();
@@ -219,7 +219,7 @@ std::vector<std::string> structure_problems(const std::filesystem::path& folder,
   }
   require<StorageError>(!WIFSIGNALED(status) || WTERMSIG(status) != SIGALRM,
                         "HDF5 did not come to the end of \"{}\" within {} s: its storage is slow or hangs; try again",
-                        path.string(), patience);
+                        path.string(), seconds);
   if (WIFSIGNALED(status))
     problems.push_back(fmt::format("HDF5 cannot read it: it was ended by signal {}", WTERMSIG(status)));
   else if (WEXITSTATUS(status) != 0)

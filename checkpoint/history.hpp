@@ -12,6 +12,7 @@
 
 // <root>/HISTORY: what became of each step, one JSON object per line. It answers "why is that checkpoint not there?".
 // A hint for people: nothing that is saved, restored or deleted depends on it, it is not synced, and lines may be lost.
+// (Where an older distdl made OWNER, a tool has the rule of retention from here.)
 namespace distdl::checkpoint {
 
 enum class Fate {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 
@@ -16,7 +17,13 @@ namespace distdl::checkpoint {
 namespace {
 constexpr const char* kStepKey = "distdl.step";
 constexpr std::string_view kStateKey = "distdl.state.";
-constexpr std::string_view kParameter = "parameter/", kMomentum = "momentum/";
+constexpr std::string_view kParameter = "parameter/";
+/// Of the optimizers' state (src/optim), which a start from weights does without.
+constexpr std::string_view kOptimizer[] = {"momentum/", "velocity/", "first_moment/", "second_moment/", "average/"};
+
+bool is_optimizers(std::string_view name) {
+  return std::ranges::any_of(kOptimizer, [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
 
 /// The bytes of a file, read by the kernel when they are looked at.
 class Mapping {
@@ -40,7 +47,7 @@ class Mapping {
 };
 
 std::string name_here(const std::string& name, const std::string& prefix) {
-  bool own = name.starts_with(kParameter) || name.starts_with(kMomentum);
+  bool own = name.starts_with(kParameter) || is_optimizers(name);
   return own ? name : prefix + name;
 }
 
@@ -93,8 +100,7 @@ Summary import_safetensors(const std::filesystem::path& file, const std::filesys
   Mapping bytes(file, in.size());
   std::vector<Slice> slices;
   for (const SafetensorsTensor& tensor : content.tensors)
-    if (std::string name = name_here(tensor.entry.name, options.prefix);
-        !options.weights_only || !name.starts_with(kMomentum))
+    if (std::string name = name_here(tensor.entry.name, options.prefix); !options.weights_only || !is_optimizers(name))
       slices.push_back({name, tensor.entry.dtype, tensor.entry.shape, tensor::whole(tensor.entry.shape),
                         bytes.data() + tensor.offset});
   Alone alone;

@@ -57,7 +57,7 @@ struct RestorePlan {
 /// starts wrote are never put together. `nodes[rank]`: of the present world. Nothing if there is none.
 std::optional<RestorePlan> plan_restore(std::span<const Item> items, std::span<const std::string> nodes);
 /// Whether it is at least as new as a checkpoint on the file system: what a later start saved is newer. Where that is
-/// not known (imported, or of an older distdl) the step decides.
+/// not known (of an older distdl) the step decides.
 bool is_as_new_as(const RestorePlan& plan, const Summary& checkpoint);
 
 }  // namespace distdl::checkpoint

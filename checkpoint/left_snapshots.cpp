@@ -22,13 +22,14 @@ std::vector<LeftSnapshot> left_snapshots(const Path& folder, const Path& disk) {
   Path root = std::filesystem::absolute(folder).lexically_normal();  // as a Store calls it
   if (!root.has_filename()) root = root.parent_path();
   std::vector<LeftSnapshot> found;
-  const std::string lineage = owner_of(real_file_system(), root).value_or(Owner{}).lineage;
-  if (lineage.empty()) return found;
-  const std::string run = run_name(lineage, root);
+  const Owner owner = owner_of(real_file_system(), root).value_or(Owner{});
+  if (owner.lineage.empty()) return found;
+  const std::string run = run_name(owner.lineage, root);
   for (const std::string& name : slots_of(run))
     if (auto one = in_memory(name, run)) found.push_back(*std::move(one));
   if (!disk.empty())
     for (const auto& entry : DiskSlots::list(disk, run)) found.push_back({entry.label, false, true});
+  std::erase_if(found, [&](const LeftSnapshot& one) { return one.label.start.number < owner.snapshots_since; });
   return found;
 }
 

@@ -17,7 +17,8 @@ struct LeftSnapshot {
 
 /// The snapshots of the run that owned the root last, as far as this user may see them: those in this node's memory,
 /// and those in `disk`, checkpoint.disk_folder, unless that is empty. The root must be named as the run named it, since
-/// its path is part of their names. Labels are checked, the tensors' bytes are not. Nothing if nobody owned the root.
+/// its path is part of their names. Without those that do not count any more (Owner::snapshots_since). Labels are
+/// checked, the tensors' bytes are not. Nothing if nobody owned the root.
 std::vector<LeftSnapshot> left_snapshots(const std::filesystem::path& root, const std::filesystem::path& disk = {});
 
 }  // namespace distdl::checkpoint

@@ -217,6 +217,8 @@ void Levels::remove_from_disk(const std::function<bool(const SlotLabel&)>& is_wa
 }
 
 void Levels::keep_only(const std::optional<RestorePlan>& plan) {
+  opened_.clear();  // a restore that failed still holds what is to go; others of the node may remove it
+  group_.all_gather("");
   const auto is_wanted = [&](const SlotLabel& label) {
     return plan && label.start == plan->start && label.step == plan->step && label.world == plan->world;
   };

@@ -17,8 +17,10 @@ std::string name_of(const Owner& owner) {
 }  // namespace
 
 std::string to_text(const Owner& owner) {
-  nlohmann::json document{{"job", owner.job},     {"restart", owner.restart}, {"generation", owner.generation},
-                          {"nonce", owner.nonce}, {"lineage", owner.lineage}, {"start", owner.start}};
+  nlohmann::json document{{"job", owner.job},     {"restart", owner.restart},      {"generation", owner.generation},
+                          {"nonce", owner.nonce}, {"lineage", owner.lineage},      {"start", owner.start},
+                          {"keep", owner.keep},   {"keep_every", owner.keep_every}};
+  if (owner.snapshots_since > 0) document["snapshots_since"] = owner.snapshots_since;
   return document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
@@ -29,7 +31,10 @@ Owner owner_from(const std::string& text) try {
           document.at("generation").get<std::uint32_t>(),
           document.at("nonce").get<std::string>(),
           document.value("lineage", ""),
-          document.value("start", std::uint64_t{0})};
+          document.value("start", std::uint64_t{0}),
+          document.value("keep", std::int64_t{0}),
+          document.value("keep_every", std::int64_t{0}),
+          document.value("snapshots_since", std::uint64_t{0})};
 } catch (const nlohmann::json::exception& error) {
   throw StorageError(fmt::format("{} is damaged: {}", kOwnerName, error.what()));
 }

@@ -9,6 +9,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/history.hpp>
 #include <distdl/checkpoint/layout.hpp>
+#include <distdl/checkpoint/ownership.hpp>
 #include <distdl/checkpoint/retention.hpp>
 #include <distdl/checkpoint/tags.hpp>
 
@@ -94,7 +95,9 @@ bool discard(FileSystem& files, const Path& root, const Path& folder, const std:
 }
 
 Rule last_rule(FileSystem& files, const Path& root) {
-  Rule rule;
+  const Owner owner = owner_of(files, root).value_or(Owner{});
+  if (owner.keep >= 2 && owner.keep_every >= 0) return {owner.keep, owner.keep_every};
+  Rule rule;  // of a run of an older distdl, whose OWNER does not tell
   for (const Event& event : read_history(files, root))
     if (event.fate == Fate::taken && event.keep >= 2 && event.keep_every >= 0) rule = {event.keep, event.keep_every};
   return rule;

@@ -30,8 +30,8 @@ struct Rule {
   std::int64_t keep_every = 0;  ///< of each so many steps the first checkpoint stays; 0: of none
 };
 
-/// The rule of the run that took the folder last, so that a tool deletes nothing that the run would keep; the default
-/// if the history does not tell. Throws StorageError.
+/// The rule of the run that took the folder last, so that a tool deletes nothing that the run would keep: from OWNER,
+/// else the history; the default if neither tells. Throws StorageError.
 Rule last_rule(FileSystem& files, const Path& root);
 
 /// What becomes of a checkpoint, and why.

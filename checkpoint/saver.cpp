@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
-#include <atomic>
+#include <algorithm>
 #include <bit>
 #include <condition_variable>
 #include <mutex>
@@ -11,9 +10,11 @@
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/agreement.hpp>
 #include <distdl/checkpoint/finite.hpp>
+#include <distdl/checkpoint/save_activity.hpp>
 #include <distdl/checkpoint/saver.hpp>
 #include <distdl/checkpoint/slot.hpp>
 #include <distdl/checkpoint/slot_memory.hpp>
+#include <distdl/checkpoint/slot_rotation.hpp>
 #include <distdl/checkpoint/writer.hpp>
 
 namespace distdl::checkpoint {
@@ -33,37 +34,6 @@ void throw_again(const std::optional<Failure>& failure) {
   if (failure) throw StorageError(failure->message, failure->code);
 }
 
-/// What a save is at, for the error of a wait that took too long.
-class Doing {
- public:
-  Doing& operator=(const char* what) {
-    what_ = what;
-    return *this;
-  }
-  std::string text() const { return what_.load(); }
-
- private:
-  std::atomic<const char*> what_{"begins"};
-};
-
-/// Notes when a save waits for others rather than for its own disk.
-class WatchedGroup final : public Group {
- public:
-  WatchedGroup(Group& group, Doing& doing) : group_(group), doing_(doing) {}
-  int rank() const override { return group_.rank(); }
-  int size() const override { return group_.size(); }
-  std::vector<std::string> all_gather(const std::string& mine) override {
-    doing_ = "waits for the other ranks' files";
-    auto all = group_.all_gather(mine);
-    doing_ = "writes or checks files";
-    return all;
-  }
-
- private:
-  Group& group_;
-  Doing& doing_;
-};
-
 constexpr std::chrono::hours kRestart(1);     // whose end a run may still begin again from its slots
 constexpr std::chrono::seconds kLastCall(5);  // for one system call to come back
 }  // namespace
@@ -77,7 +47,9 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
         make_group_(std::move(writing)),
         setup_(std::move(setup)),
         lazy_(store.options().mode == "lazy"),
-        synchronous_(store.options().mode == "sync") {
+        synchronous_(store.options().mode == "sync"),
+        slots_(setup_.run, setup_.levels ? setup_.levels->memory : setup_.run, rank_,
+               setup_.levels ? std::optional(setup_.levels->used) : std::nullopt) {
     sweep_slots(setup_.run, kRestart);
   }
 
@@ -91,9 +63,10 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
   }
 
   void prepare(std::span<const Slice> slices, const State& state) {
-    if (!setup_.levels) sweep_slots_of(setup_.run, training_.rank());  // else these go when newer ones are safe
-    if (synchronous_) return;
-    for (std::size_t i = 0; i < usual_slots(); ++i) make_room(slots_[i], slot_bytes(slices, state));
+    // With levels these go when newer ones are safe.
+    if (const int left = setup_.levels ? 0 : sweep_slots_of(setup_.run, rank_); left > 0)
+      log(Severity::info, "{} slots that an earlier start of this run had left in memory are removed", left);
+    if (!synchronous_) slots_.prepare(slot_bytes(slices, state));
   }
 
   bool save(Step step, std::span<const Slice> slices, const State& state, const Destination& destination) {
@@ -127,7 +100,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
     {
       std::unique_lock lock(mutex_);
       bool done = changed_.wait_for(lock, timeout(), [&] { return dead_ || phase_ != Phase::copying; });
-      if (!done) fatal_ = {ExitCode::storage, too_long()};
+      if (!done) fatal_ = {ExitCode::storage, too_long("its own copy")};
     }
     copy_is_pending_ = false;
     go_on();
@@ -165,7 +138,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
     return phase_ != Phase::idle;
   }
   std::int64_t skipped() const { return skipped_; }
-  std::string newest_slot() const { return newest_ < 0 ? "" : slots_[static_cast<std::size_t>(newest_)]->name(); }
+  std::string newest_slot() const { return slots_.newest_name(); }
 
   void close() {
     end(false);
@@ -178,9 +151,10 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
   Clock::duration timeout() const {
     return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(store_.options().timeout_seconds));
   }
-  std::string too_long() const {
-    return fmt::format("the save of step {} to \"{}\" still {} after checkpoint.timeout_seconds = {}", label_.step,
-                       store_.root().string(), doing_.text(), store_.options().timeout_seconds);
+  std::string too_long(const std::string& whom) const {
+    return fmt::format(
+        "the save of step {} to \"{}\" is not done after checkpoint.timeout_seconds = {}: it waits for {}", label_.step,
+        store_.root().string(), store_.options().timeout_seconds, whom);
   }
   void enter(Phase phase) {
     {
@@ -206,34 +180,8 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
 
   // The training thread's part.
 
-  void make_room(std::optional<SlotMemory>& slot, std::size_t bytes) {
-    if (slot && slot->bytes().size() >= bytes) return;
-    if (slot) slot->remove();
-    slot.reset();
-    try {
-      try {
-        slot.emplace(SlotMemory::create(memory_name(), training_.rank(), bytes));
-      } catch (const StorageError&) {
-        if (sweep_slots(setup_.run) == 0) throw;
-        slot.emplace(SlotMemory::create(memory_name(), training_.rank(), bytes));
-      }
-    } catch (const StorageError& error) {
-      log(Severity::warning, "{}; private memory is taken instead", error.what());
-      slot.emplace(SlotMemory::create_private(bytes));
-    }
-  }
-  const std::string& memory_name() const { return setup_.levels ? setup_.levels->memory : setup_.run; }
-  /// One to fill, the newest, and the newest of each kind that has something elsewhere.
-  std::size_t usual_slots() const {
-    if (!setup_.levels) return 2;
-    return setup_.levels->used.partner && setup_.levels->used.parity ? 4 : 3;
-  }
-  std::optional<SlotMemory>& target() { return slots_[static_cast<std::size_t>(target_)]; }
-
-  /// Nothing is under way. Takes a slot that is neither the newest nor one that goes with copies or parity elsewhere.
+  /// Nothing is under way.
   void begin(Step step, std::span<const Slice> slices, const State& state, const Destination& destination) {
-    target_ = 0;
-    while (target_ == newest_ || target_ == with_partner_ || target_ == with_parity_) ++target_;
     destination_ = destination;
     label_ = {setup_.run, training_.rank(), training_.size(), step, ++sequence_, start_of(store_.owner())};
     is_last_ = false;
@@ -241,9 +189,10 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
     last_error_.reset();
     stall_seconds_ = 0;
     since_begin_ = Stopwatch();
-    doing_ = "is copied";
+    activity_.set(kCopies);
     try {
-      make_room(target(), slot_bytes(slices, state));
+      check_state(state);
+      slots_.take_next(slot_bytes(slices, state));
     } catch (const std::exception& error) {
       copy_error_ = failure_of(error);
     }
@@ -254,7 +203,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
     if (copy_error_) return;
     try {
       CopyPlan plan{static_cast<std::size_t>(store_.options().copy_threads), setup_.finite};
-      fill_slot(target()->writable(), label_, slices, state, plan);
+      fill_slot(slots_.current().writable(), label_, slices, state, plan);
     } catch (const std::exception& error) {
       copy_error_ = failure_of(error);
     }
@@ -268,7 +217,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
         std::lock_guard lock(mutex_);
         throw_again(fatal_);
         throw_again(copy_error_);
-        return std::string(setup_.levels && target()->name().empty() ? "private" : "");
+        return std::string(setup_.levels && slots_.current().name().empty() ? "private" : "");
       });
       for (std::size_t rank = is_private.size(); rank-- > 0;)
         if (!is_private[rank].empty())
@@ -279,21 +228,21 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
       enter(Phase::idle);
       throw;
     }
-    newest_ = target_;
-    target()->touch();
+    slots_.sealed();
     enter(Phase::writing);
   }
 
   /// Collective. `throws`: also if the save that began last failed and a later one may do better.
   void wait_until_idle(bool throws) {
-    agree(training_, fmt::format("wait for the save of step {}", label_.step), [&] {
+    const auto activities = agree(training_, fmt::format("wait for the save of step {}", label_.step), [&] {
       std::unique_lock lock(mutex_);
-      if (!changed_.wait_for(lock, timeout(), [&] { return dead_ || phase_ == Phase::idle; }))
-        throw StorageError(too_long());
+      if (!changed_.wait_for(lock, timeout(), [&] { return dead_ || phase_ == Phase::idle; })) return activity_.text();
       throw_again(fatal_);
       if (throws) throw_again(last_error_);
       return std::string();
     });
+    if (std::any_of(activities.begin(), activities.end(), [](const std::string& what) { return !what.empty(); }))
+      throw StorageError(too_long(who_is_late(activities)));
   }
 
   SaveOutcome save_synchronously(Step step, std::span<const Slice> slices, const State& state) {
@@ -317,10 +266,11 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
   void write_until_the_end() {
     set_log_rank(Rank(rank_));
     std::unique_ptr<Group> group;
+    std::optional<WatchedGroup> watched;
     try {
       group = make_group_();
       reach(group.get());
-      write_what_comes(*group);
+      write_what_comes(watched.emplace(*group, activity_));
     } catch (const std::exception& error) {
       std::lock_guard lock(mutex_);
       fatal_ = failure_of(error);
@@ -328,6 +278,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
     }
     levels_.reset();
     reach(nullptr);
+    watched.reset();
     group.reset();
     {
       std::lock_guard lock(mutex_);
@@ -376,13 +327,12 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
     SaveOutcome outcome{.step = label_.step, .error = "", .file_system = destination_.file_system};
     std::optional<Failure> failure;
     try {
-      doing_ = "goes to other nodes or disks";
-      Snapshot snapshot = open_slot(target()->bytes());
+      activity_.set(kProtects);
+      Snapshot snapshot = open_slot(slots_.current().bytes());
       protect(snapshot.bytes);
-      doing_ = "writes or checks files";
-      WatchedGroup watched(group, doing_);
+      activity_.set(kWrites);
       if (destination_.file_system)
-        outcome.bytes = store_.save(watched, label_.step, snapshot.slices, snapshot.state).bytes;
+        outcome.bytes = store_.save(group, label_.step, snapshot.slices, snapshot.state).bytes;
     } catch (const std::exception& error) {
       failure = failure_of(error);
       outcome.error = error.what();
@@ -403,9 +353,8 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
   void protect(std::size_t bytes) try {
     if (!levels_) return;
     const Protection& how = destination_.levels;
-    levels_->protect(target()->bytes().first(bytes), how);
-    if (how.partner) with_partner_ = target_;
-    if (how.parity) with_parity_ = target_;
+    levels_->protect(slots_.current().bytes().first(bytes), how);
+    slots_.kept_elsewhere(how);
     if (how.disk) unkept_.clear();  // it is on a disk, whatever the memory
   } catch (const StorageError& error) {
     unkept_ = error.what();
@@ -429,15 +378,12 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
     if (gone) return thread_.join();
     thread_.detach();  // in a system call that does not come back; what it needs stays with it
     log(Severity::warning, "the thread that saves step {} to \"{}\" {} and does not come back: it is left alone",
-        label_.step, store_.root().string(), doing_.text());
+        label_.step, store_.root().string(), activity_.text());
   }
 
   void remove_slots() {
-    for (auto& slot : slots_)
-      if (slot) slot->remove();
-    if (abandoned_) return;  // still in use
-    newest_ = with_partner_ = with_parity_ = -1;
-    for (auto& slot : slots_) slot.reset();
+    slots_.remove();
+    if (!abandoned_) slots_.release();  // else still in use
   }
 
   Store store_;
@@ -448,8 +394,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
   bool lazy_, synchronous_;
 
   // Of whoever's turn it is: the training thread while idle or copied, else the writing thread.
-  std::array<std::optional<SlotMemory>, 4> slots_;
-  int target_ = 0, newest_ = -1, with_partner_ = -1, with_parity_ = -1;
+  SlotRotation slots_;
   Destination destination_;
   std::uint64_t sequence_ = 0;
   SlotLabel label_;
@@ -459,7 +404,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
   bool is_last_ = false;  ///< training waits for its commit
   std::optional<Failure> copy_error_;
   std::string unkept_;
-  Doing doing_;
+  SaveActivity activity_;
   std::optional<Levels> levels_;  ///< of the writing thread
 
   // Of the training thread.

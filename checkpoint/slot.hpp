@@ -24,7 +24,7 @@ struct SlotLabel {
   Start start = {};
   bool operator==(const SlotLabel&) const = default;
 };
-/// In the state of a slot that holds parity; no run may use this key.
+/// In the state of a slot that holds parity; a save of a state with this key is refused.
 inline constexpr const char* kParityKey = "distdl.parity";
 /// "rank 1 of 3, step 40 of start 2", for messages.
 std::string text_of(const SlotLabel& label);

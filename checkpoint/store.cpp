@@ -79,7 +79,7 @@ Store::~Store() = default;
 Store::Store(const std::filesystem::path& root, Options options)
     : Store(root, std::move(options), real_file_system()) {}
 
-void Store::take(Group& group, const Owner& owner) {
+void Store::take(Group& group, const Owner& owner, SnapshotUse snapshots) {
   std::string what = fmt::format("take the checkpoint folder \"{}\"", root_.string());
   owner_ = owner_from(leader_decides(group, what, [&] {
     Owner mine = owner;
@@ -89,6 +89,9 @@ void Store::take(Group& group, const Owner& owner) {
     if (mine.lineage.empty()) mine.lineage = before.lineage;
     if (mine.lineage.empty()) mine.lineage = random_hex(8);
     mine.start = before.start + 1;
+    mine.keep = options_.keep;
+    mine.keep_every = options_.keep_every;
+    mine.snapshots_since = snapshots == SnapshotUse::none ? mine.start : before.snapshots_since;
     write_owner(*files_, root_, mine);  // first: whoever commits from now on is refused
     clear_leftovers(*files_, root_);
     note(*files_, root_,
@@ -147,9 +150,10 @@ void Store::set_aside(Step step, const std::filesystem::path& folder, const std:
   log(Severity::warning, "it stays where it is: {}", error.what());
 }
 
-std::optional<Summary> Store::newest(Group& group) {
+std::optional<Summary> Store::newest(Group& group, std::optional<Step> below) {
   std::string text = leader_decides(group, fmt::format("look for a checkpoint in \"{}\"", root_.string()), [&] {
     auto folders = step_folders(root_);
+    if (below) folders.erase(folders.lower_bound(*below), folders.end());
     if (folders.empty()) return std::string();
     const auto& [step, folder] = *folders.rbegin();
     try {
@@ -165,22 +169,28 @@ std::optional<Summary> Store::newest(Group& group) {
   return summary_of(manifest, root_ / step_folder_name(manifest.step));
 }
 
-std::optional<Summary> Store::newest_valid(Group& group) {
+/// What is wrong with this rank's share of a checkpoint; empty: nothing.
+static std::string damage_of(FileSystem& files, const Manifest& manifest, const Path& folder, Group& group,
+                             const Store::Reading& reading) {
+  for (auto index = static_cast<std::size_t>(group.rank()); index < manifest.files.size();
+       index += static_cast<std::size_t>(group.size()))
+    if (const auto findings = verify_listed_file(files, folder, manifest, index, reading ? Depth::frame : Depth::bytes);
+        !findings.empty())
+      return findings.front().message;
+  const auto findings = reading ? findings_of([&] { reading(summary_of(manifest, folder)); }) : std::vector<Finding>();
+  return findings.empty() ? "" : findings.front().message;
+}
+
+std::optional<Summary> Store::newest_valid(Group& group, std::optional<Step> below, const Reading& reading) {
   const std::string what = fmt::format("look for a checkpoint in \"{}\"", root_.string());
-  std::optional<Step> below;  // of rank 0: what was newer is of no use
-  for (;;) {
+  for (;;) {  // lower and lower: what was newer is of no use
     const std::string text = leader_decides(group, what, [&] { return next_candidate(below); });
     if (text.empty()) return std::nullopt;
     const auto end_of_name = text.find('\n');
     const Path folder = root_ / text.substr(0, end_of_name);
     const Manifest manifest = parse_manifest(text.substr(end_of_name + 1), "the manifest that rank 0 sent");
-    const auto damages = agree(group, fmt::format("verify \"{}\"", folder.string()), [&] {
-      for (auto index = static_cast<std::size_t>(group.rank()); index < manifest.files.size();
-           index += static_cast<std::size_t>(group.size()))
-        if (const auto findings = verify_listed_file(*files_, folder, manifest, index); !findings.empty())
-          return findings.front().message;
-      return std::string();
-    });
+    const auto damages = agree(group, fmt::format("{} \"{}\"", reading ? "read" : "verify", folder.string()),
+                               [&] { return damage_of(*files_, manifest, folder, group, reading); });
     const auto damage = std::find_if(damages.begin(), damages.end(), [](const auto& one) { return !one.empty(); });
     if (damage == damages.end()) {
       if (group.rank() == 0) collector_->verified(manifest.step);
@@ -204,7 +214,7 @@ std::string Store::next_candidate(std::optional<Step> below) const {
   return "";
 }
 
-void Store::read(const Summary& checkpoint, std::span<const Target> targets) const {
+void Store::read(const Summary& checkpoint, std::span<const Target> targets, PageCache cache) const {
   TensorReader reader(*files_, checkpoint.folder);
   auto refuse = [&](const Target& target, const std::string& problem) {
     return StorageError(fmt::format("checkpoint \"{}\" does not fit this model: tensor \"{}\" {}",
@@ -222,7 +232,8 @@ void Store::read(const Summary& checkpoint, std::span<const Target> targets) con
     if (!lies_inside(target.box, target.shape)) throw refuse(target, "is asked for with a box outside of its shape");
     wanted.push_back({stored, target.box, target.bytes});
   }
-  read_boxes(*files_, checkpoint.folder, reader.manifest(), wanted, static_cast<std::size_t>(options_.write_threads));
+  read_boxes(*files_, checkpoint.folder, reader.manifest(), wanted, static_cast<std::size_t>(options_.write_threads),
+             cache);
 }
 
 }  // namespace distdl::checkpoint

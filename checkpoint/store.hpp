@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -43,7 +44,12 @@ struct Target {
   std::byte* bytes = nullptr;
 };
 
-/// Small named texts or bytes that every rank knows alike: configuration, data cursor, backend.
+/// Reading past the page cache, where file system and place allow it, is faster, but others on this node who read the
+/// same bytes have to fetch them once more.
+enum class PageCache { used, passed };
+
+/// Small named texts or bytes that every rank knows alike: configuration, data cursor, backend. A key is a name as of a
+/// tensor, but not "distdl.parity", which distdl uses itself.
 using State = std::map<std::string, std::string>;
 
 /// The processes that save or restore together. checkpoint knows nothing of communication: the caller joins the two.
@@ -90,7 +96,13 @@ struct Owner {
   std::string nonce;         ///< random; the same on all ranks of a run
   std::string lineage = {};  ///< random; the same for all who own the folder one after the other, as long as it exists
   std::uint64_t start = 0;   ///< Store::take() counts those of a lineage, from 1
+  std::int64_t keep = 0;     ///< Options::keep of that run, for tools; 0: not told, as by an older distdl
+  std::int64_t keep_every = 0;        ///< Options::keep_every of that run
+  std::uint64_t snapshots_since = 0;  ///< snapshots (levels.hpp) of starts before this one do not count any more
 };
+
+/// What a start makes of the snapshots that the starts before it have left.
+enum class SnapshotUse { newest, none };
 
 /// Which start of a run wrote something. Later ones are greater.
 struct Start {
@@ -144,7 +156,9 @@ class Store {
 
   /// Collective. Takes the folder: creates it, checks that it is writable and the same one for all ranks, writes OWNER
   /// (rank 0's `owner`; an empty nonce is drawn), clears what dead runs left. From now on every other run's save fails.
-  void take(Group& group, const Owner& owner);
+  /// SnapshotUse::none: also for all later starts, whatever becomes of this one, its snapshots are the first that
+  /// count.
+  void take(Group& group, const Owner& owner, SnapshotUse snapshots = SnapshotUse::newest);
   /// Collective. Throws StorageError (storage) if the file system has no room for a checkpoint of so many bytes, so
   /// that a full disk shows before training and not after it.
   void check_room(Group& group, std::uint64_t bytes) const;
@@ -157,17 +171,20 @@ class Store {
   /// tensors. Errors of the group pass through; whether the checkpoint exists is then seen at the next restart. No rank
   /// returns before all have done their part.
   SaveReport save(Group& group, Step step, std::span<const Slice> slices, const State& state);
-  /// Collective. What the newest committed checkpoint says of itself, unverified; of one that cannot be read the step
-  /// only. Nothing if there is none.
-  std::optional<Summary> newest(Group& group);
-  /// Collective. The newest checkpoint whose manifest, sizes and block checksums hold; each rank verifies some of its
-  /// files. Damaged ones are moved to quarantine/ with the reason (if this run owns the folder), and logged. Nothing if
-  /// there is none.
-  /// Throws StorageError (incompatible) if a newer distdl wrote it, (storage) if it cannot be judged: no permission.
-  std::optional<Summary> newest_valid(Group& group);
+  /// Collective. What the newest committed checkpoint, of a step below `below` if that is given, says of itself,
+  /// unverified; of one that cannot be read the step only. Nothing if there is none.
+  std::optional<Summary> newest(Group& group, std::optional<Step> below = {});
+  using Reading = std::function<void(const Summary&)>;
+  /// Collective. The newest checkpoint (below `below`) whose manifest, sizes and block checksums hold; each rank
+  /// verifies some of its files. With `reading`, each rank reads what it needs by that instead, and nothing is read
+  /// twice: a StorageError (corrupt or incomplete) that it throws on any rank makes the search go on below, and others
+  /// pass, on all ranks alike. Damaged ones are moved to quarantine/ with the reason (if this run owns the folder), and
+  /// logged. Nothing if there is none. Throws StorageError (incompatible) if a newer distdl wrote it, (storage) if it
+  /// cannot be judged: no permission.
+  std::optional<Summary> newest_valid(Group& group, std::optional<Step> below = {}, const Reading& reading = {});
   /// Fills the targets from a checkpoint; every byte used is checked against its checksum. Throws StorageError
   /// (incompatible) naming tensor, expected and found shape if they do not match. Not collective.
-  void read(const Summary& checkpoint, std::span<const Target> targets) const;
+  void read(const Summary& checkpoint, std::span<const Target> targets, PageCache cache = PageCache::used) const;
 
   const std::filesystem::path& root() const noexcept { return root_; }
   const Options& options() const noexcept { return options_; }
@@ -206,6 +223,7 @@ struct Finding {
 };
 enum class Depth {
   sizes,     ///< the manifest's own checksum and sense, and that its files are there with their sizes
+  frame,     ///< also the bytes of its files that belong to no tensor
   bytes,     ///< also every byte of every file
   structure  ///< also that HDF5 finds in the files what the manifest says and nothing else, and no other file is there
 };

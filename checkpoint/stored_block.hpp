@@ -26,7 +26,7 @@ class BlockDamage : public StorageError {
 /// Bytes of a block of a box, uncompressed.
 std::size_t bytes_of_block(const StoredTensor& stored, const StoredBox& box, std::size_t number);
 
-/// Memory that reading compressed blocks needs, kept for the next one.
+/// Memory that reading compressed blocks, or blocks past the page cache, needs, kept for the next one.
 struct Scratch {
   std::vector<std::byte> stored, plain;
 };
@@ -34,7 +34,8 @@ struct Scratch {
 /// Fills `out`, which is bytes_of_block() long, with block `number` of the box. What is stored is checked before
 /// anything is made of it, and what comes out of that once more. Throws BlockDamage or another StorageError (corrupt),
 /// naming file, tensor and block.
+/// `past_cache` is the same file once more, for what lies so that it can be read past the page cache; may be nullptr.
 void read_block(OpenFile& file, const StoredTensor& stored, const StoredBox& box, std::size_t number,
-                std::span<std::byte> out, Scratch& scratch);
+                std::span<std::byte> out, Scratch& scratch, OpenFile* past_cache = nullptr);
 
 }  // namespace distdl::checkpoint

@@ -106,13 +106,13 @@ std::uint32_t rest_checksum(OpenFile& file, const Manifest& manifest, std::size_
   return at < end ? continue_checksum(file, {at, end}, crc) : crc;
 }
 
-std::vector<Finding> verify_file(OpenFile& file, const Manifest& manifest, std::size_t index) {
+std::vector<Finding> verify_file(OpenFile& file, const Manifest& manifest, std::size_t index, Depth depth) {
   std::vector<Finding> findings;
   const StoredFile& expected = manifest.files[index];
   Scratch scratch;
   for (const StoredTensor& stored : manifest.tensors)
     for (const StoredBox& box : stored.boxes)
-      if (box.file == index) verify_box(findings, file, stored, box, scratch);
+      if (box.file == index && depth != Depth::frame) verify_box(findings, file, stored, box, scratch);
   std::optional<std::uint32_t> found;
   std::size_t before = findings.size();
   collect(findings, expected.name, "", [&] {
@@ -125,6 +125,15 @@ std::vector<Finding> verify_file(OpenFile& file, const Manifest& manifest, std::
     findings.back().expected = expected.rest;
     findings.back().found = found;
   }
+  return findings;
+}
+
+std::vector<Finding> findings_of(const std::function<void()>& reading) {
+  std::vector<Finding> findings;
+  collect(findings, "", "", [&] {
+    reading();
+    return std::string();
+  });
   return findings;
 }
 
@@ -146,7 +155,7 @@ std::vector<Finding> verify_listed_file(FileSystem& files, const Path& folder, c
     if (file.size() != expected.bytes)
       return fmt::format("\"{}\" is {} bytes long, {} were written", file.path().string(), file.size(), expected.bytes);
     if (depth == Depth::sizes) return std::string();
-    findings = verify_file(file, manifest, index);
+    findings = verify_file(file, manifest, index, depth);
     if (findings.empty() && depth == Depth::structure) findings = structure_findings(folder, manifest, index);
     return std::string();
   });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include <distdl/checkpoint/file_operations.hpp>
@@ -11,8 +12,11 @@ namespace distdl::checkpoint {
 /// CRC-32C of all bytes of file `index` that belong to no box: HDF5's own structures and the gaps.
 std::uint32_t rest_checksum(OpenFile& file, const Manifest& manifest, std::size_t index);
 
-/// Compares every byte of one open file with the manifest.
-std::vector<Finding> verify_file(OpenFile& file, const Manifest& manifest, std::size_t index);
+/// Compares every byte of one open file with the manifest, or those outside of tensors.
+std::vector<Finding> verify_file(OpenFile& file, const Manifest& manifest, std::size_t index,
+                                 Depth depth = Depth::bytes);
+/// What a reading throws about the disk's content becomes findings; the rest passes.
+std::vector<Finding> findings_of(const std::function<void()>& reading);
 
 /// A checkpoint folder and what is wrong with it; without findings, `manifest` is the truth about it.
 struct Verified {

@@ -11,6 +11,7 @@
 #include <distdl/checkpoint/file_operations.hpp>
 #include <distdl/checkpoint/hdf5_skeleton.hpp>
 #include <distdl/checkpoint/layout.hpp>
+#include <distdl/checkpoint/slot.hpp>
 #include <distdl/checkpoint/verify.hpp>
 #include <distdl/checkpoint/writer.hpp>
 
@@ -23,7 +24,6 @@ std::span<const std::byte> bytes_of(const Slice& slice) {
   return {slice.bytes, count * tensor::size_of(slice.dtype)};
 }
 
-constexpr std::size_t kWorthDirect = 64 << 10;   // bytes of a block
 constexpr std::size_t kWorthThreads = 16 << 20;  // bytes of a file
 constexpr std::size_t kWorthChunks = 512;        // bytes saved: about what HDF5 needs to describe chunks
 
@@ -32,7 +32,9 @@ constexpr std::size_t kWorthChunks = 512;        // bytes saved: about what HDF5
 class BlockWriter {
  public:
   BlockWriter(FileSystem& files, OpenFile& file, std::uint64_t total)
-      : file_(file), direct_(total >= kWorthDirect ? OpenFile::past_cache(files, file.path()) : std::nullopt) {}
+      : file_(file),
+        direct_(total >= kWorthDirect ? OpenFile::past_cache(files, file.path(), OpenFile::Mode::write_past_cache)
+                                      : std::nullopt) {}
   void write(std::span<const std::byte> bytes, std::uint64_t offset) {
     bool aligned = reinterpret_cast<std::uintptr_t>(bytes.data()) % kDirectAlignment == 0 &&
                    offset % kDirectAlignment == 0 && bytes.size() >= kWorthDirect;
@@ -227,6 +229,11 @@ void check_slices(std::span<const Slice> slices) {
 }
 
 void check_state(const State& state) {
+  if (state.contains(kParityKey))
+    throw StorageError(fmt::format("the state \"{}\" cannot be saved: distdl itself uses this key, for the parity of "
+                                   "snapshots; choose another one",
+                                   kParityKey),
+                       ExitCode::incompatible);
   std::set<std::string_view> keys;
   for (const auto& [key, value] : state) keys.insert(key);
   const auto inner = name_within_another(keys);

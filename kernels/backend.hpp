@@ -10,8 +10,8 @@
 
 #include <distdl/kernels/layer_spec.hpp>
 #include <distdl/kernels/noise.hpp>
+#include <distdl/kernels/optimizer_steps.hpp>
 #include <distdl/kernels/options.hpp>
-#include <distdl/kernels/sgd_step.hpp>
 #include <distdl/tensor/accelerator.hpp>
 #include <distdl/tensor/buffer.hpp>
 #include <distdl/tensor/shape.hpp>
@@ -87,6 +87,18 @@ class Backend {
   virtual void add(float* accumulate, const float* addend, std::size_t count) = 0;
   virtual void sgd(const SgdStep& step, float* parameters, float* momentum, const float* gradients,
                    std::size_t count) = 0;
+  virtual void lars(const LarsStep& step, float* parameters, float* velocity, const float* gradients,
+                    std::size_t count) = 0;
+  virtual void adamw(const AdamStep& step, float* parameters, float* first, float* second, const float* gradients,
+                     std::size_t count) = 0;
+  /// LAMB's moments; *sum (backend memory) = sum of the squares of the direction u.
+  virtual void lamb_moments(const AdamStep& step, const float* parameters, float* first, float* second,
+                            const float* gradients, std::size_t count, double* sum) = 0;
+  /// After lamb_moments(): parameters -= learning_rate * u.
+  virtual void lamb(const AdamStep& step, float* parameters, const float* first, const float* second,
+                    std::size_t count) = 0;
+  /// *sum (backend memory) = sum of the squares, in double and in the order of elementwise/ordered_sum.hpp.
+  virtual void sum_of_squares(const float* data, std::size_t count, double* sum) = 0;
   /// value = (1 - weight) * value + weight * scale * observed
   virtual void running_average(float* value, const float* observed, float weight, float scale, std::size_t count) = 0;
 

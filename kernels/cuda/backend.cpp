@@ -105,6 +105,25 @@ class CudaBackend : public Backend {
            std::size_t count) override {
     cuda::sgd(*device_, step, parameters, momentum, gradients, count);
   }
+  void lars(const LarsStep& step, float* parameters, float* velocity, const float* gradients,
+            std::size_t count) override {
+    cuda::lars(*device_, step, parameters, velocity, gradients, count);
+  }
+  void adamw(const AdamStep& step, float* parameters, float* first, float* second, const float* gradients,
+             std::size_t count) override {
+    cuda::adamw(*device_, step, parameters, first, second, gradients, count);
+  }
+  void lamb_moments(const AdamStep& step, const float* parameters, float* first, float* second, const float* gradients,
+                    std::size_t count, double* sum) override {
+    cuda::lamb_moments(*device_, step, parameters, first, second, gradients, count, sum);
+  }
+  void lamb(const AdamStep& step, float* parameters, const float* first, const float* second,
+            std::size_t count) override {
+    cuda::lamb(*device_, step, parameters, first, second, count);
+  }
+  void sum_of_squares(const float* data, std::size_t count, double* sum) override {
+    cuda::sum_of_squares(*device_, data, count, sum);
+  }
   void running_average(float* value, const float* observed, float weight, float scale, std::size_t count) override {
     cuda::running_average(*device_, value, observed, weight, scale, count);
   }

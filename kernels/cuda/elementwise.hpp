@@ -5,7 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include <distdl/kernels/sgd_step.hpp>
+#include <distdl/kernels/optimizer_steps.hpp>
 
 namespace distdl::kernels::cuda {
 
@@ -16,6 +16,16 @@ void fill(const Device& device, float* data, std::size_t count, float value);
 void add(const Device& device, float* accumulate, const float* addend, std::size_t count);
 void sgd(const Device& device, const SgdStep& step, float* parameters, float* momentum, const float* gradients,
          std::size_t count);
+void lars(const Device& device, const LarsStep& step, float* parameters, float* velocity, const float* gradients,
+          std::size_t count);
+void adamw(const Device& device, const AdamStep& step, float* parameters, float* first, float* second,
+           const float* gradients, std::size_t count);
+/// These two take some of the device's scratch memory.
+void lamb_moments(Device& device, const AdamStep& step, const float* parameters, float* first, float* second,
+                  const float* gradients, std::size_t count, double* sum);
+void sum_of_squares(Device& device, const float* data, std::size_t count, double* sum);
+void lamb(const Device& device, const AdamStep& step, float* parameters, const float* first, const float* second,
+          std::size_t count);
 void running_average(const Device& device, float* value, const float* observed, float weight, float scale,
                      std::size_t count);
 

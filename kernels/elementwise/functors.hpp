@@ -8,7 +8,6 @@
 
 #include <distdl/base/philox.hpp>
 #include <distdl/kernels/noise.hpp>
-#include <distdl/kernels/sgd_step.hpp>
 
 /// Element-wise maths, one definition for all backends. constexpr, so that nvcc takes them in device code with
 /// --expt-relaxed-constexpr. Compile without contraction (-ffp-contract=off, -fmad=false): then each backend gets the
@@ -90,16 +89,6 @@ struct Stays {
 
 struct Add {
   constexpr float operator()(float a, float b) const { return a + b; }
-};
-
-struct SgdUpdate {
-  SgdStep step;
-  constexpr void operator()(float& parameter, float& momentum, float gradient) const {
-    float g = gradient + step.weight_decay * parameter;
-    momentum = step.momentum * momentum + g;
-    float direction = step.nesterov ? g + step.momentum * momentum : momentum;
-    parameter -= step.learning_rate * direction;
-  }
 };
 
 struct RunningAverage {

@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include <distdl/kernels/elementwise/functors.hpp>
+#include <distdl/kernels/elementwise/optimizers.hpp>
+#include <distdl/kernels/elementwise/ordered_sum.hpp>
 #include <distdl/kernels/host/host_backend.hpp>
 #include <distdl/kernels/host/losses.hpp>
 
@@ -42,6 +44,36 @@ void HostBackend::sgd(const SgdStep& step, float* __restrict parameters, float* 
                       const float* __restrict gradients, std::size_t count) {
   elementwise::SgdUpdate update{step};
   for (std::size_t i = 0; i < count; ++i) update(parameters[i], momentum[i], gradients[i]);
+}
+
+void HostBackend::lars(const LarsStep& step, float* __restrict parameters, float* __restrict velocity,
+                       const float* __restrict gradients, std::size_t count) {
+  elementwise::LarsUpdate update{step};
+  for (std::size_t i = 0; i < count; ++i) update(parameters[i], velocity[i], gradients[i]);
+}
+
+void HostBackend::adamw(const AdamStep& step, float* __restrict parameters, float* __restrict first,
+                        float* __restrict second, const float* __restrict gradients, std::size_t count) {
+  elementwise::AdamUpdate update{step};
+  for (std::size_t i = 0; i < count; ++i) update(parameters[i], first[i], second[i], gradients[i]);
+}
+
+void HostBackend::lamb_moments(const AdamStep& step, const float* __restrict parameters, float* __restrict first,
+                               float* __restrict second, const float* __restrict gradients, std::size_t count,
+                               double* sum) {
+  elementwise::LambMoments moments{step};
+  *sum = elementwise::ordered_sum(
+      count, [=](std::size_t i) { return moments(parameters[i], first[i], second[i], gradients[i]); });
+}
+
+void HostBackend::lamb(const AdamStep& step, float* __restrict parameters, const float* __restrict first,
+                       const float* __restrict second, std::size_t count) {
+  elementwise::LambUpdate update{step};
+  for (std::size_t i = 0; i < count; ++i) update(parameters[i], first[i], second[i]);
+}
+
+void HostBackend::sum_of_squares(const float* data, std::size_t count, double* sum) {
+  *sum = elementwise::ordered_sum(count, [=](std::size_t i) { return elementwise::Square{}(data[i]); });
 }
 
 void HostBackend::running_average(float* __restrict value, const float* __restrict observed, float weight, float scale,

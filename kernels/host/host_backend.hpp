@@ -20,6 +20,15 @@ class HostBackend : public Backend {
   void copy(float* to, const float* from, std::size_t count) override;
   void add(float* accumulate, const float* addend, std::size_t count) override;
   void sgd(const SgdStep& step, float* parameters, float* momentum, const float* gradients, std::size_t count) override;
+  void lars(const LarsStep& step, float* parameters, float* velocity, const float* gradients,
+            std::size_t count) override;
+  void adamw(const AdamStep& step, float* parameters, float* first, float* second, const float* gradients,
+             std::size_t count) override;
+  void lamb_moments(const AdamStep& step, const float* parameters, float* first, float* second, const float* gradients,
+                    std::size_t count, double* sum) override;
+  void lamb(const AdamStep& step, float* parameters, const float* first, const float* second,
+            std::size_t count) override;
+  void sum_of_squares(const float* data, std::size_t count, double* sum) override;
   void running_average(float* value, const float* observed, float weight, float scale, std::size_t count) override;
 
   std::unique_ptr<Loss> loss(const LossSpec& spec, const ActivationFormat& predictions) override;

@@ -6,7 +6,7 @@ namespace distdl::kernels::onednn {
 namespace {
 using dnnl::memory;
 using dnnl::prop_kind;
-constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
+constexpr auto kAlgorithm = dnnl::algorithm::convolution_auto;
 
 struct Descriptors {
   dnnl::convolution_forward::primitive_desc forward;

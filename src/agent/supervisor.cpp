@@ -17,11 +17,12 @@ using namespace std::chrono_literals;
 
 constexpr double kLongestGrace = 86400;
 
-/// Newest committed step, or -1.
-std::int64_t newest_step(const std::filesystem::path& checkpoints) {
+/// Newest committed step, or newest one below `below`, or -1.
+std::int64_t newest_step(const std::filesystem::path& checkpoints, std::optional<Step> below = {}) {
   std::error_code error;  // what is there but cannot be read, list() reports
   if (!std::filesystem::exists(checkpoints, error) && !error) return -1;
   auto all = checkpoint::list(checkpoints);
+  std::erase_if(all, [&](const checkpoint::Summary& one) { return below && one.step >= *below; });
   return all.empty() ? -1 : all.back().step.value;
 }
 
@@ -40,14 +41,30 @@ class Progress {
     for (; starts_ < all.size(); ++starts_) {
       made = made || (is_begun_ && all[starts_] > furthest_);
       furthest_ = std::max(furthest_, all[starts_]);
+      in_a_row_ = all[starts_] == last_ ? in_a_row_ + 1 : 1;
+      last_ = all[starts_];
       is_begun_ = true;
     }
+    if (checkpoint_ > before) in_a_row_ = 0;
+    if (made) below_.reset();
+    if (in_a_row_ >= 2 && newest_step(mission_.checkpoints, last_) >= 0) below_ = last_;
     return made;
   }
-  /// Newest committed step, or -1.
-  std::int64_t checkpoint() const { return checkpoint_; }
-  /// Whether a launch has begun to train.
-  bool is_begun() const { return is_begun_; }
+  /// The next launch. What two launches in a row began with and came no further, it leaves out.
+  Mission next_launch() const {
+    Mission next = mission_;
+    if (!is_begun_) next.worker.insert(next.worker.end(), next.at_first.begin(), next.at_first.end());
+    if (below_ && !next.below.empty()) next.worker.insert(next.worker.end(), {next.below, fmt::format("{}", *below_)});
+    return next;
+  }
+  /// With what it begins, for people.
+  std::string outlook() const {
+    if (checkpoint_ < 0) return "there is no checkpoint yet";
+    if (below_ && !mission_.below.empty())
+      return fmt::format("two starts from step {} have failed, so the next one goes back to the checkpoint of step {}",
+                         *below_, newest_step(mission_.checkpoints, below_));
+    return fmt::format("the newest checkpoint is that of step {}", checkpoint_);
+  }
 
  private:
   std::vector<Step> starts() const { return mission_.starts ? mission_.starts() : std::vector<Step>(); }
@@ -56,7 +73,10 @@ class Progress {
   std::int64_t checkpoint_;
   std::size_t starts_;  ///< known, also from before
   bool is_begun_ = false;
-  Step furthest_;  ///< at which a launch has begun
+  Step furthest_;             ///< at which a launch has begun
+  std::optional<Step> last_;  ///< at which the last launch began
+  int in_a_row_ = 0;          ///< launches that began there, and left no new checkpoint
+  std::optional<Step> below_;
 };
 
 /// How one launch ended.
@@ -185,9 +205,8 @@ int supervise(const Mission& mission, const Options& options) {
   SupervisorSignals signals;
   std::int64_t tries_left = options.relaunches;
   for (Progress progress(mission);;) {
-    Mission launch = mission;
-    if (!progress.is_begun()) launch.worker.insert(launch.worker.end(), launch.at_first.begin(), launch.at_first.end());
-    auto [code, told_to_stop] = Launch(launch, options, signals).watch();
+    const Mission next = progress.next_launch();
+    auto [code, told_to_stop] = Launch(next, options, signals).watch();
     // No rank ends with 1: srun itself had trouble, as with a node that has just been lost.
     if (mission.allocation && code == 1) code = static_cast<int>(ExitCode::scheduler);
     switch (judge(code)) {
@@ -218,9 +237,7 @@ int supervise(const Mission& mission, const Options& options) {
       return code;
     }
     log(Severity::warning, "the ranks ended with code {}; relaunching ({} more times if the run comes no further); {}",
-        code, tries_left,
-        progress.checkpoint() < 0 ? "there is no checkpoint yet"
-                                  : fmt::format("the newest checkpoint is that of step {}", progress.checkpoint()));
+        code, tries_left, progress.outlook());
   }
 }
 

@@ -32,6 +32,10 @@ struct Mission {
   std::function<std::vector<Step>()> starts = {};
   /// More words for the ranks, until a launch has begun to train.
   std::vector<std::string> at_first = {};
+  /// The rank's option that makes it begin with a smaller step than that which follows: when two launches that began at
+  /// the same step came no further, the next ones begin with the checkpoint before it, as long as there is one. Empty:
+  /// they never do.
+  std::string below = {};
 };
 
 /// The processes of one launch: `ranks` local ones that meet in the folder `rendezvous`, or one srun.

@@ -16,7 +16,7 @@
 #include <distdl/base/philox.hpp>
 #include <distdl/model/models.hpp>
 #include <distdl/model/network.hpp>
-#include <distdl/optim/sgd.hpp>
+#include <distdl/optim/optimizer.hpp>
 
 namespace distdl::app {
 namespace {
@@ -51,7 +51,7 @@ class TrainBench {
         model_(model::describe_model(case_.options, case_.sample, case_.classes)),
         tensors_(model::tensors_of(model_)),
         network_(*backend_, model_, tensors_, arguments.batch),
-        optimizer_({}, tensors_.layout),
+        optimizer_({}, tensors_.layout, *backend_),
         parameters_(backend_->allocate(tensors_.layout.size() * sizeof(float))),
         momentum_(backend_->allocate(tensors_.layout.size() * sizeof(float))),
         gradients_(backend_->allocate(network_.gradient_count() * sizeof(float))),
@@ -75,7 +75,7 @@ class TrainBench {
     Stopwatch watch;
     network_.set_batch(samples_.data(), labels_.data());
     network_.forward_backward(floats(gradients_), 1.0f / static_cast<float>(labels_.size()));
-    optimizer_.update(*backend_, floats(parameters_), floats(momentum_), floats(gradients_), 0.01, 1);
+    optimizer_.update({floats(parameters_), {floats(momentum_)}, nullptr, floats(gradients_)}, {.rate = 0.01});
     network_.load_parameters(floats(parameters_));
     float loss;  // reading it back waits for the device
     backend_->copy_to_host(&loss, floats(gradients_) + tensors_.layout.size(), sizeof loss);
@@ -92,7 +92,7 @@ class TrainBench {
   model::Description model_;
   model::ModelTensors tensors_;
   model::Network network_;
-  optim::Sgd optimizer_;
+  optim::Optimizer optimizer_;
   tensor::Buffer parameters_, momentum_, gradients_;
   std::vector<std::uint32_t> samples_;  // floats or tokens
   std::vector<std::int32_t> labels_;

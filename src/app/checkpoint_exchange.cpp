@@ -81,9 +81,10 @@ void add_import_safetensors(CLI::App& import) {
       ->required();
   add_step(*command, "--step", arguments->step, "the step that it counts as; default: the file's own, or 0");
   command->add_flag("--weights", arguments->how.weights_only,
-                    "leave out momenta and state, and count from step 0: to train on from there");
-  auto* prefix = command->add_option("--prefix", arguments->how.prefix,
-                                     "before names that do not begin with parameter/ or momentum/; default parameter/");
+                    "leave out the optimizer's state and the run's, and count from step 0: to train on from there");
+  auto* prefix = command->add_option(
+      "--prefix", arguments->how.prefix,
+      "before names that do not begin with parameter/ or, as momentum/, like an optimizer's; default parameter/");
   command->add_flag("--no-prefix", arguments->names_stay, "all names stay as they are")->excludes(prefix);
   command->add_flag("--take", arguments->how.take, "though a run has owned the folder; if it still runs it must stop");
   command->add_flag("--json", arguments->as_json, "print one JSON document");

@@ -21,10 +21,12 @@ using checkpoint::Summary;
 using nlohmann::json;
 
 json to_json(const Summary& summary) {
-  return {
+  json document{
       {"step", summary.step.value},         {"folder", summary.folder.string()},   {"bytes", summary.bytes},
       {"written_at", summary.written_at},   {"world_size", summary.world_size},    {"tensors", summary.tensors.size()},
       {"plain_bytes", summary.plain_bytes}, {"stored_bytes", summary.stored_bytes}};
+  document["start"] = summary.start > 0 ? json(summary.start) : json();
+  return document;
 }
 
 /// A checkpoint in a list: what its manifest says, or why that cannot be read.
@@ -96,7 +98,8 @@ void show(const std::string& name, bool as_json) {
     document["state"] = summary.state;
     return print(document);
   }
-  fmt::print("folder   {}\nstep     {}\nwritten  {}\nranks    {}\nsize     {}\n", summary.folder.string(), summary.step,
+  fmt::print("folder   {}\nstep     {}\nstart    {}\nwritten  {}\nranks    {}\nsize     {}\n", summary.folder.string(),
+             summary.step, summary.start > 0 ? std::to_string(summary.start) : "not known",
              local_time(summary.written_at), summary.world_size, mebibytes(summary.bytes));
   if (summary.stored_bytes < summary.plain_bytes)
     fmt::print("tensors  {}, compressed to {}\n", mebibytes(summary.plain_bytes), mebibytes(summary.stored_bytes));

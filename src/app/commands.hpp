@@ -11,6 +11,8 @@ void add_worker_command(CLI::App& app);
 void add_data_command(CLI::App& app);
 void add_checkpoint_command(CLI::App& app);
 void add_config_command(CLI::App& app);
+void add_evaluate_commands(CLI::App& app);  // evaluate and predict
+void add_generate_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
 void add_doctor_command(CLI::App& app);
 void add_version_command(CLI::App& app);

@@ -8,11 +8,11 @@
 #include <distdl/app/commands.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/config/job.hpp>
+#include <distdl/data/source.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/model/models.hpp>
-#include <distdl/optim/sgd.hpp>
+#include <distdl/optim/options.hpp>
 #include <distdl/parallel/plan.hpp>
-#include <distdl/train/batches.hpp>
 #include <distdl/train/run.hpp>
 
 namespace distdl::app {
@@ -26,10 +26,12 @@ void check(const std::string& file, const std::vector<std::string>& overrides) {
   agent::check(job.agent);
   severity_from(job.observe.level);
   auto backend = kernels::make_backend(job.recipe.kernels);
-  train::Samples samples(job.recipe.data, job.recipe.model.context);
+  const auto sources =
+      data::open_sources(job.recipe.data, job.recipe.model.context, static_cast<std::uint64_t>(job.recipe.train.seed));
+  const data::Source& samples = *sources.training;
   auto model = model::describe_model(job.recipe.model, samples.shape(), samples.classes());
   fmt::print("{}: ok; model {} with {} parameters, {} samples of {} in {} classes, global batch {}, backend {}\n", file,
-             model.name, model::parameter_count(model::tensors_of(model)), samples.training(),
+             model.name, model::parameter_count(model::tensors_of(model)), samples.samples(),
              tensor::to_string(samples.shape()), samples.classes(), plan.global_batch(), backend->description());
 }
 }  // namespace

@@ -181,6 +181,27 @@ void add_import_text(CLI::App& import) {
   });
 }
 
+void add_import_tokens(CLI::App& import) {
+  auto* tokens =
+      import.add_subcommand("tokens", "numbers of tokens, uint16 little-endian, as llm.c and nanoGPT have them");
+  struct Given {
+    std::filesystem::path tokens, output;
+    std::int64_t vocabulary = 50257;
+    bool force = false;
+  };
+  auto given = std::make_shared<Given>();
+  tokens->add_option("FILE", given->tokens, "file to read, plain or gzip")->required();
+  tokens->add_option("OUT", given->output, "HDF5 file to write")->required();
+  tokens->add_option("--vocabulary", given->vocabulary, "number of different tokens; 50257: GPT-2's")
+      ->check(CLI::Range(1, 1 << 16))
+      ->capture_default_str();
+  add_force(tokens, given->force);
+  tokens->callback([given] {
+    print_written(given->output,
+                  data::import_tokens(given->tokens, given->vocabulary, given->output, overwrite(given->force)));
+  });
+}
+
 void add_info(CLI::App& data_command) {
   auto* command = data_command.add_subcommand("info", "what is in a data set, and whether it is whole");
   auto options = std::make_shared<InfoOptions>();
@@ -201,6 +222,7 @@ void add_data_command(CLI::App& app) {
       command->add_subcommand("import", "turn files of other formats into a data set")->require_subcommand(1);
   add_import_idx(*import);
   add_import_text(*import);
+  add_import_tokens(*import);
   add_info(*command);
 }
 

@@ -42,6 +42,8 @@ int run(int argc, char** argv) {
   add_run_command(app);
   add_data_command(app);
   add_checkpoint_command(app);
+  add_evaluate_commands(app);
+  add_generate_command(app);
   add_config_command(app);
   add_bench_command(app);
   add_doctor_command(app);

@@ -81,6 +81,7 @@ void run(const Arguments& arguments) {
   for (auto& word : arguments.job.command_line()) mission.worker.push_back(word);
   if (arguments.no_snapshots) mission.at_first = {"--no-snapshots"};
   mission.starts = [&job] { return observe::read_starts(job.run_dir); };
+  mission.below = "--below";
   int code = agent::supervise(mission, job.agent);
   if (code != 0) throw CLI::RuntimeError(code);
   print_result(job.run_dir, arguments.json);

@@ -64,18 +64,25 @@ std::int64_t place_on_host(const comm::Communicator& communicator) {
   return std::find(neighbours.begin(), neighbours.end(), communicator.rank()) - neighbours.begin();
 }
 
-struct Arguments {
-  JobArguments job;
+/// Where to resume from.
+struct Resume {
   bool no_snapshots = false;
+  std::optional<std::int64_t> below;  ///< step
 };
 
-train::Outcome run_rank(config::Job job, train::SnapshotUse snapshots, comm::Communicator& communicator,
+struct Arguments {
+  JobArguments job;
+  Resume resume;
+};
+
+train::Outcome run_rank(config::Job job, const Resume& resume, comm::Communicator& communicator,
                         train::StopSignals& signals) {
   check_same_job(job, communicator);
   job.recipe.kernels.device = place_on_host(communicator);
   log(Severity::debug, "device {}: this rank's place on its host", job.recipe.kernels.device);
   auto setting = make_setting(job, signals);
-  setting.snapshots = snapshots;
+  if (resume.no_snapshots) setting.snapshots = checkpoint::SnapshotUse::none;
+  if (resume.below) setting.resume_below = Step(*resume.below);
   if (job.recipe.checkpoint.failure_domain == "switch") {
     setting.failure_domain = slurm::switches_of_node();
     if (setting.failure_domain.empty())
@@ -114,13 +121,13 @@ bool speaks(Rank self, const std::exception& error) {
   throw CLI::RuntimeError(static_cast<int>(exit_code_of(error)));
 }
 
-train::Outcome run_connected(const config::Job& job, train::SnapshotUse snapshots, world::World& world,
+train::Outcome run_connected(const config::Job& job, const Resume& resume, world::World& world,
                              train::StopSignals& signals) {
   auto communicator = comm::Communicator::connect(world, job.comm);
   log(Severity::debug, "rank {} of {} by {}, {}", communicator->rank(), communicator->size(), world.description(),
       communicator->description());
   try {
-    auto outcome = run_rank(job, snapshots, *communicator, signals);
+    auto outcome = run_rank(job, resume, *communicator, signals);
     communicator->close();
     return outcome;
   } catch (const std::exception& error) {
@@ -132,12 +139,11 @@ train::Outcome run_connected(const config::Job& job, train::SnapshotUse snapshot
 void work(const Arguments& arguments) {
   train::StopSignals signals;  // before any library starts a thread
   config::Job job = arguments.job.load();
-  auto snapshots = arguments.no_snapshots ? train::SnapshotUse::none : train::SnapshotUse::newest;
   auto world = world::make_world();
   start_worker_log(job, world->rank());
   auto outcome = train::Outcome::stopped;
   try {
-    outcome = run_connected(job, snapshots, *world, signals);
+    outcome = run_connected(job, arguments.resume, *world, signals);
   } catch (const std::exception& error) {
     fail(world->rank(), error);
   }
@@ -150,7 +156,14 @@ void add_worker_command(CLI::App& app) {
       app.add_subcommand("worker", "One rank of a job; started by \"distdl run\", or directly by srun --mpi=pmix");
   auto arguments = std::make_shared<Arguments>();
   arguments->job.add_to(*command);
-  command->add_flag("--no-snapshots", arguments->no_snapshots, "As of \"distdl run\"");
+  command->add_flag("--no-snapshots", arguments->resume.no_snapshots, "As of \"distdl run\"");
+  command
+      ->add_option(
+          "--below", arguments->resume.below,
+          "Start from a checkpoint or snapshot of a smaller step, unless there is no such checkpoint; \"distdl "
+          "run\" says this when two starts from that step have failed")
+      ->type_name("STEP")
+      ->check(CLI::NonNegativeNumber);
   command->callback([arguments] { work(*arguments); });
 }
 

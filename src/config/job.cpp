@@ -183,8 +183,12 @@ Job load(const std::filesystem::path& file, const std::vector<std::string>& over
   } catch (const toml::parse_error& error) {
     throw ConfigError(fmt::format("{}:{}: {}", file.string(), error.source().begin.line, error.description()));
   }
-  for (const auto& text : overrides) apply_override(job, text);
+  apply(job, overrides);
   return job;
+}
+
+void apply(Job& job, const std::vector<std::string>& overrides) {
+  for (const auto& text : overrides) apply_override(job, text);
 }
 
 std::string defaults_as_toml() {

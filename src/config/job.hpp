@@ -41,6 +41,9 @@ void describe(Job& job, Visitor&& visit) {
 /// folder. Throws ConfigError naming file, line and key; an unknown key comes with the nearest known one.
 Job load(const std::filesystem::path& file, const std::vector<std::string>& overrides);
 
+/// Overrides alone, on top of `job`. Throws ConfigError.
+void apply(Job& job, const std::vector<std::string>& overrides);
+
 /// A complete job file with every key at its default and its help as a comment.
 std::string defaults_as_toml();
 /// The same keys with the values of `job`, without comments: for logs and checkpoints.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <string>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/data/chunk_reader.hpp>
@@ -18,8 +19,8 @@ std::array<float, 256> normalized_values(const Description& description) {
 }
 
 ChunkReader open_chunks(const OpenSet& set, const std::filesystem::path& path, const DatasetSpec& spec,
-                        std::size_t cache_bytes) {
-  return ChunkReader(set.file, path.string(), spec.name, spec.type, spec.shape, cache_bytes);
+                        std::size_t cache_bytes, ChunkMemory memory = ChunkMemory::copied) {
+  return ChunkReader(set.file, path.string(), spec.name, spec.type, spec.shape, cache_bytes, memory);
 }
 
 std::vector<std::int32_t> read_labels(ChunkReader chunks, const std::string& file, std::int64_t classes) {
@@ -75,6 +76,9 @@ const Description& ImageSet::description() const noexcept {
 std::span<const std::int32_t> ImageSet::labels() const noexcept {
   return impl_->labels;
 }
+const std::array<float, 256>& ImageSet::normalized() const noexcept {
+  return impl_->values;
+}
 std::int64_t ImageSet::chunk_reads() const noexcept {
   return impl_->images.reads();
 }
@@ -94,6 +98,63 @@ void ImageSet::read(std::span<const std::int64_t> indices, float* images, std::i
     for (std::size_t i = 0; i < stored.size(); ++i) images[i] = values[stored[i]];
     images += stored.size();
     *labels++ = impl_->labels[static_cast<std::size_t>(index)];
+  }
+}
+
+struct TokenSet::Impl {
+  std::string file;
+  Description description;
+  ElementType type;
+  ChunkReader tokens;
+};
+
+TokenSet::TokenSet(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+TokenSet::TokenSet(TokenSet&&) noexcept = default;
+TokenSet& TokenSet::operator=(TokenSet&&) noexcept = default;
+TokenSet::~TokenSet() = default;
+
+TokenSet TokenSet::open(const std::filesystem::path& file) {
+  constexpr std::size_t kCache = 64 << 20;  // of a file that cannot be mapped
+  OpenSet set = open_set(file);
+  require(set.description.kind == kTokens,
+          "\"{}\" holds {}, but tokens are expected; make a set of them with \"distdl data import text\"",
+          file.string(), set.description.kind);
+  const auto spec = datasets_of(set.description)[0];
+  auto chunks = open_chunks(set, file, spec, kCache, ChunkMemory::mapped);
+  return TokenSet(
+      std::make_unique<Impl>(Impl{file.string(), std::move(set.description), spec.type, std::move(chunks)}));
+}
+
+const Description& TokenSet::description() const noexcept {
+  return impl_->description;
+}
+
+void TokenSet::read(std::int64_t first, std::span<std::int32_t> tokens) {
+  auto& chunks = impl_->tokens;
+  const auto count = static_cast<std::int64_t>(tokens.size());
+  require(first >= 0 && count <= chunks.rows() && first <= chunks.rows() - count,
+          "tokens {} to {} are outside the data set of {}", first, first + count - 1, chunks.rows());
+  const auto classes = static_cast<std::int32_t>(impl_->description.classes);
+  const auto widen = [&](auto stored) {
+    std::copy(stored.begin(), stored.end(), tokens.begin());
+    tokens = tokens.subspan(stored.size());
+  };
+  for (std::int64_t at = first; at < first + count;) {
+    const auto bytes = chunks.chunk(at / chunks.rows_per_chunk());
+    const auto skip = static_cast<std::size_t>(at % chunks.rows_per_chunk());
+    const auto taken = std::min(bytes.size() / chunks.row_bytes() - skip, tokens.size());
+    if (impl_->type == ElementType::u8)
+      widen(std::span(reinterpret_cast<const std::uint8_t*>(bytes.data()) + skip, taken));
+    else
+      widen(std::span(reinterpret_cast<const std::uint16_t*>(bytes.data()) + skip, taken));
+    const auto got = tokens.data() - taken;
+    const auto* wrong = std::find_if(got, tokens.data(), [&](std::int32_t token) { return token >= classes; });
+    if (wrong != tokens.data())
+      throw StorageError(fmt::format("\"{}\" is damaged: token {} is {}, outside the vocabulary 0 to {}; make the file "
+                                     "anew",
+                                     impl_->file, at + (wrong - got), *wrong, classes - 1),
+                         ExitCode::corrupt);
+    at += static_cast<std::int64_t>(taken);
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -41,6 +42,8 @@ class ImageSet {
   /// images: (indices.size(), C, H, W) floats, (pixel / 255 - mean) / deviation. labels: one each.
   /// Throws StorageError corrupt naming file and chunk, ConfigError for an index outside the set.
   void read(std::span<const std::int64_t> indices, float* images, std::int32_t* labels);
+  /// What a stored pixel becomes: (pixel / 255 - mean) / deviation.
+  const std::array<float, 256>& normalized() const noexcept;
   /// The pixels of one image as stored, (C, H, W); valid until the next call. Throws as read().
   std::span<const std::uint8_t> pixels(std::int64_t index);
   /// Chunks of images read from the file so far; a set that fits the cache is read once.
@@ -49,6 +52,27 @@ class ImageSet {
  private:
   struct Impl;
   explicit ImageSet(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+/// A sequence of tokens in one HDF5 file, mapped into memory; each chunk is verified when it is first used. Not
+/// thread-safe; one per thread that reads.
+class TokenSet {
+ public:
+  /// Throws as ImageSet::open.
+  static TokenSet open(const std::filesystem::path& file);
+  TokenSet(TokenSet&&) noexcept;
+  TokenSet& operator=(TokenSet&&) noexcept;
+  ~TokenSet();
+
+  const Description& description() const noexcept;
+  /// Tokens first .. first + tokens.size() - 1. Throws StorageError corrupt naming file and chunk, ConfigError for
+  /// places outside of the set.
+  void read(std::int64_t first, std::span<std::int32_t> tokens);
+
+ private:
+  struct Impl;
+  explicit TokenSet(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 

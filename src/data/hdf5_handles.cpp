@@ -118,10 +118,30 @@ void get_number(hid_t object, const char* name, H5T_class_t expected, hid_t memo
 }
 
 hid_t file_type(ElementType type) {
-  return type == ElementType::u8 ? H5T_STD_U8LE : type == ElementType::i32 ? H5T_STD_I32LE : H5T_STD_U32LE;
+  switch (type) {
+    case ElementType::u8:
+      return H5T_STD_U8LE;
+    case ElementType::u16:
+      return H5T_STD_U16LE;
+    case ElementType::i32:
+      return H5T_STD_I32LE;
+    case ElementType::u32:
+      break;
+  }
+  return H5T_STD_U32LE;
 }
 hid_t memory_type(ElementType type) {
-  return type == ElementType::u8 ? H5T_NATIVE_UINT8 : type == ElementType::i32 ? H5T_NATIVE_INT32 : H5T_NATIVE_UINT32;
+  switch (type) {
+    case ElementType::u8:
+      return H5T_NATIVE_UINT8;
+    case ElementType::u16:
+      return H5T_NATIVE_UINT16;
+    case ElementType::i32:
+      return H5T_NATIVE_INT32;
+    case ElementType::u32:
+      break;
+  }
+  return H5T_NATIVE_UINT32;
 }
 
 std::vector<hsize_t> extents(const tensor::Shape& shape) {
@@ -209,7 +229,7 @@ void close_hdf5_dataset(hid_t id) noexcept {
 }
 
 std::size_t size_of(ElementType type) {
-  return type == ElementType::u8 ? 1 : 4;
+  return type == ElementType::u8 ? 1 : type == ElementType::u16 ? 2 : 4;
 }
 
 Hdf5File create_hdf5_file(const std::filesystem::path& path) {
@@ -369,6 +389,27 @@ std::int64_t rows_per_chunk(const Hdf5Dataset& dataset) {
   if (rank != static_cast<int>(chunk.size()) || !std::equal(chunk.begin() + 1, chunk.end(), expected.begin() + 1))
     reject(dataset.get(), label, "has chunks that are not whole samples");
   return static_cast<std::int64_t>(chunk[0]);
+}
+
+std::optional<std::uint64_t> payload_offset(const Hdf5Dataset& dataset) {
+  Hdf5Lock lock;
+  const std::string label = name_of(dataset.get());
+  const auto checked = [&](auto status) { return check(status, Doing::reading, dataset.get(), label); };
+  hsize_t chunks = 0;
+  Dataspace space(checked(H5Dget_space(dataset.get())));
+  if (rows_per_chunk(dataset) == 0) return std::nullopt;
+  checked(H5Dget_num_chunks(dataset.get(), space.get(), &chunks));
+  if (chunks == 0) return std::nullopt;
+  std::array<haddr_t, 2> address{};
+  hsize_t bytes = 0;
+  for (const std::size_t end : {0, 1}) {
+    std::array<hsize_t, H5S_MAX_RANK> offset{};
+    unsigned filters = 0;
+    checked(H5Dget_chunk_info(dataset.get(), space.get(), end == 0 ? 0 : chunks - 1, offset.data(), &filters,
+                              &address[end], &bytes));
+  }
+  if (address[0] == HADDR_UNDEF || address[1] != address[0] + (chunks - 1) * bytes) return std::nullopt;
+  return address[0];
 }
 
 void write_rows(const Hdf5Dataset& dataset, ElementType type, std::int64_t first, std::int64_t rows, const void* data) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -23,7 +24,7 @@ using Hdf5File = UniqueHandle<hid_t, &close_hdf5_file, hid_t{-1}>;
 using Hdf5Dataset = UniqueHandle<hid_t, &close_hdf5_dataset, hid_t{-1}>;
 static_assert(std::is_nothrow_move_constructible_v<Hdf5File> && !std::is_copy_constructible_v<Hdf5File>);
 
-enum class ElementType { u8, i32, u32 };
+enum class ElementType { u8, u16, i32, u32 };
 std::size_t size_of(ElementType type);
 
 /// A new file whose metadata carries HDF5's own checksums and no time stamps: the same content gives the same bytes.
@@ -53,6 +54,9 @@ Hdf5Dataset create_dataset(const Hdf5File& file, const char* name, ElementType t
 Hdf5Dataset open_dataset(const Hdf5File& file, const char* name, ElementType type, const tensor::Shape& shape);
 /// 0: not chunked. Throws if chunks are not whole rows.
 std::int64_t rows_per_chunk(const Hdf5Dataset& dataset);
+/// Where the rows of a chunked dataset begin in the file, if all of them lie in one piece, as create_dataset() lays
+/// them.
+std::optional<std::uint64_t> payload_offset(const Hdf5Dataset& dataset);
 void write_rows(const Hdf5Dataset& dataset, ElementType type, std::int64_t first, std::int64_t rows, const void* data);
 void read_rows(const Hdf5Dataset& dataset, ElementType type, std::int64_t first, std::int64_t rows, void* data);
 

@@ -7,19 +7,27 @@
 namespace distdl::data {
 
 struct Options {
-  std::string train;         ///< HDF5 data set to train on
-  std::string validation;    ///< HDF5 data set to judge on; empty: see holdout
-  std::int64_t holdout = 0;  ///< without data.validation: the last so many samples of data.train are kept to judge on
+  std::string train;              ///< HDF5 data set to train on
+  std::string validation;         ///< HDF5 data set to judge on; empty: see holdout
+  std::int64_t holdout = 0;       ///< without data.validation: the last so many images or tokens of data.train judge
   std::int64_t cache_mib = 1024;  ///< decoded chunks kept in memory per rank, in MiB
+  std::int64_t crop = 0;          ///< training images are shifted by up to so many pixels, what comes in is black
+  bool mirror = false;            ///< every other training image is seen as in a mirror
 };
 
 template <class Visitor>
 void describe(Options& options, Visitor&& visit) {
-  visit("data.train", options.train, "HDF5 data set to train on; make one with \"distdl data\"");
+  visit("data.train", options.train,
+        "HDF5 data set to train on, of images, or of text for gpt; make one with \"distdl data\"");
   visit("data.validation", options.validation, "HDF5 data set to judge on; empty: see data.holdout");
   visit("data.holdout", options.holdout,
-        "without data.validation: the last so many samples of data.train are not trained on but judge the model");
-  visit("data.cache_mib", options.cache_mib, "decoded chunks kept in memory per rank, in MiB");
+        "without data.validation: the last so many images or tokens of data.train are not trained on but judge the "
+        "model");
+  visit("data.cache_mib", options.cache_mib, "decoded chunks of images kept in memory per rank, in MiB");
+  visit("data.crop", options.crop,
+        "training images are shifted at random by up to so many pixels up, down and to the sides (random crop of the "
+        "padded image)");
+  visit("data.mirror", options.mirror, "training images are mirrored left to right at random");
 }
 
 }  // namespace distdl::data

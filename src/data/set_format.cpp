@@ -89,7 +89,9 @@ std::vector<DatasetSpec> datasets_of(const Description& description) {
           "mean {} and deviation {} cannot normalize pixels", description.mean, description.deviation);
   if (description.kind == kTokens) {
     require(description.shape.empty(), "tokens have no shape, but {} is given", tensor::to_string(description.shape));
-    return {{kTokens, ElementType::u8, {description.samples}}};
+    require(description.classes <= 1 << 16, "tokens have a vocabulary of at most {}, not {}", 1 << 16,
+            description.classes);
+    return {{kTokens, description.classes <= 1 << 8 ? ElementType::u8 : ElementType::u16, {description.samples}}};
   }
   require(description.kind == kImages, "\"{}\" is not a kind of data set; known are images, tokens", description.kind);
   require(description.shape.size() == 3, "images have the shape (C, H, W), not {}",

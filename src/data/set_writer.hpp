@@ -24,8 +24,10 @@ class SetWriter {
   /// Images: any number of whole ones, (n, C, H, W), and a label each. Throws ConfigError for a label outside the
   /// classes or more samples than announced, StorageError.
   void append(std::span<const std::uint8_t> pixels, std::span<const std::int32_t> labels);
-  /// Tokens.
+  /// Tokens of a vocabulary of up to 256.
   void append(std::span<const std::uint8_t> tokens);
+  /// Tokens of a larger one. Throws ConfigError for a token outside of it.
+  void append(std::span<const std::uint16_t> tokens);
   /// The description as stored. Throws ConfigError if samples are missing, StorageError.
   Description commit();
 

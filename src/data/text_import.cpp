@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
 #include <vector>
 
 #include <distdl/base/errors.hpp>
@@ -23,7 +27,79 @@ std::int64_t for_each_piece(const std::filesystem::path& text, Take&& take) {
   return total;
 }
 
+/// A file of uint16 numbers: first the header, if there is one.
+class TokenReader {
+ public:
+  explicit TokenReader(const std::filesystem::path& path) : file_(path) {
+    std::array<std::int32_t, 256> header{};
+    const std::size_t got = file_.read(std::as_writable_bytes(std::span(header)));
+    if (got == sizeof header && header[0] == 20240520 && header[1] == 1) {
+      announced_ = header[2];
+      return;
+    }
+    rest_.resize(got);
+    std::memcpy(rest_.data(), header.data(), got);
+  }
+  std::optional<std::int64_t> announced() const { return announced_; }
+
+  /// Nothing at the end.
+  std::span<const std::uint16_t> next() {
+    constexpr std::size_t kPiece = 1 << 20;
+    const std::size_t before = rest_.size();
+    rest_.resize(before + kPiece);
+    rest_.resize(before + file_.read(std::span(rest_).subspan(before)));
+    const std::size_t whole = rest_.size() / sizeof(std::uint16_t);
+    if (whole == 0)
+      require(rest_.empty(), "\"{}\" ends within a token: numbers of 2 bytes each are expected", file_.path().string());
+    piece_.resize(whole);
+    std::memcpy(piece_.data(), rest_.data(), whole * sizeof(std::uint16_t));
+    rest_.erase(rest_.begin(), rest_.begin() + static_cast<std::ptrdiff_t>(whole * sizeof(std::uint16_t)));
+    return piece_;
+  }
+
+ private:
+  GzipReader file_;
+  std::optional<std::int64_t> announced_;
+  std::vector<std::byte> rest_;
+  std::vector<std::uint16_t> piece_;
+};
+
 }  // namespace
+
+Description import_tokens(const std::filesystem::path& tokens, std::int64_t vocabulary,
+                          const std::filesystem::path& output, Overwrite overwrite) {
+  std::int64_t count = 0;
+  TokenReader counted(tokens);
+  for (auto piece = counted.next(); !piece.empty(); piece = counted.next()) {
+    const auto wrong = std::find_if(piece.begin(), piece.end(), [&](auto token) { return token >= vocabulary; });
+    require(wrong == piece.end(),
+            "token {} of \"{}\" is {}, but --vocabulary {} allows 0 to {}; is it a file of little-endian uint16?",
+            count + (wrong - piece.begin()), tokens.string(), wrong == piece.end() ? 0 : *wrong, vocabulary,
+            vocabulary - 1);
+    count += static_cast<std::int64_t>(piece.size());
+  }
+  require(count > 0, "\"{}\" holds no tokens", tokens.string());
+  require(counted.announced().value_or(count) == count, "\"{}\" holds {} tokens, its header says {}", tokens.string(),
+          count, counted.announced().value_or(count));
+  SetWriter writer(output,
+                   {.kind = kTokens,
+                    .origin = fmt::format("tokens {}", tokens.filename().string()),
+                    .samples = count,
+                    .shape = {},
+                    .classes = vocabulary},
+                   overwrite);
+  TokenReader reader(tokens);
+  std::vector<std::uint8_t> narrow;
+  for (auto piece = reader.next(); !piece.empty(); piece = reader.next()) {
+    if (vocabulary > 1 << 8) {
+      writer.append(piece);
+      continue;
+    }
+    narrow.assign(piece.begin(), piece.end());
+    writer.append(narrow);
+  }
+  return writer.commit();
+}
 
 Description import_text(const std::filesystem::path& text, const std::filesystem::path& output, Overwrite overwrite) {
   // Twice through the file, because only its end tells how long a gzip file is.

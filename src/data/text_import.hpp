@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 
 #include <distdl/data/data_set.hpp>
@@ -11,5 +12,12 @@ namespace distdl::data {
 /// Any file, plain or gzip, as a set of tokens: each byte is one, the vocabulary is 256. Throws ConfigError if the file
 /// is empty, StorageError if it is missing or damaged or if the output cannot be written.
 Description import_text(const std::filesystem::path& text, const std::filesystem::path& output, Overwrite overwrite);
+
+/// Numbers of tokens as other programs' tokenizers leave them: uint16, little-endian, plain or gzip, with llm.c's
+/// header (256 int32, of which the first are 20240520, 1 and the number of tokens) or without, as nanoGPT has them.
+/// Throws ConfigError if there are none, one is outside the vocabulary, or the header says another number of them; else
+/// as import_text().
+Description import_tokens(const std::filesystem::path& tokens, std::int64_t vocabulary,
+                          const std::filesystem::path& output, Overwrite overwrite);
 
 }  // namespace distdl::data

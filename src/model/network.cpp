@@ -43,13 +43,24 @@ void Network::bind(const Description& model, const ModelTensors& tensors) {
     const auto& input = stage.from == Wiring::kSample ? sample : stages_[stage.from].layer->output();
     stage.layer = backend_.layer(model.layers[i].spec, input);
     const auto& format = stage.layer->output();
-    require<InternalError>(
-        stage.plus == Wiring::kNothing || backend_.same_layout(format, stages_[stage.plus].layer->output()),
-        "the outputs of layers \"{}\" and \"{}\" are arranged differently", model.layers[i].name, model.layers[i].plus);
     stage.output = backend_.allocate(format.bytes);
     stage.gradient = backend_.allocate(format.bytes);
     stage.count = format.bytes / sizeof(float);
+    if (stage.plus == Wiring::kNothing) continue;
+    const auto& other = stages_[stage.plus].layer->output();
+    if (backend_.same_layout(format, other)) continue;
+    const std::size_t bytes = std::max({format.bytes, other.bytes, rearranged_.bytes()});
+    dense_ = backend_.allocate(bytes);
+    rearranged_ = backend_.allocate(bytes);
   }
+}
+
+const float* Network::rearranged(const Stage& from, const tensor::Buffer& values, const Stage& to) {
+  const auto &given = from.layer->output(), &wanted = to.layer->output();
+  if (backend_.same_layout(given, wanted)) return floats(values);
+  backend_.to_dense(given, floats(values), floats(dense_));
+  backend_.from_dense(wanted, floats(dense_), floats(rearranged_));
+  return floats(rearranged_);
 }
 
 /// Who comes first in the backward pass writes, the others add.
@@ -91,8 +102,9 @@ const float* Network::input_of(const Stage& stage) const {
 void Network::forward(kernels::Phase phase) {
   for (auto& stage : stages_) {
     stage.layer->forward(input_of(stage), floats(stage.output), phase);
-    if (stage.plus != Wiring::kNothing)
-      backend_.add(floats(stage.output), floats(stages_[stage.plus].output), stage.count);
+    if (stage.plus == Wiring::kNothing) continue;
+    const Stage& other = stages_[stage.plus];
+    backend_.add(floats(stage.output), rearranged(other, other.output, stage), stage.count);
   }
 }
 
@@ -105,10 +117,11 @@ void Network::forward_backward(float* gradients, float scale) {
   for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) {
     if (stage->plus != Wiring::kNothing) {
       const Stage& other = stages_[stage->plus];
+      const float* const gradient = rearranged(*stage, stage->gradient, other);
       if (stage->plus_adds)
-        backend_.add(floats(other.gradient), floats(stage->gradient), stage->count);
+        backend_.add(floats(other.gradient), gradient, other.count);
       else
-        backend_.copy(floats(other.gradient), floats(stage->gradient), stage->count);
+        backend_.copy(floats(other.gradient), gradient, other.count);
     }
     backward_weights(*stage, gradients);
     backward_input(*stage);
@@ -131,6 +144,18 @@ void Network::backward_input(Stage& stage) {
   stage.layer->backward_input(input_of(stage), floats(stage.output), floats(stage.gradient),
                               stage.from_adds ? floats(spare_) : target);
   if (stage.from_adds) backend_.add(target, floats(spare_), stages_[stage.from].count);
+}
+
+std::vector<float> Network::logits() {
+  forward(kernels::Phase::evaluation);
+  const auto& last = stages_.back();
+  const auto& format = last.layer->output();
+  const auto count = static_cast<std::size_t>(tensor::element_count(format.shape));
+  if (dense_logits_.bytes() == 0) dense_logits_ = backend_.allocate(count * sizeof(float));
+  backend_.to_dense(format, floats(last.output), floats(dense_logits_));
+  std::vector<float> result(count);
+  backend_.copy_to_host(result.data(), dense_logits_.data(), count * sizeof(float));
+  return result;
 }
 
 Totals Network::evaluate() {

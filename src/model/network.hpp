@@ -47,6 +47,8 @@ class Network {
   void forward_backward(float* gradients, float scale);
   /// With the running statistics, no gradients.
   Totals evaluate();
+  /// The same without labels: (samples, classes) or (samples, T, classes), dense.
+  std::vector<float> logits();
 
  private:
   /// One of a layer's tensors in the arenas.
@@ -66,6 +68,8 @@ class Network {
   void plan_gradients();
   void forward(kernels::Phase phase);
   const float* input_of(const Stage& stage) const;
+  /// Values in the arrangement of one layer's output, in that of another's of the same shape.
+  const float* rearranged(const Stage& from, const tensor::Buffer& values, const Stage& to);
   void backward_weights(Stage& stage, float* gradients);
   void backward_input(Stage& stage);
 
@@ -74,7 +78,9 @@ class Network {
   std::size_t layout_size_;
   std::int64_t terms_ = 1;
   tensor::Buffer batch_, targets_, totals_;
-  tensor::Buffer spare_;  ///< for a gradient that is then added to another
+  tensor::Buffer dense_logits_;        ///< once they were asked for
+  tensor::Buffer spare_;               ///< for a gradient that is then added to another
+  tensor::Buffer dense_, rearranged_;  ///< on the way to the arrangement of another layer; few models need them
   std::vector<Stage> stages_;
   std::unique_ptr<kernels::Loss> loss_;
 };

@@ -118,7 +118,9 @@ void RunFolder::on(const train::StepDone& event) {
            {"loss", event.loss},
            {"accuracy", event.accuracy},
            {"learning_rate", event.learning_rate},
-           {"samples_per_s", event.samples_per_s}};
+           {"samples_per_s", event.samples_per_s},
+           {"waited_seconds", event.waited_seconds}};
+  if (event.gradient_norm) row["gradient_norm"] = *event.gradient_norm;
   append(metrics_, row.dump());
 }
 

@@ -3,31 +3,72 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace distdl::optim {
 
 struct Options {
-  double learning_rate = 0.05;
+  std::string name = "sgd";         ///< sgd, adamw, lamb, lars; docs/optimizers.md tells what each computes
+  double learning_rate = 0.05;      ///< the peak of the schedule; adamw wants 1e-4 to 3e-3, lars 1 to 30
+  std::string scale_rate = "none";  ///< none, linear, sqrt: how the peak follows the global batch
+  std::int64_t base_batch = 256;    ///< samples; the global batch that learning_rate is meant for, with scale_rate
   double momentum = 0.9;
-  double weight_decay = 0;
   bool nesterov = false;
-  std::string schedule = "cosine";  ///< constant, cosine (to 0 at the last step), step (x 0.1 at 1/2 and 3/4)
-  std::int64_t warmup_steps = 0;    ///< the rate rises linearly from 0 over so many steps
-  double statistic_weight = 0.1;    ///< how much of a running statistic one step replaces
+  double beta1 = 0.9, beta2 = 0.999;  ///< adamw and lamb: what a step leaves of the moments
+  double epsilon = 1e-8;              ///< adamw and lamb: keeps the quotient of the moments finite
+  double trust_coefficient = 1e-3;    ///< lars
+  double weight_decay = 0;
+  bool decay_one_dimensional = false;  ///< adamw, lamb, lars: also norms' weights and biases decay; sgd decays all
+  std::string schedule = "cosine";     ///< constant, cosine, linear, step
+  std::int64_t warmup_steps = 0;       ///< the rate rises linearly from 0 over so many steps
+  double final_rate_share = 0;         ///< cosine and linear end at this share of the peak
+  std::vector<std::int64_t> milestones = {};  ///< steps; with schedule = "step" the rate falls there; none: 1/2 and 3/4
+  double milestone_factor = 0.1;              ///< what is left of the rate at each milestone
+  double clip_norm = 0;                       ///< the gradient's largest Euclidean norm; 0: as long as it is
+  double ema_decay = 0;           ///< of the moving average of the parameters that is evaluated; 0: there is none
+  double statistic_weight = 0.1;  ///< how much of a running statistic one step replaces
 };
 
 template <class Visitor>
 void describe(Options& options, Visitor&& visit) {
+  visit("optim.name", options.name, R"("sgd", "adamw", "lamb" or "lars": docs/optimizers.md)");
   visit("optim.learning_rate", options.learning_rate, "peak learning rate for the mean loss over the global batch");
-  visit("optim.momentum", options.momentum, "momentum of stochastic gradient descent; 0 switches it off");
-  visit("optim.weight_decay", options.weight_decay, "added to each gradient: weight_decay * parameter");
-  visit("optim.nesterov", options.nesterov, "look-ahead momentum");
+  visit("optim.scale_rate", options.scale_rate,
+        "\"none\", or the peak grows with the global batch: \"linear\" (times global batch / optim.base_batch) or "
+        "\"sqrt\" (times the root of it)");
+  visit("optim.base_batch", options.base_batch,
+        "samples; with optim.scale_rate the global batch for which optim.learning_rate is the peak");
+  visit("optim.momentum", options.momentum, "of sgd and lars; 0 switches it off");
+  visit("optim.nesterov", options.nesterov, "look-ahead momentum; sgd only");
+  visit("optim.beta1", options.beta1, "adamw and lamb: what one step leaves of the mean of the gradients");
+  visit("optim.beta2", options.beta2, "adamw and lamb: what one step leaves of the mean of their squares");
+  visit("optim.epsilon", options.epsilon, "adamw and lamb: added to the root of the mean square");
+  visit("optim.trust_coefficient", options.trust_coefficient,
+        "lars: a step's length as a share of the tensor's, for a learning rate of 1");
+  visit("optim.weight_decay", options.weight_decay,
+        "sgd and lars add weight_decay * parameter to each gradient; adamw and lamb to each step, before the learning "
+        "rate");
+  visit("optim.decay_one_dimensional", options.decay_one_dimensional,
+        "adamw, lamb and lars: decay biases and norms' weights too; sgd always does");
   visit("optim.schedule", options.schedule,
-        "\"constant\", \"cosine\" (falls to 0 at the last step) or \"step\" (a tenth at 1/2 and again at 3/4 of the "
-        "run)");
+        "\"constant\", \"cosine\" or \"linear\" (fall to optim.final_rate_share of the peak at the last step), or "
+        "\"step\" (falls at optim.milestones)");
   visit("optim.warmup_steps", options.warmup_steps, "the rate rises linearly over so many first steps");
+  visit("optim.final_rate_share", options.final_rate_share,
+        "where \"cosine\" and \"linear\" end, as a share of the peak");
+  visit("optim.milestones", options.milestones,
+        "steps after which \"step\" lowers the rate, ascending; none: 1/2 and 3/4 of the run");
+  visit("optim.milestone_factor", options.milestone_factor, "what a milestone leaves of the rate");
+  visit("optim.clip_norm", options.clip_norm,
+        "a gradient whose norm over all parameters is larger is scaled down to it; 0: never");
+  visit("optim.ema_decay", options.ema_decay,
+        "evaluate an exponential moving average of the parameters instead, of which a step leaves this share; 0: there "
+        "is none");
   visit("optim.statistic_weight", options.statistic_weight,
         "how much of a running statistic (batch norm) one step replaces");
 }
+
+/// Throws ConfigError for values that make no sense.
+void check(const Options& options);
 
 }  // namespace distdl::optim

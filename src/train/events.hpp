@@ -23,10 +23,12 @@ struct Started {
 struct StepDone {
   Step step;            ///< steps done, this one included
   double epoch = 0;     ///< epochs done, as a fraction
-  double loss = 0;      ///< mean over the global batch, nats per sample
+  double loss = 0;      ///< mean over the global batch, nats per label
   double accuracy = 0;  ///< of the global batch, 0 .. 1
   double learning_rate = 0;
   double samples_per_s = 0;
+  double waited_seconds = 0;                 ///< of this step, on this rank, for samples to be read
+  std::optional<double> gradient_norm = {};  ///< before clipping, where that is on
 };
 
 struct Evaluated {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <distdl/checkpoint/left_snapshots.hpp>
 #include <distdl/checkpoint/ownership.hpp>
 #include <distdl/train/protection.hpp>
 
@@ -15,6 +16,13 @@ std::optional<checkpoint::Destination> destination_of(const checkpoint::Options&
 
 std::string run_name(const checkpoint::Store& store) {
   return checkpoint::run_name(store.owner().lineage, store.root());
+}
+
+std::optional<Step> step_left_in_memory(const checkpoint::Store& store, Rank rank) {
+  std::optional<checkpoint::SlotLabel> newest;
+  for (const auto& one : checkpoint::left_snapshots(store.root()))
+    if (one.label.rank == rank.value && (!newest || moment_of(one.label) > moment_of(*newest))) newest = one.label;
+  return newest ? std::optional(newest->step) : std::nullopt;
 }
 
 std::optional<checkpoint::Levels::Setup> levels_setup(const checkpoint::Store& store, checkpoint::Place place) {

@@ -17,6 +17,10 @@ std::optional<checkpoint::Destination> destination_of(const checkpoint::Options&
 /// of a run whose folder was removed or copied. Of a store that is taken.
 std::string run_name(const checkpoint::Store& store);
 
+/// The newest step of which this node's memory still has a rank's snapshot of an earlier start; nothing if there is
+/// none.
+std::optional<Step> step_left_in_memory(const checkpoint::Store& store, Rank rank);
+
 /// Nothing if snapshots are kept on the file system only.
 std::optional<checkpoint::Levels::Setup> levels_setup(const checkpoint::Store& store, checkpoint::Place place);
 

@@ -6,14 +6,16 @@
 
 #include <distdl/base/clock.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/data/prefetcher.hpp>
 #include <distdl/model/models.hpp>
 #include <distdl/model/network.hpp>
-#include <distdl/optim/sgd.hpp>
+#include <distdl/optim/optimizer.hpp>
+#include <distdl/optim/schedule.hpp>
 #include <distdl/parallel/gradient_sum.hpp>
 #include <distdl/parallel/plan.hpp>
 #include <distdl/train/agreement.hpp>
-#include <distdl/train/batches.hpp>
 #include <distdl/train/cadence.hpp>
+#include <distdl/train/judge.hpp>
 #include <distdl/train/protection.hpp>
 #include <distdl/train/run.hpp>
 #include <distdl/train/state.hpp>
@@ -31,7 +33,7 @@ std::int64_t steps_for(const Options& options, std::int64_t samples, std::int64_
 }
 
 /// Every key that changes the numbers of a run.
-Identity identity_of(Recipe recipe, const Samples& samples) {
+Identity identity_of(Recipe recipe, const data::Source& samples) {
   Identity identity;
   auto note = [&](const std::string& key, const auto& value, const char*) { identity[key] = fmt::format("{}", value); };
   describe(recipe.model, note);
@@ -39,8 +41,9 @@ Identity identity_of(Recipe recipe, const Samples& samples) {
   describe(recipe.optim, note);
   identity["train.seed"] = std::to_string(recipe.train.seed);
   identity["train.epochs"] = std::to_string(recipe.train.epochs);
-  identity["data.samples"] = std::to_string(samples.training());
+  identity["data.samples"] = std::to_string(samples.samples());
   identity["data.classes"] = std::to_string(samples.classes());
+  identity["data.shape"] = tensor::to_string(samples.shape());
   return identity;
 }
 
@@ -84,7 +87,11 @@ class Trainer {
   std::optional<std::string> reason_to_stop();
   /// Whether the last step ended an epoch after which the model is to be judged.
   bool judgement_is_due() const;
-  double epochs_done() const { return static_cast<double>(state_.position) / static_cast<double>(samples_.training()); }
+  /// Samples of one epoch.
+  std::int64_t samples() const { return sources_.training->samples(); }
+  double epochs_done() const { return static_cast<double>(state_.position) / static_cast<double>(samples()); }
+  /// Begins to read this rank's samples ahead.
+  void start_reading();
 
   const Recipe& recipe_;
   const Setting& setting_;
@@ -92,7 +99,7 @@ class Trainer {
   CommunicatorGroup& group_;
   Observer& observer_;
   std::unique_ptr<kernels::Backend> backend_;
-  Samples samples_;
+  data::Sources sources_;
   parallel::Plan plan_;
   data::Sampler sampler_;
   Step total_;
@@ -100,7 +107,7 @@ class Trainer {
   model::ModelTensors tensors_;
   Network network_;
   parallel::GradientSum sum_;
-  optim::Sgd optimizer_;
+  optim::Optimizer optimizer_;
   Judge judge_;
   checkpoint::Store store_;
   StateKeeper keeper_;
@@ -108,6 +115,7 @@ class Trainer {
   WritersMeeting meeting_;
   EndOfJob end_of_job_;
   TrainingState state_;
+  std::optional<data::Prefetcher> reader_;  // while there are steps to do
   std::optional<checkpoint::Saver> saver_;  // while there are steps to do
   checkpoint::Destination under_way_;       // of the save that began last
   bool owes_checkpoint_ = false;            // one was due while a mere snapshot was under way
@@ -122,29 +130,27 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
       group_(group),
       observer_(observer),
       backend_(kernels::make_backend(recipe.kernels)),
-      samples_(recipe.data, recipe.model.context),
+      sources_(data::open_sources(recipe.data, recipe.model.context, static_cast<std::uint64_t>(recipe.train.seed))),
       plan_(parallel::make_plan(recipe.parallel, communicator.size())),
-      sampler_(static_cast<std::uint64_t>(recipe.train.seed), samples_.training()),
-      total_(steps_for(recipe.train, samples_.training(), plan_.global_batch())),
-      model_(model::describe_model(recipe.model, samples_.shape(), samples_.classes())),
+      sampler_(static_cast<std::uint64_t>(recipe.train.seed), samples()),
+      total_(steps_for(recipe.train, samples(), plan_.global_batch())),
+      model_(model::describe_model(recipe.model, sources_.training->shape(), sources_.training->classes())),
       tensors_(model::tensors_of(model_)),
       network_(*backend_, model_, tensors_, plan_.microbatch_size),
       sum_(*backend_, communicator, plan_, network_.gradient_count()),
-      optimizer_(recipe.optim, tensors_.layout),
-      judge_(*backend_, model_, tensors_, network_, samples_),
+      optimizer_(recipe.optim, tensors_.layout, *backend_),
+      judge_(*backend_, model_, tensors_, network_, sources_),
       store_(setting.checkpoints, recipe.checkpoint, setting.files ? *setting.files : checkpoint::real_file_system()),
-      keeper_(*backend_, communicator, group_, store_, tensors_, identity_of(recipe, samples_)),
+      keeper_(*backend_, communicator, group_, store_, tensors_, identity_of(recipe, *sources_.training)),
       cadence_(recipe.checkpoint, setting.failures),
       meeting_(communicator.rank(), communicator.size(), setting.comm, group.timeout()),
       end_of_job_(setting.end_of_job, recipe.train.stop_margin_seconds) {
-  std::size_t bytes = tensors_.layout.size() * sizeof(float);
-  state_.parameters = backend_->allocate(bytes);
-  state_.momentum = backend_->allocate(bytes);
+  allocate(state_, *backend_, tensors_.layout, optimizer_.state());
 }
 
 void Trainer::start() {
   sum_.allocate();
-  store_.take(group_, setting_.owner);
+  store_.take(group_, setting_.owner, setting_.snapshots);
   StartValues start_values{[this](std::span<float> arena) {
                              model::initialize(tensors_, static_cast<std::uint64_t>(recipe_.train.seed), arena);
                            },
@@ -152,16 +158,17 @@ void Trainer::start() {
   std::optional<checkpoint::Levels> levels;
   if (auto setup = levels_setup(store_, place())) levels.emplace(group_, store_.files(), *std::move(setup));
   auto resumed = keeper_.restore(state_, levels ? &*levels : nullptr,
-                                 recipe_.checkpoint.partial ? &start_values : nullptr, setting_.snapshots);
+                                 recipe_.checkpoint.partial ? &start_values : nullptr, setting_.resume_below);
   levels.reset();
   if (!resumed) begin_afresh(start_values);
-  if (state_.step < total_) store_.check_room(group_, state_.parameters.bytes() + state_.momentum.bytes());
+  if (state_.step < total_) store_.check_room(group_, state_.bytes());
   cadence_.tried(state_.step);
   if (cadence_.automatic() && communicator_.rank() == Rank(0))
     log(Severity::info, "checkpoint.every = \"auto\": {}", cadence_.plan());
   network_.load_parameters(state_.parameter_arena());
+  if (state_.step < total_) start_reading();
   if (state_.step < total_) start_saver(resumed.has_value());
-  Started started{{}, total_, communicator_.size(), samples_.training(), plan_.global_batch(), backend_->description()};
+  Started started{{}, total_, communicator_.size(), samples(), plan_.global_batch(), backend_->description()};
   if (resumed) {
     started.resumed_from = state_.step;
     started.resumed_source = *resumed;
@@ -169,21 +176,39 @@ void Trainer::start() {
   observer_.on(started);
 }
 
+void Trainer::start_reading() {
+  const auto range = plan_.of(communicator_.rank());
+  const std::int64_t start = state_.position, step = plan_.global_batch(), size = plan_.microbatch_size;
+  // From one of this rank's microbatches to the next, and from its last one to its first one of the next step.
+  const auto next = [=](std::int64_t position) {
+    const std::int64_t within = (position - start) % step;
+    if (within / size + 1 < range.first + range.count) return position + size;
+    return position - within + step + range.first * size;
+  };
+  reader_.emplace(*sources_.training, sampler_, size, next);
+}
+
 void Trainer::begin_afresh(const StartValues& values) {
   tensor::Buffer start = tensor::allocate_host(state_.parameters.bytes());
   values.fill(start.as<float>());
   backend_->copy_from_host(state_.parameters.data(), start.data(), start.bytes());
-  backend_->fill(state_.momentum_arena(), tensors_.layout.size(), 0.0f);
+  for (const auto& [what, memory] : state_.optimizer)
+    if (what.kind == optim::StateArena::Kind::average)
+      backend_->copy_from_host(memory.data(), start.data(), start.bytes());
+    else
+      backend_->fill(static_cast<float*>(memory.data()), tensors_.layout.size(), 0.0f);
   state_.step = Step(0);
-  state_.position = 0;
+  state_.position = state_.updates = 0;
 }
 
 Trainer::Agreed Trainer::step(bool stop) {
   Stopwatch watch;
   auto range = plan_.of(communicator_.rank());
+  const double waited = reader_->waited_seconds();
   float scale = 1.0f / static_cast<float>(plan_.global_batch() * network_.terms());
   for (int m = range.first; m < range.first + range.count; ++m) {
-    samples_.load(network_, sampler_, state_.position + m * plan_.microbatch_size);
+    const data::Batch& batch = reader_->at(state_.position + m * plan_.microbatch_size);
+    network_.set_batch(batch.samples(), batch.labels.data());
     backend_->set_noise({static_cast<std::uint64_t>(recipe_.train.seed),
                          static_cast<std::uint64_t>(state_.step.value * plan_.microbatches + m)});
     network_.forward_backward(sum_.slot(), scale);
@@ -196,11 +221,13 @@ Trainer::Agreed Trainer::step(bool stop) {
   const float* gradients = sum_.finish();
   float totals[Network::kTail];
   backend_->copy_to_host(totals, gradients + tail, sizeof totals);
-  double rate = optim::learning_rate(recipe_.optim, state_.step, total_);
+  double rate = optim::learning_rate(recipe_.optim, state_.step, total_, plan_.global_batch());
   saver_->fence();
-  optimizer_.update(*backend_, state_.parameter_arena(), state_.momentum_arena(), gradients, rate, plan_.microbatches);
+  auto norm =
+      optimizer_.update(state_.arenas(gradients), {rate, state_.step.value, state_.updates, plan_.microbatches});
   network_.load_parameters(state_.parameter_arena());
   state_.step.value += 1;
+  state_.updates += 1;
   state_.position += plan_.global_batch();
   set_log_step(state_.step);
   end_of_job_.step_took(watch.seconds());
@@ -209,16 +236,17 @@ Trainer::Agreed Trainer::step(bool stop) {
   double terms = totals[Network::kCountAt];
   double loss = totals[Network::kLossAt] / terms;
   if (!std::isfinite(loss)) diverged(loss);
-  observer_.on(
-      StepDone{state_.step, epochs_done(), loss, totals[Network::kCorrectAt] / terms, rate, batch / watch.seconds()});
+  observer_.on(StepDone{state_.step, epochs_done(), loss, totals[Network::kCorrectAt] / terms, rate,
+                        batch / watch.seconds(), reader_->waited_seconds() - waited, norm});
   return {totals[Network::kStopAt] > 0, totals[Network::kSaveAt] > 0};
 }
 
 void Trainer::evaluate() {
-  if (samples_.validation() == 0) return;
-  auto totals = judge_(state_.parameter_arena(), communicator_);
+  if (judge_.samples() == 0) return;
+  auto totals = judge_(state_.judged_arena(), communicator_);
+  network_.load_parameters(state_.parameter_arena());
   judged_ = Evaluated{state_.step, epochs_done(), totals.loss / totals.count, totals.correct / totals.count,
-                      samples_.validation()};
+                      judge_.samples()};
   observer_.on(*judged_);
 }
 
@@ -228,6 +256,12 @@ void Trainer::start_saver(bool resumed) {
   saver_.emplace(
       store_, group_, [this] { return meeting_.connect(); }, setup);
   if (recipe_.checkpoint.mode != "sync") meeting_.introduce(communicator_);
+  const auto left = levels || communicator_.rank() != Rank(0) ? std::nullopt : step_left_in_memory(store_, Rank(0));
+  if (left && *left > state_.step)
+    log(Severity::warning,
+        "the run goes on from step {}; the snapshots of step {} in the nodes' memory are removed, since the job file "
+        "asks for none (checkpoint.memory_every and the like)",
+        state_.step, *left);
   auto part = keeper_.part_of(state_);
   saver_->prepare(part.slices, part.state);
   checkpoint::Protection elsewhere{recipe_.checkpoint.partner_every > 0, recipe_.checkpoint.parity_every > 0};

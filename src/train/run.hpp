@@ -45,7 +45,8 @@ struct Setting {
   std::string failure_domain = {};
   /// For a second communicator, among the threads that write checkpoints; as that of the training threads.
   comm::Options comm = {};
-  SnapshotUse snapshots = SnapshotUse::newest;  ///< where to resume from
+  checkpoint::SnapshotUse snapshots = checkpoint::SnapshotUse::newest;  ///< where to resume from
+  std::optional<Step> resume_below = {};  ///< from a smaller step than this, unless there is no such checkpoint
   /// Under the checkpoints and the local disks, for tests; must outlive the run. Nothing: the operating system's.
   checkpoint::FileSystem* files = nullptr;
 };

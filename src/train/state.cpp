@@ -42,6 +42,33 @@ std::int64_t number(const checkpoint::State& state, const std::string& key) {
 }
 }  // namespace
 
+const float* TrainingState::judged_arena() const {
+  const float* average = arenas(nullptr).average;
+  return average ? average : parameter_arena();
+}
+
+optim::Arenas TrainingState::arenas(const float* gradients) const {
+  optim::Arenas all{.parameters = parameter_arena(), .gradients = gradients};
+  std::size_t moments = 0;
+  for (const auto& [what, memory] : optimizer) {
+    auto& place = what.kind == optim::StateArena::Kind::average ? all.average : all.moments.at(moments++);
+    place = static_cast<float*>(memory.data());
+  }
+  return all;
+}
+
+std::size_t TrainingState::bytes() const {
+  return parameters.bytes() * (1 + optimizer.size());
+}
+
+void allocate(TrainingState& state, kernels::Backend& backend, const tensor::ArenaLayout& layout,
+              const std::vector<optim::StateArena>& optimizer) {
+  const std::size_t bytes = layout.size() * sizeof(float);
+  state.parameters = backend.allocate(bytes);
+  state.optimizer.clear();
+  for (const auto& what : optimizer) state.optimizer.push_back({what, backend.allocate(bytes)});
+}
+
 std::optional<tensor::Box> share_of(const tensor::Shape& shape, std::size_t tensor_number, int index, int writers) {
   tensor::Box box = tensor::whole(shape);
   if (shape.empty() || tensor::element_count(shape) < kSmallTensor || shape[0] < writers) {
@@ -100,7 +127,10 @@ StateKeeper::StateKeeper(kernels::Backend& backend, comm::Communicator& communic
       identity_(std::move(identity)) {}
 
 std::vector<StateKeeper::Arena> StateKeeper::arenas(const TrainingState& state) {
-  return {{"parameter/", &state.parameters, true}, {"momentum/", &state.momentum, false}};
+  std::vector<Arena> all{{"parameter/", &state.parameters, false}};
+  for (const auto& [what, memory] : state.optimizer)
+    all.push_back({what.name + "/", &memory, what.kind == optim::StateArena::Kind::moment});
+  return all;
 }
 
 std::byte* StateKeeper::host_copy(std::size_t index, const tensor::Buffer& memory) {
@@ -119,7 +149,7 @@ StateKeeper::Part StateKeeper::part_of(const TrainingState& state) {
     if (!backend_.memory_is_host()) backend_.copy_to_host(host, arena.memory->data(), arena.memory->bytes());
     for (std::size_t i = 0; i < tensors_.layout.tensors().size(); ++i) {
       const auto& view = tensors_.layout.tensors()[i];
-      if (view.role == tensor::Role::statistic && !arena.statistics) continue;
+      if (view.role == tensor::Role::statistic && arena.moments) continue;
       auto box = share_of(view.shape, i, index, writers);
       if (!box) continue;
       std::size_t row = view.shape.empty() ? 0 : view.count / static_cast<std::size_t>(view.shape[0]);
@@ -130,11 +160,30 @@ StateKeeper::Part StateKeeper::part_of(const TrainingState& state) {
   }
   part.state.insert(identity_.begin(), identity_.end());
   part.state["position"] = std::to_string(state.position);
+  part.state["updates"] = std::to_string(state.updates);
   part.state["backend"] = backend_.description();
   return part;
 }
 
-void StateKeeper::check_identity(const checkpoint::State& saved) const {
+void StateKeeper::check_optimizer(const checkpoint::State& saved, bool partial) const {
+  const auto value = [](const auto& map, const char* key) {
+    auto found = map.find(key);
+    return found == map.end() ? std::string() : found->second;
+  };
+  std::string theirs = value(saved, "optim.name");
+  if (theirs.empty() && saved.contains("optim.momentum")) theirs = "sgd";  // there was no other
+  const std::string mine = value(identity_, "optim.name");
+  if (partial || theirs.empty() || mine.empty() || theirs == mine) return;
+  throw StorageError(
+      fmt::format("the checkpoint was trained with optim.name = \"{}\", the job file says \"{}\", which cannot go on "
+                  "from its moments; --partial (checkpoint.partial = true) loads the rest and begins those afresh that "
+                  "it lacks; or take \"{}\" again, or another run.dir to start afresh",
+                  theirs, mine, theirs),
+      ExitCode::incompatible);
+}
+
+void StateKeeper::check_identity(const checkpoint::State& saved, bool partial) const {
+  check_optimizer(saved, partial);
   for (const auto& [key, mine] : identity_) {
     auto found = saved.find(key);
     if (found == saved.end() || found->second == mine) continue;
@@ -150,31 +199,48 @@ void StateKeeper::check_identity(const checkpoint::State& saved) const {
 }
 
 std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint::Levels* levels,
-                                                const StartValues* fallback, SnapshotUse use) {
+                                                const StartValues* fallback, std::optional<Step> below) {
   auto snapshots = levels ? levels->find() : std::nullopt;
   const Step newest_snapshot = snapshots ? snapshots->step : Step(0);
-  if (use == SnapshotUse::none) snapshots.reset();
-  const auto newest = snapshots ? store_.newest(group_) : std::nullopt;
+  if (snapshots && !counts(*snapshots, below)) snapshots.reset();
+  const auto newest = snapshots ? store_.newest(group_, below) : std::nullopt;
   // Where nothing else is left, a model that does not fit is rather a mistake.
   const auto from_snapshots = [&] { return restore(state, *levels, *snapshots, newest ? fallback : nullptr); };
   if (snapshots && (!newest || is_as_new_as(*snapshots, *newest))) {
     if (auto source = from_snapshots()) return source;
     snapshots.reset();
   }
-  auto found = store_.newest_valid(group_);
+  const auto read_all = [&](const checkpoint::Summary& found) {
+    check_identity(found.state, fallback != nullptr);
+    read(found, state, fallback);
+  };
+  // Where snapshots may turn out to be as new, or only a part is to be read, it is verified before.
+  const bool at_once = !snapshots && !fallback;
+  auto found = at_once ? newest_valid(below, read_all) : newest_valid(below);
   if (snapshots && (!found || is_as_new_as(*snapshots, *found)))
     if (auto source = from_snapshots()) return source;
-  if (found) {
-    agree(communicator_, group_.timeout(), [&] {
-      check_identity(found->state);
-      read(*found, state, fallback);
-    });
-  }
+  if (found && !at_once) agree(communicator_, group_.timeout(), [&] { read_all(*found); });
   if (communicator_.rank().value == 0 && newest_snapshot > (found ? found->step : Step(0)))
     log(Severity::warning, "the run goes on from {}; the snapshots of step {} are removed",
         found ? fmt::format("the checkpoint of step {}", found->step) : "the start", newest_snapshot);
   if (levels) levels->keep_only(std::nullopt);
   return found ? std::optional<std::string>("the file system") : std::nullopt;
+}
+
+/// Whether it is not left aside on purpose.
+bool StateKeeper::counts(const checkpoint::RestorePlan& snapshots, std::optional<Step> below) const {
+  return snapshots.start.number >= store_.owner().snapshots_since && (!below || snapshots.step < *below);
+}
+
+/// Rather the step that was to be left out than a start afresh.
+std::optional<checkpoint::Summary> StateKeeper::newest_valid(std::optional<Step> below,
+                                                             const checkpoint::Store::Reading& reading) {
+  auto found = store_.newest_valid(group_, below, reading);
+  if (found || !below) return found;
+  if (communicator_.rank() == Rank(0))
+    log(Severity::warning, "there is no checkpoint that can be used of a step before {}: the newest one is taken",
+        *below);
+  return store_.newest_valid(group_, {}, reading);
 }
 
 std::vector<checkpoint::ShardReport> StateKeeper::read_snapshots(checkpoint::Levels& levels,
@@ -195,7 +261,7 @@ std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint
   checkpoint::State saved;
   const auto reports = read_snapshots(levels, plan, state, saved, fallback);
   agree(communicator_, group_.timeout(), [&] {
-    check_identity(saved);
+    check_identity(saved, fallback != nullptr);
     take_over(state, plan.step, saved, nullptr);
   });
   levels.keep_only(plan);
@@ -226,7 +292,7 @@ std::vector<checkpoint::Target> StateKeeper::targets_in(const TrainingState& sta
   for (const auto& arena : arenas(state)) {
     std::byte* host = host_copy(arena_number++, *arena.memory);
     for (const auto& view : tensors_.layout.tensors()) {
-      if (view.role == tensor::Role::statistic && !arena.statistics) continue;
+      if (view.role == tensor::Role::statistic && arena.moments) continue;
       targets.push_back({arena.prefix + view.name, tensor::DType::f32, view.shape, tensor::whole(view.shape),
                          host + view.offset * sizeof(float)});
     }
@@ -235,9 +301,26 @@ std::vector<checkpoint::Target> StateKeeper::targets_in(const TrainingState& sta
 }
 
 void StateKeeper::fill_start_values(const TrainingState& state, const StartValues& fallback) {
-  auto* parameters = reinterpret_cast<float*>(host_copy(0, state.parameters));
-  fallback.fill({parameters, state.parameters.bytes() / sizeof(float)});
-  std::memset(host_copy(1, state.momentum), 0, state.momentum.bytes());
+  std::size_t arena_number = 0;
+  for (const auto& arena : arenas(state)) {
+    auto* values = reinterpret_cast<float*>(host_copy(arena_number++, *arena.memory));
+    if (arena.moments)
+      std::memset(values, 0, arena.memory->bytes());
+    else
+      fallback.fill({values, arena.memory->bytes() / sizeof(float)});
+  }
+}
+
+void StateKeeper::begin_averages(const TrainingState& state, const std::vector<std::string>& missing) {
+  const std::byte* parameters = host_copy(0, state.parameters);
+  std::size_t arena_number = 0;
+  for (const auto& arena : arenas(state)) {
+    std::byte* host = host_copy(arena_number++, *arena.memory);
+    for (const auto& view : tensors_.layout.tensors())
+      if (!arena.moments && host != parameters && std::ranges::binary_search(missing, arena.prefix + view.name))
+        std::memcpy(host + view.offset * sizeof(float), parameters + view.offset * sizeof(float),
+                    view.count * sizeof(float));
+  }
 }
 
 void StateKeeper::tell(const checkpoint::Summary& found, const checkpoint::Fit& fit) const {
@@ -249,7 +332,7 @@ void StateKeeper::tell(const checkpoint::Summary& found, const checkpoint::Fit& 
     log(Severity::warning, "{} tensors are not in it and begin afresh: {}", fit.missing.size(),
         checkpoint::shortened(fit.missing, kAll));
   if (!fit.unused.empty())
-    log(Severity::warning, "{} tensors of it are ignored, the model has none of these names: {}", fit.unused.size(),
+    log(Severity::warning, "{} tensors of it are ignored, this run has none of these names: {}", fit.unused.size(),
         checkpoint::shortened(fit.unused, kAll));
 }
 
@@ -264,8 +347,14 @@ void StateKeeper::read(const checkpoint::Summary& found, TrainingState& state, c
     });
     tell(found, fit);
   }
+  const bool alone = communicator_.ranks_on_host_of(communicator_.rank()).size() == 1;
+  store_.read(found, targets, alone && !fallback ? checkpoint::PageCache::passed : checkpoint::PageCache::used);
   store_.read(found, targets);
+  begin_averages(state, fit.missing);
   take_over(state, found.step, found.state, fallback);
+  for (const auto& arena : arenas(state))
+    if (arena.moments && std::ranges::any_of(fit.missing, [&](auto& name) { return name.starts_with(arena.prefix); }))
+      state.updates = 0;  // of the others' moments less is then made than they are worth: safe
 }
 
 void StateKeeper::take_over(TrainingState& state, Step step, const checkpoint::State& saved,
@@ -281,6 +370,7 @@ void StateKeeper::take_over(TrainingState& state, Step step, const checkpoint::S
   }
   state.step = step;
   state.position = position;
+  state.updates = saved.contains("updates") ? number(saved, "updates") : step.value;
 }
 
 }  // namespace distdl::train

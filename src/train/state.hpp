@@ -16,19 +16,34 @@
 #include <distdl/comm/communicator.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/model/description.hpp>
+#include <distdl/optim/optimizer.hpp>
 #include <distdl/tensor/buffer.hpp>
 
 namespace distdl::train {
 
 /// Everything that a run's future depends on. Two runs whose TrainingState is equal go on alike, byte for byte.
 struct TrainingState {
+  struct OptimizerArena {
+    optim::StateArena what;
+    tensor::Buffer memory;
+  };
   Step step;
-  std::int64_t position = 0;            ///< samples taken from the stream so far
-  tensor::Buffer parameters, momentum;  ///< arenas in the backend's memory
+  std::int64_t position = 0;              ///< samples taken from the stream so far
+  std::int64_t updates = 0;               ///< steps since the optimizer's moments were zero
+  tensor::Buffer parameters;              ///< an arena in the backend's memory, as those that follow
+  std::vector<OptimizerArena> optimizer;  ///< in the order of optim::Optimizer::state()
 
   float* parameter_arena() const { return static_cast<float*>(parameters.data()); }
-  float* momentum_arena() const { return static_cast<float*>(momentum.data()); }
+  /// The average of the parameters if there is one, else themselves.
+  const float* judged_arena() const;
+  /// All of them, for a step.
+  optim::Arenas arenas(const float* gradients) const;
+  std::size_t bytes() const;  ///< of all arenas
 };
+
+/// Arenas of zeros.
+void allocate(TrainingState& state, kernels::Backend& backend, const tensor::ArenaLayout& layout,
+              const std::vector<optim::StateArena>& optimizer);
 
 /// What must be equal, or at least be warned about, between the run that wrote a checkpoint and the one that resumes.
 using Identity = std::map<std::string, std::string>;
@@ -64,9 +79,6 @@ struct StartValues {
   std::int64_t global_batch = 0;               ///< samples per step
 };
 
-/// What a restore makes of the snapshots that it finds.
-enum class SnapshotUse { newest, none };
-
 /// Joins a training state to a checkpoint store: who writes what, and host copies where the arenas are on a device.
 class StateKeeper {
  public:
@@ -83,23 +95,28 @@ class StateKeeper {
   /// Collective. Fills `state` from the newest snapshot that `levels` find whole, or, if that is newer, from the newest
   /// valid checkpoint, and says from where; nothing if there is none. Every tensor must be in it, and no other. With
   /// `fallback` a checkpoint may also fit in part: what it lacks gets start values, what it has beyond is ignored, and
-  /// the log says so; snapshots that do not fit are left aside if there are checkpoints. With
-  /// SnapshotUse::none all are. Of the snapshots only those of
-  /// the restored step stay; the log says so if newer ones go. Where it says nothing, snapshots that could not be used
-  /// after all may have left bytes in `state`. Throws the same Error on all ranks: incompatible for a checkpoint of
-  /// another model or data set.
+  /// the log says so; snapshots that do not fit are left aside if there are checkpoints. Those that do not count any
+  /// more (checkpoint::Owner::snapshots_since) always are. Of the snapshots only those of the restored step stay; the
+  /// log says so if newer ones go. `below`: only what is of a smaller step is taken, unless there is no such
+  /// checkpoint. Where it says nothing, snapshots that could not be used after all may have left bytes in `state`.
+  /// Throws the same Error on all ranks: incompatible for a checkpoint of another model or data set.
   std::optional<std::string> restore(TrainingState& state, checkpoint::Levels* levels = nullptr,
-                                     const StartValues* fallback = nullptr, SnapshotUse use = SnapshotUse::newest);
+                                     const StartValues* fallback = nullptr, std::optional<Step> below = {});
 
  private:
   struct Arena {
     std::string prefix;
     const tensor::Buffer* memory;
-    bool statistics;  ///< whether tensors of Role::statistic are stored
+    bool moments;  ///< which begin as zeros, and of which tensors of Role::statistic have none
   };
   static std::vector<Arena> arenas(const TrainingState& state);
   std::byte* host_copy(std::size_t index, const tensor::Buffer& memory);
-  void check_identity(const checkpoint::State& saved) const;
+  /// Throws StorageError for a checkpoint of another data set or, unless parts of it will do, another optimizer.
+  void check_identity(const checkpoint::State& saved, bool partial) const;
+  void check_optimizer(const checkpoint::State& saved, bool partial) const;
+  bool counts(const checkpoint::RestorePlan& snapshots, std::optional<Step> below) const;
+  std::optional<checkpoint::Summary> newest_valid(std::optional<Step> below,
+                                                  const checkpoint::Store::Reading& reading = {});
   std::vector<checkpoint::Target> targets_in(const TrainingState& state);
   void fill_start_values(const TrainingState& state, const StartValues& fallback);
   void tell(const checkpoint::Summary& found, const checkpoint::Fit& fit) const;
@@ -109,6 +126,8 @@ class StateKeeper {
   std::vector<checkpoint::ShardReport> read_snapshots(checkpoint::Levels& levels, const checkpoint::RestorePlan& plan,
                                                       const TrainingState& state, checkpoint::State& saved,
                                                       const StartValues* fallback);
+  /// Averages that a checkpoint lacks begin as the parameters that it has.
+  void begin_averages(const TrainingState& state, const std::vector<std::string>& missing);
   /// Once host memory holds its tensors.
   void take_over(TrainingState& state, Step step, const checkpoint::State& saved, const StartValues* fallback);
 

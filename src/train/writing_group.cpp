@@ -13,6 +13,8 @@ namespace distdl::train {
 namespace {
 using namespace std::chrono_literals;
 
+constexpr std::chrono::seconds kLastLook(1);  // at the end of a wait, for whom it was
+
 /// The group that a Communicator of the writing threads forms. It waits asleep, since training needs the processor, and
 /// can be told from another thread to stop waiting.
 class WritingGroup final : public checkpoint::Group {
@@ -56,24 +58,34 @@ class WritingGroup final : public checkpoint::Group {
   }
 
   void carry(std::span<const Outgoing> out, std::span<const Incoming> in) override try {
-    train::carry(*communicator_, out, in, patience_, [this](comm::Request& request) { wait(request); });
+    train::carry(*communicator_, out, in, kLastLook, [this](comm::Request& request) { wait(request); });
   } catch (...) {
     failed_ = true;
     throw;
   }
 
  private:
-  comm::CallOptions options() const {
+  static comm::CallOptions options() {
     comm::CallOptions options;
-    options.timeout = patience_;
+    options.timeout = kLastLook;  // of the Communicator's own wait, which only comes after ours
     return options;
   }
   void wait(comm::Request&& request) { wait(request); }
   void wait(comm::Request& request) {
+    const auto end = Deadline::after(patience_);
     for (auto pause = 20us; !request.test(); pause = std::min<std::chrono::microseconds>(2 * pause, 2ms)) {
       if (cancelled_) throw CommError("the checkpoint being written was given up");
+      if (end.expired()) return name_the_late(request);
       std::this_thread::sleep_for(pause);
     }
+  }
+  /// Unless the others come at the last moment.
+  void name_the_late(comm::Request& request) const try { request.wait(); } catch (const comm::PeerLost& lost) {
+    throw comm::PeerLost(
+        lost.rank(), lost.host(),
+        fmt::format("the threads that write checkpoints waited for checkpoint.timeout_seconds = {:.0f}: {}",
+                    std::chrono::duration<double>(patience_).count(), lost.what()),
+        lost.exit_code(), lost.ranks());
   }
 
   std::unique_ptr<comm::Communicator> communicator_;

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/checkpoint/sample.hpp"
 #include <distdl/agent/supervisor.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/base/env.hpp>
@@ -49,6 +50,13 @@ class Supervisor : public ::testing::Test {
     std::size_t count = 0;
     for (std::string line; std::getline(in, line);) ++count;
     return count;
+  }
+  /// What the launches wrote.
+  std::vector<std::string> said() {
+    std::ifstream in(folder_ / "launches");
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    return lines;
   }
   std::filesystem::path folder_;
 };
@@ -102,10 +110,38 @@ TEST_F(Supervisor, GivesWordsForTheFirstStartUntilThereIsOne) {
       "$$");
   work.at_first = {"--afresh"};
   EXPECT_EQ(supervise(work, {.relaunches = 3}), 0);
-  std::ifstream in(folder_ / "launches");
-  std::vector<std::string> said;
-  for (std::string line; std::getline(in, line);) said.push_back(line);
-  EXPECT_EQ(said, (std::vector<std::string>{"x --afresh", "x --afresh", "x ", "x "}));
+  EXPECT_EQ(said(), (std::vector<std::string>{"x --afresh", "x --afresh", "x ", "x "}));
+}
+
+TEST_F(Supervisor, GoesBackByOneCheckpointAfterTwoFailedStartsFromTheSameStep) {
+  for (int step : {50, 80, 100})
+    checkpoint::save_as(folder_ / "checkpoints", 1, Step(step), checkpoint::make_sample(1));
+  auto work = mission_with_starts(
+      "echo \"x $*\" >> launches; case \"$2\" in 100) echo 80;; 80) echo 50;; *) echo "
+      "100;; esac >> starts; kill -9 $$");
+  work.below = "--below";
+  EXPECT_EQ(supervise(work, {.relaunches = 5}), 137);
+  EXPECT_EQ(said(),
+            (std::vector<std::string>{"x ", "x ", "x --below 100", "x --below 100", "x --below 80", "x --below 80"}));
+}
+
+TEST_F(Supervisor, GoesBackNoFurtherThanThereAreCheckpoints) {
+  checkpoint::save_as(folder_ / "checkpoints", 1, Step(100), checkpoint::make_sample(1));
+  auto work = mission_with_starts("echo \"x $*\" >> launches; echo 100 >> starts; kill -9 $$");
+  work.below = "--below";
+  EXPECT_EQ(supervise(work, {.relaunches = 3}), 137);
+  EXPECT_EQ(said(), (std::vector<std::string>(4, "x ")));
+}
+
+TEST_F(Supervisor, GoesOnFromTheNewestAgainOnceTheRunComesFurther) {
+  for (int step : {50, 100}) checkpoint::save_as(folder_ / "checkpoints", 1, Step(step), checkpoint::make_sample(1));
+  checkpoint::save_as(folder_ / "ready", 1, Step(150), checkpoint::make_sample(1));
+  auto work = mission_with_starts(
+      "echo \"x $*\" >> launches; n=$(wc -l < launches); [ $n = 4 ] && exit 0; [ $n = 3 ] && echo 50 >> starts && mv "
+      "ready/step-* checkpoints; [ $n -lt 3 ] && echo 100 >> starts; kill -9 $$");
+  work.below = "--below";
+  EXPECT_EQ(supervise(work, {.relaunches = 2}), 0);
+  EXPECT_EQ(said(), (std::vector<std::string>{"x ", "x ", "x --below 100", "x "}));
 }
 
 TEST_F(Supervisor, TakesALostPeerForAConsequence) {

@@ -58,7 +58,8 @@ class BadInput(ProgramTest):
         self.fails(78, ["train.epochs", "whole number"], *self.run_local(2, "--set", "train.epochs=many"))
 
     def test_values_out_of_range_before_any_rank_starts(self):
-        for key, value in (("run.relaunches", "-1"), ("run.grace_seconds", "nan"), ("train.stop_margin_seconds", "-1")):
+        for key, value in (("run.relaunches", "-1"), ("run.grace_seconds", "nan"), ("train.stop_margin_seconds", "-1"),
+                           ("optim.clip_norm", "-1"), ("optim.name", "adam")):
             self.fails(78, [key], "config", "--check", "job.toml", "--set", f"{key}={value}")
 
     def test_broken_or_missing_job_file(self):

@@ -69,6 +69,25 @@ class LostRanks(ProgramTest):
         self.assertRegex(err, r"relaunching .* the newest checkpoint is that of step \d+0")
         self.assertEqual(self.digest(), self.digest("whole"))
 
+    def test_two_failed_starts_from_the_same_step_go_back_by_one_checkpoint(self):
+        job = ["--set", "model.hidden=[256, 256]", "--set", "kernels.backend=reference", "--set", "train.epochs=80",
+               "--set", "checkpoint.every=300"]
+        run = self.start(*self.run_local(2, *job, "--set", "run.relaunches=3"))
+
+        def told(event):
+            return [row for row in self.rows("journal.jsonl") if row["event"] == event]
+
+        wait_until(lambda: len(told("checkpoint")) == 2, "two checkpoints")
+        for start in (1, 2, 3):
+            wait_until(lambda: len(told("started")) == start, f"start {start}")
+            os.kill(self.ranks_of(run)[1], signal.SIGKILL)
+        code, _, err = self.finish(run)
+        self.assertEqual(code, 0, err)
+        self.assertEqual([row.get("resumed_from") for row in told("started")], [None, 600, 600, 300])
+        self.assertIn("two starts from step 600 have failed, so the next one goes back to the checkpoint of step 300", err)
+        self.succeed(*self.run_local(2, *job, "--set", "run.dir=whole"))
+        self.assertEqual(self.digest(), self.digest("whole"))
+
     def test_a_dead_supervisor_takes_its_ranks_along(self):
         run, pids = self.running(2)
         run.kill()

@@ -43,6 +43,22 @@ class PartialResume(ProgramTest):
         self.succeed(*self.run_local(2, "--set", "train.epochs=4", "--partial"))
         self.verify()
 
+    def test_another_optimizer_is_refused_and_says_what_it_does_not_load(self):
+        self.succeed(*self.run_local(2, "--set", "train.epochs=2"))
+        other = ["--set", "train.epochs=3", "--set", "optim.name=adamw", "--set", "optim.learning_rate=0.01",
+                 "--set", "optim.clip_norm=1", "--set", "optim.ema_decay=0.9"]
+        self.fails(4, ["optim.name = \"sgd\"", "\"adamw\"", "--partial"], *self.run_local(2, *other))
+        code, _, err = self.distdl(*self.run_local(2, *other, "--partial"))
+        self.assertEqual(code, 0, err)
+        self.assertIn("4 tensors are loaded: parameter/fc1.bias", err)
+        self.assertIn("12 tensors are not in it and begin afresh: average/fc1.bias", err)
+        self.assertIn("4 tensors of it are ignored", err)
+        self.assertIn("gradient_norm", self.rows("metrics.jsonl")[-2])
+        self.verify()
+        self.succeed("checkpoint", "export", "run", "ema.safetensors", "--tensors", "average/*")
+        self.succeed("checkpoint", "import", "safetensors", "ema.safetensors", "tuned/checkpoints")
+        self.assertIn("average/fc1.weight", self.succeed("checkpoint", "show", "tuned"))
+
     def test_another_shape_is_refused_in_any_case(self):
         self.succeed(*self.run_local(1, "--set", "train.epochs=1"))
         for more in ([], ["--partial"]):

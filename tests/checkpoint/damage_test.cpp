@@ -55,7 +55,15 @@ class Damage : public testing::Test {
   }
   std::int64_t newest_step() {
     Alone alone;
-    auto summary = Store(root_.path(), {}).newest_valid(alone);
+    Store store(root_.path(), {});
+    auto summary = store.newest_valid(alone);
+    auto read = store.newest_valid(alone, {}, [&](const Summary& found) {
+      if (found.step == Step(2)) expect_right_bytes(store, found);
+    });
+    EXPECT_EQ(read.has_value(), summary.has_value());
+    if (read && summary) {
+      EXPECT_EQ(read->step, summary->step) << "read at once or verified first";
+    }
     return summary ? summary->step.value : -1;
   }
 

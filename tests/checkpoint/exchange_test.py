@@ -169,6 +169,15 @@ class Exchange(unittest.TestCase):
         with np.load(f"{self.root}/back.npz") as archive:
             self.assertTrue((archive["parameter/fc1.weight"] == weight).all())
 
+    def test_weights_are_what_no_optimizer_keeps(self):
+        file, value = f"{self.root}/whole.safetensors", ("F32", np.arange(3, dtype="<f4"))
+        kept = [f"{kind}/fc1.bias" for kind in ("average", "first_moment", "momentum", "second_moment", "velocity")]
+        write_safetensors(file, {name: value for name in [*kept, "fc1.bias"]})
+        for where, more, names in (("whole", [], [*kept, "parameter/fc1.bias"]), ("weights", ["--weights"], ["parameter/fc1.bias"])):
+            self.distdl("import", "safetensors", file, f"{self.root}/{where}", *more)
+            shown = json.loads(self.distdl("show", "--json", f"{self.root}/{where}"))
+            self.assertEqual(sorted(tensor["name"] for tensor in shown["tensors"]), sorted(names))
+
     @unittest.skipIf("".join(sys.argv[3:]), "a sanitizer needs memory of its own")
     def test_exports_need_little_memory(self):
         """8 MiB pieces, whatever the size: half of the largest tensor's bytes would show."""

@@ -148,6 +148,36 @@ TEST(Fault, AnUnwritableFolderIsNamed) {
   }
 }
 
+/// Always has a mebibyte free beyond what a save needs for itself.
+class LittleRoom final : public FileSystem {
+ public:
+  int statvfs(const char* path, struct statvfs* result) override {
+    const int rc = FileSystem::statvfs(path, result);
+    result->f_bavail = (2 << 20) / result->f_frsize;
+    return rc;
+  }
+};
+
+TEST(Fault, WhatWillBeCompressedMayBeLargerThanTheRoomThatIsThere) {
+  LittleRoom files;
+  const Share share = share_of(make_compressible(1, 100'000), 0, 1);  // 6.6 MB
+  const std::uint64_t bytes = 6'600'000;
+  for (const std::string codec : {"none", "zstd"}) {
+    TemporaryFolder root;
+    Alone alone;
+    Store store(root.path(), {.compression = codec}, files);
+    store.take(alone, owner_called("test"));
+    if (codec == "none") {
+      EXPECT_THROW(store.check_room(alone, bytes), StorageError);
+      EXPECT_THROW(store.save(alone, Step(1), share.slices, sample_state()), StorageError);
+    } else {
+      EXPECT_NO_THROW(store.check_room(alone, bytes));
+      EXPECT_NO_THROW(store.save(alone, Step(1), share.slices, sample_state()));
+      EXPECT_TRUE(store.newest_valid(alone));
+    }
+  }
+}
+
 /// Runs `body` in a child process; what it returned.
 int in_child(const std::function<int()>& body) {
   pid_t child = ::fork();

@@ -13,6 +13,8 @@
 #include <distdl/checkpoint/collector.hpp>
 #include <distdl/checkpoint/history.hpp>
 #include <distdl/checkpoint/layout.hpp>
+#include <distdl/checkpoint/ownership.hpp>
+#include <distdl/checkpoint/retention.hpp>
 #include <distdl/checkpoint/tags.hpp>
 
 namespace distdl::checkpoint {
@@ -262,6 +264,27 @@ TEST(Retention, WithoutAWordFromTheDiskNothingCountsAsAbsent) {
   fs::create_symlink("nowhere", nowhere);
   Alone alone;
   EXPECT_THROW(Store(nowhere, {}).newest_valid(alone), StorageError);
+}
+
+TEST(Retention, ToolsFindTheRuleOfTheLastRunInOwner) {
+  TemporaryFolder root;
+  FileSystem& files = real_file_system();
+  EXPECT_EQ(last_rule(files, root.path()).keep, Rule().keep);
+  run(root.path(), {10}, {.keep = 2});
+  run(root.path(), {20}, {.keep = 7, .keep_every = 100});
+  fs::remove(root.path() / kHistoryName);  // it is not synced
+  EXPECT_EQ(last_rule(files, root.path()).keep, 7);
+  EXPECT_EQ(last_rule(files, root.path()).keep_every, 100);
+}
+
+TEST(Retention, ToolsFindTheRuleOfAnOlderDistdlInTheHistory) {
+  TemporaryFolder root;
+  FileSystem& files = real_file_system();
+  run(root.path(), {10}, {.keep = 7, .keep_every = 100});
+  spill(root.path() / kOwnerName, R"({"generation":1,"job":"42","lineage":"ab","nonce":"test","restart":0,"start":3})");
+  EXPECT_EQ(owner_of(files, root.path())->start, 3U);
+  EXPECT_EQ(last_rule(files, root.path()).keep, 7);
+  EXPECT_EQ(last_rule(files, root.path()).keep_every, 100);
 }
 
 TEST(History, SurvivesTornAndForeignLines) {

@@ -20,8 +20,8 @@ namespace distdl::checkpoint {
 /// A folder of its own, removed at the end; in memory where possible, since these tests sync thousands of times.
 class TemporaryFolder {
  public:
-  TemporaryFolder() {
-    bool memory = ::access("/dev/shm", W_OK) == 0;
+  explicit TemporaryFolder(bool memory = true) {
+    memory = memory && ::access("/dev/shm", W_OK) == 0;
     std::string pattern = std::string(memory ? "/dev/shm" : "/tmp") + "/distdl-checkpoint-XXXXXX";
     if (!::mkdtemp(pattern.data())) throw std::runtime_error("mkdtemp failed");
     path_ = pattern;
@@ -167,14 +167,14 @@ inline Owner owner_called(const std::string& nonce) {
 
 /// Reads a sample back, cut as asked, and compares; the empty text if all is well.
 inline std::string compare(const Store& store, const Summary& summary, const Sample& sample, int size = 1,
-                           bool grid = false) {
+                           bool grid = false, PageCache cache = PageCache::used) {
   for (int rank = 0; rank < size; ++rank) {
     Share share = share_of(sample, rank, size, grid);
     for (const Slice& slice : share.slices) {
       auto bytes = static_cast<std::size_t>(tensor::element_count(slice.box.extent)) * tensor::size_of(slice.dtype);
       std::vector<std::byte> found(bytes, std::byte{0xA5});
       Target target{slice.name, slice.dtype, slice.shape, slice.box, found.data()};
-      store.read(summary, std::span(&target, 1));
+      store.read(summary, std::span(&target, 1), cache);
       if (bytes && std::memcmp(found.data(), slice.bytes, bytes) != 0) return slice.name + " differs";
     }
   }

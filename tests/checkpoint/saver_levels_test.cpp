@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a Saver keeps in memory for its levels, seen by who restores after its end.
+#include <atomic>
+#include <cerrno>
 #include <csignal>
+#include <iostream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include "tests/checkpoint/failing_file_system.hpp"
 #include "tests/checkpoint/saving_nodes.hpp"
 
 namespace distdl::checkpoint {
@@ -87,6 +91,7 @@ TEST(SaverLevels, ASnapshotInPrivateMemoryIsNotCalledKept) {
   const auto outcomes = save_and_die(site, names_of(1), {{10, kNone}});
   ::setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, handler);
+  std::cerr.clear();  // its file may have been too long for a warning
   ASSERT_EQ(outcomes.size(), 1U);
   EXPECT_EQ(outcomes[0].error, "");
   EXPECT_THAT(outcomes[0].unkept, HasSubstr("private memory"));
@@ -142,6 +147,106 @@ TEST(Levels, DoNotTakeFilesThatOthersMayWrite) {
   run_on(site, names_of(1), [](Levels& levels, int, const std::string&) { EXPECT_FALSE(levels.find()); });
   fs::permissions(file, fs::perms::others_write, fs::perm_options::remove);
   run_on(site, names_of(1), [](Levels& levels, int, const std::string&) { EXPECT_TRUE(levels.find()); });
+}
+
+/// Whose network is down for what is large.
+class NoCarrier final : public Group {
+ public:
+  explicit NoCarrier(Group& group) : group_(group) {}
+  int rank() const override { return group_.rank(); }
+  int size() const override { return group_.size(); }
+  std::vector<std::string> all_gather(const std::string& mine) override { return group_.all_gather(mine); }
+  void carry(std::span<const Outgoing>, std::span<const Incoming>) override {
+    throw StorageError("the network is down");
+  }
+
+ private:
+  Group& group_;
+};
+
+TEST(Levels, LeaveNothingOfARestoreThatFailed) {
+  Site site;
+  const Sample sample = make_sample(3);
+  save(site, names_of(2), sample, Step(40), kNone);
+  ThreadGroups groups(2);
+  const auto errors = groups.run([&](Group& group) {
+    NoCarrier without_network(group);
+    Levels levels(without_network, real_file_system(), site.setup(fmt::format("n{}", group.rank())));
+    const auto plan = levels.find();
+    ASSERT_TRUE(plan);
+    const Room room(sample);
+    State state;
+    EXPECT_THROW(levels.restore(*plan, room.targets, state), StorageError);
+    group.all_gather("");
+    EXPECT_EQ(site.names().size(), 3U) << "room for that of the other node was made";
+    group.all_gather("");
+    levels.keep_only(std::nullopt);
+    EXPECT_TRUE(site.names().empty());
+  });
+  EXPECT_TRUE(all_empty(errors)) << errors[0];
+}
+
+TEST(Levels, GoOnWhereOldSnapshotsCannotBeRemoved) {
+  Site site;
+  site.disk = true;
+  save(site, names_of(1), make_sample(3), Step(40), {false, false, true});
+  const auto folder = site.disk_of("n0");
+  testing::internal::CaptureStderr();
+  run_on(site, names_of(1), [&](Levels& levels, int, const std::string&) {
+    std::filesystem::remove_all(folder);
+    spill(folder, "no folder any more");
+    EXPECT_NO_THROW(levels.keep_only(std::nullopt));
+  });
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("older snapshots stay on the local disk: "));
+}
+
+TEST(DiskSlots, TellsWhichSnapshotItCannotDelete) {
+  TemporaryFolder folder;
+  FailingFileSystem files({.fault = FailingFileSystem::Fault::error, .at = -1, .number = EROFS});
+  const Share share = share_of(make_sample(3), 0, 1);
+  SlotMemory slot = SlotMemory::create_private(slot_bytes(share.slices, {}));
+  fill_slot(slot.writable(), {"run", 0, 1, Step(40), 1}, share.slices, {});
+  DiskSlots slots(files, folder.path(), "run");
+  const auto name = slots.write(slot.bytes());
+  files.strike_in(0);
+  testing::internal::CaptureStderr();
+  slots.remove(name);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::AllOf(HasSubstr(name), HasSubstr("EROFS")));
+  EXPECT_EQ(slots.list().size(), 1U);
+}
+
+/// A writing thread's group of one, which fails once it is told to.
+class Breaks final : public Group {
+ public:
+  explicit Breaks(const std::atomic<bool>& broken) : broken_(broken) {}
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  std::vector<std::string> all_gather(const std::string& mine) override {
+    if (broken_) throw StorageError("somebody cannot do it");
+    return {mine};
+  }
+
+ private:
+  const std::atomic<bool>& broken_;
+};
+
+TEST(SaverLevels, SnapshotsThatCannotBeRemovedAtTheEndOfTheRunAreTold) {
+  Site site;
+  TemporaryFolder root;
+  std::atomic<bool> broken{false};
+  Alone alone;
+  Store store(root.path(), {});
+  store.take(alone, owner_called("test"));
+  const Levels::Setup levels = site.setup("n0");
+  testing::internal::CaptureStderr();
+  {
+    Saver saver(store, alone, [&] { return std::make_unique<Breaks>(broken); }, {levels.run, false, true, levels});
+    saver.save(Step(40), share_of(make_sample(3), 0, 1).slices, {}, {false, kNone});
+    saver.wait();
+    broken = true;
+    EXPECT_NO_THROW(saver.close());
+  }
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("snapshots of this run stay in the nodes' memory"));
 }
 
 }  // namespace

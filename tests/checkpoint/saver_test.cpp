@@ -11,6 +11,7 @@
 #include "tests/checkpoint/sample.hpp"
 #include <distdl/base/clock.hpp>
 #include <distdl/checkpoint/layout.hpp>
+#include <distdl/checkpoint/save_activity.hpp>
 #include <distdl/checkpoint/saver.hpp>
 #include <distdl/checkpoint/slot.hpp>
 #include <distdl/checkpoint/slot_memory.hpp>
@@ -232,7 +233,7 @@ TEST(Saver, AWaitThatTakesTooLongSaysWhatItWaitedFor) {
   TemporaryFolder root;
   GatedFileSystem slow;
   Sample sample = finite_sample(1);
-  auto errors = on_ranks(2, root.path(), slow, {.timeout_seconds = 0.05}, [&](Here here) {
+  auto errors = on_ranks(2, root.path(), slow, {.timeout_seconds = 1}, [&](Here here) {
     Share share = share_of(sample, here.group.rank(), 2);
     if (here.group.rank() == 0) slow.shut();
     here.group.all_gather("");
@@ -246,8 +247,49 @@ TEST(Saver, AWaitThatTakesTooLongSaysWhatItWaitedFor) {
     }
   });
   for (const auto& error : errors)
-    EXPECT_THAT(error, AllOf(HasSubstr("save of step 7"), HasSubstr("still writes or checks files after"),
-                             HasSubstr("checkpoint.timeout_seconds = 0.05"), HasSubstr(root.path().string())));
+    EXPECT_THAT(error, AllOf(HasSubstr("save of step 7"), HasSubstr("rank 0, which writes or checks files"),
+                             HasSubstr("checkpoint.timeout_seconds = 1:"), HasSubstr(root.path().string())));
+}
+
+/// Lets nobody make one file while it is closed.
+class HangingFile final : public FileSystem {
+ public:
+  explicit HangingFile(std::string name) : name_(std::move(name)) {}
+  void lift() { open_ = true; }
+  int before_hdf5(const char* path) override {
+    while (!open_ && std::string_view(path).ends_with(name_)) std::this_thread::sleep_for(1ms);
+    return FileSystem::before_hdf5(path);
+  }
+
+ private:
+  std::string name_;
+  std::atomic<bool> open_{false};
+};
+
+TEST(Saver, AWaitThatTakesTooLongNamesTheRanksThatAreLate) {
+  TemporaryFolder root;
+  HangingFile files("node0002.h5");
+  Sample sample = finite_sample(1);
+  auto errors = on_ranks(3, root.path(), files, {.timeout_seconds = 1}, [&](Here here) {
+    Share share = share_of(sample, here.group.rank(), 3);
+    here.saver.save(Step(7), share.slices, sample_state());
+    try {
+      here.saver.wait();
+    } catch (...) {
+      here.group.all_gather("");
+      files.lift();
+      throw;
+    }
+  });
+  for (const auto& error : errors)
+    EXPECT_THAT(error, testing::EndsWith("waits for rank 2, which writes or checks files"));
+}
+
+TEST(WhoIsLate, NamesAFewRanksAndCountsTheRest) {
+  EXPECT_EQ(who_is_late({kWaits, kProtects, "", kWrites}),
+            "rank 1, which copies its snapshot to other nodes or disks, for rank 3, which writes or checks files");
+  EXPECT_THAT(who_is_late(std::vector<std::string>(11, kCopies)), testing::EndsWith("and for 3 more ranks"));
+  EXPECT_THAT(who_is_late({kWaits, kWaits}), HasSubstr("each of them waits for the others"));
 }
 
 TEST(Saver, ValuesThatAreNotFiniteAreRefusedOnAllRanksAndNothingIsSaved) {
@@ -273,6 +315,26 @@ TEST(Saver, ValuesThatAreNotFiniteAreRefusedOnAllRanksAndNothingIsSaved) {
       EXPECT_THAT(error,
                   AllOf(HasSubstr("rank 1 of 2"), HasSubstr("parameter/x"), HasSubstr("not a number by step 3")));
     EXPECT_TRUE(list(root.path()).empty());
+  }
+}
+
+TEST(Saver, AStateThatCannotBeSavedIsRefusedAtOnceThoughOnlyASnapshotIsTaken) {
+  for (const char* mode : {"async", "lazy"}) {
+    TemporaryFolder root;
+    auto errors = on_ranks(2, root.path(), real_file_system(), {.mode = mode}, [&](Here here) {
+      Share share = share_of(finite_sample(1), here.group.rank(), 2);
+      const State state = here.group.rank() == 1 ? State{{kParityKey, "[]"}} : State{};
+      try {
+        here.saver.save(Step(3), share.slices, state, {false, {}});
+        here.saver.fence();
+      } catch (const StorageError& error) {
+        EXPECT_EQ(error.exit_code(), ExitCode::incompatible);
+        EXPECT_EQ(here.saver.newest_slot(), "");
+        throw;
+      }
+    });
+    for (const auto& error : errors)
+      EXPECT_THAT(error, AllOf(HasSubstr("rank 1 of 2"), HasSubstr("\"distdl.parity\" cannot be saved")));
   }
 }
 

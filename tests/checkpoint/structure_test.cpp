@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hdf5.h>
+#include <sys/stat.h>
 
 #include "tests/checkpoint/sample.hpp"
 #include <distdl/checkpoint/hdf5_structure.hpp>
@@ -78,6 +79,19 @@ TEST_F(Structure, ADatasetInTheWrongPlaceIsSeen) {
   EXPECT_THAT(found[0], testing::AllOf(HasSubstr("conv1.weight/0"), HasSubstr("the manifest says")));
   change([](hid_t file) { H5Ldelete(file, "/state", H5P_DEFAULT); });
   EXPECT_THAT(problems(), testing::Contains("/state/config is missing"));
+}
+
+TEST_F(Structure, StorageThatDoesNotAnswerIsNoDamage) {
+  std::filesystem::remove(folder_ / "node0000.h5");
+  ASSERT_EQ(::mkfifo((folder_ / "node0000.h5").c_str(), 0600), 0);  // whoever opens it waits
+  try {
+    structure_problems(folder_, manifest_, 0, std::chrono::seconds(1));
+    ADD_FAILURE() << "it came to an end";
+  } catch (const StorageError& error) {
+    EXPECT_EQ(error.exit_code(), ExitCode::storage);
+    EXPECT_THAT(error.what(),
+                testing::AllOf(HasSubstr("node0000.h5"), HasSubstr("within 1 s"), HasSubstr("try again")));
+  }
 }
 
 TEST_F(Structure, AFileThatIsNoneBreaksNothing) {

@@ -5,7 +5,7 @@
 
 #include "tests/kernels/each_backend.hpp"
 #include "tests/kernels/layer_run.hpp"
-#include <distdl/kernels/elementwise/functors.hpp>
+#include <distdl/kernels/elementwise/optimizers.hpp>
 
 namespace distdl::kernels::test {
 namespace {
@@ -22,6 +22,24 @@ class Elementwise : public EachBackend {
     Values values(count);
     backend_->copy_to_host(values.data(), data, count * sizeof(float));
     return values;
+  }
+
+  double* device_sum() {
+    buffers_.push_back(backend_->allocate(sizeof(double)));
+    return static_cast<double*>(buffers_.back().data());
+  }
+  double host(const double* sum) {
+    double value = 0;
+    backend_->copy_to_host(&value, sum, sizeof value);
+    return value;
+  }
+  static double sum_over_lanes(const std::vector<double>& terms) {
+    std::vector<double> lanes(256);
+    for (std::size_t lane = 0; lane < 256; ++lane)
+      for (std::size_t i = lane; i < terms.size(); i += 256) lanes[lane] += terms[i];
+    for (std::size_t half = 128; half > 0; half /= 2)
+      for (std::size_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
+    return lanes[0];
   }
 
   std::vector<tensor::Buffer> buffers_;
@@ -84,6 +102,51 @@ TEST_P(Elementwise, SgdGivesTheSameBitsAsTheSharedFunctor) {
   for (std::size_t i = 0; i < kCount; ++i) update(parameters[i], momentum[i], c_[i]);
   EXPECT_EQ(host(p), parameters);
   EXPECT_EQ(host(m), momentum);
+}
+
+TEST_P(Elementwise, TheOtherOptimizersGiveTheSameBitsAsTheSharedFunctors) {
+  const LarsStep lars{0.05f, 0.9f, 1e-2f, 0.5f};
+  const AdamStep adam{0.05f, 0.9f, 0.1f, 0.99f, 0.01f, 1.2f, 3.4f, 1e-6f, 0.1f, 0.5f};
+  const Values positive = [&] {
+    Values values = random_values(kCount, 4);
+    for (float& value : values) value *= value;
+    return values;
+  }();
+  float *p = device(a_), *m = device(b_), *v = device(positive), *g = device(c_);
+  double* sum = device_sum();
+  backend_->lars(lars, p, m, g, kCount);
+  backend_->adamw(adam, p, m, v, g, kCount);
+  backend_->lamb_moments(adam, p, m, v, g, kCount, sum);
+  backend_->lamb(adam, p, m, v, kCount);
+  Values parameters = a_, first = b_, second = positive;
+  double squares = 0;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    elementwise::LarsUpdate{lars}(parameters[i], first[i], c_[i]);
+    elementwise::AdamUpdate{adam}(parameters[i], first[i], second[i], c_[i]);
+    squares += elementwise::LambMoments{adam}(parameters[i], first[i], second[i], c_[i]);
+    elementwise::LambUpdate{adam}(parameters[i], first[i], second[i]);
+  }
+  EXPECT_EQ(host(p), parameters);
+  EXPECT_EQ(host(m), first);
+  EXPECT_EQ(host(v), second);
+  EXPECT_NEAR(host(sum), squares, 1e-12 * squares);
+}
+
+TEST_P(Elementwise, SquaresAreSummedInTheDocumentedOrder) {
+  double* sum = device_sum();
+  for (std::size_t count : {0u, 1u, 255u, 1037u, 16384u, 16385u, 300u * 16384u + 77u}) {
+    const Values values = random_values(static_cast<std::int64_t>(count), 7);
+    backend_->sum_of_squares(device(values), count, sum);
+    // ordered_sum.hpp, word by word.
+    std::vector<double> parts;
+    for (std::size_t first = 0; first < count; first += 16384) {
+      std::vector<double> squares;
+      for (std::size_t i = first; i < std::min(count, first + 16384); ++i)
+        squares.push_back(double{values[i]} * double{values[i]});
+      parts.push_back(sum_over_lanes(squares));
+    }
+    EXPECT_EQ(host(sum), sum_over_lanes(parts)) << count;
+  }
 }
 
 TEST_P(Elementwise, RunningAverageWeighsTheScaledObservation) {

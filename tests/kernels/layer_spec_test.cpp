@@ -38,6 +38,39 @@ TEST(LayerSpec, RefusesWhatDoesNotFit) {
   EXPECT_THAT(message_of(BatchNorm{0}, {1, 5}), HasSubstr("epsilon"));
 }
 
+TEST(LayerSpec, TellsTheShapeOfSequencesToo) {
+  EXPECT_EQ(output_shape(Linear{10}, {2, 5, 7}), (Shape{2, 5, 10}));
+  EXPECT_EQ(output_shape(Conv2d{.out = 8, .padding = 2, .dilation = 2}, {2, 3, 7, 8}), (Shape{2, 8, 7, 8}));
+  EXPECT_EQ(output_shape(MaxPool2d{3, 2, 1}, {2, 5, 8, 7}), (Shape{2, 5, 4, 4}));
+  EXPECT_EQ(output_shape(GlobalAveragePool{}, {2, 5, 8, 7}), (Shape{2, 5}));
+  EXPECT_EQ(output_shape(Embedding{100, 16}, {2, 5}), (Shape{2, 5, 16}));
+  EXPECT_EQ(output_shape(ClassToken{}, {2, 5, 16}), (Shape{2, 6, 16}));
+  EXPECT_EQ(output_shape(PixelsToSequence{}, {2, 16, 3, 4}), (Shape{2, 12, 16}));
+  EXPECT_EQ(output_shape(SelectPlace{4}, {2, 5, 16}), (Shape{2, 16}));
+  EXPECT_EQ(output_shape(GatedSilu{}, {2, 5, 16}), (Shape{2, 5, 8}));
+  EXPECT_EQ(output_shape(Attention{.heads = 4, .kv_heads = 2}, {2, 5, 64}), (Shape{2, 5, 32}));
+}
+
+TEST(LayerSpec, RefusesSequencesThatDoNotFit) {
+  EXPECT_THAT(message_of(Conv2d{.out = 4, .groups = 3}, {1, 4, 4, 4}), HasSubstr("3 groups"));
+  EXPECT_THAT(message_of(MaxPool2d{3, 2, 2}, {1, 4, 4, 4}), HasSubstr("at most half of its kernel"));
+  EXPECT_THAT(message_of(GatedSilu{}, {2, 5}), HasSubstr("cannot halve"));
+  EXPECT_THAT(message_of(PositionEmbedding{4}, {2, 5, 3}), HasSubstr("4 places cannot take 5"));
+  EXPECT_THAT(message_of(SelectPlace{5}, {2, 5, 3}), HasSubstr("there is none"));
+  EXPECT_THAT(message_of(Dropout{.probability = 1}, {2, 5}), HasSubstr("probability 1"));
+  EXPECT_THAT(message_of(Attention{.heads = 4, .kv_heads = 3}, {2, 5, 60}), HasSubstr("must divide them"));
+  EXPECT_THAT(message_of(Attention{.heads = 4}, {2, 5, 50}), HasSubstr("does not divide"));
+  EXPECT_THAT(message_of(Attention{.heads = 2, .rotary_base = 10}, {2, 5, 18}), HasSubstr("turns pairs"));
+}
+
+TEST(LossSpec, TellsWhatItComparesWith) {
+  EXPECT_EQ(loss_terms(CrossEntropy{}, {4, 10}), 4);
+  EXPECT_EQ(loss_terms(CrossEntropy{}, {4, 6, 10}), 24);
+  EXPECT_EQ(target_count(CrossEntropy{}, {4, 6, 10}), 24);
+  EXPECT_EQ(loss_terms(MeanSquaredError{}, {4, 6, 10}), 4);
+  EXPECT_EQ(target_count(MeanSquaredError{}, {4, 6, 10}), 240);
+}
+
 TEST(LayerSpec, ListsParametersInOrder) {
   auto conv = parameters_of(Conv2d{.out = 8, .kernel = 3}, {2, 4, 7, 7});
   ASSERT_EQ(conv.size(), 2u);

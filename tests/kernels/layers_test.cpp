@@ -117,5 +117,100 @@ TEST_P(Layers, ActivationsSurviveTheWayToDenseAndBack) {
 }
 
 DISTDL_ON_EACH_BACKEND(Layers);
+
+/// Layers that not every backend has yet.
+class SequenceLayers : public EachBackend {
+ protected:
+  void SetUp() override {
+    EachBackend::SetUp();
+    if (IsSkipped()) return;
+    try {
+      backend_->layer(Dropout{}, dense({4, 4}));
+    } catch (const ConfigError& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+};
+
+TEST_P(SequenceLayers, DropoutKeepsItsShareAndTheMeanAndDropsTheSameGradients) {
+  constexpr std::int64_t kCount = 40000;
+  backend_->set_noise({11, 3});
+  LayerRun run(*backend_, {Dropout{.probability = 0.3f, .stream = 2}}, {100, kCount / 100});
+  const Values ones(kCount, 1.0f);
+  const Values y = run.forward(ones);
+  double sum = 0;
+  for (float value : y) {
+    EXPECT_TRUE(value == 0 || value == 1 / 0.7f) << value;
+    sum += value;
+  }
+  EXPECT_NEAR(sum / kCount, 1, 0.015);  // four deviations are 0.013
+  EXPECT_EQ(run.backward(ones), y);
+  EXPECT_EQ(run.forward(ones, Phase::evaluation), ones);
+}
+
+TEST_P(SequenceLayers, DropoutDrawsByMicrobatchAndStreamTheSameOnEveryBackend) {
+  auto reference = make_backend({.backend = "reference"});
+  auto drawn = [](Backend& backend, const Noise& noise, std::uint32_t stream) {
+    backend.set_noise(noise);
+    return LayerRun(backend, {Dropout{.probability = 0.5f, .stream = stream}}, {7, 11}).forward(Values(77, 1.0f));
+  };
+  const Values first = drawn(*backend_, {5, 1}, 0);
+  EXPECT_EQ(first, drawn(*reference, {5, 1}, 0));
+  EXPECT_EQ(first, drawn(*backend_, {5, 1}, 0));
+  EXPECT_NE(first, drawn(*backend_, {5, 2}, 0));
+  EXPECT_NE(first, drawn(*backend_, {6, 1}, 0));
+  EXPECT_NE(first, drawn(*backend_, {5, 1}, 1));
+}
+
+TEST_P(SequenceLayers, CausalAttentionDoesNotSeeWhatComesLater) {
+  const tensor::Shape shape{1, 70, 3 * 2 * 4};
+  LayerRun run(*backend_, {Attention{.heads = 2}}, shape);
+  Values x = random_values(tensor::element_count(shape), 1);
+  const Values before = run.forward(x);
+  for (std::size_t i = 66 * 24; i < x.size(); ++i) x[i] = 50;
+  const Values after = run.forward(x);
+  for (std::size_t i = 0; i < 66 * 8; ++i) ASSERT_EQ(after[i], before[i]) << i;
+  EXPECT_NE(after[66 * 8], before[66 * 8]);
+}
+
+TEST_P(SequenceLayers, AttentionStaysFiniteForLargeScores) {
+  LayerRun run(*backend_, {Attention{.heads = 1}}, {1, 3, 3});
+  // Queries and keys of 200 and -200: each place sees the largest alone, whose value is 2 for the last two.
+  const Values y = run.forward({200, -200, 1, 200, 200, 2, 200, -200, 3});
+  EXPECT_THAT(y, ElementsAre(1, 2, 2));
+  for (float value : run.backward({1, 1, 1})) EXPECT_TRUE(std::isfinite(value));
+}
+
+TEST_P(SequenceLayers, RotaryScoresDependOnTheDistanceOnly) {
+  // One head of two values: the same query and key everywhere, so that place t sees t - s through the angle alone.
+  LayerRun run(*backend_, {Attention{.heads = 1, .causal = true, .rotary_base = 10000}}, {1, 2, 6});
+  const Values y = run.forward({1, 0, 1, 0, 0, 0, 1, 0, 1, 0, 1, 0});
+  const double near = std::exp(1 / std::sqrt(2.0)), far = std::exp(std::cos(1.0) / std::sqrt(2.0));
+  EXPECT_NEAR(y[2], near / (near + far), 1e-6);
+}
+
+TEST_P(SequenceLayers, EmbeddingAddsTheGradientsOfEqualTokens) {
+  auto layer = backend_->layer(Embedding{3, 2}, dense({1, 4}));
+  auto filled = [&](const auto& values) {
+    auto buffer = backend_->allocate(values.size() * 4);
+    backend_->copy_from_host(buffer.data(), values.data(), values.size() * 4);
+    return buffer;
+  };
+  auto floats = [](const tensor::Buffer& buffer) { return static_cast<float*>(buffer.data()); };
+  auto table = filled(Values{1, 2, 3, 4, 5, 6}), tokens = filled(std::vector<std::int32_t>{2, 0, 2, 2}),
+       dy = filled(Values{1, 10, 2, 20, 3, 30, 4, 40}), y = filled(Values(8)), gradient = filled(Values(6, 9.0f));
+  const float* parameters[] = {floats(table)};
+  float* gradients[] = {floats(gradient)};
+  layer->load_parameters(parameters);
+  layer->forward(floats(tokens), floats(y), Phase::training);
+  layer->backward_weights(floats(tokens), floats(dy), gradients);
+  Values out(8), sums(6);
+  backend_->copy_to_host(out.data(), y.data(), 8 * sizeof(float));
+  backend_->copy_to_host(sums.data(), gradient.data(), 6 * sizeof(float));
+  EXPECT_THAT(out, ElementsAre(5, 6, 1, 2, 5, 6, 5, 6));
+  EXPECT_THAT(sums, ElementsAre(2, 20, 0, 0, 8, 80));
+}
+
+DISTDL_ON_EACH_BACKEND(SequenceLayers);
 }  // namespace
 }  // namespace distdl::kernels::test

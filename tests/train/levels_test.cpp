@@ -39,18 +39,22 @@ class Snapshots : public Run {
     for (auto at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) ++found;
     return found;
   }
+  /// A run "whole", and another one, "crashed", whose ranks died after step 8, with snapshots of step 8.
+  void crash_beside_a_whole_run() {
+    EXPECT_EQ(run(2, "whole"), Outcome::finished);
+    recipe_.checkpoint.memory_every = 4;
+    crash_at_ = 8;
+    EXPECT_THROW(run(2, "crashed"), std::runtime_error);
+    crash_at_ = -1;
+  }
 };
 
 TEST_F(Snapshots, ResumesFromTheMemoryOfItsNodeAndGivesTheSameBytes) {
   recipe_.checkpoint.every = 0;
-  ASSERT_EQ(run(2, "whole"), Outcome::finished);
-  recipe_.checkpoint.memory_every = 3;
-  crash_at_ = 8;
-  EXPECT_THROW(run(2, "crashed"), std::runtime_error);
-  crash_at_ = -1;
+  crash_beside_a_whole_run();
   EXPECT_EQ(run(3, "crashed"), Outcome::finished);
   ASSERT_EQ(recorder_.started.size(), 3u);
-  EXPECT_EQ(recorder_.started[2].resumed_from, Step(6));
+  EXPECT_EQ(recorder_.started[2].resumed_from, Step(8));
   EXPECT_THAT(recorder_.started[2].resumed_source, HasSubstr("2 of memory"));
   EXPECT_EQ(digest("crashed"), digest("whole"));
 }
@@ -78,12 +82,12 @@ TEST_F(Snapshots, AreLeftAsideWhereThatIsAskedFor) {
   recipe_.checkpoint.memory_every = 1;
   crash_at_ = 8;
   EXPECT_THROW(run(2, "back"), std::runtime_error);
-  snapshots_ = SnapshotUse::none;
+  snapshots_ = checkpoint::SnapshotUse::none;
   testing::internal::CaptureStderr();
   EXPECT_THROW(run(2, "back"), std::runtime_error);  // at step 13
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               HasSubstr("the run goes on from the checkpoint of step 5; the snapshots of step 8 are removed"));
-  snapshots_ = SnapshotUse::newest;
+  snapshots_ = checkpoint::SnapshotUse::newest;
   crash_at_ = -1;
   EXPECT_EQ(run(2, "back"), Outcome::finished);
   ASSERT_EQ(recorder_.started.size(), 3u);
@@ -93,43 +97,51 @@ TEST_F(Snapshots, AreLeftAsideWhereThatIsAskedFor) {
   EXPECT_EQ(digest("back"), digest("whole"));
 }
 
-TEST_F(Snapshots, ThatTurnOutUselessGiveWayToACheckpoint) {
-  ASSERT_EQ(run(2, "whole"), Outcome::finished);
-  recipe_.checkpoint.memory_every = 3;
+TEST_F(Snapshots, ThatWereLeftAsideDoNotComeBackThoughThatStartDiedAtOnce) {
+  recipe_.checkpoint.memory_every = 1;
   crash_at_ = 8;
-  EXPECT_THROW(run(2, "crashed"), std::runtime_error);
-  change_snapshots("crashed", [](checkpoint::State& state) { state["position"] = "many"; });
+  EXPECT_THROW(run(2, "once"), std::runtime_error);
+  std::vector<checkpoint::SlotMemory> away;  // nobody removes what is in use: as on nodes that the next start has not
+  for (const auto& slot : slots_of("once")) away.push_back(checkpoint::SlotMemory::open(slot));
+  ASSERT_FALSE(away.empty());
+  snapshots_ = checkpoint::SnapshotUse::none;
+  crash_at_ = 0;  // before its first save
+  EXPECT_THROW(run(2, "once"), std::runtime_error);
+  EXPECT_FALSE(slots_of("once").empty());
+  away.clear();
+  snapshots_ = checkpoint::SnapshotUse::newest;
   crash_at_ = -1;
+  EXPECT_EQ(run(2, "once"), Outcome::finished);
+  ASSERT_EQ(recorder_.started.size(), 3u);
+  for (std::size_t start : {1, 2}) EXPECT_EQ(recorder_.started[start].resumed_from, Step(5)) << start;
+  EXPECT_EQ(recorder_.started[2].resumed_source, "the file system");
+}
+
+TEST_F(Snapshots, ThatTurnOutUselessGiveWayToACheckpoint) {
+  crash_beside_a_whole_run();
+  change_snapshots("crashed", [](checkpoint::State& state) { state["position"] = "many"; });
   testing::internal::CaptureStderr();
   EXPECT_EQ(run(2, "crashed"), Outcome::finished);
   const std::string said = testing::internal::GetCapturedStderr();
-  EXPECT_EQ(count(said, "the snapshots of step 6 cannot be used"), 1u) << said;
+  EXPECT_EQ(count(said, "the snapshots of step 8 cannot be used"), 1u) << said;
   EXPECT_EQ(recorder_.started.at(2).resumed_from, Step(5));
   EXPECT_EQ(digest("crashed"), digest("whole"));
 }
 
 TEST_F(Snapshots, ThatTurnOutUselessLeaveNothingInAFreshStart) {
   recipe_.checkpoint.every = 0;
-  ASSERT_EQ(run(2, "whole"), Outcome::finished);
-  recipe_.checkpoint.memory_every = 3;
-  crash_at_ = 8;
-  EXPECT_THROW(run(2, "crashed"), std::runtime_error);
+  crash_beside_a_whole_run();
   change_snapshots("crashed", [](checkpoint::State& state) { state["position"] = "many"; });
-  crash_at_ = -1;
   EXPECT_EQ(run(2, "crashed"), Outcome::finished);
   EXPECT_FALSE(recorder_.started.at(2).resumed_from);
   EXPECT_EQ(digest("crashed"), digest("whole"));
 }
 
 TEST_F(Snapshots, ThatFitAreTakenByAPartialResumeToo) {
-  ASSERT_EQ(run(2, "whole"), Outcome::finished);
-  recipe_.checkpoint.memory_every = 3;
   recipe_.checkpoint.partial = true;
-  crash_at_ = 8;
-  EXPECT_THROW(run(2, "crashed"), std::runtime_error);
-  crash_at_ = -1;
+  crash_beside_a_whole_run();
   EXPECT_EQ(run(3, "crashed"), Outcome::finished);
-  EXPECT_EQ(recorder_.started.at(2).resumed_from, Step(6));
+  EXPECT_EQ(recorder_.started.at(2).resumed_from, Step(8));
   EXPECT_EQ(digest("crashed"), digest("whole"));
 }
 
@@ -137,7 +149,7 @@ TEST_F(Snapshots, ThatFitInPartAreLeftAsideByAPartialResume) {
   for (bool norm : {false, true}) {
     const std::string name = norm ? "less" : "more";
     recorder_.started.clear();
-    recipe_.checkpoint.memory_every = 3;
+    recipe_.checkpoint.memory_every = 4;
     recipe_.model.batch_norm = norm;
     crash_at_ = 8;
     EXPECT_THROW(run(2, name), std::runtime_error);
@@ -149,8 +161,8 @@ TEST_F(Snapshots, ThatFitInPartAreLeftAsideByAPartialResume) {
     testing::internal::CaptureStderr();
     EXPECT_EQ(run(2, name), Outcome::finished);
     EXPECT_THAT(testing::internal::GetCapturedStderr(),
-                AllOf(HasSubstr("the snapshots of step 6 cannot be used: "),
-                      HasSubstr("the run goes on from the checkpoint of step 5; the snapshots of step 6 are removed")));
+                AllOf(HasSubstr("the snapshots of step 8 cannot be used: "),
+                      HasSubstr("the run goes on from the checkpoint of step 5; the snapshots of step 8 are removed")));
     EXPECT_EQ(recorder_.started.at(1).resumed_from, Step(5));
     recipe_.checkpoint.partial = false;
   }
@@ -202,6 +214,36 @@ TEST_F(Snapshots, ThatAreNotKeptAreToldAsSuch) {
   }
   EXPECT_EQ(unkept, (std::vector<Step>{Step(3), Step(6), Step(9), Step(12), Step(15)}));
   ASSERT_EQ(recorder_.saved.size(), 3u);  // those at the same time are none the worse
+}
+
+TEST_F(Snapshots, OfAStepThatIsLeftOutAreNotTaken) {
+  ASSERT_EQ(run(2, "whole"), Outcome::finished);
+  recipe_.checkpoint.memory_every = 1;
+  crash_at_ = 8;
+  EXPECT_THROW(run(2, "below"), std::runtime_error);
+  resume_below_ = Step(8);
+  EXPECT_THROW(run(2, "below"), std::runtime_error);  // at step 13
+  EXPECT_EQ(recorder_.started.at(2).resumed_from, Step(5));
+  resume_below_ = Step(14);
+  crash_at_ = -1;
+  EXPECT_EQ(run(2, "below"), Outcome::finished);
+  EXPECT_EQ(recorder_.started.at(3).resumed_from, Step(13));
+  EXPECT_EQ(digest("below"), digest("whole"));
+}
+
+TEST_F(Snapshots, ThatTheJobFileDoesNotAskForAnyMoreGoWithAWord) {
+  recipe_.checkpoint.memory_every = 1;
+  crash_at_ = 8;
+  EXPECT_THROW(run(2, "without"), std::runtime_error);
+  recipe_.checkpoint.memory_every = 0;
+  crash_at_ = -1;
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run(2, "without"), Outcome::finished);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(count(said, "the run goes on from step 5; the snapshots of step 8 in the nodes' memory are removed"), 1u)
+      << said;
+  EXPECT_EQ(recorder_.started.at(1).resumed_from, Step(5));
+  EXPECT_TRUE(slots_of("without").empty());
 }
 
 TEST_F(Snapshots, OfOneRankNeedsNoPartner) {

@@ -28,12 +28,12 @@ struct Side {
       : backend(kernels::make_backend({.backend = "reference"})),
         tensors(model::tensors_of(model::describe_model(options, {1, 6, 6}, 4))),
         keeper(*backend, communicator, group, store, tensors, {}) {
-    for (auto* arena : {&state.parameters, &state.momentum})
-      *arena = backend->allocate(tensors.layout.size() * sizeof(float));
+    allocate(state, *backend, tensors.layout, {{"momentum", optim::StateArena::Kind::moment}});
   }
   std::span<float> values(const tensor::Buffer& arena) const {
     return {static_cast<float*>(arena.data()), tensors.layout.size()};
   }
+  const tensor::Buffer& momentum() const { return state.optimizer.at(0).memory; }
   /// The values of one tensor.
   std::vector<float> of(const tensor::Buffer& arena, const std::string& name) const {
     for (const auto& tensor : tensors.tensors)
@@ -75,7 +75,7 @@ class Partial : public ::testing::Test {
         store.take(group, {"local", 0, 0, "test"});
         Side before(saved, communicator, group, store), after(wanted, communicator, group, store);
         std::iota(before.values(before.state.parameters).begin(), before.values(before.state.parameters).end(), 1.0f);
-        std::iota(before.values(before.state.momentum).begin(), before.values(before.state.momentum).end(), 1e6f);
+        std::iota(before.values(before.momentum()).begin(), before.values(before.momentum()).end(), 1e6f);
         before.state.step = Step(7);
         before.state.position = 777;
         const auto part = before.keeper.part_of(before.state);
@@ -110,10 +110,10 @@ TEST_F(Partial, AnAddedLayerBeginsAfreshAndTheRestIsLoaded) {
                   [](const Side& before, const Side& after) {
                     for (const char* name : {"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"}) {
                       EXPECT_EQ(after.of(after.state.parameters, name), before.of(before.state.parameters, name));
-                      EXPECT_EQ(after.of(after.state.momentum, name), before.of(before.state.momentum, name));
+                      EXPECT_EQ(after.of(after.momentum(), name), before.of(before.momentum(), name));
                     }
                     EXPECT_THAT(after.of(after.state.parameters, "fc1_norm.weight"), ::testing::Each(0.25f));
-                    EXPECT_THAT(after.of(after.state.momentum, "fc1_norm.weight"), ::testing::Each(0.0f));
+                    EXPECT_THAT(after.of(after.momentum(), "fc1_norm.weight"), ::testing::Each(0.0f));
                     EXPECT_EQ(after.state.step, Step(7));
                     EXPECT_EQ(after.state.position, 777);
                   }),
@@ -159,10 +159,10 @@ TEST_F(Partial, WeightsAloneAreEnough) {
         EXPECT_THAT(error.what(), AllOf(HasSubstr("it lacks momentum/fc1.bias"), HasSubstr("--partial")));
       }
       auto fallback = start_values();
-      std::ranges::fill(side.values(side.state.momentum), 9.0f);
+      std::ranges::fill(side.values(side.momentum()), 9.0f);
       EXPECT_TRUE(side.keeper.restore(side.state, nullptr, &fallback));
       EXPECT_THAT(side.of(side.state.parameters, "fc1.weight"), ::testing::Each(3.5f));
-      EXPECT_THAT(side.of(side.state.momentum, "fc1.weight"), ::testing::Each(0.0f));
+      EXPECT_THAT(side.of(side.momentum(), "fc1.weight"), ::testing::Each(0.0f));
       EXPECT_EQ(side.state.step, Step(3));
       EXPECT_EQ(side.state.position, 3 * kBatch);
     });

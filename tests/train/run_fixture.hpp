@@ -72,6 +72,7 @@ class Run : public ::testing::Test {
       Setting setting{folder_ / name, {"local", 0, 0, name}, {}, {}};
       setting.files = files_;
       setting.snapshots = snapshots_;
+      setting.resume_below = resume_below_;
       int asked = 0, steps = 0;
       if (world.rank().value == stopper && stop_at >= 0)
         setting.stop_requested = [&]() -> std::optional<std::string> {
@@ -137,7 +138,8 @@ class Run : public ::testing::Test {
   Recorder recorder_;
   ExitCode code_ = ExitCode::ok;
   checkpoint::FileSystem* files_ = nullptr;
-  SnapshotUse snapshots_ = SnapshotUse::newest;
+  checkpoint::SnapshotUse snapshots_ = checkpoint::SnapshotUse::newest;
+  std::optional<Step> resume_below_;
   int crash_at_ = -1;  ///< steps of a start after which all ranks throw
 };
 

@@ -83,6 +83,18 @@ TEST_F(Run, StopsBeforeTheEndOfTheJob) {
   EXPECT_EQ(checkpoint::open(folder_ / "timed").step, recorder_.stopped[0].step);
 }
 
+TEST_F(Run, ResumesBelowAStepAsLongAsThereIsACheckpoint) {
+  recipe_.checkpoint.mode = "sync";
+  run(2, "whole");
+  run(2, "back", 10);  // stopped after step 11, with checkpoints of 10 and 11
+  resume_below_ = Step(11);
+  run(2, "back", 1);  // two steps further; 11 and 12 stay
+  EXPECT_EQ(recorder_.started.at(2).resumed_from, Step(10));
+  run(2, "back");
+  EXPECT_EQ(recorder_.started.at(3).resumed_from, Step(12)) << "rather than afresh";
+  EXPECT_EQ(digest("back"), digest("whole"));
+}
+
 TEST_F(Run, CountsTheTimeOfASaveOnce) {
   recipe_.checkpoint.mode = "sync";
   run(2, "sync");

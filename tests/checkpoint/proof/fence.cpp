@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <atomic>
 #include <future>
 #include <thread>
 
@@ -17,6 +18,8 @@ class Actor {
                 .at = -1,
                 .call =
                     [this] {
+                      if (told_.exchange(true)) return;  // the work has ended, this is the collector's
+                      has_paused_ = true;
                       paused_.set_value();
                       go_on_.get_future().wait();
                     },
@@ -50,7 +53,7 @@ class Actor {
       } catch (const StorageError& failure) {
         error = failure.what();
       }
-      if (!files_.struck()) paused_.set_value();
+      if (!told_.exchange(true)) paused_.set_value();
     });
     paused_.get_future().wait();
   }
@@ -59,7 +62,7 @@ class Actor {
     go_on_.set_value();
     thread_.join();
   }
-  bool has_paused() const { return files_.struck(); }
+  bool has_paused() const { return has_paused_; }
 
   bool saved = false;
   std::string error;
@@ -67,6 +70,7 @@ class Actor {
  private:
   std::string nonce_;
   std::promise<void> paused_, go_on_;
+  std::atomic<bool> told_ = false, has_paused_ = false;  ///< told: that it has paused or ended
   FailingFileSystem files_;
   Store store_;
   Alone alone_;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <distdl/kernels/elementwise/functors.hpp>
+#include <distdl/kernels/elementwise/optimizers.hpp>
 
 namespace distdl::kernels::cuda::test {
 
@@ -28,6 +29,14 @@ static inline std::vector<float> run_functors(const std::vector<float>& a, const
       results.push_back(parameter);
       results.push_back(momentum);
     }
+    float parameter = a[i], first = b[i], second = a[i] * a[i];
+    elementwise::LarsUpdate{{0.05f, 0.9f, 5e-4f, 0.5f}}(parameter, first, a[i] * b[i]);
+    const AdamStep adam{0.05f, 0.9f, 0.1f, 0.99f, 0.01f, 1.2f, 3.4f, 1e-6f, 0.1f, 0.5f};
+    elementwise::AdamUpdate{adam}(parameter, first, second, a[i] * b[i]);
+    results.push_back(static_cast<float>(elementwise::LambMoments{adam}(parameter, first, second, b[i])));
+    elementwise::LambUpdate{adam}(parameter, first, second);
+    results.push_back(static_cast<float>(elementwise::Square{}(parameter)));
+    results.insert(results.end(), {parameter, first, second});
   }
   return results;
 }

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <distdl/checkpoint/store.hpp>
+
+// What a save is at, for the error of a wait that took too long.
+namespace distdl::checkpoint {
+
+inline constexpr const char* kBegins = "begins";
+inline constexpr const char* kCopies = "copies its part";
+inline constexpr const char* kProtects = "copies its snapshot to other nodes or disks";
+inline constexpr const char* kWrites = "writes or checks files";
+inline constexpr const char* kWaits = "waits for the other ranks";
+
+/// Of one rank: set by whoever is at it, read by whoever waits.
+class SaveActivity {
+ public:
+  void set(const char* what) { what_ = what; }
+  /// The text before.
+  const char* exchange(const char* what) { return what_.exchange(what); }
+  std::string text() const { return what_.load(); }
+
+ private:
+  std::atomic<const char*> what_{kBegins};
+};
+
+/// Notes when a save waits for others rather than for its own disk.
+class WatchedGroup final : public Group {
+ public:
+  /// Both must outlive it.
+  WatchedGroup(Group& group, SaveActivity& activity) : group_(group), activity_(activity) {}
+  int rank() const override { return group_.rank(); }
+  int size() const override { return group_.size(); }
+  std::vector<std::string> all_gather(const std::string& mine) override;
+  void carry(std::span<const Outgoing> out, std::span<const Incoming> in) override { group_.carry(out, in); }
+  void cancel() noexcept override { group_.cancel(); }
+
+ private:
+  Group& group_;
+  SaveActivity& activity_;
+};
+
+/// Whom a save waits for, by what the ranks are at, in rank order; empty: done. "rank 1, which writes or checks files".
+std::string who_is_late(const std::vector<std::string>& activities);
+
+}  // namespace distdl::checkpoint

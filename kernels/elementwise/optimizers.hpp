@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+
+#include <distdl/kernels/optimizer_steps.hpp>
+
+/// The optimizers' element-wise maths; see functors.hpp and optimizer_steps.hpp.
+namespace distdl::kernels::elementwise {
+
+struct SgdUpdate {
+  SgdStep step;
+  constexpr void operator()(float& parameter, float& momentum, float gradient) const {
+    float g = step.gradient_scale * gradient + step.weight_decay * parameter;
+    momentum = step.momentum * momentum + g;
+    float direction = step.nesterov ? g + step.momentum * momentum : momentum;
+    parameter -= step.learning_rate * direction;
+  }
+};
+
+struct LarsUpdate {
+  LarsStep step;
+  constexpr void operator()(float& parameter, float& velocity, float gradient) const {
+    float g = step.gradient_scale * gradient + step.weight_decay * parameter;
+    velocity = step.momentum * velocity + step.rate * g;
+    parameter -= velocity;
+  }
+};
+
+struct AdamMoments {
+  AdamStep step;
+  constexpr void operator()(float& first, float& second, float gradient) const {
+    float g = step.gradient_scale * gradient;
+    first = step.beta1 * first + step.rest1 * g;
+    second = step.beta2 * second + step.rest2 * (g * g);
+  }
+};
+
+struct AdamDirection {
+  AdamStep step;
+  template <class T>  // C++20's sqrt is not constexpr
+  constexpr T operator()(T parameter, T first, T second) const {
+    return first * step.correction1 / (std::sqrt(second * step.correction2) + step.epsilon) +
+           step.weight_decay * parameter;
+  }
+};
+
+struct AdamUpdate {
+  AdamStep step;
+  template <class T>
+  constexpr void operator()(T& parameter, T& first, T& second, T gradient) const {
+    AdamMoments{step}(first, second, gradient);
+    parameter -= step.learning_rate * AdamDirection{step}(parameter, first, second);
+  }
+};
+
+/// The first half of LAMB: the moments, and a term of the direction's squared norm.
+struct LambMoments {
+  AdamStep step;
+  template <class T>
+  constexpr double operator()(T parameter, T& first, T& second, T gradient) const {
+    AdamMoments{step}(first, second, gradient);
+    double direction = AdamDirection{step}(parameter, first, second);
+    return direction * direction;
+  }
+};
+
+/// The second half, once the trust ratio is known: it is part of learning_rate.
+struct LambUpdate {
+  AdamStep step;
+  template <class T>
+  constexpr void operator()(T& parameter, T first, T second) const {
+    parameter -= step.learning_rate * AdamDirection{step}(parameter, first, second);
+  }
+};
+
+struct Square {
+  constexpr double operator()(float x) const { return double{x} * double{x}; }
+};
+
+}  // namespace distdl::kernels::elementwise

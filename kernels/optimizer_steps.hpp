@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace distdl::kernels {
+
+// What the element-wise parts of the optimizers take: p a parameter, g = gradient_scale * its gradient.
+
+/// Stochastic gradient descent, as PyTorch defines it:
+/// g += weight_decay * p; m = momentum * m + g; p -= learning_rate * (nesterov ? g + momentum * m : m).
+struct SgdStep {
+  float learning_rate = 0;
+  float momentum = 0;
+  float weight_decay = 0;
+  bool nesterov = false;
+  float gradient_scale = 1;
+};
+
+/// LARS for one tensor, You et al., "Large Batch Training of Convolutional Networks", 2017, algorithm 1:
+/// v = momentum * v + rate * (g + weight_decay * p); p -= v.
+struct LarsStep {
+  float rate = 0;  ///< with the tensor's trust ratio
+  float momentum = 0;
+  float weight_decay = 0;
+  float gradient_scale = 1;
+};
+
+/// Adam with decoupled weight decay: Kingma and Ba, 2015; Loshchilov and Hutter, "Decoupled Weight Decay
+/// Regularization", 2019, algorithm 2, as PyTorch reads it:
+/// m = beta1 * m + rest1 * g; v = beta2 * v + rest2 * g^2;
+/// u = m * correction1 / (sqrt(v * correction2) + epsilon) + weight_decay * p; p -= learning_rate * u.
+/// The same u is LAMB's direction.
+struct AdamStep {
+  float learning_rate = 0;
+  float beta1 = 0, rest1 = 1;  ///< rest1 = 1 - beta1
+  float beta2 = 0, rest2 = 1;
+  float correction1 = 1, correction2 = 1;  ///< of step t: 1 / (1 - beta^t)
+  float epsilon = 0;
+  float weight_decay = 0;
+  float gradient_scale = 1;
+};
+
+}  // namespace distdl::kernels

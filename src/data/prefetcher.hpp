@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include <distdl/base/clock.hpp>
+#include <distdl/data/sampler.hpp>
+#include <distdl/data/source.hpp>
+
+namespace distdl::data {
+
+/// Reads training batches ahead of their use, on a thread of its own.
+class Prefetcher {
+ public:
+  /// The position that is read after a position; see Sampler.
+  using Next = std::function<std::int64_t(std::int64_t)>;
+  /// Batches of so many samples, `depth` of them ahead. `source` must outlive the prefetcher, and belongs to its
+  /// thread.
+  Prefetcher(Source& source, Sampler sampler, std::int64_t batch, Next next, std::size_t depth = 3);
+  ~Prefetcher();
+
+  /// The samples at `position` .. of the stream, valid until the next call. Any position may be asked for; only the
+  /// next one is there without waiting. Throws what reading threw, and StorageError if it takes longer than `patience`.
+  const Batch& at(std::int64_t position, Clock::duration patience = std::chrono::minutes(10));
+  /// Seconds spent waiting in at() so far.
+  double waited_seconds() const noexcept { return waited_; }
+
+ private:
+  struct Read {
+    std::int64_t position = 0;
+    Batch batch;
+    std::exception_ptr error;
+  };
+  void run();
+  Read read(std::int64_t position, Batch memory);
+
+  Source& source_;
+  Sampler sampler_;
+  std::int64_t size_;
+  Next next_;
+  std::size_t depth_;
+  std::vector<Source::Pick> picks_;  // the thread's
+  double waited_ = 0;                // the caller's
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Read> ready_;     // in the order of their use
+  Read used_;                  // what at() gave
+  std::vector<Batch> spare_;   // memory of batches that were used
+  std::int64_t to_read_ = -1;  // -1: nothing was asked for yet
+  std::uint64_t round_ = 0;    // what was read for an earlier one is thrown away
+  bool ends_ = false;
+  std::thread thread_;
+};
+
+}  // namespace distdl::data

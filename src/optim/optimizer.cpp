@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include <distdl/optim/optimizer.hpp>
+
+namespace distdl::optim {
+namespace {
+std::unique_ptr<Rule> make_rule(const Options& options, const tensor::ArenaLayout& layout, kernels::Backend& backend) {
+  check(options);
+  if (options.name == "adamw") return make_adamw(options, layout, backend);
+  if (options.name == "lamb") return make_lamb(options, layout, backend);
+  if (options.name == "lars") return make_lars(options, layout, backend);
+  return make_sgd(options, layout, backend);
+}
+
+/// Grows with the first steps, so that the start values are soon forgotten.
+double decay_after(double full, std::int64_t updates) {
+  const auto n = static_cast<double>(updates);
+  return std::min(full, (1 + n) / (10 + n));
+}
+}  // namespace
+
+Optimizer::Optimizer(const Options& options, const tensor::ArenaLayout& layout, kernels::Backend& backend)
+    : options_(options),
+      backend_(backend),
+      size_(layout.size()),
+      rule_(make_rule(options, layout, backend)),
+      parameters_(ranges_of(layout, tensor::Role::parameter)),
+      statistics_(ranges_of(layout, tensor::Role::statistic)),
+      squares_(backend, parameters_.size()) {}
+
+std::vector<StateArena> Optimizer::state() const {
+  std::vector<StateArena> arenas;
+  for (auto& name : rule_->moments()) arenas.push_back({std::move(name), StateArena::Kind::moment});
+  if (options_.ema_decay > 0) arenas.push_back({"average", StateArena::Kind::average});
+  return arenas;
+}
+
+double Optimizer::gradient_norm(const float* gradients) {
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    backend_.sum_of_squares(gradients + parameters_[i].offset, parameters_[i].count, squares_.at(i));
+  double sum = 0;
+  for (double part : squares_.read()) sum += part;
+  return std::sqrt(sum);
+}
+
+std::optional<double> Optimizer::update(const Arenas& arenas, const StepInfo& now) {
+  std::optional<double> norm;
+  if (options_.clip_norm > 0) norm = gradient_norm(arenas.gradients);
+  const double scale = norm && *norm > options_.clip_norm ? options_.clip_norm / *norm : 1;
+  rule_->apply(arenas, {now.rate, static_cast<float>(scale), now.updates + 1});
+  for (const auto& [offset, count, treatment] : statistics_)
+    backend_.running_average(arenas.parameters + offset, arenas.gradients + offset,
+                             static_cast<float>(options_.statistic_weight), 1.0f / static_cast<float>(now.microbatches),
+                             count);
+  if (options_.ema_decay > 0)
+    backend_.running_average(arenas.average, arenas.parameters,
+                             static_cast<float>(1 - decay_after(options_.ema_decay, now.step + 1)), 1, size_);
+  return norm;
+}
+
+}  // namespace distdl::optim

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <distdl/kernels/backend.hpp>
+#include <distdl/optim/options.hpp>
+#include <distdl/optim/ranges.hpp>
+#include <distdl/optim/rule.hpp>
+#include <distdl/optim/sums.hpp>
+#include <distdl/tensor/arena.hpp>
+
+namespace distdl::optim {
+
+/// An arena that lives from step to step beside the parameters, with their layout.
+struct StateArena {
+  enum class Kind {
+    moment,   ///< begins as zeros; nothing for statistics
+    average,  ///< of the parameters, statistics included; begins as they do
+  };
+  std::string name;  ///< "momentum": what its tensors' names in a checkpoint begin with
+  Kind kind = Kind::moment;
+};
+
+/// Where a run stands.
+struct StepInfo {
+  double rate = 0;           ///< learning rate of this step
+  std::int64_t step = 0;     ///< steps done before it
+  std::int64_t updates = 0;  ///< of these, those that the moments have seen
+  int microbatches = 1;      ///< of this step
+};
+
+/// A whole optimizer step over arena ranges: the gradient is clipped, parameters follow their rule, statistics become
+/// running averages, and the parameters' average follows them. What it makes depends on its arguments only.
+class Optimizer {
+ public:
+  /// Throws ConfigError, see check(). `backend` must outlive the optimizer, `layout` need not.
+  Optimizer(const Options& options, const tensor::ArenaLayout& layout, kernels::Backend& backend);
+
+  /// What it keeps: moments first, then, with optim.ema_decay, "average".
+  std::vector<StateArena> state() const;
+
+  /// One step. Returns the gradient's norm before clipping, where it was measured: with optim.clip_norm.
+  std::optional<double> update(const Arenas& arenas, const StepInfo& now);
+
+ private:
+  double gradient_norm(const float* gradients);
+
+  Options options_;
+  kernels::Backend& backend_;
+  std::size_t size_;  ///< of an arena
+  std::unique_ptr<Rule> rule_;
+  std::vector<Range> parameters_, statistics_;
+  Sums squares_;  ///< of the gradients of each range of parameters
+};
+
+}  // namespace distdl::optim

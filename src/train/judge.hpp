@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <distdl/comm/communicator.hpp>
+#include <distdl/data/source.hpp>
+#include <distdl/model/network.hpp>
+
+namespace distdl::train {
+
+/// Judges a model on the validation samples: fixed groups of samples, shared out among the ranks, summed in a fixed
+/// order.
+class Judge {
+ public:
+  /// `network` evaluates whole groups; a second one is made for the rest. References must outlive the judge. Throws
+  /// ConfigError if the model's loss compares with something other than the samples' labels.
+  Judge(kernels::Backend& backend, const model::Description& model, const model::ModelTensors& tensors,
+        model::Network& network, const data::Sources& samples);
+  std::int64_t samples() const { return samples_ ? samples_->samples() : 0; }
+  /// Collective. The parameter arena is in the backend's memory. Sums over all validation samples.
+  model::Totals operator()(const float* parameters, comm::Communicator& communicator);
+
+ private:
+  void load(model::Network& network, std::int64_t first);
+
+  model::Network& network_;
+  data::Source* samples_;
+  data::Batch batch_;
+  std::unique_ptr<model::Network> rest_;
+};
+
+}  // namespace distdl::train

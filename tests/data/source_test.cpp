@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <map>
+#include <numeric>
+#include <set>
+
+#include <gmock/gmock.h>
+
+#include "tests/data/scratch_folder.hpp"
+#include <distdl/base/errors.hpp>
+#include <distdl/data/augmentation.hpp>
+#include <distdl/data/prefetcher.hpp>
+#include <distdl/data/source.hpp>
+#include <distdl/data/text_import.hpp>
+
+namespace distdl::data {
+namespace {
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+template <class Error, class Action>
+std::string error_of(Action&& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+/// Numbers of tokens, uint16 and little-endian, after llm.c's header if there is one.
+std::string numbers(const std::vector<std::uint16_t>& tokens, std::int32_t announced = -1) {
+  std::string text;
+  if (announced >= 0) {
+    std::vector<std::int32_t> header(256);
+    header[0] = 20240520, header[1] = 1, header[2] = announced;
+    text.assign(reinterpret_cast<const char*>(header.data()), header.size() * sizeof(std::int32_t));
+  }
+  return text.append(reinterpret_cast<const char*>(tokens.data()), tokens.size() * sizeof(std::uint16_t));
+}
+
+TEST(View, IsAPureFunctionOfSeedEpochAndSample) {
+  std::set<std::pair<std::int64_t, std::int64_t>> shifts;
+  int mirrored = 0;
+  for (std::int64_t sample = 0; sample < 4000; ++sample) {
+    const View view = view_of(7, 3, sample, 2, true);
+    shifts.insert({view.down, view.right});
+    mirrored += view.mirrored;
+    const View again = view_of(7, 3, sample, 2, true);
+    EXPECT_TRUE(again.down == view.down && again.right == view.right && again.mirrored == view.mirrored);
+  }
+  EXPECT_EQ(shifts.size(), 25u) << "all of -2 .. 2, both ways";
+  EXPECT_NEAR(mirrored, 2000, 150);
+  int same = 0;
+  for (std::int64_t sample = 0; sample < 1000; ++sample)
+    same += view_of(7, 3, sample, 2, true).down == view_of(7, 4, sample, 2, true).down;
+  EXPECT_NEAR(same, 200, 60) << "another epoch shows it anew";
+}
+
+TEST(View, ShiftsAndMirrorsEachChannel) {
+  const std::vector<std::uint8_t> pixels{1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 16};  // (2, 2, 3)
+  std::array<float, 256> values{};
+  std::iota(values.begin(), values.end(), 0.0f);
+  const auto seen = [&](const View& view) {
+    std::vector<float> out(pixels.size(), -1);
+    render(pixels, {2, 2, 3}, view, values, out.data());
+    return out;
+  };
+  EXPECT_THAT(seen({}), ElementsAre(1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 16));
+  EXPECT_THAT(seen({1, 0, false}), ElementsAre(0, 0, 0, 1, 2, 3, 0, 0, 0, 11, 12, 13));
+  EXPECT_THAT(seen({0, -1, false}), ElementsAre(2, 3, 0, 5, 6, 0, 12, 13, 0, 15, 16, 0));
+  EXPECT_THAT(seen({-1, 2, true}), ElementsAre(4, 0, 0, 0, 0, 0, 14, 0, 0, 0, 0, 0));
+  EXPECT_THAT(seen({0, 0, true}), ElementsAre(3, 2, 1, 6, 5, 4, 13, 12, 11, 16, 15, 14));
+  EXPECT_THAT(seen({5, -7, true}), testing::Each(0)) << "nothing of it is left";
+}
+
+class Text : public testing::Test {
+ protected:
+  Text() {
+    std::string text;
+    for (int i = 0; i < 200'000; ++i) text += static_cast<char>(i * 31 % 251);
+    text_ = text;
+    write_file(folder_ / "text", text);
+    import_text(folder_ / "text", folder_ / "text.h5", Overwrite::refuse);
+    options_.train = folder_ / "text.h5";
+    context_ = 100;
+  }
+  std::uint8_t token(std::int64_t at) const { return static_cast<std::uint8_t>(text_[static_cast<std::size_t>(at)]); }
+
+  ScratchFolder folder_;
+  std::string text_;
+  Options options_;
+  std::int64_t context_ = 100;
+};
+
+TEST_F(Text, EachTokenIsSeenOnceAnEpochAndLabelledWithTheNext) {
+  auto training = open_sources(options_, context_, 5).training;
+  EXPECT_EQ(training->shape(), (tensor::Shape{100}));
+  EXPECT_EQ(training->labels_per_sample(), 100);
+  EXPECT_EQ(training->classes(), 256);
+  std::set<std::int64_t> starts;
+  for (std::int64_t epoch : {0, 1, 2}) {
+    std::vector<Source::Pick> picks;
+    for (std::int64_t i = 0; i < training->samples(); ++i) picks.push_back({epoch, i});
+    Batch batch;
+    training->read(picks, batch);
+    const auto count = static_cast<std::int64_t>(batch.tokens.size());
+    ASSERT_EQ(batch.labels.size(), batch.tokens.size());
+    ASSERT_GE(count, 200'000 - 2 * 100);
+    std::int64_t start = 0;
+    while (start < 100 && token(start) != batch.tokens[0]) ++start;
+    starts.insert(start);
+    for (std::int64_t i = 0; i < count; ++i) {
+      ASSERT_EQ(batch.tokens[static_cast<std::size_t>(i)], token(start + i)) << i;
+      ASSERT_EQ(batch.labels[static_cast<std::size_t>(i)], token(start + i + 1)) << i;
+    }
+  }
+  EXPECT_GT(starts.size(), 1u) << "windows begin elsewhere in other epochs";
+}
+
+TEST_F(Text, WhatIsHeldOutIsJudgedAndNotTrainedOn) {
+  options_.holdout = 20'000;
+  auto sources = open_sources(options_, context_, 5);
+  EXPECT_EQ(sources.validation->samples(), 199);
+  Batch batch;
+  sources.validation->read(std::vector<Source::Pick>{{0, 0}, {3, 198}}, batch);
+  EXPECT_EQ(batch.tokens[0], token(180'000));
+  EXPECT_EQ(batch.labels.back(), token(180'000 + 199 * 100));
+  for (std::int64_t epoch = 0; epoch < 50; ++epoch)
+    sources.training->read(std::vector<Source::Pick>{{epoch, sources.training->samples() - 1}}, batch);
+  options_.holdout = 20'000 - 100;
+  EXPECT_EQ(open_sources(options_, context_, 5).training->samples(), sources.training->samples() + 1);
+}
+
+TEST_F(Text, TooFewTokensAreRefused) {
+  context_ = 100'001;
+  EXPECT_THAT(error_of<ConfigError>([&] { open_sources(options_, context_, 1); }), HasSubstr("too few for one sample"));
+  context_ = 100;
+  options_.holdout = 50;
+  EXPECT_THAT(error_of<ConfigError>([&] { open_sources(options_, context_, 1); }),
+              HasSubstr("too few tokens to judge on"));
+  context_ = 0;
+  EXPECT_THAT(error_of<ConfigError>([&] { open_sources(options_, context_, 1); }), HasSubstr("model.context is 0"));
+}
+
+TEST_F(Text, DamageIsFoundWhereItIsUsed) {
+  std::string bytes = read_file(folder_ / "text.h5");
+  const auto payload = bytes.find(text_.substr(0, 1000));
+  ASSERT_NE(payload, std::string::npos);
+  bytes[payload + 70'000] ^= 1;
+  write_file(folder_ / "text.h5", bytes);
+  auto set = TokenSet::open(folder_ / "text.h5");
+  std::vector<std::int32_t> tokens(1000);
+  EXPECT_NO_THROW(set.read(0, tokens));
+  EXPECT_THAT(error_of<StorageError>([&] { set.read(65'000, tokens); }), HasSubstr("chunk 1 of /tokens"));
+  EXPECT_THAT(error_of<ConfigError>([&] { set.read(199'500, tokens); }), HasSubstr("outside the data set of 200000"));
+}
+
+TEST(ImportTokens, TakesNumbersWithAndWithoutAHeader) {
+  ScratchFolder folder;
+  const std::vector<std::uint16_t> tokens{5, 50256, 300, 0, 7, 7};
+  for (std::int32_t announced : {-1, 6}) {
+    write_file(folder / "tokens.bin", numbers(tokens, announced));
+    const auto about = import_tokens(folder / "tokens.bin", 50257, folder / "a.h5", Overwrite::replace);
+    EXPECT_EQ(about.samples, 6);
+    EXPECT_EQ(about.classes, 50257);
+    std::vector<std::int32_t> found(6);
+    TokenSet::open(folder / "a.h5").read(0, found);
+    EXPECT_THAT(found, ElementsAre(5, 50256, 300, 0, 7, 7));
+  }
+  write_file(folder / "few.bin", numbers({1, 2, 3}));
+  EXPECT_EQ(import_tokens(folder / "few.bin", 4, folder / "few.h5", Overwrite::refuse).classes, 4);
+  std::vector<std::int32_t> few(2);
+  TokenSet::open(folder / "few.h5").read(1, few);
+  EXPECT_THAT(few, ElementsAre(2, 3));
+}
+
+TEST(ImportTokens, RefusesWhatIsNotTokens) {
+  ScratchFolder folder;
+  const auto refusal = [&](const std::string& bytes, std::int64_t vocabulary) {
+    write_file(folder / "a.bin", bytes);
+    return error_of<ConfigError>(
+        [&] { import_tokens(folder / "a.bin", vocabulary, folder / "a.h5", Overwrite::refuse); });
+  };
+  EXPECT_THAT(refusal(numbers({1, 300}), 300), HasSubstr("token 1 of"));
+  EXPECT_THAT(refusal("abc", 50257), HasSubstr("ends within a token"));
+  EXPECT_THAT(refusal("", 50257), HasSubstr("holds no tokens"));
+  EXPECT_THAT(refusal(numbers({1, 2}, 3), 50257), HasSubstr("holds 2 tokens, its header says 3"));
+}
+
+/// Tells where its samples come from; slow, or failing, where asked.
+class Told final : public Source {
+ public:
+  const std::string& name() const override { return name_; }
+  const tensor::Shape& shape() const override { return shape_; }
+  std::int64_t classes() const override { return 1; }
+  std::int64_t labels_per_sample() const override { return 1; }
+  std::int64_t samples() const override { return 1000; }
+  void read(std::span<const Pick> picks, Batch& batch) override {
+    std::this_thread::sleep_for(pause_);
+    batch.labels.clear();
+    for (const auto& [epoch, index] : picks) batch.labels.push_back(static_cast<std::int32_t>(epoch * 1000 + index));
+    ++reads_;
+    if (fails_.exchange(false)) throw StorageError("a chunk is damaged", ExitCode::corrupt);
+  }
+  std::atomic<int> reads_ = 0;
+  std::atomic<bool> fails_ = false;
+  std::chrono::milliseconds pause_{0};
+
+ private:
+  std::string name_ = "\"told\"";
+  tensor::Shape shape_{1};
+};
+
+std::vector<std::int32_t> expected(const Sampler& sampler, std::int64_t position, int count) {
+  std::vector<std::int32_t> labels;
+  for (std::int64_t p = position; p < position + count; ++p)
+    labels.push_back(static_cast<std::int32_t>(sampler.epoch(p) * 1000 + sampler.index(p)));
+  return labels;
+}
+
+TEST(Prefetcher, GivesWhatIsAskedForInAnyOrder) {
+  Told source;
+  const Sampler sampler(1, 1000);
+  Prefetcher reader(source, sampler, 8, [](std::int64_t position) { return position + 32; });
+  for (std::int64_t position = 0; position < 3200; position += 32)
+    ASSERT_EQ(reader.at(position).labels, expected(sampler, position, 8));
+  for (std::int64_t position : {5, 5, 37, 900, 69, 101})
+    ASSERT_EQ(reader.at(position).labels, expected(sampler, position, 8));
+}
+
+TEST(Prefetcher, ReadsAheadAndNoFurther) {
+  Told source;
+  Prefetcher reader(
+      source, Sampler(1, 1000), 4, [](std::int64_t position) { return position + 4; }, 3);
+  reader.at(0);
+  const auto deadline = Deadline::after(std::chrono::seconds(20));
+  while (source.reads_ < 4 && !deadline.expired()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  EXPECT_EQ(source.reads_, 4) << "the one asked for, and three more";
+}
+
+TEST(Prefetcher, TellsWhatReadingThrewAndGoesOn) {
+  Told source;
+  source.fails_ = true;
+  const Sampler sampler(1, 1000);
+  Prefetcher reader(source, sampler, 4, [](std::int64_t position) { return position + 4; });
+  EXPECT_THAT(error_of<StorageError>([&] { reader.at(0); }), HasSubstr("a chunk is damaged"));
+  EXPECT_EQ(reader.at(0).labels, expected(sampler, 0, 4));
+}
+
+TEST(Prefetcher, NamesTheSetThatIsTooSlow) {
+  Told source;
+  source.pause_ = std::chrono::milliseconds(300);
+  Prefetcher reader(source, Sampler(1, 1000), 4, [](std::int64_t position) { return position + 4; });
+  EXPECT_THAT(error_of<StorageError>([&] { reader.at(0, std::chrono::milliseconds(20)); }),
+              HasSubstr("reading 4 samples of \"told\" takes longer"));
+  EXPECT_GE(reader.waited_seconds(), 0.02);
+}
+
+}  // namespace
+}  // namespace distdl::data

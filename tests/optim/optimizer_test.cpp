@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <map>
+
+#include <gmock/gmock.h>
+
+#include "tests/kernels/each_backend.hpp"
+#include <distdl/base/errors.hpp>
+#include <distdl/base/philox.hpp>
+#include <distdl/optim/optimizer.hpp>
+
+namespace distdl::optim {
+namespace {
+using Doubles = std::vector<double>;
+
+/// One tensor as the papers write them, in double.
+struct Reference {
+  Doubles p, m, v;
+  bool decays, adapts;
+};
+
+double norm(const Doubles& values) {
+  double sum = 0;
+  for (double value : values) sum += value * value;
+  return std::sqrt(sum);
+}
+
+/// Step t (from 1) of the optimizer that the options name.
+void step(Reference& r, const Options& o, const Doubles& g, double rate, int t) {
+  const double decay = r.decays ? o.weight_decay : 0, w = norm(r.p);
+  if (o.name == "sgd" || o.name == "lars") {
+    const bool trust = o.name == "lars" && r.adapts && w > 0 && norm(g) > 0;
+    const double ratio = trust ? o.trust_coefficient * w / (norm(g) + decay * w) : 1;
+    for (std::size_t i = 0; i < g.size(); ++i) {
+      const double d = g[i] + decay * r.p[i];
+      if (o.name == "lars") {
+        r.m[i] = o.momentum * r.m[i] + rate * ratio * d;
+        r.p[i] -= r.m[i];
+      } else {
+        r.m[i] = o.momentum * r.m[i] + d;
+        r.p[i] -= rate * (o.nesterov ? d + o.momentum * r.m[i] : r.m[i]);
+      }
+    }
+    return;
+  }
+  Doubles u(g.size());
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    r.m[i] = o.beta1 * r.m[i] + (1 - o.beta1) * g[i];
+    r.v[i] = o.beta2 * r.v[i] + (1 - o.beta2) * g[i] * g[i];
+    const double m = r.m[i] / (1 - std::pow(o.beta1, t)), v = r.v[i] / (1 - std::pow(o.beta2, t));
+    u[i] = m / (std::sqrt(v) + o.epsilon) + decay * r.p[i];
+  }
+  const double length = norm(u);
+  const double ratio = o.name == "lamb" && r.adapts && w > 0 && length > 0 ? w / length : 1;
+  for (std::size_t i = 0; i < g.size(); ++i) r.p[i] -= rate * ratio * u[i];
+}
+
+class OnBackend : public kernels::test::EachBackend {
+ protected:
+  static constexpr int kSteps = 7, kMicrobatches = 3;
+
+  OnBackend() {
+    layout_.add("conv", {3, 5, 7});
+    layout_.add("bias", {13});
+    layout_.add("mean", {9}, tensor::Role::statistic);
+    layout_.add("scale", {1});
+    layout_.add("wide", {131, 257});  // more than two partial sums
+    layout_.add("nothing", {4, 3});   // whose norm is 0
+  }
+
+  static float draw(std::uint64_t stream, std::uint64_t i) {
+    return 2 * Philox::uniform(Philox::block(3, stream, i)[0]) - 1;
+  }
+  std::vector<float> start() const {
+    std::vector<float> values(layout_.size());
+    for (const auto& tensor : layout_.tensors())
+      for (std::size_t i = 0; i < tensor.count && tensor.name != "nothing"; ++i)
+        values[tensor.offset + i] = 0.5f * draw(0, tensor.offset + i);
+    return values;
+  }
+  /// Of step t. Some are 0, in some tensors all.
+  std::vector<float> gradients(int t) const {
+    std::vector<float> values(layout_.size());
+    for (const auto& tensor : layout_.tensors())
+      for (std::size_t i = 0; i < tensor.count; ++i)
+        if (i % 5 != 4 && !(tensor.name == "scale" && t == 2))
+          values[tensor.offset + i] = 0.1f * draw(static_cast<std::uint64_t>(t), tensor.offset + i);
+    return values;
+  }
+
+  struct Outcome {
+    std::vector<float> parameters, average;
+    std::map<std::string, std::vector<float>> moments;
+    Doubles norms;
+  };
+  /// All steps at the rate 0.1, the run being `after` steps old.
+  Outcome train(const Options& options, std::int64_t after = 0) {
+    Optimizer optimizer(options, layout_, *backend_);
+    std::vector<tensor::Buffer> memory;
+    auto upload = [&](const std::vector<float>& values) {
+      memory.push_back(backend_->allocate(values.size() * sizeof(float)));
+      backend_->copy_from_host(memory.back().data(), values.data(), values.size() * sizeof(float));
+      return static_cast<float*>(memory.back().data());
+    };
+    Arenas arenas{.parameters = upload(start())};
+    const auto state = optimizer.state();
+    std::vector<float*> places;
+    for (std::size_t i = 0; i < state.size(); ++i) {
+      const bool average = state[i].kind == StateArena::Kind::average;
+      places.push_back(upload(average ? start() : std::vector<float>(layout_.size())));
+      (average ? arenas.average : arenas.moments.at(i)) = places.back();
+    }
+    Outcome outcome;
+    for (int t = 1; t <= kSteps; ++t) {
+      arenas.gradients = upload(gradients(t));
+      auto norm = optimizer.update(arenas, {0.1, after + t - 1, t - 1, kMicrobatches});
+      if (norm) outcome.norms.push_back(*norm);
+    }
+    outcome.parameters = download(arenas.parameters);
+    for (std::size_t i = 0; i < state.size(); ++i)
+      (state[i].name == "average" ? outcome.average : outcome.moments[state[i].name]) = download(places[i]);
+    return outcome;
+  }
+  std::vector<float> download(const float* data) {
+    std::vector<float> values(layout_.size());
+    backend_->copy_to_host(values.data(), data, values.size() * sizeof(float));
+    return values;
+  }
+
+  /// The same by the book; gradients shortened to `clip_norm` where they are longer.
+  std::map<std::string, Reference> expected(const Options& options) {
+    std::map<std::string, Reference> tensors;
+    const auto first = start();
+    for (const auto& tensor : layout_.tensors()) {
+      if (tensor.role != tensor::Role::parameter) continue;
+      const bool several = tensor.shape.size() > 1, decays = several || options.decay_one_dimensional;
+      auto from = first.begin() + static_cast<std::ptrdiff_t>(tensor.offset);
+      tensors[tensor.name] = {{from, from + static_cast<std::ptrdiff_t>(tensor.count)},
+                              Doubles(tensor.count),
+                              Doubles(tensor.count),
+                              options.name == "sgd" || decays,
+                              several};
+    }
+    for (int t = 1; t <= kSteps; ++t) {
+      const auto all = gradients(t);
+      const double whole = norm_of(all), scale = options.clip_norm > 0 ? std::min(1.0, options.clip_norm / whole) : 1;
+      for (auto& [name, reference] : tensors) {
+        const auto* tensor = layout_.find(name);
+        Doubles g(tensor->count);
+        for (std::size_t i = 0; i < g.size(); ++i) g[i] = scale * all[tensor->offset + i];
+        step(reference, options, g, 0.1, t);
+      }
+    }
+    return tensors;
+  }
+  /// Over all parameters.
+  double norm_of(const std::vector<float>& arena) const {
+    Doubles values;
+    for (const auto& tensor : layout_.tensors())
+      for (std::size_t i = 0; i < tensor.count && tensor.role == tensor::Role::parameter; ++i)
+        values.push_back(arena[tensor.offset + i]);
+    return norm(values);
+  }
+
+  void expect_the_book(const Options& options) {
+    const auto outcome = train(options);
+    for (const auto& [name, reference] : expected(options)) {
+      const auto* tensor = layout_.find(name);
+      for (std::size_t i = 0; i < tensor->count; ++i) {
+        ASSERT_NEAR(outcome.parameters[tensor->offset + i], reference.p[i], 2e-6 * (1 + std::abs(reference.p[i])))
+            << options.name << ", " << name << "[" << i << "]";
+        for (const auto& [which, moment] : outcome.moments)
+          ASSERT_NEAR(moment[tensor->offset + i], which == "second_moment" ? reference.v[i] : reference.m[i], 1e-6)
+              << options.name << ", " << which << " of " << name << "[" << i << "]";
+      }
+    }
+  }
+
+  tensor::ArenaLayout layout_;
+};
+
+TEST_P(OnBackend, SgdFollowsItsFormula) {
+  expect_the_book({.momentum = 0});
+  expect_the_book({.momentum = 0.9, .weight_decay = 0.01});
+  expect_the_book({.momentum = 0.9, .nesterov = true, .weight_decay = 0.01});
+}
+
+TEST_P(OnBackend, AdamWFollowsItsFormula) {
+  expect_the_book({.name = "adamw"});
+  expect_the_book({.name = "adamw", .beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-3, .weight_decay = 0.1});
+  expect_the_book({.name = "adamw", .beta1 = 0, .weight_decay = 0.1, .decay_one_dimensional = true});
+}
+
+TEST_P(OnBackend, LambFollowsItsFormula) {
+  expect_the_book({.name = "lamb", .epsilon = 1e-6});
+  expect_the_book({.name = "lamb", .epsilon = 1e-6, .weight_decay = 0.1});
+  expect_the_book({.name = "lamb", .weight_decay = 0.1, .decay_one_dimensional = true});
+}
+
+TEST_P(OnBackend, LarsFollowsItsFormula) {
+  expect_the_book({.name = "lars", .momentum = 0});
+  expect_the_book({.name = "lars", .trust_coefficient = 0.02, .weight_decay = 0.01});
+  expect_the_book({.name = "lars", .weight_decay = 0.01, .decay_one_dimensional = true});
+}
+
+TEST_P(OnBackend, ALongGradientIsShortenedForEveryOptimizer) {
+  for (const char* name : {"sgd", "adamw", "lamb", "lars"})
+    for (double limit : {1.5, 1e6})
+      expect_the_book({.name = name, .epsilon = 1e-4, .weight_decay = 0.1, .clip_norm = limit});
+}
+
+TEST_P(OnBackend, TheNormIsThatOfAllParametersAndOfNothingElse) {
+  EXPECT_TRUE(train({}).norms.empty());
+  const auto norms = train({.clip_norm = 1}).norms;
+  ASSERT_EQ(norms.size(), kSteps);
+  for (int t = 1; t <= kSteps; ++t) EXPECT_NEAR(norms[t - 1], norm_of(gradients(t)), 1e-12) << t;
+}
+
+TEST_P(OnBackend, StatisticsAreRunningAveragesWhateverTheOptimizer) {
+  const auto* mean = layout_.find("mean");
+  for (const char* name : {"sgd", "adamw", "lamb", "lars"}) {
+    const auto outcome = train({.name = name, .clip_norm = 0.01, .statistic_weight = 0.25});
+    for (std::size_t i = mean->offset; i < mean->offset + mean->count; ++i) {
+      double value = start()[i];
+      for (int t = 1; t <= kSteps; ++t) value = 0.75 * value + 0.25 * gradients(t)[i] / kMicrobatches;
+      ASSERT_NEAR(outcome.parameters[i], value, 1e-6) << name;
+      for (const auto& [which, moment] : outcome.moments) ASSERT_EQ(moment[i], 0) << name << " " << which;
+    }
+  }
+}
+
+TEST_P(OnBackend, TheAverageFollowsTheParameters) {
+  const Options plain{.name = "sgd", .momentum = 0};
+  for (std::int64_t after : {0, 1000000}) {
+    Options options = plain;
+    options.ema_decay = 0.9;
+    const auto outcome = train(options, after);
+    ASSERT_EQ(outcome.parameters, train(plain).parameters);
+    Doubles p, average;
+    for (float value : start()) {
+      p.push_back(value);
+      average.push_back(value);
+    }
+    const auto* bias = layout_.find("bias");
+    for (int t = 1; t <= kSteps; ++t) {
+      const double decay = std::min(0.9, (after + t + 1.0) / (after + t + 10.0));
+      for (std::size_t i = bias->offset; i < bias->offset + bias->count; ++i) {
+        p[i] -= 0.1 * gradients(t)[i];
+        average[i] = decay * average[i] + (1 - decay) * p[i];
+      }
+    }
+    for (std::size_t i = bias->offset; i < bias->offset + bias->count; ++i)
+      ASSERT_NEAR(outcome.average[i], average[i], 1e-6) << after;
+    const auto* mean = layout_.find("mean");
+    EXPECT_NE(outcome.average[mean->offset], start()[mean->offset]) << "statistics are averaged too";
+  }
+}
+
+TEST_P(OnBackend, GapsBetweenTensorsStayZero) {
+  for (const char* name : {"sgd", "adamw", "lamb", "lars"}) {
+    const auto outcome = train({.name = name, .weight_decay = 0.1, .clip_norm = 0.5, .ema_decay = 0.9});
+    std::vector<float> gaps = outcome.parameters;
+    for (const auto& tensor : layout_.tensors())
+      std::fill_n(gaps.begin() + static_cast<std::ptrdiff_t>(tensor.offset), tensor.count, 0.0f);
+    EXPECT_THAT(gaps, testing::Each(0.0f)) << name;
+  }
+}
+
+TEST_P(OnBackend, KeepsWhatItNames) {
+  auto names = [&](const Options& options) {
+    std::vector<std::string> all;
+    for (const auto& arena : Optimizer(options, layout_, *backend_).state()) all.push_back(arena.name);
+    return all;
+  };
+  using testing::ElementsAre;
+  EXPECT_THAT(names({}), ElementsAre("momentum"));
+  EXPECT_THAT(names({.name = "lars", .ema_decay = 0.5}), ElementsAre("velocity", "average"));
+  EXPECT_THAT(names({.name = "adamw"}), ElementsAre("first_moment", "second_moment"));
+  EXPECT_THAT(names({.name = "lamb", .ema_decay = 0.5}), ElementsAre("first_moment", "second_moment", "average"));
+  EXPECT_THROW(names({.name = "adam"}), ConfigError);
+}
+
+INSTANTIATE_TEST_SUITE_P(On, OnBackend, testing::ValuesIn(kernels::test::known_backends()),
+                         kernels::test::name_of_backend);
+}  // namespace
+}  // namespace distdl::optim
