@@ -14,33 +14,54 @@
 
 namespace distdl::kernels::cuda {
 namespace {
-template <class Spec>
-void refuse(bool wanted, const Spec& spec, const char* what) {
-  require(!wanted, "the cuda backend has no {} layer {} yet; kernels.backend = \"onednn\" has", kind_of(spec), what);
+/// What its kernels count in 32 bits.
+void require_countable(std::int64_t count, const char* what, const tensor::Shape& shape) {
+  require(count <= std::numeric_limits<std::int32_t>::max(),
+          "the cuda backend takes at most 2^31 - 1 {}, not {} of shape {}; take smaller microbatches", what, count,
+          tensor::to_string(shape));
 }
 
 struct MakeLayer {
   const SharedDevice& device;
   const tensor::Shape& input;
-  std::unique_ptr<Layer> operator()(const Linear& spec) const {
-    refuse(!spec.bias, spec, "without bias");
-    refuse(input.size() == 3, spec, "of sequences");
-    return make_linear(device, spec, input);
+  std::unique_ptr<Layer> operator()(const Linear& spec) const { return make_linear(device, spec, input); }
+  std::unique_ptr<Layer> operator()(const Conv2d& spec) const { return make_conv2d(device, spec, input); }
+  std::unique_ptr<Layer> operator()(const MaxPool2d& spec) const { return make_max_pool2d(device, spec, input); }
+  std::unique_ptr<Layer> operator()(const AveragePool2d& spec) const {
+    return make_average_pool2d(device, spec, input);
   }
-  std::unique_ptr<Layer> operator()(const Conv2d& spec) const {
-    refuse(spec.dilation != 1 || spec.groups != 1, spec, "with dilation or groups");
-    return make_conv2d(device, spec, input);
-  }
-  std::unique_ptr<Layer> operator()(const MaxPool2d& spec) const {
-    refuse(spec.padding != 0, spec, "with padding");
-    return make_max_pool2d(device, spec, input);
-  }
+  std::unique_ptr<Layer> operator()(const GlobalAveragePool&) const { return make_global_average_pool(device, input); }
   std::unique_ptr<Layer> operator()(const Relu&) const { return make_relu(device, input); }
+  std::unique_ptr<Layer> operator()(const Gelu& spec) const { return make_gelu(device, spec, input); }
+  std::unique_ptr<Layer> operator()(const Silu&) const { return make_silu(device, input); }
+  std::unique_ptr<Layer> operator()(const GatedSilu&) const { return make_gated_silu(device, input); }
   std::unique_ptr<Layer> operator()(const BatchNorm& spec) const { return make_batch_norm(device, spec, input); }
-  template <class Other>
-  std::unique_ptr<Layer> operator()(const Other& spec) const {
-    throw ConfigError("the cuda backend has no " + kind_of(spec) + " layer yet; kernels.backend = \"onednn\" has");
+  std::unique_ptr<Layer> operator()(const LayerNorm& spec) const { return make_layer_norm(device, spec, input); }
+  std::unique_ptr<Layer> operator()(const RmsNorm& spec) const { return make_rms_norm(device, spec, input); }
+  std::unique_ptr<Layer> operator()(const Dropout& spec) const { return make_dropout(device, spec, input); }
+  std::unique_ptr<Layer> operator()(const Embedding& spec) const {
+    require_countable(tensor::element_count(input), "numbers", input);
+    require_countable(spec.entries, "rows of a table", input);
+    return make_embedding(device, spec, input);
   }
+  std::unique_ptr<Layer> operator()(const PositionEmbedding& spec) const {
+    return make_position_embedding(device, spec, input);
+  }
+  std::unique_ptr<Layer> operator()(const ClassToken&) const { return make_class_token(device, input); }
+  std::unique_ptr<Layer> operator()(const PixelsToSequence&) const { return make_pixels_to_sequence(device, input); }
+  std::unique_ptr<Layer> operator()(const SelectPlace& spec) const { return make_select_place(device, spec, input); }
+  std::unique_ptr<Layer> operator()(const Attention& spec) const { return make_attention(device, spec, input); }
+};
+
+struct MakeLoss {
+  const SharedDevice& device;
+  const tensor::Shape& predictions;
+  std::unique_ptr<Loss> operator()(const CrossEntropy& spec) const {
+    require_countable(loss_terms(spec, predictions), "rows of logits", predictions);
+    require_countable(predictions.back(), "classes", predictions);
+    return make_cross_entropy(device, spec, predictions);
+  }
+  std::unique_ptr<Loss> operator()(const MeanSquaredError&) const { return make_squared_error(device, predictions); }
 };
 
 class CudaBackend : public Backend {
@@ -112,17 +133,10 @@ class CudaBackend : public Backend {
     return std::visit(MakeLayer{device_, input.shape}, spec);
   }
   std::unique_ptr<Loss> loss(const LossSpec& spec, const ActivationFormat& predictions) override {
-    const tensor::Shape& shape = predictions.shape;
-    target_count(spec, shape);  // throws if they do not fit
-    const auto* entropy = std::get_if<CrossEntropy>(&spec);
-    require(entropy && entropy->smoothing == 0 && !entropy->ignore && shape.size() == 2,
-            "the cuda backend has no loss but cross-entropy of rows yet, without smoothing and ignored labels{}",
-            "; kernels.backend = \"onednn\" has");
-    require(tensor::element_count(shape) <= std::numeric_limits<std::int32_t>::max(),
-            "the loss takes at most 2^31 - 1 logits, not {}", tensor::to_string(shape));
-    return make_softmax_cross_entropy(device_, predictions);
+    target_count(spec, predictions.shape);  // throws if they do not fit
+    return std::visit(MakeLoss{device_, predictions.shape}, spec);
   }
-  void set_noise(const Noise&) override {}  // no layer draws any yet
+  void set_noise(const Noise& noise) override { device_->set_noise(noise); }
 
  private:
   SharedDevice device_;

@@ -23,7 +23,7 @@ class Conv2dLayer : public Layer {
         output_(dense(output_shape(spec, input))),
         x_(make_tensor(input)),
         y_(make_tensor(output_.shape)),
-        filter_(make_filter({spec.out, input[1], spec.kernel, spec.kernel})),
+        filter_(make_filter({spec.out, input[1] / spec.groups, spec.kernel, spec.kernel})),
         convolution_(make_convolution(spec)),
         outputs_(channels_of(output_.shape)) {
     device_->reserve_scratch(largest_workspace());
@@ -81,7 +81,7 @@ class Conv2dLayer : public Layer {
   FilterDescriptor filter_;
   ConvolutionDescriptor convolution_;
   Channels outputs_;
-  const float* weight_ = nullptr;  // (out, C, kernel, kernel)
+  const float* weight_ = nullptr;  // (out, C / groups, kernel, kernel)
   const float* bias_ = nullptr;    // (out)
 };
 }  // namespace

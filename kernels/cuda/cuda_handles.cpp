@@ -31,6 +31,18 @@ void close_event(cudaEvent_t event) noexcept {
 void close_blas(cublasHandle_t blas) noexcept {
   (void)cublasDestroy(blas);
 }
+void close_blas_lt(cublasLtHandle_t blas) noexcept {
+  (void)cublasLtDestroy(blas);
+}
+void close_matmul(cublasLtMatmulDesc_t matmul) noexcept {
+  (void)cublasLtMatmulDescDestroy(matmul);
+}
+void close_matmul_preference(cublasLtMatmulPreference_t preference) noexcept {
+  (void)cublasLtMatmulPreferenceDestroy(preference);
+}
+void close_matrix(cublasLtMatrixLayout_t matrix) noexcept {
+  (void)cublasLtMatrixLayoutDestroy(matrix);
+}
 void close_dnn(cudnnHandle_t dnn) noexcept {
   (void)cudnnDestroy(dnn);
 }
@@ -67,6 +79,32 @@ Blas make_blas(cudaStream_t stream) {
   return blas;
 }
 
+BlasLt make_blas_lt() {
+  cublasLtHandle_t created = nullptr;
+  check(cublasLtCreate(&created), "start cuBLASLt");
+  return BlasLt(created);
+}
+
+MatmulDescriptor make_matmul() {
+  cublasLtMatmulDesc_t created = nullptr;
+  check(cublasLtMatmulDescCreate(&created, CUBLAS_COMPUTE_32F, CUDA_R_32F), "create the description of a product");
+  return MatmulDescriptor(created);
+}
+
+MatmulPreference make_matmul_preference() {
+  cublasLtMatmulPreference_t created = nullptr;
+  check(cublasLtMatmulPreferenceCreate(&created), "create the wishes for a product");
+  return MatmulPreference(created);
+}
+
+MatrixLayout make_matrix(std::int64_t rows, std::int64_t columns, std::int64_t leading_dimension) {
+  cublasLtMatrixLayout_t created = nullptr;
+  check(cublasLtMatrixLayoutCreate(&created, CUDA_R_32F, static_cast<std::uint64_t>(rows),
+                                   static_cast<std::uint64_t>(columns), leading_dimension),
+        "describe a matrix");
+  return MatrixLayout(created);
+}
+
 Dnn make_dnn(cudaStream_t stream) {
   cudnnHandle_t created = nullptr;
   check(cudnnCreate(&created), "start cuDNN");
@@ -99,10 +137,13 @@ ConvolutionDescriptor make_convolution(const Conv2d& spec) {
   cudnnConvolutionDescriptor_t created = nullptr;
   check(cudnnCreateConvolutionDescriptor(&created), "create a convolution descriptor");
   ConvolutionDescriptor convolution(created);
-  int padding = static_cast<int>(spec.padding), stride = static_cast<int>(spec.stride);
-  check(cudnnSetConvolution2dDescriptor(convolution.get(), padding, padding, stride, stride, 1, 1,
+  const int padding = static_cast<int>(spec.padding), stride = static_cast<int>(spec.stride),
+            dilation = static_cast<int>(spec.dilation);
+  check(cudnnSetConvolution2dDescriptor(convolution.get(), padding, padding, stride, stride, dilation, dilation,
                                         CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
         "describe a convolution");
+  check(cudnnSetConvolutionGroupCount(convolution.get(), static_cast<int>(spec.groups)),
+        "describe the groups of a convolution");
   // The default math of fp32 convolutions lets cuDNN round the inputs to TF32.
   check(cudnnSetConvolutionMathType(convolution.get(), CUDNN_FMA_MATH), "set a convolution to plain fp32");
   return convolution;

@@ -25,8 +25,9 @@ Device::Device(int ordinal)
     : ordinal_(ordinal),
       stream_((make_current(), make_stream())),
       blas_(make_blas(stream_.get())),
+      blas_lt_(make_blas_lt()),
       dnn_(make_dnn(stream_.get())),
-      label_fault_(allocate_pinned(sizeof(LabelFault))) {}
+      number_fault_(allocate_pinned(sizeof(NumberFault))) {}
 
 void Device::make_current() const {
   check(cudaSetDevice(ordinal_), fmt::format("use GPU {}", ordinal_));
@@ -42,6 +43,11 @@ cublasHandle_t Device::blas() const {
   return blas_.get();
 }
 
+cublasLtHandle_t Device::blas_lt() const {
+  make_current();
+  return blas_lt_.get();
+}
+
 cudnnHandle_t Device::dnn() const {
   make_current();
   return dnn_.get();
@@ -49,9 +55,11 @@ cudnnHandle_t Device::dnn() const {
 
 void Device::wait() const {
   check(cudaStreamSynchronize(stream()), "finish the work on the GPU");
-  LabelFault fault = std::exchange(*label_fault(), LabelFault{});
-  require(fault.is_set == 0, "sample {} of the microbatch has label {}, but the model has {} classes", fault.sample,
-          fault.label, fault.classes);
+  const NumberFault fault = std::exchange(*number_fault(), NumberFault{});
+  require(fault.of != NumberFault::Of::label, "row {} of the microbatch has label {}, but the model has {} classes",
+          fault.place, fault.number, fault.limit);
+  require(fault.of != NumberFault::Of::table_row, "place {} of the microbatch has number {}, but the table has {} rows",
+          fault.place, fault.number, fault.limit);
 }
 
 tensor::Buffer Device::allocate_unset(std::size_t bytes) const {

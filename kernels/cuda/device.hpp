@@ -5,7 +5,8 @@
 #include <string>
 
 #include <distdl/kernels/cuda/cuda_handles.hpp>
-#include <distdl/kernels/cuda/label_fault.hpp>
+#include <distdl/kernels/cuda/number_fault.hpp>
+#include <distdl/kernels/noise.hpp>
 #include <distdl/tensor/buffer.hpp>
 
 namespace distdl::kernels::cuda {
@@ -22,9 +23,10 @@ class Device {
   void make_current() const;
   cudaStream_t stream() const;
   cublasHandle_t blas() const;
+  cublasLtHandle_t blas_lt() const;
   cudnnHandle_t dnn() const;
 
-  /// Until all work is done. Throws what went wrong in it: CUDA's error, or ConfigError for a label out of range.
+  /// Until all work is done. Throws what went wrong in it: CUDA's error, or ConfigError for a number out of range.
   void wait() const;
 
   /// Zeroed memory of the GPU, aligned to 256 bytes.
@@ -39,8 +41,12 @@ class Device {
   void* scratch() const noexcept { return scratch_.data(); }
   std::size_t scratch_bytes() const noexcept { return scratch_.bytes(); }
 
-  /// Where a loss kernel reports a bad label; host memory that the GPU can write.
-  LabelFault* label_fault() const noexcept { return static_cast<LabelFault*>(label_fault_.data()); }
+  /// Where kernels report a bad label or row of a table; host memory that the GPU can write.
+  NumberFault* number_fault() const noexcept { return static_cast<NumberFault*>(number_fault_.data()); }
+
+  /// From what the layers' next passes draw.
+  void set_noise(const Noise& noise) noexcept { noise_ = noise; }
+  const Noise& noise() const noexcept { return noise_; }
 
   /// Versions and GPU: what decides the bits of a result.
   std::string description() const;
@@ -49,9 +55,11 @@ class Device {
   int ordinal_;
   Stream stream_;  // before the handles that work on it
   Blas blas_;
+  BlasLt blas_lt_;
   Dnn dnn_;
   tensor::Buffer scratch_;
-  tensor::Buffer label_fault_;
+  tensor::Buffer number_fault_;
+  Noise noise_;
 };
 
 }  // namespace distdl::kernels::cuda

@@ -94,19 +94,6 @@ void ordered_sum(Device& device, std::size_t count, const Term& term, double* su
   sum_each(device, static_cast<std::int64_t>(parts), elementwise::kPart, Parts<Term>{term, count, sums});
   sum_each(device, 1, static_cast<std::int64_t>(parts), SumOfParts{sums, sum});
 }
-
-struct Relu {
-  const float* x;
-  float* y;
-  __device__ void operator()(std::size_t i) const { y[i] = elementwise::Relu{}(x[i]); }
-};
-
-struct ReluGradient {
-  const float* y;
-  const float* dy;
-  float* dx;
-  __device__ void operator()(std::size_t i) const { dx[i] = elementwise::ReluGradient{}(y[i], dy[i]); }
-};
 }  // namespace
 
 void fill(const Device& device, float* data, std::size_t count, float value) {
@@ -149,14 +136,6 @@ void sum_of_squares(Device& device, const float* data, std::size_t count, double
 void running_average(const Device& device, float* value, const float* observed, float weight, float scale,
                      std::size_t count) {
   for_each(device, count, Update<elementwise::RunningAverage>{{weight, scale}, value, observed});
-}
-
-void relu(const Device& device, const float* x, float* y, std::size_t count) {
-  for_each(device, count, Relu{x, y});
-}
-
-void relu_gradient(const Device& device, const float* y, const float* dy, float* dx, std::size_t count) {
-  for_each(device, count, ReluGradient{y, dy, dx});
 }
 
 cudaError_t probe_kernels() {

@@ -28,8 +28,6 @@ void lamb(const Device& device, const AdamStep& step, float* parameters, const f
           std::size_t count);
 void running_average(const Device& device, float* value, const float* observed, float weight, float scale,
                      std::size_t count);
-void relu(const Device& device, const float* x, float* y, std::size_t count);
-void relu_gradient(const Device& device, const float* y, const float* dy, float* dx, std::size_t count);
 
 /// Whether the current GPU can run the kernels of this program.
 cudaError_t probe_kernels();

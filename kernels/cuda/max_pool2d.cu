@@ -12,7 +12,7 @@ class MaxPool2dLayer : public Layer {
   MaxPool2dLayer(SharedDevice device, const MaxPool2d& spec, const tensor::Shape& input)
       : device_(std::move(device)),
         output_(dense(output_shape(spec, input))),
-        windows_{spec.kernel, spec.stride, input[2], input[3], output_.shape[2], output_.shape[3]},
+        windows_{spec.kernel, spec.stride, spec.padding, input[2], input[3], output_.shape[2], output_.shape[3]},
         inputs_(static_cast<std::size_t>(tensor::element_count(input))),
         outputs_(static_cast<std::size_t>(tensor::element_count(output_.shape))) {}
 

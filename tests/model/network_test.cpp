@@ -7,6 +7,7 @@
 
 #include "tests/model/bound_network.hpp"
 #include <distdl/base/errors.hpp>
+#include <distdl/kernels/unavailable.hpp>
 
 namespace distdl::model {
 namespace {
@@ -136,7 +137,7 @@ class NetworkOn : public ::testing::TestWithParam<std::tuple<std::string, std::s
     try {
       bound_ = std::make_unique<BoundNetwork>(backend(), small().model, 4);
       if (!small().smooth) calm(*bound_);
-    } catch (const ConfigError& error) {
+    } catch (const kernels::BackendUnavailable& error) {
       if (backend() != "cuda") throw;
       GTEST_SKIP() << error.what();
     }

@@ -7,44 +7,17 @@
 #include <gtest/gtest.h>
 
 #include "tests/kernels/cuda/on_cpu.hpp"
-#include "tests/kernels/layer_run.hpp"
+#include "tests/kernels/cuda/reference_layer.hpp"
 #include <distdl/kernels/cuda/batch_norm.hpp>
 #include <distdl/kernels/cuda/channels.hpp>
 #include <distdl/kernels/cuda/max_pool2d.hpp>
 
 namespace distdl::kernels::cuda::test {
 namespace {
-using kernels::test::LayerRun;
-using kernels::test::random_parameters;
-using kernels::test::random_values;
-using kernels::test::Values;
 using tensor::element_count;
 using tensor::Shape;
 using testing::FloatNear;
 using testing::Pointwise;
-
-/// One layer on the reference backend.
-struct Reference {
-  Reference(const LayerSpec& spec, const Shape& input)
-      : backend(make_backend({.backend = "reference"})),
-        run(*backend, {spec}, input),
-        parameters(random_parameters(spec, input, 5)),
-        x(random_values(element_count(input), 6)) {
-    run.set_parameters(0, parameters);
-  }
-  void forward_backward() {
-    evaluated = run.forward(x, Phase::evaluation);
-    y = run.forward(x);
-    dy = random_values(static_cast<std::int64_t>(y.size()), 7);
-    dx = run.backward(dy);
-    gradients = run.parameter_gradients(0);
-  }
-  std::unique_ptr<Backend> backend;
-  LayerRun run;
-  std::vector<Values> parameters;
-  Values x, evaluated, y, dy, dx;
-  std::vector<Values> gradients;
-};
 
 TEST(CudaMaths, LinearProductsAreThoseOfTheReference) {
   Reference reference(Linear{5}, {3, 2, 2, 2});
@@ -52,11 +25,11 @@ TEST(CudaMaths, LinearProductsAreThoseOfTheReference) {
   LinearGemms gemms{3, 8, 5};
   Channels outputs{3, 5, 1};
   Values y(15), dx(24), dweight(40), dbias(5);
-  multiply(gemms.forward(), reference.parameters[0].data(), reference.x.data(), y.data());
+  multiply(gemms.forward(), 1, reference.parameters[0].data(), reference.x.data(), y.data());
   for_each(y.size(), AddBias{y.data(), reference.parameters[1].data(), outputs});
-  multiply(gemms.backward_input(), reference.parameters[0].data(), reference.dy.data(), dx.data());
-  multiply(gemms.backward_weights(), reference.x.data(), reference.dy.data(), dweight.data());
-  sum_each(5, 3, SumChannel{reference.dy.data(), dbias.data(), outputs});
+  multiply(gemms.backward_input(), 1, reference.parameters[0].data(), reference.dy.data(), dx.data());
+  multiply(gemms.backward_weights(), 1, reference.x.data(), reference.dy.data(), dweight.data());
+  sum_columns(column_chunks(3, 5), SumOfRows{reference.dy.data(), dbias.data(), 5});
   EXPECT_THAT(y, Pointwise(FloatNear(1e-6f), reference.y));
   EXPECT_THAT(dx, Pointwise(FloatNear(1e-6f), reference.dx));
   EXPECT_THAT(dweight, Pointwise(FloatNear(1e-6f), reference.gradients[0]));
@@ -86,7 +59,7 @@ class CudaMaxPool : public testing::TestWithParam<PoolCase> {
     reference.dy = random_values(static_cast<std::int64_t>(reference.y.size()), 7);
     reference.dx = reference.run.backward(reference.dy);
     const Shape& output = reference.run.output_shape();
-    PoolWindows windows{spec.kernel, spec.stride, input[2], input[3], output[2], output[3]};
+    PoolWindows windows{spec.kernel, spec.stride, spec.padding, input[2], input[3], output[2], output[3]};
     Values y(reference.y.size()), dx(reference.x.size(), 99.0f);
     for_each(y.size(), MaxPoolForward{reference.x.data(), y.data(), windows});
     for_each(dx.size(), MaxPoolBackward{reference.x.data(), reference.dy.data(), dx.data(), windows});
@@ -116,7 +89,8 @@ INSTANTIATE_TEST_SUITE_P(Windows, CudaMaxPool,
                          testing::Values(PoolCase{{2, 2}, {2, 3, 6, 8}}, PoolCase{{2, 2}, {2, 1, 7, 5}},
                                          PoolCase{{3, 2}, {1, 2, 8, 9}}, PoolCase{{3, 1}, {2, 2, 5, 6}},
                                          PoolCase{{2, 3}, {1, 2, 8, 10}}, PoolCase{{1, 2}, {1, 1, 5, 5}},
-                                         PoolCase{{4, 4}, {1, 1, 4, 4}}));
+                                         PoolCase{{4, 4}, {1, 1, 4, 4}}, PoolCase{{3, 2, 1}, {2, 2, 6, 5}},
+                                         PoolCase{{2, 1, 1}, {1, 2, 4, 3}}, PoolCase{{5, 3, 2}, {1, 2, 7, 9}}));
 
 class CudaBatchNorm : public testing::TestWithParam<Shape> {};
 

@@ -18,6 +18,11 @@ static inline std::vector<float> run_functors(const std::vector<float>& a, const
     results.push_back(elementwise::Relu{}(a[i]));
     results.push_back(elementwise::ReluGradient{}(a[i], b[i]));
     results.push_back(elementwise::RunningAverage{0.1f, 0.25f}(a[i], b[i]));
+    for (float value : {elementwise::Gelu{}(a[i]), elementwise::Gelu{}.gradient(a[i], b[i]),
+                        elementwise::GeluTanh{}(a[i]), elementwise::GeluTanh{}.gradient(a[i], b[i]),
+                        elementwise::Silu{}(a[i]), elementwise::Silu{}.gradient(a[i], b[i])})
+      results.push_back(value);
+    for (bool stays : elementwise::Stays{{1, 2}, 3, 0.5f}.four(i)) results.push_back(stays ? 1.0f : 0.0f);
     for (bool nesterov : {false, true}) {
       float parameter = a[i], momentum = b[i];
       elementwise::SgdUpdate{{0.05f, 0.9f, 5e-4f, nesterov}}(parameter, momentum, a[i] * b[i]);

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include <distdl/kernels/cuda/cross_entropy.hpp>
+#include <distdl/kernels/cuda/layers.hpp>
+#include <distdl/kernels/cuda/rows.cuh>
+
+namespace distdl::kernels::cuda {
+namespace {
+class CrossEntropyLoss : public Loss {
+ public:
+  CrossEntropyLoss(SharedDevice device, const CrossEntropy& spec, const tensor::Shape& logits)
+      : device_(std::move(device)),
+        spec_(spec),
+        rows_(loss_terms(spec, logits)),
+        classes_(static_cast<std::int32_t>(logits.back())),
+        state_(device_->allocate(sizeof(double) * 3 * static_cast<std::size_t>(rows_))) {}
+
+  void forward_backward(const float* logits, const void* targets, float scale, float* gradient,
+                        float* totals) override {
+    const Numbers labels{static_cast<const std::int32_t*>(targets), rows_, classes_, spec_.ignore.has_value(),
+                         spec_.ignore.value_or(0)};
+    check_numbers(*device_, labels, NumberFault::Of::label);
+    auto* losses = static_cast<double*>(state_.data());
+    const RowLosses of_rows{losses, losses + rows_, losses + 2 * rows_};
+    for_each_long_row(*device_, rows_, CrossEntropyRow{logits, labels, spec_.smoothing, scale, gradient, of_rows});
+    sum_each(*device_, 3, rows_, TotalLosses{losses, totals, rows_});
+  }
+
+ private:
+  SharedDevice device_;
+  CrossEntropy spec_;
+  std::int64_t rows_;
+  std::int32_t classes_;
+  tensor::Buffer state_;  // (3, rows) doubles
+};
+}  // namespace
+
+std::unique_ptr<Loss> make_cross_entropy(SharedDevice device, const CrossEntropy& spec, const tensor::Shape& logits) {
+  return std::make_unique<CrossEntropyLoss>(std::move(device), spec, logits);
+}
+
+}  // namespace distdl::kernels::cuda

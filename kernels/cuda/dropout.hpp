@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+#include <distdl/kernels/cuda/host_device.hpp>
+#include <distdl/kernels/elementwise/functors.hpp>
+
+namespace distdl::kernels::cuda {
+
+/// Forward and backward of dropout, four neighbouring values at a time: one block of random numbers serves four.
+struct Drop {
+  elementwise::Stays stays;
+  float scale;
+  const float* from;
+  float* to;
+  std::size_t count;  ///< of values
+  DISTDL_HOST_DEVICE void operator()(std::size_t four) const {
+    const auto stay = stays.four(four);
+    for (std::size_t j = 0; j < 4; ++j) {
+      const std::size_t i = 4 * four + j;
+      if (i < count) to[i] = stay[j] ? from[i] * scale : 0.0f;
+    }
+  }
+};
+
+}  // namespace distdl::kernels::cuda

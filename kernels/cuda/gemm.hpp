@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace distdl::kernels::cuda {
+
+/// One product C = op(A) op(B) as BLAS counts: column-major, op(A): m x k, op(B): k x n, C: m x n. To BLAS each
+/// row-major array is its own transpose.
+struct Gemm {
+  bool transpose_a;
+  bool transpose_b;
+  std::int64_t m;
+  std::int64_t n;
+  std::int64_t k;
+  std::int64_t lda;
+  std::int64_t ldb;
+  std::int64_t ldc;
+};
+
+/// The same product of `count` matrices each; from one to the next there are so many elements.
+struct GemmBatch {
+  Gemm gemm;
+  std::int64_t stride_a;
+  std::int64_t stride_b;
+  std::int64_t stride_c;
+};
+
+/// The products of a linear layer. Its arrays are row-major, x (rows, in), weight (out, in), y (rows, out).
+struct LinearGemms {
+  std::int64_t rows;
+  std::int64_t in;
+  std::int64_t out;
+
+  /// A = weight, B = x, C = y
+  constexpr Gemm forward() const { return {true, false, out, rows, in, in, in, out}; }
+  /// A = weight, B = dy, C = dx
+  constexpr Gemm backward_input() const { return {false, false, in, rows, out, in, out, in}; }
+  /// A = x, B = dy, C = gradient of weight
+  constexpr Gemm backward_weights() const { return {false, true, in, out, rows, in, out, in}; }
+};
+
+class Device;
+
+/// C = alpha op(A) op(B), plain fp32.
+void multiply(const Device& device, const Gemm& gemm, float alpha, const float* a, const float* b, float* c);
+void multiply(const Device& device, const GemmBatch& batch, std::int64_t count, float alpha, const float* a,
+              const float* b, float* c);
+
+}  // namespace distdl::kernels::cuda

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Losses by the bodies of their CUDA kernels, on the CPU, against the backend "reference". Needs no CUDA.
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/kernels/cuda/on_cpu.hpp"
+#include "tests/kernels/layer_run.hpp"
+#include <distdl/kernels/backend.hpp>
+#include <distdl/kernels/cuda/cross_entropy.hpp>
+#include <distdl/kernels/cuda/squared_error.hpp>
+
+namespace distdl::kernels::cuda::test {
+namespace {
+using kernels::test::random_values;
+using kernels::test::Values;
+using testing::FloatNear;
+using testing::Pointwise;
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kScale = 0.25f;
+
+struct Result {
+  std::array<float, 3> totals{};
+  Values gradient;
+};
+
+Result on_reference(const LossSpec& spec, const tensor::Shape& shape, const Values& predictions, const void* targets) {
+  Result result{{}, Values(predictions.size(), 99.0f)};
+  auto reference = make_backend({.backend = "reference"});
+  reference->loss(spec, dense(shape))
+      ->forward_backward(predictions.data(), targets, kScale, result.gradient.data(), result.totals.data());
+  return result;
+}
+
+Result on_cpu(const CrossEntropy& spec, std::int32_t classes, const Values& logits,
+              const std::vector<std::int32_t>& labels) {
+  Result result{{}, Values(logits.size(), 99.0f)};
+  const auto rows = static_cast<std::int64_t>(labels.size());
+  std::vector<double> losses(3 * labels.size(), -1);
+  const Numbers numbers{labels.data(), rows, classes, spec.ignore.has_value(), spec.ignore.value_or(0)};
+  for_each_long_row(rows, CrossEntropyRow{logits.data(),
+                                          numbers,
+                                          spec.smoothing,
+                                          kScale,
+                                          result.gradient.data(),
+                                          {&losses[0], &losses[rows], &losses[2 * rows]}});
+  sum_each(3, rows, TotalLosses{losses.data(), result.totals.data(), rows});
+  return result;
+}
+
+struct EntropyCase {
+  CrossEntropy spec;
+  std::int32_t classes;
+  std::int64_t rows;
+  float size;  ///< of the logits
+};
+
+class CudaCrossEntropy : public testing::TestWithParam<EntropyCase> {};
+
+TEST_P(CudaCrossEntropy, AgreesWithReference) {
+  const auto& [spec, classes, rows, size] = GetParam();
+  Values logits = random_values(rows * classes, 1);
+  for (float& logit : logits) logit *= size;
+  std::vector<std::int32_t> labels;
+  for (std::int64_t row = 0; row < rows; ++row)
+    labels.push_back(spec.ignore && row % 3 == 1 ? *spec.ignore : static_cast<std::int32_t>(row * row % classes));
+  const Result expected = on_reference(spec, {rows, classes}, logits, labels.data());
+  const Result actual = on_cpu(spec, classes, logits, labels);
+  EXPECT_NEAR(actual.totals[0], expected.totals[0], 1e-6f * std::max(1.0f, expected.totals[0]));
+  EXPECT_EQ(actual.totals[1], expected.totals[1]);
+  EXPECT_EQ(actual.totals[2], expected.totals[2]);
+  EXPECT_THAT(actual.gradient, Pointwise(FloatNear(1e-6f), expected.gradient));
+}
+
+INSTANTIATE_TEST_SUITE_P(Rows, CudaCrossEntropy,
+                         testing::Values(EntropyCase{{}, 3, 40, 1}, EntropyCase{{}, 1, 2, 1},
+                                         EntropyCase{{}, 1000, 9, 10}, EntropyCase{{.smoothing = 0.1f}, 300, 5, 3},
+                                         EntropyCase{{.smoothing = 0.2f, .ignore = -100}, 10, 300, 2},
+                                         EntropyCase{{.ignore = 2}, 65, 20, 30}));
+
+TEST(CudaCrossEntropy, OfTheFirstOfEqualLogitsIsAHit) {
+  for (std::int32_t place : {0, 31, 32, 255, 256, 299}) {
+    Values logits(300, -1.0f);
+    logits[place] = logits[299] = logits[290] = 2;
+    const std::int32_t first = std::min(place, 290);
+    EXPECT_EQ(on_cpu({}, 300, logits, {first}).totals[1], 1) << place;
+    EXPECT_EQ(on_cpu({}, 300, logits, {first == 290 ? 299 : 290}).totals[1], 0) << place;
+  }
+  EXPECT_EQ(on_cpu({}, 300, Values(300, -kInfinity), {0}).totals[1], 1);
+}
+
+TEST(CudaCrossEntropy, InfinitelyUnlikelyClassesDoNotMatter) {
+  const Result result = on_cpu({}, 4, {-kInfinity, 1, 1, -kInfinity}, {2});
+  EXPECT_NEAR(result.totals[0], std::log(2.0), 1e-6);
+  EXPECT_EQ(result.gradient, (Values{0, 0.5f * kScale, -0.5f * kScale, 0}));
+}
+
+TEST(CudaCrossEntropy, StaysFiniteForLargeLogits) {
+  const Result result = on_cpu({}, 3, {1e4f, -1e4f, 0, -3e4f, 0, 3e4f}, {0, 1});
+  EXPECT_FLOAT_EQ(result.totals[0], 3e4f);
+  EXPECT_EQ(result.gradient, (Values{0, 0, 0, 0, -kScale, kScale}));
+}
+
+TEST(CudaCrossEntropy, LabelThatIsNoClassMakesTheLossNaN) {
+  EXPECT_TRUE(std::isnan(on_cpu({}, 3, {1, 2, 3}, {3}).totals[0]));
+  EXPECT_TRUE(std::isnan(on_cpu({}, 3, {1, 2, 3}, {-1}).totals[0]));
+}
+
+TEST(CudaCrossEntropy, NaNIsSeen) {
+  const Result result = on_cpu({}, 3, {1, std::nanf(""), 3}, {0});
+  EXPECT_TRUE(std::isnan(result.totals[0]));
+  EXPECT_TRUE(std::isnan(result.gradient[0]));
+}
+
+TEST(CudaSquaredError, AgreesWithReference) {
+  for (const tensor::Shape& shape : {tensor::Shape{3, 5}, tensor::Shape{2, 7, 50}, tensor::Shape{300}}) {
+    const std::int64_t count = tensor::element_count(shape), samples = shape[0], values = count / samples;
+    const Values predictions = random_values(count, 1), targets = random_values(count, 2);
+    const Result expected = on_reference(MeanSquaredError{}, shape, predictions, targets.data());
+    Result actual{{}, Values(predictions.size())};
+    std::vector<double> errors(static_cast<std::size_t>(samples));
+    sum_each(samples, values, SampleError{predictions.data(), targets.data(), errors.data(), values});
+    sum_each(1, samples, TotalError{errors.data(), actual.totals.data(), samples});
+    for_each(predictions.size(), ErrorGradient{predictions.data(), targets.data(), actual.gradient.data(),
+                                               2 * double{kScale} / static_cast<double>(values)});
+    EXPECT_FLOAT_EQ(actual.totals[0], expected.totals[0]);
+    EXPECT_EQ(actual.totals[1], 0);
+    EXPECT_EQ(actual.totals[2], expected.totals[2]);
+    EXPECT_THAT(actual.gradient, Pointwise(FloatNear(1e-7f), expected.gradient));
+  }
+}
+}  // namespace
+}  // namespace distdl::kernels::cuda::test
