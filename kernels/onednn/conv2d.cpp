@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include <distdl/kernels/onednn/layers.hpp>
 #include <distdl/kernels/onednn/operation.hpp>
 
@@ -6,7 +8,15 @@ namespace distdl::kernels::onednn {
 namespace {
 using dnnl::memory;
 using dnnl::prop_kind;
-constexpr auto kAlgorithm = dnnl::algorithm::convolution_auto;
+
+/// Winograd's way (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016) where oneDNN has it and
+/// there are channels enough: with LeNet's 32 the transforms cost more than they save, and oneDNN takes it all the
+/// same.
+dnnl::algorithm algorithm_for(std::int64_t channels, std::int64_t out) {
+  constexpr std::int64_t kWorthTransforms = 64;
+  return std::min(channels, out) >= kWorthTransforms ? dnnl::algorithm::convolution_auto
+                                                     : dnnl::algorithm::convolution_direct;
+}
 
 struct Descriptors {
   dnnl::convolution_forward::primitive_desc forward;
@@ -19,17 +29,18 @@ Descriptors describe(const Context& context, const Conv2d& spec, const tensor::S
   tensor::Shape weight{spec.out / spec.groups, in[1] / spec.groups, spec.kernel, spec.kernel};
   if (spec.groups > 1) weight.insert(weight.begin(), spec.groups);
   auto x = any_desc(in), y = any_desc(out), w = any_desc(weight);
+  const auto algorithm = algorithm_for(in[1] / spec.groups, spec.out / spec.groups);
   auto b = spec.bias ? dense_desc({spec.out}) : memory::desc();
   auto forward = [&] {
-    return dnnl::convolution_forward::desc(prop_kind::forward_training, kAlgorithm, x, w, b, y, stride, dilation,
+    return dnnl::convolution_forward::desc(prop_kind::forward_training, algorithm, x, w, b, y, stride, dilation,
                                            padding, padding);
   };
   Descriptors pd;
   pd.forward = {forward(), attributes(), context.engine()};
   y = pd.forward.dst_desc();  // dy comes in the format of y
-  pd.input = {{kAlgorithm, x, w, y, stride, dilation, padding, padding}, attributes(), context.engine(), pd.forward};
+  pd.input = {{algorithm, x, w, y, stride, dilation, padding, padding}, attributes(), context.engine(), pd.forward};
   pd.weights = {
-      {kAlgorithm, x, w, b, y, stride, dilation, padding, padding}, attributes(), context.engine(), pd.forward};
+      {algorithm, x, w, b, y, stride, dilation, padding, padding}, attributes(), context.engine(), pd.forward};
   return pd;
 }
 
