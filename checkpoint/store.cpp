@@ -169,16 +169,29 @@ std::optional<Summary> Store::newest(Group& group, std::optional<Step> below) {
   return summary_of(manifest, root_ / step_folder_name(manifest.step));
 }
 
-/// What is wrong with this rank's share of a checkpoint; empty: nothing.
-static std::string damage_of(FileSystem& files, const Manifest& manifest, const Path& folder, Group& group,
-                             const Store::Reading& reading) {
+/// The first damage in this rank's share of a checkpoint's files; empty: none.
+static std::string damage_in(FileSystem& files, const Manifest& manifest, const Path& folder, Group& group,
+                             Depth depth) {
   for (auto index = static_cast<std::size_t>(group.rank()); index < manifest.files.size();
        index += static_cast<std::size_t>(group.size()))
-    if (const auto findings = verify_listed_file(files, folder, manifest, index, reading ? Depth::frame : Depth::bytes);
-        !findings.empty())
+    if (const auto findings = verify_listed_file(files, folder, manifest, index, depth); !findings.empty())
       return findings.front().message;
-  const auto findings = reading ? findings_of([&] { reading(summary_of(manifest, folder)); }) : std::vector<Finding>();
-  return findings.empty() ? "" : findings.front().message;
+  return "";
+}
+
+constexpr char kDamaged = 'd', kUnfit = 'u';  // how a rank's judgement of a checkpoint begins
+
+/// Empty if all is well. What does not fit may be damage all the same: then the share is verified as a whole.
+static std::string judgement_of(FileSystem& files, const Manifest& manifest, const Path& folder, Group& group,
+                                const Store::Reading& reading) try {
+  std::string damage = damage_in(files, manifest, folder, group, reading ? Depth::frame : Depth::bytes);
+  if (damage.empty() && reading)
+    for (const auto& finding : findings_of([&] { reading(summary_of(manifest, folder)); })) damage = finding.message;
+  return damage.empty() ? "" : kDamaged + damage;
+} catch (const StorageError& error) {
+  if (error.exit_code() != ExitCode::incompatible || !reading) throw;
+  const std::string damage = damage_in(files, manifest, folder, group, Depth::bytes);
+  return damage.empty() ? kUnfit + std::string(error.what()) : kDamaged + damage;
 }
 
 std::optional<Summary> Store::newest_valid(Group& group, std::optional<Step> below, const Reading& reading) {
@@ -189,15 +202,21 @@ std::optional<Summary> Store::newest_valid(Group& group, std::optional<Step> bel
     const auto end_of_name = text.find('\n');
     const Path folder = root_ / text.substr(0, end_of_name);
     const Manifest manifest = parse_manifest(text.substr(end_of_name + 1), "the manifest that rank 0 sent");
-    const auto damages = agree(group, fmt::format("{} \"{}\"", reading ? "read" : "verify", folder.string()),
-                               [&] { return damage_of(*files_, manifest, folder, group, reading); });
-    const auto damage = std::find_if(damages.begin(), damages.end(), [](const auto& one) { return !one.empty(); });
-    if (damage == damages.end()) {
-      if (group.rank() == 0) collector_->verified(manifest.step);
-      return summary_of(manifest, folder);
+    const auto judgements = agree(group, fmt::format("{} \"{}\"", reading ? "read" : "verify", folder.string()),
+                                  [&] { return judgement_of(*files_, manifest, folder, group, reading); });
+    const auto first = [&](char kind) {
+      return std::find_if(judgements.begin(), judgements.end(),
+                          [&](const auto& one) { return !one.empty() && one.front() == kind; });
+    };
+    if (const auto damage = first(kDamaged); damage != judgements.end()) {
+      below = step_of_folder(folder.filename().string());
+      if (group.rank() == 0) set_aside(*below, folder, damage->substr(1));
+      continue;
     }
-    below = step_of_folder(folder.filename().string());
-    if (group.rank() == 0) set_aside(*below, folder, *damage);
+    if (const auto unfit = first(kUnfit); unfit != judgements.end())
+      throw StorageError(unfit->substr(1), ExitCode::incompatible);
+    if (group.rank() == 0) collector_->verified(manifest.step);
+    return summary_of(manifest, folder);
   }
 }
 

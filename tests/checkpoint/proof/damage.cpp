@@ -100,11 +100,11 @@ class Victim {
     Store store(root_.path(), {});
     auto found = store.newest_valid(alone);
     if (!found) return "nothing is found";
+    if (found->step == Step(2) && sealed_) return problem;  // a consistent lie, which the reader has judged
     auto at_once = store.newest_valid(alone, {}, [&](const Summary& candidate) {
       compare(store, candidate, sample(static_cast<std::uint64_t>(candidate.step.value)));
     });
     if (!at_once || at_once->step != found->step) return "reading at once finds another one";
-    if (found->step == Step(2) && sealed_) return problem;  // a consistent lie, which the reader has judged
     std::string wrong = compare(store, *found, sample(static_cast<std::uint64_t>(found->step.value)));
     if (!wrong.empty()) return fmt::format("step {} is restored, but {}", found->step, wrong);
     if (found->step == Step(2)) return "a damaged checkpoint counts as whole";
