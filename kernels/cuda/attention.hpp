@@ -83,9 +83,9 @@ struct FillAngles {
   double base;
   std::int64_t width;
   DISTDL_HOST_DEVICE void operator()(std::size_t index) const {
-    const std::int64_t half = width / 2, at = static_cast<std::int64_t>(index), i = at % half;
+    const std::int64_t half = width / 2, at = static_cast<std::int64_t>(index), place = at / half, i = at % half;
     const double angle =
-        static_cast<double>(at / half) * std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(width));
+        static_cast<double>(place) * std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(width));
     angles.cosines[index] = static_cast<float>(std::cos(angle));
     angles.sines[index] = static_cast<float>(std::sin(angle));
   }

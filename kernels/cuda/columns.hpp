@@ -29,7 +29,7 @@ struct ColumnChunks {
 
 /// Enough chunks to fill a GPU where there are few columns; at most 1024.
 constexpr ColumnChunks column_chunks(std::int64_t rows, std::int64_t columns) {
-  constexpr std::int64_t kBlocks = 1024, kLeastRows = 8 * kColumnLanes;
+  constexpr std::int64_t kBlocks = 1024, kLeastRows = std::int64_t{8} * kColumnLanes;
   const std::int64_t across = (columns + kColumnsPerBlock - 1) / kColumnsPerBlock;
   const std::int64_t wanted = std::max<std::int64_t>(1, kBlocks / across);
   return {rows, columns, std::max(kLeastRows, (rows + wanted - 1) / wanted)};

@@ -57,7 +57,7 @@ struct LanesOnCpu {
   void once(const Act& act) const {
     act();
   }
-  static constexpr std::int64_t kLaneCount = 32 * kWarps;
+  static constexpr std::int64_t kLaneCount = std::int64_t{32} * kWarps;
 };
 
 template <class Body>
