@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <optional>
 #include <vector>
 
@@ -37,8 +36,8 @@ class TokenReader {
       announced_ = header[2];
       return;
     }
-    rest_.resize(got);
-    std::memcpy(rest_.data(), header.data(), got);
+    const auto bytes = std::as_bytes(std::span(header)).first(got);
+    rest_.assign(bytes.begin(), bytes.end());
   }
   std::optional<std::int64_t> announced() const { return announced_; }
 
@@ -52,7 +51,7 @@ class TokenReader {
     if (whole == 0)
       require(rest_.empty(), "\"{}\" ends within a token: numbers of 2 bytes each are expected", file_.path().string());
     piece_.resize(whole);
-    std::memcpy(piece_.data(), rest_.data(), whole * sizeof(std::uint16_t));
+    std::copy_n(rest_.begin(), whole * sizeof(std::uint16_t), std::as_writable_bytes(std::span(piece_)).begin());
     rest_.erase(rest_.begin(), rest_.begin() + static_cast<std::ptrdiff_t>(whole * sizeof(std::uint16_t)));
     return piece_;
   }

@@ -30,7 +30,7 @@ class BadInput(ProgramTest):
     def test_text_where_images_are_wanted(self):
         (self.folder / "text").write_text("to be or not to be " * 500)
         self.succeed("data", "import", "text", "text", "set.h5")
-        self.fails(78, ["set.h5", "images"], *self.run_local(2))
+        self.fails(78, ["mlp", "images"], *self.run_local(2), "--set", "data.holdout=2000")
 
     def test_validation_set_of_another_shape(self):
         self.make_set()
