@@ -16,7 +16,7 @@ demo: configure
 	@cmake --build $(BUILD) --target distdl
 	@sbatch/demo --distdl $(BUILD)/bin/distdl --dir $(BUILD)/demo $(DEMO_FLAGS)
 # The tests again with address and undefined-behaviour sanitizers, then those of ranks as threads with the thread sanitizer:
-# CMakePresets.json names them. Not for the former: proofs that repeat the same saves thousands of times, which others run once. Not for
+# CMakePresets.json names them. Not for the former: proofs that repeat the same saves thousands of times, which others run once, and comparisons with PyTorch. Not for
 # the latter: thousands of damaged files, read by one thread, slowly.
 sanitize: deps
 	@for preset in asan tsan; do \

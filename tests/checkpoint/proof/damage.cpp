@@ -101,10 +101,12 @@ class Victim {
     auto found = store.newest_valid(alone);
     if (!found) return "nothing is found";
     if (found->step == Step(2) && sealed_) return problem;  // a consistent lie, which the reader has judged
-    auto at_once = store.newest_valid(alone, {}, [&](const Summary& candidate) {
-      compare(store, candidate, sample(static_cast<std::uint64_t>(candidate.step.value)));
-    });
-    if (!at_once || at_once->step != found->step) return "reading at once finds another one";
+    if (++judged_ % 4 == 0) {                               // as a run does it: reads, and finds damage on the way
+      auto at_once = store.newest_valid(alone, {}, [&](const Summary& candidate) {
+        compare(store, candidate, sample(static_cast<std::uint64_t>(candidate.step.value)));
+      });
+      if (!at_once || at_once->step != found->step) return "reading at once finds another one";
+    }
     std::string wrong = compare(store, *found, sample(static_cast<std::uint64_t>(found->step.value)));
     if (!wrong.empty()) return fmt::format("step {} is restored, but {}", found->step, wrong);
     if (found->step == Step(2)) return "a damaged checkpoint counts as whole";
@@ -215,6 +217,7 @@ class Victim {
   Texts good_, other_, bad_;
   std::vector<std::string> names_;
   bool sealed_ = false;
+  int judged_ = 0;
 };
 }  // namespace
 
