@@ -59,7 +59,7 @@ class SharedVariant(unittest.TestCase):
             self.assertEqual(len(folders), 1, plugin)
 
     def test_the_program_links_only_shared_libraries_of_ours(self):
-        self.assertTrue([name for name in self.inputs("bin/distdl") if name.startswith("lib/libdistdl_config.so")])
+        self.assertTrue([name for name in self.inputs("bin/distdl") if name.startswith("lib/libdistdl_app.so")])
         self.assert_links_only_shared_libraries_of_ours("bin/distdl")
 
 
