@@ -24,12 +24,6 @@ using testing::HasSubstr;
 using Fault = FailingFileSystem::Fault;
 using Steps = std::set<std::int64_t>;
 
-Steps steps_in(const fs::path& root) {
-  Steps steps;
-  for (const auto& [step, folder] : step_folders(root)) steps.insert(step.value);
-  return steps;
-}
-
 /// A run that saves these steps and ends.
 void run(const fs::path& root, const std::vector<std::int64_t>& steps, Options options = {.keep = 2},
          FileSystem& files = real_file_system()) {

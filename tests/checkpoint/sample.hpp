@@ -4,6 +4,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 
 #include "tests/checkpoint/thread_group.hpp"
 #include <distdl/base/philox.hpp>
+#include <distdl/checkpoint/layout.hpp>
 #include <distdl/checkpoint/store.hpp>
 
 // A little model to save, and ways to cut it among ranks.
@@ -196,6 +198,25 @@ inline bool all_empty(const std::vector<std::string>& errors) {
   for (const auto& error : errors)
     if (!error.empty()) return false;
   return true;
+}
+
+inline void save_alone(Store& store, std::int64_t step, const Sample& sample) {
+  Alone alone;
+  store.save(alone, Step(step), share_of(sample, 0, 1).slices, sample_state());
+}
+
+/// What a restart would take.
+inline Summary newest(Store& store) {
+  Alone alone;
+  auto found = store.newest_valid(alone);
+  if (!found) throw std::runtime_error("no checkpoint");
+  return *found;
+}
+
+inline std::set<std::int64_t> steps_in(const std::filesystem::path& root) {
+  std::set<std::int64_t> steps;
+  for (const auto& [step, folder] : step_folders(root)) steps.insert(step.value);
+  return steps;
 }
 
 }  // namespace distdl::checkpoint
