@@ -9,6 +9,18 @@ function(distdl_link_headers folder where)
   endif()
 endfunction()
 
+# Much-used headers of others: compiled once for all libraries, and once, with GoogleTest's, for all tests.
+set(DISTDL_PRECOMPILED <algorithm> <array> <atomic> <chrono> <condition_variable> <cstring> <filesystem> <fstream> <functional>
+  <map> <memory> <mutex> <numeric> <optional> <random> <set> <span> <sstream> <string> <string_view> <thread> <utility> <variant>
+  <vector> <fmt/format.h>)
+if(DISTDL_PRECOMPILE)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled.cpp CONTENT "")
+  add_library(distdl_precompiled OBJECT ${PROJECT_BINARY_DIR}/precompiled.cpp)
+  target_compile_options(distdl_precompiled PRIVATE ${DISTDL_WARNINGS})  # which the compiler must find the same
+  target_link_libraries(distdl_precompiled PRIVATE fmt::fmt)
+  target_precompile_headers(distdl_precompiled PRIVATE ${DISTDL_PRECOMPILED})
+endif()
+
 # distdl_add_library(comm SOURCES a.cpp b.cpp PUBLIC distdl::world PRIVATE PkgConfig::UCX)
 # makes the target distdl_comm, alias distdl::comm. Its public headers are the folder's *.hpp, but for *_handles.hpp,
 # *_error.hpp and those listed under INTERNAL.
@@ -21,6 +33,9 @@ function(distdl_add_library folder)
   target_compile_features(distdl_${folder} PUBLIC cxx_std_20)
   target_compile_options(distdl_${folder} PRIVATE ${DISTDL_WARNINGS})
   target_link_libraries(distdl_${folder} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
+  if(DISTDL_PRECOMPILE)
+    target_precompile_headers(distdl_${folder} REUSE_FROM distdl_precompiled)
+  endif()
   if(BUILD_SHARED_LIBS AND NOT DISTDL_SANITIZE)  # a sanitizer's symbols are the program's
     target_link_options(distdl_${folder} PRIVATE LINKER:-z,defs)  # a library names all that it needs
   endif()
@@ -41,6 +56,12 @@ function(distdl_add_test name)
   target_compile_options(${name} PRIVATE ${DISTDL_WARNINGS})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} GTest::gmock GTest::gtest_main)
+  if(DISTDL_PRECOMPILE AND TARGET distdl_precompiled_test)
+    target_precompile_headers(${name} REUSE_FROM distdl_precompiled_test)
+  elseif(DISTDL_PRECOMPILE)
+    target_precompile_headers(${name} PRIVATE ${DISTDL_PRECOMPILED} <gmock/gmock.h>)
+    add_executable(distdl_precompiled_test ALIAS ${name})
+  endif()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()

@@ -8,6 +8,14 @@
 
 namespace distdl::comm {
 
+/// One thread that computes: sanitizers, which make it twenty times slower, need to see each kind of schedule only, and
+/// get one of so many tries.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kShare = 8;
+#else
+constexpr int kShare = 1;
+#endif
+
 /// How the ranks of a test lie on nodes.
 enum class Layout { one_node, own_nodes, blocks, uneven, round_robin };
 

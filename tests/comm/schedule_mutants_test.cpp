@@ -224,7 +224,7 @@ TEST(ScheduleCheck, CatchesEveryMutantThatDoesHarm) {
   std::mt19937 random(11);
   for (const Family& family : kFamilies) {
     int mutants = 0, caught = 0, missed = 0;
-    for (int trial = 0; trial < 20000 && mutants < 400; ++trial) {
+    for (int trial = 0; trial < 20000 && mutants < 400 / kShare; ++trial) {
       auto it = random_case(random);
       if (!it || !family.mutate(*it, random)) continue;
       ++mutants;
@@ -239,14 +239,14 @@ TEST(ScheduleCheck, CatchesEveryMutantThatDoesHarm) {
       }
     }
     std::printf("%-24s %4d mutants, %4d caught, %d missed\n", family.name, mutants, caught, missed);
-    EXPECT_GT(mutants, 100) << family.name;
+    EXPECT_GT(mutants, 100 / kShare) << family.name;
   }
 }
 
 TEST(ScheduleCheck, AgreesWithRunsOnNumbers) {
   std::mt19937 random(12);
   int cases = 0;
-  for (int trial = 0; trial < 2000; ++trial) {
+  for (int trial = 0; trial < 2000 / kShare; ++trial) {
     const auto it = random_case(random);
     if (!it) continue;
     ++cases;
@@ -254,7 +254,7 @@ TEST(ScheduleCheck, AgreesWithRunsOnNumbers) {
     for (unsigned seed : {1u, 2u, 3u, 4u})
       ASSERT_EQ(run_on_numbers(it->problems, it->schedules, it->order, seed % 2, random()), "") << it->name;
   }
-  EXPECT_GT(cases, 300);
+  EXPECT_GT(cases, 300 / kShare);
 }
 
 }  // namespace

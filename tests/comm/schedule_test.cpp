@@ -10,6 +10,18 @@
 namespace distdl::comm {
 namespace {
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kMostRanks = 13;
+constexpr int kLargeSizes[] = {48, 63, 64, 65, 100};
+constexpr int kSizesWhereAllMeet[] = {64};
+constexpr int kSizesOfANode[] = {48};
+#else
+constexpr int kMostRanks = 33;
+constexpr int kLargeSizes[] = {48, 63, 64, 65, 96, 100, 127, 128, 255, 256, 257, 512, 600, 1000, 1023, 1024};
+constexpr int kSizesWhereAllMeet[] = {64, 100, 129, 1024};
+constexpr int kSizesOfANode[] = {48, 64, 100, 128};
+#endif
+
 constexpr Collective kCollectives[] = {Collective::barrier,    Collective::broadcast,      Collective::reduce,
                                        Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather,
                                        Collective::all_to_all, Collective::gather,         Collective::scatter};
@@ -27,7 +39,7 @@ TEST(Schedule, IsRightForEveryCollectiveAlgorithmAndSmallSize) {
   int schedules = 0;
   for (Collective collective : kCollectives)
     for (Algorithm algorithm : kAlgorithms)
-      for (int size = 1; size <= 33; ++size)
+      for (int size = 1; size <= kMostRanks; ++size)
         for (std::size_t count : {0, 1, 37, 2049, 5003})
           for (Order order : {Order::fixed, Order::free}) {
             Problem problem = problem_of(collective, size, count);
@@ -53,7 +65,7 @@ std::vector<LeafRange> random_ranges(int ranks, int leaves, std::mt19937& random
 
 TEST(Schedule, SumsAlongTheTreeHoweverTheLeavesLie) {
   std::mt19937 random(5);
-  for (int trial = 0; trial < 300; ++trial)
+  for (int trial = 0; trial < 300 / kShare; ++trial)
     for (Collective collective : {Collective::reduce, Collective::all_reduce, Collective::reduce_scatter})
       for (Algorithm algorithm : kAlgorithms)
         for (Order order : {Order::fixed, Order::free}) {
@@ -72,7 +84,7 @@ TEST(Schedule, SumsAlongTheTreeHoweverTheLeavesLie) {
 TEST(Schedule, IsRightWhereverTheRanksRun) {
   std::mt19937 random(8);
   std::map<Collective, int> checked;
-  for (int trial = 0; trial < 400; ++trial)
+  for (int trial = 0; trial < 400 / kShare; ++trial)
     for (Collective collective : kCollectives)
       for (Layout layout : {Layout::own_nodes, Layout::blocks, Layout::uneven, Layout::round_robin})
         for (Order order : {Order::fixed, Order::free}) {
@@ -98,12 +110,13 @@ TEST(Schedule, IsRightWhereverTheRanksRun) {
             ASSERT_EQ(check_schedules(problems, schedules, order, in_place), "")
                 << describe(problem, {Algorithm::hierarchical, segment});
         }
-  for (Collective collective : kCollectives) EXPECT_GT(checked[collective], 1000) << static_cast<int>(collective);
+  for (Collective collective : kCollectives)
+    EXPECT_GT(checked[collective], 1000 / kShare) << static_cast<int>(collective);
 }
 
 TEST(Schedule, MovesSlicesOfAnyLength) {
   std::mt19937 random(6);
-  for (int trial = 0; trial < 100; ++trial)
+  for (int trial = 0; trial < 100 / kShare; ++trial)
     for (Collective collective :
          {Collective::reduce_scatter, Collective::all_gather, Collective::gather, Collective::scatter})
       for (Algorithm algorithm : kAlgorithms)
@@ -130,8 +143,6 @@ TEST(Schedule, GivesEachRankWhatTheOthersHaveForIt) {
     ASSERT_EQ(check_schedules(problems, schedules, Order::fixed, false), "");
   }
 }
-
-constexpr int kLargeSizes[] = {48, 63, 64, 65, 96, 100, 127, 128, 255, 256, 257, 512, 600, 1000, 1023, 1024};
 
 /// A few hundred ranks on nodes of 48, and one that is smaller.
 Problem large_problem(Collective collective, int size, std::size_t count) {
@@ -182,7 +193,7 @@ TEST(Schedule, IsRightWhereEveryoneMeetsEveryone) {
       {Collective::all_to_all, Algorithm::pairwise},     {Collective::all_reduce, Algorithm::ring},
       {Collective::reduce_scatter, Algorithm::ring},     {Collective::all_gather, Algorithm::ring},
       {Collective::all_gather, Algorithm::hierarchical}, {Collective::all_to_all, Algorithm::hierarchical}};
-  for (int size : {64, 100, 129, 1024})
+  for (int size : kSizesWhereAllMeet)
     for (auto [collective, algorithm] : kinds) {
       if (size == 1024 && (collective != Collective::all_reduce || algorithm != Algorithm::pairwise)) continue;
       const bool vector = collective == Collective::all_reduce || collective == Collective::reduce;
@@ -195,7 +206,7 @@ TEST(Schedule, IsRightWhereEveryoneMeetsEveryone) {
 }
 
 TEST(Schedule, IsRightForManyRanksOnOneNode) {
-  for (int size : {48, 64, 100, 128})
+  for (int size : kSizesOfANode)
     for (Collective collective : kCollectives)
       for (Algorithm algorithm : {Algorithm::shared_short, Algorithm::shared_direct, Algorithm::shared_staged}) {
         const Problem problem = problem_of(collective, size, collective == Collective::all_reduce ? 5003 : 7);
