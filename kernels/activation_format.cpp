@@ -1,23 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <distdl/base/errors.hpp>
 #include <distdl/kernels/backend.hpp>
 
 // Apart from backend.cpp, because the CUDA plug-in needs these and not the list of all backends.
 namespace distdl::kernels {
 
-ActivationFormat dense(const tensor::Shape& shape) {
-  return {shape, static_cast<std::size_t>(tensor::element_count(shape)) * sizeof(float), nullptr};
+tensor::DataType activation_type(const Options& options) {
+  if (options.precision == "bf16") return tensor::DataType::bfloat16;
+  if (options.precision == "fp16") return tensor::DataType::float16;
+  require(options.precision == "fp32" || options.precision == "tf32",
+          "kernels.precision is \"{}\"; \"fp32\", \"bf16\", \"fp16\" or \"tf32\" is expected", options.precision);
+  return tensor::DataType::float32;
 }
 
-void Backend::to_dense(const ActivationFormat& format, const float* from, float* to) {
-  copy(to, from, static_cast<std::size_t>(tensor::element_count(format.shape)));
+ActivationFormat dense(const tensor::Shape& shape, tensor::DataType type) {
+  return {shape, static_cast<std::size_t>(tensor::element_count(shape)) * tensor::size_of(type), nullptr, type};
 }
 
-void Backend::from_dense(const ActivationFormat& format, const float* from, float* to) {
-  copy(to, from, static_cast<std::size_t>(tensor::element_count(format.shape)));
+void Backend::to_dense(const ActivationFormat& format, const void* from, float* to) {
+  convert(format.type, from, tensor::DataType::float32, to, format.elements());
+}
+
+void Backend::from_dense(const ActivationFormat& format, const float* from, void* to) {
+  convert(tensor::DataType::float32, from, format.type, to, format.elements());
+}
+
+void Backend::sums_of_squares(const float* data, std::span<const Stretch> stretches, double* sums) {
+  for (const auto& [offset, count] : stretches) sum_of_squares(data + offset, count, sums++);
+}
+
+void Backend::lamb_moments_of_all(const AdamStep& step, const float* parameters, float* first, float* second,
+                                  const float* gradients, std::span<const Stretch> stretches, double* sums) {
+  for (const auto& [offset, count] : stretches)
+    lamb_moments(step, parameters + offset, first + offset, second + offset, gradients + offset, count, sums++);
 }
 
 bool Backend::same_layout(const ActivationFormat& one, const ActivationFormat& other) const {
-  return one.shape == other.shape && !one.layout && !other.layout;
+  return one.shape == other.shape && !one.layout && !other.layout && one.type == other.type;
 }
 
 }  // namespace distdl::kernels

@@ -7,8 +7,10 @@
 namespace distdl::kernels {
 
 struct Options {
-  std::string backend = "auto";  ///< reference, onednn, cuda; auto takes the best that works here
-  std::int64_t threads = 1;      ///< CPU threads per rank; one rank per core with one thread each is fastest
+  std::string backend = "auto";    ///< reference, onednn, cuda; auto takes the best that works here
+  std::string precision = "fp32";  ///< fp32, bf16, fp16, tf32
+  std::int64_t threads = 1;        ///< CPU threads per rank; one rank per core with one thread each is fastest
+  bool replay = true;              ///< cuda: a microbatch's work is recorded once and replayed (CUDA graphs)
   /// Which GPU, modulo the GPUs that this process can see; -1: the rank's place on its node (SLURM_LOCALID, else 0).
   /// Not a key of the job file: it differs from rank to rank.
   std::int64_t device = -1;
@@ -18,7 +20,12 @@ template <class Visitor>
 void describe(Options& options, Visitor&& visit) {
   visit("kernels.backend", options.backend,
         R"(where layers run: "reference", "onednn", "cuda"; "auto" takes the best that works here)");
+  visit(
+      "kernels.precision", options.precision,
+      R"("fp32"; "bf16" or "fp16": activations of 16 bits, parameters and sums of 32; "tf32": the GPU's short products)");
   visit("kernels.threads", options.threads, "CPU threads per rank; one rank per core with one thread each is fastest");
+  visit("kernels.replay", options.replay,
+        "on a GPU, record the work of a microbatch once and replay it (CUDA graphs): the same bits, sooner started");
 }
 
 }  // namespace distdl::kernels

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
-#include <distdl/kernels/cuda/attention.hpp>
+#include <distdl/kernels/cuda/adapted.hpp>
+#include <distdl/kernels/cuda/angle_tables.hpp>
 #include <distdl/kernels/cuda/layers.hpp>
 #include <distdl/kernels/cuda/rows.cuh>
 #include <distdl/kernels/host/stateless.hpp>
@@ -10,11 +11,6 @@ namespace distdl::kernels::cuda {
 namespace {
 /// So many scores, 256 MiB, lie in the scratch at a time, unless one group has more.
 constexpr std::int64_t kScores = std::int64_t{1} << 26;
-
-AttentionExtents extents_of(const Attention& spec, const tensor::Shape& input) {
-  const std::int64_t kv_heads = kv_heads_of(spec);
-  return {input[0], input[1], spec.heads, kv_heads, input[2] / (spec.heads + 2 * kv_heads), spec.causal};
-}
 
 /// Groups that are computed at once: as many as fit, evenly.
 std::int64_t groups_at_once(const AttentionExtents& of) {
@@ -41,20 +37,20 @@ class Room {
 /// Keeps nothing for backward, which computes the probabilities again from x.
 class AttentionLayer : public Stateless {
  public:
+  bool backward_reads_output() const override { return false; }
   AttentionLayer(SharedDevice device, const Attention& spec, const tensor::Shape& input)
       : Stateless(dense(output_shape(spec, input))),
         device_(std::move(device)),
         of_(extents_of(spec, input)),
         at_once_(groups_at_once(of_)),
         scale_(1 / std::sqrt(static_cast<float>(of_.width))),
-        angles_{nullptr, nullptr} {
+        tables_(*device_, of_, spec.rotary_base) {
     device_->reserve_scratch(take_parts(nullptr).bytes);
-    if (spec.rotary_base > 0) fill_angles(spec.rotary_base);
   }
 
   void forward(const float* x, float* y, Phase) override {
     const Parts parts = take_parts(device_->scratch());
-    for_each_row(*device_, x_rows(), TakeHeads{of_, x, parts.heads, angles_});
+    for_each_row(*device_, x_rows(), TakeHeads{of_, x, parts.heads, tables_.get()});
     for_each_pass([&](std::int64_t group, std::int64_t count) {
       compute_probabilities(parts, group, count);
       multiply(*device_, of_.mix(), count, 1, parts.heads.values + group * keys(), parts.probabilities,
@@ -65,13 +61,13 @@ class AttentionLayer : public Stateless {
 
   void backward_input(const float* x, const float*, const float* dy, float* dx) override {
     const Parts parts = take_parts(device_->scratch());
-    for_each_row(*device_, x_rows(), TakeHeads{of_, x, parts.heads, angles_});
+    for_each_row(*device_, x_rows(), TakeHeads{of_, x, parts.heads, tables_.get()});
     for_each_row(*device_, y_rows(), SplitOutput{of_, dy, parts.outputs});
     for_each_pass([&](std::int64_t group, std::int64_t count) {
       compute_probabilities(parts, group, count);
       compute_gradients(parts, group, count);
     });
-    for_each_row(*device_, x_rows(), ReturnHeads{of_, parts.gradients, dx, angles_});
+    for_each_row(*device_, x_rows(), ReturnHeads{of_, parts.gradients, dx, tables_.get()});
   }
 
  private:
@@ -121,13 +117,6 @@ class AttentionLayer : public Stateless {
       pass(group, std::min(at_once_, of_.groups() - group));
   }
 
-  void fill_angles(double base) {
-    const std::int64_t half = of_.places * (of_.width / 2);
-    tables_ = device_->allocate(sizeof(float) * 2 * static_cast<std::size_t>(half));
-    angles_ = {static_cast<float*>(tables_.data()), static_cast<float*>(tables_.data()) + half};
-    for_each(*device_, static_cast<std::size_t>(half), FillAngles{angles_, base, of_.width});
-  }
-
   std::int64_t x_rows() const { return of_.samples * of_.places * of_.x_heads(); }
   std::int64_t y_rows() const { return of_.samples * of_.places * of_.heads; }
   // Elements of one group.
@@ -138,13 +127,25 @@ class AttentionLayer : public Stateless {
   AttentionExtents of_;
   std::int64_t at_once_;  // groups
   float scale_;
-  tensor::Buffer tables_;
-  Angles angles_;  // in tables_
+  AngleTables tables_;
 };
 }  // namespace
 
-std::unique_ptr<Layer> make_attention(SharedDevice device, const Attention& spec, const tensor::Shape& input) {
-  return std::make_unique<AttentionLayer>(std::move(device), spec, input);
+AngleTables::AngleTables(const Device& device, const AttentionExtents& of, double rotary_base) {
+  if (rotary_base <= 0) return;
+  const std::int64_t half = of.places * (of.width / 2);
+  tables_ = device.allocate(sizeof(float) * 2 * static_cast<std::size_t>(half));
+  angles_ = {static_cast<float*>(tables_.data()), static_cast<float*>(tables_.data()) + half};
+  for_each(device, static_cast<std::size_t>(half), FillAngles{angles_, rotary_base, of.width});
+}
+
+std::unique_ptr<Layer> make_attention(SharedDevice device, const Attention& spec, const ActivationFormat& input) {
+  const std::int64_t width = extents_of(spec, input.shape).width;
+  if (input.type != tensor::DataType::float32 && width % 8 == 0 && width <= 128)
+    return make_flash_attention(std::move(device), spec, input);
+  auto layer = std::make_unique<AttentionLayer>(device, spec, input.shape);
+  return adapted(device, std::move(layer), dense(input.shape), input,
+                 dense(output_shape(spec, input.shape), input.type));
 }
 
 }  // namespace distdl::kernels::cuda

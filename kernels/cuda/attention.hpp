@@ -8,6 +8,7 @@
 #include <distdl/kernels/cuda/exponentials.hpp>
 #include <distdl/kernels/cuda/gemm.hpp>
 #include <distdl/kernels/cuda/lanes.hpp>
+#include <distdl/kernels/layer_spec.hpp>
 
 namespace distdl::kernels::cuda {
 
@@ -59,6 +60,12 @@ struct AttentionExtents {
   }
 };
 
+/// x: (N, T, (heads + 2 kv_heads) * D)
+inline AttentionExtents extents_of(const Attention& spec, const tensor::Shape& x) {
+  const std::int64_t kv_heads = kv_heads_of(spec);
+  return {x[0], x[1], spec.heads, kv_heads, x[2] / (spec.heads + 2 * kv_heads), spec.causal};
+}
+
 /// Head after head: queries (N, heads, T, D), keys and values (N, kv_heads, T, D).
 struct SplitHeads {
   float* queries;
@@ -96,8 +103,8 @@ struct Turn {
   Angles angles;
   std::int64_t width;
   float direction;
-  template <class Lanes>
-  DISTDL_HOST_DEVICE void operator()(const Lanes& lanes, std::int64_t t, const float* from, float* to) const {
+  template <class Lanes, class T>
+  DISTDL_HOST_DEVICE void operator()(const Lanes& lanes, std::int64_t t, const T* from, T* to) const {
     const std::int64_t half = width / 2;
     const float* cosines = angles.cosines + t * half;
     const float* sines = angles.sines + t * half;
@@ -106,6 +113,43 @@ struct Turn {
       to[i] = a * cosines[i] - b * sine;
       to[i + half] = b * cosines[i] + a * sine;
     });
+  }
+};
+
+/// Queries and keys turned, values as they are, in the arrangement of x, perhaps in place. A row is a head at a place
+/// of a sample.
+template <class T>
+struct TurnHeads {
+  AttentionExtents of;
+  const T* from;
+  T* to;
+  Angles angles;
+  float direction;
+  template <class Lanes>
+  DISTDL_HOST_DEVICE void operator()(std::int64_t row, const Lanes& lanes) const {
+    const std::int64_t head = row % of.x_heads(), t = row / of.x_heads() % of.places;
+    if (head < of.heads + of.kv_heads)
+      Turn{angles, of.width, direction}(lanes, t, from + row * of.width, to + row * of.width);
+    else if (from != to)
+      lanes.each(of.width, [&](std::int64_t d) { to[row * of.width + d] = from[row * of.width + d]; });
+  }
+};
+
+/// The sum of y * dy over a head at a place, (N, heads, T): what the softmax's gradient takes off. A row is such a head
+/// in the order of y.
+template <class T>
+struct MeanSlopes {
+  AttentionExtents of;
+  const T* y;
+  const T* dy;
+  float* means;
+  template <class Lanes>
+  DISTDL_HOST_DEVICE void operator()(std::int64_t row, const Lanes& lanes) const {
+    const std::int64_t head = row % of.heads, t = row / of.heads % of.places, n = row / of.heads / of.places;
+    const float sum = sum_over(lanes, of.width, [&](std::int64_t d) -> float {
+      return static_cast<float>(y[row * of.width + d]) * dy[row * of.width + d];
+    });
+    lanes.once([&] { means[(n * of.heads + head) * of.places + t] = sum; });
   }
 };
 

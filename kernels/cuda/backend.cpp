@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
 #include <limits>
 #include <memory>
 #include <utility>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/kernels/cuda/accelerator.hpp>
+#include <distdl/kernels/cuda/adapted.hpp>
 #include <distdl/kernels/cuda/backend.hpp>
 #include <distdl/kernels/cuda/choose_gpu.hpp>
 #include <distdl/kernels/cuda/cuda_error.hpp>
 #include <distdl/kernels/cuda/elementwise.hpp>
+#include <distdl/kernels/cuda/graph_replay.hpp>
+#include <distdl/kernels/cuda/image_layout.hpp>
 #include <distdl/kernels/cuda/layers.hpp>
 #include <distdl/kernels/cuda/staging_ring.hpp>
 
@@ -23,8 +28,8 @@ void require_countable(std::int64_t count, const char* what, const tensor::Shape
 
 struct MakeLayer {
   const SharedDevice& device;
-  const tensor::Shape& input;
-  std::unique_ptr<Layer> operator()(const Linear& spec) const { return make_linear(device, spec, input); }
+  const ActivationFormat& input;
+  std::unique_ptr<Layer> operator()(const Linear& spec) const { return of_dense<Linear, &make_linear>(spec); }
   std::unique_ptr<Layer> operator()(const Conv2d& spec) const { return make_conv2d(device, spec, input); }
   std::unique_ptr<Layer> operator()(const MaxPool2d& spec) const { return make_max_pool2d(device, spec, input); }
   std::unique_ptr<Layer> operator()(const AveragePool2d& spec) const {
@@ -38,10 +43,10 @@ struct MakeLayer {
   std::unique_ptr<Layer> operator()(const BatchNorm& spec) const { return make_batch_norm(device, spec, input); }
   std::unique_ptr<Layer> operator()(const LayerNorm& spec) const { return make_layer_norm(device, spec, input); }
   std::unique_ptr<Layer> operator()(const RmsNorm& spec) const { return make_rms_norm(device, spec, input); }
-  std::unique_ptr<Layer> operator()(const Dropout& spec) const { return make_dropout(device, spec, input); }
+  std::unique_ptr<Layer> operator()(const Dropout& spec) const { return of_dense<Dropout, &make_dropout>(spec); }
   std::unique_ptr<Layer> operator()(const Embedding& spec) const {
-    require_countable(tensor::element_count(input), "numbers", input);
-    require_countable(spec.entries, "rows of a table", input);
+    require_countable(tensor::element_count(input.shape), "numbers", input.shape);
+    require_countable(spec.entries, "rows of a table", input.shape);
     return make_embedding(device, spec, input);
   }
   std::unique_ptr<Layer> operator()(const PositionEmbedding& spec) const {
@@ -51,35 +56,47 @@ struct MakeLayer {
   std::unique_ptr<Layer> operator()(const PixelsToSequence&) const { return make_pixels_to_sequence(device, input); }
   std::unique_ptr<Layer> operator()(const SelectPlace& spec) const { return make_select_place(device, spec, input); }
   std::unique_ptr<Layer> operator()(const Attention& spec) const { return make_attention(device, spec, input); }
+
+ private:
+  /// A layer that takes no images as (N, H, W, C).
+  template <class Spec, std::unique_ptr<Layer> (*make)(SharedDevice, const Spec&, const ActivationFormat&)>
+  std::unique_ptr<Layer> of_dense(const Spec& spec) const {
+    const ActivationFormat own = dense(input.shape, input.type);
+    const ActivationFormat output = like(input, output_shape(spec, input.shape));
+    return adapted(device, make(device, spec, own), own, input, output);
+  }
 };
 
 struct MakeLoss {
   const SharedDevice& device;
-  const tensor::Shape& predictions;
+  const ActivationFormat& predictions;
   std::unique_ptr<Loss> operator()(const CrossEntropy& spec) const {
-    require_countable(loss_terms(spec, predictions), "rows of logits", predictions);
-    require_countable(predictions.back(), "classes", predictions);
+    const auto& shape = predictions.shape;
+    require_countable(loss_terms(spec, shape), "rows of logits", shape);
+    require_countable(shape.back(), "classes", shape);
     return make_cross_entropy(device, spec, predictions);
   }
-  std::unique_ptr<Loss> operator()(const MeanSquaredError&) const { return make_squared_error(device, predictions); }
+  std::unique_ptr<Loss> operator()(const MeanSquaredError&) const {
+    const ActivationFormat own = dense(predictions.shape, predictions.type);
+    return adapted(device, make_squared_error(device, own), own, predictions);
+  }
 };
 
 class CudaBackend : public Backend {
  public:
-  explicit CudaBackend(int gpu) : device_(std::make_shared<Device>(gpu)), staging_(*device_) {}
+  CudaBackend(int gpu, const Precision& precision, bool replays)
+      : device_(std::make_shared<Device>(gpu, precision)), staging_(*device_), replays_(replays) {}
 
   std::string name() const override { return "cuda"; }
   std::string description() const override { return device_->description(); }
+  tensor::DataType activation_type() const override { return device_->activation_type(); }
 
   tensor::Buffer allocate(std::size_t bytes) override { return device_->allocate(bytes); }
   tensor::Buffer allocate_staging(std::size_t bytes) override { return device_->allocate_pinned(bytes); }
   bool memory_is_host() const override { return false; }
 
   void copy_from_host(void* to, const void* from, std::size_t bytes) override {
-    if (bytes == 0) return;
-    if (bytes <= StagingRing::kSlotBytes) return staging_.send(*device_, to, from, bytes);
-    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, device_->stream()), "copy to the GPU");
-    device_->wait();  // then the caller may change the bytes
+    staging_.send(*device_, to, from, bytes);
   }
 
   void copy_to_host(void* to, const void* from, std::size_t bytes) override {
@@ -87,9 +104,11 @@ class CudaBackend : public Backend {
     device_->wait();
   }
 
-  void copy(float* to, const float* from, std::size_t count) override {
-    check(cudaMemcpyAsync(to, from, count * sizeof(float), cudaMemcpyDeviceToDevice, device_->stream()),
-          "copy on the GPU");
+  void clear(void* data, std::size_t bytes) override {
+    check(cudaMemsetAsync(data, 0, bytes, device_->stream()), "clear memory of the GPU");
+  }
+  void copy(void* to, const void* from, std::size_t bytes) override {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, device_->stream()), "copy on the GPU");
   }
 
   std::shared_ptr<tensor::Accelerator> accelerator() override {
@@ -99,7 +118,23 @@ class CudaBackend : public Backend {
 
   void fill(float* data, std::size_t count, float value) override { cuda::fill(*device_, data, count, value); }
   void add(float* accumulate, const float* addend, std::size_t count) override {
-    cuda::add(*device_, accumulate, addend, count);
+    cuda::add(*device_, tensor::DataType::float32, accumulate, addend, count);
+  }
+  void add(const ActivationFormat& format, void* accumulate, const void* addend) override {
+    cuda::add(*device_, format.type, accumulate, addend, format.elements());
+  }
+  void convert(tensor::DataType from_type, const void* from, tensor::DataType to_type, void* to,
+               std::size_t count) override {
+    swap_axes(*device_, from_type, from, to_type, to, count);
+  }
+  void to_dense(const ActivationFormat& format, const void* from, float* to) override {
+    rearrange(*device_, format, from, dense(format.shape), to);
+  }
+  void from_dense(const ActivationFormat& format, const float* from, void* to) override {
+    rearrange(*device_, dense(format.shape), from, format, to);
+  }
+  bool same_layout(const ActivationFormat& one, const ActivationFormat& other) const override {
+    return one.shape == other.shape && one.type == other.type && has_channels_last(one) == has_channels_last(other);
   }
   void sgd(const SgdStep& step, float* parameters, float* momentum, const float* gradients,
            std::size_t count) override {
@@ -115,14 +150,21 @@ class CudaBackend : public Backend {
   }
   void lamb_moments(const AdamStep& step, const float* parameters, float* first, float* second, const float* gradients,
                     std::size_t count, double* sum) override {
-    cuda::lamb_moments(*device_, step, parameters, first, second, gradients, count, sum);
+    lamb_moments_of_all(step, parameters, first, second, gradients, std::array{Stretch{0, count}}, sum);
+  }
+  void lamb_moments_of_all(const AdamStep& step, const float* parameters, float* first, float* second,
+                           const float* gradients, std::span<const Stretch> stretches, double* sums) override {
+    cuda::lamb_moments(*device_, step, parameters, first, second, gradients, table_of(stretches), sums);
   }
   void lamb(const AdamStep& step, float* parameters, const float* first, const float* second,
             std::size_t count) override {
     cuda::lamb(*device_, step, parameters, first, second, count);
   }
   void sum_of_squares(const float* data, std::size_t count, double* sum) override {
-    cuda::sum_of_squares(*device_, data, count, sum);
+    sums_of_squares(data, std::array{Stretch{0, count}}, sum);
+  }
+  void sums_of_squares(const float* data, std::span<const Stretch> stretches, double* sums) override {
+    cuda::sums_of_squares(*device_, data, table_of(stretches), sums);
   }
   void running_average(float* value, const float* observed, float weight, float scale, std::size_t count) override {
     cuda::running_average(*device_, value, observed, weight, scale, count);
@@ -130,23 +172,41 @@ class CudaBackend : public Backend {
 
   std::unique_ptr<Layer> layer(const LayerSpec& spec, const ActivationFormat& input) override {
     output_shape(spec, input.shape);  // throws if they do not fit
-    return std::visit(MakeLayer{device_, input.shape}, spec);
+    return std::visit(MakeLayer{device_, input}, spec);
   }
   std::unique_ptr<Loss> loss(const LossSpec& spec, const ActivationFormat& predictions) override {
     target_count(spec, predictions.shape);  // throws if they do not fit
-    return std::visit(MakeLoss{device_, predictions.shape}, spec);
+    return std::visit(MakeLoss{device_, predictions}, spec);
   }
-  void set_noise(const Noise& noise) override { device_->set_noise(noise); }
+  void set_noise(const Noise& noise) override { store_noise(*device_, noise); }
+  std::unique_ptr<Replay> make_replay() override { return replays_ ? std::make_unique<GraphReplay>(device_) : nullptr; }
 
  private:
+  StretchTable table_of(std::span<const Stretch> stretches) {
+    const auto all = parts_of(stretches);
+    std::int64_t parts = 0, most_parts = 0;
+    for (const StretchParts& stretch : all) {
+      parts += stretch.parts();
+      most_parts = std::max(most_parts, stretch.parts());
+    }
+    device_->reserve_scratch(static_cast<std::size_t>(parts) * sizeof(double));
+    const std::size_t bytes = all.size() * sizeof(StretchParts);
+    if (table_.bytes() < bytes) table_ = device_->allocate(bytes);
+    staging_.send(*device_, table_.data(), all.data(), bytes);
+    return {static_cast<const StretchParts*>(table_.data()), static_cast<std::int64_t>(all.size()), parts, most_parts};
+  }
+
   SharedDevice device_;
   StagingRing staging_;
+  tensor::Buffer table_;  ///< of stretches, once they were summed
+  bool replays_;
   std::shared_ptr<tensor::Accelerator> accelerator_;  ///< once it was asked for
 };
 }  // namespace
 
 std::unique_ptr<Backend> make_backend(const Options& options) {
-  return std::make_unique<CudaBackend>(choose_gpu(options.device));
+  const Precision precision{activation_type(options), options.precision == "tf32"};
+  return std::make_unique<CudaBackend>(choose_gpu(options.device), precision, options.replay);
 }
 
 }  // namespace distdl::kernels::cuda

@@ -4,45 +4,48 @@
 #include <vector>
 
 #include <distdl/kernels/cuda/batch_norm.hpp>
-#include <distdl/kernels/cuda/launch.cuh>
+#include <distdl/kernels/cuda/columns.cuh>
 #include <distdl/kernels/cuda/layers.hpp>
 
 namespace distdl::kernels::cuda {
 namespace {
-class BatchNormLayer : public Layer {
+template <class T>
+class BatchNormLayer : public LayerOf<T> {
  public:
-  BatchNormLayer(SharedDevice device, const BatchNorm& spec, const tensor::Shape& input)
+  BatchNormLayer(SharedDevice device, const BatchNorm& spec, const ActivationFormat& input)
       : device_(std::move(device)),
         epsilon_(spec.epsilon),
-        output_(dense(input)),
-        count_(static_cast<std::size_t>(tensor::element_count(input))),
+        output_(input),
         channels_(channels_of(input)),
         state_(device_->allocate(sizeof(double) * kRows * static_cast<std::size_t>(channels_.channels))),
         observed_{row(0), row(1), row(2)},
         running_{row(3), row(4), row(5)},
-        sums_{row(6), row(7)} {}
+        sums_{row(6), row(7)} {
+    if (channels_.is_last) device_->reserve_scratch(column_scratch<BatchSums<T>>(columns_of(channels_)));
+  }
 
   const ActivationFormat& output() const override { return output_; }
+  bool backward_reads_output() const override { return false; }
   void load_parameters(ConstPointers parameters) override { parameters_.assign(parameters.begin(), parameters.end()); }
 
-  void forward(const float* x, float* y, Phase phase) override {
+  void forward(const T* x, T* y, Phase phase) override {
+    summed_ = nullptr;
     const BatchMoments& moments = phase == Phase::training ? observed_ : running_;
-    if (phase == Phase::training) {
-      sum_over_channels(BatchMean{x, moments, channels_});
-      sum_over_channels(BatchVariance{x, moments, channels_, epsilon_});
-    } else {
+    if (phase == Phase::training)
+      observe(x);
+    else
       for_each_channel(RunningMoments{parameters_[2], parameters_[3], moments, epsilon_});
-    }
-    for_each(*device_, count_, Normalize{x, y, parameters_[0], parameters_[1], moments, channels_});
+    fill_each(*device_, output_.elements(), Normalize<T>{x, y, parameters_[0], parameters_[1], moments, channels_});
   }
 
-  void backward_input(const float* x, const float*, const float* dy, float* dx) override {
-    sum_gradients(x, dy);
-    for_each(*device_, count_, InputGradient{x, dy, dx, parameters_[0], observed_, sums_, channels_});
+  void backward_input(const T* x, const T*, const T* dy, T* dx) override {
+    if (std::exchange(summed_, nullptr) != dy) sum_gradients(x, dy);
+    fill_each(*device_, output_.elements(), InputGradient<T>{x, dy, dx, parameters_[0], observed_, sums_, channels_});
   }
 
-  void backward_weights(const float* x, const float* dy, Pointers gradients) override {
+  void backward_weights(const T* x, const T* dy, Pointers gradients) override {
     sum_gradients(x, dy);
+    summed_ = dy;
     const auto values = static_cast<double>(channels_.values());
     for_each_channel(BatchNormGradients{observed_, sums_, gradients[0], gradients[1], gradients[2], gradients[3],
                                         values > 1 ? values / (values - 1) : 1.0});
@@ -62,26 +65,35 @@ class BatchNormLayer : public Layer {
   void for_each_channel(const Body& body) {
     for_each(*device_, static_cast<std::size_t>(channels_.channels), body);
   }
-  void sum_gradients(const float* x, const float* dy) {
-    sum_over_channels(WeightGradient{x, dy, observed_, sums_, channels_});
-    sum_over_channels(BiasGradient{dy, sums_, channels_});
+  void observe(const T* x) {
+    if (channels_.is_last)
+      return sum_columns(*device_, columns_of(channels_), BatchSums<T>{x, observed_, channels_, epsilon_});
+    sum_over_channels(BatchMean<T>{x, observed_, channels_});
+    sum_over_channels(BatchVariance<T>{x, observed_, channels_, epsilon_});
+  }
+  void sum_gradients(const T* x, const T* dy) {
+    if (channels_.is_last)
+      return sum_columns(*device_, columns_of(channels_),
+                         BothGradients<T>{x, dy, observed_, sums_, channels_.channels});
+    sum_over_channels(WeightGradient<T>{x, dy, observed_, sums_, channels_});
+    sum_over_channels(BiasGradient<T>{dy, sums_, channels_});
   }
 
   SharedDevice device_;
   double epsilon_;
   ActivationFormat output_;
-  std::size_t count_;  // elements
   Channels channels_;
   tensor::Buffer state_;   // (kRows, channels) doubles
   BatchMoments observed_;  // of the last training forward
   BatchMoments running_;   // of the last evaluation forward
   GradientSums sums_;
+  const T* summed_ = nullptr;             ///< the gradient whose sums backward_weights() has left for backward_input()
   std::vector<const float*> parameters_;  // weight, bias, running_mean, running_var
 };
 }  // namespace
 
-std::unique_ptr<Layer> make_batch_norm(SharedDevice device, const BatchNorm& spec, const tensor::Shape& input) {
-  return std::make_unique<BatchNormLayer>(std::move(device), spec, input);
+std::unique_ptr<Layer> make_batch_norm(SharedDevice device, const BatchNorm& spec, const ActivationFormat& input) {
+  return make_of_type<BatchNormLayer>(input.type, device, spec, input);
 }
 
 }  // namespace distdl::kernels::cuda

@@ -18,8 +18,9 @@ struct BatchMoments {
 
 // Sums over a channel (see reduction.hpp) and element-wise passes, in the order in which they run.
 
+template <class T>
 struct BatchMean {
-  const float* x;
+  const T* x;
   BatchMoments moments;
   Channels channels;
   DISTDL_HOST_DEVICE double operator()(std::int64_t c, std::int64_t j) const { return x[channels.element(c, j)]; }
@@ -28,8 +29,9 @@ struct BatchMean {
   }
 };
 
+template <class T>
 struct BatchVariance {
-  const float* x;
+  const T* x;
   BatchMoments moments;
   Channels channels;
   double epsilon;
@@ -39,6 +41,27 @@ struct BatchVariance {
   }
   DISTDL_HOST_DEVICE void finish(std::int64_t c, double sum) const {
     moments.variance[c] = sum / static_cast<double>(channels.values());
+    moments.inverse[c] = 1 / std::sqrt(moments.variance[c] + epsilon);
+  }
+};
+
+/// Both in one pass, where channels are last: a column sum, see columns.hpp. The squares of 16 bits are exact.
+template <class T>
+struct BatchSums {
+  using Sum = TwoColumnSums;
+  const T* x;
+  BatchMoments moments;
+  Channels channels;
+  double epsilon;
+  DISTDL_HOST_DEVICE Sum operator()(std::int64_t row, std::int64_t c) const {
+    const double value = x[row * channels.channels + c];
+    return {value, value * value};
+  }
+  DISTDL_HOST_DEVICE void finish(std::int64_t c, const Sum& sum) const {
+    const auto values = static_cast<double>(channels.values());
+    const double mean = sum.first / values, variance = sum.second / values - mean * mean;
+    moments.mean[c] = mean;
+    moments.variance[c] = variance < 0 ? 0 : variance;
     moments.inverse[c] = 1 / std::sqrt(moments.variance[c] + epsilon);
   }
 };
@@ -56,16 +79,18 @@ struct RunningMoments {
   }
 };
 
+template <class T>
 struct Normalize {
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
   const float* weight;
   const float* bias;
   BatchMoments moments;
   Channels channels;
-  DISTDL_HOST_DEVICE void operator()(std::size_t i) const {
+  DISTDL_HOST_DEVICE T* target() const { return y; }
+  DISTDL_HOST_DEVICE float value(std::size_t i) const {
     const std::int64_t c = channels.channel_of(static_cast<std::int64_t>(i));
-    y[i] = static_cast<float>((x[i] - moments.mean[c]) * (weight[c] * moments.inverse[c]) + bias[c]);
+    return static_cast<float>((x[i] - moments.mean[c]) * (weight[c] * moments.inverse[c]) + bias[c]);
   }
 };
 
@@ -75,9 +100,10 @@ struct GradientSums {
   double* bias;
 };
 
+template <class T>
 struct WeightGradient {
-  const float* x;
-  const float* dy;
+  const T* x;
+  const T* dy;
   BatchMoments moments;
   GradientSums sums;
   Channels channels;
@@ -88,27 +114,50 @@ struct WeightGradient {
   DISTDL_HOST_DEVICE void finish(std::int64_t c, double sum) const { sums.weight[c] = sum; }
 };
 
+template <class T>
 struct BiasGradient {
-  const float* dy;
+  const T* dy;
   GradientSums sums;
   Channels channels;
   DISTDL_HOST_DEVICE double operator()(std::int64_t c, std::int64_t j) const { return dy[channels.element(c, j)]; }
   DISTDL_HOST_DEVICE void finish(std::int64_t c, double sum) const { sums.bias[c] = sum; }
 };
 
+/// Both in one pass, where channels are last.
+template <class T>
+struct BothGradients {
+  using Sum = TwoColumnSums;
+  const T* x;
+  const T* dy;
+  BatchMoments moments;
+  GradientSums sums;
+  std::int64_t channels;
+  DISTDL_HOST_DEVICE Sum operator()(std::int64_t row, std::int64_t c) const {
+    const std::int64_t i = row * channels + c;
+    const double slope = dy[i];
+    return {slope * (x[i] - moments.mean[c]) * moments.inverse[c], slope};
+  }
+  DISTDL_HOST_DEVICE void finish(std::int64_t c, const Sum& sum) const {
+    sums.weight[c] = sum.first;
+    sums.bias[c] = sum.second;
+  }
+};
+
+template <class T>
 struct InputGradient {
-  const float* x;
-  const float* dy;
-  float* dx;
+  const T* x;
+  const T* dy;
+  T* dx;
   const float* weight;
   BatchMoments moments;
   GradientSums sums;
   Channels channels;
-  DISTDL_HOST_DEVICE void operator()(std::size_t i) const {
+  DISTDL_HOST_DEVICE T* target() const { return dx; }
+  DISTDL_HOST_DEVICE float value(std::size_t i) const {
     const std::int64_t c = channels.channel_of(static_cast<std::int64_t>(i));
     const double normalized = (x[i] - moments.mean[c]) * moments.inverse[c];
     const double shared = (sums.bias[c] + normalized * sums.weight[c]) / static_cast<double>(channels.values());
-    dx[i] = static_cast<float>(weight[c] * moments.inverse[c] * (dy[i] - shared));
+    return static_cast<float>(weight[c] * moments.inverse[c] * (dy[i] - shared));
   }
 };
 

@@ -75,9 +75,10 @@ struct FinishColumn {
 };
 
 /// The gradient of a bias: the sum of dy, (rows, columns), over its rows.
+template <class T>
 struct SumOfRows {
   using Sum = double;
-  const float* dy;
+  const T* dy;
   float* sums;
   std::int64_t stride;  ///< from row to row
   DISTDL_HOST_DEVICE double operator()(std::int64_t row, std::int64_t column) const {
@@ -88,7 +89,9 @@ struct SumOfRows {
 
 class Device;
 
-/// sums[c] = sum of dy[r * stride + c] over all rows r. Uses column_scratch<SumOfRows>(chunks) of the device's scratch.
-void sum_rows(const Device& device, const ColumnChunks& chunks, const float* dy, std::int64_t stride, float* sums);
+/// sums[c] = sum of dy[r * stride + c] over all rows r. Uses column_scratch<SumOfRows<T>>(chunks) of the device's
+/// scratch. T: a type of activations.
+template <class T>
+void sum_rows(const Device& device, const ColumnChunks& chunks, const T* dy, std::int64_t stride, float* sums);
 
 }  // namespace distdl::kernels::cuda

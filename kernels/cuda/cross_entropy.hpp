@@ -41,12 +41,13 @@ struct RowLosses {
 };
 
 /// A row of logits: its loss and its gradient, reading it twice.
+template <class T>
 struct CrossEntropyRow {
-  const float* logits;
+  const T* logits;
   Numbers labels;  ///< limit: classes
   float smoothing;
   float scale;
-  float* gradient;  ///< nullptr: not wanted
+  T* gradient;  ///< nullptr: not wanted
   RowLosses losses;
 
   template <class Lanes>
@@ -55,10 +56,10 @@ struct CrossEntropyRow {
     const std::int32_t label = labels.data[row];
     if (labels.is_ignored(label)) {
       lanes.once([&] { write(row, 0, false, false); });
-      if (gradient != nullptr) lanes.each(classes, [&](std::int64_t c) { gradient[row * classes + c] = 0; });
+      if (gradient != nullptr) lanes.each(classes, [&](std::int64_t c) { gradient[row * classes + c] = 0.0f; });
       return;
     }
-    const float* from = logits + row * classes;
+    const T* from = logits + row * classes;
     const RowOfLogits found = lanes.reduce(
         classes, RowOfLogits::none(),
         [&](RowOfLogits& state, std::int64_t c) {
@@ -77,7 +78,7 @@ struct CrossEntropyRow {
     losses.is_counted[row] = is_counted ? 1 : 0;
   }
 
-  DISTDL_HOST_DEVICE double loss_of(const RowOfLogits& found, const float* from, std::int32_t label) const {
+  DISTDL_HOST_DEVICE double loss_of(const RowOfLogits& found, const T* from, std::int32_t label) const {
     if (!labels.is_valid(label)) return std::numeric_limits<double>::quiet_NaN();
     // Without smoothing a logit that is infinite must not matter where it is not the label's.
     const double even = smoothing > 0 ? smoothing * found.sum / labels.limit : 0;

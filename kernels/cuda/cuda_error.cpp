@@ -30,6 +30,12 @@ void check(cublasStatus_t code, std::string_view what) {
   fail(what, "cuBLAS", cublasGetStatusString(code), code == CUBLAS_STATUS_ALLOC_FAILED);
 }
 
+bool is_supported(cudnnStatus_t code, std::string_view what) {
+  if (CUDNN_STATUS_CATEGORY(code) == CUDNN_STATUS_NOT_SUPPORTED) return false;
+  check(code, what);
+  return true;
+}
+
 void check(cudnnStatus_t code, std::string_view what) {
   if (code == CUDNN_STATUS_SUCCESS) return;
   std::array<char, 512> details{};

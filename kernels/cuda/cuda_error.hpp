@@ -16,6 +16,9 @@ void check(cudaError_t code, std::string_view what);
 void check(cublasStatus_t code, std::string_view what);
 void check(cudnnStatus_t code, std::string_view what);
 
+/// Whether cuDNN can do it at all; what else goes wrong is thrown.
+bool is_supported(cudnnStatus_t code, std::string_view what);
+
 /// "no CUDA-capable device is detected (cudaErrorNoDevice)"
 std::string text_of(cudaError_t code);
 

@@ -16,6 +16,11 @@ std::array<int, 4> extents(const tensor::Shape& shape) {
   return {static_cast<int>(shape[0]), static_cast<int>(shape[1]), static_cast<int>(shape[2]),
           static_cast<int>(shape[3])};
 }
+
+cudnnDataType_t dnn_type(tensor::DataType type) {
+  if (type == tensor::DataType::bfloat16) return CUDNN_DATA_BFLOAT16;
+  return type == tensor::DataType::float16 ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
+}
 }  // namespace
 
 void drain(cudaStream_t stream) noexcept {
@@ -27,6 +32,12 @@ void close_stream(cudaStream_t stream) noexcept {
 void close_event(cudaEvent_t event) noexcept {
   (void)cudaEventSynchronize(event);
   (void)cudaEventDestroy(event);
+}
+void close_graph(cudaGraph_t graph) noexcept {
+  (void)cudaGraphDestroy(graph);
+}
+void close_recording(cudaGraphExec_t recording) noexcept {
+  (void)cudaGraphExecDestroy(recording);
 }
 void close_blas(cublasHandle_t blas) noexcept {
   (void)cublasDestroy(blas);
@@ -55,6 +66,20 @@ void close_filter(cudnnFilterDescriptor_t filter) noexcept {
 void close_convolution(cudnnConvolutionDescriptor_t convolution) noexcept {
   (void)cudnnDestroyConvolutionDescriptor(convolution);
 }
+void close_activation(cudnnActivationDescriptor_t activation) noexcept {
+  (void)cudnnDestroyActivationDescriptor(activation);
+}
+
+cudaDataType_t library_type(tensor::DataType type) {
+  if (type == tensor::DataType::bfloat16) return CUDA_R_16BF;
+  return type == tensor::DataType::float16 ? CUDA_R_16F : CUDA_R_32F;
+}
+cublasComputeType_t compute_type(tensor::DataType operands, bool allows_tf32) {
+  return allows_tf32 && operands == tensor::DataType::float32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+}
+cudnnTensorFormat_t dnn_format(tensor::DataType type) {
+  return type == tensor::DataType::float32 ? CUDNN_TENSOR_NCHW : CUDNN_TENSOR_NHWC;
+}
 
 Stream make_stream() {
   cudaStream_t stream = nullptr;
@@ -68,12 +93,36 @@ Event make_event() {
   return Event(event);
 }
 
+std::optional<Recording> record(cudaStream_t stream, const std::function<void()>& work, std::string& problem) {
+  cudaGraph_t captured = nullptr;
+  // Other threads may do as they like meanwhile; this one does nothing else.
+  cudaError_t code = cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+  if (code == cudaSuccess) {
+    try {
+      work();
+    } catch (const std::exception& error) {
+      problem = error.what();
+    }
+    code = cudaStreamEndCapture(stream, &captured);
+  }
+  const Graph graph(captured);
+  cudaGraphExec_t made = nullptr;
+  if (problem.empty() && code == cudaSuccess) code = cudaGraphInstantiate(&made, graph.get(), 0);
+  if (problem.empty() && code == cudaSuccess) return Recording(made);
+  (void)cudaGetLastError();  // or the next launch's check would report it again
+  if (problem.empty()) problem = text_of(code);
+  return std::nullopt;
+}
+
 Blas make_blas(cudaStream_t stream) {
   cublasHandle_t created = nullptr;
   check(cublasCreate(&created), "start cuBLAS");
   Blas blas(created);
   check(cublasSetStream(blas.get(), stream), "give cuBLAS its stream");
-  check(cublasSetMathMode(blas.get(), CUBLAS_DEFAULT_MATH), "set cuBLAS to plain fp32");
+  // Whether floats are rounded to TF32 each call says by its compute type.
+  check(cublasSetMathMode(blas.get(), static_cast<cublasMath_t>(CUBLAS_DEFAULT_MATH |
+                                                                CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)),
+        "set cuBLAS to sums in fp32");
   check(cublasSetAtomicsMode(blas.get(), CUBLAS_ATOMICS_NOT_ALLOWED), "set cuBLAS to work without atomics");
   check(cublasSetPointerMode(blas.get(), CUBLAS_POINTER_MODE_HOST), "set cuBLAS's pointer mode");
   return blas;
@@ -85,9 +134,9 @@ BlasLt make_blas_lt() {
   return BlasLt(created);
 }
 
-MatmulDescriptor make_matmul() {
+MatmulDescriptor make_matmul(cublasComputeType_t compute) {
   cublasLtMatmulDesc_t created = nullptr;
-  check(cublasLtMatmulDescCreate(&created, CUBLAS_COMPUTE_32F, CUDA_R_32F), "create the description of a product");
+  check(cublasLtMatmulDescCreate(&created, compute, CUDA_R_32F), "create the description of a product");
   return MatmulDescriptor(created);
 }
 
@@ -97,9 +146,10 @@ MatmulPreference make_matmul_preference() {
   return MatmulPreference(created);
 }
 
-MatrixLayout make_matrix(std::int64_t rows, std::int64_t columns, std::int64_t leading_dimension) {
+MatrixLayout make_matrix(tensor::DataType type, std::int64_t rows, std::int64_t columns,
+                         std::int64_t leading_dimension) {
   cublasLtMatrixLayout_t created = nullptr;
-  check(cublasLtMatrixLayoutCreate(&created, CUDA_R_32F, static_cast<std::uint64_t>(rows),
+  check(cublasLtMatrixLayoutCreate(&created, library_type(type), static_cast<std::uint64_t>(rows),
                                    static_cast<std::uint64_t>(columns), leading_dimension),
         "describe a matrix");
   return MatrixLayout(created);
@@ -113,27 +163,36 @@ Dnn make_dnn(cudaStream_t stream) {
   return dnn;
 }
 
-TensorDescriptor make_tensor(const tensor::Shape& shape) {
+TensorDescriptor make_tensor(const tensor::Shape& shape, tensor::DataType type) {
   auto [n, c, h, w] = extents(shape);
   cudnnTensorDescriptor_t created = nullptr;
   check(cudnnCreateTensorDescriptor(&created), "create a tensor descriptor");
   TensorDescriptor tensor(created);
-  check(cudnnSetTensor4dDescriptor(tensor.get(), CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, n, c, h, w),
+  check(cudnnSetTensor4dDescriptor(tensor.get(), dnn_format(type), dnn_type(type), n, c, h, w),
         "describe a tensor of shape " + tensor::to_string(shape));
   return tensor;
 }
 
-FilterDescriptor make_filter(const tensor::Shape& shape) {
+FilterDescriptor make_filter(const tensor::Shape& shape, tensor::DataType type) {
   auto [out, c, h, w] = extents(shape);
   cudnnFilterDescriptor_t created = nullptr;
   check(cudnnCreateFilterDescriptor(&created), "create a filter descriptor");
   FilterDescriptor filter(created);
-  check(cudnnSetFilter4dDescriptor(filter.get(), CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, out, c, h, w),
+  check(cudnnSetFilter4dDescriptor(filter.get(), dnn_type(type), dnn_format(type), out, c, h, w),
         "describe a filter of shape " + tensor::to_string(shape));
   return filter;
 }
 
-ConvolutionDescriptor make_convolution(const Conv2d& spec) {
+ActivationDescriptor make_no_activation() {
+  cudnnActivationDescriptor_t created = nullptr;
+  check(cudnnCreateActivationDescriptor(&created), "create an activation descriptor");
+  ActivationDescriptor activation(created);
+  check(cudnnSetActivationDescriptor(activation.get(), CUDNN_ACTIVATION_IDENTITY, CUDNN_NOT_PROPAGATE_NAN, 0),
+        "describe an activation");
+  return activation;
+}
+
+ConvolutionDescriptor make_convolution(const Conv2d& spec, cudnnMathType_t math) {
   cudnnConvolutionDescriptor_t created = nullptr;
   check(cudnnCreateConvolutionDescriptor(&created), "create a convolution descriptor");
   ConvolutionDescriptor convolution(created);
@@ -144,9 +203,14 @@ ConvolutionDescriptor make_convolution(const Conv2d& spec) {
         "describe a convolution");
   check(cudnnSetConvolutionGroupCount(convolution.get(), static_cast<int>(spec.groups)),
         "describe the groups of a convolution");
-  // The default math of fp32 convolutions lets cuDNN round the inputs to TF32.
-  check(cudnnSetConvolutionMathType(convolution.get(), CUDNN_FMA_MATH), "set a convolution to plain fp32");
+  check(cudnnSetConvolutionMathType(convolution.get(), math), "choose a convolution's arithmetic");
   return convolution;
+}
+
+// The default math of fp32 convolutions lets cuDNN round the inputs to TF32.
+cudnnMathType_t convolution_math(tensor::DataType type, bool allows_tf32) {
+  if (type == tensor::DataType::float16) return CUDNN_TENSOR_OP_MATH;
+  return type == tensor::DataType::bfloat16 || allows_tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
 }
 
 }  // namespace distdl::kernels::cuda

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <type_traits>
 
 #include <cublasLt.h>
@@ -11,6 +13,7 @@
 
 #include <distdl/base/handles.hpp>
 #include <distdl/kernels/layer_spec.hpp>
+#include <distdl/tensor/element.hpp>
 #include <distdl/tensor/shape.hpp>
 
 namespace distdl::kernels::cuda {
@@ -18,6 +21,8 @@ namespace distdl::kernels::cuda {
 // Closing ignores the return code: there is nobody left to tell, and at program end CUDA may be gone already.
 void close_stream(cudaStream_t stream) noexcept;
 void close_event(cudaEvent_t event) noexcept;  ///< waits for it: what it stands for may use memory that goes next
+void close_graph(cudaGraph_t graph) noexcept;
+void close_recording(cudaGraphExec_t recording) noexcept;
 void close_blas(cublasHandle_t blas) noexcept;
 void close_blas_lt(cublasLtHandle_t blas) noexcept;
 void close_matmul(cublasLtMatmulDesc_t matmul) noexcept;
@@ -27,9 +32,12 @@ void close_dnn(cudnnHandle_t dnn) noexcept;
 void close_tensor(cudnnTensorDescriptor_t tensor) noexcept;
 void close_filter(cudnnFilterDescriptor_t filter) noexcept;
 void close_convolution(cudnnConvolutionDescriptor_t convolution) noexcept;
+void close_activation(cudnnActivationDescriptor_t activation) noexcept;
 
 using Stream = UniqueHandle<cudaStream_t, &close_stream>;
 using Event = UniqueHandle<cudaEvent_t, &close_event>;
+using Graph = UniqueHandle<cudaGraph_t, &close_graph>;
+using Recording = UniqueHandle<cudaGraphExec_t, &close_recording>;
 using Blas = UniqueHandle<cublasHandle_t, &close_blas>;
 using BlasLt = UniqueHandle<cublasLtHandle_t, &close_blas_lt>;
 using MatmulDescriptor = UniqueHandle<cublasLtMatmulDesc_t, &close_matmul>;
@@ -39,7 +47,13 @@ using Dnn = UniqueHandle<cudnnHandle_t, &close_dnn>;
 using TensorDescriptor = UniqueHandle<cudnnTensorDescriptor_t, &close_tensor>;
 using FilterDescriptor = UniqueHandle<cudnnFilterDescriptor_t, &close_filter>;
 using ConvolutionDescriptor = UniqueHandle<cudnnConvolutionDescriptor_t, &close_convolution>;
+using ActivationDescriptor = UniqueHandle<cudnnActivationDescriptor_t, &close_activation>;
 static_assert(!std::is_copy_constructible_v<Stream> && std::is_nothrow_move_constructible_v<Stream>);
+
+/// Of a floating type.
+cudaDataType_t library_type(tensor::DataType type);
+/// Of products of such a type: always fp32, but for how operands are rounded.
+cublasComputeType_t compute_type(tensor::DataType operands, bool allows_tf32);
 
 /// Until all work is done, however it ended.
 void drain(cudaStream_t stream) noexcept;
@@ -48,20 +62,28 @@ void drain(cudaStream_t stream) noexcept;
 Stream make_stream();
 /// For ordering only, without a time stamp.
 Event make_event();
-/// Plain fp32 arithmetic (no TF32), no atomics: the same bits in every run.
+/// What work() puts into the stream, ready to be launched; nullopt where it cannot be recorded: then nothing of it was
+/// done, and `problem` says why.
+std::optional<Recording> record(cudaStream_t stream, const std::function<void()>& work, std::string& problem);
+/// No atomics, partial sums in fp32: the same bits in every run.
 Blas make_blas(cudaStream_t stream);
 BlasLt make_blas_lt();
-/// Plain fp32 arithmetic (no TF32).
-MatmulDescriptor make_matmul();
+MatmulDescriptor make_matmul(cublasComputeType_t compute);
 MatmulPreference make_matmul_preference();
-/// Column-major fp32.
-MatrixLayout make_matrix(std::int64_t rows, std::int64_t columns, std::int64_t leading_dimension);
+/// Column-major.
+MatrixLayout make_matrix(tensor::DataType type, std::int64_t rows, std::int64_t columns,
+                         std::int64_t leading_dimension);
 Dnn make_dnn(cudaStream_t stream);
-/// Dense fp32 (N, C, H, W). Throws ConfigError if it has more elements than cuDNN can count.
-TensorDescriptor make_tensor(const tensor::Shape& shape);
-/// Dense fp32 (out, C / groups, kernel, kernel).
-FilterDescriptor make_filter(const tensor::Shape& shape);
-/// Cross-correlation in plain fp32 arithmetic (no TF32).
-ConvolutionDescriptor make_convolution(const Conv2d& spec);
+/// How cuDNN is to see images and filters: float32 as (N, C, H, W), 16 bits as (N, H, W, C).
+cudnnTensorFormat_t dnn_format(tensor::DataType type);
+/// Of shape (N, C, H, W). Throws ConfigError if it has more elements than cuDNN can count.
+TensorDescriptor make_tensor(const tensor::Shape& shape, tensor::DataType type);
+/// Of shape (out, C / groups, kernel, kernel).
+FilterDescriptor make_filter(const tensor::Shape& shape, tensor::DataType type);
+ActivationDescriptor make_no_activation();
+/// Cross-correlation that adds up in fp32.
+ConvolutionDescriptor make_convolution(const Conv2d& spec, cudnnMathType_t math);
+/// Floats are multiplied as they are, unless TF32 is allowed; for 16 bits, what cuDNN may start from.
+cudnnMathType_t convolution_math(tensor::DataType type, bool allows_tf32);
 
 }  // namespace distdl::kernels::cuda

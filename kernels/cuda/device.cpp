@@ -10,6 +10,8 @@
 
 namespace distdl::kernels::cuda {
 namespace {
+constexpr std::size_t kBlasWorkspace = std::size_t{32} << 20;  // bytes: what NVIDIA recommends for Hopper
+
 /// Whole "major.minor.patch" of cuBLAS.
 std::string blas_version() {
   int major = 0, minor = 0, patch = 0;
@@ -21,13 +23,19 @@ std::string blas_version() {
 
 }  // namespace
 
-Device::Device(int ordinal)
+Device::Device(int ordinal, const Precision& precision)
     : ordinal_(ordinal),
+      precision_(precision),
       stream_((make_current(), make_stream())),
       blas_(make_blas(stream_.get())),
       blas_lt_(make_blas_lt()),
       dnn_(make_dnn(stream_.get())),
-      number_fault_(allocate_pinned(sizeof(NumberFault))) {}
+      blas_workspace_(allocate(kBlasWorkspace)),
+      number_fault_(allocate_pinned(sizeof(NumberFault))),
+      noise_(allocate(sizeof(Noise))) {
+  // One of its own: else cuBLAS allocates where a step is recorded, and results may depend on what it gets.
+  check(cublasSetWorkspace(blas_.get(), blas_workspace_.data(), blas_workspace_.bytes()), "give cuBLAS its workspace");
+}
 
 void Device::make_current() const {
   check(cudaSetDevice(ordinal_), fmt::format("use GPU {}", ordinal_));
@@ -88,17 +96,26 @@ tensor::Buffer Device::allocate_pinned(std::size_t bytes) const {
   return tensor::Buffer(data, bytes, [](void* memory) { (void)cudaFreeHost(memory); });
 }
 
-void Device::reserve_scratch(std::size_t bytes) {
-  if (bytes > scratch_.bytes()) scratch_ = allocate(bytes);
+void Device::reserve(Room room, std::size_t bytes) {
+  tensor::Buffer& buffer = rooms_[static_cast<std::size_t>(room)];
+  if (bytes <= buffer.bytes()) return;
+  buffer = allocate(bytes);
+  ++moves_;
+}
+
+std::string Device::precision_note() const {
+  if (precision_.activations == tensor::DataType::bfloat16) return ", bf16";
+  if (precision_.activations == tensor::DataType::float16) return ", fp16";
+  return precision_.allows_tf32 ? ", tf32" : "";
 }
 
 std::string Device::description() const {
   cudaDeviceProp gpu{};
   check(cudaGetDeviceProperties(&gpu, ordinal_), fmt::format("ask for the properties of GPU {}", ordinal_));
   std::size_t dnn = cudnnGetVersion();
-  return fmt::format("cuda: {} (compute capability {}.{}), CUDA {}, cuDNN {}.{}.{}, cuBLAS {}", gpu.name, gpu.major,
-                     gpu.minor, cuda_version(CUDART_VERSION), dnn / 10000, dnn % 10000 / 100, dnn % 100,
-                     blas_version());
+  return fmt::format("cuda: {} (compute capability {}.{}), CUDA {}, cuDNN {}.{}.{}, cuBLAS {}{}", gpu.name, gpu.major,
+                     gpu.minor, cuda_version(CUDART_VERSION), dnn / 10000, dnn % 10000 / 100, dnn % 100, blas_version(),
+                     precision_note());
 }
 
 }  // namespace distdl::kernels::cuda

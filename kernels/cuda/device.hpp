@@ -1,21 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include <distdl/kernels/cuda/cuda_handles.hpp>
 #include <distdl/kernels/cuda/number_fault.hpp>
 #include <distdl/kernels/noise.hpp>
 #include <distdl/tensor/buffer.hpp>
+#include <distdl/tensor/element.hpp>
 
 namespace distdl::kernels::cuda {
+
+struct Precision {
+  tensor::DataType activations = tensor::DataType::float32;
+  bool allows_tf32 = false;  ///< products of floats may round them to TF32
+};
+
+/// Memory of the device that all layers share, since they run one after the other: for one call until the next.
+enum class Room { scratch, x, y, dy, dx };  ///< all but the first: see adapted.hpp
 
 /// One GPU as one rank uses it: a single stream, so that all work happens in the order of the calls, and the handles of
 /// the libraries on it. Every call first makes the GPU the calling thread's current one.
 class Device {
  public:
-  explicit Device(int ordinal);
+  Device(int ordinal, const Precision& precision);
   ~Device() { drain(stream_.get()); }
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -36,30 +47,41 @@ class Device {
   /// Zeroed host memory that the GPU reads and writes without a detour.
   tensor::Buffer allocate_pinned(std::size_t bytes) const;
 
-  /// Memory that one call may use until the next: layers run one after the other and share it.
-  void reserve_scratch(std::size_t bytes);
-  void* scratch() const noexcept { return scratch_.data(); }
-  std::size_t scratch_bytes() const noexcept { return scratch_.bytes(); }
+  void reserve(Room room, std::size_t bytes);
+  void* room(Room room) const noexcept { return rooms_[static_cast<std::size_t>(room)].data(); }
+  void reserve_scratch(std::size_t bytes) { reserve(Room::scratch, bytes); }
+  void* scratch() const noexcept { return room(Room::scratch); }
+  std::size_t scratch_bytes() const noexcept { return rooms_[0].bytes(); }
+  /// Grows when a room moves: what was recorded with its address must be forgotten.
+  std::uint64_t moves() const noexcept { return moves_; }
+
+  tensor::DataType activation_type() const noexcept { return precision_.activations; }
+  bool allows_tf32() const noexcept { return precision_.allows_tf32; }
 
   /// Where kernels report a bad label or row of a table; host memory that the GPU can write.
   NumberFault* number_fault() const noexcept { return static_cast<NumberFault*>(number_fault_.data()); }
 
-  /// From what the layers' next passes draw.
-  void set_noise(const Noise& noise) noexcept { noise_ = noise; }
-  const Noise& noise() const noexcept { return noise_; }
+  /// From what the layers' next passes draw; memory of the GPU, so that recorded work sees each change. Written by
+  /// store_noise() of elementwise.hpp.
+  Noise* noise() const noexcept { return static_cast<Noise*>(noise_.data()); }
 
   /// Versions and GPU: what decides the bits of a result.
   std::string description() const;
 
  private:
+  std::string precision_note() const;
+
   int ordinal_;
+  Precision precision_;
   Stream stream_;  // before the handles that work on it
   Blas blas_;
   BlasLt blas_lt_;
   Dnn dnn_;
-  tensor::Buffer scratch_;
+  tensor::Buffer blas_workspace_;
+  std::array<tensor::Buffer, 5> rooms_;
+  std::uint64_t moves_ = 0;
   tensor::Buffer number_fault_;
-  Noise noise_;
+  tensor::Buffer noise_;
 };
 
 }  // namespace distdl::kernels::cuda

@@ -14,6 +14,26 @@ __global__ void for_each_kernel(std::size_t count, Body body) {
   for (std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) body(i);
 }
 
+inline constexpr int kAtOnce = 4;
+
+/// The same for a body that fills an array, body.target()[i] = body.value(i). A thread reads for several elements
+/// before it writes one, so that short elements keep memory busy. Blocks must cover count elements, kAtOnce a thread.
+template <class Body>
+__global__ void fill_kernel(std::size_t count, Body body) {
+  const std::size_t first = std::size_t{blockIdx.x} * blockDim.x * kAtOnce + threadIdx.x;
+  float values[kAtOnce];
+  DISTDL_UNROLL
+  for (int k = 0; k < kAtOnce; ++k) {
+    const std::size_t i = first + static_cast<std::size_t>(k) * blockDim.x;
+    values[k] = i < count ? body.value(i) : 0.0f;
+  }
+  DISTDL_UNROLL
+  for (int k = 0; k < kAtOnce; ++k) {
+    const std::size_t i = first + static_cast<std::size_t>(k) * blockDim.x;
+    if (i < count) body.target()[i] = values[k];
+  }
+}
+
 /// One block per result: result r is the sum of reduce(r, j) over all j below `terms`, handed to reduce.finish(r, sum).
 template <class Reduce>
 __global__ void __launch_bounds__(kLanes) sum_kernel(std::int64_t terms, Reduce reduce) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <distdl/kernels/cuda/elementwise.hpp>
 #include <distdl/kernels/cuda/launch.cuh>
+#include <distdl/kernels/cuda/swap_axes.hpp>
 #include <distdl/kernels/elementwise/functors.hpp>
 #include <distdl/kernels/elementwise/optimizers.hpp>
 #include <distdl/kernels/elementwise/ordered_sum.hpp>
+#include <distdl/tensor/half.hpp>
 
 namespace distdl::kernels::cuda {
 namespace {
@@ -13,13 +15,20 @@ struct Fill {
   __device__ void operator()(std::size_t i) const { data[i] = value; }
 };
 
+struct StoreNoise {
+  Noise noise;
+  Noise* to;
+  __device__ void operator()(std::size_t) const { *to = noise; }
+};
+
 /// out[i] = function(out[i], other[i])
-template <class Function>
+template <class Function, class T = float>
 struct Update {
   Function function;
-  float* out;
-  const float* other;
-  __device__ void operator()(std::size_t i) const { out[i] = function(out[i], other[i]); }
+  T* out;
+  const T* other;
+  __device__ T* target() const { return out; }
+  __device__ float value(std::size_t i) const { return function(out[i], other[i]); }
 };
 
 /// An update that keeps one moment.
@@ -65,34 +74,12 @@ struct LambTerm {
   }
 };
 
-/// The partial sums of ordered_sum.hpp.
+/// elementwise::ordered_sum() of each stretch.
 template <class Term>
-struct Parts {
-  Term term;
-  std::size_t count;
-  double* sums;
-  __device__ double operator()(std::int64_t part, std::int64_t j) const {
-    const std::size_t i = static_cast<std::size_t>(part) * elementwise::kPart + static_cast<std::size_t>(j);
-    return i < count ? term(i) : 0.0;
-  }
-  __device__ void finish(std::int64_t part, double sum) const { sums[part] = sum; }
-};
-
-struct SumOfParts {
-  const double* parts;
-  double* sum;
-  __device__ double operator()(std::int64_t, std::int64_t j) const { return parts[j]; }
-  __device__ void finish(std::int64_t, double total) const { *sum = total; }
-};
-
-/// elementwise::ordered_sum() on the GPU.
-template <class Term>
-void ordered_sum(Device& device, std::size_t count, const Term& term, double* sum) {
-  const std::size_t parts = elementwise::parts_of(count);
-  device.reserve_scratch(parts * sizeof(double));
-  auto* sums = static_cast<double*>(device.scratch());
-  sum_each(device, static_cast<std::int64_t>(parts), elementwise::kPart, Parts<Term>{term, count, sums});
-  sum_each(device, 1, static_cast<std::int64_t>(parts), SumOfParts{sums, sum});
+void ordered_sums(Device& device, const StretchTable& table, const Term& term, double* sums) {
+  auto* parts = static_cast<double*>(device.scratch());
+  sum_each(device, table.parts, elementwise::kPart, SumOfPart<Term>{term, table.stretches, table.count, parts});
+  sum_each(device, table.count, table.most_parts, SumOfStretch{table.stretches, parts, sums});
 }
 }  // namespace
 
@@ -100,8 +87,27 @@ void fill(const Device& device, float* data, std::size_t count, float value) {
   for_each(device, count, Fill{data, value});
 }
 
-void add(const Device& device, float* accumulate, const float* addend, std::size_t count) {
-  for_each(device, count, Update<elementwise::Add>{{}, accumulate, addend});
+void store_noise(const Device& device, const Noise& noise) {
+  for_each(device, 1, StoreNoise{noise, device.noise()});
+}
+
+void add(const Device& device, tensor::DataType type, void* accumulate, const void* addend, std::size_t count) {
+  tensor::with_type(type, [&](auto example) {
+    using T = decltype(example);
+    fill_each(device, count,
+              Update<elementwise::Add, T>{{}, static_cast<T*>(accumulate), static_cast<const T*>(addend)});
+  });
+}
+
+void swap_axes(const Device& device, tensor::DataType from_type, const void* from, tensor::DataType to_type, void* to,
+               std::size_t count, std::int64_t rows, std::int64_t columns) {
+  tensor::with_type(from_type, [&](auto given) {
+    tensor::with_type(to_type, [&](auto wanted) {
+      using From = decltype(given);
+      using To = decltype(wanted);
+      fill_each(device, count, SwapAxes<From, To>{static_cast<const From*>(from), static_cast<To*>(to), rows, columns});
+    });
+  });
 }
 
 void sgd(const Device& device, const SgdStep& step, float* parameters, float* momentum, const float* gradients,
@@ -120,8 +126,8 @@ void adamw(const Device& device, const AdamStep& step, float* parameters, float*
 }
 
 void lamb_moments(Device& device, const AdamStep& step, const float* parameters, float* first, float* second,
-                  const float* gradients, std::size_t count, double* sum) {
-  ordered_sum(device, count, LambTerm{{step}, parameters, first, second, gradients}, sum);
+                  const float* gradients, const StretchTable& table, double* sums) {
+  ordered_sums(device, table, LambTerm{{step}, parameters, first, second, gradients}, sums);
 }
 
 void lamb(const Device& device, const AdamStep& step, float* parameters, const float* first, const float* second,
@@ -129,13 +135,13 @@ void lamb(const Device& device, const AdamStep& step, float* parameters, const f
   for_each(device, count, Lamb{{step}, parameters, first, second});
 }
 
-void sum_of_squares(Device& device, const float* data, std::size_t count, double* sum) {
-  ordered_sum(device, count, Square{data}, sum);
+void sums_of_squares(Device& device, const float* data, const StretchTable& table, double* sums) {
+  ordered_sums(device, table, Square{data}, sums);
 }
 
 void running_average(const Device& device, float* value, const float* observed, float weight, float scale,
                      std::size_t count) {
-  for_each(device, count, Update<elementwise::RunningAverage>{{weight, scale}, value, observed});
+  fill_each(device, count, Update<elementwise::RunningAverage>{{weight, scale}, value, observed});
 }
 
 cudaError_t probe_kernels() {

@@ -47,32 +47,36 @@ class SortedPlaces {
   tensor::Buffer room_;   // of the sort
 };
 
+/// x: numbers, y: of type T.
+template <class T>
 class EmbeddingLayer : public Layer {
  public:
-  EmbeddingLayer(SharedDevice device, const Embedding& spec, const tensor::Shape& input)
+  EmbeddingLayer(SharedDevice device, const Embedding& spec, const ActivationFormat& input)
       : device_(std::move(device)),
         spec_(spec),
-        output_(dense(output_shape(spec, input))),
-        places_(tensor::element_count(input)),
+        output_(dense(output_shape(spec, input.shape), tensor::data_type_of<T>())),
+        places_(tensor::element_count(input.shape)),
         sorted_(*device_, places_, spec.entries) {}
 
   const ActivationFormat& output() const override { return output_; }
+  bool backward_reads_output() const override { return false; }
   void load_parameters(ConstPointers parameters) override { weight_ = parameters[0]; }
 
-  void forward(const float* x, float* y, Phase) override {
+  void forward(const void* x, void* y, Phase) override {
     check_numbers(*device_, numbers(x), NumberFault::Of::table_row);
-    for_each_row(*device_, places_, LookUp{numbers(x), weight_, y, spec_.width});
+    for_each_row(*device_, places_, LookUp<T>{numbers(x), weight_, static_cast<T*>(y), spec_.width});
   }
-  void backward_input(const float*, const float*, const float*, float*) override {}
-  void backward_weights(const float* x, const float* dy, Pointers gradients) override {
+  void backward_input(const void*, const void*, const void*, void*) override {}
+  void backward_weights(const void* x, const void* dy, Pointers gradients) override {
     sorted_.sort(*device_, numbers(x));
-    for_each_long_row(*device_, spec_.entries,
-                      CollectGradient{sorted_.places(), sorted_.starts(), dy, gradients[0], spec_.width});
+    for_each_long_row(
+        *device_, spec_.entries,
+        CollectGradient<T>{sorted_.places(), sorted_.starts(), static_cast<const T*>(dy), gradients[0], spec_.width});
   }
 
  private:
-  Numbers numbers(const float* x) const {
-    return {reinterpret_cast<const std::int32_t*>(x), places_, static_cast<std::int32_t>(spec_.entries)};
+  Numbers numbers(const void* x) const {
+    return {static_cast<const std::int32_t*>(x), places_, static_cast<std::int32_t>(spec_.entries)};
   }
 
   SharedDevice device_;
@@ -84,8 +88,8 @@ class EmbeddingLayer : public Layer {
 };
 }  // namespace
 
-std::unique_ptr<Layer> make_embedding(SharedDevice device, const Embedding& spec, const tensor::Shape& input) {
-  return std::make_unique<EmbeddingLayer>(std::move(device), spec, input);
+std::unique_ptr<Layer> make_embedding(SharedDevice device, const Embedding& spec, const ActivationFormat& input) {
+  return make_of_type<EmbeddingLayer>(device->activation_type(), device, spec, input);
 }
 
 }  // namespace distdl::kernels::cuda

@@ -11,10 +11,11 @@
 namespace distdl::kernels::cuda {
 
 /// y[place] = table[number of the place]; NaN where the table has no such row. A row is a place.
+template <class T>
 struct LookUp {
   Numbers numbers;
   const float* table;
-  float* y;
+  T* y;
   std::int64_t width;
   template <class Lanes>
   DISTDL_HOST_DEVICE void operator()(std::int64_t row, const Lanes& lanes) const {
@@ -51,10 +52,11 @@ struct FindStarts {
 
 /// Adds dy of all places that have a number, in the order of the places, to a row of the table's gradient: no atomics.
 /// A row is one of the table.
+template <class T>
 struct CollectGradient {
   const std::int32_t* places;  ///< sorted by their numbers, those of one number in their order
   const std::int32_t* starts;
-  const float* dy;
+  const T* dy;
   float* gradient;
   std::int64_t width;
   template <class Lanes>

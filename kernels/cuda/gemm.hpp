@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include <distdl/tensor/element.hpp>
+
 namespace distdl::kernels::cuda {
 
 /// One product C = op(A) op(B) as BLAS counts: column-major, op(A): m x k, op(B): k x n, C: m x n. To BLAS each
@@ -42,8 +44,14 @@ struct LinearGemms {
 
 class Device;
 
-/// C = alpha op(A) op(B), plain fp32.
-void multiply(const Device& device, const Gemm& gemm, float alpha, const float* a, const float* b, float* c);
+/// Types of a product's matrices; it adds up in fp32.
+struct ProductTypes {
+  tensor::DataType operands = tensor::DataType::float32;
+  tensor::DataType result = tensor::DataType::float32;
+};
+
+/// C = op(A) op(B), and alpha times that. Products of floats are plain fp32, unless the device allows TF32.
+void multiply(const Device& device, const Gemm& gemm, const ProductTypes& types, const void* a, const void* b, void* c);
 void multiply(const Device& device, const GemmBatch& batch, std::int64_t count, float alpha, const float* a,
               const float* b, float* c);
 

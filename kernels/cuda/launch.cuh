@@ -22,6 +22,15 @@ void for_each(cudaStream_t stream, std::size_t count, const Body& body) {
   check(cudaGetLastError(), "start a kernel");
 }
 
+/// body.target()[i] = body.value(i) for every i below count; a value may read what is at its own place only.
+template <class Body>
+void fill_each(const Device& device, std::size_t count, const Body& body) {
+  constexpr std::size_t kOfBlock = std::size_t{kThreads} * kAtOnce;
+  if (count == 0) return;
+  fill_kernel<<<static_cast<unsigned>((count + kOfBlock - 1) / kOfBlock), kThreads, 0, device.stream()>>>(count, body);
+  check(cudaGetLastError(), "start a kernel");
+}
+
 template <class Body>
 void for_each(const Device& device, std::size_t count, const Body& body) {
   for_each(device.stream(), count, body);

@@ -22,20 +22,21 @@ struct RowMoments {
   float* inverse;
 };
 
+template <class T>
 struct RowNormForward {
   RowNorm norm;
-  const float* x;
+  const T* x;
   const float* weight;
   const float* bias;  ///< nullptr: none
-  float* y;
+  T* y;
   RowMoments moments;  ///< kept for backward, unless nullptr
   template <class Lanes>
   DISTDL_HOST_DEVICE void operator()(std::int64_t row, const Lanes& lanes) const {
-    const float* from = x + row * norm.width;
-    float* to = y + row * norm.width;
+    const T* from = x + row * norm.width;
+    T* to = y + row * norm.width;
     const auto width = static_cast<float>(norm.width);
     float mean = 0;
-    if (norm.is_centred) mean = sum_over(lanes, norm.width, [&](std::int64_t j) { return from[j]; }) / width;
+    if (norm.is_centred) mean = sum_over(lanes, norm.width, [&](std::int64_t j) -> float { return from[j]; }) / width;
     const float squares =
         sum_over(lanes, norm.width, [&](std::int64_t j) { return (from[j] - mean) * (from[j] - mean); });
     const float inverse = 1 / std::sqrt(squares / width + norm.epsilon);
@@ -51,13 +52,14 @@ struct RowNormForward {
   }
 };
 
+template <class T>
 struct RowNormInputGradient {
   RowNorm norm;
-  const float* x;
-  const float* dy;
+  const T* x;
+  const T* dy;
   const float* weight;
   RowMoments moments;
-  float* dx;
+  T* dx;
   template <class Lanes>
   DISTDL_HOST_DEVICE void operator()(std::int64_t row, const Lanes& lanes) const {
     const std::int64_t start = row * norm.width;
@@ -72,11 +74,12 @@ struct RowNormInputGradient {
 };
 
 /// A column sum, see columns.hpp. `first` is the weight's gradient, `second` the bias's.
+template <class T>
 struct RowNormWeightGradient {
   using Sum = TwoColumnSums;
   RowNorm norm;
-  const float* x;
-  const float* dy;
+  const T* x;
+  const T* dy;
   RowMoments moments;
   float* weight;
   float* bias;  ///< nullptr: none

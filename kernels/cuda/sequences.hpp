@@ -9,15 +9,16 @@
 // unless it says otherwise.
 namespace distdl::kernels::cuda {
 
-template <class Lanes>
-DISTDL_HOST_DEVICE void copy_row(const Lanes& lanes, std::int64_t width, const float* from, float* to) {
+template <class Lanes, class From, class To>
+DISTDL_HOST_DEVICE void copy_row(const Lanes& lanes, std::int64_t width, const From* from, To* to) {
   lanes.each(width, [&](std::int64_t j) { to[j] = from[j]; });
 }
 
+template <class T>
 struct AddPositions {
-  const float* x;
+  const T* x;
   const float* weight;
-  float* y;
+  T* y;
   std::int64_t places;
   std::int64_t width;
   template <class Lanes>
@@ -28,24 +29,26 @@ struct AddPositions {
 };
 
 /// x: (N, T, C), y: (N, 1 + T, C). Rows of y.
+template <class T>
 struct PrependToken {
-  const float* x;
+  const T* x;
   const float* weight;
-  float* y;
+  T* y;
   std::int64_t places;  ///< T
   std::int64_t width;
   template <class Lanes>
   DISTDL_HOST_DEVICE void operator()(std::int64_t row, const Lanes& lanes) const {
     const std::int64_t sample = row / (places + 1), place = row % (places + 1);
-    const float* from = place == 0 ? weight : x + (sample * places + place - 1) * width;
-    copy_row(lanes, width, from, y + row * width);
+    if (place == 0) return copy_row(lanes, width, weight, y + row * width);
+    copy_row(lanes, width, x + (sample * places + place - 1) * width, y + row * width);
   }
 };
 
 /// The gradient of PrependToken. Rows of dx.
+template <class T>
 struct DropToken {
-  const float* dy;
-  float* dx;
+  const T* dy;
+  T* dx;
   std::int64_t places;  ///< T
   std::int64_t width;
   template <class Lanes>
@@ -54,23 +57,11 @@ struct DropToken {
   }
 };
 
-/// (N, rows, columns) to (N, columns, rows). A row is one of the output.
-struct Transpose {
-  const float* from;
-  float* to;
-  std::int64_t rows;
-  std::int64_t columns;
-  template <class Lanes>
-  DISTDL_HOST_DEVICE void operator()(std::int64_t row, const Lanes& lanes) const {
-    const float* column = from + row / columns * rows * columns + row % columns;
-    lanes.each(rows, [&](std::int64_t j) { to[row * rows + j] = column[j * columns]; });
-  }
-};
-
 /// x: (N, T, C), y: (N, C). A row is a sample.
+template <class T>
 struct SelectRow {
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
   std::int64_t place;
   std::int64_t places;  ///< T
   std::int64_t width;
@@ -81,17 +72,18 @@ struct SelectRow {
 };
 
 /// The gradient of SelectRow. Rows of dx.
+template <class T>
 struct SelectRowGradient {
-  const float* dy;
-  float* dx;
+  const T* dy;
+  T* dx;
   std::int64_t place;
   std::int64_t places;  ///< T
   std::int64_t width;
   template <class Lanes>
   DISTDL_HOST_DEVICE void operator()(std::int64_t row, const Lanes& lanes) const {
     const bool is_selected = row % places == place;
-    const float* from = dy + row / places * width;
-    lanes.each(width, [&](std::int64_t j) { dx[row * width + j] = is_selected ? from[j] : 0.0f; });
+    const T* from = dy + row / places * width;
+    lanes.each(width, [&](std::int64_t j) { dx[row * width + j] = is_selected ? static_cast<float>(from[j]) : 0.0f; });
   }
 };
 

@@ -9,8 +9,9 @@
 namespace distdl::kernels::cuda {
 
 /// A sum per sample, see reduction.hpp: the mean of its squared errors.
+template <class T>
 struct SampleError {
-  const float* predictions;
+  const T* predictions;
   const float* targets;
   double* errors;       // (samples)
   std::int64_t values;  ///< of a sample
@@ -37,10 +38,11 @@ struct TotalError {
   }
 };
 
+template <class T>
 struct ErrorGradient {
-  const float* predictions;
+  const T* predictions;
   const float* targets;
-  float* gradient;
+  T* gradient;
   double scale;  ///< of the error: 2 * the loss's scale / values of a sample
   DISTDL_HOST_DEVICE void operator()(std::size_t i) const {
     gradient[i] = static_cast<float>((static_cast<double>(predictions[i]) - targets[i]) * scale);

@@ -7,26 +7,27 @@
 namespace distdl::kernels::host {
 namespace {
 /// Srivastava et al., "Dropout", 2014. Which values stay is drawn anew for the gradient: nothing is kept.
-class DropoutLayer : public Stateless {
+template <class T>
+class DropoutLayer : public StatelessOf<T> {
  public:
-  DropoutLayer(const Dropout& spec, const tensor::Shape& shape, const Noise& noise)
-      : Stateless(dense(shape)), spec_(spec), noise_(noise) {}
-  void forward(const float* x, float* y, Phase phase) override {
+  DropoutLayer(const Dropout& spec, const ActivationFormat& input, const Noise& noise)
+      : StatelessOf<T>(input), spec_(spec), noise_(noise) {}
+  void forward(const T* x, T* y, Phase phase) override {
     if (phase == Phase::evaluation)
-      std::copy_n(x, count(), y);
+      std::copy_n(x, this->count(), y);
     else
       drop(x, y);
   }
-  void backward_input(const float*, const float*, const float* dy, float* dx) override { drop(dy, dx); }
+  void backward_input(const T*, const T*, const T* dy, T* dx) override { drop(dy, dx); }
 
  private:
-  void drop(const float* from, float* to) const {
+  void drop(const T* from, T* to) const {
     const elementwise::Stays stays{noise_, spec_.stream, spec_.probability};
     const float scale = 1 / (1 - spec_.probability);
-    for (std::int64_t i = 0; i < count(); i += 4) {
+    for (std::int64_t i = 0; i < this->count(); i += 4) {
       const auto four = stays.four(static_cast<std::uint64_t>(i) / 4);
-      for (std::int64_t j = 0; j < std::min<std::int64_t>(4, count() - i); ++j)
-        to[i + j] = four[j] ? from[i + j] * scale : 0.0f;
+      for (std::int64_t j = 0; j < std::min<std::int64_t>(4, this->count() - i); ++j)
+        to[i + j] = four[j] ? T(from[i + j] * scale) : T(0.0f);
     }
   }
 
@@ -35,8 +36,10 @@ class DropoutLayer : public Stateless {
 };
 }  // namespace
 
-std::unique_ptr<Layer> make_dropout(const Dropout& spec, const tensor::Shape& input, const Noise& noise) {
-  return std::make_unique<DropoutLayer>(spec, input, noise);
+std::unique_ptr<Layer> make_dropout(const Dropout& spec, const ActivationFormat& input, const Noise& noise) {
+  return tensor::with_type(input.type, [&](auto type) -> std::unique_ptr<Layer> {
+    return std::make_unique<DropoutLayer<decltype(type)>>(spec, input, noise);
+  });
 }
 
 }  // namespace distdl::kernels::host

@@ -3,13 +3,27 @@
 #include <cassert>
 #include <cstring>
 
+#include <distdl/base/errors.hpp>
 #include <distdl/kernels/elementwise/functors.hpp>
 #include <distdl/kernels/elementwise/optimizers.hpp>
 #include <distdl/kernels/elementwise/ordered_sum.hpp>
 #include <distdl/kernels/host/host_backend.hpp>
 #include <distdl/kernels/host/losses.hpp>
+#include <distdl/kernels/host/vectors.hpp>
+#include <distdl/tensor/half.hpp>
 
 namespace distdl::kernels {
+
+tensor::DataType host_activation_type(const Options& options) {
+  require(options.precision != "tf32", "{}",
+          "kernels.precision is \"tf32\", which only GPUs have; \"fp32\" is the same to the CPU's backends");
+  return kernels::activation_type(options);
+}
+
+std::string HostBackend::precision_note() const {
+  if (type_ == tensor::DataType::float32) return {};
+  return type_ == tensor::DataType::bfloat16 ? ", bf16" : ", fp16";
+}
 
 tensor::Buffer HostBackend::allocate(std::size_t bytes) {
   return tensor::allocate_host(bytes);
@@ -31,13 +45,41 @@ void HostBackend::fill(float* data, std::size_t count, float value) {
   std::fill_n(data, count, value);
 }
 
-void HostBackend::copy(float* to, const float* from, std::size_t count) {
-  std::copy_n(from, count, to);
+void HostBackend::clear(void* data, std::size_t bytes) {
+  std::memset(data, 0, bytes);
+}
+
+void HostBackend::copy(void* to, const void* from, std::size_t bytes) {
+  std::memcpy(to, from, bytes);
 }
 
 void HostBackend::add(float* __restrict accumulate, const float* __restrict addend, std::size_t count) {
   elementwise::Add sum;
   for (std::size_t i = 0; i < count; ++i) accumulate[i] = sum(accumulate[i], addend[i]);
+}
+
+void HostBackend::add(const ActivationFormat& format, void* accumulate, const void* addend) {
+  tensor::with_type(format.type, [&](auto type) {
+    auto* const __restrict sum = static_cast<decltype(type)*>(accumulate);
+    const auto* const __restrict more = static_cast<const decltype(type)*>(addend);
+    const std::size_t count = format.elements();
+    host::vectorized([=] {
+      for (std::size_t i = 0; i < count; ++i) sum[i] = elementwise::Add{}(sum[i], more[i]);
+    });
+  });
+}
+
+void HostBackend::convert(tensor::DataType from_type, const void* from, tensor::DataType to_type, void* to,
+                          std::size_t count) {
+  tensor::with_type(from_type, [&](auto given) {
+    tensor::with_type(to_type, [&](auto wanted) {
+      const auto* const __restrict source = static_cast<const decltype(given)*>(from);
+      auto* const __restrict target = static_cast<decltype(wanted)*>(to);
+      host::vectorized([=] {
+        for (std::size_t i = 0; i < count; ++i) target[i] = static_cast<float>(source[i]);
+      });
+    });
+  });
 }
 
 void HostBackend::sgd(const SgdStep& step, float* __restrict parameters, float* __restrict momentum,

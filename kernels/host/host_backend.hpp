@@ -4,12 +4,18 @@
 #include <memory>
 
 #include <distdl/kernels/backend.hpp>
+#include <distdl/kernels/host/rounding.hpp>
 
 namespace distdl::kernels {
+
+/// As activation_type(), but throws ConfigError for "tf32", which CPUs have not.
+tensor::DataType host_activation_type(const Options& options);
 
 /// What the backends on the CPU share: host memory, element-wise loops, the loss. They add the layers.
 class HostBackend : public Backend {
  public:
+  explicit HostBackend(tensor::DataType type) : type_(type) {}
+  tensor::DataType activation_type() const override { return type_; }
   tensor::Buffer allocate(std::size_t bytes) override;
   tensor::Buffer allocate_staging(std::size_t bytes) override;
   bool memory_is_host() const override { return true; }
@@ -17,8 +23,12 @@ class HostBackend : public Backend {
   void copy_to_host(void* to, const void* from, std::size_t bytes) override;
 
   void fill(float* data, std::size_t count, float value) override;
-  void copy(float* to, const float* from, std::size_t count) override;
+  void clear(void* data, std::size_t bytes) override;
+  void copy(void* to, const void* from, std::size_t bytes) override;
   void add(float* accumulate, const float* addend, std::size_t count) override;
+  void add(const ActivationFormat& format, void* accumulate, const void* addend) override;
+  void convert(tensor::DataType from_type, const void* from, tensor::DataType to_type, void* to,
+               std::size_t count) override;
   void sgd(const SgdStep& step, float* parameters, float* momentum, const float* gradients, std::size_t count) override;
   void lars(const LarsStep& step, float* parameters, float* velocity, const float* gradients,
             std::size_t count) override;
@@ -36,8 +46,17 @@ class HostBackend : public Backend {
 
  protected:
   const Noise& noise() const { return noise_; }
+  /// "", ", bf16" or ", fp16", for description().
+  std::string precision_note() const;
+  /// `layer` of floats, if activations are shorter; `input` and `output` are then of their type.
+  std::unique_ptr<Layer> rounded(std::unique_ptr<Layer> layer, const ActivationFormat& input,
+                                 const ActivationFormat& output) {
+    return host::make_rounding(std::move(layer), input, output, copies_);
+  }
 
  private:
+  tensor::DataType type_;
+  host::FloatCopies copies_;
   Noise noise_;
 };
 

@@ -5,10 +5,12 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/kernels/host/losses.hpp>
+#include <distdl/tensor/half.hpp>
 
 namespace distdl::kernels::host {
 namespace {
 /// Subtracts the largest logit first, so that large logits are no trouble.
+template <class T>
 class SoftmaxCrossEntropy : public Loss {
  public:
   SoftmaxCrossEntropy(const CrossEntropy& spec, const tensor::Shape& logits)
@@ -17,22 +19,24 @@ class SoftmaxCrossEntropy : public Loss {
         classes_(logits.back()),
         exponentials_(static_cast<std::size_t>(classes_)) {}
 
-  void forward_backward(const float* logits, const void* targets, float scale, float* gradient,
+  void forward_backward(const void* given, const void* targets, float scale, void* given_gradient,
                         float* totals) override {
+    const auto* const logits = static_cast<const T*>(given);
+    auto* const gradient = static_cast<T*>(given_gradient);
     const auto* labels = static_cast<const std::int32_t*>(targets);
     double loss = 0;
     std::int64_t correct = 0, counted = 0;
     for (std::int64_t n = 0; n < rows_; ++n) {
-      const float* row = logits + n * classes_;
-      float* const to = gradient ? gradient + n * classes_ : nullptr;
+      const T* row = logits + n * classes_;
+      T* const to = gradient ? gradient + n * classes_ : nullptr;
       const std::int32_t label = labels[n];
       if (spec_.ignore == label) {
-        if (to) std::fill_n(to, classes_, 0.0f);
+        if (to) std::fill_n(to, classes_, T(0.0f));
         continue;
       }
       require(0 <= label && label < classes_, "row {} of the microbatch has label {}, but the model has {} classes", n,
               label, classes_);
-      const float* largest = std::max_element(row, row + classes_);
+      const T* largest = std::max_element(row, row + classes_);
       double sum = 0;
       loss += loss_of(row, *largest, label, sum);
       ++counted;
@@ -46,7 +50,7 @@ class SoftmaxCrossEntropy : public Loss {
 
  private:
   /// The loss of one row; then exponentials_ hold exp(logit - largest), and `sum` their sum.
-  double loss_of(const float* row, double largest, std::int32_t label, double& sum) {
+  double loss_of(const T* row, double largest, std::int32_t label, double& sum) {
     double logits = 0;
     for (std::int64_t c = 0; c < classes_; ++c) {
       exponentials_[c] = std::exp(row[c] - largest);
@@ -59,7 +63,7 @@ class SoftmaxCrossEntropy : public Loss {
     return std::log(sum) + largest - (1 - smoothing) * row[label] - even;
   }
 
-  void write_gradient(float* to, std::int32_t label, double sum, float scale) const {
+  void write_gradient(T* to, std::int32_t label, double sum, float scale) const {
     const double even = double{spec_.smoothing} / static_cast<double>(classes_), there = 1 - double{spec_.smoothing};
     for (std::int64_t c = 0; c < classes_; ++c)
       to[c] = static_cast<float>((exponentials_[c] / sum - even - (c == label ? there : 0.0)) * scale);
@@ -70,17 +74,20 @@ class SoftmaxCrossEntropy : public Loss {
   std::vector<double> exponentials_;
 };
 
+template <class T>
 class SquaredError : public Loss {
  public:
   explicit SquaredError(const tensor::Shape& predictions)
       : samples_(predictions[0]), values_(tensor::element_count(predictions) / samples_) {}
 
-  void forward_backward(const float* predictions, const void* targets, float scale, float* gradient,
+  void forward_backward(const void* given, const void* targets, float scale, void* given_gradient,
                         float* totals) override {
+    const auto* const predictions = static_cast<const T*>(given);
+    auto* const gradient = static_cast<T*>(given_gradient);
     const auto* wanted = static_cast<const float*>(targets);
     double sum = 0;
     for (std::int64_t i = 0; i < samples_ * values_; ++i) {
-      const double error = double{predictions[i]} - wanted[i];
+      const double error = static_cast<double>(predictions[i]) - wanted[i];
       sum += error * error;
       if (gradient) gradient[i] = static_cast<float>(2 * error / static_cast<double>(values_) * scale);
     }
@@ -95,10 +102,14 @@ class SquaredError : public Loss {
 }  // namespace
 
 std::unique_ptr<Loss> make_cross_entropy(const CrossEntropy& spec, const ActivationFormat& logits) {
-  return std::make_unique<SoftmaxCrossEntropy>(spec, logits.shape);
+  return tensor::with_type(logits.type, [&](auto type) -> std::unique_ptr<Loss> {
+    return std::make_unique<SoftmaxCrossEntropy<decltype(type)>>(spec, logits.shape);
+  });
 }
 std::unique_ptr<Loss> make_mean_squared_error(const ActivationFormat& predictions) {
-  return std::make_unique<SquaredError>(predictions.shape);
+  return tensor::with_type(predictions.type, [&](auto type) -> std::unique_ptr<Loss> {
+    return std::make_unique<SquaredError<decltype(type)>>(predictions.shape);
+  });
 }
 
 }  // namespace distdl::kernels::host

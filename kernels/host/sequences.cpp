@@ -8,18 +8,21 @@ namespace distdl::kernels::host {
 namespace {
 using tensor::Shape;
 
-class EmbeddingLayer : public Layer {
+template <class T>
+class EmbeddingLayer : public LayerOf<T> {
  public:
   EmbeddingLayer(const Embedding& spec, const Shape& input)
-      : spec_(spec), output_(dense(output_shape(spec, input))), places_(tensor::element_count(input)) {}
+      : spec_(spec),
+        output_(dense(output_shape(spec, input), tensor::data_type_of<T>())),
+        places_(tensor::element_count(input)) {}
 
   const ActivationFormat& output() const override { return output_; }
   void load_parameters(ConstPointers parameters) override { weight_ = parameters[0]; }
-  void forward(const float* x, float* y, Phase) override {
+  void forward(const T* x, T* y, Phase) override {
     for (std::int64_t i = 0; i < places_; ++i) std::copy_n(weight_ + row(x, i), spec_.width, y + i * spec_.width);
   }
-  void backward_input(const float*, const float*, const float*, float*) override {}
-  void backward_weights(const float* x, const float* dy, Pointers gradients) override {
+  void backward_input(const T*, const T*, const T*, T*) override {}
+  void backward_weights(const T* x, const T* dy, Pointers gradients) override {
     std::fill_n(gradients[0], spec_.entries * spec_.width, 0.0f);
     for (std::int64_t i = 0; i < places_; ++i) {
       float* const to = gradients[0] + row(x, i);
@@ -28,7 +31,7 @@ class EmbeddingLayer : public Layer {
   }
 
  private:
-  std::int64_t row(const float* x, std::int64_t place) const {
+  std::int64_t row(const T* x, std::int64_t place) const {
     const std::int32_t number = reinterpret_cast<const std::int32_t*>(x)[place];
     require(0 <= number && number < spec_.entries,
             "place {} of the microbatch has number {}, but the table has {} rows", place, number, spec_.entries);
@@ -41,22 +44,23 @@ class EmbeddingLayer : public Layer {
   const float* weight_ = nullptr;  // (entries, width)
 };
 
-class PositionEmbeddingLayer : public Layer {
+template <class T>
+class PositionEmbeddingLayer : public LayerOf<T> {
  public:
   PositionEmbeddingLayer(const PositionEmbedding& spec, const Shape& input)
-      : output_(dense(input)),
+      : output_(dense(input, tensor::data_type_of<T>())),
         count_(tensor::element_count(input)),
         sequence_(input[1] * input[2]),
         table_(spec.places * input[2]) {}
 
   const ActivationFormat& output() const override { return output_; }
   void load_parameters(ConstPointers parameters) override { weight_ = parameters[0]; }
-  void forward(const float* __restrict x, float* __restrict y, Phase) override {
+  void forward(const T* __restrict x, T* __restrict y, Phase) override {
     for (std::int64_t at = 0; at < count_; at += sequence_)
       for (std::int64_t i = 0; i < sequence_; ++i) y[at + i] = x[at + i] + weight_[i];
   }
-  void backward_input(const float*, const float*, const float* dy, float* dx) override { std::copy_n(dy, count_, dx); }
-  void backward_weights(const float*, const float* __restrict dy, Pointers gradients) override {
+  void backward_input(const T*, const T*, const T* dy, T* dx) override { std::copy_n(dy, count_, dx); }
+  void backward_weights(const T*, const T* __restrict dy, Pointers gradients) override {
     float* const __restrict to = gradients[0];
     std::fill_n(to, table_, 0.0f);
     for (std::int64_t at = 0; at < count_; at += sequence_)
@@ -69,27 +73,28 @@ class PositionEmbeddingLayer : public Layer {
   const float* weight_ = nullptr;          // (places, C)
 };
 
-class ClassTokenLayer : public Layer {
+template <class T>
+class ClassTokenLayer : public LayerOf<T> {
  public:
   explicit ClassTokenLayer(const Shape& input)
-      : output_(dense(output_shape(ClassToken{}, input))),
+      : output_(dense(output_shape(ClassToken{}, input), tensor::data_type_of<T>())),
         samples_(input[0]),
         width_(input[2]),
         sequence_(input[1] * input[2]) {}
 
   const ActivationFormat& output() const override { return output_; }
   void load_parameters(ConstPointers parameters) override { weight_ = parameters[0]; }
-  void forward(const float* x, float* y, Phase) override {
+  void forward(const T* x, T* y, Phase) override {
     for (std::int64_t n = 0; n < samples_; ++n) {
-      float* const to = y + n * (width_ + sequence_);
+      T* const to = y + n * (width_ + sequence_);
       std::copy_n(x + n * sequence_, sequence_, std::copy_n(weight_, width_, to));
     }
   }
-  void backward_input(const float*, const float*, const float* dy, float* dx) override {
+  void backward_input(const T*, const T*, const T* dy, T* dx) override {
     for (std::int64_t n = 0; n < samples_; ++n)
       std::copy_n(dy + n * (width_ + sequence_) + width_, sequence_, dx + n * sequence_);
   }
-  void backward_weights(const float*, const float* dy, Pointers gradients) override {
+  void backward_weights(const T*, const T* dy, Pointers gradients) override {
     for (std::int64_t c = 0; c < width_; ++c) {
       double sum = 0;
       for (std::int64_t n = 0; n < samples_; ++n) sum += dy[n * (width_ + sequence_) + c];
@@ -103,15 +108,18 @@ class ClassTokenLayer : public Layer {
   const float* weight_ = nullptr;  // (C)
 };
 
-class PixelsToSequenceLayer : public Stateless {
+template <class T>
+class PixelsToSequenceLayer : public StatelessOf<T> {
  public:
   explicit PixelsToSequenceLayer(const Shape& input)
-      : Stateless(dense(output_shape(PixelsToSequence{}, input))), channels_(input[1]), pixels_(input[2] * input[3]) {}
-  void forward(const float* x, float* y, Phase) override {
-    for (std::int64_t i = 0; i < count(); ++i) y[i] = x[source(i)];
+      : StatelessOf<T>(dense(output_shape(PixelsToSequence{}, input), tensor::data_type_of<T>())),
+        channels_(input[1]),
+        pixels_(input[2] * input[3]) {}
+  void forward(const T* x, T* y, Phase) override {
+    for (std::int64_t i = 0; i < this->count(); ++i) y[i] = x[source(i)];
   }
-  void backward_input(const float*, const float*, const float* dy, float* dx) override {
-    for (std::int64_t i = 0; i < count(); ++i) dx[source(i)] = dy[i];
+  void backward_input(const T*, const T*, const T* dy, T* dx) override {
+    for (std::int64_t i = 0; i < this->count(); ++i) dx[source(i)] = dy[i];
   }
 
  private:
@@ -123,15 +131,16 @@ class PixelsToSequenceLayer : public Stateless {
   std::int64_t channels_, pixels_;
 };
 
-class SelectPlaceLayer : public Stateless {
+template <class T>
+class SelectPlaceLayer : public StatelessOf<T> {
  public:
   SelectPlaceLayer(const SelectPlace& spec, const Shape& input)
-      : Stateless(dense(output_shape(spec, input))), spec_(spec), in_(input) {}
-  void forward(const float* x, float* y, Phase) override {
+      : StatelessOf<T>(dense(output_shape(spec, input), tensor::data_type_of<T>())), spec_(spec), in_(input) {}
+  void forward(const T* x, T* y, Phase) override {
     for (std::int64_t n = 0; n < in_[0]; ++n) std::copy_n(x + at(n), in_[2], y + n * in_[2]);
   }
-  void backward_input(const float*, const float*, const float* dy, float* dx) override {
-    std::fill_n(dx, tensor::element_count(in_), 0.0f);
+  void backward_input(const T*, const T*, const T* dy, T* dx) override {
+    std::fill_n(dx, tensor::element_count(in_), T(0.0f));
     for (std::int64_t n = 0; n < in_[0]; ++n) std::copy_n(dy + n * in_[2], in_[2], dx + at(n));
   }
 
@@ -140,22 +149,32 @@ class SelectPlaceLayer : public Stateless {
   SelectPlace spec_;
   Shape in_;
 };
+struct MakeLayer {
+  using Made = std::unique_ptr<Layer>;
+  const ActivationFormat& input;
+  tensor::DataType type;  // of the output
+  const Noise& noise;
+
+  Made operator()(const Embedding& spec) const { return make<EmbeddingLayer>(spec, input.shape); }
+  Made operator()(const PositionEmbedding& spec) const { return make<PositionEmbeddingLayer>(spec, input.shape); }
+  Made operator()(const ClassToken&) const { return make<ClassTokenLayer>(input.shape); }
+  Made operator()(const PixelsToSequence&) const { return make<PixelsToSequenceLayer>(input.shape); }
+  Made operator()(const SelectPlace& spec) const { return make<SelectPlaceLayer>(spec, input.shape); }
+  Made operator()(const Dropout& spec) const { return make_dropout(spec, input, noise); }
+  Made operator()(const auto&) const { return nullptr; }
+
+ private:
+  template <template <class> class LayerT, class... Arguments>
+  Made make(const Arguments&... arguments) const {
+    return tensor::with_type(
+        type, [&](auto element) -> Made { return std::make_unique<LayerT<decltype(element)>>(arguments...); });
+  }
+};
 }  // namespace
 
-std::unique_ptr<Layer> make_embedding(const Embedding& spec, const Shape& input) {
-  return std::make_unique<EmbeddingLayer>(spec, input);
-}
-std::unique_ptr<Layer> make_position_embedding(const PositionEmbedding& spec, const Shape& input) {
-  return std::make_unique<PositionEmbeddingLayer>(spec, input);
-}
-std::unique_ptr<Layer> make_class_token(const Shape& input) {
-  return std::make_unique<ClassTokenLayer>(input);
-}
-std::unique_ptr<Layer> make_pixels_to_sequence(const Shape& input) {
-  return std::make_unique<PixelsToSequenceLayer>(input);
-}
-std::unique_ptr<Layer> make_select_place(const SelectPlace& spec, const Shape& input) {
-  return std::make_unique<SelectPlaceLayer>(spec, input);
+std::unique_ptr<Layer> make_layer(const LayerSpec& spec, const ActivationFormat& input, tensor::DataType output,
+                                  const Noise& noise) {
+  return std::visit(MakeLayer{input, output, noise}, spec);
 }
 
 }  // namespace distdl::kernels::host

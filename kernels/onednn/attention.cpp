@@ -5,7 +5,10 @@
 #include <cstdint>
 #include <vector>
 
+#include <omp.h>
+
 #include <distdl/base/errors.hpp>
+#include <distdl/kernels/host/vectors.hpp>
 #include <distdl/kernels/onednn/layers.hpp>
 
 namespace distdl::kernels::onednn {
@@ -49,7 +52,8 @@ class AttentionLayer : public Stateless {
         kv_heads_(kv_heads_of(spec)),
         width_(row_ / (spec.heads + 2 * kv_heads_)),
         scale_(1 / std::sqrt(static_cast<float>(width_))),
-        probabilities_(tensor::allocate_host(samples_ * spec.heads * places_ * places_ * sizeof(float))) {
+        probabilities_(tensor::allocate_host(samples_ * spec.heads * places_ * places_ * sizeof(float))),
+        scores_(tensor::allocate_host(context.threads() * std::min(kRows, places_) * places_ * sizeof(float))) {
     if (spec.rotary_base <= 0) return;
     turned_ = tensor::allocate_host(tensor::element_count(input) * sizeof(float));
     for (std::int64_t t = 0; t < places_; ++t)
@@ -61,6 +65,8 @@ class AttentionLayer : public Stateless {
       }
   }
 
+  bool backward_reads_output() const override { return false; }
+
   void forward(const float* x, float* y, Phase) override {
     const float* const from = turn(x);
     for_each_group([&](std::int64_t n, std::int64_t kv) {
@@ -69,7 +75,10 @@ class AttentionLayer : public Stateless {
           float* const p = probabilities(n, head) + top * places_;
           multiply(rows, seen, width_, scale_, at(from, n, top, head), turned_over(at(from, n, 0, key(kv))), 0, p,
                    places_);
-          for (std::int64_t i = 0; i < rows; ++i) softmax(p + i * places_, spec_.causal ? top + i + 1 : places_, seen);
+          host::vectorized([=, this] {
+            for (std::int64_t i = 0; i < rows; ++i)
+              softmax(p + i * places_, spec_.causal ? top + i + 1 : places_, seen);
+          });
           multiply(rows, width_, seen, 1, {p, places_}, at(from, n, 0, value(kv)), 0, out(y, n, top, head), out_row());
         });
     });
@@ -80,18 +89,19 @@ class AttentionLayer : public Stateless {
     for_each_group([&](std::int64_t n, std::int64_t kv) {
       for (std::int64_t t = 0; t < places_; ++t)
         for (std::int64_t head : {key(kv), value(kv)}) std::fill_n(to(dx, n, t, head), width_, 0.0f);
-      std::vector<float> scores(static_cast<std::size_t>(std::min(kRows, places_) * places_));
+      float* const scores = floats(scores_) + omp_get_thread_num() * std::min(kRows, places_) * places_;
       for (std::int64_t head = first_of(kv); head < first_of(kv + 1); ++head)
         for_each_block([&](std::int64_t top, std::int64_t rows, std::int64_t seen) {
           const float* const p = probabilities(n, head) + top * places_;
           const Matrix gradient{dy + ((n * places_ + top) * spec_.heads + head) * width_, out_row()};
           multiply(seen, width_, rows, 1, {p, places_, 'T'}, gradient, 1, to(dx, n, 0, value(kv)), row_);
-          multiply(rows, seen, width_, 1, gradient, turned_over(at(from, n, 0, value(kv))), 0, scores.data(), seen);
-          for (std::int64_t i = 0; i < rows; ++i) softmax_gradient(p + i * places_, scores.data() + i * seen, seen);
-          multiply(rows, width_, seen, scale_, {scores.data(), seen}, at(from, n, 0, key(kv)), 0, to(dx, n, top, head),
+          multiply(rows, seen, width_, 1, gradient, turned_over(at(from, n, 0, value(kv))), 0, scores, seen);
+          host::vectorized([=, this] {
+            for (std::int64_t i = 0; i < rows; ++i) softmax_gradient(p + i * places_, scores + i * seen, seen);
+          });
+          multiply(rows, width_, seen, scale_, {scores, seen}, at(from, n, 0, key(kv)), 0, to(dx, n, top, head), row_);
+          multiply(seen, width_, rows, scale_, {scores, seen, 'T'}, at(from, n, top, head), 1, to(dx, n, 0, key(kv)),
                    row_);
-          multiply(seen, width_, rows, scale_, {scores.data(), seen, 'T'}, at(from, n, top, head), 1,
-                   to(dx, n, 0, key(kv)), row_);
         });
     });
     if (spec_.rotary_base > 0) turn_rows(dx, dx, -1);
@@ -138,17 +148,14 @@ class AttentionLayer : public Stateless {
 
   /// Of the first `seen` scores; the rest, up to `count`, become 0.
   static void softmax(float* row, std::int64_t seen, std::int64_t count) {
-    const float largest = *std::max_element(row, row + seen);
-    float sum = 0;
+    const float largest = host::largest_of(seen, [=](auto i) { return row[i]; });
     for (std::int64_t i = 0; i < seen; ++i) row[i] = exp_of(row[i] - largest);
-    for (std::int64_t i = 0; i < seen; ++i) sum += row[i];
-    const float part = 1 / sum;
+    const float part = 1 / host::sum_of(seen, [=](auto i) { return row[i]; });
     for (std::int64_t i = 0; i < seen; ++i) row[i] *= part;
     std::fill(row + seen, row + count, 0.0f);
   }
   static void softmax_gradient(const float* __restrict p, float* __restrict scores, std::int64_t count) {
-    float mean = 0;
-    for (std::int64_t i = 0; i < count; ++i) mean += p[i] * scores[i];
+    const float mean = host::sum_of(count, [=](auto i) { return p[i] * scores[i]; });
     for (std::int64_t i = 0; i < count; ++i) scores[i] = p[i] * (scores[i] - mean);
   }
 
@@ -178,6 +185,7 @@ class AttentionLayer : public Stateless {
   std::int64_t samples_, places_, row_, kv_heads_, width_;  // row_: floats of x per place; width_: of a head
   float scale_;
   tensor::Buffer probabilities_, turned_;
+  tensor::Buffer scores_;               // of one block, for each thread
   std::vector<float> cosines_, sines_;  // (T, D / 2)
 };
 }  // namespace

@@ -7,7 +7,7 @@
 
 namespace distdl::kernels::onednn {
 namespace {
-class AveragePool2dLayer : public Layer {
+class AveragePool2dLayer : public FloatLayer {
  public:
   AveragePool2dLayer(const AveragePool2d& spec, const ActivationFormat& input)
       : spec_(spec), in_(planes_of(input)), out_(in_) {
@@ -18,6 +18,7 @@ class AveragePool2dLayer : public Layer {
   }
 
   const ActivationFormat& output() const override { return output_; }
+  bool backward_reads_output() const override { return false; }
   void load_parameters(ConstPointers) override {}
   void backward_weights(const float*, const float*, Pointers) override {}
 
@@ -55,7 +56,7 @@ class AveragePool2dLayer : public Layer {
 };
 
 /// To dense (N, C), whatever format the images have.
-class GlobalAveragePoolLayer : public Layer {
+class GlobalAveragePoolLayer : public FloatLayer {
  public:
   explicit GlobalAveragePoolLayer(const ActivationFormat& input)
       : in_(planes_of(input)),
@@ -64,6 +65,7 @@ class GlobalAveragePoolLayer : public Layer {
         blocks_(in_.count / input.shape[0]) {}
 
   const ActivationFormat& output() const override { return output_; }
+  bool backward_reads_output() const override { return false; }
   void load_parameters(ConstPointers) override {}
   void backward_weights(const float*, const float*, Pointers) override {}
 

@@ -13,6 +13,8 @@ using onednn::Context;
 using onednn::dense_desc;
 using onednn::desc_of;
 using onednn::Operation;
+using onednn::with_type;
+using tensor::DataType;
 
 std::string isa_name() {
   switch (dnnl::get_effective_cpu_isa()) {
@@ -41,7 +43,6 @@ struct MakeLayer {
   using Made = std::unique_ptr<Layer>;
   Context& context;
   const ActivationFormat& input;
-  const Noise& noise;
   Made operator()(const Linear& spec) const { return onednn::make_linear(context, spec, input); }
   Made operator()(const Conv2d& spec) const { return onednn::make_conv2d(context, spec, input); }
   Made operator()(const MaxPool2d& spec) const { return onednn::make_max_pool2d(spec, input); }
@@ -50,22 +51,41 @@ struct MakeLayer {
   Made operator()(const Relu&) const { return onednn::make_relu(input); }
   Made operator()(const Gelu& spec) const { return onednn::make_gelu(context, spec, input); }
   Made operator()(const Silu&) const { return onednn::make_silu(context, input); }
-  Made operator()(const GatedSilu&) const { return onednn::make_gated_silu(input.shape); }
+  Made operator()(const GatedSilu&) const { return onednn::make_gated_silu(input); }
   Made operator()(const BatchNorm& spec) const { return onednn::make_batch_norm(context, spec, input); }
-  Made operator()(const LayerNorm& spec) const { return onednn::make_layer_norm(spec, input.shape); }
-  Made operator()(const RmsNorm& spec) const { return onednn::make_rms_norm(spec, input.shape); }
-  Made operator()(const Dropout& spec) const { return host::make_dropout(spec, input.shape, noise); }
-  Made operator()(const Embedding& spec) const { return host::make_embedding(spec, input.shape); }
-  Made operator()(const PositionEmbedding& spec) const { return host::make_position_embedding(spec, input.shape); }
-  Made operator()(const ClassToken&) const { return host::make_class_token(input.shape); }
-  Made operator()(const PixelsToSequence&) const { return host::make_pixels_to_sequence(input.shape); }
-  Made operator()(const SelectPlace& spec) const { return host::make_select_place(spec, input.shape); }
+  Made operator()(const LayerNorm& spec) const { return onednn::make_layer_norm(spec, input); }
+  Made operator()(const RmsNorm& spec) const { return onednn::make_rms_norm(spec, input); }
   Made operator()(const Attention& spec) const { return onednn::make_attention(context, spec, input.shape); }
+  Made operator()(const auto&) const { return nullptr; }  // one of host/
 };
 
-/// These take only dense input; sequences and rows are never anything else, images may be.
-bool wants_dense(const LayerSpec& spec) {
-  return std::holds_alternative<PixelsToSequence>(spec) || std::holds_alternative<Dropout>(spec);
+/// Whether there is a layer for activations of 16 bits; else one of floats serves.
+struct TakesShort {
+  bool by_onednn, is_dense;
+  bool operator()(const Linear&) const { return by_onednn; }
+  bool operator()(const Conv2d&) const { return by_onednn; }
+  bool operator()(const BatchNorm&) const { return by_onednn; }
+  bool operator()(const Gelu&) const { return by_onednn; }
+  bool operator()(const Silu&) const { return by_onednn; }
+  bool operator()(const Relu&) const { return true; }
+  bool operator()(const MaxPool2d&) const { return true; }
+  bool operator()(const GatedSilu&) const { return true; }
+  bool operator()(const LayerNorm&) const { return true; }
+  bool operator()(const RmsNorm&) const { return true; }
+  bool operator()(const Dropout&) const { return is_dense; }
+  bool operator()(const PositionEmbedding&) const { return is_dense; }
+  bool operator()(const ClassToken&) const { return is_dense; }
+  bool operator()(const PixelsToSequence&) const { return is_dense; }
+  bool operator()(const SelectPlace&) const { return is_dense; }
+  bool operator()(const auto&) const { return false; }
+};
+
+/// oneDNN takes bfloat16 from AVX512 on, but it is worth it where the processor multiplies it.
+bool has_bfloat16() {
+  // Each instruction set's number has the bits of those that it includes.
+  const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  const auto wanted = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
+  return (isa & wanted) == wanted;
 }
 
 /// Packs an image before the layer, and its gradient after it.
@@ -73,16 +93,16 @@ class OfDense : public Layer {
  public:
   OfDense(Context& context, const ActivationFormat& input, std::unique_ptr<Layer> layer)
       : layer_(std::move(layer)),
-        x_(context, desc_of(input), dense_desc(input.shape)),
-        dx_(context, desc_of(input), dense_desc(input.shape)) {}
+        x_(context, desc_of(input), dense_desc(input.shape, input.type)),
+        dx_(context, desc_of(input), dense_desc(input.shape, input.type)) {}
   const ActivationFormat& output() const override { return layer_->output(); }
   void load_parameters(ConstPointers parameters) override { layer_->load_parameters(parameters); }
-  void forward(const float* x, float* y, Phase phase) override { layer_->forward(x_.load(x), y, phase); }
-  void backward_input(const float* x, const float* y, const float* dy, float* dx) override {
+  void forward(const void* x, void* y, Phase phase) override { layer_->forward(x_.load(x), y, phase); }
+  void backward_input(const void* x, const void* y, const void* dy, void* dx) override {
     layer_->backward_input(x_.loaded(x), y, dy, dx_.target(dx));
     dx_.store(dx);
   }
-  void backward_weights(const float* x, const float* dy, Pointers gradients) override {
+  void backward_weights(const void* x, const void* dy, Pointers gradients) override {
     layer_->backward_weights(x_.loaded(x), dy, gradients);
   }
 
@@ -91,42 +111,55 @@ class OfDense : public Layer {
   onednn::Operand x_, dx_;
 };
 
-/// The same for a loss.
+/// The same for a loss, of floats.
 class LossOfDense : public Loss {
  public:
-  LossOfDense(Context& context, const ActivationFormat& predictions, std::unique_ptr<Loss> loss)
-      : loss_(std::move(loss)),
-        x_(context, desc_of(predictions), dense_desc(predictions.shape)),
-        dx_(context, desc_of(predictions), dense_desc(predictions.shape)) {}
-  void forward_backward(const float* predictions, const void* targets, float scale, float* gradient,
+  LossOfDense(Backend& backend, const ActivationFormat& predictions, std::unique_ptr<Loss> loss)
+      : backend_(backend),
+        predictions_(predictions),
+        loss_(std::move(loss)),
+        x_(tensor::allocate_host(dense(predictions.shape).bytes)),
+        dx_(tensor::allocate_host(x_.bytes())) {}
+  void forward_backward(const void* predictions, const void* targets, float scale, void* gradient,
                         float* totals) override {
-    loss_->forward_backward(x_.load(predictions), targets, scale, gradient ? dx_.target(gradient) : nullptr, totals);
-    if (gradient) dx_.store(gradient);
+    backend_.to_dense(predictions_, predictions, x_.as<float>().data());
+    loss_->forward_backward(x_.data(), targets, scale, gradient ? dx_.data() : nullptr, totals);
+    if (gradient) backend_.from_dense(predictions_, dx_.as<float>().data(), gradient);
   }
 
  private:
+  Backend& backend_;
+  ActivationFormat predictions_;
   std::unique_ptr<Loss> loss_;
-  onednn::Operand x_, dx_;
+  tensor::Buffer x_, dx_;
 };
 
 class OneDnnBackend : public HostBackend {
  public:
-  explicit OneDnnBackend(int threads) : context_(threads) {}
+  OneDnnBackend(tensor::DataType type, int threads) : HostBackend(type), context_(threads) {}
 
   std::string name() const override { return "onednn"; }
 
   std::string description() const override {
     const dnnl_version_t* version = dnnl_version();
-    return fmt::format("onednn: oneDNN {}.{}.{}, {}, {} thread{}", version->major, version->minor, version->patch,
-                       isa_name(), context_.threads(), context_.threads() == 1 ? "" : "s");
+    return fmt::format("onednn: oneDNN {}.{}.{}, {}, {} thread{}{}", version->major, version->minor, version->patch,
+                       isa_name(), context_.threads(), context_.threads() == 1 ? "" : "s", precision_note());
   }
 
-  void to_dense(const ActivationFormat& format, const float* from, float* to) override {
-    repack(desc_of(format), dense_desc(format.shape), from, to);
+  void to_dense(const ActivationFormat& format, const void* from, float* to) override {
+    if (!format.layout) return HostBackend::to_dense(format, from, to);
+    const auto desc = desc_of(with_type(format, DataType::float32));
+    if (format.type == DataType::float32) return repack(desc, dense_desc(format.shape), from, to);
+    void* const wide = wide_copy(format);
+    convert(format.type, from, DataType::float32, wide, format.elements());
+    repack(desc, dense_desc(format.shape), wide, to);
   }
 
-  void from_dense(const ActivationFormat& format, const float* from, float* to) override {
-    repack(dense_desc(format.shape), desc_of(format), from, to);
+  void from_dense(const ActivationFormat& format, const float* from, void* to) override {
+    if (!format.layout) return HostBackend::from_dense(format, from, to);
+    void* const wide = format.type == DataType::float32 ? to : wide_copy(format);
+    repack(dense_desc(format.shape), desc_of(with_type(format, DataType::float32)), from, wide);
+    if (wide != to) convert(DataType::float32, wide, format.type, to, format.elements());
   }
 
   bool same_layout(const ActivationFormat& one, const ActivationFormat& other) const override {
@@ -137,10 +170,10 @@ class OneDnnBackend : public HostBackend {
     output_shape(spec, input.shape);  // throws if they do not fit
     context_.enter();
     try {
-      if (input.layout && wants_dense(spec))
-        return std::make_unique<OfDense>(context_, input,
-                                         std::visit(MakeLayer{context_, dense(input.shape), noise()}, spec));
-      return std::visit(MakeLayer{context_, input, noise()}, spec);
+      if (is_native(spec, input)) return make(spec, input);
+      auto layer = make(spec, with_type(input, DataType::float32));
+      const auto output = with_type(layer->output(), input.type);
+      return rounded(std::move(layer), input, output);
     } catch (const dnnl::error& error) {
       throw ConfigError(
           fmt::format("oneDNN cannot make a {} layer for an input of shape {} ({}); kernels.backend = "
@@ -150,19 +183,39 @@ class OneDnnBackend : public HostBackend {
   }
 
   std::unique_ptr<Loss> loss(const LossSpec& spec, const ActivationFormat& predictions) override {
-    auto loss = HostBackend::loss(spec, dense(predictions.shape));
-    if (!predictions.layout) return loss;
-    return std::make_unique<LossOfDense>(context_, predictions, std::move(loss));
+    if (!predictions.layout) return HostBackend::loss(spec, predictions);
+    return std::make_unique<LossOfDense>(*this, predictions, HostBackend::loss(spec, dense(predictions.shape)));
   }
 
  private:
-  void repack(const dnnl::memory::desc& given, const dnnl::memory::desc& wanted, const float* from, float* to) {
+  /// Whether there is a layer for input of this type; else one of floats serves.
+  static bool is_native(const LayerSpec& spec, const ActivationFormat& input) {
+    if (input.type == DataType::float32 || input.type == DataType::int32) return true;
+    return std::visit(TakesShort{input.type == DataType::bfloat16 && has_bfloat16(), !input.layout}, spec);
+  }
+
+  std::unique_ptr<Layer> make(const LayerSpec& spec, const ActivationFormat& input) {
+    const auto output = input.type == DataType::int32 ? activation_type() : input.type;
+    auto simple = host::make_layer(spec, dense(input.shape, input.type), output, noise());
+    if (!simple) return std::visit(MakeLayer{context_, input}, spec);
+    if (!input.layout) return simple;
+    return std::make_unique<OfDense>(context_, input, std::move(simple));
+  }
+
+  void repack(const dnnl::memory::desc& given, const dnnl::memory::desc& wanted, const void* from, void* to) {
     dnnl::reorder::primitive_desc pd(context_.engine(), given, context_.engine(), wanted, onednn::attributes());
     Operation(context_, dnnl::reorder(pd), pd.scratchpad_desc(), {{DNNL_ARG_FROM, given}, {DNNL_ARG_TO, wanted}})
         .run({{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
   }
 
+  void* wide_copy(const ActivationFormat& format) {
+    const std::size_t bytes = format.elements() * sizeof(float);
+    if (wide_.bytes() < bytes) wide_ = tensor::allocate_host(bytes);
+    return wide_.data();
+  }
+
   Context context_;
+  tensor::Buffer wide_;  // once it was needed
 };
 }  // namespace
 
@@ -171,7 +224,7 @@ bool onednn_is_built() {
 }
 
 std::unique_ptr<Backend> make_onednn_backend(const Options& options) {
-  return std::make_unique<OneDnnBackend>(static_cast<int>(options.threads));
+  return std::make_unique<OneDnnBackend>(host_activation_type(options), static_cast<int>(options.threads));
 }
 
 }  // namespace distdl::kernels

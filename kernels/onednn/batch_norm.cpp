@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include <distdl/kernels/onednn/layers.hpp>
 #include <distdl/kernels/onednn/operation.hpp>
 
@@ -17,7 +19,7 @@ class BatchNormLayer : public Layer {
         values_(tensor::element_count(input.shape) / channels_),
         mean_(tensor::allocate_host(channels_ * sizeof(float))),
         variance_(tensor::allocate_host(channels_ * sizeof(float))),
-        unwanted_dx_(tensor::allocate_host(input.bytes)) {
+        gradients_(tensor::allocate_host(2 * channels_ * sizeof(float))) {
     auto x = desc_of(input);
     train_ = make_forward(context, forward(context, prop_kind::forward_training, x, spec.epsilon, kFlags));
     evaluate_ = make_forward(context, forward(context, prop_kind::forward_inference, x, spec.epsilon,
@@ -38,10 +40,10 @@ class BatchNormLayer : public Layer {
                   {DNNL_ARG_SHIFT, c},
                   {DNNL_ARG_DIFF_SCALE, c},
                   {DNNL_ARG_DIFF_SHIFT, c}}};
-    unwanted_gradients_ = tensor::allocate_host(2 * channels_ * sizeof(float));
   }
 
   const ActivationFormat& output() const override { return output_; }
+  bool backward_reads_output() const override { return false; }
 
   void load_parameters(ConstPointers parameters) override {
     weight_ = parameters[0];
@@ -50,8 +52,9 @@ class BatchNormLayer : public Layer {
     running_variance_ = parameters[3];
   }
 
-  void forward(const float* x, float* y, Phase phase) override {
-    bool training = phase == Phase::training;
+  void forward(const void* x, void* y, Phase phase) override {
+    const bool training = phase == Phase::training;
+    gradients_of_ = nullptr;
     (training ? train_ : evaluate_)
         .run({{DNNL_ARG_SRC, x},
               {DNNL_ARG_DST, y},
@@ -61,13 +64,15 @@ class BatchNormLayer : public Layer {
               {DNNL_ARG_VARIANCE, training ? floats(variance_) : running_variance_}});
   }
 
-  void backward_input(const float* x, const float*, const float* dy, float* dx) override {
-    float* unwanted = floats(unwanted_gradients_);
-    backward(x, dy, dx, unwanted, unwanted + channels_);
-  }
+  void backward_input(const void* x, const void*, const void* dy, void* dx) override { backward(x, dy, dx); }
 
-  void backward_weights(const float* x, const float* dy, Pointers gradients) override {
-    backward(x, dy, floats(unwanted_dx_), gradients[0], gradients[1]);
+  void backward_weights(const void* x, const void* dy, Pointers gradients) override {
+    if (gradients_of_ != dy) {
+      if (unwanted_dx_.bytes() == 0) unwanted_dx_ = tensor::allocate_host(output_.bytes);
+      backward(x, dy, unwanted_dx_.data());
+    }
+    std::copy_n(floats(gradients_), channels_, gradients[0]);
+    std::copy_n(floats(gradients_) + channels_, channels_, gradients[1]);
     float unbiased = values_ > 1 ? static_cast<float>(values_) / static_cast<float>(values_ - 1) : 1.0f;
     for (std::int64_t c = 0; c < channels_; ++c) {
       gradients[2][c] = floats(mean_)[c];
@@ -98,7 +103,7 @@ class BatchNormLayer : public Layer {
              {DNNL_ARG_VARIANCE, c}}};
   }
 
-  void backward(const float* x, const float* dy, float* dx, float* dweight, float* dbias) {
+  void backward(const void* x, const void* dy, void* dx) {
     backward_.run({{DNNL_ARG_SRC, x},
                    {DNNL_ARG_DIFF_DST, dy},
                    {DNNL_ARG_DIFF_SRC, dx},
@@ -106,15 +111,18 @@ class BatchNormLayer : public Layer {
                    {DNNL_ARG_VARIANCE, variance_.data()},
                    {DNNL_ARG_SCALE, weight_},
                    {DNNL_ARG_SHIFT, bias_},
-                   {DNNL_ARG_DIFF_SCALE, dweight},
-                   {DNNL_ARG_DIFF_SHIFT, dbias}});
+                   {DNNL_ARG_DIFF_SCALE, floats(gradients_)},
+                   {DNNL_ARG_DIFF_SHIFT, floats(gradients_) + channels_}});
+    gradients_of_ = dy;
   }
 
   ActivationFormat output_;
   std::int64_t channels_, values_;  // values of one channel: N * H * W
   tensor::Buffer mean_, variance_;  // of the last training forward
-  // oneDNN computes both gradients at once; each half of backward drops the other's.
-  tensor::Buffer unwanted_dx_, unwanted_gradients_;
+  // oneDNN computes all gradients at once: those of the parameters are kept from backward_input() for
+  // backward_weights(). Only where that comes first, dx is computed in vain.
+  tensor::Buffer gradients_, unwanted_dx_;
+  const void* gradients_of_ = nullptr;  // dy of gradients_
   Operation train_, evaluate_, backward_;
   const float *weight_ = nullptr, *bias_ = nullptr, *running_mean_ = nullptr, *running_variance_ = nullptr;
 };

@@ -21,26 +21,44 @@ void Context::reserve_scratchpad(std::size_t bytes) {
   if (bytes > scratchpad_.bytes()) scratchpad_ = tensor::allocate_host(bytes);
 }
 
-memory::desc dense_desc(const tensor::Shape& shape) {
+namespace {
+memory::data_type type_of(tensor::DataType type) {
+  if (type == tensor::DataType::bfloat16) return memory::data_type::bf16;
+  return type == tensor::DataType::float16 ? memory::data_type::f16 : memory::data_type::f32;
+}
+tensor::DataType type_of(const memory::desc& desc) {
+  if (desc.data_type() == memory::data_type::bf16) return tensor::DataType::bfloat16;
+  return desc.data_type() == memory::data_type::f16 ? tensor::DataType::float16 : tensor::DataType::float32;
+}
+}  // namespace
+
+memory::desc dense_desc(const tensor::Shape& shape, tensor::DataType type) {
   using tag = memory::format_tag;
   constexpr std::array kTags{tag::a, tag::ab, tag::abc, tag::abcd, tag::abcde};
   require(!shape.empty() && shape.size() <= kTags.size(), "the onednn backend takes 1 to 5 dimensions, not {}",
           tensor::to_string(shape));
-  return {shape, memory::data_type::f32, kTags[shape.size() - 1]};
+  return {shape, type_of(type), kTags[shape.size() - 1]};
 }
 
-memory::desc any_desc(const tensor::Shape& shape) {
-  return {shape, memory::data_type::f32, memory::format_tag::any};
+memory::desc any_desc(const tensor::Shape& shape, tensor::DataType type) {
+  return {shape, type_of(type), memory::format_tag::any};
 }
 
 memory::desc desc_of(const ActivationFormat& format) {
   if (format.layout) return *static_cast<const memory::desc*>(format.layout.get());
-  return dense_desc(format.shape);
+  return dense_desc(format.shape, format.type);
 }
 
 ActivationFormat format_of(const tensor::Shape& shape, const memory::desc& desc) {
-  if (desc == dense_desc(shape)) return dense(shape);
-  return {shape, desc.get_size(), std::make_shared<memory::desc>(desc)};
+  const tensor::DataType type = type_of(desc);
+  if (desc == dense_desc(shape, type)) return dense(shape, type);
+  return {shape, desc.get_size(), std::make_shared<memory::desc>(desc), type};
+}
+
+ActivationFormat with_type(const ActivationFormat& format, tensor::DataType type) {
+  memory::desc desc = desc_of(format);
+  desc.data.data_type = memory::convert_to_c(type_of(type));
+  return format_of(format.shape, desc);
 }
 
 dnnl::primitive_attr attributes() {

@@ -33,10 +33,12 @@ class Context {
 /// ActivationFormat::layout is a dnnl::memory::desc.
 dnnl::memory::desc desc_of(const ActivationFormat& format);
 ActivationFormat format_of(const tensor::Shape& shape, const dnnl::memory::desc& desc);
-/// Row-major floats of 1 to 5 dimensions.
-dnnl::memory::desc dense_desc(const tensor::Shape& shape);
-/// Floats in the format that the primitive likes best.
-dnnl::memory::desc any_desc(const tensor::Shape& shape);
+/// The same with elements of another type.
+ActivationFormat with_type(const ActivationFormat& format, tensor::DataType type);
+/// Of 1 to 5 dimensions, row-major.
+dnnl::memory::desc dense_desc(const tensor::Shape& shape, tensor::DataType type = tensor::DataType::float32);
+/// In the format that the primitive likes best.
+dnnl::memory::desc any_desc(const tensor::Shape& shape, tensor::DataType type = tensor::DataType::float32);
 /// Attributes of every primitive: its scratchpad is the context's.
 dnnl::primitive_attr attributes();
 

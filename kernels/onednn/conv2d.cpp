@@ -24,11 +24,12 @@ struct Descriptors {
   dnnl::convolution_backward_weights::primitive_desc weights;
 };
 
-Descriptors describe(const Context& context, const Conv2d& spec, const tensor::Shape& in, const tensor::Shape& out) {
+Descriptors describe(const Context& context, const Conv2d& spec, const ActivationFormat& input) {
+  const tensor::Shape &in = input.shape, out = output_shape(spec, in);
   const memory::dims stride(2, spec.stride), padding(2, spec.padding), dilation(2, spec.dilation - 1);
   tensor::Shape weight{spec.out / spec.groups, in[1] / spec.groups, spec.kernel, spec.kernel};
   if (spec.groups > 1) weight.insert(weight.begin(), spec.groups);
-  auto x = any_desc(in), y = any_desc(out), w = any_desc(weight);
+  auto x = any_desc(in, input.type), y = any_desc(out, input.type), w = any_desc(weight, input.type);
   const auto algorithm = algorithm_for(in[1] / spec.groups, spec.out / spec.groups);
   auto b = spec.bias ? dense_desc({spec.out}) : memory::desc();
   auto forward = [&] {
@@ -39,6 +40,7 @@ Descriptors describe(const Context& context, const Conv2d& spec, const tensor::S
   pd.forward = {forward(), attributes(), context.engine()};
   y = pd.forward.dst_desc();  // dy comes in the format of y
   pd.input = {{algorithm, x, w, y, stride, dilation, padding, padding}, attributes(), context.engine(), pd.forward};
+  w = any_desc(weight);  // gradients are floats
   pd.weights = {
       {algorithm, x, w, b, y, stride, dilation, padding, padding}, attributes(), context.engine(), pd.forward};
   return pd;
@@ -47,10 +49,10 @@ Descriptors describe(const Context& context, const Conv2d& spec, const tensor::S
 class Conv2dLayer : public Layer {
  public:
   Conv2dLayer(Context& context, const Conv2d& spec, const ActivationFormat& input)
-      : Conv2dLayer(context, spec, desc_of(input),
-                    describe(context, spec, input.shape, output_shape(spec, input.shape))) {}
+      : Conv2dLayer(context, spec, desc_of(input), describe(context, spec, input)) {}
 
   const ActivationFormat& output() const override { return output_; }
+  bool backward_reads_output() const override { return false; }
 
   void load_parameters(ConstPointers parameters) override {
     weight_ = parameters[0];
@@ -59,21 +61,21 @@ class Conv2dLayer : public Layer {
     input_weight_.load(weight_);
   }
 
-  void forward(const float* x, float* y, Phase) override {
+  void forward(const void* x, void* y, Phase) override {
     forward_.run({{DNNL_ARG_SRC, forward_x_.load(x)},
                   {DNNL_ARG_WEIGHTS, forward_weight_.loaded(weight_)},
                   {DNNL_ARG_BIAS, bias_},
                   {DNNL_ARG_DST, y}});
   }
 
-  void backward_input(const float*, const float*, const float* dy, float* dx) override {
+  void backward_input(const void*, const void*, const void* dy, void* dx) override {
     input_.run({{DNNL_ARG_DIFF_DST, input_dy_.load(dy)},
                 {DNNL_ARG_WEIGHTS, input_weight_.loaded(weight_)},
                 {DNNL_ARG_DIFF_SRC, input_dx_.target(dx)}});
     input_dx_.store(dx);
   }
 
-  void backward_weights(const float* x, const float* dy, Pointers gradients) override {
+  void backward_weights(const void* x, const void* dy, Pointers gradients) override {
     weights_.run({{DNNL_ARG_SRC, weights_x_.load(x)},
                   {DNNL_ARG_DIFF_DST, weights_dy_.load(dy)},
                   {DNNL_ARG_DIFF_WEIGHTS, weights_dw_.target(gradients[0])},

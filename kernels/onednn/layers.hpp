@@ -18,9 +18,9 @@ std::unique_ptr<Layer> make_relu(const ActivationFormat& input);
 std::unique_ptr<Layer> make_gelu(Context& context, const Gelu& spec, const ActivationFormat& input);
 std::unique_ptr<Layer> make_silu(Context& context, const ActivationFormat& input);
 std::unique_ptr<Layer> make_batch_norm(Context& context, const BatchNorm& spec, const ActivationFormat& input);
-std::unique_ptr<Layer> make_layer_norm(const LayerNorm& spec, const tensor::Shape& input);
-std::unique_ptr<Layer> make_rms_norm(const RmsNorm& spec, const tensor::Shape& input);
-std::unique_ptr<Layer> make_gated_silu(const tensor::Shape& input);
+std::unique_ptr<Layer> make_layer_norm(const LayerNorm& spec, const ActivationFormat& input);
+std::unique_ptr<Layer> make_rms_norm(const RmsNorm& spec, const ActivationFormat& input);
+std::unique_ptr<Layer> make_gated_silu(const ActivationFormat& input);
 std::unique_ptr<Layer> make_attention(Context& context, const Attention& spec, const tensor::Shape& input);
 
 }  // namespace distdl::kernels::onednn

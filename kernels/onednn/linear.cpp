@@ -4,64 +4,83 @@
 
 namespace distdl::kernels::onednn {
 namespace {
-/// Everything dense: measured as fast as weights in oneDNN's own format, which would have to be repacked three times a
-/// step. Only x and dx may have to be repacked, where a convolution comes before.
+/// Floats, everything dense: measured as fast as weights in oneDNN's own format, which would have to be repacked three
+/// times a step. Only x and dx may have to be repacked, where a convolution comes before.
 class LinearLayer : public Layer {
  public:
   LinearLayer(Context& context, const Linear& spec, const ActivationFormat& input)
-      : output_(dense(output_shape(spec, input.shape))),
-        x_(context, desc_of(input), dense_desc(input.shape)),
-        dx_(context, desc_of(input), dense_desc(input.shape)),
+      : output_(dense(output_shape(spec, input.shape), input.type)),
+        x_(context, desc_of(input), dense_desc(input.shape, input.type)),
+        dx_(context, desc_of(input), dense_desc(input.shape, input.type)),
         has_bias_(spec.bias) {
     const std::int64_t rows = tensor::element_count(output_.shape) / spec.out;
     const std::int64_t in = tensor::element_count(input.shape) / rows;
-    const auto x = dense_desc({rows, in}), w = dense_desc({spec.out, in}), y = dense_desc({rows, spec.out});
-    const auto b = spec.bias ? dense_desc({spec.out}) : dnnl::memory::desc();
-    dnnl::inner_product_forward::primitive_desc forward({dnnl::prop_kind::forward_training, x, w, b, y}, attributes(),
-                                                        context.engine());
+    const auto x = dense_desc({rows, in}, input.type), y = dense_desc({rows, spec.out}, input.type);
+    const auto w = dense_desc({spec.out, in}), b = spec.bias ? dense_desc({spec.out}) : dnnl::memory::desc();
+    // Short weights are a copy in any case, so it has the format that oneDNN likes best.
+    const bool is_float = input.type == tensor::DataType::float32;
+    const auto read_w = is_float ? w : any_desc({spec.out, in}, input.type);
+    dnnl::inner_product_forward::primitive_desc forward({dnnl::prop_kind::forward_training, x, read_w, b, y},
+                                                        attributes(), context.engine());
+    forward_weight_ = {context, w, forward.weights_desc()};
     forward_ = {context,
                 dnnl::inner_product_forward(forward),
                 forward.scratchpad_desc(),
-                {{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_BIAS, b}, {DNNL_ARG_DST, y}}};
-    dnnl::inner_product_backward_data::primitive_desc input_gradient({x, w, y}, attributes(), context.engine(),
+                {{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, forward.weights_desc()}, {DNNL_ARG_BIAS, b}, {DNNL_ARG_DST, y}}};
+    dnnl::inner_product_backward_data::primitive_desc input_gradient({x, read_w, y}, attributes(), context.engine(),
                                                                      forward);
+    input_weight_ = {context, w, input_gradient.weights_desc()};
     input_ = {context,
               dnnl::inner_product_backward_data(input_gradient),
               input_gradient.scratchpad_desc(),
-              {{DNNL_ARG_DIFF_DST, y}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DIFF_SRC, x}}};
-    dnnl::inner_product_backward_weights::primitive_desc weights({x, w, b, y}, attributes(), context.engine(), forward);
+              {{DNNL_ARG_DIFF_DST, y}, {DNNL_ARG_WEIGHTS, input_gradient.weights_desc()}, {DNNL_ARG_DIFF_SRC, x}}};
+    dnnl::inner_product_backward_weights::primitive_desc weights({x, is_float ? w : any_desc({spec.out, in}), b, y},
+                                                                 attributes(), context.engine(), forward);
+    gradient_ = {context, w, weights.diff_weights_desc()};
     weights_ = {context,
                 dnnl::inner_product_backward_weights(weights),
                 weights.scratchpad_desc(),
-                {{DNNL_ARG_SRC, x}, {DNNL_ARG_DIFF_DST, y}, {DNNL_ARG_DIFF_WEIGHTS, w}, {DNNL_ARG_DIFF_BIAS, b}}};
+                {{DNNL_ARG_SRC, x},
+                 {DNNL_ARG_DIFF_DST, y},
+                 {DNNL_ARG_DIFF_WEIGHTS, weights.diff_weights_desc()},
+                 {DNNL_ARG_DIFF_BIAS, b}}};
   }
 
   const ActivationFormat& output() const override { return output_; }
+  bool backward_reads_output() const override { return false; }
 
   void load_parameters(ConstPointers parameters) override {
     weight_ = parameters[0];
     bias_ = has_bias_ ? parameters[1] : nullptr;
+    forward_weight_.load(weight_);
+    input_weight_.load(weight_);
   }
 
-  void forward(const float* x, float* y, Phase) override {
-    forward_.run({{DNNL_ARG_SRC, x_.load(x)}, {DNNL_ARG_WEIGHTS, weight_}, {DNNL_ARG_BIAS, bias_}, {DNNL_ARG_DST, y}});
+  void forward(const void* x, void* y, Phase) override {
+    forward_.run({{DNNL_ARG_SRC, x_.load(x)},
+                  {DNNL_ARG_WEIGHTS, forward_weight_.loaded(weight_)},
+                  {DNNL_ARG_BIAS, bias_},
+                  {DNNL_ARG_DST, y}});
   }
 
-  void backward_input(const float*, const float*, const float* dy, float* dx) override {
-    input_.run({{DNNL_ARG_DIFF_DST, dy}, {DNNL_ARG_WEIGHTS, weight_}, {DNNL_ARG_DIFF_SRC, dx_.target(dx)}});
+  void backward_input(const void*, const void*, const void* dy, void* dx) override {
+    input_.run({{DNNL_ARG_DIFF_DST, dy},
+                {DNNL_ARG_WEIGHTS, input_weight_.loaded(weight_)},
+                {DNNL_ARG_DIFF_SRC, dx_.target(dx)}});
     dx_.store(dx);
   }
 
-  void backward_weights(const float* x, const float* dy, Pointers gradients) override {
+  void backward_weights(const void* x, const void* dy, Pointers gradients) override {
     weights_.run({{DNNL_ARG_SRC, x_.load(x)},
                   {DNNL_ARG_DIFF_DST, dy},
-                  {DNNL_ARG_DIFF_WEIGHTS, gradients[0]},
+                  {DNNL_ARG_DIFF_WEIGHTS, gradient_.target(gradients[0])},
                   {DNNL_ARG_DIFF_BIAS, has_bias_ ? gradients[1] : nullptr}});
+    gradient_.store(gradients[0]);
   }
 
  private:
   ActivationFormat output_;
-  Operand x_, dx_;
+  Operand x_, dx_, forward_weight_, input_weight_, gradient_;
   Operation forward_, input_, weights_;
   bool has_bias_;
   const float* weight_ = nullptr;

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include <distdl/kernels/host/vectors.hpp>
 #include <distdl/kernels/onednn/layers.hpp>
 #include <distdl/kernels/onednn/planes.hpp>
 
@@ -41,6 +42,18 @@ void keep_larger(const float* values, std::int32_t k, float* best, std::int32_t*
   }
 }
 
+/// By integers, which are in the order of the values.
+template <class Maths>
+void keep_larger(const tensor::Half<Maths>* __restrict values, std::int32_t k, tensor::Half<Maths>* __restrict best,
+                 std::int32_t* __restrict where, std::int64_t lanes) {
+  for (std::int64_t i = 0; i < lanes; ++i) {
+    const auto value = static_cast<std::int16_t>(values[i].bits), old = static_cast<std::int16_t>(best[i].bits);
+    const bool larger = (Maths::Order::key(value) > Maths::Order::key(old)) | Maths::Order::is_nan(value);
+    where[i] = larger ? k : where[i];
+    best[i].bits = larger ? value : old;
+  }
+}
+
 /// dx += dy where the window's largest value was its k-th.
 void add_where_largest(const float* dy, const std::int32_t* where, std::int32_t k, float* dx, std::int64_t lanes) {
   std::int64_t i = 0;
@@ -52,9 +65,16 @@ void add_where_largest(const float* dy, const std::int32_t* where, std::int32_t 
     if (where[i] == k) dx[i] += dy[i];
 }
 
+template <class Maths>
+void add_where_largest(const tensor::Half<Maths>* __restrict dy, const std::int32_t* __restrict where, std::int32_t k,
+                       tensor::Half<Maths>* __restrict dx, std::int64_t lanes) {
+  for (std::int64_t i = 0; i < lanes; ++i) dx[i] = dx[i] + (where[i] == k ? float{dy[i]} : 0.0f);
+}
+
 /// Own loops rather than oneDNN's: backward goes over memory once instead of twice, and a NaN counts as the largest
 /// value.
-class MaxPool2dLayer : public Layer {
+template <class T>
+class MaxPool2dLayer : public LayerOf<T> {
  public:
   MaxPool2dLayer(const MaxPool2d& spec, const ActivationFormat& input) : spec_(spec), in_(planes_of(input)), out_(in_) {
     tensor::Shape shape = output_shape(spec, input.shape);
@@ -65,12 +85,22 @@ class MaxPool2dLayer : public Layer {
   }
 
   const ActivationFormat& output() const override { return output_; }
+  bool backward_reads_output() const override { return false; }
   void load_parameters(ConstPointers) override {}
 
-  void forward(const float* x, float* y, Phase) override {
+  void forward(const T* x, T* y, Phase) override {
+    host::vectorized([=, this] { pool(x, y); });
+  }
+  void backward_input(const T*, const T*, const T* dy, T* dx) override {
+    host::vectorized([=, this] { spread(dy, dx); });
+  }
+  void backward_weights(const T*, const T*, Pointers) override {}
+
+ private:
+  void pool(const T* x, T* y) const {
     for (std::int64_t plane = 0; plane < in_.count; ++plane)
       for_each_window(plane, [&](const Window& window, std::int64_t at) {
-        float* best = y + at;
+        T* best = y + at;
         std::int32_t* where = largest_.as<std::int32_t>().data() + at;
         bool first = true;
         for_each_value(window, [&](std::int32_t k, std::int64_t from) {
@@ -84,9 +114,9 @@ class MaxPool2dLayer : public Layer {
       });
   }
 
-  void backward_input(const float*, const float*, const float* dy, float* dx) override {
+  void spread(const T* dy, T* dx) const {
     for (std::int64_t plane = 0; plane < in_.count; ++plane) {
-      std::fill_n(dx + plane * in_.size(), in_.size(), 0.0f);  // of a size that stays in the cache
+      std::fill_n(dx + plane * in_.size(), in_.size(), T(0.0f));  // of a size that stays in the cache
       for_each_window(plane, [&](const Window& window, std::int64_t at) {
         const std::int32_t* where = largest_.as<std::int32_t>().data() + at;
         for_each_value(
@@ -95,9 +125,6 @@ class MaxPool2dLayer : public Layer {
     }
   }
 
-  void backward_weights(const float*, const float*, Pointers) override {}
-
- private:
   /// Its corner may lie in the padding.
   struct Window {
     std::int64_t plane, top, left;
@@ -130,7 +157,9 @@ class MaxPool2dLayer : public Layer {
 }  // namespace
 
 std::unique_ptr<Layer> make_max_pool2d(const MaxPool2d& spec, const ActivationFormat& input) {
-  return std::make_unique<MaxPool2dLayer>(spec, input);
+  return tensor::with_type(input.type, [&](auto type) -> std::unique_ptr<Layer> {
+    return std::make_unique<MaxPool2dLayer<decltype(type)>>(spec, input);
+  });
 }
 
 }  // namespace distdl::kernels::onednn

@@ -51,13 +51,13 @@ Operand::Operand(Context& context, const dnnl::memory::desc& given, const dnnl::
   copy_ = tensor::allocate_host(wanted.get_size());
 }
 
-const float* Operand::load(const float* data) {
-  if (!same_) pack_.run({{DNNL_ARG_FROM, data}, {DNNL_ARG_TO, copy()}});
+const void* Operand::load(const void* data) {
+  if (!same_) pack_.run({{DNNL_ARG_FROM, data}, {DNNL_ARG_TO, copy_.data()}});
   return loaded(data);
 }
 
-void Operand::store(float* data) {
-  if (!same_) unpack_.run({{DNNL_ARG_FROM, copy()}, {DNNL_ARG_TO, data}});
+void Operand::store(void* data) {
+  if (!same_) unpack_.run({{DNNL_ARG_FROM, copy_.data()}, {DNNL_ARG_TO, data}});
 }
 
 }  // namespace distdl::kernels::onednn

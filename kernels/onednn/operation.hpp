@@ -46,16 +46,14 @@ class Operand {
   Operand(Context& context, const dnnl::memory::desc& given, const dnnl::memory::desc& wanted);
 
   /// For reading: renews the copy, if there is one, and returns what the primitive should read.
-  const float* load(const float* data);
+  const void* load(const void* data);
   /// The copy as the last load() left it, or `data`.
-  const float* loaded(const float* data) const { return same_ ? data : copy(); }
+  const void* loaded(const void* data) const { return same_ ? data : copy_.data(); }
   /// For writing: where the primitive should write, and, after it ran, store() moves that to its owner.
-  float* target(float* data) const { return same_ ? data : copy(); }
-  void store(float* data);
+  void* target(void* data) const { return same_ ? data : copy_.data(); }
+  void store(void* data);
 
  private:
-  float* copy() const { return static_cast<float*>(copy_.data()); }
-
   bool same_ = true;
   Operation pack_, unpack_;
   tensor::Buffer copy_;

@@ -9,6 +9,7 @@ namespace distdl::kernels::onednn {
 /// in nChw16c, all of them in nhwc, one in dense nchw. What fills up a block is zero and must stay so.
 struct Planes {
   dnnl::memory::format_tag tag;
+  dnnl::memory::data_type type;
   std::int64_t count, height, width, lanes;
   std::int64_t size() const { return height * width * lanes; }
 };

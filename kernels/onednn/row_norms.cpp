@@ -1,33 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <vector>
 
 #include <distdl/kernels/elementwise/functors.hpp>
+#include <distdl/kernels/host/vectors.hpp>
 #include <distdl/kernels/onednn/layers.hpp>
 
 namespace distdl::kernels::onednn {
 namespace {
-/// Sum of value(0) ... value(count - 1), in lanes, so that the compiler takes vectors.
-template <class Value>
-float sum_of(std::int64_t count, Value&& value) {
-  constexpr std::int64_t kLanes = 16;
-  std::array<float, kLanes> lanes{};
-  std::int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes)
-    for (std::int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += value(i + lane);
-  for (; i < count; ++i) lanes[i % kLanes] += value(i);
-  for (std::int64_t half = kLanes / 2; half > 0; half /= 2)
-    for (std::int64_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
-  return lanes[0];
-}
+using host::sum_of;
 
 /// See reference/row_norms.cpp. What forward finds out of each row is kept for backward.
-class RowNormLayer : public Layer {
+template <class T>
+class RowNormLayer : public LayerOf<T> {
  public:
   RowNormLayer(const tensor::Shape& input, float epsilon, bool centred)
-      : output_(dense(input)),
+      : output_(dense(input, tensor::data_type_of<T>())),
         width_(input.back()),
         rows_(tensor::element_count(input) / width_),
         epsilon_(epsilon),
@@ -35,15 +24,27 @@ class RowNormLayer : public Layer {
         statistics_(static_cast<std::size_t>(rows_)) {}
 
   const ActivationFormat& output() const override { return output_; }
+  bool backward_reads_output() const override { return false; }
   void load_parameters(ConstPointers parameters) override {
     weight_ = parameters[0];
     bias_ = centred_ ? parameters[1] : nullptr;
   }
 
-  void forward(const float* x, float* y, Phase) override {
+  void forward(const T* x, T* y, Phase) override {
+    host::vectorized([=, this] { norm(x, y); });
+  }
+  void backward_input(const T* x, const T*, const T* dy, T* dx) override {
+    host::vectorized([=, this] { input_gradient(x, dy, dx); });
+  }
+  void backward_weights(const T* x, const T* dy, Pointers gradients) override {
+    host::vectorized([=, this] { weight_gradients(x, dy, gradients); });
+  }
+
+ private:
+  void norm(const T* x, T* y) {
     for (std::int64_t row = 0; row < rows_; ++row) {
-      const float* __restrict from = x + row * width_;
-      float* __restrict to = y + row * width_;
+      const T* __restrict from = x + row * width_;
+      T* __restrict to = y + row * width_;
       const auto [mean, inverse] = statistics_[row] = statistics_of(from);
       if (bias_)
         for (std::int64_t i = 0; i < width_; ++i) to[i] = (from[i] - mean) * inverse * weight_[i] + bias_[i];
@@ -52,12 +53,12 @@ class RowNormLayer : public Layer {
     }
   }
 
-  void backward_input(const float* x, const float*, const float* dy, float* dx) override {
+  void input_gradient(const T* x, const T* dy, T* dx) const {
     const float parts = 1 / static_cast<float>(width_);
     for (std::int64_t row = 0; row < rows_; ++row) {
-      const float* __restrict from = x + row * width_, * __restrict gradient = dy + row * width_;
-      float* __restrict to = dx + row * width_;
-      const auto [mean, inverse] = statistics_[row];
+      const T* __restrict from = x + row * width_, * __restrict gradient = dy + row * width_;
+      T* __restrict to = dx + row * width_;
+      const float mean = statistics_[row].mean, inverse = statistics_[row].inverse;
       const float sum = centred_ ? sum_of(width_, [&](auto i) { return gradient[i] * weight_[i]; }) * parts : 0;
       const float product =
           sum_of(width_, [&](auto i) { return gradient[i] * weight_[i] * (from[i] - mean) * inverse; }) * parts;
@@ -66,12 +67,12 @@ class RowNormLayer : public Layer {
     }
   }
 
-  void backward_weights(const float* x, const float* dy, Pointers gradients) override {
+  void weight_gradients(const T* x, const T* dy, Pointers gradients) const {
     float* const __restrict weight = gradients[0];
     std::fill_n(weight, width_, 0.0f);
     if (centred_) std::fill_n(gradients[1], width_, 0.0f);
     for (std::int64_t row = 0; row < rows_; ++row) {
-      const float* __restrict from = x + row * width_, * __restrict gradient = dy + row * width_;
+      const T* __restrict from = x + row * width_, * __restrict gradient = dy + row * width_;
       const auto [mean, inverse] = statistics_[row];
       for (std::int64_t i = 0; i < width_; ++i) weight[i] += gradient[i] * (from[i] - mean) * inverse;
       if (!centred_) continue;
@@ -80,11 +81,10 @@ class RowNormLayer : public Layer {
     }
   }
 
- private:
   struct Statistics {
     float mean = 0, inverse = 0;  ///< inverse of the deviation
   };
-  Statistics statistics_of(const float* row) const {
+  Statistics statistics_of(const T* row) const {
     const float parts = 1 / static_cast<float>(width_);
     const float mean = centred_ ? sum_of(width_, [&](auto i) { return row[i]; }) * parts : 0;
     const float squares = sum_of(width_, [&](auto i) { return (row[i] - mean) * (row[i] - mean); });
@@ -100,43 +100,54 @@ class RowNormLayer : public Layer {
   const float* bias_ = nullptr;
 };
 
-class GatedSiluLayer : public Stateless {
+template <class T>
+class GatedSiluLayer : public StatelessOf<T> {
  public:
-  explicit GatedSiluLayer(const tensor::Shape& output) : Stateless(dense(output)), width_(output.back()) {}
-  void forward(const float* x, float* y, Phase) override {
-    for_each_row(x, y, [&](const float* gate, const float* value, float* to) {
-      for (std::int64_t i = 0; i < width_; ++i) to[i] = elementwise::Silu{}(gate[i]) * value[i];
+  bool backward_reads_output() const override { return false; }
+  explicit GatedSiluLayer(const tensor::Shape& output)
+      : StatelessOf<T>(dense(output, tensor::data_type_of<T>())), width_(output.back()) {}
+  void forward(const T* x, T* y, Phase) override {
+    for_each_row(x, y, [&](const T* gate, const T* value, T* to) {
+      for (std::int64_t i = 0; i < width_; ++i) to[i] = elementwise::Silu{}(float{gate[i]}) * value[i];
     });
   }
-  void backward_input(const float* x, const float*, const float* dy, float* dx) override {
-    for (std::int64_t row = 0; row < count() / width_; ++row) {
-      const float *gate = x + 2 * row * width_, *value = gate + width_, *gradient = dy + row * width_;
-      float *to_gate = dx + 2 * row * width_, *to_value = to_gate + width_;
+  void backward_input(const T* x, const T*, const T* dy, T* dx) override {
+    for (std::int64_t row = 0; row < this->count() / width_; ++row) {
+      const T *gate = x + 2 * row * width_, *value = gate + width_, *gradient = dy + row * width_;
+      T *to_gate = dx + 2 * row * width_, *to_value = to_gate + width_;
       for (std::int64_t i = 0; i < width_; ++i) {
-        to_gate[i] = elementwise::Silu{}.gradient(gate[i], gradient[i] * value[i]);
-        to_value[i] = gradient[i] * elementwise::Silu{}(gate[i]);
+        to_gate[i] = elementwise::Silu{}.gradient(float{gate[i]}, gradient[i] * value[i]);
+        to_value[i] = gradient[i] * elementwise::Silu{}(float{gate[i]});
       }
     }
   }
 
  private:
   template <class Visit>
-  void for_each_row(const float* x, float* y, Visit&& visit) const {
-    for (std::int64_t row = 0; row < count() / width_; ++row)
+  void for_each_row(const T* x, T* y, Visit&& visit) const {
+    for (std::int64_t row = 0; row < this->count() / width_; ++row)
       visit(x + 2 * row * width_, x + (2 * row + 1) * width_, y + row * width_);
   }
   std::int64_t width_;
 };
+
+std::unique_ptr<Layer> make_row_norm(const ActivationFormat& input, float epsilon, bool centred) {
+  return tensor::with_type(input.type, [&](auto type) -> std::unique_ptr<Layer> {
+    return std::make_unique<RowNormLayer<decltype(type)>>(input.shape, epsilon, centred);
+  });
+}
 }  // namespace
 
-std::unique_ptr<Layer> make_layer_norm(const LayerNorm& spec, const tensor::Shape& input) {
-  return std::make_unique<RowNormLayer>(input, spec.epsilon, true);
+std::unique_ptr<Layer> make_layer_norm(const LayerNorm& spec, const ActivationFormat& input) {
+  return make_row_norm(input, spec.epsilon, true);
 }
-std::unique_ptr<Layer> make_rms_norm(const RmsNorm& spec, const tensor::Shape& input) {
-  return std::make_unique<RowNormLayer>(input, spec.epsilon, false);
+std::unique_ptr<Layer> make_rms_norm(const RmsNorm& spec, const ActivationFormat& input) {
+  return make_row_norm(input, spec.epsilon, false);
 }
-std::unique_ptr<Layer> make_gated_silu(const tensor::Shape& input) {
-  return std::make_unique<GatedSiluLayer>(output_shape(GatedSilu{}, input));
+std::unique_ptr<Layer> make_gated_silu(const ActivationFormat& input) {
+  return tensor::with_type(input.type, [&](auto type) -> std::unique_ptr<Layer> {
+    return std::make_unique<GatedSiluLayer<decltype(type)>>(output_shape(GatedSilu{}, input.shape));
+  });
 }
 
 }  // namespace distdl::kernels::onednn

@@ -10,7 +10,6 @@ namespace {
 struct MakeLayer {
   using Made = std::unique_ptr<Layer>;
   const tensor::Shape& input;
-  const Noise& noise;
   Made operator()(const Linear& spec) const { return reference::make_linear(spec, input); }
   Made operator()(const Conv2d& spec) const { return reference::make_conv2d(spec, input); }
   Made operator()(const MaxPool2d& spec) const { return reference::make_max_pool2d(spec, input); }
@@ -23,28 +22,28 @@ struct MakeLayer {
   Made operator()(const BatchNorm& spec) const { return reference::make_batch_norm(spec, input); }
   Made operator()(const LayerNorm& spec) const { return reference::make_layer_norm(spec, input); }
   Made operator()(const RmsNorm& spec) const { return reference::make_rms_norm(spec, input); }
-  Made operator()(const Dropout& spec) const { return host::make_dropout(spec, input, noise); }
-  Made operator()(const Embedding& spec) const { return host::make_embedding(spec, input); }
-  Made operator()(const PositionEmbedding& spec) const { return host::make_position_embedding(spec, input); }
-  Made operator()(const ClassToken&) const { return host::make_class_token(input); }
-  Made operator()(const PixelsToSequence&) const { return host::make_pixels_to_sequence(input); }
-  Made operator()(const SelectPlace& spec) const { return host::make_select_place(spec, input); }
   Made operator()(const Attention& spec) const { return reference::make_attention(spec, input); }
+  Made operator()(const auto&) const { return nullptr; }  // one of host/
 };
 
 class ReferenceBackend : public HostBackend {
  public:
+  using HostBackend::HostBackend;
   std::string name() const override { return "reference"; }
-  std::string description() const override { return "reference: plain loops, 1 thread"; }
+  std::string description() const override { return "reference: plain loops, 1 thread" + precision_note(); }
   std::unique_ptr<Layer> layer(const LayerSpec& spec, const ActivationFormat& input) override {
     output_shape(spec, input.shape);  // throws if they do not fit
-    return std::visit(MakeLayer{input.shape, noise()}, spec);
+    if (auto simple = host::make_layer(spec, input, activation_type(), noise())) return simple;
+    auto layer = std::visit(MakeLayer{input.shape}, spec);
+    if (input.type == tensor::DataType::float32) return layer;
+    const auto output = dense(layer->output().shape, input.type);
+    return rounded(std::move(layer), input, output);
   }
 };
 }  // namespace
 
-std::unique_ptr<Backend> make_reference_backend(const Options&) {
-  return std::make_unique<ReferenceBackend>();
+std::unique_ptr<Backend> make_reference_backend(const Options& options) {
+  return std::make_unique<ReferenceBackend>(host_activation_type(options));
 }
 
 }  // namespace distdl::kernels

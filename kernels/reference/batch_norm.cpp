@@ -7,7 +7,7 @@
 namespace distdl::kernels::reference {
 namespace {
 /// Ioffe and Szegedy, "Batch normalization", ICML 2015.
-class BatchNormLayer : public Layer {
+class BatchNormLayer : public FloatLayer {
  public:
   BatchNormLayer(const BatchNorm& spec, const tensor::Shape& input)
       : spec_(spec),

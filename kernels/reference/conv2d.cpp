@@ -5,7 +5,7 @@
 
 namespace distdl::kernels::reference {
 namespace {
-class Conv2dLayer : public Layer {
+class Conv2dLayer : public FloatLayer {
  public:
   Conv2dLayer(const Conv2d& spec, const tensor::Shape& input)
       : spec_(spec), in_(input), output_(dense(output_shape(spec, input))), out_(output_.shape) {}

@@ -3,7 +3,7 @@
 
 namespace distdl::kernels::reference {
 namespace {
-class LinearLayer : public Layer {
+class LinearLayer : public FloatLayer {
  public:
   LinearLayer(const Linear& spec, const tensor::Shape& input)
       : output_(dense(output_shape(spec, input))),

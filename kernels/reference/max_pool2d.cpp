@@ -6,7 +6,7 @@
 
 namespace distdl::kernels::reference {
 namespace {
-class MaxPool2dLayer : public Layer {
+class MaxPool2dLayer : public FloatLayer {
  public:
   MaxPool2dLayer(const MaxPool2d& spec, const tensor::Shape& input)
       : spec_(spec), in_(input), output_(dense(output_shape(spec, input))), out_(output_.shape) {}

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <utility>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/model/network.hpp>
@@ -13,10 +14,57 @@ constexpr std::size_t kMostTensors = 4;  // of a layer
 float* floats(const tensor::Buffer& buffer) {
   return static_cast<float*>(buffer.data());
 }
+
+/// Numbers stay what they are.
+tensor::DataType sample_type(const Description& model, const Wiring& wiring, tensor::DataType activations) {
+  for (std::size_t i = 0; i < model.layers.size(); ++i)
+    if (wiring.layers[i].from == Wiring::kSample && std::holds_alternative<kernels::Embedding>(model.layers[i].spec))
+      return tensor::DataType::int32;
+  return activations;
+}
+
+/// Plans a few blocks of memory that serve many in turn.
+class SharedMemory {
+ public:
+  /// A block that nobody uses: the smallest that fits, or else the largest, which grows, or else a new one.
+  int take(std::size_t bytes) {
+    const auto better = [&](const Block& one, const Block& other) {
+      if ((one.users > 0) != (other.users > 0)) return one.users == 0;
+      if (one.users > 0) return false;
+      const bool fits = one.bytes >= bytes;
+      if (fits != (other.bytes >= bytes)) return fits;
+      return fits ? one.bytes < other.bytes : one.bytes > other.bytes;
+    };
+    auto best = std::min_element(blocks_.begin(), blocks_.end(), better);
+    if (best == blocks_.end() || best->users > 0) best = blocks_.insert(blocks_.end(), Block{});
+    *best = {std::max(best->bytes, bytes), 1};
+    return static_cast<int>(best - blocks_.begin());
+  }
+  int share(int block) {
+    ++blocks_[block].users;
+    return block;
+  }
+  void leave(int block) { --blocks_[block].users; }
+  std::vector<std::size_t> sizes() const {
+    std::vector<std::size_t> all;
+    for (const Block& block : blocks_) all.push_back(block.bytes);
+    return all;
+  }
+
+ private:
+  struct Block {
+    std::size_t bytes = 0;
+    int users = 0;
+  };
+  std::vector<Block> blocks_;
+};
 }  // namespace
 
 Network::Network(kernels::Backend& backend, const Description& model, const ModelTensors& tensors, std::int64_t samples)
-    : backend_(backend), samples_(samples), layout_size_(tensors.layout.size()) {
+    : backend_(backend),
+      samples_(samples),
+      layout_size_(tensors.layout.size()),
+      replays_([&backend] { return backend.make_replay(); }) {
   bind(model, tensors);
   plan_gradients();
   totals_ = backend.allocate(3 * sizeof(float));
@@ -31,8 +79,9 @@ void Network::bind(const Description& model, const ModelTensors& tensors) {
   const Wiring wiring = wire(model, samples_);
   tensor::Shape shape = model.sample;
   shape.insert(shape.begin(), samples_);
-  const auto sample = kernels::dense(shape);
-  batch_ = backend_.allocate(sample.bytes);
+  sample_ = kernels::dense(shape, sample_type(model, wiring, backend_.activation_type()));
+  batch_ = backend_.allocate(sample_.bytes);
+  if (sample_.bytes < kernels::dense(shape).bytes) given_ = backend_.allocate(kernels::dense(shape).bytes);
   stages_.resize(model.layers.size());
   for (const auto& [view, spec, layer, shared] : tensors.tensors)
     stages_[layer].tensors.push_back({view.offset, view.count, false});
@@ -40,26 +89,40 @@ void Network::bind(const Description& model, const ModelTensors& tensors) {
     auto& stage = stages_[i];
     stage.from = wiring.layers[i].from;
     stage.plus = wiring.layers[i].plus;
-    const auto& input = stage.from == Wiring::kSample ? sample : stages_[stage.from].layer->output();
+    const auto& input = stage.from == Wiring::kSample ? sample_ : stages_[stage.from].layer->output();
     stage.layer = backend_.layer(model.layers[i].spec, input);
-    const auto& format = stage.layer->output();
-    stage.output = backend_.allocate(format.bytes);
-    stage.count = format.bytes / sizeof(float);
     if (stage.plus == Wiring::kNothing) continue;
+    const auto& format = stage.layer->output();
     const auto& other = stages_[stage.plus].layer->output();
     if (backend_.same_layout(format, other)) continue;
-    const std::size_t bytes = std::max({format.bytes, other.bytes, rearranged_.bytes()});
-    dense_ = backend_.allocate(bytes);
-    rearranged_ = backend_.allocate(bytes);
+    const std::size_t elements = std::max({format.elements(), other.elements(), dense_.bytes() / sizeof(float)});
+    dense_ = backend_.allocate(elements * sizeof(float));
+    rearranged_ = backend_.allocate(elements * sizeof(float));
+  }
+  allocate_outputs();
+}
+
+/// A layer that works in place takes the memory of the one before it, if that and all others can do without.
+void Network::allocate_outputs() {
+  std::vector<int> readers(stages_.size());
+  for (const Stage& stage : stages_)
+    for (int read : {stage.from, stage.plus})
+      if (read >= 0) ++readers[read];
+  for (Stage& stage : stages_) {
+    const bool alone = stage.from != Wiring::kSample && readers[stage.from] == 1;
+    stage.in_place = alone && stage.layer->works_in_place() && stage.plus == Wiring::kNothing &&
+                     !stages_[stage.from].layer->backward_reads_output();
+    if (!stage.in_place) stage.output = backend_.allocate(stage.layer->output().bytes);
+    stage.data = stage.in_place ? stages_[stage.from].data : stage.output.data();
   }
 }
 
-const float* Network::rearranged(const Stage& from, const float* values, const Stage& to) {
+const void* Network::rearranged(const Stage& from, const void* values, const Stage& to) {
   const auto &given = from.layer->output(), &wanted = to.layer->output();
   if (backend_.same_layout(given, wanted)) return values;
   backend_.to_dense(given, values, floats(dense_));
-  backend_.from_dense(wanted, floats(dense_), floats(rearranged_));
-  return floats(rearranged_);
+  backend_.from_dense(wanted, floats(dense_), rearranged_.data());
+  return rearranged_.data();
 }
 
 /// Who comes first in the backward pass writes, the others add.
@@ -72,55 +135,40 @@ void Network::plan_gradients() {
     if (stage->from != Wiring::kSample) stage->from_adds = !written.insert(stage->from).second;
     const auto number = static_cast<int>(stages_.rend() - stage) - 1;
     stage->is_used = stage == stages_.rbegin() || written.contains(number);
-    if (stage->from_adds) most = std::max(most, stages_[stage->from].count);
+    if (stage->from_adds) most = std::max(most, stages_[stage->from].layer->output().bytes);
     for (Place& place : stage->tensors) {
       place.adds = !offsets.insert(place.offset).second;
-      if (place.adds) most = std::max(most, place.count);
+      if (place.adds) most = std::max(most, place.count * sizeof(float));
     }
   }
-  if (most > 0) spare_ = backend_.allocate(most * sizeof(float));
+  if (most > 0) spare_ = backend_.allocate(most);
 }
 
 /// Each gradient of an output lives from the first layer that writes it, seen from the end, to that which made the
-/// output. What is only handed on to the layer that `plus` names stays where it is.
+/// output. What is only handed on to the layer that `plus` names, or turned into its input's in place, stays where it
+/// is.
 void Network::share_gradients() {
-  struct Slot {
-    std::size_t bytes = 0;
-    int users = 0;
-  };
+  SharedMemory memory;
   constexpr int kNone = -1;
-  std::vector<Slot> slots;
   std::vector<int> slot_of(stages_.size(), kNone);
-  const auto take = [&](std::size_t bytes) {
-    const auto free_and_fits = [&](const Slot& slot) { return slot.users == 0 && slot.bytes >= bytes; };
-    auto best = slots.end();
-    for (auto slot = slots.begin(); slot != slots.end(); ++slot)
-      if (slot->users == 0 &&
-          (best == slots.end() || (free_and_fits(*slot) ? !free_and_fits(*best) || slot->bytes < best->bytes
-                                                        : !free_and_fits(*best) && slot->bytes > best->bytes)))
-        best = slot;
-    if (best == slots.end()) best = slots.insert(slots.end(), Slot{});
-    *best = {std::max(best->bytes, bytes), 1};
-    return static_cast<int>(best - slots.begin());
+  const auto give = [&](int stage, int neighbour, bool stays) {
+    if (stage < 0 || slot_of[stage] != kNone) return;
+    slot_of[stage] = stays ? memory.share(slot_of[neighbour]) : memory.take(stages_[stage].layer->output().bytes);
   };
-  for (std::size_t i = stages_.size(); i-- > 0;) {
+  for (int i = static_cast<int>(stages_.size()) - 1; i >= 0; --i) {
     const Stage& stage = stages_[i];
-    if (slot_of[i] == kNone) slot_of[i] = take(stage.output.bytes());
-    if (stage.plus != Wiring::kNothing && slot_of[stage.plus] == kNone) {
-      const Stage& other = stages_[stage.plus];
-      const bool stays = backend_.same_layout(stage.layer->output(), other.layer->output());
-      slot_of[stage.plus] = stays ? slot_of[i] : take(other.output.bytes());
-      if (stays) ++slots[slot_of[i]].users;
-    }
-    if (stage.from != Wiring::kSample && slot_of[stage.from] == kNone)
-      slot_of[stage.from] = take(stages_[stage.from].output.bytes());
-    --slots[slot_of[i]].users;
+    give(i, kNone, false);
+    if (stage.plus >= 0)
+      give(stage.plus, i, backend_.same_layout(stage.layer->output(), stages_[stage.plus].layer->output()));
+    give(stage.from, i, stage.in_place);
+    memory.leave(slot_of[i]);
   }
-  for (const Slot& slot : slots) gradients_.push_back(backend_.allocate(slot.bytes));
-  for (std::size_t i = 0; i < stages_.size(); ++i) stages_[i].gradient = floats(gradients_[slot_of[i]]);
+  for (std::size_t bytes : memory.sizes()) gradients_.push_back(backend_.allocate(bytes));
+  for (std::size_t i = 0; i < stages_.size(); ++i) stages_[i].gradient = gradients_[slot_of[i]].data();
 }
 
 void Network::load_parameters(const float* arena) {
+  if (std::exchange(parameters_, arena) != arena) replays_.forget();
   for (auto& stage : stages_) {
     if (stage.tensors.empty()) continue;
     std::array<const float*, kMostTensors> pointers{};
@@ -131,45 +179,56 @@ void Network::load_parameters(const float* arena) {
 }
 
 void Network::set_batch(const void* samples, const void* targets) {
-  backend_.copy_from_host(batch_.data(), samples, batch_.bytes());
+  const tensor::Buffer& given = given_.bytes() > 0 ? given_ : batch_;
+  backend_.copy_from_host(given.data(), samples, given.bytes());
+  if (given_.bytes() > 0) backend_.from_dense(sample_, floats(given_), batch_.data());
   backend_.copy_from_host(targets_.data(), targets, targets_.bytes());
 }
 
-const float* Network::input_of(const Stage& stage) const {
-  return floats(stage.from == Wiring::kSample ? batch_ : stages_[stage.from].output);
+const void* Network::input_of(const Stage& stage) const {
+  return stage.from == Wiring::kSample ? batch_.data() : stages_[stage.from].data;
 }
 
 void Network::forward(kernels::Phase phase) {
   for (auto& stage : stages_) {
-    stage.layer->forward(input_of(stage), floats(stage.output), phase);
+    stage.layer->forward(input_of(stage), stage.data, phase);
     if (stage.plus == Wiring::kNothing) continue;
     const Stage& other = stages_[stage.plus];
-    backend_.add(floats(stage.output), rearranged(other, floats(other.output), stage), stage.count);
+    backend_.add(stage.layer->output(), stage.data, rearranged(other, other.data, stage));
   }
 }
 
 void Network::forward_backward(float* gradients, float scale) {
   if (gradients_.empty()) share_gradients();
+  const std::pair to(gradients, scale);
+  replays_.run(gradients, scale, [this, &to] { pass(to.first, to.second); });  // std::function has room for just that
+}
+
+void Network::pass(float* gradients, float scale) {
   forward(kernels::Phase::training);
   float* tail = gradients + layout_size_;
   backend_.fill(tail, kTail, 0.0f);
-  loss_->forward_backward(floats(stages_.back().output), targets_.data(), scale, stages_.back().gradient,
-                          tail + kLossAt);
+  loss_->forward_backward(stages_.back().data, targets_.data(), scale, stages_.back().gradient, tail + kLossAt);
   for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) {
-    if (!stage->is_used) backend_.fill(stage->gradient, stage->count, 0.0f);
+    if (!stage->is_used) backend_.clear(stage->gradient, stage->layer->output().bytes);
     if (stage->plus != Wiring::kNothing) backward_plus(*stage);
-    backward_weights(*stage, gradients);
+    // backward_input() first, since some layers then know the gradients of their weights, but not where it overwrites
+    // dy.
+    const bool overwrites = stage->from != Wiring::kSample && stages_[stage->from].gradient == stage->gradient;
+    if (overwrites) backward_weights(*stage, gradients);
     backward_input(*stage);
+    if (!overwrites) backward_weights(*stage, gradients);
   }
 }
 
 void Network::backward_plus(Stage& stage) {
   Stage& other = stages_[stage.plus];
-  const float* const gradient = rearranged(stage, stage.gradient, other);
+  const void* const gradient = rearranged(stage, stage.gradient, other);
+  const auto& format = other.layer->output();
   if (stage.plus_adds)
-    backend_.add(other.gradient, gradient, other.count);
+    backend_.add(format, other.gradient, gradient);
   else if (gradient != other.gradient)
-    backend_.copy(other.gradient, gradient, other.count);
+    backend_.copy(other.gradient, gradient, format.bytes);
 }
 
 void Network::backward_weights(Stage& stage, float* gradients) {
@@ -184,10 +243,10 @@ void Network::backward_weights(Stage& stage, float* gradients) {
 
 void Network::backward_input(Stage& stage) {
   if (stage.from == Wiring::kSample) return;
-  float* const target = stages_[stage.from].gradient;
-  stage.layer->backward_input(input_of(stage), floats(stage.output), stage.gradient,
-                              stage.from_adds ? floats(spare_) : target);
-  if (stage.from_adds) backend_.add(target, floats(spare_), stages_[stage.from].count);
+  const Stage& before = stages_[stage.from];
+  stage.layer->backward_input(input_of(stage), stage.data, stage.gradient,
+                              stage.from_adds ? spare_.data() : before.gradient);
+  if (stage.from_adds) backend_.add(before.layer->output(), before.gradient, spare_.data());
 }
 
 std::vector<float> Network::logits() {
@@ -196,7 +255,7 @@ std::vector<float> Network::logits() {
   const auto& format = last.layer->output();
   const auto count = static_cast<std::size_t>(tensor::element_count(format.shape));
   if (dense_logits_.bytes() == 0) dense_logits_ = backend_.allocate(count * sizeof(float));
-  backend_.to_dense(format, floats(last.output), floats(dense_logits_));
+  backend_.to_dense(format, last.data, floats(dense_logits_));
   std::vector<float> result(count);
   backend_.copy_to_host(result.data(), dense_logits_.data(), count * sizeof(float));
   return result;
@@ -204,7 +263,7 @@ std::vector<float> Network::logits() {
 
 Totals Network::evaluate() {
   forward(kernels::Phase::evaluation);
-  loss_->forward_backward(floats(stages_.back().output), targets_.data(), 1.0f, nullptr, floats(totals_));
+  loss_->forward_backward(stages_.back().data, targets_.data(), 1.0f, nullptr, floats(totals_));
   float host[3];
   backend_.copy_to_host(host, totals_.data(), sizeof host);
   return {host[0], host[1], host[2]};

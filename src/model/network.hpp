@@ -8,6 +8,7 @@
 
 #include <distdl/kernels/backend.hpp>
 #include <distdl/model/description.hpp>
+#include <distdl/model/step_replays.hpp>
 #include <distdl/tensor/buffer.hpp>
 
 namespace distdl::model {
@@ -59,20 +60,23 @@ class Network {
   struct Stage {
     std::unique_ptr<kernels::Layer> layer;
     tensor::Buffer output;
-    std::size_t count = 0;      ///< floats in it
-    float* gradient = nullptr;  ///< of the output, in one of gradients_
+    void* data = nullptr;      ///< the output, or that of the layer before it where this one works in place
+    void* gradient = nullptr;  ///< of the output, in one of gradients_
+    bool in_place = false;
     std::vector<Place> tensors;
     int from = Wiring::kSample, plus = Wiring::kNothing;
     bool from_adds = false, plus_adds = false;  ///< another layer's gradient to the same output is there before
     bool is_used = false;                       ///< by a later layer, or the loss
   };
+  void pass(float* gradients, float scale);
   void bind(const Description& model, const ModelTensors& tensors);
+  void allocate_outputs();
   void plan_gradients();
   void share_gradients();
   void forward(kernels::Phase phase);
-  const float* input_of(const Stage& stage) const;
+  const void* input_of(const Stage& stage) const;
   /// Values in the arrangement of one layer's output, in that of another's of the same shape.
-  const float* rearranged(const Stage& from, const float* values, const Stage& to);
+  const void* rearranged(const Stage& from, const void* values, const Stage& to);
   void backward_plus(Stage& stage);
   void backward_weights(Stage& stage, float* gradients);
   void backward_input(Stage& stage);
@@ -81,13 +85,17 @@ class Network {
   std::int64_t samples_;
   std::size_t layout_size_;
   std::int64_t terms_ = 1;
+  kernels::ActivationFormat sample_;
   tensor::Buffer batch_, targets_, totals_;
+  tensor::Buffer given_;               ///< the batch as it comes, where it is to be rounded
   tensor::Buffer dense_logits_;        ///< once they were asked for
   tensor::Buffer spare_;               ///< for a gradient that is then added to another
   tensor::Buffer dense_, rearranged_;  ///< on the way to the arrangement of another layer; few models need them
   std::vector<Stage> stages_;
   std::vector<tensor::Buffer> gradients_;  ///< of outputs, each used again for layers further down; once asked for
   std::unique_ptr<kernels::Loss> loss_;
+  const float* parameters_ = nullptr;  ///< the arena that was loaded
+  StepReplays replays_;                ///< of what uses all of the above
 };
 
 }  // namespace distdl::model

@@ -10,41 +10,39 @@ class Lamb final : public Rule {
   Lamb(const Options& options, const tensor::ArenaLayout& layout, kernels::Backend& backend)
       : options_(options),
         backend_(backend),
-        ranges_(ranges_by_dimensions(layout, options, true)),
-        squares_(backend, 2 * ranges_.size()) {}
+        plain_(those_that(false, ranges_by_dimensions(layout, options, true))),
+        adapting_(those_that(true, ranges_by_dimensions(layout, options, true))),
+        stretches_(stretches_of(adapting_)),
+        squares_(backend, 2 * adapting_.size()) {}
 
   std::vector<std::string> moments() const override { return {"first_moment", "second_moment"}; }
 
   /// The trust ratios need whole tensors' norms, so this is two passes: moments, then parameters.
   void apply(const Arenas& arenas, const Now& now) override {
-    for (std::size_t i = 0; i < ranges_.size(); ++i) begin(i, arenas, step_for(i, now));
+    for (const auto& [offset, count, treatment] : plain_)
+      backend_.adamw(step_for(treatment, now), arenas.parameters + offset, arenas.moments[0] + offset,
+                     arenas.moments[1] + offset, arenas.gradients + offset, count);
+    if (adapting_.empty()) return;
+    const std::size_t tensors = adapting_.size();
+    backend_.sums_of_squares(arenas.parameters, stretches_, squares_.at(0));
+    backend_.lamb_moments_of_all(step_for(adapting_.front().treatment, now), arenas.parameters, arenas.moments[0],
+                                 arenas.moments[1], arenas.gradients, stretches_, squares_.at(tensors));
     const auto squares = squares_.read();
-    for (std::size_t i = 0; i < ranges_.size(); ++i) {
-      const auto& [offset, count, treatment] = ranges_[i];
-      if (!treatment.adapts) continue;
-      kernels::AdamStep step = step_for(i, now);
+    for (std::size_t i = 0; i < tensors; ++i) {
+      const auto& [offset, count, treatment] = adapting_[i];
+      kernels::AdamStep step = step_for(treatment, now);
       step.learning_rate =
-          static_cast<float>(now.rate * trust_ratio(std::sqrt(squares[2 * i]), std::sqrt(squares[2 * i + 1])));
+          static_cast<float>(now.rate * trust_ratio(std::sqrt(squares[i]), std::sqrt(squares[tensors + i])));
       backend_.lamb(step, arenas.parameters + offset, arenas.moments[0] + offset, arenas.moments[1] + offset, count);
     }
   }
 
  private:
-  kernels::AdamStep step_for(std::size_t range, const Now& now) const {
+  /// All that adapt have the same treatment.
+  kernels::AdamStep step_for(const Treatment& treatment, const Now& now) const {
     kernels::AdamStep step = adam_step(options_, now);
-    step.weight_decay = static_cast<float>(ranges_[range].treatment.decays ? options_.weight_decay : 0);
+    step.weight_decay = static_cast<float>(treatment.decays ? options_.weight_decay : 0);
     return step;
-  }
-
-  /// The moments and norms; of a range that does not adapt, everything.
-  void begin(std::size_t i, const Arenas& arenas, const kernels::AdamStep& step) {
-    const auto& [offset, count, treatment] = ranges_[i];
-    float *parameters = arenas.parameters + offset, *first = arenas.moments[0] + offset,
-          *second = arenas.moments[1] + offset;
-    const float* gradients = arenas.gradients + offset;
-    if (!treatment.adapts) return backend_.adamw(step, parameters, first, second, gradients, count);
-    backend_.sum_of_squares(parameters, count, squares_.at(2 * i));
-    backend_.lamb_moments(step, parameters, first, second, gradients, count, squares_.at(2 * i + 1));
   }
 
   static double trust_ratio(double parameter_norm, double direction_norm) {
@@ -53,8 +51,9 @@ class Lamb final : public Rule {
 
   Options options_;
   kernels::Backend& backend_;
-  std::vector<Range> ranges_;
-  Sums squares_;  ///< of each range's parameters and direction
+  std::vector<Range> plain_, adapting_;
+  std::vector<kernels::Stretch> stretches_;  ///< that adapt
+  Sums squares_;                             ///< of their parameters, then of their directions
 };
 }  // namespace
 

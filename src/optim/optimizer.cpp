@@ -26,9 +26,9 @@ Optimizer::Optimizer(const Options& options, const tensor::ArenaLayout& layout, 
       backend_(backend),
       size_(layout.size()),
       rule_(make_rule(options, layout, backend)),
-      parameters_(ranges_of(layout, tensor::Role::parameter)),
+      stretches_(stretches_of(ranges_of(layout, tensor::Role::parameter))),
       statistics_(ranges_of(layout, tensor::Role::statistic)),
-      squares_(backend, parameters_.size()) {}
+      squares_(backend, stretches_.size()) {}
 
 std::vector<StateArena> Optimizer::state() const {
   std::vector<StateArena> arenas;
@@ -38,17 +38,21 @@ std::vector<StateArena> Optimizer::state() const {
 }
 
 double Optimizer::gradient_norm(const float* gradients) {
-  for (std::size_t i = 0; i < parameters_.size(); ++i)
-    backend_.sum_of_squares(gradients + parameters_[i].offset, parameters_[i].count, squares_.at(i));
+  backend_.sums_of_squares(gradients, stretches_, squares_.at(0));
   double sum = 0;
   for (double part : squares_.read()) sum += part;
   return std::sqrt(sum);
 }
 
+bool Optimizer::is_finite(const float* gradients) {
+  return std::isfinite(gradient_norm(gradients));
+}
+
 std::optional<double> Optimizer::update(const Arenas& arenas, const StepInfo& now) {
   std::optional<double> norm;
-  if (options_.clip_norm > 0) norm = gradient_norm(arenas.gradients);
-  const double scale = norm && *norm > options_.clip_norm ? options_.clip_norm / *norm : 1;
+  if (options_.clip_norm > 0) norm = now.gradient_scale * gradient_norm(arenas.gradients);
+  const double clip = norm && *norm > options_.clip_norm ? options_.clip_norm / *norm : 1;
+  const double scale = now.gradient_scale * clip;
   rule_->apply(arenas, {now.rate, static_cast<float>(scale), now.updates + 1});
   for (const auto& [offset, count, treatment] : statistics_)
     backend_.running_average(arenas.parameters + offset, arenas.gradients + offset,

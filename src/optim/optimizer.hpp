@@ -28,10 +28,11 @@ struct StateArena {
 
 /// Where a run stands.
 struct StepInfo {
-  double rate = 0;           ///< learning rate of this step
-  std::int64_t step = 0;     ///< steps done before it
-  std::int64_t updates = 0;  ///< of these, those that the moments have seen
-  int microbatches = 1;      ///< of this step
+  double rate = 0;            ///< learning rate of this step
+  std::int64_t step = 0;      ///< steps done before it
+  std::int64_t updates = 0;   ///< of these, those that the moments have seen
+  int microbatches = 1;       ///< of this step
+  double gradient_scale = 1;  ///< the gradient counts so many times, in its norm too; statistics are left alone
 };
 
 /// A whole optimizer step over arena ranges: the gradient is clipped, parameters follow their rule, statistics become
@@ -44,7 +45,9 @@ class Optimizer {
   /// What it keeps: moments first, then, with optim.ema_decay, "average".
   std::vector<StateArena> state() const;
 
-  /// One step. Returns the gradient's norm before clipping, where it was measured: with optim.clip_norm.
+  /// Whether no gradient has overflowed. Waits for the backend.
+  bool is_finite(const float* gradients);
+  /// One step. Returns the gradient's norm, scaled, before clipping, where it was measured: with optim.clip_norm.
   std::optional<double> update(const Arenas& arenas, const StepInfo& now);
 
  private:
@@ -54,8 +57,9 @@ class Optimizer {
   kernels::Backend& backend_;
   std::size_t size_;  ///< of an arena
   std::unique_ptr<Rule> rule_;
-  std::vector<Range> parameters_, statistics_;
-  Sums squares_;  ///< of the gradients of each range of parameters
+  std::vector<kernels::Stretch> stretches_;  ///< of parameters
+  std::vector<Range> statistics_;
+  Sums squares_;  ///< of the gradients of each stretch
 };
 
 }  // namespace distdl::optim

@@ -1,7 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <iterator>
+
 #include <distdl/optim/ranges.hpp>
 
 namespace distdl::optim {
+
+std::vector<kernels::Stretch> stretches_of(const std::vector<Range>& ranges) {
+  std::vector<kernels::Stretch> stretches;
+  for (const Range& range : ranges) stretches.push_back({range.offset, range.count});
+  return stretches;
+}
+
+std::vector<Range> those_that(bool adapt, const std::vector<Range>& ranges) {
+  std::vector<Range> kept;
+  std::copy_if(ranges.begin(), ranges.end(), std::back_inserter(kept),
+               [&](const Range& range) { return range.treatment.adapts == adapt; });
+  return kept;
+}
 
 std::vector<Range> ranges_of(const tensor::ArenaLayout& layout, tensor::Role role,
                              const std::function<Treatment(const tensor::TensorView&)>& treat) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include <distdl/kernels/backend.hpp>
 #include <distdl/optim/options.hpp>
 #include <distdl/tensor/arena.hpp>
 
@@ -23,6 +24,9 @@ struct Range {
   Treatment treatment;
 };
 
+/// Where they lie.
+std::vector<kernels::Stretch> stretches_of(const std::vector<Range>& ranges);
+
 /// The tensors of one role. Neighbours of the same treatment make one range, unless they adapt.
 std::vector<Range> ranges_of(const tensor::ArenaLayout& layout, tensor::Role role,
                              const std::function<Treatment(const tensor::TensorView&)>& treat);
@@ -32,5 +36,8 @@ std::vector<Range> ranges_of(const tensor::ArenaLayout& layout, tensor::Role rol
 /// The parameters for AdamW, LAMB and LARS: tensors of one dimension (biases, norms' weights) neither adapt nor, unless
 /// optim.decay_one_dimensional says so, decay. `adapts`: whether the others do.
 std::vector<Range> ranges_by_dimensions(const tensor::ArenaLayout& layout, const Options& options, bool adapts);
+
+/// Those whose rate adapts, or those whose rate does not.
+std::vector<Range> those_that(bool adapt, const std::vector<Range>& ranges);
 
 }  // namespace distdl::optim

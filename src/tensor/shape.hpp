@@ -21,6 +21,8 @@ enum class DType { f32, f64, f16, bf16, i32, i64, u8 };
 std::size_t size_of(DType dtype);
 /// "f32", "i64", ...
 std::string_view name_of(DType dtype);
+/// One element as it lies in memory, aligned or not. Exact, but for large i64.
+double value_of(DType dtype, const std::byte* element);
 /// Throws ConfigError for an unknown name.
 DType dtype_from(std::string_view name);
 

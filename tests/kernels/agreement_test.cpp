@@ -4,10 +4,12 @@
 #include <cmath>
 #include <cstring>
 #include <thread>
+#include <tuple>
 
 #include "tests/kernels/each_backend.hpp"
 #include "tests/kernels/layer_cases.hpp"
 #include "tests/kernels/layer_run.hpp"
+#include <distdl/tensor/half.hpp>
 
 namespace distdl::kernels::test {
 namespace {
@@ -16,7 +18,15 @@ struct Results {
   std::vector<std::vector<Values>> gradients;  // [layer][tensor]
 };
 
-Results run_all(Backend& backend, const LayerCase& layer_case) {
+/// What all precisions can say exactly.
+void shorten(Values& values, tensor::DataType type) {
+  tensor::with_type(type, [&](auto element) {
+    for (float& value : values) value = decltype(element)(value);
+  });
+}
+
+/// On numbers that `given` can say exactly.
+Results run_all(Backend& backend, const LayerCase& layer_case, tensor::DataType given = tensor::DataType::float32) {
   LayerRun run(backend, layer_case.layers, layer_case.input);
   tensor::Shape shape = layer_case.input;
   for (std::size_t i = 0; i < layer_case.layers.size(); ++i) {
@@ -26,14 +36,17 @@ Results run_all(Backend& backend, const LayerCase& layer_case) {
     for (std::size_t p = 0; p < specs.size(); ++p)
       if (specs[p].init == Init::fan_in_uniform)
         for (float& value : parameters[p]) value *= std::sqrt(3.0f / static_cast<float>(specs[p].fan_in));
+    for (Values& values : parameters) shorten(values, given);
     run.set_parameters(i, parameters);
     shape = output_shape(layer_case.layers[i], shape);
   }
   Results results;
   Values x = random_values(tensor::element_count(layer_case.input), 3);
+  Values dy = random_values(tensor::element_count(run.output_shape()), 4);
+  shorten(x, given), shorten(dy, given);
   results.evaluated = run.forward(x, Phase::evaluation);
   results.y = run.forward(x);
-  results.dx = run.backward(random_values(tensor::element_count(run.output_shape()), 4));
+  results.dx = run.backward(dy);
   for (std::size_t i = 0; i < layer_case.layers.size(); ++i) results.gradients.push_back(run.parameter_gradients(i));
   return results;
 }
@@ -115,5 +128,73 @@ TEST_P(Agreement, OfTwoThreadsAtOnceIsToTheBit) {
 }
 
 DISTDL_ON_EACH_BACKEND(Agreement);
+
+/// Activations of 16 bits.
+class ShortAgreement : public testing::TestWithParam<std::tuple<std::string, std::string>> {
+ protected:
+  void SetUp() override {
+    std::string reason;
+    backend_ = try_backend(std::get<0>(GetParam()), reason, precision());
+    if (!backend_) GTEST_SKIP() << reason;
+  }
+  static std::string precision() { return std::get<1>(GetParam()); }
+  /// Largest relative error of rounding.
+  static double rounding() { return precision() == "bf16" ? 0x1p-8 : 0x1p-11; }
+
+  /// Whether rounding of one layer's output may tip a maximum or a ReLU of a later one: then single values of a
+  /// gradient are others altogether.
+  static bool has_kink_within(const LayerCase& layer_case) {
+    return std::any_of(layer_case.layers.begin() + 1, layer_case.layers.end(), [](const LayerSpec& spec) {
+      return std::holds_alternative<Relu>(spec) || std::holds_alternative<MaxPool2d>(spec);
+    });
+  }
+
+  /// Near as a whole.
+  static void expect_near(const Values& actual, const Values& expected, double tolerance, const std::string& what) {
+    ASSERT_EQ(actual.size(), expected.size()) << what;
+    double apart = 0, length = 0.01 * static_cast<double>(expected.size());  // some are zero but for rounding
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      apart += (double{actual[i]} - expected[i]) * (double{actual[i]} - expected[i]);
+      length += double{expected[i]} * expected[i];
+    }
+    EXPECT_LE(std::sqrt(apart / length), tolerance) << what;
+  }
+  void expect_near(const LayerCase& layer_case, Backend& reference) {
+    SCOPED_TRACE(layer_case.name);
+    const auto type = backend_->activation_type();
+    const Results actual = run_all(*backend_, layer_case, type), expected = run_all(reference, layer_case, type);
+    const double tolerance = 2 * rounding() * static_cast<double>(1 + layer_case.layers.size());
+    const double of_gradients = has_kink_within(layer_case) ? 4 * std::sqrt(rounding()) : tolerance;
+    expect_near(actual.evaluated, expected.evaluated, tolerance, "evaluation");
+    expect_near(actual.y, expected.y, tolerance, "output");
+    expect_near(actual.dx, expected.dx, of_gradients, "input gradient");
+    for (std::size_t i = 0; i < expected.gradients.size(); ++i)
+      for (std::size_t p = 0; p < expected.gradients[i].size(); ++p)
+        expect_near(actual.gradients[i][p], expected.gradients[i][p], of_gradients,
+                    "layer " + std::to_string(i) + " gradient " + std::to_string(p));
+  }
+
+  std::unique_ptr<Backend> backend_;
+};
+
+TEST_P(ShortAgreement, WithFloatsOfTheReference) {
+  auto reference = make_backend({.backend = "reference"});
+  for (const auto& layer_case : all_cases()) expect_near(layer_case, *reference);
+}
+
+TEST_P(ShortAgreement, OfTwoRunsIsToTheBit) {
+  std::string reason;
+  auto other = try_backend(std::get<0>(GetParam()), reason, precision());
+  for (const auto& layer_case : all_cases()) {
+    SCOPED_TRACE(layer_case.name);
+    const Results a = run_all(*backend_, layer_case), b = run_all(*other, layer_case);
+    expect_same_bits(a.y, b.y);
+    expect_same_bits(a.dx, b.dx);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(On, ShortAgreement,
+                         testing::Combine(testing::ValuesIn(known_backends()), testing::Values("bf16", "fp16")),
+                         [](const auto& its) { return std::get<0>(its.param) + "_" + std::get<1>(its.param); });
 }  // namespace
 }  // namespace distdl::kernels::test

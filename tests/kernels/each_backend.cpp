@@ -10,9 +10,9 @@ const std::vector<std::string>& known_backends() {
   return names;
 }
 
-std::unique_ptr<Backend> try_backend(const std::string& name, std::string& reason) {
+std::unique_ptr<Backend> try_backend(const std::string& name, std::string& reason, const std::string& precision) {
   try {
-    return make_backend({.backend = name});
+    return make_backend({.backend = name, .precision = precision});
   } catch (const ConfigError& error) {
     reason = error.what();
     return nullptr;

@@ -2,19 +2,12 @@
 #include "tests/kernels/layer_run.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <numeric>
 
 #include <distdl/base/philox.hpp>
 
 namespace distdl::kernels::test {
-namespace {
-float* floats(const tensor::Buffer& buffer) {
-  return static_cast<float*>(buffer.data());
-}
-}  // namespace
-
 Values random_values(std::int64_t count, std::uint64_t seed) {
   Values values(static_cast<std::size_t>(count));
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = 2 * Philox::uniform(Philox::block(seed, 0, i)[0]) - 1;
@@ -46,7 +39,7 @@ double dot(const Values& a, const Values& b) {
 LayerRun::LayerRun(Backend& backend, const std::vector<LayerSpec>& specs, const tensor::Shape& input)
     : backend_(backend) {
   if (const auto* embedding = std::get_if<Embedding>(&specs.front())) entries_ = embedding->entries;
-  activations_.push_back(activation(dense(input)));
+  activations_.push_back(activation(dense(input, entries_ > 0 ? tensor::DataType::int32 : backend.activation_type())));
   for (const auto& spec : specs) {
     const ActivationFormat& format = activations_.back().format;
     Step step;
@@ -72,13 +65,13 @@ LayerRun::Activation LayerRun::activation(const ActivationFormat& format) {
 void LayerRun::upload(const ActivationFormat& format, const Values& values, const tensor::Buffer& to) {
   Tensor dense_values = allocate(values.size());
   backend_.copy_from_host(dense_values.data(), values.data(), values.size() * sizeof(float));
-  backend_.from_dense(format, dense_values.data(), floats(to));
+  backend_.from_dense(format, dense_values.data(), to.data());
 }
 
 Values LayerRun::download(const ActivationFormat& format, const tensor::Buffer& from) {
   Values values(static_cast<std::size_t>(tensor::element_count(format.shape)));
   Tensor dense_values = allocate(values.size());
-  backend_.to_dense(format, floats(from), dense_values.data());
+  backend_.to_dense(format, from.data(), dense_values.data());
   backend_.copy_to_host(values.data(), dense_values.data(), values.size() * sizeof(float));
   return values;
 }
@@ -95,19 +88,20 @@ void LayerRun::set_parameters(std::size_t layer, const std::vector<Values>& valu
 }
 
 Values LayerRun::forward(const Values& x, Phase phase) {
-  upload(activations_[0].format, entries_ > 0 ? numbers(x) : x, activations_[0].value);
+  if (entries_ > 0)
+    upload_numbers(x);
+  else
+    upload(activations_[0].format, x, activations_[0].value);
   for (std::size_t i = 0; i < steps_.size(); ++i)
-    steps_[i].layer->forward(floats(activations_[i].value), floats(activations_[i + 1].value), phase);
+    steps_[i].layer->forward(activations_[i].value.data(), activations_[i + 1].value.data(), phase);
   return download(activations_.back().format, activations_.back().value);
 }
 
-Values LayerRun::numbers(const Values& x) const {
-  Values all;
-  for (float value : x) {
-    const auto number = static_cast<std::int32_t>(static_cast<std::int64_t>(std::abs(value) * 1000) % entries_);
-    all.push_back(std::bit_cast<float>(number));
-  }
-  return all;
+void LayerRun::upload_numbers(const Values& x) {
+  std::vector<std::int32_t> all;
+  for (float value : x)
+    all.push_back(static_cast<std::int32_t>(static_cast<std::int64_t>(std::abs(value) * 1000) % entries_));
+  backend_.copy_from_host(activations_[0].value.data(), all.data(), all.size() * sizeof(std::int32_t));
 }
 
 Values LayerRun::backward(const Values& dy) {
@@ -116,9 +110,10 @@ Values LayerRun::backward(const Values& dy) {
     std::vector<float*> gradients;
     for (const auto& gradient : steps_[i].gradients) gradients.push_back(gradient.data());
     const Activation &in = activations_[i], &out = activations_[i + 1];
-    steps_[i].layer->backward_weights(floats(in.value), floats(out.gradient), gradients);
-    steps_[i].layer->backward_input(floats(in.value), floats(out.value), floats(out.gradient), floats(in.gradient));
+    steps_[i].layer->backward_weights(in.value.data(), out.gradient.data(), gradients);
+    steps_[i].layer->backward_input(in.value.data(), out.value.data(), out.gradient.data(), in.gradient.data());
   }
+  if (entries_ > 0) return Values(static_cast<std::size_t>(tensor::element_count(activations_[0].format.shape)));
   return download(activations_[0].format, activations_[0].gradient);
 }
 

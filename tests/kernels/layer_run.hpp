@@ -48,7 +48,7 @@ class LayerRun {
   };
 
   /// For an embedding: the numbers that it takes, in the place of floats.
-  Values numbers(const Values& x) const;
+  void upload_numbers(const Values& x);
   Tensor allocate(std::size_t count);
   Activation activation(const ActivationFormat& format);
   void upload(const ActivationFormat& format, const Values& values, const tensor::Buffer& to);

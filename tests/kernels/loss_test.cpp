@@ -139,6 +139,40 @@ TEST_P(Losses, TakeImagesInWhateverFormatTheyCome) {
   EXPECT_EQ(gradient, expected.gradient);
 }
 
+TEST_P(Losses, TakePredictionsOf16Bits) {
+  for (const std::string precision : {"bf16", "fp16"}) {
+    SCOPED_TRACE(precision);
+    std::string reason;
+    auto backend = try_backend(GetParam(), reason, precision);
+    const double rounding = precision == "bf16" ? 0x1p-8 : 0x1p-11;
+    const Values logits{1.5f, -2, 0.25f, 3, 0, -1}, targets{1, 0, 2, 3, 4, 5};  // which both can say exactly
+    const std::vector<std::int32_t> labels{2, 0};
+    const auto check = [&](const LossSpec& spec, const void* wanted, std::size_t wanted_bytes, const Result& expected) {
+      const ActivationFormat format = dense({2, 3}, backend->activation_type());
+      auto given = backend->allocate(logits.size() * sizeof(float)), x = backend->allocate(format.bytes),
+           dx = backend->allocate(format.bytes), totals = backend->allocate(3 * sizeof(float)),
+           y = backend->allocate(wanted_bytes);
+      backend->copy_from_host(given.data(), logits.data(), given.bytes());
+      backend->copy_from_host(y.data(), wanted, wanted_bytes);
+      backend->from_dense(format, static_cast<const float*>(given.data()), x.data());
+      backend->loss(spec, format)
+          ->forward_backward(x.data(), y.data(), 0.5f, dx.data(), static_cast<float*>(totals.data()));
+      backend->to_dense(format, dx.data(), static_cast<float*>(given.data()));
+      std::array<float, 3> host{};
+      Values gradient(logits.size());
+      backend->copy_to_host(host.data(), totals.data(), sizeof host);
+      backend->copy_to_host(gradient.data(), given.data(), given.bytes());
+      EXPECT_EQ(host, expected.totals);
+      for (std::size_t i = 0; i < gradient.size(); ++i)
+        EXPECT_NEAR(gradient[i], expected.gradient[i], rounding * std::abs(expected.gradient[i]) + 1e-7);
+    };
+    check(CrossEntropy{}, labels.data(), labels.size() * sizeof(std::int32_t),
+          run(*backend_->loss(CrossEntropy{}, dense({2, 3})), logits, labels, 0.5f));
+    check(MeanSquaredError{}, targets.data(), targets.size() * sizeof(float),
+          run(*backend_->loss(MeanSquaredError{}, dense({2, 3})), logits, targets, 0.5f));
+  }
+}
+
 TEST_P(Losses, RefuseWhatTheyCannotCompare) {
   EXPECT_THROW(backend_->loss(CrossEntropy{.smoothing = 1}, dense({2, 3})), ConfigError);
   EXPECT_THROW(backend_->loss(CrossEntropy{}, dense({2, 3, 4, 5})), ConfigError);

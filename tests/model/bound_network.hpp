@@ -21,8 +21,9 @@ struct BoundNetwork {
   std::vector<float> parameters;
   tensor::Buffer device_parameters, gradients;
 
-  BoundNetwork(const std::string& backend_name, Description described, std::int64_t samples)
-      : backend(kernels::make_backend({.backend = backend_name})),
+  BoundNetwork(const std::string& backend_name, Description described, std::int64_t samples,
+               const std::string& precision = "fp32")
+      : backend(kernels::make_backend({.backend = backend_name, .precision = precision})),
         model(std::move(described)),
         tensors(tensors_of(model)),
         network(*backend, model, tensors, samples),

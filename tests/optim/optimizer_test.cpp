@@ -84,7 +84,8 @@ class OnBackend : public kernels::test::EachBackend {
     for (const auto& tensor : layout_.tensors())
       for (std::size_t i = 0; i < tensor.count; ++i)
         if (i % 5 != 4 && !(tensor.name == "scale" && t == 2))
-          values[tensor.offset + i] = 0.1f * draw(static_cast<std::uint64_t>(t), tensor.offset + i);
+          values[tensor.offset + i] = 0.1f * draw(static_cast<std::uint64_t>(t), tensor.offset + i) *
+                                      (tensor.role == tensor::Role::parameter ? grown_ : 1.0f);
     return values;
   }
 
@@ -113,7 +114,7 @@ class OnBackend : public kernels::test::EachBackend {
     Outcome outcome;
     for (int t = 1; t <= kSteps; ++t) {
       arenas.gradients = upload(gradients(t));
-      auto norm = optimizer.update(arenas, {0.1, after + t - 1, t - 1, kMicrobatches});
+      auto norm = optimizer.update(arenas, {0.1, after + t - 1, t - 1, kMicrobatches, gradient_scale_});
       if (norm) outcome.norms.push_back(*norm);
     }
     outcome.parameters = download(arenas.parameters);
@@ -177,6 +178,8 @@ class OnBackend : public kernels::test::EachBackend {
   }
 
   tensor::ArenaLayout layout_;
+  float grown_ = 1;  ///< how large gradients are
+  double gradient_scale_ = 1;
 };
 
 TEST_P(OnBackend, SgdFollowsItsFormula) {
@@ -207,6 +210,20 @@ TEST_P(OnBackend, ALongGradientIsShortenedForEveryOptimizer) {
   for (const char* name : {"sgd", "adamw", "lamb", "lars"})
     for (double limit : {1.5, 1e6})
       expect_the_book({.name = name, .epsilon = 1e-4, .weight_decay = 0.1, .clip_norm = limit});
+}
+
+TEST_P(OnBackend, AScaledGradientIsAsGoodAsALargerOne) {
+  for (const char* name : {"sgd", "adamw", "lamb", "lars"})
+    for (double limit : {0.0, 1.5, 1e6}) {
+      const Options options{.name = name, .weight_decay = 0.1, .clip_norm = limit};
+      grown_ = 4, gradient_scale_ = 1;
+      const auto larger = train(options);
+      grown_ = 1, gradient_scale_ = 4;
+      const auto scaled = train(options);
+      EXPECT_EQ(scaled.parameters, larger.parameters) << name << ", " << limit;
+      EXPECT_EQ(scaled.moments, larger.moments) << name << ", " << limit;
+      EXPECT_EQ(scaled.norms, larger.norms) << name << ", " << limit;
+    }
 }
 
 TEST_P(OnBackend, TheNormIsThatOfAllParametersAndOfNothingElse) {

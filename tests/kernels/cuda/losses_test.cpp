@@ -8,15 +8,13 @@
 #include <gtest/gtest.h>
 
 #include "tests/kernels/cuda/on_cpu.hpp"
-#include "tests/kernels/layer_run.hpp"
+#include "tests/kernels/cuda/reference_layer.hpp"
 #include <distdl/kernels/backend.hpp>
 #include <distdl/kernels/cuda/cross_entropy.hpp>
 #include <distdl/kernels/cuda/squared_error.hpp>
 
 namespace distdl::kernels::cuda::test {
 namespace {
-using kernels::test::random_values;
-using kernels::test::Values;
 using testing::FloatNear;
 using testing::Pointwise;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -35,19 +33,23 @@ Result on_reference(const LossSpec& spec, const tensor::Shape& shape, const Valu
   return result;
 }
 
-Result on_cpu(const CrossEntropy& spec, std::int32_t classes, const Values& logits,
+template <class T = float>
+Result on_cpu(const CrossEntropy& spec, std::int32_t classes, const Values& given,
               const std::vector<std::int32_t>& labels) {
-  Result result{{}, Values(logits.size(), 99.0f)};
+  const auto logits = as<T>(given);
+  Result result;
+  std::vector<T> gradient(logits.size(), 99.0f);
   const auto rows = static_cast<std::int64_t>(labels.size());
   std::vector<double> losses(3 * labels.size(), -1);
   const Numbers numbers{labels.data(), rows, classes, spec.ignore.has_value(), spec.ignore.value_or(0)};
-  for_each_long_row(rows, CrossEntropyRow{logits.data(),
-                                          numbers,
-                                          spec.smoothing,
-                                          kScale,
-                                          result.gradient.data(),
-                                          {&losses[0], &losses[rows], &losses[2 * rows]}});
+  for_each_long_row(rows, CrossEntropyRow<T>{logits.data(),
+                                             numbers,
+                                             spec.smoothing,
+                                             kScale,
+                                             gradient.data(),
+                                             {&losses[0], &losses[rows], &losses[2 * rows]}});
   sum_each(3, rows, TotalLosses{losses.data(), result.totals.data(), rows});
+  result.gradient.assign(gradient.begin(), gradient.end());
   return result;
 }
 
@@ -73,6 +75,19 @@ TEST_P(CudaCrossEntropy, AgreesWithReference) {
   EXPECT_EQ(actual.totals[1], expected.totals[1]);
   EXPECT_EQ(actual.totals[2], expected.totals[2]);
   EXPECT_THAT(actual.gradient, Pointwise(FloatNear(1e-6f), expected.gradient));
+}
+
+TEST_P(CudaCrossEntropy, TakesSixteenBits) {
+  const auto& [spec, classes, rows, size] = GetParam();
+  Values logits = random_values(rows * classes, 1);
+  for (float& logit : logits) logit *= size;
+  round_to<Bfloat16>(logits);
+  const std::vector<std::int32_t> labels(rows, classes / 2);
+  const Result expected = on_reference(spec, {rows, classes}, logits, labels.data());
+  const Result actual = on_cpu<Bfloat16>(spec, classes, logits, labels);
+  EXPECT_NEAR(actual.totals[0], expected.totals[0], 1e-6f * std::max(1.0f, expected.totals[0]));
+  EXPECT_EQ(actual.totals[1], expected.totals[1]);
+  expect_near(as<Bfloat16>(actual.gradient), expected.gradient, 1e-6f);
 }
 
 INSTANTIATE_TEST_SUITE_P(Rows, CudaCrossEntropy,
@@ -122,10 +137,10 @@ TEST(CudaSquaredError, AgreesWithReference) {
     const Result expected = on_reference(MeanSquaredError{}, shape, predictions, targets.data());
     Result actual{{}, Values(predictions.size())};
     std::vector<double> errors(static_cast<std::size_t>(samples));
-    sum_each(samples, values, SampleError{predictions.data(), targets.data(), errors.data(), values});
+    sum_each(samples, values, SampleError<float>{predictions.data(), targets.data(), errors.data(), values});
     sum_each(1, samples, TotalError{errors.data(), actual.totals.data(), samples});
-    for_each(predictions.size(), ErrorGradient{predictions.data(), targets.data(), actual.gradient.data(),
-                                               2 * double{kScale} / static_cast<double>(values)});
+    for_each(predictions.size(), ErrorGradient<float>{predictions.data(), targets.data(), actual.gradient.data(),
+                                                      2 * double{kScale} / static_cast<double>(values)});
     EXPECT_FLOAT_EQ(actual.totals[0], expected.totals[0]);
     EXPECT_EQ(actual.totals[1], 0);
     EXPECT_EQ(actual.totals[2], expected.totals[2]);

@@ -11,6 +11,7 @@
 #include <distdl/kernels/cuda/batch_norm.hpp>
 #include <distdl/kernels/cuda/channels.hpp>
 #include <distdl/kernels/cuda/max_pool2d.hpp>
+#include <distdl/kernels/cuda/stretch_sums.hpp>
 
 namespace distdl::kernels::cuda::test {
 namespace {
@@ -26,10 +27,10 @@ TEST(CudaMaths, LinearProductsAreThoseOfTheReference) {
   Channels outputs{3, 5, 1};
   Values y(15), dx(24), dweight(40), dbias(5);
   multiply(gemms.forward(), 1, reference.parameters[0].data(), reference.x.data(), y.data());
-  for_each(y.size(), AddBias{y.data(), reference.parameters[1].data(), outputs});
+  fill_each(y.size(), AddBias<float>{y.data(), reference.parameters[1].data(), outputs});
   multiply(gemms.backward_input(), 1, reference.parameters[0].data(), reference.dy.data(), dx.data());
   multiply(gemms.backward_weights(), 1, reference.x.data(), reference.dy.data(), dweight.data());
-  sum_columns(column_chunks(3, 5), SumOfRows{reference.dy.data(), dbias.data(), 5});
+  sum_columns(column_chunks(3, 5), SumOfRows<float>{reference.dy.data(), dbias.data(), 5});
   EXPECT_THAT(y, Pointwise(FloatNear(1e-6f), reference.y));
   EXPECT_THAT(dx, Pointwise(FloatNear(1e-6f), reference.dx));
   EXPECT_THAT(dweight, Pointwise(FloatNear(1e-6f), reference.gradients[0]));
@@ -42,8 +43,26 @@ TEST(CudaMaths, BiasGradientOfAConvolutionSumsItsChannel) {
   reference.forward_backward();
   Values dbias(4);
   Channels channels{3, 4, 99};
-  sum_each(4, channels.values(), SumChannel{reference.dy.data(), dbias.data(), channels});
+  sum_each(4, channels.values(), SumChannel<float>{reference.dy.data(), dbias.data(), channels});
   EXPECT_THAT(dbias, Pointwise(FloatNear(1e-5f), reference.gradients[1]));
+}
+
+struct SquareOf {
+  const float* data;
+  double operator()(std::size_t i) const { return double{data[i]} * data[i]; }
+};
+
+TEST(CudaSums, OfManyStretchesAreThoseOfEachToTheBit) {
+  const Values data = random_values(60000, 1);
+  const std::vector<Stretch> stretches{{0, 1}, {16, 40000}, {40016, 0}, {40016, 300}, {41000, 16384}, {57400, 257}};
+  const auto table = parts_of(stretches);
+  const std::int64_t parts = table.back().first_part + table.back().parts(), count = std::ssize(table);
+  std::vector<double> of_parts(static_cast<std::size_t>(parts), -1), sums(stretches.size(), -1);
+  const SquareOf square{data.data()};
+  sum_each(parts, elementwise::kPart, SumOfPart<SquareOf>{square, table.data(), count, of_parts.data()});
+  sum_each(count, 3, SumOfStretch{table.data(), of_parts.data(), sums.data()});
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    EXPECT_EQ(sums[i], elementwise::ordered_sum(stretches[i].count, SquareOf{data.data() + stretches[i].offset})) << i;
 }
 
 struct PoolCase {
@@ -61,10 +80,17 @@ class CudaMaxPool : public testing::TestWithParam<PoolCase> {
     const Shape& output = reference.run.output_shape();
     PoolWindows windows{spec.kernel, spec.stride, spec.padding, input[2], input[3], output[2], output[3]};
     Values y(reference.y.size()), dx(reference.x.size(), 99.0f);
-    for_each(y.size(), MaxPoolForward{reference.x.data(), y.data(), windows});
-    for_each(dx.size(), MaxPoolBackward{reference.x.data(), reference.dy.data(), dx.data(), windows});
+    for_each(y.size(), MaxPoolForward<float>{reference.x.data(), y.data(), windows});
+    for_each(dx.size(), MaxPoolBackward<float>{reference.x.data(), reference.dy.data(), dx.data(), windows});
     EXPECT_THAT(y, Pointwise(testing::NanSensitiveFloatEq(), reference.y));
     EXPECT_EQ(dx, reference.dx);
+
+    windows.channels = input[1];
+    const Values x = with_channels_last(reference.x, input), dy = with_channels_last(reference.dy, output);
+    for_each(y.size(), MaxPoolForward<float>{x.data(), y.data(), windows});
+    for_each(dx.size(), MaxPoolBackward<float>{x.data(), dy.data(), dx.data(), windows});
+    EXPECT_THAT(with_channels_first(y, output), Pointwise(testing::NanSensitiveFloatEq(), reference.y));
+    EXPECT_EQ(with_channels_first(dx, input), reference.dx);
   }
 };
 
@@ -85,6 +111,21 @@ TEST_P(CudaMaxPool, NanCountsAsLargest) {
   expect_same_bits(reference);
 }
 
+TEST(CudaMaxPool, TakesSixteenBits) {
+  for_each_type([](auto example) {
+    using T = decltype(example);
+    Reference reference(MaxPool2d{3, 2, 1}, {2, 2, 6, 5});
+    reference.forward_backward<T>();
+    const PoolWindows windows{3, 2, 1, 6, 5, 3, 3};
+    const auto x = as<T>(reference.x), dy = as<T>(reference.dy);
+    std::vector<T> y(dy.size()), dx(x.size());
+    for_each(y.size(), MaxPoolForward<T>{x.data(), y.data(), windows});
+    for_each(dx.size(), MaxPoolBackward<T>{x.data(), dy.data(), dx.data(), windows});
+    EXPECT_EQ(y, as<T>(reference.y));
+    expect_near(dx, reference.dx, 1e-6f);
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Windows, CudaMaxPool,
                          testing::Values(PoolCase{{2, 2}, {2, 3, 6, 8}}, PoolCase{{2, 2}, {2, 1, 7, 5}},
                                          PoolCase{{3, 2}, {1, 2, 8, 9}}, PoolCase{{3, 1}, {2, 2, 5, 6}},
@@ -94,40 +135,85 @@ INSTANTIATE_TEST_SUITE_P(Windows, CudaMaxPool,
 
 class CudaBatchNorm : public testing::TestWithParam<Shape> {};
 
+/// What the layer does, step by step.
+template <class T>
+class BatchNormOnCpu {
+ public:
+  BatchNormOnCpu(const Channels& of, float epsilon, const std::vector<Values>& parameters)
+      : of_(of), epsilon_(epsilon), p_(parameters), state_(static_cast<std::size_t>(8 * of.channels)) {}
+
+  std::vector<T> forward(const std::vector<T>& x) {
+    if (of_.is_last) {
+      sum_columns(columns_of(of_), BatchSums<T>{x.data(), observed_, of_, epsilon_});
+    } else {
+      sum_each(of_.channels, of_.values(), BatchMean<T>{x.data(), observed_, of_});
+      sum_each(of_.channels, of_.values(), BatchVariance<T>{x.data(), observed_, of_, epsilon_});
+    }
+    return normalized(x, observed_);
+  }
+  std::vector<T> evaluate(const std::vector<T>& x) {
+    for_each(static_cast<std::size_t>(of_.channels), RunningMoments{p_[2].data(), p_[3].data(), running_, epsilon_});
+    return normalized(x, running_);
+  }
+  std::vector<T> backward(const std::vector<T>& x, const std::vector<T>& dy) {
+    if (of_.is_last) {
+      sum_columns(columns_of(of_), BothGradients<T>{x.data(), dy.data(), observed_, sums_, of_.channels});
+    } else {
+      sum_each(of_.channels, of_.values(), WeightGradient<T>{x.data(), dy.data(), observed_, sums_, of_});
+      sum_each(of_.channels, of_.values(), BiasGradient<T>{dy.data(), sums_, of_});
+    }
+    std::vector<T> dx(x.size());
+    fill_each(dx.size(), InputGradient<T>{x.data(), dy.data(), dx.data(), p_[0].data(), observed_, sums_, of_});
+    return dx;
+  }
+  /// weight, bias, mean, variance
+  std::vector<Values> gradients() {
+    std::vector<Values> all(4, Values(static_cast<std::size_t>(of_.channels)));
+    const auto n = static_cast<double>(of_.values());
+    for_each(all[0].size(), BatchNormGradients{observed_, sums_, all[0].data(), all[1].data(), all[2].data(),
+                                               all[3].data(), n > 1 ? n / (n - 1) : 1.0});
+    return all;
+  }
+
+ private:
+  std::vector<T> normalized(const std::vector<T>& x, const BatchMoments& moments) {
+    std::vector<T> y(x.size());
+    fill_each(y.size(), Normalize<T>{x.data(), y.data(), p_[0].data(), p_[1].data(), moments, of_});
+    return y;
+  }
+  double* row(std::int64_t number) { return state_.data() + number * of_.channels; }
+
+  Channels of_;
+  float epsilon_;
+  const std::vector<Values>& p_;
+  std::vector<double> state_;
+  BatchMoments observed_{row(0), row(1), row(2)}, running_{row(3), row(4), row(5)};
+  GradientSums sums_{row(6), row(7)};
+};
+
+template <class T>
+void expect_batch_norm(const Shape& input, bool channels_are_last) {
+  Reference reference(BatchNorm{1e-5f}, input);
+  reference.forward_backward<T>();
+  const Channels of{input[0], input[1], input.size() == 4 ? input[2] * input[3] : 1, channels_are_last};
+  const Shape shape{input[0], input[1], of.pixels, 1};
+  const auto moved = [&](const auto& dense) { return channels_are_last ? with_channels_last(dense, shape) : dense; };
+  const auto x = moved(as<T>(reference.x)), dy = moved(as<T>(reference.dy));
+  BatchNormOnCpu<T> layer(of, 1e-5f, reference.parameters);
+  expect_near(layer.forward(x), moved(reference.y), 2e-6f);
+  expect_near(layer.evaluate(x), moved(reference.evaluated), 2e-6f);
+  expect_near(layer.backward(x, dy), moved(reference.dx), 2e-6f);
+  const auto gradients = layer.gradients();
+  EXPECT_THAT(gradients[0], Pointwise(FloatNear(1e-5f), reference.gradients[0]));
+  EXPECT_THAT(gradients[1], Pointwise(FloatNear(1e-5f), reference.gradients[1]));
+  EXPECT_THAT(gradients[2], Pointwise(FloatNear(1e-7f), reference.gradients[2]));
+  EXPECT_THAT(gradients[3], Pointwise(FloatNear(1e-6f), reference.gradients[3]));
+}
+
 TEST_P(CudaBatchNorm, AgreesWithReference) {
-  const Shape& input = GetParam();
-  const float epsilon = 1e-5f;
-  Reference reference(BatchNorm{epsilon}, input);
-  reference.forward_backward();
-  Channels channels{input[0], input[1], input.size() == 4 ? input[2] * input[3] : 1};
-  const auto count = static_cast<std::size_t>(element_count(input)), c = static_cast<std::size_t>(input[1]);
-  std::vector<double> state(8 * c);
-  double* row = state.data();
-  BatchMoments observed{row, row + c, row + 2 * c}, running{row + 3 * c, row + 4 * c, row + 5 * c};
-  GradientSums sums{row + 6 * c, row + 7 * c};
-  const float *x = reference.x.data(), *dy = reference.dy.data();
-  const auto& p = reference.parameters;
-  Values y(count), evaluated(count), dx(count), dweight(c), dbias(c), mean(c), variance(c);
-
-  sum_each(input[1], channels.values(), BatchMean{x, observed, channels});
-  sum_each(input[1], channels.values(), BatchVariance{x, observed, channels, epsilon});
-  for_each(count, Normalize{x, y.data(), p[0].data(), p[1].data(), observed, channels});
-  for_each(c, RunningMoments{p[2].data(), p[3].data(), running, epsilon});
-  for_each(count, Normalize{x, evaluated.data(), p[0].data(), p[1].data(), running, channels});
-  sum_each(input[1], channels.values(), WeightGradient{x, dy, observed, sums, channels});
-  sum_each(input[1], channels.values(), BiasGradient{dy, sums, channels});
-  for_each(count, InputGradient{x, dy, dx.data(), p[0].data(), observed, sums, channels});
-  const auto n = static_cast<double>(channels.values());
-  for_each(c, BatchNormGradients{observed, sums, dweight.data(), dbias.data(), mean.data(), variance.data(),
-                                 n > 1 ? n / (n - 1) : 1.0});
-
-  EXPECT_THAT(y, Pointwise(FloatNear(2e-6f), reference.y));
-  EXPECT_THAT(evaluated, Pointwise(FloatNear(2e-6f), reference.evaluated));
-  EXPECT_THAT(dx, Pointwise(FloatNear(2e-6f), reference.dx));
-  EXPECT_THAT(dweight, Pointwise(FloatNear(1e-5f), reference.gradients[0]));
-  EXPECT_THAT(dbias, Pointwise(FloatNear(1e-5f), reference.gradients[1]));
-  EXPECT_THAT(mean, Pointwise(FloatNear(1e-7f), reference.gradients[2]));
-  EXPECT_THAT(variance, Pointwise(FloatNear(1e-6f), reference.gradients[3]));
+  for_each_type([&](auto example) {
+    for (bool channels_are_last : {false, true}) expect_batch_norm<decltype(example)>(GetParam(), channels_are_last);
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, CudaBatchNorm,

@@ -51,10 +51,13 @@ TEST(CudaEmbedding, AgreesWithReference) {
   float* to = expected_gradient.data();
   layer->backward_weights(x, dy.data(), {&to, 1});
 
-  for_each_row(count, LookUp{numbers_of(numbers, entries), table.data(), y.data(), width});
+  for_each_row(count, LookUp<float>{numbers_of(numbers, entries), table.data(), y.data(), width});
+  std::vector<Bfloat16> short_y(y.size());
+  for_each_row(count, LookUp<Bfloat16>{numbers_of(numbers, entries), table.data(), short_y.data(), width});
+  EXPECT_EQ(short_y, as<Bfloat16>(expected_y));
   const Sorted sorted(numbers, entries);
-  for_each_long_row(entries,
-                    CollectGradient{sorted.places.data(), sorted.starts.data(), dy.data(), gradient.data(), width});
+  for_each_long_row(
+      entries, CollectGradient<float>{sorted.places.data(), sorted.starts.data(), dy.data(), gradient.data(), width});
   EXPECT_EQ(y, expected_y);
   EXPECT_THAT(gradient, Pointwise(FloatNear(1e-5f), expected_gradient));
 }
@@ -63,12 +66,13 @@ TEST(CudaEmbedding, NumbersThatTheTableLacksAreNaNAndHaveNoGradient) {
   const Integers numbers{2, -1, 0, 3, 2, 1000};
   const Values table{1, 2, 3}, dy{1, 2, 4, 8, 16, 32};
   Values y(6), gradient(3);
-  for_each_row(6, LookUp{numbers_of(numbers, 3), table.data(), y.data(), 1});
+  for_each_row(6, LookUp<float>{numbers_of(numbers, 3), table.data(), y.data(), 1});
   EXPECT_THAT(Values({y[0], y[2], y[4]}), ElementsAre(3, 1, 3));
   EXPECT_THAT(Values({y[1], y[3], y[5]}), Each(testing::NanSensitiveFloatEq(std::nanf(""))));
   const Sorted sorted(numbers, 3);
   EXPECT_THAT(sorted.starts, ElementsAre(1, 2, 2, 4));
-  for_each_long_row(3, CollectGradient{sorted.places.data(), sorted.starts.data(), dy.data(), gradient.data(), 1});
+  for_each_long_row(3,
+                    CollectGradient<float>{sorted.places.data(), sorted.starts.data(), dy.data(), gradient.data(), 1});
   EXPECT_THAT(gradient, ElementsAre(4, 0, 17));
 }
 
@@ -105,12 +109,16 @@ TEST(CudaDropout, DropsWhatTheReferenceDrops) {
     Reference reference(Dropout{.probability = 0.3f, .stream = 5}, {1, count});
     reference.backend->set_noise(noise);
     reference.forward_backward();
-    const elementwise::Stays stays{noise, 5, 0.3f};
     Values y(reference.x.size()), dx(reference.x.size());
-    for_each((y.size() + 3) / 4, Drop{stays, 1 / (1 - 0.3f), reference.x.data(), y.data(), y.size()});
-    for_each((y.size() + 3) / 4, Drop{stays, 1 / (1 - 0.3f), reference.dy.data(), dx.data(), dx.size()});
+    for_each((y.size() + 3) / 4, Drop<float>{&noise, 5, 0.3f, 1 / (1 - 0.3f), reference.x.data(), y.data(), y.size()});
+    for_each((y.size() + 3) / 4,
+             Drop<float>{&noise, 5, 0.3f, 1 / (1 - 0.3f), reference.dy.data(), dx.data(), dx.size()});
     EXPECT_EQ(y, reference.y);
     EXPECT_EQ(dx, reference.dx);
+    const auto x = as<Float16>(reference.x);
+    std::vector<Float16> short_y(x.size());
+    for_each((x.size() + 3) / 4, Drop<Float16>{&noise, 5, 0.3f, 1 / (1 - 0.3f), x.data(), short_y.data(), x.size()});
+    for (std::size_t i = 0; i < x.size(); ++i) EXPECT_EQ(short_y[i] != 0.0f, reference.y[i] != 0.0f);
   }
 }
 }  // namespace

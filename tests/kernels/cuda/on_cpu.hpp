@@ -20,6 +20,11 @@ void for_each(std::size_t count, const Body& body) {
   for (std::size_t i = 0; i < count; ++i) body(i);
 }
 
+template <class Body>
+void fill_each(std::size_t count, const Body& body) {
+  for (std::size_t i = 0; i < count; ++i) body.target()[i] = body.value(i);
+}
+
 template <class Reduce>
 void sum_each(std::int64_t results, std::int64_t terms, const Reduce& reduce) {
   for (std::int64_t r = 0; r < results; ++r) {

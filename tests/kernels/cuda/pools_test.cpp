@@ -41,16 +41,29 @@ struct AverageCase {
 class CudaAveragePool : public testing::TestWithParam<AverageCase> {};
 
 TEST_P(CudaAveragePool, AgreesWithReference) {
-  const auto& [spec, input] = GetParam();
-  Reference reference(spec, input);
-  reference.forward_backward();
-  const auto& output = reference.run.output_shape();
-  const PoolWindows windows{spec.kernel, spec.stride, 0, input[2], input[3], output[2], output[3]};
-  Values y(reference.y.size()), dx(reference.x.size(), 99.0f);
-  for_each(y.size(), AveragePoolForward{reference.x.data(), y.data(), windows});
-  for_each(dx.size(), AveragePoolBackward{reference.dy.data(), dx.data(), windows});
-  EXPECT_THAT(y, Pointwise(FloatNear(1e-6f), reference.y));
-  EXPECT_THAT(dx, Pointwise(FloatNear(1e-6f), reference.dx));
+  for_each_type([&](auto example) {
+    using T = decltype(example);
+    const auto& [spec, input] = GetParam();
+    Reference reference(spec, input);
+    reference.forward_backward<T>();
+    const auto& output = reference.run.output_shape();
+    PoolWindows windows{spec.kernel, spec.stride, 0, input[2], input[3], output[2], output[3]};
+    auto x = as<T>(reference.x), dy = as<T>(reference.dy);
+    std::vector<T> y(dy.size()), dx(x.size(), 99.0f);
+    for_each(y.size(), AveragePoolForward<T>{x.data(), y.data(), windows});
+    for_each(dx.size(), AveragePoolBackward<T>{dy.data(), dx.data(), windows});
+    expect_near(y, reference.y, 1e-6f);
+    expect_near(dx, reference.dx, 1e-6f);
+
+    windows.channels = input[1];
+    x = with_channels_last(x, input);
+    dy = with_channels_last(dy, output);
+    std::vector<T> moved_y(y.size()), moved_dx(dx.size(), 99.0f);
+    for_each(y.size(), AveragePoolForward<T>{x.data(), moved_y.data(), windows});
+    for_each(dx.size(), AveragePoolBackward<T>{dy.data(), moved_dx.data(), windows});
+    EXPECT_EQ(moved_y, with_channels_last(y, output));
+    EXPECT_EQ(moved_dx, with_channels_last(dx, input));
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Windows, CudaAveragePool,
@@ -59,17 +72,27 @@ INSTANTIATE_TEST_SUITE_P(Windows, CudaAveragePool,
                                          AverageCase{{4, 4}, {1, 1, 4, 4}}));
 
 TEST(CudaAveragePool, OfWholePlanesAgreesWithReference) {
-  for (const tensor::Shape& input :
-       {tensor::Shape{2, 3, 4, 5}, tensor::Shape{2, 5, 7, 13}, tensor::Shape{3, 2, 1, 1}}) {
-    Reference reference(GlobalAveragePool{}, input);
-    reference.forward_backward();
-    const std::int64_t planes = input[0] * input[1], pixels = input[2] * input[3];
-    Values y(reference.y.size()), dx(reference.x.size());
-    for_each_row(planes, PlaneMean{reference.x.data(), y.data(), pixels});
-    for_each_row(planes, PlaneMeanGradient{reference.dy.data(), dx.data(), pixels});
-    EXPECT_THAT(y, Pointwise(FloatNear(1e-6f), reference.y));
-    EXPECT_THAT(dx, Pointwise(FloatNear(1e-6f), reference.dx));
-  }
+  for_each_type([](auto example) {
+    using T = decltype(example);
+    for (const tensor::Shape& input :
+         {tensor::Shape{2, 3, 4, 5}, tensor::Shape{2, 5, 7, 13}, tensor::Shape{3, 2, 1, 1}}) {
+      Reference reference(GlobalAveragePool{}, input);
+      reference.forward_backward<T>();
+      const std::int64_t planes = input[0] * input[1], pixels = input[2] * input[3];
+      const auto x = as<T>(reference.x), dy = as<T>(reference.dy);
+      std::vector<T> y(dy.size()), dx(x.size());
+      for_each_row(planes, PlaneMean<T>{x.data(), y.data(), pixels});
+      for_each_row(planes, PlaneMeanGradient<T>{dy.data(), dx.data(), pixels});
+      expect_near(y, reference.y, 1e-6f);
+      expect_near(dx, reference.dx, 1e-6f);
+
+      const auto moved_x = with_channels_last(x, input);
+      for_each(y.size(), PixelMean<T>{moved_x.data(), y.data(), pixels, input[1]});
+      fill_each(dx.size(), PixelMeanGradient<T>{dy.data(), dx.data(), pixels, input[1]});
+      expect_near(y, reference.y, 1e-6f);
+      expect_near(with_channels_first(dx, input), reference.dx, 1e-6f);
+    }
+  });
 }
 }  // namespace
 }  // namespace distdl::kernels::cuda::test

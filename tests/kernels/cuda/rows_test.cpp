@@ -8,6 +8,7 @@
 #include <distdl/kernels/cuda/activations.hpp>
 #include <distdl/kernels/cuda/row_norm.hpp>
 #include <distdl/kernels/cuda/sequences.hpp>
+#include <distdl/kernels/cuda/swap_axes.hpp>
 
 namespace distdl::kernels::cuda::test {
 namespace {
@@ -32,7 +33,7 @@ TEST_P(CudaColumns, AreSummedOverEachRowOnce) {
     expected[i % columns] += terms[i];
   }
   Values sums(expected.size(), -1.0f);
-  sum_columns(column_chunks(rows, columns), SumOfRows{terms.data(), sums.data(), columns});
+  sum_columns(column_chunks(rows, columns), SumOfRows<float>{terms.data(), sums.data(), columns});
   EXPECT_EQ(sums, expected);
 }
 
@@ -66,28 +67,33 @@ struct NormCase {
 class CudaRowNorm : public testing::TestWithParam<NormCase> {};
 
 TEST_P(CudaRowNorm, AgreesWithReference) {
-  const auto& [spec, norm, input] = GetParam();
-  Reference reference(spec, input);
-  reference.forward_backward();
-  const std::int64_t rows = element_count(input) / norm.width;
-  const float* weight = reference.parameters[0].data();
-  const float* bias = norm.is_centred ? reference.parameters[1].data() : nullptr;
-  const float *x = reference.x.data(), *dy = reference.dy.data();
-  const auto count = reference.x.size(), width = static_cast<std::size_t>(norm.width);
-  Values mean(rows), inverse(rows), y(count), evaluated(count), dx(count), dweight(width), dbias(width);
-  const RowMoments moments{mean.data(), inverse.data()};
-  for_each_row(rows, RowNormForward{norm, x, weight, bias, y.data(), moments});
-  for_each_row(rows, RowNormForward{norm, x, weight, bias, evaluated.data(), {nullptr, nullptr}});
-  for_each_row(rows, RowNormInputGradient{norm, x, dy, weight, moments, dx.data()});
-  sum_columns(column_chunks(rows, norm.width),
-              RowNormWeightGradient{norm, x, dy, moments, dweight.data(), norm.is_centred ? dbias.data() : nullptr});
-  EXPECT_THAT(y, Pointwise(FloatNear(5e-6f), reference.y));
-  EXPECT_THAT(evaluated, Pointwise(FloatNear(5e-6f), reference.evaluated));
-  EXPECT_THAT(dx, Pointwise(FloatNear(2e-5f), reference.dx));
-  EXPECT_THAT(dweight, Pointwise(FloatNear(2e-5f), reference.gradients[0]));
-  if (norm.is_centred) {
-    EXPECT_THAT(dbias, Pointwise(FloatNear(2e-5f), reference.gradients[1]));
-  }
+  for_each_type([&](auto example) {
+    using T = decltype(example);
+    const auto& [spec, norm, input] = GetParam();
+    Reference reference(spec, input);
+    reference.forward_backward<T>();
+    const std::int64_t rows = element_count(input) / norm.width;
+    const float* weight = reference.parameters[0].data();
+    const float* bias = norm.is_centred ? reference.parameters[1].data() : nullptr;
+    const auto x = as<T>(reference.x), dy = as<T>(reference.dy);
+    const auto width = static_cast<std::size_t>(norm.width);
+    Values mean(rows), inverse(rows), dweight(width), dbias(width);
+    std::vector<T> y(x.size()), evaluated(x.size()), dx(x.size());
+    const RowMoments moments{mean.data(), inverse.data()};
+    for_each_row(rows, RowNormForward<T>{norm, x.data(), weight, bias, y.data(), moments});
+    for_each_row(rows, RowNormForward<T>{norm, x.data(), weight, bias, evaluated.data(), {nullptr, nullptr}});
+    for_each_row(rows, RowNormInputGradient<T>{norm, x.data(), dy.data(), weight, moments, dx.data()});
+    sum_columns(column_chunks(rows, norm.width),
+                RowNormWeightGradient<T>{norm, x.data(), dy.data(), moments, dweight.data(),
+                                         norm.is_centred ? dbias.data() : nullptr});
+    expect_near(y, reference.y, 5e-6f);
+    expect_near(evaluated, reference.evaluated, 5e-6f);
+    expect_near(dx, reference.dx, 2e-5f);
+    EXPECT_THAT(dweight, Pointwise(FloatNear(2e-5f), reference.gradients[0]));
+    if (norm.is_centred) {
+      EXPECT_THAT(dbias, Pointwise(FloatNear(2e-5f), reference.gradients[1]));
+    }
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, CudaRowNorm,
@@ -102,79 +108,123 @@ TEST(CudaRowNorm, KeepsItsDigitsFarFromZero) {
   const RowNorm norm{4096, 1e-5f, true};
   Values x(4096), weight(4096, 1.0f), bias(4096), y(4096);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = 1000 + (i % 2 == 0 ? 1.0f : -1.0f);
-  for_each_row(1, RowNormForward{norm, x.data(), weight.data(), bias.data(), y.data(), {nullptr, nullptr}});
+  for_each_row(1, RowNormForward<float>{norm, x.data(), weight.data(), bias.data(), y.data(), {nullptr, nullptr}});
   for (std::size_t i = 0; i < y.size(); ++i) ASSERT_NEAR(y[i], i % 2 == 0 ? 1 : -1, 2e-5) << i;
 }
 
-template <class Function>
+template <class Function, class T>
 void expect_activation(const LayerSpec& spec) {
   Reference reference(spec, {5, 41});
   for (std::size_t i = 0; i < reference.x.size(); ++i) reference.x[i] *= 1 + static_cast<float>(i % 9);
-  reference.forward_backward();
-  Values y(reference.x.size()), dx(reference.x.size());
-  for_each(y.size(), Activate<Function>{reference.x.data(), y.data()});
-  for_each(dx.size(), ActivationGradient<Function>{reference.x.data(), reference.dy.data(), dx.data()});
-  EXPECT_THAT(y, Pointwise(FloatNear(2e-6f), reference.y));
-  EXPECT_THAT(dx, Pointwise(FloatNear(2e-6f), reference.dx));
+  reference.forward_backward<T>();
+  const auto x = as<T>(reference.x), dy = as<T>(reference.dy);
+  std::vector<T> y(x.size()), dx(x.size());
+  fill_each(y.size(), Activate<Function, T>{x.data(), y.data()});
+  fill_each(dx.size(), ActivationGradient<Function, T>{x.data(), dy.data(), dx.data()});
+  expect_near(y, reference.y, 2e-6f);
+  expect_near(dx, reference.dx, 2e-6f);
 }
 
 TEST(CudaActivations, AgreeWithReference) {
-  expect_activation<elementwise::Gelu>(Gelu{});
-  expect_activation<elementwise::GeluTanh>(Gelu{.tanh = true});
-  expect_activation<elementwise::Silu>(Silu{});
+  for_each_type([](auto example) {
+    using T = decltype(example);
+    expect_activation<elementwise::Gelu, T>(Gelu{});
+    expect_activation<elementwise::GeluTanh, T>(Gelu{.tanh = true});
+    expect_activation<elementwise::Silu, T>(Silu{});
+  });
+}
+
+TEST(CudaActivations, ReluMayWorkInPlace) {
+  for_each_type([](auto example) {
+    using T = decltype(example);
+    Reference reference(Relu{}, {5, 41});
+    reference.forward_backward<T>();
+    auto x = as<T>(reference.x), dy = as<T>(reference.dy);
+    fill_each(x.size(), Activate<elementwise::Relu, T>{x.data(), x.data()});
+    fill_each(dy.size(), ReluInputGradient<T>{x.data(), dy.data(), dy.data()});
+    EXPECT_EQ(Values(x.begin(), x.end()), reference.y);
+    EXPECT_EQ(Values(dy.begin(), dy.end()), reference.dx);
+  });
 }
 
 TEST(CudaActivations, GatedSiluAgreesWithReference) {
-  Reference reference(GatedSilu{}, {2, 3, 70});
-  reference.forward_backward();
-  Values y(reference.y.size()), dx(reference.x.size());
-  for_each_row(6, GatedSiluForward{reference.x.data(), y.data(), 35});
-  for_each_row(6, GatedSiluGradient{reference.x.data(), reference.dy.data(), dx.data(), 35});
-  EXPECT_THAT(y, Pointwise(FloatNear(1e-6f), reference.y));
-  EXPECT_THAT(dx, Pointwise(FloatNear(1e-6f), reference.dx));
+  for_each_type([](auto example) {
+    using T = decltype(example);
+    Reference reference(GatedSilu{}, {2, 3, 70});
+    reference.forward_backward<T>();
+    const auto x = as<T>(reference.x), dy = as<T>(reference.dy);
+    std::vector<T> y(dy.size()), dx(x.size());
+    for_each_row(6, GatedSiluForward<T>{x.data(), y.data(), 35});
+    for_each_row(6, GatedSiluGradient<T>{x.data(), dy.data(), dx.data(), 35});
+    expect_near(y, reference.y, 1e-6f);
+    expect_near(dx, reference.dx, 1e-6f);
+  });
 }
 
 TEST(CudaSequences, PositionsAreAddedAndTheirGradientsSummed) {
-  Reference reference(PositionEmbedding{5}, {3, 4, 37});
-  reference.forward_backward();
-  Values y(reference.y.size()), dweight(4 * 37);
-  for_each_row(3 * 4, AddPositions{reference.x.data(), reference.parameters[0].data(), y.data(), 4, 37});
-  sum_columns(column_chunks(3, 4 * 37), SumOfRows{reference.dy.data(), dweight.data(), 4 * 37});
-  EXPECT_EQ(y, reference.y);
-  dweight.resize(5 * 37);  // the layer zeroes places that no sequence has
-  EXPECT_THAT(dweight, Pointwise(FloatNear(1e-6f), reference.gradients[0]));
+  for_each_type([](auto example) {
+    using T = decltype(example);
+    Reference reference(PositionEmbedding{5}, {3, 4, 37});
+    reference.forward_backward<T>();
+    const auto x = as<T>(reference.x), dy = as<T>(reference.dy);
+    std::vector<T> y(x.size());
+    Values dweight(4 * 37);
+    for_each_row(3 * 4, AddPositions<T>{x.data(), reference.parameters[0].data(), y.data(), 4, 37});
+    sum_columns(column_chunks(3, 4 * 37), SumOfRows<T>{dy.data(), dweight.data(), 4 * 37});
+    EXPECT_EQ(y, as<T>(reference.y));
+    dweight.resize(5 * 37);  // the layer zeroes places that no sequence has
+    EXPECT_THAT(dweight, Pointwise(FloatNear(1e-6f), reference.gradients[0]));
+  });
 }
 
 TEST(CudaSequences, TokenComesFirst) {
-  Reference reference(ClassToken{}, {3, 4, 37});
-  reference.forward_backward();
-  Values y(reference.y.size()), dx(reference.x.size()), dweight(37);
-  for_each_row(3 * 5, PrependToken{reference.x.data(), reference.parameters[0].data(), y.data(), 4, 37});
-  for_each_row(3 * 4, DropToken{reference.dy.data(), dx.data(), 4, 37});
-  sum_columns(column_chunks(3, 37), SumOfRows{reference.dy.data(), dweight.data(), 5 * 37});
-  EXPECT_EQ(y, reference.y);
-  EXPECT_EQ(dx, reference.dx);
-  EXPECT_THAT(dweight, Pointwise(FloatNear(1e-6f), reference.gradients[0]));
+  for_each_type([](auto example) {
+    using T = decltype(example);
+    Reference reference(ClassToken{}, {3, 4, 37});
+    reference.forward_backward<T>();
+    const auto x = as<T>(reference.x), dy = as<T>(reference.dy);
+    std::vector<T> y(dy.size()), dx(x.size());
+    Values dweight(37);
+    for_each_row(3 * 5, PrependToken<T>{x.data(), reference.parameters[0].data(), y.data(), 4, 37});
+    for_each_row(3 * 4, DropToken<T>{dy.data(), dx.data(), 4, 37});
+    sum_columns(column_chunks(3, 37), SumOfRows<T>{dy.data(), dweight.data(), 5 * 37});
+    EXPECT_EQ(y, as<T>(reference.y));
+    EXPECT_EQ(dx, as<T>(reference.dx));
+    EXPECT_THAT(dweight, Pointwise(FloatNear(1e-6f), reference.gradients[0]));
+  });
 }
 
 TEST(CudaSequences, PixelsBecomePlaces) {
-  Reference reference(PixelsToSequence{}, {2, 3, 5, 7});
-  reference.forward_backward();
-  Values y(reference.y.size()), dx(reference.x.size());
-  for_each_row(2 * 35, Transpose{reference.x.data(), y.data(), 3, 35});
-  for_each_row(2 * 3, Transpose{reference.dy.data(), dx.data(), 35, 3});
-  EXPECT_EQ(y, reference.y);
-  EXPECT_EQ(dx, reference.dx);
+  for_each_type([](auto example) {
+    using T = decltype(example);
+    const Shape input{2, 3, 5, 7};
+    Reference reference(PixelsToSequence{}, input);
+    reference.forward_backward<T>();
+    const auto x = as<T>(reference.x), dy = as<T>(reference.dy);
+    std::vector<T> y(x.size()), dx(x.size());
+    fill_each(y.size(), SwapAxes<T, T>{x.data(), y.data(), 3, 35});
+    fill_each(dx.size(), SwapAxes<T, T>{dy.data(), dx.data(), 35, 3});
+    EXPECT_EQ(y, as<T>(reference.y));
+    EXPECT_EQ(dx, as<T>(reference.dx));
+    EXPECT_EQ(y, with_channels_last(x, input)) << "which is what such images are already";
+    Values wide(x.size());
+    fill_each(wide.size(), SwapAxes<T, float>{x.data(), wide.data(), 1, 1});
+    EXPECT_EQ(wide, reference.x);
+  });
 }
 
 TEST(CudaSequences, OnePlaceIsSelected) {
-  Reference reference(SelectPlace{2}, {3, 4, 37});
-  reference.forward_backward();
-  Values y(reference.y.size()), dx(reference.x.size(), 99.0f);
-  for_each_row(3, SelectRow{reference.x.data(), y.data(), 2, 4, 37});
-  for_each_row(3 * 4, SelectRowGradient{reference.dy.data(), dx.data(), 2, 4, 37});
-  EXPECT_EQ(y, reference.y);
-  EXPECT_EQ(dx, reference.dx);
+  for_each_type([](auto example) {
+    using T = decltype(example);
+    Reference reference(SelectPlace{2}, {3, 4, 37});
+    reference.forward_backward<T>();
+    const auto x = as<T>(reference.x), dy = as<T>(reference.dy);
+    std::vector<T> y(dy.size()), dx(x.size(), 99.0f);
+    for_each_row(3, SelectRow<T>{x.data(), y.data(), 2, 4, 37});
+    for_each_row(3 * 4, SelectRowGradient<T>{dy.data(), dx.data(), 2, 4, 37});
+    EXPECT_EQ(y, as<T>(reference.y));
+    EXPECT_EQ(dx, as<T>(reference.dx));
+  });
 }
 }  // namespace
 }  // namespace distdl::kernels::cuda::test

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <barrier>
 #include <cassert>
+#include <cstdint>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -19,7 +22,11 @@ namespace distdl::kernels::cuda::test {
 
 class BlockOfThreads {
  public:
-  explicit BlockOfThreads(unsigned threads) : barrier_(threads), exchanged_(threads) {
+  static constexpr unsigned kWarp = 32;
+  explicit BlockOfThreads(unsigned threads)
+      : barrier_(threads),
+        exchanged_(threads),
+        gathered_{decltype(gathered_)::value_type(threads), decltype(gathered_)::value_type(threads)} {
     assert(threads % kWarp == 0);
     for (unsigned warp = 0; warp < threads / kWarp; ++warp)
       warps_.push_back(std::make_unique<std::barrier<>>(static_cast<std::ptrdiff_t>(kWarp)));
@@ -34,18 +41,33 @@ class BlockOfThreads {
     warp.arrive_and_wait();
     return other;
   }
+  /// What each thread of the warp gives. turn: 0, 1, 2, ..
+  template <std::size_t kCount>
+  std::array<std::array<std::uint32_t, kCount>, kWarp> gather(unsigned thread, unsigned turn,
+                                                              const std::array<std::uint32_t, kCount>& words) {
+    static_assert(kCount <= kMostWords);
+    auto& gathered = gathered_[turn % 2];  // of the two, nobody can be more than one ahead
+    std::copy(words.begin(), words.end(), gathered[thread].begin());
+    warps_[thread / kWarp]->arrive_and_wait();
+    std::array<std::array<std::uint32_t, kCount>, kWarp> all;
+    for (unsigned lane = 0; lane < kWarp; ++lane)
+      std::copy_n(gathered[thread / kWarp * kWarp + lane].begin(), kCount, all[lane].begin());
+    return all;
+  }
 
  private:
-  static constexpr unsigned kWarp = 32;
+  static constexpr std::size_t kMostWords = 6;
   std::barrier<> barrier_;
   std::vector<std::unique_ptr<std::barrier<>>> warps_;
   std::vector<int> exchanged_;
+  std::array<std::vector<std::array<std::uint32_t, kMostWords>>, 2> gathered_;
 };
 
 /// Of the calling thread.
 struct KernelThread {
   BlockOfThreads* block = nullptr;
   unsigned number = 0;
+  unsigned gathers = 0;  ///< so far
 };
 inline thread_local KernelThread this_thread;
 

@@ -5,6 +5,7 @@
 #include "tests/kernels/cuda/on_cpu.hpp"
 #include "tests/kernels/cuda/threads_on_cpu.hpp"
 #include "tests/kernels/layer_run.hpp"
+#include <distdl/kernels/cuda/activations.hpp>
 #include <distdl/kernels/cuda/attention.hpp>
 #include <distdl/kernels/cuda/column_kernels.cuh>
 #include <distdl/kernels/cuda/cross_entropy.hpp>
@@ -35,10 +36,10 @@ TEST(CudaThreads, OfAWarpShareARow) {
     Values y(x.size()), dx(x.size()), mean(kRows), inverse(kRows), expected_y(x.size()), expected_dx(x.size());
     const RowMoments moments{mean.data(), inverse.data()};
     const auto forward = [&](Values& to) {
-      return RowNormForward{norm, x.data(), weight.data(), bias.data(), to.data(), moments};
+      return RowNormForward<float>{norm, x.data(), weight.data(), bias.data(), to.data(), moments};
     };
     const auto backward = [&](Values& to) {
-      return RowNormInputGradient{norm, x.data(), dy.data(), weight.data(), moments, to.data()};
+      return RowNormInputGradient<float>{norm, x.data(), dy.data(), weight.data(), moments, to.data()};
     };
     for_each_row(kRows, forward(expected_y));
     for_each_row(kRows, backward(expected_dx));
@@ -71,7 +72,7 @@ TEST(CudaThreads, OfABlockShareALongRow) {
     std::vector<double> losses(9), expected_losses(9);
     const auto body = [&](Values& to, std::vector<double>& sums) {
       const Numbers numbers{labels.data(), 3, classes, true, -100};
-      return CrossEntropyRow{logits.data(), numbers, 0.1f, 0.5f, to.data(), {&sums[0], &sums[3], &sums[6]}};
+      return CrossEntropyRow<float>{logits.data(), numbers, 0.1f, 0.5f, to.data(), {&sums[0], &sums[3], &sums[6]}};
     };
     for_each_long_row(3, body(expected_gradient, expected_losses));
     const auto row = body(gradient, losses);
@@ -99,8 +100,8 @@ TEST(CudaThreads, ShareColumns) {
     Values sums(2 * columns), expected(2 * columns);
     const ColumnChunks chunks = column_chunks(rows, columns);
     const auto reduce = [&](Values& to) {
-      return RowNormWeightGradient{{columns, 1e-5f, true},        x.data(),  dy.data(),
-                                   {mean.data(), inverse.data()}, to.data(), to.data() + columns};
+      return RowNormWeightGradient<float>{{columns, 1e-5f, true},        x.data(),  dy.data(),
+                                          {mean.data(), inverse.data()}, to.data(), to.data() + columns};
     };
     sum_columns(chunks, reduce(expected));
     std::vector<TwoColumnSums> partial(static_cast<std::size_t>(chunks.count() * columns));
@@ -109,8 +110,20 @@ TEST(CudaThreads, ShareColumns) {
     run(grid, {kColumnsPerBlock, kColumnLanes}, [&] { column_kernel(chunks, of_columns, partial.data()); });
     if (chunks.count() > 1)
       for_each(static_cast<std::size_t>(columns),
-               FinishColumn<RowNormWeightGradient>{partial.data(), chunks, of_columns});
+               FinishColumn<RowNormWeightGradient<float>>{partial.data(), chunks, of_columns});
     EXPECT_EQ(sums, expected) << rows;
+  }
+}
+
+TEST(CudaThreads, FillEachPlaceOnce) {
+  for (std::int64_t count : {1, 255, 1024, 1025, 5000}) {
+    const Values x = random_values(count, 1);
+    Values y(x.size()), expected(x.size());
+    const auto body = [&](Values& to) { return Activate<elementwise::Relu, float>{x.data(), to.data()}; };
+    fill_each(x.size(), body(expected));
+    const auto relu = body(y);
+    run({blocks(count, 256 * kAtOnce)}, {256}, [&] { fill_kernel(x.size(), relu); });
+    EXPECT_EQ(y, expected) << count;
   }
 }
 

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdint>
-
-#include <distdl/kernels/cuda/biased_product.hpp>
-#include <distdl/kernels/cuda/channels.hpp>
 #include <distdl/kernels/cuda/cuda_error.hpp>
+#include <distdl/kernels/cuda/product.hpp>
 
 namespace distdl::kernels::cuda {
 namespace {
@@ -20,17 +17,29 @@ void set(const MatmulPreference& preference, cublasLtMatmulPreferenceAttributes_
         "describe the wishes for a product");
 }
 
-MatmulDescriptor describe(const Gemm& gemm) {
-  MatmulDescriptor product = make_matmul();
+cublasLtEpilogue_t library_epilogue(Epilogue epilogue) {
+  switch (epilogue) {
+    case Epilogue::bias:
+      return CUBLASLT_EPILOGUE_BIAS;
+    case Epilogue::bias_gradient:
+      return CUBLASLT_EPILOGUE_BGRADB;
+    default:
+      return CUBLASLT_EPILOGUE_DEFAULT;
+  }
+}
+
+MatmulDescriptor describe(const Gemm& gemm, cublasComputeType_t compute, Epilogue epilogue) {
+  MatmulDescriptor product = make_matmul(compute);
   set(product, CUBLASLT_MATMUL_DESC_TRANSA, gemm.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(product, CUBLASLT_MATMUL_DESC_TRANSB, gemm.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
-  set(product, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+  set(product, CUBLASLT_MATMUL_DESC_EPILOGUE, library_epilogue(epilogue));
   return product;
 }
 
 MatmulPreference wishes() {
   MatmulPreference preference = make_matmul_preference();
   set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMostWorkspace);
+  // Partial sums in fp32 and in the workspace: neither in C's type nor by atomics.
   set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
   for (auto attribute : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
@@ -39,33 +48,33 @@ MatmulPreference wishes() {
 }
 }  // namespace
 
-BiasedProduct::BiasedProduct(Device& device, const Gemm& gemm)
+Product::Product(Device& device, const Gemm& gemm, const ProductTypes& types, Epilogue epilogue)
     : gemm_(gemm),
-      product_(describe(gemm)),
-      a_(make_matrix(gemm.transpose_a ? gemm.k : gemm.m, gemm.transpose_a ? gemm.m : gemm.k, gemm.lda)),
-      b_(make_matrix(gemm.transpose_b ? gemm.n : gemm.k, gemm.transpose_b ? gemm.k : gemm.n, gemm.ldb)),
-      c_(make_matrix(gemm.m, gemm.n, gemm.ldc)) {
+      types_(types),
+      epilogue_(epilogue),
+      product_(describe(gemm, compute_type(types.operands, device.allows_tf32()), epilogue)),
+      a_(make_matrix(types.operands, gemm.transpose_a ? gemm.k : gemm.m, gemm.transpose_a ? gemm.m : gemm.k, gemm.lda)),
+      b_(make_matrix(types.operands, gemm.transpose_b ? gemm.n : gemm.k, gemm.transpose_b ? gemm.k : gemm.n, gemm.ldb)),
+      c_(make_matrix(types.result, gemm.m, gemm.n, gemm.ldc)) {
   cublasLtMatmulHeuristicResult_t found{};
   int count = 0;
   const cublasStatus_t code = cublasLtMatmulAlgoGetHeuristic(device.blas_lt(), product_.get(), a_.get(), b_.get(),
                                                              c_.get(), c_.get(), wishes().get(), 1, &found, &count);
-  if (code == CUBLAS_STATUS_NOT_SUPPORTED) return;
+  // With an epilogue, cuBLASLt says either where it does not know it for such types.
+  if (code == CUBLAS_STATUS_NOT_SUPPORTED || (epilogue != Epilogue::none && code == CUBLAS_STATUS_INVALID_VALUE))
+    return;
   check(code, "plan a product");
-  if (count == 0) return;
+  if (count == 0 || found.state != CUBLAS_STATUS_SUCCESS) return;
   device.reserve_scratch(found.workspaceSize);
   way_ = found.algo;
 }
 
-void BiasedProduct::run(const Device& device, const float* a, const float* b, const float* bias, float* c) {
-  if (!way_) {
-    multiply(device, gemm_, 1, a, b, c);
-    add_bias(device, Channels{gemm_.n, gemm_.m, 1}, bias, c);
-    return;
-  }
-  set(product_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+void Product::run(const Device& device, const void* a, const void* b, void* c, const void* bias) {
+  if (!way_) return multiply(device, gemm_, types_, a, b, c);
+  if (epilogue_ != Epilogue::none) set(product_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
   check(cublasLtMatmul(device.blas_lt(), product_.get(), &kOne, a, a_.get(), b, b_.get(), &kZero, c, c_.get(), c,
                        c_.get(), &*way_, device.scratch(), device.scratch_bytes(), device.stream()),
-        "multiply matrices and add a bias");
+        "multiply matrices");
 }
 
 }  // namespace distdl::kernels::cuda
