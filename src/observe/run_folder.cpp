@@ -121,6 +121,8 @@ void RunFolder::on(const train::StepDone& event) {
            {"samples_per_s", event.samples_per_s},
            {"waited_seconds", event.waited_seconds}};
   if (event.gradient_norm) row["gradient_norm"] = *event.gradient_norm;
+  if (event.loss_scale) row["loss_scale"] = *event.loss_scale;
+  if (event.skipped) row["skipped"] = true;
   append(metrics_, row.dump());
 }
 

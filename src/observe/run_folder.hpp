@@ -27,8 +27,9 @@ struct Result {
 };
 
 /// Keeps the records of a run, over all its restarts, in its folder:
-///   metrics.jsonl   one object per step {step, epoch, loss, accuracy, learning_rate, samples_per_s, with
-///                   optim.clip_norm also gradient_norm} and per evaluation {step, epoch, validation_loss,
+///   metrics.jsonl   one object per step {step, epoch, loss, accuracy, learning_rate, samples_per_s,
+///                   waited_seconds, with optim.clip_norm also gradient_norm, with fp16 also loss_scale and, where the
+///                   gradients overflowed, skipped} and per evaluation {step, epoch, validation_loss,
 ///                   validation_accuracy}; after a resume, repeated steps appear again
 ///   journal.jsonl   one object per event: started, checkpoint, snapshot, snapshot_failed, save_skipped,
 ///                   save_failed, stopped, finished

@@ -29,6 +29,8 @@ struct StepDone {
   double samples_per_s = 0;
   double waited_seconds = 0;                 ///< of this step, on this rank, for samples to be read
   std::optional<double> gradient_norm = {};  ///< before clipping, where that is on
+  std::optional<double> loss_scale = {};     ///< of this step, with float16
+  bool skipped = false;                      ///< its gradients had overflowed, and were not applied
 };
 
 struct Evaluated {

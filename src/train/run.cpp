@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -29,7 +30,7 @@ using model::Network;
 constexpr double kLongestMargin = 86400 * 7;
 
 std::int64_t steps_for(const Options& options, std::int64_t samples, std::int64_t global_batch) {
-  return (options.epochs * samples + global_batch - 1) / global_batch;
+  return options.steps > 0 ? options.steps : (options.epochs * samples + global_batch - 1) / global_batch;
 }
 
 /// Every key that changes the numbers of a run.
@@ -39,8 +40,10 @@ Identity identity_of(Recipe recipe, const data::Source& samples) {
   describe(recipe.model, note);
   describe(recipe.parallel, note);
   describe(recipe.optim, note);
+  identity["kernels.precision"] = recipe.kernels.precision;
   identity["train.seed"] = std::to_string(recipe.train.seed);
   identity["train.epochs"] = std::to_string(recipe.train.epochs);
+  identity["train.steps"] = std::to_string(recipe.train.steps);
   identity["data.samples"] = std::to_string(samples.samples());
   identity["data.classes"] = std::to_string(samples.classes());
   identity["data.shape"] = tensor::to_string(samples.shape());
@@ -85,7 +88,7 @@ class Trainer {
   void tell_outcomes();
   [[noreturn]] void diverged(double loss);
   std::optional<std::string> reason_to_stop();
-  /// Whether the last step ended an epoch after which the model is to be judged.
+  /// Whether the model is to be judged after the last step; a matter of its number alone.
   bool judgement_is_due() const;
   /// Samples of one epoch.
   std::int64_t samples() const { return sources_.training->samples(); }
@@ -199,13 +202,16 @@ void Trainer::begin_afresh(const StartValues& values) {
       backend_->fill(static_cast<float*>(memory.data()), tensors_.layout.size(), 0.0f);
   state_.step = Step(0);
   state_.position = state_.updates = 0;
+  state_.loss_scale = LossScale::start(backend_->activation_type());
 }
 
 Trainer::Agreed Trainer::step(bool stop) {
   Stopwatch watch;
   auto range = plan_.of(communicator_.rank());
   const double waited = reader_->waited_seconds();
-  float scale = 1.0f / static_cast<float>(plan_.global_batch() * network_.terms());
+  const auto all_terms = static_cast<double>(plan_.global_batch() * network_.terms());
+  const double loss_scale = state_.loss_scale.value();
+  const auto scale = static_cast<float>(loss_scale / all_terms);
   for (int m = range.first; m < range.first + range.count; ++m) {
     const data::Batch& batch = reader_->at(state_.position + m * plan_.microbatch_size);
     network_.set_batch(batch.samples(), batch.labels.data());
@@ -223,21 +229,29 @@ Trainer::Agreed Trainer::step(bool stop) {
   backend_->copy_to_host(totals, gradients + tail, sizeof totals);
   double rate = optim::learning_rate(recipe_.optim, state_.step, total_, plan_.global_batch());
   saver_->fence();
-  auto norm =
-      optimizer_.update(state_.arenas(gradients), {rate, state_.step.value, state_.updates, plan_.microbatches});
-  network_.load_parameters(state_.parameter_arena());
+  // The loss is the mean over the terms that count, and how many of all do so is known only now.
+  const double terms = std::max(totals[Network::kCountAt], 1.0f);
+  const bool scaled = backend_->activation_type() == tensor::DataType::float16;
+  const bool finite = !scaled || optimizer_.is_finite(gradients);
+  std::optional<double> norm;
+  if (finite) {
+    norm = optimizer_.update(state_.arenas(gradients), {rate, state_.step.value, state_.updates, plan_.microbatches,
+                                                        all_terms / terms / loss_scale});
+    network_.load_parameters(state_.parameter_arena());
+    state_.updates += 1;
+  }
+  if (scaled) state_.loss_scale.step_done(finite);
   state_.step.value += 1;
-  state_.updates += 1;
   state_.position += plan_.global_batch();
   set_log_step(state_.step);
   end_of_job_.step_took(watch.seconds());
   cadence_.step_took(watch.seconds());
   auto batch = static_cast<double>(plan_.global_batch());
-  double terms = totals[Network::kCountAt];
   double loss = totals[Network::kLossAt] / terms;
   if (!std::isfinite(loss)) diverged(loss);
   observer_.on(StepDone{state_.step, epochs_done(), loss, totals[Network::kCorrectAt] / terms, rate,
-                        batch / watch.seconds(), reader_->waited_seconds() - waited, norm});
+                        batch / watch.seconds(), reader_->waited_seconds() - waited, norm,
+                        scaled ? std::optional(loss_scale) : std::nullopt, !finite});
   return {totals[Network::kStopAt] > 0, totals[Network::kSaveAt] > 0};
 }
 
@@ -329,9 +343,12 @@ void Trainer::diverged(double loss) {
   } catch (const StorageError&) {  // it was logged, and this run ends anyhow
   }
   throw ConfigError(
-      fmt::format("the loss became {} at step {}; lower optim.learning_rate or raise optim.warmup_steps. The last "
+      fmt::format("the loss became {} at step {}; lower optim.learning_rate or raise optim.warmup_steps{}. The last "
                   "checkpoint is kept",
-                  loss, state_.step));
+                  loss, state_.step,
+                  backend_->activation_type() == tensor::DataType::float16
+                      ? ", or take kernels.precision = \"bf16\", since float16 ends at 65504"
+                      : ""));
 }
 
 std::optional<std::string> Trainer::reason_to_stop() {
@@ -344,9 +361,11 @@ std::optional<std::string> Trainer::reason_to_stop() {
 }
 
 bool Trainer::judgement_is_due() const {
-  const auto every = recipe_.train.evaluate_every;
-  if (every == 0 || state_.step == Step(0)) return false;
-  return sampler_.epoch(state_.position) / every != sampler_.epoch(state_.position - plan_.global_batch()) / every;
+  const auto every = recipe_.train.evaluate_every, every_steps = recipe_.train.evaluate_every_steps;
+  if (state_.step == Step(0)) return false;
+  if (every_steps > 0 && state_.step.value % every_steps == 0) return true;
+  return every > 0 &&
+         sampler_.epoch(state_.position) / every != sampler_.epoch(state_.position - plan_.global_batch()) / every;
 }
 
 Outcome Trainer::operator()() {
@@ -386,6 +405,9 @@ void warn_of_different_backends(const std::vector<std::string>& backends) {
 
 void check(const Options& options) {
   require(options.epochs >= 1, "train.epochs is {}, but must be at least 1", options.epochs);
+  require(options.steps >= 0, "train.steps is {}, but must not be negative", options.steps);
+  require(options.evaluate_every_steps >= 0, "train.evaluate_every_steps is {}, but must not be negative",
+          options.evaluate_every_steps);
   require(options.evaluate_every >= 0, "train.evaluate_every is {}, but must not be negative", options.evaluate_every);
   require(options.stop_margin_seconds >= 0 && options.stop_margin_seconds <= kLongestMargin,
           "train.stop_margin_seconds is {}, but must be between 0 and {}", options.stop_margin_seconds, kLongestMargin);

@@ -161,6 +161,10 @@ StateKeeper::Part StateKeeper::part_of(const TrainingState& state) {
   part.state.insert(identity_.begin(), identity_.end());
   part.state["position"] = std::to_string(state.position);
   part.state["updates"] = std::to_string(state.updates);
+  if (backend_.activation_type() == tensor::DataType::float16) {
+    part.state["loss_scale.exponent"] = std::to_string(state.loss_scale.exponent);
+    part.state["loss_scale.good_steps"] = std::to_string(state.loss_scale.good_steps);
+  }
   part.state["backend"] = backend_.description();
   return part;
 }
@@ -349,7 +353,6 @@ void StateKeeper::read(const checkpoint::Summary& found, TrainingState& state, c
   }
   const bool alone = communicator_.ranks_on_host_of(communicator_.rank()).size() == 1;
   store_.read(found, targets, alone && !fallback ? checkpoint::PageCache::passed : checkpoint::PageCache::used);
-  store_.read(found, targets);
   begin_averages(state, fit.missing);
   take_over(state, found.step, found.state, fallback);
   for (const auto& arena : arenas(state))
@@ -371,6 +374,9 @@ void StateKeeper::take_over(TrainingState& state, Step step, const checkpoint::S
   state.step = step;
   state.position = position;
   state.updates = saved.contains("updates") ? number(saved, "updates") : step.value;
+  state.loss_scale = LossScale::start(backend_.activation_type());
+  if (backend_.activation_type() == tensor::DataType::float16 && saved.contains("loss_scale.exponent"))
+    state.loss_scale = {number(saved, "loss_scale.exponent"), number(saved, "loss_scale.good_steps")};
 }
 
 }  // namespace distdl::train

@@ -18,6 +18,7 @@
 #include <distdl/model/description.hpp>
 #include <distdl/optim/optimizer.hpp>
 #include <distdl/tensor/buffer.hpp>
+#include <distdl/train/loss_scale.hpp>
 
 namespace distdl::train {
 
@@ -28,7 +29,8 @@ struct TrainingState {
     tensor::Buffer memory;
   };
   Step step;
-  std::int64_t position = 0;              ///< samples taken from the stream so far
+  std::int64_t position = 0;  ///< samples taken from the stream so far
+  LossScale loss_scale;
   std::int64_t updates = 0;               ///< steps since the optimizer's moments were zero
   tensor::Buffer parameters;              ///< an arena in the backend's memory, as those that follow
   std::vector<OptimizerArena> optimizer;  ///< in the order of optim::Optimizer::state()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpoints that fit a model in part.
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <numeric>
 
@@ -49,6 +50,17 @@ struct Side {
   model::ModelTensors tensors;
   StateKeeper keeper;
   TrainingState state;
+};
+
+/// Counts the bytes that are read.
+class CountingFiles final : public checkpoint::FileSystem {
+ public:
+  ssize_t pread(int descriptor, std::byte* data, std::size_t bytes, off_t offset) override {
+    const ssize_t count = FileSystem::pread(descriptor, data, bytes, offset);
+    if (count > 0) read += static_cast<std::size_t>(count);
+    return count;
+  }
+  std::atomic<std::size_t> read{0};
 };
 
 StartValues start_values() {
@@ -136,6 +148,24 @@ TEST_F(Partial, AnotherShapeIsAlwaysRefused) {
     auto message = carry(plain_, wider_, partial, nothing);
     EXPECT_THAT(message, AllOf(HasSubstr("parameter/fc1.weight"), HasSubstr("here"), Not(HasSubstr("--partial"))));
   }
+}
+
+TEST_F(Partial, TensorsAreReadOnce) {
+  CountingFiles files;
+  world::run_threads(1, [&](world::World& world) {
+    comm::run_connected(world, {}, [&](comm::Communicator& communicator) {
+      CommunicatorGroup group(communicator, 20);
+      checkpoint::Store store(folder_, {}, files);
+      store.take(group, {"local", 0, 0, "test"});
+      Side side({.name = "mlp", .hidden = {20000}}, communicator, group, store);
+      const auto part = side.keeper.part_of(side.state);
+      store.save(group, Step(1), part.slices, part.state);
+      files.read = 0;
+      EXPECT_TRUE(side.keeper.restore(side.state));
+      EXPECT_GE(files.read, side.state.bytes());
+      EXPECT_LT(files.read, side.state.bytes() * 5 / 4) << "the manifest, and what HDF5 wants, are a few kilobytes";
+    });
+  });
 }
 
 TEST_F(Partial, WeightsAloneAreEnough) {

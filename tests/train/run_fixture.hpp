@@ -95,6 +95,13 @@ class Run : public ::testing::Test {
     return *outcome;
   }
   std::string digest(const std::string& name) { return checkpoint::digest(checkpoint::open(folder_ / name)); }
+  void expect_same_bytes_when_stopped_and_resumed() {
+    ASSERT_EQ(run(2, "whole"), Outcome::finished);
+    EXPECT_EQ(run(1, "cut", 4), Outcome::stopped);
+    EXPECT_EQ(run(3, "cut", 3), Outcome::stopped);
+    EXPECT_EQ(run(2, "cut"), Outcome::finished);
+    EXPECT_EQ(digest("cut"), digest("whole"));
+  }
   std::string error_of(int ranks, const std::string& name) {
     try {
       run(ranks, name);

@@ -49,6 +49,29 @@ TEST_F(Run, CountsStepsByEpochsAndSamples) {
   EXPECT_EQ(recorder_.evaluated[0].samples, 50);
 }
 
+TEST_F(Run, IsAsLongAndJudgedAsOftenAsStepsSay) {
+  recipe_.train.steps = 21;
+  recipe_.train.evaluate_every = 2;
+  recipe_.train.evaluate_every_steps = 5;
+  const auto judged = [&] {
+    std::vector<std::pair<std::int64_t, double>> all;
+    for (const auto& each : recorder_.evaluated) all.emplace_back(each.step.value, each.loss);
+    return all;
+  };
+  ASSERT_EQ(run(2, "whole"), Outcome::finished);
+  EXPECT_EQ(recorder_.started[0].total_steps, Step(21));
+  const auto whole = judged();
+  std::vector<std::int64_t> steps;
+  for (const auto& [step, loss] : whole) steps.push_back(step);
+  EXPECT_THAT(steps, ::testing::ElementsAre(5, 10, 15, 16, 20, 21)) << "16: the end of the second epoch";
+  recorder_ = {};
+  EXPECT_EQ(run(3, "cut", 4), Outcome::stopped);  // after step 5, which the next start judges
+  EXPECT_EQ(run(1, "cut", 3), Outcome::stopped);
+  EXPECT_EQ(run(2, "cut"), Outcome::finished);
+  EXPECT_EQ(judged(), whole);
+  EXPECT_EQ(digest("cut"), digest("whole"));
+}
+
 TEST_F(Run, AStopAtTheEndOfAnEpochOnlyPutsOffItsEvaluation) {
   EXPECT_EQ(run(2, "late", 7), Outcome::stopped);  // step 8 ends the first epoch
   EXPECT_TRUE(recorder_.evaluated.empty());
@@ -163,8 +186,9 @@ TEST_F(Run, RefusesATimeoutThatMakesNoSense) {
 
 TEST(Options, ThatMakeNoSenseAreRefused) {
   EXPECT_NO_THROW(check(Options{.evaluate_every = 0, .stop_margin_seconds = 0}));
-  for (const Options& options : {Options{.epochs = 0}, Options{.evaluate_every = -1},
-                                 Options{.stop_margin_seconds = -1}, Options{.stop_margin_seconds = std::nan("")}})
+  for (const Options& options :
+       {Options{.epochs = 0}, Options{.steps = -1}, Options{.evaluate_every = -1}, Options{.evaluate_every_steps = -1},
+        Options{.stop_margin_seconds = -1}, Options{.stop_margin_seconds = std::nan("")}})
     EXPECT_THROW(check(options), ConfigError);
 }
 
