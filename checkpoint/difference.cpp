@@ -6,42 +6,10 @@
 #include <distdl/checkpoint/boxes.hpp>
 #include <distdl/checkpoint/difference.hpp>
 #include <distdl/checkpoint/tensor_reader.hpp>
-#include <distdl/tensor/element_maths.hpp>
 
 namespace distdl::checkpoint {
 namespace {
-using tensor::DType;
 constexpr std::int64_t kSlabElements = 1 << 20;
-
-struct HostProcessor;
-using Maths = tensor::ElementMaths<HostProcessor>;
-
-template <class T>
-T load(const std::byte* at) {
-  T value;
-  std::memcpy(&value, at, sizeof value);
-  return value;
-}
-
-double value_of(DType dtype, const std::byte* at) {
-  switch (dtype) {
-    case DType::f32:
-      return load<float>(at);
-    case DType::f64:
-      return load<double>(at);
-    case DType::f16:
-      return Maths::Float16::widen(load<std::uint16_t>(at));
-    case DType::bf16:
-      return Maths::Bfloat16::widen(load<std::uint16_t>(at));
-    case DType::i32:
-      return load<std::int32_t>(at);
-    case DType::i64:
-      return static_cast<double>(load<std::int64_t>(at));
-    case DType::u8:
-      return load<std::uint8_t>(at);
-  }
-  return 0;
-}
 
 void compare_bytes(ChangedTensor& changed, const std::vector<std::byte>& first, const std::vector<std::byte>& second) {
   if (first == second) return;
@@ -49,7 +17,8 @@ void compare_bytes(ChangedTensor& changed, const std::vector<std::byte>& first, 
   for (std::size_t at = 0; at < first.size(); at += element) {
     if (std::memcmp(&first[at], &second[at], element) == 0) continue;
     ++changed.different;
-    double a = value_of(changed.entry.dtype, &first[at]), b = value_of(changed.entry.dtype, &second[at]);
+    double a = tensor::value_of(changed.entry.dtype, &first[at]),
+           b = tensor::value_of(changed.entry.dtype, &second[at]);
     if (!std::isfinite(a) || !std::isfinite(b)) {
       ++changed.not_finite;
       continue;

@@ -13,10 +13,6 @@
 
 namespace distdl::checkpoint {
 namespace {
-bool matches(const std::string& pattern, const std::string& name) {
-  return ::fnmatch(pattern.c_str(), name.c_str(), FNM_NOESCAPE) == 0;
-}
-
 /// As far as JSON takes it.
 bool is_utf8(const std::string& text) {
   try {
@@ -27,6 +23,10 @@ bool is_utf8(const std::string& text) {
   }
 }
 }  // namespace
+
+bool matches(const std::string& pattern, const std::string& name) {
+  return ::fnmatch(pattern.c_str(), name.c_str(), FNM_NOESCAPE) == 0;
+}
 
 std::vector<TensorEntry> select(const Summary& checkpoint, const Patterns& patterns) {
   std::vector<TensorEntry> selected;

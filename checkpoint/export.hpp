@@ -15,6 +15,7 @@ enum class Overwrite { refuse, replace };
 
 /// Shell patterns for names of tensors, in which '*' also stands for '/'; none: all tensors.
 using Patterns = std::vector<std::string>;
+bool matches(const std::string& pattern, const std::string& name);
 
 /// The tensors whose names match one of the patterns. Throws UsageError naming a pattern that matches none.
 std::vector<TensorEntry> select(const Summary& checkpoint, const Patterns& patterns);

@@ -71,11 +71,11 @@ State state_of(const std::map<std::string, std::string>& metadata) {
   return state;
 }
 
-void check_root(const Path& root, Step step, const ImportOptions& options) {
+void check_root(const Path& root, Step step, bool take) {
   std::error_code ignored;
   if (!std::filesystem::exists(root, ignored)) return;
   require<UsageError>(
-      options.take || !std::filesystem::exists(root / kOwnerName, ignored),
+      take || !std::filesystem::exists(root / kOwnerName, ignored),
       "\"{}\" has an owner, a run or an import, which would have to stop if it still works; choose a new "
       "folder, or --take this one",
       root.string());
@@ -88,6 +88,17 @@ void check_root(const Path& root, Step step, const ImportOptions& options) {
 }
 }  // namespace
 
+Summary save_imported(const std::filesystem::path& root, Step step, std::span<const Slice> slices, const State& state,
+                      bool take) {
+  check_root(root, step, take);
+  Alone alone;
+  Rule rule = last_rule(real_file_system(), root);
+  Store store(root, {.keep = rule.keep, .keep_every = rule.keep_every});
+  store.take(alone, {"import", 0, 0, ""});
+  store.save(alone, step, slices, state);
+  return open(store.root() / step_folder_name(step));
+}
+
 Summary import_safetensors(const std::filesystem::path& file, const std::filesystem::path& root,
                            const ImportOptions& options) {
   OpenFile in(real_file_system(), file, OpenFile::Mode::read);
@@ -96,19 +107,13 @@ Summary import_safetensors(const std::filesystem::path& file, const std::filesys
   Step step = options.step.value_or(options.weights_only ? Step(0) : own_step.value_or(Step(0)));
   State state;
   if (!options.weights_only && step == own_step.value_or(step)) state = state_of(content.metadata);
-  check_root(root, step, options);
   Mapping bytes(file, in.size());
   std::vector<Slice> slices;
   for (const SafetensorsTensor& tensor : content.tensors)
     if (std::string name = name_here(tensor.entry.name, options.prefix); !options.weights_only || !is_optimizers(name))
       slices.push_back({name, tensor.entry.dtype, tensor.entry.shape, tensor::whole(tensor.entry.shape),
                         bytes.data() + tensor.offset});
-  Alone alone;
-  Rule rule = last_rule(real_file_system(), root);
-  Store store(root, {.keep = rule.keep, .keep_every = rule.keep_every});
-  store.take(alone, {"import", 0, 0, ""});
-  store.save(alone, step, slices, state);
-  return open(store.root() / step_folder_name(step));
+  return save_imported(root, step, slices, state, options.take);
 }
 
 }  // namespace distdl::checkpoint

@@ -21,6 +21,7 @@ void add_checkpoint_checks(CLI::App& parent);    ///< verify, why
 void add_checkpoint_diff(CLI::App& parent);      ///< diff
 void add_checkpoint_keeping(CLI::App& parent);   ///< gc, tag
 void add_checkpoint_exchange(CLI::App& parent);  ///< export, import
+void add_import_pretrained(CLI::App& import);    ///< import pretrained
 
 /// What help says about an argument that root_of or checkpoint_at takes.
 inline constexpr const char* kRootHelp = "folder of checkpoints, or of a run";

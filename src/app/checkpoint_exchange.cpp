@@ -107,6 +107,7 @@ void add_checkpoint_exchange(CLI::App& parent) {
   CLI::App* import = parent.add_subcommand("import", "make a checkpoint of another program's file");
   import->require_subcommand(1);
   add_import_safetensors(*import);
+  add_import_pretrained(*import);
 }
 
 }  // namespace distdl::app

@@ -8,7 +8,8 @@ from program import ProgramTest
 
 COMMANDS = ["run", "data", "data make", "data make shapes", "data import", "data import idx", "data import text", "data info",
             "checkpoint", "checkpoint ls", "checkpoint show", "checkpoint verify", "checkpoint digest", "checkpoint why",
-            "checkpoint diff", "checkpoint gc", "checkpoint tag", "checkpoint export", "checkpoint import", "checkpoint import safetensors", "config",
+            "checkpoint diff", "checkpoint gc", "checkpoint tag", "checkpoint export", "checkpoint import", "checkpoint import safetensors",
+            "checkpoint import pretrained", "config",
             "bench", "bench checkpoint", "bench comm", "bench train", "doctor", "worker", "version"]
 
 
@@ -85,6 +86,12 @@ class ForMachines(ProgramTest):
         bench = self.read(*words, "--json")
         self.assertAlmostEqual(bench["samples_per_s"], 16 / bench["step_ms"] * 1e3, delta=bench["samples_per_s"] * 0.01)
         self.assertGreater(bench["peak_mib"], 1)
+        both = self.read(*words, "--local", "-n", "2", "--json")
+        self.assertEqual((bench["ranks"], both["ranks"]), (1, 2))
+        code, _, err = self.distdl("bench", "train", "--local", "--threads", "2")
+        self.assertEqual((code, err.count("\n")), (64, 1), err)
+        self.assertIn("--threads 1", err)
+        self.assertAlmostEqual(both["samples_per_s"], 32 / both["step_ms"] * 1e3, delta=both["samples_per_s"] * 0.01)
         self.assertRegex(self.succeed(*words), r"median step [\d.]+ ms .*, \d+ samples/s, peak memory \d+ MiB")
 
     def test_config(self):
