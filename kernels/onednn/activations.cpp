@@ -26,6 +26,13 @@ tensor::Half<Maths> where_positive(tensor::Half<Maths> y, tensor::Half<Maths> dy
   return dy;
 }
 
+template <class T>
+void forward_in_place(T* y, std::size_t count) {
+  host::vectorized([=] {
+    for (std::size_t i = 0; i < count; ++i) y[i] = at_least_zero(y[i]);
+  });
+}
+
 /// Works on any format as it lies: what fills up a block is zero, and stays so. A NaN stays one.
 template <class T>
 class ReluLayer : public StatelessOf<T> {
@@ -35,12 +42,7 @@ class ReluLayer : public StatelessOf<T> {
 
   // In place is a loop of its own: one over two arrays that may be one is not vectorized.
   void forward(const T* x, T* y, Phase) override {
-    if (x == y) {
-      host::vectorized([=, count = count_] {
-        for (std::size_t i = 0; i < count; ++i) y[i] = at_least_zero(y[i]);
-      });
-      return;
-    }
+    if (x == y) return forward_in_place(y, count_);
     T* const __restrict to = y;
     host::vectorized([=, count = count_] {
       for (std::size_t i = 0; i < count; ++i) to[i] = at_least_zero(x[i]);
@@ -99,6 +101,11 @@ class EltwiseLayer : public Layer {
   Operation forward_, backward_;
 };
 }  // namespace
+
+void relu_in_place(const ActivationFormat& format, void* y) {
+  tensor::with_type(format.type,
+                    [&](auto type) { forward_in_place(static_cast<decltype(type)*>(y), format.elements()); });
+}
 
 std::unique_ptr<Layer> make_relu(const ActivationFormat& input) {
   return tensor::with_type(input.type, [&](auto type) -> std::unique_ptr<Layer> {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include <distdl/kernels/onednn/layers.hpp>
 #include <distdl/kernels/onednn/operation.hpp>
@@ -38,14 +37,7 @@ class BatchNormLayer : public Layer {
   void forward(const void* x, void* y, Phase phase) override {
     const bool training = phase == Phase::training;
     gradients_of_ = nullptr;
-    (training ? train_ : evaluate_)
-        .run({{DNNL_ARG_SRC, x},
-              {DNNL_ARG_DST, y},
-              {DNNL_ARG_SCALE, weight_},
-              {DNNL_ARG_SHIFT, bias_},
-              {DNNL_ARG_MEAN, mean(training)},
-              {DNNL_ARG_VARIANCE, variance(training)},
-              {DNNL_ARG_WORKSPACE, signs_.data()}});
+    run_forward(training ? train_ : evaluate_, x, y, training);
   }
 
   Fusion fuse(const LayerSpec& next, bool in_place) override {
@@ -54,18 +46,17 @@ class BatchNormLayer : public Layer {
     return Fusion::whole;
   }
 
-  /// oneDNN's fused ReLU makes 0 of a NaN. One in x is one in the statistics, and is put back.
+  /// oneDNN's fused ReLU makes 0 of a NaN. In training, one in x is one in the statistics; else it is not fused.
   void forward_fused(const void* x, void* y, void* /*next_y*/, Phase phase) override {
-    forward(x, y, phase);
     const bool training = phase == Phase::training;
+    if (training) forward(x, y, phase);
     const auto is_sound = [&](const float* values) {
       return std::all_of(values, values + channels_, [](float value) { return std::isfinite(value); });
     };
-    if (is_sound(weight_) && is_sound(bias_) && is_sound(mean(training)) && is_sound(variance(training))) return;
-    tensor::with_type(output_.type, [&](auto type) {
-      using T = decltype(type);
-      std::fill_n(static_cast<T*>(y), output_.elements(), T(std::numeric_limits<float>::quiet_NaN()));
-    });
+    if (training && is_sound(weight_) && is_sound(bias_) && is_sound(floats(mean_)) && is_sound(floats(variance_)))
+      return;
+    run_forward(evaluate_, x, y, training);
+    relu_in_place(output_, y);
   }
 
   void backward_input(const void* x, const void*, const void* dy, void* dx) override { backward(x, dy, dx); }
@@ -86,9 +77,18 @@ class BatchNormLayer : public Layer {
 
  private:
   static float* floats(const tensor::Buffer& buffer) { return static_cast<float*>(buffer.data()); }
-  const float* mean(bool of_batch) const { return of_batch ? floats(mean_) : running_mean_; }
-  const float* variance(bool of_batch) const { return of_batch ? floats(variance_) : running_variance_; }
 
+  void run_forward(Operation& operation, const void* x, void* y, bool with_batch) {
+    operation.run({{DNNL_ARG_SRC, x},
+                   {DNNL_ARG_DST, y},
+                   {DNNL_ARG_SCALE, weight_},
+                   {DNNL_ARG_SHIFT, bias_},
+                   {DNNL_ARG_MEAN, with_batch ? floats(mean_) : running_mean_},
+                   {DNNL_ARG_VARIANCE, with_batch ? floats(variance_) : running_variance_},
+                   {DNNL_ARG_WORKSPACE, signs_.data()}});
+  }
+
+  /// `more` is for training.
   void plan(normalization_flags more) {
     const auto x = desc_of(output_), c = dense_desc({channels_});
     const auto forward = [&](prop_kind kind, normalization_flags flags) {
@@ -105,12 +105,12 @@ class BatchNormLayer : public Layer {
                         {DNNL_ARG_VARIANCE, c},
                         {DNNL_ARG_WORKSPACE, pd.workspace_desc()}});
     };
-    const auto flags = normalization_flags::use_scale | normalization_flags::use_shift | more;
-    const auto training = forward(prop_kind::forward_training, flags);
+    const auto flags = normalization_flags::use_scale | normalization_flags::use_shift;
+    const auto training = forward(prop_kind::forward_training, flags | more);
     signs_ = tensor::allocate_host(training.workspace_desc().get_size());
     train_ = operation(training);
     evaluate_ = operation(forward(prop_kind::forward_inference, flags | normalization_flags::use_global_stats));
-    const dnnl::batch_normalization_backward::primitive_desc pd({prop_kind::backward, x, x, epsilon_, flags},
+    const dnnl::batch_normalization_backward::primitive_desc pd({prop_kind::backward, x, x, epsilon_, flags | more},
                                                                 attributes(), context_.engine(), training);
     backward_ = {context_,
                  dnnl::batch_normalization_backward(pd),

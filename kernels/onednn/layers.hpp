@@ -14,6 +14,7 @@ std::unique_ptr<Layer> make_conv2d(Context& context, const Conv2d& spec, const A
 std::unique_ptr<Layer> make_max_pool2d(const MaxPool2d& spec, const ActivationFormat& input);
 std::unique_ptr<Layer> make_average_pool2d(const AveragePool2d& spec, const ActivationFormat& input);
 std::unique_ptr<Layer> make_global_average_pool(const ActivationFormat& input);
+void relu_in_place(const ActivationFormat& format, void* y);
 std::unique_ptr<Layer> make_relu(const ActivationFormat& input);
 std::unique_ptr<Layer> make_gelu(Context& context, const Gelu& spec, const ActivationFormat& input);
 std::unique_ptr<Layer> make_silu(Context& context, const ActivationFormat& input);

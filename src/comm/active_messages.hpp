@@ -35,7 +35,7 @@ class ActiveMessages final : public Activity {
   void send(Batch& batch, Rank to, std::uint16_t number, std::string_view header, std::span<const std::byte> payload);
 
   bool advance() override;
-  std::vector<Rank> awaited() const override { return {}; }
+  void add_awaited(std::vector<Rank>& /*ranks*/) const override {}
   Operation operation() const override { return {"active messages", 0}; }
   std::uint64_t steps() const override { return handled_; }
   void cancel() noexcept override;

@@ -22,8 +22,8 @@ class Activity {
   virtual ~Activity() = default;
   /// Does what can be done without waiting; true when all is done. Not called again after that.
   virtual bool advance() = 0;
-  /// Peers that it waits for now; those it needs something from first.
-  virtual std::vector<Rank> awaited() const = 0;
+  /// Appends the peers that it waits for now; those it needs something from first.
+  virtual void add_awaited(std::vector<Rank>& ranks) const = 0;
   virtual Operation operation() const = 0;
   /// Does it wait for memory that another rank writes? Then nothing wakes a sleeping wait, which must look often.
   virtual bool polls() const { return false; }

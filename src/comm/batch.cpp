@@ -42,14 +42,12 @@ void Batch::on_received(void* request, ucs_status_t status, const ucp_tag_recv_i
   ucp_request_free(request);
 }
 
-std::vector<Rank> Batch::awaited() const {
-  std::vector<Rank> ranks;
+void Batch::add_awaited(std::vector<Rank>& ranks) const {
   for (bool receives : {true, false})
     for (const auto& transfer : transfers_)
       if (transfer.is_open() && (transfer.kind == Kind::receive) == receives &&
           std::find(ranks.begin(), ranks.end(), transfer.peer) == ranks.end())
         ranks.push_back(transfer.peer);
-  return ranks;
 }
 
 bool Batch::receives_from(Rank rank) const {

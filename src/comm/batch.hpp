@@ -36,7 +36,7 @@ class Batch {
   /// All are done, well or not: Fabric::check() tells.
   bool done() const { return open_ == 0; }
   /// Ranks that it waits for; those it receives from first.
-  std::vector<Rank> awaited() const;
+  void add_awaited(std::vector<Rank>& ranks) const;
   bool receives_from(Rank rank) const;
 
  private:

@@ -17,13 +17,19 @@ T& take(std::vector<std::unique_ptr<T>>& pool, auto make) {
   return *pool.emplace_back(make());
 }
 
-Execution::Call call_of(ConstVector values, Vector result) {
-  Execution::Call call;
-  call.inputs = {static_cast<const std::byte*>(values.data())};
+/// But for the inputs.
+void describe(Execution::Call& call, ConstVector values, Vector result) {
+  call.inputs.clear();
   call.output = static_cast<std::byte*>(result.data());
   call.input_bytes = values.count() * size_of(values.type());
   call.output_bytes = result.count() * size_of(result.type());
   call.type = values.type();
+}
+
+Execution::Call call_of(ConstVector values, Vector result) {
+  Execution::Call call;
+  describe(call, values, result);
+  call.inputs = {static_cast<const std::byte*>(values.data())};
   return call;
 }
 
@@ -64,12 +70,16 @@ std::size_t total_of(const std::vector<std::size_t>& counts) {
 
 }  // namespace
 
-Problem Communicator::Impl::problem(Collective collective, DataType type) const {
-  Problem problem;
+void Communicator::Impl::describe(Problem& problem, Collective collective, DataType type) const {
   problem.collective = collective;
   problem.rank = group.rank;
   problem.size = static_cast<int>(group.members.size());
   problem.element = size_of(type);
+}
+
+Problem Communicator::Impl::problem(Collective collective, DataType type) const {
+  Problem problem;
+  describe(problem, collective, type);
   return problem;
 }
 
@@ -82,7 +92,7 @@ Request Communicator::Impl::start(const char* name, Problem&& key, Execution::Ca
   if (takes_library(key, call, options)) return start_library(name, key, std::move(call), options);
   const auto shared_plan = plan(std::move(key), call.type, call.on_device, options);
   Execution& execution = take(executions_, [&] { return std::make_unique<Execution>(group); });
-  execution.set(shared_plan, std::move(call), next(name));
+  execution.set(shared_plan, call, next(name));
   execution.start(timeout(options), group.spins);
   return Request(&execution);
 }
@@ -182,17 +192,18 @@ Request Communicator::all_reduce(const Leaves& leaves, std::span<const ConstVect
   check_reduction(result.type(), options.reduction);
   require(leaves.ranges.size() == static_cast<std::size_t>(size()), "all-reduce: {} leaf ranges for {} ranks",
           leaves.ranges.size(), size());
-  const std::size_t expected = cover(leaves.ranges[static_cast<std::size_t>(rank().value)], leaves.count).size();
+  const std::size_t expected = cover_size(leaves.ranges[static_cast<std::size_t>(rank().value)], leaves.count);
   require(partials.size() == expected, "all-reduce: {} partial sums for leaves that take {}", partials.size(),
           expected);
-  Execution::Call call = call_of({nullptr, result.count(), result.type()}, result);
-  call.inputs.clear();
+  // A training step's own: it allocates nothing once it is known.
+  auto& [problem, call] = impl_->sum_of_leaves;
+  describe(call, {nullptr, result.count(), result.type()}, result);
   for (ConstVector partial : partials) {
     check_same_type("all-reduce", partial, result);
     check_count("all-reduce", "a partial sum has", partial.count(), result.count());
     call.inputs.push_back(static_cast<const std::byte*>(partial.data()));
   }
-  Problem problem = impl_->problem(Collective::all_reduce, result.type());
+  impl_->describe(problem, Collective::all_reduce, result.type());
   problem.count = result.count();
   problem.leaves = leaves.count;
   problem.ranges = leaves.ranges;

@@ -33,6 +33,7 @@ struct Communicator::Impl {
   Request transfer(Direction direction, std::span<std::byte> bytes, Rank peer, std::uint32_t tag,
                    const CallOptions& options);
   Problem problem(Collective collective, DataType type) const;
+  void describe(Problem& problem, Collective collective, DataType type) const;
   /// Does what attaches memory of neighbours. Throws PeerLost if it fails since one of them is no more.
   void attach(const char* name, const std::function<void()>& how);
   /// Attaches the neighbours' segments, given everyone's name.
@@ -54,7 +55,11 @@ struct Communicator::Impl {
   std::string gpu_transport;                 ///< see Options
   std::unique_ptr<ActiveMessages> messages;  ///< once there are any
   CostTable costs;                           ///< equal on all ranks
-  std::uint8_t newest_id = 0;                ///< of this communicator and those split from it
+  struct {
+    Problem problem;
+    Execution::Call call;
+  } sum_of_leaves;             ///< of the last; kept for its memory
+  std::uint8_t newest_id = 0;  ///< of this communicator and those split from it
 
   /// Makes group.device if all ranks have an accelerator. Throws ConfigError if some have.
   void agree_on_device(Communicator& communicator, std::shared_ptr<Accelerator> accelerator);

@@ -121,8 +121,7 @@ bool DeviceTransfers::done(int group) const {
   return static_cast<std::size_t>(group) >= open_.size() || open_[static_cast<std::size_t>(group)] == 0;
 }
 
-std::vector<Rank> DeviceTransfers::awaited(int group) const {
-  std::vector<Rank> ranks;
+void DeviceTransfers::add_awaited(int group, std::vector<Rank>& ranks) const {
   for (const Direction direction : {Direction::receive, Direction::send})
     for (const Lane& lane : lanes_) {
       if (lane.direction != direction) continue;
@@ -132,7 +131,6 @@ std::vector<Rank> DeviceTransfers::awaited(int group) const {
       };
       if (std::any_of(lane.pieces.begin(), lane.pieces.end(), waits)) ranks.push_back(lane.peer);
     }
-  return ranks;
 }
 
 bool DeviceTransfers::awaits_device() const {

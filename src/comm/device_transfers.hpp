@@ -33,8 +33,8 @@ class DeviceTransfers {
   void advance(const Operation& operation);
   /// All of the group are done.
   bool done(int group) const;
-  /// Whom the wire's part of the group waits for; those received from first.
-  std::vector<Rank> awaited(int group) const;
+  /// Appends whom the wire's part of the group waits for; those received from first.
+  void add_awaited(int group, std::vector<Rank>& ranks) const;
   /// Is the device at work on some piece?
   bool awaits_device() const;
   /// Pieces that have come further, so far.

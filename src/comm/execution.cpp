@@ -14,9 +14,9 @@ constexpr std::uint64_t kNothing = ~std::uint64_t{0};
 
 }  // namespace
 
-void Execution::set(std::shared_ptr<const Plan> plan, Call&& call, Operation operation) {
+void Execution::set(std::shared_ptr<const Plan> plan, const Call& call, Operation operation) {
   plan_ = std::move(plan);
-  call_ = std::move(call);
+  call_ = call;
   if (call_.on_device) set_up_device();
   use(plan_->schedule);
   operation_ = operation;
@@ -240,9 +240,8 @@ void Execution::combine(const Step& step) {
     comm::combine(call_.type, call_.reduction, sources_, targets_, count, scale);
 }
 
-std::vector<Rank> Execution::awaited() const {
-  if (state_ == State::idle || state_ == State::finishing) return {};
-  std::vector<Rank> ranks;
+void Execution::add_awaited(std::vector<Rank>& ranks) const {
+  if (state_ == State::idle || state_ == State::finishing) return;
   const auto neighbours_that = [&](auto lack) {
     for (int local = 0; local < group_.neighbourhood->size(); ++local)
       if (lack(local)) ranks.push_back(group_.neighbourhood->memory().rank_of(local));
@@ -255,8 +254,7 @@ std::vector<Rank> Execution::awaited() const {
   else if (const Step& step = schedule_->steps[next_]; step.kind == Step::Kind::await)
     ranks.push_back(group_.members[static_cast<std::size_t>(step.peer)]);
   else if (step.kind == Step::Kind::wait)
-    ranks = call_.on_device ? transfers_->awaited(step.group) : batches_[step.group].awaited();
-  return ranks;
+    call_.on_device ? transfers_->add_awaited(step.group, ranks) : batches_[step.group].add_awaited(ranks);
 }
 
 std::string Execution::own_delay() const {

@@ -29,9 +29,9 @@ class Execution final : public Request::Pending {
     bool on_device = false;  ///< inputs and output are memory of group.device
   };
   /// Sets out; Pending::start() begins.
-  void set(std::shared_ptr<const Plan> plan, Call&& call, Operation operation);
+  void set(std::shared_ptr<const Plan> plan, const Call& call, Operation operation);
 
-  std::vector<Rank> awaited() const override;
+  void add_awaited(std::vector<Rank>& ranks) const override;
   Operation operation() const override { return operation_; }
   void cancel() noexcept override;
   bool polls() const override;

@@ -58,6 +58,7 @@ void Fabric::connect(Rank self, std::vector<PeerCard> cards) {
           cards.size(), kMostRanks);
   self_ = self;
   peers_.resize(cards.size());
+  awaited_now_.reserve(cards.size());
   for (int r = 0; r < size(); ++r) {
     peers_[r].fabric = this;
     peers_[r].rank = Rank(r);

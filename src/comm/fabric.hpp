@@ -227,7 +227,7 @@ class Fabric {
   void find_culprit(const Activity& activity, Clock::duration waited, Clock::duration timeout);
   std::vector<Rank> ask(const std::vector<Rank>& suspects, const Activity& activity, const Deadline& deadline);
   std::string silence_of(const std::vector<Rank>& silent) const;
-  std::vector<Rank> awaited(const Activity& activity) const;
+  const std::vector<Rank>& awaited(const Activity& activity);
   std::vector<Rank> lost_ranks(Rank cause) const;
 
   // fabric_notice.cpp: notices
@@ -255,6 +255,7 @@ class Fabric {
   std::vector<void*> closing_;  ///< requests of endpoints being closed
 
   std::vector<UnderWay> activities_;
+  std::vector<Rank> awaited_now_;  ///< at some look; kept for its memory
   bool advancing_ = false;
   Activity* waiting_ = nullptr;
   static constexpr unsigned kGlances = 64;

@@ -101,13 +101,16 @@ void Fabric::look_around() {
   if (board_.posted_loss)
     if (const auto loss = board_.posted_loss(); loss && !is_certain(loss->rank))
       mark_lost(loss->rank, Evidence::certain, loss->why, static_cast<ExitCode>(loss->exit_code));
-  for (const auto& one : activities_)
-    for (Rank rank : one.activity->awaited()) {
+  for (const auto& one : activities_) {
+    awaited_now_.clear();
+    one.activity->add_awaited(awaited_now_);
+    for (Rank rank : awaited_now_) {
       watch(peers_[rank.value]);
       if (contains(ended_, rank) && !is_lost(rank)) mark_process_lost(rank);
     }
+  }
   if (const Activity* activity = foremost(); activity && board_.show_wait) {
-    const auto ranks = awaited(*activity);
+    const auto& ranks = awaited(*activity);
     board_.show_wait(ranks.empty() ? std::nullopt : std::optional(ranks.front()), activity->operation());
   }
 }
@@ -165,11 +168,12 @@ void Fabric::throw_if_unusable(const Operation& operation) const {
 }
 
 /// Whom an activity waits for; where it waits for another activity, whom that waits for.
-std::vector<Rank> Fabric::awaited(const Activity& activity) const {
-  auto ranks = activity.awaited();
+const std::vector<Rank>& Fabric::awaited(const Activity& activity) {
+  awaited_now_.clear();
+  activity.add_awaited(awaited_now_);
   for (const auto& one : activities_)
-    if (ranks.empty()) ranks = one.activity->awaited();
-  return ranks;
+    if (awaited_now_.empty()) one.activity->add_awaited(awaited_now_);
+  return awaited_now_;
 }
 
 /// Asks and returns those that gave no answer. Returns early when the activity is done after all. A rank that waits in

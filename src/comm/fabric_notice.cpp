@@ -53,7 +53,7 @@ void Fabric::handle(const Notice& notice) {
 void Fabric::answer(Rank asking) {
   const Activity* const activity = foremost();
   if (!activity) return;
-  const auto ranks = awaited(*activity);
+  const auto& ranks = awaited(*activity);
   if (!ranks.empty())
     tell(peers_[asking.value], {Notice::Kind::waiting, self_, ranks.front(), to_string(activity->operation())});
 }

@@ -28,7 +28,7 @@ class Fabric::WholeBatch final : public Activity {
     fabric_.check(batch_, operation_);
     return batch_.done();
   }
-  std::vector<Rank> awaited() const override { return batch_.awaited(); }
+  void add_awaited(std::vector<Rank>& ranks) const override { batch_.add_awaited(ranks); }
   Operation operation() const override { return operation_; }
   void cancel() noexcept override { fabric_.cancel(batch_); }
 

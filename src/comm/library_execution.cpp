@@ -8,11 +8,9 @@ namespace {
 /// For the fabric to find out which peer's end is behind an error of the library.
 constexpr Milliseconds kGrace{1000};
 
-std::vector<Rank> others_in(const Group& group) {
-  std::vector<Rank> others;
+void add_others_in(const Group& group, std::vector<Rank>& others) {
   for (std::size_t r = 0; r < group.members.size(); ++r)
     if (static_cast<int>(r) != group.rank) others.push_back(group.members[r]);
-  return others;
 }
 
 }  // namespace
@@ -84,8 +82,8 @@ bool LibraryExecution::go_on() {
   return accelerator.reached(mark_);
 }
 
-std::vector<Rank> LibraryExecution::awaited() const {
-  return state_ == State::idle ? std::vector<Rank>{} : others_in(group_);
+void LibraryExecution::add_awaited(std::vector<Rank>& ranks) const {
+  if (state_ != State::idle) add_others_in(group_, ranks);
 }
 
 void LibraryExecution::cancel() noexcept {
@@ -104,8 +102,8 @@ bool LibraryMeeting::advance() {
   }
 }
 
-std::vector<Rank> LibraryMeeting::awaited() const {
-  return others_in(group_);
+void LibraryMeeting::add_awaited(std::vector<Rank>& ranks) const {
+  add_others_in(group_, ranks);
 }
 
 }  // namespace distdl::comm

@@ -20,7 +20,7 @@ class LibraryExecution final : public Request::Pending {
   void set(const DeviceTransport::Call& call, const std::vector<const std::byte*>& partials, double scale,
            Operation operation);
 
-  std::vector<Rank> awaited() const override;
+  void add_awaited(std::vector<Rank>& ranks) const override;
   Operation operation() const override { return operation_; }
   bool polls() const override { return state_ != State::idle; }
   void cancel() noexcept override;
@@ -46,7 +46,7 @@ class LibraryMeeting final : public Activity {
  public:
   LibraryMeeting(Group& group, DeviceTransport& transport) : group_(group), transport_(transport) {}
   bool advance() override;
-  std::vector<Rank> awaited() const override;
+  void add_awaited(std::vector<Rank>& ranks) const override;
   Operation operation() const override { return {"meeting in NCCL", 0}; }
   bool polls() const override { return true; }
   void cancel() noexcept override { transport_.abort(); }

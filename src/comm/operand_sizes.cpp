@@ -61,7 +61,7 @@ std::size_t output_size(const Problem& problem) {
 int input_parts(const Problem& problem) {
   const bool sums = problem.collective == Collective::reduce || problem.collective == Collective::all_reduce ||
                     problem.collective == Collective::reduce_scatter;
-  return sums && !problem.ranges.empty() ? static_cast<int>(cover(problem.ranges[problem.rank], problem.leaves).size())
+  return sums && !problem.ranges.empty() ? static_cast<int>(cover_size(problem.ranges[problem.rank], problem.leaves))
                                          : 1;
 }
 

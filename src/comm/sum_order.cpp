@@ -110,7 +110,7 @@ std::vector<Term> terms_of(const Problem& problem) {
 std::vector<int> parts_of(const Problem& problem) {
   std::vector<int> parts(problem.size, problem.ranges.empty() ? 1 : 0);
   for (std::size_t r = 0; r < problem.ranges.size(); ++r)
-    parts[r] = static_cast<int>(cover(problem.ranges[r], problem.leaves).size());
+    parts[r] = static_cast<int>(cover_size(problem.ranges[r], problem.leaves));
   return parts;
 }
 

@@ -55,10 +55,11 @@ LeafRange leaves_of(TreeNode node, int leaves) {
   return {first, end - first};
 }
 
-std::vector<TreeNode> cover(LeafRange range, int leaves) {
+namespace {
+template <class Visit>
+void each_of_cover(LeafRange range, int leaves, const Visit& visit) {
   require(range.first >= 0 && range.count >= 0 && range.first + range.count <= leaves,
           "leaves {} to {} are not in a tree of {} leaves", range.first, range.first + range.count, leaves);
-  std::vector<TreeNode> nodes;
   const int end = range.first + range.count;
   for (int first = range.first; first < end;) {
     TreeNode node{0, first};
@@ -68,10 +69,22 @@ std::vector<TreeNode> cover(LeafRange range, int leaves) {
       if (covered.first + covered.count > end) break;
       if (covered.count > leaves_of(node, leaves).count) node = wider;
     }
-    nodes.push_back(node);
+    visit(node);
     first += leaves_of(node, leaves).count;
   }
+}
+}  // namespace
+
+std::vector<TreeNode> cover(LeafRange range, int leaves) {
+  std::vector<TreeNode> nodes;
+  each_of_cover(range, leaves, [&](TreeNode node) { nodes.push_back(node); });
   return nodes;
+}
+
+std::size_t cover_size(LeafRange range, int leaves) {
+  std::size_t size = 0;
+  each_of_cover(range, leaves, [&](TreeNode) { ++size; });
+  return size;
 }
 
 Summation summation(std::span<const TreeNode> nodes, int leaves) {

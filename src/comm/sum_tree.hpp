@@ -43,6 +43,7 @@ LeafRange leaves_of(TreeNode node, int leaves);
 /// The fewest nodes that together cover exactly `range`, in leaf order: the partial sums that a rank which owns `range`
 /// can finish alone. Of nodes that cover the same leaves, the lowest.
 std::vector<TreeNode> cover(LeafRange range, int leaves);
+std::size_t cover_size(LeafRange range, int leaves);
 /// How to finish the sum, given values of `nodes`, in any order. Throws ConfigError unless they cover each leaf once.
 Summation summation(std::span<const TreeNode> nodes, int leaves);
 

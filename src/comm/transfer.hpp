@@ -19,7 +19,7 @@ class Transfer final : public Request::Pending {
     operation_ = operation;
     return batch_;
   }
-  std::vector<Rank> awaited() const override { return batch_.awaited(); }
+  void add_awaited(std::vector<Rank>& ranks) const override { batch_.add_awaited(ranks); }
   Operation operation() const override { return operation_; }
   void cancel() noexcept override { fabric_.cancel(batch_); }
 

@@ -29,6 +29,8 @@ void GradientSum::allocate() {
   communicator_.use(backend_.accelerator());
   const std::size_t bytes = arenas * stride_ * sizeof(float);
   arenas_ = backend_.memory_is_host() ? communicator_.allocate(bytes) : backend_.allocate(bytes);
+  partials_.clear();
+  for (std::size_t i = 0; i < cover_.size(); ++i) partials_.emplace_back(arena(i), count_, comm::DataType::float32);
 }
 
 float* GradientSum::arena(std::size_t index) const {
@@ -67,9 +69,7 @@ float* GradientSum::finish() {
   assert(node_ == cover_.size());
   if (communicator_.size() == 1) return arena(0);
   const comm::Vector result(arena(0), count_, comm::DataType::float32);
-  std::vector<comm::ConstVector> partials;
-  for (std::size_t i = 0; i < cover_.size(); ++i) partials.emplace_back(arena(i), count_, comm::DataType::float32);
-  communicator_.all_reduce(leaves_, partials, result).wait();
+  communicator_.all_reduce(leaves_, partials_, result).wait();
   return arena(0);
 }
 

@@ -42,12 +42,13 @@ class GradientSum {
   comm::Communicator& communicator_;
   comm::Leaves leaves_;
   std::size_t count_;
-  std::vector<comm::TreeNode> cover_;  ///< partial sums that this rank finishes alone
-  std::size_t stride_;                 ///< floats from one arena to the next
-  tensor::Buffer arenas_;              ///< a stack: finished partial sums, then those of the node being summed
-  std::size_t depth_ = 0;              ///< arenas in use
-  std::size_t node_ = 0;               ///< index in cover_
-  int leaf_ = 0;                       ///< leaves done of that node
+  std::vector<comm::TreeNode> cover_;        ///< partial sums that this rank finishes alone
+  std::size_t stride_;                       ///< floats from one arena to the next
+  tensor::Buffer arenas_;                    ///< a stack: finished partial sums, then those of the node being summed
+  std::vector<comm::ConstVector> partials_;  ///< where they are when a step ends
+  std::size_t depth_ = 0;                    ///< arenas in use
+  std::size_t node_ = 0;                     ///< index in cover_
+  int leaf_ = 0;                             ///< leaves done of that node
 };
 
 }  // namespace distdl::parallel

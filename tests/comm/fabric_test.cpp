@@ -208,7 +208,9 @@ class Flag final : public Activity {
     if (fail) throw ConfigError("no such thing");
     return raised;
   }
-  std::vector<Rank> awaited() const override { return awaited_; }
+  void add_awaited(std::vector<Rank>& ranks) const override {
+    ranks.insert(ranks.end(), awaited_.begin(), awaited_.end());
+  }
   Operation operation() const override { return {"flag", 4}; }
   bool polls() const override { return true; }
   void cancel() noexcept override { cancelled = true; }
@@ -437,7 +439,7 @@ TEST(Activities, MayNotWaitForEachOther) {
       explicit Nested(Fabric& fabric) : fabric_(fabric), flag_(fabric) { fabric_.add(*this); }
       ~Nested() override { fabric_.remove(*this); }
       bool advance() override { return fabric_.wait(flag_, Milliseconds(100)), true; }
-      std::vector<Rank> awaited() const override { return {}; }
+      void add_awaited(std::vector<Rank>& /*ranks*/) const override {}
       Operation operation() const override { return {"nested", 1}; }
       void cancel() noexcept override {}
 

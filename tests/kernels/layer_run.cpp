@@ -52,6 +52,18 @@ LayerRun::LayerRun(Backend& backend, const std::vector<LayerSpec>& specs, const 
     activations_.push_back(activation(step.layer->output()));
     steps_.push_back(std::move(step));
   }
+  fuse(specs);
+}
+
+void LayerRun::fuse(const std::vector<LayerSpec>& specs) {
+  for (std::size_t i = 1; i < steps_.size(); ++i) {
+    if (steps_[i - 1].done_before != Fusion::none) continue;
+    const bool in_place = steps_[i].layer->works_in_place() && !steps_[i - 1].layer->backward_reads_output();
+    steps_[i].done_before = steps_[i - 1].layer->fuse(specs[i], in_place);
+    if (steps_[i].done_before == Fusion::none || !in_place) continue;
+    activations_[i + 1].value = activations_[i].value;
+    activations_[i + 1].gradient = activations_[i].gradient;
+  }
 }
 
 LayerRun::Tensor LayerRun::allocate(std::size_t count) {
@@ -59,7 +71,8 @@ LayerRun::Tensor LayerRun::allocate(std::size_t count) {
 }
 
 LayerRun::Activation LayerRun::activation(const ActivationFormat& format) {
-  return {format, backend_.allocate(format.bytes), backend_.allocate(format.bytes)};
+  return {format, std::make_shared<tensor::Buffer>(backend_.allocate(format.bytes)),
+          std::make_shared<tensor::Buffer>(backend_.allocate(format.bytes))};
 }
 
 void LayerRun::upload(const ActivationFormat& format, const Values& values, const tensor::Buffer& to) {
@@ -91,30 +104,40 @@ Values LayerRun::forward(const Values& x, Phase phase) {
   if (entries_ > 0)
     upload_numbers(x);
   else
-    upload(activations_[0].format, x, activations_[0].value);
-  for (std::size_t i = 0; i < steps_.size(); ++i)
-    steps_[i].layer->forward(activations_[i].value.data(), activations_[i + 1].value.data(), phase);
-  return download(activations_.back().format, activations_.back().value);
+    upload(activations_[0].format, x, *activations_[0].value);
+  for (std::size_t i = 0; i < steps_.size(); ++i) run_step(i, phase);
+  return download(activations_.back().format, *activations_.back().value);
+}
+
+void LayerRun::run_step(std::size_t i, Phase phase) {
+  const void* const x = activations_[i].value->data();
+  void* const y = activations_[i + 1].value->data();
+  if (steps_[i].done_before != Fusion::none) return;
+  if (i + 1 < steps_.size() && steps_[i + 1].done_before != Fusion::none)
+    steps_[i].layer->forward_fused(x, y, activations_[i + 2].value->data(), phase);
+  else
+    steps_[i].layer->forward(x, y, phase);
 }
 
 void LayerRun::upload_numbers(const Values& x) {
   std::vector<std::int32_t> all;
   for (float value : x)
     all.push_back(static_cast<std::int32_t>(static_cast<std::int64_t>(std::abs(value) * 1000) % entries_));
-  backend_.copy_from_host(activations_[0].value.data(), all.data(), all.size() * sizeof(std::int32_t));
+  backend_.copy_from_host(activations_[0].value->data(), all.data(), all.size() * sizeof(std::int32_t));
 }
 
 Values LayerRun::backward(const Values& dy) {
-  upload(activations_.back().format, dy, activations_.back().gradient);
+  upload(activations_.back().format, dy, *activations_.back().gradient);
   for (std::size_t i = steps_.size(); i-- > 0;) {
     std::vector<float*> gradients;
     for (const auto& gradient : steps_[i].gradients) gradients.push_back(gradient.data());
     const Activation &in = activations_[i], &out = activations_[i + 1];
-    steps_[i].layer->backward_weights(in.value.data(), out.gradient.data(), gradients);
-    steps_[i].layer->backward_input(in.value.data(), out.value.data(), out.gradient.data(), in.gradient.data());
+    steps_[i].layer->backward_weights(in.value->data(), out.gradient->data(), gradients);
+    if (steps_[i].done_before == Fusion::whole) continue;
+    steps_[i].layer->backward_input(in.value->data(), out.value->data(), out.gradient->data(), in.gradient->data());
   }
   if (entries_ > 0) return Values(static_cast<std::size_t>(tensor::element_count(activations_[0].format.shape)));
-  return download(activations_[0].format, activations_[0].gradient);
+  return download(activations_[0].format, *activations_[0].gradient);
 }
 
 std::vector<Values> LayerRun::parameter_gradients(std::size_t layer) {

@@ -19,7 +19,7 @@ Values spaced_values(std::int64_t count, std::uint64_t seed);
 std::vector<Values> random_parameters(const LayerSpec& spec, const tensor::Shape& input, std::uint64_t seed);
 double dot(const Values& a, const Values& b);
 
-/// Layers in a row on one backend; dense host values in and out.
+/// Layers in a row on one backend, fused where they can be; dense host values in and out.
 class LayerRun {
  public:
   LayerRun(Backend& backend, const std::vector<LayerSpec>& specs, const tensor::Shape& input);
@@ -40,13 +40,16 @@ class LayerRun {
   };
   struct Activation {
     ActivationFormat format;
-    tensor::Buffer value, gradient;
+    std::shared_ptr<tensor::Buffer> value, gradient;  ///< shared where a fused layer works in place
   };
   struct Step {
     std::unique_ptr<Layer> layer;
     std::vector<Tensor> parameters, gradients;
+    Fusion done_before = Fusion::none;
   };
 
+  void fuse(const std::vector<LayerSpec>& specs);
+  void run_step(std::size_t step, Phase phase);
   /// For an embedding: the numbers that it takes, in the place of floats.
   void upload_numbers(const Values& x);
   Tensor allocate(std::size_t count);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -51,6 +52,36 @@ TEST_P(Layers, ReluHasNoGradientAtZeroAndKeepsNaN) {
   EXPECT_TRUE(std::isnan(y[3]));
   run.forward({0, -1, 2, 3});
   EXPECT_THAT(run.backward({5, 6, 7, 8}), ElementsAre(0, 0, 7, 8));
+}
+
+TEST_P(Layers, ReluAfterAnotherLayerKeepsNaN) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Phase phases[]{Phase::training, Phase::evaluation};
+  for (const Phase phase : phases) {
+    // 17 channels: some backends fill up a block.
+    LayerRun norm(*backend_, {Conv2d{.out = 17, .kernel = 1}, BatchNorm{}, Relu{}}, {1, 1, 2, 2});
+    norm.set_parameters(0, {Values(17, 1.0f), Values(17, 0.0f)});
+    norm.set_parameters(1, {Values(17, 1.0f), Values(17, 0.0f), Values(17, 0.0f), Values(17, 1.0f)});
+    EXPECT_TRUE(std::isnan(norm.forward({1, nan, 2, 3}, phase)[1]));
+    const Values sound = norm.forward({1, -1, 2, 3}, phase);
+    EXPECT_GE(*std::min_element(sound.begin(), sound.end()), 0);
+    for (const LayerSpec& first : {LayerSpec(Linear{2}), LayerSpec(Conv2d{.out = 2, .kernel = 1})}) {
+      LayerRun run(*backend_, {first, Relu{}}, {1, 1, 1, 1});
+      run.set_parameters(0, {{1, -1}, {0, 0}});
+      const Values y = run.forward({nan}, phase);
+      EXPECT_TRUE(std::isnan(y[0]) && std::isnan(y[1]));
+    }
+  }
+}
+
+TEST(Fusion, OfOneDnnTakesReluIntoBatchNorm) {
+  std::string reason;
+  auto backend = try_backend("onednn", reason);
+  if (!backend) GTEST_SKIP() << reason;
+  const auto layer = [&] { return backend->layer(BatchNorm{}, dense({2, 3})); };
+  EXPECT_EQ(layer()->fuse(Relu{}, true), Fusion::whole);
+  EXPECT_EQ(layer()->fuse(Relu{}, false), Fusion::none);
+  EXPECT_EQ(layer()->fuse(Gelu{}, true), Fusion::none);
 }
 
 TEST_P(Layers, LinearFlattensImagesByChannelThenRow) {
