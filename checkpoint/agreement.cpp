@@ -28,6 +28,13 @@ std::string vote(const std::function<std::string()>& work) {
                                  others ? fmt::format(" (and {} more ranks failed)", others) : ""),
                      static_cast<ExitCode>(code));
 }
+
+std::vector<std::string> results_of(std::vector<std::string> votes, const std::string& what) {
+  for (std::size_t rank = 0; rank < votes.size(); ++rank)
+    if (!votes[rank].starts_with('y')) refuse(what, votes, rank);
+  for (std::string& result : votes) result.erase(0, 1);
+  return votes;
+}
 }  // namespace
 
 void Group::carry(std::span<const Outgoing>, std::span<const Incoming>) {
@@ -35,11 +42,12 @@ void Group::carry(std::span<const Outgoing>, std::span<const Incoming>) {
 }
 
 std::vector<std::string> agree(Group& group, const std::string& what, const std::function<std::string()>& work) {
-  std::vector<std::string> votes = group.all_gather(vote(work));
-  for (std::size_t rank = 0; rank < votes.size(); ++rank)
-    if (!votes[rank].starts_with('y')) refuse(what, votes, rank);
-  for (std::string& result : votes) result.erase(0, 1);
-  return votes;
+  return results_of(group.all_gather(vote(work)), what);
+}
+
+std::vector<std::string> agree_in_step(Group& group, const std::string& what,
+                                       const std::function<std::string()>& work) {
+  return results_of(group.all_gather_in_step(vote(work)), what);
 }
 
 std::string leader_decides(Group& group, const std::string& what, const std::function<std::string()>& work) {

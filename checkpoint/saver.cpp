@@ -73,7 +73,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
     if (synchronous_) return save_synchronously(step, slices, state), true;
     Stopwatch stall;
     fence();
-    auto busy = agree(training_, fmt::format("save step {}", step), [&] {
+    auto busy = agree_in_step(training_, fmt::format("save step {}", step), [&] {
       std::lock_guard lock(mutex_);
       throw_again(fatal_);
       return std::string(phase_ == Phase::idle ? "" : "busy");
@@ -213,7 +213,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
   void go_on() {
     unkept_.clear();
     try {
-      const auto is_private = agree(training_, fmt::format("take a snapshot of step {}", label_.step), [&] {
+      const auto is_private = agree_in_step(training_, fmt::format("take a snapshot of step {}", label_.step), [&] {
         std::lock_guard lock(mutex_);
         throw_again(fatal_);
         throw_again(copy_error_);

@@ -57,7 +57,7 @@ void carry(comm::Communicator& communicator, std::span<const checkpoint::Group::
            const std::function<void(comm::Request&)>& wait);
 
 /// The checkpoint group that a communicator's ranks form. It waits for checkpoint.timeout_seconds: a rank that writes
-/// gigabytes does not answer meanwhile, and is not lost for that.
+/// gigabytes does not answer meanwhile, and is not lost for that. Within a step it waits for comm.timeout_seconds.
 class CommunicatorGroup final : public checkpoint::Group {
  public:
   /// Throws ConfigError for a timeout that makes no sense.
@@ -68,6 +68,7 @@ class CommunicatorGroup final : public checkpoint::Group {
   std::vector<std::string> all_gather(const std::string& mine) override {
     return communicator_.exchange(mine, timeout_);
   }
+  std::vector<std::string> all_gather_in_step(const std::string& mine) override { return communicator_.exchange(mine); }
   void carry(std::span<const Outgoing> out, std::span<const Incoming> in) override;
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <fstream>
+#include <future>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -175,6 +176,29 @@ TEST_F(Run, ARankThatIsBusyWithFilesIsNotLost) {
       if (communicator.rank() == Rank(1)) std::this_thread::sleep_for(std::chrono::milliseconds(1200));
       EXPECT_EQ(group.all_gather("x").size(), 2u);
     });
+  });
+}
+
+TEST_F(Run, ARankThatHangsBeforeASaveIsLostAsSoonAsInAStep) {
+  comm::Options options;
+  options.timeout_seconds = 3;
+  recipe_.checkpoint.timeout_seconds = 60;
+  std::promise<void> missed;
+  world::run_threads(2, [&](world::World& world) {
+    auto communicator = comm::Communicator::connect(world, options);
+    Setting setting{folder_ / "hangs", {"local", 0, 0, "hangs"}, {}, {}};
+    Recorder recorder;
+    if (world.rank() == Rank(1))
+      recorder.after_step = [&](Step step) {
+        if (step == Step(5)) missed.get_future().wait_for(std::chrono::seconds(40));
+      };
+    try {
+      train::run(recipe_, setting, *communicator, recorder);
+      ADD_FAILURE() << "rank " << world.rank().value << " did not miss rank 1";
+    } catch (const comm::PeerLost& lost) {
+      EXPECT_EQ(lost.rank(), Rank(1)) << lost.what();
+    }
+    if (world.rank() == Rank(0)) missed.set_value();
   });
 }
 

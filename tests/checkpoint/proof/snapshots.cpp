@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <condition_variable>
+#include <future>
 #include <mutex>
 
 #include "tests/checkpoint/failing_file_system.hpp"
@@ -42,10 +43,11 @@ float value_in(const Store& store, const Summary& checkpoint, std::size_t count 
 /// One rank that trains with a Saver.
 struct Trainer {
   Trainer(const std::filesystem::path& root, const char* mode, FileSystem& files = real_file_system())
-      : store(root, {.keep = 2, .timeout_seconds = 20, .mode = mode}, files) {
+      : Trainer({root, {.keep = 2, .timeout_seconds = 20, .mode = mode}, files},
+                [] { return std::make_unique<Alone>(); }) {}
+  Trainer(Store where, Saver::MakeGroup writing) : store(std::move(where)) {
     store.take(alone, owner_called("trainer"));
-    saver.emplace(
-        store, alone, [] { return std::make_unique<Alone>(); }, Saver::Setup{run_name(), true});
+    saver.emplace(store, alone, std::move(writing), Saver::Setup{run_name(), true});
   }
   ~Trainer() {
     saver.reset();
@@ -148,6 +150,24 @@ std::string changed_right_after(const char* mode) {
       return "what training wrote after save() is in the checkpoint";
   }
   return "";
+}
+
+/// A lazy copy that is not even begun: its fence may only give up. How quick the copying thread is, does not matter.
+std::string fence_before_the_copy() {
+  TemporaryFolder root;
+  std::promise<void> over;
+  auto until_then = [is_over = over.get_future().share()] {
+    is_over.wait_for(std::chrono::seconds(20));
+    return std::make_unique<Alone>();
+  };
+  Vector vector(1);
+  Trainer trainer({root.path(), {.keep = 2, .timeout_seconds = 0.05, .mode = "lazy"}}, until_then);
+  const ExitCode code = code_of([&] {
+    trainer.save(1, vector);
+    trainer.saver->fence();
+  });
+  over.set_value();
+  return code == ExitCode::storage ? "" : "training went on before its tensors were copied";
 }
 
 /// While a snapshot cannot be taken, the one before stays readable.
@@ -261,6 +281,7 @@ Verdict prove_snapshots(const Effort& effort) {
       {"a copy that is broken off", &broken_off_copy},
       {"a damaged slot", &damaged_slot},
       {"damage on the way to the disk", &damage_on_the_way_to_disk},
+      {"a lazy save's fence before the copy", &fence_before_the_copy},
       {"changed right after an asynchronous save", [] { return changed_right_after("async"); }},
       {"changed right after a lazy save's fence", [] { return changed_right_after("lazy"); }},
       {"a snapshot that fails", &failed_snapshot},
