@@ -41,6 +41,13 @@ using Pointers = std::span<float* const>;
 using ConstPointers = std::span<const float* const>;
 using Stretches = std::span<const Stretch>;
 
+/// What a layer does of the one after it.
+enum class Fusion {
+  none,
+  forward,  ///< computes that one's output too
+  whole,    ///< and in backward takes dy from it: the gradient of that output
+};
+
 /// One layer bound to a backend and to the shape of its input: primitives, workspaces and what backward needs of
 /// forward. All pointers are to the backend's memory. Activations are in the formats that `input` (at creation) and
 /// output() describe; parameters and gradients are dense row-major floats, one pointer per parameters_of() entry.
@@ -60,6 +67,12 @@ class Layer {
   virtual bool works_in_place() const { return false; }
   /// Else what comes after it may overwrite y before backward.
   virtual bool backward_reads_output() const { return true; }
+
+  /// Takes `next` over as far as it can, which alone reads its output. Once, before anything else. `in_place`: the two
+  /// outputs are one memory, which will hold that of `next`; else both are wanted.
+  virtual Fusion fuse(const LayerSpec& /*next*/, bool /*in_place*/) { return Fusion::none; }
+  /// Instead of forward(), if fuse() took something: writes the output of `next` too.
+  virtual void forward_fused(const void* /*x*/, void* /*y*/, void* /*next_y*/, Phase /*phase*/) {}
 };
 
 /// A layer whose activations are all of type T.

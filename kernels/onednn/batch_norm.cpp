@@ -1,45 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include <distdl/kernels/onednn/layers.hpp>
 #include <distdl/kernels/onednn/operation.hpp>
 
 namespace distdl::kernels::onednn {
 namespace {
-using dnnl::memory;
 using dnnl::normalization_flags;
 using dnnl::prop_kind;
-const auto kFlags = normalization_flags::use_scale | normalization_flags::use_shift;
 
 class BatchNormLayer : public Layer {
  public:
   BatchNormLayer(Context& context, const BatchNorm& spec, const ActivationFormat& input)
-      : output_(input),
+      : context_(context),
+        epsilon_(spec.epsilon),
+        output_(input),
         channels_(input.shape[1]),
         values_(tensor::element_count(input.shape) / channels_),
         mean_(tensor::allocate_host(channels_ * sizeof(float))),
         variance_(tensor::allocate_host(channels_ * sizeof(float))),
         gradients_(tensor::allocate_host(2 * channels_ * sizeof(float))) {
-    auto x = desc_of(input);
-    train_ = make_forward(context, forward(context, prop_kind::forward_training, x, spec.epsilon, kFlags));
-    evaluate_ = make_forward(context, forward(context, prop_kind::forward_inference, x, spec.epsilon,
-                                              kFlags | normalization_flags::use_global_stats));
-    dnnl::batch_normalization_backward::primitive_desc pd(
-        {prop_kind::backward, x, x, spec.epsilon, kFlags}, attributes(), context.engine(),
-        forward(context, prop_kind::forward_training, x, spec.epsilon, kFlags));
-    auto c = dense_desc({channels_});
-    backward_ = {context,
-                 dnnl::batch_normalization_backward(pd),
-                 pd.scratchpad_desc(),
-                 {{DNNL_ARG_SRC, x},
-                  {DNNL_ARG_DIFF_DST, x},
-                  {DNNL_ARG_DIFF_SRC, x},
-                  {DNNL_ARG_MEAN, c},
-                  {DNNL_ARG_VARIANCE, c},
-                  {DNNL_ARG_SCALE, c},
-                  {DNNL_ARG_SHIFT, c},
-                  {DNNL_ARG_DIFF_SCALE, c},
-                  {DNNL_ARG_DIFF_SHIFT, c}}};
+    plan(normalization_flags::none);
   }
 
   const ActivationFormat& output() const override { return output_; }
@@ -60,8 +43,29 @@ class BatchNormLayer : public Layer {
               {DNNL_ARG_DST, y},
               {DNNL_ARG_SCALE, weight_},
               {DNNL_ARG_SHIFT, bias_},
-              {DNNL_ARG_MEAN, training ? floats(mean_) : running_mean_},
-              {DNNL_ARG_VARIANCE, training ? floats(variance_) : running_variance_}});
+              {DNNL_ARG_MEAN, mean(training)},
+              {DNNL_ARG_VARIANCE, variance(training)},
+              {DNNL_ARG_WORKSPACE, signs_.data()}});
+  }
+
+  Fusion fuse(const LayerSpec& next, bool in_place) override {
+    if (!in_place || !std::holds_alternative<Relu>(next)) return Fusion::none;
+    plan(normalization_flags::fuse_norm_relu);
+    return Fusion::whole;
+  }
+
+  /// oneDNN's fused ReLU makes 0 of a NaN. One in x is one in the statistics, and is put back.
+  void forward_fused(const void* x, void* y, void* /*next_y*/, Phase phase) override {
+    forward(x, y, phase);
+    const bool training = phase == Phase::training;
+    const auto is_sound = [&](const float* values) {
+      return std::all_of(values, values + channels_, [](float value) { return std::isfinite(value); });
+    };
+    if (is_sound(weight_) && is_sound(bias_) && is_sound(mean(training)) && is_sound(variance(training))) return;
+    tensor::with_type(output_.type, [&](auto type) {
+      using T = decltype(type);
+      std::fill_n(static_cast<T*>(y), output_.elements(), T(std::numeric_limits<float>::quiet_NaN()));
+    });
   }
 
   void backward_input(const void* x, const void*, const void* dy, void* dx) override { backward(x, dy, dx); }
@@ -81,26 +85,46 @@ class BatchNormLayer : public Layer {
   }
 
  private:
-  using ForwardDescriptor = dnnl::batch_normalization_forward::primitive_desc;
-
   static float* floats(const tensor::Buffer& buffer) { return static_cast<float*>(buffer.data()); }
+  const float* mean(bool of_batch) const { return of_batch ? floats(mean_) : running_mean_; }
+  const float* variance(bool of_batch) const { return of_batch ? floats(variance_) : running_variance_; }
 
-  static ForwardDescriptor forward(const Context& context, prop_kind kind, const memory::desc& x, float epsilon,
-                                   normalization_flags flags) {
-    return {{kind, x, epsilon, flags}, attributes(), context.engine()};
-  }
-
-  Operation make_forward(Context& context, const ForwardDescriptor& pd) const {
-    auto c = dense_desc({channels_});
-    return {context,
-            dnnl::batch_normalization_forward(pd),
-            pd.scratchpad_desc(),
-            {{DNNL_ARG_SRC, pd.src_desc()},
-             {DNNL_ARG_DST, pd.dst_desc()},
-             {DNNL_ARG_SCALE, c},
-             {DNNL_ARG_SHIFT, c},
-             {DNNL_ARG_MEAN, c},
-             {DNNL_ARG_VARIANCE, c}}};
+  void plan(normalization_flags more) {
+    const auto x = desc_of(output_), c = dense_desc({channels_});
+    const auto forward = [&](prop_kind kind, normalization_flags flags) {
+      return dnnl::batch_normalization_forward::primitive_desc({kind, x, epsilon_, flags}, attributes(),
+                                                               context_.engine());
+    };
+    const auto operation = [&](const auto& pd) {
+      return Operation(context_, dnnl::batch_normalization_forward(pd), pd.scratchpad_desc(),
+                       {{DNNL_ARG_SRC, x},
+                        {DNNL_ARG_DST, x},
+                        {DNNL_ARG_SCALE, c},
+                        {DNNL_ARG_SHIFT, c},
+                        {DNNL_ARG_MEAN, c},
+                        {DNNL_ARG_VARIANCE, c},
+                        {DNNL_ARG_WORKSPACE, pd.workspace_desc()}});
+    };
+    const auto flags = normalization_flags::use_scale | normalization_flags::use_shift | more;
+    const auto training = forward(prop_kind::forward_training, flags);
+    signs_ = tensor::allocate_host(training.workspace_desc().get_size());
+    train_ = operation(training);
+    evaluate_ = operation(forward(prop_kind::forward_inference, flags | normalization_flags::use_global_stats));
+    const dnnl::batch_normalization_backward::primitive_desc pd({prop_kind::backward, x, x, epsilon_, flags},
+                                                                attributes(), context_.engine(), training);
+    backward_ = {context_,
+                 dnnl::batch_normalization_backward(pd),
+                 pd.scratchpad_desc(),
+                 {{DNNL_ARG_SRC, x},
+                  {DNNL_ARG_DIFF_DST, x},
+                  {DNNL_ARG_DIFF_SRC, x},
+                  {DNNL_ARG_MEAN, c},
+                  {DNNL_ARG_VARIANCE, c},
+                  {DNNL_ARG_SCALE, c},
+                  {DNNL_ARG_SHIFT, c},
+                  {DNNL_ARG_DIFF_SCALE, c},
+                  {DNNL_ARG_DIFF_SHIFT, c},
+                  {DNNL_ARG_WORKSPACE, pd.workspace_desc()}}};
   }
 
   void backward(const void* x, const void* dy, void* dx) {
@@ -112,16 +136,20 @@ class BatchNormLayer : public Layer {
                    {DNNL_ARG_SCALE, weight_},
                    {DNNL_ARG_SHIFT, bias_},
                    {DNNL_ARG_DIFF_SCALE, floats(gradients_)},
-                   {DNNL_ARG_DIFF_SHIFT, floats(gradients_) + channels_}});
+                   {DNNL_ARG_DIFF_SHIFT, floats(gradients_) + channels_},
+                   {DNNL_ARG_WORKSPACE, signs_.data()}});
     gradients_of_ = dy;
   }
 
+  Context& context_;
+  float epsilon_;
   ActivationFormat output_;
   std::int64_t channels_, values_;  // values of one channel: N * H * W
   tensor::Buffer mean_, variance_;  // of the last training forward
   // oneDNN computes all gradients at once: those of the parameters are kept from backward_input() for
   // backward_weights(). Only where that comes first, dx is computed in vain.
   tensor::Buffer gradients_, unwanted_dx_;
+  tensor::Buffer signs_;                // where the fused ReLU let pass
   const void* gradients_of_ = nullptr;  // dy of gradients_
   Operation train_, evaluate_, backward_;
   const float *weight_ = nullptr, *bias_ = nullptr, *running_mean_ = nullptr, *running_variance_ = nullptr;

@@ -99,21 +99,26 @@ void Network::bind(const Description& model, const ModelTensors& tensors) {
     dense_ = backend_.allocate(elements * sizeof(float));
     rearranged_ = backend_.allocate(elements * sizeof(float));
   }
-  allocate_outputs();
+  allocate_outputs(model);
 }
 
-/// A layer that works in place takes the memory of the one before it, if that and all others can do without.
-void Network::allocate_outputs() {
+/// A layer that works in place takes the memory of the one before it, if that and all others can do without. One that
+/// is alone in reading its input may be computed by the layer before it.
+void Network::allocate_outputs(const Description& model) {
   std::vector<int> readers(stages_.size());
   for (const Stage& stage : stages_)
     for (int read : {stage.from, stage.plus})
       if (read >= 0) ++readers[read];
-  for (Stage& stage : stages_) {
-    const bool alone = stage.from != Wiring::kSample && readers[stage.from] == 1;
-    stage.in_place = alone && stage.layer->works_in_place() && stage.plus == Wiring::kNothing &&
-                     !stages_[stage.from].layer->backward_reads_output();
+  for (std::size_t i = 0; i < stages_.size(); ++i) {
+    Stage& stage = stages_[i];
+    const bool alone = stage.from != Wiring::kSample && readers[stage.from] == 1 && stage.plus == Wiring::kNothing;
+    Stage* const before = alone ? &stages_[stage.from] : nullptr;
+    stage.in_place = alone && stage.layer->works_in_place() && !before->layer->backward_reads_output();
     if (!stage.in_place) stage.output = backend_.allocate(stage.layer->output().bytes);
-    stage.data = stage.in_place ? stages_[stage.from].data : stage.output.data();
+    stage.data = stage.in_place ? before->data : stage.output.data();
+    if (!alone || before->plus != Wiring::kNothing || before->done_before != kernels::Fusion::none) continue;
+    stage.done_before = before->layer->fuse(model.layers[i].spec, stage.in_place);
+    if (stage.done_before != kernels::Fusion::none) before->fused = &stage;
   }
 }
 
@@ -190,12 +195,16 @@ const void* Network::input_of(const Stage& stage) const {
 }
 
 void Network::forward(kernels::Phase phase) {
-  for (auto& stage : stages_) {
-    stage.layer->forward(input_of(stage), stage.data, phase);
-    if (stage.plus == Wiring::kNothing) continue;
-    const Stage& other = stages_[stage.plus];
-    backend_.add(stage.layer->output(), stage.data, rearranged(other, other.data, stage));
-  }
+  for (const Stage& stage : stages_)
+    if (stage.done_before == kernels::Fusion::none) forward(stage, phase);
+}
+
+void Network::forward(const Stage& stage, kernels::Phase phase) {
+  if (stage.fused != nullptr) return stage.layer->forward_fused(input_of(stage), stage.data, stage.fused->data, phase);
+  stage.layer->forward(input_of(stage), stage.data, phase);
+  if (stage.plus == Wiring::kNothing) return;
+  const Stage& other = stages_[stage.plus];
+  backend_.add(stage.layer->output(), stage.data, rearranged(other, other.data, stage));
 }
 
 void Network::forward_backward(float* gradients, float scale) {
@@ -242,7 +251,7 @@ void Network::backward_weights(Stage& stage, float* gradients) {
 }
 
 void Network::backward_input(Stage& stage) {
-  if (stage.from == Wiring::kSample) return;
+  if (stage.from == Wiring::kSample || stage.done_before == kernels::Fusion::whole) return;
   const Stage& before = stages_[stage.from];
   stage.layer->backward_input(input_of(stage), stage.data, stage.gradient,
                               stage.from_adds ? spare_.data() : before.gradient);

@@ -63,6 +63,8 @@ class Network {
     void* data = nullptr;      ///< the output, or that of the layer before it where this one works in place
     void* gradient = nullptr;  ///< of the output, in one of gradients_
     bool in_place = false;
+    kernels::Fusion done_before = kernels::Fusion::none;  ///< by the layer before it
+    const Stage* fused = nullptr;                         ///< the layer after it of which it does something
     std::vector<Place> tensors;
     int from = Wiring::kSample, plus = Wiring::kNothing;
     bool from_adds = false, plus_adds = false;  ///< another layer's gradient to the same output is there before
@@ -70,10 +72,11 @@ class Network {
   };
   void pass(float* gradients, float scale);
   void bind(const Description& model, const ModelTensors& tensors);
-  void allocate_outputs();
+  void allocate_outputs(const Description& model);
   void plan_gradients();
   void share_gradients();
   void forward(kernels::Phase phase);
+  void forward(const Stage& stage, kernels::Phase phase);
   const void* input_of(const Stage& stage) const;
   /// Values in the arrangement of one layer's output, in that of another's of the same shape.
   const void* rearranged(const Stage& from, const void* values, const Stage& to);
