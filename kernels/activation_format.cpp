@@ -25,16 +25,6 @@ void Backend::from_dense(const ActivationFormat& format, const float* from, void
   convert(tensor::DataType::float32, from, format.type, to, format.elements());
 }
 
-void Backend::sums_of_squares(const float* data, std::span<const Stretch> stretches, double* sums) {
-  for (const auto& [offset, count] : stretches) sum_of_squares(data + offset, count, sums++);
-}
-
-void Backend::lamb_moments_of_all(const AdamStep& step, const float* parameters, float* first, float* second,
-                                  const float* gradients, std::span<const Stretch> stretches, double* sums) {
-  for (const auto& [offset, count] : stretches)
-    lamb_moments(step, parameters + offset, first + offset, second + offset, gradients + offset, count, sums++);
-}
-
 bool Backend::same_layout(const ActivationFormat& one, const ActivationFormat& other) const {
   return one.shape == other.shape && !one.layout && !other.layout && one.type == other.type;
 }

@@ -36,14 +36,10 @@ ActivationFormat dense(const tensor::Shape& shape, tensor::DataType type = tenso
 
 enum class Phase { training, evaluation };
 
-/// A part of an arena, in elements.
-struct Stretch {
-  std::size_t offset = 0, count = 0;
-};
-
 /// Training updates the statistics' gradient slots; see tensor::Role.
 using Pointers = std::span<float* const>;
 using ConstPointers = std::span<const float* const>;
+using Stretches = std::span<const Stretch>;
 
 /// What a layer does of the one after it.
 enum class Fusion {
@@ -153,26 +149,21 @@ class Backend {
   /// Elements one by one; floats, bfloat16 or float16.
   virtual void convert(tensor::DataType from_type, const void* from, tensor::DataType to_type, void* to,
                        std::size_t count) = 0;
+
+  // Over stretches of arenas, as one piece of work. Those of one call share nothing.
   virtual void sgd(const SgdStep& step, float* parameters, float* momentum, const float* gradients,
-                   std::size_t count) = 0;
+                   Stretches stretches) = 0;
   virtual void lars(const LarsStep& step, float* parameters, float* velocity, const float* gradients,
-                    std::size_t count) = 0;
+                    Stretches stretches) = 0;
   virtual void adamw(const AdamStep& step, float* parameters, float* first, float* second, const float* gradients,
-                     std::size_t count) = 0;
-  /// LAMB's moments; *sum (backend memory) = sum of the squares of the direction u.
-  virtual void lamb_moments(const AdamStep& step, const float* parameters, float* first, float* second,
-                            const float* gradients, std::size_t count, double* sum) = 0;
-  /// After lamb_moments(): parameters -= learning_rate * u.
-  virtual void lamb(const AdamStep& step, float* parameters, const float* first, const float* second,
-                    std::size_t count) = 0;
-  /// *sum (backend memory) = sum of the squares, in double and in the order of elementwise/ordered_sum.hpp.
-  virtual void sum_of_squares(const float* data, std::size_t count, double* sum) = 0;
-  // The same for many stretches of arenas: sums[i] is that of stretch i. As they stand, one after the other.
-  virtual void sums_of_squares(const float* data, std::span<const Stretch> stretches, double* sums);
-  virtual void lamb_moments_of_all(const AdamStep& step, const float* parameters, float* first, float* second,
-                                   const float* gradients, std::span<const Stretch> stretches, double* sums);
+                     Stretches stretches) = 0;
+  virtual void lamb(const AdamStep& step, float* parameters, float* first, float* second, const float* gradients,
+                    Stretches stretches) = 0;
   /// value = (1 - weight) * value + weight * scale * observed
-  virtual void running_average(float* value, const float* observed, float weight, float scale, std::size_t count) = 0;
+  virtual void running_average(float* value, const float* observed, float weight, float scale, Stretches stretches) = 0;
+  /// sums[i] (backend memory) = sum of the squares in stretch i, in double and in the order of
+  /// elementwise/ordered_sum.hpp.
+  virtual void sums_of_squares(const float* data, Stretches stretches, double* sums) = 0;
 
   /// nullptr: this backend would gain nothing.
   virtual std::unique_ptr<Replay> make_replay() { return nullptr; }

@@ -1,7 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+
 namespace distdl::kernels {
+
+/// What an optimizer does with a tensor.
+struct Treatment {
+  bool decays = true;   ///< its weights
+  bool adapts = false;  ///< LARS and LAMB: its rate has a trust ratio of its own
+  bool operator==(const Treatment&) const = default;
+};
+
+/// A part of an arena, in elements.
+struct Stretch {
+  std::size_t offset = 0, count = 0;
+  Treatment treatment = {};
+  bool operator==(const Stretch&) const = default;
+};
 
 // What the element-wise parts of the optimizers take: p a parameter, g = gradient_scale * its gradient.
 
@@ -15,22 +31,26 @@ struct SgdStep {
   float gradient_scale = 1;
 };
 
-/// LARS for one tensor, You et al., "Large Batch Training of Convolutional Networks", 2017, algorithm 1:
-/// v = momentum * v + rate * (g + weight_decay * p); p -= v.
+/// LARS, You et al., "Large Batch Training of Convolutional Networks", 2017, algorithm 1:
+/// v = momentum * v + learning_rate * (g + weight_decay * p); p -= v.
+/// A tensor that adapts has learning_rate * trust_coefficient * |p| / (|g| + weight_decay * |p|) instead, unless a norm
+/// is 0.
 struct LarsStep {
-  float rate = 0;  ///< with the tensor's trust ratio
+  double learning_rate = 0;
   float momentum = 0;
-  float weight_decay = 0;
+  double weight_decay = 0;
   float gradient_scale = 1;
+  double trust_coefficient = 1;
 };
 
 /// Adam with decoupled weight decay: Kingma and Ba, 2015; Loshchilov and Hutter, "Decoupled Weight Decay
 /// Regularization", 2019, algorithm 2, as PyTorch reads it:
 /// m = beta1 * m + rest1 * g; v = beta2 * v + rest2 * g^2;
 /// u = m * correction1 / (sqrt(v * correction2) + epsilon) + weight_decay * p; p -= learning_rate * u.
-/// The same u is LAMB's direction.
+/// LAMB, You et al., "Large Batch Optimization for Deep Learning", 2019: a tensor that adapts has
+/// learning_rate * |p| / |u| instead, unless a norm is 0.
 struct AdamStep {
-  float learning_rate = 0;
+  double learning_rate = 0;
   float beta1 = 0, rest1 = 1;  ///< rest1 = 1 - beta1
   float beta2 = 0, rest2 = 1;
   float correction1 = 1, correction2 = 1;  ///< of step t: 1 / (1 - beta^t)

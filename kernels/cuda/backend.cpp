@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <array>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -15,7 +13,9 @@
 #include <distdl/kernels/cuda/graph_replay.hpp>
 #include <distdl/kernels/cuda/image_layout.hpp>
 #include <distdl/kernels/cuda/layers.hpp>
+#include <distdl/kernels/cuda/optimizers.hpp>
 #include <distdl/kernels/cuda/staging_ring.hpp>
+#include <distdl/kernels/cuda/stretch_tables.hpp>
 
 namespace distdl::kernels::cuda {
 namespace {
@@ -137,37 +137,26 @@ class CudaBackend : public Backend {
     return one.shape == other.shape && one.type == other.type && has_channels_last(one) == has_channels_last(other);
   }
   void sgd(const SgdStep& step, float* parameters, float* momentum, const float* gradients,
-           std::size_t count) override {
-    cuda::sgd(*device_, step, parameters, momentum, gradients, count);
+           Stretches stretches) override {
+    cuda::sgd(*device_, step, {parameters, momentum, gradients}, table_of(stretches));
   }
   void lars(const LarsStep& step, float* parameters, float* velocity, const float* gradients,
-            std::size_t count) override {
-    cuda::lars(*device_, step, parameters, velocity, gradients, count);
+            Stretches stretches) override {
+    cuda::lars(*device_, step, {parameters, velocity, gradients}, table_of(stretches));
   }
   void adamw(const AdamStep& step, float* parameters, float* first, float* second, const float* gradients,
-             std::size_t count) override {
-    cuda::adamw(*device_, step, parameters, first, second, gradients, count);
+             Stretches stretches) override {
+    cuda::adamw(*device_, step, {parameters, first, second, gradients}, table_of(stretches));
   }
-  void lamb_moments(const AdamStep& step, const float* parameters, float* first, float* second, const float* gradients,
-                    std::size_t count, double* sum) override {
-    lamb_moments_of_all(step, parameters, first, second, gradients, std::array{Stretch{0, count}}, sum);
+  void lamb(const AdamStep& step, float* parameters, float* first, float* second, const float* gradients,
+            Stretches stretches) override {
+    cuda::lamb(*device_, step, {parameters, first, second, gradients}, table_of(stretches));
   }
-  void lamb_moments_of_all(const AdamStep& step, const float* parameters, float* first, float* second,
-                           const float* gradients, std::span<const Stretch> stretches, double* sums) override {
-    cuda::lamb_moments(*device_, step, parameters, first, second, gradients, table_of(stretches), sums);
+  void running_average(float* value, const float* observed, float weight, float scale, Stretches stretches) override {
+    cuda::running_average(*device_, {{weight, scale}, value, observed}, table_of(stretches));
   }
-  void lamb(const AdamStep& step, float* parameters, const float* first, const float* second,
-            std::size_t count) override {
-    cuda::lamb(*device_, step, parameters, first, second, count);
-  }
-  void sum_of_squares(const float* data, std::size_t count, double* sum) override {
-    sums_of_squares(data, std::array{Stretch{0, count}}, sum);
-  }
-  void sums_of_squares(const float* data, std::span<const Stretch> stretches, double* sums) override {
+  void sums_of_squares(const float* data, Stretches stretches, double* sums) override {
     cuda::sums_of_squares(*device_, data, table_of(stretches), sums);
-  }
-  void running_average(float* value, const float* observed, float weight, float scale, std::size_t count) override {
-    cuda::running_average(*device_, value, observed, weight, scale, count);
   }
 
   std::unique_ptr<Layer> layer(const LayerSpec& spec, const ActivationFormat& input) override {
@@ -182,23 +171,11 @@ class CudaBackend : public Backend {
   std::unique_ptr<Replay> make_replay() override { return replays_ ? std::make_unique<GraphReplay>(device_) : nullptr; }
 
  private:
-  StretchTable table_of(std::span<const Stretch> stretches) {
-    const auto all = parts_of(stretches);
-    std::int64_t parts = 0, most_parts = 0;
-    for (const StretchParts& stretch : all) {
-      parts += stretch.parts();
-      most_parts = std::max(most_parts, stretch.parts());
-    }
-    device_->reserve_scratch(static_cast<std::size_t>(parts) * sizeof(double));
-    const std::size_t bytes = all.size() * sizeof(StretchParts);
-    if (table_.bytes() < bytes) table_ = device_->allocate(bytes);
-    staging_.send(*device_, table_.data(), all.data(), bytes);
-    return {static_cast<const StretchParts*>(table_.data()), static_cast<std::int64_t>(all.size()), parts, most_parts};
-  }
+  StretchTable table_of(Stretches stretches) { return tables_.of(*device_, staging_, stretches); }
 
   SharedDevice device_;
   StagingRing staging_;
-  tensor::Buffer table_;  ///< of stretches, once they were summed
+  StretchTables tables_;
   bool replays_;
   std::shared_ptr<tensor::Accelerator> accelerator_;  ///< once it was asked for
 };

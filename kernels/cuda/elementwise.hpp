@@ -6,9 +6,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include <distdl/kernels/cuda/stretch_sums.hpp>
 #include <distdl/kernels/noise.hpp>
-#include <distdl/kernels/optimizer_steps.hpp>
 #include <distdl/tensor/element.hpp>
 
 namespace distdl::kernels::cuda {
@@ -25,26 +23,6 @@ void add(const Device& device, tensor::DataType type, void* accumulate, const vo
 /// Backend::convert().
 void swap_axes(const Device& device, tensor::DataType from_type, const void* from, tensor::DataType to_type, void* to,
                std::size_t count, std::int64_t rows = 1, std::int64_t columns = 1);
-void sgd(const Device& device, const SgdStep& step, float* parameters, float* momentum, const float* gradients,
-         std::size_t count);
-void lars(const Device& device, const LarsStep& step, float* parameters, float* velocity, const float* gradients,
-          std::size_t count);
-void adamw(const Device& device, const AdamStep& step, float* parameters, float* first, float* second,
-           const float* gradients, std::size_t count);
-/// Stretches on the GPU. All parts fit into the device's scratch, which is not where the table lies.
-struct StretchTable {
-  const StretchParts* stretches;
-  std::int64_t count;
-  std::int64_t parts;       ///< of all
-  std::int64_t most_parts;  ///< of one
-};
-void lamb_moments(Device& device, const AdamStep& step, const float* parameters, float* first, float* second,
-                  const float* gradients, const StretchTable& table, double* sums);
-void sums_of_squares(Device& device, const float* data, const StretchTable& table, double* sums);
-void lamb(const Device& device, const AdamStep& step, float* parameters, const float* first, const float* second,
-          std::size_t count);
-void running_average(const Device& device, float* value, const float* observed, float weight, float scale,
-                     std::size_t count);
 
 /// Whether the current GPU can run the kernels of this program.
 cudaError_t probe_kernels();

@@ -41,6 +41,21 @@ class LinearLayer : public LayerOf<T> {
     if (has_bias_ && !forward_.fuses()) add_bias(*device_, outputs_, bias_.parameter(), y);
   }
 
+  /// GELU by tanh, of 16 bits: the library does not say how exact its tanh is. Not ReLU: its own makes 0 of a NaN.
+  Fusion fuse(const LayerSpec& next, bool in_place) override {
+    const auto* gelu = std::get_if<Gelu>(&next);
+    // The multiple of 8 is cuBLASLt's wish for y.
+    if (in_place || !kIsShort || !has_bias_ || !gelu || !gelu->tanh || gemms_.out % 8 != 0) return Fusion::none;
+    Product fused(*device_, gemms_.forward(), {kType, kType}, Epilogue::bias_gelu);
+    if (!fused.fuses()) return Fusion::none;
+    forward_ = std::move(fused);
+    return Fusion::forward;
+  }
+
+  void forward_fused(const void* x, void* y, void* gelu, Phase) override {
+    forward_.run(*device_, weight_.get(), x, gelu, bias_.get(), y);
+  }
+
   void backward_input(const T*, const T*, const T* dy, T* dx) override {
     backward_input_.run(*device_, weight_.get(), dy, dx);
   }

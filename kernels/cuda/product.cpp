@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+
 #include <distdl/kernels/cuda/cuda_error.hpp>
 #include <distdl/kernels/cuda/product.hpp>
 
@@ -21,6 +23,8 @@ cublasLtEpilogue_t library_epilogue(Epilogue epilogue) {
   switch (epilogue) {
     case Epilogue::bias:
       return CUBLASLT_EPILOGUE_BIAS;
+    case Epilogue::bias_gelu:
+      return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
     case Epilogue::bias_gradient:
       return CUBLASLT_EPILOGUE_BGRADB;
     default:
@@ -33,6 +37,11 @@ MatmulDescriptor describe(const Gemm& gemm, cublasComputeType_t compute, Epilogu
   set(product, CUBLASLT_MATMUL_DESC_TRANSA, gemm.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(product, CUBLASLT_MATMUL_DESC_TRANSB, gemm.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(product, CUBLASLT_MATMUL_DESC_EPILOGUE, library_epilogue(epilogue));
+  if (epilogue == Epilogue::bias_gelu) {
+    set(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, gemm.ldc);
+    // Until run() says where: the plan depends on the alignment.
+    set(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, reinterpret_cast<void*>(std::uintptr_t{256}));
+  }
   return product;
 }
 
@@ -69,9 +78,10 @@ Product::Product(Device& device, const Gemm& gemm, const ProductTypes& types, Ep
   way_ = found.algo;
 }
 
-void Product::run(const Device& device, const void* a, const void* b, void* c, const void* bias) {
+void Product::run(const Device& device, const void* a, const void* b, void* c, const void* bias, void* before_gelu) {
   if (!way_) return multiply(device, gemm_, types_, a, b, c);
   if (epilogue_ != Epilogue::none) set(product_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+  if (epilogue_ == Epilogue::bias_gelu) set(product_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, before_gelu);
   check(cublasLtMatmul(device.blas_lt(), product_.get(), &kOne, a, a_.get(), b, b_.get(), &kZero, c, c_.get(), c,
                        c_.get(), &*way_, device.scratch(), device.scratch_bytes(), device.stream()),
         "multiply matrices");

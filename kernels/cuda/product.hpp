@@ -13,6 +13,7 @@ namespace distdl::kernels::cuda {
 enum class Epilogue {
   none,
   bias,           ///< adds one bias per row of C, of C's type
+  bias_gelu,      ///< and writes that elsewhere, its GELU by tanh to C
   bias_gradient,  ///< writes the sums of the columns of op(B), of C's type: one per column of C
 };
 
@@ -25,8 +26,9 @@ class Product {
   Product(Device& device, const Gemm& gemm, const ProductTypes& types, Epilogue epilogue);
   /// Else the caller has to do what the epilogue would.
   bool fuses() const { return way_.has_value(); }
-  /// All pointers are aligned to 16 bytes. `bias`: what the epilogue reads or writes.
-  void run(const Device& device, const void* a, const void* b, void* c, const void* bias = nullptr);
+  /// All pointers are aligned to 16 bytes. `bias`: what the epilogue reads or writes. `before_gelu`: as C.
+  void run(const Device& device, const void* a, const void* b, void* c, const void* bias = nullptr,
+           void* before_gelu = nullptr);
 
  private:
   Gemm gemm_;

@@ -8,6 +8,29 @@
 /// The optimizers' element-wise maths; see functors.hpp and optimizer_steps.hpp.
 namespace distdl::kernels::elementwise {
 
+/// The step of a stretch, still without its trust ratio.
+template <class Step>
+constexpr Step treated(Step step, Treatment treatment) {
+  if (!treatment.decays) step.weight_decay = 0;
+  return step;
+}
+
+// With it, from sums of squares. Templates, since C++20's sqrt is not constexpr.
+
+template <class T>
+constexpr LarsStep trusted(LarsStep step, T parameters, T gradients) {
+  const T p = std::sqrt(parameters), g = step.gradient_scale * std::sqrt(gradients);
+  if (p != 0 && g != 0) step.learning_rate *= step.trust_coefficient * p / (g + step.weight_decay * p);
+  return step;
+}
+
+template <class T>
+constexpr AdamStep trusted(AdamStep step, T parameters, T directions) {
+  const T p = std::sqrt(parameters), u = std::sqrt(directions);
+  if (p != 0 && u != 0) step.learning_rate *= p / u;
+  return step;
+}
+
 struct SgdUpdate {
   SgdStep step;
   constexpr void operator()(float& parameter, float& momentum, float gradient) const {
@@ -21,8 +44,8 @@ struct SgdUpdate {
 struct LarsUpdate {
   LarsStep step;
   constexpr void operator()(float& parameter, float& velocity, float gradient) const {
-    float g = step.gradient_scale * gradient + step.weight_decay * parameter;
-    velocity = step.momentum * velocity + step.rate * g;
+    float g = step.gradient_scale * gradient + static_cast<float>(step.weight_decay) * parameter;
+    velocity = step.momentum * velocity + static_cast<float>(step.learning_rate) * g;
     parameter -= velocity;
   }
 };
@@ -38,7 +61,7 @@ struct AdamMoments {
 
 struct AdamDirection {
   AdamStep step;
-  template <class T>  // C++20's sqrt is not constexpr
+  template <class T>
   constexpr T operator()(T parameter, T first, T second) const {
     return first * step.correction1 / (std::sqrt(second * step.correction2) + step.epsilon) +
            step.weight_decay * parameter;
@@ -50,7 +73,7 @@ struct AdamUpdate {
   template <class T>
   constexpr void operator()(T& parameter, T& first, T& second, T gradient) const {
     AdamMoments{step}(first, second, gradient);
-    parameter -= step.learning_rate * AdamDirection{step}(parameter, first, second);
+    parameter -= static_cast<float>(step.learning_rate) * AdamDirection{step}(parameter, first, second);
   }
 };
 
@@ -65,12 +88,12 @@ struct LambMoments {
   }
 };
 
-/// The second half, once the trust ratio is known: it is part of learning_rate.
+/// The second half, of a trusted() step.
 struct LambUpdate {
   AdamStep step;
   template <class T>
   constexpr void operator()(T& parameter, T first, T second) const {
-    parameter -= step.learning_rate * AdamDirection{step}(parameter, first, second);
+    parameter -= static_cast<float>(step.learning_rate) * AdamDirection{step}(parameter, first, second);
   }
 };
 

@@ -13,6 +13,11 @@
 #include <distdl/tensor/half.hpp>
 
 namespace distdl::kernels {
+namespace {
+double squares(const float* data, std::size_t count) {
+  return elementwise::ordered_sum(count, [=](std::size_t i) { return elementwise::Square{}(data[i]); });
+}
+}  // namespace
 
 tensor::DataType host_activation_type(const Options& options) {
   require(options.precision != "tf32", "{}",
@@ -83,45 +88,56 @@ void HostBackend::convert(tensor::DataType from_type, const void* from, tensor::
 }
 
 void HostBackend::sgd(const SgdStep& step, float* __restrict parameters, float* __restrict momentum,
-                      const float* __restrict gradients, std::size_t count) {
-  elementwise::SgdUpdate update{step};
-  for (std::size_t i = 0; i < count; ++i) update(parameters[i], momentum[i], gradients[i]);
+                      const float* __restrict gradients, Stretches stretches) {
+  for (const auto& [offset, count, treatment] : stretches) {
+    elementwise::SgdUpdate update{elementwise::treated(step, treatment)};
+    for (std::size_t i = offset; i < offset + count; ++i) update(parameters[i], momentum[i], gradients[i]);
+  }
 }
 
 void HostBackend::lars(const LarsStep& step, float* __restrict parameters, float* __restrict velocity,
-                       const float* __restrict gradients, std::size_t count) {
-  elementwise::LarsUpdate update{step};
-  for (std::size_t i = 0; i < count; ++i) update(parameters[i], velocity[i], gradients[i]);
+                       const float* __restrict gradients, Stretches stretches) {
+  for (const auto& [offset, count, treatment] : stretches) {
+    elementwise::LarsUpdate update{elementwise::treated(step, treatment)};
+    if (treatment.adapts)
+      update.step =
+          elementwise::trusted(update.step, squares(parameters + offset, count), squares(gradients + offset, count));
+    for (std::size_t i = offset; i < offset + count; ++i) update(parameters[i], velocity[i], gradients[i]);
+  }
 }
 
 void HostBackend::adamw(const AdamStep& step, float* __restrict parameters, float* __restrict first,
-                        float* __restrict second, const float* __restrict gradients, std::size_t count) {
-  elementwise::AdamUpdate update{step};
-  for (std::size_t i = 0; i < count; ++i) update(parameters[i], first[i], second[i], gradients[i]);
+                        float* __restrict second, const float* __restrict gradients, Stretches stretches) {
+  for (const auto& [offset, count, treatment] : stretches) {
+    elementwise::AdamUpdate update{elementwise::treated(step, treatment)};
+    for (std::size_t i = offset; i < offset + count; ++i) update(parameters[i], first[i], second[i], gradients[i]);
+  }
 }
 
-void HostBackend::lamb_moments(const AdamStep& step, const float* __restrict parameters, float* __restrict first,
-                               float* __restrict second, const float* __restrict gradients, std::size_t count,
-                               double* sum) {
-  elementwise::LambMoments moments{step};
-  *sum = elementwise::ordered_sum(
-      count, [=](std::size_t i) { return moments(parameters[i], first[i], second[i], gradients[i]); });
-}
-
-void HostBackend::lamb(const AdamStep& step, float* __restrict parameters, const float* __restrict first,
-                       const float* __restrict second, std::size_t count) {
-  elementwise::LambUpdate update{step};
-  for (std::size_t i = 0; i < count; ++i) update(parameters[i], first[i], second[i]);
-}
-
-void HostBackend::sum_of_squares(const float* data, std::size_t count, double* sum) {
-  *sum = elementwise::ordered_sum(count, [=](std::size_t i) { return elementwise::Square{}(data[i]); });
+void HostBackend::lamb(const AdamStep& step, float* __restrict parameters, float* __restrict first,
+                       float* __restrict second, const float* __restrict gradients, Stretches stretches) {
+  for (const auto& [offset, count, treatment] : stretches) {
+    elementwise::LambMoments moments{elementwise::treated(step, treatment)};
+    elementwise::LambUpdate update{moments.step};
+    const double length = treatment.adapts ? squares(parameters + offset, count) : 0;
+    const double direction = elementwise::ordered_sum(count, [=, offset = offset](std::size_t i) {
+      i += offset;
+      return moments(parameters[i], first[i], second[i], gradients[i]);
+    });
+    if (treatment.adapts) update.step = elementwise::trusted(update.step, length, direction);
+    for (std::size_t i = offset; i < offset + count; ++i) update(parameters[i], first[i], second[i]);
+  }
 }
 
 void HostBackend::running_average(float* __restrict value, const float* __restrict observed, float weight, float scale,
-                                  std::size_t count) {
+                                  Stretches stretches) {
   elementwise::RunningAverage average{weight, scale};
-  for (std::size_t i = 0; i < count; ++i) value[i] = average(value[i], observed[i]);
+  for (const auto& [offset, count, treatment] : stretches)
+    for (std::size_t i = offset; i < offset + count; ++i) value[i] = average(value[i], observed[i]);
+}
+
+void HostBackend::sums_of_squares(const float* data, Stretches stretches, double* sums) {
+  for (const auto& [offset, count, treatment] : stretches) *sums++ = squares(data + offset, count);
 }
 
 std::unique_ptr<Loss> HostBackend::loss(const LossSpec& spec, const ActivationFormat& predictions) {

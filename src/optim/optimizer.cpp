@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include <distdl/optim/optimizer.hpp>
+#include <distdl/optim/stretches.hpp>
 
 namespace distdl::optim {
 namespace {
@@ -24,10 +25,10 @@ double decay_after(double full, std::int64_t updates) {
 Optimizer::Optimizer(const Options& options, const tensor::ArenaLayout& layout, kernels::Backend& backend)
     : options_(options),
       backend_(backend),
-      size_(layout.size()),
       rule_(make_rule(options, layout, backend)),
-      stretches_(stretches_of(ranges_of(layout, tensor::Role::parameter))),
-      statistics_(ranges_of(layout, tensor::Role::statistic)),
+      stretches_(stretches_of(layout, tensor::Role::parameter)),
+      statistics_(stretches_of(layout, tensor::Role::statistic)),
+      whole_{{{0, layout.size()}}},
       squares_(backend, stretches_.size()) {}
 
 std::vector<StateArena> Optimizer::state() const {
@@ -54,13 +55,11 @@ std::optional<double> Optimizer::update(const Arenas& arenas, const StepInfo& no
   const double clip = norm && *norm > options_.clip_norm ? options_.clip_norm / *norm : 1;
   const double scale = now.gradient_scale * clip;
   rule_->apply(arenas, {now.rate, static_cast<float>(scale), now.updates + 1});
-  for (const auto& [offset, count, treatment] : statistics_)
-    backend_.running_average(arenas.parameters + offset, arenas.gradients + offset,
-                             static_cast<float>(options_.statistic_weight), 1.0f / static_cast<float>(now.microbatches),
-                             count);
+  backend_.running_average(arenas.parameters, arenas.gradients, static_cast<float>(options_.statistic_weight),
+                           1.0f / static_cast<float>(now.microbatches), statistics_);
   if (options_.ema_decay > 0)
     backend_.running_average(arenas.average, arenas.parameters,
-                             static_cast<float>(1 - decay_after(options_.ema_decay, now.step + 1)), 1, size_);
+                             static_cast<float>(1 - decay_after(options_.ema_decay, now.step + 1)), 1, whole_);
   return norm;
 }
 

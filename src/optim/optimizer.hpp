@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -9,7 +10,6 @@
 
 #include <distdl/kernels/backend.hpp>
 #include <distdl/optim/options.hpp>
-#include <distdl/optim/ranges.hpp>
 #include <distdl/optim/rule.hpp>
 #include <distdl/optim/sums.hpp>
 #include <distdl/tensor/arena.hpp>
@@ -35,7 +35,7 @@ struct StepInfo {
   double gradient_scale = 1;  ///< the gradient counts so many times, in its norm too; statistics are left alone
 };
 
-/// A whole optimizer step over arena ranges: the gradient is clipped, parameters follow their rule, statistics become
+/// A whole optimizer step over arenas: the gradient is clipped, parameters follow their rule, statistics become
 /// running averages, and the parameters' average follows them. What it makes depends on its arguments only.
 class Optimizer {
  public:
@@ -55,11 +55,10 @@ class Optimizer {
 
   Options options_;
   kernels::Backend& backend_;
-  std::size_t size_;  ///< of an arena
   std::unique_ptr<Rule> rule_;
-  std::vector<kernels::Stretch> stretches_;  ///< of parameters
-  std::vector<Range> statistics_;
-  Sums squares_;  ///< of the gradients of each stretch
+  std::vector<kernels::Stretch> stretches_, statistics_;  ///< of parameters, of statistics
+  std::array<kernels::Stretch, 1> whole_;                 ///< arena
+  Sums squares_;                                          ///< of the gradients of each stretch
 };
 
 }  // namespace distdl::optim

@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <cmath>
+#include <limits>
 
 #include <gmock/gmock.h>
 
 #include "tests/kernels/each_backend.hpp"
 #include "tests/kernels/layer_run.hpp"
+#include <distdl/kernels/elementwise/functors.hpp>
 #include <distdl/kernels/elementwise/optimizers.hpp>
+#include <distdl/kernels/elementwise/ordered_sum.hpp>
 
 namespace distdl::kernels::test {
 namespace {
 class Elementwise : public EachBackend {
  protected:
   static constexpr std::size_t kCount = 1037;  // no multiple of any vector or block
+  static constexpr std::array kAll{Stretch{0, kCount}};
 
   float* device(const Values& values) {
     buffers_.push_back(backend_->allocate(values.size() * sizeof(float)));
@@ -82,7 +87,7 @@ TEST_P(Elementwise, SgdDoesWhatPyTorchDocuments) {
   for (SgdStep step : {SgdStep{0.1f, 0, 0, false}, SgdStep{0.1f, 0.9f, 0, false}, SgdStep{0.05f, 0.9f, 1e-2f, false},
                        SgdStep{0.05f, 0.9f, 1e-2f, true}}) {
     float *p = device(a_), *m = device(b_);
-    backend_->sgd(step, p, m, device(c_), kCount);
+    backend_->sgd(step, p, m, device(c_), kAll);
     Values parameters = host(p), momentum = host(m);
     for (std::size_t i = 0; i < kCount; ++i) {
       double g = c_[i] + double{step.weight_decay} * a_[i];
@@ -97,46 +102,81 @@ TEST_P(Elementwise, SgdDoesWhatPyTorchDocuments) {
 TEST_P(Elementwise, SgdGivesTheSameBitsAsTheSharedFunctor) {
   elementwise::SgdUpdate update{{0.05f, 0.9f, 1e-2f, true}};
   float *p = device(a_), *m = device(b_);
-  backend_->sgd(update.step, p, m, device(c_), kCount);
+  backend_->sgd(update.step, p, m, device(c_), kAll);
   Values parameters = a_, momentum = b_;
   for (std::size_t i = 0; i < kCount; ++i) update(parameters[i], momentum[i], c_[i]);
   EXPECT_EQ(host(p), parameters);
   EXPECT_EQ(host(m), momentum);
 }
 
-TEST_P(Elementwise, TheOtherOptimizersGiveTheSameBitsAsTheSharedFunctors) {
-  const LarsStep lars{0.05f, 0.9f, 1e-2f, 0.5f};
-  const AdamStep adam{0.05f, 0.9f, 0.1f, 0.99f, 0.01f, 1.2f, 3.4f, 1e-6f, 0.1f, 0.5f};
+/// Gaps between them, an empty one, and each treatment.
+constexpr std::array kSome{Stretch{3, 500, {true, true}}, Stretch{510, 0}, Stretch{510, 100, {false, false}},
+                           Stretch{610, 40}, Stretch{700, 300, {true, true}}};
+
+TEST_P(Elementwise, OptimizersTreatEachStretchAsItAsks) {
+  const SgdStep sgd{0.05f, 0.9f, 1e-2f, true, 0.5f};
+  const LarsStep lars{0.05, 0.9f, 1e-2, 0.5f, 0.02};
+  const AdamStep adam{0.05, 0.9f, 0.1f, 0.99f, 0.01f, 1.2f, 3.4f, 1e-6f, 0.1f, 0.5f};
   const Values positive = [&] {
     Values values = random_values(kCount, 4);
     for (float& value : values) value *= value;
     return values;
   }();
   float *p = device(a_), *m = device(b_), *v = device(positive), *g = device(c_);
-  double* sum = device_sum();
-  backend_->lars(lars, p, m, g, kCount);
-  backend_->adamw(adam, p, m, v, g, kCount);
-  backend_->lamb_moments(adam, p, m, v, g, kCount, sum);
-  backend_->lamb(adam, p, m, v, kCount);
+  backend_->sgd(sgd, p, m, g, kSome);
+  backend_->lars(lars, p, m, g, kSome);
+  backend_->adamw(adam, p, m, v, g, kSome);
+  backend_->lamb(adam, p, m, v, g, kSome);
+  backend_->running_average(p, g, 0.1f, 0.25f, kSome);
   Values parameters = a_, first = b_, second = positive;
-  double squares = 0;
-  for (std::size_t i = 0; i < kCount; ++i) {
-    elementwise::LarsUpdate{lars}(parameters[i], first[i], c_[i]);
-    elementwise::AdamUpdate{adam}(parameters[i], first[i], second[i], c_[i]);
-    squares += elementwise::LambMoments{adam}(parameters[i], first[i], second[i], c_[i]);
-    elementwise::LambUpdate{adam}(parameters[i], first[i], second[i]);
+  for (const auto& [offset, count, treatment] : kSome) {
+    const auto each = [offset, count](const auto& visit) {
+      for (std::size_t i = offset; i < offset + count; ++i) visit(i);
+    };
+    const auto squares = [&, offset, count](const Values& values) {
+      return elementwise::ordered_sum(count, [&](std::size_t i) { return elementwise::Square{}(values[offset + i]); });
+    };
+    elementwise::LarsUpdate by_lars{elementwise::treated(lars, treatment)};
+    elementwise::LambMoments moments{elementwise::treated(adam, treatment)};
+    elementwise::LambUpdate by_lamb{moments.step};
+    each([&](std::size_t i) {
+      elementwise::SgdUpdate{elementwise::treated(sgd, treatment)}(parameters[i], first[i], c_[i]);
+    });
+    if (treatment.adapts) by_lars.step = elementwise::trusted(by_lars.step, squares(parameters), squares(c_));
+    each([&](std::size_t i) {
+      by_lars(parameters[i], first[i], c_[i]);
+      elementwise::AdamUpdate{moments.step}(parameters[i], first[i], second[i], c_[i]);
+    });
+    const double length = squares(parameters);
+    const double direction = elementwise::ordered_sum(count, [&, offset](std::size_t i) {
+      return moments(parameters[offset + i], first[offset + i], second[offset + i], c_[offset + i]);
+    });
+    if (treatment.adapts) by_lamb.step = elementwise::trusted(by_lamb.step, length, direction);
+    each([&](std::size_t i) {
+      by_lamb(parameters[i], first[i], second[i]);
+      parameters[i] = elementwise::RunningAverage{0.1f, 0.25f}(parameters[i], c_[i]);
+    });
   }
   EXPECT_EQ(host(p), parameters);
   EXPECT_EQ(host(m), first);
   EXPECT_EQ(host(v), second);
-  EXPECT_NEAR(host(sum), squares, 1e-12 * squares);
+}
+
+TEST_P(Elementwise, ATrustRatioIsOneWhereANormIsZero) {
+  for (double square : {0.0, 4.0}) {
+    EXPECT_EQ(elementwise::trusted(LarsStep{.learning_rate = 0.5}, square, 4 - square).learning_rate, 0.5);
+    EXPECT_EQ(elementwise::trusted(AdamStep{.learning_rate = 0.5}, square, 4 - square).learning_rate, 0.5);
+  }
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_TRUE(std::isnan(elementwise::trusted(LarsStep{.learning_rate = 0.5}, 4.0, nan).learning_rate));
+  EXPECT_TRUE(std::isnan(elementwise::trusted(AdamStep{.learning_rate = 0.5}, 4.0, nan).learning_rate));
 }
 
 TEST_P(Elementwise, SquaresAreSummedInTheDocumentedOrder) {
   double* sum = device_sum();
   for (std::size_t count : {0u, 1u, 255u, 1037u, 16384u, 16385u, 300u * 16384u + 77u}) {
     const Values values = random_values(static_cast<std::int64_t>(count), 7);
-    backend_->sum_of_squares(device(values), count, sum);
+    backend_->sums_of_squares(device(values), std::array{Stretch{0, count}}, sum);
     // ordered_sum.hpp, word by word.
     std::vector<double> parts;
     for (std::size_t first = 0; first < count; first += 16384) {
@@ -151,7 +191,7 @@ TEST_P(Elementwise, SquaresAreSummedInTheDocumentedOrder) {
 
 TEST_P(Elementwise, RunningAverageWeighsTheScaledObservation) {
   float* value = device(a_);
-  backend_->running_average(value, device(b_), 0.1f, 0.25f, kCount);
+  backend_->running_average(value, device(b_), 0.1f, 0.25f, kAll);
   Values averaged = host(value);
   for (std::size_t i = 0; i < kCount; ++i) ASSERT_NEAR(averaged[i], 0.9 * a_[i] + 0.1 * 0.25 * b_[i], 1e-6) << i;
 }

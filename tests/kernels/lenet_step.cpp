@@ -2,6 +2,7 @@
 // Where the time of a training step goes: LeNet, batch 64, random input, SGD with momentum, on one backend and one
 // thread. usage: lenet_step [BACKEND [STEPS]]
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -83,7 +84,7 @@ class LeNet {
       for (std::size_t i = steps_.size(); i-- > 0;) backward(i, clock);
       clock.time("sgd", [&] {
         backend_.sgd({0.01f, 0.9f, 0, false}, floats(parameters_), floats(momentum_), floats(gradients_),
-                     layout_.size());
+                     std::array{Stretch{0, layout_.size()}});
       });
     });
   }

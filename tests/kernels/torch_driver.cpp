@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The other half of torch_test.py. usage: torch_driver BACKEND CASES.json RESULTS.json
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -151,10 +152,11 @@ class CaseRun {
     for (std::size_t p = 0; p < gradients.size(); ++p) {
       Uploaded value(backend_, parameters_[layer][p]), momentum(backend_, momentum_[layer][p]),
           gradient(backend_, gradients[p]);
+      const std::array all{Stretch{0, gradients[p].size()}};
       if (p < 2)
-        backend_.sgd(step, value.data(), momentum.data(), gradient.data(), gradients[p].size());
+        backend_.sgd(step, value.data(), momentum.data(), gradient.data(), all);
       else  // a batch norm's running_mean and running_var
-        backend_.running_average(value.data(), gradient.data(), 0.1f, 1.0f, gradients[p].size());
+        backend_.running_average(value.data(), gradient.data(), 0.1f, 1.0f, all);
       parameters_[layer][p] = value.download();
       momentum_[layer][p] = momentum.download();
     }

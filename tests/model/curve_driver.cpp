@@ -4,6 +4,7 @@
 //   NAME.weights  the parameter arena at the start
 //   NAME.batches  for each step the samples, then the targets
 //   NAME.json     where each tensor lies in the arena, the loss of each step
+#include <array>
 #include <bit>
 #include <filesystem>
 #include <fstream>
@@ -122,12 +123,11 @@ class Curve {
   void update() {
     const kernels::SgdStep sgd{given_.at("learning_rate"), given_.at("momentum"), 0, false};
     for (const auto& view : tensors_.layout.tensors()) {
-      float* const value = floats(parameters_) + view.offset;
-      const float* const gradient = floats(gradients_) + view.offset;
+      const std::array one{kernels::Stretch{view.offset, view.count}};
       if (view.role == tensor::Role::statistic)
-        backend_.running_average(value, gradient, 0.1f, 1.0f, view.count);
+        backend_.running_average(floats(parameters_), floats(gradients_), 0.1f, 1.0f, one);
       else
-        backend_.sgd(sgd, value, floats(momentum_) + view.offset, gradient, view.count);
+        backend_.sgd(sgd, floats(parameters_), floats(momentum_), floats(gradients_), one);
     }
   }
 

@@ -11,7 +11,6 @@
 #include <distdl/kernels/cuda/batch_norm.hpp>
 #include <distdl/kernels/cuda/channels.hpp>
 #include <distdl/kernels/cuda/max_pool2d.hpp>
-#include <distdl/kernels/cuda/stretch_sums.hpp>
 
 namespace distdl::kernels::cuda::test {
 namespace {
@@ -45,24 +44,6 @@ TEST(CudaMaths, BiasGradientOfAConvolutionSumsItsChannel) {
   Channels channels{3, 4, 99};
   sum_each(4, channels.values(), SumChannel<float>{reference.dy.data(), dbias.data(), channels});
   EXPECT_THAT(dbias, Pointwise(FloatNear(1e-5f), reference.gradients[1]));
-}
-
-struct SquareOf {
-  const float* data;
-  double operator()(std::size_t i) const { return double{data[i]} * data[i]; }
-};
-
-TEST(CudaSums, OfManyStretchesAreThoseOfEachToTheBit) {
-  const Values data = random_values(60000, 1);
-  const std::vector<Stretch> stretches{{0, 1}, {16, 40000}, {40016, 0}, {40016, 300}, {41000, 16384}, {57400, 257}};
-  const auto table = parts_of(stretches);
-  const std::int64_t parts = table.back().first_part + table.back().parts(), count = std::ssize(table);
-  std::vector<double> of_parts(static_cast<std::size_t>(parts), -1), sums(stretches.size(), -1);
-  const SquareOf square{data.data()};
-  sum_each(parts, elementwise::kPart, SumOfPart<SquareOf>{square, table.data(), count, of_parts.data()});
-  sum_each(count, 3, SumOfStretch{table.data(), of_parts.data(), sums.data()});
-  for (std::size_t i = 0; i < sums.size(); ++i)
-    EXPECT_EQ(sums[i], elementwise::ordered_sum(stretches[i].count, SquareOf{data.data() + stretches[i].offset})) << i;
 }
 
 struct PoolCase {

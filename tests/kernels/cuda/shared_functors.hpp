@@ -30,11 +30,13 @@ static inline std::vector<float> run_functors(const std::vector<float>& a, const
       results.push_back(momentum);
     }
     float parameter = a[i], first = b[i], second = a[i] * a[i];
-    elementwise::LarsUpdate{{0.05f, 0.9f, 5e-4f, 0.5f}}(parameter, first, a[i] * b[i]);
-    const AdamStep adam{0.05f, 0.9f, 0.1f, 0.99f, 0.01f, 1.2f, 3.4f, 1e-6f, 0.1f, 0.5f};
+    const LarsStep lars =
+        elementwise::trusted(LarsStep{0.05, 0.9f, 5e-4, 0.5f, 0.02}, double{second}, b[i] * b[i] + 1.0);
+    elementwise::LarsUpdate{lars}(parameter, first, a[i] * b[i]);
+    const AdamStep adam{0.05, 0.9f, 0.1f, 0.99f, 0.01f, 1.2f, 3.4f, 1e-6f, 0.1f, 0.5f};
     elementwise::AdamUpdate{adam}(parameter, first, second, a[i] * b[i]);
     results.push_back(static_cast<float>(elementwise::LambMoments{adam}(parameter, first, second, b[i])));
-    elementwise::LambUpdate{adam}(parameter, first, second);
+    elementwise::LambUpdate{elementwise::trusted(adam, double{second}, 3.0)}(parameter, first, second);
     results.push_back(static_cast<float>(elementwise::Square{}(parameter)));
     results.insert(results.end(), {parameter, first, second});
   }

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// The optimizers' kernels over all stretches at once, on the CPU: they must give the bits of the backend "reference".
+#include <gtest/gtest.h>
+
+#include "tests/kernels/cuda/on_cpu.hpp"
+#include "tests/kernels/cuda/threads_on_cpu.hpp"
+#include "tests/kernels/layer_run.hpp"
+#include <distdl/kernels/cuda/optimizers.hpp>
+#include <distdl/kernels/cuda/stretch_kernels.cuh>
+
+namespace distdl::kernels::cuda::test {
+namespace {
+using kernels::test::random_values;
+using kernels::test::Values;
+
+class CudaOptimizers : public testing::Test {
+ protected:
+  static constexpr std::size_t kCount = 58000;
+
+  /// As optimizers.cu, with fewer threads a block.
+  template <class Body>
+  void for_each_stretch(const Body& body) {
+    run({static_cast<unsigned>(table_.parts * kPiecesOfPart)}, {64}, [&] { stretches_kernel(table_, body); });
+  }
+  template <class Term, class Take>
+  void ordered_sums(const Term& term, const Take& take) {
+    std::vector<double> parts(static_cast<std::size_t>(table_.parts), -1);
+    sum_each(table_.parts, kPart, SumOfPart<Term>{term, table_, parts.data()});
+    sum_each(table_.count, table_.most_parts, SumOfStretch<Take>{table_, parts.data(), take});
+  }
+
+  MomentumArenas momentum() { return {p_.data(), m_.data(), g_.data()}; }
+  AdamArenas adam() { return {p_.data(), m_.data(), v_.data(), g_.data()}; }
+
+  /// Ours against the reference's, from the same start.
+  template <class Ours, class Reference>
+  void expect_same_bits(const Ours& ours, const Reference& reference) {
+    const Values p = p_, m = m_, v = v_;
+    reference();
+    const Values expected_p = std::exchange(p_, p), expected_m = std::exchange(m_, m),
+                 expected_v = std::exchange(v_, v);
+    ours();
+    EXPECT_NE(p_, p);
+    EXPECT_EQ(p_, expected_p);
+    EXPECT_EQ(m_, expected_m);
+    EXPECT_EQ(v_, expected_v);
+  }
+
+  const std::vector<Stretch> stretches_{{0, 0},
+                                        {0, 1},
+                                        {16, 40000, {true, true}},
+                                        {40016, 0},
+                                        {40016, 300, {false, false}},
+                                        {41000, 16384, {false, true}},
+                                        {57400, 257, {true, true}}};
+  const std::vector<StretchParts> places_ = parts_of(stretches_);
+  const StretchTable table_ = table_of(places_, places_.data());
+  std::vector<double> squares_ = std::vector<double>(stretches_.size()), rates_ = squares_;
+  Values p_ = random_values(kCount, 1), m_ = random_values(kCount, 2), g_ = random_values(kCount, 3), v_ = [] {
+    Values squares = random_values(kCount, 4);
+    for (float& value : squares) value *= value;
+    return squares;
+  }();
+  std::unique_ptr<Backend> reference_ = make_backend({.backend = "reference"});
+  const AdamStep adam_step_{0.05, 0.9f, 0.1f, 0.99f, 0.01f, 1.2f, 3.4f, 1e-6f, 0.1f, 0.5f};
+};
+
+TEST_F(CudaOptimizers, SumsOfManyStretchesAreThoseOfEachToTheBit) {
+  std::vector<double> expected(stretches_.size());
+  reference_->sums_of_squares(g_.data(), stretches_, expected.data());
+  ordered_sums(Square{g_.data()}, StoreSum{squares_.data()});
+  EXPECT_EQ(squares_, expected);
+  EXPECT_GT(squares_.back(), 0);
+}
+
+TEST_F(CudaOptimizers, SgdIsTheReferenceToTheBit) {
+  const SgdStep step{0.05f, 0.9f, 1e-2f, true, 0.5f};
+  expect_same_bits(
+      [&] {
+        for_each_stretch(Sgd{step, momentum()});
+      },
+      [&] { reference_->sgd(step, p_.data(), m_.data(), g_.data(), stretches_); });
+}
+
+TEST_F(CudaOptimizers, LarsIsTheReferenceToTheBit) {
+  const LarsStep step{0.05, 0.9f, 1e-2, 0.5f, 0.02};
+  const auto ours = [&] {
+    ordered_sums(Square{p_.data()}, StoreSum{squares_.data()});
+    ordered_sums(Square{g_.data()}, StoreRate<LarsStep>{step, table_.stretches, squares_.data(), rates_.data()});
+    for_each_stretch(Lars{step, momentum(), rates_.data()});
+  };
+  expect_same_bits(ours, [&] { reference_->lars(step, p_.data(), m_.data(), g_.data(), stretches_); });
+}
+
+TEST_F(CudaOptimizers, AdamWIsTheReferenceToTheBit) {
+  expect_same_bits(
+      [&] {
+        for_each_stretch(AdamW{adam_step_, adam()});
+      },
+      [&] { reference_->adamw(adam_step_, p_.data(), m_.data(), v_.data(), g_.data(), stretches_); });
+}
+
+TEST_F(CudaOptimizers, LambIsTheReferenceToTheBit) {
+  const auto ours = [&] {
+    ordered_sums(Square{p_.data()}, StoreSum{squares_.data()});
+    ordered_sums(LambTerm{adam_step_, adam()},
+                 StoreRate<AdamStep>{adam_step_, table_.stretches, squares_.data(), rates_.data()});
+    for_each_stretch(Lamb{adam_step_, adam(), rates_.data()});
+  };
+  expect_same_bits(ours, [&] { reference_->lamb(adam_step_, p_.data(), m_.data(), v_.data(), g_.data(), stretches_); });
+}
+
+TEST_F(CudaOptimizers, RunningAveragesAreTheReferencesToTheBit) {
+  expect_same_bits(
+      [&] {
+        for_each_stretch(RunningAverages{{0.1f, 0.25f}, p_.data(), g_.data()});
+      },
+      [&] { reference_->running_average(p_.data(), g_.data(), 0.1f, 0.25f, stretches_); });
+}
+}  // namespace
+}  // namespace distdl::kernels::cuda::test
