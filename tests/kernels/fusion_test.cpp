@@ -133,6 +133,16 @@ TEST_P(Fusions, KeepEachNaN) {
     }
 }
 
+TEST(OneDnnFusion, TakesReluIntoBatchNorm) {
+  std::string reason;
+  auto backend = try_backend("onednn", reason);
+  if (!backend) GTEST_SKIP() << reason;
+  const auto layer = [&] { return backend->layer(BatchNorm{}, dense({2, 3})); };
+  EXPECT_EQ(layer()->fuse(Relu{}, true), Fusion::whole);
+  EXPECT_EQ(layer()->fuse(Relu{}, false), Fusion::none);
+  EXPECT_EQ(layer()->fuse(Gelu{}, true), Fusion::none);
+}
+
 DISTDL_ON_EACH_BACKEND(Fusions);
 }  // namespace
 }  // namespace distdl::kernels::test

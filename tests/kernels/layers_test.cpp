@@ -74,16 +74,6 @@ TEST_P(Layers, ReluAfterAnotherLayerKeepsNaN) {
   }
 }
 
-TEST(Fusion, OfOneDnnTakesReluIntoBatchNorm) {
-  std::string reason;
-  auto backend = try_backend("onednn", reason);
-  if (!backend) GTEST_SKIP() << reason;
-  const auto layer = [&] { return backend->layer(BatchNorm{}, dense({2, 3})); };
-  EXPECT_EQ(layer()->fuse(Relu{}, true), Fusion::whole);
-  EXPECT_EQ(layer()->fuse(Relu{}, false), Fusion::none);
-  EXPECT_EQ(layer()->fuse(Gelu{}, true), Fusion::none);
-}
-
 TEST_P(Layers, LinearFlattensImagesByChannelThenRow) {
   LayerRun run(*backend_, {Linear{1}}, {1, 2, 2, 3});
   Values weight(12);
