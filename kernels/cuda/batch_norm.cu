@@ -28,24 +28,34 @@ class BatchNormLayer : public LayerOf<T> {
   bool backward_reads_output() const override { return false; }
   void load_parameters(ConstPointers parameters) override { parameters_.assign(parameters.begin(), parameters.end()); }
 
+  Fusion fuse(const LayerSpec& next, bool in_place) override {
+    then_relu_ = in_place && std::holds_alternative<Relu>(next);
+    return then_relu_ ? Fusion::whole : Fusion::none;
+  }
+  void forward_fused(const void* x, void* y, void* /*next_y*/, Phase phase) override {
+    LayerOf<T>::forward(x, y, phase);
+  }
+
   void forward(const T* x, T* y, Phase phase) override {
     summed_ = nullptr;
+    if (phase == Phase::training) y_ = then_relu_ ? y : nullptr;
     const BatchMoments& moments = phase == Phase::training ? observed_ : running_;
     if (phase == Phase::training)
       observe(x);
     else
       for_each_channel(RunningMoments{parameters_[2], parameters_[3], moments, epsilon_});
-    fill_each(*device_, output_.elements(), Normalize<T>{x, y, parameters_[0], parameters_[1], moments, channels_});
+    fill_each(*device_, output_.elements(),
+              Normalize<T>{x, y, parameters_[0], parameters_[1], moments, channels_, then_relu_});
   }
 
   void backward_input(const T* x, const T*, const T* dy, T* dx) override {
-    if (std::exchange(summed_, nullptr) != dy) sum_gradients(x, dy);
-    fill_each(*device_, output_.elements(), InputGradient<T>{x, dy, dx, parameters_[0], observed_, sums_, channels_});
+    sum_gradients(x, dy);
+    fill_each(*device_, output_.elements(),
+              InputGradient<T>{x, slope(dy), dx, parameters_[0], observed_, sums_, channels_});
   }
 
   void backward_weights(const T* x, const T* dy, Pointers gradients) override {
     sum_gradients(x, dy);
-    summed_ = dy;
     const auto values = static_cast<double>(channels_.values());
     for_each_channel(BatchNormGradients{observed_, sums_, gradients[0], gradients[1], gradients[2], gradients[3],
                                         values > 1 ? values / (values - 1) : 1.0});
@@ -71,12 +81,15 @@ class BatchNormLayer : public LayerOf<T> {
     sum_over_channels(BatchMean<T>{x, observed_, channels_});
     sum_over_channels(BatchVariance<T>{x, observed_, channels_, epsilon_});
   }
+  Slope<T> slope(const T* dy) const { return {dy, y_}; }
+  /// Once for both ways backward.
   void sum_gradients(const T* x, const T* dy) {
+    if (std::exchange(summed_, dy) == dy) return;
     if (channels_.is_last)
       return sum_columns(*device_, columns_of(channels_),
-                         BothGradients<T>{x, dy, observed_, sums_, channels_.channels});
-    sum_over_channels(WeightGradient<T>{x, dy, observed_, sums_, channels_});
-    sum_over_channels(BiasGradient<T>{dy, sums_, channels_});
+                         BothGradients<T>{x, slope(dy), observed_, sums_, channels_.channels});
+    sum_over_channels(WeightGradient<T>{x, slope(dy), observed_, sums_, channels_});
+    sum_over_channels(BiasGradient<T>{slope(dy), sums_, channels_});
   }
 
   SharedDevice device_;
@@ -87,7 +100,9 @@ class BatchNormLayer : public LayerOf<T> {
   BatchMoments observed_;  // of the last training forward
   BatchMoments running_;   // of the last evaluation forward
   GradientSums sums_;
-  const T* summed_ = nullptr;             ///< the gradient whose sums backward_weights() has left for backward_input()
+  bool then_relu_ = false;
+  const T* y_ = nullptr;                  ///< of the last training forward, with a ReLU
+  const T* summed_ = nullptr;             ///< the gradient whose sums are there, since that forward
   std::vector<const float*> parameters_;  // weight, bias, running_mean, running_var
 };
 }  // namespace

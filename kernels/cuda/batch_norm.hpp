@@ -66,6 +66,16 @@ struct BatchSums {
   }
 };
 
+/// The gradient of the norm's output, where that of a ReLU after it came.
+template <class T>
+struct Slope {
+  const T* dy;
+  const T* y = nullptr;  ///< of the ReLU; nullptr: there is none
+  DISTDL_HOST_DEVICE float operator[](std::int64_t i) const {
+    return y == nullptr ? static_cast<float>(dy[i]) : elementwise::ReluGradient{}(y[i], dy[i]);
+  }
+};
+
 /// For evaluation: the running statistics instead of the microbatch's.
 struct RunningMoments {
   const float* running_mean;
@@ -87,10 +97,12 @@ struct Normalize {
   const float* bias;
   BatchMoments moments;
   Channels channels;
+  bool then_relu = false;
   DISTDL_HOST_DEVICE T* target() const { return y; }
   DISTDL_HOST_DEVICE float value(std::size_t i) const {
     const std::int64_t c = channels.channel_of(static_cast<std::int64_t>(i));
-    return static_cast<float>((x[i] - moments.mean[c]) * (weight[c] * moments.inverse[c]) + bias[c]);
+    const auto normalized = static_cast<float>((x[i] - moments.mean[c]) * (weight[c] * moments.inverse[c]) + bias[c]);
+    return then_relu ? elementwise::Relu{}(normalized) : normalized;
   }
 };
 
@@ -103,7 +115,7 @@ struct GradientSums {
 template <class T>
 struct WeightGradient {
   const T* x;
-  const T* dy;
+  Slope<T> dy;
   BatchMoments moments;
   GradientSums sums;
   Channels channels;
@@ -116,7 +128,7 @@ struct WeightGradient {
 
 template <class T>
 struct BiasGradient {
-  const T* dy;
+  Slope<T> dy;
   GradientSums sums;
   Channels channels;
   DISTDL_HOST_DEVICE double operator()(std::int64_t c, std::int64_t j) const { return dy[channels.element(c, j)]; }
@@ -128,7 +140,7 @@ template <class T>
 struct BothGradients {
   using Sum = TwoColumnSums;
   const T* x;
-  const T* dy;
+  Slope<T> dy;
   BatchMoments moments;
   GradientSums sums;
   std::int64_t channels;
@@ -146,7 +158,7 @@ struct BothGradients {
 template <class T>
 struct InputGradient {
   const T* x;
-  const T* dy;
+  Slope<T> dy;
   T* dx;
   const float* weight;
   BatchMoments moments;

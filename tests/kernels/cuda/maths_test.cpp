@@ -120,8 +120,12 @@ class CudaBatchNorm : public testing::TestWithParam<Shape> {};
 template <class T>
 class BatchNormOnCpu {
  public:
-  BatchNormOnCpu(const Channels& of, float epsilon, const std::vector<Values>& parameters)
-      : of_(of), epsilon_(epsilon), p_(parameters), state_(static_cast<std::size_t>(8 * of.channels)) {}
+  BatchNormOnCpu(const Channels& of, float epsilon, const std::vector<Values>& parameters, bool then_relu = false)
+      : of_(of),
+        epsilon_(epsilon),
+        p_(parameters),
+        then_relu_(then_relu),
+        state_(static_cast<std::size_t>(8 * of.channels)) {}
 
   std::vector<T> forward(const std::vector<T>& x) {
     if (of_.is_last) {
@@ -130,21 +134,22 @@ class BatchNormOnCpu {
       sum_each(of_.channels, of_.values(), BatchMean<T>{x.data(), observed_, of_});
       sum_each(of_.channels, of_.values(), BatchVariance<T>{x.data(), observed_, of_, epsilon_});
     }
-    return normalized(x, observed_);
+    return y_ = normalized(x, observed_);
   }
   std::vector<T> evaluate(const std::vector<T>& x) {
     for_each(static_cast<std::size_t>(of_.channels), RunningMoments{p_[2].data(), p_[3].data(), running_, epsilon_});
     return normalized(x, running_);
   }
-  std::vector<T> backward(const std::vector<T>& x, const std::vector<T>& dy) {
+  std::vector<T> backward(const std::vector<T>& x, const std::vector<T>& of_output) {
+    const Slope<T> dy{of_output.data(), then_relu_ ? y_.data() : nullptr};
     if (of_.is_last) {
-      sum_columns(columns_of(of_), BothGradients<T>{x.data(), dy.data(), observed_, sums_, of_.channels});
+      sum_columns(columns_of(of_), BothGradients<T>{x.data(), dy, observed_, sums_, of_.channels});
     } else {
-      sum_each(of_.channels, of_.values(), WeightGradient<T>{x.data(), dy.data(), observed_, sums_, of_});
-      sum_each(of_.channels, of_.values(), BiasGradient<T>{dy.data(), sums_, of_});
+      sum_each(of_.channels, of_.values(), WeightGradient<T>{x.data(), dy, observed_, sums_, of_});
+      sum_each(of_.channels, of_.values(), BiasGradient<T>{dy, sums_, of_});
     }
     std::vector<T> dx(x.size());
-    fill_each(dx.size(), InputGradient<T>{x.data(), dy.data(), dx.data(), p_[0].data(), observed_, sums_, of_});
+    fill_each(dx.size(), InputGradient<T>{x.data(), dy, dx.data(), p_[0].data(), observed_, sums_, of_});
     return dx;
   }
   /// weight, bias, mean, variance
@@ -159,7 +164,7 @@ class BatchNormOnCpu {
  private:
   std::vector<T> normalized(const std::vector<T>& x, const BatchMoments& moments) {
     std::vector<T> y(x.size());
-    fill_each(y.size(), Normalize<T>{x.data(), y.data(), p_[0].data(), p_[1].data(), moments, of_});
+    fill_each(y.size(), Normalize<T>{x.data(), y.data(), p_[0].data(), p_[1].data(), moments, of_, then_relu_});
     return y;
   }
   double* row(std::int64_t number) { return state_.data() + number * of_.channels; }
@@ -167,6 +172,8 @@ class BatchNormOnCpu {
   Channels of_;
   float epsilon_;
   const std::vector<Values>& p_;
+  bool then_relu_;
+  std::vector<T> y_;
   std::vector<double> state_;
   BatchMoments observed_{row(0), row(1), row(2)}, running_{row(3), row(4), row(5)};
   GradientSums sums_{row(6), row(7)};
@@ -194,6 +201,38 @@ void expect_batch_norm(const Shape& input, bool channels_are_last) {
 TEST_P(CudaBatchNorm, AgreesWithReference) {
   for_each_type([&](auto example) {
     for (bool channels_are_last : {false, true}) expect_batch_norm<decltype(example)>(GetParam(), channels_are_last);
+  });
+}
+
+/// As the two layers one after the other, to the bit.
+template <class T>
+void expect_relu_within(const Shape& input, bool channels_are_last) {
+  Reference reference(BatchNorm{1e-5f}, input);
+  reference.forward_backward<T>();
+  const Channels of{input[0], input[1], input.size() == 4 ? input[2] * input[3] : 1, channels_are_last};
+  auto x = as<T>(reference.x);
+  const auto dy = as<T>(reference.dy);
+  BatchNormOnCpu<T> apart(of, 1e-5f, reference.parameters), together(of, 1e-5f, reference.parameters, true);
+  const auto relu = [](std::vector<T> values) {
+    for (T& value : values) value = T(elementwise::Relu{}(static_cast<float>(value)));
+    return values;
+  };
+  const auto y = relu(apart.forward(x));
+  EXPECT_EQ(together.forward(x), y);
+  EXPECT_EQ(together.evaluate(x), relu(apart.evaluate(x)));
+  auto slopes = dy;
+  for (std::size_t i = 0; i < y.size(); ++i)
+    if (!(static_cast<float>(y[i]) > 0)) slopes[i] = T(0.0f);
+  EXPECT_NE(slopes, dy);
+  EXPECT_EQ(together.backward(x, dy), apart.backward(x, slopes));
+  EXPECT_EQ(together.gradients(), apart.gradients());
+  x[0] = T(std::numeric_limits<float>::quiet_NaN());
+  EXPECT_TRUE(std::isnan(static_cast<float>(together.forward(x)[0])));
+}
+
+TEST_P(CudaBatchNorm, TakesAReluIn) {
+  for_each_type([&](auto example) {
+    for (bool channels_are_last : {false, true}) expect_relu_within<decltype(example)>(GetParam(), channels_are_last);
   });
 }
 
