@@ -117,8 +117,8 @@ DnnGraph forward_graph(const AttentionExtents& of, tensor::DataType type) {
   return std::move(make.graph());
 }
 
-/// The gradient of the queries is one product with the gradient of the scores, which cuDNN keeps in 16 bits in its
-/// workspace. The graph that adds up the parts of that product in fp32 needs no such room, but adds them in any order.
+/// The gradient of the queries is one product with that of the scores, which cuDNN keeps in 16 bits in its workspace.
+/// NVIDIA's other form adds up parts of that product in fp32, with less memory, but by atomic additions.
 DnnGraph backward_graph(const AttentionExtents& of, tensor::DataType type) {
   ScoreGraph make(of, type);
   const DnnView turned_scores = make.scores().turned();

@@ -34,13 +34,17 @@ constexpr auto kAttributeType<cudnnReduceTensorOp_t> = CUDNN_TYPE_REDUCTION_OPER
 template <>
 constexpr auto kAttributeType<cudnnBackendNumericalNote_t> = CUDNN_TYPE_NUMERICAL_NOTE;
 
+std::string last_error() {
+  std::array<char, 512> details{};
+  cudnnGetLastErrorString(details.data(), details.size());
+  return details.data();
+}
+
 /// What cuDNN says to a graph, unless it is short of memory.
 void require_taken(cudnnStatus_t code, const char* what) {
   if (code == CUDNN_STATUS_SUCCESS) return;
   if (code == CUDNN_STATUS_ALLOC_FAILED) check(code, what);
-  std::array<char, 512> details{};
-  cudnnGetLastErrorString(details.data(), details.size());
-  throw DnnRefusal(std::string("cuDNN cannot ") + what + " (" + cudnnGetErrorString(code) + " " + details.data() + ")");
+  throw DnnRefusal(std::string("cuDNN cannot ") + what + " (" + cudnnGetErrorString(code) + " " + last_error() + ")");
 }
 
 DnnDescriptor create(cudnnBackendDescriptorType_t type) {
@@ -241,7 +245,7 @@ DnnPlan DnnGraph::plan(const DnnTarget& target, std::size_t most_workspace_bytes
   if (target.handle != nullptr) set(graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, target.handle);
   finalize(graph, "take a graph of operations");
 
-  std::string problem = "cuDNN has no engine for it that gives the same bits in every run";
+  std::string problem = "cuDNN has no engine for a graph of operations (" + last_error() + ")";
   for (const DnnDescriptor& configuration : configurations(graph, target)) {
     try {
       if (!is_deterministic(configuration)) continue;

@@ -88,7 +88,8 @@ class DnnGraph {
   /// The same elements in another arrangement.
   void view(Tensor x, Tensor y);
 
-  /// One that gives the same bits in every run, with at most so much memory.
+  /// The best that takes at most so much memory. Engines of which cuDNN says that their bits vary are left out; it does
+  /// not say so of all.
   DnnPlan plan(const DnnTarget& target, std::size_t most_workspace_bytes = std::numeric_limits<std::size_t>::max());
 
  private:
