@@ -17,17 +17,18 @@ find_path(CUDNN_INCLUDE_DIR cudnn_version.h HINTS ${cudnn_roots} PATH_SUFFIXES i
 find_library(CUDNN_LIBRARY cudnn HINTS ${cudnn_roots} PATH_SUFFIXES lib64 lib)
 mark_as_advanced(DISTDL_NVCC CUDNN_INCLUDE_DIR CUDNN_LIBRARY)
 
-set(CUDNN_MAJOR 0)
+set(CUDNN_VERSION 0)
 if(CUDNN_INCLUDE_DIR)
-  file(STRINGS ${CUDNN_INCLUDE_DIR}/cudnn_version.h line REGEX "^#define CUDNN_MAJOR [0-9]+")
-  string(REGEX REPLACE "[^0-9]" "" CUDNN_MAJOR "${line}")
+  file(STRINGS ${CUDNN_INCLUDE_DIR}/cudnn_version.h lines REGEX "^#define CUDNN_(MAJOR|MINOR) [0-9]+")
+  string(REGEX REPLACE "[^0-9;]" "" lines "${lines}")
+  string(REPLACE ";" "." CUDNN_VERSION "${lines}")
 endif()
 
 if(NOT CMAKE_CUDA_ARCHITECTURES)
   set(CMAKE_CUDA_ARCHITECTURES 80 90 CACHE STRING "GPUs to compile for: 80 A100, 90 H100 and H200")
 endif()
 set(found OFF)
-if(DISTDL_NVCC AND CUDNN_LIBRARY AND CUDNN_MAJOR GREATER_EQUAL 9)
+if(DISTDL_NVCC AND CUDNN_LIBRARY AND CUDNN_VERSION VERSION_GREATER_EQUAL 9)
   # A toolkit that does not like this C++ compiler is as good as none.
   set(ENV{CUDACXX} ${DISTDL_NVCC})
   include(CheckLanguage)

@@ -141,8 +141,10 @@ AngleTables::AngleTables(const Device& device, const AttentionExtents& of, doubl
 
 std::unique_ptr<Layer> make_attention(SharedDevice device, const Attention& spec, const ActivationFormat& input) {
   const std::int64_t width = extents_of(spec, input.shape).width;
-  if (input.type != tensor::DataType::float32 && width % 8 == 0 && width <= 128)
-    return make_flash_attention(std::move(device), spec, input);
+  if (input.type != tensor::DataType::float32 && width % 8 == 0) {
+    if (auto layer = make_dnn_attention(device, spec, input)) return layer;
+    if (width <= 128) return make_flash_attention(std::move(device), spec, input);
+  }
   auto layer = std::make_unique<AttentionLayer>(device, spec, input.shape);
   return adapted(device, std::move(layer), dense(input.shape), input,
                  dense(output_shape(spec, input.shape), input.type));

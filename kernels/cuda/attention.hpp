@@ -22,12 +22,15 @@ struct AttentionExtents {
   std::int64_t width;
   bool is_causal;
 
+  bool operator==(const AttentionExtents&) const = default;
   DISTDL_HOST_DEVICE constexpr std::int64_t x_heads() const { return heads + 2 * kv_heads; }
   DISTDL_HOST_DEVICE constexpr std::int64_t groups() const { return samples * kv_heads; }
   DISTDL_HOST_DEVICE constexpr std::int64_t group_rows() const { return heads / kv_heads * places; }
   /// Of one group.
   DISTDL_HOST_DEVICE constexpr std::int64_t scores() const { return group_rows() * places; }
   DISTDL_HOST_DEVICE constexpr std::int64_t queries() const { return samples * heads * places * width; }
+  /// Queries of all heads.
+  std::size_t rows() const { return static_cast<std::size_t>(samples * places * heads); }
   DISTDL_HOST_DEVICE constexpr std::int64_t keys() const { return samples * kv_heads * places * width; }
   /// Places that a query sees, which is row `row` of the scores of any groups.
   DISTDL_HOST_DEVICE constexpr std::int64_t seen(std::int64_t row) const {

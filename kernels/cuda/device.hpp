@@ -4,7 +4,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include <distdl/kernels/cuda/cuda_handles.hpp>
 #include <distdl/kernels/cuda/number_fault.hpp>
@@ -13,6 +15,8 @@
 #include <distdl/tensor/element.hpp>
 
 namespace distdl::kernels::cuda {
+
+class AttentionPlans;
 
 struct Precision {
   tensor::DataType activations = tensor::DataType::float32;
@@ -65,6 +69,9 @@ class Device {
   /// store_noise() of elementwise.hpp.
   Noise* noise() const noexcept { return static_cast<Noise*>(noise_.data()); }
 
+  /// Those in use, which layers of the same extents share.
+  std::vector<std::weak_ptr<const AttentionPlans>>& attention_plans() noexcept { return attention_plans_; }
+
   /// Versions and GPU: what decides the bits of a result.
   std::string description() const;
 
@@ -82,6 +89,7 @@ class Device {
   std::uint64_t moves_ = 0;
   tensor::Buffer number_fault_;
   tensor::Buffer noise_;
+  std::vector<std::weak_ptr<const AttentionPlans>> attention_plans_;
 };
 
 }  // namespace distdl::kernels::cuda

@@ -2,10 +2,9 @@
 #include <cmath>
 #include <utility>
 
-#include <distdl/kernels/cuda/angle_tables.hpp>
 #include <distdl/kernels/cuda/flash_kernels.cuh>
+#include <distdl/kernels/cuda/head_turns.cuh>
 #include <distdl/kernels/cuda/layers.hpp>
-#include <distdl/kernels/cuda/rows.cuh>
 #include <distdl/kernels/cuda/tensor_core.cuh>
 #include <distdl/kernels/host/stateless.hpp>
 
@@ -40,9 +39,9 @@ class FlashAttentionLayer : public StatelessOf<T> {
       : StatelessOf<T>(dense(output_shape(spec, input.shape), input.type)),
         device_(std::move(device)),
         of_(extents_of(spec, input.shape)),
-        logarithms_(device_->allocate(rows() * sizeof(float))),
-        tables_(*device_, of_, spec.rotary_base) {
-    device_->reserve_scratch(bytes_of_means() + (turns() ? input.bytes : 0));
+        logarithms_(device_->allocate(of_.rows() * sizeof(float))),
+        turns_(*device_, of_, spec.rotary_base) {
+    device_->reserve_scratch(bytes_of_means() + turns_.bytes());
   }
 
   void forward(const T* x, T* y, Phase phase) override {
@@ -56,7 +55,7 @@ class FlashAttentionLayer : public StatelessOf<T> {
 
   void backward_input(const T* x, const T* y, const T* dy, T* dx) override {
     const FlashArguments arguments = this->arguments();
-    for_each_row(*device_, static_cast<std::int64_t>(rows()), MeanSlopes<T>{of_, y, dy, means()});
+    for_each_row(*device_, static_cast<std::int64_t>(of_.rows()), MeanSlopes<T>{of_, y, dy, means()});
     const T* const turned = turn(x);
     if (of_.width <= 32)
       launch_backward<T, 32>(*device_, arguments, turned, dy, dx);
@@ -64,31 +63,24 @@ class FlashAttentionLayer : public StatelessOf<T> {
       launch_backward<T, 64>(*device_, arguments, turned, dy, dx);
     else
       launch_backward<T, 128>(*device_, arguments, turned, dy, dx);
-    if (turns()) for_each_row(*device_, x_rows(), TurnHeads<T>{of_, dx, dx, tables_.get(), -1});
+    turns_.turn_back(*device_, dx);
   }
 
  private:
   FlashArguments arguments() const {
     return {of_, 1 / std::sqrt(static_cast<float>(of_.width)), static_cast<float*>(logarithms_.data()), means()};
   }
-  bool turns() const { return tables_.get().cosines != nullptr; }
   const T* turn(const T* x) const {
-    if (!turns()) return x;
-    auto* const turned = reinterpret_cast<T*>(static_cast<char*>(device_->scratch()) + bytes_of_means());
-    for_each_row(*device_, x_rows(), TurnHeads<T>{of_, x, turned, tables_.get(), 1});
-    return turned;
+    return turns_.turn(*device_, x, static_cast<char*>(device_->scratch()) + bytes_of_means());
   }
-  std::int64_t x_rows() const { return of_.samples * of_.places * of_.x_heads(); }
-  /// Of all heads.
-  std::size_t rows() const { return static_cast<std::size_t>(of_.samples * of_.places * of_.heads); }
   // In the scratch: means, then x turned.
   float* means() const { return static_cast<float*>(device_->scratch()); }
-  std::size_t bytes_of_means() const { return (rows() * sizeof(float) + 255) / 256 * 256; }
+  std::size_t bytes_of_means() const { return (of_.rows() * sizeof(float) + 255) / 256 * 256; }
 
   SharedDevice device_;
   AttentionExtents of_;
   tensor::Buffer logarithms_;  // (N, heads, T) floats
-  AngleTables tables_;
+  HeadTurns<T> turns_;
 };
 }  // namespace
 

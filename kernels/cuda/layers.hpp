@@ -46,6 +46,8 @@ std::unique_ptr<Layer> make_class_token(SharedDevice device, const ActivationFor
 std::unique_ptr<Layer> make_pixels_to_sequence(SharedDevice device, const ActivationFormat& input);
 std::unique_ptr<Layer> make_select_place(SharedDevice device, const SelectPlace& spec, const ActivationFormat& input);
 std::unique_ptr<Layer> make_attention(SharedDevice device, const Attention& spec, const ActivationFormat& input);
+/// cuDNN's, of 16 bits; nullptr where it has no way.
+std::unique_ptr<Layer> make_dnn_attention(SharedDevice device, const Attention& spec, const ActivationFormat& input);
 /// Of 16 bits, for heads of a width that is a multiple of 8 up to 128.
 std::unique_ptr<Layer> make_flash_attention(SharedDevice device, const Attention& spec, const ActivationFormat& input);
 

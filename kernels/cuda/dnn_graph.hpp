@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <cudnn.h>
+
+#include <distdl/base/handles.hpp>
+
+// Graphs of operations that cuDNN computes as one, by its "backend" API.
+namespace distdl::kernels::cuda {
+
+void close_descriptor(cudnnBackendDescriptor_t descriptor) noexcept;
+using DnnDescriptor = UniqueHandle<cudnnBackendDescriptor_t, &close_descriptor>;
+
+/// cuDNN does not take a graph, and why.
+class DnnRefusal : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// For which GPU a plan is made: that of a handle, or one of which cuDNN has only a description.
+struct DnnTarget {
+  cudnnHandle_t handle = nullptr;
+  cudnnBackendDescriptor_t description = nullptr;
+};
+/// Of a GPU that need not be there, from cuDNN's JSON.
+DnnDescriptor describe_gpu(const std::string& json);
+
+struct DnnView {
+  using Four = std::array<std::int64_t, 4>;
+  Four extents;
+  Four strides;  ///< in elements
+  /// The last two axes swapped.
+  DnnView turned() const {
+    return {{extents[0], extents[1], extents[3], extents[2]}, {strides[0], strides[1], strides[3], strides[2]}};
+  }
+};
+/// Row-major.
+DnnView dense_view(const DnnView::Four& extents);
+
+/// How cuDNN computes a graph on one GPU.
+class DnnPlan {
+ public:
+  /// Memory of the GPU for the tensor that DnnGraph::memory() was told of by this number.
+  struct Binding {
+    std::int64_t id;
+    const void* data;
+  };
+  std::size_t workspace_bytes() const { return workspace_bytes_; }
+  void run(cudnnHandle_t dnn, const std::vector<Binding>& memory, void* workspace) const;
+
+ private:
+  friend class DnnGraph;
+  DnnDescriptor plan_;
+  std::size_t workspace_bytes_ = 0;
+  std::vector<float> numbers_;  // see DnnGraph::number()
+};
+
+/// Operations that are added one by one. A tensor that no call of memory() gave exists only within a kernel. All
+/// arithmetic is in fp32. Everything throws DnnRefusal where cuDNN does not go along.
+class DnnGraph {
+ public:
+  using Tensor = cudnnBackendDescriptor_t;  ///< the graph owns it
+
+  /// id: from 1 to 99, and unique.
+  Tensor memory(std::int64_t id, cudnnDataType_t type, const DnnView& view);
+  Tensor within(cudnnDataType_t type, const DnnView& view);
+  /// One that does not change.
+  Tensor number(float value);
+
+  void multiply(Tensor a, Tensor b, Tensor c);
+  /// y = f(x), f(x, b) or, with a choice, choice ? x : b
+  void apply(cudnnPointwiseMode_t mode, Tensor x, Tensor b, Tensor y, Tensor choice = nullptr);
+  /// Whether a >= b, as a boolean.
+  void compare(Tensor a, Tensor b, Tensor y);
+  /// y = the index along an axis of x, as int32
+  void index(std::int64_t axis, Tensor x, Tensor y);
+  /// Along the axes where y has extent 1, or fewer heads than x.
+  void reduce(cudnnReduceTensorOp_t operation, Tensor x, Tensor y);
+  /// The same elements in another arrangement.
+  void view(Tensor x, Tensor y);
+
+  /// The best that takes at most so much memory. Engines of which cuDNN says that their bits vary are left out; it does
+  /// not say so of all.
+  DnnPlan plan(const DnnTarget& target, std::size_t most_workspace_bytes = std::numeric_limits<std::size_t>::max());
+
+ private:
+  Tensor tensor(std::int64_t id, cudnnDataType_t type, const DnnView& view, bool is_within, bool is_number);
+  struct Operands {
+    Tensor x, b, y, choice;
+  };
+  void pointwise(cudnnPointwiseMode_t mode, cudnnDataType_t math, std::optional<std::int64_t> axis,
+                 const Operands& operands);
+  void add(DnnDescriptor how, DnnDescriptor operation);
+
+  std::vector<DnnDescriptor> tensors_;
+  std::vector<DnnDescriptor> hows_;
+  std::vector<DnnDescriptor> operations_;
+  std::vector<float> numbers_;
+};
+
+}  // namespace distdl::kernels::cuda
