@@ -59,7 +59,8 @@ class Layer {
   virtual void load_parameters(ConstPointers parameters) = 0;
   /// x and y are different memory, unless works_in_place(), and must stay unchanged until backward.
   virtual void forward(const void* x, void* y, Phase phase) = 0;
-  /// dx (format of the input) from dy (format of the output). x and y as in the last training forward.
+  /// dx (format of the input) from dy (format of the output). x and y as in the last training forward, after which both
+  /// ways backward come once, in any order and with the same dy.
   virtual void backward_input(const void* x, const void* y, const void* dy, void* dx) = 0;
   /// Writes (does not add) the gradients of this microbatch; for statistics, the observed values.
   virtual void backward_weights(const void* x, const void* dy, Pointers gradients) = 0;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,8 @@ class Device {
 
   /// Those in use, which layers of the same extents share.
   std::vector<std::weak_ptr<const AttentionPlans>>& attention_plans() noexcept { return attention_plans_; }
+  /// Extents for which cuDNN has none: not to be asked again.
+  std::set<std::vector<std::int64_t>>& refused_attention() noexcept { return refused_attention_; }
 
   /// Versions and GPU: what decides the bits of a result.
   std::string description() const;
@@ -90,6 +93,7 @@ class Device {
   tensor::Buffer number_fault_;
   tensor::Buffer noise_;
   std::vector<std::weak_ptr<const AttentionPlans>> attention_plans_;
+  std::set<std::vector<std::int64_t>> refused_attention_;
 };
 
 }  // namespace distdl::kernels::cuda

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
+#include <distdl/base/errors.hpp>
 #include <distdl/kernels/cuda/attention_plans.hpp>
 #include <distdl/kernels/cuda/cuda_error.hpp>
 #include <distdl/kernels/cuda/head_turns.cuh>
@@ -75,15 +76,21 @@ std::shared_ptr<const AttentionPlans> plans_for(Device& device, const AttentionE
 }  // namespace
 
 std::unique_ptr<Layer> make_dnn_attention(SharedDevice device, const Attention& spec, const ActivationFormat& input) {
-  std::shared_ptr<const AttentionPlans> plans;
+  const AttentionExtents of = extents_of(spec, input.shape);
+  const std::vector<std::int64_t> key{
+      of.samples, of.places, of.heads, of.kv_heads, of.width, of.is_causal, static_cast<std::int64_t>(input.type)};
+  if (device->refused_attention().contains(key)) return nullptr;
   try {
-    plans = plans_for(*device, extents_of(spec, input.shape), input.type);
+    auto plans = plans_for(*device, of, input.type);
+    if (input.type == tensor::DataType::bfloat16)
+      return std::make_unique<DnnAttentionLayer<tensor::Bfloat16>>(device, spec, input, std::move(plans));
+    return std::make_unique<DnnAttentionLayer<tensor::Float16>>(device, spec, input, std::move(plans));
   } catch (const DnnRefusal&) {
-    return nullptr;
+    device->refused_attention().insert(key);
+  } catch (const ConfigError&) {
+    // The GPU's memory is full; our own kernels need less.
   }
-  if (input.type == tensor::DataType::bfloat16)
-    return std::make_unique<DnnAttentionLayer<tensor::Bfloat16>>(std::move(device), spec, input, std::move(plans));
-  return std::make_unique<DnnAttentionLayer<tensor::Float16>>(std::move(device), spec, input, std::move(plans));
+  return nullptr;
 }
 
 }  // namespace distdl::kernels::cuda

@@ -100,7 +100,7 @@ Request Communicator::Impl::start(const char* name, Problem&& key, Execution::Ca
 Request Communicator::Impl::start_reduction(const char* name, Problem&& key, Execution::Call&& call, int terms,
                                             const CallOptions& options) {
   call.reduction = options.reduction;
-  if (options.reduction == Reduction::average) call.scale = 1.0 / terms;
+  call.scale = options.reduction == Reduction::average ? 1.0 / terms : 1.0;
   return start(name, std::move(key), std::move(call), options);
 }
 

@@ -67,6 +67,25 @@ TEST_P(Requests, ManyMoreThanTheNodesMemoryHasRoomForAreUnderWay) {
   });
 }
 
+TEST_P(Requests, AnAverageOverLeavesLeavesNothingBehindForTheNextSum) {
+  on_ranks([](Communicator& comm) {
+    Leaves leaves{comm.size(), {}};
+    for (int r = 0; r < comm.size(); ++r) leaves.ranges.push_back({r, 1});
+    const auto reduce = [&]<class T>(T mine, Reduction reduction) {
+      std::vector<T> values(50, mine);
+      const Vector all(values);
+      const ConstVector partial = all;
+      comm.all_reduce(leaves, {&partial, 1}, all, {.reduction = reduction}).wait();
+      return values.back();
+    };
+    const int mine = comm.rank().value + 1, sum = comm.size() * (comm.size() + 1) / 2;
+    EXPECT_EQ(reduce(static_cast<float>(mine), Reduction::average),
+              static_cast<float>(sum) / static_cast<float>(comm.size()));
+    EXPECT_EQ(reduce(static_cast<float>(mine), Reduction::sum), static_cast<float>(sum));
+    EXPECT_EQ(reduce(mine, Reduction::max), comm.size());
+  });
+}
+
 TEST_P(Requests, AskingAloneBringsThemToTheirEnd) {
   on_ranks([](Communicator& comm) {
     std::vector<float> one(100'000, 1), two(3, 2);

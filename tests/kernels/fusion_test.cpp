@@ -143,6 +143,18 @@ TEST(OneDnnFusion, TakesReluIntoBatchNorm) {
   EXPECT_EQ(layer()->fuse(Gelu{}, true), Fusion::none);
 }
 
+TEST(CudaFusion, TakesReluIntoBatchNormAndTanhGeluIntoLinear) {
+  std::string reason;
+  auto backend = try_backend("cuda", reason, "bf16");
+  if (!backend) GTEST_SKIP() << reason;
+  const auto input = dense({16, 16}, backend->activation_type());
+  EXPECT_EQ(backend->layer(BatchNorm{}, input)->fuse(Relu{}, true), Fusion::whole);
+  EXPECT_EQ(backend->layer(BatchNorm{}, input)->fuse(Relu{}, false), Fusion::none);
+  EXPECT_EQ(backend->layer(Linear{24}, input)->fuse(Gelu{.tanh = true}, false), Fusion::forward);
+  EXPECT_EQ(backend->layer(Linear{13}, input)->fuse(Gelu{.tanh = true}, false), Fusion::none);
+  EXPECT_EQ(backend->layer(Linear{24}, input)->fuse(Gelu{}, false), Fusion::none);
+}
+
 DISTDL_ON_EACH_BACKEND(Fusions);
 }  // namespace
 }  // namespace distdl::kernels::test
