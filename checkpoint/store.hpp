@@ -61,8 +61,8 @@ class Group {
   /// Collective: everyone's string in rank order. Throws if a peer is lost. Bounded in time, but patient: others may be
   /// writing or reading gigabytes before they come (Options::timeout_seconds).
   virtual std::vector<std::string> all_gather(const std::string& mine) = 0;
-  /// The same where no rank has long work on files before it comes: no more patient than a step of training, so that a rank
-  /// that hangs is found as soon as there.
+  /// The same where no rank has long work on files before it comes: no more patient than a step of training, so that a
+  /// rank that hangs is found as soon as there.
   virtual std::vector<std::string> all_gather_in_step(const std::string& mine) { return all_gather(mine); }
 
   struct Outgoing {
