@@ -44,4 +44,13 @@ void check(cudnnStatus_t code, std::string_view what) {
        code == CUDNN_STATUS_ALLOC_FAILED);
 }
 
+bool fits_in_memory(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const ConfigError&) {
+    return false;
+  }
+  return true;
+}
+
 }  // namespace distdl::kernels::cuda

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,9 @@ void check(cudnnStatus_t code, std::string_view what);
 
 /// Whether cuDNN can do it at all; what else goes wrong is thrown.
 bool is_supported(cudnnStatus_t code, std::string_view what);
+
+/// Does the work; false where the GPU's memory is full for it. What else goes wrong is thrown.
+bool fits_in_memory(const std::function<void()>& work);
 
 /// "no CUDA-capable device is detected (cudaErrorNoDevice)"
 std::string text_of(cudaError_t code);

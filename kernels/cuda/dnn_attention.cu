@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
-#include <distdl/base/errors.hpp>
 #include <distdl/kernels/cuda/attention_plans.hpp>
 #include <distdl/kernels/cuda/cuda_error.hpp>
 #include <distdl/kernels/cuda/head_turns.cuh>
@@ -81,16 +80,19 @@ std::unique_ptr<Layer> make_dnn_attention(SharedDevice device, const Attention& 
       of.samples, of.places, of.heads, of.kv_heads, of.width, of.is_causal, static_cast<std::int64_t>(input.type)};
   if (device->refused_attention().contains(key)) return nullptr;
   try {
-    auto plans = plans_for(*device, of, input.type);
-    if (input.type == tensor::DataType::bfloat16)
-      return std::make_unique<DnnAttentionLayer<tensor::Bfloat16>>(device, spec, input, std::move(plans));
-    return std::make_unique<DnnAttentionLayer<tensor::Float16>>(device, spec, input, std::move(plans));
+    std::unique_ptr<Layer> layer;
+    const bool fits = fits_in_memory([&] {  // our own kernels need less
+      auto plans = plans_for(*device, of, input.type);
+      if (input.type == tensor::DataType::bfloat16)
+        layer = std::make_unique<DnnAttentionLayer<tensor::Bfloat16>>(device, spec, input, std::move(plans));
+      else
+        layer = std::make_unique<DnnAttentionLayer<tensor::Float16>>(device, spec, input, std::move(plans));
+    });
+    return fits ? std::move(layer) : nullptr;
   } catch (const DnnRefusal&) {
     device->refused_attention().insert(key);
-  } catch (const ConfigError&) {
-    // The GPU's memory is full; our own kernels need less.
+    return nullptr;
   }
-  return nullptr;
 }
 
 }  // namespace distdl::kernels::cuda
