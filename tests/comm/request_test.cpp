@@ -82,7 +82,7 @@ TEST_P(Requests, AnAverageOverLeavesLeavesNothingBehindForTheNextSum) {
     EXPECT_EQ(reduce(static_cast<float>(mine), Reduction::average),
               static_cast<float>(sum) / static_cast<float>(comm.size()));
     EXPECT_EQ(reduce(static_cast<float>(mine), Reduction::sum), static_cast<float>(sum));
-    EXPECT_EQ(reduce(mine, Reduction::max), comm.size());
+    EXPECT_EQ(reduce(mine, Reduction::maximum), comm.size());
   });
 }
 
