@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <distdl/checkpoint/layout.hpp>
 #include <distdl/checkpoint/slot_memory.hpp>
 #include <distdl/data/shapes.hpp>
 #include <distdl/train/protection.hpp>
@@ -59,6 +60,13 @@ class Run : public ::testing::Test {
     recipe_.checkpoint = {.every = 5, .keep = 2};
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
+  /// Is a checkpoint being written?
+  bool has_stage(const std::string& name) const {
+    std::error_code gone;  // which is as good as none
+    for (const auto& entry : std::filesystem::directory_iterator(folder_ / name, gone))
+      if (entry.path().filename().string().starts_with(checkpoint::kStagePrefix)) return true;
+    return false;
+  }
   std::filesystem::path set() const { return folder_ / "shapes.h5"; }
 
   /// Runs on `ranks` threads in the run folder `name`. If `stop_at` is given, rank `stopper` is asked to stop there.
@@ -83,6 +91,7 @@ class Run : public ::testing::Test {
         setting.stop_requested = [&]() -> std::optional<std::string> {
           if (++steps > crash_at_) throw std::runtime_error("a crash");
           std::this_thread::sleep_for(std::chrono::milliseconds(60));  // so that no save finds another under way
+          for (int i = 0; i < 100 && has_stage(name); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
           return std::nullopt;
         };
       Observer silent;
