@@ -151,17 +151,17 @@ class Backend {
   virtual void convert(tensor::DataType from_type, const void* from, tensor::DataType to_type, void* to,
                        std::size_t count) = 0;
 
-  // Over stretches of arenas, as one piece of work. Those of one call share nothing.
-  virtual void sgd(const SgdStep& step, float* parameters, float* momentum, const float* gradients,
+  // Over stretches of arenas, as one piece of work. Those of one call share nothing. Steps are in the backend's memory,
+  // see Placed.
+  virtual void sgd(const SgdStep* step, float* parameters, float* momentum, const float* gradients,
                    Stretches stretches) = 0;
-  virtual void lars(const LarsStep& step, float* parameters, float* velocity, const float* gradients,
+  virtual void lars(const LarsStep* step, float* parameters, float* velocity, const float* gradients,
                     Stretches stretches) = 0;
-  virtual void adamw(const AdamStep& step, float* parameters, float* first, float* second, const float* gradients,
+  virtual void adamw(const AdamStep* step, float* parameters, float* first, float* second, const float* gradients,
                      Stretches stretches) = 0;
-  virtual void lamb(const AdamStep& step, float* parameters, float* first, float* second, const float* gradients,
+  virtual void lamb(const AdamStep* step, float* parameters, float* first, float* second, const float* gradients,
                     Stretches stretches) = 0;
-  /// value = (1 - weight) * value + weight * scale * observed
-  virtual void running_average(float* value, const float* observed, float weight, float scale, Stretches stretches) = 0;
+  virtual void running_average(const AverageStep* step, float* value, const float* observed, Stretches stretches) = 0;
   /// sums[i] (backend memory) = sum of the squares in stretch i, in double and in the order of
   /// elementwise/ordered_sum.hpp.
   virtual void sums_of_squares(const float* data, Stretches stretches, double* sums) = 0;

@@ -19,7 +19,8 @@ struct Stretch {
   bool operator==(const Stretch&) const = default;
 };
 
-// What the element-wise parts of the optimizers take: p a parameter, g = gradient_scale * its gradient.
+// What the element-wise parts of the optimizers take: p a parameter, g = gradient_scale * its gradient. Backends read
+// it in their own memory, so that a recorded update (see Replay) sees each change.
 
 /// Stochastic gradient descent, as PyTorch defines it:
 /// g += weight_decay * p; m = momentum * m + g; p -= learning_rate * (nesterov ? g + momentum * m : m).
@@ -29,6 +30,7 @@ struct SgdStep {
   float weight_decay = 0;
   bool nesterov = false;
   float gradient_scale = 1;
+  bool operator==(const SgdStep&) const = default;
 };
 
 /// LARS, You et al., "Large Batch Training of Convolutional Networks", 2017, algorithm 1:
@@ -41,6 +43,7 @@ struct LarsStep {
   double weight_decay = 0;
   float gradient_scale = 1;
   double trust_coefficient = 1;
+  bool operator==(const LarsStep&) const = default;
 };
 
 /// Adam with decoupled weight decay: Kingma and Ba, 2015; Loshchilov and Hutter, "Decoupled Weight Decay
@@ -57,6 +60,14 @@ struct AdamStep {
   float epsilon = 0;
   float weight_decay = 0;
   float gradient_scale = 1;
+  bool operator==(const AdamStep&) const = default;
+};
+
+/// value = (1 - weight) * value + weight * scale * observed
+struct AverageStep {
+  float weight = 0;
+  float scale = 1;
+  bool operator==(const AverageStep&) const = default;
 };
 
 }  // namespace distdl::kernels

@@ -136,24 +136,24 @@ class CudaBackend : public Backend {
   bool same_layout(const ActivationFormat& one, const ActivationFormat& other) const override {
     return one.shape == other.shape && one.type == other.type && has_channels_last(one) == has_channels_last(other);
   }
-  void sgd(const SgdStep& step, float* parameters, float* momentum, const float* gradients,
+  void sgd(const SgdStep* step, float* parameters, float* momentum, const float* gradients,
            Stretches stretches) override {
     cuda::sgd(*device_, step, {parameters, momentum, gradients}, table_of(stretches));
   }
-  void lars(const LarsStep& step, float* parameters, float* velocity, const float* gradients,
+  void lars(const LarsStep* step, float* parameters, float* velocity, const float* gradients,
             Stretches stretches) override {
     cuda::lars(*device_, step, {parameters, velocity, gradients}, table_of(stretches));
   }
-  void adamw(const AdamStep& step, float* parameters, float* first, float* second, const float* gradients,
+  void adamw(const AdamStep* step, float* parameters, float* first, float* second, const float* gradients,
              Stretches stretches) override {
     cuda::adamw(*device_, step, {parameters, first, second, gradients}, table_of(stretches));
   }
-  void lamb(const AdamStep& step, float* parameters, float* first, float* second, const float* gradients,
+  void lamb(const AdamStep* step, float* parameters, float* first, float* second, const float* gradients,
             Stretches stretches) override {
     cuda::lamb(*device_, step, {parameters, first, second, gradients}, table_of(stretches));
   }
-  void running_average(float* value, const float* observed, float weight, float scale, Stretches stretches) override {
-    cuda::running_average(*device_, {{weight, scale}, value, observed}, table_of(stretches));
+  void running_average(const AverageStep* step, float* value, const float* observed, Stretches stretches) override {
+    cuda::running_average(*device_, {step, value, observed}, table_of(stretches));
   }
   void sums_of_squares(const float* data, Stretches stretches, double* sums) override {
     cuda::sums_of_squares(*device_, data, table_of(stretches), sums);

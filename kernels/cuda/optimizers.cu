@@ -31,11 +31,11 @@ void ordered_sums(const Device& device, const StretchTable& table, const Term& t
 }
 }  // namespace
 
-void sgd(const Device& device, const SgdStep& step, const MomentumArenas& arenas, const StretchTable& table) {
+void sgd(const Device& device, const SgdStep* step, const MomentumArenas& arenas, const StretchTable& table) {
   for_each_stretch(device, table, Sgd{step, arenas});
 }
 
-void lars(const Device& device, const LarsStep& step, const MomentumArenas& arenas, const StretchTable& table) {
+void lars(const Device& device, const LarsStep* step, const MomentumArenas& arenas, const StretchTable& table) {
   const Sums sums(device, table);
   ordered_sums(device, table, Square{arenas.parameters}, StoreSum{sums.squares});
   ordered_sums(device, table, Square{arenas.gradients},
@@ -43,11 +43,11 @@ void lars(const Device& device, const LarsStep& step, const MomentumArenas& aren
   for_each_stretch(device, table, Lars{step, arenas, sums.rates});
 }
 
-void adamw(const Device& device, const AdamStep& step, const AdamArenas& arenas, const StretchTable& table) {
+void adamw(const Device& device, const AdamStep* step, const AdamArenas& arenas, const StretchTable& table) {
   for_each_stretch(device, table, AdamW{step, arenas});
 }
 
-void lamb(const Device& device, const AdamStep& step, const AdamArenas& arenas, const StretchTable& table) {
+void lamb(const Device& device, const AdamStep* step, const AdamArenas& arenas, const StretchTable& table) {
   const Sums sums(device, table);
   ordered_sums(device, table, Square{arenas.parameters}, StoreSum{sums.squares});
   ordered_sums(device, table, LambTerm{step, arenas},

@@ -91,12 +91,4 @@ struct Add {
   constexpr float operator()(float a, float b) const { return a + b; }
 };
 
-struct RunningAverage {
-  float weight;
-  float scale;
-  constexpr float operator()(float value, float observed) const {
-    return (1.0f - weight) * value + weight * scale * observed;
-  }
-};
-
 }  // namespace distdl::kernels::elementwise

@@ -97,6 +97,13 @@ struct LambUpdate {
   }
 };
 
+struct RunningAverage {
+  AverageStep step;
+  constexpr float operator()(float value, float observed) const {
+    return (1.0f - step.weight) * value + step.weight * step.scale * observed;
+  }
+};
+
 struct Square {
   constexpr double operator()(float x) const { return double{x} * double{x}; }
 };

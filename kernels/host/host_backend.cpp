@@ -87,18 +87,18 @@ void HostBackend::convert(tensor::DataType from_type, const void* from, tensor::
   });
 }
 
-void HostBackend::sgd(const SgdStep& step, float* __restrict parameters, float* __restrict momentum,
+void HostBackend::sgd(const SgdStep* step, float* __restrict parameters, float* __restrict momentum,
                       const float* __restrict gradients, Stretches stretches) {
   for (const auto& [offset, count, treatment] : stretches) {
-    elementwise::SgdUpdate update{elementwise::treated(step, treatment)};
+    elementwise::SgdUpdate update{elementwise::treated(*step, treatment)};
     for (std::size_t i = offset; i < offset + count; ++i) update(parameters[i], momentum[i], gradients[i]);
   }
 }
 
-void HostBackend::lars(const LarsStep& step, float* __restrict parameters, float* __restrict velocity,
+void HostBackend::lars(const LarsStep* step, float* __restrict parameters, float* __restrict velocity,
                        const float* __restrict gradients, Stretches stretches) {
   for (const auto& [offset, count, treatment] : stretches) {
-    elementwise::LarsUpdate update{elementwise::treated(step, treatment)};
+    elementwise::LarsUpdate update{elementwise::treated(*step, treatment)};
     if (treatment.adapts)
       update.step =
           elementwise::trusted(update.step, squares(parameters + offset, count), squares(gradients + offset, count));
@@ -106,18 +106,18 @@ void HostBackend::lars(const LarsStep& step, float* __restrict parameters, float
   }
 }
 
-void HostBackend::adamw(const AdamStep& step, float* __restrict parameters, float* __restrict first,
+void HostBackend::adamw(const AdamStep* step, float* __restrict parameters, float* __restrict first,
                         float* __restrict second, const float* __restrict gradients, Stretches stretches) {
   for (const auto& [offset, count, treatment] : stretches) {
-    elementwise::AdamUpdate update{elementwise::treated(step, treatment)};
+    elementwise::AdamUpdate update{elementwise::treated(*step, treatment)};
     for (std::size_t i = offset; i < offset + count; ++i) update(parameters[i], first[i], second[i], gradients[i]);
   }
 }
 
-void HostBackend::lamb(const AdamStep& step, float* __restrict parameters, float* __restrict first,
+void HostBackend::lamb(const AdamStep* step, float* __restrict parameters, float* __restrict first,
                        float* __restrict second, const float* __restrict gradients, Stretches stretches) {
   for (const auto& [offset, count, treatment] : stretches) {
-    elementwise::LambMoments moments{elementwise::treated(step, treatment)};
+    elementwise::LambMoments moments{elementwise::treated(*step, treatment)};
     elementwise::LambUpdate update{moments.step};
     const double length = treatment.adapts ? squares(parameters + offset, count) : 0;
     const double direction = elementwise::ordered_sum(count, [=, offset = offset](std::size_t i) {
@@ -129,9 +129,9 @@ void HostBackend::lamb(const AdamStep& step, float* __restrict parameters, float
   }
 }
 
-void HostBackend::running_average(float* __restrict value, const float* __restrict observed, float weight, float scale,
+void HostBackend::running_average(const AverageStep* step, float* __restrict value, const float* __restrict observed,
                                   Stretches stretches) {
-  elementwise::RunningAverage average{weight, scale};
+  const elementwise::RunningAverage average{*step};
   for (const auto& [offset, count, treatment] : stretches)
     for (std::size_t i = offset; i < offset + count; ++i) value[i] = average(value[i], observed[i]);
 }

@@ -29,15 +29,15 @@ class HostBackend : public Backend {
   void add(const ActivationFormat& format, void* accumulate, const void* addend) override;
   void convert(tensor::DataType from_type, const void* from, tensor::DataType to_type, void* to,
                std::size_t count) override;
-  void sgd(const SgdStep& step, float* parameters, float* momentum, const float* gradients,
+  void sgd(const SgdStep* step, float* parameters, float* momentum, const float* gradients,
            Stretches stretches) override;
-  void lars(const LarsStep& step, float* parameters, float* velocity, const float* gradients,
+  void lars(const LarsStep* step, float* parameters, float* velocity, const float* gradients,
             Stretches stretches) override;
-  void adamw(const AdamStep& step, float* parameters, float* first, float* second, const float* gradients,
+  void adamw(const AdamStep* step, float* parameters, float* first, float* second, const float* gradients,
              Stretches stretches) override;
-  void lamb(const AdamStep& step, float* parameters, float* first, float* second, const float* gradients,
+  void lamb(const AdamStep* step, float* parameters, float* first, float* second, const float* gradients,
             Stretches stretches) override;
-  void running_average(float* value, const float* observed, float weight, float scale, Stretches stretches) override;
+  void running_average(const AverageStep* step, float* value, const float* observed, Stretches stretches) override;
   void sums_of_squares(const float* data, Stretches stretches, double* sums) override;
 
   std::unique_ptr<Loss> loss(const LossSpec& spec, const ActivationFormat& predictions) override;

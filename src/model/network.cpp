@@ -64,7 +64,8 @@ Network::Network(kernels::Backend& backend, const Description& model, const Mode
     : backend_(backend),
       samples_(samples),
       layout_size_(tensors.layout.size()),
-      replays_([&backend] { return backend.make_replay(); }) {
+      replays_([&backend] { return backend.make_replay(); }),
+      changes_([&backend] { return backend.make_replay(); }) {
   bind(model, tensors);
   plan_gradients();
   totals_ = backend.allocate(3 * sizeof(float));
@@ -181,6 +182,13 @@ void Network::load_parameters(const float* arena) {
                    [&](const Place& place) { return arena + place.offset; });
     stage.layer->load_parameters({pointers.data(), stage.tensors.size()});
   }
+}
+
+void Network::change_parameters(const std::function<void()>& change) {
+  changes_.run(parameters_, 1, [this, &change] {
+    change();
+    load_parameters(parameters_);
+  });
 }
 
 void Network::set_batch(const void* samples, const void* targets) {

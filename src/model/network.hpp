@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -40,6 +41,9 @@ class Network {
 
   /// Call after every change of the parameter arena (backend memory) and once before the first forward.
   void load_parameters(const float* arena);
+  /// change() gives the backend the same work each time, which writes the parameters loaded last; then they are loaded
+  /// anew. Recorded where the backend has a Replay.
+  void change_parameters(const std::function<void()>& change);
   /// samples() samples of Description::sample, floats or int32 numbers; targets: what the loss takes, see
   /// kernels::LossSpec. Host memory, copied.
   void set_batch(const void* samples, const void* targets);
@@ -99,6 +103,7 @@ class Network {
   std::unique_ptr<kernels::Loss> loss_;
   const float* parameters_ = nullptr;  ///< the arena that was loaded
   StepReplays replays_;                ///< of what uses all of the above
+  StepReplays changes_;                ///< of parameters
 };
 
 }  // namespace distdl::model

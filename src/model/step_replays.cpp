@@ -6,18 +6,18 @@
 
 namespace distdl::model {
 
-void StepReplays::run(const float* gradients, float scale, const std::function<void()>& pass) {
+void StepReplays::run(const float* target, float scale, const std::function<void()>& pass) {
   auto entry = std::find_if(replays_.begin(), replays_.end(),
-                            [&](const Entry& other) { return other.gradients == gradients && other.scale == scale; });
+                            [&](const Entry& other) { return other.target == target && other.scale == scale; });
   if (entry == replays_.end()) {
     if (replays_.size() == kMost) replays_.erase(replays_.begin());
-    entry = replays_.insert(replays_.end(), Entry{gradients, scale, make_()});
+    entry = replays_.insert(replays_.end(), Entry{target, scale, make_()});
   }
   if (!entry->replay) return pass();
   entry->replay->run(pass);
   if (warned_) return;
   if (const auto obstacle = entry->replay->obstacle()) {
-    log(Severity::warning, "a microbatch's work cannot be recorded, so each step is started anew: {}", *obstacle);
+    log(Severity::warning, "a step's work cannot be recorded, so its parts are started one by one: {}", *obstacle);
     warned_ = true;
   }
 }

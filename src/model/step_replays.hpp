@@ -9,22 +9,22 @@
 
 namespace distdl::model {
 
-/// A network's forward and backward passes, each recorded where the backend has a Replay for it: one for every place
-/// where gradients go and every scale of the loss, since a record keeps both.
+/// Parts of a step, each recorded where the backend has a Replay for it: one for every place where results go and every
+/// scale of the loss, since a record keeps both.
 class StepReplays {
  public:
   using Make = std::function<std::unique_ptr<kernels::Replay>()>;
   explicit StepReplays(Make make) : make_(std::move(make)) {}
 
-  /// pass() writes to `gradients`, which with `scale` is all that differs between passes of this network.
-  void run(const float* gradients, float scale, const std::function<void()>& pass);
+  /// pass() writes to `target`, which with `scale` is all that differs between passes.
+  void run(const float* target, float scale, const std::function<void()>& pass);
   /// What they read otherwise has moved.
   void forget() { replays_.clear(); }
 
  private:
   static constexpr std::size_t kMost = 16;  ///< then the oldest is forgotten
   struct Entry {
-    const float* gradients;
+    const float* target;
     float scale;
     std::unique_ptr<kernels::Replay> replay;
   };

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <distdl/kernels/placed.hpp>
 #include <distdl/optim/rule.hpp>
 #include <distdl/optim/stretches.hpp>
 
@@ -7,21 +8,28 @@ namespace {
 class Lars final : public Rule {
  public:
   Lars(const Options& options, const tensor::ArenaLayout& layout, kernels::Backend& backend)
-      : options_(options), backend_(backend), stretches_(stretches_by_dimensions(layout, options, true)) {}
+      : options_(options),
+        backend_(backend),
+        stretches_(stretches_by_dimensions(layout, options, true)),
+        step_(backend) {}
 
   /// Not "momentum": the learning rate is part of it, in SGD's it is not.
   std::vector<std::string> moments() const override { return {"velocity"}; }
 
-  void apply(const Arenas& arenas, const Now& now) override {
-    const kernels::LarsStep step{now.rate, static_cast<float>(options_.momentum), options_.weight_decay,
-                                 now.gradient_scale, options_.trust_coefficient};
-    backend_.lars(step, arenas.parameters, arenas.moments[0], arenas.gradients, stretches_);
+  void prepare(const Now& now) override {
+    step_.set({now.rate, static_cast<float>(options_.momentum), options_.weight_decay, now.gradient_scale,
+               options_.trust_coefficient});
+  }
+
+  void apply(const Arenas& arenas) override {
+    backend_.lars(step_.get(), arenas.parameters, arenas.moments[0], arenas.gradients, stretches_);
   }
 
  private:
   Options options_;
   kernels::Backend& backend_;
   std::vector<kernels::Stretch> stretches_;
+  kernels::Placed<kernels::LarsStep> step_;
 };
 }  // namespace
 

@@ -29,6 +29,8 @@ Optimizer::Optimizer(const Options& options, const tensor::ArenaLayout& layout, 
       stretches_(stretches_of(layout, tensor::Role::parameter)),
       statistics_(stretches_of(layout, tensor::Role::statistic)),
       whole_{{{0, layout.size()}}},
+      statistics_step_(backend),
+      average_step_(backend),
       squares_(backend, stretches_.size()) {}
 
 std::vector<StateArena> Optimizer::state() const {
@@ -49,18 +51,22 @@ bool Optimizer::is_finite(const float* gradients) {
   return std::isfinite(gradient_norm(gradients));
 }
 
-std::optional<double> Optimizer::update(const Arenas& arenas, const StepInfo& now) {
+std::optional<double> Optimizer::prepare(const float* gradients, const StepInfo& now) {
   std::optional<double> norm;
-  if (options_.clip_norm > 0) norm = now.gradient_scale * gradient_norm(arenas.gradients);
+  if (options_.clip_norm > 0) norm = now.gradient_scale * gradient_norm(gradients);
   const double clip = norm && *norm > options_.clip_norm ? options_.clip_norm / *norm : 1;
   const double scale = now.gradient_scale * clip;
-  rule_->apply(arenas, {now.rate, static_cast<float>(scale), now.updates + 1});
-  backend_.running_average(arenas.parameters, arenas.gradients, static_cast<float>(options_.statistic_weight),
-                           1.0f / static_cast<float>(now.microbatches), statistics_);
+  rule_->prepare({now.rate, static_cast<float>(scale), now.updates + 1});
+  statistics_step_.set({static_cast<float>(options_.statistic_weight), 1.0f / static_cast<float>(now.microbatches)});
   if (options_.ema_decay > 0)
-    backend_.running_average(arenas.average, arenas.parameters,
-                             static_cast<float>(1 - decay_after(options_.ema_decay, now.step + 1)), 1, whole_);
+    average_step_.set({static_cast<float>(1 - decay_after(options_.ema_decay, now.step + 1)), 1});
   return norm;
+}
+
+void Optimizer::apply(const Arenas& arenas) {
+  rule_->apply(arenas);
+  backend_.running_average(statistics_step_.get(), arenas.parameters, arenas.gradients, statistics_);
+  if (options_.ema_decay > 0) backend_.running_average(average_step_.get(), arenas.average, arenas.parameters, whole_);
 }
 
 }  // namespace distdl::optim

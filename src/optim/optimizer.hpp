@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <distdl/kernels/backend.hpp>
+#include <distdl/kernels/placed.hpp>
 #include <distdl/optim/options.hpp>
 #include <distdl/optim/rule.hpp>
 #include <distdl/optim/sums.hpp>
@@ -47,8 +48,10 @@ class Optimizer {
 
   /// Whether no gradient has overflowed. Waits for the backend.
   bool is_finite(const float* gradients);
-  /// One step. Returns the gradient's norm, scaled, before clipping, where it was measured: with optim.clip_norm.
-  std::optional<double> update(const Arenas& arenas, const StepInfo& now);
+  /// For apply(). Returns the gradient's norm, scaled, before clipping, where it was measured: with optim.clip_norm.
+  std::optional<double> prepare(const float* gradients, const StepInfo& now);
+  /// One step. With the same arenas it gives the backend the same work each time, so that it may be recorded.
+  void apply(const Arenas& arenas);
 
  private:
   double gradient_norm(const float* gradients);
@@ -58,7 +61,8 @@ class Optimizer {
   std::unique_ptr<Rule> rule_;
   std::vector<kernels::Stretch> stretches_, statistics_;  ///< of parameters, of statistics
   std::array<kernels::Stretch, 1> whole_;                 ///< arena
-  Sums squares_;                                          ///< of the gradients of each stretch
+  kernels::Placed<kernels::AverageStep> statistics_step_, average_step_;
+  Sums squares_;  ///< of the gradients of each stretch
 };
 
 }  // namespace distdl::optim

@@ -32,7 +32,10 @@ class Rule {
   virtual ~Rule() = default;
   /// Names of the moments that it keeps, at most two. They begin as zeros.
   virtual std::vector<std::string> moments() const = 0;
-  virtual void apply(const Arenas& arenas, const Now& now) = 0;
+  /// For the calls of apply() that follow.
+  virtual void prepare(const Now& now) = 0;
+  /// Gives the backend the same work each time, so that it may be recorded.
+  virtual void apply(const Arenas& arenas) = 0;
 };
 
 // The backend must outlive the rule; options and layout need not.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <distdl/kernels/placed.hpp>
 #include <distdl/optim/rule.hpp>
 #include <distdl/optim/stretches.hpp>
 
@@ -7,20 +8,27 @@ namespace {
 class Sgd final : public Rule {
  public:
   Sgd(const Options& options, const tensor::ArenaLayout& layout, kernels::Backend& backend)
-      : options_(options), backend_(backend), stretches_(stretches_of(layout, tensor::Role::parameter)) {}
+      : options_(options),
+        backend_(backend),
+        stretches_(stretches_of(layout, tensor::Role::parameter)),
+        step_(backend) {}
 
   std::vector<std::string> moments() const override { return {"momentum"}; }
 
-  void apply(const Arenas& arenas, const Now& now) override {
-    const kernels::SgdStep step{static_cast<float>(now.rate), static_cast<float>(options_.momentum),
-                                static_cast<float>(options_.weight_decay), options_.nesterov, now.gradient_scale};
-    backend_.sgd(step, arenas.parameters, arenas.moments[0], arenas.gradients, stretches_);
+  void prepare(const Now& now) override {
+    step_.set({static_cast<float>(now.rate), static_cast<float>(options_.momentum),
+               static_cast<float>(options_.weight_decay), options_.nesterov, now.gradient_scale});
+  }
+
+  void apply(const Arenas& arenas) override {
+    backend_.sgd(step_.get(), arenas.parameters, arenas.moments[0], arenas.gradients, stretches_);
   }
 
  private:
   Options options_;
   kernels::Backend& backend_;
   std::vector<kernels::Stretch> stretches_;
+  kernels::Placed<kernels::SgdStep> step_;
 };
 }  // namespace
 

@@ -28,7 +28,8 @@ class GradientSum {
   float* slot();
   /// The slot is filled.
   void add();
-  /// Collective. The sum over all microbatches of all ranks (backend memory), valid until the next slot().
+  /// Collective. The sum over all microbatches of all ranks (backend memory, in the same place after each step), valid
+  /// until the next slot().
   /// Throws comm::PeerLost.
   float* finish();
   /// The arena of this rank's first partial sum, before finish(): a place to add per-rank values such as flags.

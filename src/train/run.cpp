@@ -235,9 +235,9 @@ Trainer::Agreed Trainer::step(bool stop) {
   const bool finite = !scaled || optimizer_.is_finite(gradients);
   std::optional<double> norm;
   if (finite) {
-    norm = optimizer_.update(state_.arenas(gradients), {rate, state_.step.value, state_.updates, plan_.microbatches,
-                                                        all_terms / terms / loss_scale});
-    network_.load_parameters(state_.parameter_arena());
+    norm = optimizer_.prepare(
+        gradients, {rate, state_.step.value, state_.updates, plan_.microbatches, all_terms / terms / loss_scale});
+    network_.change_parameters([this, gradients] { optimizer_.apply(state_.arenas(gradients)); });
     state_.updates += 1;
   }
   if (scaled) state_.loss_scale.step_done(finite);

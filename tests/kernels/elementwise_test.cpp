@@ -29,6 +29,13 @@ class Elementwise : public EachBackend {
     return values;
   }
 
+  template <class Step>
+  const Step* device(const Step& step) {
+    buffers_.push_back(backend_->allocate(sizeof step));
+    backend_->copy_from_host(buffers_.back().data(), &step, sizeof step);
+    return static_cast<const Step*>(buffers_.back().data());
+  }
+
   double* device_sum() {
     buffers_.push_back(backend_->allocate(sizeof(double)));
     return static_cast<double*>(buffers_.back().data());
@@ -87,7 +94,7 @@ TEST_P(Elementwise, SgdDoesWhatPyTorchDocuments) {
   for (SgdStep step : {SgdStep{0.1f, 0, 0, false}, SgdStep{0.1f, 0.9f, 0, false}, SgdStep{0.05f, 0.9f, 1e-2f, false},
                        SgdStep{0.05f, 0.9f, 1e-2f, true}}) {
     float *p = device(a_), *m = device(b_);
-    backend_->sgd(step, p, m, device(c_), kAll);
+    backend_->sgd(device(step), p, m, device(c_), kAll);
     Values parameters = host(p), momentum = host(m);
     for (std::size_t i = 0; i < kCount; ++i) {
       double g = c_[i] + double{step.weight_decay} * a_[i];
@@ -102,7 +109,7 @@ TEST_P(Elementwise, SgdDoesWhatPyTorchDocuments) {
 TEST_P(Elementwise, SgdGivesTheSameBitsAsTheSharedFunctor) {
   elementwise::SgdUpdate update{{0.05f, 0.9f, 1e-2f, true}};
   float *p = device(a_), *m = device(b_);
-  backend_->sgd(update.step, p, m, device(c_), kAll);
+  backend_->sgd(device(update.step), p, m, device(c_), kAll);
   Values parameters = a_, momentum = b_;
   for (std::size_t i = 0; i < kCount; ++i) update(parameters[i], momentum[i], c_[i]);
   EXPECT_EQ(host(p), parameters);
@@ -117,17 +124,18 @@ TEST_P(Elementwise, OptimizersTreatEachStretchAsItAsks) {
   const SgdStep sgd{0.05f, 0.9f, 1e-2f, true, 0.5f};
   const LarsStep lars{0.05, 0.9f, 1e-2, 0.5f, 0.02};
   const AdamStep adam{0.05, 0.9f, 0.1f, 0.99f, 0.01f, 1.2f, 3.4f, 1e-6f, 0.1f, 0.5f};
+  const AverageStep average{0.1f, 0.25f};
   const Values positive = [&] {
     Values values = random_values(kCount, 4);
     for (float& value : values) value *= value;
     return values;
   }();
   float *p = device(a_), *m = device(b_), *v = device(positive), *g = device(c_);
-  backend_->sgd(sgd, p, m, g, kSome);
-  backend_->lars(lars, p, m, g, kSome);
-  backend_->adamw(adam, p, m, v, g, kSome);
-  backend_->lamb(adam, p, m, v, g, kSome);
-  backend_->running_average(p, g, 0.1f, 0.25f, kSome);
+  backend_->sgd(device(sgd), p, m, g, kSome);
+  backend_->lars(device(lars), p, m, g, kSome);
+  backend_->adamw(device(adam), p, m, v, g, kSome);
+  backend_->lamb(device(adam), p, m, v, g, kSome);
+  backend_->running_average(device(average), p, g, kSome);
   Values parameters = a_, first = b_, second = positive;
   for (const auto& [offset, count, treatment] : kSome) {
     const auto each = [offset, count](const auto& visit) {
@@ -154,7 +162,7 @@ TEST_P(Elementwise, OptimizersTreatEachStretchAsItAsks) {
     if (treatment.adapts) by_lamb.step = elementwise::trusted(by_lamb.step, length, direction);
     each([&](std::size_t i) {
       by_lamb(parameters[i], first[i], second[i]);
-      parameters[i] = elementwise::RunningAverage{0.1f, 0.25f}(parameters[i], c_[i]);
+      parameters[i] = elementwise::RunningAverage{average}(parameters[i], c_[i]);
     });
   }
   EXPECT_EQ(host(p), parameters);
@@ -191,7 +199,7 @@ TEST_P(Elementwise, SquaresAreSummedInTheDocumentedOrder) {
 
 TEST_P(Elementwise, RunningAverageWeighsTheScaledObservation) {
   float* value = device(a_);
-  backend_->running_average(value, device(b_), 0.1f, 0.25f, kAll);
+  backend_->running_average(device(AverageStep{0.1f, 0.25f}), value, device(b_), kAll);
   Values averaged = host(value);
   for (std::size_t i = 0; i < kCount; ++i) ASSERT_NEAR(averaged[i], 0.9 * a_[i] + 0.1 * 0.25 * b_[i], 1e-6) << i;
 }

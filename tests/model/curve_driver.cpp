@@ -14,6 +14,7 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/philox.hpp>
+#include <distdl/kernels/placed.hpp>
 #include <distdl/model/models.hpp>
 #include <distdl/model/network.hpp>
 
@@ -121,13 +122,15 @@ class Curve {
   }
 
   void update() {
-    const kernels::SgdStep sgd{given_.at("learning_rate"), given_.at("momentum"), 0, false};
+    const kernels::Placed<kernels::SgdStep> sgd(backend_,
+                                                {given_.at("learning_rate"), given_.at("momentum"), 0, false});
+    const kernels::Placed<kernels::AverageStep> average(backend_, {0.1f, 1.0f});
     for (const auto& view : tensors_.layout.tensors()) {
       const std::array one{kernels::Stretch{view.offset, view.count}};
       if (view.role == tensor::Role::statistic)
-        backend_.running_average(floats(parameters_), floats(gradients_), 0.1f, 1.0f, one);
+        backend_.running_average(average.get(), floats(parameters_), floats(gradients_), one);
       else
-        backend_.sgd(sgd, floats(parameters_), floats(momentum_), floats(gradients_), one);
+        backend_.sgd(sgd.get(), floats(parameters_), floats(momentum_), floats(gradients_), one);
     }
   }
 

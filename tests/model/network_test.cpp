@@ -194,6 +194,26 @@ TEST_P(NetworkOn, RepeatsTheSameBits) {
   for (int run = 0; run < 4; ++run) EXPECT_EQ(first, other.run()) << run << ": from the second on a GPU replays";
 }
 
+TEST_P(NetworkOn, ReadsParametersThatWereChanged) {
+  for (const char* precision : {"fp32", "bf16"}) {  // the latter reads copies
+    BoundNetwork changed(backend(), small().model, 4, precision), other(backend(), small().model, 4, precision);
+    if (!small().smooth) calm(changed), calm(other);
+    kernels::Backend& device = *changed.backend;
+    const std::vector<float> more(other.parameters.size(), 0.01f);
+    const tensor::Buffer addend = device.allocate(more.size() * sizeof(float));
+    device.copy_from_host(addend.data(), more.data(), addend.bytes());
+    for (int change = 0; change < 4; ++change) {  // from the second on a GPU replays
+      changed.network.change_parameters([&] {
+        device.add(static_cast<float*>(changed.device_parameters.data()), static_cast<const float*>(addend.data()),
+                   more.size());
+      });
+      for (float& parameter : other.parameters) parameter += 0.01f;
+      other.load();
+      EXPECT_EQ(changed.run(), other.run()) << precision << ", " << change;
+    }
+  }
+}
+
 TEST_P(NetworkOn, AgreesWithTheReference) {
   if (backend() == "reference") GTEST_SKIP() << "it is the reference";
   BoundNetwork reference("reference", small().model, 4);

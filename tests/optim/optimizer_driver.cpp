@@ -41,7 +41,8 @@ json run(const json& given) {
   for (std::int64_t step = 0; const auto& gradients : given.at("gradients")) {
     auto packed = pack(gradients);
     arenas.gradients = packed.data();
-    optimizer.update(arenas, {given.at("rate"), step, step, 1});
+    optimizer.prepare(arenas.gradients, {given.at("rate"), step, step, 1});
+    optimizer.apply(arenas);
     ++step;
   }
   for (const auto& tensor : layout.tensors()) {

@@ -7,6 +7,7 @@
 #include "tests/kernels/each_backend.hpp"
 #include <distdl/base/errors.hpp>
 #include <distdl/base/philox.hpp>
+#include <distdl/kernels/host/host_backend.hpp>
 #include <distdl/optim/optimizer.hpp>
 
 namespace distdl::optim {
@@ -55,6 +56,63 @@ void step(Reference& r, const Options& o, const Doubles& g, double rate, int t) 
   for (std::size_t i = 0; i < g.size(); ++i) r.p[i] -= rate * ratio * u[i];
 }
 
+/// Where a recorded update is made again from pointers alone, as a GPU makes it: no number of an earlier one may be
+/// left in it.
+class RecordingBackend final : public kernels::HostBackend {
+ public:
+  RecordingBackend() : HostBackend(tensor::DataType::float32) {}
+  std::string name() const override { return "recording"; }
+  std::string description() const override { return name(); }
+  std::unique_ptr<kernels::Layer> layer(const kernels::LayerSpec&, const kernels::ActivationFormat&) override {
+    return nullptr;
+  }
+  std::unique_ptr<kernels::Replay> make_replay() override { return std::make_unique<Recording>(calls_); }
+
+  void sgd(const kernels::SgdStep* step, float* p, float* m, const float* g, kernels::Stretches all) override {
+    note([=, this] { HostBackend::sgd(step, p, m, g, all); });
+  }
+  void lars(const kernels::LarsStep* step, float* p, float* v, const float* g, kernels::Stretches all) override {
+    note([=, this] { HostBackend::lars(step, p, v, g, all); });
+  }
+  void adamw(const kernels::AdamStep* step, float* p, float* m, float* v, const float* g,
+             kernels::Stretches all) override {
+    note([=, this] { HostBackend::adamw(step, p, m, v, g, all); });
+  }
+  void lamb(const kernels::AdamStep* step, float* p, float* m, float* v, const float* g,
+            kernels::Stretches all) override {
+    note([=, this] { HostBackend::lamb(step, p, m, v, g, all); });
+  }
+  void running_average(const kernels::AverageStep* step, float* value, const float* observed,
+                       kernels::Stretches all) override {
+    note([=, this] { HostBackend::running_average(step, value, observed, all); });
+  }
+
+ private:
+  using Calls = std::vector<std::function<void()>>;
+  class Recording final : public kernels::Replay {
+   public:
+    explicit Recording(Calls*& calls) : open_(calls) {}
+    void run(const std::function<void()>& work) override {
+      if (calls_.empty()) {
+        open_ = &calls_;
+        work();
+        open_ = nullptr;
+      }
+      for (const auto& call : calls_) call();
+    }
+    std::optional<std::string> obstacle() const override { return {}; }
+
+   private:
+    Calls*& open_;
+    Calls calls_;
+  };
+  void note(std::function<void()> call) {
+    if (calls_ == nullptr) return call();
+    calls_->push_back(std::move(call));
+  }
+  Calls* calls_ = nullptr;  ///< where a recording is under way
+};
+
 class OnBackend : public kernels::test::EachBackend {
  protected:
   static constexpr int kSteps = 7, kMicrobatches = 3;
@@ -94,8 +152,9 @@ class OnBackend : public kernels::test::EachBackend {
     std::map<std::string, std::vector<float>> moments;
     Doubles norms;
   };
-  /// All steps at the rate 0.1, the run being `after` steps old.
-  Outcome train(const Options& options, std::int64_t after = 0) {
+  static double rate(int t) { return 0.1 / t; }
+  /// All steps, the run being `after` steps old. With a replay each step runs by it.
+  Outcome train(const Options& options, std::int64_t after = 0, kernels::Replay* replay = nullptr) {
     Optimizer optimizer(options, layout_, *backend_);
     std::vector<tensor::Buffer> memory;
     auto upload = [&](const std::vector<float>& values) {
@@ -112,9 +171,13 @@ class OnBackend : public kernels::test::EachBackend {
       (average ? arenas.average : arenas.moments.at(i)) = places.back();
     }
     Outcome outcome;
+    float* const gradient = upload(std::vector<float>(layout_.size()));
+    arenas.gradients = gradient;
     for (int t = 1; t <= kSteps; ++t) {
-      arenas.gradients = upload(gradients(t));
-      auto norm = optimizer.update(arenas, {0.1, after + t - 1, t - 1, kMicrobatches, gradient_scale_});
+      backend_->copy_from_host(gradient, gradients(t).data(), layout_.size() * sizeof(float));
+      auto norm = optimizer.prepare(arenas.gradients, {rate(t), after + t - 1, t - 1, kMicrobatches, gradient_scale_});
+      const auto apply = [&] { optimizer.apply(arenas); };
+      replay != nullptr ? replay->run(apply) : apply();
       if (norm) outcome.norms.push_back(*norm);
     }
     outcome.parameters = download(arenas.parameters);
@@ -149,7 +212,7 @@ class OnBackend : public kernels::test::EachBackend {
         const auto* tensor = layout_.find(name);
         Doubles g(tensor->count);
         for (std::size_t i = 0; i < g.size(); ++i) g[i] = scale * all[tensor->offset + i];
-        step(reference, options, g, 0.1, t);
+        step(reference, options, g, rate(t), t);
       }
     }
     return tensors;
@@ -226,6 +289,24 @@ TEST_P(OnBackend, AScaledGradientIsAsGoodAsALargerOne) {
     }
 }
 
+TEST_P(OnBackend, ARecordedUpdateGivesTheSameBits) {
+  std::map<std::string, Outcome> plain;
+  const auto options = [](const std::string& name) {
+    return Options{.name = name, .weight_decay = 0.1, .clip_norm = 1.5, .ema_decay = 0.9};
+  };
+  const std::vector<std::string> names{"sgd", "adamw", "lamb", "lars"};
+  for (const auto& name : names) plain[name] = train(options(name));
+  if (backend_->make_replay() == nullptr) backend_ = std::make_unique<RecordingBackend>();
+  for (const auto& name : names) {
+    const auto replay = backend_->make_replay();
+    const auto recorded = train(options(name), 0, replay.get());
+    EXPECT_EQ(recorded.parameters, plain[name].parameters) << name;
+    EXPECT_EQ(recorded.average, plain[name].average) << name;
+    EXPECT_EQ(recorded.moments, plain[name].moments) << name;
+    EXPECT_EQ(recorded.norms, plain[name].norms) << name;
+  }
+}
+
 TEST_P(OnBackend, TheNormIsThatOfAllParametersAndOfNothingElse) {
   EXPECT_TRUE(train({}).norms.empty());
   const auto norms = train({.clip_norm = 1}).norms;
@@ -262,7 +343,7 @@ TEST_P(OnBackend, TheAverageFollowsTheParameters) {
     for (int t = 1; t <= kSteps; ++t) {
       const double decay = std::min(0.9, (after + t + 1.0) / (after + t + 10.0));
       for (std::size_t i = bias->offset; i < bias->offset + bias->count; ++i) {
-        p[i] -= 0.1 * gradients(t)[i];
+        p[i] -= rate(t) * gradients(t)[i];
         average[i] = decay * average[i] + (1 - decay) * p[i];
       }
     }

@@ -177,8 +177,8 @@ class Trained {
       sum_.add();
     }
     const float* gradients = sum_.finish();
-    optimizer_.update(state_.arenas(gradients), {1e-3, updates_, updates_, plan_.microbatches});
-    network_.load_parameters(state_.parameter_arena());
+    optimizer_.prepare(gradients, {1e-3, updates_, updates_, plan_.microbatches});
+    network_.change_parameters([this, gradients] { optimizer_.apply(state_.arenas(gradients)); });
     ++updates_;
   }
 

@@ -77,45 +77,47 @@ TEST_F(CudaOptimizers, SgdIsTheReferenceToTheBit) {
   const SgdStep step{0.05f, 0.9f, 1e-2f, true, 0.5f};
   expect_same_bits(
       [&] {
-        for_each_stretch(Sgd{step, momentum()});
+        for_each_stretch(Sgd{&step, momentum()});
       },
-      [&] { reference_->sgd(step, p_.data(), m_.data(), g_.data(), stretches_); });
+      [&] { reference_->sgd(&step, p_.data(), m_.data(), g_.data(), stretches_); });
 }
 
 TEST_F(CudaOptimizers, LarsIsTheReferenceToTheBit) {
   const LarsStep step{0.05, 0.9f, 1e-2, 0.5f, 0.02};
   const auto ours = [&] {
     ordered_sums(Square{p_.data()}, StoreSum{squares_.data()});
-    ordered_sums(Square{g_.data()}, StoreRate<LarsStep>{step, table_.stretches, squares_.data(), rates_.data()});
-    for_each_stretch(Lars{step, momentum(), rates_.data()});
+    ordered_sums(Square{g_.data()}, StoreRate<LarsStep>{&step, table_.stretches, squares_.data(), rates_.data()});
+    for_each_stretch(Lars{&step, momentum(), rates_.data()});
   };
-  expect_same_bits(ours, [&] { reference_->lars(step, p_.data(), m_.data(), g_.data(), stretches_); });
+  expect_same_bits(ours, [&] { reference_->lars(&step, p_.data(), m_.data(), g_.data(), stretches_); });
 }
 
 TEST_F(CudaOptimizers, AdamWIsTheReferenceToTheBit) {
   expect_same_bits(
       [&] {
-        for_each_stretch(AdamW{adam_step_, adam()});
+        for_each_stretch(AdamW{&adam_step_, adam()});
       },
-      [&] { reference_->adamw(adam_step_, p_.data(), m_.data(), v_.data(), g_.data(), stretches_); });
+      [&] { reference_->adamw(&adam_step_, p_.data(), m_.data(), v_.data(), g_.data(), stretches_); });
 }
 
 TEST_F(CudaOptimizers, LambIsTheReferenceToTheBit) {
   const auto ours = [&] {
     ordered_sums(Square{p_.data()}, StoreSum{squares_.data()});
-    ordered_sums(LambTerm{adam_step_, adam()},
-                 StoreRate<AdamStep>{adam_step_, table_.stretches, squares_.data(), rates_.data()});
-    for_each_stretch(Lamb{adam_step_, adam(), rates_.data()});
+    ordered_sums(LambTerm{&adam_step_, adam()},
+                 StoreRate<AdamStep>{&adam_step_, table_.stretches, squares_.data(), rates_.data()});
+    for_each_stretch(Lamb{&adam_step_, adam(), rates_.data()});
   };
-  expect_same_bits(ours, [&] { reference_->lamb(adam_step_, p_.data(), m_.data(), v_.data(), g_.data(), stretches_); });
+  expect_same_bits(ours,
+                   [&] { reference_->lamb(&adam_step_, p_.data(), m_.data(), v_.data(), g_.data(), stretches_); });
 }
 
 TEST_F(CudaOptimizers, RunningAveragesAreTheReferencesToTheBit) {
+  const AverageStep step{0.1f, 0.25f};
   expect_same_bits(
       [&] {
-        for_each_stretch(RunningAverages{{0.1f, 0.25f}, p_.data(), g_.data()});
+        for_each_stretch(RunningAverages{&step, p_.data(), g_.data()});
       },
-      [&] { reference_->running_average(p_.data(), g_.data(), 0.1f, 0.25f, stretches_); });
+      [&] { reference_->running_average(&step, p_.data(), g_.data(), stretches_); });
 }
 }  // namespace
 }  // namespace distdl::kernels::cuda::test

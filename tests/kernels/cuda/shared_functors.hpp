@@ -17,7 +17,7 @@ static inline std::vector<float> run_functors(const std::vector<float>& a, const
     results.push_back(elementwise::Add{}(a[i], b[i]));
     results.push_back(elementwise::Relu{}(a[i]));
     results.push_back(elementwise::ReluGradient{}(a[i], b[i]));
-    results.push_back(elementwise::RunningAverage{0.1f, 0.25f}(a[i], b[i]));
+    results.push_back(elementwise::RunningAverage{{0.1f, 0.25f}}(a[i], b[i]));
     for (float value : {elementwise::Gelu{}(a[i]), elementwise::Gelu{}.gradient(a[i], b[i]),
                         elementwise::GeluTanh{}(a[i]), elementwise::GeluTanh{}.gradient(a[i], b[i]),
                         elementwise::Silu{}(a[i]), elementwise::Silu{}.gradient(a[i], b[i])})

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <type_traits>
+
+#include <distdl/kernels/backend.hpp>
+
+namespace distdl::kernels {
+
+/// A few numbers in a backend's memory, for work that reads them there.
+template <class T>
+class Placed {
+ public:
+  explicit Placed(Backend& backend) : backend_(backend), memory_(backend.allocate(sizeof(T))) {}
+  Placed(Backend& backend, const T& value) : Placed(backend) { set(value); }
+
+  /// For the work that follows.
+  void set(const T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    if (value == value_) return;
+    backend_.copy_from_host(memory_.data(), &value, sizeof value);
+    value_ = value;
+  }
+  const T* get() const { return static_cast<const T*>(memory_.data()); }
+
+ private:
+  Backend& backend_;
+  tensor::Buffer memory_;
+  std::optional<T> value_;
+};
+
+}  // namespace distdl::kernels
