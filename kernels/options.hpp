@@ -10,7 +10,8 @@ struct Options {
   std::string backend = "auto";    ///< reference, onednn, cuda; auto takes the best that works here
   std::string precision = "fp32";  ///< fp32, bf16, fp16, tf32
   std::int64_t threads = 1;        ///< CPU threads per rank; one rank per core with one thread each is fastest
-  bool replay = true;              ///< cuda: a microbatch's work is recorded once and replayed (CUDA graphs)
+  bool replay = true;              ///< cuda: a step's work is recorded once and replayed (CUDA graphs)
+  bool deterministic = true;       ///< cuda: the same bits in every run; else cuDNN takes what it thinks is fastest
   /// Which GPU, modulo the GPUs that this process can see; -1: the rank's place on its node (SLURM_LOCALID, else 0).
   /// Not a key of the job file: it differs from rank to rank.
   std::int64_t device = -1;
@@ -25,7 +26,10 @@ void describe(Options& options, Visitor&& visit) {
       R"("fp32"; "bf16" or "fp16": activations of 16 bits, parameters and sums of 32; "tf32": the GPU's short products)");
   visit("kernels.threads", options.threads, "CPU threads per rank; one rank per core with one thread each is fastest");
   visit("kernels.replay", options.replay,
-        "on a GPU, record the work of a microbatch once and replay it (CUDA graphs): the same bits, sooner started");
+        "on a GPU, record a step's work once and replay it (CUDA graphs): the same bits, sooner started");
+  visit(
+      "kernels.deterministic", options.deterministic,
+      "on a GPU, only algorithms that give the same bits in every run; false: those that cuDNN holds for the fastest");
 }
 
 }  // namespace distdl::kernels

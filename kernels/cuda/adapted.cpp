@@ -15,17 +15,18 @@ class Passage {
  public:
   Passage(Device& device, const ActivationFormat& outer, const ActivationFormat& inner, Room room)
       : device_(device), outer_(outer), inner_(inner), room_(room) {
-    if (!is_same(outer, inner)) device.reserve(room, inner.bytes);
+    if (converts()) device.reserve(room, inner.bytes);
   }
+  bool converts() const { return !is_same(outer_, inner_); }
   const void* in(const void* given) const {
-    if (is_same(outer_, inner_)) return given;
+    if (!converts()) return given;
     rearrange(device_, outer_, given, inner_, device_.room(room_));
     return device_.room(room_);
   }
   /// Where the layer is to write what out() then brings to `wanted`.
-  void* target(void* wanted) const { return is_same(outer_, inner_) ? wanted : device_.room(room_); }
+  void* target(void* wanted) const { return converts() ? device_.room(room_) : wanted; }
   void out(void* wanted) const {
-    if (!is_same(outer_, inner_)) rearrange(device_, inner_, device_.room(room_), outer_, wanted);
+    if (converts()) rearrange(device_, inner_, device_.room(room_), outer_, wanted);
   }
 
  private:
@@ -49,6 +50,13 @@ class AdaptedLayer : public Layer {
   const ActivationFormat& output() const override { return output_; }
   void load_parameters(ConstPointers parameters) override { layer_->load_parameters(parameters); }
   bool backward_reads_output() const override { return layer_->backward_reads_output(); }
+
+  Fusion fuse(const LayerSpec& next, bool in_place) override {
+    return y_.converts() ? Fusion::none : layer_->fuse(next, in_place);
+  }
+  void forward_fused(const void* x, void* y, void* next_y, Phase phase) override {
+    layer_->forward_fused(x_.in(x), y, next_y, phase);
+  }
 
   void forward(const void* x, void* y, Phase phase) override {
     layer_->forward(x_.in(x), y_.target(y), phase);

@@ -16,6 +16,7 @@ enum Id : std::int64_t {
   id_logarithms,
   id_dy,
   id_means,
+  id_dqueries_sum,
   id_dqueries,
   id_dkeys,
   id_dvalues
@@ -118,8 +119,8 @@ DnnGraph forward_graph(const AttentionExtents& of, tensor::DataType type) {
 }
 
 /// The gradient of the queries is one product with that of the scores, which cuDNN keeps in 16 bits in its workspace.
-/// NVIDIA's other form adds up parts of that product in fp32, with less memory, but by atomic additions.
-DnnGraph backward_graph(const AttentionExtents& of, tensor::DataType type) {
+/// Else it adds up parts of that product in fp32, with less memory, but by atomic additions.
+DnnGraph backward_graph(const AttentionExtents& of, tensor::DataType type, bool is_deterministic) {
   ScoreGraph make(of, type);
   const DnnView turned_scores = make.scores().turned();
   const DnnView of_heads = dense_view({of.samples, of.heads, of.places, of.width});
@@ -148,7 +149,14 @@ DnnGraph backward_graph(const AttentionExtents& of, tensor::DataType type) {
 
   const Tensor straight_keys = make.floats(make.keys_view());
   make.graph().view(keys, straight_keys);
-  make.graph().multiply(dscores, straight_keys, make.heads(id_dqueries, make.queries_view()));
+  const Tensor dqueries = make.heads(id_dqueries, make.queries_view());
+  if (is_deterministic) {
+    make.graph().multiply(dscores, straight_keys, dqueries);
+  } else {
+    const Tensor sum = make.graph().memory(id_dqueries_sum, CUDNN_DATA_FLOAT, of_heads);
+    make.graph().multiply(dscores, straight_keys, sum);
+    make.graph().apply(CUDNN_POINTWISE_IDENTITY, sum, nullptr, dqueries);
+  }
   return std::move(make.graph());
 }
 }  // namespace
@@ -165,13 +173,13 @@ PackedHeads packed_heads(const AttentionExtents& of, const void* x) {
 }
 
 AttentionPlans::AttentionPlans(const AttentionExtents& of, tensor::DataType type, const DnnTarget& target,
-                               std::size_t most_workspace_bytes)
-    : of_(of), type_(type) {
+                               const DnnLimits& limits)
+    : of_(of), type_(type), is_deterministic_(limits.is_deterministic) {
   // Up to 9.15.0 backward is wrong where the places are no multiple of 128.
   if (cudnnGetVersion() <= 91500) throw DnnRefusal("cuDNN is older than 9.15.1");
   if (of.places < 2) throw DnnRefusal("cuDNN takes no sequence of one place");
-  forward_ = forward_graph(of, type).plan(target, most_workspace_bytes);
-  backward_ = backward_graph(of, type).plan(target, most_workspace_bytes);
+  forward_ = forward_graph(of, type).plan(target, limits);
+  backward_ = backward_graph(of, type, is_deterministic_).plan(target, limits);
 }
 
 std::size_t AttentionPlans::workspace_bytes() const {
@@ -191,18 +199,13 @@ void AttentionPlans::run(cudnnHandle_t dnn, const AttentionForward& arrays, void
 
 void AttentionPlans::run(cudnnHandle_t dnn, const AttentionBackward& arrays, void* workspace) const {
   const PackedHeads x = packed_heads(of_, arrays.x), dx = packed_heads(of_, arrays.dx);
-  backward_.run(dnn,
-                {{id_queries, x.queries},
-                 {id_keys, x.keys},
-                 {id_values, x.values},
-                 {id_y, arrays.y},
-                 {id_logarithms, arrays.logarithms},
-                 {id_dy, arrays.dy},
-                 {id_means, arrays.means},
-                 {id_dqueries, dx.queries},
-                 {id_dkeys, dx.keys},
-                 {id_dvalues, dx.values}},
-                workspace);
+  std::vector<DnnPlan::Binding> memory{{id_queries, x.queries},  {id_keys, x.keys},
+                                       {id_values, x.values},    {id_y, arrays.y},
+                                       {id_dy, arrays.dy},       {id_logarithms, arrays.logarithms},
+                                       {id_means, arrays.means}, {id_dqueries, dx.queries},
+                                       {id_dkeys, dx.keys},      {id_dvalues, dx.values}};
+  if (!is_deterministic_) memory.push_back({id_dqueries_sum, arrays.dqueries_sum});
+  backward_.run(dnn, memory, workspace);
 }
 
 }  // namespace distdl::kernels::cuda

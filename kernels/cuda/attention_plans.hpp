@@ -36,16 +36,16 @@ struct AttentionBackward {
   const void* y;
   const void* dy;
   const float* logarithms;
-  float* means;  ///< (N, heads, T), to be written: the sum of y * dy over a head
+  float* means;         ///< (N, heads, T), to be written: the sum of y * dy over a head
+  float* dqueries_sum;  ///< (N, heads, T, D), likewise; nullptr where the plans are deterministic
   void* dx;
 };
 
 /// cuDNN's plans for one layer's extents, which all layers with them share.
 class AttentionPlans {
  public:
-  /// Throws DnnRefusal where cuDNN has no way that gives the same bits in every run.
-  AttentionPlans(const AttentionExtents& of, tensor::DataType type, const DnnTarget& target,
-                 std::size_t most_workspace_bytes);
+  /// Throws DnnRefusal where cuDNN has no way within the limits.
+  AttentionPlans(const AttentionExtents& of, tensor::DataType type, const DnnTarget& target, const DnnLimits& limits);
 
   std::size_t workspace_bytes() const;
   void run(cudnnHandle_t dnn, const AttentionForward& arrays, void* workspace) const;
@@ -56,6 +56,7 @@ class AttentionPlans {
  private:
   AttentionExtents of_;
   tensor::DataType type_;
+  bool is_deterministic_;
   DnnPlan forward_;
   DnnPlan backward_;
 };

@@ -84,8 +84,8 @@ struct MakeLoss {
 
 class CudaBackend : public Backend {
  public:
-  CudaBackend(int gpu, const Precision& precision, bool replays)
-      : device_(std::make_shared<Device>(gpu, precision)), staging_(*device_), replays_(replays) {}
+  CudaBackend(int gpu, const Arithmetic& arithmetic, bool replays)
+      : device_(std::make_shared<Device>(gpu, arithmetic)), staging_(*device_), replays_(replays) {}
 
   std::string name() const override { return "cuda"; }
   std::string description() const override { return device_->description(); }
@@ -182,8 +182,8 @@ class CudaBackend : public Backend {
 }  // namespace
 
 std::unique_ptr<Backend> make_backend(const Options& options) {
-  const Precision precision{activation_type(options), options.precision == "tf32"};
-  return std::make_unique<CudaBackend>(choose_gpu(options.device), precision, options.replay);
+  const Arithmetic arithmetic{activation_type(options), options.precision == "tf32", options.deterministic};
+  return std::make_unique<CudaBackend>(choose_gpu(options.device), arithmetic, options.replay);
 }
 
 }  // namespace distdl::kernels::cuda

@@ -183,12 +183,11 @@ FilterDescriptor make_filter(const tensor::Shape& shape, tensor::DataType type) 
   return filter;
 }
 
-ActivationDescriptor make_no_activation() {
+ActivationDescriptor make_activation(cudnnActivationMode_t mode, cudnnNanPropagation_t nan) {
   cudnnActivationDescriptor_t created = nullptr;
   check(cudnnCreateActivationDescriptor(&created), "create an activation descriptor");
   ActivationDescriptor activation(created);
-  check(cudnnSetActivationDescriptor(activation.get(), CUDNN_ACTIVATION_IDENTITY, CUDNN_NOT_PROPAGATE_NAN, 0),
-        "describe an activation");
+  check(cudnnSetActivationDescriptor(activation.get(), mode, nan, 0), "describe an activation");
   return activation;
 }
 

@@ -80,7 +80,7 @@ cudnnTensorFormat_t dnn_format(tensor::DataType type);
 TensorDescriptor make_tensor(const tensor::Shape& shape, tensor::DataType type);
 /// Of shape (out, C / groups, kernel, kernel).
 FilterDescriptor make_filter(const tensor::Shape& shape, tensor::DataType type);
-ActivationDescriptor make_no_activation();
+ActivationDescriptor make_activation(cudnnActivationMode_t mode, cudnnNanPropagation_t nan);
 /// Cross-correlation that adds up in fp32.
 ConvolutionDescriptor make_convolution(const Conv2d& spec, cudnnMathType_t math);
 /// Floats are multiplied as they are, unless TF32 is allowed; for 16 bits, what cuDNN may start from.

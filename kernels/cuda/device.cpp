@@ -23,9 +23,9 @@ std::string blas_version() {
 
 }  // namespace
 
-Device::Device(int ordinal, const Precision& precision)
+Device::Device(int ordinal, const Arithmetic& arithmetic)
     : ordinal_(ordinal),
-      precision_(precision),
+      arithmetic_(arithmetic),
       stream_((make_current(), make_stream())),
       blas_(make_blas(stream_.get())),
       blas_lt_(make_blas_lt()),
@@ -103,10 +103,11 @@ void Device::reserve(Room room, std::size_t bytes) {
   ++moves_;
 }
 
-std::string Device::precision_note() const {
-  if (precision_.activations == tensor::DataType::bfloat16) return ", bf16";
-  if (precision_.activations == tensor::DataType::float16) return ", fp16";
-  return precision_.allows_tf32 ? ", tf32" : "";
+std::string Device::arithmetic_note() const {
+  std::string note = arithmetic_.allows_tf32 ? ", tf32" : "";
+  if (arithmetic_.activations == tensor::DataType::bfloat16) note = ", bf16";
+  if (arithmetic_.activations == tensor::DataType::float16) note = ", fp16";
+  return note + (arithmetic_.is_deterministic ? "" : ", not deterministic");
 }
 
 std::string Device::description() const {
@@ -115,7 +116,7 @@ std::string Device::description() const {
   std::size_t dnn = cudnnGetVersion();
   return fmt::format("cuda: {} (compute capability {}.{}), CUDA {}, cuDNN {}.{}.{}, cuBLAS {}{}", gpu.name, gpu.major,
                      gpu.minor, cuda_version(CUDART_VERSION), dnn / 10000, dnn % 10000 / 100, dnn % 100, blas_version(),
-                     precision_note());
+                     arithmetic_note());
 }
 
 }  // namespace distdl::kernels::cuda

@@ -19,9 +19,10 @@ namespace distdl::kernels::cuda {
 
 class AttentionPlans;
 
-struct Precision {
+struct Arithmetic {
   tensor::DataType activations = tensor::DataType::float32;
-  bool allows_tf32 = false;  ///< products of floats may round them to TF32
+  bool allows_tf32 = false;      ///< products of floats may round them to TF32
+  bool is_deterministic = true;  ///< the same bits in every run
 };
 
 /// Memory of the device that all layers share, since they run one after the other: for one call until the next.
@@ -31,7 +32,7 @@ enum class Room { scratch, x, y, dy, dx };  ///< all but the first: see adapted.
 /// the libraries on it. Every call first makes the GPU the calling thread's current one.
 class Device {
  public:
-  Device(int ordinal, const Precision& precision);
+  Device(int ordinal, const Arithmetic& arithmetic);
   ~Device() { drain(stream_.get()); }
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -60,8 +61,9 @@ class Device {
   /// Grows when a room moves: what was recorded with its address must be forgotten.
   std::uint64_t moves() const noexcept { return moves_; }
 
-  tensor::DataType activation_type() const noexcept { return precision_.activations; }
-  bool allows_tf32() const noexcept { return precision_.allows_tf32; }
+  tensor::DataType activation_type() const noexcept { return arithmetic_.activations; }
+  bool allows_tf32() const noexcept { return arithmetic_.allows_tf32; }
+  bool is_deterministic() const noexcept { return arithmetic_.is_deterministic; }
 
   /// Where kernels report a bad label or row of a table; host memory that the GPU can write.
   NumberFault* number_fault() const noexcept { return static_cast<NumberFault*>(number_fault_.data()); }
@@ -79,10 +81,10 @@ class Device {
   std::string description() const;
 
  private:
-  std::string precision_note() const;
+  std::string arithmetic_note() const;
 
   int ordinal_;
-  Precision precision_;
+  Arithmetic arithmetic_;
   Stream stream_;  // before the handles that work on it
   Blas blas_;
   BlasLt blas_lt_;

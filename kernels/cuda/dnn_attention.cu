@@ -26,6 +26,9 @@ class DnnAttentionLayer : public StatelessOf<T> {
         device_(std::move(device)),
         plans_(std::move(plans)),
         rows_(extents_of(spec, input.shape).rows()),
+        sum_bytes_(device_->is_deterministic()
+                       ? 0
+                       : sizeof(float) * static_cast<std::size_t>(extents_of(spec, input.shape).queries())),
         logarithms_(device_->allocate(rows_ * sizeof(float))),
         turns_(*device_, extents_of(spec, input.shape), spec.rotary_base) {
     device_->reserve_scratch(workspace_offset() + plans_->workspace_bytes());
@@ -39,22 +42,26 @@ class DnnAttentionLayer : public StatelessOf<T> {
 
   void backward_input(const T* x, const T* y, const T* dy, T* dx) override {
     const auto* const logarithms = static_cast<const float*>(logarithms_.data());
-    plans_->run(device_->dnn(), AttentionBackward{turn(x), y, dy, logarithms, rows_in_scratch(), dx}, workspace());
+    plans_->run(device_->dnn(), AttentionBackward{turn(x), y, dy, logarithms, rows_in_scratch(), dqueries_sum(), dx},
+                workspace());
     turns_.turn_back(*device_, dx);
   }
 
  private:
-  // In the scratch: a float for each query, x turned, cuDNN's workspace.
-  std::size_t turned_offset() const { return aligned(rows_ * sizeof(float)); }
+  // In the scratch: a float for each query, the gradient of the queries in fp32, x turned, cuDNN's workspace.
+  std::size_t sum_offset() const { return aligned(rows_ * sizeof(float)); }
+  std::size_t turned_offset() const { return sum_offset() + aligned(sum_bytes_); }
   std::size_t workspace_offset() const { return turned_offset() + aligned(turns_.bytes()); }
   char* scratch() const { return static_cast<char*>(device_->scratch()); }
   float* rows_in_scratch() const { return static_cast<float*>(device_->scratch()); }
+  float* dqueries_sum() const { return sum_bytes_ == 0 ? nullptr : reinterpret_cast<float*>(scratch() + sum_offset()); }
   const T* turn(const T* x) const { return turns_.turn(*device_, x, scratch() + turned_offset()); }
   void* workspace() const { return scratch() + workspace_offset(); }
 
   SharedDevice device_;
   std::shared_ptr<const AttentionPlans> plans_;
   std::size_t rows_;           // queries of all heads
+  std::size_t sum_bytes_;      // of their gradients, where atomic additions make them
   tensor::Buffer logarithms_;  // (N, heads, T) floats
   HeadTurns<T> turns_;
 };
@@ -68,7 +75,8 @@ std::shared_ptr<const AttentionPlans> plans_for(Device& device, const AttentionE
   const cudnnHandle_t dnn = device.dnn();
   std::size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total), "ask for the size of the GPU's memory");
-  auto made = std::make_shared<const AttentionPlans>(of, type, DnnTarget{dnn, nullptr}, total / kPartOfMemory);
+  auto made = std::make_shared<const AttentionPlans>(of, type, DnnTarget{dnn, nullptr},
+                                                     DnnLimits{total / kPartOfMemory, device.is_deterministic()});
   all.push_back(made);
   return made;
 }

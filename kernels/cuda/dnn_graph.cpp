@@ -237,7 +237,7 @@ void DnnGraph::view(Tensor x, Tensor y) {
   add(DnnDescriptor(), std::move(operation));
 }
 
-DnnPlan DnnGraph::plan(const DnnTarget& target, std::size_t most_workspace_bytes) {
+DnnPlan DnnGraph::plan(const DnnTarget& target, const DnnLimits& limits) {
   const DnnDescriptor graph = create(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   std::vector<cudnnBackendDescriptor_t> operations;
   for (const DnnDescriptor& operation : operations_) operations.push_back(operation.get());
@@ -248,7 +248,7 @@ DnnPlan DnnGraph::plan(const DnnTarget& target, std::size_t most_workspace_bytes
   std::string problem = "cuDNN has no engine for a graph of operations (" + last_error() + ")";
   for (const DnnDescriptor& configuration : configurations(graph, target)) {
     try {
-      if (!is_deterministic(configuration)) continue;
+      if (limits.is_deterministic && !is_deterministic(configuration)) continue;
       DnnPlan made;
       made.plan_ = create(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
       if (target.handle != nullptr) set(made.plan_, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, target.handle);
@@ -261,7 +261,7 @@ DnnPlan DnnGraph::plan(const DnnTarget& target, std::size_t most_workspace_bytes
                     "tell a plan's workspace");
       made.workspace_bytes_ = static_cast<std::size_t>(bytes);
       made.numbers_ = numbers_;
-      if (made.workspace_bytes_ <= most_workspace_bytes) return made;
+      if (made.workspace_bytes_ <= limits.most_workspace) return made;
       problem = "cuDNN wants " + std::to_string(bytes) + " bytes for it";
     } catch (const DnnRefusal& refusal) {
       problem = refusal.what();

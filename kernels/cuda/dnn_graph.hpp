@@ -46,6 +46,12 @@ struct DnnView {
 /// Row-major.
 DnnView dense_view(const DnnView::Four& extents);
 
+/// What a plan must keep to.
+struct DnnLimits {
+  std::size_t most_workspace = std::numeric_limits<std::size_t>::max();  ///< bytes
+  bool is_deterministic = true;                                          ///< the same bits in every run
+};
+
 /// How cuDNN computes a graph on one GPU.
 class DnnPlan {
  public:
@@ -88,9 +94,8 @@ class DnnGraph {
   /// The same elements in another arrangement.
   void view(Tensor x, Tensor y);
 
-  /// The best that takes at most so much memory. Engines of which cuDNN says that their bits vary are left out; it does
-  /// not say so of all.
-  DnnPlan plan(const DnnTarget& target, std::size_t most_workspace_bytes = std::numeric_limits<std::size_t>::max());
+  /// The best within the limits, as far as cuDNN tells: not of each engine it says that its bits vary.
+  DnnPlan plan(const DnnTarget& target, const DnnLimits& limits = {});
 
  private:
   Tensor tensor(std::int64_t id, cudnnDataType_t type, const DnnView& view, bool is_within, bool is_number);

@@ -25,9 +25,10 @@ namespace distdl::app {
 namespace {
 struct Arguments {
   LocalRanks local;
-  std::string model = "lenet", backend = "auto", precision = "fp32";
-  std::int64_t threads = 1, batch = 64, steps = 20;
-  bool json = false, replay = true;
+  kernels::Options kernels;
+  std::string model = "lenet";
+  std::int64_t batch = 64, steps = 20;
+  bool json = false;
 };
 
 /// The sizes at which models are compared with those of others.
@@ -55,10 +56,7 @@ Case case_of(const std::string& name) {
 class TrainBench {
  public:
   TrainBench(const Arguments& arguments, comm::Communicator& communicator)
-      : backend_(kernels::make_backend({.backend = arguments.backend,
-                                        .precision = arguments.precision,
-                                        .threads = arguments.threads,
-                                        .replay = arguments.replay})),
+      : backend_(kernels::make_backend(arguments.kernels)),
         case_(case_of(arguments.model)),
         model_(model::describe_model(case_.options, case_.sample, case_.classes)),
         tensors_(model::tensors_of(model_)),
@@ -96,8 +94,8 @@ class TrainBench {
     sum_.add();
     optim::Arenas arenas{.parameters = floats(parameters_), .gradients = sum_.finish()};
     std::transform(moments_.begin(), moments_.end(), arenas.moments.begin(), &floats);
-    optimizer_.update(arenas, {.rate = case_.optimizer == "adamw" ? 1e-4 : 0.01, .updates = updates_++});
-    network_.load_parameters(floats(parameters_));
+    optimizer_.prepare(arenas.gradients, {.rate = case_.optimizer == "adamw" ? 1e-4 : 0.01, .updates = updates_++});
+    network_.change_parameters([&] { optimizer_.apply(arenas); });
     float loss;  // reading it back waits for the device
     backend_->copy_to_host(&loss, arenas.gradients + tensors_.layout.size(), sizeof loss);
     return watch.seconds();
@@ -128,9 +126,9 @@ class TrainBench {
 void check(const Arguments& arguments) {
   require<UsageError>(arguments.batch >= 1 && arguments.steps >= 1, "{}", "--batch and --steps must be at least 1");
   require<UsageError>(
-      !arguments.local.local || arguments.threads == 1,
+      !arguments.local.local || arguments.kernels.threads == 1,
       "--threads {}: a rank of --local has one processor; use --threads 1, or start the ranks with srun",
-      arguments.threads);
+      arguments.kernels.threads);
 }
 
 /// Rank 0 prints its own times: each step ends for all ranks when their gradients are summed.
@@ -151,8 +149,8 @@ void bench_train(const Arguments& arguments, comm::Communicator& communicator) {
     fmt::print("{}\n", nlohmann::ordered_json{{"model", arguments.model},
                                               {"backend", bench.backend()},
                                               {"ranks", communicator.size()},
-                                              {"precision", arguments.precision},
-                                              {"threads", arguments.threads},
+                                              {"precision", arguments.kernels.precision},
+                                              {"threads", arguments.kernels.threads},
                                               {"batch", arguments.batch},
                                               {"steps", arguments.steps},
                                               {"step_ms", median * 1e3},
@@ -184,10 +182,15 @@ void add_bench_command(CLI::App& app) {
           "lenet or mlp (of 1 x 28 x 28), resnet18, resnet34, resnet50 or vit (3 x 32 x 32), gpt (256 tokens); "
           "of the published sizes: resnet50-224 (3 x 224 x 224), gpt2 (124M parameters, 1024 tokens)")
       ->capture_default_str();
-  command->add_option("--backend", arguments->backend, "reference, onednn, cuda or auto")->capture_default_str();
-  command->add_option("--precision", arguments->precision, "fp32, bf16, fp16 or (on GPUs) tf32")->capture_default_str();
-  command->add_flag("!--no-replay", arguments->replay, "Start each step anew instead of replaying it (CUDA graphs)");
-  command->add_option("--threads", arguments->threads, "CPU threads")
+  command->add_option("--backend", arguments->kernels.backend, "reference, onednn, cuda or auto")
+      ->capture_default_str();
+  command->add_option("--precision", arguments->kernels.precision, "fp32, bf16, fp16 or (on GPUs) tf32")
+      ->capture_default_str();
+  command->add_flag("!--no-replay", arguments->kernels.replay,
+                    "Start each step anew instead of replaying it (CUDA graphs)");
+  command->add_flag("!--no-deterministic", arguments->kernels.deterministic,
+                    "On a GPU, let cuDNN take what it holds for the fastest");
+  command->add_option("--threads", arguments->kernels.threads, "CPU threads")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command->add_option("--batch", arguments->batch, "Samples of a rank per step")

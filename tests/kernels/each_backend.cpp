@@ -10,9 +10,10 @@ const std::vector<std::string>& known_backends() {
   return names;
 }
 
-std::unique_ptr<Backend> try_backend(const std::string& name, std::string& reason, const std::string& precision) {
+std::unique_ptr<Backend> try_backend(const std::string& name, std::string& reason, const std::string& precision,
+                                     bool deterministic) {
   try {
-    return make_backend({.backend = name, .precision = precision});
+    return make_backend({.backend = name, .precision = precision, .deterministic = deterministic});
   } catch (const ConfigError& error) {
     reason = error.what();
     return nullptr;

@@ -15,7 +15,7 @@ const std::vector<std::string>& known_backends();
 
 /// Makes the backend, or returns nullptr and says in `reason` why it is not here.
 std::unique_ptr<Backend> try_backend(const std::string& name, std::string& reason,
-                                     const std::string& precision = "fp32");
+                                     const std::string& precision = "fp32", bool deterministic = true);
 
 /// A test that runs on each known backend; one that is not built, or cannot run here, skips and says why.
 class EachBackend : public testing::TestWithParam<std::string> {

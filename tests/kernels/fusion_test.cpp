@@ -155,6 +155,19 @@ TEST(CudaFusion, TakesReluIntoBatchNormAndTanhGeluIntoLinear) {
   EXPECT_EQ(backend->layer(Linear{24}, input)->fuse(Gelu{}, false), Fusion::none);
 }
 
+TEST(CudaFusion, TakesReluIntoAConvolutionWithABias) {
+  std::string reason;
+  auto backend = try_backend("cuda", reason, "bf16");
+  if (!backend) GTEST_SKIP() << reason;
+  const auto layer = [&](bool bias) {
+    return backend->layer(Conv2d{.out = 8, .kernel = 3, .bias = bias}, dense({2, 8, 6, 6}, backend->activation_type()));
+  };
+  EXPECT_EQ(layer(true)->fuse(Relu{}, true), Fusion::forward);
+  EXPECT_EQ(layer(true)->fuse(Relu{}, false), Fusion::none);
+  EXPECT_EQ(layer(false)->fuse(Relu{}, true), Fusion::none);
+  EXPECT_EQ(layer(true)->fuse(Gelu{}, true), Fusion::none);
+}
+
 DISTDL_ON_EACH_BACKEND(Fusions);
 }  // namespace
 }  // namespace distdl::kernels::test

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether cuDNN takes the graphs of attention for GPUs that are not there: it chooses its engines, compiles them and
 // plans, with a driver that only pretends to take the result.
-#include <limits>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -16,7 +15,6 @@
 namespace distdl::kernels::cuda::test {
 namespace {
 using tensor::DataType;
-constexpr std::size_t kAnyWorkspace = std::numeric_limits<std::size_t>::max();
 
 struct Gpu {
   const char* name;
@@ -52,10 +50,9 @@ std::string obstacle() {
   return "";
 }
 
-AttentionPlans plan(const Gpu& gpu, const AttentionExtents& of, DataType type,
-                    std::size_t most_workspace_bytes = kAnyWorkspace) {
+AttentionPlans plan(const Gpu& gpu, const AttentionExtents& of, DataType type, const DnnLimits& limits = {}) {
   const DnnDescriptor description = describe_gpu(json(gpu));
-  return {of, type, {nullptr, description.get()}, most_workspace_bytes};
+  return {of, type, {nullptr, description.get()}, limits};
 }
 
 struct Case {
@@ -84,6 +81,14 @@ TEST_P(AttentionPlansOf, AreFoundForwardAndBackward) {
   EXPECT_LE(plans.workspace_bytes(), static_cast<std::size_t>(2 * scores) * 3 / 2 + 4096);
 }
 
+TEST_P(AttentionPlansOf, NeedMemoryForQueriesOnlyWhereBitsMayVary) {
+  const auto& [attention, gpu, type] = GetParam();
+  const AttentionPlans plans = plan(gpu, attention.of, type, {.is_deterministic = false});
+  AttentionExtents padded = attention.of;
+  padded.places = (padded.places + 127) / 128 * 128;
+  EXPECT_LE(plans.workspace_bytes(), sizeof(float) * 2 * static_cast<std::size_t>(padded.queries()) + 4096);
+}
+
 std::string name_of(const testing::TestParamInfo<AttentionPlansOf::ParamType>& test) {
   const auto& [attention, gpu, type] = test.param;
   return std::string(attention.name) + gpu.name + (type == DataType::bfloat16 ? "Bf16" : "Fp16");
@@ -105,7 +110,7 @@ TEST(AttentionPlans, AreRefusedWhereCudnnHasNone) {
 
 TEST(AttentionPlans, AreRefusedWhereTheWorkspaceIsTooLarge) {
   if (const std::string why = obstacle(); !why.empty()) GTEST_SKIP() << why;
-  EXPECT_THROW(plan(kH200, {2, 256, 2, 2, 64, true}, DataType::bfloat16, 1000), DnnRefusal);
+  EXPECT_THROW(plan(kH200, {2, 256, 2, 2, 64, true}, DataType::bfloat16, {.most_workspace = 1000}), DnnRefusal);
 }
 
 /// What a view of `start` reaches, in the order of its axes.
