@@ -60,6 +60,7 @@ TEST(RemoteMemory, RefusesBytesOutsideAndRanksThatAreNotThere) {
     EXPECT_THROW(remote.put(bytes, Rank(1), 33).wait(), ConfigError);
     EXPECT_THROW(remote.get(bytes, Rank(2), 0).wait(), ConfigError);
     remote.put(bytes, Rank(1), 32).wait();
+    remote.flush(Rank(1)).wait();
     comm.barrier().wait();
   });
 }
