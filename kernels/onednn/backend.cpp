@@ -3,6 +3,7 @@
 #include <distdl/kernels/backend.hpp>
 #include <distdl/kernels/host/host_backend.hpp>
 #include <distdl/kernels/host/layers.hpp>
+#include <distdl/kernels/onednn/bfloat16.hpp>
 #include <distdl/kernels/onednn/layers.hpp>
 #include <distdl/kernels/onednn/operation.hpp>
 #include <distdl/kernels/registry.hpp>
@@ -61,9 +62,9 @@ struct MakeLayer {
 
 /// Whether there is a layer for activations of 16 bits; else one of floats serves.
 struct TakesShort {
-  bool by_onednn, is_dense;
-  bool operator()(const Linear&) const { return by_onednn; }
-  bool operator()(const Conv2d&) const { return by_onednn; }
+  bool by_onednn, multiplies, is_dense;
+  bool operator()(const Linear&) const { return multiplies; }
+  bool operator()(const Conv2d&) const { return multiplies; }
   bool operator()(const BatchNorm&) const { return by_onednn; }
   bool operator()(const Gelu&) const { return by_onednn; }
   bool operator()(const Silu&) const { return by_onednn; }
@@ -79,14 +80,6 @@ struct TakesShort {
   bool operator()(const SelectPlace&) const { return is_dense; }
   bool operator()(const auto&) const { return false; }
 };
-
-/// oneDNN takes bfloat16 from AVX512 on, but it is worth it where the processor multiplies it.
-bool has_bfloat16() {
-  // Each instruction set's number has the bits of those that it includes.
-  const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
-  const auto wanted = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
-  return (isa & wanted) == wanted;
-}
 
 /// Packs an image before the layer, and its gradient after it.
 class OfDense : public Layer {
@@ -142,8 +135,9 @@ class OneDnnBackend : public HostBackend {
 
   std::string description() const override {
     const dnnl_version_t* version = dnnl_version();
-    return fmt::format("onednn: oneDNN {}.{}.{}, {}, {} thread{}{}", version->major, version->minor, version->patch,
-                       isa_name(), context_.threads(), context_.threads() == 1 ? "" : "s", precision_note());
+    return fmt::format("onednn: oneDNN {}.{}.{}, {}, {} thread{}{}{}", version->major, version->minor, version->patch,
+                       isa_name(), context_.threads(), context_.threads() == 1 ? "" : "s", precision_note(),
+                       activation_type() == DataType::bfloat16 && !onednn::has_fast_bfloat16() ? " by floats" : "");
   }
 
   void to_dense(const ActivationFormat& format, const void* from, float* to) override {
@@ -191,7 +185,10 @@ class OneDnnBackend : public HostBackend {
   /// Whether there is a layer for input of this type; else one of floats serves.
   static bool is_native(const LayerSpec& spec, const ActivationFormat& input) {
     if (input.type == DataType::float32 || input.type == DataType::int32) return true;
-    return std::visit(TakesShort{input.type == DataType::bfloat16 && has_bfloat16(), !input.layout}, spec);
+    const bool is_bfloat16 = input.type == DataType::bfloat16;
+    return std::visit(
+        TakesShort{is_bfloat16 && onednn::has_bfloat16(), is_bfloat16 && onednn::has_fast_bfloat16(), !input.layout},
+        spec);
   }
 
   std::unique_ptr<Layer> make(const LayerSpec& spec, const ActivationFormat& input) {

@@ -203,6 +203,25 @@ INSTANTIATE_TEST_SUITE_P(On, ShortAgreement,
                                           testing::Values(true)),
                          [](const auto& its) { return std::get<0>(its.param) + "_" + std::get<1>(its.param); });
 
+TEST(OneDnnBfloat16, IsMultipliedAsFloatsWhereThatIsFaster) {
+  std::string reason;
+  const auto shorts = try_backend("onednn", reason, "bf16"), floats = try_backend("onednn", reason);
+  if (!shorts) GTEST_SKIP() << reason;
+  if (shorts->description().find("by floats") == std::string::npos)
+    GTEST_SKIP() << "this processor multiplies bfloat16 faster than floats";
+  for (const LayerCase& product : {LayerCase{"linear", {Linear{24}}, {5, 16}},
+                                   LayerCase{"conv2d", {Conv2d{.out = 8, .kernel = 3}}, {2, 3, 6, 5}}}) {
+    SCOPED_TRACE(product.name);
+    const auto type = tensor::DataType::bfloat16;
+    const Results actual = run_all(*shorts, product, type);
+    Results expected = run_all(*floats, product, type);
+    for (Values* values : {&expected.y, &expected.dx}) shorten(*values, type);
+    expect_same_bits(actual.y, expected.y);
+    expect_same_bits(actual.dx, expected.dx);
+    expect_same_bits(actual.gradients[0][0], expected.gradients[0][0]);
+  }
+}
+
 /// kernels.deterministic = false
 class AgreementOfAnyBits : public ShortAgreement {};
 
