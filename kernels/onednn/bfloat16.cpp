@@ -34,22 +34,24 @@ void multiply_bfloat16() {
 }
 #undef DISTDL_MULTIPLY
 
-/// The fastest of several times, as others may use the processor too.
-template <class Work>
-std::chrono::duration<double> time_of(const Work& work) {
-  auto best = std::chrono::duration<double>::max();
-  for (int i = 0; i < 20; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    work();
-    best = std::min<std::chrono::duration<double>>(best, std::chrono::steady_clock::now() - start);
-  }
-  return best;
+using Seconds = std::chrono::duration<double>;
+
+Seconds time_of(void (*work)()) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::steady_clock::now() - start;
 }
 
-/// Each of the latter multiplies twice as many numbers.
+/// Each of the latter multiplies twice as many numbers. The best times of many, in turn, so that what else the
+/// processor does, another rank on the same core say, slows both.
 bool is_faster_than_floats() {
   constexpr double kClearly = 1.2;
-  return 2 * time_of(&multiply_floats) > kClearly * time_of(&multiply_bfloat16);
+  Seconds floats = Seconds::max(), bfloat16 = Seconds::max();
+  for (int round = 0; round < 30; ++round) {
+    floats = std::min(floats, time_of(&multiply_floats));
+    bfloat16 = std::min(bfloat16, time_of(&multiply_bfloat16));
+  }
+  return 2 * floats > kClearly * bfloat16;
 }
 #else
 bool is_faster_than_floats() {
