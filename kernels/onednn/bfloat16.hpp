@@ -6,8 +6,7 @@ namespace distdl::kernels::onednn {
 /// Whether the processor multiplies bfloat16. oneDNN takes it from AVX512 on, but then by way of floats.
 bool has_bfloat16();
 
-/// Whether it does so clearly faster than floats: by AMX, or by AVX512-BF16, which on some processors is four times as
-/// fast for the same arithmetic as on others. The latter is measured, once and for a millisecond.
+/// Whether it does so faster than floats; not where AMX is to do it, but is hidden, by a virtual machine say.
 bool has_fast_bfloat16();
 
 }  // namespace distdl::kernels::onednn
