@@ -18,6 +18,7 @@
 namespace distdl::checkpoint {
 namespace {
 constexpr auto kPatience = std::chrono::seconds(30);
+constexpr auto kRoomPatience = std::chrono::minutes(1);
 constexpr auto kLastCall = std::chrono::seconds(5);  // for one system call to come back
 
 /// One that still gets its turn: what waits for an idle disk might never go. Nothing depends on it, so that failing
@@ -68,6 +69,7 @@ struct Collector::Shared {
   void run();
   void collect_garbage(Step just_saved);
   bool is_good(Step step, const Path& folder);
+  void remove(const Verdict& verdict);
 
   Interruptible files;
   const Path root;
@@ -77,7 +79,7 @@ struct Collector::Shared {
   std::condition_variable changed;
   // Guarded by the mutex.
   std::set<Step> good;
-  std::optional<Step> asked;
+  std::optional<Step> asked, last;  ///< last: that this run saved, or goes on from
   bool busy = false, ending = false, gone = false;
   std::thread thread;
 };
@@ -114,17 +116,19 @@ bool Collector::Shared::is_good(Step step, const Path& folder) {
   return true;
 }
 
+void Collector::Shared::remove(const Verdict& verdict) {
+  {
+    std::lock_guard lock(mutex);
+    good.erase(verdict.step);
+  }
+  if (!collect(files, root, verdict)) log(Severity::warning, "part of old checkpoint step {} is left", verdict.step);
+}
+
 void Collector::Shared::collect_garbage(Step just_saved) try {
   auto verdicts =
       judge(files, root, rule, just_saved, [&](Step step, const Path& folder) { return is_good(step, folder); });
-  for (auto oldest = verdicts.rbegin(); oldest != verdicts.rend() && !files.stopped(); ++oldest) {
-    if (oldest->stays) continue;
-    {
-      std::lock_guard lock(mutex);
-      good.erase(oldest->step);
-    }
-    if (!collect(files, root, *oldest)) log(Severity::warning, "part of old checkpoint step {} is left", oldest->step);
-  }
+  for (auto oldest = verdicts.rbegin(); oldest != verdicts.rend() && !files.stopped(); ++oldest)
+    if (!oldest->stays) remove(*oldest);
 } catch (const std::exception& error) {
   log(Severity::warning, "old checkpoints stay for now: {}", error.what());
 }
@@ -155,14 +159,53 @@ Collector::~Collector() {
 void Collector::verified(Step step) {
   std::lock_guard lock(shared_->mutex);
   shared_->good.insert(step);
+  shared_->last = step;
 }
 
 void Collector::saved(Step step) {
   std::lock_guard lock(shared_->mutex);
   shared_->good.insert(step);
-  shared_->asked = step;
+  shared_->asked = shared_->last = step;
   shared_->changed.notify_all();
   if (!shared_->thread.joinable()) shared_->thread = std::thread([shared = shared_] { shared->run(); });
+}
+
+namespace {
+/// Of all files; 0 for what cannot be looked at.
+std::uint64_t bytes_in(const Path& folder) {
+  std::uint64_t sum = 0;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error))
+    if (const auto bytes = entry.file_size(error); !error) sum += bytes;
+  return sum;
+}
+}  // namespace
+
+int Collector::make_room(const std::function<bool(std::uint64_t)>& enough, int most) {
+  settle(kRoomPatience);
+  if (enough(0)) return 0;
+  Shared& shared = *shared_;
+  const auto last = [&] {
+    std::lock_guard lock(shared.mutex);
+    return shared.last;
+  }();
+  auto verdicts = judge(shared.files, shared.root, Rule{1, shared.rule.keep_every}, last,
+                        [&](Step step, const Path& folder) { return shared.is_good(step, folder); });
+  std::erase_if(verdicts, [](const Verdict& verdict) { return verdict.stays; });
+  std::uint64_t bytes = 0;
+  for (const auto& verdict : verdicts) bytes += bytes_in(verdict.folder);
+  if (!enough(bytes)) return 0;
+  int gone = 0;
+  for (auto oldest = verdicts.rbegin(); oldest != verdicts.rend() && gone < most && (gone == 0 || !enough(0));
+       ++oldest) {
+    log(Severity::warning,
+        "\"{}\" is short of room: the checkpoint of step {} is deleted, though checkpoint.keep = {} would keep it",
+        shared.root.string(), oldest->step, shared.rule.keep);
+    oldest->why = "room was short";
+    shared.remove(*oldest);
+    ++gone;
+  }
+  return gone;
 }
 
 bool Collector::settle(Clock::duration patience) {

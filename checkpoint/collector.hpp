@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 
 #include <distdl/base/clock.hpp>
@@ -25,6 +26,12 @@ class Collector {
   /// A step was saved: delete what does not stay any more. Returns at once; of several requests the last counts.
   /// Failing is logged: the run goes on.
   void saved(Step step);
+  /// Where room is short: deletes checkpoints, the oldest first and no more than `most`, until there is `enough`. The
+  /// newest verified one stays, as do the one that was saved or verified last, tagged ones and those of
+  /// Rule::keep_every. Says so in the log. What was asked for before comes first. `enough` is told bytes that would be
+  /// free besides: where all that may go is not enough, nothing goes.
+  /// In the caller's thread; returns how many went. Throws StorageError.
+  int make_room(const std::function<bool(std::uint64_t)>& enough, int most);
   /// Waits until nothing is left to do. False if it takes longer.
   bool settle(Clock::duration patience);
 

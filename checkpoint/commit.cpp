@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <utility>
 
 #include <distdl/base/log.hpp>
@@ -38,9 +39,44 @@ void check_room(FileSystem& files, const Path& root, std::uint64_t bytes) {
                         root.string(), mebibytes(available.value_or(0)), mebibytes(bytes + kSlack));
 }
 
+std::uint64_t expected_bytes(FileSystem& files, const Path& root, std::uint64_t bytes, bool compressed) try {
+  const std::uint64_t least = compressed ? 0 : bytes;
+  const auto available = free_bytes(files, root);
+  if (!available || *available / 2 > bytes + kSlack || !is_there(root)) return least;
+  const auto folders = step_folders(root);
+  if (folders.empty()) return least;
+  const Summary newest = summary_of(load_manifest(files, folders.rbegin()->second), folders.rbegin()->second);
+  const bool alike = newest.plain_bytes <= bytes && newest.plain_bytes >= bytes / 2;
+  return alike ? std::max(least, newest.bytes) : least;
+} catch (const StorageError&) {  // the newest cannot be read
+  return compressed ? 0 : bytes;
+}
+
+void check_room_of_run(FileSystem& files, const Path& root, std::uint64_t bytes, bool compressed, const Rule& rule) {
+  const auto available = free_bytes(files, root);
+  if (!available) return;
+  const std::uint64_t each = expected_bytes(files, root, bytes, compressed) + kSlack;
+  // Without a look at the bytes of each: that comes when one has to go.
+  const auto verdicts = judge(files, root, {1, rule.keep_every}, std::nullopt,
+                              [](Step, const Path& folder) { return is_there(folder / kManifestName); });
+  const auto may_go = static_cast<std::uint64_t>(
+      std::count_if(verdicts.begin(), verdicts.end(), [](const Verdict& verdict) { return !verdict.stays; }));
+  const std::uint64_t missing = verdicts.empty() ? 2 : 1;  // one that stays and one that is being written
+  require<StorageError>(*available / each + may_go >= missing,
+                        "\"{}\" has {:.1f} MiB free, but the run needs room for {} checkpoint{} of {:.1f} MiB, so that "
+                        "one is there while the next is written: make room or save elsewhere",
+                        root.string(), mebibytes(*available), missing, missing == 1 ? "" : "s", mebibytes(each));
+  const auto fitting = *available / each + verdicts.size();
+  if (fitting <= static_cast<std::uint64_t>(rule.keep))
+    log(Severity::warning,
+        "\"{}\" has room for {} checkpoints, but checkpoint.keep = {} and the one that is being written need {}: older "
+        "ones will be deleted sooner",
+        root.string(), fitting, rule.keep, rule.keep + 1);
+}
+
 const Path& Commit::open_stage(std::uint64_t bytes) {
   check_room(files_, root_, bytes);
-  Path stage = root_ / fmt::format("{}{}.{}", kStagePrefix, step_.value, random_hex(8));
+  Path stage = root_ / stage_name(step_);
   make_folder(files_, stage);
   stage_ = std::move(stage);
   sync_folder(files_, root_);

@@ -3,6 +3,7 @@
 
 #include <distdl/checkpoint/file_operations.hpp>
 #include <distdl/checkpoint/manifest.hpp>
+#include <distdl/checkpoint/retention.hpp>
 #include <distdl/checkpoint/store.hpp>
 
 namespace distdl::checkpoint {
@@ -11,6 +12,12 @@ namespace distdl::checkpoint {
 bool has_room(FileSystem& files, const Path& root, std::uint64_t bytes);
 /// Throws StorageError if the file system of the root has no room for a checkpoint of so many bytes.
 void check_room(FileSystem& files, const Path& root, std::uint64_t bytes);
+/// Bytes of files that a checkpoint of so many bytes of tensors will take: as the newest one did, where room is so
+/// short that this matters. Before the first one nobody knows what compression leaves; then 0, if it is `compressed`.
+std::uint64_t expected_bytes(FileSystem& files, const Path& root, std::uint64_t bytes, bool compressed);
+/// Throws StorageError if a run has no room for one verified checkpoint and the one that is being written, even without
+/// those that may go; warns where there is not enough for all that `rule` keeps.
+void check_room_of_run(FileSystem& files, const Path& root, std::uint64_t bytes, bool compressed, const Rule& rule);
 
 /// The leader's side of a save: a stage folder that becomes step-S in one rename, or disappears with this object.
 class Commit {

@@ -12,8 +12,8 @@
 
 namespace distdl::checkpoint {
 namespace {
-constexpr const char* kHalf = ".half";              // being written
-constexpr std::time_t kForgotten = 14 * 24 * 3600;  // seconds; a requeued job may wait for days
+constexpr const char* kHalf = ".half";                           // being written
+constexpr std::time_t kForgotten = std::time_t{14} * 24 * 3600;  // seconds; a requeued job may wait for days
 
 /// The number at the start of `text`, which is cut off together with the '-' behind it.
 template <class Number>
@@ -31,15 +31,30 @@ std::optional<struct stat> own_file(const Path& path) {
 }
 }  // namespace
 
-DiskSlots::DiskSlots(FileSystem& files, Path folder, const std::string& run)
-    : files_(files), folder_(std::move(folder)), run_(run), prefix_(slot_prefix(run)) {
+std::optional<SlotLabel> parse_disk_slot_name(std::string_view name, const std::string& run) {
+  const std::string prefix = slot_prefix(run);
+  if (!name.starts_with(prefix) || name.ends_with(kHalf)) return std::nullopt;
+  name.remove_prefix(prefix.size());
+  SlotLabel label{run, 0, 1, Step(0), 0, {}};
+  const bool is_whole = take(name, label.rank) && take(name, label.world) && take(name, label.start.number) &&
+                        take(name, label.start.identity) && take(name, label.step.value) && take(name, label.sequence);
+  if (!is_whole || label.rank < 0 || label.rank >= label.world || label.step < Step(0)) return std::nullopt;
+  return label;
+}
+
+std::string disk_slot_name(const SlotLabel& label, const std::string& run) {
+  return fmt::format("{}{}-{}-{}-{}-{}-{}-", slot_prefix(run), label.rank, label.world, label.start.number,
+                     label.start.identity, label.step, label.sequence);
+}
+
+DiskSlots::DiskSlots(FileSystem& files, const Path& folder, const std::string& run)
+    : files_(files), folder_(resolved(folder)), run_(run), prefix_(slot_prefix(run)) {
   make_folders(files_, folder_);
 }
 
 std::string DiskSlots::write(std::span<const std::byte> slot) {
   const SlotLabel label = open_slot(slot).label;
-  std::string name = fmt::format("{}{}-{}-{}-{}-{}-{}-{}", prefix_, label.rank, label.world, label.start.number,
-                                 label.start.identity, label.step, label.sequence, random_hex(8));
+  std::string name = disk_slot_name(label, run_) + random_hex(8);
   const Path half = folder_ / (name + kHalf);
   try {
     OpenFile file(files_, half, OpenFile::Mode::create_private);
@@ -61,15 +76,10 @@ std::vector<DiskSlots::Entry> DiskSlots::list(const Path& folder, const std::str
   if (!is_there(folder)) return entries;
   const std::string prefix = slot_prefix(run);
   for (const Path& path : entries_with_prefix(folder, prefix)) {
-    Entry entry{path.filename().string(), {run, 0, 1, Step(0), 0, {}}, 0};
-    std::string_view rest = std::string_view(entry.name).substr(prefix.size());
     const auto status = own_file(path);
-    if (status) entry.bytes = static_cast<std::size_t>(status->st_size);
-    if (path.extension() != kHalf && status && (status->st_mode & 0077) == 0 && take(rest, entry.label.rank) &&
-        take(rest, entry.label.world) && take(rest, entry.label.start.number) &&
-        take(rest, entry.label.start.identity) && take(rest, entry.label.step.value) &&
-        take(rest, entry.label.sequence))
-      entries.push_back(std::move(entry));
+    const auto label = parse_disk_slot_name(path.filename().native(), run);
+    if (label && status && (status->st_mode & 0077) == 0)
+      entries.push_back({path.filename().string(), *label, static_cast<std::size_t>(status->st_size)});
   }
   return entries;
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <distdl/checkpoint/file_system.hpp>
@@ -10,13 +12,19 @@
 
 namespace distdl::checkpoint {
 
+/// What the name of such a file says that it holds, of any bytes; nothing if it is no slot of this run, or not whole.
+std::optional<SlotLabel> parse_disk_slot_name(std::string_view name, const std::string& run);
+
+/// The name of such a file, but for the random digits at its end.
+std::string disk_slot_name(const SlotLabel& label, const std::string& run);
+
 /// Slots as files, mode 0600, in a folder of a disk that belongs to one node; those of other users do not count. Their
 /// names tell what they hold: "distdl.slot-<uid>-<run>-<rank>-<world>-<start>-<its
 /// identity>-<step>-<sequence>-<random>".
 class DiskSlots {
  public:
   /// Makes the folder where it is missing.
-  DiskSlots(FileSystem& files, std::filesystem::path folder, const std::string& run);
+  DiskSlots(FileSystem& files, const std::filesystem::path& folder, const std::string& run);
 
   /// Writes and syncs a slot under a new name; a crash leaves all or nothing of it. Throws StorageError.
   std::string write(std::span<const std::byte> slot);

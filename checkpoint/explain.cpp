@@ -8,6 +8,7 @@
 
 namespace distdl::checkpoint {
 namespace {
+using Kind = EntryName::Kind;
 constexpr std::uint64_t kLongestReason = 64 << 10;
 
 /// The checkpoints of a root, each read once at most.
@@ -82,7 +83,10 @@ std::optional<Explanation> of_quarantined(const Path& root, Step step) {
   std::error_code ignored;
   Path room = root / kQuarantineName;
   if (!std::filesystem::exists(room, ignored)) return std::nullopt;
-  auto places = entries_with_prefix(room, step_folder_name(step) + ".");
+  std::vector<Path> places;
+  for (const std::string& name : names_in(room))
+    if (const EntryName entry = parse_entry_name(name); entry.kind == Kind::quarantined && entry.step == step)
+      places.push_back(room / name);
   if (places.empty()) return std::nullopt;
   auto age = [&](const Path& place) { return std::filesystem::last_write_time(place, ignored); };
   auto last =
@@ -94,7 +98,8 @@ std::optional<Explanation> of_quarantined(const Path& root, Step step) {
 }
 
 std::optional<Explanation> of_stage(const Path& root, Step step) {
-  auto stages = entries_with_prefix(root, fmt::format("{}{}.", kStagePrefix, step));
+  auto stages = entries_of(root, Kind::stage);
+  std::erase_if(stages, [&](const Path& stage) { return parse_entry_name(stage.filename().native()).step != step; });
   if (stages.empty()) return std::nullopt;
   return Explanation{
       Standing::being_written,

@@ -3,12 +3,16 @@
 #include <cstdio>
 #include <vector>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <distdl/base/file_descriptor.hpp>
+#include <distdl/base/handles.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/base/regular_file.hpp>
 #include <distdl/checkpoint/file_operations.hpp>
 
 namespace distdl::checkpoint {
@@ -45,10 +49,21 @@ int flags_of(OpenFile::Mode mode) {
   return common;
 }
 
+void close_entries(DIR* entries) noexcept {
+  ::closedir(entries);
+}
+using OpenFolder = UniqueHandle<DIR*, &close_entries>;
+
 }  // namespace
 
 FileError::FileError(const std::string& purpose, const Path& file, int number)
-    : StorageError(fmt::format("cannot {} \"{}\": {}", purpose, file.string(), errno_text(number))), number_(number) {}
+    : StorageError(fmt::format("cannot {} \"{}\": {}{}", purpose, file.string(), errno_text(number),
+                               number == ELOOP ? "; no link is followed there: remove it" : "")),
+      number_(number) {}
+
+FileError::FileError(const Path& file, mode_t mode, const char* expected)
+    : StorageError(fmt::format("\"{}\" is {}, but {} was expected: remove it", file.string(), kind_of(mode), expected)),
+      number_(EINVAL) {}
 
 OpenFile::OpenFile(FileSystem& files, Path path, Mode mode) : files_(files), path_(std::move(path)) {
   const mode_t access = mode == Mode::create_private ? 0600 : 0644;
@@ -56,11 +71,11 @@ OpenFile::OpenFile(FileSystem& files, Path path, Mode mode) : files_(files), pat
   const bool creates = mode == Mode::create || mode == Mode::create_private;
   if (descriptor_ < 0) throw FileError(creates ? "create" : "open", path_, errno);
   struct stat status {};
-  int rc = ::fstat(descriptor_, &status);
-  int number = rc != 0 ? errno : S_ISREG(status.st_mode) ? 0 : EINVAL;
-  if (number != 0) {
+  const int number = ::fstat(descriptor_, &status) != 0 ? errno : 0;
+  if (number != 0 || !S_ISREG(status.st_mode)) {
     files_.close(std::exchange(descriptor_, -1));
-    throw FileError("use as a regular file", path_, number);
+    if (number != 0) throw FileError("look at", path_, number);
+    throw FileError(path_, status.st_mode, "a regular file");
   }
   size_ = static_cast<std::uint64_t>(status.st_size);
   private_ = status.st_uid == ::geteuid() && (status.st_mode & 0077) == 0;
@@ -182,18 +197,46 @@ bool swap_folders(FileSystem& files, const Path& one, const Path& other) {
 bool remove_tree(FileSystem& files, const Path& folder) noexcept try {
   // Two may delete the same tree: a run and a tool.
   auto is_gone = [](int rc) { return rc == 0 || errno == ENOENT; };
-  bool gone = true;
-  std::error_code error;
-  std::filesystem::directory_iterator entries(folder, error);
-  if (error) return is_gone(files.unlink(folder.c_str())) || is_gone(files.rmdir(folder.c_str()));
-  std::vector<std::filesystem::directory_entry> all(begin(entries), end(entries));
-  for (const auto& entry : all) {
-    bool is_folder = entry.is_directory(error) && !entry.is_symlink(error);
-    if (is_folder ? !remove_tree(files, entry.path()) : !is_gone(files.unlink(entry.path().c_str()))) gone = false;
-  }
-  return is_gone(files.rmdir(folder.c_str())) && gone;
-} catch (const std::exception& error) {
+  struct stat status {};
+  if (::lstat(folder.c_str(), &status) != 0) return errno == ENOENT;
+  if (!S_ISDIR(status.st_mode)) return is_gone(files.unlink(folder.c_str()));
+  int cause = 0;
+  for (const std::string& name : names_in(folder))
+    if (!remove_tree(files, folder / name) && cause == 0) cause = errno;
+  if (cause == 0) return is_gone(files.rmdir(folder.c_str()));
+  errno = cause;
   return false;
+} catch (const FileError& error) {
+  errno = error.number();
+  return error.number() == ENOENT;
+} catch (const std::exception& error) {
+  errno = ENOMEM;
+  return false;
+}
+
+std::vector<std::string> names_in(const Path& folder) {
+  FileDescriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat status {};
+  if (!descriptor && ::lstat(folder.c_str(), &status) == 0 && !S_ISDIR(status.st_mode))
+    throw FileError(folder, status.st_mode, "a folder");
+  const OpenFolder entries(descriptor ? ::fdopendir(descriptor.get()) : nullptr);
+  if (!entries) throw FileError("read the folder", folder, errno);
+  static_cast<void>(descriptor.release());  // it is the stream's now
+  std::vector<std::string> names;
+  for (;;) {
+    errno = 0;
+    const dirent* entry = ::readdir(entries.get());  // NOLINT(concurrency-mt-unsafe): a stream of its own
+    if (!entry && errno != 0) throw FileError("read the folder", folder, errno);
+    if (!entry) return names;
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+}
+
+Path resolved(const Path& folder) {
+  std::error_code ignored;  // of what cannot be looked at, the first use reports the cause
+  const Path path = std::filesystem::weakly_canonical(folder.empty() ? Path(".") : folder, ignored);
+  return ignored ? folder : path;
 }
 
 bool is_there(const Path& path) {
@@ -224,10 +267,17 @@ void create_text(FileSystem& files, const Path& file, const std::string& text) {
   out.close();
 }
 
+void check_replaceable(const Path& file) {
+  struct stat status {};
+  if (::lstat(file.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode))
+    throw FileError(file, status.st_mode, "a regular file");
+}
+
 void replace_text(FileSystem& files, const Path& file, const std::string& text) {
   Path fresh = file.parent_path() / fmt::format(".{}.{}", file.filename().string(), random_hex(8));
   try {
     create_text(files, fresh, text);
+    check_replaceable(file);
     if (files.rename(fresh.c_str(), file.c_str(), 0) != 0) throw FileError("replace", file, errno);
   } catch (...) {
     files.unlink(fresh.c_str());

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/checkpoint/file_system.hpp>
@@ -19,6 +20,8 @@ using Path = std::filesystem::path;
 class FileError : public StorageError {
  public:
   FileError(const std::string& purpose, const Path& file, int number);
+  /// Something of another kind (st_mode) has the name of what was expected. EINVAL is its number.
+  FileError(const Path& file, mode_t mode, const char* expected);
   int number() const noexcept { return number_; }
 
  private:
@@ -81,15 +84,23 @@ void make_folders(FileSystem& files, const Path& folder);
 void move_folder(FileSystem& files, const Path& from, const Path& to);
 /// Swaps two folders in one step; false if the file system cannot do that.
 bool swap_folders(FileSystem& files, const Path& one, const Path& other);
+/// The names of all entries of a folder that is no link. Throws FileError.
+std::vector<std::string> names_in(const Path& folder);
+/// Where a folder is that a user named, who may have named it by a link: see FileSystem. It need not be there yet.
+Path resolved(const Path& folder);
 /// Unlike std::filesystem::exists, takes only "there is none" for absence: throws FileError where it cannot be told.
 bool is_there(const Path& path);
-/// Deletes what it can of a tree; false if something is left.
+/// Deletes what it can of a tree; false, with the first cause in errno, if something is left. Of a link only the link
+/// goes, wherever it is.
 bool remove_tree(FileSystem& files, const Path& folder) noexcept;
 /// The whole file; nothing if there is none. Throws StorageError (corrupt) if it is longer than `limit`.
 std::optional<std::string> read_text(FileSystem& files, const Path& file, std::uint64_t limit);
 /// Creates a file with this text, and syncs it; the caller syncs the folder.
 void create_text(FileSystem& files, const Path& file, const std::string& text);
-/// Replaces a file by one with this text: after a crash it holds either the old or the new text.
+/// Throws FileError if something has the name that is neither a file nor a link: a rename would take it away.
+void check_replaceable(const Path& file);
+/// Replaces a file, or a link of its name, by a file with this text: after a crash it holds either the old or the new
+/// text.
 void replace_text(FileSystem& files, const Path& file, const std::string& text);
 /// Bytes that may still be written; nothing if the file system does not tell.
 std::optional<std::uint64_t> free_bytes(FileSystem& files, const Path& folder);

@@ -10,6 +10,10 @@ namespace distdl::checkpoint {
 
 /// The system calls through which checkpoints touch a disk: one thin seam, so that a test can fail, cut short or kill
 /// at each of them. Every function behaves like its namesake: -1 and errno on failure. This class is the real thing.
+/// It never changes anything behind a link: what makes, opens for writing, renames or removes an entry works on the
+/// descriptor of its folder, which it reaches without following a link, and fails with ELOOP if there is one on the
+/// way. A link as the entry itself is renamed and removed as what it is. A folder that a user may name by a link has to
+/// be resolved() first.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
@@ -26,7 +30,7 @@ class FileSystem {
   virtual int unlink(const char* path);
   virtual int rmdir(const char* path);
   virtual int statvfs(const char* path, struct statvfs* result);
-  /// Called before HDF5 creates and writes `path` by itself.
+  /// Called before HDF5 creates and writes `path` by itself, which must not exist.
   virtual int before_hdf5(const char* path);
 };
 

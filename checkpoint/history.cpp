@@ -6,9 +6,11 @@
 
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
 
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/history.hpp>
+#include <distdl/checkpoint/json_numbers.hpp>
 #include <distdl/checkpoint/layout.hpp>
 
 namespace distdl::checkpoint {
@@ -17,6 +19,7 @@ using nlohmann::json;
 constexpr std::uint64_t kLong = 4 << 20;      // about 40,000 events
 constexpr std::uint64_t kLongest = 64 << 20;  // nobody's work: not read
 constexpr std::size_t kLongestReason = 2000;
+constexpr std::size_t kLongestLine = 64 << 10;  // bytes; what nests deeply costs hundreds of times its text
 
 constexpr std::array kFates{Fate::taken,     Fate::saved,     Fate::failed,
                             Fate::abandoned, Fate::collected, Fate::quarantined};
@@ -32,21 +35,13 @@ std::int64_t now() {
   return std::chrono::duration_cast<std::chrono::seconds>(time).count();
 }
 
-std::string line_of(const Event& event) {
-  json row{{"time", event.time != 0 ? event.time : now()}, {"event", name_of(event.fate)}};
-  if (event.step) row["step"] = event.step->value;
-  if (!event.reason.empty()) row["reason"] = event.reason.substr(0, kLongestReason);
-  if (event.fate == Fate::taken) row["keep"] = event.keep, row["keep_every"] = event.keep_every;
-  // It begins with the newline, so that it ends whatever half a line a full disk left before.
-  return "\n" + row.dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
 std::optional<Event> event_of(const std::string& line) {
+  if (line.size() > kLongestLine) return std::nullopt;
   auto row = json::parse(line, nullptr, false);
   if (!row.is_object()) return std::nullopt;
   auto number = [&](const char* key) {
     auto found = row.find(key);
-    return found != row.end() && found->is_number_integer() ? std::optional(found->get<std::int64_t>()) : std::nullopt;
+    return found != row.end() ? as_whole<std::int64_t>(*found) : std::nullopt;
   };
   auto text = [&](const char* key) {
     auto found = row.find(key);
@@ -79,12 +74,25 @@ std::string_view name_of(Fate fate) {
   return "?";
 }
 
-void note(FileSystem& files, const Path& root, Event event) noexcept try {
-  std::string line = line_of(event);
+std::string to_text(const Event& event) {
+  json row{{"time", event.time != 0 ? event.time : now()}, {"event", name_of(event.fate)}};
+  if (event.step) row["step"] = event.step->value;
+  if (!event.reason.empty()) row["reason"] = event.reason.substr(0, kLongestReason);
+  if (event.fate == Fate::taken) row["keep"] = event.keep, row["keep_every"] = event.keep_every;
+  return "\n" + row.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+void note(FileSystem& files, const Path& root, const Event& event) noexcept try {
+  std::string line = to_text(event);
   Path path = root / kHistoryName;
   // Not an OpenFile: with O_APPEND pwrite adds at the end whatever the offset, also beside another writer.
   int descriptor = files.open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
   if (descriptor < 0) throw FileError("open", path, errno);
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
+    files.close(descriptor);
+    throw FileError(path, status.st_mode, "a regular file");
+  }
   ssize_t n = files.pwrite(descriptor, std::as_bytes(std::span(line)).data(), line.size(), 0);
   int number = n < 0 ? errno : ENOSPC;
   files.close(descriptor);
@@ -93,12 +101,16 @@ void note(FileSystem& files, const Path& root, Event event) noexcept try {
   log(Severity::debug, "an event is not noted: {}", error.what());
 }
 
-std::vector<Event> read_history(FileSystem& files, const Path& root) {
+std::vector<Event> events_in(const std::string& text) {
   std::vector<Event> events;
-  std::istringstream lines(read_text(files, root / kHistoryName, kLongest).value_or(""));
+  std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);)
     if (auto event = event_of(line)) events.push_back(std::move(*event));
   return events;
+}
+
+std::vector<Event> read_history(FileSystem& files, const Path& root) {
+  return events_in(read_text(files, root / kHistoryName, kLongest).value_or(""));
 }
 
 void shorten_history(FileSystem& files, const Path& root) noexcept try {

@@ -33,8 +33,14 @@ struct Event {
   std::int64_t keep = 0, keep_every = 0;  ///< of Fate::taken: the rule of that run
 };
 
+/// The line of an event, whose time 0 stands for now. It begins with the newline, so that it ends whatever half a line
+/// a full disk left before.
+std::string to_text(const Event& event);
+/// The events of such lines, oldest first; lines that make no sense are left out.
+std::vector<Event> events_in(const std::string& text);
+
 /// Adds a line. Never fails: what cannot be written is lost. Time 0 stands for now.
-void note(FileSystem& files, const Path& root, Event event) noexcept;
+void note(FileSystem& files, const Path& root, const Event& event) noexcept;
 /// All events, oldest first; lines that make no sense are left out. Throws StorageError if the file cannot be read.
 std::vector<Event> read_history(FileSystem& files, const Path& root);
 /// Drops the older half of a history that has grown long. Never fails.

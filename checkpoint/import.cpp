@@ -29,7 +29,7 @@ bool is_optimizers(std::string_view name) {
 class Mapping {
  public:
   explicit Mapping(const Path& file, std::uint64_t bytes) : bytes_(bytes) {
-    FileDescriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    FileDescriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     if (!descriptor) throw FileError("open", file, errno);
     void* address = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, descriptor.get(), 0);
     if (address == MAP_FAILED) throw FileError("map", file, errno);
@@ -99,8 +99,9 @@ Summary save_imported(const std::filesystem::path& root, Step step, std::span<co
   return open(store.root() / step_folder_name(step));
 }
 
-Summary import_safetensors(const std::filesystem::path& file, const std::filesystem::path& root,
+Summary import_safetensors(const std::filesystem::path& source, const std::filesystem::path& root,
                            const ImportOptions& options) {
+  const Path file = resolved(source);  // caches of downloads name their files by links
   OpenFile in(real_file_system(), file, OpenFile::Mode::read);
   SafetensorsFile content = read_safetensors(in);
   auto own_step = step_of(content.metadata);

@@ -1,15 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
 #include <set>
 #include <tuple>
 
 #include <nlohmann/json.hpp>
 
 #include <distdl/checkpoint/inventory.hpp>
+#include <distdl/checkpoint/json_numbers.hpp>
+#include <distdl/checkpoint/redundancy.hpp>
 
 namespace distdl::checkpoint {
 namespace {
 using nlohmann::json;
+
+template <class Number>
+std::vector<Number> wholes(const json& list) {
+  std::vector<Number> numbers;
+  for (const json& each : list) numbers.push_back(whole<Number>(each));
+  return numbers;
+}
+
+void demand(bool condition, const SlotLabel& label, const char* problem) {
+  if (!condition)
+    throw StorageError(fmt::format("the parity of {} is damaged: {}", text_of(label), problem), ExitCode::corrupt);
+}
 
 /// What belongs together.
 using Kind = std::tuple<Start, Step, int>;  // and world
@@ -20,10 +35,16 @@ Kind kind_of(const SlotLabel& label) {
 /// The items of one kind.
 class Candidate {
  public:
-  Candidate(std::span<const Item> items, std::span<const std::string> nodes, const Kind& kind)
+  Candidate(std::span<const Item> items, std::span<const std::string> nodes, const Kind& kind,
+            const std::vector<std::size_t>& mine)
       : items_(items), nodes_(nodes), kind_(kind) {
-    for (std::size_t i = 0; i < items.size(); ++i)
-      if (kind_of(items[i].label) == kind) mine_.push_back(i);
+    for (std::size_t i : mine) {
+      const Item& item = items[i];
+      if (item.is_parity())
+        parities_[item.set].emplace(item.label.rank, i);  // the first counts
+      else
+        snapshots_[item.label.rank].push_back(i);
+    }
   }
 
   std::optional<RestorePlan> plan() const {
@@ -48,41 +69,43 @@ class Candidate {
   /// The best snapshot of a rank. One on disk comes after parity.
   std::optional<ShardPlan> find(int rank, bool also_disk = false) const {
     std::optional<ShardPlan> best;
-    for (std::size_t i : mine_) {
+    const auto found = snapshots_.find(rank);
+    if (found == snapshots_.end()) return best;
+    for (std::size_t i : found->second) {
       const Item& item = items_[i];
-      if (item.is_parity() || item.label.rank != rank || (item.on_disk && !also_disk)) continue;
+      if (item.on_disk && !also_disk) continue;
       if (!best || source_of(item) < best->source) best = ShardPlan{rank, source_of(item), {i}};
     }
     return best;
   }
 
   std::optional<ShardPlan> rebuild(int rank) const {
-    for (std::size_t i : mine_) {
-      const auto& set = items_[i].set;
-      if (std::find(set.begin(), set.end(), rank) == set.end()) continue;
-      if (auto shard = rebuild(rank, set)) return shard;
-    }
+    for (const auto& [set, keepers] : parities_)
+      if (auto shard = rebuild(rank, set, keepers)) return shard;
     return find(rank, true);
   }
 
-  std::optional<ShardPlan> rebuild(int rank, const std::vector<int>& set) const {
-    ShardPlan shard{rank, Source::parity, {}};
-    for (bool parity : {false, true})
-      for (int member : set) {
-        if (member == rank) continue;
-        const auto found = std::find_if(mine_.begin(), mine_.end(), [&](std::size_t i) {
-          return items_[i].label.rank == member && (parity ? items_[i].set == set : !items_[i].is_parity());
-        });
-        if (found == mine_.end()) return std::nullopt;
-        shard.items.push_back(*found);
-      }
-    return shard;
+  std::optional<ShardPlan> rebuild(int rank, const std::vector<int>& set,
+                                   const std::map<int, std::size_t>& keepers) const {
+    if (std::find(set.begin(), set.end(), rank) == set.end()) return std::nullopt;
+    std::vector<std::size_t> snapshots, parities;
+    for (int member : set) {
+      if (member == rank) continue;
+      const auto snapshot = snapshots_.find(member);
+      const auto parity = keepers.find(member);
+      if (snapshot == snapshots_.end() || parity == keepers.end()) return std::nullopt;
+      snapshots.push_back(snapshot->second.front());
+      parities.push_back(parity->second);
+    }
+    snapshots.insert(snapshots.end(), parities.begin(), parities.end());
+    return ShardPlan{rank, Source::parity, std::move(snapshots)};
   }
 
   std::span<const Item> items_;
   std::span<const std::string> nodes_;
   Kind kind_;
-  std::vector<std::size_t> mine_;
+  std::map<int, std::vector<std::size_t>> snapshots_;                ///< by rank
+  std::map<std::vector<int>, std::map<int, std::size_t>> parities_;  ///< by set and keeper
 };
 
 }  // namespace
@@ -110,20 +133,28 @@ std::string to_text(std::span<const Item> items) {
   return list.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-std::vector<Item> items_from(const std::string& text) try {
+std::vector<Item> items_from(const std::string& text, int ranks) try {
   std::vector<Item> items;
   for (const json& one : json::parse(text)) {
     Item item;
-    item.label = {one.at(0), one.at(1),
-                  one.at(2), Step(one.at(3).get<std::int64_t>()),
-                  one.at(4), {one.at(12).get<std::uint64_t>(), one.at(13).get<std::uint32_t>()}};
-    item.holder = one.at(5);
-    item.node = one.at(6);
-    item.name = one.at(7);
-    item.bytes = one.at(8);
-    item.on_disk = one.at(9);
-    item.set = one.at(10).get<std::vector<int>>();
-    item.sizes = one.at(11).get<std::vector<std::size_t>>();
+    item.label = {
+        one.at(0).get<std::string>(),    whole<int>(one.at(1)),
+        whole<int>(one.at(2)),           Step(whole<std::int64_t>(one.at(3))),
+        whole<std::uint64_t>(one.at(4)), {whole<std::uint64_t>(one.at(12)), whole<std::uint32_t>(one.at(13))}};
+    item.holder = whole<int>(one.at(5));
+    item.node = one.at(6).get<std::string>();
+    item.name = one.at(7).get<std::string>();
+    item.bytes = whole<std::size_t>(one.at(8));
+    item.on_disk = one.at(9).get<bool>();
+    item.set = wholes<int>(one.at(10));
+    item.sizes = wholes<std::size_t>(one.at(11));
+    const std::size_t members = std::set<int>(item.set.begin(), item.set.end()).size();
+    if (item.holder < 0 || item.holder >= ranks || members == 1 || members != item.set.size() ||
+        members != item.sizes.size())
+      throw StorageError(fmt::format("a rank's list of snapshots cannot be read: {} is held by rank {} of {}, a parity "
+                                     "of {} ranks with {} sizes",
+                                     item.name, item.holder, ranks, members, item.sizes.size()),
+                         ExitCode::corrupt);
     items.push_back(std::move(item));
   }
   return items;
@@ -131,11 +162,36 @@ std::vector<Item> items_from(const std::string& text) try {
   throw StorageError(fmt::format("a rank's list of snapshots cannot be read: {}", error.what()), ExitCode::corrupt);
 }
 
+std::optional<ParitySet> parity_set_of(const Snapshot& snapshot) try {
+  constexpr std::size_t kMost = std::size_t{1} << 62;
+  const SlotLabel& label = snapshot.label;
+  const auto found = snapshot.state.find(kParityKey);
+  if (found == snapshot.state.end()) return std::nullopt;
+  const json text = json::parse(found->second);
+  ParitySet parity{wholes<int>(text.at(0)), wholes<std::size_t>(text.at(1))};
+  const std::set<int> ranks(parity.ranks.begin(), parity.ranks.end());
+  demand(ranks.size() >= 2 && ranks.size() == parity.ranks.size() && ranks.size() == parity.sizes.size(), label,
+         "its set has not two or more ranks, each with a size");
+  demand(*ranks.begin() >= 0 && *ranks.rbegin() < label.world && ranks.contains(label.rank), label,
+         "its set is none of this world");
+  const std::size_t longest = *std::max_element(parity.sizes.begin(), parity.sizes.end());
+  demand(longest <= kMost, label, "a size is impossible");
+  const auto chunk = static_cast<std::int64_t>(ParityLayout{static_cast<int>(ranks.size()), longest}.chunk());
+  const bool fits = snapshot.slices.size() == 1 && snapshot.slices[0].bytes &&
+                    snapshot.slices[0].dtype == tensor::DType::u8 &&
+                    snapshot.slices[0].box.extent == tensor::Shape{chunk};
+  demand(fits, label, "it has not the bytes that its set's sizes ask for");
+  return parity;
+} catch (const json::exception& error) {
+  throw StorageError(fmt::format("the parity of {} is damaged: {}", text_of(snapshot.label), error.what()),
+                     ExitCode::corrupt);
+}
+
 std::optional<RestorePlan> plan_restore(std::span<const Item> items, std::span<const std::string> nodes) {
-  std::set<Kind, std::greater<>> kinds;
-  for (const Item& item : items) kinds.insert(kind_of(item.label));
-  for (const Kind& kind : kinds)
-    if (auto plan = Candidate(items, nodes, kind).plan()) return plan;
+  std::map<Kind, std::vector<std::size_t>, std::greater<>> kinds;
+  for (std::size_t i = 0; i < items.size(); ++i) kinds[kind_of(items[i].label)].push_back(i);
+  for (const auto& [kind, mine] : kinds)
+    if (auto plan = Candidate(items, nodes, kind, mine).plan()) return plan;
   return std::nullopt;
 }
 

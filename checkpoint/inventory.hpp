@@ -35,9 +35,17 @@ struct Item {
   bool is_parity() const { return !set.empty(); }
 };
 
+/// Of a snapshot that is a parity: the ranks of its set and the bytes of their snapshots. Nothing if it is none. Throws
+/// StorageError (corrupt) if it cannot be what it says.
+struct ParitySet {
+  std::vector<int> ranks;
+  std::vector<std::size_t> sizes;
+};
+std::optional<ParitySet> parity_set_of(const Snapshot& snapshot);
+
 std::string to_text(std::span<const Item> items);
-/// Throws StorageError (corrupt) for a text that to_text() did not make.
-std::vector<Item> items_from(const std::string& text);
+/// Throws StorageError (corrupt) for a text that to_text() did not make in a world of `ranks`.
+std::vector<Item> items_from(const std::string& text, int ranks);
 
 /// How to get the snapshot of one rank of the world that saved.
 struct ShardPlan {

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/checkpoint/file_operations.hpp>
 #include <distdl/checkpoint/layout.hpp>
 
 namespace distdl::checkpoint {
@@ -16,6 +17,25 @@ bool all_digits(std::string_view text) {
 bool is_valid_part(std::string_view part) {
   return !part.empty() && part != "." && part != ".." &&
          std::all_of(part.begin(), part.end(), [](char c) { return c > ' ' && c < 0x7f; });
+}
+
+bool is_random(std::string_view text) {
+  return text.size() >= 4 && text.size() <= 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+/// The step that a text consists of.
+std::optional<Step> step_from(std::string_view digits) {
+  Step step;
+  if (!all_digits(digits) || std::from_chars(digits.begin(), digits.end(), step.value).ec != std::errc())
+    return std::nullopt;
+  return step;
+}
+
+/// What is before the last dot of a name, if random digits are behind it.
+std::optional<std::string_view> before_random(std::string_view name) {
+  const auto dot = name.rfind('.');
+  if (dot == std::string_view::npos || !is_random(name.substr(dot + 1))) return std::nullopt;
+  return name.substr(0, dot);
 }
 
 template <class Visit>
@@ -36,11 +56,45 @@ std::string step_folder_name(Step step) {
 std::optional<Step> step_of_folder(std::string_view name) {
   if (!name.starts_with(kStepPrefix)) return std::nullopt;
   std::string_view digits = name.substr(kStepPrefix.size());
-  Step step;
-  if (!all_digits(digits) || std::from_chars(digits.begin(), digits.end(), step.value).ec != std::errc())
-    return std::nullopt;
-  if (name != step_folder_name(step)) return std::nullopt;
-  return step;
+  const std::optional<Step> step = step_from(digits);
+  return step && name == step_folder_name(*step) ? step : std::nullopt;
+}
+
+EntryName parse_entry_name(std::string_view name) {
+  using Kind = EntryName::Kind;
+  if (name.find('/') != name.npos || name.find('\0') != name.npos) return {};  // no entry has such a name
+  for (const char* own : {kOwnerName, kLatestName, kHistoryName, kTagsName, kQuarantineName})
+    if (name == own) return {Kind::own};
+  if (const auto step = step_of_folder(name)) return {Kind::checkpoint, step};
+  const auto before = before_random(name);
+  if (name.starts_with(kTrashPrefix)) {
+    name.remove_prefix(std::string_view(kTrashPrefix).size());
+    if (is_random(name)) return {Kind::trash};
+    if (before && before->size() > std::string_view(kTrashPrefix).size())
+      return {Kind::trash, step_of_folder(before->substr(std::string_view(kTrashPrefix).size()))};
+    return {};
+  }
+  if (!before) return {};
+  if (const auto step = step_of_folder(*before)) return {Kind::quarantined, step};
+  if (before->starts_with(kStagePrefix))
+    if (const auto step = step_from(before->substr(std::string_view(kStagePrefix).size()))) return {Kind::stage, step};
+  for (std::string_view file : {kOwnerName, kLatestName, kHistoryName})
+    if (before->starts_with('.') && before->substr(1) == file) return {Kind::half};
+  return {};
+}
+
+std::string stage_name(Step step) {
+  return fmt::format("{}{}.{}", kStagePrefix, step, random_hex(8));
+}
+
+std::string trash_name(std::string_view name_before) {
+  // A name of the user's may be too long to be made longer.
+  const bool is_ours = parse_entry_name(name_before).kind != EntryName::Kind::unknown;
+  return fmt::format("{}{}{}{}", kTrashPrefix, is_ours ? name_before : "", is_ours ? "." : "", random_hex(8));
+}
+
+std::string quarantined_name(std::string_view label) {
+  return fmt::format("{}.{}", label, random_hex(4));
 }
 
 std::string data_file_name(int writer) {
@@ -81,6 +135,14 @@ std::vector<std::filesystem::path> entries_with_prefix(const std::filesystem::pa
   std::vector<std::filesystem::path> found;
   for_each_entry(root, [&](const std::filesystem::path& path) {
     if (path.filename().string().starts_with(prefix)) found.push_back(path);
+  });
+  return found;
+}
+
+std::vector<std::filesystem::path> entries_of(const std::filesystem::path& root, EntryName::Kind kind) {
+  std::vector<std::filesystem::path> found;
+  for_each_entry(root, [&](const std::filesystem::path& path) {
+    if (parse_entry_name(path.filename().native()).kind == kind) found.push_back(path);
   });
   return found;
 }

@@ -39,9 +39,33 @@ bool is_valid_name(std::string_view name);
 /// A name of which another one is the beginning, up to a '/': "x/0" beside "x". HDF5 cannot hold both. Empty: none.
 std::string_view name_within_another(const std::set<std::string_view>& names);
 
+/// What an entry of a root, or of its quarantine, is by its name. All such names are told apart in parse_entry_name;
+/// what is `unknown` belongs to the user, and is never moved or removed.
+struct EntryName {
+  enum class Kind {
+    checkpoint,   ///< "step-000000001200"
+    stage,        ///< ".stage-1200.<random>"
+    trash,        ///< ".trash-<random>" or ".trash-<the name before>.<random>"
+    quarantined,  ///< "step-000000001200.<random>"
+    half,         ///< ".OWNER.<random>", of OWNER, LATEST or HISTORY: being written
+    own,          ///< OWNER, LATEST, HISTORY, tags or quarantine
+    unknown
+  };
+  Kind kind = Kind::unknown;
+  std::optional<Step> step{};  ///< of a checkpoint, a stage, one quarantined, and of trash that was a checkpoint
+};
+/// For any bytes. <random> stands for 4 to 64 lower-case hexadecimal digits.
+EntryName parse_entry_name(std::string_view name);
+/// Names that nothing has yet.
+std::string stage_name(Step step);
+std::string trash_name(std::string_view name_before);
+std::string quarantined_name(std::string_view label);
+
 /// The checkpoints in a root by step, whatever state they are in. Throws StorageError if the folder cannot be read.
 std::map<Step, std::filesystem::path> step_folders(const std::filesystem::path& root);
-/// Entries of a root whose name starts with `prefix`.
+/// Entries of a folder whose name starts with `prefix`.
 std::vector<std::filesystem::path> entries_with_prefix(const std::filesystem::path& root, std::string_view prefix);
+/// Entries of a root that are this by their name.
+std::vector<std::filesystem::path> entries_of(const std::filesystem::path& root, EntryName::Kind kind);
 
 }  // namespace distdl::checkpoint

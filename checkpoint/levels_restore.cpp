@@ -49,19 +49,13 @@ std::optional<Item> Levels::look_at(const std::string& name) try {
   const Snapshot snapshot = open_slot(memory.bytes());
   if (snapshot.label.run != setup_.run) return std::nullopt;
   Item item{snapshot.label, group_.rank(), setup_.place.node, name, snapshot.bytes, false, {}, {}};
-  if (const auto parity = snapshot.state.find(kParityKey); parity != snapshot.state.end()) {
-    const auto text = json::parse(parity->second);
-    item.set = text.at(0).get<std::vector<int>>();
-    item.sizes = text.at(1).get<std::vector<std::size_t>>();
-    require<StorageError>(item.set.size() >= 2 && item.set.size() == item.sizes.size(), "a parity of {} members",
-                          item.set.size());
+  if (auto parity = parity_set_of(snapshot)) {
+    item.set = std::move(parity->ranks);
+    item.sizes = std::move(parity->sizes);
   }
   return item;
 } catch (const StorageError& error) {
   log(Severity::debug, "the snapshot {} is of no use: {}", name, error.what());
-  return std::nullopt;
-} catch (const json::exception& error) {
-  log(Severity::debug, "the parity {} is of no use: {}", name, error.what());
   return std::nullopt;
 }
 
@@ -104,7 +98,7 @@ std::optional<RestorePlan> Levels::find() {
   opened_.clear();
   items_.clear();
   for (const std::string& text : agree(group_, "look for snapshots", [&] { return to_text(items_of_node()); }))
-    for (Item& item : items_from(text)) items_.push_back(std::move(item));
+    for (Item& item : items_from(text, group_.size())) items_.push_back(std::move(item));
   while (auto plan = plan_restore(items_, nodes_)) {
     std::set<std::size_t> used;
     for (const ShardPlan& shard : plan->shards) used.insert(shard.items.begin(), shard.items.end());
@@ -180,7 +174,7 @@ Item Levels::rebuild(const ShardPlan& shard) {
     open(*item);
     return to_text({&*item, 1});
   });
-  return items_from(built[static_cast<std::size_t>(items_[shard.items[0]].holder)]).at(0);
+  return items_from(built[static_cast<std::size_t>(items_[shard.items[0]].holder)], group_.size()).at(0);
 }
 
 /// What the snapshots hold, learnt from their holders; without the bytes.
@@ -264,7 +258,7 @@ void Levels::deliver(const Item& from, const std::vector<bool>& needed_by, std::
   if (from.node == setup_.place.node) here.push_back(from);
   for (const std::string& text : texts)
     if (!text.empty())
-      for (Item& item : items_from(text))
+      for (Item& item : items_from(text, group_.size()))
         if (item.node == setup_.place.node) here.push_back(std::move(item));
 }
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <distdl/base/checksum.hpp>
+#include <distdl/checkpoint/json_outline.hpp>
 #include <distdl/checkpoint/manifest.hpp>
 
 namespace distdl::checkpoint {
@@ -13,6 +14,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::int64_t kFormat = 2;  // 1 if nothing is compressed, for programs that know no other
+constexpr std::size_t kDeepest = 8;
 constexpr std::string_view kHashTag = "sha256 ";
 constexpr std::size_t kHashLine = kHashTag.size() + 64 + 1;
 
@@ -96,13 +98,6 @@ T unsigned_integer(const json& value) {
   if (number < 0 || static_cast<std::uint64_t>(number) > std::numeric_limits<T>::max())
     throw std::invalid_argument(fmt::format("{} is out of range", number));
   return static_cast<T>(number);
-}
-
-/// While it is parsed: nesting costs a hundred times the memory of its text.
-bool refuse_depth(int depth, json::parse_event_t, const json&) {
-  constexpr int kDeepest = 8;
-  if (depth > kDeepest) throw std::invalid_argument("it nests deeper than a manifest can");
-  return true;
 }
 
 const json& list(const json& value) {
@@ -192,7 +187,8 @@ Manifest parse_manifest(const std::string& text, const std::string& origin) {
   std::string expected = fmt::format("{}{}\n", kHashTag, hash_of(body));
   if (text.substr(body.size()) != expected) throw bad(wrong_hash(std::string_view(text).substr(body.size()), expected));
   try {
-    json document = json::parse(body, &refuse_depth);
+    if (outline_of(body).depth > kDeepest) throw std::invalid_argument("it nests deeper than a manifest can");
+    json document = json::parse(body);
     std::int64_t format = integer(document.at("format"));
     if (format != kFormat && format != kFormat - 1)
       throw StorageError(

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include <distdl/base/checksum.hpp>
+#include <distdl/checkpoint/json_numbers.hpp>
 #include <distdl/checkpoint/layout.hpp>
 #include <distdl/checkpoint/ownership.hpp>
 
@@ -27,14 +28,14 @@ std::string to_text(const Owner& owner) {
 Owner owner_from(const std::string& text) try {
   auto document = nlohmann::json::parse(text);
   return {document.at("job").get<std::string>(),
-          document.at("restart").get<std::int64_t>(),
-          document.at("generation").get<std::uint32_t>(),
+          whole<std::int64_t>(document.at("restart")),
+          whole<std::uint32_t>(document.at("generation")),
           document.at("nonce").get<std::string>(),
           document.value("lineage", ""),
-          document.value("start", std::uint64_t{0}),
-          document.value("keep", std::int64_t{0}),
-          document.value("keep_every", std::int64_t{0}),
-          document.value("snapshots_since", std::uint64_t{0})};
+          whole_in<std::uint64_t>(document, "start"),
+          whole_in<std::int64_t>(document, "keep"),
+          whole_in<std::int64_t>(document, "keep_every"),
+          whole_in<std::uint64_t>(document, "snapshots_since")};
 } catch (const nlohmann::json::exception& error) {
   throw StorageError(fmt::format("{} is damaged: {}", kOwnerName, error.what()));
 }

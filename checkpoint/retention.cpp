@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
-#include <chrono>
+#include <ctime>
 
 #include <fmt/ranges.h>
+#include <sys/stat.h>
 
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/history.hpp>
@@ -15,18 +15,8 @@
 
 namespace distdl::checkpoint {
 namespace {
-/// The step of a folder ".stage-<step>.<random>".
-std::optional<Step> step_of_stage(const std::string& name) {
-  Step step;
-  const char* first = name.data() + std::string_view(kStagePrefix).size();
-  auto [end, error] = std::from_chars(first, name.data() + name.size(), step.value);
-  return error == std::errc() && *end == '.' ? std::optional(step) : std::nullopt;
-}
-
-/// The step of a folder ".trash-step-<step>.<random>".
-std::optional<Step> step_of_trash(const std::string& name) {
-  return step_of_folder(name.substr(0, name.rfind('.')).substr(std::string_view(kTrashPrefix).size()));
-}
+using Kind = EntryName::Kind;
+constexpr std::time_t kHalfIsDead = 3600;  // seconds
 
 /// The oldest checkpoint of each full stretch of `every` steps; the first stretch has none.
 std::map<std::int64_t, Step> milestones(const std::map<Step, Path>& folders, std::int64_t every) {
@@ -38,7 +28,7 @@ std::map<std::int64_t, Step> milestones(const std::map<Step, Path>& folders, std
 }
 /// What was tagged just when a dead run had moved it away. If the tags cannot be read, nobody knows.
 bool bring_back(FileSystem& files, const Path& root, const Path& trash) try {
-  const auto step = step_of_trash(trash.filename().string());
+  const auto step = parse_entry_name(trash.filename().native()).step;
   if (!step || !is_there(trash / kManifestName) || names_of(read_tags(files, root), *step).empty()) return false;
   const Path folder = root / step_folder_name(*step);
   if (is_there(folder)) return false;
@@ -51,6 +41,17 @@ bool bring_back(FileSystem& files, const Path& root, const Path& trash) try {
   return true;
 }
 
+/// One warning for all names that are none of ours, if any are.
+void warn_of_strangers(const Path& root) {
+  constexpr std::size_t kMostNamed = 5;
+  const std::vector<Path> strangers = entries_of(root, Kind::unknown);
+  std::string names;
+  for (std::size_t i = 0; i < std::min(strangers.size(), kMostNamed); ++i)
+    names += fmt::format("{}{:?}", i > 0 ? ", " : "", strangers[i].filename().native());
+  if (strangers.size() > kMostNamed) names += fmt::format(" and {} more", strangers.size() - kMostNamed);
+  if (!names.empty())
+    log(Severity::warning, "left alone in \"{}\", because distdl gives no such names: {}", root.string(), names);
+}
 }  // namespace
 
 void quarantine(FileSystem& files, const Path& root, const Path& folder, const std::string& label,
@@ -63,7 +64,7 @@ void quarantine(FileSystem& files, const Path& root, const Path& folder, const s
 Path place_in_quarantine(FileSystem& files, const Path& root, const std::string& label) {
   Path room = root / kQuarantineName;
   make_folders(files, room);
-  return room / fmt::format("{}.{}", label, random_hex(4));
+  return room / quarantined_name(label);
 }
 
 void explain_quarantine(FileSystem& files, const Path& root, const Path& place, const std::string& label,
@@ -80,7 +81,7 @@ void explain_quarantine(FileSystem& files, const Path& root, const Path& place, 
 }
 
 bool discard(FileSystem& files, const Path& root, const Path& folder, const std::function<bool()>& stays) {
-  Path trash = root / fmt::format("{}{}.{}", kTrashPrefix, folder.filename().string(), random_hex(8));
+  Path trash = root / trash_name(folder.filename().native());
   if (files.rename(folder.c_str(), trash.c_str(), 0) != 0) {
     if (errno == ENOENT) return true;
     throw FileError("move away", folder, errno);
@@ -151,21 +152,19 @@ bool collect(FileSystem& files, const Path& root, const Verdict& verdict) {
 }
 
 void clear_leftovers(FileSystem& files, const Path& root) {
-  for (const Path& stage : entries_with_prefix(root, kStagePrefix))
+  warn_of_strangers(root);
+  for (const Path& stage : entries_of(root, Kind::stage))
     note(files, root,
          {.fate = Fate::abandoned,
-          .step = step_of_stage(stage.filename().string()),
+          .step = parse_entry_name(stage.filename().native()).step,
           .reason = "another run took the folder before this save had come to its end"});
-  for (const Path& stage : entries_with_prefix(root, kStagePrefix)) discard(files, root, stage);
-  for (const Path& trash : entries_with_prefix(root, kTrashPrefix))
+  for (const Path& stage : entries_of(root, Kind::stage)) discard(files, root, stage);
+  for (const Path& trash : entries_of(root, Kind::trash))
     if (!bring_back(files, root, trash)) remove_tree(files, trash);
   // Half-written files of a run that is taking the folder right now must stay, so only old ones go.
-  auto old = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
-  for (const char* name : {kOwnerName, kLatestName, kHistoryName})
-    for (const Path& half : entries_with_prefix(root, fmt::format(".{}.", name))) {
-      std::error_code ignored;
-      if (std::filesystem::last_write_time(half, ignored) < old) files.unlink(half.c_str());
-    }
+  for (const Path& half : entries_of(root, Kind::half))
+    if (struct stat status{}; ::lstat(half.c_str(), &status) == 0 && std::time(nullptr) - status.st_mtime > kHalfIsDead)
+      files.unlink(half.c_str());
   shorten_history(files, root);
 }
 

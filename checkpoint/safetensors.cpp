@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <set>
 
 #include <nlohmann/json.hpp>
 
+#include <distdl/checkpoint/json_outline.hpp>
 #include <distdl/checkpoint/safetensors.hpp>
 
 namespace distdl::checkpoint {
@@ -41,17 +41,15 @@ void demand(bool condition, const OpenFile& file, fmt::format_string<Args...> me
                      ExitCode::corrupt);
 }
 
-/// Refuses what nests deeper than a header can, and two tensors of one name, of which a parser would keep the last.
+/// Refuses what nests deeper than a header can, and two tensors of one name.
 json parse(const std::string& text, const OpenFile& file) {
-  std::set<std::string> names;
-  auto watch = [&](int depth, json::parse_event_t event, json& value) {
-    demand(depth <= 4, file, "its header nests deeper than a header can");
-    if (event == json::parse_event_t::key && depth == 1)
-      demand(names.insert(value.get<std::string>()).second, file, "\"{}\" is in it twice", value.get<std::string>());
-    return true;
-  };
+  const JsonOutline outline = outline_of(text);
+  demand(outline.depth <= 4, file, "its header nests deeper than a header can");
   try {
-    return json::parse(text, watch);
+    json header = json::parse(text);
+    demand(header.size() == outline.members, file, "{} names are in it, {} of them different", outline.members,
+           header.size());
+    return header;
   } catch (const json::exception& error) {
     demand(false, file, "its header cannot be understood ({})", error.what());
     throw;
@@ -112,10 +110,14 @@ std::string safetensors_header(const std::vector<TensorEntry>& tensors,
                                const std::map<std::string, std::string>& metadata) {
   nlohmann::ordered_json header;
   header[kMetadata] = metadata;
+  // Not by operator[], which looks through all that are in it.
+  auto& members = header.get_ref<nlohmann::ordered_json::object_t&>();
   std::uint64_t at = 0;
   for (const TensorEntry& entry : tensors) {
     std::uint64_t end = at + bytes_of(entry);
-    header[entry.name] = {{"dtype", type_name(entry.dtype)}, {"shape", entry.shape}, {"data_offsets", {at, end}}};
+    nlohmann::ordered_json value{
+        {"dtype", type_name(entry.dtype)}, {"shape", entry.shape}, {"data_offsets", {at, end}}};
+    members.push_back({entry.name, std::move(value)});
     at = end;
   }
   std::string text = header.dump();

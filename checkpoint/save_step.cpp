@@ -3,7 +3,9 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <limits>
 
+#include <distdl/base/log.hpp>
 #include <distdl/checkpoint/agreement.hpp>
 #include <distdl/checkpoint/commit.hpp>
 #include <distdl/checkpoint/layout.hpp>
@@ -15,8 +17,6 @@
 
 namespace distdl::checkpoint {
 namespace {
-constexpr auto kRoomPatience = std::chrono::minutes(1);
-
 std::int64_t seconds_since_1970() {
   auto now = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::seconds>(now).count();
@@ -110,6 +110,26 @@ Manifest whole_manifest(const SaveContext& context, Step step, const std::vector
   }
   return whole;
 }
+
+bool says_no_room(const StorageError& error) {
+  const std::string_view what = error.what();
+  const auto says = [&](const char* text) { return what.find(text) != std::string_view::npos; };
+  return error.exit_code() == ExitCode::storage && (says("No space left") || says("EDQUOT"));
+}
+
+/// How much is missing, a quota does not tell: one at a time. False if none may go.
+bool drop_oldest(const SaveContext& context, Step step) {
+  const auto gone = leader_decides(context.group, fmt::format("make room for step {}", step), [&] {
+    try {
+      check_owner(context.files, context.root, context.owner);
+      return std::to_string(context.collector.make_room([](std::uint64_t more) { return more > 0; }, 1));
+    } catch (const StorageError& trouble) {
+      log(Severity::warning, "no older checkpoint could be deleted: {}", trouble.what());
+      return std::string("0");
+    }
+  });
+  return gone != "0";
+}
 }  // namespace
 
 std::uint64_t save_step(const SaveContext& context, Step step, std::span<const Slice> slices, const State& state) {
@@ -123,14 +143,15 @@ std::uint64_t save_step(const SaveContext& context, Step step, std::span<const S
   for (const std::string& size : sizes) total += std::stoull(size);
   if (auto bytes = already_saved(context, what, step, slices, total, state)) return *bytes;
 
-  // What compression leaves is known only when it is written.
-  const std::uint64_t room = context.options.compression == "none" ? total : 0;
   Commit commit(context.files, context.root, context.owner, step);  // only rank 0 opens a stage
   Path stage = leader_decides(context.group, what, [&] {
     check_owner(context.files, context.root, context.owner);
     return unless_superseded(context, [&] {
-      // Old checkpoints that are just being deleted may be the room that is missing.
-      if (!has_room(context.files, context.root, room)) context.collector.settle(kRoomPatience);
+      const auto room = expected_bytes(context.files, context.root, total, context.options.compression != "none");
+      const auto enough = [&](std::uint64_t more) {
+        return has_room(context.files, context.root, room - std::min(room, more));
+      };
+      if (!enough(0)) context.collector.make_room(enough, std::numeric_limits<int>::max());
       return commit.open_stage(room).string();
     });
   });
@@ -152,6 +173,14 @@ std::uint64_t save_step(const SaveContext& context, Step step, std::span<const S
     });
   });
   return std::stoull(bytes);
+}
+
+std::uint64_t save_with_room(const SaveContext& context, Step step, std::span<const Slice> slices, const State& state) {
+  for (;;) try {
+      return save_step(context, step, slices, state);
+    } catch (const StorageError& error) {  // the same on all ranks
+      if (!says_no_room(error) || !drop_oldest(context, step)) throw;
+    }
 }
 
 }  // namespace distdl::checkpoint

@@ -23,5 +23,8 @@ struct SaveContext {
 
 /// Collective: Store::save up to the commit point. Returns the bytes of the checkpoint's files.
 std::uint64_t save_step(const SaveContext& context, Step step, std::span<const Slice> slices, const State& state);
+/// The same; but where the disk turns out to be full in the midst of it, or the quota is used up, which no look at the
+/// free room shows, older checkpoints go and it is tried once more.
+std::uint64_t save_with_room(const SaveContext& context, Step step, std::span<const Slice> slices, const State& state);
 
 }  // namespace distdl::checkpoint

@@ -69,14 +69,14 @@ SlotMemory SlotMemory::create(const std::string& run, int rank, std::size_t byte
     memory.file_.reset(::shm_open(name.c_str(), O_CREAT | O_EXCL | O_RDWR, 0600));
     require<StorageError>(static_cast<bool>(memory.file_), "cannot create {}/{}: {}", kShared, name, errno_text(errno));
     memory.name_ = name;
-    int locked = ::flock(memory.file_.get(), LOCK_SH | LOCK_NB);
+    const int problem = ::flock(memory.file_.get(), LOCK_SH | LOCK_NB) == 0 ? 0 : errno;
     // A sweep may have come between creation and lock; then the name is gone, or will be.
-    if (locked != 0) memory.remove();
-    require<StorageError>(locked == 0 || errno == EWOULDBLOCK, "cannot lock {}/{}: {}", kShared, name,
-                          errno_text(errno));
-    if (locked != 0) continue;
-    require<StorageError>(::fstat(memory.file_.get(), &status) == 0, "cannot look at {}/{}: {}", kShared, name,
-                          errno_text(errno));
+    if (problem != 0) memory.remove();
+    require<StorageError>(problem == 0 || problem == EWOULDBLOCK, "cannot lock {}/{}: {}", kShared, name,
+                          errno_text(problem));
+    if (problem != 0) continue;
+    const bool seen = ::fstat(memory.file_.get(), &status) == 0;
+    require<StorageError>(seen, "cannot look at {}/{}: {}", kShared, name, errno_text(errno));
   } while (status.st_nlink == 0);
   try {
     memory.reserve(bytes);
@@ -127,7 +127,7 @@ SlotMemory SlotMemory::peek(const std::string& name) {
   require<StorageError>(name.starts_with(slot_prefix()) && name.find('/') == std::string::npos,
                         "\"{}\" is no slot of this user: expected a name like {}...", name, slot_prefix());
   SlotMemory memory;
-  memory.file_.reset(::shm_open(name.c_str(), O_RDONLY, 0));
+  memory.file_.reset(::shm_open(name.c_str(), O_RDONLY | O_NONBLOCK, 0));
   if (!memory.file_)
     throw StorageError(fmt::format("cannot open {}/{}: {}", kShared, name, errno_text(errno)),
                        errno == ENOENT ? ExitCode::incomplete : ExitCode::storage);
@@ -173,7 +173,7 @@ std::vector<std::string> slots_of(const std::string& run, int rank) {
 }
 
 static bool remove_orphan(const std::string& name, std::chrono::seconds restart) {
-  const FileDescriptor file(::shm_open(name.c_str(), O_RDONLY, 0));
+  const FileDescriptor file(::shm_open(name.c_str(), O_RDONLY | O_NONBLOCK, 0));
   struct stat status {};
   const bool stale = file && ::fstat(file.get(), &status) == 0 && is_private(status) &&
                      ::time(nullptr) - status.st_mtime >= restart.count() &&

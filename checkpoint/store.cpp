@@ -54,6 +54,13 @@ static void check_levels(const Options& options) {
 }
 
 void check(const Options& options) {
+  constexpr double kMost = 1e6;  // seconds
+  require(options.every.automatic || options.every.steps >= 0,
+          "checkpoint.every is {}, but must be \"auto\" or not negative", options.every.steps);
+  require(options.mtbf_hours >= 0 && options.mtbf_hours < 1e9,
+          "checkpoint.mtbf_hours is {}, but must be between 0 and 1e9", options.mtbf_hours);
+  require(options.timeout_seconds > 0 && options.timeout_seconds <= kMost,
+          "checkpoint.timeout_seconds is {}, but must be above 0 and at most 1e6", options.timeout_seconds);
   require(options.keep >= 2, "checkpoint.keep is {}, but at least 2 checkpoints must stay", options.keep);
   require(options.keep_every >= 0, "checkpoint.keep_every is {}, but must not be negative", options.keep_every);
   require(options.mode == "async" || options.mode == "lazy" || options.mode == "sync",
@@ -67,7 +74,7 @@ void check(const Options& options) {
 }
 
 Store::Store(const std::filesystem::path& root, Options options, FileSystem& files)
-    : root_(clean(root)), options_(std::move(options)), files_(&files) {
+    : named_root_(clean(root)), root_(resolved(named_root_)), options_(std::move(options)), files_(&files) {
   check(options_);
   collector_ = std::make_shared<Collector>(files, root_, Rule{options_.keep, options_.keep_every});
 }
@@ -108,6 +115,8 @@ void Store::take(Group& group, const Owner& owner, SnapshotUse snapshots) {
       } catch (const FileError&) {
         throw;  // waiting does not help
       } catch (const StorageError& error) {
+        // Not what rank 0 has just written itself, or newer than that: another run has begun meanwhile.
+        if (group.rank() == 0 || owner_of(*files_, root_).value_or(Owner{}).start > owner_.start) throw;
         require<StorageError>(!deadline.expired(), "{}; the folder must be the same one on all nodes", error.what());
         std::this_thread::sleep_for(Milliseconds(50));
       }
@@ -117,7 +126,7 @@ void Store::take(Group& group, const Owner& owner, SnapshotUse snapshots) {
 
 void Store::check_room(Group& group, std::uint64_t bytes) const {
   leader_decides(group, "make room for checkpoints", [&] {
-    checkpoint::check_room(*files_, root_, options_.compression == "none" ? bytes : 0);
+    check_room_of_run(*files_, root_, bytes, options_.compression != "none", {options_.keep, options_.keep_every});
     return std::string();
   });
 }
@@ -127,7 +136,7 @@ SaveReport Store::save(Group& group, Step step, std::span<const Slice> slices, c
   Stopwatch watch;
   SaveReport report{step, 0, 0};
   try {
-    report.bytes = save_step({*files_, root_, options_, owner_, group, *collector_}, step, slices, state);
+    report.bytes = save_with_room({*files_, root_, options_, owner_, group, *collector_}, step, slices, state);
   } catch (const StorageError& error) {
     if (group.rank() == 0) note(*files_, root_, {.fate = Fate::failed, .step = step, .reason = error.what()});
     throw;

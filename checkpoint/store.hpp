@@ -162,8 +162,8 @@ class Store {
   /// SnapshotUse::none: also for all later starts, whatever becomes of this one, its snapshots are the first that
   /// count.
   void take(Group& group, const Owner& owner, SnapshotUse snapshots = SnapshotUse::newest);
-  /// Collective. Throws StorageError (storage) if the file system has no room for a checkpoint of so many bytes, so
-  /// that a full disk shows before training and not after it.
+  /// Collective. Throws StorageError (storage) if the file system has no room for two checkpoints of so many bytes,
+  /// those counted that are there already, so that a full disk shows before training and not after it.
   void check_room(Group& group, std::uint64_t bytes) const;
   /// Collective. Writes the union of all ranks' slices (disjoint, together each tensor exactly once; a rank may have
   /// none and then writes no file) and commits: afterwards it exists on disk whatever happens, or, if this throws, the
@@ -189,7 +189,10 @@ class Store {
   /// (incompatible) naming tensor, expected and found shape if they do not match. Not collective.
   void read(const Summary& checkpoint, std::span<const Target> targets, PageCache cache = PageCache::used) const;
 
+  /// Without links.
   const std::filesystem::path& root() const noexcept { return root_; }
+  /// The absolute path by which the run knows it, alike on all nodes: part of the names of its snapshots.
+  const std::filesystem::path& named_root() const noexcept { return named_root_; }
   const Options& options() const noexcept { return options_; }
   FileSystem& files() const noexcept { return *files_; }
   /// After take().
@@ -200,7 +203,7 @@ class Store {
   /// Name and manifest, a line apart, of the newest checkpoint before `below` whose manifest is whole; empty: none.
   std::string next_candidate(std::optional<Step> below) const;
 
-  std::filesystem::path root_;
+  std::filesystem::path named_root_, root_;
   Options options_;
   Owner owner_;
   FileSystem* files_;

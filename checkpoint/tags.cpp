@@ -26,17 +26,21 @@ bool is_tag_name(std::string_view name) {
          std::all_of(name.begin(), name.end(), is_good);
 }
 
+std::optional<Step> tagged_step(std::string_view name, std::string_view text) {
+  if (!is_tag_name(name) || !text.ends_with('\n')) return std::nullopt;
+  return step_of_folder(text.substr(0, text.size() - 1));
+}
+
 std::map<std::string, Step> read_tags(FileSystem& files, const Path& root) {
   std::map<std::string, Step> tags;
   if (!is_there(root / kTagsName)) return tags;
-  for (const Path& file : entries_with_prefix(root / kTagsName, "")) {
-    std::string name = file.filename().string();
+  for (const std::string& name : names_in(root / kTagsName)) {
+    const Path file = root / kTagsName / name;
     if (name.starts_with('.')) continue;  // being written, or left by a crash
     auto text = read_text(files, file, kLongestTag);
     if (!text) continue;  // just removed
-    std::optional<Step> step;
-    if (text->ends_with('\n')) step = step_of_folder(std::string_view(*text).substr(0, text->size() - 1));
-    if (!step || !is_tag_name(name))
+    const auto step = tagged_step(name, *text);
+    if (!step)
       throw StorageError(fmt::format("\"{}\" is no tag: it should hold the name of a step's folder; remove it, or "
                                      "nothing can be collected here",
                                      file.string()),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,9 @@ namespace distdl::checkpoint {
 
 /// Letters, digits, '.', '_' and '-', at most 64, the first a letter.
 bool is_tag_name(std::string_view name);
+
+/// The step that a file of this name tags, if this text is in it.
+std::optional<Step> tagged_step(std::string_view name, std::string_view text);
 
 /// Throws StorageError if they cannot be read, or corrupt if a file there is no tag: then nothing may be collected.
 std::map<std::string, Step> read_tags(FileSystem& files, const Path& root);

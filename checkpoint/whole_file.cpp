@@ -14,13 +14,16 @@ void WholeFile::name_in_errors(const char* purpose, Work&& work) try {
 }
 
 WholeFile::WholeFile(FileSystem& files, Path path, Overwrite overwrite) : files_(files), path_(std::move(path)) {
-  std::error_code ignored;
-  require<UsageError>(overwrite == Overwrite::replace || !std::filesystem::exists(path_, ignored),
+  std::error_code ignored;  // a link is there also if it leads nowhere
+  const auto there = std::filesystem::symlink_status(path_, ignored).type();
+  require<UsageError>(overwrite == Overwrite::replace || there == std::filesystem::file_type::not_found,
                       "\"{}\" exists already; --force replaces it", path_.string());
+  check_replaceable(path_);
   const Path folder = path_.has_parent_path() ? path_.parent_path() : Path(".");
   require<StorageError>(std::filesystem::is_directory(folder, ignored),
                         "cannot create \"{}\": there is no folder \"{}\"; make it first", path_.string(),
                         folder.string());
+  path_ = resolved(folder) / path_.filename();
   unfinished_ = path_.parent_path() / fmt::format(".{}.{}", path_.filename().string(), random_hex(4));
   name_in_errors("create", [&] { file_.emplace(files_, unfinished_, OpenFile::Mode::create); });
 }
@@ -45,7 +48,7 @@ void WholeFile::publish() {
   });
   if (files_.rename(unfinished_.c_str(), path_.c_str(), 0) != 0) throw FileError("replace", path_, errno);
   file_.reset();
-  sync_folder(files_, path_.has_parent_path() ? path_.parent_path() : Path("."));
+  sync_folder(files_, path_.parent_path());
 }
 
 }  // namespace distdl::checkpoint

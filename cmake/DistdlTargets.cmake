@@ -13,7 +13,11 @@ endfunction()
 set(DISTDL_PRECOMPILED <algorithm> <array> <atomic> <chrono> <condition_variable> <cstring> <filesystem> <fstream> <functional>
   <map> <memory> <mutex> <numeric> <optional> <random> <set> <span> <sstream> <string> <string_view> <thread> <utility> <variant>
   <vector> <fmt/format.h>)
-if(DISTDL_PRECOMPILE)
+set(DISTDL_PRECOMPILE_LIBRARIES ${DISTDL_PRECOMPILE})
+if(DISTDL_PRECOMPILE STREQUAL "TESTS")
+  set(DISTDL_PRECOMPILE_LIBRARIES OFF)
+endif()
+if(DISTDL_PRECOMPILE_LIBRARIES)
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled.cpp CONTENT "")
   add_library(distdl_precompiled OBJECT ${PROJECT_BINARY_DIR}/precompiled.cpp)
   target_compile_options(distdl_precompiled PRIVATE ${DISTDL_WARNINGS})  # which the compiler must find the same
@@ -33,7 +37,7 @@ function(distdl_add_library folder)
   target_compile_features(distdl_${folder} PUBLIC cxx_std_20)
   target_compile_options(distdl_${folder} PRIVATE ${DISTDL_WARNINGS})
   target_link_libraries(distdl_${folder} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
-  if(DISTDL_PRECOMPILE)
+  if(DISTDL_PRECOMPILE_LIBRARIES)
     target_precompile_headers(distdl_${folder} REUSE_FROM distdl_precompiled)
   endif()
   if(BUILD_SHARED_LIBS AND NOT DISTDL_SANITIZE)  # a sanitizer's symbols are the program's
@@ -47,6 +51,9 @@ endfunction()
 
 # Not the user's cache of communication costs.
 set(DISTDL_TEST_ENVIRONMENT "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/tests/cache")
+
+# Of a test that hangs, in times of what it may take on a quick, idle machine. Deadlines within tests: tests/pace.hpp.
+set(DISTDL_TEST_PATIENCE 3 CACHE STRING "Times that TIMEOUT after which a test counts as hanging")
 
 # distdl_add_test(comm_test SOURCES a_test.cpp LIBRARIES distdl::comm [LABELS unit] [TIMEOUT 60])
 # One GoogleTest program is one ctest.
@@ -67,6 +74,8 @@ function(distdl_add_test name)
   endif()
   if(DISTDL_SANITIZE)
     math(EXPR arg_TIMEOUT "5 * ${arg_TIMEOUT}")  # slow, the more so on a busy machine
+  else()
+    math(EXPR arg_TIMEOUT "${DISTDL_TEST_PATIENCE} * ${arg_TIMEOUT}")
   endif()
   if(NOT arg_LABELS)
     set(arg_LABELS unit)
@@ -84,6 +93,7 @@ function(distdl_add_script_test name)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 60)
   endif()
+  math(EXPR arg_TIMEOUT "${DISTDL_TEST_PATIENCE} * ${arg_TIMEOUT}")
   if(DISTDL_PYTHON)
     add_test(NAME ${name} COMMAND ${DISTDL_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/${arg_SCRIPT} ${arg_ARGUMENTS})
   else()

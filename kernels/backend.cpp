@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/kernels/backend.hpp>
+#include <distdl/kernels/check_options.hpp>
 #include <distdl/kernels/registry.hpp>
 
 namespace distdl::kernels {
 namespace {
+constexpr std::int64_t kMostThreads = 1024;
+
 bool always() {
   return true;
 }
@@ -41,15 +45,25 @@ std::vector<std::string> built_backends() {
   return names;
 }
 
-std::unique_ptr<Backend> make_backend(const Options& options) {
-  require(options.threads >= 1, "kernels.threads is {}: a rank needs at least one thread", options.threads);
-  if (options.backend == "auto") return make_best(options);
+void check(const Options& options) {
+  require(options.threads >= 1 && options.threads <= kMostThreads,
+          "kernels.threads is {}, but must be between 1 and {}: a rank needs at least one thread", options.threads,
+          kMostThreads);
+  activation_type(options);
   std::string known;
   for (const auto& entry : kEntries) {
-    if (options.backend == entry.name) return entry.make(options);
+    if (options.backend == "auto" || options.backend == entry.name) return;
     known += std::string(", ") + entry.name;
   }
   throw ConfigError(fmt::format("kernels.backend is \"{}\"; known are auto{}", options.backend, known));
+}
+
+std::unique_ptr<Backend> make_backend(const Options& options) {
+  check(options);
+  if (options.backend == "auto") return make_best(options);
+  const auto* const entry =
+      std::find_if(kEntries.begin(), kEntries.end(), [&](const Entry& one) { return options.backend == one.name; });
+  return entry->make(options);
 }
 
 }  // namespace distdl::kernels

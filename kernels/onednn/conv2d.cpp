@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <string_view>
 
 #include <distdl/kernels/onednn/layers.hpp>
 #include <distdl/kernels/onednn/operation.hpp>
@@ -18,6 +19,15 @@ dnnl::algorithm algorithm_for(std::int64_t channels, std::int64_t out) {
                                                      : dnnl::algorithm::convolution_direct;
 }
 
+/// The one that `describe` makes for dy in the format `y`; for dy in any other if only oneDNN's plain loops are left
+/// for that. They are a thousand times slower than a matrix product, which needs a format of its own: so it is without
+/// AVX-512 for the weights of a 3x3 kernel over 2x2 pixels.
+template <class Describe>
+auto quickest(const Describe& describe, const memory::desc& y, const memory::desc& any) {
+  auto described = describe(y);
+  return std::string_view(described.impl_info_str()).starts_with("ref") ? describe(any) : described;
+}
+
 struct Descriptors {
   dnnl::convolution_forward::primitive_desc forward;
   dnnl::convolution_backward_data::primitive_desc input;
@@ -29,7 +39,8 @@ Descriptors describe(const Context& context, const Conv2d& spec, const Activatio
   const memory::dims stride(2, spec.stride), padding(2, spec.padding), dilation(2, spec.dilation - 1);
   tensor::Shape weight{spec.out / spec.groups, in[1] / spec.groups, spec.kernel, spec.kernel};
   if (spec.groups > 1) weight.insert(weight.begin(), spec.groups);
-  auto x = any_desc(in, input.type), y = any_desc(out, input.type), w = any_desc(weight, input.type);
+  const auto x = any_desc(in, input.type), y = any_desc(out, input.type);
+  auto w = any_desc(weight, input.type);
   const auto algorithm = algorithm_for(in[1] / spec.groups, spec.out / spec.groups);
   auto b = spec.bias ? dense_desc({spec.out}) : memory::desc();
   auto forward = [&] {
@@ -38,11 +49,15 @@ Descriptors describe(const Context& context, const Conv2d& spec, const Activatio
   };
   Descriptors pd;
   pd.forward = {forward(), attributes(), context.engine()};
-  y = pd.forward.dst_desc();  // dy comes in the format of y
-  pd.input = {{algorithm, x, w, y, stride, dilation, padding, padding}, attributes(), context.engine(), pd.forward};
-  w = any_desc(weight);  // gradients are floats
-  pd.weights = {
-      {algorithm, x, w, b, y, stride, dilation, padding, padding}, attributes(), context.engine(), pd.forward};
+  const auto input_pass = [&](const memory::desc& dy) -> dnnl::convolution_backward_data::primitive_desc {
+    return {{algorithm, x, w, dy, stride, dilation, padding, padding}, attributes(), context.engine(), pd.forward};
+  };
+  const auto weights_pass = [&](const memory::desc& dy) -> dnnl::convolution_backward_weights::primitive_desc {
+    return {{algorithm, x, w, b, dy, stride, dilation, padding, padding}, attributes(), context.engine(), pd.forward};
+  };
+  pd.input = quickest(input_pass, pd.forward.dst_desc(), y);  // dy comes in the format of y
+  w = any_desc(weight);                                       // gradients are floats
+  pd.weights = quickest(weights_pass, pd.forward.dst_desc(), y);
   return pd;
 }
 

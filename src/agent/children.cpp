@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <csignal>
 
 #include <poll.h>
@@ -8,10 +9,12 @@
 
 #include <distdl/agent/children.hpp>
 #include <distdl/base/process.hpp>
+#include <distdl/base/process_start.hpp>
 
 namespace distdl::agent {
 namespace {
 constexpr int kKilled = 128 + SIGKILL;
+constexpr std::array kStops{SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGHUP};  ///< all mean "save and stop"
 
 int weight(int code) {
   return code == static_cast<int>(ExitCode::peer_lost) ? 1 : code;
@@ -21,7 +24,9 @@ int weight(int code) {
 SupervisorSignals::SupervisorSignals() {
   sigset_t set;
   sigemptyset(&set);
-  for (int number : {SIGCHLD, SIGTERM, SIGINT, SIGUSR1, SIGUSR2}) sigaddset(&set, number);
+  sigaddset(&set, SIGCHLD);
+  for (int number : kStops)
+    if (number != SIGHUP || !hangup_is_ignored()) sigaddset(&set, number);
   int error = pthread_sigmask(SIG_BLOCK, &set, nullptr);
   require<SchedulerError>(error == 0, "cannot block signals: {}", errno_text(error));
   descriptor_.reset(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
@@ -34,6 +39,20 @@ std::optional<int> SupervisorSignals::wait(Milliseconds timeout) {
   signalfd_siginfo info{};
   if (::read(descriptor_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return std::nullopt;
   return static_cast<int>(info.ssi_signo);
+}
+
+std::optional<int> SupervisorSignals::wait_for_stop(Milliseconds timeout) {
+  for (const auto deadline = Deadline::after(timeout);;) {
+    const auto number = wait(std::chrono::ceil<Milliseconds>(deadline.remaining()));
+    if (number && *number != SIGCHLD) return number;
+    if (deadline.expired()) return std::nullopt;
+  }
+}
+
+bool stop_is_pending() {
+  sigset_t pending;
+  if (::sigpending(&pending) != 0) return false;
+  return std::ranges::any_of(kStops, [&](int number) { return sigismember(&pending, number) == 1; });
 }
 
 Children::Children(const std::vector<Child>& children) {

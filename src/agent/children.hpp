@@ -18,10 +18,15 @@ class SupervisorSignals {
   SupervisorSignals();
   /// Waits for one; nothing after `timeout`.
   std::optional<int> wait(Milliseconds timeout);
+  /// The same for one that asks to stop: the end of a child is none.
+  std::optional<int> wait_for_stop(Milliseconds timeout);
 
  private:
   FileDescriptor descriptor_;
 };
+
+/// Whether a signal that asks to stop has come, and a SupervisorSignals has not told of it yet. From any thread.
+bool stop_is_pending();
 
 /// The running processes of one launch. All are killed when it goes out of scope.
 class Children {

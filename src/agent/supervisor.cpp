@@ -1,14 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <csignal>
 #include <cstring>
 #include <utility>
 
+#include <fmt/ranges.h>
+
 #include <distdl/agent/children.hpp>
 #include <distdl/agent/rendezvous.hpp>
+#include <distdl/agent/requeue.hpp>
+#include <distdl/agent/step_watch.hpp>
 #include <distdl/agent/supervisor.hpp>
+#include <distdl/agent/surviving_nodes.hpp>
+#include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/checkpoint/file_operations.hpp>
 #include <distdl/checkpoint/store.hpp>
 
 namespace distdl::agent {
@@ -16,6 +25,12 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr double kLongestGrace = 86400;
+/// So many launches in a row without progress may break off each at another step before that is the run's own fault.
+constexpr int kMostElsewhere = 120;
+
+Milliseconds milliseconds(double seconds) {
+  return std::chrono::ceil<Milliseconds>(std::chrono::duration<double>(seconds));
+}
 
 /// Newest committed step, or newest one below `below`, or -1.
 std::int64_t newest_step(const std::filesystem::path& checkpoints, std::optional<Step> below = {}) {
@@ -30,26 +45,19 @@ std::int64_t newest_step(const std::filesystem::path& checkpoints, std::optional
 class Progress {
  public:
   explicit Progress(const Mission& mission)
-      : mission_(mission), checkpoint_(newest_step(mission.checkpoints)), starts_(starts().size()) {}
+      : mission_(mission),
+        checkpoint_(newest_step(mission.checkpoints)),
+        starts_(starts().size()),
+        last_done_(last_done()) {}
 
-  /// After a launch: whether it left a new checkpoint, or began further on than those before it. How far the snapshots
-  /// of a launch go is not known until the next one has found them.
+  /// After a launch: whether the next one is no further try at what this one failed in.
   bool is_made() {
-    const std::int64_t before = std::exchange(checkpoint_, newest_step(mission_.checkpoints));
-    bool made = checkpoint_ > before;
-    const auto all = starts();
-    for (; starts_ < all.size(); ++starts_) {
-      made = made || (is_begun_ && all[starts_] > furthest_);
-      furthest_ = std::max(furthest_, all[starts_]);
-      in_a_row_ = all[starts_] == last_ ? in_a_row_ + 1 : 1;
-      last_ = all[starts_];
-      is_begun_ = true;
-    }
-    if (checkpoint_ > before) in_a_row_ = 0;
-    if (made) below_.reset();
-    if (in_a_row_ >= 2 && newest_step(mission_.checkpoints, last_) >= 0) below_ = last_;
-    return made;
+    const bool further = is_further();
+    elsewhere_ = further ? 0 : elsewhere_ + 1;
+    return breaks_off_elsewhere() || further;
   }
+  /// Whether a launch of this job, or an earlier job of the run, has begun to train.
+  bool has_begun() const { return is_begun_ || (mission_.allocation && starts_ > 0); }
   /// The next launch. What two launches in a row began with and came no further, it leaves out.
   Mission next_launch() const {
     Mission next = mission_;
@@ -67,7 +75,32 @@ class Progress {
   }
 
  private:
+  /// Whether it left a new checkpoint, or began further on than those before it. How far the snapshots of a launch go
+  /// is not known until the next one has found them.
+  bool is_further() {
+    const std::int64_t before = std::exchange(checkpoint_, newest_step(mission_.checkpoints));
+    bool made = checkpoint_ > before;
+    const auto all = starts();
+    for (; starts_ < all.size(); ++starts_) {
+      made = made || (is_begun_ && all[starts_] > furthest_);
+      furthest_ = std::max(furthest_, all[starts_]);
+      in_a_row_ = all[starts_] == last_ ? in_a_row_ + 1 : 1;
+      last_ = all[starts_];
+      is_begun_ = true;
+    }
+    if (checkpoint_ > before) in_a_row_ = 0;
+    if (made) below_.reset();
+    if (in_a_row_ >= 2 && newest_step(mission_.checkpoints, last_) >= 0) below_ = last_;
+    return made;
+  }
+  /// Whether it trained, and its last step is not that of the launch before. Training repeats itself exactly, so what
+  /// breaks off elsewhere each time comes from outside.
+  bool breaks_off_elsewhere() {
+    const auto before = std::exchange(last_done_, last_done());
+    return last_done_ != before && elsewhere_ <= kMostElsewhere;
+  }
   std::vector<Step> starts() const { return mission_.starts ? mission_.starts() : std::vector<Step>(); }
+  std::optional<Step> last_done() const { return mission_.last_done ? mission_.last_done() : std::nullopt; }
 
   const Mission& mission_;
   std::int64_t checkpoint_;
@@ -77,6 +110,8 @@ class Progress {
   std::optional<Step> last_;  ///< at which the last launch began
   int in_a_row_ = 0;          ///< launches that began there, and left no new checkpoint
   std::optional<Step> below_;
+  std::optional<Step> last_done_;  ///< by the last launch that trained
+  int elsewhere_ = 0;              ///< launches in a row that came no further
 };
 
 /// How one launch ended.
@@ -85,31 +120,58 @@ struct LaunchResult {
   bool told_to_stop = false;  ///< a signal came in while it ran
 };
 
+/// Of the srun of a launch.
+std::string step_name(const std::string& launch_id) {
+  return "distdl-" + launch_id;
+}
+
 /// One launch from start to end.
 class Launch {
  public:
   Launch(const Mission& mission, const Options& options, SupervisorSignals& signals)
       : options_(options),
         signals_(signals),
-        children_(children_of(mission, options, rendezvous_.folder(), rendezvous_.launch_id())),
-        under_srun_(mission.allocation.has_value()) {}
+        lock_(mission.lock),
+        rendezvous_(mission.allocation ? std::optional<Rendezvous>() : std::optional<Rendezvous>(std::in_place)),
+        children_(children_of(mission, options, rendezvous_ ? rendezvous_->folder() : "", id_)),
+        under_srun_(mission.allocation.has_value()) {
+    if (mission.allocation) step_.emplace(*mission.allocation, step_name(id_), milliseconds(options.step_seconds));
+  }
 
   LaunchResult watch() {
     while (children_.reap() > 0) {
       if (auto number = signals_.wait(wait_time()); number && *number != SIGCHLD) stop(*number);
       if (stop_again_at_ && stop_again_at_->expired()) stop_srun();
-      if (children_.failed() && !under_srun_ && !kill_at_)
-        kill_at_ = Deadline::after(
-            std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.grace_seconds)));
+      if (lock_ && lock_->is_lost() && !kill_at_) {
+        children_.signal(SIGTERM);
+        kill_after_grace();
+      }
+      if (children_.failed() && !under_srun_ && !kill_at_) kill_after_grace();
       if (kill_at_ && kill_at_->expired()) children_.kill();
+      if (step_ && step_->is_over()) end_srun();
     }
-    return {children_.code(), told_to_stop_};
+    return {told_to_stop_ && is_stop_signal(children_.code()) ? static_cast<int>(ExitCode::requeue) : children_.code(),
+            told_to_stop_};
   }
 
  private:
+  void kill_after_grace() {
+    kill_at_ = Deadline::after(
+        std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.grace_seconds)));
+  }
+  void end_srun() {
+    log(Severity::warning, "{}", "srun waits for a step that Slurm has ended: ending srun");
+    children_.kill();
+    step_.reset();
+  }
   Milliseconds wait_time() const {
     if (!kill_at_) return 1000ms;
     return std::clamp(std::chrono::ceil<Milliseconds>(kill_at_->remaining()), 10ms, 1000ms);
+  }
+  /// A rank that dies of the signal did not listen yet: it was starting, and nothing is lost.
+  bool is_stop_signal(int code) const {
+    if (under_srun_) return code == 128 + SIGUSR1;
+    return std::ranges::count(std::array{SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}, code - 128) > 0;
   }
   /// Every signal means "save and stop".
   void stop(int number) {
@@ -133,24 +195,95 @@ class Launch {
 
   const Options& options_;
   SupervisorSignals& signals_;
-  Rendezvous rendezvous_;
+  const FolderLock* lock_;
+  std::string id_ = checkpoint::random_hex(8);
+  std::optional<Rendezvous> rendezvous_;  ///< of local ranks
   Children children_;
   bool under_srun_;
   bool told_to_stop_ = false;
+  std::optional<StepWatch> step_;
   std::optional<Deadline> kill_at_;
   std::optional<Deadline> stop_again_at_;
 };
 
-/// Back into the queue, unless somebody cancelled the job (scontrol would revive it). Slurm restarts it soonest if this
-/// process then ends at once.
-void requeue_job(const slurm::Allocation& allocation) {
-  auto state = slurm::job_state(allocation);
-  if (state == "CANCELLED" || state == "COMPLETING") {
-    log(Severity::info, "job {} is {}: not requeued", allocation.job, state);
-    return;
+/// One that cannot begin, as the system refuses a process, has failed like any other.
+LaunchResult launch(const Mission& mission, const Options& options, SupervisorSignals& signals) try {
+  return Launch(mission, options, signals).watch();
+} catch (const SchedulerError& error) {
+  log(Severity::error, "{}", error.what());
+  return {static_cast<int>(error.exit_code()), false};
+}
+
+/// How often a run that comes no further is launched again, and when. Not all at once: a node that was cut off ends
+/// what it holds of the job's start before, for some seconds, and the ranks of this one with it.
+class Tries {
+ public:
+  explicit Tries(const Options& options) : options_(options) { renew(); }
+  void renew() {
+    left_ = options_.relaunches;
+    used_ = lost_ = 0;
+    pauses_ = BackOff(milliseconds(options_.pause_seconds), milliseconds(kLongestPause));
   }
-  slurm::requeue(allocation);
-  log(Severity::info, "job {} is back in the queue", allocation.job);
+  /// After a launch; `lost`: it lost a node, which uses up no try as long as that does not go on for ever.
+  bool use(bool lost) {
+    ++used_;
+    return lost ? ++lost_ <= options_.lost_launches : left_-- > 0;
+  }
+  std::int64_t left() const { return left_; }
+  std::int64_t relaunches() const { return used_ - 1; }  ///< since the last progress
+  /// Before the next launch: none before the first one again.
+  Milliseconds pause() { return used_ > 1 ? pauses_.next() : 0ms; }
+
+ private:
+  static constexpr double kLongestPause = 120;
+
+  const Options& options_;
+  std::int64_t left_ = 0, used_ = 0, lost_ = 0;
+  BackOff pauses_{0ms, 0ms};
+};
+
+/// Codes that a rank ends with. Others are srun's own: 1, or the last 8 bits of an error number of Slurm, as 233 for
+/// 1001, "Communication connection failure".
+bool is_of_a_rank(int code) {
+  constexpr int kLastSignal = 64;
+  if (code > 128) return code <= 128 + kLastSignal;
+  return code == 0 || code >= static_cast<int>(ExitCode::usage) ||
+         (code >= static_cast<int>(ExitCode::corrupt) && code <= static_cast<int>(ExitCode::incompatible));
+}
+
+/// The share of "8" or "a100:8" that `some` of `all` nodes have; a list of several types stays as it is.
+std::string share_of_gpus(const std::string& gpus, int some, int all) {
+  const auto number = gpus.rfind(':') + 1;  // 0 if there is no type
+  std::int64_t count = 0;
+  auto [end, error] = std::from_chars(gpus.data() + number, gpus.data() + gpus.size(), count);
+  if (error != std::errc{} || end != gpus.data() + gpus.size() || gpus.find(',') != std::string::npos) return gpus;
+  return fmt::format("{}{}", gpus.substr(0, number), std::max<std::int64_t>(1, count * some / all));
+}
+
+/// `mission` on these nodes only, with as many ranks on each as before, and no more GPUs in all than they have.
+Mission on_nodes(Mission mission, const std::vector<std::string>& nodes) {
+  if (nodes.empty()) return mission;
+  auto& job = *mission.allocation;
+  const int count = static_cast<int>(nodes.size());
+  mission.ranks = std::max(1, static_cast<int>(static_cast<std::int64_t>(mission.ranks) * count / job.nodes));
+  if (!job.gpus.empty()) job.gpus = share_of_gpus(job.gpus, count, job.nodes);
+  job.nodes = count;
+  job.only = nodes;
+  return mission;
+}
+
+bool is_superseded(const Mission& mission) {
+  if (!mission.lock || !mission.lock->check()) return false;
+  log(Severity::error, "another start has taken the run folder \"{}\" over: this one ends",
+      mission.checkpoints.parent_path().string());
+  return true;
+}
+
+/// Without having finished; `state`: of what is saved, for people.
+void leave(const Mission& mission, const Options& options, SupervisorSignals& signals, const std::string& state) {
+  const bool requeues = mission.allocation && options.requeue;
+  log(Severity::info, "stopped{}{}", state, requeues ? "" : "; run the same command again to go on");
+  if (requeues) requeue_job(*mission.allocation, options, signals);
 }
 }  // namespace
 
@@ -158,11 +291,17 @@ std::vector<Child> children_of(const Mission& mission, const Options& options, c
                                const std::string& launch_id) {
   if (mission.allocation) {
     const auto& job = *mission.allocation;
-    Child srun{{"srun", "--mpi=pmix", fmt::format("--nodes={}", job.nodes), fmt::format("--ntasks={}", mission.ranks),
-                fmt::format("--cpus-per-task={}", job.cpus_per_task), "--kill-on-bad-exit=0",
-                fmt::format("--wait={:.0f}", std::ceil(std::max(1.0, options.grace_seconds))), "--unbuffered",
-                "--export=ALL"},  // also where sbatch was told --export=NONE, which srun would repeat
+    Child srun{{"srun", "--job-name=" + step_name(launch_id), "--mpi=pmix", fmt::format("--nodes={}", job.nodes),
+                fmt::format("--ntasks={}", mission.ranks), fmt::format("--cpus-per-task={}", job.cpus_per_task),
+                "--kill-on-bad-exit=0", fmt::format("--wait={:.0f}", std::ceil(std::max(1.0, options.grace_seconds))),
+                "--unbuffered", "--export=ALL"},  // also where sbatch was told --export=NONE, which srun would repeat
                {}};
+    // What is left of a launch before, on a node that was lost, may still hold processors of the others.
+    if (!job.only.empty()) {
+      srun.command.insert(srun.command.end(), {fmt::format("--nodelist={}", fmt::join(job.only, ",")), "--overlap"});
+      // Else srun would ask for all that SLURM_GPUS says, also of fewer nodes.
+      if (!job.gpus.empty()) srun.command.push_back("--gpus=" + job.gpus);
+    }
     srun.command.insert(srun.command.end(), mission.worker.begin(), mission.worker.end());
     if (auto end = slurm::end_of_job(job))
       srun.variables["DISTDL_END_OF_JOB"] = std::to_string(std::chrono::system_clock::to_time_t(*end));
@@ -170,12 +309,17 @@ std::vector<Child> children_of(const Mission& mission, const Options& options, c
   }
   std::vector<Child> children;
   children.reserve(static_cast<std::size_t>(mission.ranks));
-  for (int rank = 0; rank < mission.ranks; ++rank)
+  for (int rank = 0; rank < mission.ranks; ++rank) {
     children.push_back({mission.worker,
                         {{"DISTDL_RANK", std::to_string(rank)},
                          {"DISTDL_WORLD_SIZE", std::to_string(mission.ranks)},
                          {"DISTDL_RENDEZVOUS", rendezvous.string()},
                          {"DISTDL_LAUNCH_ID", launch_id}}});
+    // Nobody beyond this machine has business at their ports. comm.interface, if it is set, counts for more. Of UCX's
+    // transports only tcp can use loopback.
+    const bool uses_tcp = env("UCX_TLS").value_or("tcp").find("tcp") != std::string::npos;
+    if (!env("UCX_NET_DEVICES") && uses_tcp) children.back().variables["UCX_NET_DEVICES"] = "lo";
+  }
   return children;
 }
 
@@ -198,46 +342,65 @@ void check(const Options& options) {
   require(options.relaunches >= 0, "run.relaunches is {}, but must not be negative", options.relaunches);
   require(options.grace_seconds >= 0 && options.grace_seconds <= kLongestGrace,
           "run.grace_seconds is {}, but must be between 0 and {}", options.grace_seconds, kLongestGrace);
+  require(options.pause_seconds >= 0 && options.pause_seconds <= kLongestGrace,
+          "run.pause_seconds is {}, but must be between 0 and {}", options.pause_seconds, kLongestGrace);
+  require(options.probe_seconds > 0 && options.probe_seconds <= kLongestGrace,
+          "run.probe_seconds is {}, but must be above 0 and at most {}", options.probe_seconds, kLongestGrace);
+  for (const auto& [name, minutes] :
+       {std::pair("node", options.node_minutes), std::pair("scheduler", options.scheduler_minutes)})
+    require(minutes >= 0 && minutes <= kLongestGrace, "run.{}_minutes is {}, but must be between 0 and {}", name,
+            minutes, kLongestGrace);
+  require(options.hangup == "stop" || options.hangup == "ignore",
+          "run.hangup is \"{}\", but must be \"stop\" or \"ignore\"", options.hangup);
 }
 
 int supervise(const Mission& mission, const Options& options) {
-  check(options);
   SupervisorSignals signals;
-  std::int64_t tries_left = options.relaunches;
-  for (Progress progress(mission);;) {
-    const Mission next = progress.next_launch();
-    auto [code, told_to_stop] = Launch(next, options, signals).watch();
-    // No rank ends with 1: srun itself had trouble, as with a node that has just been lost.
-    if (mission.allocation && code == 1) code = static_cast<int>(ExitCode::scheduler);
-    switch (judge(code)) {
-      case Verdict::finished:
-      case Verdict::give_up:
-        return code;
-      case Verdict::resume_later:
-        if (mission.allocation && options.requeue)
-          requeue_job(*mission.allocation);
-        else
-          log(Severity::info, "{}", "stopped with everything saved; run the same command again to go on");
-        return code;
-      case Verdict::relaunch:
-        break;
+  return supervise(mission, options, signals);
+}
+
+int supervise(const Mission& mission, const Options& options, SupervisorSignals& signals) {
+  check(options);
+  Tries tries(options);
+  NextNodes next;
+  Progress progress(mission);
+  const auto stop = [&] {
+    leave(mission, options, signals, "; " + progress.outlook());
+    return static_cast<int>(ExitCode::requeue);
+  };
+  for (Milliseconds pause{0};; pause = mission.allocation ? tries.pause() : 0ms) {
+    if (signals.wait_for_stop(pause)) return stop();
+    if (is_superseded(mission)) return static_cast<int>(ExitCode::superseded);
+    auto [code, told_to_stop] = launch(on_nodes(progress.next_launch(), next.nodes), options, signals);
+    if (mission.allocation && !is_of_a_rank(code)) {
+      log(Severity::warning, "srun itself failed, with code {}", code);
+      code = static_cast<int>(ExitCode::scheduler);
     }
-    if (told_to_stop) {
-      // A signal may have met ranks that were just starting.
-      log(Severity::warning, "the ranks ended with code {} when asked to stop; the last checkpoint counts", code);
-      if (mission.allocation && options.requeue) requeue_job(*mission.allocation);
+    if (code != 0 && is_superseded(mission)) return static_cast<int>(ExitCode::superseded);
+    if (progress.is_made()) tries.renew();
+    const bool can_pass =
+        code == static_cast<int>(ExitCode::storage) && progress.has_begun();  // as a disk that is full
+    const Verdict verdict = can_pass ? Verdict::relaunch : judge(code);
+    if (verdict == Verdict::finished || verdict == Verdict::give_up) return code;
+    if (verdict == Verdict::resume_later || told_to_stop) {
+      if (verdict == Verdict::relaunch)  // the signal may have met ranks that were just starting
+        log(Severity::warning, "the ranks ended with code {} when asked to stop", code);
+      leave(mission, options, signals,
+            verdict == Verdict::relaunch ? "; " + progress.outlook() : " with everything saved");
       return code;
     }
-    if (progress.is_made()) tries_left = options.relaunches;
-    if (tries_left-- <= 0) {
+    if (mission.allocation) next = surviving_nodes(*mission.allocation, next.nodes, options, signals);
+    if (next.decision == NextNodes::Decision::end) return code;
+    if (next.decision == NextNodes::Decision::requeue) return stop();
+    if (!tries.use(next.lost)) {
       log(Severity::error,
           "the ranks ended with code {}, {} relaunches brought the run no further; giving up. What each rank said is "
           "in \"{}\"",
-          code, options.relaunches, (mission.checkpoints.parent_path() / "logs").string());
+          code, tries.relaunches(), (mission.checkpoints.parent_path() / "logs").string());
       return code;
     }
     log(Severity::warning, "the ranks ended with code {}; relaunching ({} more times if the run comes no further); {}",
-        code, tries_left, progress.outlook());
+        code, tries.left(), progress.outlook());
   }
 }
 

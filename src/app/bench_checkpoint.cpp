@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
@@ -288,26 +287,22 @@ class CheckpointBench {
 };
 }  // namespace
 
-void add_bench_checkpoint(CLI::App& bench) {
-  auto* command =
+void add_bench_checkpoint(Command bench) {
+  auto command =
       bench.add_subcommand("checkpoint", "Time saves and restores, beside memcpy, the bare disk and PyTorch if wished");
   auto a = std::make_shared<Arguments>();
   a->local.ranks = 1;
-  a->local.add_to(*command);
+  a->local.add_to(command);
   a->options.keep = 2;
-  command->add_option("--size", a->size, "Bytes of the state of all ranks, such as 1G")->capture_default_str();
-  command->add_option("--dir", a->dir, "Folder on the disk to be measured; room for five times the size")
-      ->capture_default_str();
-  command->add_option("--peers", a->peers, "Programs to measure beside: torch")->delimiter(',');
-  command->add_option("--rounds", a->rounds, "Measured rounds, after one to warm up")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command->add_option("--copy-threads", a->options.copy_threads, "As checkpoint.copy_threads")->capture_default_str();
-  command->add_option("--write-threads", a->options.write_threads, "As checkpoint.write_threads")
-      ->capture_default_str();
-  command->add_option("--compression", a->options.compression, "As checkpoint.compression")->capture_default_str();
-  command->add_flag("--json", a->json, "Print JSON");
-  command->callback([a] {
+  command.add_option("--size", a->size, "Bytes of the state of all ranks, such as 1G").show_default();
+  command.add_option("--dir", a->dir, "Folder on the disk to be measured; room for five times the size").show_default();
+  command.add_option("--peers", a->peers, "Programs to measure beside: torch").list();
+  command.add_option("--rounds", a->rounds, "Measured rounds, after one to warm up").positive().show_default();
+  command.add_option("--copy-threads", a->options.copy_threads, "As checkpoint.copy_threads").show_default();
+  command.add_option("--write-threads", a->options.write_threads, "As checkpoint.write_threads").show_default();
+  command.add_option("--compression", a->options.compression, "As checkpoint.compression").show_default();
+  command.add_flag("--json", a->json, "Print JSON");
+  command.callback([a] {
     const auto check = [&] {
       sizes_from(a->size);
       for (const auto& name : a->peers)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <CLI/App.hpp>
+#include <distdl/app/arguments.hpp>
 
 namespace distdl::app {
 
 /// Adds "checkpoint" to "distdl bench".
-void add_bench_checkpoint(CLI::App& bench);
+void add_bench_checkpoint(Command bench);
 
 }  // namespace distdl::app

@@ -4,7 +4,6 @@
 #include <memory>
 #include <thread>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
@@ -135,6 +134,7 @@ class CommBench {
   }
 
   void write_plot(const std::string& drawing) const {
+    errno = 0;
     std::ofstream out(arguments_.plot);
     out << drawing;
     out.close();
@@ -203,36 +203,33 @@ void bench_comm(const Arguments& arguments) {
 }
 }  // namespace
 
-void add_bench_comm(CLI::App& bench) {
-  auto* command = bench.add_subcommand("comm", "Time collective operations, beside other libraries if wished");
+void add_bench_comm(Command bench) {
+  auto command = bench.add_subcommand("comm", "Time collective operations, beside other libraries if wished");
   auto a = std::make_shared<Arguments>();
-  a->local.add_to(*command);
-  auto* op = command
-                 ->add_option("--op", a->operations,
-                              "Operations, with commas: " + fmt::format("{}", fmt::join(operation_names(), ", ")))
-                 ->delimiter(',')
-                 ->capture_default_str();
-  auto* sizes = command->add_option("--sizes", a->sizes, "Bytes: 8, 64K, 1K:256M (powers of two), 1K:256M:4, and lists")
-                    ->capture_default_str();
-  command->add_option("--type", a->type, "float32, float64, float16, bfloat16, int32 or int64")->capture_default_str();
-  command->add_option("--peers", a->peers, "Measure these in turn: openmpi, mpich, gloo (through PyTorch)")
-      ->delimiter(',');
-  command->add_option("--algorithm", a->algorithm, "Force one, such as ring, instead of the fastest by measured cost");
-  command->add_option("--segment", a->segment, "With --algorithm: elements sent at a time; 0: all at once");
-  command->add_flag("--free-order", a->free_order, "Sums may depend on number and placement of ranks, where faster");
-  command->add_option("--rounds", a->rounds, "Rounds; in each everyone is measured once, in turn")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command->add_option("--seconds", a->seconds, "For one size, round and library")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command->add_flag("--tune", a->tune,
-                    "First measure the costs by which algorithms are chosen and keep them for these hosts; without "
-                    "--op and --sizes nothing else");
-  command->add_option("--plot", a->plot, "Draw time and bandwidth over size into this SVG file");
-  command->add_flag("--json", a->json, "Print JSON");
-  command->callback([a, op, sizes] {
-    a->wants_points = !a->tune || op->count() > 0 || sizes->count() > 0;
+  a->local.add_to(command);
+  auto op = command
+                .add_option("--op", a->operations,
+                            "Operations, with commas: " + fmt::format("{}", fmt::join(operation_names(), ", ")))
+                .list()
+                .show_default();
+  auto sizes = command.add_option("--sizes", a->sizes, "Bytes: 8, 64K, 1K:256M (powers of two), 1K:256M:4, and lists")
+                   .show_default();
+  command.add_option("--type", a->type, "float32, float64, float16, bfloat16, int32 or int64").show_default();
+  command.add_option("--peers", a->peers, "Measure these in turn: openmpi, mpich, gloo (through PyTorch)").list();
+  command.add_option("--algorithm", a->algorithm, "Force one, such as ring, instead of the fastest by measured cost");
+  command.add_option("--segment", a->segment, "With --algorithm: elements sent at a time; 0: all at once");
+  command.add_flag("--free-order", a->free_order, "Sums may depend on number and placement of ranks, where faster");
+  command.add_option("--rounds", a->rounds, "Rounds; in each everyone is measured once, in turn")
+      .positive()
+      .show_default();
+  command.add_option("--seconds", a->seconds, "For one size, round and library").positive().show_default();
+  command.add_flag("--tune", a->tune,
+                   "First measure the costs by which algorithms are chosen and keep them for these hosts; without "
+                   "--op and --sizes nothing else");
+  command.add_option("--plot", a->plot, "Draw time and bandwidth over size into this SVG file");
+  command.add_flag("--json", a->json, "Print JSON");
+  command.callback([a, op, sizes] {
+    a->wants_points = !a->tune || op.given() || sizes.given();
     bench_comm(*a);
   });
 }

@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include <CLI/App.hpp>
+#include <distdl/app/arguments.hpp>
 
 namespace distdl::app {
 
 /// Adds "comm" to "distdl bench".
-void add_bench_comm(CLI::App& bench);
+void add_bench_comm(Command bench);
 
 /// "8", "64K", "1M:256M" (each power of two), "1K:1M:4" (each fourth power), and lists of these with commas; ascending.
 /// Throws UsageError.

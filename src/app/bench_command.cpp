@@ -3,7 +3,6 @@
 #include <bit>
 #include <memory>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
@@ -170,42 +169,33 @@ void bench_train(const Arguments& arguments, comm::Communicator& communicator) {
 }
 }  // namespace
 
-void add_bench_command(CLI::App& app) {
-  auto* bench = app.add_subcommand("bench", "Measure parts of distdl on this machine");
-  bench->require_subcommand(1);
-  auto* command = bench->add_subcommand("train", "Time training steps on random input");
+void add_bench_command(Command app) {
+  auto bench = app.add_subcommand("bench", "Measure parts of distdl on this machine");
+  bench.require_subcommand();
+  auto command = bench.add_subcommand("train", "Time training steps on random input");
   auto arguments = std::make_shared<Arguments>();
-  arguments->local.add_to(*command);
+  arguments->local.add_to(command);
   command
-      ->add_option(
-          "--model", arguments->model,
-          "lenet or mlp (of 1 x 28 x 28), resnet18, resnet34, resnet50 or vit (3 x 32 x 32), gpt (256 tokens); "
-          "of the published sizes: resnet50-224 (3 x 224 x 224), gpt2 (124M parameters, 1024 tokens)")
-      ->capture_default_str();
-  command->add_option("--backend", arguments->kernels.backend, "reference, onednn, cuda or auto")
-      ->capture_default_str();
-  command->add_option("--precision", arguments->kernels.precision, "fp32, bf16, fp16 or (on GPUs) tf32")
-      ->capture_default_str();
-  command->add_flag("!--no-replay", arguments->kernels.replay,
-                    "Start each step anew instead of replaying it (CUDA graphs)");
-  command->add_flag("!--no-deterministic", arguments->kernels.deterministic,
-                    "On a GPU, let cuDNN take what it holds for the fastest");
-  command->add_option("--threads", arguments->kernels.threads, "CPU threads")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command->add_option("--batch", arguments->batch, "Samples of a rank per step")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command->add_option("--steps", arguments->steps, "Steps to time, after two to warm up")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command->add_flag("--json", arguments->json, "Print JSON");
-  command->callback([arguments] {
+      .add_option("--model", arguments->model,
+                  "lenet or mlp (of 1 x 28 x 28), resnet18, resnet34, resnet50 or vit (3 x 32 x 32), gpt (256 tokens); "
+                  "of the published sizes: resnet50-224 (3 x 224 x 224), gpt2 (124M parameters, 1024 tokens)")
+      .show_default();
+  command.add_option("--backend", arguments->kernels.backend, "reference, onednn, cuda or auto").show_default();
+  command.add_option("--precision", arguments->kernels.precision, "fp32, bf16, fp16 or (on GPUs) tf32").show_default();
+  command.add_flag("!--no-replay", arguments->kernels.replay,
+                   "Start each step anew instead of replaying it (CUDA graphs)");
+  command.add_flag("!--no-deterministic", arguments->kernels.deterministic,
+                   "On a GPU, let cuDNN take what it holds for the fastest");
+  command.add_option("--threads", arguments->kernels.threads, "CPU threads").positive().show_default();
+  command.add_option("--batch", arguments->batch, "Samples of a rank per step").positive().show_default();
+  command.add_option("--steps", arguments->steps, "Steps to time, after two to warm up").positive().show_default();
+  command.add_flag("--json", arguments->json, "Print JSON");
+  command.callback([arguments] {
     arguments->local.run([&] { check(*arguments); },
                          [&](comm::Communicator& communicator) { bench_train(*arguments, communicator); });
   });
-  add_bench_checkpoint(*bench);
-  add_bench_comm(*bench);
+  add_bench_checkpoint(bench);
+  add_bench_comm(bench);
 }
 
 }  // namespace distdl::app

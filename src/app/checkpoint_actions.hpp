@@ -7,21 +7,20 @@
 #include <string>
 #include <vector>
 
-#include <CLI/App.hpp>
-#include <CLI/Option.hpp>
 #include <nlohmann/json_fwd.hpp>
 
+#include <distdl/app/arguments.hpp>
 #include <distdl/checkpoint/store.hpp>
 
 // The parts of "distdl checkpoint". None needs Slurm or ranks.
 namespace distdl::app {
 
-void add_checkpoint_listing(CLI::App& parent);   ///< ls, show, digest
-void add_checkpoint_checks(CLI::App& parent);    ///< verify, why
-void add_checkpoint_diff(CLI::App& parent);      ///< diff
-void add_checkpoint_keeping(CLI::App& parent);   ///< gc, tag
-void add_checkpoint_exchange(CLI::App& parent);  ///< export, import
-void add_import_pretrained(CLI::App& import);    ///< import pretrained
+void add_checkpoint_listing(Command parent);   ///< ls, show, digest
+void add_checkpoint_checks(Command parent);    ///< verify, why
+void add_checkpoint_diff(Command parent);      ///< diff
+void add_checkpoint_keeping(Command parent);   ///< gc, tag
+void add_checkpoint_exchange(Command parent);  ///< export, import
+void add_import_pretrained(Command import);    ///< import pretrained
 
 /// What help says about an argument that root_of or checkpoint_at takes.
 inline constexpr const char* kRootHelp = "folder of checkpoints, or of a run";
@@ -41,10 +40,10 @@ bool is_gone(const std::filesystem::path& folder);
 checkpoint::Summary checkpoint_at(const std::string& name);
 
 /// An argument or option that is a whole number from `least`.
-CLI::Option* add_number(CLI::App& command, const char* name, std::optional<std::int64_t>& value, std::int64_t least,
-                        const char* help);
+Option add_number(Command command, const char* name, std::optional<std::int64_t>& value, std::int64_t least,
+                  const char* help);
 /// One that is a step.
-CLI::Option* add_step(CLI::App& command, const char* name, std::optional<std::int64_t>& step, const char* help);
+Option add_step(Command command, const char* name, std::optional<std::int64_t>& step, const char* help);
 
 /// "ok", "damaged", "incomplete" or "incompatible".
 const char* verdict_on(ExitCode code);

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // distdl checkpoint verify | why
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <distdl/app/checkpoint_actions.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/printable.hpp>
 #include <distdl/checkpoint/explain.hpp>
 #include <distdl/checkpoint/layout.hpp>
 #include <distdl/checkpoint/left_snapshots.hpp>
+#include <distdl/observe/record_lines.hpp>
 
 namespace distdl::app {
 namespace {
@@ -57,15 +57,15 @@ void verify(const std::string& name, Depth depth, bool as_json) {
   for (const fs::path& one : checkpoint_folders(name)) {
     const auto outcome = verify_unless_collected(one, depth);
     if (!outcome) {
-      if (!as_json) fmt::print("{}: collected meanwhile\n", one.string());
+      if (!as_json) fmt::print("{}: collected meanwhile\n", printable(one.string()));
       continue;
     }
     const auto& findings = *outcome;
     const char* verdict = verdict_on(code_of(findings));
     json found = json::array();
-    if (!as_json) fmt::print("{}: {}\n", one.string(), verdict);
+    if (!as_json) fmt::print("{}: {}\n", printable(one.string()), verdict);
     for (const Finding& finding : findings) {
-      if (!as_json) fmt::print("  {}\n", finding.message);
+      if (!as_json) fmt::print("  {}\n", printable(finding.message));
       found.push_back(to_json(finding));
     }
     document.push_back(
@@ -77,30 +77,23 @@ void verify(const std::string& name, Depth depth, bool as_json) {
   if (document.empty())
     throw StorageError(fmt::format("a run collected what \"{}\" stands for before it was verified; try again", name),
                        ExitCode::incomplete);
-  if (ExitCode worst = code_of(all); worst != ExitCode::ok) throw CLI::RuntimeError(static_cast<int>(worst));
+  if (ExitCode worst = code_of(all); worst != ExitCode::ok) throw Ended(static_cast<int>(worst));
 }
 
 /// What the run's own journal, beside the folder of checkpoints, tells of a step that the folder tells nothing of.
 void ask_journal(const fs::path& root, Step step, Explanation& answer) {
   std::int64_t last = -1;
-  std::ifstream lines(root.parent_path() / "journal.jsonl");
-  for (std::string line; std::getline(lines, line);) {
-    auto row = json::parse(line, nullptr, false);
-    if (!row.is_object() || !row.contains("step") || !row["step"].is_number_integer()) continue;
-    last = std::max(last, row["step"].get<std::int64_t>());
-    if (row["step"] != step.value) continue;
-    auto text = [&](const char* key) {
-      return row.contains(key) && row[key].is_string() ? row[key].get<std::string>() : std::string();
-    };
-    const std::string event = text("event");
-    if (event == "checkpoint") answer = {Standing::removed, "the run's journal says that it was saved"};
-    if (event == "save_failed") answer = {Standing::failed, text("reason")};
-    if (answer.standing == Standing::removed || answer.standing == Standing::failed) continue;  // these tell more
-    if (event == "save_skipped") answer = {Standing::skipped, "the save before it was still under way"};
-    if (event == "snapshot_failed") answer = {Standing::failed, text("reason")};
-    if (event == "snapshot")
+  observe::for_each_record(root.parent_path() / "journal.jsonl", [&](const observe::Record& row) {
+    last = std::max(last, row.step.value_or(-1));
+    if (row.step != step.value) return;
+    if (row.event == "checkpoint") answer = {Standing::removed, "the run's journal says that it was saved"};
+    if (row.event == "save_failed") answer = {Standing::failed, row.reason};
+    if (answer.standing == Standing::removed || answer.standing == Standing::failed) return;  // these tell more
+    if (row.event == "save_skipped") answer = {Standing::skipped, "the save before it was still under way"};
+    if (row.event == "snapshot_failed") answer = {Standing::failed, row.reason};
+    if (row.event == "snapshot")
       answer = {Standing::snapshot, "it was no checkpoint: nodes kept it in their memory or on their own disks"};
-  }
+  });
   if (answer.standing == Standing::never && last >= 0)
     answer.reason += step.value > last ? fmt::format(", and the run's journal ends at step {}", last)
                                        : std::string(", nor does the run's journal");
@@ -186,54 +179,55 @@ void why(std::int64_t number, const std::string& folder, const std::string& disk
     print(document);
   } else {
     fmt::print("step {}: {}\n  {}\nof this folder a restart takes {}\ncheckpoints in it: {}\n", step,
-               checkpoint::name_of(found.standing), found.reason, restart_of(found), listing(found.present));
+               checkpoint::name_of(found.standing), printable(found.reason), printable(restart_of(found)),
+               listing(found.present));
     print_snapshots(kept);
   }
-  if (found.code != ExitCode::ok) throw CLI::RuntimeError(static_cast<int>(found.code));
+  if (found.code != ExitCode::ok) throw Ended(static_cast<int>(found.code));
 }
 
-void add_verify(CLI::App& parent) {
+void add_verify(Command parent) {
   struct Arguments {
     std::string name;
     bool deep = false, quick = false, as_json = false;
   };
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command =
+  Command command =
       parent.add_subcommand("verify", "check every byte; exit code 2 damaged, 3 incomplete, 4 another format");
   command
-      ->add_option("CKPT", arguments->name,
-                   "one checkpoint: its folder, DIR@STEP or DIR@TAG; or a folder or a run: all in it")
-      ->required();
-  auto* deep = command->add_flag("--deep", arguments->deep,
-                                 "also that HDF5 finds what the manifest says, and nothing else in files and folder");
-  command->add_flag("--quick", arguments->quick, "only manifests and the sizes of files")->excludes(deep);
-  command->add_flag("--json", arguments->as_json, "print one JSON document");
-  command->callback([arguments] {
+      .add_option("CKPT", arguments->name,
+                  "one checkpoint: its folder, DIR@STEP or DIR@TAG; or a folder or a run: all in it")
+      .required();
+  auto deep = command.add_flag("--deep", arguments->deep,
+                               "also that HDF5 finds what the manifest says, and nothing else in files and folder");
+  command.add_flag("--quick", arguments->quick, "only manifests and the sizes of files").excludes(deep);
+  command.add_flag("--json", arguments->as_json, "print one JSON document");
+  command.callback([arguments] {
     Depth depth = arguments->deep ? Depth::structure : arguments->quick ? Depth::sizes : Depth::bytes;
     verify(arguments->name, depth, arguments->as_json);
   });
 }
 
-void add_why(CLI::App& parent) {
+void add_why(Command parent) {
   struct Arguments {
     std::optional<std::int64_t> step;
     std::string folder, disk;
     bool as_json = false;
   };
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = parent.add_subcommand("why",
-                                            "why a step is not there, or not what a restart takes; also which "
-                                            "snapshots this node has; exit codes like verify");
-  add_step(*command, "STEP", arguments->step, "the step in question")->required();
-  command->add_option("DIR", arguments->folder, kRootHelp)->required();
-  command->add_option("--disk", arguments->disk, "the run's checkpoint.disk_folder: tell of snapshots in it, too")
-      ->type_name("FOLDER");
-  command->add_flag("--json", arguments->as_json, "print one JSON document");
-  command->callback([arguments] { why(*arguments->step, arguments->folder, arguments->disk, arguments->as_json); });
+  Command command = parent.add_subcommand("why",
+                                          "why a step is not there, or not what a restart takes; also which "
+                                          "snapshots this node has; exit codes like verify");
+  add_step(command, "STEP", arguments->step, "the step in question").required();
+  command.add_option("DIR", arguments->folder, kRootHelp).required();
+  command.add_option("--disk", arguments->disk, "the run's checkpoint.disk_folder: tell of snapshots in it, too")
+      .type_name("FOLDER");
+  command.add_flag("--json", arguments->as_json, "print one JSON document");
+  command.callback([arguments] { why(*arguments->step, arguments->folder, arguments->disk, arguments->as_json); });
 }
 }  // namespace
 
-void add_checkpoint_checks(CLI::App& parent) {
+void add_checkpoint_checks(Command parent) {
   add_verify(parent);
   add_why(parent);
 }

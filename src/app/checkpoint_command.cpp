@@ -4,7 +4,6 @@
 #include <charconv>
 #include <ctime>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <distdl/app/checkpoint_actions.hpp>
@@ -103,19 +102,19 @@ checkpoint::Summary checkpoint_at(const std::string& name) {
   return checkpoint::open(checkpoint_folder(name));
 }
 
-CLI::Option* add_number(CLI::App& command, const char* name, std::optional<std::int64_t>& value, std::int64_t least,
-                        const char* help) {
+Option add_number(Command command, const char* name, std::optional<std::int64_t>& value, std::int64_t least,
+                  const char* help) {
   auto check = [least](const std::string& text) {
     std::int64_t number = 0;
     auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     bool good = error == std::errc() && end == text.data() + text.size() && number >= least;
     return good ? std::string() : fmt::format("\"{}\" was given, but a whole number from {} was expected", text, least);
   };
-  return command.add_option(name, value, help)->check(check)->type_name("N");
+  return command.add_option(name, value, help).check(check).type_name("N");
 }
 
-CLI::Option* add_step(CLI::App& command, const char* name, std::optional<std::int64_t>& step, const char* help) {
-  return add_number(command, name, step, 0, help)->type_name("STEP");
+Option add_step(Command command, const char* name, std::optional<std::int64_t>& step, const char* help) {
+  return add_number(command, name, step, 0, help).type_name("STEP");
 }
 
 const char* verdict_on(ExitCode code) {
@@ -153,14 +152,14 @@ std::string mebibytes(std::uint64_t bytes) {
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
-void add_checkpoint_command(CLI::App& app) {
-  CLI::App* checkpoint = app.add_subcommand("checkpoint", "look at, check, keep and exchange the checkpoints of a run");
-  checkpoint->require_subcommand(1);
-  add_checkpoint_listing(*checkpoint);
-  add_checkpoint_checks(*checkpoint);
-  add_checkpoint_diff(*checkpoint);
-  add_checkpoint_keeping(*checkpoint);
-  add_checkpoint_exchange(*checkpoint);
+void add_checkpoint_command(Command app) {
+  Command checkpoint = app.add_subcommand("checkpoint", "look at, check, keep and exchange the checkpoints of a run");
+  checkpoint.require_subcommand();
+  add_checkpoint_listing(checkpoint);
+  add_checkpoint_checks(checkpoint);
+  add_checkpoint_diff(checkpoint);
+  add_checkpoint_keeping(checkpoint);
+  add_checkpoint_exchange(checkpoint);
 }
 
 }  // namespace distdl::app

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <memory>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <distdl/app/checkpoint_actions.hpp>
+#include <distdl/base/printable.hpp>
 #include <distdl/checkpoint/difference.hpp>
 
 namespace distdl::app {
@@ -59,7 +59,7 @@ json to_json(const Summary& first, const Summary& second, const Difference& diff
 
 std::size_t width_of_names(const Difference& difference) {
   std::size_t width = 6;
-  auto see = [&](const TensorEntry& entry) { width = std::max(width, entry.name.size()); };
+  auto see = [&](const TensorEntry& entry) { width = std::max(width, printable(entry.name).size()); };
   std::for_each(difference.removed.begin(), difference.removed.end(), see);
   std::for_each(difference.added.begin(), difference.added.end(), see);
   for (const auto& tensor : difference.reshaped) see(tensor.before);
@@ -68,37 +68,41 @@ std::size_t width_of_names(const Difference& difference) {
 }
 
 void print_table(const Summary& first, const Summary& second, const Difference& difference) {
-  fmt::print("- {}\n+ {}\n", first.folder.string(), second.folder.string());
+  fmt::print("- {}\n+ {}\n", printable(first.folder.string()), printable(second.folder.string()));
   std::size_t width = width_of_names(difference);
-  for (const auto& entry : difference.removed) fmt::print("- {:<{}}  {}\n", entry.name, width, form_of(entry));
-  for (const auto& entry : difference.added) fmt::print("+ {:<{}}  {}\n", entry.name, width, form_of(entry));
+  for (const auto& entry : difference.removed)
+    fmt::print("- {:<{}}  {}\n", printable(entry.name), width, form_of(entry));
+  for (const auto& entry : difference.added) fmt::print("+ {:<{}}  {}\n", printable(entry.name), width, form_of(entry));
   for (const auto& [before, after] : difference.reshaped)
-    fmt::print("! {:<{}}  {} became {}\n", before.name, width, form_of(before), form_of(after));
+    fmt::print("! {:<{}}  {} became {}\n", printable(before.name), width, form_of(before), form_of(after));
   if (!difference.changed.empty())
     fmt::print("  {:<{}}  {:>12}  {:>12}  {:>10}  {:>10}\n", "tensor", width, "different", "of", "max abs", "max rel");
   for (const auto& tensor : difference.changed)
-    fmt::print("~ {:<{}}  {:>12}  {:>12}  {:>10.3g}  {:>10.3g}{}\n", tensor.entry.name, width, tensor.different,
-               tensor.elements, tensor.absolute, tensor.relative,
+    fmt::print("~ {:<{}}  {:>12}  {:>12}  {:>10.3g}  {:>10.3g}{}\n", printable(tensor.entry.name), width,
+               tensor.different, tensor.elements, tensor.absolute, tensor.relative,
                tensor.not_finite ? fmt::format("  {} not finite", tensor.not_finite) : "");
-  for (const auto& key : difference.state_removed) fmt::print("- state {}: {}\n", key, shortened(first.state.at(key)));
-  for (const auto& key : difference.state_added) fmt::print("+ state {}: {}\n", key, shortened(second.state.at(key)));
+  for (const auto& key : difference.state_removed)
+    fmt::print("- state {}: {}\n", printable(key), shortened(first.state.at(key)));
+  for (const auto& key : difference.state_added)
+    fmt::print("+ state {}: {}\n", printable(key), shortened(second.state.at(key)));
   for (const auto& key : difference.state_changed)
-    fmt::print("~ state {}: {} became {}\n", key, shortened(first.state.at(key)), shortened(second.state.at(key)));
+    fmt::print("~ state {}: {} became {}\n", printable(key), shortened(first.state.at(key)),
+               shortened(second.state.at(key)));
   fmt::print("{} tensors are equal{}\n", difference.equal, difference.none() ? ", and so is the state" : "");
 }
 }  // namespace
 
-void add_checkpoint_diff(CLI::App& parent) {
+void add_checkpoint_diff(Command parent) {
   struct Arguments {
     std::string first, second;
     bool as_json = false;
   };
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = parent.add_subcommand("diff", "in what two checkpoints differ");
-  command->add_option("A", arguments->first, kCheckpointHelp)->required();
-  command->add_option("B", arguments->second, kCheckpointHelp)->required();
-  command->add_flag("--json", arguments->as_json, "print one JSON document");
-  command->callback([arguments] {
+  Command command = parent.add_subcommand("diff", "in what two checkpoints differ");
+  command.add_option("A", arguments->first, kCheckpointHelp).required();
+  command.add_option("B", arguments->second, kCheckpointHelp).required();
+  command.add_flag("--json", arguments->as_json, "print one JSON document");
+  command.callback([arguments] {
     Summary first = checkpoint_at(arguments->first), second = checkpoint_at(arguments->second);
     Difference difference = checkpoint::compare(first, second);
     if (arguments->as_json) return print(to_json(first, second, difference));

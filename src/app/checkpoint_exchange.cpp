@@ -3,11 +3,11 @@
 #include <memory>
 #include <optional>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <distdl/app/checkpoint_actions.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/printable.hpp>
 #include <distdl/checkpoint/export.hpp>
 #include <distdl/checkpoint/import.hpp>
 
@@ -40,33 +40,31 @@ void export_to_file(const ExportOptions& options) {
   if (options.as_json)
     return print(
         {{"step", summary.step.value}, {"file", options.file.string()}, {"tensors", written.size()}, {"bytes", bytes}});
-  fmt::print("{}: {} tensors of step {}, {} bytes\n", options.file.string(), written.size(), summary.step, bytes);
+  fmt::print("{}: {} tensors of step {}, {} bytes\n", printable(options.file.string()), written.size(), summary.step,
+             bytes);
 }
 
-void add_export(CLI::App& parent) {
+void add_export(Command parent) {
   auto options = std::make_shared<ExportOptions>();
-  CLI::App* command = parent.add_subcommand("export", "write a checkpoint's tensors for other programs");
-  command->add_option("CKPT", options->name, kCheckpointHelp)->required();
-  command->add_option("FILE", options->file, "the file to write")->required();
+  Command command = parent.add_subcommand("export", "write a checkpoint's tensors for other programs");
+  command.add_option("CKPT", options->name, kCheckpointHelp).required();
+  command.add_option("FILE", options->file, "the file to write").required();
   command
-      ->add_option("--format", options->format,
-                   "npz: for numpy; view: an HDF5 file that shows whole tensors and leaves them where they are; "
-                   "default safetensors")
-      ->check(CLI::IsMember({"safetensors", "npz", "view"}));
-  command->add_option("--tensors", options->patterns, "only those whose name matches: 'parameter/*'")
-      ->type_name("GLOB")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_flag("--deflate", options->deflate, "compress it; npz only");
-  command->add_flag("--force", options->force, "replace the file if it exists");
-  command->add_flag("--json", options->as_json, "print one JSON document");
-  command->callback([options] {
+      .add_option("--format", options->format,
+                  "npz: for numpy; view: an HDF5 file that shows whole tensors and leaves them where they are; "
+                  "default safetensors")
+      .one_of({"safetensors", "npz", "view"});
+  command.add_option("--tensors", options->patterns, "only those whose name matches: 'parameter/*'").repeatable("GLOB");
+  command.add_flag("--deflate", options->deflate, "compress it; npz only");
+  command.add_flag("--force", options->force, "replace the file if it exists");
+  command.add_flag("--json", options->as_json, "print one JSON document");
+  command.callback([options] {
     require<UsageError>(!options->deflate || options->format == "npz", "--deflate goes with --format npz only");
     export_to_file(*options);
   });
 }
 
-void add_import_safetensors(CLI::App& import) {
+void add_import_safetensors(Command import) {
   struct Arguments {
     fs::path file, folder;
     std::optional<std::int64_t> step;
@@ -74,21 +72,21 @@ void add_import_safetensors(CLI::App& import) {
     bool names_stay = false, as_json = false;
   };
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = import.add_subcommand(
+  Command command = import.add_subcommand(
       "safetensors", "make a checkpoint to start from: distdl run JOB --partial fills in what it lacks");
-  command->add_option("FILE", arguments->file, "the file to read")->required();
-  command->add_option("DIR", arguments->folder, "folder of checkpoints, made if it is missing: RUN/checkpoints")
-      ->required();
-  add_step(*command, "--step", arguments->step, "the step that it counts as; default: the file's own, or 0");
-  command->add_flag("--weights", arguments->how.weights_only,
-                    "leave out the optimizer's state and the run's, and count from step 0: to train on from there");
-  auto* prefix = command->add_option(
+  command.add_option("FILE", arguments->file, "the file to read").required();
+  command.add_option("DIR", arguments->folder, "folder of checkpoints, made if it is missing: RUN/checkpoints")
+      .required();
+  add_step(command, "--step", arguments->step, "the step that it counts as; default: the file's own, or 0");
+  command.add_flag("--weights", arguments->how.weights_only,
+                   "leave out the optimizer's state and the run's, and count from step 0: to train on from there");
+  auto prefix = command.add_option(
       "--prefix", arguments->how.prefix,
       "before names that do not begin with parameter/ or, as momentum/, like an optimizer's; default parameter/");
-  command->add_flag("--no-prefix", arguments->names_stay, "all names stay as they are")->excludes(prefix);
-  command->add_flag("--take", arguments->how.take, "though a run has owned the folder; if it still runs it must stop");
-  command->add_flag("--json", arguments->as_json, "print one JSON document");
-  command->callback([arguments] {
+  command.add_flag("--no-prefix", arguments->names_stay, "all names stay as they are").excludes(prefix);
+  command.add_flag("--take", arguments->how.take, "though a run has owned the folder; if it still runs it must stop");
+  command.add_flag("--json", arguments->as_json, "print one JSON document");
+  command.callback([arguments] {
     if (arguments->names_stay) arguments->how.prefix.clear();
     if (arguments->step) arguments->how.step = Step(*arguments->step);
     auto made = checkpoint::import_safetensors(arguments->file, arguments->folder, arguments->how);
@@ -97,17 +95,17 @@ void add_import_safetensors(CLI::App& import) {
                     {"folder", made.folder.string()},
                     {"tensors", made.tensors.size()},
                     {"bytes", made.bytes}});
-    fmt::print("{}: {} tensors, {} bytes\n", made.folder.string(), made.tensors.size(), made.bytes);
+    fmt::print("{}: {} tensors, {} bytes\n", printable(made.folder.string()), made.tensors.size(), made.bytes);
   });
 }
 }  // namespace
 
-void add_checkpoint_exchange(CLI::App& parent) {
+void add_checkpoint_exchange(Command parent) {
   add_export(parent);
-  CLI::App* import = parent.add_subcommand("import", "make a checkpoint of another program's file");
-  import->require_subcommand(1);
-  add_import_safetensors(*import);
-  add_import_pretrained(*import);
+  Command import = parent.add_subcommand("import", "make a checkpoint of another program's file");
+  import.require_subcommand();
+  add_import_safetensors(import);
+  add_import_pretrained(import);
 }
 
 }  // namespace distdl::app

@@ -6,11 +6,11 @@
 #include <optional>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <distdl/app/checkpoint_actions.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/printable.hpp>
 #include <distdl/checkpoint/layout.hpp>
 #include <distdl/checkpoint/retention.hpp>
 #include <distdl/checkpoint/tags.hpp>
@@ -54,16 +54,18 @@ bool untouched_for_long(const fs::path& folder) {
 
 std::vector<Leftover> leftovers_in(const fs::path& root, bool quarantine) {
   std::vector<Leftover> found;
-  for (const auto& path : checkpoint::entries_with_prefix(root, checkpoint::kTrashPrefix))
+  using Kind = checkpoint::EntryName::Kind;
+  for (const auto& path : checkpoint::entries_of(root, Kind::trash))
     found.push_back({path, false, "a run was deleting it, or is"});
-  for (const auto& path : checkpoint::entries_with_prefix(root, checkpoint::kStagePrefix)) {
+  for (const auto& path : checkpoint::entries_of(root, Kind::stage)) {
     bool dead = untouched_for_long(path);
     found.push_back({path, !dead, dead ? "no run has written to it for a day" : "a run may be writing it"});
   }
   std::error_code ignored;
   if (fs::exists(root / checkpoint::kQuarantineName, ignored))
-    for (const auto& path : checkpoint::entries_with_prefix(root / checkpoint::kQuarantineName, ""))
-      found.push_back({path, !quarantine, quarantine ? "asked for" : "quarantine; --quarantine deletes it"});
+    for (const auto& name : checkpoint::names_in(root / checkpoint::kQuarantineName))
+      found.push_back({root / checkpoint::kQuarantineName / name, !quarantine,
+                       quarantine ? "asked for" : "quarantine; --quarantine deletes it"});
   return found;
 }
 
@@ -88,13 +90,13 @@ bool sweep(const fs::path& root, const std::vector<Verdict>& verdicts, const std
 
 /// Once more, to learn the cause. Throws StorageError unless nothing is left.
 void finish_deleting(const fs::path& root) {
-  for (const auto& trash : checkpoint::entries_with_prefix(root, checkpoint::kTrashPrefix)) {
-    std::error_code error;
-    fs::remove_all(trash, error);
-    require<StorageError>(!error,
+  for (const auto& trash : checkpoint::entries_of(root, checkpoint::EntryName::Kind::trash)) {
+    errno = 0;
+    const bool gone = checkpoint::remove_tree(checkpoint::real_file_system(), trash);
+    require<StorageError>(gone,
                           "cannot delete \"{}\": {}; it is no checkpoint any more. Run gc again once its files may be "
                           "deleted, and no process has them open",
-                          trash.string(), errno_text(error.value()));
+                          trash.string(), errno_text(errno));
   }
 }
 
@@ -104,9 +106,10 @@ void print_report(const Rule& rule, const std::vector<Verdict>& verdicts, const 
   fmt::print("rule: the newest {} verified stay{}\n", rule.keep,
              rule.keep_every > 0 ? fmt::format(", and the first of each {} steps", rule.keep_every) : "");
   for (const Verdict& verdict : verdicts)
-    fmt::print("{:>12}  {:<8}  {}\n", verdict.step, verdict.stays ? "stays" : going, verdict.why);
+    fmt::print("{:>12}  {:<8}  {}\n", verdict.step, verdict.stays ? "stays" : going, printable(verdict.why));
   for (const Leftover& leftover : leftovers)
-    fmt::print("{}  {}  {}\n", leftover.path.string(), leftover.stays ? "stays" : going, leftover.why);
+    fmt::print("{}  {}  {}\n", printable(leftover.path.string()), leftover.stays ? "stays" : going,
+               printable(leftover.why));
   std::uint64_t freed = 0;
   for (std::size_t i = 0; i < verdicts.size(); ++i)
     if (!verdicts[i].stays) freed += sizes[i];
@@ -131,7 +134,7 @@ json report_of(const Rule& rule, const std::vector<Verdict>& verdicts, const std
 }
 
 void gc(const GcOptions& options) {
-  fs::path root = root_of(options.folder);
+  fs::path root = checkpoint::resolved(root_of(options.folder));
   Rule rule = rule_for(root, options);
   auto verdicts = checkpoint::judge(checkpoint::real_file_system(), root, rule, std::nullopt,
                                     [](Step, const fs::path& folder) { return checkpoint::verify(folder).empty(); });
@@ -149,37 +152,37 @@ void gc(const GcOptions& options) {
   if (!gone) finish_deleting(root);
 }
 
-void add_gc(CLI::App& parent) {
+void add_gc(Command parent) {
   auto options = std::make_shared<GcOptions>();
-  CLI::App* command = parent.add_subcommand(
+  Command command = parent.add_subcommand(
       "gc", "delete old checkpoints by the rule of the last run, and leftovers of dead ones; safe beside a run");
-  command->add_option("DIR", options->folder, kRootHelp)->required();
-  command->add_flag("-n,--dry-run", options->dry_run, "only say what would go, and why the others stay");
-  add_number(*command, "--keep", options->keep, 2,
+  command.add_option("DIR", options->folder, kRootHelp).required();
+  command.add_flag("-n,--dry-run", options->dry_run, "only say what would go, and why the others stay");
+  add_number(command, "--keep", options->keep, 2,
              "so many of the newest verified stay, 2 at least; default: as the run's rule says");
-  add_number(*command, "--keep-every", options->keep_every, 0,
+  add_number(command, "--keep-every", options->keep_every, 0,
              "of each so many steps the first stays; 0: of none; default: as the run's rule says");
-  command->add_flag("--quarantine", options->quarantine, "delete what lies in quarantine, too");
-  command->add_flag("--json", options->as_json, "print one JSON document");
-  command->callback([options] { gc(*options); });
+  command.add_flag("--quarantine", options->quarantine, "delete what lies in quarantine, too");
+  command.add_flag("--json", options->as_json, "print one JSON document");
+  command.callback([options] { gc(*options); });
 }
 
-void add_tag(CLI::App& parent) {
+void add_tag(Command parent) {
   struct Arguments {
     std::optional<std::int64_t> step;
     std::string name, folder;
     bool remove = false, move = false, as_json = false;
   };
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = parent.add_subcommand("tag", "name a checkpoint: what has a tag is never collected");
-  add_step(*command, "STEP", arguments->step, "which checkpoint")->required();
-  command->add_option("NAME", arguments->name, "letters, digits, '.', '_', '-'; the first a letter")->required();
-  command->add_option("DIR", arguments->folder, kRootHelp)->required();
-  auto* remove = command->add_flag("--remove", arguments->remove, "take the name away");
-  command->add_flag("--move", arguments->move, "though another step has the name")->excludes(remove);
-  command->add_flag("--json", arguments->as_json, "print one JSON document");
-  command->callback([arguments] {
-    fs::path root = root_of(arguments->folder);
+  Command command = parent.add_subcommand("tag", "name a checkpoint: what has a tag is never collected");
+  add_step(command, "STEP", arguments->step, "which checkpoint").required();
+  command.add_option("NAME", arguments->name, "letters, digits, '.', '_', '-'; the first a letter").required();
+  command.add_option("DIR", arguments->folder, kRootHelp).required();
+  auto remove = command.add_flag("--remove", arguments->remove, "take the name away");
+  command.add_flag("--move", arguments->move, "though another step has the name").excludes(remove);
+  command.add_flag("--json", arguments->as_json, "print one JSON document");
+  command.callback([arguments] {
+    fs::path root = checkpoint::resolved(root_of(arguments->folder));
     auto& files = checkpoint::real_file_system();
     Step step(*arguments->step);
     if (arguments->remove)
@@ -189,13 +192,13 @@ void add_tag(CLI::App& parent) {
     auto names = checkpoint::names_of(checkpoint::read_tags(files, root), step);
     if (arguments->as_json) return print({{"step", step.value}, {"tags", names}});
     fmt::print("step {}:", step);
-    for (const auto& name : names) fmt::print(" {}", name);
+    for (const auto& name : names) fmt::print(" {}", printable(name));
     fmt::print("{}\n", names.empty() ? " no tags" : "");
   });
 }
 }  // namespace
 
-void add_checkpoint_keeping(CLI::App& parent) {
+void add_checkpoint_keeping(Command parent) {
   add_gc(parent);
   add_tag(parent);
 }

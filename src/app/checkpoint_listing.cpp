@@ -5,12 +5,12 @@
 #include <optional>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <distdl/app/checkpoint_actions.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/printable.hpp>
 #include <distdl/checkpoint/layout.hpp>
 #include <distdl/checkpoint/tags.hpp>
 
@@ -80,11 +80,11 @@ void list(const std::string& folder, bool as_json) {
     for (const Row& row : rows) document.push_back(to_json(row));
     return print(document);
   }
-  if (rows.empty()) return fmt::print("there is no checkpoint in \"{}\"\n", root.string());
+  if (rows.empty()) return fmt::print("there is no checkpoint in \"{}\"\n", printable(root.string()));
   fmt::print("{:>12}  {:>12}  {:<19}  {:>5}  {:>7}  {}\n", "step", "size", "written", "ranks", "tensors", "tags");
   for (const Row& row : rows) {
     std::string line = line_of(row);
-    fmt::print("{}\n", line.substr(0, line.find_last_not_of(' ') + 1));
+    fmt::print("{}\n", printable(line.substr(0, line.find_last_not_of(' ') + 1)));
   }
 }
 
@@ -98,21 +98,23 @@ void show(const std::string& name, bool as_json) {
     document["state"] = summary.state;
     return print(document);
   }
-  fmt::print("folder   {}\nstep     {}\nstart    {}\nwritten  {}\nranks    {}\nsize     {}\n", summary.folder.string(),
-             summary.step, summary.start > 0 ? std::to_string(summary.start) : "not known",
-             local_time(summary.written_at), summary.world_size, mebibytes(summary.bytes));
+  fmt::print("folder   {}\nstep     {}\nstart    {}\nwritten  {}\nranks    {}\nsize     {}\n",
+             printable(summary.folder.string()), summary.step,
+             summary.start > 0 ? std::to_string(summary.start) : "not known", local_time(summary.written_at),
+             summary.world_size, mebibytes(summary.bytes));
   if (summary.stored_bytes < summary.plain_bytes)
     fmt::print("tensors  {}, compressed to {}\n", mebibytes(summary.plain_bytes), mebibytes(summary.stored_bytes));
   fmt::print("\n");
   std::size_t width = 6;
-  for (const auto& entry : summary.tensors) width = std::max(width, entry.name.size());
+  for (const auto& entry : summary.tensors) width = std::max(width, printable(entry.name).size());
   fmt::print("{:<{}}  {:<5}  shape\n", "tensor", width, "type");
   for (const auto& entry : summary.tensors)
-    fmt::print("{:<{}}  {:<5}  {}\n", entry.name, width, tensor::name_of(entry.dtype), tensor::to_string(entry.shape));
+    fmt::print("{:<{}}  {:<5}  {}\n", printable(entry.name), width, tensor::name_of(entry.dtype),
+               tensor::to_string(entry.shape));
   fmt::print("\nstate\n");
   width = 0;
-  for (const auto& [key, value] : summary.state) width = std::max(width, key.size());
-  for (const auto& [key, value] : summary.state) fmt::print("  {:<{}}  {}\n", key, width, shortened(value));
+  for (const auto& [key, value] : summary.state) width = std::max(width, printable(key).size());
+  for (const auto& [key, value] : summary.state) fmt::print("  {:<{}}  {}\n", printable(key), width, shortened(value));
 }
 
 void digest(const std::string& name, bool as_json) {
@@ -122,21 +124,21 @@ void digest(const std::string& name, bool as_json) {
   fmt::print("step {} sha256 {}\n", summary.step, hash);
 }
 
-void add_action(CLI::App& parent, const char* name, const char* what, const char* argument, const char* about,
+void add_action(Command parent, const char* name, const char* what, const char* argument, const char* about,
                 void (*run)(const std::string&, bool)) {
   struct Arguments {
     std::string name;
     bool as_json = false;
   };
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = parent.add_subcommand(name, what);
-  command->add_option(argument, arguments->name, about)->required();
-  command->add_flag("--json", arguments->as_json, "print one JSON document");
-  command->callback([arguments, run] { run(arguments->name, arguments->as_json); });
+  Command command = parent.add_subcommand(name, what);
+  command.add_option(argument, arguments->name, about).required();
+  command.add_flag("--json", arguments->as_json, "print one JSON document");
+  command.callback([arguments, run] { run(arguments->name, arguments->as_json); });
 }
 }  // namespace
 
-void add_checkpoint_listing(CLI::App& parent) {
+void add_checkpoint_listing(Command parent) {
   add_action(parent, "ls", "list the checkpoints of a folder", "DIR", kRootHelp, &list);
   add_action(parent, "show", "what a checkpoint holds", "CKPT", kCheckpointHelp, &show);
   add_action(parent, "digest", "step and SHA-256 of all tensors, however they are cut", "CKPT", kCheckpointHelp,

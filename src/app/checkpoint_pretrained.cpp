@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <memory>
 
-#include <CLI/CLI.hpp>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
@@ -11,6 +10,7 @@
 #include <distdl/app/job_arguments.hpp>
 #include <distdl/app/pretrained_weights.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/printable.hpp>
 #include <distdl/checkpoint/import.hpp>
 #include <distdl/data/source.hpp>
 
@@ -75,37 +75,36 @@ void import_pretrained(const Arguments& arguments) {
                   {"parameters", model::parameter_count(tensors)},
                   {"left_out", weights.left_out},
                   {"shortened", weights.shortened}});
-  fmt::print("{}: {} tensors of model {} with {} parameters\n", made.folder.string(), made.tensors.size(), model.name,
-             model::parameter_count(tensors));
-  for (const auto& what : weights.shortened) fmt::print("{}\n", what);
-  if (!weights.left_out.empty()) fmt::print("left out: {}\n", fmt::join(weights.left_out, ", "));
+  fmt::print("{}: {} tensors of model {} with {} parameters\n", printable(made.folder.string()), made.tensors.size(),
+             model.name, model::parameter_count(tensors));
+  for (const auto& what : weights.shortened) fmt::print("{}\n", printable(what));
+  if (!weights.left_out.empty())
+    fmt::print("left out: {}\n", printable(fmt::format("{}", fmt::join(weights.left_out, ", "))));
 }
 }  // namespace
 
-void add_import_pretrained(CLI::App& import) {
+void add_import_pretrained(Command import) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = import.add_subcommand(
+  Command command = import.add_subcommand(
       "pretrained",
       "make a checkpoint of a job's model from PyTorch's weights: GPT-2, ResNet, ViT. To be used as it is (distdl "
       "generate, evaluate, predict), or to be trained on: distdl run JOB --partial");
-  command->add_option("FILE", arguments->file, "safetensors file of Hugging Face, torchvision, timm, nanoGPT")
-      ->required();
-  arguments->job.add_to(*command);
+  command.add_option("FILE", arguments->file, "safetensors file of Hugging Face, torchvision, timm, nanoGPT")
+      .required();
+  arguments->job.add_to(command);
   command
-      ->add_option("--sample", arguments->sample,
-                   "shape of the samples, where the job's data set is not at hand: 3,224,224 for images, 1024 for "
-                   "tokens; the number of classes is then the file's")
-      ->delimiter(',')
-      ->check(CLI::PositiveNumber);
+      .add_option("--sample", arguments->sample,
+                  "shape of the samples, where the job's data set is not at hand: 3,224,224 for images, 1024 for "
+                  "tokens; the number of classes is then the file's")
+      .list()
+      .positive();
   command
-      ->add_option("--without", arguments->without,
-                   "tensors that are left out, such as those of a last layer for other classes: 'fc.*'")
-      ->type_name("GLOB")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_flag("--take", arguments->take, "though a run has owned the folder; if it still runs it must stop");
-  command->add_flag("--json", arguments->as_json, "print one JSON document");
-  command->callback([arguments] { import_pretrained(*arguments); });
+      .add_option("--without", arguments->without,
+                  "tensors that are left out, such as those of a last layer for other classes: 'fc.*'")
+      .repeatable("GLOB");
+  command.add_flag("--take", arguments->take, "though a run has owned the folder; if it still runs it must stop");
+  command.add_flag("--json", arguments->as_json, "print one JSON document");
+  command.callback([arguments] { import_pretrained(*arguments); });
 }
 
 }  // namespace distdl::app

@@ -16,6 +16,7 @@
 #include <distdl/app/local_ranks.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/process.hpp>
+#include <distdl/base/temporary_folder.hpp>
 
 namespace distdl::app {
 namespace fs = std::filesystem;
@@ -109,9 +110,9 @@ std::string meeting_point(bool one_node) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   socklen_t length = sizeof address;
-  require<CommError>(::bind(probe.get(), reinterpret_cast<sockaddr*>(&address), length) == 0 &&
-                         ::getsockname(probe.get(), reinterpret_cast<sockaddr*>(&address), &length) == 0,
-                     "no free port: {}", errno_text(errno));
+  const bool bound = ::bind(probe.get(), reinterpret_cast<sockaddr*>(&address), length) == 0 &&
+                     ::getsockname(probe.get(), reinterpret_cast<sockaddr*>(&address), &length) == 0;
+  require<CommError>(bound, "no free port: {}", errno_text(errno));
   return fmt::format("{} {}", host, ntohs(address.sin_port));
 }
 
@@ -173,8 +174,9 @@ Peer::Answer Peer::measure(Operation operation, comm::DataType type, std::size_t
 }
 
 PeerFolder::PeerFolder() {
-  std::string name = (fs::temp_directory_path() / "distdl-peers-XXXXXX").string();
-  require<StorageError>(::mkdtemp(name.data()) != nullptr, "cannot make a folder \"{}\": {}", name, errno_text(errno));
+  std::string name = (temporary_folder() / "distdl-peers-XXXXXX").string();
+  const bool made = ::mkdtemp(name.data()) != nullptr;
+  require<StorageError>(made, "cannot make a folder \"{}\": {}", name, errno_text(errno));
   path_ = name;
 }
 

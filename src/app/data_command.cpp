@@ -5,18 +5,18 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <distdl/app/commands.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/printable.hpp>
 #include <distdl/data/data_set.hpp>
 #include <distdl/data/idx_import.hpp>
 #include <distdl/data/shapes.hpp>
 #include <distdl/data/text_import.hpp>
 
 namespace distdl::app {
-void add_data_command(CLI::App& app);
 namespace {
 
 using data::Description;
@@ -32,12 +32,12 @@ data::Overwrite overwrite(bool force) {
   return force ? data::Overwrite::replace : data::Overwrite::refuse;
 }
 
-void add_force(CLI::App* command, bool& force) {
-  command->add_flag("--force", force, "replace the file if it exists");
+void add_force(Command command, bool& force) {
+  command.add_flag("--force", force, "replace the file if it exists");
 }
 
 void print_written(const std::filesystem::path& file, const Description& set) {
-  fmt::print("{}: {} {}{}, {} {}, {} bytes\n", file.string(), set.samples, set.kind,
+  fmt::print("{}: {} {}{}, {} {}, {} bytes\n", printable(file.string()), set.samples, set.kind,
              set.shape.empty() ? "" : " of " + tensor::to_string(set.shape), set.classes,
              set.shape.empty() ? "symbols" : "classes", set.stored_bytes);
 }
@@ -60,7 +60,7 @@ void print_counts(const std::vector<std::int64_t>& counts) {
 }
 
 void print_table(const InfoOptions& options, const Description& set) {
-  auto line = [](const char* name, const std::string& value) { fmt::print("{:<10} {}\n", name, value); };
+  auto line = [](const char* name, const std::string& value) { fmt::print("{:<10} {}\n", name, printable(value)); };
   line("file", options.file.string());
   line("kind", set.kind);
   line("origin", set.origin);
@@ -99,7 +99,7 @@ nlohmann::json to_json(const InfoOptions& options, const Description& set) {
 
 void report_damage(const InfoOptions& options, const data::Verification& result) {
   if (result.damage.empty()) return;
-  for (const auto& line : result.damage) fmt::print(stderr, "{}\n", line);
+  for (const auto& line : result.damage) fmt::print(stderr, "{}\n", printable(line));
   throw StorageError(fmt::format("\"{}\" is damaged in {} places; make or copy the file anew", options.file.string(),
                                  result.damage.size()),
                      ExitCode::corrupt);
@@ -125,9 +125,10 @@ void info(const InfoOptions& options) {
   report_damage(options, verification);
 }
 
-void add_make(CLI::App& data_command) {
-  auto* make = data_command.add_subcommand("make", "make a data set out of nothing")->require_subcommand(1);
-  auto* shapes = make->add_subcommand("shapes", "labelled images of figures: discs, squares, stars ...");
+void add_make(Command data_command) {
+  auto make = data_command.add_subcommand("make", "make a data set out of nothing");
+  make.require_subcommand();
+  auto shapes = make.add_subcommand("shapes", "labelled images of figures: discs, squares, stars ...");
   struct Given {
     data::ShapesOptions options;
     std::filesystem::path output;
@@ -135,54 +136,53 @@ void add_make(CLI::App& data_command) {
   };
   auto given = std::make_shared<Given>();
   auto& options = given->options;
-  shapes->add_option("OUT", given->output, "HDF5 file to write")->required();
-  shapes->add_option("--samples", options.samples, "number of images")->capture_default_str();
-  shapes->add_option("--size", options.size, "height and width in pixels")->capture_default_str();
-  shapes->add_option("--channels", options.channels, "1: grey; 3: colour")->capture_default_str();
-  shapes->add_option("--classes", options.classes, "number of kinds of figures, 2 to 10")->capture_default_str();
-  shapes->add_option("--seed", options.seed, "another seed gives other images")->capture_default_str();
-  shapes->add_option("--noise", options.noise, "deviation of the noise; 1 is from black to white")
-      ->capture_default_str();
+  shapes.add_option("OUT", given->output, "HDF5 file to write").required();
+  shapes.add_option("--samples", options.samples, "number of images").show_default();
+  shapes.add_option("--size", options.size, "height and width in pixels").show_default();
+  shapes.add_option("--channels", options.channels, "1: grey; 3: colour").show_default();
+  shapes.add_option("--classes", options.classes, "number of kinds of figures, 2 to 10").show_default();
+  shapes.add_option("--seed", options.seed, "another seed gives other images").show_default();
+  shapes.add_option("--noise", options.noise, "deviation of the noise; 1 is from black to white").show_default();
   add_force(shapes, given->force);
-  shapes->callback([given] {
+  shapes.callback([given] {
     print_written(given->output, data::make_shapes(given->options, given->output, overwrite(given->force)));
   });
 }
 
-void add_import_idx(CLI::App& import) {
-  auto* idx = import.add_subcommand("idx", "images and labels as MNIST has them, plain or gzip");
+void add_import_idx(Command import) {
+  auto idx = import.add_subcommand("idx", "images and labels as MNIST has them, plain or gzip");
   auto given = std::make_shared<data::IdxImport>();
   auto force = std::make_shared<bool>(false);
-  idx->add_option("IMAGES", given->images, "IDX file of images (N, H, W)")->required();
-  idx->add_option("LABELS", given->labels, "IDX file of labels (N)")->required();
-  idx->add_option("OUT", given->output, "HDF5 file to write")->required();
-  idx->add_option("--classes", given->classes, "number of classes; 0: the highest label + 1")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  idx.add_option("IMAGES", given->images, "IDX file of images (N, H, W)").required();
+  idx.add_option("LABELS", given->labels, "IDX file of labels (N)").required();
+  idx.add_option("OUT", given->output, "HDF5 file to write").required();
+  idx.add_option("--classes", given->classes, "number of classes; 0: the highest label + 1")
+      .not_negative()
+      .show_default();
   add_force(idx, *force);
-  idx->callback([given, force] {
+  idx.callback([given, force] {
     given->overwrite = overwrite(*force);
     print_written(given->output, data::import_idx(*given));
   });
 }
 
-void add_import_text(CLI::App& import) {
-  auto* text = import.add_subcommand("text", "any file, plain or gzip; each byte is a token");
+void add_import_text(Command import) {
+  auto text = import.add_subcommand("text", "any file, plain or gzip; each byte is a token");
   struct Given {
     std::filesystem::path text, output;
     bool force = false;
   };
   auto given = std::make_shared<Given>();
-  text->add_option("FILE", given->text, "file to read")->required();
-  text->add_option("OUT", given->output, "HDF5 file to write")->required();
+  text.add_option("FILE", given->text, "file to read").required();
+  text.add_option("OUT", given->output, "HDF5 file to write").required();
   add_force(text, given->force);
-  text->callback([given] {
+  text.callback([given] {
     print_written(given->output, data::import_text(given->text, given->output, overwrite(given->force)));
   });
 }
 
-void add_import_tokens(CLI::App& import) {
-  auto* tokens =
+void add_import_tokens(Command import) {
+  auto tokens =
       import.add_subcommand("tokens", "numbers of tokens, uint16 little-endian, as llm.c and nanoGPT have them");
   struct Given {
     std::filesystem::path tokens, output;
@@ -190,40 +190,41 @@ void add_import_tokens(CLI::App& import) {
     bool force = false;
   };
   auto given = std::make_shared<Given>();
-  tokens->add_option("FILE", given->tokens, "file to read, plain or gzip")->required();
-  tokens->add_option("OUT", given->output, "HDF5 file to write")->required();
-  tokens->add_option("--vocabulary", given->vocabulary, "number of different tokens; 50257: GPT-2's")
-      ->check(CLI::Range(1, 1 << 16))
-      ->capture_default_str();
+  tokens.add_option("FILE", given->tokens, "file to read, plain or gzip").required();
+  tokens.add_option("OUT", given->output, "HDF5 file to write").required();
+  tokens.add_option("--vocabulary", given->vocabulary, "number of different tokens; 50257: GPT-2's")
+      .within(1, 1 << 16)
+      .show_default();
   add_force(tokens, given->force);
-  tokens->callback([given] {
+  tokens.callback([given] {
     print_written(given->output,
                   data::import_tokens(given->tokens, given->vocabulary, given->output, overwrite(given->force)));
   });
 }
 
-void add_info(CLI::App& data_command) {
-  auto* command = data_command.add_subcommand("info", "what is in a data set, and whether it is whole");
+void add_info(Command data_command) {
+  auto command = data_command.add_subcommand("info", "what is in a data set, and whether it is whole");
   auto options = std::make_shared<InfoOptions>();
-  command->add_option("FILE", options->file, "HDF5 data set")->required();
-  command->add_flag("--verify", options->verify, "read everything and check every checksum");
-  command->add_flag("--json", options->json, "one JSON document");
-  command->add_option("--preview", options->preview, "draw the first so many images")->check(CLI::NonNegativeNumber);
-  command->callback([options] { info(*options); });
+  command.add_option("FILE", options->file, "HDF5 data set").required();
+  command.add_flag("--verify", options->verify, "read everything and check every checksum");
+  command.add_flag("--json", options->json, "one JSON document");
+  command.add_option("--preview", options->preview, "draw the first so many images").not_negative();
+  command.callback([options] { info(*options); });
 }
 
 }  // namespace
 
 /// distdl data make|import|info. Callbacks throw distdl::Error.
-void add_data_command(CLI::App& app) {
-  auto* command = app.add_subcommand("data", "make, import and inspect data sets")->require_subcommand(1);
-  add_make(*command);
-  auto* import =
-      command->add_subcommand("import", "turn files of other formats into a data set")->require_subcommand(1);
-  add_import_idx(*import);
-  add_import_text(*import);
-  add_import_tokens(*import);
-  add_info(*command);
+void add_data_command(Command app) {
+  auto command = app.add_subcommand("data", "make, import and inspect data sets");
+  command.require_subcommand();
+  add_make(command);
+  auto import = command.add_subcommand("import", "turn files of other formats into a data set");
+  import.require_subcommand();
+  add_import_idx(import);
+  add_import_text(import);
+  add_import_tokens(import);
+  add_info(command);
 }
 
 }  // namespace distdl::app

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <memory>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <hdf5.h>
@@ -149,7 +148,7 @@ void diagnose(const std::filesystem::path& folder, bool json) {
   json ? print_json(findings) : print_table(findings);
   bool failed =
       std::any_of(findings.begin(), findings.end(), [](const Finding& f) { return f.health == Health::fail; });
-  if (failed) throw CLI::RuntimeError(static_cast<int>(ExitCode::config));
+  if (failed) throw Ended(static_cast<int>(ExitCode::config));
 }
 
 /// Every rank of the step calls this.
@@ -167,27 +166,26 @@ void diagnose_fabric(const LocalRanks& ranks, bool json) {
               if (communicator.rank() != Rank(0)) return;
               fmt::print("{}", json ? to_json(report).dump(2) + "\n" : to_text(report));
             });
-  if (slow) throw CLI::RuntimeError(static_cast<int>(ExitCode::config));
+  if (slow) throw Ended(static_cast<int>(ExitCode::config));
 }
 }  // namespace
 
-void add_doctor_command(CLI::App& app) {
+void add_doctor_command(Command app) {
   struct Arguments {
     std::filesystem::path folder = ".";
     bool json = false, fabric = false;
     LocalRanks local;
   };
-  auto* command =
+  auto command =
       app.add_subcommand("doctor", "Check this machine: Slurm, PMIx, UCX, HDF5, CPU, GPU, checkpoint folder");
   auto arguments = std::make_shared<Arguments>();
-  command->add_option("--dir", arguments->folder, "Where checkpoints will lie (run.dir)")->capture_default_str();
-  auto* fabric = command->add_flag("--fabric", arguments->fabric,
-                                   "Instead: test latency and bandwidth between all ranks that run this command (under "
-                                   "srun, or with --local) and name slow links; ends with 78 if there are any");
-  arguments->local.add_to(*command);
-  command->get_option("--local")->needs(fabric);
-  command->add_flag("--json", arguments->json, "Print JSON");
-  command->callback([arguments] {
+  command.add_option("--dir", arguments->folder, "Where checkpoints will lie (run.dir)").show_default();
+  auto fabric = command.add_flag("--fabric", arguments->fabric,
+                                 "Instead: test latency and bandwidth between all ranks that run this command (under "
+                                 "srun, or with --local) and name slow links; ends with 78 if there are any");
+  arguments->local.add_to(command).needs(fabric);
+  command.add_flag("--json", arguments->json, "Print JSON");
+  command.callback([arguments] {
     if (arguments->fabric)
       diagnose_fabric(arguments->local, arguments->json);
     else

@@ -5,13 +5,13 @@
 #include <memory>
 #include <numeric>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <distdl/app/checkpoint_actions.hpp>
 #include <distdl/app/commands.hpp>
 #include <distdl/app/trained_model.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/printable.hpp>
 #include <distdl/data/source.hpp>
 
 namespace distdl::app {
@@ -82,7 +82,7 @@ void evaluate(Arguments& arguments) {
   if (text) report["perplexity"] = std::exp(loss);
   if (arguments.as_json) return print(report);
   fmt::print("{} of step {} on {}: {} samples, loss {:.4f}, accuracy {:.2f}%{}\n", model.description().name,
-             model.checkpoint().step, source->name(), source->samples(), loss, accuracy * 100,
+             model.checkpoint().step, printable(source->name()), source->samples(), loss, accuracy * 100,
              text ? fmt::format(", perplexity {:.3f}", std::exp(loss)) : "");
 }
 
@@ -115,7 +115,7 @@ void predict(Arguments& arguments) {
                       model.description().name);
   const auto source = open_for(model, arguments);
   require<UsageError>(arguments.first < source->samples(), "--first {}: {} has {} samples, counted from 0",
-                      arguments.first, source->name(), source->samples());
+                      arguments.first, printable(source->name()), source->samples());
   const auto end = std::min(source->samples(), arguments.first + arguments.count);
   const auto classes = static_cast<std::size_t>(model.description().classes);
   ordered_json rows = ordered_json::array();
@@ -144,32 +144,27 @@ void predict(Arguments& arguments) {
   }
 }
 
-std::shared_ptr<Arguments> add_common(CLI::App& command) {
+std::shared_ptr<Arguments> add_common(Command command) {
   auto arguments = std::make_shared<Arguments>();
-  command.add_option("CKPT", arguments->checkpoint, kCheckpointHelp)->required();
-  command.add_option("DATA", arguments->data.train, "data set, as \"distdl data\" makes them")->required();
-  command.add_option("--batch", arguments->batch, "samples at a time")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  command.add_option("--backend", arguments->kernels.backend, "as kernels.backend of a job file")
-      ->capture_default_str();
+  command.add_option("CKPT", arguments->checkpoint, kCheckpointHelp).required();
+  command.add_option("DATA", arguments->data.train, "data set, as \"distdl data\" makes them").required();
+  command.add_option("--batch", arguments->batch, "samples at a time").within(1, 1 << 20).show_default();
+  command.add_option("--backend", arguments->kernels.backend, "as kernels.backend of a job file").show_default();
   command.add_flag("--json", arguments->as_json, "print one JSON document");
   return arguments;
 }
 }  // namespace
 
-void add_evaluate_commands(CLI::App& app) {
-  auto* evaluating = app.add_subcommand("evaluate", "Loss and accuracy of a checkpoint's model on a data set");
-  evaluating->callback([arguments = add_common(*evaluating)] { evaluate(*arguments); });
+void add_evaluate_commands(Command app) {
+  auto evaluating = app.add_subcommand("evaluate", "Loss and accuracy of a checkpoint's model on a data set");
+  evaluating.callback([arguments = add_common(evaluating)] { evaluate(*arguments); });
 
-  auto* predicting = app.add_subcommand("predict", "What a checkpoint's model makes of images");
-  auto arguments = add_common(*predicting);
-  predicting->add_option("--first", arguments->first, "the first sample")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  predicting->add_option("--count", arguments->count, "how many")->check(CLI::PositiveNumber)->capture_default_str();
-  predicting->add_option("--top", arguments->top, "guesses of each")->check(CLI::PositiveNumber)->capture_default_str();
-  predicting->callback([arguments] { predict(*arguments); });
+  auto predicting = app.add_subcommand("predict", "What a checkpoint's model makes of images");
+  auto arguments = add_common(predicting);
+  predicting.add_option("--first", arguments->first, "the first sample").not_negative().show_default();
+  predicting.add_option("--count", arguments->count, "how many").positive().show_default();
+  predicting.add_option("--top", arguments->top, "guesses of each").positive().show_default();
+  predicting.callback([arguments] { predict(*arguments); });
 }
 
 }  // namespace distdl::app

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include <distdl/app/folder_check.hpp>
 #include <distdl/base/clock.hpp>
@@ -27,11 +28,14 @@ std::string name_of(long magic) {
 
 /// Writes 4 MiB durably; seconds, or nothing and errno.
 double write_durably(const std::filesystem::path& folder, std::string& error) {
-  auto staged = folder / ".distdl-doctor.new", final = folder / ".distdl-doctor";
+  auto final = folder / fmt::format(".distdl-doctor.{}", ::getpid()), staged = final;
+  staged += ".new";
   Stopwatch watch;
+  ::unlink(staged.c_str());  // of a killed process that had our number
   {
-    FileDescriptor file(::open(staged.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    FileDescriptor file(::open(staged.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     std::vector<char> block(4 << 20, 'x');
+    if (file) errno = ENOSPC;  // of a write that takes a part only, which sets none
     if (!file || ::write(file.get(), block.data(), block.size()) != static_cast<ssize_t>(block.size()) ||
         ::fsync(file.get()) != 0 || ::rename(staged.c_str(), final.c_str()) != 0)
       error = errno_text(errno);

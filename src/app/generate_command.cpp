@@ -6,8 +6,6 @@
 #include <memory>
 #include <numeric>
 
-#include <CLI/CLI.hpp>
-
 #include <distdl/app/checkpoint_actions.hpp>
 #include <distdl/app/commands.hpp>
 #include <distdl/app/trained_model.hpp>
@@ -100,30 +98,27 @@ void generate(const Arguments& arguments) {
 }
 }  // namespace
 
-void add_generate_command(CLI::App& app) {
-  auto* command = app.add_subcommand("generate", "Text from a checkpoint's model");
+void add_generate_command(Command app) {
+  auto command = app.add_subcommand("generate", "Text from a checkpoint's model");
   auto arguments = std::make_shared<Arguments>();
-  command->add_option("CKPT", arguments->checkpoint, kCheckpointHelp)->required();
-  auto* prompt = command->add_option("--prompt", arguments->prompt, "what the text begins with; default a new line");
+  command.add_option("CKPT", arguments->checkpoint, kCheckpointHelp).required();
+  auto prompt = command.add_option("--prompt", arguments->prompt, "what the text begins with; default a new line");
   command
-      ->add_option("--prompt-tokens", arguments->prompt_tokens, "the same as numbers, for a model that knows no bytes")
-      ->excludes(prompt)
-      ->delimiter(',');
-  command->add_option("--tokens", arguments->tokens, "how many to add")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+      .add_option("--prompt-tokens", arguments->prompt_tokens, "the same as numbers, for a model that knows no bytes")
+      .excludes(prompt)
+      .list();
+  command.add_option("--tokens", arguments->tokens, "how many to add").positive().show_default();
   command
-      ->add_option("--temperature", arguments->temperature,
-                   "below 1 the likely becomes likelier; 0: always the likeliest")
-      ->check(CLI::Range(0.0, 100.0))
-      ->capture_default_str();
-  command->add_option("--top-k", arguments->top, "draw from so many likeliest tokens only; 0: from all")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command->add_option("--seed", arguments->seed, "another one gives another text")->capture_default_str();
-  command->add_option("--backend", arguments->kernels.backend, "as kernels.backend of a job file")
-      ->capture_default_str();
-  command->callback([arguments] { generate(*arguments); });
+      .add_option("--temperature", arguments->temperature,
+                  "below 1 the likely becomes likelier; 0: always the likeliest")
+      .within(0.0, 100.0)
+      .show_default();
+  command.add_option("--top-k", arguments->top, "draw from so many likeliest tokens only; 0: from all")
+      .not_negative()
+      .show_default();
+  command.add_option("--seed", arguments->seed, "another one gives another text").show_default();
+  command.add_option("--backend", arguments->kernels.backend, "as kernels.backend of a job file").show_default();
+  command.callback([arguments] { generate(*arguments); });
 }
 
 }  // namespace distdl::app

@@ -3,13 +3,10 @@
 
 namespace distdl::app {
 
-void JobArguments::add_to(CLI::App& command) {
-  command.add_option("job", file, "Job file in TOML; ready ones lie in examples/")->required();
+void JobArguments::add_to(Command command) {
+  command.add_option("job", file, "Job file in TOML; ready ones lie in examples/").required();
   command.add_option("--set", overrides, "Override a key of the job file: --set train.epochs=3")
-      ->type_name("KEY=VALUE")
-      ->take_all()
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      .repeatable("KEY=VALUE");
 }
 
 std::vector<std::string> JobArguments::command_line() const {

@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <CLI/App.hpp>
-
+#include <distdl/app/arguments.hpp>
 #include <distdl/config/job.hpp>
 
 namespace distdl::app {
@@ -16,7 +15,7 @@ struct JobArguments {
   std::filesystem::path file;
   std::vector<std::string> overrides;
 
-  void add_to(CLI::App& command);
+  void add_to(Command command);
   config::Job load() const { return config::load(file, overrides); }
   /// The same arguments for another distdl command.
   std::vector<std::string> command_line() const;

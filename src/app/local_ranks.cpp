@@ -5,7 +5,6 @@
 #include <optional>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <sched.h>
 
 #include <distdl/agent/children.hpp>
@@ -13,6 +12,7 @@
 #include <distdl/app/local_ranks.hpp>
 #include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/checkpoint/file_operations.hpp>
 #include <distdl/world/make_world.hpp>
 
 namespace distdl::app {
@@ -58,12 +58,12 @@ std::vector<std::string> own_command_line() {
 }
 }  // namespace
 
-void LocalRanks::add_to(CLI::App& command) {
-  command.add_flag("--local", local, "Ranks are processes on this machine, each on a processor of its own; no Slurm");
-  command.add_option("-n,--ranks", ranks, "With --local: number of ranks")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command.add_option("--interface", interface, "Network device, as comm.interface")->capture_default_str();
+Option LocalRanks::add_to(Command command) {
+  auto option = command.add_flag("--local", local,
+                                 "Ranks are processes on this machine, each on a processor of its own; no Slurm");
+  command.add_option("-n,--ranks", ranks, "With --local: number of ranks").positive().show_default();
+  command.add_option("--interface", interface, "Network device, as comm.interface").show_default();
+  return option;
 }
 
 void LocalRanks::run(const std::function<void()>& check, const std::function<void(comm::Communicator&)>& body) const {
@@ -79,7 +79,7 @@ void LocalRanks::run(const std::function<void()>& check, const std::function<voi
     const bool about_input = error.exit_code() == ExitCode::config || error.exit_code() == ExitCode::usage;
     const bool heard = dynamic_cast<const comm::PeerLost*>(&error) && error.exit_code() != ExitCode::peer_lost;
     if (about_input ? first : !heard) throw;
-    throw CLI::RuntimeError(static_cast<int>(error.exit_code()));
+    throw Ended(static_cast<int>(error.exit_code()));
   }
 }
 
@@ -95,7 +95,7 @@ bool LocalRanks::launch(const std::function<void()>& check) const {
   agent::Mission mission;
   mission.worker = own_command_line();
   mission.ranks = ranks;
-  agent::Children children(agent::children_of(mission, {}, rendezvous.folder(), rendezvous.launch_id()));
+  agent::Children children(agent::children_of(mission, {}, rendezvous.folder(), checkpoint::random_hex(8)));
   std::optional<Deadline> end;
   while (children.reap() > 0) {
     const auto number = signals.wait(end ? 10ms : 1000ms);
@@ -103,7 +103,7 @@ bool LocalRanks::launch(const std::function<void()>& check) const {
     if (children.failed() && !end) end = Deadline::after(kGrace);
     if (end && end->expired()) children.kill();
   }
-  if (children.code() != 0) throw CLI::RuntimeError(children.code());
+  if (children.code() != 0) throw Ended(children.code());
   return true;
 }
 

@@ -4,8 +4,7 @@
 #include <functional>
 #include <string>
 
-#include <CLI/App.hpp>
-
+#include <distdl/app/arguments.hpp>
 #include <distdl/comm/communicator.hpp>
 
 namespace distdl::app {
@@ -17,15 +16,15 @@ struct LocalRanks {
 
   std::string interface = "auto";
 
-  /// Also --interface.
-  void add_to(CLI::App& command);
+  /// Also --interface. Returns --local.
+  Option add_to(Command command);
   /// Calls `check`, which judges the input, starts the ranks if it has to, connects them, runs `body` on each. What is
   /// wrong with the input only rank 0 says, any other reason to give up only the rank that does.
   void run(const std::function<void()>& check, const std::function<void(comm::Communicator&)>& body) const;
 
  private:
   /// With --local and in the process that the user started: runs this program again as so many ranks, passes signals
-  /// on, and returns true when all have ended well; throws CLI::RuntimeError with their code if not. Returns false in a
+  /// on, and returns true when all have ended well; throws Ended with their code if not. Returns false in a
   /// rank, which keeps to one processor from then on if it is one of --local.
   bool launch(const std::function<void()>& check) const;
 };

@@ -162,7 +162,7 @@ void convert(DType dtype, const std::vector<std::byte>& bytes, const TensorView&
 }  // namespace
 
 PretrainedFile::PretrainedFile(const std::filesystem::path& file)
-    : file_(checkpoint::real_file_system(), file, checkpoint::OpenFile::Mode::read),
+    : file_(checkpoint::real_file_system(), checkpoint::resolved(file), checkpoint::OpenFile::Mode::read),
       content_(checkpoint::read_safetensors(file_)) {}
 
 std::int64_t PretrainedFile::classes(const model::Options& options, const tensor::Shape& sample) const {

@@ -1,77 +1,86 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <memory>
 #include <string>
+#include <system_error>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <distdl/app/commands.hpp>
 #include <distdl/app/program.hpp>
+#include <distdl/base/console.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/base/printable.hpp>
+#include <distdl/base/process_start.hpp>
 
 namespace distdl::app {
 namespace {
 /// Even where nothing can be written any more, the exit code must tell.
 int complain(const char* about, const char* message, ExitCode code) noexcept {
-  std::fprintf(stderr, "distdl: %s%s\n", about, message);
+  try {
+    write_console(STDERR_FILENO, fmt::format("distdl: {}{}\n", about, printable(message)));
+  } catch (const std::exception&) {
+    write_console(STDERR_FILENO, "distdl: no memory is left even to say what is wrong\n");
+  }
   return static_cast<int>(code);
 }
 
+/// Whoever has closed the pipe (head) has seen enough, and hears no complaint.
+int output_lost(int error) {
+  if (error == EPIPE) return static_cast<int>(ExitCode::storage);
+  return complain("", fmt::format("cannot write the result to stdout: {}", errno_text(error)).c_str(),
+                  ExitCode::storage);
+}
+
+/// A result that did not get out is a failure of the command, unless it has failed anyhow.
+int with_output_written(int code) {
+  errno = 0;
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  return written || code != 0 ? code : output_lost(errno);
+}
+
 /// "distdl help", "distdl help run": what --help says.
-void add_help_command(CLI::App& app) {
-  auto* command = app.add_subcommand("help", "Print the help of distdl or of one subcommand");
+void add_help_command(CommandLine& line) {
+  auto command = line.add_subcommand("help", "Print the help of distdl or of one subcommand");
   auto name = std::make_shared<std::string>();
-  command->add_option("subcommand", *name, "Which one");
-  command->callback([&app, name] {
-    auto named = app.get_subcommands([&](const CLI::App* each) { return each->get_name() == *name; });
-    require<UsageError>(name->empty() || !named.empty(), "there is no subcommand \"{}\"; \"distdl help\" lists them",
-                        *name);
-    const CLI::App* about = name->empty() ? &app : named.front();  // App::help() would explain "help"
-    auto title = name->empty() ? app.get_name() : app.get_name() + " " + *name;
-    fmt::print("{}", app.get_formatter()->make_help(about, title, CLI::AppFormatMode::Normal));
-  });
+  command.add_option("subcommand", *name, "Which one");
+  command.callback([&line, name] { fmt::print("{}", line.help(*name)); });
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Distributed deep learning as a first-class job of a Slurm machine.", "distdl");
-  app.require_subcommand(1);
-  app.set_help_all_flag("--help-all", "Print the help of every subcommand");
-  add_run_command(app);
-  add_data_command(app);
-  add_checkpoint_command(app);
-  add_evaluate_commands(app);
-  add_generate_command(app);
-  add_config_command(app);
-  add_bench_command(app);
-  add_doctor_command(app);
-  add_worker_command(app);
-  add_version_command(app);
-  add_help_command(app);
-  app.footer(
+  CommandLine line("distdl", "Distributed deep learning as a first-class job of a Slurm machine.");
+  add_run_command(line);
+  add_data_command(line);
+  add_checkpoint_command(line);
+  add_evaluate_commands(line);
+  add_generate_command(line);
+  add_config_command(line);
+  add_bench_command(line);
+  add_doctor_command(line);
+  add_worker_command(line);
+  add_version_command(line);
+  add_help_command(line);
+  line.footer(
       "Exit codes: 0 ok, 2 corrupt, 3 incomplete, 4 incompatible, 64 usage, 69 peer lost, 70 internal, 71 scheduler,\n"
       "73 superseded, 74 storage, 75 stopped and saved (run again), 78 configuration. See docs/exit-codes.md.");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& help) {
-    return app.exit(help);
-  } catch (const CLI::RuntimeError& result) {
-    return result.get_exit_code();
-  } catch (const CLI::ParseError& error) {
-    app.exit(error);
-    return static_cast<int>(ExitCode::usage);
-  }
-  return 0;
+  return line.run(argc, argv);
 }
 }  // namespace
 
 int program(int argc, char** argv) noexcept {
+  before_libraries();  // once more, for the main() of others
+  prepare_process();
   try {
-    return run(argc, argv);
+    return with_output_written(run(argc, argv));
   } catch (const Error& error) {
     return complain("", error.what(), error.exit_code());
+  } catch (const std::system_error& error) {
+    if (std::ferror(stdout) != 0) return output_lost(error.code().value());
+    return complain("internal error: ", error.what(), ExitCode::internal);
   } catch (const std::exception& error) {
     return complain("internal error: ", error.what(), ExitCode::internal);
   }

@@ -36,13 +36,15 @@ void RawFile::write(std::span<const std::byte> bytes, Cache cache) const {
     require<StorageError>(n > 0, "cannot write \"{}\": {}", path_.string(), errno_text(errno));
     at += static_cast<std::size_t>(n);
   }
-  require<StorageError>(::fsync(file.get()) == 0, "cannot sync \"{}\": {}", path_.string(), errno_text(errno));
+  const bool synced = ::fsync(file.get()) == 0;
+  require<StorageError>(synced, "cannot sync \"{}\": {}", path_.string(), errno_text(errno));
 }
 
 void RawFile::read(std::span<std::byte> bytes) const {
   FileDescriptor file = open_file(path_, O_RDONLY);
   for (std::size_t at = 0; at < bytes.size();) {
     ssize_t n = ::pread(file.get(), bytes.data() + at, std::min(kCall, bytes.size() - at), static_cast<off_t>(at));
+    require<StorageError>(n != 0, "cannot read \"{}\": it ends after {} of {} bytes", path_.string(), at, bytes.size());
     require<StorageError>(n > 0, "cannot read \"{}\": {}", path_.string(), errno_text(errno));
     at += static_cast<std::size_t>(n);
   }

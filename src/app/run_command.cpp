@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cerrno>
 #include <memory>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include <distdl/agent/children.hpp>
 #include <distdl/agent/supervisor.hpp>
 #include <distdl/app/commands.hpp>
 #include <distdl/app/job_arguments.hpp>
+#include <distdl/app/job_check.hpp>
+#include <distdl/base/console.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/base/printable.hpp>
+#include <distdl/base/process_start.hpp>
 #include <distdl/observe/run_folder.hpp>
 #include <distdl/parallel/plan.hpp>
 #include <distdl/slurm/allocation.hpp>
@@ -17,7 +23,7 @@ namespace distdl::app {
 namespace {
 struct Arguments {
   JobArguments job;
-  bool local = false, partial = false, no_snapshots = false;
+  bool local = false, partial = false, no_snapshots = false, take_over = false, check = false;
   int ranks = 0;
   bool json = false;
 };
@@ -25,25 +31,20 @@ struct Arguments {
 void print_result(const std::filesystem::path& folder, bool json) {
   auto result = observe::read_result(folder);
   if (json) {
-    fmt::print("{}\n", nlohmann::ordered_json{{"run_dir", folder.string()},
-                                              {"steps", result.steps},
-                                              {"loss", result.loss},
-                                              {"accuracy", result.accuracy},
-                                              {"samples_per_s", result.samples_per_s},
-                                              {"interruptions", result.interruptions},
-                                              {"steps_repeated", result.steps_repeated},
-                                              {"failed_saves", result.failed_saves},
-                                              {"skipped_saves", result.skipped_saves},
-                                              {"ranks", result.ranks},
-                                              {"backend", result.backend}}
-                           .dump(2));
+    nlohmann::ordered_json row{{"run_dir", folder.string()}};
+    row.update(nlohmann::ordered_json::parse(observe::to_text(result)));
+    row.erase("status");  // which the exit code tells
+    fmt::print("{}\n", row.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     return;
   }
-  fmt::print(
-      "accuracy       {:.2f}%\nloss           {:.4f}\nsteps          {}\nsamples/s      {:.0f}\ninterruptions  {}\n"
+  const auto accuracy = result.accuracy ? fmt::format("{:.2f}%", *result.accuracy * 100) : "none, no validation data";
+  const auto loss = result.loss ? fmt::format("{:.4f}", *result.loss) : "none, no validation data";
+  const auto text = fmt::format(
+      "accuracy       {}\nloss           {}\nsteps          {}\nsamples/s      {:.0f}\ninterruptions  {}\n"
       "steps repeated {}\nrun folder     {}\n",
-      result.accuracy * 100, result.loss, result.steps, result.samples_per_s, result.interruptions,
-      result.steps_repeated, folder.string());
+      accuracy, loss, result.steps, result.samples_per_s, result.interruptions, result.steps_repeated,
+      printable(folder.string()));
+  write_console(STDOUT_FILENO, text);  // a courtesy: the run has ended well, and result.json says the same
 }
 
 std::string own_program() {
@@ -53,13 +54,32 @@ std::string own_program() {
   return path.string();
 }
 
+void require_writable(const std::filesystem::path& folder, int problem) {
+  require<StorageError>(problem == 0, "cannot write to the run folder \"{}\": {}; choose another run.dir",
+                        folder.string(), errno_text(problem));
+}
+
 /// Here, so that an unwritable folder is one error and not one of each rank.
 void make_run_folder(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder / "logs", error);
-  require<StorageError>(!error && ::access((folder / "logs").c_str(), W_OK) == 0,
-                        "cannot write to the run folder \"{}\": {}; choose another run.dir", folder.string(),
-                        error ? error.message() : errno_text(errno));
+  require_writable(folder, error ? error.value() : ::access((folder / "logs").c_str(), W_OK) == 0 ? 0 : errno);
+}
+
+/// Makes nothing: what there is of the path must be a folder that can be written to.
+void check_run_folder(const std::filesystem::path& folder) {
+  auto there = std::filesystem::absolute(folder);
+  std::error_code error;
+  while (!std::filesystem::exists(there, error) && there.has_relative_path()) there = there.parent_path();
+  const bool is_folder = std::filesystem::is_directory(there, error);
+  require_writable(folder, !is_folder ? ENOTDIR : ::access(there.c_str(), W_OK | X_OK) == 0 ? 0 : errno);
+}
+
+void check(const Arguments& arguments) {
+  const config::Job job = arguments.job.load();
+  parallel::make_plan(job.recipe.parallel, std::max(1, arguments.ranks));
+  check_run_folder(job.run_dir);
+  fmt::print("{}: ok; {}\n", printable(arguments.job.file.string()), check_job(job));
 }
 
 void run(const Arguments& arguments) {
@@ -67,6 +87,8 @@ void run(const Arguments& arguments) {
   LogOptions logging;
   logging.level = severity_from(job.observe.level);
   start_logging(logging);
+  if (job.agent.hangup == "ignore") ignore_hangup();
+  agent::SupervisorSignals signals;  // from here on a request to stop ends with 75
   agent::Mission mission;
   mission.checkpoints = std::filesystem::path(job.run_dir) / "checkpoints";
   if (!arguments.local) mission.allocation = slurm::current_allocation();
@@ -75,36 +97,46 @@ void run(const Arguments& arguments) {
       "this is no Slurm job: submit one with \"sbatch sbatch/train.sbatch JOB\", or add --local -n RANKS to run on "
       "this machine");
   mission.ranks = arguments.ranks > 0 ? arguments.ranks : mission.allocation ? mission.allocation->tasks : 1;
-  parallel::make_plan(job.recipe.parallel, mission.ranks);  // refuses nonsense before any rank starts
+  parallel::make_plan(job.recipe.parallel, mission.ranks);
+  check_job(job);  // one error here, and not a launch of all ranks that ends with it
+  if (!mission.allocation) require_descriptors(mission.ranks);
   make_run_folder(job.run_dir);
+  agent::FolderLock lock(job.run_dir, arguments.take_over);
+  mission.lock = &lock;
   mission.worker = {own_program(), "worker"};
   for (auto& word : arguments.job.command_line()) mission.worker.push_back(word);
   if (arguments.no_snapshots) mission.at_first = {"--no-snapshots"};
   mission.starts = [&job] { return observe::read_starts(job.run_dir); };
+  mission.last_done = [&job] { return observe::read_last_step(job.run_dir); };
   mission.below = "--below";
-  int code = agent::supervise(mission, job.agent);
-  if (code != 0) throw CLI::RuntimeError(code);
+  int code = agent::supervise(mission, job.agent, signals);
+  if (code != 0) throw Ended(code);
   print_result(job.run_dir, arguments.json);
 }
 }  // namespace
 
-void add_run_command(CLI::App& app) {
-  auto* command = app.add_subcommand(
+void add_run_command(Command app) {
+  auto command = app.add_subcommand(
       "run", "Run a job to its end: the ranks of a Slurm allocation, or processes on this machine with --local");
   auto arguments = std::make_shared<Arguments>();
-  arguments->job.add_to(*command);
-  command->add_flag("--local", arguments->local, "Ranks are processes on this machine; no Slurm, no root");
-  command->add_option("-n,--ranks", arguments->ranks, "Number of ranks; under Slurm the default is the job's tasks")
-      ->check(CLI::PositiveNumber);
-  command->add_flag("--partial", arguments->partial,
-                    "Resume also from a checkpoint that lacks tensors, which begin afresh, or has others");
-  command->add_flag("--no-snapshots", arguments->no_snapshots,
-                    "Start from the newest checkpoint, even if there are newer snapshots in the nodes' memory or on "
-                    "their disks: these are removed");
-  command->add_flag("--json", arguments->json, "Print the result as JSON");
-  command->callback([arguments] {
+  arguments->job.add_to(command);
+  command.add_flag("--local", arguments->local, "Ranks are processes on this machine; no Slurm, no root");
+  command.add_option("-n,--ranks", arguments->ranks, "Number of ranks; under Slurm the default is the job's tasks")
+      .positive();
+  command.add_flag("--partial", arguments->partial,
+                   "Resume also from a checkpoint that lacks tensors, which begin afresh, or has others");
+  command.add_flag("--no-snapshots", arguments->no_snapshots,
+                   "Start from the newest checkpoint, even if there are newer snapshots in the nodes' memory or on "
+                   "their disks: these are removed");
+  command.add_flag("--take-over", arguments->take_over,
+                   "Take the run folder from another \"distdl run\" that uses it, and end that one");
+  command.add_flag("--check", arguments->check,
+                   "Only check the job, also outside of Slurm: all but what its nodes alone can tell, as their GPUs "
+                   "and memory");
+  command.add_flag("--json", arguments->json, "Print the result as JSON");
+  command.callback([arguments] {
     if (arguments->partial) arguments->job.overrides.emplace_back("checkpoint.partial=true");
-    run(*arguments);
+    arguments->check ? check(*arguments) : run(*arguments);
   });
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -12,11 +11,11 @@
 
 namespace distdl::app {
 
-void add_version_command(CLI::App& app) {
-  auto* command = app.add_subcommand("version", "Print version and built-in backends");
+void add_version_command(Command app) {
+  auto command = app.add_subcommand("version", "Print version and built-in backends");
   auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "Print JSON");
-  command->callback([json] {
+  command.add_flag("--json", *json, "Print JSON");
+  command.callback([json] {
     if (*json)
       fmt::print("{}\n",
                  nlohmann::ordered_json{{"version", version()}, {"backends", kernels::built_backends()}}.dump(2));

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <memory>
+#include <sstream>
 
-#include <CLI/CLI.hpp>
 #include <unistd.h>
 
 #include <distdl/app/commands.hpp>
 #include <distdl/app/job_arguments.hpp>
+#include <distdl/base/console.hpp>
 #include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/base/printable.hpp>
+#include <distdl/base/process_start.hpp>
 #include <distdl/comm/communicator.hpp>
 #include <distdl/observe/progress.hpp>
 #include <distdl/observe/run_folder.hpp>
@@ -33,7 +36,9 @@ void start_worker_log(const config::Job& job, Rank rank) {
   options.rank = rank.value;
   options.file = std::filesystem::path(job.run_dir) / "logs" / (options.host + ".log");
   start_logging(options);
-  log(Severity::debug, "job file with overrides\n{}", config::to_toml(job));
+  std::istringstream keys(config::to_toml(job));
+  for (std::string line; std::getline(keys, line);)
+    if (!line.empty()) log(Severity::debug, "job file with overrides: {}", line);
 }
 
 /// All ranks must have read the same job, or the run would be nonsense without anyone noticing.
@@ -45,16 +50,29 @@ void check_same_job(const config::Job& job, comm::Communicator& communicator) {
             communicator.host(Rank(static_cast<int>(r))), communicator.host(Rank(0)));
 }
 
-train::Setting make_setting(const config::Job& job, train::StopSignals& signals) {
+/// A rank's signals, and the watch over them until it trains.
+struct Signals {
+  train::StopSignals stop;
+  train::StartWatch watch{stop, [](const std::string& reason) {
+                            log(Severity::info, "{} while this rank was starting: there was nothing to save", reason);
+                            ::_exit(static_cast<int>(ExitCode::requeue));
+                          }};
+};
+
+train::Setting make_setting(const config::Job& job, Signals& signals) {
   train::Setting setting;
   setting.checkpoints = std::filesystem::path(job.run_dir) / "checkpoints";
   setting.owner = {env("SLURM_JOB_ID").value_or("local"), env_integer("SLURM_RESTART_COUNT").value_or(0),
                    job.comm.generation, ""};
-  auto end = env_integer("DISTDL_END_OF_JOB");
-  if (!end) end = env_integer("SLURM_JOB_END_TIME");
-  if (end) setting.end_of_job = std::chrono::system_clock::from_time_t(*end);
+  if (auto end = env_integer("DISTDL_END_OF_JOB"))
+    setting.end_of_job = std::chrono::system_clock::from_time_t(*end);
+  else
+    setting.end_of_job = slurm::end_of_job_by_variable();
   setting.comm = job.comm;
-  setting.stop_requested = [&signals] { return signals.poll(); };
+  setting.stop_requested = [&signals] {
+    signals.watch.end();
+    return signals.stop.poll();
+  };
   return setting;
 }
 
@@ -75,8 +93,7 @@ struct Arguments {
   Resume resume;
 };
 
-train::Outcome run_rank(config::Job job, const Resume& resume, comm::Communicator& communicator,
-                        train::StopSignals& signals) {
+train::Outcome run_rank(config::Job job, const Resume& resume, comm::Communicator& communicator, Signals& signals) {
   check_same_job(job, communicator);
   job.recipe.kernels.device = place_on_host(communicator);
   log(Severity::debug, "device {}: this rank's place on its host", job.recipe.kernels.device);
@@ -117,12 +134,13 @@ bool speaks(Rank self, const std::exception& error) {
 
 [[noreturn]] void fail(Rank self, const std::exception& error) {
   log(Severity::error, "{}", error.what());  // rank 0's log goes to the console too
-  if (self != Rank(0) && speaks(self, error)) fmt::print(stderr, "error rank={} {}\n", self, error.what());
-  throw CLI::RuntimeError(static_cast<int>(exit_code_of(error)));
+  if (self != Rank(0) && speaks(self, error))
+    write_console(STDERR_FILENO, fmt::format("error rank={} {}\n", self, printable(error.what())));
+  throw Ended(static_cast<int>(exit_code_of(error)));
 }
 
-train::Outcome run_connected(const config::Job& job, const Resume& resume, world::World& world,
-                             train::StopSignals& signals) {
+train::Outcome run_connected(const config::Job& job, const Resume& resume, world::World& world, Signals& signals) {
+  require_descriptors(world.size());
   auto communicator = comm::Communicator::connect(world, job.comm);
   log(Severity::debug, "rank {} of {} by {}, {}", communicator->rank(), communicator->size(), world.description(),
       communicator->description());
@@ -131,14 +149,16 @@ train::Outcome run_connected(const config::Job& job, const Resume& resume, world
     communicator->close();
     return outcome;
   } catch (const std::exception& error) {
+    signals.watch.end();  // from now on a signal must not hide the cause
     communicator->abort(error.what(), exit_code_of(error));
     throw;
   }
 }
 
 void work(const Arguments& arguments) {
-  train::StopSignals signals;  // before any library starts a thread
+  Signals signals;  // before any library starts a thread
   config::Job job = arguments.job.load();
+  if (job.agent.hangup == "ignore") ignore_hangup();
   auto world = world::make_world();
   start_worker_log(job, world->rank());
   auto outcome = train::Outcome::stopped;
@@ -147,24 +167,23 @@ void work(const Arguments& arguments) {
   } catch (const std::exception& error) {
     fail(world->rank(), error);
   }
-  if (outcome == train::Outcome::stopped) throw CLI::RuntimeError(static_cast<int>(ExitCode::requeue));
+  if (outcome == train::Outcome::stopped) throw Ended(static_cast<int>(ExitCode::requeue));
 }
 }  // namespace
 
-void add_worker_command(CLI::App& app) {
-  auto* command =
+void add_worker_command(Command app) {
+  auto command =
       app.add_subcommand("worker", "One rank of a job; started by \"distdl run\", or directly by srun --mpi=pmix");
   auto arguments = std::make_shared<Arguments>();
-  arguments->job.add_to(*command);
-  command->add_flag("--no-snapshots", arguments->resume.no_snapshots, "As of \"distdl run\"");
+  arguments->job.add_to(command);
+  command.add_flag("--no-snapshots", arguments->resume.no_snapshots, "As of \"distdl run\"");
   command
-      ->add_option(
-          "--below", arguments->resume.below,
-          "Start from a checkpoint or snapshot of a smaller step, unless there is no such checkpoint; \"distdl "
-          "run\" says this when two starts from that step have failed")
-      ->type_name("STEP")
-      ->check(CLI::NonNegativeNumber);
-  command->callback([arguments] { work(*arguments); });
+      .add_option("--below", arguments->resume.below,
+                  "Start from a checkpoint or snapshot of a smaller step, unless there is no such checkpoint; \"distdl "
+                  "run\" says this when two starts from that step have failed")
+      .type_name("STEP")
+      .not_negative();
+  command.callback([arguments] { work(*arguments); });
 }
 
 }  // namespace distdl::app

@@ -18,11 +18,12 @@ Conversation::Conversation(const std::vector<std::string>& command,
                            const std::map<std::string, std::string>& variables) {
   // A socket, since writing to a pipe without reader raises a signal.
   int in[2], out[2];
-  require<InternalError>(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) == 0, "cannot make a socket: {}",
-                         errno_text(errno));
+  const bool has_socket = ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) == 0;
+  require<InternalError>(has_socket, "cannot make a socket: {}", errno_text(errno));
   input_.reset(in[0]);
   const FileDescriptor their_input(in[1]);
-  require<InternalError>(::pipe2(out, O_CLOEXEC) == 0, "cannot make a pipe: {}", errno_text(errno));
+  const bool has_pipe = ::pipe2(out, O_CLOEXEC) == 0;
+  require<InternalError>(has_pipe, "cannot make a pipe: {}", errno_text(errno));
   output_.reset(out[0]);
   const FileDescriptor their_output(out[1]);
   pid_ = start_process(command, variables, {their_input.get(), their_output.get()});

@@ -65,10 +65,10 @@ DISTDL_FOLDS __m128i fold(__m128i value) {
 enum class Copy { no, yes, past_the_caches };
 
 template <Copy copy>
-DISTDL_FOLDS __m128i take(unsigned char* to, const unsigned char* from) {
-  const __m128i value = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-  if constexpr (copy == Copy::yes) _mm_storeu_si128(reinterpret_cast<__m128i*>(to), value);
-  if constexpr (copy == Copy::past_the_caches) _mm_stream_si128(reinterpret_cast<__m128i*>(to), value);
+DISTDL_FOLDS __m128i take(unsigned char* to, const unsigned char* from, std::size_t at) {
+  const __m128i value = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at));
+  if constexpr (copy == Copy::yes) _mm_storeu_si128(reinterpret_cast<__m128i*>(to + at), value);
+  if constexpr (copy == Copy::past_the_caches) _mm_stream_si128(reinterpret_cast<__m128i*>(to + at), value);
   return value;
 }
 
@@ -78,7 +78,7 @@ __attribute__((target("pclmul,sse4.2"))) std::uint32_t crc32c_pclmul(unsigned ch
                                                                      std::size_t n, std::uint32_t c) {
   __m128i sums[4];
 #pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) sums[i] = take<copy>(to + 16 * i, p + 16 * i);
+  for (std::size_t i = 0; i < 4; ++i) sums[i] = take<copy>(to, p, 16 * i);
   sums[0] = _mm_xor_si128(sums[0], _mm_cvtsi32_si128(static_cast<int>(c)));
   std::size_t done = 64;
   for (; n - done >= 64; done += 64) {
@@ -86,7 +86,7 @@ __attribute__((target("pclmul,sse4.2"))) std::uint32_t crc32c_pclmul(unsigned ch
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
       const std::size_t at = done + 16 * static_cast<std::size_t>(i);
-      sums[i] = _mm_xor_si128(fold<512>(sums[i]), take<copy>(to + at, p + at));
+      sums[i] = _mm_xor_si128(fold<512>(sums[i]), take<copy>(to, p, at));
     }
   }
   if constexpr (copy == Copy::past_the_caches) _mm_sfence();
@@ -112,10 +112,10 @@ DISTDL_FOLDS_WIDE __m512i fold_wide(__m512i value, __m512i next) {
 }
 
 template <Copy copy>
-DISTDL_FOLDS_WIDE __m512i take_wide(unsigned char* to, const unsigned char* from) {
-  const __m512i value = _mm512_loadu_si512(from);
-  if constexpr (copy == Copy::yes) _mm512_storeu_si512(to, value);
-  if constexpr (copy == Copy::past_the_caches) _mm512_stream_si512(reinterpret_cast<__m512i*>(to), value);
+DISTDL_FOLDS_WIDE __m512i take_wide(unsigned char* to, const unsigned char* from, std::size_t at) {
+  const __m512i value = _mm512_loadu_si512(from + at);
+  if constexpr (copy == Copy::yes) _mm512_storeu_si512(to + at, value);
+  if constexpr (copy == Copy::past_the_caches) _mm512_stream_si512(reinterpret_cast<__m512i*>(to + at), value);
   return value;
 }
 
@@ -126,7 +126,7 @@ __attribute__((target("avx512f,vpclmulqdq,pclmul,sse4.2"))) std::uint32_t crc32c
                                                                                       std::size_t n, std::uint32_t c) {
   __m512i sums[4];
 #pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) sums[i] = take_wide<copy>(to + 64 * i, p + 64 * i);
+  for (std::size_t i = 0; i < 4; ++i) sums[i] = take_wide<copy>(to, p, 64 * i);
   sums[0] = _mm512_xor_si512(sums[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(c))));
   std::size_t done = 256;
   for (; n - done >= 256; done += 256) {
@@ -134,7 +134,7 @@ __attribute__((target("avx512f,vpclmulqdq,pclmul,sse4.2"))) std::uint32_t crc32c
     for (int i = 0; i < 4; ++i) {
       const std::size_t at = done + 64 * static_cast<std::size_t>(i);
       _mm_prefetch(reinterpret_cast<const char*>(p + at + kAhead), _MM_HINT_T0);
-      sums[i] = fold_wide<2048>(sums[i], take_wide<copy>(to + at, p + at));
+      sums[i] = fold_wide<2048>(sums[i], take_wide<copy>(to, p, at));
     }
   }
   if constexpr (copy == Copy::past_the_caches) _mm_sfence();

@@ -29,12 +29,15 @@ std::optional<std::string> env(const std::string& name) {
 }
 
 std::optional<long long> env_integer(const std::string& name) {
-  auto text = env(name);
-  if (!text) return std::nullopt;
+  const auto text = env(name);
+  return text ? std::optional(integer_in(name, *text)) : std::nullopt;
+}
+
+long long integer_in(const std::string& name, const std::string& value) {
   long long number = 0;
-  auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
-  require(error == std::errc{} && end == text->data() + text->size(),
-          "environment variable {}=\"{}\" is not a whole number", name, *text);
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  require(error == std::errc{} && end == value.data() + value.size(),
+          "environment variable {}=\"{}\" is not a whole number", name, value);
   return number;
 }
 

@@ -15,6 +15,9 @@ std::optional<std::string> env(const std::string& name);
 /// The same as a whole number. Throws ConfigError if the variable is set to something else.
 std::optional<long long> env_integer(const std::string& name);
 
+/// What env_integer() makes of a variable's value.
+long long integer_in(const std::string& name, const std::string& value);
+
 /// Sets a variable that is not set, for libraries which take their settings from nowhere else. Thread-safe among the
 /// functions of this header only: call it before other threads read the environment by themselves.
 void set_env_default(const std::string& name, const std::string& value);

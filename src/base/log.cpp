@@ -2,7 +2,6 @@
 // The only file that includes Boost.Log: its headers are expensive.
 #include <atomic>
 #include <fstream>
-#include <iostream>
 
 #include <boost/log/attributes/constant.hpp>
 #include <boost/log/attributes/function.hpp>
@@ -19,9 +18,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <distdl/base/console.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/file_descriptor.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/base/printable.hpp>
+#include <distdl/base/regular_file.hpp>
 
 namespace distdl {
 namespace {
@@ -38,9 +40,11 @@ constexpr const char* kNames[] = {"debug", "info", "warning", "error"};
 /// One write(2) per record on an O_APPEND descriptor: ranks that share a file never tear each other's lines.
 class DescriptorBackend : public sinks::basic_formatted_sink_backend<char, sinks::synchronized_feeding> {
  public:
-  explicit DescriptorBackend(FileDescriptor descriptor) : descriptor_(std::move(descriptor)) {}
+  DescriptorBackend(FileDescriptor descriptor, bool is_console)
+      : descriptor_(std::move(descriptor)), is_console_(is_console) {}
   void consume(const logging::record_view&, const string_type& line) {
     std::string whole = line + '\n';
+    if (is_console_) return write_console(descriptor_.get(), whole);
     std::string_view rest = whole;
     while (!rest.empty()) {
       ssize_t n = ::write(descriptor_.get(), rest.data(), rest.size());
@@ -52,23 +56,25 @@ class DescriptorBackend : public sinks::basic_formatted_sink_backend<char, sinks
 
  private:
   FileDescriptor descriptor_;
+  bool is_console_;
 };
 
-void add_sink(FileDescriptor descriptor, Severity level, bool with_time) {
+/// Lines in a file carry the time.
+void add_sink(FileDescriptor descriptor, Severity level, bool is_console) {
   using Sink = sinks::synchronous_sink<DescriptorBackend>;
-  auto sink = boost::make_shared<Sink>(boost::make_shared<DescriptorBackend>(std::move(descriptor)));
+  auto sink = boost::make_shared<Sink>(boost::make_shared<DescriptorBackend>(std::move(descriptor), is_console));
   sink->set_filter(expr::attr<Severity>("Severity") >= level);
-  sink->set_formatter([with_time](const logging::record_view& record, logging::formatting_ostream& out) {
+  sink->set_formatter([is_console](const logging::record_view& record, logging::formatting_ostream& out) {
     auto severity = logging::extract<Severity>("Severity", record);
     auto host = logging::extract<std::string>("Host", record);
     auto rank = logging::extract<int>("Rank", record);
     auto step = logging::extract<std::int64_t>("Step", record);
-    if (with_time) {
+    if (!is_console) {
       auto time = logging::extract<boost::posix_time::ptime>("TimeStamp", record);
       if (time) out << boost::posix_time::to_iso_extended_string(*time) << ' ';
     }
     out << (severity ? kNames[static_cast<int>(*severity)] : "info");
-    if (host && !host->empty()) out << " host=" << *host;
+    if (host && !host->empty()) out << " host=" << printable(*host);
     if (rank && *rank >= 0) out << " rank=" << *rank;
     if (step && *step >= 0) out << " step=" << *step;
     out << ' ' << record[expr::smessage];
@@ -79,9 +85,7 @@ void add_sink(FileDescriptor descriptor, Severity level, bool with_time) {
 FileDescriptor open_or_throw(const std::filesystem::path& file) {
   std::error_code ignored;  // the open below reports the real cause
   if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), ignored);
-  FileDescriptor descriptor(::open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644));
-  if (!descriptor) throw StorageError(fmt::format("cannot open log file \"{}\": {}", file.string(), errno_text(errno)));
-  return descriptor;
+  return open_regular(file, O_WRONLY | O_APPEND | O_CREAT);
 }
 }  // namespace
 
@@ -97,9 +101,9 @@ void start_logging(const LogOptions& options) {
   core->set_global_attributes({});  // adding one that is there already would change nothing
   if (options.console) {
     FileDescriptor copy(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
-    if (copy) add_sink(std::move(copy), options.level, false);
+    if (copy) add_sink(std::move(copy), options.level, true);
   }
-  if (!options.file.empty()) add_sink(open_or_throw(options.file), options.level, true);
+  if (!options.file.empty()) add_sink(open_or_throw(options.file), options.level, false);
   logging::add_common_attributes();
   core->add_global_attribute("Host", logging::attributes::constant<std::string>(options.host));
   int process_rank = options.rank;
@@ -119,13 +123,14 @@ void set_log_rank(Rank rank) {
 
 void write_log(Severity severity, const std::string& message) {
   if (!started) {
-    if (severity >= Severity::warning) std::cerr << fmt::format("{} {}\n", kNames[static_cast<int>(severity)], message);
+    if (severity >= Severity::warning)
+      write_console(STDERR_FILENO, fmt::format("{} {}\n", kNames[static_cast<int>(severity)], printable(message)));
     return;
   }
   thread_local logging::sources::severity_logger<Severity> logger;
   if (auto record = logger.open_record(logging::keywords::severity = severity)) {
     logging::record_ostream stream(record);
-    stream << message;
+    stream << printable(message);
     stream.flush();
     logger.push_record(std::move(record));
   }

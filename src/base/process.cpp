@@ -2,6 +2,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <optional>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -15,6 +16,8 @@
 
 namespace distdl {
 namespace {
+constexpr int kTimedOut = 124;
+
 /// As exec wants them; valid as long as the texts.
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> all;
@@ -39,7 +42,8 @@ struct Pipe {
   sigset_t none;
   sigemptyset(&none);
   ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
-  for (int number : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) ::signal(number, SIG_DFL);  // exec keeps what is ignored
+  for (int number : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGPIPE, SIGXFSZ})
+    ::signal(number, SIG_DFL);  // exec keeps what is ignored; SIGHUP stays so, as nohup wants it
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);  // the parent died before prctl
   ::execvpe(argv[0], argv, environment);
@@ -69,18 +73,25 @@ void read_to_the_end(std::array<int, 2> descriptors, std::array<std::string*, 2>
   }
 }
 
-int wait_until(pid_t pid, const Deadline& deadline) {
+/// Nothing if it has not ended by then.
+std::optional<int> code_by(const Deadline& deadline, pid_t pid) {
   for (;;) {
     int status = 0;
     pid_t done = ::waitpid(pid, &status, WNOHANG);
     if (done == pid) return exit_code_from_status(status);
     if (done < 0 && errno != EINTR) return 127;
-    if (deadline.expired()) break;
+    if (deadline.expired()) return std::nullopt;
     ::poll(nullptr, 0, 2);
+  }
+}
+
+void end(pid_t pid, Milliseconds grace) {
+  if (grace.count() > 0) {
+    ::kill(pid, SIGTERM);
+    if (code_by(Deadline::after(grace), pid)) return;
   }
   ::kill(pid, SIGKILL);
   ::waitpid(pid, nullptr, 0);
-  return 124;
 }
 }  // namespace
 
@@ -103,7 +114,7 @@ pid_t start_process(const std::vector<std::string>& command, const std::map<std:
   return pid;
 }
 
-CommandResult run_command(const std::vector<std::string>& command, Milliseconds timeout) {
+CommandResult run_command(const std::vector<std::string>& command, Milliseconds timeout, Milliseconds grace) {
   auto words = command, environment_text = environment_with({});
   auto argv = pointers(words), environment = pointers(environment_text);
   Pipe out, err;
@@ -120,7 +131,9 @@ CommandResult run_command(const std::vector<std::string>& command, Milliseconds 
   CommandResult result;
   auto deadline = Deadline::after(timeout);
   read_to_the_end({out.read.get(), err.read.get()}, {&result.output, &result.errors}, deadline);
-  result.exit_code = wait_until(pid, deadline);
+  const auto code = code_by(deadline, pid);
+  if (!code) end(pid, grace);
+  result.exit_code = code.value_or(kTimedOut);
   return result;
 }
 

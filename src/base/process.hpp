@@ -28,12 +28,13 @@ pid_t start_process(const std::vector<std::string>& command, const std::map<std:
                     const StandardStreams& streams = {});
 
 struct CommandResult {
-  int exit_code = 0;   ///< 127: no such program; 124: killed at the timeout
+  int exit_code = 0;   ///< 127: no such program; 124: ended at the timeout
   std::string output;  ///< stdout
   std::string errors;  ///< stderr
 };
 
-/// Runs a program to its end and collects what it prints. Throws Error only if the system refuses a process or a pipe.
-CommandResult run_command(const std::vector<std::string>& command, Milliseconds timeout);
+/// Runs a program to its end and collects what it prints. At the timeout it is killed, or first asked by SIGTERM to end
+/// within `grace`. Throws Error only if the system refuses a process or a pipe.
+CommandResult run_command(const std::vector<std::string>& command, Milliseconds timeout, Milliseconds grace = {});
 
 }  // namespace distdl

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstring>
-
 #include <distdl/base/errors.hpp>
 #include <distdl/comm/active_messages.hpp>
 
@@ -45,11 +43,10 @@ void ActiveMessages::send(Batch& batch, Rank to, std::uint16_t number, std::stri
           header.size(), kLongestHeader);
   // UCX wants the header to stay until the message is sent: as long as the transfer keeps this function.
   fabric_.start(batch, to,
-                [envelope = Envelope{0, fabric_.rank().value, number},
-                 text = std::string(sizeof(Envelope), '\0') + std::string(header),
-                 payload](const Contact& contact, ucp_request_param_t& how) mutable {
+                [envelope = Envelope{0, fabric_.rank().value, number}, header = std::string(header),
+                 text = std::string(), payload](const Contact& contact, ucp_request_param_t& how) mutable {
                   envelope.token = contact.handshake.send_token();
-                  std::memcpy(text.data(), &envelope, sizeof envelope);
+                  text = encode(envelope, header);
                   return ucp_am_send_nbx(contact.endpoint, kUcxId, text.data(), text.size(), payload.data(),
                                          payload.size(), &how);
                 });
@@ -62,12 +59,13 @@ ucs_status_t ActiveMessages::on_message(void* argument, const void* header, std:
   auto& self = *static_cast<ActiveMessages*>(argument);
   const bool is_long = param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV;
   Incoming incoming;
-  if (header_size < sizeof(Envelope) || header_size > sizeof(Envelope) + kLongestHeader) {
+  const auto opened = decode_envelope({static_cast<const char*>(header), header_size});
+  if (!opened) {
     self.fabric_.count_refused_message("its header is none");
     return is_long ? UCS_ERR_REJECTED : UCS_OK;
   }
-  std::memcpy(&incoming.envelope, header, sizeof(Envelope));
-  incoming.header.assign(static_cast<const char*>(header) + sizeof(Envelope), header_size - sizeof(Envelope));
+  incoming.envelope = opened->envelope;
+  incoming.header = opened->header;
   const int from = incoming.envelope.from;
   if (from < 0 || from >= self.fabric_.size()) {
     self.fabric_.count_refused_message(fmt::format("it says that it is of rank {}", from));

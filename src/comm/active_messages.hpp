@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include <distdl/comm/envelope.hpp>
 #include <distdl/comm/fabric.hpp>
 
 namespace distdl::comm {
@@ -22,7 +23,7 @@ class ActiveMessages final : public Activity {
  public:
   using Handler =
       std::function<void(Rank from, std::string_view header, std::span<const std::byte> payload)>;  // may not be kept
-  static constexpr std::size_t kLongestHeader = 1024;
+  static constexpr std::size_t kLongestHeader = comm::kLongestHeader;
 
   explicit ActiveMessages(Fabric& fabric);
   ~ActiveMessages() override;
@@ -41,11 +42,6 @@ class ActiveMessages final : public Activity {
   void cancel() noexcept override;
 
  private:
-  struct Envelope {  ///< in front of the header
-    std::uint64_t token;
-    std::int32_t from;
-    std::uint32_t number;
-  };
   struct Incoming {
     Envelope envelope{};
     std::string header{};

@@ -5,6 +5,7 @@
 
 #include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/comm/check_options.hpp>
 #include <distdl/comm/communicator_impl.hpp>
 #include <distdl/comm/cost_cache.hpp>
 
@@ -17,6 +18,8 @@ Milliseconds milliseconds(double seconds) {
   return Milliseconds(static_cast<Milliseconds::rep>(seconds * 1000));
 }
 
+}  // namespace
+
 void check(const Options& options) {
   constexpr double kMost = 1e6;  // seconds
   for (auto [key, seconds] : {std::pair("comm.timeout_seconds", options.timeout_seconds),
@@ -25,9 +28,11 @@ void check(const Options& options) {
   const std::string& transport = options.gpu_transport;
   require(transport == "auto" || transport == "ucx" || transport == "nccl",
           R"(comm.gpu_transport is "{}", but must be "auto", "ucx" or "nccl")", transport);
-  if (transport == "nccl") load_nccl();
+  require(options.shared_memory_ranks >= 0, "comm.shared_memory_ranks is {}, but must not be negative",
+          options.shared_memory_ranks);
 }
 
+namespace {
 std::vector<Rank> first_ranks(int count) {
   std::vector<Rank> ranks;
   ranks.reserve(static_cast<std::size_t>(count));
@@ -96,6 +101,7 @@ void Communicator::Impl::use(const CostTable& others) {
 
 std::unique_ptr<Communicator> Communicator::connect(world::World& world, const Options& options) {
   check(options);
+  if (options.gpu_transport == "nccl") load_nccl();
   const Deadline deadline = Deadline::after(milliseconds(options.connect_timeout_seconds));
   NodeMemory::sweep();
   const std::string job = job_name();

@@ -12,11 +12,14 @@
 #include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/base/regular_file.hpp>
 #include <distdl/comm/cost_cache.hpp>
 
 namespace distdl::comm {
 namespace {
 namespace fs = std::filesystem;
+
+constexpr std::size_t kLargest = 64 << 10;  ///< bytes of a file
 
 /// A host name as part of a file name.
 std::string plain(const std::string& host) {
@@ -46,8 +49,9 @@ CostTable costs_from_json(const std::string& text) {
   CostTable costs;
   try {
     const auto document = nlohmann::json::parse(text);
-    const int version = document.at("version").get<int>();
-    require(version == CostTable::kVersion, "version {} where this distdl writes {}", version, CostTable::kVersion);
+    const auto& version = document.at("version");
+    require(version == CostTable::kVersion, "version {} where this distdl writes {}", version.dump(),
+            CostTable::kVersion);
     describe_costs(costs, [&](const char* name, double& value, const char*, const char*) {
       value = document.at("costs").at(name).at("value").get<double>();
       require(std::isfinite(value) && value > 0, "{} is {}, no positive number", name, value);
@@ -70,12 +74,9 @@ std::optional<fs::path> cost_file(std::span<const std::string> hosts) {
 CostTable load_costs(std::span<const std::string> hosts) {
   const auto file = cost_file(hosts);
   std::error_code error;
-  if (!file || !fs::exists(*file, error)) return {};
+  if (!file || !fs::exists(fs::symlink_status(*file, error))) return {};
   try {
-    std::ifstream in(*file, std::ios::binary);
-    const std::string text((std::istreambuf_iterator<char>(in)), {});
-    require(in.good() || in.eof(), "{}", errno_text(errno));
-    return costs_from_json(text);
+    return costs_from_json(read_regular(*file, kLargest));
   } catch (const Error& what) {
     log(Severity::warning,
         "cannot use the measured communication costs in \"{}\": {}; the built-in ones choose the algorithms until "
@@ -92,6 +93,7 @@ fs::path save_costs(const CostTable& costs, std::span<const std::string> hosts) 
   std::error_code error;
   fs::create_directories(file->parent_path(), error);
   const fs::path temporary = file->string() + fmt::format(".tmp{}", ::getpid());
+  errno = 0;
   std::ofstream out(temporary, std::ios::binary);
   out << to_json(costs, hosts);
   out.close();

@@ -99,7 +99,9 @@ Fabric::Loss Fabric::cause_of(const Loss& loss) {
 /// Every millisecond of a wait: what no message tells.
 void Fabric::look_around() {
   if (board_.posted_loss)
-    if (const auto loss = board_.posted_loss(); loss && !is_certain(loss->rank))
+    // Whoever else writes to the board may have written anything.
+    if (const auto loss = board_.posted_loss();
+        loss && (known(loss->rank) || loss->rank == self_) && !is_certain(loss->rank))
       mark_lost(loss->rank, Evidence::certain, loss->why, static_cast<ExitCode>(loss->exit_code));
   for (const auto& one : activities_) {
     awaited_now_.clear();

@@ -61,7 +61,8 @@ void Fabric::answer(Rank asking) {
 /// Shown by a neighbour after it was asked: two looks later, for it may have been writing the first.
 void Fabric::read_answer_on_board(Peer& peer) {
   if (peer.answer || !board_.shown_wait) return;
-  if (const auto wait = board_.shown_wait(peer.rank); wait && wait->awaited && wait->looks > peer.looks + 2)
+  if (const auto wait = board_.shown_wait(peer.rank);
+      wait && wait->awaited && (known(*wait->awaited) || *wait->awaited == self_) && wait->looks > peer.looks + 2)
     peer.answer = Notice{Notice::Kind::waiting, peer.rank, *wait->awaited, wait->operation};
 }
 

@@ -158,8 +158,10 @@ void NodeMemory::post_loss(const NodeLoss& loss) noexcept {
 }
 
 std::optional<NodeLoss> NodeMemory::read_loss() const {
-  const LossRecord& record = areas_[board_->load(std::memory_order_acquire) - 1]->loss;
-  return NodeLoss{Rank(record.rank), record.exit_code, record.why};
+  const std::uint32_t writer = board_->load(std::memory_order_acquire);
+  if (writer > areas_.size()) return std::nullopt;  // nobody's work
+  const LossRecord& record = areas_[writer - 1]->loss;
+  return NodeLoss{Rank(record.rank), record.exit_code, {record.why, ::strnlen(record.why, sizeof record.why)}};
 }
 
 void NodeMemory::show_wait(std::optional<Rank> awaited, const Operation& operation) {
@@ -187,7 +189,8 @@ std::optional<NodeWait> NodeMemory::shown_wait(Rank rank) const {
   if (wait.looks == 0 || wait.looks % 2 != 0 || record.looks.load(std::memory_order_relaxed) != wait.looks)
     return std::nullopt;
   if (awaited > 0) wait.awaited = Rank(static_cast<int>(awaited - 1));
-  wait.operation.assign(reinterpret_cast<const char*>(words.data()));
+  const auto* const operation = reinterpret_cast<const char*>(words.data());
+  wait.operation.assign(operation, ::strnlen(operation, sizeof words));
   return wait;
 }
 

@@ -4,17 +4,19 @@
 #include <climits>
 #include <filesystem>
 #include <fstream>
+#include <span>
 
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <distdl/base/checksum.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/comm/peer_card.hpp>
 
 namespace distdl::comm {
 namespace {
 
-constexpr std::string_view kMagic = "distdl-card-2";
+constexpr std::string_view kMagic = "distdl-card-3";
 
 std::string host_name() {
   std::array<char, HOST_NAME_MAX + 1> name{};
@@ -92,13 +94,22 @@ std::string encode(const PeerCard& card) {
   bytes.append(reinterpret_cast<const char*>(&card.generation), sizeof card.generation);
   bytes.append(reinterpret_cast<const char*>(&card.pid), sizeof card.pid);
   for (const auto* field : fields_of(card)) put(bytes, *field);
+  return with_card_checksum(std::move(bytes));
+}
+
+std::string with_card_checksum(std::string bytes) {
+  const std::uint32_t checksum = crc32c(std::as_bytes(std::span(bytes)));
+  bytes.append(reinterpret_cast<const char*>(&checksum), sizeof checksum);
   return bytes;
 }
 
-PeerCard decode_card(const std::string& bytes) {
-  Reader reader(bytes);
-  require<CommError>(bytes.starts_with(kMagic), "a peer's card does not start with \"{}\": another version of distdl?",
+PeerCard decode_card(const std::string& sealed) {
+  require<CommError>(sealed.starts_with(kMagic), "a peer's card does not start with \"{}\": another version of distdl?",
                      kMagic);
+  const std::string bytes = sealed.substr(0, sealed.size() - sizeof(std::uint32_t));
+  require<CommError>(bytes.size() >= kMagic.size() && with_card_checksum(bytes) == sealed,
+                     "a peer's card of {} bytes has another checksum: it did not arrive whole", sealed.size());
+  Reader reader(bytes);
   reader.take(kMagic.size());
   PeerCard card;
   card.generation = reader.number<std::uint32_t>();

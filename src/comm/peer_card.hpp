@@ -23,7 +23,10 @@ struct PeerCard {
 /// Of this process, but for secret, addresses and segment.
 PeerCard describe_this_process(std::uint32_t generation);
 std::string encode(const PeerCard& card);
-/// Throws CommError if `bytes` were not made by encode() of this version.
-PeerCard decode_card(const std::string& bytes);
+/// Throws CommError if `sealed` was not made by encode() of this version. So UCX, which believes whatever it is given
+/// as an address, gets none that was damaged.
+PeerCard decode_card(const std::string& sealed);
+/// What encode() does last.
+std::string with_card_checksum(std::string bytes);
 
 }  // namespace distdl::comm

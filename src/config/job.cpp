@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cctype>
+#include <fstream>
 #include <numeric>
 #include <type_traits>
 
 #include <fmt/ranges.h>
 #include <toml++/toml.h>
 
+#include <distdl/agent/supervisor.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/log.hpp>
+#include <distdl/comm/check_options.hpp>
 #include <distdl/config/job.hpp>
 
 namespace distdl::config {
@@ -91,8 +96,13 @@ void set(Job& job, const std::string& key, const toml::node& node, const std::st
     using T = std::decay_t<decltype(field)>;
     require(assign(field, node), "{}key \"{}\" must be {}", where, key, type_name<T>());
   });
-  require(known, "{}unknown key \"{}\"; did you mean \"{}\"? \"distdl config --defaults\" lists all keys", where, key,
-          nearest_key(key));
+  if (known) return;
+  constexpr std::size_t kLongest = 100;
+  require(key.size() <= kLongest, "{}unknown key \"{}...\"; \"distdl config --defaults\" lists all keys", where,
+          key.substr(0, kLongest));
+  throw ConfigError(
+      fmt::format("{}unknown key \"{}\"; did you mean \"{}\"? \"distdl config --defaults\" lists all keys", where, key,
+                  nearest_key(key)));
 }
 
 /// Whether keys lie under this heading.
@@ -113,6 +123,66 @@ void set_all(Job& job, const toml::table& table, const std::string& prefix, cons
   }
 }
 
+/// Before toml++ sees a text: what it does not stand. It goes through tables that lie in each other, one for each part
+/// of a key, by recursion; and the begin of a heading's name must be that of a name. Texts and comments are left out as
+/// in toml++, which stops at the first mistake.
+class Outline {
+ public:
+  Outline(std::string_view text, const std::string& file) : rest_(text), file_(file) {}
+  void check() {
+    if (rest_.starts_with("\xef\xbb\xbf")) rest_.remove_prefix(3);
+    for (bool line_begins = true; !rest_.empty();) {
+      const char c = rest_.front();
+      if (c == '"' || c == '\'') {
+        skip_text(c);
+      } else if (c == '#') {
+        rest_.remove_prefix(std::min(rest_.find('\n'), rest_.size()));
+      } else {
+        if (c == '[' && line_begins) check_heading();
+        require(c != '.' || ++dots_ <= kMost, "{}:{}: more than {} dots; keys have two parts, as train.epochs", file_,
+                line_, kMost);
+        rest_.remove_prefix(1);
+      }
+      line_ += c == '\n';
+      line_begins = c == '\n' || (line_begins && (c == ' ' || c == '\t' || c == '\r'));
+    }
+  }
+
+ private:
+  static constexpr int kMost = 1000;  // the longest sensible file has some dozens
+
+  /// One in quotes, or in three of them; in one quote's it ends with the line at the latest.
+  void skip_text(char quote) {
+    const std::string three(3, quote);
+    const bool is_long = rest_.starts_with(three);
+    rest_.remove_prefix(is_long ? 3 : 1);
+    while (!rest_.empty()) {
+      if (is_long ? rest_.starts_with(three) : rest_.front() == quote || rest_.front() == '\n') break;
+      line_ += rest_.front() == '\n';
+      const bool is_escape = rest_.front() == '\\' && quote == '"' && rest_.size() > 1 && rest_[1] != '\n';
+      rest_.remove_prefix(is_escape ? 2 : 1);
+    }
+    const std::size_t most = is_long ? 5 : rest_.starts_with(quote) ? 1 : 0;  // two more may be its last characters
+    rest_.remove_prefix(std::min(rest_.substr(0, most).find_first_not_of(quote), std::min(most, rest_.size())));
+  }
+  void check_heading() const {
+    std::string_view name = rest_.substr(rest_.starts_with("[[") ? 2 : 1);
+    name.remove_prefix(std::min(name.find_first_not_of(" \t"), name.size()));
+    const bool is_name = name.empty() || std::isalnum(static_cast<unsigned char>(name.front())) ||
+                         std::string_view("_-\"']").find(name.front()) != std::string_view::npos;
+    require(is_name, "{}:{}: expected a name behind the bracket, as in [train]", file_, line_);
+  }
+
+  std::string_view rest_;
+  const std::string& file_;
+  int line_ = 1, dots_ = 0;
+};
+
+toml::table parse(const std::string& text, const std::string& file) {
+  Outline(text, file).check();
+  return toml::parse(text, file);
+}
+
 /// A value on the command line is TOML, or, where a text is wanted, just the text.
 void apply_override(Job& job, const std::string& text) {
   auto equals = text.find('=');
@@ -128,11 +198,22 @@ void apply_override(Job& job, const std::string& text) {
     return;
   }
   try {
-    toml::table table = toml::parse("value = " + value);
+    toml::table table = parse("value = " + value, "--set");
     set(job, key, *table.get("value"), "--set: ");
   } catch (const toml::parse_error&) {
     set(job, key, toml::value<std::string>(value), "--set: ");  // says unknown key, or what type it must be
   }
+}
+
+std::string read(const std::filesystem::path& file) {
+  constexpr std::size_t kMost = 1 << 20;  // bytes
+  std::ifstream in(file, std::ios::binary);
+  std::string text(kMost + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  require(!in.bad() && in.gcount() >= 0 && (in || in.eof()), "cannot read the job file \"{}\"", file.string());
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  require(text.size() <= kMost, "the job file \"{}\" has more than {} bytes; is it one?", file.string(), kMost);
+  return text;
 }
 
 std::string as_toml(bool value) {
@@ -149,7 +230,10 @@ std::string as_toml(const std::string& value) {
   std::string text = "\"";
   for (char c : value) {
     if (c == '"' || c == '\\') text += '\\';
-    text += c;
+    if ((c >= 0 && c < ' ') || c == 0x7f)
+      text += fmt::format("\\u{:04x}", static_cast<int>(c));
+    else
+      text += c;
   }
   return text + '"';
 }
@@ -178,13 +262,22 @@ std::string write(Job job, bool comments) {
 Job load(const std::filesystem::path& file, const std::vector<std::string>& overrides) {
   require(std::filesystem::exists(file), "there is no job file \"{}\"; ready ones lie in examples/", file.string());
   Job job;
+  const std::string text = read(file);
   try {
-    set_all(job, toml::parse_file(file.string()), "", file.string());
+    set_all(job, parse(text, file.string()), "", file.string());
   } catch (const toml::parse_error& error) {
     throw ConfigError(fmt::format("{}:{}: {}", file.string(), error.source().begin.line, error.description()));
   }
   apply(job, overrides);
+  check(job);
   return job;
+}
+
+void check(const Job& job) {
+  agent::check(job.agent);
+  train::check(job.recipe);
+  comm::check(job.comm);
+  severity_from(job.observe.level);
 }
 
 void apply(Job& job, const std::vector<std::string>& overrides) {

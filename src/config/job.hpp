@@ -38,8 +38,12 @@ void describe(Job& job, Visitor&& visit) {
 }
 
 /// Reads a TOML job file and applies `overrides` ("train.epochs=3") on top. Relative paths in it mean the current
-/// folder. Throws ConfigError naming file, line and key; an unknown key comes with the nearest known one.
+/// folder. Throws ConfigError naming file, line and key; an unknown key comes with the nearest known one. What it
+/// returns has passed check().
 Job load(const std::filesystem::path& file, const std::vector<std::string>& overrides);
+
+/// All that can be found wrong with a job without its data set; the same for whoever loads one. Throws ConfigError.
+void check(const Job& job);
 
 /// Overrides alone, on top of `job`. Throws ConfigError.
 void apply(Job& job, const std::vector<std::string>& overrides);

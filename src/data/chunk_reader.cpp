@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cerrno>
-
-#include <fcntl.h>
-#include <sys/mman.h>
 
 #include <distdl/base/checksum.hpp>
 #include <distdl/base/errors.hpp>
-#include <distdl/base/file_descriptor.hpp>
 #include <distdl/data/chunk_reader.hpp>
 #include <distdl/data/chunk_writer.hpp>
 
@@ -33,7 +28,7 @@ std::vector<std::uint32_t> read_checksums(const Hdf5File& file, const std::strin
 }  // namespace
 
 ChunkReader::ChunkReader(const Hdf5File& file, std::string file_name, std::string name, ElementType type,
-                         tensor::Shape shape, std::size_t cache_bytes, ChunkMemory memory)
+                         tensor::Shape shape, std::size_t cache_bytes)
     : file_name_(std::move(file_name)),
       name_(std::move(name)),
       type_(type),
@@ -48,24 +43,6 @@ ChunkReader::ChunkReader(const Hdf5File& file, std::string file_name, std::strin
                     name_),
         ExitCode::corrupt);
   checksums_ = read_checksums(file, file_name_, checksum_name(name_), (rows_ + rows_per_chunk_ - 1) / rows_per_chunk_);
-  if (memory == ChunkMemory::mapped) map();
-}
-
-void Unmap::operator()(const std::byte* start) const noexcept {
-  ::munmap(const_cast<std::byte*>(start), bytes);
-}
-
-void ChunkReader::map() {
-  const auto payload = payload_offset(dataset_);
-  if (!payload || *payload % size_of(type_) != 0) return;  // another program wrote it, in another order
-  const FileDescriptor file(::open(file_name_.c_str(), O_RDONLY | O_CLOEXEC));
-  const std::size_t bytes = *payload + static_cast<std::size_t>(rows_) * row_bytes_;
-  void* start = file ? ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.get(), 0) : MAP_FAILED;
-  if (start == MAP_FAILED)
-    throw StorageError(fmt::format("cannot map {} bytes of \"{}\": {}", bytes, file_name_, errno_text(errno)));
-  mapped_ = {static_cast<const std::byte*>(start), Unmap{bytes}};
-  payload_ = *payload;
-  verified_.resize(checksums_.size());
 }
 
 std::size_t ChunkReader::bytes_of(std::int64_t number) const {
@@ -75,16 +52,6 @@ std::size_t ChunkReader::bytes_of(std::int64_t number) const {
 std::span<const std::byte> ChunkReader::chunk(std::int64_t number) {
   require(number >= 0 && number < chunks(), "/{} of \"{}\" has no chunk {}; it has {}", name_, file_name_, number,
           chunks());
-  if (mapped_) {
-    const std::size_t before = static_cast<std::size_t>(number * rows_per_chunk_) * row_bytes_;
-    const std::span bytes(mapped_.get() + payload_ + before, bytes_of(number));
-    if (auto verified = verified_[static_cast<std::size_t>(number)]; !verified) {
-      ++reads_;
-      verify(bytes, number);
-      verified = true;
-    }
-    return bytes;
-  }
   if (auto found = cached_.find(number); found != cached_.end()) {
     recent_.splice(recent_.begin(), recent_, found->second);
     return recent_.front().bytes;

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
-#include <memory>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -14,29 +13,23 @@
 
 namespace distdl::data {
 
-/// Whether chunks are copied into this process, or seen where the page cache has them, which all ranks of a node share.
-/// A file must not be cut while it is mapped: that kills its readers.
-enum class ChunkMemory { copied, mapped };
-
-struct Unmap {
-  std::size_t bytes = 0;
-  void operator()(const std::byte* start) const noexcept;
-};
-
-/// Verified chunks of one dataset, the most recently used of them kept in memory; mapped ones are verified when they
-/// are first used. Not thread-safe. The file stays open as long as the dataset, whatever becomes of the handle given
-/// here.
+/// Verified chunks of one dataset, the most recently used of them kept in memory. A chunk is copied before it is
+/// verified, so that whatever becomes of the file meanwhile, nobody gets other bytes than those of the checksum table
+/// as it was at the start. Not thread-safe. The file stays open as long as the dataset, whatever becomes of the handle
+/// given here.
 class ChunkReader {
  public:
   /// At least one chunk is kept, whatever `cache_bytes` says. Throws StorageError corrupt if the dataset is not as the
   /// shape and type say or if its checksum table is damaged.
   ChunkReader(const Hdf5File& file, std::string file_name, std::string name, ElementType type, tensor::Shape shape,
-              std::size_t cache_bytes, ChunkMemory memory = ChunkMemory::copied);
+              std::size_t cache_bytes);
 
   std::int64_t chunks() const noexcept { return static_cast<std::int64_t>(checksums_.size()); }
   std::int64_t rows_per_chunk() const noexcept { return rows_per_chunk_; }
   std::int64_t rows() const noexcept { return rows_; }
   std::size_t row_bytes() const noexcept { return row_bytes_; }
+  /// Of all chunks, as the file had them when it was opened.
+  std::span<const std::uint32_t> checksums() const noexcept { return checksums_; }
   /// Chunks read from the file so far.
   std::int64_t reads() const noexcept { return reads_; }
 
@@ -48,7 +41,6 @@ class ChunkReader {
     std::int64_t number;
     std::vector<std::byte> bytes;
   };
-  void map();
   void verify(std::span<const std::byte> bytes, std::int64_t number) const;
   std::size_t bytes_of(std::int64_t number) const;
 
@@ -64,9 +56,6 @@ class ChunkReader {
   std::unordered_map<std::int64_t, std::list<Cached>::iterator> cached_;
   std::size_t used_bytes_ = 0;
   std::int64_t reads_ = 0;
-  std::unique_ptr<const std::byte, Unmap> mapped_;  // nullptr: chunks are copied
-  std::size_t payload_ = 0;                         // where the chunks begin in what is mapped
-  std::vector<bool> verified_;                      // mapped chunks
 };
 
 }  // namespace distdl::data

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <span>
 #include <string>
 
+#include <distdl/base/checksum.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/data/chunk_reader.hpp>
 #include <distdl/data/data_set.hpp>
@@ -19,11 +22,24 @@ std::array<float, 256> normalized_values(const Description& description) {
 }
 
 ChunkReader open_chunks(const OpenSet& set, const std::filesystem::path& path, const DatasetSpec& spec,
-                        std::size_t cache_bytes, ChunkMemory memory = ChunkMemory::copied) {
-  return ChunkReader(set.file, path.string(), spec.name, spec.type, spec.shape, cache_bytes, memory);
+                        std::size_t cache_bytes) {
+  return ChunkReader(set.file, path.string(), spec.name, spec.type, spec.shape, cache_bytes);
 }
 
-std::vector<std::int32_t> read_labels(ChunkReader chunks, const std::string& file, std::int64_t classes) {
+/// See docs/data-format.md. Costs no reading: the checksums of the chunks stand for their bytes.
+std::string digest_of(const Description& description, std::span<const ChunkReader* const> datasets) {
+  constexpr std::size_t kDigits = 16;
+  Sha256 sum;
+  const std::string text =
+      fmt::format("{} {} {} {} {:08x} {:08x}", description.kind, description.samples,
+                  tensor::to_string(description.shape), description.classes,
+                  std::bit_cast<std::uint32_t>(description.mean), std::bit_cast<std::uint32_t>(description.deviation));
+  sum.update(std::as_bytes(std::span(text)));
+  for (const ChunkReader* chunks : datasets) sum.update(std::as_bytes(chunks->checksums()));
+  return sum.hex().substr(0, kDigits);
+}
+
+std::vector<std::int32_t> read_labels(ChunkReader& chunks, const std::string& file, std::int64_t classes) {
   std::vector<std::int32_t> labels(static_cast<std::size_t>(chunks.rows()));
   auto rest = std::as_writable_bytes(std::span(labels));
   for (std::int64_t number = 0; number < chunks.chunks(); ++number) {
@@ -48,6 +64,7 @@ struct ImageSet::Impl {
   std::vector<std::int32_t> labels;
   ChunkReader images;
   std::array<float, 256> values;
+  std::string digest;
 };
 
 ImageSet::ImageSet(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -63,11 +80,17 @@ ImageSet ImageSet::open(const std::filesystem::path& file, std::int64_t cache_mi
       "import idx\"",
       file.string(), set.description.kind);
   auto specs = datasets_of(set.description);
-  auto labels = read_labels(open_chunks(set, file, specs[1], 0), file.string(), set.description.classes);
+  auto label_chunks = open_chunks(set, file, specs[1], 0);
+  auto labels = read_labels(label_chunks, file.string(), set.description.classes);
   auto images = open_chunks(set, file, specs[0], cache_bytes(cache_mib));
   auto values = normalized_values(set.description);
-  return ImageSet(
-      std::make_unique<Impl>(Impl{std::move(set.description), std::move(labels), std::move(images), values}));
+  auto digest = digest_of(set.description, std::array<const ChunkReader*, 2>{&images, &label_chunks});
+  return ImageSet(std::make_unique<Impl>(
+      Impl{std::move(set.description), std::move(labels), std::move(images), values, std::move(digest)}));
+}
+
+const std::string& ImageSet::digest() const noexcept {
+  return impl_->digest;
 }
 
 const Description& ImageSet::description() const noexcept {
@@ -106,6 +129,7 @@ struct TokenSet::Impl {
   Description description;
   ElementType type;
   ChunkReader tokens;
+  std::string digest;
 };
 
 TokenSet::TokenSet(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -114,15 +138,20 @@ TokenSet& TokenSet::operator=(TokenSet&&) noexcept = default;
 TokenSet::~TokenSet() = default;
 
 TokenSet TokenSet::open(const std::filesystem::path& file) {
-  constexpr std::size_t kCache = 64 << 20;  // of a file that cannot be mapped
+  constexpr std::size_t kCache = 16 << 20;
   OpenSet set = open_set(file);
   require(set.description.kind == kTokens,
           "\"{}\" holds {}, but tokens are expected; make a set of them with \"distdl data import text\"",
           file.string(), set.description.kind);
   const auto spec = datasets_of(set.description)[0];
-  auto chunks = open_chunks(set, file, spec, kCache, ChunkMemory::mapped);
-  return TokenSet(
-      std::make_unique<Impl>(Impl{file.string(), std::move(set.description), spec.type, std::move(chunks)}));
+  auto chunks = open_chunks(set, file, spec, kCache);
+  auto digest = digest_of(set.description, std::array<const ChunkReader*, 1>{&chunks});
+  return TokenSet(std::make_unique<Impl>(
+      Impl{file.string(), std::move(set.description), spec.type, std::move(chunks), std::move(digest)}));
+}
+
+const std::string& TokenSet::digest() const noexcept {
+  return impl_->digest;
 }
 
 const Description& TokenSet::description() const noexcept {
@@ -147,7 +176,7 @@ void TokenSet::read(std::int64_t first, std::span<std::int32_t> tokens) {
       widen(std::span(reinterpret_cast<const std::uint8_t*>(bytes.data()) + skip, taken));
     else
       widen(std::span(reinterpret_cast<const std::uint16_t*>(bytes.data()) + skip, taken));
-    const auto got = tokens.data() - taken;
+    auto* const got = tokens.data() - taken;
     const auto* wrong = std::find_if(got, tokens.data(), [&](std::int32_t token) { return token >= classes; });
     if (wrong != tokens.data())
       throw StorageError(fmt::format("\"{}\" is damaged: token {} is {}, outside the vocabulary 0 to {}; make the file "
@@ -160,6 +189,15 @@ void TokenSet::read(std::int64_t first, std::span<std::int32_t> tokens) {
 
 Description describe_file(const std::filesystem::path& file) {
   return open_set(file).description;
+}
+
+std::string digest_of_file(const std::filesystem::path& file) {
+  const OpenSet set = open_set(file, Metadata::read_anew);
+  std::vector<ChunkReader> datasets;
+  for (const auto& spec : datasets_of(set.description)) datasets.push_back(open_chunks(set, file, spec, 0));
+  std::vector<const ChunkReader*> in_order;
+  for (const auto& chunks : datasets) in_order.push_back(&chunks);
+  return digest_of(set.description, in_order);
 }
 
 Verification verify_file(const std::filesystem::path& file) {

@@ -37,6 +37,8 @@ class ImageSet {
   ~ImageSet();
 
   const Description& description() const noexcept;
+  /// Of all that a reader gets from the set, by the checksums of its chunks: 16 hexadecimal digits.
+  const std::string& digest() const noexcept;
   /// One per sample.
   std::span<const std::int32_t> labels() const noexcept;
   /// images: (indices.size(), C, H, W) floats, (pixel / 255 - mean) / deviation. labels: one each.
@@ -55,8 +57,8 @@ class ImageSet {
   std::unique_ptr<Impl> impl_;
 };
 
-/// A sequence of tokens in one HDF5 file, mapped into memory; each chunk is verified when it is first used. Not
-/// thread-safe; one per thread that reads.
+/// A sequence of tokens in one HDF5 file; each chunk is verified each time it is read from the file. Not thread-safe;
+/// one per thread that reads.
 class TokenSet {
  public:
   /// Throws as ImageSet::open.
@@ -66,6 +68,7 @@ class TokenSet {
   ~TokenSet();
 
   const Description& description() const noexcept;
+  const std::string& digest() const noexcept;  ///< as of ImageSet
   /// Tokens first .. first + tokens.size() - 1. Throws StorageError corrupt naming file and chunk, ConfigError for
   /// places outside of the set.
   void read(std::int64_t first, std::span<std::int32_t> tokens);
@@ -78,6 +81,9 @@ class TokenSet {
 
 /// Any kind of set. Throws as ImageSet::open.
 Description describe_file(const std::filesystem::path& file);
+
+/// Of any kind of set, as its file is now, whoever has it open. Throws as ImageSet::open.
+std::string digest_of_file(const std::filesystem::path& file);
 
 struct Verification {
   std::int64_t chunks = 0;          ///< read, over all datasets

@@ -13,6 +13,7 @@
 
 namespace distdl::data {
 namespace {
+constexpr std::size_t kLongestText = 64 << 10;
 
 template <auto Close>
 void close_quietly(hid_t id) noexcept {
@@ -203,7 +204,9 @@ void require_hdf5_signature(const std::filesystem::path& path) {
                        ExitCode::incompatible);
 }
 
-void require_plain_storage(const Hdf5File& file, const Hdf5Dataset& dataset, const std::string& label) {
+/// Also that the file has every element: a dataset may announce any amount without a byte behind it.
+void require_plain_storage(const Hdf5File& file, const Hdf5Dataset& dataset, ElementType type,
+                           const tensor::Shape& shape, const std::string& label) {
   PropertyList creation(check(H5Dget_create_plist(dataset.get()), Doing::reading, dataset.get(), label));
   if (H5Pget_nfilters(creation.get()) != 0) reject(dataset.get(), label, "needs a filter, which distdl never writes");
   H5D_layout_t layout = H5Pget_layout(creation.get());
@@ -212,8 +215,14 @@ void require_plain_storage(const Hdf5File& file, const Hdf5Dataset& dataset, con
     reject(dataset.get(), label, "lies in another file, which distdl never writes");
   hsize_t file_bytes = 0;
   check(H5Fget_filesize(file.get(), &file_bytes), Doing::reading, dataset.get(), label);
-  if (H5Dget_storage_size(dataset.get()) > file_bytes)
+  std::uint64_t bytes = size_of(type);
+  bool countable = true;
+  for (const std::int64_t extent : shape)
+    countable = countable && !__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(extent), &bytes);
+  const hsize_t stored = H5Dget_storage_size(dataset.get());
+  if (!countable || bytes > file_bytes || stored > file_bytes)
     reject(dataset.get(), label, "claims more bytes than the file has");
+  if (stored < bytes) reject(dataset.get(), label, fmt::format("has {} of {} bytes", stored, bytes));
 }
 
 }  // namespace
@@ -245,10 +254,14 @@ Hdf5File create_hdf5_file(const std::filesystem::path& path) {
   return file;
 }
 
-Hdf5File open_hdf5_file(const std::filesystem::path& path) {
+Hdf5File open_hdf5_file(const std::filesystem::path& path, Metadata metadata) {
   Hdf5Lock lock;
   require_hdf5_signature(path);
-  Hdf5File file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, file_access().get()));
+  PropertyList access = file_access();
+  // Files of different drivers are never one file to HDF5.
+  if (metadata == Metadata::read_anew)
+    check(H5Pset_fapl_stdio(access.get()), Doing::reading, H5I_INVALID_HID, "a property list");
+  Hdf5File file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()));
   if (!file)
     throw StorageError(
         fmt::format("cannot open data set \"{}\" (HDF5: {}); make or copy the file anew", path.string(), hdf5_reason()),
@@ -304,7 +317,10 @@ std::string read_text(hid_t object, const char* name) {
   Datatype type(check(H5Aget_type(attribute.get()), Doing::reading, object, label));
   if (H5Tis_variable_str(type.get()) != 0 || attribute_points(attribute, object, name) != 1)
     reject(object, label, "is not one text of fixed length");
-  std::string text(H5Tget_size(type.get()), '\0');
+  const std::size_t bytes = H5Tget_size(type.get());
+  if (bytes > kLongestText)
+    reject(object, label, fmt::format("has {} bytes; at most {} are expected", bytes, kLongestText));
+  std::string text(bytes, '\0');
   check(H5Aread(attribute.get(), type.get(), text.data()), Doing::reading, object, label);
   text.resize(std::min(text.size(), text.find('\0')));
   return text;
@@ -374,7 +390,7 @@ Hdf5Dataset open_dataset(const Hdf5File& file, const char* name, ElementType typ
   if (extents_of(dataset, Doing::reading) != extents(shape))
     reject(file.get(), label,
            fmt::format("does not have the shape {} that the description implies", tensor::to_string(shape)));
-  require_plain_storage(file, dataset, label);
+  require_plain_storage(file, dataset, type, shape, label);
   return dataset;
 }
 
@@ -389,27 +405,6 @@ std::int64_t rows_per_chunk(const Hdf5Dataset& dataset) {
   if (rank != static_cast<int>(chunk.size()) || !std::equal(chunk.begin() + 1, chunk.end(), expected.begin() + 1))
     reject(dataset.get(), label, "has chunks that are not whole samples");
   return static_cast<std::int64_t>(chunk[0]);
-}
-
-std::optional<std::uint64_t> payload_offset(const Hdf5Dataset& dataset) {
-  Hdf5Lock lock;
-  const std::string label = name_of(dataset.get());
-  const auto checked = [&](auto status) { return check(status, Doing::reading, dataset.get(), label); };
-  hsize_t chunks = 0;
-  Dataspace space(checked(H5Dget_space(dataset.get())));
-  if (rows_per_chunk(dataset) == 0) return std::nullopt;
-  checked(H5Dget_num_chunks(dataset.get(), space.get(), &chunks));
-  if (chunks == 0) return std::nullopt;
-  std::array<haddr_t, 2> address{};
-  hsize_t bytes = 0;
-  for (const std::size_t end : {0, 1}) {
-    std::array<hsize_t, H5S_MAX_RANK> offset{};
-    unsigned filters = 0;
-    checked(H5Dget_chunk_info(dataset.get(), space.get(), end == 0 ? 0 : chunks - 1, offset.data(), &filters,
-                              &address[end], &bytes));
-  }
-  if (address[0] == HADDR_UNDEF || address[1] != address[0] + (chunks - 1) * bytes) return std::nullopt;
-  return address[0];
 }
 
 void write_rows(const Hdf5Dataset& dataset, ElementType type, std::int64_t first, std::int64_t rows, const void* data) {

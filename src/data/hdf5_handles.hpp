@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -29,8 +28,10 @@ std::size_t size_of(ElementType type);
 
 /// A new file whose metadata carries HDF5's own checksums and no time stamps: the same content gives the same bytes.
 Hdf5File create_hdf5_file(const std::filesystem::path& path);
+/// HDF5 keeps what it has read of a file's metadata as long as a handle of this process to the same inode is open.
+enum class Metadata { shared, read_anew };
 /// Read-only and without file locks. Throws StorageError incomplete (no such file), incompatible (not HDF5), corrupt.
-Hdf5File open_hdf5_file(const std::filesystem::path& path);
+Hdf5File open_hdf5_file(const std::filesystem::path& path, Metadata metadata = Metadata::shared);
 /// Writes out what HDF5 still holds. Close all datasets first.
 void close_and_check(Hdf5File file);
 
@@ -54,9 +55,6 @@ Hdf5Dataset create_dataset(const Hdf5File& file, const char* name, ElementType t
 Hdf5Dataset open_dataset(const Hdf5File& file, const char* name, ElementType type, const tensor::Shape& shape);
 /// 0: not chunked. Throws if chunks are not whole rows.
 std::int64_t rows_per_chunk(const Hdf5Dataset& dataset);
-/// Where the rows of a chunked dataset begin in the file, if all of them lie in one piece, as create_dataset() lays
-/// them.
-std::optional<std::uint64_t> payload_offset(const Hdf5Dataset& dataset);
 void write_rows(const Hdf5Dataset& dataset, ElementType type, std::int64_t first, std::int64_t rows, const void* data);
 void read_rows(const Hdf5Dataset& dataset, ElementType type, std::int64_t first, std::int64_t rows, void* data);
 

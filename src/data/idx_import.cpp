@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <vector>
 
 #include <distdl/base/errors.hpp>
@@ -32,8 +33,15 @@ class IdxReader {
   const tensor::Shape& shape() const { return shape_; }
   std::string name() const { return file_.path().string(); }
 
-  void read(std::span<std::uint8_t> bytes) {
-    if (file_.read(std::as_writable_bytes(bytes)) != bytes.size()) cut_off();
+  /// Takes as much memory as there are bytes: the header of a wrong file may announce any amount.
+  void read(std::vector<std::uint8_t>& bytes, std::size_t count) {
+    constexpr std::size_t kPiece = 1 << 20;
+    for (std::size_t done = 0; done < count;) {
+      const std::size_t piece = std::min(count - done, kPiece);
+      if (bytes.size() < done + piece) bytes.resize(done + piece);
+      if (file_.read(std::as_writable_bytes(std::span(bytes).subspan(done, piece))) != piece) cut_off();
+      done += piece;
+    }
   }
 
   void require_end() {
@@ -62,47 +70,51 @@ class IdxReader {
   tensor::Shape shape_;
 };
 
-std::vector<std::int32_t> read_labels(IdxReader& reader) {
-  // Grown as bytes arrive: the header of a wrong file may announce any amount.
-  std::vector<std::int32_t> labels;
-  std::array<std::uint8_t, 4096> piece{};
-  for (auto left = static_cast<std::size_t>(reader.shape()[0]); left > 0;) {
-    auto part = std::span(piece).first(std::min(left, piece.size()));
-    reader.read(part);
-    labels.insert(labels.end(), part.begin(), part.end());
-    left -= part.size();
-  }
+std::vector<std::uint8_t> read_labels(IdxReader& reader) {
+  std::vector<std::uint8_t> labels;
+  reader.read(labels, static_cast<std::size_t>(reader.shape()[0]));
   reader.require_end();
   return labels;
 }
 
 }  // namespace
 
-Description import_idx(const IdxImport& import) {
+void read_idx(const IdxImport& import, const std::function<void(const Description&)>& begin,
+              const std::function<void(std::span<const std::uint8_t>, std::int32_t)>& each) {
   IdxReader images(import.images, 3, "images"), label_file(import.labels, 1, "labels");
   require(images.shape()[0] == label_file.shape()[0],
           "\"{}\" has {} images, but \"{}\" has {} labels; do they belong together?", images.name(), images.shape()[0],
           label_file.name(), label_file.shape()[0]);
   require(images.shape()[0] > 0, "\"{}\" holds no images", images.name());
-  auto labels = read_labels(label_file);
-  std::int64_t highest = *std::max_element(labels.begin(), labels.end());
+  const auto labels = read_labels(label_file);
+  const std::int64_t highest = *std::max_element(labels.begin(), labels.end());
   require(import.classes == 0 || highest < import.classes, "\"{}\" holds the label {}, but --classes {} allows 0 to {}",
           label_file.name(), highest, import.classes, import.classes - 1);
 
-  Description description{
+  const Description description{
       .kind = kImages,
       .origin = fmt::format("idx {} {}", import.images.filename().string(), import.labels.filename().string()),
       .samples = images.shape()[0],
       .shape = {1, images.shape()[1], images.shape()[2]},
       .classes = import.classes ? import.classes : highest + 1};
-  SetWriter writer(import.output, description, import.overwrite);
-  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(tensor::element_count(description.shape)));
-  for (std::int32_t label : labels) {
-    images.read(pixels);
-    writer.append(pixels, {&label, 1});
+  begin(description);
+  const auto bytes = static_cast<std::size_t>(tensor::element_count(description.shape));
+  std::vector<std::uint8_t> pixels;
+  for (const std::uint8_t label : labels) {
+    images.read(pixels, bytes);
+    each(pixels, label);
   }
   images.require_end();
-  return writer.commit();
+}
+
+Description import_idx(const IdxImport& import) {
+  std::optional<SetWriter> writer;
+  read_idx(
+      import, [&](const Description& description) { writer.emplace(import.output, description, import.overwrite); },
+      [&](std::span<const std::uint8_t> pixels, std::int32_t label) {
+        writer->append(pixels, {&label, 1});
+      });
+  return writer->commit();
 }
 
 }  // namespace distdl::data

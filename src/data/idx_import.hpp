@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <span>
 
 #include <distdl/data/data_set.hpp>
 #include <distdl/data/staged_file.hpp>
@@ -21,5 +23,10 @@ struct IdxImport {
 /// http://yann.lecun.com/exdb/mnist). Throws ConfigError if the files are not what they should be, StorageError if they
 /// are missing, cut off or damaged, or if the output cannot be written.
 Description import_idx(const IdxImport& import);
+
+/// Reads and checks as import_idx() does, without writing: `begin` is given the description once both headers and all
+/// labels are well, then `each` every image in turn, with its label. `begin` throws if there can be no such set.
+void read_idx(const IdxImport& import, const std::function<void(const Description&)>& begin,
+              const std::function<void(std::span<const std::uint8_t> pixels, std::int32_t label)>& each);
 
 }  // namespace distdl::data

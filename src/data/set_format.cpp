@@ -124,8 +124,8 @@ void write_description(const Hdf5File& file, const Description& description) {
   write_attribute(root, "description_crc32c", checksum_of(description, kFormatVersion));
 }
 
-OpenSet open_set(const std::filesystem::path& path) {
-  OpenSet set{open_hdf5_file(path), {}};
+OpenSet open_set(const std::filesystem::path& path, Metadata metadata) {
+  OpenSet set{open_hdf5_file(path, metadata), {}};
   hid_t root = set.file.get();
   require_known_format(root, path.string());
   set.description = read_attributes(root);

@@ -40,6 +40,6 @@ struct OpenSet {
 };
 
 /// Throws StorageError: incomplete, corrupt or incompatible.
-OpenSet open_set(const std::filesystem::path& path);
+OpenSet open_set(const std::filesystem::path& path, Metadata metadata = Metadata::shared);
 
 }  // namespace distdl::data

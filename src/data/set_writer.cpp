@@ -27,6 +27,21 @@ void set_moments(const std::array<std::uint64_t, 256>& histogram, Description& d
   description.deviation = variance > 1e-12 ? static_cast<float>(std::sqrt(variance)) : 1.0f;
 }
 
+/// Where there is room for the payload: HDF5 lays it out at once, and takes hours over sizes that no disk has.
+Hdf5File create_file(const std::filesystem::path& path, const std::vector<DatasetSpec>& specs) {
+  std::uint64_t bytes = 0;
+  for (const DatasetSpec& spec : specs)
+    bytes += static_cast<std::uint64_t>(tensor::element_count(spec.shape)) * size_of(spec.type);
+  constexpr double kMebibyte = 1 << 20;
+  std::error_code unknown;
+  const auto space = std::filesystem::space(path.has_parent_path() ? path.parent_path() : ".", unknown);
+  require<StorageError>(
+      unknown || bytes <= space.available,
+      "\"{}\" needs {:.1f} MiB, but its file system has {:.1f} MiB free: make room or write elsewhere", path.string(),
+      static_cast<double>(bytes) / kMebibyte, static_cast<double>(space.available) / kMebibyte);
+  return create_hdf5_file(path);
+}
+
 }  // namespace
 
 struct SetWriter::Impl {
@@ -34,7 +49,7 @@ struct SetWriter::Impl {
       : description(std::move(given)),
         specs(datasets_of(description)),
         staged(target, overwrite),
-        file(create_hdf5_file(staged.temporary())) {
+        file(create_file(staged.temporary(), specs)) {
     for (const auto& spec : specs) writers.emplace_back(file, spec.name, spec.type, spec.shape);
   }
 

@@ -27,6 +27,7 @@ class Images final : public Source {
   std::int64_t classes() const override { return set_.description().classes; }
   std::int64_t labels_per_sample() const override { return 1; }
   std::int64_t samples() const override { return part_.count; }
+  const std::string& digest() const override { return set_.digest(); }
 
   void read(std::span<const Pick> picks, Batch& batch) override {
     const auto image = static_cast<std::size_t>(tensor::element_count(shape()));
@@ -69,6 +70,7 @@ class Tokens final : public Source {
   std::int64_t classes() const override { return set_.description().classes; }
   std::int64_t labels_per_sample() const override { return shape_[0]; }
   std::int64_t samples() const override { return windows_in(part_.count, shape_[0], shifted_); }
+  const std::string& digest() const override { return set_.digest(); }
 
   void read(std::span<const Pick> picks, Batch& batch) override {
     batch.tokens.clear();
@@ -97,23 +99,31 @@ class Tokens final : public Source {
   std::vector<std::int32_t> window_;
 };
 
-void check(const Options& options, std::int64_t context) {
+void check_use(const Options& options, std::int64_t context) {
   require(!options.train.empty(),
           "data.train names no data set; make one with \"distdl data make shapes shapes.h5\" and set data.train to it");
   require(context >= 1 && context <= 1 << 20, "model.context is {}, but must be between 1 and 1048576 tokens", context);
-  require(options.crop >= 0 && options.crop < 1 << 16, "data.crop is {}, but must be between 0 and 65535 pixels",
-          options.crop);
+  check(options);
 }
 }  // namespace
 
+void check(const Options& options) {
+  require(options.crop >= 0 && options.crop < 1 << 16, "data.crop is {}, but must be between 0 and 65535 pixels",
+          options.crop);
+  require(options.holdout >= 0, "data.holdout is {}, but must not be negative", options.holdout);
+  cache_bytes(options.cache_mib);
+}
+
 Sources open_sources(const Options& options, std::int64_t context, std::uint64_t seed) {
-  check(options, context);
+  check_use(options, context);
   const auto open = [&](const std::string& file, Part part, bool training) -> std::unique_ptr<Source> {
     if (describe_file(file).kind == kTokens) return std::make_unique<Tokens>(file, context, part, training, seed);
     return std::make_unique<Images>(file, options, part, training, seed);
   };
-  const Description train = describe_file(options.train);
   Sources sources;
+  sources.files.emplace_back(options.train);
+  if (!options.validation.empty()) sources.files.emplace_back(options.validation);
+  const Description train = describe_file(options.train);
   if (options.validation.empty()) {
     require(options.holdout >= 0 && options.holdout < train.samples,
             "data.holdout is {}, but must be at least 0 and below the {} samples of \"{}\"", options.holdout,
@@ -136,7 +146,13 @@ Sources open_sources(const Options& options, std::int64_t context, std::uint64_t
   require(!sources.validation || sources.validation->samples() > 0,
           "{} holds too few tokens to judge on for one sample of model.context = {}",
           sources.validation ? sources.validation->name() : "", context);
+  sources.files.front().opened(sources.training->digest());
+  if (sources.files.size() > 1) sources.files.back().opened(sources.validation->digest());
   return sources;
+}
+
+void Sources::require_unchanged() {
+  for (auto& file : files) file.require_unchanged();
 }
 
 }  // namespace distdl::data

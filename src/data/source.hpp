@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <distdl/data/options.hpp>
+#include <distdl/data/set_watch.hpp>
 #include <distdl/tensor/shape.hpp>
 
 namespace distdl::data {
@@ -32,6 +33,8 @@ class Source {
   virtual std::int64_t labels_per_sample() const = 0;
   /// Per epoch.
   virtual std::int64_t samples() const = 0;
+  /// Of the whole set that they are part of, as when it was opened: sets of one digest hold the same samples.
+  virtual const std::string& digest() const = 0;
   /// Sample `index` as it is seen in an epoch.
   struct Pick {
     std::int64_t epoch = 0, index = 0;
@@ -43,7 +46,13 @@ class Source {
 struct Sources {
   std::unique_ptr<Source> training;
   std::unique_ptr<Source> validation;  ///< nullptr: nothing to judge on
+  std::vector<SetWatch> files;         ///< that they read
+  /// Throws as SetWatch::require_unchanged().
+  void require_unchanged();
 };
+
+/// Throws ConfigError for values that make no sense, whatever the data set.
+void check(const Options& options);
 
 /// Images: augmented as Options say, but not those to judge on. Tokens: sample i of an epoch is the i-th window of
 /// `context` tokens, and each token's label is the one that follows it; windows of a training set begin at

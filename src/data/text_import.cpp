@@ -12,12 +12,13 @@
 
 namespace distdl::data {
 namespace {
+constexpr std::size_t kPiece = 64 << 10;  // bytes read at once
 
 /// Hands the content to `take` piece by piece; returns its length.
 template <class Take>
 std::int64_t for_each_piece(const std::filesystem::path& text, Take&& take) {
   GzipReader reader(text);
-  std::vector<std::uint8_t> buffer(1 << 20);
+  std::vector<std::uint8_t> buffer(kPiece);
   std::int64_t total = 0;
   while (std::size_t got = reader.read(std::as_writable_bytes(std::span(buffer)))) {
     take(std::span<const std::uint8_t>(buffer).first(got));
@@ -43,7 +44,6 @@ class TokenReader {
 
   /// Nothing at the end.
   std::span<const std::uint16_t> next() {
-    constexpr std::size_t kPiece = 1 << 20;
     const std::size_t before = rest_.size();
     rest_.resize(before + kPiece);
     rest_.resize(before + file_.read(std::span(rest_).subspan(before)));
@@ -65,8 +65,7 @@ class TokenReader {
 
 }  // namespace
 
-Description import_tokens(const std::filesystem::path& tokens, std::int64_t vocabulary,
-                          const std::filesystem::path& output, Overwrite overwrite) {
+std::int64_t count_tokens(const std::filesystem::path& tokens, std::int64_t vocabulary) {
   std::int64_t count = 0;
   TokenReader counted(tokens);
   for (auto piece = counted.next(); !piece.empty(); piece = counted.next()) {
@@ -80,6 +79,18 @@ Description import_tokens(const std::filesystem::path& tokens, std::int64_t voca
   require(count > 0, "\"{}\" holds no tokens", tokens.string());
   require(counted.announced().value_or(count) == count, "\"{}\" holds {} tokens, its header says {}", tokens.string(),
           count, counted.announced().value_or(count));
+  return count;
+}
+
+std::int64_t count_bytes(const std::filesystem::path& text) {
+  const std::int64_t length = for_each_piece(text, [](auto) {});
+  require(length > 0, "\"{}\" is empty; a text of at least one byte is expected", text.string());
+  return length;
+}
+
+Description import_tokens(const std::filesystem::path& tokens, std::int64_t vocabulary,
+                          const std::filesystem::path& output, Overwrite overwrite) {
+  const std::int64_t count = count_tokens(tokens, vocabulary);
   SetWriter writer(output,
                    {.kind = kTokens,
                     .origin = fmt::format("tokens {}", tokens.filename().string()),
@@ -102,8 +113,7 @@ Description import_tokens(const std::filesystem::path& tokens, std::int64_t voca
 
 Description import_text(const std::filesystem::path& text, const std::filesystem::path& output, Overwrite overwrite) {
   // Twice through the file, because only its end tells how long a gzip file is.
-  std::int64_t length = for_each_piece(text, [](auto) {});
-  require(length > 0, "\"{}\" is empty; a text of at least one byte is expected", text.string());
+  const std::int64_t length = count_bytes(text);
   SetWriter writer(output,
                    {.kind = kTokens,
                     .origin = fmt::format("text {}", text.filename().string()),

@@ -20,4 +20,9 @@ Description import_text(const std::filesystem::path& text, const std::filesystem
 Description import_tokens(const std::filesystem::path& tokens, std::int64_t vocabulary,
                           const std::filesystem::path& output, Overwrite overwrite);
 
+/// What both read first: the number of tokens, all of which are in the vocabulary, or of bytes; at least one. Throw as
+/// the imports do, but for the output.
+std::int64_t count_tokens(const std::filesystem::path& tokens, std::int64_t vocabulary);
+std::int64_t count_bytes(const std::filesystem::path& text);
+
 }  // namespace distdl::data

@@ -15,9 +15,33 @@ std::map<std::string, Describe>& models() {
                                              {"vit", vit}};
   return all;
 }
+
+/// Sizes are multiplied with each other and a few small numbers; so bounded, the products of two are numbers still.
+void check_size(const std::string& key, std::int64_t value, std::int64_t most = std::int64_t{1} << 28) {
+  require(value >= 0 && value <= most, "{} is {}, but must be between 0 and {}", key, value, most);
+}
 }  // namespace
 
+void check(const Options& options) {
+  constexpr std::int64_t kMostLayers = 1 << 16;
+  require(options.label_smoothing >= 0 && options.label_smoothing < 1,
+          "model.label_smoothing is {}, but must be in [0, 1)", options.label_smoothing);
+  require(options.dropout >= 0 && options.dropout < 1, "model.dropout is {}, but must be in [0, 1)", options.dropout);
+  check_size("model.layers", options.layers, kMostLayers);
+  require(options.hidden.size() <= std::size_t{kMostLayers}, "model.hidden has {} layers, but at most {} are possible",
+          options.hidden.size(), kMostLayers);
+  for (std::size_t i = 0; i < options.hidden.size(); ++i)
+    check_size(fmt::format("model.hidden[{}]", i), options.hidden[i]);
+  check_size("model.width", options.width);
+  check_size("model.heads", options.heads);
+  check_size("model.kv_heads", options.kv_heads);
+  check_size("model.context", options.context);
+  check_size("model.vocabulary", options.vocabulary);
+  check_size("model.patch", options.patch);
+}
+
 Description describe_model(const Options& options, const tensor::Shape& sample, std::int64_t classes) {
+  check(options);
   const auto found = models().find(options.name);
   require(found != models().end(), "model.name is \"{}\"; known models are {}", options.name,
           fmt::join(known_models(), ", "));

@@ -15,6 +15,9 @@ namespace distdl::model {
 /// Throws ConfigError for options or samples that do not fit.
 using Describe = std::function<Description(const Options& options, const tensor::Shape& sample, std::int64_t classes)>;
 
+/// Throws ConfigError for values that make no sense for any model.
+void check(const Options& options);
+
 /// The model that Options name. Throws ConfigError for an unknown name, or as that model does.
 Description describe_model(const Options& options, const tensor::Shape& sample, std::int64_t classes);
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <distdl/base/console.hpp>
 #include <distdl/observe/progress.hpp>
 
 namespace distdl::observe {
@@ -22,8 +23,11 @@ std::string bar(double fraction, int width) {
 Progress::Progress(std::FILE* out) : out_(out), terminal_(::isatty(::fileno(out)) == 1) {}
 
 void Progress::line(const std::string& text) {
-  fmt::print(out_, "{}{}\n", terminal_ ? "\r\033[K" : "", text);
-  std::fflush(out_);
+  show(fmt::format("{}{}\n", terminal_ ? "\r\033[K" : "", text));
+}
+
+void Progress::show(const std::string& text) {
+  write_console(::fileno(out_), text);
 }
 
 void Progress::on(const train::Started& event) {
@@ -39,12 +43,11 @@ void Progress::on(const train::Started& event) {
 void Progress::draw(const train::StepDone& e) {
   double fraction = static_cast<double>(e.step.value) / static_cast<double>(total_.value);
   if (terminal_)
-    fmt::print(out_, "\r\033[K\033[36m{}\033[0m {:3.0f}%  step {}/{}  loss {:.4f}  {:.0f} samples/s", bar(fraction, 30),
-               fraction * 100, e.step, total_, e.loss, e.samples_per_s);
+    show(fmt::format("\r\033[K\033[36m{}\033[0m {:3.0f}%  step {}/{}  loss {:.4f}  {:.0f} samples/s", bar(fraction, 30),
+                     fraction * 100, e.step, total_, e.loss, e.samples_per_s));
   else
-    fmt::print(out_, "step {}/{}  epoch {:.2f}  loss {:.4f}  accuracy {:.2f}%  {:.0f} samples/s\n", e.step, total_,
-               e.epoch, e.loss, e.accuracy * 100, e.samples_per_s);
-  std::fflush(out_);
+    show(fmt::format("step {}/{}  epoch {:.2f}  loss {:.4f}  accuracy {:.2f}%  {:.0f} samples/s\n", e.step, total_,
+                     e.epoch, e.loss, e.accuracy * 100, e.samples_per_s));
 }
 
 void Progress::on(const train::StepDone& event) {
@@ -77,9 +80,7 @@ void Progress::on(const train::SaveFailed&) {
 }
 
 void Progress::clear() {
-  if (!terminal_) return;
-  fmt::print(out_, "\r\033[K");  // the log says the rest: give it a line of its own
-  std::fflush(out_);
+  if (terminal_) show("\r\033[K");  // the log says the rest: give it a line of its own
 }
 
 void Progress::on(const train::Stopped& event) {
@@ -87,8 +88,11 @@ void Progress::on(const train::Stopped& event) {
 }
 
 void Progress::on(const train::Finished& event) {
-  line(fmt::format("finished: {} steps, validation accuracy {:.2f}%, loss {:.4f}", event.step, event.accuracy * 100,
-                   event.loss));
+  if (event.loss && event.accuracy)
+    line(fmt::format("finished: {} steps, validation accuracy {:.2f}%, loss {:.4f}", event.step, *event.accuracy * 100,
+                     *event.loss));
+  else
+    line(fmt::format("finished: {} steps; there is no validation data to judge on", event.step));
 }
 
 }  // namespace distdl::observe

@@ -13,7 +13,7 @@ namespace distdl::observe {
 /// Shows a run to the person who watches: a bar that moves on a terminal, now and then a plain line elsewhere.
 class Progress final : public train::Observer {
  public:
-  /// `out` is usually stderr. Whether it is a terminal decides the form.
+  /// `out` is usually stderr. Whether it is a terminal decides the form. What it does not take is dropped.
   explicit Progress(std::FILE* out);
 
   void on(const train::Started& event) override;
@@ -30,6 +30,7 @@ class Progress final : public train::Observer {
   /// A line that stays, above the bar if there is one.
   void line(const std::string& text);
   void draw(const train::StepDone& event);
+  void show(const std::string& text);
   /// Takes the bar away, for a line that the log writes.
   void clear();
 

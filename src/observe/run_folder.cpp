@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <utility>
 
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/base/regular_file.hpp>
+#include <distdl/checkpoint/file_operations.hpp>
+#include <distdl/checkpoint/json_numbers.hpp>
+#include <distdl/observe/record_lines.hpp>
 #include <distdl/observe/run_folder.hpp>
 
 namespace distdl::observe {
@@ -27,25 +32,37 @@ void write_whole(int descriptor, std::string_view text, const std::filesystem::p
 /// Puts the whole file in place at once, on the disk: nobody ever sees half of it, whatever goes off when.
 void replace_file(const std::filesystem::path& file, std::string_view text) {
   auto temporary = file.parent_path() / ("." + file.filename().string() + ".new");
-  FileDescriptor out(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  ::unlink(temporary.c_str());  // what a crash left; if something else has the name, open says so
+  FileDescriptor out(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
   require<StorageError>(static_cast<bool>(out), "cannot open \"{}\": {}", temporary.string(), errno_text(errno));
   write_whole(out.get(), text, temporary);
-  require<StorageError>(::fsync(out.get()) == 0, "cannot write \"{}\": {}", temporary.string(), errno_text(errno));
-  require<StorageError>(::rename(temporary.c_str(), file.c_str()) == 0, "cannot write \"{}\": {}", file.string(),
-                        errno_text(errno));
+  const bool synced = ::fsync(out.get()) == 0;
+  require<StorageError>(synced, "cannot write \"{}\": {}", temporary.string(), errno_text(errno));
+  const bool renamed = ::rename(temporary.c_str(), file.c_str()) == 0;
+  require<StorageError>(renamed, "cannot write \"{}\": {}", file.string(), errno_text(errno));
   FileDescriptor folder(::open(file.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  require<StorageError>(folder && ::fsync(folder.get()) == 0, "cannot make \"{}\" durable: {}", file.string(),
-                        errno_text(errno));
+  const bool durable = folder && ::fsync(folder.get()) == 0;
+  require<StorageError>(durable, "cannot make \"{}\" durable: {}", file.string(), errno_text(errno));
 }
 
-/// Calls visit(object) for each whole line of a JSON-lines file.
-template <class Visit>
-void for_each_line(const std::filesystem::path& file, Visit&& visit) {
-  std::ifstream in(file);
-  for (std::string line; std::getline(in, line);) {
-    auto object = Json::parse(line, nullptr, false);
-    if (object.is_object()) visit(object);
-  }
+/// Text that is not UTF-8, as file names may be, must not end a run.
+std::string line_of(const Json& row) {
+  return row.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+/// null stands for none.
+Json as_json(std::optional<double> value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+std::optional<double> optional_number(const nlohmann::json& row, const char* key) {
+  const auto found = row.find(key);
+  return found != row.end() && found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
+}
+
+StorageError damaged(const std::string& file, const std::exception& why) {
+  return StorageError(fmt::format("\"{}\" is damaged: {}; run the same job again", file, why.what()),
+                      ExitCode::corrupt);
 }
 
 double seconds_since_1970() {
@@ -53,18 +70,20 @@ double seconds_since_1970() {
 }
 }  // namespace
 
-/// For appending.
-RunFolder::Lines RunFolder::open_lines(const std::filesystem::path& file) {
-  FileDescriptor descriptor(::open(file.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644));
-  require<StorageError>(static_cast<bool>(descriptor), "cannot open \"{}\": {}; choose a writable run.dir",
-                        file.string(), errno_text(errno));
+/// For appending. Without a file where that is not possible: a run does without these records.
+RunFolder::Lines RunFolder::open_lines(const std::filesystem::path& file) try {
+  FileDescriptor descriptor = open_regular(file, O_RDWR | O_APPEND | O_CREAT);
   off_t size = ::lseek(descriptor.get(), 0, SEEK_END);
   char last = '\n';
   bool torn = size > 0 && ::pread(descriptor.get(), &last, 1, size - 1) == 1 && last != '\n';
   return {file, std::move(descriptor), torn};
+} catch (const StorageError& error) {
+  log(Severity::warning, "{}; the run goes on without it", error.what());
+  return {file, {}, false};
 }
 
 void RunFolder::append(Lines& lines, const std::string& row) try {
+  if (!lines.descriptor) return;
   std::string text = (lines.torn ? "\n" : "") + row + "\n";
   lines.torn = true;
   write_whole(lines.descriptor.get(), text, lines.file);
@@ -80,6 +99,7 @@ RunFolder::RunFolder(std::filesystem::path folder, std::int64_t restart)
   std::filesystem::create_directories(folder_, error);
   require<StorageError>(!error, "cannot create run folder \"{}\": {}; choose a writable run.dir", folder_.string(),
                         error.message());
+  checkpoint::check_replaceable(folder_ / "result.json");  // rather now than when all is done
   metrics_ = open_lines(folder_ / "metrics.jsonl");
   journal_ = open_lines(folder_ / "journal.jsonl");
 }
@@ -87,12 +107,11 @@ RunFolder::RunFolder(std::filesystem::path folder, std::int64_t restart)
 void RunFolder::on(const train::Started& event) {
   // Of the last start alone: after several interruptions an earlier one may have come further.
   std::int64_t last_step = 0;
-  for_each_line(folder_ / "metrics.jsonl", [&](const Json& row) { last_step = row.value("step", last_step); });
+  for_each_record(folder_ / "metrics.jsonl", [&](const Record& row) { last_step = row.step.value_or(last_step); });
   bool unfinished = false;
-  for_each_line(folder_ / "journal.jsonl", [&](const Json& row) {
-    auto what = row.value("event", "");
-    if (what == "started" || what == "stopped") unfinished = true;
-    if (what == "finished") unfinished = false;
+  for_each_record(folder_ / "journal.jsonl", [&](const Record& row) {
+    if (row.event == "started" || row.event == "stopped") unfinished = true;
+    if (row.event == "finished") unfinished = false;
   });
   std::int64_t resumed = event.resumed_from ? event.resumed_from->value : 0;
   Json row{{"event", "started"},
@@ -107,7 +126,7 @@ void RunFolder::on(const train::Started& event) {
     row["resumed_from"] = resumed;
     row["resumed_source"] = event.resumed_source;
   }
-  append(journal_, row.dump());
+  append(journal_, line_of(row));
   result_.ranks = event.world_size;
   result_.backend = event.backend;
 }
@@ -123,7 +142,7 @@ void RunFolder::on(const train::StepDone& event) {
   if (event.gradient_norm) row["gradient_norm"] = *event.gradient_norm;
   if (event.loss_scale) row["loss_scale"] = *event.loss_scale;
   if (event.skipped) row["skipped"] = true;
-  append(metrics_, row.dump());
+  append(metrics_, line_of(row));
 }
 
 void RunFolder::on(const train::Evaluated& event) {
@@ -131,13 +150,13 @@ void RunFolder::on(const train::Evaluated& event) {
            {"epoch", event.epoch},
            {"validation_loss", event.loss},
            {"validation_accuracy", event.accuracy}};
-  append(metrics_, row.dump());
+  append(metrics_, line_of(row));
 }
 
 void RunFolder::on(const train::CheckpointSaved& event) {
   Json row{{"event", "checkpoint"}, {"time", seconds_since_1970()}, {"step", event.step.value},
            {"bytes", event.bytes},  {"seconds", event.seconds},     {"stall_seconds", event.stall_seconds}};
-  append(journal_, row.dump());
+  append(journal_, line_of(row));
 }
 
 void RunFolder::on(const train::SnapshotKept& event) {
@@ -146,7 +165,7 @@ void RunFolder::on(const train::SnapshotKept& event) {
            {"step", event.step.value},
            {"seconds", event.seconds},
            {"stall_seconds", event.stall_seconds}};
-  append(journal_, row.dump());
+  append(journal_, line_of(row));
 }
 
 void RunFolder::on(const train::SnapshotFailed& event) {
@@ -154,75 +173,62 @@ void RunFolder::on(const train::SnapshotFailed& event) {
            {"time", seconds_since_1970()},
            {"step", event.step.value},
            {"reason", event.reason}};
-  append(journal_, row.dump());
+  append(journal_, line_of(row));
 }
 
 void RunFolder::on(const train::SaveSkipped& event) {
   Json row{{"event", "save_skipped"}, {"time", seconds_since_1970()}, {"step", event.step.value}};
-  append(journal_, row.dump());
+  append(journal_, line_of(row));
 }
 
 void RunFolder::on(const train::SaveFailed& event) {
   Json row{
       {"event", "save_failed"}, {"time", seconds_since_1970()}, {"step", event.step.value}, {"reason", event.reason}};
-  append(journal_, row.dump());
+  append(journal_, line_of(row));
 }
 
 void RunFolder::on(const train::Stopped& event) {
   Json row{{"event", "stopped"}, {"time", seconds_since_1970()}, {"step", event.step.value}, {"reason", event.reason}};
-  append(journal_, row.dump());
+  append(journal_, line_of(row));
 }
 
 void RunFolder::on(const train::Finished& event) {
   std::vector<double> speeds;
-  for_each_line(folder_ / "metrics.jsonl", [&](const Json& row) {
-    if (row.contains("samples_per_s")) speeds.push_back(row["samples_per_s"]);
+  for_each_record(folder_ / "metrics.jsonl", [&](const Record& row) {
+    if (row.samples_per_s) speeds.push_back(*row.samples_per_s);
   });
   if (!speeds.empty()) {
     std::nth_element(speeds.begin(), speeds.begin() + static_cast<std::ptrdiff_t>(speeds.size() / 2), speeds.end());
     result_.samples_per_s = speeds[speeds.size() / 2];
   }
   result_.interruptions = result_.steps_repeated = result_.failed_saves = result_.skipped_saves = 0;
-  for_each_line(folder_ / "journal.jsonl", [&](const Json& row) {
-    if (row.value("interrupted", false)) ++result_.interruptions;
-    if (row.value("event", "") == "save_failed") ++result_.failed_saves;
-    if (row.value("event", "") == "save_skipped") ++result_.skipped_saves;
-    result_.steps_repeated += row.value("steps_repeated", std::int64_t{0});
+  for_each_record(folder_ / "journal.jsonl", [&](const Record& row) {
+    if (row.interrupted) ++result_.interruptions;
+    if (row.event == "save_failed") ++result_.failed_saves;
+    if (row.event == "save_skipped") ++result_.skipped_saves;
+    result_.steps_repeated += row.steps_repeated;
   });
   result_.steps = event.step.value;
   result_.loss = event.loss;
   result_.accuracy = event.accuracy;
-  Json row{{"status", "finished"},
-           {"steps", result_.steps},
-           {"loss", result_.loss},
-           {"accuracy", result_.accuracy},
-           {"samples_per_s", result_.samples_per_s},
-           {"interruptions", result_.interruptions},
-           {"steps_repeated", result_.steps_repeated},
-           {"failed_saves", result_.failed_saves},
-           {"skipped_saves", result_.skipped_saves},
-           {"ranks", result_.ranks},
-           {"backend", result_.backend}};
-  replace_file(folder_ / "result.json", row.dump(2) + "\n");
+  replace_file(folder_ / "result.json", to_text(result_));
   Json done{{"event", "finished"}, {"time", seconds_since_1970()}, {"step", event.step.value}};
-  append(journal_, done.dump());
+  append(journal_, line_of(done));
 }
 
 checkpoint::FailureRecord read_failures(const std::filesystem::path& run_folder) {
   checkpoint::FailureRecord record;
   double last = 0;
   bool running = false;
-  for_each_line(run_folder / "journal.jsonl", [&](const Json& row) {
-    auto event = row.value("event", "");
-    double time = row.value("time", 0.0);
-    if (event == "started") {
+  for_each_record(run_folder / "journal.jsonl", [&](const Record& row) {
+    if (row.event == "started") {
       record.failures += running;
-      last = time;  // what lies between two starts is no training
+      last = row.time;  // what lies between two starts is no training
       running = true;
     }
-    record.seconds += std::max(0.0, time - last);
-    last = std::max(last, time);
-    if (event == "stopped" || event == "finished") running = false;
+    record.seconds += std::max(0.0, row.time - last);
+    last = std::max(last, row.time);
+    if (row.event == "stopped" || row.event == "finished") running = false;
   });
   record.failures += running;
   return record;
@@ -230,32 +236,66 @@ checkpoint::FailureRecord read_failures(const std::filesystem::path& run_folder)
 
 std::vector<Step> read_starts(const std::filesystem::path& run_folder) {
   std::vector<Step> starts;
-  for_each_line(run_folder / "journal.jsonl", [&](const Json& row) {
-    if (row.value("event", "") == "started") starts.emplace_back(row.value("resumed_from", std::int64_t{0}));
+  for_each_record(run_folder / "journal.jsonl", [&](const Record& row) {
+    if (row.event == "started") starts.emplace_back(row.resumed_from);
   });
   return starts;
 }
 
+std::optional<Step> read_last_step(const std::filesystem::path& run_folder) {
+  constexpr std::size_t kTail = 4096;  // bytes: a few rows
+  std::optional<Step> last;
+  for_each_record(
+      run_folder / "metrics.jsonl",
+      [&](const Record& row) {
+        if (row.step) last = Step(*row.step);
+      },
+      kTail);
+  return last;
+}
+
+std::string to_text(const Result& result) {
+  const Json row{{"status", "finished"},
+                 {"steps", result.steps},
+                 {"loss", as_json(result.loss)},
+                 {"accuracy", as_json(result.accuracy)},
+                 {"samples_per_s", result.samples_per_s},
+                 {"interruptions", result.interruptions},
+                 {"steps_repeated", result.steps_repeated},
+                 {"failed_saves", result.failed_saves},
+                 {"skipped_saves", result.skipped_saves},
+                 {"ranks", result.ranks},
+                 {"backend", result.backend}};
+  return row.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result result_from(const std::string& text, const std::string& name) try {
+  const auto row = nlohmann::json::parse(text);
+  Result result;
+  result.steps = checkpoint::whole_in<std::int64_t>(row, "steps");
+  result.loss = optional_number(row, "loss");
+  result.accuracy = optional_number(row, "accuracy");
+  result.samples_per_s = optional_number(row, "samples_per_s").value_or(0);
+  result.interruptions = checkpoint::whole_in<std::int64_t>(row, "interruptions");
+  result.steps_repeated = checkpoint::whole_in<std::int64_t>(row, "steps_repeated");
+  result.ranks = checkpoint::whole_in<int>(row, "ranks");
+  result.failed_saves = checkpoint::whole_in<std::int64_t>(row, "failed_saves");
+  result.skipped_saves = checkpoint::whole_in<std::int64_t>(row, "skipped_saves");
+  result.backend = row.value("backend", "");
+  return result;
+} catch (const nlohmann::json::exception& error) {
+  throw damaged(name, error);
+} catch (const StorageError& error) {
+  throw damaged(name, error);
+}
+
 Result read_result(const std::filesystem::path& run_folder) {
-  auto file = run_folder / "result.json";
-  std::ifstream in(file);
-  if (!in)
+  const auto file = run_folder / "result.json";
+  const auto text = checkpoint::read_text(checkpoint::real_file_system(), file, kLongestLine);
+  if (!text)
     throw StorageError(fmt::format("cannot open \"{}\"; the run has not finished", file.string()),
                        ExitCode::incomplete);
-  auto row = Json::parse(in, nullptr, false);
-  if (!row.is_object())
-    throw StorageError(fmt::format("\"{}\" is not a JSON object: it is damaged; run the same job again", file.string()),
-                       ExitCode::corrupt);
-  return {row.value("steps", std::int64_t{0}),
-          row.value("loss", 0.0),
-          row.value("accuracy", 0.0),
-          row.value("samples_per_s", 0.0),
-          row.value("interruptions", std::int64_t{0}),
-          row.value("steps_repeated", std::int64_t{0}),
-          row.value("ranks", 0),
-          row.value("failed_saves", std::int64_t{0}),
-          row.value("skipped_saves", std::int64_t{0}),
-          row.value("backend", "")};
+  return result_from(*text, file.string());
 }
 
 }  // namespace distdl::observe

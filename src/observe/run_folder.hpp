@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,10 +17,10 @@ namespace distdl::observe {
 /// What `result.json` says.
 struct Result {
   std::int64_t steps = 0;
-  double loss = 0, accuracy = 0;    ///< of the last evaluation; accuracy 0 .. 1
-  double samples_per_s = 0;         ///< median over all steps ever recorded
-  std::int64_t interruptions = 0;   ///< starts that resumed an unfinished run
-  std::int64_t steps_repeated = 0;  ///< steps done again because of them, each as often as it was
+  std::optional<double> loss = {}, accuracy = {};  ///< of the last evaluation; accuracy 0 .. 1. null: there was none
+  double samples_per_s = 0;                        ///< median over all steps ever recorded
+  std::int64_t interruptions = 0;                  ///< starts that resumed an unfinished run
+  std::int64_t steps_repeated = 0;                 ///< steps done again because of them, each as often as it was
   int ranks = 0;
   std::int64_t failed_saves = 0;   ///< saves on the way that the file system refused; later ones made up for them
   std::int64_t skipped_saves = 0;  ///< due while the one before was still being written
@@ -35,10 +36,11 @@ struct Result {
 ///                   save_failed, stopped, finished
 ///   result.json     at the end: Result
 /// A torn line of a killed run or a full disk is completed with a newline and ignored. Lines that the file system
-/// refuses are lost with one warning: they must not end a run that may find room again.
+/// refuses are lost with one warning, and so are all where the file cannot be opened or is no regular file: they must
+/// not end a run. What is read back (record_lines.hpp) may have been changed by anybody.
 class RunFolder final : public train::Observer {
  public:
-  /// `restart`: how often the scheduler restarted the job. Throws StorageError if the folder cannot be written.
+  /// `restart`: how often the scheduler restarted the job. Throws StorageError if the folder cannot be made.
   RunFolder(std::filesystem::path folder, std::int64_t restart);
 
   void on(const train::Started& event) override;
@@ -75,6 +77,14 @@ checkpoint::FailureRecord read_failures(const std::filesystem::path& run_folder)
 /// The steps at which all starts of the run in a folder began to train, the oldest first, as its journal tells.
 std::vector<Step> read_starts(const std::filesystem::path& run_folder);
 
+/// The step of the newest row of metrics.jsonl: that which the run in a folder has done last. Nothing where none can be
+/// read.
+std::optional<Step> read_last_step(const std::filesystem::path& run_folder);
+
+/// The text of result.json.
+std::string to_text(const Result& result);
+/// Throws StorageError (corrupt), which calls the file by `name`, if the text is none that to_text made.
+Result result_from(const std::string& text, const std::string& name);
 /// Reads result.json. Throws StorageError: incomplete if the run has not finished, corrupt if the file is damaged.
 Result read_result(const std::filesystem::path& run_folder);
 

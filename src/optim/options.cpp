@@ -28,7 +28,8 @@ void check_not_negative(const char* key, double value) {
 void check_schedule(const Options& options) {
   check_word("optim.schedule", options.schedule, {"constant", "cosine", "linear", "step"});
   check_word("optim.scale_rate", options.scale_rate, {"none", "linear", "sqrt"});
-  require(options.learning_rate > 0, "optim.learning_rate is {}, but must be above 0", options.learning_rate);
+  require(options.learning_rate > 0 && std::isfinite(options.learning_rate),
+          "optim.learning_rate is {}, but must be above 0", options.learning_rate);
   require(options.base_batch >= 1, "optim.base_batch is {}, but must be at least 1", options.base_batch);
   require(options.warmup_steps >= 0, "optim.warmup_steps is {}, but must not be negative", options.warmup_steps);
   require(options.final_rate_share >= 0 && options.final_rate_share <= 1,

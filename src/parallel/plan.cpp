@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <numeric>
 
-#include <distdl/base/errors.hpp>
+#include <distdl/base/checked.hpp>
 #include <distdl/parallel/plan.hpp>
 
 namespace distdl::parallel {
@@ -26,6 +26,8 @@ Plan make_plan(const Options& options, const std::vector<double>& speeds) {
           options.microbatch_size);
   require(options.microbatches >= 1 && options.microbatches <= kMostMicrobatches,
           "parallel.microbatches is {}, but must be between 1 and {}", options.microbatches, kMostMicrobatches);
+  checked_product(options.microbatches, options.microbatch_size,
+                  "the global batch, parallel.microbatches times parallel.microbatch_size,");
   require(
       options.microbatches >= static_cast<std::int64_t>(speeds.size()),
       "{} ranks, but only {} microbatches to share out (parallel.microbatches): start fewer ranks, or raise it (which "

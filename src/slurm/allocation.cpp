@@ -4,8 +4,9 @@
 #include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
-#include <distdl/base/process.hpp>
 #include <distdl/slurm/allocation.hpp>
+#include <distdl/slurm/answers.hpp>
+#include <distdl/slurm/nodes.hpp>
 #include <distdl/slurm/plugin.hpp>
 
 namespace distdl::slurm {
@@ -13,80 +14,62 @@ namespace {
 using namespace std::chrono_literals;
 using Time = std::chrono::system_clock::time_point;
 
-/// The word after "key=" in scontrol's one-line output.
-std::optional<std::string> field(const std::string& text, const std::string& key) {
-  auto at = (" " + text).find(" " + key + "=");
-  if (at == std::string::npos) return std::nullopt;
-  auto start = at + key.size() + 1;
-  return text.substr(start, text.find_first_of(" \n", start) - start);
-}
+constexpr Milliseconds kQueryLimit = 10s, kRequeueLimit = 30s;
 
-std::optional<std::string> show_job(const Allocation& allocation) {
-  auto result = run_command({"scontrol", "show", "job", "-o", allocation.job}, 10s);
+/// Its record in one line; nothing if there is no such job.
+std::optional<std::string> show_job(const std::string& job) {
+  auto result = ask({"scontrol", "show", "job", "-o", job}, kQueryLimit);
   if (result.exit_code == 0) return result.output;
-  log(Severity::warning, "scontrol show job {} failed: {}", allocation.job, result.errors);
-  return std::nullopt;
-}
-
-/// scontrol prints local time without a zone, "2026-03-01T12:00:00", or "Unknown".
-std::optional<Time> parse_time(const std::string& text) {
-  std::tm parts{};
-  parts.tm_isdst = -1;
-  const char* end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
-  if (!end || *end) return std::nullopt;
-  std::time_t time = std::mktime(&parts);
-  if (time == -1) return std::nullopt;  // not a time: taken for one, it would end the run at its first step
-  return std::chrono::system_clock::from_time_t(time);
+  if (result.errors.find("Invalid job id") != std::string::npos) return std::nullopt;
+  throw SchedulerError(
+      fmt::format("cannot ask Slurm about job {}: \"scontrol show job\" {}", job, cause_of(result, kQueryLimit)));
 }
 }  // namespace
 
 std::optional<Allocation> current_allocation() {
-  auto job = env("SLURM_JOB_ID");
-  if (!job) return std::nullopt;
-  Allocation allocation;
-  allocation.job = *job;
-  allocation.restart = env_integer("SLURM_RESTART_COUNT").value_or(0);
-  allocation.nodes = static_cast<int>(env_integer("SLURM_JOB_NUM_NODES").value_or(1));
-  allocation.tasks = static_cast<int>(env_integer("SLURM_NTASKS").value_or(0));
-  auto per_node = env_integer("SLURM_NTASKS_PER_NODE");
-  // With --nodes=2-3 the tasks asked for can be fewer than the nodes given: what was asked per node decides.
-  if (per_node) allocation.tasks = static_cast<int>(*per_node) * allocation.nodes;
-  if (allocation.tasks == 0) allocation.tasks = allocation.nodes;
-  allocation.cpus_per_task = env_integer("SLURM_CPUS_PER_TASK").value_or(1);
-  return allocation;
+  return allocation_from(&env);
 }
 
-std::optional<Time> end_of_job(const Allocation& allocation) {
-  if (auto end = env_integer("SLURM_JOB_END_TIME")) return std::chrono::system_clock::from_time_t(*end);
+std::optional<Time> end_of_job_by_variable() {
+  auto seconds = env_integer("SLURM_JOB_END_TIME");
+  if (!seconds) return std::nullopt;
+  const std::int64_t now = std::time(nullptr);
+  const auto end = time_from(*seconds);
+  if (end && *seconds > now) return end;
+  log(Severity::warning, "SLURM_JOB_END_TIME is {}, which {}; it is ignored", *seconds,
+      *seconds <= now ? "is over" : "is no time");
+  return std::nullopt;
+}
+
+std::optional<Time> end_of_job(const Allocation& allocation) try {
+  if (auto end = end_of_job_by_variable()) return end;
   if (auto end = plugin_end_time(allocation.job)) return end;
-  auto text = show_job(allocation);
+  auto text = show_job(allocation.job);
   if (!text) return std::nullopt;
-  auto limit = field(*text, "TimeLimit");
-  auto end = field(*text, "EndTime");
-  if (!end || !limit || *limit == "UNLIMITED") return std::nullopt;
-  return parse_time(*end);
+  return end_in(*text);
+} catch (const SchedulerError& error) {
+  log(Severity::warning, "when the job ends is not known: {}", error.what());
+  return std::nullopt;
 }
 
-std::string job_state(const Allocation& allocation) {
-  auto text = show_job(allocation);
-  return text ? field(*text, "JobState").value_or("") : "";
+std::optional<JobRecord> find_job(const std::string& job) {
+  auto text = show_job(job);
+  if (!text) return std::nullopt;
+  auto record = record_in(*text);
+  require<SchedulerError>(record.has_value(), "\"scontrol show job {}\" tells no JobState: \"{}\"", job, *text);
+  return record;
 }
 
 void requeue(const Allocation& allocation) {
-  auto result = run_command({"scontrol", "requeue", allocation.job}, 30s);
+  auto result = ask({"scontrol", "requeue", allocation.job}, kRequeueLimit);
   require<SchedulerError>(
       result.exit_code == 0,
-      "cannot requeue job {}: scontrol says \"{}\"; submit the same job again, it resumes from its last "
-      "checkpoint",
-      allocation.job, result.errors.empty() ? result.output : result.errors);
+      "cannot requeue job {}: scontrol {}; submit the same job again, it resumes from its last checkpoint",
+      allocation.job, cause_of(result, kRequeueLimit));
 }
 
-// "core.leaf3.n17" and "switch.switch.node"; without a topology "n17" and "node".
 std::string switches_of_node() {
-  const auto address = env("SLURM_TOPOLOGY_ADDR").value_or("");
-  const auto pattern = env("SLURM_TOPOLOGY_ADDR_PATTERN").value_or("");
-  const auto end = address.rfind('.');
-  return pattern.ends_with(".node") && end != address.npos ? address.substr(0, end) : "";
+  return switches_in(env("SLURM_TOPOLOGY_ADDR").value_or(""), env("SLURM_TOPOLOGY_ADDR_PATTERN").value_or(""));
 }
 
 }  // namespace distdl::slurm

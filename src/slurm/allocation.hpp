@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace distdl::slurm {
 
@@ -15,6 +16,15 @@ struct Allocation {
   int nodes = 1;
   int tasks = 1;  ///< tasks asked for; one per node if nothing was said
   std::int64_t cpus_per_task = 1;
+  std::string node_list = {};          ///< "n[1-3]", of all its nodes
+  std::vector<std::string> only = {};  ///< launch on these of its nodes; empty: on all
+  std::string gpus = {};               ///< of all its nodes together, "8" or "a100:8"; empty: not asked for like that
+};
+
+/// What the controller knows of a job.
+struct JobRecord {
+  std::string state;          ///< "RUNNING", "CANCELLED", "COMPLETING", ...
+  std::int64_t restarts = 0;  ///< how often it was requeued
 };
 
 /// Nothing outside of a job. Throws ConfigError if one of Slurm's variables is not the number that it should be.
@@ -24,12 +34,17 @@ std::optional<Allocation> current_allocation();
 /// are lost together with their switch. Empty if it knows none.
 std::string switches_of_node();
 
+/// When Slurm will end the job, by SLURM_JOB_END_TIME. Nothing, with a warning, if that is over: such a value is left
+/// from another job, or the limit was raised since.
+std::optional<std::chrono::system_clock::time_point> end_of_job_by_variable();
+
 /// When Slurm will end the job: SLURM_JOB_END_TIME, else libslurm through its plug-in, else scontrol. Nothing if the
 /// job has no limit or none of them knows.
 std::optional<std::chrono::system_clock::time_point> end_of_job(const Allocation& allocation);
 
-/// "RUNNING", "CANCELLED", "COMPLETING", ... as scontrol says; empty if it cannot be asked.
-std::string job_state(const Allocation& allocation);
+/// Nothing if Slurm knows no such job (any more). Throws SchedulerError with scontrol's own words if it cannot be
+/// asked.
+std::optional<JobRecord> find_job(const std::string& job);
 
 /// Puts the job back into the queue. Slurm then kills it, so the caller should wait to be killed.
 /// Throws SchedulerError with scontrol's own words.

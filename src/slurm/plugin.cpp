@@ -5,6 +5,7 @@
 
 #include <distdl/base/log.hpp>
 #include <distdl/base/plugin.hpp>
+#include <distdl/slurm/answers.hpp>
 #include <distdl/slurm/plugin.hpp>
 
 namespace distdl::slurm {
@@ -28,8 +29,7 @@ std::optional<std::chrono::system_clock::time_point> plugin_end_time(const std::
   if (error != std::errc{} || end != job.data() + job.size()) return std::nullopt;
   static const EndTime end_time = load_end_time();
   long long seconds = end_time ? end_time(number) : 0;
-  if (seconds <= 0) return std::nullopt;
-  return std::chrono::system_clock::from_time_t(seconds);
+  return time_from(seconds);
 }
 
 }  // namespace distdl::slurm

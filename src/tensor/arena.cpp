@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/base/errors.hpp>
+#include <distdl/base/checked.hpp>
 #include <distdl/tensor/arena.hpp>
 
 namespace distdl::tensor {
@@ -8,7 +8,7 @@ const TensorView& ArenaLayout::add(std::string name, Shape shape, Role role) {
   require(find(name) == nullptr, "two tensors are called \"{}\"; names within a model must differ", name);
   auto count = static_cast<std::size_t>(element_count(shape));
   tensors_.push_back({std::move(name), std::move(shape), role, size_, count});
-  size_ = (size_ + count + 15) / 16 * 16;
+  size_ = checked_sum(size_, count + 15, "the size of a model, in numbers,") / 16 * 16;
   return tensors_.back();
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <cstring>
+#include <limits>
 
 #include <fmt/ranges.h>
 
@@ -35,11 +36,13 @@ T load(const std::byte* at) {
 }  // namespace
 
 std::int64_t element_count(const Shape& shape) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 16;  // so that bytes are numbers too
   std::int64_t count = 1;
   for (std::int64_t extent : shape) {
     require(extent >= 0, "shape {} has a negative extent", to_string(shape));
     require(!__builtin_mul_overflow(count, extent, &count), "shape {} has too many elements", to_string(shape));
   }
+  require(count <= kMost, "shape {} has too many elements", to_string(shape));
   return count;
 }
 

@@ -80,7 +80,7 @@ struct Stopped {
 
 struct Finished {
   Step step;
-  double loss = 0, accuracy = 0;  ///< of the last evaluation
+  std::optional<double> loss = {}, accuracy = {};  ///< of the last evaluation; nothing without validation data
 };
 
 class Observer {

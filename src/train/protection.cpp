@@ -15,12 +15,12 @@ std::optional<checkpoint::Destination> destination_of(const checkpoint::Options&
 }
 
 std::string run_name(const checkpoint::Store& store) {
-  return checkpoint::run_name(store.owner().lineage, store.root());
+  return checkpoint::run_name(store.owner().lineage, store.named_root());
 }
 
 std::optional<Step> step_left_in_memory(const checkpoint::Store& store, Rank rank) {
   std::optional<checkpoint::SlotLabel> newest;
-  for (const auto& one : checkpoint::left_snapshots(store.root()))
+  for (const auto& one : checkpoint::left_snapshots(store.named_root()))
     if (one.label.rank == rank.value && (!newest || moment_of(one.label) > moment_of(*newest))) newest = one.label;
   return newest ? std::optional(newest->step) : std::nullopt;
 }

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <utility>
 
-#include <fmt/ranges.h>
-
+#include <distdl/base/checked.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/checkpoint/agreement.hpp>
 #include <distdl/data/prefetcher.hpp>
+#include <distdl/kernels/check_options.hpp>
 #include <distdl/model/models.hpp>
 #include <distdl/model/network.hpp>
 #include <distdl/optim/optimizer.hpp>
@@ -16,7 +18,9 @@
 #include <distdl/parallel/plan.hpp>
 #include <distdl/train/agreement.hpp>
 #include <distdl/train/cadence.hpp>
+#include <distdl/train/identity.hpp>
 #include <distdl/train/judge.hpp>
+#include <distdl/train/memory.hpp>
 #include <distdl/train/protection.hpp>
 #include <distdl/train/run.hpp>
 #include <distdl/train/state.hpp>
@@ -29,25 +33,8 @@ using model::Network;
 
 constexpr double kLongestMargin = 86400 * 7;
 
-std::int64_t steps_for(const Options& options, std::int64_t samples, std::int64_t global_batch) {
-  return options.steps > 0 ? options.steps : (options.epochs * samples + global_batch - 1) / global_batch;
-}
-
-/// Every key that changes the numbers of a run.
-Identity identity_of(Recipe recipe, const data::Source& samples) {
-  Identity identity;
-  auto note = [&](const std::string& key, const auto& value, const char*) { identity[key] = fmt::format("{}", value); };
-  describe(recipe.model, note);
-  describe(recipe.parallel, note);
-  describe(recipe.optim, note);
-  identity["kernels.precision"] = recipe.kernels.precision;
-  identity["train.seed"] = std::to_string(recipe.train.seed);
-  identity["train.epochs"] = std::to_string(recipe.train.epochs);
-  identity["train.steps"] = std::to_string(recipe.train.steps);
-  identity["data.samples"] = std::to_string(samples.samples());
-  identity["data.classes"] = std::to_string(samples.classes());
-  identity["data.shape"] = tensor::to_string(samples.shape());
-  return identity;
+int ranks_here(const comm::Communicator& communicator) {
+  return static_cast<int>(communicator.ranks_on_host_of(communicator.rank()).size());
 }
 
 /// One rank's part of a run.
@@ -57,6 +44,7 @@ class Trainer {
   Trainer(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, CommunicatorGroup& group,
           Observer& observer);
   std::string backend() const { return backend_->description(); }
+  const std::string& digest() const { return sources_.training->digest(); }
   Outcome operator()();
 
  private:
@@ -74,6 +62,10 @@ class Trainer {
   /// Collective: from now on saves go on beside training. A state that was resumed gets its copies in other nodes'
   /// memory at once: those it had may be lost.
   void start_saver(bool resumed);
+  /// Collective. Nothing is committed after a data set was changed on the disk of any rank.
+  void require_unchanged_data();
+  /// Collective. The saves before are of better times.
+  void let_saves_end();
   /// False if the save before is still under way.
   bool begin_save(const checkpoint::Destination& destination);
   /// At the end, or before a stop: returns when it is committed.
@@ -86,7 +78,11 @@ class Trainer {
   void tell(const checkpoint::SaveOutcome& outcome);
   /// Tells how saves ended meanwhile, and learns from them how often to save.
   void tell_outcomes();
-  [[noreturn]] void diverged(double loss);
+  Outcome train();
+  /// Collective. Where the next start goes on, and how to make it begin before that.
+  std::string way_back();
+  /// Collective. `what`: "the loss".
+  [[noreturn]] void diverged(const char* what, double loss);
   std::optional<std::string> reason_to_stop();
   /// Whether the model is to be judged after the last step; a matter of its number alone.
   bool judgement_is_due() const;
@@ -136,9 +132,11 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
       sources_(data::open_sources(recipe.data, recipe.model.context, static_cast<std::uint64_t>(recipe.train.seed))),
       plan_(parallel::make_plan(recipe.parallel, communicator.size())),
       sampler_(static_cast<std::uint64_t>(recipe.train.seed), samples()),
-      total_(steps_for(recipe.train, samples(), plan_.global_batch())),
+      total_(steps_of(recipe, samples())),
       model_(model::describe_model(recipe.model, sources_.training->shape(), sources_.training->classes())),
-      tensors_(model::tensors_of(model_)),
+      tensors_(backend_->memory_is_host()
+                   ? tensors_that_fit(model_, recipe.parallel, recipe.optim, ranks_here(communicator), memory_of_node())
+                   : model::tensors_of(model_)),
       network_(*backend_, model_, tensors_, plan_.microbatch_size),
       sum_(*backend_, communicator, plan_, network_.gradient_count()),
       optimizer_(recipe.optim, tensors_.layout, *backend_),
@@ -248,7 +246,7 @@ Trainer::Agreed Trainer::step(bool stop) {
   cadence_.step_took(watch.seconds());
   auto batch = static_cast<double>(plan_.global_batch());
   double loss = totals[Network::kLossAt] / terms;
-  if (!std::isfinite(loss)) diverged(loss);
+  if (!std::isfinite(loss)) diverged("the loss", loss);
   observer_.on(StepDone{state_.step, epochs_done(), loss, totals[Network::kCorrectAt] / terms, rate,
                         batch / watch.seconds(), reader_->waited_seconds() - waited, norm,
                         scaled ? std::optional(loss_scale) : std::nullopt, !finite});
@@ -259,9 +257,11 @@ void Trainer::evaluate() {
   if (judge_.samples() == 0) return;
   auto totals = judge_(state_.judged_arena(), communicator_);
   network_.load_parameters(state_.parameter_arena());
-  judged_ = Evaluated{state_.step, epochs_done(), totals.loss / totals.count, totals.correct / totals.count,
-                      judge_.samples()};
-  observer_.on(*judged_);
+  const double terms = std::max<double>(totals.count, 1);
+  const Evaluated judged{state_.step, epochs_done(), totals.loss / terms, totals.correct / terms, judge_.samples()};
+  if (!std::isfinite(judged.loss)) diverged("the validation loss", judged.loss);
+  judged_ = judged;
+  observer_.on(judged);
 }
 
 void Trainer::start_saver(bool resumed) {
@@ -282,7 +282,18 @@ void Trainer::start_saver(bool resumed) {
   if (resumed && (elsewhere.partner || elsewhere.parity)) begin_save({false, elsewhere});
 }
 
+void Trainer::require_unchanged_data() try {
+  checkpoint::agree(group_, fmt::format("save step {}", state_.step), [this] {
+    sources_.require_unchanged();
+    return std::string();
+  });
+} catch (const StorageError& error) {
+  if (error.exit_code() != ExitCode::storage) let_saves_end();
+  throw;
+}
+
 bool Trainer::begin_save(const checkpoint::Destination& destination) {
+  if (destination.file_system) require_unchanged_data();
   auto part = keeper_.part_of(state_);
   if (!saver_->save(state_.step, part.slices, part.state, destination)) return false;
   under_way_ = destination;
@@ -290,6 +301,7 @@ bool Trainer::begin_save(const checkpoint::Destination& destination) {
 }
 
 void Trainer::save_last() {
+  require_unchanged_data();
   auto part = keeper_.part_of(state_);
   saver_->save_and_wait(state_.step, part.slices, part.state);
   for (const auto& outcome : saver_->outcomes()) tell(outcome);
@@ -334,21 +346,31 @@ void Trainer::tell_outcomes() {
   }
 }
 
-/// On all ranks alike, so that they may wait for a save together: it is of better times.
-void Trainer::diverged(double loss) {
-  try {
-    saver_->wait();
-    tell_outcomes();
-    saver_->close();
-  } catch (const StorageError&) {  // it was logged, and this run ends anyhow
-  }
-  throw ConfigError(
-      fmt::format("the loss became {} at step {}; lower optim.learning_rate or raise optim.warmup_steps{}. The last "
-                  "checkpoint is kept",
-                  loss, state_.step,
-                  backend_->activation_type() == tensor::DataType::float16
-                      ? ", or take kernels.precision = \"bf16\", since float16 ends at 65504"
-                      : ""));
+void Trainer::let_saves_end() try {
+  if (!saver_) return;
+  saver_->wait();
+  tell_outcomes();
+  saver_->close();
+} catch (const StorageError&) {  // it was logged, and this run ends anyhow
+}
+
+void Trainer::diverged(const char* what, double loss) {
+  let_saves_end();
+  throw ConfigError(fmt::format("{} became {} at step {}; lower optim.learning_rate or raise optim.warmup_steps{}. {}",
+                                what, loss, state_.step,
+                                backend_->activation_type() == tensor::DataType::float16
+                                    ? ", or take kernels.precision = \"bf16\", since float16 ends at 65504"
+                                    : "",
+                                way_back()));
+}
+
+std::string Trainer::way_back() {
+  const auto newest = store_.newest(group_);
+  if (!newest) return "There is no checkpoint: the next start begins afresh";
+  return fmt::format(
+      "The next start goes on from step {}; if it diverges again, remove the folder \"{}\": then it goes on from the "
+      "checkpoint before",
+      newest->step, newest->folder.string());
 }
 
 std::optional<std::string> Trainer::reason_to_stop() {
@@ -368,7 +390,12 @@ bool Trainer::judgement_is_due() const {
          sampler_.epoch(state_.position) / every != sampler_.epoch(state_.position - plan_.global_batch()) / every;
 }
 
-Outcome Trainer::operator()() {
+Outcome Trainer::operator()() try { return train(); } catch (const StorageError& error) {
+  if (error.exit_code() != ExitCode::config) throw;
+  throw ConfigError(fmt::format("{}. {}", error.what(), way_back()));  // values that are not finite, see Saver
+}
+
+Outcome Trainer::train() {
   start();
   if (state_.step < total_ && judgement_is_due()) evaluate();  // a start that had to stop here left it to this one
   while (state_.step < total_) {
@@ -388,8 +415,23 @@ Outcome Trainer::operator()() {
     }
   }
   if (!judged_) evaluate();
-  observer_.on(Finished{state_.step, judged_ ? judged_->loss : 0, judged_ ? judged_->accuracy : 0});
+  Finished finished{state_.step, {}, {}};
+  if (judged_) std::tie(finished.loss, finished.accuracy) = std::tuple(judged_->loss, judged_->accuracy);
+  observer_.on(finished);
   return Outcome::finished;
+}
+
+/// A file of one name may be another one on another node, or have been replaced while the ranks started.
+void check_same_samples(comm::Communicator& communicator, const std::string& digest) {
+  const auto digests = communicator.exchange(digest);
+  for (std::size_t r = 1; r < digests.size(); ++r)
+    if (digests[r] != digests[0])
+      throw StorageError(
+          fmt::format("rank {} ({}) reads a data set with the digest {}, rank 0 ({}) one with {}: data.train must be "
+                      "the same file on all nodes",
+                      r, communicator.host(Rank(static_cast<int>(r))), digests[r], communicator.host(Rank(0)),
+                      digests[0]),
+          ExitCode::incompatible);
 }
 
 /// Rounding differs between libraries, instruction sets and GPUs: then who computes what does matter.
@@ -413,13 +455,39 @@ void check(const Options& options) {
           "train.stop_margin_seconds is {}, but must be between 0 and {}", options.stop_margin_seconds, kLongestMargin);
 }
 
+void check(const Recipe& recipe) {
+  data::check(recipe.data);
+  model::check(recipe.model);
+  parallel::make_plan(recipe.parallel, 1);
+  optim::check(recipe.optim);
+  check(recipe.train);
+  kernels::check(recipe.kernels);
+  checkpoint::check(recipe.checkpoint);
+}
+
+Step steps_of(const Recipe& recipe, std::int64_t samples) {
+  const std::int64_t global_batch = parallel::make_plan(recipe.parallel, 1).global_batch();
+  std::int64_t steps = recipe.train.steps;
+  if (steps == 0) {
+    const auto seen =
+        checked_product(recipe.train.epochs, samples, "what train.epochs asks for, epochs times samples,");
+    steps = seen / global_batch + (seen % global_batch > 0);
+  }
+  // Positions in the stream of samples must be numbers too, and a few steps beyond are read ahead.
+  constexpr std::int64_t kAhead = 16;
+  checked_product(checked_sum(steps, kAhead, "the number of steps"), global_batch,
+                  "the number of samples of all steps");
+  return Step(steps);
+}
+
 Outcome run(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, Observer& observer) {
   CommunicatorGroup group(communicator, recipe.checkpoint.timeout_seconds);
   std::optional<Trainer> trainer;
   agree(communicator, group.timeout(), [&] {
-    check(recipe.train);
+    check(recipe);
     trainer.emplace(recipe, setting, communicator, group, observer);
   });
+  check_same_samples(communicator, trainer->digest());
   auto backends = communicator.exchange(trainer->backend());
   if (communicator.rank().value == 0) warn_of_different_backends(backends);
   return (*trainer)();

@@ -59,6 +59,14 @@ enum class Outcome {
 /// Throws ConfigError for values that make no sense.
 void check(const Options& options);
 
+/// All that can be found wrong with the options of a recipe without its data set; for the program that starts the ranks
+/// too. Throws ConfigError.
+void check(const Recipe& recipe);
+
+/// How far a run goes that has so many samples to train on, in optimizer steps. Throws ConfigError if that, or the
+/// samples of all steps, are no numbers any more.
+Step steps_of(const Recipe& recipe, std::int64_t samples);
+
 /// Collective over the communicator's ranks: resumes from the newest snapshot or valid checkpoint or starts, trains to
 /// the end, or until any rank is asked to stop. A save in between that the file system refuses is told to the observer
 /// and logged; the run goes on. The last save must succeed. The result depends on the recipe only, not on the number of

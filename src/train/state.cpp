@@ -4,8 +4,12 @@
 #include <cstring>
 #include <span>
 
+#include <fmt/ranges.h>
+
+#include <distdl/base/checked.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/checkpoint/finite.hpp>
 #include <distdl/train/agreement.hpp>
 #include <distdl/train/state.hpp>
 
@@ -188,10 +192,12 @@ void StateKeeper::check_optimizer(const checkpoint::State& saved, bool partial) 
 
 void StateKeeper::check_identity(const checkpoint::State& saved, bool partial) const {
   check_optimizer(saved, partial);
+  std::vector<std::string> untold;
   for (const auto& [key, mine] : identity_) {
     auto found = saved.find(key);
+    if (found == saved.end()) untold.push_back(key);
     if (found == saved.end() || found->second == mine) continue;
-    if (key == "data.samples" || key == "data.classes")
+    if (key == "data.samples" || key == "data.classes" || (key == "data.digest" && !partial))
       throw StorageError(
           fmt::format("the checkpoint was trained with {} = {}, but the job file's data set has {}; use the same "
                       "data set, or another run.dir to start afresh",
@@ -200,6 +206,16 @@ void StateKeeper::check_identity(const checkpoint::State& saved, bool partial) c
     if (communicator_.rank().value == 0)
       log(Severity::warning, "resuming with {} = {}, the checkpoint was written with {}", key, mine, found->second);
   }
+  if (communicator_.rank() != Rank(0)) return;
+  if (!untold.empty() && saved.contains("position"))  // imported weights say nothing at all
+    log(Severity::warning,
+        "an older distdl wrote the checkpoint, which does not say its {}: whether the run goes on "
+        "with the same cannot be compared",
+        fmt::join(untold, ", "));
+  const auto backend = saved.find("backend");
+  if (backend != saved.end() && backend->second != backend_.description())
+    log(Severity::warning, "resuming with \"{}\", the checkpoint was written with \"{}\": results round differently",
+        backend_.description(), backend->second);
 }
 
 std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint::Levels* levels,
@@ -340,6 +356,18 @@ void StateKeeper::tell(const checkpoint::Summary& found, const checkpoint::Fit& 
         checkpoint::shortened(fit.unused, kAll));
 }
 
+/// Such a checkpoint counts as damaged, so that a run goes back to the one before by itself.
+void StateKeeper::check_finite(const checkpoint::Summary& found, const std::vector<checkpoint::Target>& targets) {
+  for (const auto& target : targets) {
+    const auto values = static_cast<std::size_t>(tensor::element_count(target.shape));
+    if (checkpoint::all_finite(target.dtype, {target.bytes, values * tensor::size_of(target.dtype)})) continue;
+    throw StorageError(fmt::format("tensor \"{}\" of checkpoint \"{}\" holds values that are infinite or not a number; "
+                                   "nothing can go on from it, and if the folder is still there, it is to be removed",
+                                   target.name, found.folder.string()),
+                       ExitCode::corrupt);
+  }
+}
+
 void StateKeeper::read(const checkpoint::Summary& found, TrainingState& state, const StartValues* fallback) {
   auto targets = targets_in(state);
   auto fit = checkpoint::fit(found, targets);
@@ -353,6 +381,7 @@ void StateKeeper::read(const checkpoint::Summary& found, TrainingState& state, c
   }
   const bool alone = communicator_.ranks_on_host_of(communicator_.rank()).size() == 1;
   store_.read(found, targets, alone && !fallback ? checkpoint::PageCache::passed : checkpoint::PageCache::used);
+  check_finite(found, targets);
   begin_averages(state, fit.missing);
   take_over(state, found.step, found.state, fallback);
   for (const auto& arena : arenas(state))
@@ -363,7 +392,8 @@ void StateKeeper::read(const checkpoint::Summary& found, TrainingState& state, c
 void StateKeeper::take_over(TrainingState& state, Step step, const checkpoint::State& saved,
                             const StartValues* fallback) {
   const bool says_where = !fallback || saved.contains("position");
-  const std::int64_t position = says_where ? number(saved, "position") : step.value * fallback->global_batch;
+  const std::int64_t position =
+      says_where ? number(saved, "position") : checked_product(step.value, fallback->global_batch, "the position");
   if (!says_where && communicator_.rank().value == 0)
     log(Severity::warning, "the checkpoint does not say which samples it has seen: going on at {}", position);
   std::size_t arena_number = 0;
@@ -371,9 +401,13 @@ void StateKeeper::take_over(TrainingState& state, Step step, const checkpoint::S
     std::byte* host = host_copy(arena_number++, *arena.memory);
     if (!backend_.memory_is_host()) backend_.copy_from_host(arena.memory->data(), host, arena.memory->bytes());
   }
+  const std::int64_t updates = saved.contains("updates") ? number(saved, "updates") : step.value;
+  if (position < 0 || updates < 0)
+    throw StorageError(fmt::format("the checkpoint says that it is at position {} after {} updates", position, updates),
+                       ExitCode::corrupt);
   state.step = step;
   state.position = position;
-  state.updates = saved.contains("updates") ? number(saved, "updates") : step.value;
+  state.updates = updates;
   state.loss_scale = LossScale::start(backend_.activation_type());
   if (backend_.activation_type() == tensor::DataType::float16 && saved.contains("loss_scale.exponent"))
     state.loss_scale = {number(saved, "loss_scale.exponent"), number(saved, "loss_scale.good_steps")};

@@ -123,6 +123,7 @@ class StateKeeper {
   std::vector<checkpoint::Target> targets_in(const TrainingState& state);
   void fill_start_values(const TrainingState& state, const StartValues& fallback);
   void tell(const checkpoint::Summary& found, const checkpoint::Fit& fit) const;
+  static void check_finite(const checkpoint::Summary& found, const std::vector<checkpoint::Target>& targets);
   void read(const checkpoint::Summary& found, TrainingState& state, const StartValues* fallback);
   std::optional<std::string> restore(TrainingState& state, checkpoint::Levels& levels,
                                      const checkpoint::RestorePlan& plan, const StartValues* fallback);

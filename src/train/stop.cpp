@@ -2,9 +2,12 @@
 #include <csignal>
 #include <cstring>
 
+#include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/base/process_start.hpp>
 #include <distdl/train/stop.hpp>
 
 namespace distdl::train {
@@ -13,6 +16,7 @@ StopSignals::StopSignals() {
   sigset_t set;
   sigemptyset(&set);
   for (int number : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2}) sigaddset(&set, number);
+  if (!hangup_is_ignored()) sigaddset(&set, SIGHUP);
   int error = pthread_sigmask(SIG_BLOCK, &set, nullptr);
   require<SchedulerError>(error == 0, "cannot block signals: {}", errno_text(error));
   descriptor_.reset(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
@@ -24,6 +28,26 @@ const std::optional<std::string>& StopSignals::poll() {
   if (!reason_ && ::read(descriptor_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info))
     reason_ = fmt::format("signal SIG{}", sigabbrev_np(static_cast<int>(info.ssi_signo)));
   return reason_;
+}
+
+StartWatch::StartWatch(StopSignals& signals, std::function<void(const std::string&)> on_signal)
+    : began_(::eventfd(0, EFD_CLOEXEC)) {
+  require<SchedulerError>(static_cast<bool>(began_), "cannot watch for signals: {}", errno_text(errno));
+  thread_ = std::jthread([&signals, on_signal = std::move(on_signal), began = began_.get()] {
+    pollfd polled[]{{signals.descriptor(), POLLIN, 0}, {began, POLLIN, 0}};
+    while (::poll(polled, 2, -1) < 0 && errno == EINTR) {
+    }
+    if (polled[1].revents != 0) return;
+    if (const auto& reason = signals.poll()) on_signal(*reason);
+  });
+}
+
+void StartWatch::end() noexcept {
+  if (!thread_.joinable()) return;
+  const std::uint64_t one = 1;
+  while (::write(began_.get(), &one, sizeof one) < 0 && errno == EINTR) {
+  }
+  thread_.join();
 }
 
 std::optional<std::string> EndOfJob::poll(Time now, bool saving) const {

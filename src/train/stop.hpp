@@ -3,25 +3,48 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include <distdl/base/file_descriptor.hpp>
 
 namespace distdl::train {
 
-/// Turns SIGTERM, SIGINT, SIGUSR1 and SIGUSR2 into something to ask for between two steps. Whichever the site sends
-/// before a preemption or a time limit, to whichever process of the run, it means: save and stop.
+/// Turns SIGTERM, SIGINT, SIGUSR1, SIGUSR2 and SIGHUP into something to ask for between two steps. Whichever the site
+/// sends before a preemption or a time limit, to whichever process of the run, it means: save and stop. So does the end
+/// of the terminal, unless SIGHUP was ignored before.
 class StopSignals {
  public:
   /// Blocks the signals in the calling thread, and in the threads that it starts later. Throws Error.
   StopSignals();
   /// The first signal that came, "signal SIGTERM"; stays once set. Never blocks.
   const std::optional<std::string>& poll();
+  /// Readable while there is a signal that poll() has not seen.
+  int descriptor() const { return descriptor_.get(); }
 
  private:
   FileDescriptor descriptor_;
   std::optional<std::string> reason_;
+};
+
+/// Answers a signal while a rank starts: until it trains it asks StopSignals for nothing, for it waits for other ranks,
+/// or for files. A thread of its own calls `on_signal`, with the reason, which ends the process: nothing is lost then.
+class StartWatch {
+ public:
+  /// `signals` must outlive this, and belongs to it until end().
+  StartWatch(StopSignals& signals, std::function<void(const std::string&)> on_signal);
+  ~StartWatch() { end(); }
+  StartWatch(const StartWatch&) = delete;
+  StartWatch& operator=(const StartWatch&) = delete;
+
+  /// Training begins, or the start has failed.
+  void end() noexcept;
+
+ private:
+  FileDescriptor began_;
+  std::jthread thread_;
 };
 
 /// Decides when the last safe step is over, from the job's end and what steps and saves were measured to take.

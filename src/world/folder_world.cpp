@@ -10,6 +10,7 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/base/regular_file.hpp>
 #include <distdl/world/folder_world.hpp>
 #include <distdl/world/rank_names.hpp>
 
@@ -18,22 +19,17 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr Milliseconds kLongestPause{50};
+constexpr std::size_t kLargest = 1 << 20;  ///< bytes of a file; a card has some hundreds
 
 /// First line of each file; the blob follows.
 std::string header(int size) {
   return fmt::format("distdl-rendezvous 1 {}\n", size);
 }
 
-std::string read_whole(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(in)), {});
-  if (!in) throw StorageError(fmt::format("cannot read \"{}\": {}", file.string(), errno_text(errno)));
-  return text;
-}
-
 /// Whoever sees the name sees the whole file.
 void write_whole(const fs::path& file, const std::string& text) {
   const fs::path temporary = file.string() + fmt::format(".tmp{}", ::getpid());
+  errno = 0;
   std::ofstream out(temporary, std::ios::binary);
   out << text;
   out.close();
@@ -53,11 +49,12 @@ class FolderWorld : public World {
 
   std::vector<std::string> exchange(const std::string& mine, Milliseconds timeout) override {
     const Deadline deadline = Deadline::after(timeout);
-    lay_down(header(size_) + mine);
+    lay_down(rendezvous_text(size_, mine));
     wait_for("rank", "come", deadline, timeout);
     std::vector<std::string> all;
     all.reserve(static_cast<std::size_t>(size_));
-    for (int r = 0; r < size_; ++r) all.push_back(blob_of(Rank(r)));
+    for (int r = 0; r < size_; ++r)
+      all.push_back(blob_from(read_regular(file("rank", Rank(r)), kLargest), Rank(r), size_));
     if (rank_ != Rank(0)) {
       write_whole(file("read", rank_), "");
     } else {
@@ -81,16 +78,6 @@ class FolderWorld : public World {
                             "\"{}\" is there already: the launch id \"{}\" was used before; give each launch a new one",
                             own.string(), folder_.filename().string());
     write_whole(own, text);
-  }
-
-  std::string blob_of(Rank rank) const {
-    const std::string text = read_whole(file("rank", rank));
-    require<SchedulerError>(
-        text.starts_with(header(size_)),
-        "rank {} wrote \"{}\" to the rendezvous, expected \"{}\": it was started with another world "
-        "size or by another version of distdl",
-        rank, text.substr(0, text.find('\n')), header(size_).substr(0, header(size_).size() - 1));
-    return text.substr(header(size_).size());
   }
 
   /// Listing the folder, rather than asking for each name, also renews what a network file system remembers of it.
@@ -126,6 +113,21 @@ class FolderWorld : public World {
 };
 
 }  // namespace
+
+std::string rendezvous_text(int size, const std::string& blob) {
+  return header(size) + blob;
+}
+
+std::string blob_from(const std::string& text, Rank rank, int size) {
+  const std::string expected = header(size);
+  constexpr std::size_t kShown = 100;
+  require<SchedulerError>(text.starts_with(expected),
+                          "rank {} wrote \"{}\" to the rendezvous, expected \"{}\": it was started with another world "
+                          "size or by another version of distdl",
+                          rank, text.substr(0, std::min(text.find('\n'), kShown)),
+                          expected.substr(0, expected.size() - 1));
+  return text.substr(expected.size());
+}
 
 std::unique_ptr<World> make_folder_world(const FolderMeeting& meeting) {
   require(meeting.size > 0 && meeting.rank.value >= 0 && meeting.rank.value < meeting.size,

@@ -17,6 +17,12 @@ struct FolderMeeting {
   int size = 1;
 };
 
+/// What a rank lays down there: a first line with the size of the world, and its blob behind.
+std::string rendezvous_text(int size, const std::string& blob);
+/// The blob that `rank` has laid down in such a text. Throws SchedulerError if the text is none for a world of `size`
+/// ranks.
+std::string blob_from(const std::string& text, Rank rank, int size);
+
 /// Throws ConfigError for a rank outside the world or a launch id that is not made of letters, digits, '.', '_', '-'.
 /// Its exchange() throws SchedulerError, naming the ranks that did not come, and StorageError if the folder refuses.
 std::unique_ptr<World> make_folder_world(const FolderMeeting& meeting);

@@ -10,9 +10,17 @@ class BadInput(ProgramTest):
     def test_missing_data_set(self):
         line = self.fails(3, ["set.h5", "No such file"], *self.run_local(3))
         self.assertNotIn("ranks do not have this problem", line)
-        log = self.log()
-        for rank in range(3):
-            self.assertEqual(log.count(f"rank={rank} "), 1, log)
+        self.assertEqual(self.log(), "", "a rank was started")
+
+    def test_a_job_is_checked_without_being_started(self):
+        check = "run", "--check", "job.toml"
+        self.fails(3, ["set.h5", "No such file"], *check)
+        self.make_set()
+        self.assertIn("job.toml: ok; model mlp", self.succeed(*check, variables={"SLURM_JOB_ID": ""}))
+        self.assertFalse((self.folder / "run").exists())
+        self.fails(74, ["set.h5/run", "ENOTDIR"], *check, "--set", "run.dir=set.h5/run")
+        self.fails(78, ["7 ranks", "6 microbatches"], *check, "-n", "7")
+        self.fails(78, ["number of steps"], *check, "--set", f"train.steps={2**63 - 1}")
 
     def test_damaged_data_set(self):
         self.make_set()
@@ -62,6 +70,13 @@ class BadInput(ProgramTest):
                            ("optim.clip_norm", "-1"), ("optim.name", "adam")):
             self.fails(78, [key], "config", "--check", "job.toml", "--set", f"{key}={value}")
 
+        self.make_set()
+        for key, value in (("checkpoint.every", "-1"), ("comm.timeout_seconds", "nan"), ("kernels.threads", "1000000"),
+                           ("train.epochs", str(2**63 - 1)), ("parallel.microbatch_size", "1000000000000")):
+            setting = "--set", f"{key}={value}"
+            self.fails(78, [key], "config", "--check", "job.toml", *setting)
+            self.fails(78, [key], *self.run_local(2, *setting))
+
     def test_broken_or_missing_job_file(self):
         (self.folder / "job.toml").write_text(JOB + "\nevery = = 3\n")
         self.fails(78, [f"job.toml:{JOB.count(chr(10)) + 2}"], *self.run_local(2))
@@ -78,6 +93,8 @@ class BadInput(ProgramTest):
         self.fails(4, ["fc1.weight", "(17, 144)", "(16, 144)"], *self.run_local(3, "--set", "model.hidden=[17]"))
         self.make_set("more.h5", "--seed", "9", "--classes", "4")
         self.fails(4, ["data.classes = 10", "has 4"], *self.run_local(2, "--set", "data.train=more.h5"))
+        self.make_set("other.h5", "--seed", "9")
+        self.fails(4, ["data.digest"], *self.run_local(2, "--set", "data.train=other.h5"))
         self.assertEqual(self.digest(), before)
         self.verify()
 

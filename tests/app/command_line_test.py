@@ -45,6 +45,15 @@ class ForMachines(ProgramTest):
         self.assertEqual(got, code, out + err)
         return json.loads(out)
 
+    def test_a_run_without_validation_data(self):
+        self.make_set()
+        job = self.run_local(2, "--set", "data.holdout=0", "--set", "train.steps=3")
+        result = self.read(*job, "--json")
+        self.assertIsNone(result["accuracy"])
+        self.assertIsNone(result["loss"])
+        self.assertIsNone(json.loads((self.folder / "run" / "result.json").read_text())["accuracy"])
+        self.assertIn("none, no validation data", self.succeed(*job))
+
     def test_run_checkpoint_data(self):
         self.make_set()
         result = self.read(*self.run_local(2, "--json"))

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import unittest
 
-from program import DISTDL, ENDLESS, OTHERS_END, SLOW, ProgramTest, fill, wait_until
+from program import DISTDL, ENDLESS, OTHERS_END, SLOW, ProgramTest, error_lines, fill, wait_until
 
 
 class UnwritableFolder(ProgramTest):
@@ -51,10 +51,31 @@ class FullDisk(ProgramTest):
         run = self.start(*self.run_local(2, *job, *self.where))
         self.wait_for_checkpoint("disk/run")
         filler = fill(self.disk)
-        wait_until(lambda: run.stderr_file.read_text().count("training goes on") >= 2, "failed saves")
+
+        def failed_twice():  # what older checkpoints left when they went is filled too
+            fill(self.disk, "more")
+            return run.stderr_file.read_text().count("training goes on") >= 2
+        wait_until(failed_twice, "failed saves")
         self.assertIsNone(run.poll(), "the run ended")
         self.verify("disk/run")
         return run, filler
+
+    def unfill(self):
+        for name in ("filler", "more"):
+            (self.disk / name).unlink(missing_ok=True)
+
+    def test_room_for_fewer_than_are_kept(self):
+        job = ["--set", "model.hidden=[1024, 1024]", "--set", "train.steps=60"]
+        self.succeed(*self.run_local(2, *job, "--set", "run.dir=whole"))
+        size = sum(file.stat().st_size for file in (self.folder / "whole/checkpoints/step-000000000060").iterdir())
+        self.mount_tmpfs("small", int(3.6 * size / (1 << 20)))  # not for three and the one that is being written
+        code, _, err = self.distdl(*self.run_local(2, *job, "--set", "run.dir=small/run"))
+        self.assertEqual(code, 0, err)
+        self.assertIn("has room for 3 checkpoints, but checkpoint.keep = 3", err)
+        self.assertIn("is short of room: the checkpoint of step 10 is deleted", err)
+        self.assertNotIn("training goes on", err)
+        self.assertEqual(self.digest("small/run"), self.digest("whole"))
+        self.verify("small/run")
 
     def test_full_at_the_start(self):
         filler = fill(self.disk)
@@ -69,7 +90,7 @@ class FullDisk(ProgramTest):
         job = [*SLOW, "--set", "train.epochs=20"]
         self.succeed(*self.run_local(3, *job, "--set", "run.dir=whole"))
         run, filler = self.start_and_fill(*job)
-        filler.unlink()
+        self.unfill()
         code, _, err = self.finish(run)
         self.assertEqual(code, 0, err)
         self.assertIn("error host=", err)
@@ -82,10 +103,11 @@ class FullDisk(ProgramTest):
         run.terminate()
         code, _, err = self.finish(run, OTHERS_END)
         self.assertEqual(code, 74, err)
-        self.assertNotIn("training goes on", err.splitlines()[-1])
-        self.assertIn("MiB free", err.splitlines()[-1])
+        self.assertNotIn("training goes on", error_lines(err)[-1])
+        self.assertIn("MiB free", error_lines(err)[-1])
+        self.assertRegex(err.splitlines()[-1], r"stopped; the newest checkpoint is that of step \d+")
         self.verify("disk/run")
-        filler.unlink()
+        self.unfill()
         again = self.start(*self.run_local(3, *ENDLESS, *self.where))  # goes on from the checkpoint before
         wait_until(lambda: "resuming from step" in again.stderr_file.read_text(), "the resume")
         again.terminate()

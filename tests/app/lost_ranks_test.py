@@ -1,11 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks that die, freeze, or lose their folder to another run: the others end soon and say why, nothing is lost."""
+import contextlib
 import os
+import pathlib
 import signal
+import socket
+import struct
 import time
 import unittest
 
-from program import ENDLESS, OTHERS_END, ProgramTest, error_lines, wait_until
+from program import ENDLESS, OTHERS_END, SLOW, ProgramTest, error_lines, wait_until
+
+
+def lives(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def listening(pid):
+    """Addresses and ports at which a process takes connections, as /proc tells."""
+    sockets = {os.readlink(name) for name in pathlib.Path(f"/proc/{pid}/fd").iterdir() if name.is_symlink()}
+    rows = [line.split() for line in pathlib.Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
+    places = [row[1].split(":") for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in sockets]
+    return [(socket.inet_ntoa(struct.pack("<I", int(address, 16))), int(port, 16)) for address, port in places]
 
 
 class LostRanks(ProgramTest):
@@ -88,23 +107,73 @@ class LostRanks(ProgramTest):
         self.succeed(*self.run_local(2, *job, "--set", "run.dir=whole"))
         self.assertEqual(self.digest(), self.digest("whole"))
 
+    def test_packets_that_make_ucx_abort_cost_no_tries_and_reach_no_port_from_elsewhere(self):
+        """DISTDL_ROGUE_PACKETS=100 for as many."""
+        job = ["--set", "checkpoint.every=1000000", "--set", "run.relaunches=2"]
+        run = self.start(*self.run_local(2, *ENDLESS, *job), variables={"UCX_HANDLE_ERRORS": "none"})  # no slow backtrace
+
+        def newest_step():
+            rows = self.rows("metrics.jsonl")
+            return rows[-1]["step"] if rows else 0
+
+        def wait_for_another_step():
+            before = newest_step()  # losses at the same step again are the run's own
+
+            def comes():
+                return newest_step() != before and newest_step() > (before if before < 30 else 0)
+            wait_until(lambda: run.poll() is not None or comes(), f"another step than {before}")
+            self.assertIsNone(run.poll(), run.stderr_file.read_text())
+
+        for _ in range(int(os.environ.get("DISTDL_ROGUE_PACKETS", "4"))):
+            wait_for_another_step()
+            pids = self.ranks_of(run)
+            ports = [port for pid in pids for port in listening(pid)]
+            self.assertEqual({address for address, _ in ports} - {"127.0.0.1"}, set())
+            if not ports:
+                self.skipTest("these ranks listen nowhere")
+            with contextlib.ExitStack() as open_ones:  # a rank reads from that of its saves only when it saves
+                connections = [open_ones.enter_context(socket.create_connection(port, timeout=10)) for port in ports]
+                for connection in connections:
+                    with contextlib.suppress(ConnectionError):  # that rank may be gone already
+                        connection.sendall(struct.pack("<QBI", 0xCAFEBABE12345678, 0, 0xFFFFFFFF))  # of UCX 1.13 over TCP
+                wait_until(lambda: not all(map(lives, pids)), "the end of a rank")
+        wait_for_another_step()
+        run.send_signal(signal.SIGTERM)
+        code, _, err = self.finish(run)
+        self.assertEqual(code, 75, err)
+        saved = self.rows("journal.jsonl")[-1]["step"]
+        whole = self.start(*self.run_local(2, *ENDLESS, "--set", f"checkpoint.every={saved}",
+                                           "--set", "checkpoint.keep=1000", "--set", "run.dir=whole"))
+        self.wait_for_checkpoint("whole")
+        whole.kill()
+        self.assertEqual(self.digest(), self.digest(f"whole/checkpoints/step-{saved:012}"))
+
     def test_a_dead_supervisor_takes_its_ranks_along(self):
         run, pids = self.running(2)
         run.kill()
         wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids), "the end of the ranks")
         self.verify()
 
-    def test_another_run_takes_the_folder(self):
+    def test_a_second_start_is_refused_unless_it_takes_over_or_the_first_is_gone(self):
         first, _ = self.running(2, "--set", "run.relaunches=3")
-        second = self.start(*self.run_local(2, *ENDLESS))
-        code, _, err = self.finish(first, OTHERS_END)
+        self.fails(73, [f"host {os.uname().nodename}, pid {first.pid}, no job, since 20", "--take-over"],
+                   *self.run_local(2, *ENDLESS))
+        before = len(self.rows("journal.jsonl"))
+        wait_until(lambda: len(self.rows("journal.jsonl")) > before + 1, "saves of the first run, undisturbed")
+        second = self.start(*self.run_local(2, *ENDLESS, "--take-over"))
+        code, _, err = self.finish(first)
         self.assertEqual(code, 73, err)
-        self.says_once(["another run owns", "superseded"], err)
+        self.assertNotIn("relaunching", err)
         before = len(self.rows("journal.jsonl"))
         wait_until(lambda: len(self.rows("journal.jsonl")) > before + 1, "a save of the second run")
-        second.terminate()
-        code, _, err = self.finish(second)
+        second.kill()  # and not waited for: a zombie
+        third = self.start(*self.run_local(2, *ENDLESS))
+        before = len(self.rows("journal.jsonl"))
+        wait_until(lambda: len(self.rows("journal.jsonl")) > before + 1, "a save of the third run")
+        third.terminate()
+        code, _, err = self.finish(third)
         self.assertEqual(code, 75, err)
+        self.assertFalse((self.folder / "run/LOCK").exists())
         self.verify()
 
 

@@ -149,16 +149,16 @@ class ProgramTest(unittest.TestCase):
         return where
 
 
-def fill(folder):
+def fill(folder, name="filler"):
     """Leaves no byte free."""
-    with open(folder / "filler", "wb", buffering=0) as file:
+    with open(folder / name, "ab", buffering=0) as file:
         for size in (1 << 20, 4096, 1):
             try:
                 while True:
                     file.write(b"\0" * size)
             except OSError:
                 pass
-    return folder / "filler"
+    return folder / name
 
 
 __all__ = ["DISTDL", "ENDLESS", "JOB", "OTHERS_END", "PATIENCE", "SLOW", "ProgramTest", "error_lines", "fill", "signal",

@@ -60,6 +60,28 @@ class Signals(ProgramTest):
         self.verify()
 
 
+class Start(ProgramTest):
+    def test_a_signal_while_slurm_is_asked_who_has_the_folder(self):
+        self.make_set()
+        (self.folder / "run").mkdir()
+        (self.folder / "run" / "LOCK").write_text(
+            "host=elsewhere\nboot=b\npid_space=p\npid=1\nstarted=1\ncluster=c\njob=5\nrestart=0\nsince=1\nnonce=n\n")
+        for name, text in (("scontrol", "touch asked; while [ ! -e go ]; do sleep 0.05; done; echo JobId=5 JobState=CANCELLED"),
+                           ("srun", "touch launched")):
+            (self.folder / name).write_text(f"#!/bin/sh\ncd {self.folder}\n{text}\n")
+            (self.folder / name).chmod(0o755)
+        run = self.start("run", "job.toml", "--set", "run.requeue=false",
+                         variables={"PATH": f"{self.folder}:{os.environ['PATH']}", "SLURM_JOB_ID": "6",
+                                    "SLURM_CLUSTER_NAME": "c", "SLURM_JOB_END_TIME": "1900000000"})
+        wait_until((self.folder / "asked").exists, "the question")
+        run.send_signal(signal.SIGTERM)
+        (self.folder / "go").touch()
+        code, _, err = self.finish(run, 20)
+        self.assertEqual(code, 75, err)
+        self.assertIn("stopped; there is no checkpoint yet", err)
+        self.assertFalse((self.folder / "launched").exists())
+
+
 class Terminal(ProgramTest):
     def test_a_bar_on_a_terminal_and_plain_lines_in_a_pipe(self):
         self.make_set()

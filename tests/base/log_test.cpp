@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -109,6 +110,24 @@ TEST_F(Log, NamesTheFileThatCannotBeOpened) {
     FAIL() << "no error";
   } catch (const StorageError& error) {
     EXPECT_THAT(error.what(), HasSubstr(file().string()));
+  }
+}
+
+TEST_F(Log, WritesToRegularFilesOnlyAndWaitsForNobody) {
+  std::filesystem::create_directories(file().parent_path());
+  const auto elsewhere = folder_ / "elsewhere";
+  std::ofstream(elsewhere) << "mine";
+  for (const char* kind : {"a FIFO", "a link"}) {
+    if (kind == std::string("a link")) std::filesystem::create_symlink(elsewhere, file());
+    ASSERT_TRUE(kind != std::string("a FIFO") || ::mkfifo(file().c_str(), 0600) == 0);
+    try {
+      start_logging(to_file());
+      FAIL() << kind;
+    } catch (const StorageError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(kind));
+    }
+    EXPECT_EQ(std::filesystem::file_size(elsewhere), 4U);
+    std::filesystem::remove(file());
   }
 }
 

@@ -54,6 +54,18 @@ TEST(RunCommand, EndsAtItsTimeoutWithWhatWasPrinted) {
   EXPECT_LT(watch.seconds(), 20);
 }
 
+TEST(RunCommand, AsksToEndBeforeItKills) {
+  const std::string file = ::testing::TempDir() + "/run_command_" + std::to_string(::getpid());
+  const auto asked = "trap 'echo x >> " + file + "; $END' TERM; while :; do sleep 0.05; done";
+  for (const std::string end : {"exit", ":"})
+    EXPECT_EQ(run_command({"sh", "-c", "END=" + end + "; " + asked}, 100ms, end == "exit" ? 20s : 300ms).exit_code,
+              124);
+  std::string text;
+  std::getline(std::ifstream(file), text, '\0');
+  EXPECT_EQ(text, "x\nx\n");
+  ::unlink(file.c_str());
+}
+
 TEST(RunCommand, TimeoutHoldsForAChildThatClosesItsOutput) {
   Stopwatch watch;
   EXPECT_EQ(shell("exec sleep 60 >&- 2>&-", 300ms).exit_code, 124);

@@ -4,20 +4,16 @@
 #include <filesystem>
 #include <string>
 
-#include <CLI/CLI.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/checkpoint/sample.hpp"
+#include <distdl/app/commands.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/checkpoint/layout.hpp>
 
 // "distdl checkpoint ..." on a folder with two checkpoints.
-namespace distdl::app {
-void add_checkpoint_command(CLI::App& app);
-}
-
 namespace distdl::checkpoint {
 namespace fs = std::filesystem;
 
@@ -29,17 +25,14 @@ struct Result {
 
 /// What the program does with these words.
 inline Result run(const std::string& arguments) {
-  CLI::App app;
-  app::add_checkpoint_command(app);
+  app::CommandLine line("distdl", "");
+  app::add_checkpoint_command(line);
   testing::internal::CaptureStdout();
   Result result;
   try {
-    app.parse("checkpoint " + arguments);
-  } catch (const CLI::RuntimeError& error) {
-    result.code = error.get_exit_code();
-  } catch (const CLI::ParseError& error) {
-    result.code = static_cast<int>(ExitCode::usage);
-    result.error = error.what();
+    line.call("checkpoint " + arguments);
+  } catch (const app::Ended& end) {
+    result.code = end.code();
   } catch (const Error& error) {
     result.code = static_cast<int>(error.exit_code());
     result.error = error.what();

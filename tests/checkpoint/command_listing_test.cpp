@@ -35,6 +35,22 @@ TEST_F(CheckpointCommand, ShowTellsTensorsAndState) {
   EXPECT_EQ(document["start"], 2);
 }
 
+TEST_F(CheckpointCommand, NamesCannotSteerATerminal) {
+  const std::string odd = (run_.path() / "odd\x1b]0;title\a").string();
+  fs::rename(root, odd);
+  for (const std::string words : {"show '{}'", "verify --quick '{}'", "diff '{}@10' '{}@20'", "ls '{}/none'"}) {
+    std::string filled = words;
+    for (auto at = filled.find("{}"); at != std::string::npos; at = filled.find("{}")) filled.replace(at, 2, odd);
+    const auto result = run(filled);
+    EXPECT_EQ(result.out.find('\x1b'), std::string::npos) << words << result.out;
+    if (result.code == 0) {
+      EXPECT_THAT(result.out, HasSubstr(R"(odd\x1b]0;title\x07)")) << words;
+    }
+  }
+  fs::remove(fs::path(odd) / step_folder_name(Step(20)) / kManifestName);
+  EXPECT_THAT(run("ls '" + odd + "'").out, HasSubstr(R"(odd\x1b]0;title\x07)")) << "in what is wrong";
+}
+
 TEST_F(CheckpointCommand, ShowSaysWhereTheStartIsNotKnown) {
   Manifest manifest = load_manifest(real_file_system(), newest);
   manifest.start = 0;  // as of an older distdl

@@ -5,7 +5,6 @@
 #include <functional>
 #include <thread>
 
-#include <CLI/CLI.hpp>
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -41,12 +40,12 @@ std::string print_slowly(const std::string& arguments, const std::function<void(
   ::dup2(ends[1], STDOUT_FILENO);
   ::close(ends[1]);
   std::thread command([&] {
-    CLI::App app;
-    app::add_checkpoint_command(app);
+    app::CommandLine line("distdl", "");
+    app::add_checkpoint_command(line);
     try {
-      app.parse("checkpoint " + arguments);
-    } catch (const CLI::RuntimeError& error) {
-      code = error.get_exit_code();
+      line.call("checkpoint " + arguments);
+    } catch (const app::Ended& end) {
+      code = end.code();
     }
     std::fflush(stdout);
     ::dup2(before, STDOUT_FILENO);  // closes the pipe's end

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Damaged and hostile checkpoints: never a silent wrong restore.
+#include <ctime>
 #include <random>
 
 #include <gmock/gmock.h>
@@ -315,6 +316,24 @@ TEST_F(Damage, RandomValuesInAManifestNeverCrashOrRestoreWrongBytes) {
     }
     EXPECT_NO_THROW(verify(folder_));
   }
+}
+
+TEST(Manifest, CostsTimeThatGrowsWithItsBoxesOnly) {
+  // Processor time, which another program on this machine does not lengthen: 8 times the boxes, once 40 times as long.
+  auto seconds = [](std::int64_t count) {
+    Manifest manifest;
+    manifest.world_size = 1;
+    StoredTensor stored{{"parameter/many", tensor::DType::u8, {count}}, {}};
+    for (std::int64_t i = 0; i < count; ++i)
+      stored.boxes.push_back({{{i}, {1}}, 0, static_cast<std::uint64_t>(i), {0}});
+    manifest.files.push_back({"node0000.h5", static_cast<std::uint64_t>(count), 0});
+    manifest.tensors.push_back(std::move(stored));
+    const std::string text = to_text(manifest);
+    const std::clock_t begin = std::clock();
+    check_manifest(parse_manifest(text, "test"), "test");
+    return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  };
+  EXPECT_LT(seconds(40'000), 24 * seconds(5'000));
 }
 
 TEST(Manifest, EveryCutOrChangedTextIsRefused) {

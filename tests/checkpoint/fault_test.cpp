@@ -12,6 +12,7 @@
 #include "tests/checkpoint/failing_file_system.hpp"
 #include "tests/checkpoint/sample.hpp"
 #include <distdl/checkpoint/layout.hpp>
+#include <distdl/checkpoint/tags.hpp>
 
 namespace distdl::checkpoint {
 namespace {
@@ -239,6 +240,87 @@ int save_on_full_disk(const std::filesystem::path& where, bool old_kernel, std::
   if (!summary || !compare(store, *summary, small).empty()) return 4;
   std::filesystem::remove(where / "ballast");
   return all_empty(save_as(root, 2, Step(2), large)) ? 0 : 5;
+}
+
+/// On a small tmpfs that has no room for a fourth checkpoint. 0: all well; 77: not allowed to mount; else the check
+/// that failed.
+int save_where_three_fit(const std::filesystem::path& where, bool old_kernel) {
+  if (::unshare(CLONE_NEWNS | (::geteuid() == 0 ? 0 : CLONE_NEWUSER)) != 0) return 77;
+  ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
+  if (::mount("tmpfs", where.c_str(), "tmpfs", 0, "size=8m") != 0) return 77;
+  const std::filesystem::path root = where / "checkpoints";
+  FailingFileSystem files({.old_kernel = old_kernel});
+  Alone alone;
+  Store store(root, {.keep = 3}, files);
+  store.take(alone, owner_called("test"));
+  const Sample sample = make_sample(2, 30'000);  // 2 MB
+  for (std::int64_t step : {1, 2, 3, 4, 5, 6}) {
+    store.save(alone, Step(step), share_of(sample, 0, 1).slices, sample_state());
+    if (step == 1) add_tag(files, root, Step(1), "best", false);
+  }
+  const auto steps = steps_in(root);
+  if (!steps.contains(1)) return 2;  // it has a tag
+  if (!steps.contains(6) || steps.size() < 2 || !verify(root / "step-000000000006").empty()) return 3;
+  // Too large, whatever goes: nothing goes where that is seen before, else the newest one stays.
+  try {
+    store.save(alone, Step(7), share_of(make_sample(2, 100'000), 0, 1).slices, sample_state());
+    return 4;
+  } catch (const StorageError&) {
+  }
+  if (!old_kernel && steps_in(root) != steps) return 6;
+  return steps_in(root).contains(6) ? 0 : 5;
+}
+
+TEST(Fault, WhereRoomIsShortOlderCheckpointsGoBeforeASaveFails) {
+  TemporaryFolder root;
+  for (bool old_kernel : {false, true}) {  // seen by statvfs, or by a write that fails
+    int code = in_child([&] { return save_where_three_fit(root.path(), old_kernel); });
+    if (code == 77) GTEST_SKIP() << "may not mount a small tmpfs here";
+    EXPECT_EQ(code, 0) << old_kernel;
+  }
+}
+
+/// Has room for so many bytes.
+class RoomFor final : public FileSystem {
+ public:
+  explicit RoomFor(std::uint64_t bytes) : bytes_(bytes) {}
+  int statvfs(const char* path, struct statvfs* result) override {
+    const int rc = FileSystem::statvfs(path, result);
+    result->f_bavail = bytes_ / result->f_frsize;
+    return rc;
+  }
+
+ private:
+  std::uint64_t bytes_;
+};
+
+TEST(Fault, ARunAsksForTheRoomThatItWillNeed) {
+  constexpr std::uint64_t kMiB = 1 << 20;
+  for (const bool first : {true, false}) {
+    TemporaryFolder root;
+    Alone alone;
+    const Share share = share_of(make_sample(1, 100'000), 0, 1);  // 6.6 MB
+    if (!first) {
+      Store store(root.path(), {});
+      store.take(alone, owner_called("before"));
+      store.save(alone, Step(1), share.slices, sample_state());
+    }
+    const auto has_room = [&](std::uint64_t bytes) {
+      RoomFor files(bytes);
+      Store store(root.path(), {}, files);
+      store.take(alone, owner_called("test"));
+      try {
+        store.check_room(alone, 6'600'000);
+      } catch (const StorageError& error) {
+        EXPECT_THAT(error.what(), AllOf(HasSubstr("MiB free"), HasSubstr(first ? "2 checkpoints" : "1 checkpoint of")));
+        return false;
+      }
+      return true;
+    };
+    EXPECT_FALSE(has_room(4 * kMiB));
+    EXPECT_EQ(has_room(9 * kMiB), !first) << "one is there already";
+    EXPECT_TRUE(has_room(18 * kMiB));
+  }
 }
 
 TEST(Fault, ARealFullDiskIsSeenBeforeAndDuringTheWriting) {

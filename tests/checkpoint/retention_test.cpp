@@ -163,6 +163,19 @@ TEST(Retention, NobodyWaitsForADeletion) {
   EXPECT_TRUE(entries_with_prefix(root.path(), kTrashPrefix).empty());
 }
 
+TEST(Retention, WhereRoomIsShortTheOneThatTheRunGoesOnFromStays) {
+  TemporaryFolder root;
+  run(root.path(), {10, 20, 30, 40}, {.keep = 4});
+  Collector collector(real_file_system(), root.path(), {.keep = 4});
+  const auto any = [](std::uint64_t more) { return more > 0; };
+  collector.verified(Step(20));
+  EXPECT_EQ(collector.make_room(any, 1), 1);
+  EXPECT_EQ(steps_in(root.path()), (Steps{20, 30, 40}));
+  EXPECT_EQ(collector.make_room(any, 9), 1);
+  EXPECT_EQ(steps_in(root.path()), (Steps{20, 40}));
+  EXPECT_EQ(collector.make_room(any, 9), 0);
+}
+
 TEST(Retention, KilledAtAnyOperationOfADeletionLeavesWholeCheckpoints) {
   TemporaryFolder master;
   run(master.path(), {10, 20, 30, 40}, {.keep = 4});
@@ -287,7 +300,9 @@ TEST(History, SurvivesTornAndForeignLines) {
   note(files, root.path(), {.fate = Fate::saved, .step = Step(1)});
   std::ofstream(root.path() / kHistoryName, std::ios::app) << "\n{\"event\": \"saved\", \"st";
   note(files, root.path(), {.fate = Fate::failed, .step = Step(2), .reason = "a \"quoted\" \xff reason"});
-  std::ofstream(root.path() / kHistoryName, std::ios::app) << "\n[1]\n{\"event\": 3}\n{\"event\": \"unheard\"}\n\n7\n";
+  std::ofstream(root.path() / kHistoryName, std::ios::app)
+      << "\n[1]\n{\"event\": 3}\n{\"event\": \"unheard\"}\n\n7\n"
+      << "{\"event\": \"saved\", \"reason\": " << std::string(100'000, '[') + std::string(100'000, ']') << "}\n";
   note(files, root.path(), {.reason = "job 3", .keep = 5, .keep_every = 100});
   auto events = read_history(files, root.path());
   ASSERT_EQ(events.size(), 3u);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hostile and damaged safetensors files get a clear refusal.
+#include <ctime>
 #include <fstream>
 #include <random>
 
@@ -105,6 +106,19 @@ TEST(Safetensors, TypesThatCheckpointsDoNotHaveAreNamed) {
   auto [code, message] = refusal(with_length(R"({"flags":{"dtype":"BOOL","shape":[4],"data_offsets":[0,4]}})", "1234"));
   EXPECT_EQ(code, ExitCode::incompatible);
   EXPECT_THAT(message, testing::AllOf(HasSubstr("\"flags\""), HasSubstr("BOOL")));
+}
+
+TEST(Safetensors, AHeaderCostsTimeThatGrowsWithItsTensorsOnly) {
+  // Processor time, which another program on this machine does not lengthen: 8 times the tensors, once 50 times as
+  // long.
+  auto seconds = [](int count) {
+    std::vector<TensorEntry> entries;
+    for (int i = 0; i < count; ++i) entries.push_back({fmt::format("tensor{:06}", i), tensor::DType::u8, {0}});
+    const std::clock_t begin = std::clock();
+    EXPECT_EQ(refusal(safetensors_header(entries, {})).first, ExitCode::ok);
+    return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  };
+  EXPECT_LT(seconds(40'000), 24 * seconds(5'000));
 }
 
 TEST(Safetensors, RandomChangesOfAHeaderNeverCrash) {

@@ -232,6 +232,7 @@ TEST(Store, ASuccessorMayComeAtAnyOperationOfAZombiesSave) {
       save_alone(zombie, 2, make_sample(2));
       saved = true;
     } catch (const StorageError& error) {
+      EXPECT_EQ(error.exit_code(), ExitCode::superseded) << error.what();
       ++refused;
       EXPECT_THAT(error.what(), HasSubstr("another run owns"));
     }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a job ends before its work does: time limit, scancel, run.requeue = false."""
+"""How a job ends before its work does: time limit, scancel, run.requeue = false; and one that cannot start at all."""
+import os
 import time
 import unittest
 
@@ -56,6 +57,10 @@ class JobEnd(unittest.TestCase):
 
     def test_slurms_warning_stops_the_run_and_it_goes_on(self):
         job, run = self.start("warned", ["--time=1"])  # the script's own --signal
+        second = pocket.finished(pocket.DISTDL, "run", "--local", f"{pocket.REPOSITORY}/examples/lenet.toml", "--set",
+                                 f"data.train={FOLDER}/shapes.h5", "--set", f"run.dir={run.folder}")
+        self.assertEqual(73, second.returncode, second.stderr)
+        self.assertRegex(second.stderr, rf"uses the run folder .*: host n1, pid \d+, job {job.number} \(restart 0\), since ")
         self.check_goes_on(job, run, "signal SIGUSR1")
 
     def test_a_warning_while_the_ranks_start_is_not_lost(self):
@@ -74,6 +79,22 @@ class JobEnd(unittest.TestCase):
         self.assertEqual(run.events("stopped")[0]["step"], run.newest_checkpoint())
         self.assertEqual("CANCELLED", job.state(), "requeued though it was cancelled")
         self.assertEqual("0", job.field("Restarts"))
+
+    def test_a_job_that_cannot_start_ends_before_its_ranks_do(self):
+        run = pocket.Run(f"{FOLDER}/refused")
+        words = [f"{pocket.REPOSITORY}/sbatch/train.sbatch", f"{pocket.REPOSITORY}/examples/lenet.toml", "--set", f"run.dir={run.folder}"]
+        for code, said, *bad in ((3, 'cannot open data set "none.h5"', "data.train=none.h5"),
+                                 (78, "train.epochs", f"data.train={FOLDER}/shapes.h5", "--set", "train.epochs=0")):
+            jobs = pocket.call("squeue", "--noheader", "--states=all", "--format=%i")
+            refused = pocket.finished("bash", *words, "--set", *bad)
+            self.assertEqual(code, refused.returncode, refused.stderr)
+            self.assertRegex(refused.stderr, rf"\Adistdl: .*{said}.*\n\Z")
+            self.assertEqual(jobs, pocket.call("squeue", "--noheader", "--states=all", "--format=%i"))
+            job = CLUSTER.submit(*words, "--set", *bad)
+            job.wait_state("FAILED", 10)
+            self.assertEqual([f"{code}:0", "0"], [job.field("ExitCode"), job.field("Restarts")])
+            self.assertRegex(job.log(), rf"\Adistdl: .*{said}.*\n\Z")
+        self.assertFalse(os.path.exists(run.folder), "a rank was started")
 
     def test_requeue_can_be_switched_off(self):
         job, run = self.start("no-requeue", [], "--set", "run.requeue=false")

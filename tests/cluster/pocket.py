@@ -148,13 +148,13 @@ class Job:
 
 
 class Cluster:
-    """Nodes n1, n2 ... as long as the test runs; sbatch and its kin then speak to them."""
+    """Nodes n1, n2 ... as long as the test runs; sbatch and its kin then speak to them. `options` are those of "up"."""
 
-    def __init__(self, nodes, folder, name="whole"):
+    def __init__(self, nodes, folder, name="whole", options=()):
         self.folder = folder
         os.environ["POCKET_NAME"] = f"{name}{os.getpid()}"
         atexit.register(finished, TOOL, "down")
-        self.tool("up", str(nodes))
+        self.tool("up", str(nodes), *options)
         for line in self.tool("env").splitlines():
             key, value = line.removeprefix("export ").split("=", 1)
             os.environ[key] = value.strip("'\"")

@@ -26,7 +26,7 @@ inline void on_fabrics(int size, const std::function<void(Fabric&)>& body, const
 
 inline Options with_timeout(double seconds) {
   Options options = test_options();
-  options.timeout_seconds = seconds;
+  options.timeout_seconds = paced(seconds);
   return options;
 }
 

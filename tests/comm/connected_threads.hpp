@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "tests/pace.hpp"
 #include <distdl/comm/communicator.hpp>
 #include <distdl/world/thread_world.hpp>
 
@@ -11,8 +12,8 @@ namespace distdl::comm {
 /// For tests on one machine: no network but loopback, and no long waits.
 inline Options test_options() {
   Options options;
-  options.timeout_seconds = 20;
-  options.connect_timeout_seconds = 20;
+  options.timeout_seconds = paced(20);
+  options.connect_timeout_seconds = paced(20);
   options.interface = "lo";
   return options;
 }

@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <distdl/base/errors.hpp>
@@ -89,6 +90,16 @@ TEST_F(CostCache, WarnsOfAFileItCannotUseAndTakesTheDefaults) {
   EXPECT_THAT(complaint_about(with(good, "\"memory\"", "\"remembrance\"")), HasSubstr("memory"));
   EXPECT_THAT(complaint_about(with(good, "\"value\": 5000000000.0", "\"value\": -5")),
               HasSubstr("within_bandwidth is -5"));
+}
+
+TEST_F(CostCache, NeitherWaitsForAFifoNorReadsAnySize) {
+  EXPECT_THAT(complaint_about(std::string(1 << 20, ' ')), HasSubstr("more than 65536"));
+  const auto file = *cost_file(hosts_);
+  fs::remove(file);
+  ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(load_costs(hosts_), CostTable());
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("is a FIFO"));
 }
 
 TEST_F(CostCache, KeepsStrangeHostNamesInItsFolder) {

@@ -8,6 +8,7 @@
 #include "tests/comm/connected_threads.hpp"
 #include "tests/comm/device_cases.hpp"
 #include "tests/comm/far_accelerator.hpp"
+#include "tests/pace.hpp"
 #include <distdl/comm/device_transfers.hpp>
 
 namespace distdl::comm {
@@ -241,17 +242,17 @@ TEST(Device, AllRanksHaveOneOrNone) {
 
 TEST(Device, OneThatHangsIsNamedAtTheDeadline) {
   Options options = test_options();
-  options.timeout_seconds = 0.5;
+  options.timeout_seconds = paced(0.5);
   const auto body = [](Communicator& comm, FarAccelerator& device) {
     const tensor::Buffer memory = device.allocate(4096);
     const Vector values(memory.data(), 1024, DataType::float32);
     comm.all_reduce(values).wait();
-    if (comm.rank() == Rank(1)) device.freeze(Milliseconds(1500));
+    if (comm.rank() == Rank(1)) device.freeze(paced(Milliseconds(1500)));
     const Stopwatch stopwatch;
     const std::string text = refusal<PeerLost>([&] { comm.all_reduce(values).wait(); });
     if (comm.rank() == Rank(0)) {
       EXPECT_THAT(text, HasSubstr("rank 1 ("));
-      EXPECT_LT(stopwatch.seconds(), 2.5);
+      EXPECT_LT(stopwatch.seconds(), paced(2.5));
     } else {
       EXPECT_THAT(text, ::testing::AnyOf(HasSubstr("its own device (far: a test)"), HasSubstr("gave this rank up")));
     }
@@ -283,7 +284,7 @@ TEST(Device, LossWhileStaging) {
         comm.barrier().wait();
       });
       EXPECT_THAT(text, HasSubstr("rank 2 (")) << seed;
-      EXPECT_LT(stopwatch.seconds(), 10);
+      EXPECT_LT(stopwatch.seconds(), paced(10));
       request.cancel();
       write(device, memory.data(), values);
       EXPECT_TRUE(read(device, memory.data(), values.size()) == values) << "the device still works on it";

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "tests/comm/connected_fabrics.hpp"
+#include "tests/pace.hpp"
 
 namespace distdl::comm {
 namespace {
@@ -238,7 +239,7 @@ TEST(NoticeBoard, TellsRanksOfANodeThatShareNoEndpoint) {
       EXPECT_THAT(lost.what(), AllOf(HasSubstr("flag 4: rank 1 ("), HasSubstr("out of memory")));
       EXPECT_EQ(lost.exit_code(), ExitCode::internal);
     }
-    EXPECT_LT(stopwatch.seconds(), 1);
+    EXPECT_LT(stopwatch.seconds(), paced(1));
     EXPECT_EQ(fabric.open_endpoints(), 0);
   });
 }
@@ -360,7 +361,7 @@ TEST(Activities, LossEndsAllAndIsThrownAgainAtOnceUnderEachOnesName) {
     }
     EXPECT_THROW(fabric.poll(), PeerLost);
     EXPECT_THROW(fabric.wait(batch, {"reduce", 3}), PeerLost);
-    EXPECT_LT(stopwatch.seconds(), 0.1);
+    EXPECT_LT(stopwatch.seconds(), paced(0.1));
   });
 }
 
@@ -374,7 +375,7 @@ TEST(Activities, PollSeesALoss) {
       return fabric.abort("enough", ExitCode::peer_lost);
     }
     Flag flag(fabric);
-    const Deadline deadline = Deadline::after(Milliseconds(10000));
+    const Deadline deadline = Deadline::after(paced(Milliseconds(10000)));
     EXPECT_THROW(while (!deadline.expired()) fabric.poll(), PeerLost);
     EXPECT_TRUE(flag.cancelled);
   });

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "tests/pace.hpp"
+
 namespace distdl::comm::faults {
 namespace {
 
@@ -56,17 +58,19 @@ bool Round::at_bootstrap() const {
 }
 
 double Round::timeout_seconds() const {
-  return kind == Kind::kill || kind == Kind::abort ? 10 : 1.5;
+  return paced(kind == Kind::kill || kind == Kind::abort ? 10 : 0.5);
 }
 
 double Round::connect_timeout_seconds() const {
-  return at_bootstrap() ? 3 : 20;
+  return paced(at_bootstrap() ? 1 : 20);
 }
 
+/// After its deadline a rank asks the others, and takes leave of them: of one that is frozen, for 0.7 s.
 double Round::allowed_seconds() const {
-  if (at_bootstrap()) return connect_timeout_seconds() + 1;
+  const double more = 0.7 + paced(1.5);
+  if (at_bootstrap()) return connect_timeout_seconds() + more;
   // The others hear of a death or a farewell at once; all else only the deadline tells.
-  return kind == Kind::kill || kind == Kind::abort ? 2.5 : timeout_seconds() + 1;
+  return kind == Kind::kill || kind == Kind::abort ? more : timeout_seconds() + more;
 }
 
 Plan make_plan(std::uint64_t seed) {

@@ -202,7 +202,7 @@ class Member {
   }
 
   void check_leftovers() {
-    const std::string more = Holdings::now().beyond(before_);
+    const std::string more = Holdings::left_since(before_);
     require<InternalError>(more.empty(), "left behind: {}", more);
   }
 

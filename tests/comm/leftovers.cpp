@@ -5,10 +5,13 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
+
+#include "tests/pace.hpp"
 
 namespace distdl::comm::faults {
 namespace {
@@ -55,6 +58,15 @@ std::string Holdings::beyond(const Holdings& before) const {
   if (const auto extra = more(mappings, before.mappings); !extra.empty()) text += fmt::format("mappings {}; ", extra);
   if (threads > before.threads) text += fmt::format("{} threads, {} before", threads, before.threads);
   return text;
+}
+
+std::string Holdings::left_since(const Holdings& before) {
+  const Deadline deadline = Deadline::after(paced(Milliseconds(1000)));
+  while (true) {
+    const std::string more = now().beyond(before);
+    if (more.empty() || deadline.expired()) return more;
+    std::this_thread::sleep_for(Milliseconds(1));
+  }
 }
 
 std::vector<std::string> shared_memory_names(const std::string& job) {

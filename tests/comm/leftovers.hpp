@@ -13,7 +13,11 @@ struct Holdings {
   int threads = 0;
 
   static Holdings now();
-  /// "" or what there is more of than in `before`.
+  /// "" or what there is more of than in `before`, and stays: the kernel lists a thread for a moment after it has been
+  /// joined.
+  static std::string left_since(const Holdings& before);
+
+ private:
   std::string beyond(const Holdings& before) const;
 };
 

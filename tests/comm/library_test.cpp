@@ -9,6 +9,7 @@
 #include "tests/comm/connected_threads.hpp"
 #include "tests/comm/device_cases.hpp"
 #include "tests/comm/far_accelerator.hpp"
+#include "tests/pace.hpp"
 
 namespace distdl::comm {
 namespace {
@@ -91,7 +92,7 @@ TEST(Library, IsAbortedWithALoss) {
     }
     const Stopwatch stopwatch;
     EXPECT_THROW(comm.all_reduce(values).wait(), PeerLost);
-    EXPECT_LT(stopwatch.seconds(), 5);
+    EXPECT_LT(stopwatch.seconds(), paced(5));
   };
   EXPECT_ANY_THROW(with_library(2, "nccl", body));
 }

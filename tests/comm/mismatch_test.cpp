@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/comm/connected_threads.hpp"
+#include "tests/pace.hpp"
 
 namespace distdl::comm {
 namespace {
@@ -16,7 +17,7 @@ class Mismatch : public ::testing::TestWithParam<int> {
   /// Every rank must fail, within the deadline, a second, and what two operations may take.
   static void expect_failure(const std::function<void(Communicator&)>& body) {
     Options options = test_options();
-    options.timeout_seconds = 1;
+    options.timeout_seconds = paced(1);
     options.shared_memory_ranks = GetParam();
     std::atomic<int> failed = 0;
     const auto attempt = [&](Communicator& comm) {
@@ -27,7 +28,7 @@ class Mismatch : public ::testing::TestWithParam<int> {
               body(comm);
             } catch (const CommError& error) {
               ++failed;
-              EXPECT_LT(stopwatch.seconds(), 2.5) << error.what();
+              EXPECT_LT(stopwatch.seconds(), paced(2.5)) << error.what();
               throw;
             }
           },
@@ -118,7 +119,7 @@ TEST_P(Mismatch, AndFailuresOfOneRankReachAll) {
   };
   EXPECT_THROW(on_threads(4, body, options), Error);
   EXPECT_EQ(told, 3);
-  EXPECT_LT(stopwatch.seconds(), 5);
+  EXPECT_LT(stopwatch.seconds(), paced(5));
 }
 
 }  // namespace

@@ -183,6 +183,17 @@ TEST(NodeMemory, FirstLossWinsAndIsWhole) {
   }
 }
 
+TEST(NodeMemory, DoesNotBelieveWhatStandsOnTheBoard) {
+  const auto memories = attached_memories(2);
+  auto* const first =
+      reinterpret_cast<RankArea*>(reinterpret_cast<char*>(&memories[0]->completed(0)) - offsetof(RankArea, completed));
+  memories[0]->post_loss({Rank(0), 69, "lost"});
+  std::memset(first->loss.why, 'x', sizeof first->loss.why);
+  EXPECT_EQ(memories[1]->posted_loss()->why, std::string(sizeof first->loss.why, 'x'));
+  first->board = 3;
+  EXPECT_FALSE(memories[1]->posted_loss()) << "of two ranks there is no third";
+}
+
 TEST(NodeMemory, NeighboursSeeWhomARankWaitsForAndThatItLives) {
   const auto memories = attached_memories(3);
   EXPECT_FALSE(memories[1]->shown_wait(Rank(0))) << "none yet";

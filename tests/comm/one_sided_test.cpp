@@ -153,7 +153,7 @@ TEST(Window, LostPeerEndsAPut) {
     Window window(fabric, memory);
     window.connect(gather(fabric, window.card(), 1));
     if (fabric.rank() == Rank(1)) return fabric.abort("enough", ExitCode::config);
-    const Deadline deadline = Deadline::after(Milliseconds(10000));
+    const Deadline deadline = Deadline::after(paced(Milliseconds(10000)));
     try {
       while (!deadline.expired()) {
         Batch batch(fabric);
@@ -229,7 +229,7 @@ TEST(ActiveMessages, NumberThatNobodyHandlesIsCounted) {
     messages.send(batch, Rank(1 - fabric.rank().value), 5, "", {});
     fabric.wait(batch, {"message", 2});
     meet(fabric, 3);
-    const Deadline deadline = Deadline::after(Milliseconds(5000));
+    const Deadline deadline = Deadline::after(paced(Milliseconds(5000)));
     while (fabric.refused().messages < 1 && !deadline.expired()) fabric.poll();
     EXPECT_EQ(fabric.refused().messages, 1);
     meet(fabric, 4);

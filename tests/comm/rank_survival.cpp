@@ -78,7 +78,7 @@ void survive(world::World& world, Options options, const std::function<void(Comm
     for (Rank rank : lost.ranks()) ranks.push_back(rank.value);
     std::cout << fmt::format("lost {}: {}", ranks, lost.what()) << std::endl;
   }
-  const std::string more = Holdings::now().beyond(before);
+  const std::string more = Holdings::left_since(before);
   require<InternalError>(more.empty(), "left behind: {}", more);
   const auto self = std::ranges::find(neighbours, world.rank());
   const auto next = world::make_folder_world(

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/comm/connected_threads.hpp"
+#include "tests/pace.hpp"
 #include <distdl/base/clock.hpp>
 #include <distdl/base/errors.hpp>
 
@@ -134,12 +135,12 @@ TEST_P(Requests, WhatAllRanksGiveUpDisturbsNothingElse) {
 
 TEST_P(Requests, WhatOneRankGivesUpFailsOnTheOthersAtTheirDeadline) {
   Options options = test_options();
-  options.timeout_seconds = 0.5;
+  options.timeout_seconds = paced(0.5);
   std::atomic<int> failed = 0;
   const auto body = [&](Communicator& comm) {
     if (comm.rank() == Rank(0)) {
       { const Request dropped = comm.barrier(); }
-      std::this_thread::sleep_for(Milliseconds(1400));
+      std::this_thread::sleep_for(paced(Milliseconds(1400)));
       return;
     }
     const Stopwatch stopwatch;
@@ -150,7 +151,7 @@ TEST_P(Requests, WhatOneRankGivesUpFailsOnTheOthersAtTheirDeadline) {
           comm.all_reduce(values).wait();
         },
         PeerLost);
-    EXPECT_LT(stopwatch.seconds(), 1.5);
+    EXPECT_LT(stopwatch.seconds(), paced(1.5));
     ++failed;
   };
   try {

@@ -30,7 +30,7 @@ void attack(int greetings, int notices, const std::function<void(Rogue&)>& act) 
       });
       while (!over) fabric.poll();
       stranger.join();
-      const Deadline deadline = Deadline::after(Milliseconds(2000));
+      const Deadline deadline = Deadline::after(paced(Milliseconds(2000)));
       while ((fabric.refused().greetings < greetings || fabric.refused().notices < notices) && !deadline.expired())
         fabric.poll();
       EXPECT_EQ(fabric.refused().greetings, greetings);

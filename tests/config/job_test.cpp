@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fstream>
+#include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/config/job.hpp>
+#include <distdl/train/identity.hpp>
 
 namespace distdl::config {
 namespace {
@@ -87,6 +89,102 @@ TEST(Job, AnEmptyTableIsAKeyUnlessKeysLieUnderIt) {
 TEST(Job, ReportsBrokenTomlAndMissingFiles) {
   EXPECT_THAT(error_of("[train\n"), HasSubstr("job_test.toml:1:"));
   EXPECT_THROW(load("/nowhere/job.toml", {}), ConfigError);
+}
+
+TEST(Job, IsRefusedWithEveryValueThatARunWouldRefuse) {
+  for (const std::string key : {"checkpoint.every=-1",
+                                "checkpoint.keep=0",
+                                "checkpoint.timeout_seconds=nan",
+                                "checkpoint.mtbf_hours=nan",
+                                "checkpoint.compression=gzip",
+                                "checkpoint.memory_every=-1",
+                                "comm.timeout_seconds=nan",
+                                "comm.connect_timeout_seconds=nan",
+                                "comm.gpu_transport=mpi",
+                                "comm.shared_memory_ranks=-1",
+                                "parallel.microbatches=-6",
+                                "parallel.microbatch_size=-4",
+                                "parallel.microbatch_size=9223372036854775807",
+                                "kernels.threads=1000000",
+                                "kernels.threads=0",
+                                "kernels.precision=fp8",
+                                "kernels.backend=gpu",
+                                "model.label_smoothing=nan",
+                                "model.dropout=1",
+                                "model.hidden=[9223372036854775807]",
+                                "model.width=-1",
+                                "model.layers=9223372036854775807",
+                                "optim.learning_rate=inf",
+                                "optim.clip_norm=nan",
+                                "train.epochs=0",
+                                "train.steps=-1",
+                                "data.crop=-1",
+                                "data.holdout=-1",
+                                "data.cache_mib=-1",
+                                "run.relaunches=-1",
+                                "log.level=x"})
+    EXPECT_THAT(error_of("", {key}), HasSubstr(key == "log.level=x" ? "log level" : key.substr(0, key.find('='))));
+}
+
+TEST(Job, KeysOfManyPartsAreRefused) {
+  std::string key = "a";
+  for (int i = 0; i < 200'000; ++i) key += ".a";
+  EXPECT_THAT(error_of("[train]\n" + key + " = 1\n"), HasSubstr("job_test.toml:2: more than 1000 dots"));
+  EXPECT_THAT(error_of("[" + key + "]\n"), HasSubstr("job_test.toml:1: more than 1000 dots"));
+  EXPECT_EQ(error_of("# " + key + "\n[data]\ntrain = \"" + key + "\"\n"), "no error");
+  for (const char* text : {R"("\"")", R"("""a\""" "b""")", "'''#\"'''", R"("")"})
+    EXPECT_THAT(error_of("data = { x = " + std::string(text) + ", " + key + " = 1 }\n"),
+                HasSubstr("more than 1000 dots"))
+        << text;
+  EXPECT_EQ(error_of("[data]\ntrain = \"\\\"" + key + "\"\n"), "no error");
+  EXPECT_THAT(error_of("", {"model.hidden={" + key + "=1}"}), HasSubstr("more than 1000 dots"));
+  EXPECT_THAT(error_of(std::string(2 << 20, '\n')), HasSubstr("has more than 1048576 bytes"));
+}
+
+TEST(Job, AHeadingWithoutANameIsRefused) {  // toml++ 3.3 takes for granted that there is one
+  for (const char* text : {"[[ = 1", "[=]", "\xef\xbb\xbf [.a]", "[", "[[[a]]]", "[\n", "[ \xc3\xa4 ]"})
+    EXPECT_NE(error_of(std::string(text)), "no error") << text;
+  EXPECT_THAT(error_of("[train]\nepochs = 3\n [[ = 1\n"),
+              HasSubstr("job_test.toml:3: expected a name behind the bracket"));
+  EXPECT_EQ(error_of("[ \"train\" ]\nepochs = 3\n[data]\ntrain = \"\"\"\n[=\n\"\"\"\n[model]\nhidden = [\n  1,\n]\n"),
+            "no error");
+}
+
+/// Two of its samples are as good as any.
+class NoSamples final : public data::Source {
+ public:
+  const std::string& name() const override { return name_; }
+  const tensor::Shape& shape() const override { return shape_; }
+  std::int64_t classes() const override { return 2; }
+  std::int64_t labels_per_sample() const override { return 1; }
+  std::int64_t samples() const override { return 2; }
+  const std::string& digest() const override { return name_; }
+  void read(std::span<const Pick>, data::Batch&) override {}
+
+ private:
+  std::string name_ = "none";
+  tensor::Shape shape_{1};
+};
+
+TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
+  const std::set<std::string> change_nothing{"data.train",
+                                             "data.validation",
+                                             "data.holdout",  // data.digest, data.samples and others stand for them
+                                             "data.cache_mib",
+                                             "train.evaluate_every",
+                                             "train.evaluate_every_steps",
+                                             "train.stop_margin_seconds",
+                                             "kernels.backend",
+                                             "kernels.threads",
+                                             "kernels.replay",
+                                             "kernels.deterministic"};  // "backend" stands for these
+  Job job;
+  const auto identity = train::identity_of(job.recipe, NoSamples());
+  describe(job, [&](const std::string& key, auto&, const char*) {
+    const std::string section = key.substr(0, key.find('.'));
+    if (section == "run" || section == "comm" || section == "checkpoint" || section == "log") return;
+    EXPECT_NE(identity.contains(key), change_nothing.contains(key)) << key;
+  });
 }
 
 TEST(Job, DefaultsAreAJobFileThatChangesNothing) {

@@ -11,6 +11,7 @@
 #include <distdl/data/data_set.hpp>
 #include <distdl/data/hdf5_handles.hpp>
 #include <distdl/data/set_writer.hpp>
+#include <distdl/data/shapes.hpp>
 #include <distdl/data/text_import.hpp>
 
 namespace distdl::data {
@@ -207,6 +208,18 @@ TEST(SetWriter, RefusesALabelOutsideTheClasses) {
                    Overwrite::refuse);
   std::uint8_t pixel = 1;
   for (std::int32_t label : {3, -1}) EXPECT_THROW(writer.append({&pixel, 1}, {&label, 1}), ConfigError);
+}
+
+TEST(SetWriter, RefusesWhatNoDiskHasRoomForAtOnce) {
+  ScratchFolder folder;
+  for (std::int64_t samples : {std::int64_t{1} << 50, std::int64_t{1} << 60}) try {
+      make_shapes({.samples = samples, .size = 8}, folder / "large.h5", Overwrite::refuse);
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(),
+                  samples < std::int64_t{1} << 55 ? HasSubstr("MiB free") : HasSubstr("too many elements"));
+    }
+  EXPECT_EQ(folder.entries(), 0u);
 }
 
 TEST(SetWriter, NamesAFolderThatDoesNotExist) {

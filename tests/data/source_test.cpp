@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fstream>
 #include <map>
 #include <numeric>
 #include <set>
@@ -155,6 +156,47 @@ TEST_F(Text, DamageIsFoundWhereItIsUsed) {
   EXPECT_THAT(error_of<ConfigError>([&] { set.read(199'500, tokens); }), HasSubstr("outside the data set of 200000"));
 }
 
+TEST_F(Text, ThatIsChangedWhileItIsReadIsNeverSeenAsAnother) {
+  constexpr std::int64_t kLarge = 18 << 20;  // more than the tokens that are kept in memory
+  std::string large;
+  while (static_cast<std::int64_t>(large.size()) < kLarge) large += text_;
+  write_file(folder_ / "large", large);
+  import_text(folder_ / "large", folder_ / "large.h5", Overwrite::refuse);
+  auto set = TokenSet::open(folder_ / "large.h5");
+  std::vector<std::int32_t> tokens(1000);
+  set.read(0, tokens);
+  const std::string bytes = read_file(folder_ / "large.h5");
+  const auto payload = bytes.find(large.substr(0, 1000));
+  ASSERT_NE(payload, std::string::npos);
+  std::fstream file(folder_ / "large.h5", std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(static_cast<std::streamoff>(payload) + 10);
+  file << "another text" << std::flush;
+  // Either the tokens as they were or an error, whatever was read of the file meanwhile.
+  for (int round = 0; round < 2; ++round) {
+    const auto seen = error_of<StorageError>([&] {
+      set.read(0, tokens);
+      EXPECT_EQ(tokens[15], static_cast<std::uint8_t>(large[15]));
+    });
+    EXPECT_THAT(seen, round == 0 ? HasSubstr("no error") : HasSubstr("chunk 0 of /tokens"));
+    for (std::int64_t at = 0; round == 0 && at < kLarge; at += 1 << 16) set.read(at, std::span(tokens).first(1));
+  }
+}
+
+TEST_F(Text, DigestsTellSetsOfOneShapeApart) {
+  const auto digest = [&](const std::string& name, const std::string& content) {
+    write_file(folder_ / name, content);
+    import_text(folder_ / name, folder_ / (name + ".h5"), Overwrite::replace);
+    options_.train = folder_ / (name + ".h5");
+    return open_sources(options_, context_, 5).training->digest();
+  };
+  const std::string first = digest("one", text_);
+  EXPECT_EQ(first.size(), 16u);
+  EXPECT_EQ(digest("two", text_), first) << "where it comes from does not count";
+  std::string other = text_;
+  other[150'000] ^= 1;
+  EXPECT_NE(digest("one", other), first);
+}
+
 TEST(ImportTokens, TakesNumbersWithAndWithoutAHeader) {
   ScratchFolder folder;
   const std::vector<std::uint16_t> tokens{5, 50256, 300, 0, 7, 7};
@@ -195,6 +237,7 @@ class Told final : public Source {
   std::int64_t classes() const override { return 1; }
   std::int64_t labels_per_sample() const override { return 1; }
   std::int64_t samples() const override { return 1000; }
+  const std::string& digest() const override { return name_; }
   void read(std::span<const Pick> picks, Batch& batch) override {
     std::this_thread::sleep_for(pause_);
     batch.labels.clear();

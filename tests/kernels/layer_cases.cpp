@@ -67,6 +67,8 @@ std::vector<LayerCase> all_cases() {
       {"ConvSixteenToThirtyTwo", {conv(32, 3, 1, 1)}, {3, 16, 14, 14}},
       {"ConvOddChannels", {conv(19, 3, 1, 1)}, {2, 17, 9, 7}},
       {"ConvOneImage", {conv(16, 3, 1, 1, false)}, {1, 16, 8, 8}},
+      {"ConvOfFourPixels", {conv(64, 3, 1, 1, false)}, {2, 32, 2, 2}},
+      {"ConvOfFewPixelsStride2", {conv(16, 5, 2, 2)}, {2, 3, 4, 4}},
       {"ConvStrideWithoutPadding", {conv(24, 3, 2, 0)}, {2, 8, 12, 11}},
       {"MaxPoolManyChannels", {MaxPool2d{2, 2}}, {3, 32, 14, 14}},
       {"MaxPoolOddChannels", {MaxPool2d{3, 2}}, {2, 17, 13, 9}},

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <fstream>
+#include <numeric>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -97,6 +100,15 @@ TEST_F(Folder, RecordsStepsEvaluationsAndTheResult) {
   EXPECT_EQ(result.backend, "reference");
 }
 
+TEST_F(Folder, WithoutAnEvaluationTheResultHasNone) {
+  run(0, 100, train::Finished{Step(100), {}, {}});
+  const auto text = lines("result.json");
+  EXPECT_THAT(std::accumulate(text.begin(), text.end(), std::string()),
+              ::testing::AllOf(HasSubstr("\"accuracy\": null"), HasSubstr("\"loss\": null")));
+  EXPECT_FALSE(read_result(folder_).accuracy);
+  EXPECT_FALSE(read_result(folder_).loss);
+}
+
 TEST_F(Folder, MakesTheResultDurable) {
   synced().clear();
   run(0, 100, kFinished);
@@ -186,6 +198,83 @@ TEST_F(Folder, FailuresAreStartsThatNeitherStoppedNorFinished) {
   auto record = read_failures(folder_);
   EXPECT_EQ(record.failures, 2);  // the first, and the one that goes on now
   EXPECT_DOUBLE_EQ(record.seconds, 100 + 310 + 50);
+}
+
+TEST_F(Folder, OddLinesAreLeftOut) {
+  run(0, 3);
+  const std::string deep(30'000, '['), half(40'000, 'x');
+  for (const std::string& odd :
+       {std::string("null"), std::string("7"), std::string("[{}]"), std::string("{\"step\":NaN}"), deep,
+        std::string("\xff\xfe"), std::string("{\"event\":\"\xff\"}"), std::string("\0\0", 2),
+        "{\"event\":\"started\",\"reason\":\"" + half + half + "\"}",
+        std::string(
+            R"({"step":"4","samples_per_s":null,"event":7,"interrupted":"true","steps_repeated":1e300,"time":[]})"),
+        std::string(R"({"step":-4,"samples_per_s":-1,"interrupted":1,"steps_repeated":-5,"time":-1e300})"),
+        std::string(R"({"step":4.5,"samples_per_s":"fast","steps_repeated":9223372036854775807,"time":1e400})"),
+        std::string(R"({"step":99999999999999999999,"event":["started"],"resumed_from":{}})")}) {
+    append("metrics.jsonl", odd + "\n");
+    append("journal.jsonl", odd + "\n");
+  }
+  EXPECT_EQ(read_failures(folder_).failures, 1);
+  EXPECT_EQ(read_starts(folder_), std::vector{Step(0)});
+  run(2, 100, train::SaveFailed{Step(50), "\xff"}, kFinished);
+  EXPECT_EQ(read_result(folder_).interruptions, 1);
+  EXPECT_EQ(read_result(folder_).steps_repeated, 1);
+  EXPECT_EQ(read_result(folder_).failed_saves, 1);
+}
+
+TEST_F(Folder, OfAVeryLongFileItsEndIsRead) {
+  run(0, 3);
+  std::ofstream(folder_ / "metrics.jsonl", std::ios::app) << std::string(100, 'x');
+  std::filesystem::resize_file(folder_ / "metrics.jsonl", std::uint64_t{1} << 40);  // a hole
+  append("metrics.jsonl", "\n{\"step\":9}\n");
+  run(4, 100, kFinished);
+  EXPECT_EQ(read_result(folder_).steps_repeated, 5);
+}
+
+TEST_F(Folder, WhatIsNoRegularFileIsNeitherReadNorWrittenNorWaitedFor) {
+  const auto elsewhere = folder_ / "elsewhere";
+  for (const char* kind : {"fifo", "zero", "folder", "link"}) {
+    SCOPED_TRACE(kind);
+    std::filesystem::create_directories(folder_);
+    std::ofstream(elsewhere) << "mine";
+    for (const char* name : {"metrics.jsonl", "journal.jsonl"}) {
+      const auto file = folder_ / name;
+      if (kind == std::string("fifo")) {
+        ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+      }
+      if (kind == std::string("zero")) std::filesystem::create_symlink("/dev/zero", file);
+      if (kind == std::string("folder")) std::filesystem::create_directory(file);
+      if (kind == std::string("link")) std::filesystem::create_symlink(elsewhere, file);
+    }
+    ::testing::internal::CaptureStderr();
+    run(0, 100, kFinished);
+    const std::string log = ::testing::internal::GetCapturedStderr();
+    EXPECT_THAT(log, ::testing::AllOf(HasSubstr("metrics.jsonl\" is a "), HasSubstr("journal.jsonl\" is a ")));
+    EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 2) << log;
+    EXPECT_EQ(read_result(folder_).steps, 100);
+    EXPECT_TRUE(read_starts(folder_).empty());
+    EXPECT_EQ(std::filesystem::file_size(elsewhere), 4u);
+    std::filesystem::remove_all(folder_);
+  }
+}
+
+TEST_F(Folder, AResultThatCannotBeWrittenIsRefusedAtTheStart) {
+  std::filesystem::create_directories(folder_);
+  ASSERT_EQ(::mkfifo((folder_ / "result.json").c_str(), 0600), 0);
+  EXPECT_THROW(RunFolder(folder_, 0), StorageError);
+  EXPECT_THROW(read_result(folder_), StorageError);
+  std::filesystem::remove(folder_ / "result.json");
+  std::ofstream(folder_ / "elsewhere") << "mine";
+  for (const char* name : {"result.json", ".result.json.new"})
+    std::filesystem::create_symlink(folder_ / "elsewhere", folder_ / name);
+  run(0, 100, kFinished);
+  EXPECT_EQ(read_result(folder_).steps, 100);
+  EXPECT_EQ(std::filesystem::file_size(folder_ / "elsewhere"), 4u);
+  for (const char* steps : {"\"many\"", "1e300", "1.5", "18446744073709551615"}) {
+    std::ofstream(folder_ / "result.json") << "{\"steps\":" << steps << "}";
+    EXPECT_THROW(read_result(folder_), StorageError) << steps;
+  }
 }
 }  // namespace
 }  // namespace distdl::observe

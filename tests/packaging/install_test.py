@@ -189,7 +189,8 @@ class Install(unittest.TestCase):
         self.write_script("scontrol", "exit 1\n")
         (stand_ins / "slurm.conf").write_text("ClusterName=none\nSlurmctldHost=localhost(127.0.0.1)\nSlurmctldPort=9\n")
         run(COMPILER, "-shared", "-o", stand_ins / "libcuda.so.1", "-x", "c++", os.devnull)
-        (stand_ins / "job.toml").write_text("")
+        run(self.prefix / "bin" / "distdl", "data", "make", "shapes", stand_ins / "set.h5", "--samples", "60", "--size", "12")
+        (stand_ins / "job.toml").write_text(f'data.train = "{stand_ins}/set.h5"\nmodel.name = "mlp"\n')
         for prefix in (self.prefix, moved):
             program, plugins = prefix / "bin" / "distdl", lib_dir(prefix) / "distdl"
             loaded = self.loaded_by(program, "doctor", LD_LIBRARY_PATH=str(stand_ins))

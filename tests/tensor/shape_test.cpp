@@ -16,6 +16,7 @@ TEST(Shape, CountsElements) {
 TEST(Shape, RefusesNonsense) {
   EXPECT_THROW(element_count({-1}), ConfigError);
   EXPECT_THROW(element_count({INT64_MAX, 2}), ConfigError);
+  EXPECT_THROW(element_count({std::int64_t{1} << 60}), ConfigError) << "its bytes would be no number";
 }
 
 TEST(DType, NamesRoundTrip) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Optimizers in a run: what they keep, and what a restart makes of it.
+#include <limits>
 #include <numeric>
 
 #include <gmock/gmock.h>
@@ -186,6 +187,35 @@ TEST_F(Restart, ACheckpointFromBeforeOtherOptimizersIsAnSgds) {
     EXPECT_EQ(error.exit_code(), ExitCode::incompatible);
     EXPECT_THAT(error.what(), HasSubstr("was trained with optim.name = \"sgd\", the job file says \"adamw\""));
   }
+}
+
+TEST_F(Restart, ACheckpointFromBeforeAKeyWasSavedIsTakenWithAWord) {
+  const Identity now{{"data.crop", "2"}, {"data.digest", "0123456789abcdef"}, {"optim.name", "sgd"}};
+  testing::internal::CaptureStderr();
+  carry(
+      {{"optim.name", "sgd"}}, momentum_, [](checkpoint::State&) {}, now, momentum_, false,
+      [](Side&, Side& after) { EXPECT_EQ(after.state.step, Step(7)); });
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("does not say its data.crop, data.digest"));
+}
+
+TEST_F(Restart, ACheckpointThatIsNotFiniteGivesWayToTheOneBefore) {
+  world::run_threads(1, [&](world::World& world) {
+    comm::run_connected(world, {}, [&](comm::Communicator& communicator) {
+      CommunicatorGroup group(communicator, 20);
+      checkpoint::Store store(folder_, {});
+      store.take(group, {"local", 0, 0, "test"});
+      Side side({}, momentum_, communicator, group, store);
+      for (std::int64_t step : {5, 7}) {
+        if (step == 7) side.optimizer(0)[3] = std::numeric_limits<float>::infinity();
+        side.state.step = Step(step);
+        auto part = side.keeper.part_of(side.state);
+        store.save(group, side.state.step, part.slices, part.state);
+      }
+      ASSERT_TRUE(side.keeper.restore(side.state));
+      EXPECT_EQ(side.state.step, Step(5));
+      EXPECT_EQ(checkpoint::list(folder_).size(), 1u) << "the other one is in quarantine";
+    });
+  });
 }
 
 TEST_F(Restart, MomentsThatAreLackingBeginAsZerosAndCountTheirUpdatesFromThere) {

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "tests/pace.hpp"
 #include <distdl/checkpoint/layout.hpp>
 #include <distdl/checkpoint/slot_memory.hpp>
 #include <distdl/data/shapes.hpp>
@@ -34,10 +35,12 @@ struct Recorder final : Observer {
   void on(const SaveSkipped& event) override { skipped.push_back(event); }
   void on(const Evaluated& event) override { evaluated.push_back(event); }
   void on(const Stopped& event) override { stopped.push_back(event); }
+  void on(const Finished& event) override { finished.push_back(event); }
   std::vector<Started> started;
   std::vector<StepDone> steps;
   std::vector<Evaluated> evaluated;
   std::vector<Stopped> stopped;
+  std::vector<Finished> finished;
   std::vector<CheckpointSaved> saved;
   std::vector<SnapshotKept> kept;
   std::vector<SnapshotFailed> unkept;
@@ -75,7 +78,7 @@ class Run : public ::testing::Test {
     std::optional<Outcome> outcome;
     world::run_threads(ranks, [&](world::World& world) {
       comm::Options options;
-      options.timeout_seconds = 20;
+      options.timeout_seconds = paced(20);
       auto communicator = comm::Communicator::connect(world, options);
       Setting setting{folder_ / name, {"local", 0, 0, name}, {}, {}};
       setting.files = files_;

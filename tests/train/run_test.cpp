@@ -2,11 +2,14 @@
 #include <cmath>
 #include <fstream>
 #include <future>
+#include <limits>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/train/run_fixture.hpp"
+#include <distdl/model/models.hpp>
+#include <distdl/train/memory.hpp>
 #include <distdl/train/state.hpp>
 
 namespace distdl::train {
@@ -181,7 +184,7 @@ TEST_F(Run, ARankThatIsBusyWithFilesIsNotLost) {
 
 TEST_F(Run, ARankThatHangsBeforeASaveIsLostAsSoonAsInAStep) {
   comm::Options options;
-  options.timeout_seconds = 3;
+  options.timeout_seconds = paced(3);
   recipe_.checkpoint.timeout_seconds = 60;
   std::promise<void> missed;
   world::run_threads(2, [&](world::World& world) {
@@ -190,7 +193,7 @@ TEST_F(Run, ARankThatHangsBeforeASaveIsLostAsSoonAsInAStep) {
     Recorder recorder;
     if (world.rank() == Rank(1))
       recorder.after_step = [&](Step step) {
-        if (step == Step(5)) missed.get_future().wait_for(std::chrono::seconds(40));
+        if (step == Step(5)) missed.get_future().wait_for(paced(Milliseconds(40'000)));
       };
     try {
       train::run(recipe_, setting, *communicator, recorder);
@@ -237,6 +240,37 @@ TEST_F(Run, RefusesACheckpointOfAnotherDataSet) {
   EXPECT_EQ(code_, ExitCode::incompatible);
 }
 
+TEST_F(Run, RefusesADataSetOfTheSameShapeWithOtherSamples) {
+  run(2, "digest");
+  data::make_shapes({.samples = 330, .size = 12, .classes = 4, .seed = 6}, set(), data::Overwrite::replace);
+  EXPECT_THAT(error_of(2, "digest"), HasSubstr("data.digest"));
+  EXPECT_EQ(code_, ExitCode::incompatible);
+  recipe_.checkpoint.partial = true;
+  recipe_.data.crop = 1;
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run(2, "digest"), Outcome::finished);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr("resuming with data.digest"), HasSubstr("resuming with data.crop = 1")));
+}
+
+TEST_F(Run, RefusesADataSetThatIsAnotherOneOnAnotherNode) {
+  const auto other = folder_ / "other.h5";
+  data::make_shapes({.samples = 330, .size = 12, .classes = 4, .seed = 6}, other, data::Overwrite::refuse);
+  world::run_threads(2, [&](world::World& world) {
+    auto communicator = comm::Communicator::connect(world, {});
+    Recipe mine = recipe_;
+    if (world.rank() == Rank(1)) mine.data.train = other.string();
+    Observer silent;
+    try {
+      train::run(mine, {folder_ / "two", {"local", 0, 0, "two"}, {}, {}}, *communicator, silent);
+      ADD_FAILURE() << "no error";
+    } catch (const StorageError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("the same file on all nodes"));
+    }
+    communicator->close();
+  });
+}
+
 TEST_F(Run, RefusesAFolderItCannotWrite) {
   std::ofstream(folder_ / "file") << "not a folder";
   EXPECT_THAT(error_of(2, "file"), HasSubstr("file"));
@@ -259,6 +293,66 @@ TEST_F(Run, NeverSavesWhatIsNotFinite) {
   EXPECT_THAT(error_of(2, "poisoned"), HasSubstr("infinite or not a number by step 1"));
   EXPECT_EQ(code_, ExitCode::config);
   EXPECT_TRUE(checkpoint::list(folder_ / "poisoned").empty());
+}
+
+TEST_F(Run, ThatDivergesInItsLastStepHasFailed) {
+  // Its loss is that of the start values, and what it makes of them is finite, but of no use.
+  recipe_.optim.learning_rate = 1e20;
+  recipe_.optim.schedule = "constant";
+  recipe_.model.batch_norm = false;
+  recipe_.train.steps = 1;
+  EXPECT_THAT(error_of(2, "last"), AllOf(HasSubstr("the validation loss became"), HasSubstr("at step 1")));
+  EXPECT_EQ(code_, ExitCode::config);
+  EXPECT_TRUE(checkpoint::list(folder_ / "last").empty());
+}
+
+TEST_F(Run, ThatCannotGoOnFromItsCheckpointSaysWhichFolderToRemove) {
+  recipe_.optim.learning_rate = 1e20;
+  recipe_.optim.schedule = "constant";
+  recipe_.model.batch_norm = false;
+  recipe_.checkpoint.every = 1;
+  recipe_.train.steps = 3;
+  for (int start = 0; start < 2; ++start)  // the first saves step 1, whose loss nobody knows yet
+    EXPECT_THAT(error_of(2, "bad"), HasSubstr("remove the folder \"" + (folder_ / "bad/step-000000000001").string()));
+  std::filesystem::remove_all(folder_ / "bad/step-000000000001");
+  recipe_.optim.learning_rate = 0.01;
+  EXPECT_EQ(run(2, "bad"), Outcome::finished);
+}
+
+TEST_F(Run, WithoutValidationDataNothingIsSaidOfAccuracy) {
+  recipe_.data.holdout = 0;
+  run(2, "unjudged");
+  ASSERT_EQ(recorder_.finished.size(), 1u);
+  EXPECT_FALSE(recorder_.finished[0].accuracy);
+  EXPECT_FALSE(recorder_.finished[0].loss);
+}
+
+TEST_F(Run, CountsOfStepsAreNumbers) {
+  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(steps_of(recipe_, 280), Step(16));
+  recipe_.train.epochs = kMost;
+  EXPECT_THROW(steps_of(recipe_, 280), ConfigError);
+  recipe_.train.steps = kMost;
+  EXPECT_THROW(steps_of(recipe_, 280), ConfigError);
+  recipe_.train.steps = kMost / 36 - 20;
+  EXPECT_NO_THROW(steps_of(recipe_, 280));
+  recipe_.parallel.microbatch_size = kMost;
+  EXPECT_THROW(steps_of(recipe_, 280), ConfigError);
+  EXPECT_THROW(check(recipe_), ConfigError);
+}
+
+TEST_F(Run, AModelThatDoesNotFitIsRefusedBeforeItIsMade) {
+  const auto fits = [&](std::uint64_t memory, int ranks = 1) {
+    const auto model = model::describe_model(recipe_.model, {1, 12, 12}, 4);
+    tensors_that_fit(model, recipe_.parallel, recipe_.optim, ranks, memory);
+  };
+  EXPECT_NO_THROW(fits(1 << 20));
+  EXPECT_THROW(fits(1 << 14), ConfigError);
+  EXPECT_NO_THROW(fits(50'000, 1));
+  EXPECT_THROW(fits(50'000, 2), ConfigError) << "that share a machine";
+  recipe_.parallel.microbatch_size = 1'000'000'000'000;
+  EXPECT_THROW(fits(memory_of_node()), ConfigError);
+  EXPECT_THAT(error_of(2, "large"), HasSubstr("needs at least"));
 }
 }  // namespace
 }  // namespace distdl::train

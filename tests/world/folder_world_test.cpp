@@ -5,6 +5,7 @@
 #include <thread>
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/world/folder_world.hpp>
@@ -67,6 +68,17 @@ TEST_F(FolderWorld, RefusesAnotherWorldSize) {
   const std::string text = failure([&] { meet(0, 2, ""); });
   EXPECT_THAT(text, HasSubstr("rank 1 wrote \"distdl-rendezvous 1 5\""));
   EXPECT_THAT(text, HasSubstr("expected \"distdl-rendezvous 1 2\""));
+}
+
+TEST_F(FolderWorld, NeitherWaitsForAFifoNorReadsAnySize) {
+  fs::create_directories(folder_ / "a");
+  ASSERT_EQ(::mkfifo((folder_ / "a" / "rank-1").c_str(), 0600), 0);
+  EXPECT_THAT(failure([&] { meet(0, 2, ""); }), HasSubstr("rank-1\" is a FIFO"));
+  fs::remove_all(folder_ / "a");
+  fs::create_directories(folder_ / "a");
+  std::ofstream(folder_ / "a" / "rank-1") << "distdl-rendezvous 1 2\n";
+  fs::resize_file(folder_ / "a" / "rank-1", std::uintmax_t{1} << 40);  // a hole
+  EXPECT_THAT(failure([&] { meet(0, 2, ""); }), HasSubstr("cannot be right"));
 }
 
 TEST_F(FolderWorld, SaysWhyTheFolderCannotBeUsed) {

@@ -30,9 +30,8 @@ MUTANTS = [
      "    return sync_folder(files, file.parent_path());\n  }\n"
      "  Path fresh = file.parent_path() / fmt::format(\".{}.{}\", file.filename().string(), random_hex(8));\n"),
     ("files are written under the final name", "C1", "commit.cpp",
-     "  Path stage = root_ / fmt::format(\"{}{}.{}\", kStagePrefix, step_.value, random_hex(8));\n",
-     "  Path stage = root_ / ({off} ? step_folder_name(step_) : "
-     "fmt::format(\"{}{}.{}\", kStagePrefix, step_.value, random_hex(8)));\n"
+     "  Path stage = root_ / stage_name(step_);\n",
+     "  Path stage = root_ / ({off} ? step_folder_name(step_) : stage_name(step_));\n"
      "  if ({off}) remove_tree(files_, stage);\n"),
     ("files are written under the final name", "", "commit.cpp", "  Path old = rename_stage();\n",
      "  if ({off}) {\n    stage_.clear();\n    return sync_folder(files_, root_);\n  }\n  Path old = rename_stage();\n"),
@@ -49,17 +48,17 @@ MUTANTS = [
      "  Path target = root_ / step_folder_name(step_), old;\n",
      "  Path target = root_ / step_folder_name(step_), old;\n  if ({off}) remove_tree(files_, target);\n"),
     ("checkpoints are deleted under their own name", "C1", "retention.cpp",
-     "  Path trash = root / fmt::format(\"{}{}.{}\", kTrashPrefix, folder.filename().string(), random_hex(8));\n",
+     "  Path trash = root / trash_name(folder.filename().native());\n",
      "  if ({off}) return remove_tree(files, folder);\n"
-     "  Path trash = root / fmt::format(\"{}{}.{}\", kTrashPrefix, folder.filename().string(), random_hex(8));\n"),
+     "  Path trash = root / trash_name(folder.filename().native());\n"),
     # What keeps two runs, and two ranks, together.
     ("votes are not counted", "C3 after a fault", "agreement.cpp", "if (!votes[rank].starts_with('y')) refuse(what, votes, rank);",
      "if (!{off} && !votes[rank].starts_with('y')) refuse(what, votes, rank);"),
     ("OWNER is not checked before the commit", "two runs", "commit.cpp", "  check_owner(files_, root_, owner_);\n",
      "  if (!{off}) check_owner(files_, root_, owner_);\n"),
     ("stages of a dead run stay", "two runs", "retention.cpp",
-     "  for (const Path& stage : entries_with_prefix(root, kStagePrefix)) discard(files, root, stage);\n",
-     "  if (!{off})\n    for (const Path& stage : entries_with_prefix(root, kStagePrefix)) discard(files, root, stage);\n"),
+     "  for (const Path& stage : entries_of(root, Kind::stage)) discard(files, root, stage);\n",
+     "  if (!{off})\n    for (const Path& stage : entries_of(root, Kind::stage)) discard(files, root, stage);\n"),
     ("stages are cleared before OWNER is written", "two runs", "store.cpp",
      "    write_owner(*files_, root_, mine);  // first: whoever commits from now on is refused\n",
      "    if ({off}) clear_leftovers(*files_, root_);\n    write_owner(*files_, root_, mine);\n"
@@ -69,11 +68,11 @@ MUTANTS = [
      "      bool counts = {off} || is_good(step, folder);\n"),
     ("one checkpoint fewer is kept", "C1", "retention.cpp", "    if (good < rule.keep) {\n", "    if (good < rule.keep - {off}) {\n"),
     ("old ones go before the new one is there", "C1", "store.cpp",
-     "    report.bytes = save_step(",
+     "    report.bytes = save_with_room(",
      "    if ({off} && group.rank() == 0)\n"
      "      for (const Verdict& one : judge(*files_, root_, {options_.keep - 1, 0}, step, [](Step, const Path&) { return true; }))\n"
      "        if (!one.stays) collect(*files_, root_, one);\n"
-     "    report.bytes = save_step("),
+     "    report.bytes = save_with_room("),
     # What sees damage.
     ("manifest checksum is not checked", "C6", "manifest_text.cpp", "  if (text.substr(body.size()) != expected) throw",
      "  if (!{off} && text.substr(body.size()) != expected) throw"),

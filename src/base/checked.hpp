@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <limits>
+#include <string_view>
+
+#include <distdl/base/errors.hpp>
+
+/// Arithmetic of sizes and counts that come from outside: job files, command lines, headers of files. Where a result
+/// does not fit its type these throw ConfigError naming `what`, rather than go on with another number.
+namespace distdl {
+
+template <std::integral T>
+T checked_product(T a, T b, std::string_view what) {
+  T result{};
+  require(!__builtin_mul_overflow(a, b, &result), "{} is {} * {}, which is more than the largest number, {}", what, a,
+          b, std::numeric_limits<T>::max());
+  return result;
+}
+
+template <std::integral T>
+T checked_sum(T a, T b, std::string_view what) {
+  T result{};
+  require(!__builtin_add_overflow(a, b, &result), "{} is {} + {}, which is more than the largest number, {}", what, a,
+          b, std::numeric_limits<T>::max());
+  return result;
+}
+
+}  // namespace distdl

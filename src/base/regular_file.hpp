@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include <sys/types.h>
+
+#include <distdl/base/file_descriptor.hpp>
+
+namespace distdl {
+
+/// What a st_mode tells: "a regular file", "a folder", "a link", "a FIFO", "a socket" or "a device".
+std::string_view kind_of(mode_t mode);
+
+/// Opens a regular file, and nothing else: a link is not followed, and a FIFO is not waited for. `flags` as of open(2).
+/// Throws StorageError, incomplete if there is no such file.
+FileDescriptor open_regular(const std::filesystem::path& file, int flags, mode_t mode = 0644);
+
+/// The bytes of a regular file. Throws StorageError: incomplete if there is no such file, corrupt if it has more than
+/// `most` bytes.
+std::string read_regular(const std::filesystem::path& file, std::size_t most);
+
+}  // namespace distdl

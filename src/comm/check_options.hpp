@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <distdl/comm/options.hpp>
+
+namespace distdl::comm {
+
+/// Throws ConfigError for values that make no sense on any machine.
+void check(const Options& options);
+
+}  // namespace distdl::comm

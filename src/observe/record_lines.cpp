@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cerrno>
+#include <vector>
+
+#include <fcntl.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/base/log.hpp>
+#include <distdl/base/regular_file.hpp>
+#include <distdl/observe/record_lines.hpp>
+
+namespace distdl::observe {
+namespace {
+using nlohmann::json;
+constexpr double kMostSeconds = 1e11;         // the year 5138
+constexpr std::int64_t kMostSteps = 1 << 30;  // in one line; kMostRead holds too few lines for their sum to overflow
+constexpr std::size_t kPiece = 1 << 20;
+
+const json* member(const json& row, const char* key) {
+  const auto found = row.find(key);
+  return found == row.end() ? nullptr : &*found;
+}
+
+std::string text_in(const json& row, const char* key) {
+  const json* value = member(row, key);
+  return value && value->is_string() ? value->get<std::string>() : std::string();
+}
+
+/// Not negative, and at most `most`.
+template <class Number>
+std::optional<Number> number_in(const json& row, const char* key, Number most) {
+  const json* value = member(row, key);
+  if (!value || !value->is_number() || (std::is_integral_v<Number> && !value->is_number_integer())) return std::nullopt;
+  const auto wide = value->get<double>();
+  if (!(wide >= 0 && wide <= static_cast<double>(most))) return std::nullopt;
+  return value->get<Number>();
+}
+}  // namespace
+
+std::optional<Record> parse_record(std::string_view line) {
+  if (line.empty() || line.size() > kLongestLine) return std::nullopt;
+  const json row = json::parse(line, nullptr, false);
+  if (!row.is_object()) return std::nullopt;
+  Record record{.event = text_in(row, "event"), .reason = text_in(row, "reason")};
+  record.time = number_in(row, "time", kMostSeconds).value_or(0);
+  record.step = number_in(row, "step", std::numeric_limits<std::int64_t>::max() >> 10);
+  record.resumed_from = number_in(row, "resumed_from", std::numeric_limits<std::int64_t>::max() >> 10).value_or(0);
+  record.steps_repeated = number_in(row, "steps_repeated", kMostSteps).value_or(0);
+  const json* interrupted = member(row, "interrupted");
+  record.interrupted = interrupted && interrupted->is_boolean() && interrupted->get<bool>();
+  record.samples_per_s = number_in(row, "samples_per_s", std::numeric_limits<double>::max());
+  return record;
+}
+
+void RecordLines::take(std::string_view piece) {
+  for (auto end = piece.find('\n'); end != std::string_view::npos; end = piece.find('\n')) {
+    add(piece.substr(0, end));
+    finish();
+    piece.remove_prefix(end + 1);
+  }
+  add(piece);
+}
+
+void RecordLines::finish() {
+  if (!too_long_)
+    if (const auto record = parse_record(line_)) visit_(*record);
+  line_.clear();
+  too_long_ = false;
+}
+
+void RecordLines::add(std::string_view part) {
+  too_long_ = too_long_ || part.size() > kLongestLine - line_.size();
+  if (!too_long_) line_ += part;
+}
+
+void for_each_record(const std::filesystem::path& file, const std::function<void(const Record&)>& visit,
+                     std::size_t most) try {
+  const FileDescriptor descriptor = open_regular(file, O_RDONLY);
+  const off_t size = ::lseek(descriptor.get(), 0, SEEK_END);
+  off_t at = std::max<off_t>(0, size - static_cast<off_t>(most));
+  RecordLines lines(visit);
+  if (at > 0) lines.skip_one();
+  std::vector<char> piece(std::min(kPiece, most));
+  while (at < size) {
+    const ssize_t n = ::pread(descriptor.get(), piece.data(), piece.size(), at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    lines.take({piece.data(), static_cast<std::size_t>(n)});
+    at += n;
+  }
+  lines.finish();
+} catch (const StorageError& error) {
+  if (error.exit_code() != ExitCode::incomplete) log(Severity::debug, "not read: {}", error.what());
+}
+
+}  // namespace distdl::observe

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+// How journal.jsonl and metrics.jsonl are read: they lie where anybody can write, and a run does without them.
+namespace distdl::observe {
+
+/// What one line tells, as far as anybody asks. What the line lacks, or has of another kind or beyond all reason, stays
+/// as it is here.
+struct Record {
+  std::string event{}, reason{};
+  double time = 0;  ///< seconds since 1970
+  std::optional<std::int64_t> step{};
+  std::int64_t resumed_from = 0, steps_repeated = 0;
+  bool interrupted = false;
+  std::optional<double> samples_per_s{};
+};
+
+inline constexpr std::size_t kLongestLine = 64 << 10;  ///< bytes; longer ones are left out
+inline constexpr std::size_t kMostRead = 64 << 20;     ///< bytes: of a longer file its end
+
+/// For any bytes; nothing unless they are a JSON object.
+std::optional<Record> parse_record(std::string_view line);
+
+/// Calls visit for each line that parse_record understands, of a text that comes in pieces.
+class RecordLines {
+ public:
+  explicit RecordLines(std::function<void(const Record&)> visit) : visit_(std::move(visit)) {}
+  /// What comes first is the rest of a line.
+  void skip_one() { too_long_ = true; }
+  void take(std::string_view piece);
+  /// The last line, which may lack its newline.
+  void finish();
+
+ private:
+  void add(std::string_view part);
+
+  std::function<void(const Record&)> visit_;
+  std::string line_;
+  bool too_long_ = false;
+};
+
+/// The same of a file, or of the last `most` bytes of a longer one. Nothing where there is no file, nor where something
+/// else than a regular file has its name.
+void for_each_record(const std::filesystem::path& file, const std::function<void(const Record&)>& visit,
+                     std::size_t most = kMostRead);
+
+}  // namespace distdl::observe

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include <distdl/base/env.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/slurm/answers.hpp>
+#include <distdl/slurm/nodes.hpp>
+
+namespace distdl::slurm {
+namespace {
+using namespace std::chrono_literals;
+
+constexpr Milliseconds kQueryLimit = 10s;
+constexpr Milliseconds kProbeGrace = 5s;  ///< for srun to end its step: one that is killed leaves it behind
+constexpr std::size_t kMostProbes = 64;   ///< at once: each is an srun, and a request to the controller
+constexpr int kTimedOut = 124, kNotStarted = -1;
+
+/// srun without the wishes that the job has left in the environment for its steps, as --gpus=8 of all nodes together:
+/// one node cannot meet them.
+std::vector<std::string> plain_srun() {
+  std::vector<std::string> words{"env", "-i"};
+  for (const char* name : {"PATH", "HOME", "USER", "LD_LIBRARY_PATH", "SLURM_CONF", "SLURM_CLUSTERS",
+                           "SLURM_WORKING_CLUSTER", "SLURM_JWT"})
+    if (auto value = env(name)) words.push_back(fmt::format("{}={}", name, *value));
+  words.emplace_back("srun");
+  return words;
+}
+
+/// One task on one node. Empty if it ran, else why it did not.
+std::string start_task(const std::string& job, const std::string& node, Milliseconds limit) {
+  auto words = plain_srun();
+  words.insert(words.end(), {"--jobid=" + job, "--nodes=1", "--ntasks=1", "--nodelist=" + node, "--overlap",
+                             "--mpi=none", "--input=none", "--export=ALL", "true"});
+  auto result = ask(words, limit, kProbeGrace);
+  return result.exit_code == 0 ? "" : "srun " + cause_of(result, limit);
+}
+}  // namespace
+
+CommandResult ask(const std::vector<std::string>& command, Milliseconds limit, Milliseconds grace) try {
+  return run_command(command, limit, grace);
+} catch (const Error& error) {
+  return {kNotStarted, "", error.what()};
+}
+
+std::string cause_of(const CommandResult& result, Milliseconds limit) {
+  if (result.exit_code == kNotStarted) return "was not started: " + result.errors;
+  if (result.exit_code == kTimedOut)
+    return fmt::format("did not answer within {} s", std::chrono::duration_cast<std::chrono::seconds>(limit).count());
+  std::string text = result.errors.empty() ? result.output : result.errors;
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  std::replace(text.begin(), text.end(), '\n', ';');
+  return text.empty() ? fmt::format("ended with code {}", result.exit_code) : fmt::format("says \"{}\"", text);
+}
+
+std::vector<std::string> nodes_of(const Allocation& allocation) {
+  auto result = ask({"scontrol", "show", "hostnames", allocation.node_list}, kQueryLimit);
+  require<SchedulerError>(result.exit_code == 0, "cannot list the nodes \"{}\" of job {}: scontrol {}",
+                          allocation.node_list, allocation.job, cause_of(result, kQueryLimit));
+  return words_in(result.output);
+}
+
+// Neither scontrol (before 23.02) nor squeue's columns tell it once the job runs, but the resources that were asked
+// for.
+std::optional<int> fewest_nodes(const Allocation& allocation) {
+  auto result = ask({"squeue", "--json", "--jobs", allocation.job}, kQueryLimit);
+  if (result.exit_code != 0) return std::nullopt;
+  return fewest_nodes_in(result.output);
+}
+
+std::optional<bool> has_step(const Allocation& allocation, const std::string& name) {
+  auto result = ask({"squeue", "--steps", "--noheader", "--jobs=" + allocation.job, "--format=%j"}, kQueryLimit);
+  if (result.exit_code != 0) return std::nullopt;
+  const auto names = words_in(result.output);
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+Probe probe(const Allocation& allocation, const std::vector<std::string>& nodes, Milliseconds limit,
+            const std::function<bool()>& is_over) {
+  std::vector<std::string> causes(nodes.size(), "was not asked any more");  // empty: it answers
+  std::atomic<std::size_t> next = 0;
+  const auto ask_some = [&] {
+    for (std::size_t i; !is_over() && (i = next++) < nodes.size();)
+      causes[i] = start_task(allocation.job, nodes[i], limit);
+  };
+  std::vector<std::jthread> threads;
+  try {
+    for (std::size_t i = 0; i < std::min(kMostProbes, nodes.size()); ++i) threads.emplace_back(ask_some);
+  } catch (const std::system_error&) {  // no more threads here: those that there are ask all
+  }
+  if (threads.empty()) ask_some();
+  threads.clear();  // waits for them
+  Probe found;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    (causes[i].empty() ? found.answering : found.silent).push_back(nodes[i]);
+    if (found.cause.empty()) found.cause = causes[i];
+  }
+  return found;
+}
+
+}  // namespace distdl::slurm

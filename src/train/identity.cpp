@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/ranges.h>
+
+#include <distdl/train/identity.hpp>
+
+namespace distdl::train {
+
+Identity identity_of(Recipe recipe, const data::Source& samples) {
+  Identity identity;
+  auto note = [&](const std::string& key, const auto& value, const char*) { identity[key] = fmt::format("{}", value); };
+  describe(recipe.model, note);
+  describe(recipe.parallel, note);
+  describe(recipe.optim, note);
+  identity["kernels.precision"] = recipe.kernels.precision;
+  identity["train.seed"] = std::to_string(recipe.train.seed);
+  identity["train.epochs"] = std::to_string(recipe.train.epochs);
+  identity["train.steps"] = std::to_string(recipe.train.steps);
+  identity["data.crop"] = std::to_string(recipe.data.crop);
+  identity["data.mirror"] = recipe.data.mirror ? "true" : "false";
+  identity["data.samples"] = std::to_string(samples.samples());
+  identity["data.classes"] = std::to_string(samples.classes());
+  identity["data.shape"] = tensor::to_string(samples.shape());
+  identity["data.digest"] = samples.digest();
+  return identity;
+}
+
+}  // namespace distdl::train

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include <distdl/model/description.hpp>
+#include <distdl/optim/options.hpp>
+#include <distdl/parallel/options.hpp>
+
+namespace distdl::train {
+
+/// The memory of this machine, swap space included, or what the process's control group allows if that is less.
+std::uint64_t memory_of_node();
+
+/// The tensors of a model that is to be trained by `ranks` processes of one machine in its own memory. Throws
+/// ConfigError, before anything is allocated, if even parameters, gradients, moments and the largest activation are
+/// more than `memory` bytes.
+model::ModelTensors tensors_that_fit(const model::Description& model, const parallel::Options& parallel,
+                                     const optim::Options& optim, int ranks, std::uint64_t memory);
+
+}  // namespace distdl::train

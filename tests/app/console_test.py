@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Consoles that take nothing, results that nobody gets, limits of the process: training goes on, results fail."""
+import os
+import pathlib
+import pty
+import resource
+import subprocess
+import tempfile
+import unittest
+
+from program import DISTDL, ENDLESS, PATIENCE, ProgramTest, error_lines, signal, wait_until
+
+
+class Console(ProgramTest):
+    def shell(self, redirection, *words):
+        """Exit code and stderr of distdl with this redirection."""
+        done = subprocess.run(["bash", "-c", f'set -o pipefail; "$0" "$@" {redirection}', DISTDL, *words], cwd=self.folder,
+                              capture_output=True, text=True, timeout=PATIENCE)
+        return done.returncode, done.stderr
+
+    def test_training_does_not_need_its_console(self):
+        self.make_set()
+        job = self.run_local(2, "--set", "train.epochs=1")
+        for number, redirection in enumerate((">/dev/full 2>/dev/full", "<&- >&- 2>&-", "2>&1 | true")):
+            with self.subTest(redirection=redirection):
+                code, err = self.shell(redirection, *job, "--set", f"run.dir=run{number}")
+                self.assertEqual(code, 0, err)
+                self.verify(f"run{number}")
+                self.assertEqual((self.folder / f"run{number}" / "result.json").exists(), True)
+
+    def test_nor_one_that_stands_still(self):
+        """A terminal that was stopped, a pager that waits."""
+        self.make_set()
+        read, write = os.pipe()
+        os.set_blocking(write, False)
+        try:
+            while os.write(write, b"x" * 4096):
+                pass
+        except BlockingIOError:
+            os.set_blocking(write, True)
+        run = subprocess.Popen([DISTDL, *self.run_local(2)], cwd=self.folder, stdout=write, stderr=write)
+        self.addCleanup(self.end, run)
+        os.close(write)
+        self.assertEqual(run.wait(PATIENCE), 0)
+        os.close(read)
+
+    def test_a_result_that_nobody_gets_is_a_failure(self):
+        self.make_set()
+        self.succeed(*self.run_local(2, "--set", "train.epochs=1"))
+        for words in (["checkpoint", "ls", "run"], ["checkpoint", "show", "run", "--json"], ["data", "info", "set.h5"],
+                      ["config", "--defaults"], ["--help"], ["help", "run"], ["version"], self.run_local(2, "--json")):
+            with self.subTest(words=words):
+                code, err = self.shell(">/dev/full", *words)
+                self.assertEqual(code, 74, err)
+                self.assertIn("No space left", self.says_once(["stdout"], err))
+        code, err = self.shell(">&-", "checkpoint", "ls", "run")
+        self.assertEqual(code, 74, err)
+        self.assertEqual(self.shell("| true", "config", "--defaults"), (74, ""))  # whoever closed the pipe knows
+
+
+class Hangup(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.make_set()
+
+    def test_a_closed_terminal_saves_and_stops(self):
+        leader, follower = pty.openpty()
+        run = subprocess.Popen(["setsid", "--ctty", "--wait", DISTDL, *self.run_local(2, *ENDLESS)], cwd=self.folder,
+                               stdin=follower, stdout=follower, stderr=follower, start_new_session=True)
+        self.addCleanup(self.end, run)
+        os.close(follower)
+        self.wait_for_checkpoint()
+        os.close(leader)
+        self.assertEqual(run.wait(PATIENCE), 75)
+        self.assertIn("signal SIG", self.rows("journal.jsonl")[-1]["reason"])
+        self.verify()
+
+    def test_unless_it_is_told_to_go_on(self):
+        nohup = {"preexec_fn": lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)}
+        for name, how, key in (("key", {}, ["--set", "run.hangup=ignore"]), ("nohup", nohup, [])):
+            with self.subTest(name):
+                run = self.start(*self.run_local(2, *ENDLESS, "--set", f"run.dir={name}", *key), **how)
+                self.wait_for_checkpoint(name)
+                ranks = self.ranks_of(run)
+                for pid in [run.pid, *ranks]:
+                    os.kill(pid, signal.SIGHUP)
+                seen = len(self.rows("metrics.jsonl", name))
+                wait_until(lambda: len(self.rows("metrics.jsonl", name)) > seen + 20, "more steps")
+                self.assertEqual(self.ranks_of(run), ranks)
+                run.terminate()
+                self.assertEqual(self.finish(run)[0], 75)
+
+    def test_key(self):
+        self.fails(78, ["run.hangup", "perhaps"], "config", "--check", "job.toml", "--set", "run.hangup=perhaps")
+
+
+class Start(ProgramTest):
+    def test_a_rank_that_waits_for_another_answers_a_signal(self):
+        self.make_set()
+        (self.folder / "run" / "logs").mkdir(parents=True)
+        for number in (signal.SIGTERM, signal.SIGUSR1):
+            rank = self.start("worker", "job.toml", "--set", f"comm.connect_timeout_seconds={PATIENCE}",
+                              variables={"DISTDL_RANK": "0", "DISTDL_WORLD_SIZE": "2", "DISTDL_RENDEZVOUS": str(self.folder),
+                                         "DISTDL_LAUNCH_ID": f"launch-{number}"})
+            wait_until((self.folder / f"launch-{number}" / "rank-0").exists, "the rank at the rendezvous")
+            rank.send_signal(number)
+            code, _, err = self.finish(rank, PATIENCE / 3)
+            self.assertEqual(code, 75, err)
+            self.assertIn("nothing to save", err)
+
+    def test_a_signal_at_any_time_of_the_start(self):
+        self.make_set()
+        for tenths in (0, 1, 2, 4):
+            run = self.start(*self.run_local(2, *ENDLESS))
+            wait_until(lambda: self.children(run), "a rank")
+            try:
+                run.wait(tenths / 10)
+            except subprocess.TimeoutExpired:
+                pass
+            run.terminate()
+            code, _, err = self.finish(run)
+            self.assertEqual(code, 75, err)
+            self.assertEqual(error_lines(err), [])
+
+    @staticmethod
+    def children(run):
+        return pathlib.Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
+
+
+class Surroundings(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.make_set()
+
+    def test_a_file_size_limit(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
+        code, _, err = self.finish(self.start(*self.run_local(2), preexec_fn=limit))
+        self.assertEqual(code, 74, err)
+        self.says_once(["File too large"], err)
+
+    def test_few_descriptors(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_NOFILE, (30, 30))
+        code, _, err = self.finish(self.start(*self.run_local(2), preexec_fn=limit))
+        self.assertEqual(code, 78, err)
+        self.says_once(["30 files", "ulimit"], err)
+
+    def test_a_temporary_folder_that_does_not_exist(self):
+        code, _, err = self.distdl(*self.run_local(2), variables={"TMPDIR": str(self.folder / "none")})
+        self.assertEqual(code, 0, err)
+        self.assertEqual(err.count("TMPDIR"), 1, err)
+
+    def test_names_cannot_forge_lines(self):
+        name = "none\nerror host=n1 forged\x1b[2J\u202etxt ü"
+        code, _, err = self.distdl("run", "--local", name)
+        self.assertEqual(code, 78, err)
+        self.assertIn("none\\nerror host=n1 forged\\x1b[2J\\u202etxt ü", self.says_once(["no job file"], err))
+        self.assertEqual(err.count("\n"), 1)
+        code, _, err = self.distdl(*self.run_local(1, "--set", f"data.train={name}.h5"))
+        self.assertEqual(code, 3, err)
+        self.assertNotIn("\x1b", err + self.log())
+        self.assertEqual([line for text in (err, self.log()) for line in text.splitlines() if line.startswith("error host=n1")], [])
+        code, _, err = self.distdl("run", "job.toml", f"--{name}")
+        self.assertEqual(code, 64)
+        self.assertNotIn("\x1b", err)
+
+    def test_what_a_killed_run_leaves_the_next_one_removes(self):
+        with tempfile.TemporaryDirectory(prefix="distdl-app-") as folder:
+            where = {"variables": {"TMPDIR": folder}}
+            run = self.start(*self.run_local(2, *ENDLESS), **where)
+            self.wait_for_checkpoint()
+            alive = self.start(*self.run_local(1, *ENDLESS, "--set", "run.dir=alive"), **where)
+            self.wait_for_checkpoint("alive")
+            run.kill()
+            run.wait()
+            left = {path.name for path in pathlib.Path(folder).iterdir()}
+            self.assertEqual(len(left), 2)
+            self.succeed(*self.run_local(1, "--set", "run.dir=next"), **where)
+            kept = {path.name for path in pathlib.Path(folder).iterdir()}
+            self.assertEqual(len(kept & left), 1, "that of the living")
+            alive.terminate()
+            self.assertEqual(self.finish(alive)[0], 75)
+            self.assertEqual(list(pathlib.Path(folder).iterdir()), [])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

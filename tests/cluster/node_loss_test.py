@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes that vanish or are cut off, while Slurm notices at once (SlurmdTimeout=10) or not for long (300, its default), and a
+controller that is away: the job goes on by itself, never FAILED, and ends with the bytes of a run that nothing happened to.
+
+One scenario runs in `make test`. All of them, about 30 minutes:
+  DISTDL_LONG=10,300 python3 tests/cluster/node_loss_test.py build/bin/distdl Long
+"""
+import os
+import signal
+import time
+import unittest
+
+import pocket
+
+JOB = "mlp.toml"
+LONG = os.environ.get("DISTDL_LONG", "")
+NODES = ("n1", "n2", "n3")
+FOLDER = None
+CLUSTER = None
+TIMEOUT = None  # SlurmdTimeout of CLUSTER
+
+
+def words(name):
+    settings = [f"data.train={FOLDER}/shapes.h5", f"run.dir={FOLDER}/{name}", "train.epochs=40", "checkpoint.every=20",
+                "comm.timeout_seconds=5"]
+    return [word for setting in settings for word in ("--set", setting)]
+
+
+def setUpModule():
+    global FOLDER
+    FOLDER = pocket.work_folder()
+    pocket.call(pocket.DISTDL, "data", "make", "shapes", f"{FOLDER}/shapes.h5", "--samples", "4000")
+    pocket.call(pocket.DISTDL, "run", "--local", "-n", "1", f"{pocket.REPOSITORY}/examples/{JOB}", *words("undisturbed"))
+
+
+def use_cluster(timeout):
+    global CLUSTER, TIMEOUT
+    if TIMEOUT == timeout:
+        return
+    if CLUSTER:
+        CLUSTER.tool("down")
+    CLUSTER = pocket.Cluster(3, FOLDER, f"loss{timeout}t", ["--slurmd-timeout", str(timeout)])
+    TIMEOUT = timeout
+
+
+def signal_supervisor(run, number):
+    """The batch script has become distdl."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline") as file:
+                line = file.read().split("\0")
+        except OSError:
+            continue  # ended
+        if line[0].endswith("distdl") and line[1:2] == ["run"] and f"run.dir={run.folder}" in line:
+            return os.kill(int(pid), number)
+    raise AssertionError(f"nobody supervises {run.folder}")
+
+
+class Case(unittest.TestCase):
+    def start(self, name, timeout, *options):
+        use_cluster(timeout)
+        for node in NODES:
+            CLUSTER.tool("rate", node, "200mbit")  # else it would be over before anything could happen to it
+        run = pocket.Run(f"{FOLDER}/{name}")
+        job = CLUSTER.train(["--nodes=2-3", *options], JOB, *words(name))
+        self.addCleanup(pocket.finished, "scancel", job.number)
+        job.wait("step 60", lambda: run.step() >= 60, 60)
+        return run, job
+
+    def finish(self, run, job, seconds=180, lost=None):
+        for node in set(NODES) - {lost}:
+            CLUSTER.tool("rate", node, "none")
+        job.wait("the end", run.finished, seconds)
+        if lost:
+            CLUSTER.tool("restart", lost)  # Slurm waits for it: the job is COMPLETING
+        job.wait_state("COMPLETED", 150)  # a node that was cut off reports once a minute what has ended there
+        self.assertEqual(pocket.Run(f"{FOLDER}/undisturbed").digest(), run.digest())
+
+
+class NodeLoss(Case):
+    def test_a_lost_node_and_then_a_controller_that_is_away(self):
+        run, job = self.start("both", 300, "--ntasks-per-node=2")
+        CLUSTER.tool("kill", "n3")
+        began = time.monotonic()
+        job.wait("the run to go on with the nodes that are left", lambda: len(run.starts()) == 2, 120)
+        print(f"on two nodes {time.monotonic() - began:.0f} s after the third one was lost")
+        self.assertEqual([6, 4], [start["ranks"] for start in run.starts()])
+        self.assertEqual("0", job.field("Restarts"))
+        CLUSTER.tool("restart", "n3")  # Slurm restarts no job while one of its nodes is silent
+        CLUSTER.tool("kill", "ctl")
+        signal_supervisor(run, signal.SIGUSR1)
+        pocket.wait_for("distdl to wait for Slurm", lambda: "waiting for Slurm to requeue the job" in job.log(), 60, job.log)
+        CLUSTER.tool("restart", "ctl")
+        job.wait("the run to go on after its requeue", lambda: len(run.starts()) == 3, 90)
+        self.assertEqual("1", job.field("Restarts"))
+        self.finish(run, job)
+
+
+@unittest.skipUnless(LONG, "DISTDL_LONG is not set")
+class Long(Case):
+    def check(self, timeout, fault):
+        kind, node, seconds = fault
+        run, job = self.start(f"{kind}-{node}-{seconds}-{timeout}", timeout)
+        began = time.monotonic()
+        CLUSTER.tool(kind, node)
+        if kind == "cut":
+            time.sleep(seconds)
+            CLUSTER.tool("mend", node)
+        self.finish(run, job, timeout + 240, node if kind == "kill" else None)
+        print(f"{kind} {node} {seconds} s, SlurmdTimeout={timeout}: completed {time.monotonic() - began:.0f} s after, starts "
+              f"{[(start['ranks'], start['restart']) for start in run.starts()]}", flush=True)
+        pocket.wait_for("all nodes to be idle", lambda: pocket.call("sinfo", "-h", "-p", "batch", "-o", "%T").split() == ["idle"],
+                        timeout + 90, lambda: pocket.call("sinfo", "-N"))
+
+    def test_all(self):
+        for timeout in map(int, LONG.split(",")):
+            for fault in [("kill", "n3", 0), ("kill", "n1", 0), *(("cut", node, seconds) for node in ("n3", "n1")
+                                                                  for seconds in (15, 45, 100))]:
+                with self.subTest(timeout=timeout, fault=fault):
+                    self.check(timeout, fault)
+
+
+pocket.main(3600 if LONG else 280)

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""make_corpus.py DIR DISTDL: writes the first inputs of the fuzzers to DIR/TARGET/. Small ones, made by hand in the shape of real files,
+or by the program."""
+import gzip
+import json
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+
+def box(at, extent, offset, blocks=1, file=0):
+    return {"at": at, "extent": extent, "file": file, "offset": offset, "crc32c": [7] * blocks}
+
+
+def document(files, tensors, state, **more):
+    return {"format": 1, "step": 2, "written_at": 1700000000, "world": 1, "files": files, "tensors": tensors,
+            "state": state, **more}
+
+
+def file(size, name="node0000.h5"):
+    return {"name": name, "bytes": size, "rest": 1}
+
+
+WEIGHT = {"name": "parameter/conv1.weight", "dtype": "f32", "shape": [2, 3], "boxes": [box([0, 0], [2, 3], 8)]}
+CUT = {"name": "rng", "dtype": "i64", "shape": [4],
+       "boxes": [box([0], [2], 32), box([2], [2], 48)]}
+SCALAR = {"name": "scale", "dtype": "bf16", "shape": [], "boxes": [box([], [], 64)]}
+EMPTY = {"name": "void", "dtype": "u8", "shape": [0, 4], "boxes": []}
+# A frame of zstd: magic, 80 bytes follow, the last block, in which one byte stands 80 times.
+FRAME = bytes.fromhex("28b52ffd2050830200" "07")
+CHUNKS = {"name": "packed", "dtype": "u8", "shape": [80],
+          "boxes": [{"at": [0], "extent": [80], "file": 0, "crc32c": [7], "compression": "shuffle+zstd",
+                     "chunks": [[0, len(FRAME), 7]]}]}
+DOCUMENTS = {
+    "one": document([file(80)], [WEIGHT], {}),
+    "several": document([file(80)], [WEIGHT, CUT, SCALAR, EMPTY], {"config": "[train]\n", "raw": {"hex": "ff00"}}),
+    "two-files": document([file(80), file(40, "node0001.h5")],
+                          [{"name": "a", "dtype": "f64", "shape": [2], "boxes": [box([0], [1], 0), box([1], [1], 0, 1, 1)]}],
+                          {}),
+    "empty": document([], [], {}),
+    "chunks": document([file(80)], [CHUNKS], {}, format=2),
+    "newer": document([], [], {}, format=3),
+}
+
+
+
+
+def text(data):
+    return struct.pack("<H", len(data)) + data
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def checkpoints():
+    for name, content in DOCUMENTS.items():
+        manifest = json.dumps(content, separators=(",", ":")).encode()
+        data = FRAME + bytes(range(len(FRAME), 80)) if name == "chunks" else bytes(range(80))
+        yield "manifest", name, b"\1" + manifest
+        yield "folder", name, b"\1" + text(manifest) + data
+    yield "manifest", "raw", b"\0" + b"{}\nsha256 " + b"0" * 64 + b"\n"
+
+
+def safetensors():
+    header = {"__metadata__": {"format": "pt", "distdl.step": "12"},
+              "a": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]},
+              "b.weight": {"dtype": "BF16", "shape": [3], "data_offsets": [16, 22]},
+              "none": {"dtype": "U8", "shape": [0, 9], "data_offsets": [22, 22]},
+              "one": {"dtype": "I64", "shape": [], "data_offsets": [22, 30]}}
+    whole = json.dumps(header, separators=(",", ":")).encode()
+    yield "safetensors", "several", b"\1" + whole + bytes(30)
+    yield "safetensors", "raw", b"\0" + struct.pack("<Q", len(whole)) + whole + bytes(30)
+    yield "safetensors", "empty", b"\1{}"
+
+
+def idx(*shape):
+    return bytes([0, 0, 8, len(shape)]) + struct.pack(f">{len(shape)}I", *shape)
+
+
+def imports():
+    images, labels = idx(5, 2, 2) + bytes(range(20)), idx(5) + bytes([0, 1, 2, 0, 1])
+    yield "idx", "plain", text(labels) + images
+    yield "idx", "gzip", text(gzip.compress(labels, mtime=0)) + gzip.compress(images, mtime=0)
+    yield "idx", "huge", text(labels) + idx(5, 32768, 32768)
+    numbers = struct.pack("<6H", 1, 2, 300, 4, 5, 299)
+    header = struct.pack("<256i", 20240520, 1, 6, *[0] * 253)
+    yield "tokens", "plain", struct.pack("<H", 301) + numbers
+    yield "tokens", "header", struct.pack("<H", 301) + gzip.compress(header + numbers, mtime=0)
+    yield "text", "plain", b"to be or not to be"
+    yield "text", "gzip", gzip.compress(b"to be or not to be", mtime=0)
+
+
+def data_sets(distdl):
+    with tempfile.TemporaryDirectory() as folder:
+        def made(kind, *files, options=()):
+            names = []
+            for number, content in enumerate(files):
+                names.append(f"{folder}/{number}")
+                pathlib.Path(names[-1]).write_bytes(content)
+            subprocess.run([distdl, "data", "import", kind, *names, f"{folder}/out.h5", "--force", *options], check=True,
+                           stdout=subprocess.DEVNULL)
+            return pathlib.Path(f"{folder}/out.h5").read_bytes()
+        images = made("idx", idx(5, 2, 2) + bytes(range(20)), idx(5) + bytes([0, 1, 2, 0, 1]))
+        tokens = made("tokens", struct.pack("<6H", 1, 2, 300, 4, 5, 299), options=("--vocabulary", "301"))
+        letters = made("text", b"to be or not to be")
+    for name, content, kind, count in ("images", images, 0, 5), ("tokens", tokens, 1, 6), ("text", letters, 0, 18):
+        yield "data_set", name, bytes([0, 0, 0]) + content
+        yield "data_set", name + "-sealed", bytes([1, 0, 0]) + content
+        yield "data_set", name + "-parts", bytes([3, kind, count - 1]) + content
+
+
+def unallocated():
+    """A data set that announces 2^50 tokens and has none. Nothing without h5py."""
+    try:
+        import h5py
+    except ImportError:
+        return
+    samples = 2**50
+    about = [b"distdl-data", 1, b"tokens", b"h5py", samples, 256, np.float32(0), np.float32(1)]
+    crc = crc32c(b"".join(each + b"\0" if isinstance(each, bytes) else each.tobytes() if isinstance(each, np.float32)
+                          else struct.pack("<q", each) for each in about))
+    with tempfile.TemporaryDirectory() as folder:
+        with h5py.File(f"{folder}/a.h5", "w", libver="latest") as out:
+            names = "format", "version", "kind", "origin", "samples", "classes", "mean", "deviation", "description_crc32c"
+            for name, value in zip(names, (*about, crc)):
+                out.attrs[name] = np.int64(value) if isinstance(value, int) else value if isinstance(value, np.float32) else np.bytes_(value)
+            out.create_dataset("tokens", (samples,), "u1", chunks=(65536,))
+            out.create_dataset("tokens_crc32c", (samples // 65536,), "<u4").attrs["crc32c"] = np.int64(0)
+        yield "data_set", "unallocated", bytes(3) + pathlib.Path(f"{folder}/a.h5").read_bytes()
+
+
+def slot(state, slices, world=2):
+    """slices: name, dtype, shape, bytes"""
+    tensors, data, sums = [], b"", []
+    for name, dtype, shape, content in slices:
+        data += bytes(-len(data) % 64)
+        tensors.append({"name": name, "dtype": dtype, "shape": shape,
+                        "boxes": [{"at": [0] * len(shape), "extent": shape, "file": 0, "offset": len(data),
+                                   "crc32c": [crc32c(content)]}]})
+        data += content
+        sums.append(crc32c(content))
+    manifest = json.dumps(document([file(len(data))], tensors, state), separators=(",", ":")).encode() + b"\n"
+    manifest += b"sha256 " + b"0" * 64 + b"\n"
+    sums_at = (4096 + len(manifest) + 63) // 64 * 64
+    data_at = (sums_at + 4 * len(sums) + 4095) // 4096 * 4096
+    header = struct.pack("<8sIiiIqQQQQQQI64sI", b"distdlsl", 2, 0, world, 7, 2, 1, 1, data_at + len(data), len(manifest),
+                         sums_at, len(sums), 0, b"run", 0)
+    return b"\1" + text(header) + text(manifest) + text(struct.pack(f"<{len(sums)}I", *sums)) + data
+
+
+def slots():
+    yield "slot", "snapshot", slot({"step": "2"}, [("a", "f32", [2, 3], bytes(range(24))), ("b", "u8", [5], b"abcde")])
+    yield "slot", "parity", slot({"distdl.parity": "[[0,1,2],[100,90,8]]"}, [("parity", "u8", [50], bytes(50))], world=3)
+    yield "slot", "short-parity", slot({"distdl.parity": "[[0,1],[100,90]]"}, [("parity", "u8", [50], bytes(50))])
+    item = ["run", 0, 2, 7, 3, 0, "n1", "slot-0", 99, False, [], [], 1, 5]
+    other = ["run", 1, 2, 7, 3, 1, "n2", "slot-1", 99, True, [], [], 1, 5]
+    parity = ["run", 1, 2, 7, 3, 1, "n2", "slot-2", 99, False, [0, 1], [99, 99], 1, 5]
+    for name, items in ("two", [item, other]), ("parity", [item, parity]), ("none", []):
+        yield "inventory", name, text(b"n1") + json.dumps(items, separators=(",", ":")).encode()
+
+
+def messages():
+    hello = b"distdlh" + struct.pack("<iiI", 1, 0, 0) + bytes(16)
+    proof = b"distdlp" + struct.pack("<iiI", 1, 0, 0) + bytes(48)
+    yield "greeting", "both", text(hello) + text(proof) + text(hello)
+    for kind in "s?w":
+        yield "notice", {"s": "stopped", "?": "ask", "w": "waiting"}[kind], kind.encode() + struct.pack("<iii", 1, 2, 69) + b"why"
+    fields = b"".join(struct.pack("<I", len(field)) + field
+                      for field in (b"s" * 32, b"host", b"memory", b"space", b"net", b"full", b"segment"))
+    yield "card", "one", b"\1\x40distdl-card-3" + struct.pack("<Ii", 0, 77) + fields
+    yield "cost_table", "one", b"distdl-costs\2" + struct.pack("<15d", *range(1, 16))
+    names = ("within_latency within_overhead within_bandwidth between_latency between_overhead between_bandwidth signal step combine"
+             " copy share memory cache processors turn").split()
+    costs = {"version": 2, "hosts": ["a"], "costs": {name: {"value": 1.5} for name in names}}
+    yield "cost_file", "one", json.dumps(costs, separators=(",", ":")).encode()
+
+
+    yield "envelope", "one", struct.pack("<QiI", 7, 3, 2) + b"header"
+    yield "rendezvous", "one", b"\1distdl-rendezvous 1 2\ncard"
+
+
+def run_folder():
+    for name in ("step-000000001200", ".stage-1200.0123abcd", ".trash-0123abcd", ".trash-step-000000001200.0123abcd",
+                 "step-000000001200.0123abcd", ".OWNER.0123abcd", "HISTORY", "node0003.h5", "parameter/conv1.weight", "best-so_far.1",
+                 "distdl.slot-0-run-1-2-3-4-5-6-0123abcd"):
+        yield "name", name.replace("/", "_").lstrip("."), name.encode()
+    yield "tag", "one", text(b"best") + b"step-000000001200\n"
+    lines = lambda *rows: b"".join(b"\n" + json.dumps(row, separators=(",", ":")).encode() for row in rows)
+    yield "owner", "one", lines({"job": "17", "restart": 1, "generation": 2, "nonce": "ab", "lineage": "cd", "start": 3, "keep": 2,
+                                 "keep_every": 100, "snapshots_since": 1})[1:] + b"\n"
+    yield "history", "all", lines({"time": 1700000000, "event": "taken", "reason": "job 17", "keep": 2, "keep_every": 0},
+                                  {"time": 1700000001, "event": "saved", "step": 5}, {"time": 1, "event": "quarantined", "step": 5})
+    yield "lock", "one", (b"host=a\nboot=b\npid_space=pid:[1]\npid=17\nstarted=99\ncluster=c\njob=17\nrestart=1\n"
+                          b"since=1700000000\nnonce=ab\n")
+    yield "record", "journal", b"\x07" + lines({"event": "started", "time": 1.7e9, "interrupted": True, "steps_repeated": 3, "resumed_from": 2},
+                                              {"event": "stopped", "time": 1.7e9, "step": 5, "reason": "SIGTERM"})[1:]
+    yield "record", "metrics", b"\xff" + lines({"step": 4, "loss": 0.5, "samples_per_s": 151.5}, {"step": 5, "validation_loss": 1})[1:] + b"\n{\"st"
+    yield "result", "one", lines({"status": "finished", "steps": 100, "loss": 0.25, "accuracy": None, "samples_per_s": 151.5,
+                                  "interruptions": 1, "steps_repeated": 2, "failed_saves": 0, "skipped_saves": 0, "ranks": 2,
+                                  "backend": "reference"})
+
+
+def slurm():
+    yield "slurm_answer", "job", (b"JobId=17 JobName=x JobState=RUNNING Restarts=3 TimeLimit=01:00:00 EndTime=2030-03-01T12:00:00 "
+                                  b"Comment=\n")
+    yield "slurm_answer", "far-end", b"TimeLimit=1 EndTime=9999-12-31T23:59:59"
+    yield "slurm_answer", "squeue", b'{"jobs": [{"tres_req_str": "cpu=1,mem=8G,node=2,billing=1"}]}'
+    yield "slurm_answer", "steps", b"17.batch\n17.0\n"
+    yield "slurm_variables", "all", b"17\0002\0003\08\0006\0004\0n[1-3]\0core.leaf3.n17\0switch.switch.node\0"
+    yield "slurm_variables", "too-many-tasks", b"17\0\00065536\0\0\00065536\0"
+
+
+def jobs(distdl):
+    defaults = subprocess.run([distdl, "config", "--defaults"], check=True, capture_output=True).stdout
+    plain = b"\n".join(line for line in defaults.splitlines() if line and not line.startswith(b"#"))
+    yield "job_file", "defaults", plain
+    yield "job_file", "overrides", b"train.epochs=3\0run.dir=a b\0model.hidden=[1,2]\0[optim]\nlearning_rate = 1e-3 # why\n"
+    yield "job_file", "dotted", b"train.epochs = 2\ncheckpoint = { every = 'auto' }\nrun.dir = \"\\u0007\\n\"\n"
+    yield "job_file", "nested", b"model.hidden = " + b"[" * 300
+    yield "job_file", "nameless-heading", b"[[ = 1\n"
+
+
+def main(folder, distdl):
+    for makes in (checkpoints(), safetensors(), imports(), data_sets(distdl), unallocated(), slots(), messages(), run_folder(), slurm(), jobs(distdl)):
+        for target, name, content in makes:
+            path = pathlib.Path(folder) / target / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+
+
+main(*sys.argv[1:])

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any bytes as a snapshot in shared memory, and as what ranks tell each other of such.
+#include <algorithm>
+#include <cstring>
+
+#include <sys/mman.h>
+
+#include "target.hpp"
+#include <distdl/base/checksum.hpp>
+#include <distdl/checkpoint/inventory.hpp>
+#include <distdl/checkpoint/redundancy.hpp>
+#include <distdl/checkpoint/slot.hpp>
+
+namespace {
+using namespace distdl;
+using namespace distdl::checkpoint;
+
+constexpr std::size_t kPage = 4096, kMost = 256 << 10;
+// Of the header, docs/checkpoint-format.md.
+constexpr std::size_t kTextBytes = 56, kChecksumsAt = 64, kChecksums = 72, kChecksumsCrc = 80, kSeal = 148;
+
+/// Memory beyond which nothing may be read.
+std::span<std::byte> fenced(std::string_view bytes) {
+  static std::byte* const end = [] {
+    auto* const start = static_cast<std::byte*>(
+        ::mmap(nullptr, kMost + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    if (start == MAP_FAILED || ::mprotect(start + kMost, kPage, PROT_NONE) != 0) std::abort();
+    return start + kMost;
+  }();
+  // A slot begins on a page and may end anywhere; the last page's rest is zero.
+  const std::size_t room = (bytes.size() + kPage - 1) / kPage * kPage;
+  std::byte* const slot = end - room;
+  std::memset(slot, 0, room);
+  std::memcpy(slot, bytes.data(), bytes.size());
+  return {slot, bytes.size()};
+}
+
+template <class Number>
+Number at(const std::string& slot, std::size_t offset) {
+  Number number{};
+  std::memcpy(&number, slot.data() + offset, sizeof number);
+  return number;
+}
+
+template <class Number>
+void set(std::string& slot, std::size_t offset, Number number) {
+  std::memcpy(slot.data() + offset, &number, sizeof number);
+}
+
+std::uint32_t checksum_of(std::string_view bytes) {
+  return crc32c(std::as_bytes(std::span(bytes)));
+}
+
+/// Those of the text, of the list of checksums, of the header.
+void make_checksums_hold(std::string& slot) {
+  const auto text_bytes = at<std::uint64_t>(slot, kTextBytes), place = at<std::uint64_t>(slot, kChecksumsAt),
+             count = at<std::uint64_t>(slot, kChecksums);
+  constexpr std::size_t kHashLine = 7 + 64 + 1;
+  if (text_bytes <= slot.size() - kPage && text_bytes > kHashLine) {
+    const std::string_view text(slot.data() + kPage, text_bytes - kHashLine);
+    Sha256 hash;
+    hash.update(std::as_bytes(std::span(text)));
+    const std::string line = "sha256 " + hash.hex() + "\n";
+    std::copy(line.begin(), line.end(), slot.begin() + static_cast<std::ptrdiff_t>(kPage + text.size()));
+  }
+  if (place <= slot.size() && count <= (slot.size() - place) / 4)
+    set(slot, kChecksumsCrc, checksum_of(std::string_view(slot).substr(place, count * 4)));
+  set(slot, kSeal, checksum_of(std::string_view(slot).substr(0, kSeal)));
+}
+
+/// Input: a byte of flags; header, text and list of checksums, each with two bytes of its length before it; the
+/// tensors' bytes. Each goes where fill_slot() would put it. Flag 1: the checksums of header, text and list are made to
+/// hold.
+std::string slot_from(fuzz::Input input) {
+  const bool seals = input.number<char>() & 1;
+  std::string slot(input.text().substr(0, kPage));
+  slot.resize(kPage);
+  slot += input.text();
+  slot.resize((slot.size() + 63) / 64 * 64);
+  slot += input.text();
+  slot.resize((slot.size() + kPage - 1) / kPage * kPage);
+  slot += input.rest();
+  slot.resize(std::min(slot.size(), kMost));
+  if (seals) make_checksums_hold(slot);
+  return slot;
+}
+
+void read_slot(std::string_view input) {
+  const auto slot = fenced(slot_from(fuzz::Input(input)));
+  const Snapshot snapshot = open_slot(slot);
+  fuzz::demand(snapshot.bytes <= slot.size(), "a snapshot lies in its slot");
+  if (const auto parity = parity_set_of(snapshot)) {
+    const std::size_t longest = *std::max_element(parity->sizes.begin(), parity->sizes.end());
+    const ParityLayout layout{static_cast<int>(parity->ranks.size()), longest};
+    static_cast<void>(crc32c({snapshot.slices.at(0).bytes, layout.chunk()}));
+  }
+  verify(snapshot);
+}
+
+void read_inventory(std::string_view input) {
+  fuzz::Input rest(input);
+  const std::string node(rest.text()), text(rest.rest());
+  const std::vector<std::string> nodes{node, "n2"};
+  const auto ranks = static_cast<int>(nodes.size());
+  const auto items = items_from(text, ranks);
+  fuzz::demand(items_from(to_text(items), ranks).size() == items.size(), "a list can be written and read again");
+  for (const Item& item : items)
+    fuzz::demand(item.holder >= 0 && item.holder < ranks && item.set.size() == item.sizes.size(),
+                 "a holder is a rank, a member of a set has a size");
+  if (const auto plan = plan_restore(items, nodes))
+    for (const ShardPlan& shard : plan->shards) {
+      fuzz::demand(!shard.items.empty(), "a shard comes from somewhere");
+      for (const std::size_t item : shard.items) fuzz::demand(item < items.size(), "a plan names what there is");
+    }
+}
+
+const fuzz::Target slot("slot", &read_slot), inventory("inventory", &read_inventory);
+}  // namespace
