@@ -16,11 +16,10 @@
 #include <unistd.h>
 
 #include "tests/comm/fault_plan.hpp"
-#include "tests/comm/leftovers.hpp"
+#include "tests/comm/node_memories.hpp"
 #include "tests/comm/rank_processes.hpp"
 #include "tests/pace.hpp"
 #include <distdl/base/env.hpp>
-#include <distdl/comm/node_memory.hpp>
 
 namespace distdl::comm::faults {
 namespace {
@@ -108,8 +107,7 @@ void play(std::uint64_t seed, std::size_t start, Tally& tally) {
     }
     if (::testing::Test::HasFailure()) std::cerr << all_errors(processes, size);
   }
-  NodeMemory::sweep();  // of those that were killed in the end only
-  EXPECT_EQ(shared_memory_names(job), std::vector<std::string>());
+  EXPECT_EQ(names_after_sweep(job, 0), 0);  // of those that were killed in the end only
   const std::lock_guard lock(tally.mutex);
   tally.cases += static_cast<int>(plan.rounds.size());
 }

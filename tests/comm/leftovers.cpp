@@ -69,12 +69,4 @@ std::string Holdings::left_since(const Holdings& before) {
   }
 }
 
-std::vector<std::string> shared_memory_names(const std::string& job) {
-  std::vector<std::string> names;
-  const std::string start = fmt::format("distdl-{}-{}-", ::getuid(), job);
-  for (const auto& entry : fs::directory_iterator("/dev/shm"))
-    if (const auto name = entry.path().filename().string(); name.starts_with(start)) names.push_back(name);
-  return names;
-}
-
 }  // namespace distdl::comm::faults

@@ -21,7 +21,4 @@ struct Holdings {
   std::string beyond(const Holdings& before) const;
 };
 
-/// Names in /dev/shm that a job's communicators made.
-std::vector<std::string> shared_memory_names(const std::string& job);
-
 }  // namespace distdl::comm::faults

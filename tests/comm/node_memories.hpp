@@ -6,10 +6,13 @@
 #include <memory>
 #include <ostream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <unistd.h>
 
+#include "tests/pace.hpp"
+#include <distdl/base/clock.hpp>
 #include <distdl/comm/node_memory.hpp>
 
 namespace distdl::comm {
@@ -36,6 +39,18 @@ inline int names_of(const std::string& job) {
   for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
     if (entry.path().filename().string().find("-" + job + "-") != std::string::npos) ++count;
   return count;
+}
+
+/// Of a job whose living ranks have `living` names, after what its dead ones left is gone. Each rank of any test sweeps as
+/// it starts: it may have locked a name that it is about to remove.
+inline int names_after_sweep(const std::string& job, int living) {
+  const Deadline deadline = Deadline::after(paced(Milliseconds(1000)));
+  while (true) {
+    NodeMemory::sweep();
+    const int names = names_of(job);
+    if (names == living || deadline.expired()) return names;
+    std::this_thread::sleep_for(Milliseconds(1));
+  }
 }
 
 inline Traces traces() {
