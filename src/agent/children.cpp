@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
 
 #include <poll.h>
@@ -73,8 +74,9 @@ Children::~Children() {
 std::size_t Children::reap() {
   std::erase_if(running_, [this](pid_t pid) {
     int status = 0;
-    if (::waitpid(pid, &status, WNOHANG) != pid) return false;
-    int code = exit_code_from_status(status);
+    const pid_t found = ::waitpid(pid, &status, WNOHANG);
+    if (found != pid && !(found < 0 && errno == ECHILD)) return false;
+    const int code = found == pid ? exit_code_from_status(status) : static_cast<int>(ExitCode::internal);
     if (!(killed_ && code == kKilled) && weight(code) > weight(code_)) code_ = code;
     return true;
   });

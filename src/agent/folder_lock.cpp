@@ -69,6 +69,15 @@ bool job_is_gone(const Holder& holder, std::chrono::seconds age) try {
   return age > kLongestSilence;
 }
 
+/// Another job, which has been ended, but not yet on all of its nodes.
+bool job_is_ending(const Holder& holder, const Holder& self) try {
+  if (holder.job.empty() || self.job.empty() || holder.cluster != self.cluster || holder.job == self.job) return false;
+  const auto record = slurm::find_job(holder.job);
+  return record && record->state == "COMPLETING";
+} catch (const SchedulerError&) {
+  return false;
+}
+
 /// The lock as it was found.
 struct Found {
   std::optional<Holder> holder;   ///< nothing: what the file says makes no sense
@@ -169,8 +178,10 @@ Holder Holder::self() {
   self.pid = ::getpid();
   self.started = start_of_process(self.pid).value_or(0);
   self.cluster = env("SLURM_CLUSTER_NAME").value_or("");
-  self.job = env("SLURM_JOB_ID").value_or("");
-  self.restart = env_integer("SLURM_RESTART_COUNT").value_or(0);
+  if (const auto job = slurm::current_allocation()) {
+    self.job = job->called();
+    self.restart = job->restart;
+  }
   self.since = std::time(nullptr);
   self.nonce = checkpoint::random_hex(16);
   return self;
@@ -219,14 +230,15 @@ struct FolderLock::Impl {
   std::condition_variable_any wake;
   std::jthread renewer;  // the last member: ends first
 
-  void take(const std::filesystem::path& path, bool take_over) const {
+  /// False if a signal asks to stop first. Throws StorageError.
+  bool take(const std::filesystem::path& path, bool take_over) const {
     // Others may come and go meanwhile, or just be writing. A job that Slurm has restarted may find what a machine left
     // that went down while it wrote, and nobody is there to try again once that is old.
     const auto patience = Deadline::after(self.job.empty() ? 1s : kLongestSilence + 5s);
     constexpr int kMostRemoved = 20;
     bool is_told = false;
     for (int removed = 0;;) {
-      if (create_lock(folder.get(), self)) return;
+      if (create_lock(folder.get(), self)) return true;
       auto found = read_lock(folder.get());
       if (found) found->age = age_of(*found, folder.get(), self.nonce);
       const bool gone =
@@ -235,18 +247,20 @@ struct FolderLock::Impl {
         require<StorageError>(++removed <= kMostRemoved, "it comes and goes");
         if (!gone) log(Severity::warning, "taking \"{}\" over from another start: {}", path.string(), describe(*found));
         remove_lock(folder.get(), *found, self.nonce);
-      } else if (found && (found->holder || patience.expired())) {
+      } else if (found && (patience.expired() || (found->holder && !job_is_ending(*found->holder, self)))) {
         throw StorageError(
             fmt::format("another \"distdl run\" uses the run folder \"{}\": {}; wait until it ends, end it, choose "
                         "another run.dir, or take the folder from it with --take-over",
                         path.string(), describe(*found)),
             ExitCode::superseded);
       } else {
-        require<StorageError>(!patience.expired() && !stop_is_pending(), "it comes and goes, or is damaged");
+        if (stop_is_pending()) return false;
+        require<StorageError>(!patience.expired(), "it comes and goes, or is damaged");
         if (found && !self.job.empty() && !std::exchange(is_told, true))
-          log(Severity::warning, "run folder \"{}\": {}; waiting, for up to {} s, until it tells who has the folder",
-              path.string(), describe(*found), kLongestSilence.count());
-        std::this_thread::sleep_for(self.job.empty() ? 50ms : 250ms);
+          log(Severity::warning, "run folder \"{}\": {}; waiting, for up to {} s, until {}", path.string(),
+              describe(*found), kLongestSilence.count(),
+              found->holder ? "all of that job has ended" : "it tells who has the folder");
+        std::this_thread::sleep_for(self.job.empty() ? 50ms : found && found->holder ? 1000ms : 250ms);
       }
     }
   }
@@ -276,7 +290,7 @@ FolderLock::FolderLock(const std::filesystem::path& folder, bool take_over) : im
   require<StorageError>(static_cast<bool>(impl_->folder), "cannot open the run folder \"{}\": {}", folder.string(),
                         errno_text(errno));
   try {
-    impl_->take(folder, take_over);
+    if (!impl_->take(folder, take_over)) return;
   } catch (const StorageError& error) {
     if (error.exit_code() == ExitCode::superseded) throw;
     log(Severity::warning, "cannot write \"{}\": {}; another start in this folder would not be noticed at once",

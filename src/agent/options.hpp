@@ -29,7 +29,9 @@ void describe(Options& options, Visitor&& visit) {
         "under Slurm: pause before the second relaunch in a row that brought the run no further; twice as long before "
         "each next one");
   visit("run.grace_seconds", options.grace_seconds,
-        "after the first rank ended in failure, the others have so many seconds to end by themselves");
+        "after the first rank ended in failure, the others have so many seconds to end by themselves; under Slurm "
+        "after the first rank "
+        "ended at all (srun's `--wait`)");
   visit("run.probe_seconds", options.probe_seconds,
         "under Slurm: a node on which a task does not run within so many seconds counts as one that does not answer; "
         "above Slurm's MessageTimeout (10)");

@@ -16,7 +16,7 @@ constexpr int kMostRefusals = 3;
 
 /// What Slurm has made of it; nothing while it is this process's run.
 std::optional<std::string> fate_of(const slurm::Allocation& allocation) {
-  const auto record = slurm::find_job(allocation.job);
+  const auto record = slurm::find_job(allocation.called());
   if (!record) return "unknown to Slurm";
   if (record->restarts > allocation.restart) return "restarted by Slurm already";
   if (std::find(std::begin(kAlive), std::end(kAlive), record->state) == std::end(kAlive)) return record->state;
@@ -36,10 +36,10 @@ void requeue_job(const slurm::Allocation& allocation, const Options& options, Su
     bool answers = false;
     try {
       if (auto fate = fate_of(allocation))
-        return log(Severity::info, "job {} is {}: not requeued", allocation.job, *fate);
+        return log(Severity::info, "job {} is {}: not requeued", allocation.called(), *fate);
       answers = true;
       slurm::requeue(allocation);
-      return log(Severity::info, "job {} is back in the queue", allocation.job);
+      return log(Severity::info, "job {} is back in the queue", allocation.called());
     } catch (const SchedulerError& error) {
       // A controller that answers means what it says, but it may be going down just now.
       if (limit.expired() || (answers && ++refusals == kMostRefusals)) throw;

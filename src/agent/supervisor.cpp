@@ -32,13 +32,22 @@ Milliseconds milliseconds(double seconds) {
   return std::chrono::ceil<Milliseconds>(std::chrono::duration<double>(seconds));
 }
 
-/// Newest committed step, or newest one below `below`, or -1.
+/// Newest committed step, or newest one below `below`, or -1. Throws StorageError.
 std::int64_t newest_step(const std::filesystem::path& checkpoints, std::optional<Step> below = {}) {
   std::error_code error;  // what is there but cannot be read, list() reports
   if (!std::filesystem::exists(checkpoints, error) && !error) return -1;
   auto all = checkpoint::list(checkpoints);
   std::erase_if(all, [&](const checkpoint::Summary& one) { return below && one.step >= *below; });
   return all.empty() ? -1 : all.back().step.value;
+}
+
+/// As newest_step(). Between launches a file system that fails for a moment ends no run: `otherwise` then.
+std::int64_t newest_step_or(std::int64_t otherwise, const std::filesystem::path& checkpoints,
+                            std::optional<Step> below = {}) try {
+  return newest_step(checkpoints, below);
+} catch (const StorageError& error) {
+  log(Severity::warning, "{}", error.what());
+  return otherwise;
 }
 
 /// Whether a run comes on, as seen between its launches.
@@ -70,7 +79,7 @@ class Progress {
     if (checkpoint_ < 0) return "there is no checkpoint yet";
     if (below_ && !mission_.below.empty())
       return fmt::format("two starts from step {} have failed, so the next one goes back to the checkpoint of step {}",
-                         *below_, newest_step(mission_.checkpoints, below_));
+                         *below_, newest_step_or(-1, mission_.checkpoints, below_));
     return fmt::format("the newest checkpoint is that of step {}", checkpoint_);
   }
 
@@ -78,7 +87,7 @@ class Progress {
   /// Whether it left a new checkpoint, or began further on than those before it. How far the snapshots of a launch go
   /// is not known until the next one has found them.
   bool is_further() {
-    const std::int64_t before = std::exchange(checkpoint_, newest_step(mission_.checkpoints));
+    const std::int64_t before = std::exchange(checkpoint_, newest_step_or(checkpoint_, mission_.checkpoints));
     bool made = checkpoint_ > before;
     const auto all = starts();
     for (; starts_ < all.size(); ++starts_) {
@@ -90,7 +99,7 @@ class Progress {
     }
     if (checkpoint_ > before) in_a_row_ = 0;
     if (made) below_.reset();
-    if (in_a_row_ >= 2 && newest_step(mission_.checkpoints, last_) >= 0) below_ = last_;
+    if (in_a_row_ >= 2 && newest_step_or(-1, mission_.checkpoints, last_) >= 0) below_ = last_;
     return made;
   }
   /// Whether it trained, and its last step is not that of the launch before. Training repeats itself exactly, so what
@@ -170,7 +179,7 @@ class Launch {
   }
   /// A rank that dies of the signal did not listen yet: it was starting, and nothing is lost.
   bool is_stop_signal(int code) const {
-    if (under_srun_) return code == 128 + SIGUSR1;
+    if (under_srun_) return code == 128 + SIGUSR1 || code == 1;  // the latter of srun that waits for its step
     return std::ranges::count(std::array{SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}, code - 128) > 0;
   }
   /// Every signal means "save and stop".
@@ -243,12 +252,28 @@ class Tries {
 };
 
 /// Codes that a rank ends with. Others are srun's own: 1, or the last 8 bits of an error number of Slurm, as 233 for
-/// 1001, "Communication connection failure".
+/// 1001, "Communication connection failure"; or the system's error number where the program cannot be run, as 116,
+/// "stale file handle".
 bool is_of_a_rank(int code) {
   constexpr int kLastSignal = 64;
   if (code > 128) return code <= 128 + kLastSignal;
-  return code == 0 || code >= static_cast<int>(ExitCode::usage) ||
-         (code >= static_cast<int>(ExitCode::corrupt) && code <= static_cast<int>(ExitCode::incompatible));
+  constexpr std::array kCodes{ExitCode::ok,         ExitCode::corrupt,   ExitCode::incomplete, ExitCode::incompatible,
+                              ExitCode::usage,      ExitCode::peer_lost, ExitCode::internal,   ExitCode::scheduler,
+                              ExitCode::superseded, ExitCode::storage,   ExitCode::requeue,    ExitCode::config};
+  return std::ranges::find(kCodes, static_cast<ExitCode>(code)) != kCodes.end();
+}
+
+/// What each node must see for a rank to start there.
+std::vector<std::string> files_of(const Mission& mission) {
+  return {mission.worker.front(), mission.checkpoints.parent_path().string()};
+}
+
+/// A node that has not mounted the program's file system (yet) ends its ranks with "no such file", 2, which is a code
+/// of ranks too.
+bool is_of_srun(int code, const Mission& mission, const Options& options) {
+  if (!mission.allocation) return false;
+  if (code == static_cast<int>(ExitCode::corrupt)) return !all_have(*mission.allocation, files_of(mission), options);
+  return !is_of_a_rank(code);
 }
 
 /// The share of "8" or "a100:8" that `some` of `all` nodes have; a list of several types stays as it is.
@@ -372,14 +397,16 @@ int supervise(const Mission& mission, const Options& options, SupervisorSignals&
     if (signals.wait_for_stop(pause)) return stop();
     if (is_superseded(mission)) return static_cast<int>(ExitCode::superseded);
     auto [code, told_to_stop] = launch(on_nodes(progress.next_launch(), next.nodes), options, signals);
-    if (mission.allocation && !is_of_a_rank(code)) {
+    if (is_of_srun(code, mission, options)) {
       log(Severity::warning, "srun itself failed, with code {}", code);
       code = static_cast<int>(ExitCode::scheduler);
     }
     if (code != 0 && is_superseded(mission)) return static_cast<int>(ExitCode::superseded);
     if (progress.is_made()) tries.renew();
+    // As a disk that is full, or a file system that is away: the run has had what it needs.
     const bool can_pass =
-        code == static_cast<int>(ExitCode::storage) && progress.has_begun();  // as a disk that is full
+        (code == static_cast<int>(ExitCode::storage) || code == static_cast<int>(ExitCode::incomplete)) &&
+        progress.has_begun();
     const Verdict verdict = can_pass ? Verdict::relaunch : judge(code);
     if (verdict == Verdict::finished || verdict == Verdict::give_up) return code;
     if (verdict == Verdict::resume_later || told_to_stop) {
@@ -389,7 +416,8 @@ int supervise(const Mission& mission, const Options& options, SupervisorSignals&
             verdict == Verdict::relaunch ? "; " + progress.outlook() : " with everything saved");
       return code;
     }
-    if (mission.allocation) next = surviving_nodes(*mission.allocation, next.nodes, options, signals);
+    if (mission.allocation)
+      next = surviving_nodes(*mission.allocation, files_of(mission), next.nodes, options, signals);
     if (next.decision == NextNodes::Decision::end) return code;
     if (next.decision == NextNodes::Decision::requeue) return stop();
     if (!tries.use(next.lost)) {

@@ -18,6 +18,13 @@ Clock::duration seconds(double count) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(count));
 }
 
+/// What is looked for.
+struct Wanted {
+  const slurm::Allocation& allocation;
+  const std::vector<std::string>& files;
+  std::optional<int> fewest = {};  ///< nodes; nothing: not known yet
+};
+
 /// The job's nodes as they were at one look, and what they suffice for.
 struct Look {
   std::vector<std::string> answering;
@@ -28,11 +35,12 @@ struct Look {
   bool is_enough() const { return !answering.empty() && answering.size() >= static_cast<std::size_t>(needed); }
 };
 
-Look look(const slurm::Allocation& allocation, const Options& options, const Deadline& limit) try {
+Look look(Wanted& wanted, const Options& options, const Deadline& limit) try {
+  const slurm::Allocation& allocation = wanted.allocation;
   const auto names = slurm::nodes_of(allocation);
   const auto probe_limit = seconds(options.probe_seconds);
   const Deadline end(std::max(limit.when(), Clock::now() + probe_limit));  // those that come first are always asked
-  const auto probe = slurm::probe(allocation, names, std::chrono::ceil<Milliseconds>(probe_limit),
+  const auto probe = slurm::probe(allocation, names, wanted.files, std::chrono::ceil<Milliseconds>(probe_limit),
                                   [&] { return end.expired() || stop_is_pending(); });
   Look found{probe.answering, static_cast<int>(names.size()), "", false};
   if (probe.silent.empty()) return found;
@@ -40,7 +48,8 @@ Look look(const slurm::Allocation& allocation, const Options& options, const Dea
                               probe.silent.size() == 1 ? "one does" : fmt::format("{} do", probe.silent.size()),
                               fmt::join(probe.silent, ", "), probe.cause);
   found.over = is_over(allocation);
-  found.needed = slurm::fewest_nodes(allocation).value_or(found.needed);
+  if (!wanted.fewest) wanted.fewest = slurm::fewest_nodes(allocation);
+  found.needed = wanted.fewest.value_or(found.needed);
   return found;
 } catch (const SchedulerError& error) {
   return {{}, 0, error.what(), false};
@@ -51,9 +60,16 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
 }
 }  // namespace
 
-NextNodes surviving_nodes(const slurm::Allocation& allocation, const std::vector<std::string>& before,
-                          const Options& options, SupervisorSignals& signals) {
+bool all_have(const slurm::Allocation& allocation, const std::vector<std::string>& files, const Options& options) {
+  if (allocation.node_list.empty()) return true;
+  Wanted wanted{allocation, files};
+  return look(wanted, options, Deadline::after(0s)).trouble.empty();
+}
+
+NextNodes surviving_nodes(const slurm::Allocation& allocation, const std::vector<std::string>& files,
+                          const std::vector<std::string>& before, const Options& options, SupervisorSignals& signals) {
   if (allocation.node_list.empty()) return {};
+  Wanted wanted{allocation, files};
   const auto limit = Deadline::after(seconds(options.node_minutes * 60));
   BackOff pauses(1s, 30s);
   const auto stops = [&](Milliseconds pause) {
@@ -62,7 +78,7 @@ NextNodes surviving_nodes(const slurm::Allocation& allocation, const std::vector
     return number.has_value();
   };
   for (bool lost = false;;) {
-    const Look now = look(allocation, options, limit);
+    const Look now = look(wanted, options, limit);
     if (now.over) {
       log(Severity::info, "{}; Slurm has ended or requeued the job", now.trouble);
       return {Decision::end, {}, true};

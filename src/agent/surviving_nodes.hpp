@@ -23,10 +23,13 @@ struct NextNodes {
   bool lost = false;  ///< one on which the launch before ran was found silent: the failure was not the run's
 };
 
-/// Finds out which of the job's nodes answer. Returns at once if they are all or, by the range of nodes that the job
-/// asked for, enough; else waits until that is so, or until Slurm has decided about the job: up to run.node_minutes.
-/// `before`: the nodes of the launch that failed; empty: all.
-NextNodes surviving_nodes(const slurm::Allocation& allocation, const std::vector<std::string>& before,
-                          const Options& options, SupervisorSignals& signals);
+/// Finds out which of the job's nodes answer, and see all of `files`. Returns at once if they are all or, by the range
+/// of nodes that the job asked for, enough; else waits until that is so, or until Slurm has decided about the job: up
+/// to run.node_minutes. `before`: the nodes of the launch that failed; empty: all.
+NextNodes surviving_nodes(const slurm::Allocation& allocation, const std::vector<std::string>& files,
+                          const std::vector<std::string>& before, const Options& options, SupervisorSignals& signals);
+
+/// Whether each node of the job answers, and sees all of `files`.
+bool all_have(const slurm::Allocation& allocation, const std::vector<std::string>& files, const Options& options);
 
 }  // namespace distdl::agent

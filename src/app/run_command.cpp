@@ -82,6 +82,14 @@ void check(const Arguments& arguments) {
   fmt::print("{}: ok; {}\n", printable(arguments.job.file.string()), check_job(job));
 }
 
+/// One error here, and not a launch of all ranks that ends with it. What a job cannot read that has trained before, its
+/// nodes may see again in a moment: its ranks try.
+void check_before_launch(const config::Job& job, bool in_slurm_job) try { check_job(job); } catch (const Error& error) {
+  const bool can_pass = error.exit_code() == ExitCode::storage || error.exit_code() == ExitCode::incomplete;
+  if (!can_pass || !in_slurm_job || observe::read_starts(job.run_dir).empty()) throw;
+  log(Severity::warning, "{}; the run has trained before, so its ranks try", error.what());
+}
+
 void run(const Arguments& arguments) {
   config::Job job = arguments.job.load();
   LogOptions logging;
@@ -98,7 +106,7 @@ void run(const Arguments& arguments) {
       "this machine");
   mission.ranks = arguments.ranks > 0 ? arguments.ranks : mission.allocation ? mission.allocation->tasks : 1;
   parallel::make_plan(job.recipe.parallel, mission.ranks);
-  check_job(job);  // one error here, and not a launch of all ranks that ends with it
+  check_before_launch(job, mission.allocation.has_value());
   if (!mission.allocation) require_descriptors(mission.ranks);
   make_run_folder(job.run_dir);
   agent::FolderLock lock(job.run_dir, arguments.take_over);

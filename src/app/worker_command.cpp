@@ -54,9 +54,14 @@ void check_same_job(const config::Job& job, comm::Communicator& communicator) {
 struct Signals {
   train::StopSignals stop;
   train::StartWatch watch{stop, [](const std::string& reason) {
-                            log(Severity::info, "{} while this rank was starting: there was nothing to save", reason);
+                            log_nothing_to_save(reason);
                             ::_exit(static_cast<int>(ExitCode::requeue));
                           }};
+  int looks = 0;  ///< for a reason to stop: one before each step
+
+  static void log_nothing_to_save(const std::string& reason) {
+    log(Severity::info, "{} while this rank was starting: there was nothing to save", reason);
+  }
 };
 
 train::Setting make_setting(const config::Job& job, Signals& signals) {
@@ -71,6 +76,7 @@ train::Setting make_setting(const config::Job& job, Signals& signals) {
   setting.comm = job.comm;
   setting.stop_requested = [&signals] {
     signals.watch.end();
+    ++signals.looks;
     return signals.stop.poll();
   };
   return setting;
@@ -151,6 +157,12 @@ train::Outcome run_connected(const config::Job& job, const Resume& resume, world
   } catch (const std::exception& error) {
     signals.watch.end();  // from now on a signal must not hide the cause
     communicator->abort(error.what(), exit_code_of(error));
+    // A rank that was starting left at once, on a signal that this one got too, just as it began its first step.
+    if (signals.looks < 2 && !gone(error).empty())
+      if (const auto& reason = signals.stop.poll()) {
+        Signals::log_nothing_to_save(*reason);
+        throw Ended(static_cast<int>(ExitCode::requeue));
+      }
     throw;
   }
 }
@@ -164,6 +176,8 @@ void work(const Arguments& arguments) {
   auto outcome = train::Outcome::stopped;
   try {
     outcome = run_connected(job, arguments.resume, *world, signals);
+  } catch (const Ended&) {
+    throw;
   } catch (const std::exception& error) {
     fail(world->rank(), error);
   }

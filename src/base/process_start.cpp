@@ -29,6 +29,7 @@ void before_libraries() noexcept {
 void prepare_process() noexcept {
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);
+  ::signal(SIGCHLD, SIG_DFL);  // ignored, it would hide how children ended
   ::signal(SIGHUP, started_with_hangup_ignored ? SIG_IGN : SIG_DFL);
 }
 

@@ -9,8 +9,9 @@ namespace distdl {
 void before_libraries() noexcept;
 
 /// The first thing in main: a pipe without reader and a file at its size limit (RLIMIT_FSIZE) become errors of write()
-/// instead of signals that kill; SIGHUP is what it was when the program was started, since UCX takes it for itself.
-/// start_process() and run_command() give their programs the usual SIGPIPE and SIGXFSZ back.
+/// instead of signals that kill; SIGHUP is what it was when the program was started, since UCX takes it for itself;
+/// SIGCHLD is the usual one, for else nobody would learn how a child ended. start_process() and run_command() give
+/// their programs the usual SIGPIPE and SIGXFSZ back.
 void prepare_process() noexcept;
 
 /// Raises this process's limit of open files as far as it may. Throws ConfigError if it is too low for one of so many

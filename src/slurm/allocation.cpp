@@ -44,7 +44,7 @@ std::optional<Time> end_of_job_by_variable() {
 std::optional<Time> end_of_job(const Allocation& allocation) try {
   if (auto end = end_of_job_by_variable()) return end;
   if (auto end = plugin_end_time(allocation.job)) return end;
-  auto text = show_job(allocation.job);
+  auto text = show_job(allocation.called());
   if (!text) return std::nullopt;
   return end_in(*text);
 } catch (const SchedulerError& error) {
@@ -61,11 +61,11 @@ std::optional<JobRecord> find_job(const std::string& job) {
 }
 
 void requeue(const Allocation& allocation) {
-  auto result = ask({"scontrol", "requeue", allocation.job}, kRequeueLimit);
+  auto result = ask({"scontrol", "requeue", allocation.called()}, kRequeueLimit);
   require<SchedulerError>(
       result.exit_code == 0,
       "cannot requeue job {}: scontrol {}; submit the same job again, it resumes from its last checkpoint",
-      allocation.job, cause_of(result, kRequeueLimit));
+      allocation.called(), cause_of(result, kRequeueLimit));
 }
 
 std::string switches_of_node() {

@@ -19,6 +19,11 @@ struct Allocation {
   std::string node_list = {};          ///< "n[1-3]", of all its nodes
   std::vector<std::string> only = {};  ///< launch on these of its nodes; empty: on all
   std::string gpus = {};               ///< of all its nodes together, "8" or "a100:8"; empty: not asked for like that
+  /// Of a task of a job array, "8_2": scontrol takes the id of one of them for the whole array. Else empty.
+  std::string name = {};
+
+  /// What scontrol calls this job alone.
+  const std::string& called() const { return name.empty() ? job : name; }
 };
 
 /// What the controller knows of a job.
@@ -42,8 +47,8 @@ std::optional<std::chrono::system_clock::time_point> end_of_job_by_variable();
 /// job has no limit or none of them knows.
 std::optional<std::chrono::system_clock::time_point> end_of_job(const Allocation& allocation);
 
-/// Nothing if Slurm knows no such job (any more). Throws SchedulerError with scontrol's own words if it cannot be
-/// asked.
+/// `job`: an id, or the name of a task of an array. Nothing if Slurm knows no such job (any more). Throws
+/// SchedulerError with scontrol's own words if it cannot be asked.
 std::optional<JobRecord> find_job(const std::string& job);
 
 /// Puts the job back into the queue. Slurm then kills it, so the caller should wait to be killed.

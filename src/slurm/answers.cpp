@@ -63,6 +63,8 @@ std::optional<Allocation> allocation_from(const Variable& variable) {
   if (!job) return std::nullopt;
   Allocation allocation;
   allocation.job = *std::move(job);
+  const auto array = variable("SLURM_ARRAY_JOB_ID"), task = variable("SLURM_ARRAY_TASK_ID");
+  if (array && task) allocation.name = fmt::format("{}_{}", *array, *task);
   allocation.restart = count_in(variable, "SLURM_RESTART_COUNT", 0).value_or(0);
   allocation.node_list = variable("SLURM_JOB_NODELIST").value_or("");
   allocation.nodes = count_in(variable, "SLURM_JOB_NUM_NODES", 1).value_or(1);
@@ -105,12 +107,22 @@ std::optional<JobRecord> record_in(const std::string& text) {
   return record;
 }
 
-std::optional<int> fewest_nodes_in(const std::string& text) {
-  const auto key = text.find("\"tres_req_str\"");
-  const auto colon = key == std::string::npos ? key : text.find(':', key);
-  const auto begin = colon == std::string::npos ? colon : text.find('"', colon);
-  const auto end = begin == std::string::npos ? begin : text.find('"', begin + 1);
-  return end == std::string::npos ? std::nullopt : nodes_in(text.substr(begin + 1, end - begin - 1));
+std::optional<int> fewest_nodes_in(const std::string& text, const std::string& job) {
+  constexpr std::string_view kJob = "\"job_id\"", kResources = "\"tres_req_str\"";
+  for (auto at = text.find(kJob); at != std::string::npos;) {
+    const auto next = text.find(kJob, at + 1);
+    const auto number = text.find_first_not_of(": ", at + kJob.size());
+    const auto end = text.find_first_not_of("0123456789", number);
+    if (number < end && text.substr(number, end - number) == job) {
+      const std::string record = text.substr(end, next == std::string::npos ? next : next - end);
+      const auto key = record.find(kResources);
+      const auto begin = key == std::string::npos ? key : record.find('"', key + kResources.size());
+      const auto last = begin == std::string::npos ? begin : record.find('"', begin + 1);
+      return last == std::string::npos ? std::nullopt : nodes_in(record.substr(begin + 1, last - begin - 1));
+    }
+    at = next;
+  }
+  return std::nullopt;
 }
 
 std::vector<std::string> words_in(const std::string& text) {

@@ -31,9 +31,9 @@ std::optional<std::chrono::system_clock::time_point> end_in(const std::string& t
 /// Of the same; nothing if it tells no JobState.
 std::optional<JobRecord> record_in(const std::string& text);
 
-/// Of "squeue --json": the "node=2" in the first job's "tres_req_str", which tells what it asked for; nothing if there
-/// is none.
-std::optional<int> fewest_nodes_in(const std::string& text);
+/// Of "squeue --json", which lists all jobs of the cluster (22.05 does, whichever it is asked for): the "node=2" in the
+/// "tres_req_str" of `job`, which tells what it asked for; nothing if there is none.
+std::optional<int> fewest_nodes_in(const std::string& text, const std::string& job);
 
 /// Of "scontrol show hostnames", or of a list of names of squeue.
 std::vector<std::string> words_in(const std::string& text);

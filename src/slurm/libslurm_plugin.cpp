@@ -27,8 +27,10 @@ extern "C" __attribute__((visibility("default"))) long long distdl_slurm_end_tim
   job_info_msg_t* message = nullptr;
   if (slurm_load_job(&message, job, SHOW_ALL) != SLURM_SUCCESS || !message) return -1;
   long long end = 0;
-  if (message->record_count > 0 && message->job_array[0].time_limit != INFINITE)
-    end = static_cast<long long>(message->job_array[0].end_time);
+  for (std::uint32_t i = 0; i < message->record_count; ++i) {  // of a job array there may be several
+    const auto& record = message->job_array[i];
+    if (record.job_id == job && record.time_limit != INFINITE) end = static_cast<long long>(record.end_time);
+  }
   slurm_free_job_info_msg(message);
   return end;
 }

@@ -12,7 +12,7 @@ namespace distdl::slurm {
 namespace {
 using namespace std::chrono_literals;
 
-constexpr Milliseconds kQueryLimit = 10s;
+constexpr Milliseconds kQueryLimit = 10s, kListLimit = 30s;  ///< the latter of all jobs
 constexpr Milliseconds kProbeGrace = 5s;  ///< for srun to end its step: one that is killed leaves it behind
 constexpr std::size_t kMostProbes = 64;   ///< at once: each is an srun, and a request to the controller
 constexpr int kTimedOut = 124, kNotStarted = -1;
@@ -28,13 +28,20 @@ std::vector<std::string> plain_srun() {
   return words;
 }
 
-/// One task on one node. Empty if it ran, else why it did not.
-std::string start_task(const std::string& job, const std::string& node, Milliseconds limit) {
+/// The task of a probe: whether all files are there.
+constexpr const char* kHasAll = R"(for file; do [ -e "$file" ] || { echo "there is no $file"; exit 1; }; done)";
+
+/// One task on one node. Empty if it ran and found all of `files`, else why it did not.
+std::string start_task(const std::string& job, const std::string& node, const std::vector<std::string>& files,
+                       Milliseconds limit) {
   auto words = plain_srun();
   words.insert(words.end(), {"--jobid=" + job, "--nodes=1", "--ntasks=1", "--nodelist=" + node, "--overlap",
-                             "--mpi=none", "--input=none", "--export=ALL", "true"});
+                             "--mpi=none", "--input=none", "--export=ALL", "sh", "-c", kHasAll, "sh"});
+  words.insert(words.end(), files.begin(), files.end());
   auto result = ask(words, limit, kProbeGrace);
-  return result.exit_code == 0 ? "" : "srun " + cause_of(result, limit);
+  if (result.exit_code == 0) return "";
+  if (result.output.starts_with("there is no ")) return result.output.substr(0, result.output.find('\n'));
+  return "srun " + cause_of(result, limit);
 }
 }  // namespace
 
@@ -64,9 +71,9 @@ std::vector<std::string> nodes_of(const Allocation& allocation) {
 // Neither scontrol (before 23.02) nor squeue's columns tell it once the job runs, but the resources that were asked
 // for.
 std::optional<int> fewest_nodes(const Allocation& allocation) {
-  auto result = ask({"squeue", "--json", "--jobs", allocation.job}, kQueryLimit);
+  auto result = ask({"squeue", "--json", "--jobs", allocation.job}, kListLimit);
   if (result.exit_code != 0) return std::nullopt;
-  return fewest_nodes_in(result.output);
+  return fewest_nodes_in(result.output, allocation.job);
 }
 
 std::optional<bool> has_step(const Allocation& allocation, const std::string& name) {
@@ -76,13 +83,13 @@ std::optional<bool> has_step(const Allocation& allocation, const std::string& na
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-Probe probe(const Allocation& allocation, const std::vector<std::string>& nodes, Milliseconds limit,
-            const std::function<bool()>& is_over) {
+Probe probe(const Allocation& allocation, const std::vector<std::string>& nodes, const std::vector<std::string>& files,
+            Milliseconds limit, const std::function<bool()>& is_over) {
   std::vector<std::string> causes(nodes.size(), "was not asked any more");  // empty: it answers
   std::atomic<std::size_t> next = 0;
   const auto ask_some = [&] {
     for (std::size_t i; !is_over() && (i = next++) < nodes.size();)
-      causes[i] = start_task(allocation.job, nodes[i], limit);
+      causes[i] = start_task(allocation.job, nodes[i], files, limit);
   };
   std::vector<std::jthread> threads;
   try {

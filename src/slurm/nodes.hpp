@@ -33,12 +33,13 @@ std::optional<bool> has_step(const Allocation& allocation, const std::string& na
 struct Probe {
   std::vector<std::string> answering;  ///< it ran there within the limit; in the order asked for
   std::vector<std::string> silent;
-  std::string cause;  ///< why not on the first silent one, in srun's words
+  std::string cause;  ///< why not on the first silent one, in srun's words, or which file it lacks
 };
 
-/// Starts a task on each of the nodes of the job, some at a time, beside whatever runs there. Once `is_over()`, which
-/// any thread may call, no more are started: the nodes that are left count as silent.
-Probe probe(const Allocation& allocation, const std::vector<std::string>& nodes, Milliseconds limit,
-            const std::function<bool()>& is_over);
+/// Starts a task on each of the nodes of the job, some at a time, beside whatever runs there: it looks whether all
+/// `files` are there, since a node may be back before its file systems are. Once `is_over()`, which any thread may
+/// call, no more are started: the nodes that are left count as silent.
+Probe probe(const Allocation& allocation, const std::vector<std::string>& nodes, const std::vector<std::string>& files,
+            Milliseconds limit, const std::function<bool()>& is_over);
 
 }  // namespace distdl::slurm

@@ -161,6 +161,16 @@ TEST_F(FolderLockTest, WhatIsMadeWhileTheOneBeforeIsJudgedStays) {
   EXPECT_THAT(names, UnorderedElementsAre("LOCK", "scontrol"));
 }
 
+TEST_F(FolderLockTest, AJobThatIsJustEndingIsWaitedFor) {
+  in_slurm_job();
+  std::ofstream(folder_ / "LOCK") << to_text(other());
+  job_is("cd " + folder_.string() +
+         "; echo x >> asked; [ $(wc -l < asked) -lt 5 ] && exec echo JobId=5 JobState=COMPLETING; echo JobId=5 "
+         "JobState=CANCELLED");
+  FolderLock mine(folder_, false);
+  EXPECT_FALSE(mine.check());
+}
+
 TEST_F(FolderLockTest, WhatIsNoFileIsLeftAloneAndStopsNothing) {
   std::ofstream(folder_ / "precious") << "text";
   std::filesystem::create_symlink(folder_ / "precious", folder_ / "LOCK");

@@ -263,10 +263,9 @@ class UnderSlurm : public Supervisor {
         "scontrol",
         "[ $2 = hostnames ] && exec printf 'n1\\nn2\\nn3\\n'\n[ -e up ] || { echo 'Unable to contact slurm controller' "
         ">&2; exit 1; }\n[ $1 = requeue ] && exec echo x >> requeued\necho \"JobId=1 $(cat record)\"");
-    command(
-        "squeue",
-        "case $* in *--steps*) echo batch; echo true; [ ! -e step ] || cat step; exit;; esac; echo '\"tres_req_str\": "
-        "\"cpu=2,node=2\"'");
+    command("squeue",
+            "case $* in *--steps*) echo batch; echo true; [ ! -e step ] || cat step; exit;; esac; echo '\"job_id\": 1, "
+            "\"tres_req_str\": \"cpu=2,node=2\"'");
     std::ofstream(folder_ / "record") << "JobState=RUNNING Restarts=0";
   }
   void TearDown() override {
@@ -296,12 +295,33 @@ class UnderSlurm : public Supervisor {
 };
 
 TEST_F(UnderSlurm, TakesTroubleOfSrunItselfForALostNode) {
-  for (const char* code : {"1", "9", "233"}) {
+  for (const char* code : {"1", "9", "66", "116", "127", "233"}) {
     std::filesystem::remove(folder_ / "launches");
     launches_do(std::string("exit ") + code);
     EXPECT_EQ(supervise(job(), {.relaunches = 1}), 71) << code;  // at once
     EXPECT_EQ(lines("launches"), 2u);
   }
+}
+
+TEST_F(UnderSlurm, TellsANodeWithoutTheProgramFromADamagedCheckpoint) {
+  launches_do("[ $n != 1 ] || { rm n2; exit 2; }; exit 0");
+  EXPECT_EQ(supervise(job(), {.relaunches = 0, .pause_seconds = 0}), 0);
+  EXPECT_EQ(lines("launches"), 2u);
+  std::ofstream(folder_ / "n2") << "back";
+  launches_do("exit 2");
+  EXPECT_EQ(supervise(job(), {.pause_seconds = 0}), 2);
+  EXPECT_EQ(lines("launches"), 3u);
+}
+
+TEST_F(UnderSlurm, AFolderThatCannotBeReadBetweenLaunchesEndsNoRun) {
+  std::filesystem::create_directories(folder_ / "checkpoints");
+  const std::string away = "rm -r checkpoints; touch checkpoints; ";
+  launches_do(away + "exit 75");
+  EXPECT_EQ(supervise(job(), {}), 75);
+  EXPECT_EQ(lines("requeued"), 1u);
+  std::filesystem::remove(folder_ / "checkpoints");
+  launches_do("[ $n = 2 ] && { " + away + "exit 70; }; exit 0");
+  EXPECT_EQ(supervise(job(), {.relaunches = 1, .pause_seconds = 0}), 0);
 }
 
 TEST_F(UnderSlurm, GoesOnWithTheNodesThatAnswerWithoutUsingUpATry) {

@@ -139,6 +139,26 @@ class Surroundings(ProgramTest):
         self.assertEqual(code, 74, err)
         self.says_once(["File too large"], err)
 
+    def test_a_parent_that_ignores_its_children(self):
+        def ignore():
+            signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        code, _, err = self.finish(self.start(*self.run_local(2), preexec_fn=ignore))
+        self.assertEqual(code, 0, err)
+
+    def test_what_a_requeued_job_cannot_read_its_ranks_try(self):
+        self.finish(self.start(*self.run_local(1)))
+        (self.folder / "bin").mkdir()
+        for name, text in (("srun", "echo started >> launches; exit 75"), ("scontrol", "exit 1"), ("squeue", "exit 1")):
+            (self.folder / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
+            (self.folder / "bin" / name).chmod(0o755)
+        job = {"SLURM_JOB_ID": "1", "SLURM_RESTART_COUNT": "1", "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}"}
+        for folder, expected in (("run", 75), ("never-trained", 3)):
+            code, _, err = self.distdl("run", "job.toml", "--set", "data.train=none.h5", "--set", f"run.dir={folder}", "--set",
+                                       "run.requeue=false", variables=job)
+            self.assertEqual(code, expected, err)
+            self.assertEqual("so its ranks try" in err, expected == 75, err)
+        self.assertEqual((self.folder / "launches").read_text(), "started\n")
+
     def test_few_descriptors(self):
         def limit():
             resource.setrlimit(resource.RLIMIT_NOFILE, (30, 30))

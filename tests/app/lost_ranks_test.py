@@ -136,7 +136,7 @@ class LostRanks(ProgramTest):
                 for connection in connections:
                     with contextlib.suppress(ConnectionError):  # that rank may be gone already
                         connection.sendall(struct.pack("<QBI", 0xCAFEBABE12345678, 0, 0xFFFFFFFF))  # of UCX 1.13 over TCP
-                wait_until(lambda: not all(map(lives, pids)), "the end of a rank")
+                wait_until(lambda: not any(map(lives, pids)), "the end of the ranks")
         wait_for_another_step()
         run.send_signal(signal.SIGTERM)
         code, _, err = self.finish(run)

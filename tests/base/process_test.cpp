@@ -58,8 +58,7 @@ TEST(RunCommand, AsksToEndBeforeItKills) {
   const std::string file = ::testing::TempDir() + "/run_command_" + std::to_string(::getpid());
   const auto asked = "trap 'echo x >> " + file + "; $END' TERM; while :; do sleep 0.05; done";
   for (const std::string end : {"exit", ":"})
-    EXPECT_EQ(run_command({"sh", "-c", "END=" + end + "; " + asked}, 100ms, end == "exit" ? 20s : 300ms).exit_code,
-              124);
+    EXPECT_EQ(run_command({"sh", "-c", "END=" + end + "; " + asked}, 1s, end == "exit" ? 20s : 3s).exit_code, 124);
   std::string text;
   std::getline(std::ifstream(file), text, '\0');
   EXPECT_EQ(text, "x\nx\n");

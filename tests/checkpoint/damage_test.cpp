@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Damaged and hostile checkpoints: never a silent wrong restore.
+#include <algorithm>
 #include <ctime>
 #include <random>
 
@@ -333,7 +334,8 @@ TEST(Manifest, CostsTimeThatGrowsWithItsBoxesOnly) {
     check_manifest(parse_manifest(text, "test"), "test");
     return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   };
-  EXPECT_LT(seconds(40'000), 24 * seconds(5'000));
+  auto least = [&](auto count) { return std::min({seconds(count), seconds(count), seconds(count)}); };
+  EXPECT_LT(least(40'000), 24 * least(5'000));
 }
 
 TEST(Manifest, EveryCutOrChangedTextIsRefused) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hostile and damaged safetensors files get a clear refusal.
+#include <algorithm>
 #include <ctime>
 #include <fstream>
 #include <random>
@@ -118,7 +119,8 @@ TEST(Safetensors, AHeaderCostsTimeThatGrowsWithItsTensorsOnly) {
     EXPECT_EQ(refusal(safetensors_header(entries, {})).first, ExitCode::ok);
     return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   };
-  EXPECT_LT(seconds(40'000), 24 * seconds(5'000));
+  auto least = [&](auto count) { return std::min({seconds(count), seconds(count), seconds(count)}); };
+  EXPECT_LT(least(40'000), 24 * least(5'000));
 }
 
 TEST(Safetensors, RandomChangesOfAHeaderNeverCrash) {

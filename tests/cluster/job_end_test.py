@@ -57,10 +57,6 @@ class JobEnd(unittest.TestCase):
 
     def test_slurms_warning_stops_the_run_and_it_goes_on(self):
         job, run = self.start("warned", ["--time=1"])  # the script's own --signal
-        second = pocket.finished(pocket.DISTDL, "run", "--local", f"{pocket.REPOSITORY}/examples/lenet.toml", "--set",
-                                 f"data.train={FOLDER}/shapes.h5", "--set", f"run.dir={run.folder}")
-        self.assertEqual(73, second.returncode, second.stderr)
-        self.assertRegex(second.stderr, rf"uses the run folder .*: host n1, pid \d+, job {job.number} \(restart 0\), since ")
         self.check_goes_on(job, run, "signal SIGUSR1")
 
     def test_a_warning_while_the_ranks_start_is_not_lost(self):
@@ -70,8 +66,12 @@ class JobEnd(unittest.TestCase):
         job.wait("Slurm to restart the job", lambda: job.field("Restarts") == "1", 30)
         job.wait("the run to go on", lambda: run.step() >= 5, 60)
 
-    def test_scancel_saves_and_does_not_requeue(self):
+    def test_a_second_start_is_refused_and_scancel_saves_and_does_not_requeue(self):
         job, run = self.start("cancelled", [])
+        second = pocket.finished(pocket.DISTDL, "run", "--local", f"{pocket.REPOSITORY}/examples/lenet.toml", "--set",
+                                 f"data.train={FOLDER}/shapes.h5", "--set", f"run.dir={run.folder}")
+        self.assertEqual(73, second.returncode, second.stderr)
+        self.assertRegex(second.stderr, rf"uses the run folder .*: host n1, pid \d+, job {job.number} \(restart 0\), since ")
         pocket.call("scancel", job.number)
         job.wait_state("CANCELLED", GRACE)
         pocket.wait_for("the run to save", lambda: run.events("stopped"), GRACE, job.story)
@@ -91,7 +91,7 @@ class JobEnd(unittest.TestCase):
             self.assertRegex(refused.stderr, rf"\Adistdl: .*{said}.*\n\Z")
             self.assertEqual(jobs, pocket.call("squeue", "--noheader", "--states=all", "--format=%i"))
             job = CLUSTER.submit(*words, "--set", *bad)
-            job.wait_state("FAILED", 10)
+            job.wait_state("FAILED", 40)
             self.assertEqual([f"{code}:0", "0"], [job.field("ExitCode"), job.field("Restarts")])
             self.assertRegex(job.log(), rf"\Adistdl: .*{said}.*\n\Z")
         self.assertFalse(os.path.exists(run.folder), "a rank was started")

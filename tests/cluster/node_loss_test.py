@@ -120,4 +120,4 @@ class Long(Case):
                     self.check(timeout, fault)
 
 
-pocket.main(3600 if LONG else 280)
+pocket.main(3600 if LONG else 600)

@@ -116,7 +116,10 @@ class Job:
         self.log_file = f"{folder}/slurm-{number}.log"
 
     def field(self, name):
-        record = call("scontrol", "show", "job", "-o", self.number)
+        end = time.monotonic() + 15  # in which a restarted or busy slurmctld answers
+        while (done := finished("scontrol", "show", "job", "-o", self.number)).returncode != 0 and time.monotonic() < end:
+            time.sleep(0.5)
+        record = done.stdout
         return next((word.split("=", 1)[1] for word in record.split() if word.startswith(name + "=")), None)
 
     def state(self):

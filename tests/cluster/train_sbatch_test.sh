@@ -64,8 +64,8 @@ check "and does not start it again" started "$job" 2
 job=$(DISTDL=$work/other submit)
 check "DISTDL names another program" works_with "$job" "$work/other"
 scancel --batch --signal=TERM "$job"
-check "distdl that does not listen yet when it is told to stop ends the job" within 10 prints 143:0 job_field "$job" ExitCode
-check "and is not started again" prints 1 grep -c "other: run" "distdl-$job.log"
+check "distdl that does not listen yet when it is told to stop is started again" within 10 prints 2 grep -c "other: run" "distdl-$job.log"
+check "and told to stop again" within 10 prints 3:0 job_field "$job" ExitCode
 
 module() { PATH=$PATH:$work/bin; }
 export -f module

@@ -41,8 +41,8 @@ inline int names_of(const std::string& job) {
   return count;
 }
 
-/// Of a job whose living ranks have `living` names, after what its dead ones left is gone. Each rank of any test sweeps as
-/// it starts: it may have locked a name that it is about to remove.
+/// Of a job whose living ranks have `living` names, after what its dead ones left is gone. Each rank of any test sweeps
+/// as it starts: it may have locked a name that it is about to remove.
 inline int names_after_sweep(const std::string& job, int living) {
   const Deadline deadline = Deadline::after(paced(Milliseconds(1000)));
   while (true) {

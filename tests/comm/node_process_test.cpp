@@ -189,7 +189,7 @@ TEST(NodeProcesses, ReadTheLossThatADeadRankPosted) {
     EXPECT_EQ(loss->exit_code, 75);
     EXPECT_EQ(loss->why, "rank 9 on node7 was preempted");
   }
-  NodeMemory::sweep();
+  EXPECT_EQ(names_after_sweep(job_of_test(), 0), 0);
 }
 
 /// What a rank does before it is killed.

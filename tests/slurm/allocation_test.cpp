@@ -59,9 +59,9 @@ class SlurmJob : public ::testing::Test {
     return time ? std::optional(std::chrono::system_clock::to_time_t(*time)) : std::nullopt;
   }
 
-  static constexpr const char* kNames[] = {"SLURM_JOB_ID",         "SLURM_RESTART_COUNT", "SLURM_JOB_NUM_NODES",
-                                           "SLURM_NTASKS",         "SLURM_CPUS_PER_TASK", "SLURM_JOB_END_TIME",
-                                           "SLURM_NTASKS_PER_NODE"};
+  static constexpr const char* kNames[] = {"SLURM_JOB_ID",          "SLURM_RESTART_COUNT", "SLURM_JOB_NUM_NODES",
+                                           "SLURM_NTASKS",          "SLURM_CPUS_PER_TASK", "SLURM_JOB_END_TIME",
+                                           "SLURM_NTASKS_PER_NODE", "SLURM_ARRAY_JOB_ID",  "SLURM_ARRAY_TASK_ID"};
   std::filesystem::path folder_;
   std::string path_;
 };
@@ -176,9 +176,15 @@ TEST_F(SlurmJob, AControllerThatIsAwayIsAnErrorInScontrolsWords) {
 TEST_F(SlurmJob, KnowsItsNodesAndHowManyItNeeds) {
   scontrol("[ \"$*\" = 'show hostnames n[1-3]' ] && printf 'n1\\nn2\\nn3\\n'");
   EXPECT_THAT(nodes_of({.job = "17", .node_list = "n[1-3]"}), ElementsAre("n1", "n2", "n3"));
-  command("squeue", R"(echo '  "tres_req_str": "cpu=1,mem=8G,node=2,billing=1", "tres_alloc_str": "cpu=6,node=3"')");
+  command(
+      "squeue",
+      "echo '{\"jobs\": [{\"array_job_id\": 17, \"job_id\": 7, \"tres_req_str\": \"cpu=1,node=1\"},\n {\"job_id\": 17, "
+      "\"tres_req_str\": \"cpu=1,mem=8G,node=2,billing=1\", \"tres_alloc_str\": \"cpu=6,node=3\"}, {\"job_id\": 170, "
+      "\"tres_req_str\": \"node=64\"}, {\"job_id\": 18}]}'");
   EXPECT_EQ(fewest_nodes({.job = "17"}), 2);
-  command("squeue", "echo '{ \"jobs\": [], \"tres_req_str\": null }'");
+  EXPECT_EQ(fewest_nodes({.job = "170"}), 64);
+  for (const char* job : {"1", "18", ""}) EXPECT_EQ(fewest_nodes({.job = job}), std::nullopt) << job;
+  command("squeue", "echo '{ \"jobs\": [{\"job_id\": 17, \"tres_req_str\": null}] }'");
   EXPECT_EQ(fewest_nodes({.job = "17"}), std::nullopt);
   command("squeue", "exit 1");
   EXPECT_EQ(fewest_nodes({.job = "17"}), std::nullopt);
@@ -198,20 +204,30 @@ TEST_F(SlurmJob, AsksEachNodeWhetherItAnswers) {
           "failure' >&2; exit 233;; "
           "*nodelist=n4*) trap 'touch \"${0%/*}/ended\"; exit' TERM; while :; do sleep 0.05; done;; esac");
   set("SLURM_GPUS", "8");  // of all nodes together
-  auto found = probe({.job = "17"}, {"n1", "n2", "n3"}, std::chrono::seconds(20), never);
+  auto found = probe({.job = "17"}, {"n1", "n2", "n3"}, {}, std::chrono::seconds(20), never);
   EXPECT_THAT(found.answering, ElementsAre("n1", "n3"));
   EXPECT_THAT(found.silent, ElementsAre("n2"));
   EXPECT_EQ(found.cause, "srun says \"srun: error: Communication connection failure\"");
-  found = probe({.job = "17"}, {"n4"}, std::chrono::seconds(1), never);
+  found = probe({.job = "17"}, {"n4"}, {}, std::chrono::seconds(1), never);
   EXPECT_EQ(found.cause, "srun did not answer within 1 s");
   EXPECT_TRUE(std::filesystem::exists(folder_ / "ended")) << "killed, srun would leave its step behind";
   ::unsetenv("SLURM_GPUS");
 }
 
+TEST_F(SlurmJob, ANodeThatLacksAFileIsSilent) {
+  command("srun", "while [ \"$1\" != sh ]; do shift; done; exec \"$@\"");
+  const std::string here = folder_.string(), away = (folder_ / "not mounted").string();
+  EXPECT_THAT(probe({.job = "17"}, {"n1"}, {here, here}, std::chrono::seconds(20), never).answering, ElementsAre("n1"));
+  const auto found = probe({.job = "17"}, {"n1"}, {here, away}, std::chrono::seconds(20), never);
+  EXPECT_THAT(found.silent, ElementsAre("n1"));
+  EXPECT_EQ(found.cause, "there is no " + away);
+}
+
 TEST_F(SlurmJob, AsksNoMoreNodesOnceItIsOver) {
   command("srun", "exit 0");
   std::atomic<int> left = 2;
-  const auto found = probe({.job = "17"}, {"n1", "n2", "n3"}, std::chrono::seconds(20), [&] { return left-- <= 0; });
+  const auto found =
+      probe({.job = "17"}, {"n1", "n2", "n3"}, {}, std::chrono::seconds(20), [&] { return left-- <= 0; });
   EXPECT_THAT(found.answering, ElementsAre("n1", "n2"));
   EXPECT_THAT(found.silent, ElementsAre("n3"));
   EXPECT_EQ(found.cause, "was not asked any more");
@@ -234,7 +250,7 @@ TEST_F(SlurmJob, WhereNoCommandCanBeStartedSlurmDoesNotTell) {
   EXPECT_THAT([&] { nodes_of(job); }, says_why);
   EXPECT_THAT([&] { requeue(job); }, says_why);
   EXPECT_THROW(find_job("17"), SchedulerError);
-  const auto found = probe(job, {"n1"}, std::chrono::seconds(20), never);
+  const auto found = probe(job, {"n1"}, {}, std::chrono::seconds(20), never);
   EXPECT_THAT(found.cause, HasSubstr("srun was not started"));
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &files), 0);
 }
@@ -245,6 +261,12 @@ TEST_F(SlurmJob, ARequeueThatIsRefusedIsAnErrorInScontrolsWords) {
   std::string asked;
   std::getline(std::ifstream(folder_ / "asked"), asked);
   EXPECT_EQ(asked, "requeue 17");
+  set("SLURM_JOB_ID", "17");
+  set("SLURM_ARRAY_JOB_ID", "17");
+  set("SLURM_ARRAY_TASK_ID", "3");
+  requeue(*current_allocation());
+  std::getline(std::ifstream(folder_ / "asked"), asked);
+  EXPECT_EQ(asked, "requeue 17_3") << "17 would be all tasks of the array";
   scontrol("echo 'Requested operation is presently disabled' >&2; exit 1");
   try {
     requeue({.job = "17"});

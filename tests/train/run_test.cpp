@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/pace.hpp"
 #include "tests/train/run_fixture.hpp"
 #include <distdl/model/models.hpp>
 #include <distdl/train/memory.hpp>
@@ -172,11 +173,11 @@ TEST_F(Run, WhatOneRankCannotDoEndsAllWithTheSameError) {
 
 TEST_F(Run, ARankThatIsBusyWithFilesIsNotLost) {
   comm::Options options;
-  options.timeout_seconds = 0.2;
+  options.timeout_seconds = paced(0.2);
   world::run_threads(2, [&](world::World& world) {
     comm::run_connected(world, options, [](comm::Communicator& communicator) {
-      CommunicatorGroup group(communicator, 20);
-      if (communicator.rank() == Rank(1)) std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+      CommunicatorGroup group(communicator, paced(20.0));
+      if (communicator.rank() == Rank(1)) std::this_thread::sleep_for(paced(Milliseconds(1200)));
       EXPECT_EQ(group.all_gather("x").size(), 2u);
     });
   });
