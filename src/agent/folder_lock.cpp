@@ -57,25 +57,30 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
-bool job_is_gone(const Holder& holder, std::chrono::seconds age) try {
-  const auto record = slurm::find_job(holder.job);
-  if (!record) return true;
+/// Of a job that runs nowhere.
+bool is_inactive(const std::string& state) {
   constexpr std::array kGone{"PENDING",  "COMPLETED", "CANCELLED", "FAILED",        "TIMEOUT",
                              "DEADLINE", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY", "BOOT_FAIL"};
-  if (std::find(kGone.begin(), kGone.end(), record->state) != kGone.end()) return true;
+  return std::find(kGone.begin(), kGone.end(), state) != kGone.end();
+}
+
+bool job_is_gone(const Holder& holder, std::chrono::seconds age) try {
+  const auto record = slurm::find_job(holder.job);
+  if (!record || is_inactive(record->state)) return true;
   return record->state != "SUSPENDED" && age > kLongestSilence;
 } catch (const SchedulerError& error) {
   log(Severity::warning, "{}", error.what());
   return age > kLongestSilence;
 }
 
-/// Another job, which has been ended, but not yet on all of its nodes.
-bool job_is_ending(const Holder& holder, const Holder& self) try {
+/// Another job, which has been ended, but not yet on all of its nodes, or has just gone. `otherwise`: where Slurm does
+/// not tell.
+bool job_is_ending(const Holder& holder, const Holder& self, bool otherwise) try {
   if (holder.job.empty() || self.job.empty() || holder.cluster != self.cluster || holder.job == self.job) return false;
   const auto record = slurm::find_job(holder.job);
-  return record && record->state == "COMPLETING";
+  return !record || record->state == "COMPLETING" || is_inactive(record->state);
 } catch (const SchedulerError&) {
-  return false;
+  return otherwise;
 }
 
 /// The lock as it was found.
@@ -236,7 +241,7 @@ struct FolderLock::Impl {
     // that went down while it wrote, and nobody is there to try again once that is old.
     const auto patience = Deadline::after(self.job.empty() ? 1s : kLongestSilence + 5s);
     constexpr int kMostRemoved = 20;
-    bool is_told = false;
+    bool is_told = false, is_ending = false;
     for (int removed = 0;;) {
       if (create_lock(folder.get(), self)) return true;
       auto found = read_lock(folder.get());
@@ -247,7 +252,9 @@ struct FolderLock::Impl {
         require<StorageError>(++removed <= kMostRemoved, "it comes and goes");
         if (!gone) log(Severity::warning, "taking \"{}\" over from another start: {}", path.string(), describe(*found));
         remove_lock(folder.get(), *found, self.nonce);
-      } else if (found && (patience.expired() || (found->holder && !job_is_ending(*found->holder, self)))) {
+        is_ending = false;
+      } else if (found && (patience.expired() ||
+                           (found->holder && !(is_ending = job_is_ending(*found->holder, self, is_ending))))) {
         throw StorageError(
             fmt::format("another \"distdl run\" uses the run folder \"{}\": {}; wait until it ends, end it, choose "
                         "another run.dir, or take the folder from it with --take-over",

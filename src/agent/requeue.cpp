@@ -49,7 +49,8 @@ void requeue_job(const slurm::Allocation& allocation, const Options& options, Su
           "try "
           "in {} s",
           error.what(), options.scheduler_minutes, pause / 1s);
-      if (signals.wait_for_stop(pause) == SIGINT) throw;
+      for (const auto end = Deadline::after(pause); !end.expired();)
+        if (signals.wait_for_stop(std::chrono::ceil<Milliseconds>(end.remaining())) == SIGINT) throw;
     }
   }
 }

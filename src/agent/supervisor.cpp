@@ -127,6 +127,7 @@ class Progress {
 struct LaunchResult {
   int code = 0;
   bool told_to_stop = false;  ///< a signal came in while it ran
+  bool is_saved = false;      ///< the ranks themselves say so
 };
 
 /// Of the srun of a launch.
@@ -159,8 +160,9 @@ class Launch {
       if (kill_at_ && kill_at_->expired()) children_.kill();
       if (step_ && step_->is_over()) end_srun();
     }
-    return {told_to_stop_ && is_stop_signal(children_.code()) ? static_cast<int>(ExitCode::requeue) : children_.code(),
-            told_to_stop_};
+    constexpr int kSaved = static_cast<int>(ExitCode::requeue);
+    const int code = children_.code();
+    return {told_to_stop_ && is_stop_signal(code) ? kSaved : code, told_to_stop_, code == kSaved};
   }
 
  private:
@@ -220,7 +222,7 @@ LaunchResult launch(const Mission& mission, const Options& options, SupervisorSi
   return Launch(mission, options, signals).watch();
 } catch (const SchedulerError& error) {
   log(Severity::error, "{}", error.what());
-  return {static_cast<int>(error.exit_code()), false};
+  return {static_cast<int>(error.exit_code())};
 }
 
 /// How often a run that comes no further is launched again, and when. Not all at once: a node that was cut off ends
@@ -263,17 +265,10 @@ bool is_of_a_rank(int code) {
   return std::ranges::find(kCodes, static_cast<ExitCode>(code)) != kCodes.end();
 }
 
-/// What each node must see for a rank to start there.
-std::vector<std::string> files_of(const Mission& mission) {
+/// What each node must see for a rank to start there. Before a launch has begun to train, they may never have seen it.
+std::vector<std::string> files_of(const Mission& mission, const Progress& progress) {
+  if (!progress.has_begun()) return {};
   return {mission.worker.front(), mission.checkpoints.parent_path().string()};
-}
-
-/// A node that has not mounted the program's file system (yet) ends its ranks with "no such file", 2, which is a code
-/// of ranks too.
-bool is_of_srun(int code, const Mission& mission, const Options& options) {
-  if (!mission.allocation) return false;
-  if (code == static_cast<int>(ExitCode::corrupt)) return !all_have(*mission.allocation, files_of(mission), options);
-  return !is_of_a_rank(code);
 }
 
 /// The share of "8" or "a100:8" that `some` of `all` nodes have; a list of several types stays as it is.
@@ -396,8 +391,11 @@ int supervise(const Mission& mission, const Options& options, SupervisorSignals&
   for (Milliseconds pause{0};; pause = mission.allocation ? tries.pause() : 0ms) {
     if (signals.wait_for_stop(pause)) return stop();
     if (is_superseded(mission)) return static_cast<int>(ExitCode::superseded);
-    auto [code, told_to_stop] = launch(on_nodes(progress.next_launch(), next.nodes), options, signals);
-    if (is_of_srun(code, mission, options)) {
+    auto [code, told_to_stop, is_saved] = launch(on_nodes(progress.next_launch(), next.nodes), options, signals);
+    const auto files = files_of(mission, progress);
+    // A node that has not mounted the program's file system (yet) ends its ranks with "no such file", which is 2 too.
+    if (mission.allocation && (!is_of_a_rank(code) || (code == static_cast<int>(ExitCode::corrupt) &&
+                                                       one_lacks(*mission.allocation, files, next.nodes, options)))) {
       log(Severity::warning, "srun itself failed, with code {}", code);
       code = static_cast<int>(ExitCode::scheduler);
     }
@@ -412,12 +410,10 @@ int supervise(const Mission& mission, const Options& options, SupervisorSignals&
     if (verdict == Verdict::resume_later || told_to_stop) {
       if (verdict == Verdict::relaunch)  // the signal may have met ranks that were just starting
         log(Severity::warning, "the ranks ended with code {} when asked to stop", code);
-      leave(mission, options, signals,
-            verdict == Verdict::relaunch ? "; " + progress.outlook() : " with everything saved");
+      leave(mission, options, signals, is_saved ? " with everything saved" : "; " + progress.outlook());
       return code;
     }
-    if (mission.allocation)
-      next = surviving_nodes(*mission.allocation, files_of(mission), next.nodes, options, signals);
+    if (mission.allocation) next = surviving_nodes(*mission.allocation, files, next.nodes, options, signals);
     if (next.decision == NextNodes::Decision::end) return code;
     if (next.decision == NextNodes::Decision::requeue) return stop();
     if (!tries.use(next.lost)) {

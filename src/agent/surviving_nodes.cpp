@@ -28,12 +28,20 @@ struct Wanted {
 /// The job's nodes as they were at one look, and what they suffice for.
 struct Look {
   std::vector<std::string> answering;
-  int needed = 0;       ///< 0: not known
-  std::string trouble;  ///< what is the matter with the others; empty: nothing
-  bool over = false;    ///< the job
+  int needed = 0;                 ///< 0: not known
+  std::string trouble;            ///< what is the matter with the others; empty: nothing
+  bool over = false;              ///< the job
+  bool lacks_files_only = false;  ///< the others answer
 
   bool is_enough() const { return !answering.empty() && answering.size() >= static_cast<std::size_t>(needed); }
 };
+
+/// "one does not answer"
+std::string complaint(const slurm::Probe& probe) {
+  const auto count = probe.silent.size();
+  if (probe.lacking == count) return count == 1 ? "one lacks a file" : fmt::format("{} lack a file", count);
+  return count == 1 ? "one does not answer" : fmt::format("{} do not answer", count);
+}
 
 Look look(Wanted& wanted, const Options& options, const Deadline& limit) try {
   const slurm::Allocation& allocation = wanted.allocation;
@@ -42,11 +50,11 @@ Look look(Wanted& wanted, const Options& options, const Deadline& limit) try {
   const Deadline end(std::max(limit.when(), Clock::now() + probe_limit));  // those that come first are always asked
   const auto probe = slurm::probe(allocation, names, wanted.files, std::chrono::ceil<Milliseconds>(probe_limit),
                                   [&] { return end.expired() || stop_is_pending(); });
-  Look found{probe.answering, static_cast<int>(names.size()), "", false};
+  Look found{probe.answering, static_cast<int>(names.size()), "", false, probe.lacking == probe.silent.size()};
   if (probe.silent.empty()) return found;
-  found.trouble = fmt::format("of the {} nodes of job {} {} not answer: {} ({})", names.size(), allocation.job,
-                              probe.silent.size() == 1 ? "one does" : fmt::format("{} do", probe.silent.size()),
+  found.trouble = fmt::format("of the {} nodes of job {} {}: {} ({})", names.size(), allocation.job, complaint(probe),
                               fmt::join(probe.silent, ", "), probe.cause);
+  if (stop_is_pending()) return found;
   found.over = is_over(allocation);
   if (!wanted.fewest) wanted.fewest = slurm::fewest_nodes(allocation);
   found.needed = wanted.fewest.value_or(found.needed);
@@ -60,10 +68,16 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
 }
 }  // namespace
 
-bool all_have(const slurm::Allocation& allocation, const std::vector<std::string>& files, const Options& options) {
-  if (allocation.node_list.empty()) return true;
-  Wanted wanted{allocation, files};
-  return look(wanted, options, Deadline::after(0s)).trouble.empty();
+bool one_lacks(const slurm::Allocation& allocation, const std::vector<std::string>& files,
+               const std::vector<std::string>& nodes, const Options& options) try {
+  if (allocation.node_list.empty()) return false;
+  const auto limit = Deadline::after(60s);
+  const auto probe = slurm::probe(allocation, nodes.empty() ? slurm::nodes_of(allocation) : nodes, files,
+                                  std::chrono::ceil<Milliseconds>(seconds(options.probe_seconds)),
+                                  [&] { return limit.expired() || stop_is_pending(); });
+  return probe.lacking > 0;
+} catch (const SchedulerError&) {  // then nothing is known of them
+  return false;
 }
 
 NextNodes surviving_nodes(const slurm::Allocation& allocation, const std::vector<std::string>& files,
@@ -91,6 +105,7 @@ NextNodes surviving_nodes(const slurm::Allocation& allocation, const std::vector
       log(Severity::warning, "{}; going on with {}", now.trouble, fmt::join(now.answering, ", "));
       return {Decision::launch, now.answering, lost};
     }
+    if (limit.expired() && now.lacks_files_only) return {Decision::launch, {}, false};
     if (limit.expired()) {
       log(Severity::error, "{}; waited {:g} min in vain (run.node_minutes)", now.trouble, options.node_minutes);
       return {Decision::requeue, {}, true};

@@ -25,11 +25,13 @@ struct NextNodes {
 
 /// Finds out which of the job's nodes answer, and see all of `files`. Returns at once if they are all or, by the range
 /// of nodes that the job asked for, enough; else waits until that is so, or until Slurm has decided about the job: up
-/// to run.node_minutes. `before`: the nodes of the launch that failed; empty: all.
+/// to run.node_minutes. Nodes that lack a file for all of that time are launched on again: a requeue would not give
+/// them the file. `before`: the nodes of the launch that failed; empty: all.
 NextNodes surviving_nodes(const slurm::Allocation& allocation, const std::vector<std::string>& files,
                           const std::vector<std::string>& before, const Options& options, SupervisorSignals& signals);
 
-/// Whether each node of the job answers, and sees all of `files`.
-bool all_have(const slurm::Allocation& allocation, const std::vector<std::string>& files, const Options& options);
+/// Whether one of the nodes is known to lack one of the files. `nodes`: empty: all of the job.
+bool one_lacks(const slurm::Allocation& allocation, const std::vector<std::string>& files,
+               const std::vector<std::string>& nodes, const Options& options);
 
 }  // namespace distdl::agent

@@ -19,7 +19,7 @@ struct Allocation {
   std::string node_list = {};          ///< "n[1-3]", of all its nodes
   std::vector<std::string> only = {};  ///< launch on these of its nodes; empty: on all
   std::string gpus = {};               ///< of all its nodes together, "8" or "a100:8"; empty: not asked for like that
-  /// Of a task of a job array, "8_2": scontrol takes the id of one of them for the whole array. Else empty.
+  /// "8_2" of the one task of a job array whose id is that of the array, which scontrol takes it for. Else empty.
   std::string name = {};
 
   /// What scontrol calls this job alone.

@@ -63,8 +63,9 @@ std::optional<Allocation> allocation_from(const Variable& variable) {
   if (!job) return std::nullopt;
   Allocation allocation;
   allocation.job = *std::move(job);
+  // A job that a task of an array submits has these variables of that task.
   const auto array = variable("SLURM_ARRAY_JOB_ID"), task = variable("SLURM_ARRAY_TASK_ID");
-  if (array && task) allocation.name = fmt::format("{}_{}", *array, *task);
+  if (array == allocation.job && task) allocation.name = fmt::format("{}_{}", *array, *task);
   allocation.restart = count_in(variable, "SLURM_RESTART_COUNT", 0).value_or(0);
   allocation.node_list = variable("SLURM_JOB_NODELIST").value_or("");
   allocation.nodes = count_in(variable, "SLURM_JOB_NUM_NODES", 1).value_or(1);
@@ -113,7 +114,7 @@ std::optional<int> fewest_nodes_in(const std::string& text, const std::string& j
     const auto next = text.find(kJob, at + 1);
     const auto number = text.find_first_not_of(": ", at + kJob.size());
     const auto end = text.find_first_not_of("0123456789", number);
-    if (number < end && text.substr(number, end - number) == job) {
+    if (number < end && end != std::string::npos && text.substr(number, end - number) == job) {
       const std::string record = text.substr(end, next == std::string::npos ? next : next - end);
       const auto key = record.find(kResources);
       const auto begin = key == std::string::npos ? key : record.find('"', key + kResources.size());

@@ -29,6 +29,7 @@ std::vector<std::string> plain_srun() {
 }
 
 /// The task of a probe: whether all files are there.
+constexpr const char* kNoFile = "there is no ";
 constexpr const char* kHasAll = R"(for file; do [ -e "$file" ] || { echo "there is no $file"; exit 1; }; done)";
 
 /// One task on one node. Empty if it ran and found all of `files`, else why it did not.
@@ -40,7 +41,7 @@ std::string start_task(const std::string& job, const std::string& node, const st
   words.insert(words.end(), files.begin(), files.end());
   auto result = ask(words, limit, kProbeGrace);
   if (result.exit_code == 0) return "";
-  if (result.output.starts_with("there is no ")) return result.output.substr(0, result.output.find('\n'));
+  if (result.output.starts_with(kNoFile)) return result.output.substr(0, result.output.find('\n'));
   return "srun " + cause_of(result, limit);
 }
 }  // namespace
@@ -101,6 +102,7 @@ Probe probe(const Allocation& allocation, const std::vector<std::string>& nodes,
   Probe found;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     (causes[i].empty() ? found.answering : found.silent).push_back(nodes[i]);
+    found.lacking += causes[i].starts_with(kNoFile);
     if (found.cause.empty()) found.cause = causes[i];
   }
   return found;

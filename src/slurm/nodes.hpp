@@ -33,7 +33,8 @@ std::optional<bool> has_step(const Allocation& allocation, const std::string& na
 struct Probe {
   std::vector<std::string> answering;  ///< it ran there within the limit; in the order asked for
   std::vector<std::string> silent;
-  std::string cause;  ///< why not on the first silent one, in srun's words, or which file it lacks
+  std::size_t lacking = 0;  ///< of the silent ones: it ran, but a file was not there
+  std::string cause;        ///< why not on the first silent one, in srun's words, or which file it lacks
 };
 
 /// Starts a task on each of the nodes of the job, some at a time, beside whatever runs there: it looks whether all

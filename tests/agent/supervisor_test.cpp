@@ -281,7 +281,9 @@ class UnderSlurm : public Supervisor {
   void launches_do(const std::string& text) {
     command("srun",
             "case \"$*\" in *--mpi=none*) [ ! -e stop ] || kill -USR1 $PPID; for w; do case $w in --nodelist=*) [ -e "
-            "${w#*=} ]; exit $?;; esac; done;; "
+            "${w#*=} ] || exit 1; case $* in */*) [ ! -e ${w#*=}-has-no-files ] || { echo there is no file; exit 1; "
+            "};; esac; "
+            "exit 0;; esac; done;; "
             "esac\necho \"$*\" | grep -o -e '--nodes=.*' | sed 's/--cpus.*--nodelist/--nodelist/; s/--cpus.*//' >> "
             "launches\nn=$(wc -l < launches)\n" +
                 text);
@@ -304,13 +306,23 @@ TEST_F(UnderSlurm, TakesTroubleOfSrunItselfForALostNode) {
 }
 
 TEST_F(UnderSlurm, TellsANodeWithoutTheProgramFromADamagedCheckpoint) {
-  launches_do("[ $n != 1 ] || { rm n2; exit 2; }; exit 0");
-  EXPECT_EQ(supervise(job(), {.relaunches = 0, .pause_seconds = 0}), 0);
-  EXPECT_EQ(lines("launches"), 2u);
-  std::ofstream(folder_ / "n2") << "back";
+  auto work = job();
+  bool has_trained = true;
+  work.starts = [&] { return std::vector<Step>(has_trained ? 1 : 0); };
+  launches_do("[ $n != 1 ] || { touch n2-has-no-files; exit 2; }; exit 0");
+  EXPECT_EQ(supervise(work, {.relaunches = 0, .pause_seconds = 0}), 0);
+  ASSERT_EQ(lines("launches"), 2u);
+  EXPECT_THAT(said()[1], HasSubstr("--nodelist=n1,n3"));
+  launches_do("touch n1-has-no-files; exit 2");  // too few are left
+  EXPECT_EQ(supervise(work, {.relaunches = 1, .pause_seconds = 0, .node_minutes = 0}), 71);
+  EXPECT_EQ(lines("launches"), 4u);
+  EXPECT_EQ(lines("requeued"), 0u) << "it would go on for ever";
+  has_trained = false;
   launches_do("exit 2");
-  EXPECT_EQ(supervise(job(), {.pause_seconds = 0}), 2);
-  EXPECT_EQ(lines("launches"), 3u);
+  EXPECT_EQ(supervise(work, {}), 2) << "they may never have had them";
+  has_trained = true;
+  for (const char* name : {"n1-has-no-files", "n2-has-no-files", "n2"}) std::filesystem::remove(folder_ / name);
+  EXPECT_EQ(supervise(work, {}), 2) << "that n2 is silent is no answer";
 }
 
 TEST_F(UnderSlurm, AFolderThatCannotBeReadBetweenLaunchesEndsNoRun) {

@@ -13,6 +13,7 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/slurm/allocation.hpp>
+#include <distdl/slurm/answers.hpp>
 #include <distdl/slurm/nodes.hpp>
 
 namespace distdl::slurm {
@@ -183,6 +184,7 @@ TEST_F(SlurmJob, KnowsItsNodesAndHowManyItNeeds) {
       "\"tres_req_str\": \"node=64\"}, {\"job_id\": 18}]}'");
   EXPECT_EQ(fewest_nodes({.job = "17"}), 2);
   EXPECT_EQ(fewest_nodes({.job = "170"}), 64);
+  EXPECT_EQ(fewest_nodes_in("\"job_id\": 17", "17"), std::nullopt) << "cut off";
   for (const char* job : {"1", "18", ""}) EXPECT_EQ(fewest_nodes({.job = job}), std::nullopt) << job;
   command("squeue", "echo '{ \"jobs\": [{\"job_id\": 17, \"tres_req_str\": null}] }'");
   EXPECT_EQ(fewest_nodes({.job = "17"}), std::nullopt);
@@ -267,6 +269,8 @@ TEST_F(SlurmJob, ARequeueThatIsRefusedIsAnErrorInScontrolsWords) {
   requeue(*current_allocation());
   std::getline(std::ifstream(folder_ / "asked"), asked);
   EXPECT_EQ(asked, "requeue 17_3") << "17 would be all tasks of the array";
+  set("SLURM_JOB_ID", "20");
+  EXPECT_EQ(current_allocation()->called(), "20") << "another task, or a job that a task has submitted";
   scontrol("echo 'Requested operation is presently disabled' >&2; exit 1");
   try {
     requeue({.job = "17"});
