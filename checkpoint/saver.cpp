@@ -64,7 +64,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
 
   void prepare(std::span<const Slice> slices, const State& state) {
     // With levels these go when newer ones are safe.
-    if (const int left = setup_.levels ? 0 : sweep_slots_of(setup_.run, rank_); left > 0)
+    if (const int left = setup_.levels ? 0 : sweep_slots_of(setup_.run); left > 0)
       log(Severity::info, "{} slots that an earlier start of this run had left in memory are removed", left);
     if (!synchronous_) slots_.prepare(slot_bytes(slices, state));
   }

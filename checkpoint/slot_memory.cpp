@@ -193,9 +193,9 @@ int sweep_slots(const std::string& spare, std::chrono::seconds restart) {
   return removed;
 }
 
-int sweep_slots_of(const std::string& run, int rank) {
+int sweep_slots_of(const std::string& run) {
   int removed = 0;
-  for (const std::string& name : slots_of(run, rank)) removed += remove_orphan(name);
+  for (const std::string& name : slots_of(run)) removed += remove_orphan(name);
   return removed;
 }
 

@@ -63,7 +63,8 @@ bool remove_orphan(const std::string& name);
 /// Removes this user's slots that no living process has open, except for those of the run `spare`, and for those that
 /// were in use within the last `restart`: their run may be about to begin again. Returns how many.
 int sweep_slots(const std::string& spare = "", std::chrono::seconds restart = std::chrono::seconds(0));
-/// The same with those of one rank of one run, once its restart has what it wants from them.
-int sweep_slots_of(const std::string& run, int rank);
+/// The same with those of one run, whichever of its ranks were on this node before, once its restart has what it wants
+/// from them.
+int sweep_slots_of(const std::string& run);
 
 }  // namespace distdl::checkpoint

@@ -125,7 +125,7 @@ TEST_F(SlotTest, IsReadByAnotherProcessAfterItsMakerWasKilled) {
   EXPECT_EQ(::read(pipe[0], &letter, 1), 1);
   auto names = slots_of(run_name(), 7);
   EXPECT_EQ(names.size(), 1u);
-  EXPECT_EQ(sweep_slots_of(run_name(), 7), 0);
+  EXPECT_EQ(sweep_slots_of(run_name()), 0);
   EXPECT_EQ(slots_of(run_name(), 7), names) << "its maker lives";
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
@@ -134,7 +134,7 @@ TEST_F(SlotTest, IsReadByAnotherProcessAfterItsMakerWasKilled) {
   ASSERT_EQ(names.size(), 1u);
   {
     SlotMemory found = SlotMemory::open(names[0]);
-    EXPECT_EQ(sweep_slots_of(run_name(), 7), 0);
+    EXPECT_EQ(sweep_slots_of(run_name()), 0);
     EXPECT_EQ(slots_of(run_name(), 7), names) << "somebody has it open";
     Snapshot snapshot = open_slot(found.bytes());
     EXPECT_EQ(snapshot.label, label_of(30, 7, 8));
@@ -151,6 +151,19 @@ TEST_F(SlotTest, IsReadByAnotherProcessAfterItsMakerWasKilled) {
   EXPECT_EQ(slots_of(run_name(), 7), names) << "spared";
   sweep_slots("", restart);
   EXPECT_TRUE(slots_of(run_name(), 7).empty());
+  EXPECT_EQ(slots_of(run_name(), 1).size(), 1u) << "this process's own";
+}
+
+TEST_F(SlotTest, OfARankThatIsElsewhereNowTheNodeIsSweptToo) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    SlotMemory memory = SlotMemory::create(run_name(), 9, 100);
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+  EXPECT_EQ(slots_of(run_name(), 9).size(), 1u);
+  EXPECT_EQ(sweep_slots_of(run_name()), 1);
+  EXPECT_EQ(slots_of(run_name(), 9).size(), 0u);
   EXPECT_EQ(slots_of(run_name(), 1).size(), 1u) << "this process's own";
 }
 
