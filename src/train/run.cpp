@@ -276,6 +276,7 @@ void Trainer::start_saver(bool resumed) {
         "the run goes on from step {}; the snapshots of step {} in the nodes' memory are removed, since the job file "
         "asks for none (checkpoint.memory_every and the like)",
         state_.step, *left);
+  if (!levels) group_.all_gather("");  // the first rank has looked: each one sweeps the slots of all on its node
   auto part = keeper_.part_of(state_);
   saver_->prepare(part.slices, part.state);
   checkpoint::Protection elsewhere{recipe_.checkpoint.partner_every > 0, recipe_.checkpoint.parity_every > 0};
