@@ -87,7 +87,7 @@ class FullDisk(ProgramTest):
         self.succeed(*self.run_local(3, *self.where))
 
     def test_full_for_a_while(self):
-        job = [*SLOW, "--set", "train.epochs=60"]
+        job = [*SLOW, "--set", "train.epochs=20"]
         self.succeed(*self.run_local(3, *job, "--set", "run.dir=whole"))
         run, filler = self.start_and_fill(*job)
         self.unfill()
