@@ -224,9 +224,9 @@ TEST(Store, ASuccessorMayComeAtAnyOperationOfAZombiesSave) {
                                successor.take(alone, owner_called("second"));
                                start = newest(successor).step.value;
                              }});
-    Store zombie(root.path(), {}, files);
     bool saved = false;
     try {
+      Store zombie(root.path(), {}, files);  // its end waits for the thread that deletes checkpoints
       zombie.take(alone, owner_called("first"));
       if (files.struck()) continue;  // the successor came before the zombie; then the zombie is the successor
       save_alone(zombie, 2, make_sample(2));
