@@ -15,7 +15,7 @@
 
 #include <distdl/base/clock.hpp>
 #include <distdl/comm/communicator.hpp>
-#include <distdl/comm/selection.hpp>
+#include <distdl/comm/selection/selection.hpp>
 #include <distdl/world/make_world.hpp>
 
 namespace {

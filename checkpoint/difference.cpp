@@ -3,9 +3,9 @@
 #include <cmath>
 #include <cstring>
 
-#include <distdl/checkpoint/boxes.hpp>
 #include <distdl/checkpoint/difference.hpp>
-#include <distdl/checkpoint/tensor_reader.hpp>
+#include <distdl/checkpoint/format/hyperslabs.hpp>
+#include <distdl/checkpoint/format/tensor_reader.hpp>
 
 namespace distdl::checkpoint {
 namespace {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include <distdl/checkpoint/commit/history.hpp>
 #include <distdl/checkpoint/explain.hpp>
 #include <distdl/checkpoint/file_operations.hpp>
-#include <distdl/checkpoint/history.hpp>
-#include <distdl/checkpoint/layout.hpp>
+#include <distdl/checkpoint/format/layout.hpp>
 
 namespace distdl::checkpoint {
 namespace {

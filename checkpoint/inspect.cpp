@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What tools do with checkpoints that nobody is writing to: list, open, verify, digest.
 #include <distdl/base/checksum.hpp>
-#include <distdl/checkpoint/layout.hpp>
+#include <distdl/checkpoint/format/layout.hpp>
+#include <distdl/checkpoint/format/tensor_pieces.hpp>
+#include <distdl/checkpoint/format/verify.hpp>
 #include <distdl/checkpoint/store.hpp>
-#include <distdl/checkpoint/tensor_pieces.hpp>
-#include <distdl/checkpoint/verify.hpp>
 
 namespace distdl::checkpoint {
 namespace {

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <vector>
 
-#include <distdl/checkpoint/slot.hpp>
+#include <distdl/checkpoint/multilevel/snapshot_buffer.hpp>
 
 // What a run has left of its snapshots on the node where a tool runs: without ranks, and changing and holding nothing.
 namespace distdl::checkpoint {

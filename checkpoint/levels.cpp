@@ -9,7 +9,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/agreement.hpp>
 #include <distdl/checkpoint/levels.hpp>
-#include <distdl/checkpoint/redundancy.hpp>
+#include <distdl/checkpoint/multilevel/redundancy.hpp>
 
 namespace distdl::checkpoint {
 namespace {

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include <distdl/base/checksum.hpp>
+#include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/checkpoint/json_numbers.hpp>
-#include <distdl/checkpoint/layout.hpp>
 #include <distdl/checkpoint/ownership.hpp>
 
 namespace distdl::checkpoint {

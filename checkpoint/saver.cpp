@@ -9,13 +9,13 @@
 #include <distdl/base/clock.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/agreement.hpp>
+#include <distdl/checkpoint/commit/save_activity.hpp>
 #include <distdl/checkpoint/finite.hpp>
-#include <distdl/checkpoint/save_activity.hpp>
+#include <distdl/checkpoint/format/writer.hpp>
+#include <distdl/checkpoint/multilevel/buffer_memory.hpp>
+#include <distdl/checkpoint/multilevel/buffer_rotation.hpp>
+#include <distdl/checkpoint/multilevel/snapshot_buffer.hpp>
 #include <distdl/checkpoint/saver.hpp>
-#include <distdl/checkpoint/slot.hpp>
-#include <distdl/checkpoint/slot_memory.hpp>
-#include <distdl/checkpoint/slot_rotation.hpp>
-#include <distdl/checkpoint/writer.hpp>
 
 namespace distdl::checkpoint {
 namespace {

@@ -6,19 +6,19 @@
 #include <distdl/base/clock.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/agreement.hpp>
-#include <distdl/checkpoint/block_reader.hpp>
-#include <distdl/checkpoint/boxes.hpp>
-#include <distdl/checkpoint/collector.hpp>
-#include <distdl/checkpoint/commit.hpp>
-#include <distdl/checkpoint/compression.hpp>
-#include <distdl/checkpoint/history.hpp>
-#include <distdl/checkpoint/layout.hpp>
+#include <distdl/checkpoint/commit/collector.hpp>
+#include <distdl/checkpoint/commit/commit.hpp>
+#include <distdl/checkpoint/commit/history.hpp>
+#include <distdl/checkpoint/commit/retention.hpp>
+#include <distdl/checkpoint/commit/save_step.hpp>
+#include <distdl/checkpoint/format/block_reader.hpp>
+#include <distdl/checkpoint/format/compression.hpp>
+#include <distdl/checkpoint/format/hyperslabs.hpp>
+#include <distdl/checkpoint/format/layout.hpp>
+#include <distdl/checkpoint/format/tensor_reader.hpp>
+#include <distdl/checkpoint/format/verify.hpp>
 #include <distdl/checkpoint/ownership.hpp>
-#include <distdl/checkpoint/retention.hpp>
-#include <distdl/checkpoint/save_step.hpp>
 #include <distdl/checkpoint/store.hpp>
-#include <distdl/checkpoint/tensor_reader.hpp>
-#include <distdl/checkpoint/verify.hpp>
 
 namespace distdl::checkpoint {
 namespace {

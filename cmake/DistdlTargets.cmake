@@ -26,10 +26,10 @@ if(DISTDL_PRECOMPILE_LIBRARIES)
 endif()
 
 # distdl_add_library(comm SOURCES a.cpp b.cpp PUBLIC distdl::world PRIVATE PkgConfig::UCX)
-# makes the target distdl_comm, alias distdl::comm. Its public headers are the folder's *.hpp, but for *_handles.hpp,
-# *_error.hpp and those listed under INTERNAL.
+# makes the target distdl_comm, alias distdl::comm. Its public headers are the *.hpp at the top of the folder, but for
+# *_handles.hpp and *_error.hpp; those in subfolders are internal.
 function(distdl_add_library folder)
-  cmake_parse_arguments(arg "" "" "SOURCES;PUBLIC;PRIVATE;INTERNAL" ${ARGN})
+  cmake_parse_arguments(arg "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   add_library(distdl_${folder} ${arg_SOURCES})
   add_library(distdl::${folder} ALIAS distdl_${folder})
   target_include_directories(distdl_${folder} PUBLIC
@@ -45,7 +45,7 @@ function(distdl_add_library folder)
   endif()
   set_target_properties(distdl_${folder} PROPERTIES
     EXPORT_NAME ${folder} VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
-    DISTDL_FOLDER ${folder} DISTDL_HEADER_DIR ${CMAKE_CURRENT_SOURCE_DIR} DISTDL_INTERNAL_HEADERS "${arg_INTERNAL}")
+    DISTDL_FOLDER ${folder} DISTDL_HEADER_DIR ${CMAKE_CURRENT_SOURCE_DIR})
   set_property(GLOBAL APPEND PROPERTY DISTDL_LIBRARIES distdl_${folder})
 endfunction()
 

@@ -5,7 +5,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/kernels/check_options.hpp>
-#include <distdl/kernels/registry.hpp>
+#include <distdl/kernels/registry/registry.hpp>
 
 namespace distdl::kernels {
 namespace {

@@ -4,18 +4,18 @@
 #include <utility>
 
 #include <distdl/base/errors.hpp>
-#include <distdl/kernels/cuda/accelerator.hpp>
-#include <distdl/kernels/cuda/adapted.hpp>
 #include <distdl/kernels/cuda/backend.hpp>
-#include <distdl/kernels/cuda/choose_gpu.hpp>
-#include <distdl/kernels/cuda/cuda_error.hpp>
-#include <distdl/kernels/cuda/elementwise.hpp>
-#include <distdl/kernels/cuda/graph_replay.hpp>
-#include <distdl/kernels/cuda/image_layout.hpp>
-#include <distdl/kernels/cuda/layers.hpp>
-#include <distdl/kernels/cuda/optimizers.hpp>
-#include <distdl/kernels/cuda/staging_ring.hpp>
-#include <distdl/kernels/cuda/stretch_tables.hpp>
+#include <distdl/kernels/cuda/device/accelerator.hpp>
+#include <distdl/kernels/cuda/device/choose_gpu.hpp>
+#include <distdl/kernels/cuda/device/cuda_error.hpp>
+#include <distdl/kernels/cuda/device/graph_replay.hpp>
+#include <distdl/kernels/cuda/device/staging_ring.hpp>
+#include <distdl/kernels/cuda/layers/adapted.hpp>
+#include <distdl/kernels/cuda/layers/image_layout.hpp>
+#include <distdl/kernels/cuda/layers/layers.hpp>
+#include <distdl/kernels/cuda/optimizers/optimizers.hpp>
+#include <distdl/kernels/cuda/optimizers/range_tables.hpp>
+#include <distdl/kernels/cuda/primitives/elementwise.hpp>
 
 namespace distdl::kernels::cuda {
 namespace {

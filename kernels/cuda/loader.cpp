@@ -9,7 +9,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/base/plugin.hpp>
 #include <distdl/kernels/cuda/loader.hpp>
-#include <distdl/kernels/registry.hpp>
+#include <distdl/kernels/registry/registry.hpp>
 
 namespace distdl::kernels {
 namespace cuda {

@@ -6,7 +6,7 @@
 #include <distdl/kernels/onednn/bfloat16.hpp>
 #include <distdl/kernels/onednn/layers.hpp>
 #include <distdl/kernels/onednn/operation.hpp>
-#include <distdl/kernels/registry.hpp>
+#include <distdl/kernels/registry/registry.hpp>
 
 namespace distdl::kernels {
 namespace {

@@ -3,7 +3,7 @@
 #include <distdl/kernels/host/host_backend.hpp>
 #include <distdl/kernels/host/layers.hpp>
 #include <distdl/kernels/reference/layers.hpp>
-#include <distdl/kernels/registry.hpp>
+#include <distdl/kernels/registry/registry.hpp>
 
 namespace distdl::kernels {
 namespace {

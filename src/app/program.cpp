@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <distdl/app/commands.hpp>
+#include <distdl/app/cli/commands.hpp>
 #include <distdl/app/program.hpp>
 #include <distdl/base/console.hpp>
 #include <distdl/base/errors.hpp>

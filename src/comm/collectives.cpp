@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include <distdl/base/errors.hpp>
-#include <distdl/comm/communicator_impl.hpp>
+#include <distdl/comm/execution/communicator_impl.hpp>
 
 namespace distdl::comm {
 namespace {

@@ -6,8 +6,8 @@
 #include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/comm/check_options.hpp>
-#include <distdl/comm/communicator_impl.hpp>
-#include <distdl/comm/cost_cache.hpp>
+#include <distdl/comm/execution/communicator_impl.hpp>
+#include <distdl/comm/selection/cost_cache.hpp>
 
 namespace distdl::comm {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one rank does without a call of the other: put, get, messages to handlers.
 #include <distdl/base/errors.hpp>
-#include <distdl/comm/communicator_impl.hpp>
-#include <distdl/comm/window.hpp>
+#include <distdl/comm/execution/communicator_impl.hpp>
+#include <distdl/comm/execution/window.hpp>
 
 namespace distdl::comm {
 

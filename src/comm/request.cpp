@@ -3,8 +3,8 @@
 
 #include <immintrin.h>
 
+#include <distdl/comm/execution/pending.hpp>
 #include <distdl/comm/peer_lost.hpp>
-#include <distdl/comm/pending.hpp>
 
 namespace distdl::comm {
 

@@ -8,11 +8,11 @@
 #include <fmt/ranges.h>
 #include <toml++/toml.h>
 
-#include <distdl/agent/supervisor.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/comm/check_options.hpp>
 #include <distdl/config/job.hpp>
+#include <distdl/launch/supervisor.hpp>
 
 namespace distdl::config {
 namespace {
@@ -274,7 +274,7 @@ Job load(const std::filesystem::path& file, const std::vector<std::string>& over
 }
 
 void check(const Job& job) {
-  agent::check(job.agent);
+  launch::check(job.launch);
   train::check(job.recipe);
   comm::check(job.comm);
   severity_from(job.observe.level);

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include <distdl/agent/options.hpp>
 #include <distdl/comm/options.hpp>
+#include <distdl/launch/options.hpp>
 #include <distdl/observe/options.hpp>
 #include <distdl/train/run.hpp>
 
@@ -15,7 +15,7 @@ namespace distdl::config {
 /// A whole job file: everyone's Options.
 struct Job {
   std::string run_dir = "run";
-  agent::Options agent;
+  launch::Options launch;
   train::Recipe recipe;
   comm::Options comm;
   observe::Options observe;
@@ -25,7 +25,7 @@ struct Job {
 template <class Visitor>
 void describe(Job& job, Visitor&& visit) {
   visit("run.dir", job.run_dir, "folder of the run: checkpoints, logs, metrics, result; seen by all nodes");
-  describe(job.agent, visit);
+  describe(job.launch, visit);
   describe(job.recipe.data, visit);
   describe(job.recipe.model, visit);
   describe(job.recipe.train, visit);

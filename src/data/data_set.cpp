@@ -7,9 +7,9 @@
 
 #include <distdl/base/checksum.hpp>
 #include <distdl/base/errors.hpp>
-#include <distdl/data/chunk_reader.hpp>
 #include <distdl/data/data_set.hpp>
-#include <distdl/data/set_format.hpp>
+#include <distdl/data/format/chunk_reader.hpp>
+#include <distdl/data/format/set_format.hpp>
 
 namespace distdl::data {
 namespace {

@@ -5,8 +5,8 @@
 #include <system_error>
 
 #include <distdl/base/errors.hpp>
-#include <distdl/data/chunk_writer.hpp>
-#include <distdl/data/set_format.hpp>
+#include <distdl/data/format/chunk_writer.hpp>
+#include <distdl/data/format/set_format.hpp>
 #include <distdl/data/set_writer.hpp>
 
 namespace distdl::data {

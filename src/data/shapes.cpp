@@ -6,10 +6,10 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/philox.hpp>
-#include <distdl/data/figures.hpp>
-#include <distdl/data/set_format.hpp>
+#include <distdl/data/format/set_format.hpp>
 #include <distdl/data/set_writer.hpp>
 #include <distdl/data/shapes.hpp>
+#include <distdl/data/synthetic/figures.hpp>
 
 namespace distdl::data {
 namespace {

@@ -3,7 +3,7 @@
 #include <distdl/base/philox.hpp>
 #include <distdl/data/augmentation.hpp>
 #include <distdl/data/data_set.hpp>
-#include <distdl/data/set_format.hpp>
+#include <distdl/data/format/set_format.hpp>
 #include <distdl/data/source.hpp>
 
 namespace distdl::data {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <distdl/app/bench_comm.hpp>
+#include <distdl/app/bench/bench_comm.hpp>
 #include <distdl/base/errors.hpp>
 
 namespace distdl::app {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <distdl/app/comm_plot.hpp>
-#include <distdl/app/comm_report.hpp>
+#include <distdl/app/bench/comm_plot.hpp>
+#include <distdl/app/bench/comm_report.hpp>
 
 namespace distdl::app {
 namespace {

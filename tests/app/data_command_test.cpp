@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/data/scratch_folder.hpp"
-#include <distdl/app/commands.hpp>
+#include <distdl/app/cli/commands.hpp>
 #include <distdl/base/errors.hpp>
 
 namespace distdl::data {

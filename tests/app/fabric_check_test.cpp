@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <distdl/app/fabric_check.hpp>
+#include <distdl/app/checks/fabric_check.hpp>
 
 namespace distdl::app {
 namespace {

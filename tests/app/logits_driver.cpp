@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <distdl/app/trained_model.hpp>
+#include <distdl/app/model/trained_model.hpp>
 #include <distdl/base/errors.hpp>
 
 namespace distdl::app {

@@ -12,8 +12,8 @@
 
 #include "tests/checkpoint/sample.hpp"
 #include <distdl/base/checksum.hpp>
-#include <distdl/checkpoint/layout.hpp>
-#include <distdl/checkpoint/manifest.hpp>
+#include <distdl/checkpoint/format/layout.hpp>
+#include <distdl/checkpoint/format/manifest.hpp>
 
 namespace distdl::checkpoint {
 namespace {

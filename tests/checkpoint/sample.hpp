@@ -13,7 +13,7 @@
 
 #include "tests/checkpoint/thread_group.hpp"
 #include <distdl/base/philox.hpp>
-#include <distdl/checkpoint/layout.hpp>
+#include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/checkpoint/store.hpp>
 
 // A little model to save, and ways to cut it among ranks.

@@ -7,14 +7,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/checkpoint/failing_file_system.hpp"
+#include "tests/checkpoint/commit/failing_file_system.hpp"
 #include "tests/checkpoint/sample.hpp"
 #include <distdl/base/clock.hpp>
-#include <distdl/checkpoint/layout.hpp>
-#include <distdl/checkpoint/save_activity.hpp>
+#include <distdl/checkpoint/commit/save_activity.hpp>
+#include <distdl/checkpoint/format/layout.hpp>
+#include <distdl/checkpoint/multilevel/buffer_memory.hpp>
+#include <distdl/checkpoint/multilevel/snapshot_buffer.hpp>
 #include <distdl/checkpoint/saver.hpp>
-#include <distdl/checkpoint/slot.hpp>
-#include <distdl/checkpoint/slot_memory.hpp>
 
 namespace distdl::checkpoint {
 namespace {

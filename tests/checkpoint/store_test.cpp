@@ -5,11 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/checkpoint/failing_file_system.hpp"
+#include "tests/checkpoint/commit/failing_file_system.hpp"
 #include "tests/checkpoint/sample.hpp"
-#include <distdl/checkpoint/layout.hpp>
-#include <distdl/checkpoint/manifest.hpp>
-#include <distdl/checkpoint/slot.hpp>
+#include <distdl/checkpoint/format/layout.hpp>
+#include <distdl/checkpoint/format/manifest.hpp>
+#include <distdl/checkpoint/multilevel/snapshot_buffer.hpp>
 #include <distdl/checkpoint/store.hpp>
 
 namespace distdl::checkpoint {

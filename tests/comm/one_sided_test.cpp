@@ -6,10 +6,10 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/comm/connected_fabrics.hpp"
-#include "tests/comm/rogue.hpp"
-#include <distdl/comm/active_messages.hpp>
-#include <distdl/comm/window.hpp>
+#include "tests/comm/ucx/connected_fabrics.hpp"
+#include "tests/comm/ucx/rogue.hpp"
+#include <distdl/comm/execution/active_messages.hpp>
+#include <distdl/comm/execution/window.hpp>
 
 namespace distdl::comm {
 namespace {

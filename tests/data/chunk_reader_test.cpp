@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "tests/data/scratch_folder.hpp"
-#include <distdl/data/chunk_reader.hpp>
-#include <distdl/data/chunk_writer.hpp>
-#include <distdl/data/set_format.hpp>
+#include <distdl/data/format/chunk_reader.hpp>
+#include <distdl/data/format/chunk_writer.hpp>
+#include <distdl/data/format/set_format.hpp>
 
 namespace distdl::data {
 namespace {

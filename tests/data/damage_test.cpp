@@ -9,9 +9,9 @@
 #include "tests/data/scratch_folder.hpp"
 #include <distdl/base/errors.hpp>
 #include <distdl/base/philox.hpp>
-#include <distdl/data/chunk_reader.hpp>
 #include <distdl/data/data_set.hpp>
-#include <distdl/data/set_format.hpp>
+#include <distdl/data/format/chunk_reader.hpp>
+#include <distdl/data/format/set_format.hpp>
 #include <distdl/data/text_import.hpp>
 
 namespace distdl::data {

@@ -8,8 +8,8 @@
 
 #include "memory_files.hpp"
 #include "target.hpp"
-#include <distdl/data/chunk_reader.hpp>
-#include <distdl/data/set_format.hpp>
+#include <distdl/data/format/chunk_reader.hpp>
+#include <distdl/data/format/set_format.hpp>
 
 namespace {
 using namespace distdl;

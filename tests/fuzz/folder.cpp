@@ -5,9 +5,9 @@
 #include "memory_files.hpp"
 #include "target.hpp"
 #include <distdl/base/checksum.hpp>
-#include <distdl/checkpoint/layout.hpp>
-#include <distdl/checkpoint/tensor_reader.hpp>
-#include <distdl/checkpoint/verify.hpp>
+#include <distdl/checkpoint/format/layout.hpp>
+#include <distdl/checkpoint/format/tensor_reader.hpp>
+#include <distdl/checkpoint/format/verify.hpp>
 
 namespace {
 using namespace distdl;

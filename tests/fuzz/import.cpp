@@ -2,8 +2,8 @@
 // Any bytes as what "distdl data import" reads, plain or gzip.
 #include "memory_files.hpp"
 #include "target.hpp"
+#include <distdl/data/format/set_format.hpp>
 #include <distdl/data/idx_import.hpp>
-#include <distdl/data/set_format.hpp>
 #include <distdl/data/text_import.hpp>
 
 namespace {

@@ -3,7 +3,7 @@
 // the checksum is made to hold, so that the fuzzer comes behind it.
 #include "target.hpp"
 #include <distdl/base/checksum.hpp>
-#include <distdl/checkpoint/manifest.hpp>
+#include <distdl/checkpoint/format/manifest.hpp>
 
 namespace {
 using namespace distdl;

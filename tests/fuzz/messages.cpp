@@ -2,11 +2,11 @@
 // Any bytes as what ranks tell each other, before and after they know each other, and as communication costs.
 #include "target.hpp"
 #include <distdl/base/errors.hpp>
-#include <distdl/comm/cost_cache.hpp>
-#include <distdl/comm/envelope.hpp>
-#include <distdl/comm/handshake.hpp>
-#include <distdl/comm/notice.hpp>
-#include <distdl/comm/peer_card.hpp>
+#include <distdl/comm/execution/envelope.hpp>
+#include <distdl/comm/selection/cost_cache.hpp>
+#include <distdl/comm/ucx/control_message.hpp>
+#include <distdl/comm/ucx/handshake.hpp>
+#include <distdl/comm/ucx/peer_address.hpp>
 #include <distdl/world/folder_world.hpp>
 
 namespace {

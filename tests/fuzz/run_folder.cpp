@@ -4,12 +4,12 @@
 #include <algorithm>
 
 #include "target.hpp"
-#include <distdl/agent/folder_lock.hpp>
-#include <distdl/checkpoint/disk_slots.hpp>
-#include <distdl/checkpoint/history.hpp>
-#include <distdl/checkpoint/layout.hpp>
+#include <distdl/checkpoint/commit/history.hpp>
+#include <distdl/checkpoint/commit/tags.hpp>
+#include <distdl/checkpoint/format/layout.hpp>
+#include <distdl/checkpoint/multilevel/disk_snapshots.hpp>
 #include <distdl/checkpoint/ownership.hpp>
-#include <distdl/checkpoint/tags.hpp>
+#include <distdl/launch/folder_lock.hpp>
 #include <distdl/observe/record_lines.hpp>
 #include <distdl/observe/run_folder.hpp>
 
@@ -71,10 +71,10 @@ void read_history(std::string_view input) {
 }
 
 void read_lock(std::string_view input) {
-  const auto holder = agent::holder_from(std::string(input));
+  const auto holder = launch::holder_from(std::string(input));
   if (!holder) return;
   const std::string text = to_text(*holder);
-  const auto again = agent::holder_from(text);
+  const auto again = launch::holder_from(text);
   fuzz::demand(again && to_text(*again) == text, "a lock can be written and read again");
 }
 

@@ -3,7 +3,7 @@
 // front, it is put there: the header ends with the last '}'.
 #include "memory_files.hpp"
 #include "target.hpp"
-#include <distdl/checkpoint/safetensors.hpp>
+#include <distdl/checkpoint/exchange/safetensors.hpp>
 
 namespace {
 using namespace distdl;

@@ -6,11 +6,11 @@
 #include <gtest/gtest.h>
 
 #include "tests/comm/connected_threads.hpp"
-#include "tests/comm/device_cases.hpp"
-#include <distdl/comm/combine.hpp>
+#include "tests/comm/device/device_cases.hpp"
+#include <distdl/comm/reduce/reduce.hpp>
 #include <distdl/comm/sum_tree.hpp>
 #include <distdl/kernels/backend.hpp>
-#include <distdl/kernels/cuda/combine_passes.hpp>
+#include <distdl/kernels/cuda/primitives/reduce_passes.hpp>
 
 namespace distdl::parallel {
 namespace {

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "tests/pace.hpp"
-#include <distdl/checkpoint/layout.hpp>
-#include <distdl/checkpoint/slot_memory.hpp>
+#include <distdl/checkpoint/format/layout.hpp>
+#include <distdl/checkpoint/multilevel/buffer_memory.hpp>
 #include <distdl/data/shapes.hpp>
 #include <distdl/train/protection.hpp>
 #include <distdl/train/run.hpp>

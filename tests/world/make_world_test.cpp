@@ -45,7 +45,7 @@ TEST_F(MakeWorld, FollowsOurOwnLauncherBeforeSlurm) {
   EXPECT_EQ(world->size(), 3);
 }
 
-// A real step without PMIx is tested on a cluster in tests/comm/process_test.cpp.
+// A real step without PMIx is tested on a cluster in tests/comm/processes/process_test.cpp.
 TEST_F(MakeWorld, RefusesCopiesOfRank0WhenNoPmixServerAnswers) {
   pretend_slurm_step_of("4");
   try {

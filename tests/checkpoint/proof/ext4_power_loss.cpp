@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "tests/checkpoint/failing_file_system.hpp"
+#include "tests/checkpoint/commit/failing_file_system.hpp"
 #include "tests/checkpoint/proof/ext4.hpp"
 #include "tests/checkpoint/proof/proofs.hpp"
 #include <distdl/checkpoint/file_operations.hpp>

@@ -3,7 +3,7 @@
 #include <map>
 #include <mutex>
 
-#include "tests/checkpoint/failing_file_system.hpp"
+#include "tests/checkpoint/commit/failing_file_system.hpp"
 #include "tests/checkpoint/proof/power_model.hpp"
 #include "tests/checkpoint/proof/proofs.hpp"
 

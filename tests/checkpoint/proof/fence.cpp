@@ -3,7 +3,7 @@
 #include <future>
 #include <thread>
 
-#include "tests/checkpoint/failing_file_system.hpp"
+#include "tests/checkpoint/commit/failing_file_system.hpp"
 #include "tests/checkpoint/proof/proofs.hpp"
 
 namespace distdl::checkpoint::proof {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fstream>
 
+#include "tests/checkpoint/multilevel/saving_nodes.hpp"
 #include "tests/checkpoint/proof/proofs.hpp"
-#include "tests/checkpoint/saving_nodes.hpp"
 
 namespace distdl::checkpoint::proof {
 namespace {

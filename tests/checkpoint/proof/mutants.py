@@ -10,17 +10,17 @@ import sys
 # name, the proof that should see it (none: more of the same mutant), file, text as it stands there (once), text with {off}: whether it is taken away
 MUTANTS = [
     # What makes a save durable.
-    ("data file is not synced", "C3", "writer.cpp", "  file.sync();\n", "  if (!{off}) file.sync();\n"),
+    ("data file is not synced", "C3", "format/writer.cpp", "  file.sync();\n", "  if (!{off}) file.sync();\n"),
     ("texts are not synced", "C3", "file_operations.cpp", "  out.sync();\n", "  if (!{off}) out.sync();\n"),
-    ("stage is not synced", "C3", "commit.cpp", "  sync_folder(files_, stage_);\n",
+    ("stage is not synced", "C3", "commit/commit.cpp", "  sync_folder(files_, stage_);\n",
      "  if (!{off}) sync_folder(files_, stage_);\n"),
-    ("root is not synced at the commit point", "C3", "commit.cpp", "  sync_folder(files_, root_);  // the commit point\n",
+    ("root is not synced at the commit point", "C3", "commit/commit.cpp", "  sync_folder(files_, root_);  // the commit point\n",
      "  if (!{off}) sync_folder(files_, root_);\n"),
     ("OWNER's folder is not synced", "C3", "file_operations.cpp", "  sync_folder(files, file.parent_path());\n",
      "  if (!{off}) sync_folder(files, file.parent_path());\n"),
-    ("a step that exists already is not synced again", "C3 after a fault", "save_step.cpp",
+    ("a step that exists already is not synced again", "C3 after a fault", "commit/save_step.cpp",
      "    sync_folder(context.files, context.root);\n", "    if (!{off}) sync_folder(context.files, context.root);\n"),
-    ("what is deleted may come back in part", "C3", "retention.cpp",
+    ("what is deleted may come back in part", "C3", "commit/retention.cpp",
      "  sync_folder(files, root);  // else a power loss could bring back the old name with half of the files gone\n",
      "  if (!{off}) sync_folder(files, root);\n"),
     # What makes it atomic.
@@ -29,34 +29,34 @@ MUTANTS = [
      "  if ({off}) {\n    files.unlink(file.c_str());\n    create_text(files, file, text);\n"
      "    return sync_folder(files, file.parent_path());\n  }\n"
      "  Path fresh = file.parent_path() / fmt::format(\".{}.{}\", file.filename().string(), random_hex(8));\n"),
-    ("files are written under the final name", "C1", "commit.cpp",
+    ("files are written under the final name", "C1", "commit/commit.cpp",
      "  Path stage = root_ / stage_name(step_);\n",
      "  Path stage = root_ / ({off} ? step_folder_name(step_) : stage_name(step_));\n"
      "  if ({off}) remove_tree(files_, stage);\n"),
-    ("files are written under the final name", "", "commit.cpp", "  Path old = rename_stage();\n",
+    ("files are written under the final name", "", "commit/commit.cpp", "  Path old = rename_stage();\n",
      "  if ({off}) {\n    stage_.clear();\n    return sync_folder(files_, root_);\n  }\n  Path old = rename_stage();\n"),
-    ("manifest comes after the rename", "C1", "commit.cpp",
+    ("manifest comes after the rename", "C1", "commit/commit.cpp",
      "  create_text(files_, stage_ / kManifestName, to_text(manifest));\n",
      "  if ({off}) {\n    Path early = rename_stage();\n"
      "    create_text(files_, root_ / step_folder_name(step_) / kManifestName, to_text(manifest));\n"
      "    sync_folder(files_, root_ / step_folder_name(step_));\n    return sync_folder(files_, root_);\n  }\n"
      "  create_text(files_, stage_ / kManifestName, to_text(manifest));\n"),
-    ("the old one goes before the new one has its name", "C1 same step", "commit.cpp",
+    ("the old one goes before the new one has its name", "C1 same step", "commit/commit.cpp",
      "    if (swap_folders(files_, stage_, target)) return std::exchange(stage_, Path());\n",
      "    if (!{off} && swap_folders(files_, stage_, target)) return std::exchange(stage_, Path());\n"),
-    ("what has the name already is deleted first", "C1 same step", "commit.cpp",
+    ("what has the name already is deleted first", "C1 same step", "commit/commit.cpp",
      "  Path target = root_ / step_folder_name(step_), old;\n",
      "  Path target = root_ / step_folder_name(step_), old;\n  if ({off}) remove_tree(files_, target);\n"),
-    ("checkpoints are deleted under their own name", "C1", "retention.cpp",
+    ("checkpoints are deleted under their own name", "C1", "commit/retention.cpp",
      "  Path trash = root / trash_name(folder.filename().native());\n",
      "  if ({off}) return remove_tree(files, folder);\n"
      "  Path trash = root / trash_name(folder.filename().native());\n"),
     # What keeps two runs, and two ranks, together.
     ("votes are not counted", "C3 after a fault", "agreement.cpp", "if (!votes[rank].starts_with('y')) refuse(what, votes, rank);",
      "if (!{off} && !votes[rank].starts_with('y')) refuse(what, votes, rank);"),
-    ("OWNER is not checked before the commit", "two runs", "commit.cpp", "  check_owner(files_, root_, owner_);\n",
+    ("OWNER is not checked before the commit", "two runs", "commit/commit.cpp", "  check_owner(files_, root_, owner_);\n",
      "  if (!{off}) check_owner(files_, root_, owner_);\n"),
-    ("stages of a dead run stay", "two runs", "retention.cpp",
+    ("stages of a dead run stay", "two runs", "commit/retention.cpp",
      "  for (const Path& stage : entries_of(root, Kind::stage)) discard(files, root, stage);\n",
      "  if (!{off})\n    for (const Path& stage : entries_of(root, Kind::stage)) discard(files, root, stage);\n"),
     ("stages are cleared before OWNER is written", "two runs", "store.cpp",
@@ -64,9 +64,9 @@ MUTANTS = [
      "    if ({off}) clear_leftovers(*files_, root_);\n    write_owner(*files_, root_, mine);\n"
      "    if ({off}) return to_text(mine);\n"),
     # What keeps old checkpoints.
-    ("damaged checkpoints count as kept", "C3 unseen damage", "retention.cpp", "      bool counts = is_good(step, folder);\n",
+    ("damaged checkpoints count as kept", "C3 unseen damage", "commit/retention.cpp", "      bool counts = is_good(step, folder);\n",
      "      bool counts = {off} || is_good(step, folder);\n"),
-    ("one checkpoint fewer is kept", "C1", "retention.cpp", "    if (good < rule.keep) {\n", "    if (good < rule.keep - {off}) {\n"),
+    ("one checkpoint fewer is kept", "C1", "commit/retention.cpp", "    if (good < rule.keep) {\n", "    if (good < rule.keep - {off}) {\n"),
     ("old ones go before the new one is there", "C1", "store.cpp",
      "    report.bytes = save_with_room(",
      "    if ({off} && group.rank() == 0)\n"
@@ -74,24 +74,24 @@ MUTANTS = [
      "        if (!one.stays) collect(*files_, root_, one);\n"
      "    report.bytes = save_with_room("),
     # What sees damage.
-    ("manifest checksum is not checked", "C6", "manifest_text.cpp", "  if (text.substr(body.size()) != expected) throw",
+    ("manifest checksum is not checked", "C6", "format/manifest_text.cpp", "  if (text.substr(body.size()) != expected) throw",
      "  if (!{off} && text.substr(body.size()) != expected) throw"),
-    ("block checksums are not checked by reading", "C6", "stored_block.cpp", "    if (found == expected) return;\n",
+    ("block checksums are not checked by reading", "C6", "format/stored_block.cpp", "    if (found == expected) return;\n",
      "    if ({off} || found == expected) return;\n"),
-    ("block checksums are not checked by verifying", "C6", "verify.cpp",
+    ("block checksums are not checked by verifying", "C6", "format/verify.cpp",
      "        return std::string(damage.what());\n",
      "        return std::string({off} ? \"\" : damage.what());\n"),
-    ("bytes outside of tensors are not checked", "C6", "verify.cpp",
+    ("bytes outside of tensors are not checked", "C6", "format/verify.cpp",
      "    if (found == expected.rest) return std::string();\n",
      "    if ({off} || found == expected.rest) return std::string();\n"),
-    ("sizes of files are not checked", "C6", "verify.cpp", "    if (file.size() != expected.bytes)\n",
+    ("sizes of files are not checked", "C6", "format/verify.cpp", "    if (file.size() != expected.bytes)\n",
      "    if (!{off} && file.size() != expected.bytes)\n"),
-    ("step and folder name need not agree", "C6", "manifest.cpp", "  demand(!step || *step == manifest.step,",
+    ("step and folder name need not agree", "C6", "format/manifest.cpp", "  demand(!step || *step == manifest.step,",
      "  demand({off} || !step || *step == manifest.step,"),
-    ("boxes need not make whole tensors", "C6", "manifest.cpp",
+    ("boxes need not make whole tensors", "C6", "format/manifest.cpp",
      "    demand(cover_exactly(stored.entry.shape, std::move(boxes)),",
      "    demand({off} || cover_exactly(stored.entry.shape, std::move(boxes)),"),
-    ("damage outside of tensors is taken for what is to be saved", "C6 saved again", "save_step.cpp",
+    ("damage outside of tensors is taken for what is to be saved", "C6 saved again", "commit/save_step.cpp",
      " && rest_holds(context, folder, reader.manifest()) &&\n",
      " && ({off} || rest_holds(context, folder, reader.manifest())) &&\n"),
     # What outlives a failing disk.
@@ -104,25 +104,25 @@ MUTANTS = [
      "    if ({off}) return;\n    if (n == 0) throw FileError(\"write\", path_, ENOSPC);\n"),
     ("errors of writing are ignored", "C5", "file_operations.cpp", "    if (n < 0) throw FileError(\"write\", path_, errno);\n",
      "    if ({off} && n < 0) return;\n    if (n < 0) throw FileError(\"write\", path_, errno);\n"),
-    ("rank 0 does not look at the files of others", "C5", "commit.cpp", "  check_files(manifest);\n",
+    ("rank 0 does not look at the files of others", "C5", "commit/commit.cpp", "  check_files(manifest);\n",
      "  if (!{off}) check_files(manifest);\n"),
-    ("a short write past the page cache counts as whole", "C5 large", "writer.cpp",
+    ("a short write past the page cache counts as whole", "C5 large", "format/writer.cpp",
      "    file_.write_at(bytes.subspan(done), offset + done);\n",
      "    if ({off} && done > 0) done = bytes.size();\n    file_.write_at(bytes.subspan(done), offset + done);\n"),
     # What keeps snapshots in memory true.
-    ("a slot keeps its seal while it is filled", "C7", "slot.cpp", "  empty_slot(slot);\n", "  if (!{off}) empty_slot(slot);\n"),
-    ("a slot's seal is not checked", "C7", "slot.cpp", "  demand(header.seal == seal_of(header),",
+    ("a slot keeps its seal while it is filled", "C7", "multilevel/snapshot_buffer.cpp", "  empty_slot(slot);\n", "  if (!{off}) empty_slot(slot);\n"),
+    ("a slot's seal is not checked", "C7", "multilevel/snapshot_buffer.cpp", "  demand(header.seal == seal_of(header),",
      "  demand({off} || header.seal == seal_of(header),"),
-    ("a slot's bytes are not checked", "C7", "slot.cpp", "    demand(found == slice->checksums[number],",
+    ("a slot's bytes are not checked", "C7", "multilevel/snapshot_buffer.cpp", "    demand(found == slice->checksums[number],",
      "    demand({off} || found == slice->checksums[number],"),
-    ("checksums are taken when writing, not when copying", "C7", "writer.cpp",
+    ("checksums are taken when writing, not when copying", "C7", "format/writer.cpp",
      "    if (!blocks[i].is_known) *blocks[i].checksum",
      "    if ({off} || !blocks[i].is_known) *blocks[i].checksum"),
-    ("the newest slot is filled again", "C7", "slot_rotation.cpp", "while (current_ == newest_ ||",
+    ("the newest slot is filled again", "C7", "multilevel/buffer_rotation.cpp", "while (current_ == newest_ ||",
      "while ((!{off} && current_ == newest_) ||"),
-    ("the slot of partners' copies is filled again", "R1", "slot_rotation.cpp", " || current_ == with_partner_ ||",
+    ("the slot of partners' copies is filled again", "R1", "multilevel/buffer_rotation.cpp", " || current_ == with_partner_ ||",
      " || (!{off} && current_ == with_partner_) ||"),
-    ("the slot of parity is filled again", "R1", "slot_rotation.cpp", " || current_ == with_parity_)",
+    ("the slot of parity is filled again", "R1", "multilevel/buffer_rotation.cpp", " || current_ == with_parity_)",
      " || (!{off} && current_ == with_parity_))"),
     ("the fence does not wait for a lazy copy", "C7", "saver.cpp", "return dead_ || phase_ != Phase::copying; });",
      "return {off} || dead_ || phase_ != Phase::copying; });"),
@@ -131,9 +131,9 @@ MUTANTS = [
      "      return std::string({off} || phase_ == Phase::idle ? \"\" : \"busy\");\n"),
     ("a superseded run goes on", "C7", "saver.cpp", "    bool fatal = failure && failure->code != ExitCode::storage;\n",
      "    bool fatal = !{off} && failure && failure->code != ExitCode::storage;\n"),
-    ("tags are not looked at again", "C7", "retention.cpp", "    bool stays = got_a_tag();\n",
+    ("tags are not looked at again", "C7", "commit/retention.cpp", "    bool stays = got_a_tag();\n",
      "    bool stays = !{off} && got_a_tag();\n"),
-    ("the background takes unverified checkpoints for good", "C3 unseen damage", "collector.cpp",
+    ("the background takes unverified checkpoints for good", "C3 unseen damage", "commit/collector.cpp",
      "  if (!verify_folder(files, folder).findings.empty()) return false;\n",
      "  if (!{off} && !verify_folder(files, folder).findings.empty()) return false;\n"),
     # What keeps copies on other nodes true.
@@ -142,7 +142,7 @@ MUTANTS = [
     ("parity is not checked on its way", "R1", "levels.cpp", "    if (!made.damage.empty())\n",
      "    if (!{off} && !made.damage.empty())\n"),
     ("partners' copies are not checked on arrival", "R1", "levels.cpp", "  verify(snapshot);\n", "  if (!{off}) verify(snapshot);\n"),
-    ("snapshots are not checked before they are used", "R1", "levels_restore.cpp",
+    ("snapshots are not checked before they are used", "R1", "multilevel/levels_restore.cpp",
      "  verify(snapshot);\n", "  if (!{off}) verify(snapshot);\n"),
 ]
 
@@ -150,6 +150,7 @@ MUTANTS = [
 def write(path, text):
     """Only if it changed, so that only what changed is compiled again."""
     if not path.exists() or path.read_text() != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
 
@@ -167,7 +168,6 @@ def main(source, target, *files):
         if found == 1:
             # Later mutants of the same place would no longer find it: they follow as texts of their own.
             texts[file] = texts[file].replace(old, new.replace("{off}", f'::distdl_mutation::off("{name}")'))
-    target.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         write(target / name, f'#include "mutation.hpp"\n#line 1 "{name}"\n{text}')
     write(target / "mutation.hpp", """#pragma once

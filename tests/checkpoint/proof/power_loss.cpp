@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unordered_set>
 
-#include "tests/checkpoint/failing_file_system.hpp"
+#include "tests/checkpoint/commit/failing_file_system.hpp"
 #include "tests/checkpoint/proof/power_model.hpp"
 #include "tests/checkpoint/proof/proofs.hpp"
 

@@ -9,8 +9,8 @@
 
 #include "tests/checkpoint/proof/proofs.hpp"
 #include <distdl/base/clock.hpp>
+#include <distdl/checkpoint/multilevel/buffer_memory.hpp>
 #include <distdl/checkpoint/saver.hpp>
-#include <distdl/checkpoint/slot_memory.hpp>
 
 namespace distdl::checkpoint::proof {
 namespace {

@@ -4,13 +4,13 @@
 #include <future>
 #include <mutex>
 
-#include "tests/checkpoint/failing_file_system.hpp"
+#include "tests/checkpoint/commit/failing_file_system.hpp"
 #include "tests/checkpoint/proof/proofs.hpp"
-#include <distdl/checkpoint/layout.hpp>
+#include <distdl/checkpoint/commit/tags.hpp>
+#include <distdl/checkpoint/format/layout.hpp>
+#include <distdl/checkpoint/multilevel/buffer_memory.hpp>
+#include <distdl/checkpoint/multilevel/snapshot_buffer.hpp>
 #include <distdl/checkpoint/saver.hpp>
-#include <distdl/checkpoint/slot.hpp>
-#include <distdl/checkpoint/slot_memory.hpp>
-#include <distdl/checkpoint/tags.hpp>
 
 namespace distdl::checkpoint::proof {
 namespace {

@@ -4,10 +4,10 @@
 #include <fstream>
 #include <sstream>
 
-#include <distdl/checkpoint/layout.hpp>
+#include <distdl/checkpoint/format/layout.hpp>
+#include <distdl/checkpoint/multilevel/buffer_memory.hpp>
+#include <distdl/checkpoint/multilevel/snapshot_buffer.hpp>
 #include <distdl/checkpoint/ownership.hpp>
-#include <distdl/checkpoint/slot.hpp>
-#include <distdl/checkpoint/slot_memory.hpp>
 
 namespace distdl::checkpoint::proof {
 namespace {

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/kernels/cuda/on_cpu.hpp"
-#include <distdl/kernels/cuda/attention_plans.hpp>
+#include <distdl/kernels/cuda/attention/attention_plans.hpp>
 
 namespace distdl::kernels::cuda::test {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "tests/kernels/cuda/on_cpu.hpp"
 #include "tests/kernels/cuda/reference_layer.hpp"
-#include <distdl/kernels/cuda/attention.hpp>
+#include <distdl/kernels/cuda/attention/attention.hpp>
 
 namespace distdl::kernels::cuda::test {
 namespace {

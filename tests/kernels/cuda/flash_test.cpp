@@ -9,7 +9,7 @@
 #include "tests/kernels/cuda/on_cpu.hpp"
 #include "tests/kernels/cuda/reference_layer.hpp"
 #include "tests/kernels/cuda/threads_on_cpu.hpp"
-#include <distdl/kernels/cuda/flash_kernels.cuh>
+#include <distdl/kernels/cuda/attention/flash_kernels.cuh>
 
 namespace distdl::kernels::cuda::test {
 namespace {

@@ -10,8 +10,8 @@
 #include "tests/kernels/cuda/on_cpu.hpp"
 #include "tests/kernels/cuda/reference_layer.hpp"
 #include <distdl/kernels/backend.hpp>
-#include <distdl/kernels/cuda/cross_entropy.hpp>
-#include <distdl/kernels/cuda/squared_error.hpp>
+#include <distdl/kernels/cuda/layers/cross_entropy.hpp>
+#include <distdl/kernels/cuda/layers/squared_error.hpp>
 
 namespace distdl::kernels::cuda::test {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "tests/kernels/cuda/on_cpu.hpp"
 #include "tests/kernels/cuda/reference_layer.hpp"
-#include <distdl/kernels/cuda/batch_norm.hpp>
-#include <distdl/kernels/cuda/channels.hpp>
-#include <distdl/kernels/cuda/max_pool2d.hpp>
+#include <distdl/kernels/cuda/layers/batch_norm.hpp>
+#include <distdl/kernels/cuda/layers/max_pool2d.hpp>
+#include <distdl/kernels/cuda/primitives/channels.hpp>
 
 namespace distdl::kernels::cuda::test {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "tests/kernels/cuda/on_cpu.hpp"
 #include "tests/kernels/cuda/reference_layer.hpp"
-#include <distdl/kernels/cuda/dropout.hpp>
-#include <distdl/kernels/cuda/embedding.hpp>
+#include <distdl/kernels/cuda/layers/dropout.hpp>
+#include <distdl/kernels/cuda/layers/embedding.hpp>
 
 namespace distdl::kernels::cuda::test {
 namespace {

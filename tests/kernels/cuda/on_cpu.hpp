@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <vector>
 
-#include <distdl/kernels/cuda/columns.hpp>
-#include <distdl/kernels/cuda/gemm.hpp>
-#include <distdl/kernels/cuda/lanes.hpp>
-#include <distdl/kernels/cuda/reduction.hpp>
+#include <distdl/kernels/cuda/primitives/columns.hpp>
+#include <distdl/kernels/cuda/primitives/gemm.hpp>
+#include <distdl/kernels/cuda/primitives/lanes.hpp>
+#include <distdl/kernels/cuda/primitives/reduction.hpp>
 
 // Runs on the CPU what the GPU's kernels are made of: the same functors in the same order of additions as launch.cuh,
 // rows.cuh and columns.cuh.

@@ -5,8 +5,8 @@
 #include "tests/kernels/cuda/on_cpu.hpp"
 #include "tests/kernels/cuda/threads_on_cpu.hpp"
 #include "tests/kernels/layer_run.hpp"
-#include <distdl/kernels/cuda/optimizers.hpp>
-#include <distdl/kernels/cuda/stretch_kernels.cuh>
+#include <distdl/kernels/cuda/optimizers/optimizers.hpp>
+#include <distdl/kernels/cuda/optimizers/range_kernels.cuh>
 
 namespace distdl::kernels::cuda::test {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "tests/kernels/cuda/on_cpu.hpp"
 #include "tests/kernels/cuda/reference_layer.hpp"
-#include <distdl/kernels/cuda/average_pool2d.hpp>
+#include <distdl/kernels/cuda/layers/average_pool2d.hpp>
 
 namespace distdl::kernels::cuda::test {
 namespace {

@@ -5,10 +5,10 @@
 
 #include "tests/kernels/cuda/on_cpu.hpp"
 #include "tests/kernels/cuda/reference_layer.hpp"
-#include <distdl/kernels/cuda/activations.hpp>
-#include <distdl/kernels/cuda/row_norm.hpp>
-#include <distdl/kernels/cuda/sequences.hpp>
-#include <distdl/kernels/cuda/swap_axes.hpp>
+#include <distdl/kernels/cuda/layers/activations.hpp>
+#include <distdl/kernels/cuda/layers/row_norm.hpp>
+#include <distdl/kernels/cuda/layers/sequences.hpp>
+#include <distdl/kernels/cuda/primitives/swap_axes.hpp>
 
 namespace distdl::kernels::cuda::test {
 namespace {

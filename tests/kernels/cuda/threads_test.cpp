@@ -5,13 +5,13 @@
 #include "tests/kernels/cuda/on_cpu.hpp"
 #include "tests/kernels/cuda/threads_on_cpu.hpp"
 #include "tests/kernels/layer_run.hpp"
-#include <distdl/kernels/cuda/activations.hpp>
-#include <distdl/kernels/cuda/attention.hpp>
-#include <distdl/kernels/cuda/column_kernels.cuh>
-#include <distdl/kernels/cuda/cross_entropy.hpp>
-#include <distdl/kernels/cuda/element_kernels.cuh>
-#include <distdl/kernels/cuda/row_kernels.cuh>
-#include <distdl/kernels/cuda/row_norm.hpp>
+#include <distdl/kernels/cuda/attention/attention.hpp>
+#include <distdl/kernels/cuda/layers/activations.hpp>
+#include <distdl/kernels/cuda/layers/cross_entropy.hpp>
+#include <distdl/kernels/cuda/layers/row_norm.hpp>
+#include <distdl/kernels/cuda/primitives/column_kernels.cuh>
+#include <distdl/kernels/cuda/primitives/element_kernels.cuh>
+#include <distdl/kernels/cuda/primitives/row_kernels.cuh>
 
 namespace distdl::kernels::cuda::test {
 namespace {

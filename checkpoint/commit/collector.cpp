@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+#include <cerrno>
+#include <condition_variable>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <distdl/base/log.hpp>
+#include <distdl/checkpoint/commit/collector.hpp>
+#include <distdl/checkpoint/format/layout.hpp>
+#include <distdl/checkpoint/format/verify.hpp>
+
+namespace distdl::checkpoint {
+namespace {
+constexpr auto kPatience = std::chrono::seconds(30);
+constexpr auto kRoomPatience = std::chrono::minutes(1);
+constexpr auto kLastCall = std::chrono::seconds(5);  // for one system call to come back
+
+/// One that still gets its turn: what waits for an idle disk might never go. Nothing depends on it, so that failing
+/// does not matter.
+void take_low_priority() {
+  constexpr int kWhoProcess = 1, kBestEffort = 2, kClassShift = 13, kLast = 7;  // linux/ioprio.h
+  auto self = static_cast<id_t>(::syscall(SYS_gettid));
+  ::setpriority(PRIO_PROCESS, self, 10);  // on Linux this means the one thread
+  ::syscall(SYS_ioprio_set, kWhoProcess, 0, (kBestEffort << kClassShift) | kLast);
+}
+
+/// Passes on what reads and deletes until it is told to stop: then each call fails, so that a long check ends soon.
+class Interruptible final : public FileSystem {
+ public:
+  explicit Interruptible(FileSystem& files) : files_(files) {}
+  void stop() { stopped_ = true; }
+  bool stopped() const { return stopped_; }
+
+  int open(const char* path, int flags, mode_t mode) override {
+    return refuses() ? -1 : files_.open(path, flags, mode);
+  }
+  int close(int descriptor) override { return files_.close(descriptor); }
+  ssize_t pwrite(int descriptor, const std::byte* data, std::size_t bytes, off_t offset) override {
+    return refuses() ? -1 : files_.pwrite(descriptor, data, bytes, offset);
+  }
+  ssize_t pread(int descriptor, std::byte* data, std::size_t bytes, off_t offset) override {
+    return refuses() ? -1 : files_.pread(descriptor, data, bytes, offset);
+  }
+  int fsync(int descriptor) override { return refuses() ? -1 : files_.fsync(descriptor); }
+  int rename(const char* from, const char* to, unsigned flags) override { return files_.rename(from, to, flags); }
+  int unlink(const char* path) override { return refuses() ? -1 : files_.unlink(path); }
+  int rmdir(const char* path) override { return refuses() ? -1 : files_.rmdir(path); }
+
+ private:
+  bool refuses() {
+    errno = ECANCELED;
+    return stopped_;
+  }
+
+  FileSystem& files_;
+  std::atomic<bool> stopped_{false};
+};
+}  // namespace
+
+struct Collector::Shared {
+  Shared(FileSystem& inner, Path where, Rule what) : files(inner), root(std::move(where)), rule(what) {}
+
+  void run();
+  void collect_garbage(Step just_saved);
+  bool is_good(Step step, const Path& folder);
+  void remove(const Verdict& verdict);
+
+  Interruptible files;
+  const Path root;
+  const Rule rule;
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  // Guarded by the mutex.
+  std::set<Step> good;
+  std::optional<Step> asked, last;  ///< last: that this run saved, or goes on from
+  bool busy = false, ending = false, gone = false;
+  std::thread thread;
+};
+
+void Collector::Shared::run() {
+  take_low_priority();
+  std::unique_lock lock(mutex);
+  for (;;) {
+    changed.wait(lock, [&] { return asked || ending; });
+    if (!asked) break;
+    Step step = *asked;
+    asked.reset();
+    busy = true;
+    lock.unlock();
+    collect_garbage(step);
+    lock.lock();
+    busy = false;
+    changed.notify_all();
+  }
+  gone = true;
+  changed.notify_all();
+}
+
+bool Collector::Shared::is_good(Step step, const Path& folder) {
+  {
+    std::lock_guard lock(mutex);
+    // Its bytes were checked before; that it is still whole costs one look at the manifest.
+    std::error_code ignored;
+    if (good.contains(step)) return std::filesystem::exists(folder / kManifestName, ignored);
+  }
+  if (!verify_folder(files, folder).findings.empty()) return false;
+  std::lock_guard lock(mutex);
+  good.insert(step);
+  return true;
+}
+
+void Collector::Shared::remove(const Verdict& verdict) {
+  {
+    std::lock_guard lock(mutex);
+    good.erase(verdict.step);
+  }
+  if (!collect(files, root, verdict)) log(Severity::warning, "part of old checkpoint step {} is left", verdict.step);
+}
+
+void Collector::Shared::collect_garbage(Step just_saved) try {
+  auto verdicts =
+      judge(files, root, rule, just_saved, [&](Step step, const Path& folder) { return is_good(step, folder); });
+  for (auto oldest = verdicts.rbegin(); oldest != verdicts.rend() && !files.stopped(); ++oldest)
+    if (!oldest->stays) remove(*oldest);
+} catch (const std::exception& error) {
+  log(Severity::warning, "old checkpoints stay for now: {}", error.what());
+}
+
+Collector::Collector(FileSystem& files, Path root, Rule rule)
+    : shared_(std::make_shared<Shared>(files, std::move(root), rule)) {}
+
+Collector::~Collector() {
+  Shared& shared = *shared_;
+  if (!shared.thread.joinable()) return;
+  bool settled = settle(kPatience);
+  if (!settled) {
+    log(Severity::warning, "old checkpoints in \"{}\" are left for the next run to delete", shared.root.string());
+    shared.files.stop();
+  }
+  std::unique_lock lock(shared.mutex);
+  shared.asked.reset();
+  shared.ending = true;
+  shared.changed.notify_all();
+  bool gone = shared.changed.wait_for(lock, kLastCall, [&] { return shared.gone; });
+  lock.unlock();
+  if (gone)
+    shared.thread.join();
+  else
+    shared.thread.detach();  // in a system call that does not come back; what it needs stays with it
+}
+
+void Collector::verified(Step step) {
+  std::lock_guard lock(shared_->mutex);
+  shared_->good.insert(step);
+  shared_->last = step;
+}
+
+void Collector::saved(Step step) {
+  std::lock_guard lock(shared_->mutex);
+  shared_->good.insert(step);
+  shared_->asked = shared_->last = step;
+  shared_->changed.notify_all();
+  if (!shared_->thread.joinable()) shared_->thread = std::thread([shared = shared_] { shared->run(); });
+}
+
+namespace {
+/// Of all files; 0 for what cannot be looked at.
+std::uint64_t bytes_in(const Path& folder) {
+  std::uint64_t sum = 0;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error))
+    if (const auto bytes = entry.file_size(error); !error) sum += bytes;
+  return sum;
+}
+}  // namespace
+
+int Collector::make_room(const std::function<bool(std::uint64_t)>& enough, int most) {
+  settle(kRoomPatience);
+  if (enough(0)) return 0;
+  Shared& shared = *shared_;
+  const auto last = [&] {
+    std::lock_guard lock(shared.mutex);
+    return shared.last;
+  }();
+  auto verdicts = judge(shared.files, shared.root, Rule{1, shared.rule.keep_every}, last,
+                        [&](Step step, const Path& folder) { return shared.is_good(step, folder); });
+  std::erase_if(verdicts, [](const Verdict& verdict) { return verdict.stays; });
+  std::uint64_t bytes = 0;
+  for (const auto& verdict : verdicts) bytes += bytes_in(verdict.folder);
+  if (!enough(bytes)) return 0;
+  int gone = 0;
+  for (auto oldest = verdicts.rbegin(); oldest != verdicts.rend() && gone < most && (gone == 0 || !enough(0));
+       ++oldest) {
+    log(Severity::warning,
+        "\"{}\" is short of room: the checkpoint of step {} is deleted, though checkpoint.keep = {} would keep it",
+        shared.root.string(), oldest->step, shared.rule.keep);
+    oldest->why = "room was short";
+    shared.remove(*oldest);
+    ++gone;
+  }
+  return gone;
+}
+
+bool Collector::settle(Clock::duration patience) {
+  std::unique_lock lock(shared_->mutex);
+  return shared_->changed.wait_for(lock, patience, [&] { return !shared_->asked && !shared_->busy; });
+}
+
+}  // namespace distdl::checkpoint

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+
+#include <fmt/ranges.h>
+#include <sys/stat.h>
+
+#include <distdl/base/log.hpp>
+#include <distdl/checkpoint/commit/history.hpp>
+#include <distdl/checkpoint/commit/retention.hpp>
+#include <distdl/checkpoint/commit/tags.hpp>
+#include <distdl/checkpoint/format/layout.hpp>
+#include <distdl/checkpoint/ownership.hpp>
+
+namespace distdl::checkpoint {
+namespace {
+using Kind = EntryName::Kind;
+constexpr std::time_t kHalfIsDead = 3600;  // seconds
+
+/// The oldest checkpoint of each full stretch of `every` steps; the first stretch has none.
+std::map<std::int64_t, Step> milestones(const std::map<Step, Path>& folders, std::int64_t every) {
+  std::map<std::int64_t, Step> first;
+  if (every <= 0) return first;
+  for (const auto& [step, folder] : folders)
+    if (step.value >= every) first.try_emplace(step.value / every, step);
+  return first;
+}
+/// What was tagged just when a dead run had moved it away. If the tags cannot be read, nobody knows.
+bool bring_back(FileSystem& files, const Path& root, const Path& trash) try {
+  const auto step = parse_entry_name(trash.filename().native()).step;
+  if (!step || !is_there(trash / kManifestName) || names_of(read_tags(files, root), *step).empty()) return false;
+  const Path folder = root / step_folder_name(*step);
+  if (is_there(folder)) return false;
+  move_folder(files, trash, folder);
+  sync_folder(files, root);
+  log(Severity::warning, "brought back \"{}\", which has a tag", folder.string());
+  return true;
+} catch (const StorageError& error) {
+  log(Severity::warning, "\"{}\" stays: {}", trash.string(), error.what());
+  return true;
+}
+
+/// One warning for all names that are none of ours, if any are.
+void warn_of_strangers(const Path& root) {
+  constexpr std::size_t kMostNamed = 5;
+  const std::vector<Path> strangers = entries_of(root, Kind::unknown);
+  std::string names;
+  for (std::size_t i = 0; i < std::min(strangers.size(), kMostNamed); ++i)
+    names += fmt::format("{}{:?}", i > 0 ? ", " : "", strangers[i].filename().native());
+  if (strangers.size() > kMostNamed) names += fmt::format(" and {} more", strangers.size() - kMostNamed);
+  if (!names.empty())
+    log(Severity::warning, "left alone in \"{}\", because distdl gives no such names: {}", root.string(), names);
+}
+}  // namespace
+
+void quarantine(FileSystem& files, const Path& root, const Path& folder, const std::string& label,
+                const std::string& reason) {
+  Path place = place_in_quarantine(files, root, label);
+  move_folder(files, folder, place);
+  explain_quarantine(files, root, place, label, reason);
+}
+
+Path place_in_quarantine(FileSystem& files, const Path& root, const std::string& label) {
+  Path room = root / kQuarantineName;
+  make_folders(files, room);
+  return room / quarantined_name(label);
+}
+
+void explain_quarantine(FileSystem& files, const Path& root, const Path& place, const std::string& label,
+                        const std::string& reason) {
+  log(Severity::warning, "moved {} to \"{}\": {}", label, place.string(), reason);
+  note(files, root, {.fate = Fate::quarantined, .step = step_of_folder(label), .reason = reason});
+  try {
+    create_text(files, place / kReasonName, reason + "\n");
+    sync_folder(files, place.parent_path());
+    sync_folder(files, root);
+  } catch (const StorageError& error) {
+    log(Severity::warning, "the reason was not written: {}", error.what());
+  }
+}
+
+bool discard(FileSystem& files, const Path& root, const Path& folder, const std::function<bool()>& stays) {
+  Path trash = root / trash_name(folder.filename().native());
+  if (files.rename(folder.c_str(), trash.c_str(), 0) != 0) {
+    if (errno == ENOENT) return true;
+    throw FileError("move away", folder, errno);
+  }
+  if (stays && stays()) {
+    move_folder(files, trash, folder);
+    sync_folder(files, root);
+    return true;
+  }
+  sync_folder(files, root);  // else a power loss could bring back the old name with half of the files gone
+  return remove_tree(files, trash);
+}
+
+Rule last_rule(FileSystem& files, const Path& root) {
+  const Owner owner = owner_of(files, root).value_or(Owner{});
+  if (owner.keep >= 2 && owner.keep_every >= 0) return {owner.keep, owner.keep_every};
+  Rule rule;  // of a run of an older distdl, whose OWNER does not tell
+  for (const Event& event : read_history(files, root))
+    if (event.fate == Fate::taken && event.keep >= 2 && event.keep_every >= 0) rule = {event.keep, event.keep_every};
+  return rule;
+}
+
+std::vector<Verdict> judge(FileSystem& files, const Path& root, const Rule& rule, std::optional<Step> just_saved,
+                           const std::function<bool(Step, const Path&)>& is_good) {
+  auto folders = step_folders(root);
+  auto tags = read_tags(files, root);
+  auto first_of = milestones(folders, rule.keep_every);
+  std::vector<Verdict> verdicts;
+  std::int64_t good = 0;
+  for (auto newest = folders.rbegin(); newest != folders.rend(); ++newest) {
+    const auto& [step, folder] = *newest;
+    Verdict verdict{step, folder, true, ""};
+    auto names = names_of(tags, step);
+    if (good < rule.keep) {
+      bool counts = is_good(step, folder);
+      good += counts;
+      verdict.why = counts ? fmt::format("one of the newest {} that are verified", rule.keep)
+                           : fmt::format("damaged; does not count, fewer than {} newer ones are verified", rule.keep);
+    } else if (!names.empty()) {
+      verdict.why = fmt::format("tagged {}", fmt::join(names, ", "));
+    } else if (step == just_saved) {
+      verdict.why = "saved last";
+    } else if (rule.keep_every > 0 && step.value >= rule.keep_every &&
+               first_of.at(step.value / rule.keep_every) == step) {
+      verdict.why = fmt::format("the first of its {} steps", rule.keep_every);
+    } else {
+      verdict.stays = false;
+      verdict.why = fmt::format("{} newer ones are verified", rule.keep);
+    }
+    verdicts.push_back(std::move(verdict));
+  }
+  return verdicts;
+}
+
+bool collect(FileSystem& files, const Path& root, const Verdict& verdict) {
+  auto got_a_tag = [&] {  // see add_tag
+    try {
+      return !names_of(read_tags(files, root), verdict.step).empty();
+    } catch (const StorageError&) {
+      return true;  // who knows
+    }
+  };
+  return discard(files, root, verdict.folder, [&] {
+    bool stays = got_a_tag();
+    if (!stays) note(files, root, {.fate = Fate::collected, .step = verdict.step, .reason = verdict.why});
+    return stays;
+  });
+}
+
+void clear_leftovers(FileSystem& files, const Path& root) {
+  warn_of_strangers(root);
+  for (const Path& stage : entries_of(root, Kind::stage))
+    note(files, root,
+         {.fate = Fate::abandoned,
+          .step = parse_entry_name(stage.filename().native()).step,
+          .reason = "another run took the folder before this save had come to its end"});
+  for (const Path& stage : entries_of(root, Kind::stage)) discard(files, root, stage);
+  for (const Path& trash : entries_of(root, Kind::trash))
+    if (!bring_back(files, root, trash)) remove_tree(files, trash);
+  // Half-written files of a run that is taking the folder right now must stay, so only old ones go.
+  for (const Path& half : entries_of(root, Kind::half))
+    if (struct stat status{}; ::lstat(half.c_str(), &status) == 0 && std::time(nullptr) - status.st_mtime > kHalfIsDead)
+      files.unlink(half.c_str());
+  shorten_history(files, root);
+}
+
+}  // namespace distdl::checkpoint

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <fnmatch.h>
+#include <nlohmann/json.hpp>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/base/log.hpp>
+#include <distdl/checkpoint/exchange/export.hpp>
+#include <distdl/checkpoint/exchange/safetensors.hpp>
+#include <distdl/checkpoint/format/tensor_pieces.hpp>
+#include <distdl/checkpoint/io/whole_file.hpp>
+
+namespace distdl::checkpoint {
+namespace {
+/// As far as JSON takes it.
+bool is_utf8(const std::string& text) {
+  try {
+    (void)nlohmann::json(text).dump();
+    return true;
+  } catch (const nlohmann::json::type_error&) {
+    return false;
+  }
+}
+}  // namespace
+
+bool matches(const std::string& pattern, const std::string& name) {
+  return ::fnmatch(pattern.c_str(), name.c_str(), FNM_NOESCAPE) == 0;
+}
+
+std::vector<TensorEntry> select(const Summary& checkpoint, const Patterns& patterns) {
+  std::vector<TensorEntry> selected;
+  for (const TensorEntry& entry : checkpoint.tensors)
+    if (patterns.empty() || std::any_of(patterns.begin(), patterns.end(),
+                                        [&](const std::string& pattern) { return matches(pattern, entry.name); }))
+      selected.push_back(entry);
+  for (const std::string& pattern : patterns)
+    require<UsageError>(std::any_of(selected.begin(), selected.end(),
+                                    [&](const TensorEntry& entry) { return matches(pattern, entry.name); }),
+                        "no tensor of \"{}\" matches \"{}\"; \"distdl checkpoint show\" lists them",
+                        checkpoint.folder.string(), pattern);
+  return selected;
+}
+
+std::vector<TensorEntry> export_safetensors(const Summary& checkpoint, const std::filesystem::path& file,
+                                            const Patterns& patterns, Overwrite overwrite) {
+  auto selected = select(checkpoint, patterns);
+  std::stable_sort(selected.begin(), selected.end(), [](const TensorEntry& a, const TensorEntry& b) {
+    return tensor::size_of(a.dtype) > tensor::size_of(b.dtype);
+  });
+  std::map<std::string, std::string> metadata{{"format", "pt"}, {"distdl.step", std::to_string(checkpoint.step.value)}};
+  for (const auto& [key, value] : checkpoint.state)
+    if (is_utf8(value))
+      metadata["distdl.state." + key] = value;
+    else
+      log(Severity::warning, "\"{}\" goes without the state \"{}\": its {} bytes are no text", file.string(), key,
+          value.size());
+  TensorReader reader(real_file_system(), checkpoint.folder);
+  WholeFile out(real_file_system(), file, overwrite);
+  out.append(safetensors_header(selected, metadata));
+  for (const TensorEntry& entry : selected)
+    for_each_piece(reader, entry, [&](std::span<std::byte> piece) { out.append(piece); });
+  out.publish();
+  return selected;
+}
+
+}  // namespace distdl::checkpoint

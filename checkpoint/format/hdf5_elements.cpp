@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vector>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/checkpoint/format/hdf5_elements.hpp>
+
+namespace distdl::checkpoint::hdf5 {
+namespace {
+Type floating(std::size_t bytes, std::size_t exponent, std::size_t mantissa, std::size_t bias) {
+  Type type(check(H5Tcopy(H5T_IEEE_F32LE), "make a type for", "floats"));
+  std::size_t sign = exponent + mantissa;
+  check(H5Tset_fields(type.get(), sign, mantissa, exponent, 0, mantissa), "make a type for", "floats");
+  check(H5Tset_size(type.get(), bytes), "make a type for", "floats");
+  check(H5Tset_ebias(type.get(), bias), "make a type for", "floats");
+  return type;
+}
+
+}  // namespace
+
+Type element_type(tensor::DType dtype) {
+  auto copy = [](hid_t type) { return Type(check(H5Tcopy(type), "copy", "a type")); };
+  switch (dtype) {
+    case tensor::DType::f32:
+      return copy(H5T_IEEE_F32LE);
+    case tensor::DType::f64:
+      return copy(H5T_IEEE_F64LE);
+    case tensor::DType::f16:
+      return floating(2, 5, 10, 15);
+    case tensor::DType::bf16:
+      return floating(2, 8, 7, 127);
+    case tensor::DType::i32:
+      return copy(H5T_STD_I32LE);
+    case tensor::DType::i64:
+      return copy(H5T_STD_I64LE);
+    case tensor::DType::u8:
+      return copy(H5T_STD_U8LE);
+  }
+  throw Error(ExitCode::internal, "a data type without an HDF5 type");
+}
+
+Space space_of(const tensor::Shape& shape) {
+  if (shape.empty()) return Space(check(H5Screate(H5S_SCALAR), "make a space for", "a scalar"));
+  std::vector<hsize_t> extents(shape.begin(), shape.end());
+  return Space(check(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr), "make a space for",
+                     tensor::to_string(shape)));
+}
+
+}  // namespace distdl::checkpoint::hdf5

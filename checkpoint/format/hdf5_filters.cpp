@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vector>
+
+#include <distdl/checkpoint/format/hdf5_filters.hpp>
+#include <distdl/checkpoint/format/hdf5_handles.hpp>
+
+namespace distdl::checkpoint::hdf5 {
+namespace {
+std::vector<H5Z_filter_t> filters_of(Codec codec) {
+  if (codec == Codec::shuffle_zstd) return {H5Z_FILTER_SHUFFLE, kZstdFilter};
+  return {kZstdFilter};
+}
+
+/// HDF5 creates no dataset with a filter that it does not know, though it never calls it. Where the user's HDF5 has the
+/// plug-in, that stays.
+void introduce_zstd() {
+  if (H5Zfilter_avail(kZstdFilter) > 0) return;
+  H5Z_class2_t filter{};
+  filter.version = H5Z_CLASS_T_VERS;
+  filter.id = kZstdFilter;
+  filter.encoder_present = filter.decoder_present = 1;
+  filter.name = "zstd";
+  filter.filter = [](unsigned, std::size_t, const unsigned*, std::size_t, std::size_t*, void**) {
+    return std::size_t{0};  // "failed"
+  };
+  check(H5Zregister(&filter), "introduce", "zstd");
+}
+}  // namespace
+
+void set_filters(hid_t creation, Codec codec) {
+  introduce_zstd();
+  const unsigned level = 1;
+  for (H5Z_filter_t id : filters_of(codec))
+    check(id == H5Z_FILTER_SHUFFLE ? H5Pset_shuffle(creation)
+                                   : H5Pset_filter(creation, id, H5Z_FLAG_MANDATORY, 1, &level),
+          "prepare", "filters");
+}
+
+std::uint32_t all_filters(Codec codec) {
+  return (1U << filters_of(codec).size()) - 1;
+}
+
+bool has_filters(hid_t creation, Codec codec) {
+  auto expected = filters_of(codec);
+  if (H5Pget_nfilters(creation) != static_cast<int>(expected.size())) return false;
+  for (unsigned i = 0; i < expected.size(); ++i)
+    if (H5Pget_filter2(creation, i, nullptr, nullptr, nullptr, 0, nullptr, nullptr) != expected[i]) return false;
+  return true;
+}
+
+}  // namespace distdl::checkpoint::hdf5

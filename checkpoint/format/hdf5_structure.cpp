@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <set>
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <distdl/base/file_descriptor.hpp>
+#include <distdl/checkpoint/format/hdf5_elements.hpp>
+#include <distdl/checkpoint/format/hdf5_filters.hpp>
+#include <distdl/checkpoint/format/hdf5_handles.hpp>
+#include <distdl/checkpoint/format/hdf5_structure.hpp>
+
+namespace distdl::checkpoint {
+namespace {
+using hdf5::Attribute;
+using hdf5::check;
+using hdf5::Dataset;
+using hdf5::File;
+using hdf5::Properties;
+using hdf5::QuietErrors;
+using hdf5::Space;
+using hdf5::Type;
+
+constexpr std::size_t kTensorsPerSecond = 100;  // at least, beyond the time given
+constexpr std::size_t kMostProblems = 20;
+
+/// A problem of the file that is being looked at.
+class Problem : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+template <class... Args>
+void demand(bool condition, fmt::format_string<Args...> message, Args&&... args) {
+  if (!condition) throw Problem(fmt::format(message, std::forward<Args>(args)...));
+}
+
+struct ExpectedDataset {
+  const StoredTensor* tensor;
+  const StoredBox* box;
+};
+
+/// The datasets that the manifest names in one file, by path.
+std::map<std::string, ExpectedDataset> expected_datasets(const Manifest& manifest, std::size_t index) {
+  std::map<std::string, ExpectedDataset> expected;
+  for (const StoredTensor& stored : manifest.tensors) {
+    int number = 0;
+    for (const StoredBox& box : stored.boxes)
+      if (box.file == index) expected[fmt::format("t/{}/{}", stored.entry.name, number++)] = {&stored, &box};
+  }
+  return expected;
+}
+
+tensor::Shape read_numbers(hid_t object, const char* name) {
+  Attribute attribute(check(H5Aopen(object, name, H5P_DEFAULT), "open attribute", name));
+  Space space(check(H5Aget_space(attribute.get()), "look at attribute", name));
+  hssize_t count = H5Sget_simple_extent_npoints(space.get());
+  demand(count >= 0 && count <= 32, "attribute {} has {} numbers", name, count);
+  tensor::Shape numbers(static_cast<std::size_t>(count));
+  if (count > 0) check(H5Aread(attribute.get(), H5T_NATIVE_INT64, numbers.data()), "read attribute", name);
+  return numbers;
+}
+
+void check_contiguous(hid_t dataset) {
+  Properties creation(check(H5Dget_create_plist(dataset), "look at", "a dataset"));
+  demand(H5Pget_layout(creation.get()) == H5D_CONTIGUOUS, "it is not contiguous");
+  demand(H5Pget_external_count(creation.get()) == 0, "its bytes lie in another file");
+  demand(H5Pget_nfilters(creation.get()) == 0, "it is filtered");
+}
+
+void check_chunks(hid_t dataset, const ExpectedDataset& expected) {
+  const StoredBox& box = *expected.box;
+  Properties creation(check(H5Dget_create_plist(dataset), "look at", "a dataset"));
+  demand(H5Pget_layout(creation.get()) == H5D_CHUNKED, "it is not chunked");
+  demand(hdf5::has_filters(creation.get(), box.codec), "its filters are not {}", name_of(box.codec));
+  hsize_t elements = 0, chunks = 0;
+  std::size_t whole = chunk_bytes(*expected.tensor, box);
+  check(H5Pget_chunk(creation.get(), 1, &elements), "look at", "chunks");
+  demand(elements * tensor::size_of(expected.tensor->entry.dtype) == whole, "its chunks have {} elements", elements);
+  Space all(check(H5Dget_space(dataset), "look at", "a dataset"));
+  check(H5Dget_num_chunks(dataset, all.get(), &chunks), "count", "chunks");
+  demand(chunks == box.chunks.size(), "it has {} chunks, the manifest says {}", chunks, box.chunks.size());
+  for (hsize_t i = 0; i < chunks; ++i) {
+    hsize_t first = i * elements, bytes = 0;
+    unsigned skipped = 0;
+    haddr_t offset = HADDR_UNDEF;
+    check(H5Dget_chunk_info_by_coord(dataset, &first, &skipped, &offset, &bytes), "look at", "a chunk");
+    const StoredChunk& chunk = box.chunks[i];
+    demand(offset == chunk.offset && bytes == chunk.bytes, "chunk {} is {} bytes at {}, the manifest says {} at {}", i,
+           bytes, offset, chunk.bytes, chunk.offset);
+    demand(skipped == (bytes == whole ? hdf5::all_filters(box.codec) : 0), "chunk {} skips filters {:b}", i, skipped);
+  }
+  demand(read_numbers(dataset, "extent") == box.box.extent, "its attribute extent is another");
+}
+
+void check_dataset(hid_t dataset, const ExpectedDataset& expected) {
+  bool chunked = !expected.box->chunks.empty();
+  if (chunked)
+    check_chunks(dataset, expected);
+  else
+    check_contiguous(dataset);
+  Type type(check(H5Dget_type(dataset), "look at", "a dataset"));
+  demand(H5Tequal(type.get(), hdf5::element_type(expected.tensor->entry.dtype).get()) > 0, "it is not of type {}",
+         tensor::name_of(expected.tensor->entry.dtype));
+  Space space(check(H5Dget_space(dataset), "look at", "a dataset"));
+  tensor::Shape extent = expected.box->box.extent;
+  if (chunked) extent = {tensor::element_count(extent)};
+  demand(H5Sextent_equal(space.get(), hdf5::space_of(extent).get()) > 0, "its extent is not {}",
+         tensor::to_string(extent));
+  haddr_t offset = chunked ? expected.box->offset : H5Dget_offset(dataset);
+  demand(offset == expected.box->offset, "it lies at byte {}, the manifest says {}", offset, expected.box->offset);
+  demand(H5Aget_num_attrs(dataset) == (chunked ? 3 : 2), "it has other attributes than shape and offset");
+  demand(read_numbers(dataset, "shape") == expected.tensor->entry.shape, "its attribute shape is another");
+  demand(read_numbers(dataset, "offset") == expected.box->box.offset, "its attribute offset is another");
+}
+
+struct Walk {
+  std::map<std::string, ExpectedDataset> expected;
+  std::set<std::string> state;
+  std::vector<std::string> problems;
+};
+
+void check_object(Walk& walk, hid_t group, const std::string& path, H5L_type_t link) {
+  demand(link == H5L_TYPE_HARD, "it is a link");
+  hdf5::Object object(check(H5Oopen(group, path.c_str(), H5P_DEFAULT), "open", path));
+  H5I_type_t kind = H5Iget_type(object.get());
+  if (kind == H5I_GROUP) return demand(H5Aget_num_attrs(object.get()) == 0, "it has attributes");
+  demand(kind == H5I_DATASET, "it is neither group nor dataset");
+  if (auto found = walk.expected.find(path); found != walk.expected.end()) {
+    check_dataset(object.get(), found->second);
+    walk.expected.erase(found);
+  } else {
+    demand(walk.state.erase(path) == 1, "the manifest does not know it");
+    check_contiguous(object.get());
+    demand(H5Aget_num_attrs(object.get()) == 0, "it has attributes");
+  }
+}
+
+herr_t visit(hid_t group, const char* name, const H5L_info_t* info, void* data) {
+  auto& walk = *static_cast<Walk*>(data);
+  try {
+    check_object(walk, group, name, info->type);
+  } catch (const std::exception& error) {
+    walk.problems.push_back(fmt::format("/{}: {}", name, error.what()));
+  }
+  return walk.problems.size() < kMostProblems ? 0 : 1;  // 1: enough
+}
+
+/// In this process. State lies in one of the files, in the first that has data; elsewhere there is none.
+std::vector<std::string> look(const std::filesystem::path& path, const Manifest& manifest, std::size_t index) {
+  QuietErrors quiet;
+  Walk walk;
+  walk.expected = expected_datasets(manifest, index);
+  if (index == 0)
+    for (const auto& [key, value] : manifest.state) walk.state.insert("state/" + key);
+  try {
+    File file(check(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), "open", path.string()));
+    demand(read_numbers(file.get(), "step") == tensor::Shape{manifest.step.value}, "its attribute step is another");
+    hdf5::Object root(check(H5Oopen(file.get(), "/", H5P_DEFAULT), "open", "the root group"));
+    demand(H5Aget_num_attrs(root.get()) == 1, "it has other attributes than step");
+    check(H5Lvisit(file.get(), H5_INDEX_NAME, H5_ITER_NATIVE, &visit, &walk), "walk through", path.string());
+  } catch (const std::exception& error) {
+    walk.problems.emplace_back(error.what());
+  }
+  for (const auto& [name, dataset] : walk.expected)
+    if (walk.problems.size() < kMostProblems) walk.problems.push_back(fmt::format("/{} is missing or another", name));
+  for (const auto& name : walk.state)
+    if (walk.problems.size() < kMostProblems) walk.problems.push_back(fmt::format("/{} is missing", name));
+  return walk.problems;
+}
+
+[[noreturn]] void answer(int pipe, const std::vector<std::string>& problems) {
+  std::string text;
+  for (const std::string& problem : problems) text += problem + '\n';
+  bool whole = text.empty() || ::write(pipe, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  ::_exit(whole ? 0 : 1);
+}
+
+std::string read_all(int pipe) {
+  std::string text;
+  char buffer[4096];
+  for (ssize_t n = 0; (n = ::read(pipe, buffer, sizeof buffer)) != 0;) {
+    if (n < 0 && errno != EINTR) break;
+    if (n > 0) text.append(buffer, static_cast<std::size_t>(n));
+  }
+  return text;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t begin = 0, end = 0; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1)
+    lines.push_back(text.substr(begin, end - begin));
+  return lines;
+}
+}  // namespace
+
+std::vector<std::string> structure_problems(const std::filesystem::path& folder, const Manifest& manifest,
+                                            std::size_t index, std::chrono::seconds patience) {
+  std::filesystem::path path = folder / manifest.files[index].name;
+  const auto seconds =
+      static_cast<unsigned>(patience.count()) + static_cast<unsigned>(manifest.tensors.size() / kTensorsPerSecond);
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw StorageError(fmt::format("cannot make a pipe: {}", errno_text(errno)));
+  FileDescriptor from(ends[0]), to(ends[1]);
+  pid_t child = ::fork();
+  if (child < 0) throw StorageError(fmt::format("cannot start a process: {}", errno_text(errno)));
+  if (child == 0) {
+    ::alarm(seconds);
+    answer(to.get(), look(path, manifest, index));
+  }
+  to.reset();
+  std::vector<std::string> problems = lines_of(read_all(from.get()));
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  require<StorageError>(!WIFSIGNALED(status) || WTERMSIG(status) != SIGALRM,
+                        "HDF5 did not come to the end of \"{}\" within {} s: its storage is slow or hangs; try again",
+                        path.string(), seconds);
+  if (WIFSIGNALED(status))
+    problems.push_back(fmt::format("HDF5 cannot read it: it was ended by signal {}", WTERMSIG(status)));
+  else if (WEXITSTATUS(status) != 0)
+    problems.emplace_back("HDF5 cannot read it");
+  return problems;
+}
+
+}  // namespace distdl::checkpoint

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <span>
+#include <vector>
+
+#include <distdl/checkpoint/file_operations.hpp>
+#include <distdl/checkpoint/format/manifest.hpp>
+#include <distdl/checkpoint/format/stored_block.hpp>
+
+namespace distdl::checkpoint {
+
+/// Reads any box of a checkpoint's tensors, however they were cut. Files are read at the places that the manifest
+/// tells, without HDF5, and no byte leaves before the checksum of its block holds. For one thread.
+class TensorReader {
+ public:
+  /// Throws StorageError if the manifest is missing or damaged.
+  TensorReader(FileSystem& files, Path folder);
+
+  const Manifest& manifest() const noexcept { return manifest_; }
+  /// nullptr if there is none of that name.
+  const StoredTensor* find(const std::string& name) const;
+  /// Fills `out`, dense and row-major, with the box `wanted` inside the tensor's shape.
+  /// Throws StorageError: corrupt, naming file, tensor and block; incomplete if a file is missing.
+  void read(const StoredTensor& stored, const tensor::Box& wanted, std::byte* out);
+
+ private:
+  OpenFile& open(std::size_t index);
+  std::span<const std::byte> block(const StoredTensor& stored, const StoredBox& box, std::size_t number);
+
+  FileSystem& files_;
+  Path folder_;
+  Manifest manifest_;
+  std::map<std::size_t, OpenFile> open_;
+  // The block read last.
+  const StoredBox* held_box_ = nullptr;
+  std::size_t held_number_ = 0;
+  std::vector<std::byte> held_;
+  Scratch scratch_;
+};
+
+}  // namespace distdl::checkpoint

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include <distdl/checkpoint/exchange/export.hpp>
+#include <distdl/checkpoint/file_operations.hpp>
+
+namespace distdl::checkpoint {
+
+/// A new file that is written from its begin to its end, under another name until it is whole.
+class WholeFile {
+ public:
+  /// Throws UsageError if the file exists and must not be replaced, StorageError if it cannot be created.
+  WholeFile(FileSystem& files, Path path, Overwrite overwrite);
+  WholeFile(const WholeFile&) = delete;
+  WholeFile& operator=(const WholeFile&) = delete;
+  /// Removes what has not been published.
+  ~WholeFile();
+
+  void append(std::span<const std::byte> bytes);
+  void append(std::string_view text) { append(std::as_bytes(std::span(text))); }
+  /// Writes over bytes that were appended before.
+  void rewrite(std::string_view text, std::uint64_t offset);
+  std::uint64_t size() const noexcept { return size_; }
+  /// The name under which another library may write it instead of append.
+  const Path& unfinished() const noexcept { return unfinished_; }
+  /// Syncs the file and gives it its name.
+  void publish();
+
+ private:
+  template <class Work>
+  void name_in_errors(const char* purpose, Work&& work);
+
+  FileSystem& files_;
+  Path path_, unfinished_;
+  std::optional<OpenFile> file_;
+  std::uint64_t size_ = 0;
+};
+
+}  // namespace distdl::checkpoint

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
+#include <utility>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/base/handles.hpp>
+#include <distdl/checkpoint/file_operations.hpp>
+#include <distdl/checkpoint/multilevel/buffer_memory.hpp>
+
+namespace distdl::checkpoint {
+namespace {
+constexpr const char* kShared = "/dev/shm";
+constexpr std::size_t kHugePage = 2 << 20;
+
+void close_folder(DIR* folder) noexcept {
+  ::closedir(folder);
+}
+using Folder = UniqueHandle<DIR*, &close_folder>;
+
+bool is_private(const struct stat& status) {
+  return S_ISREG(status.st_mode) && status.st_uid == ::geteuid() && (status.st_mode & 0077) == 0;
+}
+
+[[noreturn]] void throw_no_room(std::size_t bytes, int number) {
+  throw StorageError(
+      fmt::format("no room for a checkpoint slot of {} bytes in {}: {}; free some (leftovers are called "
+                  "distdl*), enlarge it, or set checkpoint.mode = \"sync\"",
+                  bytes, kShared, errno_text(number)));
+}
+
+[[noreturn]] void throw_being_removed(const std::string& name) {
+  throw StorageError(fmt::format("{}/{} is being removed", kShared, name), ExitCode::incomplete);
+}
+
+template <class Visit>
+void for_each_name(const std::string& prefix, Visit&& visit) {
+  const Folder folder(::opendir(kShared));
+  if (!folder) return;
+  while (const dirent* entry = ::readdir(folder.get()))  // NOLINT(concurrency-mt-unsafe): a folder of its own
+    if (std::string_view(entry->d_name).starts_with(prefix)) visit(std::string(entry->d_name));
+}
+}  // namespace
+
+std::string slot_prefix() {
+  return fmt::format("distdl.slot-{}-", ::geteuid());
+}
+
+/// No '-' within: it ends the part of the name.
+std::string slot_prefix(const std::string& run) {
+  std::string plain = run.substr(0, 100);
+  for (char& c : plain)
+    if (std::string_view("/-. \n").find(c) != std::string_view::npos) c = '_';
+  return slot_prefix() + plain + "-";
+}
+
+SlotMemory SlotMemory::create(const std::string& run, int rank, std::size_t bytes) {
+  SlotMemory memory;
+  struct stat status {};
+  do {
+    std::string name = fmt::format("{}{}-{}", slot_prefix(run), rank, random_hex(8));
+    memory.file_.reset(::shm_open(name.c_str(), O_CREAT | O_EXCL | O_RDWR, 0600));
+    require<StorageError>(static_cast<bool>(memory.file_), "cannot create {}/{}: {}", kShared, name, errno_text(errno));
+    memory.name_ = name;
+    const int problem = ::flock(memory.file_.get(), LOCK_SH | LOCK_NB) == 0 ? 0 : errno;
+    // A sweep may have come between creation and lock; then the name is gone, or will be.
+    if (problem != 0) memory.remove();
+    require<StorageError>(problem == 0 || problem == EWOULDBLOCK, "cannot lock {}/{}: {}", kShared, name,
+                          errno_text(problem));
+    if (problem != 0) continue;
+    const bool seen = ::fstat(memory.file_.get(), &status) == 0;
+    require<StorageError>(seen, "cannot look at {}/{}: {}", kShared, name, errno_text(errno));
+  } while (status.st_nlink == 0);
+  try {
+    memory.reserve(bytes);
+    memory.map(bytes, true, memory.name_);
+  } catch (const StorageError&) {
+    memory.remove();
+    throw;
+  }
+  return memory;
+}
+
+/// So that a full file system is an error here, not a SIGBUS later.
+void SlotMemory::reserve(std::size_t bytes) {
+  struct statvfs status {};
+  bool known = ::fstatvfs(file_.get(), &status) == 0 && status.f_blocks != 0;
+  // Asked first, so that memory which others may need is not taken in vain.
+  if (known && bytes / status.f_bsize >= status.f_bavail) throw_no_room(bytes, ENOSPC);
+  if (::ftruncate(file_.get(), static_cast<off_t>(bytes)) != 0) throw_no_room(bytes, errno);
+  int error = EINTR;
+  while (error == EINTR) error = ::posix_fallocate(file_.get(), 0, static_cast<off_t>(bytes));
+  if (error != 0) throw_no_room(bytes, error);
+}
+
+void SlotMemory::map(std::size_t bytes, bool writes, const std::string& what) {
+  int flags = file_ ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
+  void* address = ::mmap(nullptr, bytes, writes ? PROT_READ | PROT_WRITE : PROT_READ, flags, file_.get(), 0);
+  require<StorageError>(address != MAP_FAILED, "cannot map {} bytes of {}: {}; is the address space limited?", bytes,
+                        what, errno_text(errno));
+  bytes_ = {static_cast<std::byte*>(address), bytes};
+  // Both are advice: older systems refuse it.
+  if (bytes >= kHugePage) static_cast<void>(::madvise(address, bytes, MADV_HUGEPAGE));
+  if (writes) static_cast<void>(::madvise(address, bytes, MADV_POPULATE_WRITE));
+}
+
+SlotMemory SlotMemory::create_private(std::size_t bytes) {
+  SlotMemory memory;
+  memory.map(bytes, true, "private memory");
+  return memory;
+}
+
+SlotMemory SlotMemory::open(const std::string& name) {
+  SlotMemory memory = peek(name);
+  if (::flock(memory.file_.get(), LOCK_SH | LOCK_NB) != 0) throw_being_removed(name);
+  return memory;
+}
+
+SlotMemory SlotMemory::peek(const std::string& name) {
+  require<StorageError>(name.starts_with(slot_prefix()) && name.find('/') == std::string::npos,
+                        "\"{}\" is no slot of this user: expected a name like {}...", name, slot_prefix());
+  SlotMemory memory;
+  memory.file_.reset(::shm_open(name.c_str(), O_RDONLY | O_NONBLOCK, 0));
+  if (!memory.file_)
+    throw StorageError(fmt::format("cannot open {}/{}: {}", kShared, name, errno_text(errno)),
+                       errno == ENOENT ? ExitCode::incomplete : ExitCode::storage);
+  struct stat status {};
+  bool mine = ::fstat(memory.file_.get(), &status) == 0 && is_private(status);
+  require<StorageError>(mine, "{}/{} is open to other users: expected a file of user {} with mode 0600", kShared, name,
+                        ::geteuid());
+  if (status.st_size == 0) throw_being_removed(name);
+  memory.name_ = name;
+  memory.map(static_cast<std::size_t>(status.st_size), false, name);
+  return memory;
+}
+
+SlotMemory::SlotMemory(SlotMemory&& other) noexcept
+    : name_(std::move(other.name_)), file_(std::move(other.file_)), bytes_(std::exchange(other.bytes_, {})) {
+  other.name_.clear();
+}
+
+SlotMemory& SlotMemory::operator=(SlotMemory&& other) noexcept {
+  std::swap(name_, other.name_);
+  std::swap(file_, other.file_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+SlotMemory::~SlotMemory() {
+  if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
+}
+
+void SlotMemory::touch() noexcept {
+  if (file_) static_cast<void>(::futimens(file_.get(), nullptr));  // at worst it looks older
+}
+
+void SlotMemory::remove() noexcept {
+  if (!name_.empty()) ::shm_unlink(name_.c_str());
+}
+
+std::vector<std::string> slots_of(const std::string& run, int rank) {
+  std::vector<std::string> names;
+  std::string prefix = rank < 0 ? slot_prefix(run) : fmt::format("{}{}-", slot_prefix(run), rank);
+  for_each_name(prefix, [&](std::string name) { names.push_back(std::move(name)); });
+  return names;
+}
+
+static bool remove_orphan(const std::string& name, std::chrono::seconds restart) {
+  const FileDescriptor file(::shm_open(name.c_str(), O_RDONLY | O_NONBLOCK, 0));
+  struct stat status {};
+  const bool stale = file && ::fstat(file.get(), &status) == 0 && is_private(status) &&
+                     ::time(nullptr) - status.st_mtime >= restart.count() &&
+                     ::flock(file.get(), LOCK_EX | LOCK_NB) == 0;
+  return stale && ::shm_unlink(name.c_str()) == 0;
+}
+
+bool remove_orphan(const std::string& name) {
+  return remove_orphan(name, std::chrono::seconds(0));
+}
+
+int sweep_slots(const std::string& spare, std::chrono::seconds restart) {
+  int removed = 0;
+  for_each_name(slot_prefix(), [&](const std::string& name) {
+    if (spare.empty() || !name.starts_with(slot_prefix(spare))) removed += remove_orphan(name, restart) ? 1 : 0;
+  });
+  return removed;
+}
+
+int sweep_slots_of(const std::string& run) {
+  int removed = 0;
+  for (const std::string& name : slots_of(run)) removed += remove_orphan(name);
+  return removed;
+}
+
+}  // namespace distdl::checkpoint

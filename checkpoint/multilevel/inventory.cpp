@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include <nlohmann/json.hpp>
+
+#include <distdl/checkpoint/json_numbers.hpp>
+#include <distdl/checkpoint/multilevel/inventory.hpp>
+#include <distdl/checkpoint/multilevel/redundancy.hpp>
+
+namespace distdl::checkpoint {
+namespace {
+using nlohmann::json;
+
+template <class Number>
+std::vector<Number> wholes(const json& list) {
+  std::vector<Number> numbers;
+  for (const json& each : list) numbers.push_back(whole<Number>(each));
+  return numbers;
+}
+
+void demand(bool condition, const SlotLabel& label, const char* problem) {
+  if (!condition)
+    throw StorageError(fmt::format("the parity of {} is damaged: {}", text_of(label), problem), ExitCode::corrupt);
+}
+
+/// What belongs together.
+using Kind = std::tuple<Start, Step, int>;  // and world
+Kind kind_of(const SlotLabel& label) {
+  return {label.start, label.step, label.world};
+}
+
+/// The items of one kind.
+class Candidate {
+ public:
+  Candidate(std::span<const Item> items, std::span<const std::string> nodes, const Kind& kind,
+            const std::vector<std::size_t>& mine)
+      : items_(items), nodes_(nodes), kind_(kind) {
+    for (std::size_t i : mine) {
+      const Item& item = items[i];
+      if (item.is_parity())
+        parities_[item.set].emplace(item.label.rank, i);  // the first counts
+      else
+        snapshots_[item.label.rank].push_back(i);
+    }
+  }
+
+  std::optional<RestorePlan> plan() const {
+    const auto& [start, step, world] = kind_;
+    RestorePlan plan{step, world, {}, start};
+    for (int rank = 0; rank < world; ++rank) {
+      auto shard = find(rank);
+      if (!shard) shard = rebuild(rank);
+      if (!shard) return std::nullopt;
+      plan.shards.push_back(*std::move(shard));
+    }
+    return plan;
+  }
+
+ private:
+  Source source_of(const Item& item) const {
+    if (item.on_disk) return Source::disk;
+    const auto rank = static_cast<std::size_t>(item.label.rank);
+    return rank < nodes_.size() && nodes_[rank] == item.node ? Source::memory : Source::partner;
+  }
+
+  /// The best snapshot of a rank. One on disk comes after parity.
+  std::optional<ShardPlan> find(int rank, bool also_disk = false) const {
+    std::optional<ShardPlan> best;
+    const auto found = snapshots_.find(rank);
+    if (found == snapshots_.end()) return best;
+    for (std::size_t i : found->second) {
+      const Item& item = items_[i];
+      if (item.on_disk && !also_disk) continue;
+      if (!best || source_of(item) < best->source) best = ShardPlan{rank, source_of(item), {i}};
+    }
+    return best;
+  }
+
+  std::optional<ShardPlan> rebuild(int rank) const {
+    for (const auto& [set, keepers] : parities_)
+      if (auto shard = rebuild(rank, set, keepers)) return shard;
+    return find(rank, true);
+  }
+
+  std::optional<ShardPlan> rebuild(int rank, const std::vector<int>& set,
+                                   const std::map<int, std::size_t>& keepers) const {
+    if (std::find(set.begin(), set.end(), rank) == set.end()) return std::nullopt;
+    std::vector<std::size_t> snapshots, parities;
+    for (int member : set) {
+      if (member == rank) continue;
+      const auto snapshot = snapshots_.find(member);
+      const auto parity = keepers.find(member);
+      if (snapshot == snapshots_.end() || parity == keepers.end()) return std::nullopt;
+      snapshots.push_back(snapshot->second.front());
+      parities.push_back(parity->second);
+    }
+    snapshots.insert(snapshots.end(), parities.begin(), parities.end());
+    return ShardPlan{rank, Source::parity, std::move(snapshots)};
+  }
+
+  std::span<const Item> items_;
+  std::span<const std::string> nodes_;
+  Kind kind_;
+  std::map<int, std::vector<std::size_t>> snapshots_;                ///< by rank
+  std::map<std::vector<int>, std::map<int, std::size_t>> parities_;  ///< by set and keeper
+};
+
+}  // namespace
+
+const char* name_of(Source source) {
+  switch (source) {
+    case Source::memory:
+      return "memory of its node";
+    case Source::partner:
+      return "memory of another node";
+    case Source::parity:
+      return "parity";
+    case Source::disk:
+      return "a node's disk";
+  }
+  return "?";
+}
+
+std::string to_text(std::span<const Item> items) {
+  json list = json::array();
+  for (const Item& item : items)
+    list.push_back({item.label.run, item.label.rank, item.label.world, item.label.step.value, item.label.sequence,
+                    item.holder, item.node, item.name, item.bytes, item.on_disk, item.set, item.sizes,
+                    item.label.start.number, item.label.start.identity});
+  return list.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::vector<Item> items_from(const std::string& text, int ranks) try {
+  std::vector<Item> items;
+  for (const json& one : json::parse(text)) {
+    Item item;
+    item.label = {
+        one.at(0).get<std::string>(),    whole<int>(one.at(1)),
+        whole<int>(one.at(2)),           Step(whole<std::int64_t>(one.at(3))),
+        whole<std::uint64_t>(one.at(4)), {whole<std::uint64_t>(one.at(12)), whole<std::uint32_t>(one.at(13))}};
+    item.holder = whole<int>(one.at(5));
+    item.node = one.at(6).get<std::string>();
+    item.name = one.at(7).get<std::string>();
+    item.bytes = whole<std::size_t>(one.at(8));
+    item.on_disk = one.at(9).get<bool>();
+    item.set = wholes<int>(one.at(10));
+    item.sizes = wholes<std::size_t>(one.at(11));
+    const std::size_t members = std::set<int>(item.set.begin(), item.set.end()).size();
+    if (item.holder < 0 || item.holder >= ranks || members == 1 || members != item.set.size() ||
+        members != item.sizes.size())
+      throw StorageError(fmt::format("a rank's list of snapshots cannot be read: {} is held by rank {} of {}, a parity "
+                                     "of {} ranks with {} sizes",
+                                     item.name, item.holder, ranks, members, item.sizes.size()),
+                         ExitCode::corrupt);
+    items.push_back(std::move(item));
+  }
+  return items;
+} catch (const json::exception& error) {
+  throw StorageError(fmt::format("a rank's list of snapshots cannot be read: {}", error.what()), ExitCode::corrupt);
+}
+
+std::optional<ParitySet> parity_set_of(const Snapshot& snapshot) try {
+  constexpr std::size_t kMost = std::size_t{1} << 62;
+  const SlotLabel& label = snapshot.label;
+  const auto found = snapshot.state.find(kParityKey);
+  if (found == snapshot.state.end()) return std::nullopt;
+  const json text = json::parse(found->second);
+  ParitySet parity{wholes<int>(text.at(0)), wholes<std::size_t>(text.at(1))};
+  const std::set<int> ranks(parity.ranks.begin(), parity.ranks.end());
+  demand(ranks.size() >= 2 && ranks.size() == parity.ranks.size() && ranks.size() == parity.sizes.size(), label,
+         "its set has not two or more ranks, each with a size");
+  demand(*ranks.begin() >= 0 && *ranks.rbegin() < label.world && ranks.contains(label.rank), label,
+         "its set is none of this world");
+  const std::size_t longest = *std::max_element(parity.sizes.begin(), parity.sizes.end());
+  demand(longest <= kMost, label, "a size is impossible");
+  const auto chunk = static_cast<std::int64_t>(ParityLayout{static_cast<int>(ranks.size()), longest}.chunk());
+  const bool fits = snapshot.slices.size() == 1 && snapshot.slices[0].bytes &&
+                    snapshot.slices[0].dtype == tensor::DType::u8 &&
+                    snapshot.slices[0].box.extent == tensor::Shape{chunk};
+  demand(fits, label, "it has not the bytes that its set's sizes ask for");
+  return parity;
+} catch (const json::exception& error) {
+  throw StorageError(fmt::format("the parity of {} is damaged: {}", text_of(snapshot.label), error.what()),
+                     ExitCode::corrupt);
+}
+
+std::optional<RestorePlan> plan_restore(std::span<const Item> items, std::span<const std::string> nodes) {
+  std::map<Kind, std::vector<std::size_t>, std::greater<>> kinds;
+  for (std::size_t i = 0; i < items.size(); ++i) kinds[kind_of(items[i].label)].push_back(i);
+  for (const auto& [kind, mine] : kinds)
+    if (auto plan = Candidate(items, nodes, kind, mine).plan()) return plan;
+  return std::nullopt;
+}
+
+bool is_as_new_as(const RestorePlan& plan, const Summary& checkpoint) {
+  const std::uint64_t start = plan.start.number;
+  if (start == 0 || checkpoint.start == 0 || start == checkpoint.start) return plan.step >= checkpoint.step;
+  return start > checkpoint.start;
+}
+
+}  // namespace distdl::checkpoint

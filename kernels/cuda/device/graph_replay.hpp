@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <distdl/kernels/cuda/layers/layers.hpp>
+
+namespace distdl::kernels::cuda {
+
+/// By a CUDA graph. The first run is as ever, so that libraries and memory are set up; the second one is recorded. When
+/// a room of the device moves, it begins anew. Where recording fails, every run is as ever.
+class GraphReplay : public Replay {
+ public:
+  explicit GraphReplay(SharedDevice device) : device_(std::move(device)) {}
+  void run(const std::function<void()>& work) override;
+  std::optional<std::string> obstacle() const override { return obstacle_; }
+
+ private:
+  SharedDevice device_;
+  Recording recording_;
+  bool has_run_ = false;
+  std::optional<std::string> obstacle_;
+  std::uint64_t moves_ = 0;  ///< of the device, when it ran last
+};
+
+}  // namespace distdl::kernels::cuda

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <distdl/kernels/cuda/layers/layers.hpp>
+
+namespace distdl::kernels::cuda {
+
+/// A layer for activations in other formats of the same shapes than those it takes and makes: they are rearranged and
+/// converted on the way in and out, in the device's rooms. The layer itself where nothing is to be done.
+std::unique_ptr<Layer> adapted(SharedDevice device, std::unique_ptr<Layer> layer, const ActivationFormat& layer_input,
+                               const ActivationFormat& input, const ActivationFormat& output);
+/// The same for a loss.
+std::unique_ptr<Loss> adapted(SharedDevice device, std::unique_ptr<Loss> loss, const ActivationFormat& loss_input,
+                              const ActivationFormat& predictions);
+
+}  // namespace distdl::kernels::cuda

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/kernels/cuda/device/cuda_error.hpp>
+#include <distdl/kernels/cuda/layers/adapted.hpp>
+#include <distdl/kernels/cuda/layers/image_layout.hpp>
+#include <distdl/kernels/cuda/layers/layers.hpp>
+#include <distdl/kernels/cuda/primitives/channels.hpp>
+#include <distdl/kernels/cuda/primitives/low_precision_copy.hpp>
+
+namespace distdl::kernels::cuda {
+namespace {
+constexpr float kOne = 1, kZero = 0;
+
+/// What cuDNN's fastest algorithms may take, where kernels.deterministic leaves it the choice.
+constexpr std::size_t kMostWorkspace = std::size_t{1} << 30;
+
+/// How cuDNN computes a convolution, or its way back to the input or the weights.
+template <class Performance>
+struct Way {
+  decltype(Performance::algo) algorithm;
+  std::shared_ptr<const ConvolutionDescriptor> convolution = nullptr;
+  std::size_t workspace = 0;  ///< bytes
+};
+
+constexpr auto kForward = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
+
+/// Fixed, not found by timing or heuristics, so that every run computes the same bits. All three are deterministic,
+/// take every shape, and add up like a matrix product (Winograd's and FFT's rounding errors are larger).
+struct Ways {
+  Way<cudnnConvolutionFwdAlgoPerf_t> forward{kForward};
+  Way<cudnnConvolutionBwdDataAlgoPerf_t> backward_input{CUDNN_CONVOLUTION_BWD_DATA_ALGO_1};
+  Way<cudnnConvolutionBwdFilterAlgoPerf_t> backward_weights{CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1};
+};
+
+/// What a convolution is to cuDNN.
+struct Convolution {
+  Convolution(const Conv2d& spec, const ActivationFormat& input, const ActivationFormat& output)
+      : x(make_tensor(input.shape, input.type)),
+        y(make_tensor(output.shape, input.type)),
+        bias(make_tensor({1, spec.out, 1, 1}, input.type)),
+        filter(make_filter({spec.out, input.shape[1] / spec.groups, spec.kernel, spec.kernel}, input.type)),
+        no_activation(make_activation(CUDNN_ACTIVATION_IDENTITY, CUDNN_NOT_PROPAGATE_NAN)),
+        relu(make_activation(CUDNN_ACTIVATION_RELU, CUDNN_PROPAGATE_NAN)) {}
+
+  /// False where cuDNN has no way for these extents and this type.
+  bool plan(const Device& device, const Conv2d& spec, tensor::DataType type) {
+    const cudnnMathType_t math = convolution_math(type, device.allows_tf32());
+    ways.forward.convolution = ways.backward_input.convolution = ways.backward_weights.convolution =
+        make_shared_convolution(spec, math);
+    const Ways fixed = ways;
+    const bool is_short = type != tensor::DataType::float32;
+    if ((is_short || !device.is_deterministic()) && choose_ways(device, spec, math) && has_workspaces(device))
+      return true;
+    if (is_short) return false;
+    ways = fixed;
+    return has_workspaces(device);
+  }
+  std::size_t workspace() const {
+    return std::max({ways.forward.workspace, ways.backward_input.workspace, ways.backward_weights.workspace});
+  }
+
+  TensorDescriptor x, y, bias;
+  FilterDescriptor filter;
+  ActivationDescriptor no_activation, relu;
+  Ways ways;
+
+ private:
+  static std::shared_ptr<const ConvolutionDescriptor> make_shared_convolution(const Conv2d& spec,
+                                                                              cudnnMathType_t math) {
+    return std::make_shared<const ConvolutionDescriptor>(make_convolution(spec, math));
+  }
+
+  /// The arithmetic in which cuDNN says that it has the algorithm: another one may be refused, or worse. Where any will
+  /// do, what it holds for the fastest.
+  template <class Performance, class Ask>
+  static bool choose_way(const Device& device, const Conv2d& spec, cudnnMathType_t math, Way<Performance>& way,
+                         const Ask& ask) {
+    const auto is_wanted = [&](const Performance& found) {
+      if (found.status != CUDNN_STATUS_SUCCESS) return false;
+      if (device.is_deterministic()) return found.algo == way.algorithm;
+      const bool is_exact = math != CUDNN_FMA_MATH || found.mathType == CUDNN_FMA_MATH;
+      return is_exact && found.memory <= kMostWorkspace;
+    };
+    std::array<Performance, 16> found{};
+    int count = 0;
+    if (!is_supported(ask(static_cast<int>(found.size()), &count, found.data()), "ask for convolutions")) return false;
+    const auto end = found.begin() + count, first = std::find_if(found.begin(), end, is_wanted);
+    if (first == end) return false;
+    way = {first->algo, make_shared_convolution(spec, first->mathType)};
+    return true;
+  }
+
+  bool choose_ways(const Device& device, const Conv2d& spec, cudnnMathType_t math) {
+    const auto convolution = ways.forward.convolution;
+    return choose_way(device, spec, math, ways.forward,
+                      [&](auto... results) {
+                        return cudnnGetConvolutionForwardAlgorithm_v7(device.dnn(), x.get(), filter.get(),
+                                                                      convolution->get(), y.get(), results...);
+                      }) &&
+           choose_way(device, spec, math, ways.backward_input,
+                      [&](auto... results) {
+                        return cudnnGetConvolutionBackwardDataAlgorithm_v7(device.dnn(), filter.get(), y.get(),
+                                                                           convolution->get(), x.get(), results...);
+                      }) &&
+           choose_way(device, spec, math, ways.backward_weights, [&](auto... results) {
+             return cudnnGetConvolutionBackwardFilterAlgorithm_v7(device.dnn(), x.get(), y.get(), convolution->get(),
+                                                                  filter.get(), results...);
+           });
+  }
+
+  bool has_workspaces(const Device& device) {
+    return is_supported(cudnnGetConvolutionForwardWorkspaceSize(device.dnn(), x.get(), filter.get(),
+                                                                ways.forward.convolution->get(), y.get(),
+                                                                ways.forward.algorithm, &ways.forward.workspace),
+                        "plan a convolution forward") &&
+           is_supported(cudnnGetConvolutionBackwardDataWorkspaceSize(
+                            device.dnn(), filter.get(), y.get(), ways.backward_input.convolution->get(), x.get(),
+                            ways.backward_input.algorithm, &ways.backward_input.workspace),
+                        "plan a convolution backward to its input") &&
+           is_supported(cudnnGetConvolutionBackwardFilterWorkspaceSize(
+                            device.dnn(), x.get(), y.get(), ways.backward_weights.convolution->get(), filter.get(),
+                            ways.backward_weights.algorithm, &ways.backward_weights.workspace),
+                        "plan a convolution backward to its weights");
+  }
+};
+
+/// Floats as (N, C, H, W), 16 bits as (N, H, W, C).
+template <class T>
+class Conv2dLayer : public LayerOf<T> {
+ public:
+  Conv2dLayer(SharedDevice device, const Conv2d& spec, const ActivationFormat& input, ActivationFormat output,
+              Convolution convolution)
+      : device_(std::move(device)),
+        output_(std::move(output)),
+        has_bias_(spec.bias),
+        fuses_bias_(spec.bias && convolution.ways.forward.algorithm == kForward),
+        in_(input.shape[1] / spec.groups),
+        pixels_(spec.kernel * spec.kernel),
+        dnn_(std::move(convolution)),
+        weight_(*device_, weights(), in_, pixels_),
+        bias_(*device_, spec.bias ? spec.out : 0),
+        outputs_(channels_of(output_)) {
+    device_->reserve_scratch(dnn_.workspace());
+    if (outputs_.is_last && spec.bias) device_->reserve_scratch(column_scratch<SumOfRows<T>>(columns_of(outputs_)));
+    if (kIsShort) gradient_ = device_->allocate(sizeof(T) * static_cast<std::size_t>(weights()));
+  }
+
+  const ActivationFormat& output() const override { return output_; }
+  bool backward_reads_output() const override { return false; }
+
+  void load_parameters(ConstPointers parameters) override {
+    weight_.load(*device_, parameters[0]);
+    if (has_bias_) bias_.load(*device_, parameters[1]);
+  }
+
+  void forward(const T* x, T* y, Phase) override {
+    if (fuses_bias_) fuses_bias_ = is_supported(forward_with_bias(x, bias_.get(), dnn_.no_activation, y), kWithBias);
+    if (fuses_bias_) return;
+    check(cudnnConvolutionForward(device_->dnn(), &kOne, dnn_.x.get(), x, dnn_.filter.get(), weight_.get(),
+                                  dnn_.ways.forward.convolution->get(), dnn_.ways.forward.algorithm, device_->scratch(),
+                                  device_->scratch_bytes(), &kZero, dnn_.y.get(), y),
+          "run a convolution forward");
+    if (has_bias_) add_bias(*device_, outputs_, bias_.parameter(), y);
+  }
+
+  Fusion fuse(const LayerSpec& next, bool in_place) override {
+    if (!in_place || !has_bias_ || !std::holds_alternative<Relu>(next)) return Fusion::none;
+    relu_ = make_relu(device_, output_);
+    return Fusion::forward;
+  }
+
+  /// By cuDNN, where its ReLU leaves a NaN what it is, of which its documents say nothing.
+  void forward_fused(const void* x, void* y, void* /*next_y*/, Phase phase) override {
+    if (!fuses_relu_) fuses_relu_ = keeps_nan(x, y);
+    if (*fuses_relu_) return check(forward_with_bias(x, bias_.get(), dnn_.relu, y), kWithBias);
+    LayerOf<T>::forward(x, y, phase);
+    relu_->forward(y, y, phase);
+  }
+
+  void backward_input(const T*, const T*, const T* dy, T* dx) override {
+    check(cudnnConvolutionBackwardData(device_->dnn(), &kOne, dnn_.filter.get(), weight_.get(), dnn_.y.get(), dy,
+                                       dnn_.ways.backward_input.convolution->get(), dnn_.ways.backward_input.algorithm,
+                                       device_->scratch(), device_->scratch_bytes(), &kZero, dnn_.x.get(), dx),
+          "run a convolution backward to its input");
+  }
+
+  /// In 16 bits cuDNN rounds the gradient to them.
+  void backward_weights(const T* x, const T* dy, Pointers gradients) override {
+    void* const to = kIsShort ? gradient_.data() : gradients[0];
+    check(cudnnConvolutionBackwardFilter(device_->dnn(), &kOne, dnn_.x.get(), x, dnn_.y.get(), dy,
+                                         dnn_.ways.backward_weights.convolution->get(),
+                                         dnn_.ways.backward_weights.algorithm, device_->scratch(),
+                                         device_->scratch_bytes(), &kZero, dnn_.filter.get(), to),
+          "run a convolution backward to its weights");
+    if (kIsShort)
+      swap_axes(*device_, tensor::data_type_of<T>(), to, tensor::DataType::float32, gradients[0],
+                static_cast<std::size_t>(weights()), pixels_, in_);
+    if (has_bias_) sum_channels(*device_, outputs_, dy, gradients[1]);
+  }
+
+ private:
+  static constexpr bool kIsShort = !std::is_same_v<T, float>;
+  static constexpr auto kWithBias = "run a convolution with a bias";
+  std::int64_t weights() const { return output_.shape[1] * in_ * pixels_; }
+
+  cudnnStatus_t forward_with_bias(const void* x, const void* bias, const ActivationDescriptor& activation,
+                                  void* y) const {
+    return cudnnConvolutionBiasActivationForward(
+        device_->dnn(), &kOne, dnn_.x.get(), x, dnn_.filter.get(), weight_.get(), dnn_.ways.forward.convolution->get(),
+        dnn_.ways.forward.algorithm, device_->scratch(), device_->scratch_bytes(), &kZero, dnn_.y.get(), y,
+        dnn_.bias.get(), bias, activation.get(), dnn_.y.get(), y);
+  }
+
+  /// Tried with a bias of NaN, of which nothing else may come.
+  bool keeps_nan(const void* x, void* y) const {
+    const tensor::Buffer bias = device_->allocate(sizeof(T) * static_cast<std::size_t>(output_.shape[1]));
+    check(cudaMemsetAsync(bias.data(), 0xFF, bias.bytes(), device_->stream()), "write NaN");
+    if (!is_supported(forward_with_bias(x, bias.data(), dnn_.relu, y), kWithBias)) return false;
+    std::vector<T> values(static_cast<std::size_t>(output_.shape[1]));
+    check(cudaMemcpyAsync(values.data(), y, bias.bytes(), cudaMemcpyDeviceToHost, device_->stream()),
+          "copy from the GPU");
+    check(cudaStreamSynchronize(device_->stream()), "try a convolution with ReLU");
+    return std::all_of(values.begin(), values.end(), [](T value) { return std::isnan(static_cast<float>(value)); });
+  }
+
+  SharedDevice device_;
+  ActivationFormat output_;
+  bool has_bias_;
+  bool fuses_bias_;  // until cuDNN says that it cannot
+  std::int64_t in_;  // channels of a group
+  std::int64_t pixels_;
+  Convolution dnn_;
+  ShortCopy<T> weight_;      // (out, C / groups, kernel, kernel); the copy: (out, kernel, kernel, C / groups)
+  ShortCopy<T> bias_;        // (out)
+  tensor::Buffer gradient_;  // as the copy
+  Channels outputs_;
+  std::unique_ptr<Layer> relu_;     // after this layer, if it is to be computed
+  std::optional<bool> fuses_relu_;  // by cuDNN; once it was tried
+};
+
+/// nullptr: cuDNN has no way.
+template <class T>
+std::unique_ptr<Layer> make_for(const SharedDevice& device, const Conv2d& spec, const ActivationFormat& input) {
+  const ActivationFormat output = like(input, output_shape(spec, input.shape));
+  Convolution convolution(spec, input, output);
+  if (!convolution.plan(*device, spec, input.type)) return nullptr;
+  return std::make_unique<Conv2dLayer<T>>(device, spec, input, output, std::move(convolution));
+}
+}  // namespace
+
+std::unique_ptr<Layer> make_conv2d(SharedDevice device, const Conv2d& spec, const ActivationFormat& input) {
+  const auto of_floats = [&] {
+    auto layer = make_for<float>(device, spec, dense(input.shape));
+    require(layer != nullptr, "cuDNN has no convolution for an input of shape {}; kernels.backend = \"onednn\" has one",
+            tensor::to_string(input.shape));
+    return layer;
+  };
+  if (input.type == tensor::DataType::float32) return of_floats();
+  const ActivationFormat wanted = channels_last(input.shape, input.type);
+  auto layer = input.type == tensor::DataType::bfloat16 ? make_for<tensor::Bfloat16>(device, spec, wanted)
+                                                        : make_for<tensor::Float16>(device, spec, wanted);
+  const ActivationFormat output = channels_last(output_shape(spec, input.shape), input.type);
+  if (!layer) return adapted(device, of_floats(), dense(input.shape), input, output);
+  return adapted(device, std::move(layer), wanted, input, output);
+}
+
+}  // namespace distdl::kernels::cuda

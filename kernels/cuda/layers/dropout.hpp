@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <distdl/kernels/cuda/primitives/host_device.hpp>
+#include <distdl/kernels/elementwise/functors.hpp>
+
+namespace distdl::kernels::cuda {
+
+/// Forward and backward of dropout, four neighbouring values at a time: one block of random numbers serves four.
+template <class T>
+struct Drop {
+  const Noise* noise;
+  std::uint32_t stream;
+  float probability;
+  float scale;
+  const T* from;
+  T* to;
+  std::size_t count;  ///< of values
+  DISTDL_HOST_DEVICE void operator()(std::size_t four) const {
+    const auto stay = elementwise::Stays{*noise, stream, probability}.four(four);
+    for (std::size_t j = 0; j < 4; ++j) {
+      const std::size_t i = 4 * four + j;
+      if (i < count) to[i] = stay[j] ? from[i] * scale : 0.0f;
+    }
+  }
+};
+
+}  // namespace distdl::kernels::cuda

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include <distdl/kernels/cuda/layers/number_check.hpp>
+#include <distdl/kernels/cuda/primitives/lanes.hpp>
+
+namespace distdl::kernels::cuda {
+
+/// y[place] = table[number of the place]; NaN where the table has no such row. A row is a place.
+template <class T>
+struct LookUp {
+  Numbers numbers;
+  const float* table;
+  T* y;
+  std::int64_t width;
+  template <class Lanes>
+  DISTDL_HOST_DEVICE void operator()(std::int64_t row, const Lanes& lanes) const {
+    const std::int32_t number = numbers.data[row];
+    const float* from = numbers.is_valid(number) ? table + number * width : nullptr;
+    lanes.each(width, [&](std::int64_t j) {
+      y[row * width + j] = from != nullptr ? from[j] : std::numeric_limits<float>::quiet_NaN();
+    });
+  }
+};
+
+/// 0, 1, 2, ...
+struct Count {
+  std::int32_t* to;
+  DISTDL_HOST_DEVICE void operator()(std::size_t i) const { to[i] = static_cast<std::int32_t>(i); }
+};
+
+/// For each number below the limit, and the limit itself, where it begins in the sorted numbers: starts[number].
+struct FindStarts {
+  Numbers sorted;
+  std::int32_t* starts;
+  DISTDL_HOST_DEVICE void operator()(std::size_t number) const {
+    std::int64_t low = 0, high = sorted.count;
+    while (low < high) {
+      const std::int64_t middle = (low + high) / 2;
+      if (sorted.data[middle] < static_cast<std::int64_t>(number))
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    starts[number] = static_cast<std::int32_t>(low);
+  }
+};
+
+/// Adds dy of all places that have a number, in the order of the places, to a row of the table's gradient: no atomics.
+/// A row is one of the table.
+template <class T>
+struct CollectGradient {
+  const std::int32_t* places;  ///< sorted by their numbers, those of one number in their order
+  const std::int32_t* starts;
+  const T* dy;
+  float* gradient;
+  std::int64_t width;
+  template <class Lanes>
+  DISTDL_HOST_DEVICE void operator()(std::int64_t row, const Lanes& lanes) const {
+    const std::int32_t begin = starts[row], end = starts[row + 1];
+    lanes.each(width, [&](std::int64_t j) {
+      double sum = 0;
+      for (std::int32_t i = begin; i < end; ++i) sum += dy[places[i] * width + j];
+      gradient[row * width + j] = static_cast<float>(sum);
+    });
+  }
+};
+
+}  // namespace distdl::kernels::cuda

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include <distdl/kernels/backend.hpp>
+#include <distdl/kernels/cuda/device/device.hpp>
+#include <distdl/tensor/half.hpp>
+
+// One file per layer, or per kind of layers. They all work on the device's one stream and return before it is done.
+// What a step needs beside its arguments is allocated when a layer is made. Activations are of the input's type; those
+// of images may have their channels last, see image_layout.hpp.
+namespace distdl::kernels::cuda {
+
+/// Shared by the backend, its layers and its losses: they may end in any order.
+using SharedDevice = std::shared_ptr<Device>;
+
+/// Made<T> for the type of activations, as a layer or a loss.
+template <template <class> class Made, class Base = Layer, class... Arguments>
+std::unique_ptr<Base> make_of_type(tensor::DataType type, const Arguments&... arguments) {
+  return tensor::with_type(type, [&](auto example) -> std::unique_ptr<Base> {
+    return std::make_unique<Made<decltype(example)>>(arguments...);
+  });
+}
+
+std::unique_ptr<Layer> make_linear(SharedDevice device, const Linear& spec, const ActivationFormat& input);
+/// Where the input has 16 bits, the channels of input and output are last.
+std::unique_ptr<Layer> make_conv2d(SharedDevice device, const Conv2d& spec, const ActivationFormat& input);
+std::unique_ptr<Layer> make_max_pool2d(SharedDevice device, const MaxPool2d& spec, const ActivationFormat& input);
+std::unique_ptr<Layer> make_average_pool2d(SharedDevice device, const AveragePool2d& spec,
+                                           const ActivationFormat& input);
+std::unique_ptr<Layer> make_global_average_pool(SharedDevice device, const ActivationFormat& input);
+std::unique_ptr<Layer> make_relu(SharedDevice device, const ActivationFormat& input);
+std::unique_ptr<Layer> make_gelu(SharedDevice device, const Gelu& spec, const ActivationFormat& input);
+std::unique_ptr<Layer> make_silu(SharedDevice device, const ActivationFormat& input);
+std::unique_ptr<Layer> make_gated_silu(SharedDevice device, const ActivationFormat& input);
+std::unique_ptr<Layer> make_batch_norm(SharedDevice device, const BatchNorm& spec, const ActivationFormat& input);
+std::unique_ptr<Layer> make_layer_norm(SharedDevice device, const LayerNorm& spec, const ActivationFormat& input);
+std::unique_ptr<Layer> make_rms_norm(SharedDevice device, const RmsNorm& spec, const ActivationFormat& input);
+/// Draws from Device::noise().
+std::unique_ptr<Layer> make_dropout(SharedDevice device, const Dropout& spec, const ActivationFormat& input);
+std::unique_ptr<Layer> make_embedding(SharedDevice device, const Embedding& spec, const ActivationFormat& input);
+std::unique_ptr<Layer> make_position_embedding(SharedDevice device, const PositionEmbedding& spec,
+                                               const ActivationFormat& input);
+std::unique_ptr<Layer> make_class_token(SharedDevice device, const ActivationFormat& input);
+std::unique_ptr<Layer> make_pixels_to_sequence(SharedDevice device, const ActivationFormat& input);
+std::unique_ptr<Layer> make_select_place(SharedDevice device, const SelectPlace& spec, const ActivationFormat& input);
+std::unique_ptr<Layer> make_attention(SharedDevice device, const Attention& spec, const ActivationFormat& input);
+/// cuDNN's, of 16 bits; nullptr where it has no way.
+std::unique_ptr<Layer> make_dnn_attention(SharedDevice device, const Attention& spec, const ActivationFormat& input);
+/// Of 16 bits, for heads of a width that is a multiple of 8 up to 128.
+std::unique_ptr<Layer> make_flash_attention(SharedDevice device, const Attention& spec, const ActivationFormat& input);
+
+// Specs and shapes as CudaBackend has checked them, because nvcc cannot compile fmt 9.
+std::unique_ptr<Loss> make_cross_entropy(SharedDevice device, const CrossEntropy& spec, const ActivationFormat& logits);
+std::unique_ptr<Loss> make_squared_error(SharedDevice device, const ActivationFormat& predictions);
+
+}  // namespace distdl::kernels::cuda

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include <distdl/kernels/cuda/primitives/host_device.hpp>
+
+namespace distdl::kernels::cuda {
+
+// Maths of whole rows is written as bodies, body(row, lanes), that a warp or a block runs (rows.cuh) and a test on the
+// CPU runs in the same order of additions (tests/kernels/cuda/on_cpu.hpp). `lanes` are the threads that share the row:
+//   lanes.each(count, visit)                 visit(j) for each j < count; lane l has j = l, l + lanes, l + 2 lanes, ...
+//   lanes.reduce(count, start, visit, merge) visit(state, j) likewise, each lane with a state of its own; then the
+//                                            states are merged in pairs, lane l with l + half, half = lanes / 2, ..., 1
+//                                            within warps of 32, then over warps. All lanes get the result.
+//   lanes.once(act)                          act() by one lane
+// What each() reads that another lane wrote must have a reduce() between. All lanes must come to the same calls.
+
+template <class Lanes, class Term>
+DISTDL_HOST_DEVICE float sum_over(const Lanes& lanes, std::int64_t count, const Term& term) {
+  return lanes.reduce(
+      count, 0.0f, [&](float& sum, std::int64_t j) { sum += term(j); }, [](float a, float b) { return a + b; });
+}
+
+/// Two sums in one pass.
+struct TwoSums {
+  float first, second;
+};
+
+template <class Lanes, class Terms>
+DISTDL_HOST_DEVICE TwoSums two_sums_over(const Lanes& lanes, std::int64_t count, const Terms& terms) {
+  return lanes.reduce(
+      count, TwoSums{0, 0},
+      [&](TwoSums& sums, std::int64_t j) {
+        const TwoSums more = terms(j);
+        sums.first += more.first;
+        sums.second += more.second;
+      },
+      [](const TwoSums& a, const TwoSums& b) {
+        return TwoSums{a.first + b.first, a.second + b.second};
+      });
+}
+
+}  // namespace distdl::kernels::cuda

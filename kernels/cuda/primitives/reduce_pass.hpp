@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <distdl/kernels/cuda/primitives/host_device.hpp>
+#include <distdl/tensor/accelerator.hpp>
+#include <distdl/tensor/element_maths.hpp>
+
+/// A reduction in the order that its operands tell (see tensor::Source), as kernels do it: one element per thread.
+namespace distdl::kernels::cuda {
+
+struct Gpu {};
+using Maths = tensor::ElementMaths<Gpu>;
+
+/// What one kernel reads and writes: passed by value, so it must fit a kernel's 4 KiB of arguments.
+struct CombinePass {
+  static constexpr int kSources = 128;
+  static constexpr int kPartials = 64;
+
+  const void* sources[kSources];
+  std::uint8_t merges[kSources];
+  void* results[kPartials];
+  int source_count = 0;
+  int result_count = 0;
+  bool partial = false;  ///< writes its partial results, oldest first; else the only one to all results
+  double scale = 1;
+};
+
+/// Element i of a pass.
+template <class Type, class Operation>
+struct CombineElement {
+  using Value = typename Type::Value;
+  CombinePass pass;
+
+  DISTDL_HOST_DEVICE void operator()(std::size_t i) const {
+    Value stack[CombinePass::kPartials];
+    int depth = 0;
+    for (int s = 0; s < pass.source_count; ++s) {
+      stack[depth++] = static_cast<const Value*>(pass.sources[s])[i];
+      for (int m = 0; m < pass.merges[s]; ++m) {
+        --depth;
+        stack[depth - 1] = Operation::of(stack[depth - 1], stack[depth], 1);
+      }
+    }
+    if (!pass.partial) stack[0] = scaled(stack[0], pass.scale);
+    for (int r = 0; r < pass.result_count; ++r) static_cast<Value*>(pass.results[r])[i] = stack[pass.partial ? r : 0];
+  }
+
+  DISTDL_HOST_DEVICE static Value scaled(Value value, double scale) {
+    if constexpr (requires { Type::scale(value, scale); })
+      return scale == 1 ? value : Type::scale(value, scale);
+    else
+      return value;
+  }
+};
+
+/// The most frequent case, in registers: two operands, one or two results.
+template <class Type, class Operation>
+struct CombineTwo {
+  using Value = typename Type::Value;
+  const Value* left;
+  const Value* right;
+  Value* first;
+  Value* second;  ///< may be null
+  double scale;
+
+  DISTDL_HOST_DEVICE void operator()(std::size_t i) const {
+    const Value value = CombineElement<Type, Operation>::scaled(Operation::of(left[i], right[i], 1), scale);
+    first[i] = value;
+    if (second) second[i] = value;
+  }
+};
+
+template <class Type, class Operation, class Run>
+void combine_pass(const CombinePass& pass, const Run& run) {
+  using Value = typename Type::Value;
+  if (pass.source_count != 2 || pass.merges[1] != 1 || pass.result_count > 2)
+    return run(CombineElement<Type, Operation>{pass});
+  run(CombineTwo<Type, Operation>{static_cast<const Value*>(pass.sources[0]),
+                                  static_cast<const Value*>(pass.sources[1]), static_cast<Value*>(pass.results[0]),
+                                  static_cast<Value*>(pass.result_count > 1 ? pass.results[1] : nullptr), pass.scale});
+}
+
+template <class Type, class Run>
+void combine_pass(tensor::Reduction reduction, const CombinePass& pass, const Run& run) {
+  switch (reduction) {
+    case tensor::Reduction::maximum:
+      return combine_pass<Type, Maths::Maximum<Type>>(pass, run);
+    case tensor::Reduction::minimum:
+      return combine_pass<Type, Maths::Minimum<Type>>(pass, run);
+    default:
+      return combine_pass<Type, Maths::Sum<Type>>(pass, run);
+  }
+}
+
+/// Calls run(body), where body(i) does element i. Not for DataType::byte.
+template <class Run>
+void combine_pass(tensor::DataType type, tensor::Reduction reduction, const CombinePass& pass, const Run& run) {
+  switch (type) {
+    case tensor::DataType::float32:
+      return combine_pass<Maths::Float>(reduction, pass, run);
+    case tensor::DataType::float64:
+      return combine_pass<Maths::Double>(reduction, pass, run);
+    case tensor::DataType::float16:
+      return combine_pass<Maths::Float16>(reduction, pass, run);
+    case tensor::DataType::bfloat16:
+      return combine_pass<Maths::Bfloat16>(reduction, pass, run);
+    case tensor::DataType::int32:
+      return combine_pass<Maths::Integer<std::int32_t, std::uint32_t>>(reduction, pass, run);
+    case tensor::DataType::int64:
+      return combine_pass<Maths::Integer<std::int64_t, std::uint64_t>>(reduction, pass, run);
+    case tensor::DataType::byte:
+      break;  // has no sum
+  }
+}
+
+}  // namespace distdl::kernels::cuda

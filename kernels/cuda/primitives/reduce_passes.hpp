@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/kernels/cuda/primitives/reduce_pass.hpp>
+
+namespace distdl::kernels::cuda {
+
+/// More operands than one pass takes are taken in several, which keep their partial results in room(0), room(1), ...:
+/// the next pass begins with these. Throws InternalError for more than CombinePass::kPartials at a time.
+template <class Room>
+std::vector<CombinePass> passes_of(std::span<const tensor::Source> sources, std::span<void* const> targets,
+                                   double scale, const Room& room) {
+  std::vector<CombinePass> passes(1);
+  int depth = 0;
+  for (const tensor::Source& source : sources) {
+    if (passes.back().source_count == CombinePass::kSources) {
+      CombinePass& full = passes.back();
+      full.partial = true;
+      full.result_count = depth;
+      CombinePass next{};
+      next.source_count = depth;
+      for (int i = 0; i < depth; ++i) next.sources[i] = full.results[i] = room(i);
+      passes.push_back(next);
+    }
+    CombinePass& pass = passes.back();
+    pass.sources[pass.source_count] = source.data;
+    pass.merges[pass.source_count++] = static_cast<std::uint8_t>(source.merges);
+    depth += 1;
+    require<InternalError>(depth < CombinePass::kPartials, "a sum with {} partial results at a time", depth);
+    depth -= source.merges;
+  }
+  CombinePass& last = passes.back();
+  require<InternalError>(targets.size() <= CombinePass::kPartials, "a sum with {} targets", targets.size());
+  std::copy(targets.begin(), targets.end(), last.results);
+  last.result_count = static_cast<int>(targets.size());
+  last.scale = scale;
+  return passes;
+}
+
+}  // namespace distdl::kernels::cuda

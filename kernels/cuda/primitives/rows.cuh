@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include <distdl/kernels/cuda/primitives/launch.cuh>
+#include <distdl/kernels/cuda/primitives/row_kernels.cuh>
+
+// Runs bodies of lanes.hpp on the GPU.
+namespace distdl::kernels::cuda {
+
+/// body(row, lanes) for every row, by a warp each: for rows of up to some thousand values. At most 2^34 rows.
+template <class Body>
+void for_each_row(const Device& device, std::int64_t rows, const Body& body) {
+  if (rows == 0) return;
+  warp_rows_kernel<<<static_cast<unsigned>((rows + kWarps - 1) / kWarps), kRowThreads, 0, device.stream()>>>(rows,
+                                                                                                             body);
+  check(cudaGetLastError(), "start a kernel over rows");
+}
+
+/// The same by a block each: for few or long rows. At most 2^31 - 1 rows.
+template <class Body>
+void for_each_long_row(const Device& device, std::int64_t rows, const Body& body) {
+  if (rows == 0) return;
+  block_rows_kernel<<<static_cast<unsigned>(rows), kRowThreads, 0, device.stream()>>>(body);
+  check(cudaGetLastError(), "start a kernel over long rows");
+}
+
+}  // namespace distdl::kernels::cuda

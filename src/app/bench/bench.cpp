@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <bit>
+#include <memory>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <sys/resource.h>
+
+#include <distdl/app/bench/bench_checkpoint.hpp>
+#include <distdl/app/bench/bench_comm.hpp>
+#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/ranks/local_ranks.hpp>
+#include <distdl/base/clock.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/base/philox.hpp>
+#include <distdl/model/models.hpp>
+#include <distdl/model/network.hpp>
+#include <distdl/optim/optimizer.hpp>
+#include <distdl/parallel/gradient_sum.hpp>
+#include <distdl/parallel/plan.hpp>
+
+namespace distdl::app {
+namespace {
+struct Arguments {
+  LocalRanks local;
+  kernels::Options kernels;
+  std::string model = "lenet";
+  std::int64_t batch = 64, steps = 20;
+  bool json = false;
+};
+
+/// The sizes at which models are compared with those of others.
+struct Case {
+  model::Options options;
+  tensor::Shape sample;
+  std::int64_t classes;
+  std::string optimizer = "sgd";
+};
+Case case_of(const std::string& name) {
+  // 124 million parameters; the table's rows are filled up to a multiple of 128, as is usual for it.
+  if (name == "gpt2") return {{.name = "gpt", .vocabulary = 50304}, {1024}, 50304, "adamw"};
+  if (name == "resnet50-224") return {{.name = "resnet50"}, {3, 224, 224}, 1000};
+  if (name == "gpt")
+    return {{.name = name, .layers = 4, .width = 256, .heads = 4, .context = 256, .gelu = "erf", .tied_head = false},
+            {256},
+            256};
+  if (name == "vit") return {{.name = name, .layers = 12, .width = 192, .heads = 3, .patch = 4}, {3, 32, 32}, 10};
+  if (name.starts_with("resnet")) return {{.name = name}, {3, 32, 32}, 10};
+  return {{.name = name}, {1, 28, 28}, 10};
+}
+
+/// Training steps on random input: the same work as a run, without data set and checkpoints. Each rank has a batch of
+/// its own, and their gradients are summed.
+class TrainBench {
+ public:
+  TrainBench(const Arguments& arguments, comm::Communicator& communicator)
+      : backend_(kernels::make_backend(arguments.kernels)),
+        case_(case_of(arguments.model)),
+        model_(model::describe_model(case_.options, case_.sample, case_.classes)),
+        tensors_(model::tensors_of(model_)),
+        network_(*backend_, model_, tensors_, arguments.batch),
+        sum_(*backend_, communicator,
+             parallel::make_plan({.microbatches = communicator.size(), .microbatch_size = arguments.batch},
+                                 communicator.size()),
+             network_.gradient_count()),
+        optimizer_({.name = case_.optimizer}, tensors_.layout, *backend_),
+        parameters_(backend_->allocate(tensors_.layout.size() * sizeof(float))),
+        samples_(static_cast<std::size_t>(arguments.batch * tensor::element_count(case_.sample))),
+        labels_(static_cast<std::size_t>(arguments.batch * network_.terms())),
+        scale_(1.0f / static_cast<float>(labels_.size() * static_cast<std::size_t>(communicator.size()))) {
+    sum_.allocate();
+    const auto classes = static_cast<std::uint32_t>(case_.classes);
+    for (std::size_t i = 0; i < optimizer_.state().size(); ++i)
+      moments_.push_back(backend_->allocate(tensors_.layout.size() * sizeof(float)));
+    const bool tokens = case_.sample.size() == 1;
+    for (std::size_t i = 0; i < samples_.size(); ++i) {
+      const std::uint32_t bits = Philox::block(1, 0, i)[0];
+      samples_[i] = tokens ? bits % classes : std::bit_cast<std::uint32_t>(2 * Philox::uniform(bits) - 1);
+    }
+    for (std::size_t i = 0; i < labels_.size(); ++i)
+      labels_[i] = static_cast<std::int32_t>(Philox::block(1, 1, i)[0] % classes);
+    tensor::Buffer start = tensor::allocate_host(parameters_.bytes());
+    model::initialize(tensors_, 1, start.as<float>());
+    backend_->copy_from_host(parameters_.data(), start.data(), start.bytes());
+    network_.load_parameters(floats(parameters_));
+  }
+
+  double step() {
+    Stopwatch watch;
+    network_.set_batch(samples_.data(), labels_.data());
+    network_.forward_backward(sum_.slot(), scale_);
+    sum_.add();
+    optim::Arenas arenas{.parameters = floats(parameters_), .gradients = sum_.finish()};
+    std::transform(moments_.begin(), moments_.end(), arenas.moments.begin(), &floats);
+    optimizer_.prepare(arenas.gradients, {.rate = case_.optimizer == "adamw" ? 1e-4 : 0.01, .updates = updates_++});
+    network_.change_parameters([&] { optimizer_.apply(arenas); });
+    float loss;  // reading it back waits for the device
+    backend_->copy_to_host(&loss, arenas.gradients + tensors_.layout.size(), sizeof loss);
+    return watch.seconds();
+  }
+
+  std::string backend() const { return backend_->description(); }
+  /// Of the loss: tokens, or 1.
+  std::int64_t terms() const { return network_.terms(); }
+
+ private:
+  static float* floats(const tensor::Buffer& buffer) { return static_cast<float*>(buffer.data()); }
+
+  std::unique_ptr<kernels::Backend> backend_;
+  Case case_;
+  model::Description model_;
+  model::ModelTensors tensors_;
+  model::Network network_;
+  parallel::GradientSum sum_;
+  optim::Optimizer optimizer_;
+  tensor::Buffer parameters_;
+  std::vector<tensor::Buffer> moments_;
+  std::int64_t updates_ = 0;
+  std::vector<std::uint32_t> samples_;  // floats or tokens
+  std::vector<std::int32_t> labels_;
+  float scale_;  ///< of the loss: one over the terms of all ranks
+};
+
+void check(const Arguments& arguments) {
+  require<UsageError>(arguments.batch >= 1 && arguments.steps >= 1, "{}", "--batch and --steps must be at least 1");
+  require<UsageError>(
+      !arguments.local.local || arguments.kernels.threads == 1,
+      "--threads {}: a rank of --local has one processor; use --threads 1, or start the ranks with srun",
+      arguments.kernels.threads);
+}
+
+/// Rank 0 prints its own times: each step ends for all ranks when their gradients are summed.
+void bench_train(const Arguments& arguments, comm::Communicator& communicator) {
+  TrainBench bench(arguments, communicator);
+  for (int i = 0; i < 2; ++i) bench.step();
+  std::vector<double> seconds;
+  for (std::int64_t i = 0; i < arguments.steps; ++i) seconds.push_back(bench.step());
+  if (communicator.rank() != Rank(0)) return;
+  std::sort(seconds.begin(), seconds.end());
+  double median = seconds[seconds.size() / 2];
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-union-access): so glibc declares rusage
+  double peak_mib = static_cast<double>(usage.ru_maxrss) / 1024;
+  double samples_per_s = static_cast<double>(arguments.batch * communicator.size()) / median;
+  if (arguments.json)
+    fmt::print("{}\n", nlohmann::ordered_json{{"model", arguments.model},
+                                              {"backend", bench.backend()},
+                                              {"ranks", communicator.size()},
+                                              {"precision", arguments.kernels.precision},
+                                              {"threads", arguments.kernels.threads},
+                                              {"batch", arguments.batch},
+                                              {"steps", arguments.steps},
+                                              {"step_ms", median * 1e3},
+                                              {"step_ms_min", seconds.front() * 1e3},
+                                              {"step_ms_max", seconds.back() * 1e3},
+                                              {"samples_per_s", samples_per_s},
+                                              {"terms_per_s", samples_per_s * static_cast<double>(bench.terms())},
+                                              {"peak_mib", peak_mib}}
+                           .dump(2));
+  else
+    fmt::print(
+        "{} on {}, batch {}{}: median step {:.2f} ms (of {}: {:.2f} to {:.2f}), {:.0f} samples/s, peak memory {:.0f} "
+        "MiB\n",
+        arguments.model, bench.backend(), arguments.batch,
+        communicator.size() > 1 ? fmt::format(" on each of {} ranks", communicator.size()) : "", median * 1e3,
+        arguments.steps, seconds.front() * 1e3, seconds.back() * 1e3, samples_per_s, peak_mib);
+}
+}  // namespace
+
+void add_bench_command(Command app) {
+  auto bench = app.add_subcommand("bench", "Measure parts of distdl on this machine");
+  bench.require_subcommand();
+  auto command = bench.add_subcommand("train", "Time training steps on random input");
+  auto arguments = std::make_shared<Arguments>();
+  arguments->local.add_to(command);
+  command
+      .add_option("--model", arguments->model,
+                  "lenet or mlp (of 1 x 28 x 28), resnet18, resnet34, resnet50 or vit (3 x 32 x 32), gpt (256 tokens); "
+                  "of the published sizes: resnet50-224 (3 x 224 x 224), gpt2 (124M parameters, 1024 tokens)")
+      .show_default();
+  command.add_option("--backend", arguments->kernels.backend, "reference, onednn, cuda or auto").show_default();
+  command.add_option("--precision", arguments->kernels.precision, "fp32, bf16, fp16 or (on GPUs) tf32").show_default();
+  command.add_flag("!--no-replay", arguments->kernels.replay,
+                   "Start each step anew instead of replaying it (CUDA graphs)");
+  command.add_flag("!--no-deterministic", arguments->kernels.deterministic,
+                   "On a GPU, let cuDNN take what it holds for the fastest");
+  command.add_option("--threads", arguments->kernels.threads, "CPU threads").positive().show_default();
+  command.add_option("--batch", arguments->batch, "Samples of a rank per step").positive().show_default();
+  command.add_option("--steps", arguments->steps, "Steps to time, after two to warm up").positive().show_default();
+  command.add_flag("--json", arguments->json, "Print JSON");
+  command.callback([arguments] {
+    arguments->local.run([&] { check(*arguments); },
+                         [&](comm::Communicator& communicator) { bench_train(*arguments, communicator); });
+  });
+  add_bench_checkpoint(bench);
+  add_bench_comm(bench);
+}
+
+}  // namespace distdl::app

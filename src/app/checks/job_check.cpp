@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <distdl/app/checks/job_check.hpp>
+#include <distdl/data/source.hpp>
+#include <distdl/model/models.hpp>
+#include <distdl/parallel/plan.hpp>
+#include <distdl/train/memory.hpp>
+#include <distdl/train/run.hpp>
+
+namespace distdl::app {
+
+std::string check_job(const config::Job& job, std::uint64_t memory) {
+  const auto& recipe = job.recipe;
+  const auto plan = parallel::make_plan(recipe.parallel, 1);
+  const auto sources =
+      data::open_sources(recipe.data, recipe.model.context, static_cast<std::uint64_t>(recipe.train.seed));
+  const data::Source& samples = *sources.training;
+  const auto model = model::describe_model(recipe.model, samples.shape(), samples.classes());
+  train::steps_of(recipe, samples.samples());
+  const auto tensors = train::tensors_that_fit(model, recipe.parallel, recipe.optim, 1, memory);
+  return fmt::format("model {} with {} parameters, {} samples of {} in {} classes, global batch {}", model.name,
+                     model::parameter_count(tensors), samples.samples(), tensor::to_string(samples.shape()),
+                     samples.classes(), plan.global_batch());
+}
+
+}  // namespace distdl::app

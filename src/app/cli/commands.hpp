@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <distdl/app/cli/arguments.hpp>
+
+namespace distdl::app {
+
+// One function per subcommand; each adds its options and a callback, which throws distdl::Error on failure.
+void add_run_command(Command app);
+void add_worker_command(Command app);
+void add_data_command(Command app);
+void add_checkpoint_command(Command app);
+void add_config_command(Command app);
+void add_evaluate_commands(Command app);  // evaluate and predict
+void add_generate_command(Command app);
+void add_bench_command(Command app);
+void add_doctor_command(Command app);
+void add_version_command(Command app);
+
+}  // namespace distdl::app

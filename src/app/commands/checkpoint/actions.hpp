@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <distdl/app/cli/arguments.hpp>
+#include <distdl/checkpoint/store.hpp>
+
+// The parts of "distdl checkpoint". None needs Slurm or ranks.
+namespace distdl::app {
+
+void add_checkpoint_listing(Command parent);   ///< ls, show, digest
+void add_checkpoint_checks(Command parent);    ///< verify, why
+void add_checkpoint_diff(Command parent);      ///< diff
+void add_checkpoint_keeping(Command parent);   ///< gc, tag
+void add_checkpoint_exchange(Command parent);  ///< export, import
+void add_import_pretrained(Command import);    ///< import pretrained
+
+/// What help says about an argument that root_of or checkpoint_at takes.
+inline constexpr const char* kRootHelp = "folder of checkpoints, or of a run";
+inline constexpr const char* kCheckpointHelp =
+    "one checkpoint: its folder, DIR@STEP or DIR@TAG; of a folder or a run, the newest";
+
+/// The folder of checkpoints that a folder stands for: itself, or the one in a run's folder.
+/// Throws StorageError (incomplete) if there is no such folder, UsageError if it is one checkpoint or a file.
+std::filesystem::path root_of(const std::string& folder);
+/// The folder of the one checkpoint that `name` stands for; it may be damaged. Throws StorageError (incomplete).
+std::filesystem::path checkpoint_folder(const std::string& name);
+/// The folders of all checkpoints that `name` stands for: of one, or of a root all. Throws StorageError (incomplete).
+std::vector<std::filesystem::path> checkpoint_folders(const std::string& name);
+/// Whether a folder that was there is not any more: a run beside this collects what is old.
+bool is_gone(const std::filesystem::path& folder);
+/// The one checkpoint that `name` stands for, opened.
+checkpoint::Summary checkpoint_at(const std::string& name);
+
+/// An argument or option that is a whole number from `least`.
+Option add_number(Command command, const char* name, std::optional<std::int64_t>& value, std::int64_t least,
+                  const char* help);
+/// One that is a step.
+Option add_step(Command command, const char* name, std::optional<std::int64_t>& step, const char* help);
+
+/// "ok", "damaged", "incomplete" or "incompatible".
+const char* verdict_on(ExitCode code);
+/// The text itself in quotes if it is short and plain, else its length.
+std::string shortened(const std::string& value);
+void print(const nlohmann::json& document);
+std::string local_time(std::int64_t seconds);
+std::string mebibytes(std::uint64_t bytes);
+
+}  // namespace distdl::app

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// distdl checkpoint export | import
+#include <memory>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include <distdl/app/commands/checkpoint/actions.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/base/printable.hpp>
+#include <distdl/checkpoint/exchange/export.hpp>
+#include <distdl/checkpoint/exchange/import.hpp>
+
+namespace distdl::app {
+namespace {
+namespace fs = std::filesystem;
+using checkpoint::Overwrite;
+using nlohmann::json;
+
+struct ExportOptions {
+  std::string name;
+  fs::path file;
+  std::string format = "safetensors";
+  checkpoint::Patterns patterns;
+  bool deflate = false, force = false, as_json = false;
+};
+
+std::vector<checkpoint::TensorEntry> write(const checkpoint::Summary& summary, const ExportOptions& options) {
+  Overwrite overwrite = options.force ? Overwrite::replace : Overwrite::refuse;
+  if (options.format == "view") return export_view(summary, options.file, options.patterns, overwrite);
+  if (options.format == "safetensors") return export_safetensors(summary, options.file, options.patterns, overwrite);
+  auto compression = options.deflate ? checkpoint::Compression::deflate : checkpoint::Compression::none;
+  return export_npz(summary, options.file, options.patterns, compression, overwrite);
+}
+
+void export_to_file(const ExportOptions& options) {
+  auto summary = checkpoint_at(options.name);
+  auto written = write(summary, options);
+  auto bytes = fs::file_size(options.file);
+  if (options.as_json)
+    return print(
+        {{"step", summary.step.value}, {"file", options.file.string()}, {"tensors", written.size()}, {"bytes", bytes}});
+  fmt::print("{}: {} tensors of step {}, {} bytes\n", printable(options.file.string()), written.size(), summary.step,
+             bytes);
+}
+
+void add_export(Command parent) {
+  auto options = std::make_shared<ExportOptions>();
+  Command command = parent.add_subcommand("export", "write a checkpoint's tensors for other programs");
+  command.add_option("CKPT", options->name, kCheckpointHelp).required();
+  command.add_option("FILE", options->file, "the file to write").required();
+  command
+      .add_option("--format", options->format,
+                  "npz: for numpy; view: an HDF5 file that shows whole tensors and leaves them where they are; "
+                  "default safetensors")
+      .one_of({"safetensors", "npz", "view"});
+  command.add_option("--tensors", options->patterns, "only those whose name matches: 'parameter/*'").repeatable("GLOB");
+  command.add_flag("--deflate", options->deflate, "compress it; npz only");
+  command.add_flag("--force", options->force, "replace the file if it exists");
+  command.add_flag("--json", options->as_json, "print one JSON document");
+  command.callback([options] {
+    require<UsageError>(!options->deflate || options->format == "npz", "--deflate goes with --format npz only");
+    export_to_file(*options);
+  });
+}
+
+void add_import_safetensors(Command import) {
+  struct Arguments {
+    fs::path file, folder;
+    std::optional<std::int64_t> step;
+    checkpoint::ImportOptions how;
+    bool names_stay = false, as_json = false;
+  };
+  auto arguments = std::make_shared<Arguments>();
+  Command command = import.add_subcommand(
+      "safetensors", "make a checkpoint to start from: distdl run JOB --partial fills in what it lacks");
+  command.add_option("FILE", arguments->file, "the file to read").required();
+  command.add_option("DIR", arguments->folder, "folder of checkpoints, made if it is missing: RUN/checkpoints")
+      .required();
+  add_step(command, "--step", arguments->step, "the step that it counts as; default: the file's own, or 0");
+  command.add_flag("--weights", arguments->how.weights_only,
+                   "leave out the optimizer's state and the run's, and count from step 0: to train on from there");
+  auto prefix = command.add_option(
+      "--prefix", arguments->how.prefix,
+      "before names that do not begin with parameter/ or, as momentum/, like an optimizer's; default parameter/");
+  command.add_flag("--no-prefix", arguments->names_stay, "all names stay as they are").excludes(prefix);
+  command.add_flag("--take", arguments->how.take, "though a run has owned the folder; if it still runs it must stop");
+  command.add_flag("--json", arguments->as_json, "print one JSON document");
+  command.callback([arguments] {
+    if (arguments->names_stay) arguments->how.prefix.clear();
+    if (arguments->step) arguments->how.step = Step(*arguments->step);
+    auto made = checkpoint::import_safetensors(arguments->file, arguments->folder, arguments->how);
+    if (arguments->as_json)
+      return print({{"step", made.step.value},
+                    {"folder", made.folder.string()},
+                    {"tensors", made.tensors.size()},
+                    {"bytes", made.bytes}});
+    fmt::print("{}: {} tensors, {} bytes\n", printable(made.folder.string()), made.tensors.size(), made.bytes);
+  });
+}
+}  // namespace
+
+void add_checkpoint_exchange(Command parent) {
+  add_export(parent);
+  Command import = parent.add_subcommand("import", "make a checkpoint of another program's file");
+  import.require_subcommand();
+  add_import_safetensors(import);
+  add_import_pretrained(import);
+}
+
+}  // namespace distdl::app

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// distdl checkpoint ls | show | digest
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <distdl/app/commands/checkpoint/actions.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/base/printable.hpp>
+#include <distdl/checkpoint/commit/tags.hpp>
+#include <distdl/checkpoint/format/layout.hpp>
+
+namespace distdl::app {
+namespace {
+namespace fs = std::filesystem;
+using checkpoint::Summary;
+using nlohmann::json;
+
+json to_json(const Summary& summary) {
+  json document{
+      {"step", summary.step.value},         {"folder", summary.folder.string()},   {"bytes", summary.bytes},
+      {"written_at", summary.written_at},   {"world_size", summary.world_size},    {"tensors", summary.tensors.size()},
+      {"plain_bytes", summary.plain_bytes}, {"stored_bytes", summary.stored_bytes}};
+  document["start"] = summary.start > 0 ? json(summary.start) : json();
+  return document;
+}
+
+/// A checkpoint in a list: what its manifest says, or why that cannot be read.
+struct Row {
+  Step step;
+  fs::path folder;
+  std::vector<std::string> tags;
+  std::optional<Summary> summary{};
+  ExitCode code = ExitCode::ok;
+  std::string problem{};
+};
+
+std::vector<Row> rows_of(const fs::path& root) {
+  auto tags = checkpoint::read_tags(checkpoint::real_file_system(), root);
+  std::vector<Row> rows;
+  for (const auto& [step, folder] : checkpoint::step_folders(root)) {
+    rows.push_back({step, folder, checkpoint::names_of(tags, step)});
+    try {
+      rows.back().summary = checkpoint::open(folder);
+    } catch (const StorageError& error) {
+      rows.back().code = error.exit_code();
+      rows.back().problem = error.what();
+      if (is_gone(folder)) rows.pop_back();
+    }
+  }
+  return rows;
+}
+
+json to_json(const Row& row) {
+  json document = row.summary ? to_json(*row.summary)
+                              : json{{"step", row.step.value},
+                                     {"folder", row.folder.string()},
+                                     {"verdict", verdict_on(row.code)},
+                                     {"problem", row.problem}};
+  document["tags"] = row.tags;
+  return document;
+}
+
+std::string line_of(const Row& row) {
+  std::string tags = fmt::format("{}", fmt::join(row.tags, " "));
+  if (!row.summary) return fmt::format("{:>12}  {}: {}  {}", row.step, verdict_on(row.code), row.problem, tags);
+  return fmt::format("{:>12}  {:>12}  {:<19}  {:>5}  {:>7}  {}", row.step, mebibytes(row.summary->bytes),
+                     local_time(row.summary->written_at), row.summary->world_size, row.summary->tensors.size(), tags);
+}
+
+void list(const std::string& folder, bool as_json) {
+  fs::path root = root_of(folder);
+  auto rows = rows_of(root);
+  if (as_json) {
+    json document = json::array();
+    for (const Row& row : rows) document.push_back(to_json(row));
+    return print(document);
+  }
+  if (rows.empty()) return fmt::print("there is no checkpoint in \"{}\"\n", printable(root.string()));
+  fmt::print("{:>12}  {:>12}  {:<19}  {:>5}  {:>7}  {}\n", "step", "size", "written", "ranks", "tensors", "tags");
+  for (const Row& row : rows) {
+    std::string line = line_of(row);
+    fmt::print("{}\n", printable(line.substr(0, line.find_last_not_of(' ') + 1)));
+  }
+}
+
+void show(const std::string& name, bool as_json) {
+  Summary summary = checkpoint_at(name);
+  if (as_json) {
+    json document = to_json(summary), tensors = json::array();
+    for (const auto& entry : summary.tensors)
+      tensors.push_back({{"name", entry.name}, {"dtype", tensor::name_of(entry.dtype)}, {"shape", entry.shape}});
+    document["tensors"] = std::move(tensors);
+    document["state"] = summary.state;
+    return print(document);
+  }
+  fmt::print("folder   {}\nstep     {}\nstart    {}\nwritten  {}\nranks    {}\nsize     {}\n",
+             printable(summary.folder.string()), summary.step,
+             summary.start > 0 ? std::to_string(summary.start) : "not known", local_time(summary.written_at),
+             summary.world_size, mebibytes(summary.bytes));
+  if (summary.stored_bytes < summary.plain_bytes)
+    fmt::print("tensors  {}, compressed to {}\n", mebibytes(summary.plain_bytes), mebibytes(summary.stored_bytes));
+  fmt::print("\n");
+  std::size_t width = 6;
+  for (const auto& entry : summary.tensors) width = std::max(width, printable(entry.name).size());
+  fmt::print("{:<{}}  {:<5}  shape\n", "tensor", width, "type");
+  for (const auto& entry : summary.tensors)
+    fmt::print("{:<{}}  {:<5}  {}\n", printable(entry.name), width, tensor::name_of(entry.dtype),
+               tensor::to_string(entry.shape));
+  fmt::print("\nstate\n");
+  width = 0;
+  for (const auto& [key, value] : summary.state) width = std::max(width, printable(key).size());
+  for (const auto& [key, value] : summary.state) fmt::print("  {:<{}}  {}\n", printable(key), width, shortened(value));
+}
+
+void digest(const std::string& name, bool as_json) {
+  Summary summary = checkpoint_at(name);
+  std::string hash = checkpoint::digest(summary);
+  if (as_json) return print({{"step", summary.step.value}, {"sha256", hash}});
+  fmt::print("step {} sha256 {}\n", summary.step, hash);
+}
+
+void add_action(Command parent, const char* name, const char* what, const char* argument, const char* about,
+                void (*run)(const std::string&, bool)) {
+  struct Arguments {
+    std::string name;
+    bool as_json = false;
+  };
+  auto arguments = std::make_shared<Arguments>();
+  Command command = parent.add_subcommand(name, what);
+  command.add_option(argument, arguments->name, about).required();
+  command.add_flag("--json", arguments->as_json, "print one JSON document");
+  command.callback([arguments, run] { run(arguments->name, arguments->as_json); });
+}
+}  // namespace
+
+void add_checkpoint_listing(Command parent) {
+  add_action(parent, "ls", "list the checkpoints of a folder", "DIR", kRootHelp, &list);
+  add_action(parent, "show", "what a checkpoint holds", "CKPT", kCheckpointHelp, &show);
+  add_action(parent, "digest", "step and SHA-256 of all tensors, however they are cut", "CKPT", kCheckpointHelp,
+             &digest);
+}
+
+}  // namespace distdl::app

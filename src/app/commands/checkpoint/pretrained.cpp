@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// distdl checkpoint import pretrained
+#include <algorithm>
+#include <memory>
+
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <distdl/app/cli/job_arguments.hpp>
+#include <distdl/app/commands/checkpoint/actions.hpp>
+#include <distdl/app/model/pretrained_weights.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/base/printable.hpp>
+#include <distdl/checkpoint/exchange/import.hpp>
+#include <distdl/data/source.hpp>
+
+namespace distdl::app {
+namespace {
+struct Arguments {
+  std::filesystem::path file;
+  JobArguments job;
+  tensor::Shape sample;
+  checkpoint::Patterns without;
+  bool take = false, as_json = false;
+};
+
+/// What a model is made for.
+struct Samples {
+  tensor::Shape shape;
+  std::int64_t classes;
+};
+
+Samples samples_of(const Arguments& arguments, const train::Recipe& recipe, const PretrainedFile& file) {
+  if (!arguments.sample.empty()) return {arguments.sample, file.classes(recipe.model, arguments.sample)};
+  require<UsageError>(
+      !recipe.data.train.empty(),
+      "the job \"{}\" names no data set (data.train) that tells what the model takes; --sample tells it "
+      "too: 3,224,224 for images, 1024 for sequences of so many tokens",
+      arguments.job.file.string());
+  const auto source =
+      data::open_sources(recipe.data, recipe.model.context, static_cast<std::uint64_t>(recipe.train.seed)).training;
+  return {source->shape(), source->classes()};
+}
+
+/// As a run at its start would save it (TrainedModel reads it), but for what only a data set knows.
+checkpoint::State state_of(model::Options options, const Samples& samples) {
+  checkpoint::State state{{"position", "0"},
+                          {"updates", "0"},
+                          {"data.shape", tensor::to_string(samples.shape)},
+                          {"data.classes", std::to_string(samples.classes)}};
+  describe(options,
+           [&](const std::string& key, const auto& value, const char*) { state[key] = fmt::format("{}", value); });
+  return state;
+}
+
+void import_pretrained(const Arguments& arguments) {
+  const config::Job job = arguments.job.load();
+  PretrainedFile file(arguments.file);
+  const Samples samples = samples_of(arguments, job.recipe, file);
+  const auto model = model::describe_model(job.recipe.model, samples.shape, samples.classes);
+  const auto tensors = model::tensors_of(model);
+  const auto weights = file.read(model, tensors, arguments.without);
+  std::vector<checkpoint::Slice> slices;
+  for (const auto& view : tensors.layout.tensors())
+    if (!std::ranges::binary_search(weights.left_out, view.name))
+      slices.push_back({"parameter/" + view.name, tensor::DType::f32, view.shape, tensor::whole(view.shape),
+                        reinterpret_cast<const std::byte*>(&weights.arena[view.offset])});
+  const auto made = checkpoint::save_imported(std::filesystem::path(job.run_dir) / "checkpoints", Step(0), slices,
+                                              state_of(job.recipe.model, samples), arguments.take);
+  if (arguments.as_json)
+    return print({{"step", made.step.value},
+                  {"folder", made.folder.string()},
+                  {"model", model.name},
+                  {"tensors", made.tensors.size()},
+                  {"parameters", model::parameter_count(tensors)},
+                  {"left_out", weights.left_out},
+                  {"shortened", weights.shortened}});
+  fmt::print("{}: {} tensors of model {} with {} parameters\n", printable(made.folder.string()), made.tensors.size(),
+             model.name, model::parameter_count(tensors));
+  for (const auto& what : weights.shortened) fmt::print("{}\n", printable(what));
+  if (!weights.left_out.empty())
+    fmt::print("left out: {}\n", printable(fmt::format("{}", fmt::join(weights.left_out, ", "))));
+}
+}  // namespace
+
+void add_import_pretrained(Command import) {
+  auto arguments = std::make_shared<Arguments>();
+  Command command = import.add_subcommand(
+      "pretrained",
+      "make a checkpoint of a job's model from PyTorch's weights: GPT-2, ResNet, ViT. To be used as it is (distdl "
+      "generate, evaluate, predict), or to be trained on: distdl run JOB --partial");
+  command.add_option("FILE", arguments->file, "safetensors file of Hugging Face, torchvision, timm, nanoGPT")
+      .required();
+  arguments->job.add_to(command);
+  command
+      .add_option("--sample", arguments->sample,
+                  "shape of the samples, where the job's data set is not at hand: 3,224,224 for images, 1024 for "
+                  "tokens; the number of classes is then the file's")
+      .list()
+      .positive();
+  command
+      .add_option("--without", arguments->without,
+                  "tensors that are left out, such as those of a last layer for other classes: 'fc.*'")
+      .repeatable("GLOB");
+  command.add_flag("--take", arguments->take, "though a run has owned the folder; if it still runs it must stop");
+  command.add_flag("--json", arguments->as_json, "print one JSON document");
+  command.callback([arguments] { import_pretrained(*arguments); });
+}
+
+}  // namespace distdl::app

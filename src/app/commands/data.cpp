@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <distdl/app/cli/commands.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/base/printable.hpp>
+#include <distdl/data/data_set.hpp>
+#include <distdl/data/idx_import.hpp>
+#include <distdl/data/shapes.hpp>
+#include <distdl/data/text_import.hpp>
+
+namespace distdl::app {
+namespace {
+
+using data::Description;
+
+struct InfoOptions {
+  std::filesystem::path file;
+  bool verify = false;
+  bool json = false;
+  std::int64_t preview = 0;
+};
+
+data::Overwrite overwrite(bool force) {
+  return force ? data::Overwrite::replace : data::Overwrite::refuse;
+}
+
+void add_force(Command command, bool& force) {
+  command.add_flag("--force", force, "replace the file if it exists");
+}
+
+void print_written(const std::filesystem::path& file, const Description& set) {
+  fmt::print("{}: {} {}{}, {} {}, {} bytes\n", printable(file.string()), set.samples, set.kind,
+             set.shape.empty() ? "" : " of " + tensor::to_string(set.shape), set.classes,
+             set.shape.empty() ? "symbols" : "classes", set.stored_bytes);
+}
+
+std::vector<std::int64_t> count_labels(const data::ImageSet& set) {
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(set.description().classes));
+  for (std::int32_t label : set.labels()) ++counts[static_cast<std::size_t>(label)];
+  return counts;
+}
+
+void print_counts(const std::vector<std::int64_t>& counts) {
+  constexpr std::size_t kRows = 40, kWidth = 50;
+  std::int64_t most = std::max<std::int64_t>(1, *std::max_element(counts.begin(), counts.end()));
+  fmt::print("\nclass  samples\n");
+  for (std::size_t label = 0; label < std::min(counts.size(), kRows); ++label) {
+    auto width = static_cast<std::size_t>(counts[label]) * kWidth / static_cast<std::size_t>(most);
+    fmt::print("{:>5}  {:>7}  {}\n", label, counts[label], std::string(width, '#'));
+  }
+  if (counts.size() > kRows) fmt::print("and {} more classes\n", counts.size() - kRows);
+}
+
+void print_table(const InfoOptions& options, const Description& set) {
+  auto line = [](const char* name, const std::string& value) { fmt::print("{:<10} {}\n", name, printable(value)); };
+  line("file", options.file.string());
+  line("kind", set.kind);
+  line("origin", set.origin);
+  line("samples", std::to_string(set.samples));
+  if (!set.shape.empty()) line("shape", tensor::to_string(set.shape));
+  line("classes", std::to_string(set.classes));
+  if (!set.shape.empty()) line("pixels", fmt::format("mean {:.4f}, deviation {:.4f}", set.mean, set.deviation));
+  line("bytes", std::to_string(set.stored_bytes));
+}
+
+/// An image as text, its channels averaged: two characters a pixel, so that it is about square; every other pixel where
+/// the image is wider than a terminal.
+void print_image(data::ImageSet& set, std::int64_t index) {
+  static constexpr std::string_view kShades = " .:-=+*#%@";
+  const auto& shape = set.description().shape;
+  auto pixels = set.pixels(index);
+  const std::int64_t height = shape[1], width = shape[2], stride = std::max<std::int64_t>(1, (width + 79) / 80);
+  fmt::print("\nsample {}, class {}\n", index, set.labels()[static_cast<std::size_t>(index)]);
+  for (std::int64_t y = 0; y < height; y += stride) {
+    std::string text;
+    for (std::int64_t x = 0; x < width; x += stride) {
+      std::size_t sum = 0;
+      for (std::int64_t c = 0; c < shape[0]; ++c) sum += pixels[static_cast<std::size_t>((c * height + y) * width + x)];
+      text.append(2, kShades[sum / static_cast<std::size_t>(shape[0]) * kShades.size() / 256]);
+    }
+    fmt::print("{}\n", text);
+  }
+}
+
+nlohmann::json to_json(const InfoOptions& options, const Description& set) {
+  nlohmann::json document{{"file", options.file.string()}, {"kind", set.kind},       {"origin", set.origin},
+                          {"samples", set.samples},        {"classes", set.classes}, {"bytes", set.stored_bytes}};
+  if (!set.shape.empty()) document.update({{"shape", set.shape}, {"mean", set.mean}, {"deviation", set.deviation}});
+  return document;
+}
+
+void report_damage(const InfoOptions& options, const data::Verification& result) {
+  if (result.damage.empty()) return;
+  for (const auto& line : result.damage) fmt::print(stderr, "{}\n", printable(line));
+  throw StorageError(fmt::format("\"{}\" is damaged in {} places; make or copy the file anew", options.file.string(),
+                                 result.damage.size()),
+                     ExitCode::corrupt);
+}
+
+void info(const InfoOptions& options) {
+  constexpr std::int64_t kPreviewCacheMib = 1;
+  Description set = data::describe_file(options.file);
+  data::Verification verification;
+  if (options.verify) verification = data::verify_file(options.file);
+  nlohmann::json document = to_json(options, set);
+  if (options.verify) document.update({{"chunks", verification.chunks}, {"damage", verification.damage}});
+  if (!options.json) print_table(options, set);
+  if (!options.json && options.verify)
+    fmt::print("{:<10} {} chunks read, {} damaged\n", "verified", verification.chunks, verification.damage.size());
+  if (set.kind == "images" && verification.damage.empty()) {
+    auto images = data::ImageSet::open(options.file, kPreviewCacheMib);
+    document["samples_per_class"] = count_labels(images);
+    if (!options.json) print_counts(count_labels(images));
+    for (std::int64_t i = 0; !options.json && i < std::min(options.preview, set.samples); ++i) print_image(images, i);
+  }
+  if (options.json) fmt::print("{}\n", document.dump(2));
+  report_damage(options, verification);
+}
+
+void add_make(Command data_command) {
+  auto make = data_command.add_subcommand("make", "make a data set out of nothing");
+  make.require_subcommand();
+  auto shapes = make.add_subcommand("shapes", "labelled images of figures: discs, squares, stars ...");
+  struct Given {
+    data::ShapesOptions options;
+    std::filesystem::path output;
+    bool force = false;
+  };
+  auto given = std::make_shared<Given>();
+  auto& options = given->options;
+  shapes.add_option("OUT", given->output, "HDF5 file to write").required();
+  shapes.add_option("--samples", options.samples, "number of images").show_default();
+  shapes.add_option("--size", options.size, "height and width in pixels").show_default();
+  shapes.add_option("--channels", options.channels, "1: grey; 3: colour").show_default();
+  shapes.add_option("--classes", options.classes, "number of kinds of figures, 2 to 10").show_default();
+  shapes.add_option("--seed", options.seed, "another seed gives other images").show_default();
+  shapes.add_option("--noise", options.noise, "deviation of the noise; 1 is from black to white").show_default();
+  add_force(shapes, given->force);
+  shapes.callback([given] {
+    print_written(given->output, data::make_shapes(given->options, given->output, overwrite(given->force)));
+  });
+}
+
+void add_import_idx(Command import) {
+  auto idx = import.add_subcommand("idx", "images and labels as MNIST has them, plain or gzip");
+  auto given = std::make_shared<data::IdxImport>();
+  auto force = std::make_shared<bool>(false);
+  idx.add_option("IMAGES", given->images, "IDX file of images (N, H, W)").required();
+  idx.add_option("LABELS", given->labels, "IDX file of labels (N)").required();
+  idx.add_option("OUT", given->output, "HDF5 file to write").required();
+  idx.add_option("--classes", given->classes, "number of classes; 0: the highest label + 1")
+      .not_negative()
+      .show_default();
+  add_force(idx, *force);
+  idx.callback([given, force] {
+    given->overwrite = overwrite(*force);
+    print_written(given->output, data::import_idx(*given));
+  });
+}
+
+void add_import_text(Command import) {
+  auto text = import.add_subcommand("text", "any file, plain or gzip; each byte is a token");
+  struct Given {
+    std::filesystem::path text, output;
+    bool force = false;
+  };
+  auto given = std::make_shared<Given>();
+  text.add_option("FILE", given->text, "file to read").required();
+  text.add_option("OUT", given->output, "HDF5 file to write").required();
+  add_force(text, given->force);
+  text.callback([given] {
+    print_written(given->output, data::import_text(given->text, given->output, overwrite(given->force)));
+  });
+}
+
+void add_import_tokens(Command import) {
+  auto tokens =
+      import.add_subcommand("tokens", "numbers of tokens, uint16 little-endian, as llm.c and nanoGPT have them");
+  struct Given {
+    std::filesystem::path tokens, output;
+    std::int64_t vocabulary = 50257;
+    bool force = false;
+  };
+  auto given = std::make_shared<Given>();
+  tokens.add_option("FILE", given->tokens, "file to read, plain or gzip").required();
+  tokens.add_option("OUT", given->output, "HDF5 file to write").required();
+  tokens.add_option("--vocabulary", given->vocabulary, "number of different tokens; 50257: GPT-2's")
+      .within(1, 1 << 16)
+      .show_default();
+  add_force(tokens, given->force);
+  tokens.callback([given] {
+    print_written(given->output,
+                  data::import_tokens(given->tokens, given->vocabulary, given->output, overwrite(given->force)));
+  });
+}
+
+void add_info(Command data_command) {
+  auto command = data_command.add_subcommand("info", "what is in a data set, and whether it is whole");
+  auto options = std::make_shared<InfoOptions>();
+  command.add_option("FILE", options->file, "HDF5 data set").required();
+  command.add_flag("--verify", options->verify, "read everything and check every checksum");
+  command.add_flag("--json", options->json, "one JSON document");
+  command.add_option("--preview", options->preview, "draw the first so many images").not_negative();
+  command.callback([options] { info(*options); });
+}
+
+}  // namespace
+
+/// distdl data make|import|info. Callbacks throw distdl::Error.
+void add_data_command(Command app) {
+  auto command = app.add_subcommand("data", "make, import and inspect data sets");
+  command.require_subcommand();
+  add_make(command);
+  auto import = command.add_subcommand("import", "turn files of other formats into a data set");
+  import.require_subcommand();
+  add_import_idx(import);
+  add_import_text(import);
+  add_import_tokens(import);
+  add_info(command);
+}
+
+}  // namespace distdl::app

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <hdf5.h>
+#include <nlohmann/json.hpp>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <distdl/app/checks/fabric_check.hpp>
+#include <distdl/app/checks/folder_check.hpp>
+#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/ranks/local_ranks.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/base/process.hpp>
+#include <distdl/comm/ucx/transports.hpp>
+#include <distdl/kernels/backend.hpp>
+#include <distdl/slurm/allocation.hpp>
+
+namespace distdl::app {
+namespace {
+using namespace std::chrono_literals;
+
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+Finding check_cpu() {
+#if defined(__x86_64__)
+  std::vector<std::string> features;
+  if (__builtin_cpu_supports("avx2")) features.emplace_back("AVX2");
+  if (__builtin_cpu_supports("avx512f")) features.emplace_back("AVX-512");
+  if (__builtin_cpu_supports("avx512vnni")) features.emplace_back("VNNI");
+  if (__builtin_cpu_supports("sse4.2")) features.emplace_back("CRC32C");
+  auto text = fmt::format("{} cores, {}", ::sysconf(_SC_NPROCESSORS_ONLN), fmt::join(features, ", "));
+  if (!__builtin_cpu_supports("avx2")) return {"CPU", Health::warn, text, "training on a CPU without AVX2 is slow"};
+  return {"CPU", Health::ok, text, ""};
+#else
+  return {"CPU", Health::ok, fmt::format("{} cores", ::sysconf(_SC_NPROCESSORS_ONLN)), ""};
+#endif
+}
+
+Finding check_compute() {
+  try {
+    auto backend = kernels::make_backend({});
+    auto health = backend->name() == "reference" ? Health::warn : Health::ok;
+    return {"compute", health, fmt::format("{}: {}", backend->name(), backend->description()),
+            health == Health::ok ? "" : "only the slow reference backend works; build with oneDNN or CUDA"};
+  } catch (const Error& error) {
+    return {"compute", Health::fail, error.what(), "no backend works here"};
+  }
+}
+
+Finding check_gpu() {
+  try {
+    return {"GPU", Health::ok, kernels::make_backend({.backend = "cuda"})->description(), ""};
+  } catch (const Error& error) {
+    return {"GPU", Health::warn, error.what(), "training runs on the CPU"};
+  }
+}
+
+Finding check_slurm() {
+  auto version = run_command({"srun", "--version"}, 5s);
+  if (version.exit_code == 127)
+    return {"Slurm", Health::warn, "its commands are not on PATH", "only \"distdl run --local\" works here"};
+  if (version.exit_code != 0)
+    return {"Slurm", Health::warn, "its commands find no configuration",
+            "set SLURM_CONF, or use \"distdl run --local\""};
+  auto ping = run_command({"scontrol", "ping"}, 10s);
+  auto text = fmt::format("{}; {}", first_line(version.output), first_line(ping.output + ping.errors));
+  if (ping.exit_code != 0)
+    return {"Slurm", Health::warn, text, "no controller answers; is SLURM_CONF right, is slurmctld up?"};
+  if (auto job = slurm::current_allocation()) text += fmt::format("; in job {} on {} nodes", job->job, job->nodes);
+  return {"Slurm", Health::ok, text, ""};
+}
+
+Finding check_pmix() {
+  auto list = run_command({"srun", "--mpi=list"}, 10s);
+  if (list.exit_code == 127) return {"PMIx", Health::warn, "no srun here", "ranks can start with --local only"};
+  auto all = list.output + list.errors;
+  if (list.exit_code != 0)
+    return {"PMIx", Health::warn, "srun cannot say what it offers: " + first_line(all),
+            "ask again where Slurm is set up"};
+  if (all.find("pmix") == std::string::npos)
+    return {"PMIx", Health::fail, "srun offers no --mpi=pmix",
+            "ask the site for Slurm's PMIx plug-in (slurm-wlm-pmix-plugin)"};
+  return {"PMIx", Health::ok, "srun offers --mpi=pmix", ""};
+}
+
+Finding check_fabric() {
+  auto found = comm::available_transports();
+  auto text = fmt::format("UCX {}: {}", found.ucx_version, fmt::join(found.names, ", "));
+  if (!found.rdma)
+    return {"network", Health::warn, text,
+            "no RDMA transport: nodes talk over TCP; fine for tests, slow for large models"};
+  return {"network", Health::ok, text, ""};
+}
+
+Finding check_hdf5() {
+  unsigned major = 0, minor = 0, release = 0;
+  hbool_t thread_safe = false;
+  if (H5get_libversion(&major, &minor, &release) < 0 || H5is_library_threadsafe(&thread_safe) < 0)
+    return {"HDF5", Health::fail, "the library does not answer", "reinstall HDF5"};
+  const std::string version = fmt::format("{}.{}.{}", major, minor, release);
+  if (!thread_safe)
+    return {"HDF5", Health::fail, version + ", not thread-safe",
+            "data are read while a checkpoint is saved: use an HDF5 built with --enable-threadsafe"};
+  return {"HDF5", Health::ok, version + ", thread-safe", ""};
+}
+
+Finding check_memlock() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return {"memlock", Health::warn, "cannot be read", ""};
+  if (limit.rlim_cur == RLIM_INFINITY) return {"memlock", Health::ok, "unlimited", ""};
+  auto mib = limit.rlim_cur >> 20;
+  if (mib >= 64) return {"memlock", Health::ok, fmt::format("{} MiB", mib), ""};
+  return {"memlock", Health::warn, fmt::format("{} MiB", mib),
+          "RDMA needs more: set PropagateResourceLimitsExcept=MEMLOCK"};
+}
+
+void print_table(const std::vector<Finding>& findings) {
+  bool colour = ::isatty(STDOUT_FILENO) == 1;
+  static constexpr const char* kNames[] = {"ok", "warn", "fail"};
+  static constexpr const char* kColours[] = {"\033[32m", "\033[33m", "\033[31m"};
+  for (const auto& finding : findings) {
+    auto i = static_cast<std::size_t>(finding.health);
+    fmt::print("{}{:<5}{}{:<12}{}{}\n", colour ? kColours[i] : "", kNames[i], colour ? "\033[0m" : "", finding.what,
+               finding.found, finding.advice.empty() ? "" : "\n                 -> " + finding.advice);
+  }
+}
+
+void print_json(const std::vector<Finding>& findings) {
+  static constexpr const char* kNames[] = {"ok", "warn", "fail"};
+  auto rows = nlohmann::ordered_json::array();
+  for (const auto& finding : findings)
+    rows.push_back({{"what", finding.what},
+                    {"health", kNames[static_cast<std::size_t>(finding.health)]},
+                    {"found", finding.found},
+                    {"advice", finding.advice}});
+  fmt::print("{}\n", rows.dump(2));
+}
+
+void diagnose(const std::filesystem::path& folder, bool json) {
+  std::vector<Finding> findings{check_cpu(),    check_compute(), check_gpu(),     check_slurm(),       check_pmix(),
+                                check_fabric(), check_hdf5(),    check_memlock(), check_folder(folder)};
+  json ? print_json(findings) : print_table(findings);
+  bool failed =
+      std::any_of(findings.begin(), findings.end(), [](const Finding& f) { return f.health == Health::fail; });
+  if (failed) throw Ended(static_cast<int>(ExitCode::config));
+}
+
+/// Every rank of the step calls this.
+void diagnose_fabric(const LocalRanks& ranks, bool json) {
+  bool slow = false;
+  ranks.run([] {},
+            [&](comm::Communicator& communicator) {
+              require<UsageError>(
+                  communicator.size() > 1, "{}",
+                  "--fabric tests what lies between ranks: start several, as in \"srun --mpi=pmix distdl doctor "
+                  "--fabric\", or add --local -n RANKS");
+              auto report = measure_fabric(communicator);
+              judge_fabric(report);
+              slow = !report.slow.empty();
+              if (communicator.rank() != Rank(0)) return;
+              fmt::print("{}", json ? to_json(report).dump(2) + "\n" : to_text(report));
+            });
+  if (slow) throw Ended(static_cast<int>(ExitCode::config));
+}
+}  // namespace
+
+void add_doctor_command(Command app) {
+  struct Arguments {
+    std::filesystem::path folder = ".";
+    bool json = false, fabric = false;
+    LocalRanks local;
+  };
+  auto command =
+      app.add_subcommand("doctor", "Check this machine: Slurm, PMIx, UCX, HDF5, CPU, GPU, checkpoint folder");
+  auto arguments = std::make_shared<Arguments>();
+  command.add_option("--dir", arguments->folder, "Where checkpoints will lie (run.dir)").show_default();
+  auto fabric = command.add_flag("--fabric", arguments->fabric,
+                                 "Instead: test latency and bandwidth between all ranks that run this command (under "
+                                 "srun, or with --local) and name slow links; ends with 78 if there are any");
+  arguments->local.add_to(command).needs(fabric);
+  command.add_flag("--json", arguments->json, "Print JSON");
+  command.callback([arguments] {
+    if (arguments->fabric)
+      diagnose_fabric(arguments->local, arguments->json);
+    else
+      diagnose(arguments->folder, arguments->json);
+  });
+}
+
+}  // namespace distdl::app

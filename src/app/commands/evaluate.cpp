@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// distdl evaluate | predict
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numeric>
+
+#include <nlohmann/json.hpp>
+
+#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/commands/checkpoint/actions.hpp>
+#include <distdl/app/model/trained_model.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/base/printable.hpp>
+#include <distdl/data/source.hpp>
+
+namespace distdl::app {
+namespace {
+using nlohmann::ordered_json;
+
+struct Arguments {
+  std::string checkpoint;
+  data::Options data;
+  kernels::Options kernels;
+  std::int64_t batch = 64;
+  std::int64_t first = 0, count = 10, top = 3;
+  bool as_json = false;
+};
+
+/// A data set for a trained model, read as it is: neither shuffled nor augmented.
+std::unique_ptr<data::Source> open_for(const TrainedModel& model, Arguments& arguments) {
+  const auto& about = model.description();
+  const std::int64_t context = about.sample.size() == 1 ? about.sample[0] : 1;
+  arguments.data.validation = arguments.data.train;
+  auto source = data::open_sources(arguments.data, context, 0).validation;
+  require(source->shape() == about.sample && source->classes() == about.classes,
+          "{} has samples {} of {} classes, the model of \"{}\" wants {} of {}", source->name(),
+          tensor::to_string(source->shape()), source->classes(), model.checkpoint().folder.string(),
+          tensor::to_string(about.sample), about.classes);
+  return source;
+}
+
+/// Reads samples first .. first + network.samples() - 1 into the network.
+const data::Batch& load(model::Network& network, data::Source& source, std::int64_t first, data::Batch& batch) {
+  std::vector<data::Source::Pick> picks(static_cast<std::size_t>(network.samples()));
+  for (auto& pick : picks) pick.index = first++;
+  source.read(picks, batch);
+  network.set_batch(batch.samples(), batch.labels.data());
+  return batch;
+}
+
+/// Calls visit(network, first) for groups of samples that together are `first` .. `end` - 1.
+template <class Visit>
+void for_each_group(TrainedModel& model, std::int64_t first, std::int64_t end, std::int64_t group, Visit&& visit) {
+  std::unique_ptr<model::Network> network;
+  while (first < end) {
+    const std::int64_t size = std::min(group, end - first);
+    if (!network || network->samples() != size) network = model.network(size);
+    visit(*network, first);
+    first += size;
+  }
+}
+
+void evaluate(Arguments& arguments) {
+  TrainedModel model(arguments.checkpoint, arguments.kernels);
+  const auto source = open_for(model, arguments);
+  model::Totals total;
+  data::Batch batch;
+  for_each_group(model, 0, source->samples(), arguments.batch, [&](model::Network& network, std::int64_t first) {
+    load(network, *source, first, batch);
+    const auto part = network.evaluate();
+    total.loss += part.loss, total.correct += part.correct, total.count += part.count;
+  });
+  const double loss = total.loss / total.count, accuracy = total.correct / total.count;
+  const bool text = model.description().sample.size() == 1;
+  ordered_json report{{"checkpoint", model.checkpoint().folder.string()},
+                      {"step", model.checkpoint().step.value},
+                      {"model", model.description().name},
+                      {"samples", source->samples()},
+                      {"loss", loss},
+                      {"accuracy", accuracy}};
+  if (text) report["perplexity"] = std::exp(loss);
+  if (arguments.as_json) return print(report);
+  fmt::print("{} of step {} on {}: {} samples, loss {:.4f}, accuracy {:.2f}%{}\n", model.description().name,
+             model.checkpoint().step, printable(source->name()), source->samples(), loss, accuracy * 100,
+             text ? fmt::format(", perplexity {:.3f}", std::exp(loss)) : "");
+}
+
+struct Guess {
+  std::int64_t classification = 0;
+  double probability = 0;
+};
+
+/// The likeliest classes of one row of logits, best first.
+std::vector<Guess> best_of(std::span<const float> logits, std::int64_t top) {
+  std::vector<Guess> guesses(logits.size());
+  const float largest = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    guesses[i] = {static_cast<std::int64_t>(i), std::exp(static_cast<double>(logits[i] - largest))};
+    sum += guesses[i].probability;
+  }
+  const auto kept = static_cast<std::ptrdiff_t>(std::min<std::size_t>(guesses.size(), static_cast<std::size_t>(top)));
+  std::partial_sort(guesses.begin(), guesses.begin() + kept, guesses.end(),
+                    [](const Guess& one, const Guess& other) { return one.probability > other.probability; });
+  guesses.resize(static_cast<std::size_t>(kept));
+  for (auto& guess : guesses) guess.probability /= sum;
+  return guesses;
+}
+
+void predict(Arguments& arguments) {
+  TrainedModel model(arguments.checkpoint, arguments.kernels);
+  require<UsageError>(model.description().sample.size() == 3,
+                      "the model \"{}\" does not take images; for a model of text there is \"distdl generate\"",
+                      model.description().name);
+  const auto source = open_for(model, arguments);
+  require<UsageError>(arguments.first < source->samples(), "--first {}: {} has {} samples, counted from 0",
+                      arguments.first, printable(source->name()), source->samples());
+  const auto end = std::min(source->samples(), arguments.first + arguments.count);
+  const auto classes = static_cast<std::size_t>(model.description().classes);
+  ordered_json rows = ordered_json::array();
+  data::Batch batch;
+  for_each_group(model, arguments.first, end, arguments.batch, [&](model::Network& network, std::int64_t first) {
+    load(network, *source, first, batch);
+    const auto logits = network.logits();
+    for (std::size_t i = 0; i < batch.labels.size(); ++i) {
+      ordered_json guesses = ordered_json::array();
+      for (const auto& guess : best_of(std::span(logits).subspan(i * classes, classes), arguments.top))
+        guesses.push_back({{"class", guess.classification}, {"probability", guess.probability}});
+      rows.push_back(
+          {{"sample", first + static_cast<std::int64_t>(i)}, {"label", batch.labels[i]}, {"guesses", guesses}});
+    }
+  });
+  if (arguments.as_json) return print(rows);
+  fmt::print("sample  label  guesses\n");
+  for (const auto& row : rows) {
+    std::string guesses;
+    for (const auto& guess : row["guesses"])
+      guesses +=
+          fmt::format("  {} {:.1f}%", guess["class"].get<std::int64_t>(), guess["probability"].get<double>() * 100);
+    const bool right = row["guesses"][0]["class"] == row["label"];
+    fmt::print("{:>6}  {:>5}{}{}\n", row["sample"].get<std::int64_t>(), row["label"].get<std::int64_t>(), guesses,
+               right ? "" : "  wrong");
+  }
+}
+
+std::shared_ptr<Arguments> add_common(Command command) {
+  auto arguments = std::make_shared<Arguments>();
+  command.add_option("CKPT", arguments->checkpoint, kCheckpointHelp).required();
+  command.add_option("DATA", arguments->data.train, "data set, as \"distdl data\" makes them").required();
+  command.add_option("--batch", arguments->batch, "samples at a time").within(1, 1 << 20).show_default();
+  command.add_option("--backend", arguments->kernels.backend, "as kernels.backend of a job file").show_default();
+  command.add_flag("--json", arguments->as_json, "print one JSON document");
+  return arguments;
+}
+}  // namespace
+
+void add_evaluate_commands(Command app) {
+  auto evaluating = app.add_subcommand("evaluate", "Loss and accuracy of a checkpoint's model on a data set");
+  evaluating.callback([arguments = add_common(evaluating)] { evaluate(*arguments); });
+
+  auto predicting = app.add_subcommand("predict", "What a checkpoint's model makes of images");
+  auto arguments = add_common(predicting);
+  predicting.add_option("--first", arguments->first, "the first sample").not_negative().show_default();
+  predicting.add_option("--count", arguments->count, "how many").positive().show_default();
+  predicting.add_option("--top", arguments->top, "guesses of each").positive().show_default();
+  predicting.callback([arguments] { predict(*arguments); });
+}
+
+}  // namespace distdl::app

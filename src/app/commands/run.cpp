@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include <distdl/app/checks/job_check.hpp>
+#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/cli/job_arguments.hpp>
+#include <distdl/base/console.hpp>
+#include <distdl/base/log.hpp>
+#include <distdl/base/printable.hpp>
+#include <distdl/base/process_start.hpp>
+#include <distdl/launch/children.hpp>
+#include <distdl/launch/supervisor.hpp>
+#include <distdl/observe/run_folder.hpp>
+#include <distdl/parallel/plan.hpp>
+#include <distdl/slurm/allocation.hpp>
+
+namespace distdl::app {
+namespace {
+struct Arguments {
+  JobArguments job;
+  bool local = false, partial = false, no_snapshots = false, take_over = false, check = false;
+  int ranks = 0;
+  bool json = false;
+};
+
+void print_result(const std::filesystem::path& folder, bool json) {
+  auto result = observe::read_result(folder);
+  if (json) {
+    nlohmann::ordered_json row{{"run_dir", folder.string()}};
+    row.update(nlohmann::ordered_json::parse(observe::to_text(result)));
+    row.erase("status");  // which the exit code tells
+    fmt::print("{}\n", row.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    return;
+  }
+  const auto accuracy = result.accuracy ? fmt::format("{:.2f}%", *result.accuracy * 100) : "none, no validation data";
+  const auto loss = result.loss ? fmt::format("{:.4f}", *result.loss) : "none, no validation data";
+  const auto text = fmt::format(
+      "accuracy       {}\nloss           {}\nsteps          {}\nsamples/s      {:.0f}\ninterruptions  {}\n"
+      "steps repeated {}\nrun folder     {}\n",
+      accuracy, loss, result.steps, result.samples_per_s, result.interruptions, result.steps_repeated,
+      printable(folder.string()));
+  write_console(STDOUT_FILENO, text);  // a courtesy: the run has ended well, and result.json says the same
+}
+
+std::string own_program() {
+  std::error_code error;
+  auto path = std::filesystem::read_symlink("/proc/self/exe", error);
+  require<InternalError>(!error, "cannot find this program's own file: {}", error.message());
+  return path.string();
+}
+
+void require_writable(const std::filesystem::path& folder, int problem) {
+  require<StorageError>(problem == 0, "cannot write to the run folder \"{}\": {}; choose another run.dir",
+                        folder.string(), errno_text(problem));
+}
+
+/// Here, so that an unwritable folder is one error and not one of each rank.
+void make_run_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder / "logs", error);
+  require_writable(folder, error ? error.value() : ::access((folder / "logs").c_str(), W_OK) == 0 ? 0 : errno);
+}
+
+/// Makes nothing: what there is of the path must be a folder that can be written to.
+void check_run_folder(const std::filesystem::path& folder) {
+  auto there = std::filesystem::absolute(folder);
+  std::error_code error;
+  while (!std::filesystem::exists(there, error) && there.has_relative_path()) there = there.parent_path();
+  const bool is_folder = std::filesystem::is_directory(there, error);
+  require_writable(folder, !is_folder ? ENOTDIR : ::access(there.c_str(), W_OK | X_OK) == 0 ? 0 : errno);
+}
+
+void check(const Arguments& arguments) {
+  const config::Job job = arguments.job.load();
+  parallel::make_plan(job.recipe.parallel, std::max(1, arguments.ranks));
+  check_run_folder(job.run_dir);
+  fmt::print("{}: ok; {}\n", printable(arguments.job.file.string()), check_job(job));
+}
+
+/// One error here, and not a launch of all ranks that ends with it. What a job cannot read that has trained before, its
+/// nodes may see again in a moment: its ranks try.
+void check_before_launch(const config::Job& job, bool in_slurm_job) try { check_job(job); } catch (const Error& error) {
+  const bool can_pass = error.exit_code() == ExitCode::storage || error.exit_code() == ExitCode::incomplete;
+  if (!can_pass || !in_slurm_job || observe::read_starts(job.run_dir).empty()) throw;
+  log(Severity::warning, "{}; the run has trained before, so its ranks try", error.what());
+}
+
+void run(const Arguments& arguments) {
+  config::Job job = arguments.job.load();
+  LogOptions logging;
+  logging.level = severity_from(job.observe.level);
+  start_logging(logging);
+  if (job.launch.hangup == "ignore") ignore_hangup();
+  launch::SupervisorSignals signals;  // from here on a request to stop ends with 75
+  launch::Mission mission;
+  mission.checkpoints = std::filesystem::path(job.run_dir) / "checkpoints";
+  if (!arguments.local) mission.allocation = slurm::current_allocation();
+  require<UsageError>(
+      arguments.local || mission.allocation,
+      "this is no Slurm job: submit one with \"sbatch sbatch/train.sbatch JOB\", or add --local -n RANKS to run on "
+      "this machine");
+  mission.ranks = arguments.ranks > 0 ? arguments.ranks : mission.allocation ? mission.allocation->tasks : 1;
+  parallel::make_plan(job.recipe.parallel, mission.ranks);
+  check_before_launch(job, mission.allocation.has_value());
+  if (!mission.allocation) require_descriptors(mission.ranks);
+  make_run_folder(job.run_dir);
+  launch::FolderLock lock(job.run_dir, arguments.take_over);
+  mission.lock = &lock;
+  mission.worker = {own_program(), "worker"};
+  for (auto& word : arguments.job.command_line()) mission.worker.push_back(word);
+  if (arguments.no_snapshots) mission.at_first = {"--no-snapshots"};
+  mission.starts = [&job] { return observe::read_starts(job.run_dir); };
+  mission.last_done = [&job] { return observe::read_last_step(job.run_dir); };
+  mission.below = "--below";
+  int code = launch::supervise(mission, job.launch, signals);
+  if (code != 0) throw Ended(code);
+  print_result(job.run_dir, arguments.json);
+}
+}  // namespace
+
+void add_run_command(Command app) {
+  auto command = app.add_subcommand(
+      "run", "Run a job to its end: the ranks of a Slurm allocation, or processes on this machine with --local");
+  auto arguments = std::make_shared<Arguments>();
+  arguments->job.add_to(command);
+  command.add_flag("--local", arguments->local, "Ranks are processes on this machine; no Slurm, no root");
+  command.add_option("-n,--ranks", arguments->ranks, "Number of ranks; under Slurm the default is the job's tasks")
+      .positive();
+  command.add_flag("--partial", arguments->partial,
+                   "Resume also from a checkpoint that lacks tensors, which begin afresh, or has others");
+  command.add_flag("--no-snapshots", arguments->no_snapshots,
+                   "Start from the newest checkpoint, even if there are newer snapshots in the nodes' memory or on "
+                   "their disks: these are removed");
+  command.add_flag("--take-over", arguments->take_over,
+                   "Take the run folder from another \"distdl run\" that uses it, and end that one");
+  command.add_flag("--check", arguments->check,
+                   "Only check the job, also outside of Slurm: all but what its nodes alone can tell, as their GPUs "
+                   "and memory");
+  command.add_flag("--json", arguments->json, "Print the result as JSON");
+  command.callback([arguments] {
+    if (arguments->partial) arguments->job.overrides.emplace_back("checkpoint.partial=true");
+    arguments->check ? check(*arguments) : run(*arguments);
+  });
+}
+
+}  // namespace distdl::app

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <memory>
+#include <sstream>
+
+#include <unistd.h>
+
+#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/cli/job_arguments.hpp>
+#include <distdl/base/console.hpp>
+#include <distdl/base/env.hpp>
+#include <distdl/base/log.hpp>
+#include <distdl/base/printable.hpp>
+#include <distdl/base/process_start.hpp>
+#include <distdl/comm/communicator.hpp>
+#include <distdl/observe/progress.hpp>
+#include <distdl/observe/run_folder.hpp>
+#include <distdl/slurm/allocation.hpp>
+#include <distdl/train/run.hpp>
+#include <distdl/train/stop.hpp>
+#include <distdl/world/make_world.hpp>
+
+namespace distdl::app {
+namespace {
+std::string host_name() {
+  char name[256] = {};
+  if (::gethostname(name, sizeof name - 1) != 0) return "unknown";
+  return name;
+}
+
+void start_worker_log(const config::Job& job, Rank rank) {
+  LogOptions options;
+  options.level = severity_from(job.observe.level);
+  options.console = rank.value == 0;
+  options.host = host_name();
+  options.rank = rank.value;
+  options.file = std::filesystem::path(job.run_dir) / "logs" / (options.host + ".log");
+  start_logging(options);
+  std::istringstream keys(config::to_toml(job));
+  for (std::string line; std::getline(keys, line);)
+    if (!line.empty()) log(Severity::debug, "job file with overrides: {}", line);
+}
+
+/// All ranks must have read the same job, or the run would be nonsense without anyone noticing.
+void check_same_job(const config::Job& job, comm::Communicator& communicator) {
+  auto all = communicator.exchange(config::to_toml(job));
+  for (std::size_t r = 1; r < all.size(); ++r)
+    require(all[r] == all[0],
+            "rank {} ({}) reads other values in the job file than rank 0 ({}); all nodes must see the same file", r,
+            communicator.host(Rank(static_cast<int>(r))), communicator.host(Rank(0)));
+}
+
+/// A rank's signals, and the watch over them until it trains.
+struct Signals {
+  train::StopSignals stop;
+  train::StartWatch watch{stop, [](const std::string& reason) {
+                            log_nothing_to_save(reason);
+                            ::_exit(static_cast<int>(ExitCode::requeue));
+                          }};
+  int looks = 0;  ///< for a reason to stop: one before each step
+
+  static void log_nothing_to_save(const std::string& reason) {
+    log(Severity::info, "{} while this rank was starting: there was nothing to save", reason);
+  }
+};
+
+train::Setting make_setting(const config::Job& job, Signals& signals) {
+  train::Setting setting;
+  setting.checkpoints = std::filesystem::path(job.run_dir) / "checkpoints";
+  setting.owner = {env("SLURM_JOB_ID").value_or("local"), env_integer("SLURM_RESTART_COUNT").value_or(0),
+                   job.comm.generation, ""};
+  if (auto end = env_integer("DISTDL_END_OF_JOB"))
+    setting.end_of_job = std::chrono::system_clock::from_time_t(*end);
+  else
+    setting.end_of_job = slurm::end_of_job_by_variable();
+  setting.comm = job.comm;
+  setting.stop_requested = [&signals] {
+    signals.watch.end();
+    ++signals.looks;
+    return signals.stop.poll();
+  };
+  return setting;
+}
+
+/// Ranks on one host take its GPUs in turn.
+std::int64_t place_on_host(const comm::Communicator& communicator) {
+  auto neighbours = communicator.ranks_on_host_of(communicator.rank());
+  return std::find(neighbours.begin(), neighbours.end(), communicator.rank()) - neighbours.begin();
+}
+
+/// Where to resume from.
+struct Resume {
+  bool no_snapshots = false;
+  std::optional<std::int64_t> below;  ///< step
+};
+
+struct Arguments {
+  JobArguments job;
+  Resume resume;
+};
+
+train::Outcome run_rank(config::Job job, const Resume& resume, comm::Communicator& communicator, Signals& signals) {
+  check_same_job(job, communicator);
+  job.recipe.kernels.device = place_on_host(communicator);
+  log(Severity::debug, "device {}: this rank's place on its host", job.recipe.kernels.device);
+  auto setting = make_setting(job, signals);
+  if (resume.no_snapshots) setting.snapshots = checkpoint::SnapshotUse::none;
+  if (resume.below) setting.resume_below = Step(*resume.below);
+  if (job.recipe.checkpoint.failure_domain == "switch") {
+    setting.failure_domain = slurm::switches_of_node();
+    if (setting.failure_domain.empty())
+      log(Severity::warning, "Slurm knows of no switch above {}: it counts as a failure domain of its own",
+          communicator.host(communicator.rank()));
+  }
+  train::Observer silent;
+  if (communicator.rank().value != 0) return train::run(job.recipe, setting, communicator, silent);
+  setting.failures = observe::read_failures(job.run_dir);
+  observe::Progress progress(stderr);
+  observe::RunFolder folder(job.run_dir, setting.owner.restart);
+  observe::Observers both({&folder, &progress});
+  return train::run(job.recipe, setting, communicator, both);
+}
+
+/// Ranks that are gone without a word, as far as `error` knows.
+std::vector<Rank> gone(const std::exception& error) {
+  if (const auto* missing = dynamic_cast<const world::RanksMissing*>(&error)) return missing->ranks();
+  const auto* lost = dynamic_cast<const comm::PeerLost*>(&error);
+  if (lost && lost->exit_code() == ExitCode::peer_lost) return {lost->rank()};
+  return {};
+}
+
+/// Whether this rank says on the console why the run failed: the lowest that is left. The others write to their log
+/// only, or the user would read the same sentence from each of a thousand ranks.
+bool speaks(Rank self, const std::exception& error) {
+  auto ranks = gone(error);
+  for (Rank lower(0); lower < self; ++lower.value)
+    if (std::find(ranks.begin(), ranks.end(), lower) == ranks.end()) return false;
+  return true;
+}
+
+[[noreturn]] void fail(Rank self, const std::exception& error) {
+  log(Severity::error, "{}", error.what());  // rank 0's log goes to the console too
+  if (self != Rank(0) && speaks(self, error))
+    write_console(STDERR_FILENO, fmt::format("error rank={} {}\n", self, printable(error.what())));
+  throw Ended(static_cast<int>(exit_code_of(error)));
+}
+
+train::Outcome run_connected(const config::Job& job, const Resume& resume, world::World& world, Signals& signals) {
+  require_descriptors(world.size());
+  auto communicator = comm::Communicator::connect(world, job.comm);
+  log(Severity::debug, "rank {} of {} by {}, {}", communicator->rank(), communicator->size(), world.description(),
+      communicator->description());
+  try {
+    auto outcome = run_rank(job, resume, *communicator, signals);
+    communicator->close();
+    return outcome;
+  } catch (const std::exception& error) {
+    signals.watch.end();  // from now on a signal must not hide the cause
+    communicator->abort(error.what(), exit_code_of(error));
+    // A rank that was starting left at once, on a signal that this one got too, just as it began its first step.
+    if (signals.looks < 2 && !gone(error).empty())
+      if (const auto& reason = signals.stop.poll()) {
+        Signals::log_nothing_to_save(*reason);
+        throw Ended(static_cast<int>(ExitCode::requeue));
+      }
+    throw;
+  }
+}
+
+void work(const Arguments& arguments) {
+  Signals signals;  // before any library starts a thread
+  config::Job job = arguments.job.load();
+  if (job.launch.hangup == "ignore") ignore_hangup();
+  auto world = world::make_world();
+  start_worker_log(job, world->rank());
+  auto outcome = train::Outcome::stopped;
+  try {
+    outcome = run_connected(job, arguments.resume, *world, signals);
+  } catch (const Ended&) {
+    throw;
+  } catch (const std::exception& error) {
+    fail(world->rank(), error);
+  }
+  if (outcome == train::Outcome::stopped) throw Ended(static_cast<int>(ExitCode::requeue));
+}
+}  // namespace
+
+void add_worker_command(Command app) {
+  auto command =
+      app.add_subcommand("worker", "One rank of a job; started by \"distdl run\", or directly by srun --mpi=pmix");
+  auto arguments = std::make_shared<Arguments>();
+  arguments->job.add_to(command);
+  command.add_flag("--no-snapshots", arguments->resume.no_snapshots, "As of \"distdl run\"");
+  command
+      .add_option("--below", arguments->resume.below,
+                  "Start from a checkpoint or snapshot of a smaller step, unless there is no such checkpoint; \"distdl "
+                  "run\" says this when two starts from that step have failed")
+      .type_name("STEP")
+      .not_negative();
+  command.callback([arguments] { work(*arguments); });
+}
+
+}  // namespace distdl::app

@@ -1,9 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include <distdl/comm/combine_loops.hpp>
-
-namespace distdl::comm {
-
-struct Baseline;
-constexpr CombineKernels kCombineBaseline = CombineLoops<Baseline>::kernels();
-
-}  // namespace distdl::comm

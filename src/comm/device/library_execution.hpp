@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include <distdl/comm/device/device_transport.hpp>
+#include <distdl/comm/execution/group.hpp>
+#include <distdl/comm/execution/pending.hpp>
+
+namespace distdl::comm {
+
+/// A collective that DeviceTransport does: this rank's partial sums are added first, an average is divided last.
+class LibraryExecution final : public Request::Pending {
+ public:
+  explicit LibraryExecution(Group& group) : Pending(group.fabric), group_(group) {}
+
+  /// `partials`: this rank's operands, at least one; more than one are summed into call.output. Sets out;
+  /// Pending::start() begins.
+  void set(const DeviceTransport::Call& call, const std::vector<const std::byte*>& partials, double scale,
+           Operation operation);
+
+  void add_awaited(std::vector<Rank>& ranks) const override;
+  Operation operation() const override { return operation_; }
+  bool polls() const override { return state_ != State::idle; }
+  void cancel() noexcept override;
+
+ private:
+  enum class State { idle, summing, queueing, entering, running, dividing };
+  bool proceed() override;
+  bool go_on();
+  bool ready();
+
+  Group& group_;
+  DeviceTransport::Call call_;
+  double scale_ = 1;
+  Operation operation_;
+  State state_ = State::idle;
+  std::uint64_t number_ = 0;
+  Accelerator::Mark mark_ = 0;
+  std::optional<Clock::time_point> failed_since_;
+};
+
+/// Waits until the ranks have met in the library. What goes wrong is kept, not thrown: others may do without it.
+class LibraryMeeting final : public Activity {
+ public:
+  LibraryMeeting(Group& group, DeviceTransport& transport) : group_(group), transport_(transport) {}
+  bool advance() override;
+  void add_awaited(std::vector<Rank>& ranks) const override;
+  Operation operation() const override { return {"meeting in NCCL", 0}; }
+  bool polls() const override { return true; }
+  void cancel() noexcept override { transport_.abort(); }
+  const std::string& problem() const { return problem_; }
+
+ private:
+  Group& group_;
+  DeviceTransport& transport_;
+  std::string problem_;
+};
+
+}  // namespace distdl::comm

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <distdl/base/errors.hpp>
+#include <distdl/comm/execution/active_messages.hpp>
+
+namespace distdl::comm {
+namespace {
+
+constexpr unsigned kUcxId = 1;  ///< our own numbers are in the envelope
+
+void register_with(ucp_worker_h worker, ucp_am_recv_callback_t callback, void* argument) {
+  ucp_am_handler_param_t param{};
+  param.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+  param.id = kUcxId;
+  param.cb = callback;
+  param.arg = argument;
+  check_ucx(ucp_worker_set_am_recv_handler(worker, &param), "ucp_worker_set_am_recv_handler");
+}
+
+ucs_status_t ignore(void*, const void*, std::size_t, void*, std::size_t, const ucp_am_recv_param_t*) {
+  return UCS_OK;
+}
+
+}  // namespace
+
+ActiveMessages::ActiveMessages(Fabric& fabric) : fabric_(fabric) {
+  fabric_.add(*this);
+  register_with(fabric_.worker(), &on_message, this);
+}
+
+ActiveMessages::~ActiveMessages() {
+  fabric_.remove(*this);
+  cancel();
+  if (fabric_.worker()) register_with(fabric_.worker(), &ignore, nullptr);
+}
+
+void ActiveMessages::handle(std::uint16_t number, Handler handler) {
+  handlers_[number] = std::move(handler);
+}
+
+void ActiveMessages::send(Batch& batch, Rank to, std::uint16_t number, std::string_view header,
+                          std::span<const std::byte> payload) {
+  require(header.size() <= kLongestHeader, "active message {}: a header of {} bytes, at most {} are possible", number,
+          header.size(), kLongestHeader);
+  // UCX wants the header to stay until the message is sent: as long as the transfer keeps this function.
+  fabric_.start(batch, to,
+                [envelope = Envelope{0, fabric_.rank().value, number}, header = std::string(header),
+                 text = std::string(), payload](const Contact& contact, ucp_request_param_t& how) mutable {
+                  envelope.token = contact.handshake.send_token();
+                  text = encode(envelope, header);
+                  return ucp_am_send_nbx(contact.endpoint, kUcxId, text.data(), text.size(), payload.data(),
+                                         payload.size(), &how);
+                });
+}
+
+/// Called within ucp_worker_progress: only takes what has come. Who sent it is judged when the greetings that came
+/// before have been read.
+ucs_status_t ActiveMessages::on_message(void* argument, const void* header, std::size_t header_size, void* data,
+                                        std::size_t size, const ucp_am_recv_param_t* param) {
+  auto& self = *static_cast<ActiveMessages*>(argument);
+  const bool is_long = param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV;
+  Incoming incoming;
+  const auto opened = decode_envelope({static_cast<const char*>(header), header_size});
+  if (!opened) {
+    self.fabric_.count_refused_message("its header is none");
+    return is_long ? UCS_ERR_REJECTED : UCS_OK;
+  }
+  incoming.envelope = opened->envelope;
+  incoming.header = opened->header;
+  const int from = incoming.envelope.from;
+  if (from < 0 || from >= self.fabric_.size()) {
+    self.fabric_.count_refused_message(fmt::format("it says that it is of rank {}", from));
+    return is_long ? UCS_ERR_REJECTED : UCS_OK;
+  }
+  incoming.payload = std::make_shared<std::vector<std::byte>>();
+  if (is_long) {
+    incoming.descriptor = data;
+    incoming.size = size;
+  } else {
+    const auto* bytes = static_cast<const std::byte*>(data);
+    incoming.payload->assign(bytes, bytes + size);
+  }
+  self.incoming_[Rank(from)].push_back(std::move(incoming));
+  return is_long ? UCS_INPROGRESS : UCS_OK;
+}
+
+bool ActiveMessages::advance() {
+  for (auto& [from, queue] : incoming_)
+    while (!queue.empty()) {
+      Incoming& first = queue.front();
+      if (!first.trusted && !(first.trusted = trust(first))) {
+        drop(first);
+      } else if (!fetched(first)) {
+        break;
+      } else {
+        const Incoming message = std::move(first);
+        queue.pop_front();
+        deliver(message);
+        continue;
+      }
+      queue.pop_front();
+    }
+  return false;
+}
+
+bool ActiveMessages::trust(const Incoming& incoming) {
+  const Rank from(incoming.envelope.from);
+  const Handshake* handshake = fabric_.handshake_with(from);
+  const bool trusted = handshake && handshake->receive_token() == incoming.envelope.token;
+  if (!trusted) fabric_.count_refused_message(fmt::format("rank {} has not proved itself, or did not send it", from));
+  return trusted;
+}
+
+/// Is the payload here? If not, its way here begins.
+bool ActiveMessages::fetched(Incoming& incoming) {
+  if (incoming.descriptor) {
+    incoming.payload->resize(incoming.size);
+    ucp_request_param_t how{};
+    void* request = ucp_am_recv_data_nbx(fabric_.worker(), std::exchange(incoming.descriptor, nullptr),
+                                         incoming.payload->data(), incoming.size, &how);
+    if (!UCS_PTR_IS_PTR(request)) {
+      check_ucx(UCS_PTR_STATUS(request), "ucp_am_recv_data_nbx");
+      return true;
+    }
+    incoming.request = request;
+  }
+  if (!incoming.request) return true;
+  const ucs_status_t status = ucp_request_check_status(incoming.request);
+  if (status == UCS_INPROGRESS) return false;
+  ucp_request_free(std::exchange(incoming.request, nullptr));
+  check_ucx(status, fmt::format("the payload of an active message of {}", fabric_.name(Rank(incoming.envelope.from))));
+  return true;
+}
+
+void ActiveMessages::drop(Incoming& incoming) noexcept {
+  ucp_worker_h worker = fabric_.worker();
+  if (incoming.descriptor && worker) ucp_am_data_release(worker, incoming.descriptor);
+  if (incoming.request) {
+    fabric_.keep(incoming.payload);  // UCX may still write to it
+    if (worker) ucp_request_free(incoming.request);
+  }
+}
+
+void ActiveMessages::deliver(const Incoming& incoming) {
+  ++handled_;
+  const auto handler = handlers_.find(static_cast<std::uint16_t>(incoming.envelope.number));
+  if (handler == handlers_.end() || !handler->second)
+    return fabric_.count_refused_message(fmt::format("nobody handles number {}", incoming.envelope.number));
+  handler->second(Rank(incoming.envelope.from), incoming.header, *incoming.payload);
+}
+
+void ActiveMessages::cancel() noexcept {
+  for (auto& [from, queue] : incoming_)
+    for (auto& one : queue) drop(one);
+  incoming_.clear();
+}
+
+}  // namespace distdl::comm

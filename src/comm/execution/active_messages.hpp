@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <distdl/comm/execution/envelope.hpp>
+#include <distdl/comm/ucx/fabric.hpp>
+
+namespace distdl::comm {
+
+/// Messages that a handler receives, not a posted receive. All ranks that get any must have constructed it before; at
+/// most one per fabric, and it must go before that. Handlers run in waits and polls, one at a time, in the order in
+/// which one sender sent; they may start transfers and activities, but not wait. What a handler throws ends all
+/// activities.
+class ActiveMessages final : public Activity {
+ public:
+  using Handler =
+      std::function<void(Rank from, std::string_view header, std::span<const std::byte> payload)>;  // may not be kept
+  static constexpr std::size_t kLongestHeader = comm::kLongestHeader;
+
+  explicit ActiveMessages(Fabric& fabric);
+  ~ActiveMessages() override;
+  ActiveMessages(const ActiveMessages&) = delete;
+  ActiveMessages& operator=(const ActiveMessages&) = delete;
+
+  /// For messages of that number; an empty one takes it away.
+  void handle(std::uint16_t number, Handler handler);
+  /// Short payloads go at once, long ones when the receiver fetches them. Done means that `payload` may be used again.
+  void send(Batch& batch, Rank to, std::uint16_t number, std::string_view header, std::span<const std::byte> payload);
+
+  bool advance() override;
+  void add_awaited(std::vector<Rank>& /*ranks*/) const override {}
+  Operation operation() const override { return {"active messages", 0}; }
+  std::uint64_t steps() const override { return handled_; }
+  void cancel() noexcept override;
+
+ private:
+  struct Incoming {
+    Envelope envelope{};
+    std::string header{};
+    std::shared_ptr<std::vector<std::byte>> payload{};
+    std::size_t size = 0;        ///< of a long payload
+    void* descriptor = nullptr;  ///< of a long payload that is still at the sender
+    void* request = nullptr;     ///< fetching it
+    bool trusted = false;
+  };
+  static ucs_status_t on_message(void* argument, const void* header, std::size_t header_size, void* data,
+                                 std::size_t size, const ucp_am_recv_param_t* param);
+  bool trust(const Incoming& incoming);
+  bool fetched(Incoming& incoming);
+  void drop(Incoming& incoming) noexcept;
+  void deliver(const Incoming& incoming);
+
+  Fabric& fabric_;
+  std::map<std::uint16_t, Handler> handlers_;
+  std::map<Rank, std::deque<Incoming>> incoming_;  ///< by sender
+  std::uint64_t handled_ = 0;
+};
+
+}  // namespace distdl::comm

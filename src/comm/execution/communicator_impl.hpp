@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include <distdl/comm/communicator.hpp>
+#include <distdl/comm/cost_table.hpp>
+#include <distdl/comm/device/library_execution.hpp>
+#include <distdl/comm/execution/active_messages.hpp>
+#include <distdl/comm/execution/execution.hpp>
+#include <distdl/comm/execution/group.hpp>
+#include <distdl/comm/execution/transfer.hpp>
+#include <distdl/comm/ucx/fabric.hpp>
+
+namespace distdl::comm {
+
+struct Communicator::Impl {
+  Impl(std::shared_ptr<Fabric> the_fabric, std::uint8_t id, std::vector<Rank> members, Rank self, std::string the_job,
+       std::unique_ptr<NodeMemory> the_memory)
+      : fabric(std::move(the_fabric)),
+        job(std::move(the_job)),
+        memory(std::move(the_memory)),
+        group(*fabric, id, std::move(members), self) {}
+
+  /// The next collective. All ranks count alike, since all call the same ones in the same order.
+  Operation next(const char* name) { return {name, ++group.sequence}; }
+  std::shared_ptr<const Plan> plan(Problem&& key, DataType type, bool on_device, const CallOptions& options);
+  Request start(const char* name, Problem&& key, Execution::Call&& call, const CallOptions& options);
+  Request start_reduction(const char* name, Problem&& key, Execution::Call&& call, int terms,
+                          const CallOptions& options);
+  Request transfer(Direction direction, std::span<std::byte> bytes, Rank peer, std::uint32_t tag,
+                   const CallOptions& options);
+  Problem problem(Collective collective, DataType type) const;
+  void describe(Problem& problem, Collective collective, DataType type) const;
+  /// Does what attaches memory of neighbours. Throws PeerLost if it fails since one of them is no more.
+  void attach(const char* name, const std::function<void()>& how);
+  /// Attaches the neighbours' segments, given everyone's name.
+  void meet_neighbours(const std::vector<std::string>& segments);
+  Transfer& idle_transfer();
+  Request start(Transfer& transfer, const CallOptions& options) const;
+  /// World rank. Throws ConfigError for a rank that is not in this communicator.
+  Rank member(Rank rank) const;
+  /// Throws ConfigError: `what` is not for collectives, and may not lie in a device's memory.
+  void require_host_memory(const char* what, const void* data) const;
+  ActiveMessages& active_messages();
+  std::size_t place() const { return static_cast<std::size_t>(group.rank); }
+  Clock::duration timeout(const CallOptions& options) const;
+
+  std::shared_ptr<Fabric> fabric;  ///< of the whole world
+  std::string job;                 ///< in the names of shared memory
+  std::unique_ptr<NodeMemory> memory;
+  Group group;
+  std::string gpu_transport;                 ///< see Options
+  std::unique_ptr<ActiveMessages> messages;  ///< once there are any
+  CostTable costs;                           ///< equal on all ranks
+  struct {
+    Problem problem;
+    Execution::Call call;
+  } sum_of_leaves;             ///< of the last; kept for its memory
+  std::uint8_t newest_id = 0;  ///< of this communicator and those split from it
+
+  /// Makes group.device if all ranks have an accelerator. Throws ConfigError if some have.
+  void agree_on_device(Communicator& communicator, std::shared_ptr<Accelerator> accelerator);
+  /// Makes group.library, as gpu_transport says. Throws ConfigError where "nccl" is not to be had.
+  void agree_on_library(Communicator& communicator);
+  /// Does the library do it? All ranks answer alike.
+  bool takes_library(const Problem& problem, const Execution::Call& call, const CallOptions& options) const;
+  Request start_library(const char* name, const Problem& problem, Execution::Call&& call, const CallOptions& options);
+  /// Are the operands in the device's memory? Throws ConfigError if some are, or one is not aligned.
+  bool on_device(const char* name, const Execution::Call& call) const;
+
+  /// Takes rank 0's costs.
+  void agree_on_costs(Communicator& communicator);
+  /// What was planned before is forgotten.
+  void use(const CostTable& others);
+  Choice last_choice() const { return plans_.empty() ? Choice() : plans_.front().plan->choice; }
+
+ private:
+  struct Known {
+    Problem key;
+    DataType type;
+    bool on_device;
+    Order order;
+    std::optional<Choice> choice;
+    std::shared_ptr<const Plan> plan;
+  };
+  std::vector<Known> plans_;  ///< the last used first
+  std::vector<std::unique_ptr<Execution>> executions_;
+  std::vector<std::unique_ptr<LibraryExecution>> library_executions_;
+  std::vector<std::unique_ptr<Transfer>> transfers_;
+};
+
+}  // namespace distdl::comm

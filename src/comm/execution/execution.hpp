@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include <distdl/comm/device/device_transfers.hpp>
+#include <distdl/comm/execution/group.hpp>
+#include <distdl/comm/execution/pending.hpp>
+#include <distdl/comm/reduce/reduce.hpp>
+#include <distdl/comm/vector.hpp>
+
+namespace distdl::comm {
+
+/// Performs one rank's schedule: the one interpreter of all collectives. May be used again when done.
+class Execution final : public Request::Pending {
+ public:
+  explicit Execution(Group& group) : Pending(group.fabric), group_(group) {}
+
+  struct Call {
+    std::vector<const std::byte*> inputs;  ///< per part
+    std::byte* output = nullptr;
+    std::size_t input_bytes = 0, output_bytes = 0;  ///< of one part; of the output
+    DataType type = DataType::byte;
+    Reduction reduction = Reduction::sum;
+    double scale = 1;        ///< of the final result
+    bool on_device = false;  ///< inputs and output are memory of group.device
+  };
+  /// Sets out; Pending::start() begins.
+  void set(std::shared_ptr<const Plan> plan, const Call& call, Operation operation);
+
+  void add_awaited(std::vector<Rank>& ranks) const override;
+  Operation operation() const override { return operation_; }
+  void cancel() noexcept override;
+  bool polls() const override;
+  std::uint64_t steps() const override { return steps_ + (transfers_ ? transfers_->steps() : 0); }
+  std::string own_delay() const override;
+
+ private:
+  bool proceed() override;
+  enum class State { idle, entering, arriving, running, finishing };
+
+  void use(const Schedule& schedule);
+  void set_up_device();
+  bool enter();
+  bool arrive();
+  bool run();
+  bool finish_on_device();
+  bool all_neighbours(std::uint32_t stage);
+  void publish();
+  bool choose_direct();
+  void transfer(const Step& step);
+  bool wait_for(const Step& step);
+  bool await(const Step& step);
+  void combine(const Step& step);
+  std::byte* address(const Block& block);
+  Batch& batch(int group);
+  std::uint64_t fingerprint() const;
+  void check_fingerprint(int local) const;
+
+  Group& group_;
+  std::shared_ptr<const Plan> plan_;
+  const Schedule* schedule_ = nullptr;
+  Call call_;
+  Operation operation_;
+  State state_ = State::idle;
+  std::uint64_t number_ = 0;  ///< among the neighbours' operations
+  std::size_t next_ = 0;      ///< step
+  std::uint64_t steps_ = 0;   ///< taken by all operations so far
+  std::vector<std::byte> scratch_;
+  std::deque<Batch> batches_;  ///< per group of transfers
+  tensor::Buffer device_scratch_;
+  std::optional<DeviceTransfers> transfers_;  ///< in place of the batches, once an operation was on the device
+  Accelerator::Mark end_ = 0;                 ///< of its work, in State::finishing
+  struct Theirs {
+    std::byte* output = nullptr;
+    std::vector<std::byte*> inputs;
+  };
+  std::vector<Theirs> theirs_;  ///< per neighbour, where the schedule works on their memory
+  std::vector<Source> sources_;
+  std::vector<void*> targets_;
+};
+
+}  // namespace distdl::comm

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <distdl/comm/shm/node_memory.hpp>
+
+namespace distdl::comm {
+
+/// The ranks of one communicator on one node, as its operations see them: numbered doors in shared memory, by which
+/// they tell each other how far they are. An operation uses the doors that its kDoors-th predecessor used.
+class Neighbourhood {
+ public:
+  explicit Neighbourhood(NodeMemory& memory) : memory_(memory), known_(memory.size(), 0) {}
+
+  NodeMemory& memory() const { return memory_; }
+  int size() const { return memory_.size(); }
+  int self() const { return memory_.self(); }
+
+  /// Of the next operation; equal on all neighbours, who begin the same ones in the same order.
+  std::uint64_t next() { return ++number_; }
+  Door& door(int local, std::uint64_t number) const {
+    return memory_.door(local, static_cast<int>(number % NodeMemory::kDoors));
+  }
+  /// Have all neighbours left the operation that used these doors before?
+  bool may_begin(std::uint64_t number) {
+    if (number <= NodeMemory::kDoors) return true;
+    for (int local = 0; local < size(); ++local)
+      if (!has_completed(local, number - NodeMemory::kDoors)) return false;
+    return true;
+  }
+  bool has_completed(int local, std::uint64_t number) {
+    if (known_[local] < number) known_[local] = memory_.completed(local).load(std::memory_order_acquire);
+    return known_[local] >= number;
+  }
+  void signal(std::uint64_t number, std::uint32_t stage) const {
+    Door& own = door(self(), number);
+    own.completed.store(completed_, std::memory_order_relaxed);
+    own.reached.store(number << Door::kStageBits | stage, std::memory_order_release);
+  }
+  bool has_reached(int local, std::uint64_t number, std::uint32_t stage) {
+    Door& theirs = door(local, number);
+    if (theirs.reached.load(std::memory_order_acquire) < (number << Door::kStageBits | stage)) return false;
+    known_[local] = std::max(known_[local], theirs.completed.load(std::memory_order_relaxed));
+    return true;
+  }
+  /// This rank has left the operation.
+  void complete(std::uint64_t number) {
+    early_.push_back(number);
+    for (bool found = true; found;) {
+      found = false;
+      for (std::size_t i = 0; i < early_.size() && !found; ++i) {
+        if (early_[i] != completed_ + 1) continue;
+        ++completed_;
+        early_.erase(early_.begin() + static_cast<std::ptrdiff_t>(i));
+        found = true;
+      }
+    }
+    memory_.completed(self()).store(completed_, std::memory_order_release);
+  }
+
+ private:
+  NodeMemory& memory_;
+  std::vector<std::uint64_t> known_;  ///< per neighbour: it has left all operations up to this one
+  std::uint64_t number_ = 0;
+  std::uint64_t completed_ = 0;
+  std::vector<std::uint64_t> early_;  ///< left before an earlier one
+};
+
+}  // namespace distdl::comm

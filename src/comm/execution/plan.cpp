@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <distdl/comm/execution/communicator_impl.hpp>
+#include <distdl/comm/selection/selection.hpp>
+
+namespace distdl::comm {
+namespace {
+
+constexpr std::size_t kMostPlans = 256;
+
+/// FNV-1a. Only ranks of one node compare fingerprints, so byte order does not matter.
+class Fingerprint {
+ public:
+  template <class Number>
+  void add(Number number) {
+    for (std::size_t i = 0; i < sizeof number; ++i) {
+      value_ ^= static_cast<std::uint64_t>(number) >> (8 * i) & 0xFF;
+      value_ *= 0x100000001B3;
+    }
+  }
+  std::uint64_t value() const { return value_; }
+
+ private:
+  std::uint64_t value_ = 0xCBF29CE484222325;
+};
+
+std::uint64_t fingerprint_of(const Problem& problem, const Choice& choice, DataType type) {
+  Fingerprint fingerprint;
+  fingerprint.add(static_cast<int>(problem.collective));
+  fingerprint.add(static_cast<int>(type));
+  fingerprint.add(static_cast<int>(choice.algorithm));
+  fingerprint.add(choice.segment);
+  fingerprint.add(problem.root);
+  fingerprint.add(problem.count);
+  for (std::size_t count : problem.counts) fingerprint.add(count);
+  fingerprint.add(problem.leaves);
+  for (LeafRange range : problem.ranges) {
+    fingerprint.add(range.first);
+    fingerprint.add(range.count);
+  }
+  return fingerprint.value();
+}
+
+/// What a node does where some of its ranks' memory turns out not to be shared. The other nodes do not learn of it.
+Choice choose_apart(const Problem& problem, Choice choice, const CallOptions& options, const CostTable& costs) {
+  if (choice.algorithm == Algorithm::shared_direct)
+    return options.choice ? Choice{Algorithm::shared_staged} : choose(problem, costs, options.order, Operands::apart);
+  choice.staged = true;
+  return choice;
+}
+
+Plan make_plan(const Group& group, Problem problem, DataType type, Operands operands, const CallOptions& options,
+               const CostTable& costs) {
+  problem.nodes = group.nodes;
+  Plan plan;
+  plan.choice = options.choice ? *options.choice : choose(problem, costs, options.order, operands);
+  require(operands != Operands::device || !within_nodes(plan.choice.algorithm),
+          "the algorithm {} works through the host's shared memory, but the operands lie in a device's memory",
+          name_of(plan.choice.algorithm));
+  plan.schedule = make_schedule(problem, plan.choice);
+  plan.uses_neighbours = within_nodes(plan.choice.algorithm);
+  plan.needs_arrival = plan.choice.algorithm == Algorithm::shared_direct ||
+                       (plan.choice.algorithm == Algorithm::hierarchical && !plan.choice.staged);
+  if (plan.needs_arrival) plan.staged = make_schedule(problem, choose_apart(problem, plan.choice, options, costs));
+  plan.fingerprint = fingerprint_of(problem, plan.choice, type);
+  plan.problem = std::move(problem);
+  return plan;
+}
+
+}  // namespace
+
+std::shared_ptr<const Plan> Communicator::Impl::plan(Problem&& key, DataType type, bool on_device,
+                                                     const CallOptions& options) {
+  const auto same = [&](const Known& one) {
+    return one.type == type && one.on_device == on_device && one.order == options.order &&
+           one.choice == options.choice && one.key == key;
+  };
+  auto found = std::find_if(plans_.begin(), plans_.end(), same);
+  if (found == plans_.end()) {
+    if (plans_.size() == kMostPlans) plans_.pop_back();
+    const Operands operands = on_device ? Operands::device : Operands::shared;
+    auto made = std::make_shared<const Plan>(make_plan(group, key, type, operands, options, costs));
+    found =
+        plans_.insert(plans_.end(), {std::move(key), type, on_device, options.order, options.choice, std::move(made)});
+  }
+  std::rotate(plans_.begin(), found, found + 1);
+  return plans_.front().plan;
+}
+
+}  // namespace distdl::comm

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <distdl/comm/reduce/reduce_loops.hpp>
+
+namespace distdl::comm {
+
+struct Baseline;
+constexpr CombineKernels kCombineBaseline = CombineLoops<Baseline>::kernels();
+
+}  // namespace distdl::comm

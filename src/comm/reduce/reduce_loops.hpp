@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include <distdl/comm/element.hpp>
+#include <distdl/comm/reduce/reduce_kernels.hpp>
+#include <distdl/tensor/element_maths.hpp>
+
+namespace distdl::comm {
+
+/// Plain loops that the compiler turns into vector instructions. Compiled several times, each with flags for one kind
+/// of processor and its own `Processor`: thus no function here has the same name in two of them, and none may call an
+/// inline function from elsewhere, of which the linker would keep one copy for all processors.
+template <class Processor>
+struct CombineLoops {
+  /// In memory: of any alignment, and of any type to others.
+  template <class Type>
+  struct [[gnu::packed, gnu::may_alias]] Stored {
+    typename Type::Value value;
+  };
+
+  using Maths = tensor::ElementMaths<Processor>;
+  using Float = typename Maths::Float;
+  using ShortFloat = typename Maths::ShortFloat;
+  using Double = typename Maths::Double;
+  using Float16 = typename Maths::Float16;
+  using Bfloat16 = typename Maths::Bfloat16;
+  using Byte = typename Maths::Byte;
+  template <class T, class Unsigned>
+  using Integer = typename Maths::template Integer<T, Unsigned>;
+  template <class Type>
+  using Sum = typename Maths::template Sum<Type>;
+  template <class Type>
+  using ScaledSum = typename Maths::template ScaledSum<Type>;
+  template <bool scaled, class Type>
+  using SumOrScaled = std::conditional_t<scaled, ScaledSum<Type>, Sum<Type>>;
+  template <class Type>
+  using Maximum = typename Maths::template Maximum<Type>;
+  template <class Type>
+  using Minimum = typename Maths::template Minimum<Type>;
+
+  // ivdep: a target is a source or far from it, so no iteration depends on an earlier one.
+  template <class Type, class Operation>
+  static void merge(void* first, void* second, const void* left, const void* right, std::size_t count, double scale) {
+    using Stored = CombineLoops::Stored<Type>;
+    const auto* const a = static_cast<const Stored*>(left);
+    const auto* const b = static_cast<const Stored*>(right);
+    auto* const t = static_cast<Stored*>(first);
+    auto* const u = static_cast<Stored*>(second);
+    if (!u) {
+#pragma GCC ivdep
+      for (std::size_t i = 0; i < count; ++i) t[i].value = Operation::of(a[i].value, b[i].value, scale);
+      return;
+    }
+#pragma GCC ivdep
+    for (std::size_t i = 0; i < count; ++i) {
+      const typename Type::Value value = Operation::of(a[i].value, b[i].value, scale);
+      t[i].value = value;
+      u[i].value = value;
+    }
+  }
+
+  static void copy(void* first, void* second, const void* source, std::size_t bytes) {
+    using Stored = CombineLoops::Stored<Byte>;
+    const auto* const a = static_cast<const Stored*>(source);
+    auto* const t = static_cast<Stored*>(first);
+    auto* const u = static_cast<Stored*>(second);
+#pragma GCC ivdep
+    for (std::size_t i = 0; i < bytes; ++i) {
+      const std::uint8_t value = a[i].value;
+      t[i].value = value;
+      u[i].value = value;
+    }
+  }
+
+  template <class Type>
+  static void scale(void* first, void* second, const void* source, std::size_t count, double by) {
+    using Stored = CombineLoops::Stored<Type>;
+    const auto* const a = static_cast<const Stored*>(source);
+    auto* const t = static_cast<Stored*>(first);
+    auto* const u = static_cast<Stored*>(second ? second : first);
+#pragma GCC ivdep
+    for (std::size_t i = 0; i < count; ++i) {
+      const typename Type::Value value = Type::scale(a[i].value, by);
+      t[i].value = value;
+      u[i].value = value;
+    }
+  }
+
+  // float32: the product with a float is exact in float64, so both give the same bits; one is faster.
+  static void merge_scaled(void* first, void* second, const void* left, const void* right, std::size_t count,
+                           double by) {
+    const bool is_float = static_cast<double>(static_cast<float>(by)) == by;
+    (is_float ? &merge<ShortFloat, ScaledSum<ShortFloat>> : &merge<Float, ScaledSum<Float>>)(first, second, left, right,
+                                                                                             count, by);
+  }
+
+  template <class Type>
+  static constexpr void add_type(CombineKernels& kernels, DataType type) {
+    MergeKernel* const merges = kernels.merge[static_cast<int>(type)];
+    merges[static_cast<int>(Reduction::sum)] = &merge<Type, Sum<Type>>;
+    merges[static_cast<int>(Reduction::maximum)] = &merge<Type, Maximum<Type>>;
+    merges[static_cast<int>(Reduction::minimum)] = &merge<Type, Minimum<Type>>;
+  }
+  template <class Type>
+  static constexpr void add_floating(CombineKernels& kernels, DataType type) {
+    add_type<Type>(kernels, type);
+    kernels.scaled_sum[static_cast<int>(type)] = &merge<Type, ScaledSum<Type>>;
+    kernels.scale[static_cast<int>(type)] = &scale<Type>;
+  }
+
+  static constexpr CombineKernels kernels() {
+    CombineKernels all;
+    all.copy = &copy;
+    add_floating<Float>(all, DataType::float32);
+    all.scaled_sum[static_cast<int>(DataType::float32)] = &merge_scaled;
+    add_floating<Double>(all, DataType::float64);
+    add_floating<Float16>(all, DataType::float16);
+    add_floating<Bfloat16>(all, DataType::bfloat16);
+    add_type<Integer<std::int32_t, std::uint32_t>>(all, DataType::int32);
+    add_type<Integer<std::int64_t, std::uint64_t>>(all, DataType::int64);
+    return all;
+  }
+};
+
+}  // namespace distdl::comm

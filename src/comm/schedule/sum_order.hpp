@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <distdl/comm/schedule/schedule.hpp>
+
+namespace distdl::comm {
+
+/// A partial sum that some rank brings along: `part` of its input, the sum over `leaves`.
+struct Term {
+  LeafRange leaves;
+  std::int32_t rank = 0;
+  std::uint16_t part = 0;
+};
+
+/// A sum that a group of ranks can finish alone from `terms`, which are in the order to add them.
+struct GroupSum {
+  int group = 0;
+  LeafRange leaves;
+  std::vector<Term> terms;
+};
+
+/// The partial sums of all ranks in leaf order.
+std::vector<Term> terms_of(const Problem& problem);
+/// Leaves of the tree: problem.leaves, or one per rank.
+int leaves_of(const Problem& problem);
+/// Partial sums of each rank.
+std::vector<int> parts_of(const Problem& problem);
+
+/// The fewest sums that the groups (group_of[rank]) can finish alone: for Order::fixed the widest nodes of the tree
+/// whose terms all belong to one group; for Order::free one sum per group. In the order in which they are to be added.
+std::vector<GroupSum> group_sums(const Problem& problem, std::span<const int> group_of, Order order);
+
+/// Operand::merges that turn values over `leaves`, in leaf order, into the value of the tree's node that covers them
+/// all. Order::free: one after the other.
+std::vector<std::uint16_t> merges_of(std::span<const LeafRange> leaves, int all, Order order);
+
+}  // namespace distdl::comm

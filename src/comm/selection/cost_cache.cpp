@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cmath>
+#include <fstream>
+#include <set>
+
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include <distdl/base/env.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/base/log.hpp>
+#include <distdl/base/regular_file.hpp>
+#include <distdl/comm/selection/cost_cache.hpp>
+
+namespace distdl::comm {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr std::size_t kLargest = 64 << 10;  ///< bytes of a file
+
+/// A host name as part of a file name.
+std::string plain(const std::string& host) {
+  std::string text = host;
+  for (char& c : text)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '-') c = '_';
+  return text;
+}
+
+std::optional<fs::path> cache_folder() {
+  if (auto folder = env("XDG_CACHE_HOME")) return fs::path(*folder) / "distdl";
+  if (auto home = env("HOME")) return fs::path(*home) / ".cache" / "distdl";
+  return std::nullopt;
+}
+}  // namespace
+
+std::string to_json(const CostTable& costs, std::span<const std::string> hosts) {
+  nlohmann::ordered_json document{{"what", "distdl communication costs"}, {"version", CostTable::kVersion}};
+  document["hosts"] = std::set<std::string>(hosts.begin(), hosts.end());
+  describe_costs(costs, [&](const char* name, double value, const char* unit, const char* meaning) {
+    document["costs"][name] = {{"value", value}, {"unit", unit}, {"meaning", meaning}};
+  });
+  return document.dump(2) + "\n";
+}
+
+CostTable costs_from_json(const std::string& text) {
+  CostTable costs;
+  try {
+    const auto document = nlohmann::json::parse(text);
+    const auto& version = document.at("version");
+    require(version == CostTable::kVersion, "version {} where this distdl writes {}", version.dump(),
+            CostTable::kVersion);
+    describe_costs(costs, [&](const char* name, double& value, const char*, const char*) {
+      value = document.at("costs").at(name).at("value").get<double>();
+      require(std::isfinite(value) && value > 0, "{} is {}, no positive number", name, value);
+    });
+  } catch (const nlohmann::json::exception& error) {
+    throw ConfigError(error.what());
+  }
+  return costs;
+}
+
+std::optional<fs::path> cost_file(std::span<const std::string> hosts) {
+  const auto folder = cache_folder();
+  if (!folder || hosts.empty()) return std::nullopt;
+  const auto [first, last] = std::minmax_element(hosts.begin(), hosts.end());
+  auto name = "costs-" + plain(*first);
+  if (*last != *first) name += "+" + plain(*last);
+  return *folder / (name + ".json");
+}
+
+CostTable load_costs(std::span<const std::string> hosts) {
+  const auto file = cost_file(hosts);
+  std::error_code error;
+  if (!file || !fs::exists(fs::symlink_status(*file, error))) return {};
+  try {
+    return costs_from_json(read_regular(*file, kLargest));
+  } catch (const Error& what) {
+    log(Severity::warning,
+        "cannot use the measured communication costs in \"{}\": {}; the built-in ones choose the algorithms until "
+        "\"distdl bench comm --tune\" has run again",
+        file->string(), what.what());
+    return {};
+  }
+}
+
+fs::path save_costs(const CostTable& costs, std::span<const std::string> hosts) {
+  const auto file = cost_file(hosts);
+  require<StorageError>(file.has_value(), "{}",
+                        "no place for the measured communication costs: neither XDG_CACHE_HOME nor HOME is set");
+  std::error_code error;
+  fs::create_directories(file->parent_path(), error);
+  const fs::path temporary = file->string() + fmt::format(".tmp{}", ::getpid());
+  errno = 0;
+  std::ofstream out(temporary, std::ios::binary);
+  out << to_json(costs, hosts);
+  out.close();
+  require<StorageError>(out.good(), "cannot write \"{}\": {}; set XDG_CACHE_HOME to a folder that can be written",
+                        temporary.string(), error ? error.message() : errno_text(errno));
+  fs::rename(temporary, *file, error);
+  require<StorageError>(!error, "cannot rename \"{}\": {}", temporary.string(), error.message());
+  return *file;
+}
+
+}  // namespace distdl::comm

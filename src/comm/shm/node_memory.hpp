@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <distdl/base/ids.hpp>
+#include <distdl/comm/schedule/schedule.hpp>
+#include <distdl/comm/ucx/activity.hpp>
+
+namespace distdl::comm {
+
+/// What a rank shows its neighbours of one operation under way. In shared memory; written by its owner alone, but for
+/// the payload.
+// Zeroed memory is its initial state, and who writes what has lines of its own.
+// NOLINTBEGIN(cppcoreguidelines-pro-type-member-init, clang-analyzer-optin.performance.Padding)
+struct alignas(128) Door {  // processors fetch lines of 64 bytes in pairs
+  static constexpr int kStageBits = 24;
+  static constexpr std::size_t kParts = 32;  ///< partial sums of a rank that neighbours can read
+
+  std::atomic<std::uint64_t> reached;      ///< operation << kStageBits | stage; ascends
+  std::atomic<std::uint64_t> completed;    ///< copy of NodeMemory::completed() as of `reached`: saves reading that
+  std::atomic<std::uint64_t> fingerprint;  ///< equal on neighbours that call the same operation
+  std::byte payload[kSharedBytes];         ///< Space::shared; a short one lies in the same cache line as `reached`
+  std::atomic<std::uint64_t> output;       ///< NodeMemory::locate() of the output, before `reached` tells of arrival
+  std::atomic<std::uint32_t> parts;        ///< of inputs, that are located
+  std::atomic<std::uint64_t> inputs[kParts];
+};
+
+/// A rank of this node that a rank shares memory with.
+struct Neighbour {
+  Rank rank;
+  std::string segment;  ///< its NodeMemory::name()
+};
+
+/// A loss as the first rank of a node that learnt of it wrote it down for all others.
+struct NodeLoss {
+  Rank rank;
+  int exit_code = 0;
+  std::string why;
+};
+
+/// A loss in shared memory. The writer fills its own record, once, before it shows it on the board.
+struct LossRecord {
+  std::int32_t rank;
+  std::int32_t exit_code;
+  char why[240];  ///< ends with a zero; the rest is cut off
+};
+
+/// Whom a rank waits for, as it last showed it.
+struct NodeWait {
+  std::uint64_t looks = 0;      ///< grows each time: the rank is alive
+  std::optional<Rank> awaited;  ///< nothing: it waits for no rank
+  std::string operation;        ///< at most 31 characters
+};
+
+/// A wait in shared memory. Its owner alone writes, over and over: readers look twice (a seqlock).
+struct WaitRecord {
+  static constexpr std::size_t kWords = 4;
+
+  std::atomic<std::uint64_t> looks;              ///< odd while it is written
+  std::atomic<std::uint64_t> awaited;            ///< 1 + rank; 0: none
+  std::atomic<std::uint64_t> operation[kWords];  ///< text; ends with a zero
+};
+
+/// What one rank gives its neighbours to see.
+struct alignas(128) RankArea {
+  static constexpr std::uint64_t kMagic = 0x326D656D6C647364;  ///< changes with this layout
+  static constexpr int kDoors = 4;
+
+  std::uint64_t magic;
+  LossRecord loss;
+  alignas(128) WaitRecord wait;
+  alignas(128) std::atomic<std::uint32_t> board;  ///< of the first neighbour: 1 + whose record is the first; 0: none
+  alignas(128) std::atomic<std::uint64_t> completed;
+  Door doors[kDoors];
+};
+// NOLINTEND(cppcoreguidelines-pro-type-member-init, clang-analyzer-optin.performance.Padding)
+
+class SharedSegment;
+
+/// The memory that the ranks of one node share: a segment per rank with its doors and, later, the buffers that it
+/// allocates. Segments are POSIX shared memory, mode 0600, named "distdl-<uid>-<job>-<random>"; the name disappears as
+/// soon as all neighbours have mapped it. Ranks that are threads of one process share one mapping, at one address.
+/// All but the atomics and the notice board is for one thread at a time.
+class NodeMemory {
+ public:
+  static constexpr int kDoors =
+      RankArea::kDoors;  ///< operations of one communicator under way at a time; then the oldest is awaited
+
+  /// Creates this rank's segment. Throws CommError naming /dev/shm and the bytes if there is no room.
+  explicit NodeMemory(const std::string& job);
+  ~NodeMemory();
+  NodeMemory(const NodeMemory&) = delete;
+  NodeMemory& operator=(const NodeMemory&) = delete;
+
+  std::string name() const;
+  /// Maps the segments of all ranks of this node, in rank order, this one's among them. Throws CommError naming rank
+  /// and segment.
+  void attach(std::span<const Neighbour> neighbours);
+  /// All neighbours have attached: the segment's name goes.
+  void unlink() noexcept;
+
+  int size() const { return static_cast<int>(areas_.size()); }  ///< neighbours, this rank among them
+  int self() const { return self_; }                            ///< this rank's place among them
+  Rank rank_of(int local) const { return ranks_[local]; }
+  /// Of neighbour `local`, for operations with number % kDoors == slot.
+  Door& door(int local, int slot) const { return areas_[local]->doors[slot]; }
+  /// Neighbour `local` has left all operations up to this one: their doors may be used again. Owner writes.
+  std::atomic<std::uint64_t>& completed(int local) const { return areas_[local]->completed; }
+
+  /// A number by which neighbours find [data, data + bytes) in their own mappings; 0 if they cannot: it has to lie in
+  /// one attached buffer. Other memory of a rank that is a thread of this process could be found too, but a rank that
+  /// fails frees it while its neighbours still work on it.
+  std::uint64_t locate(const void* data, std::size_t bytes) const;
+  /// The address here of what neighbour `local` located.
+  std::byte* resolve(int local, std::uint64_t location) const;
+
+  /// Collective within the node; the caller synchronizes: create() on each rank, then the names are exchanged, then
+  /// attach_buffer() on each rank with the names in neighbour order, then unlink_buffer(). Ids are equal on all ranks
+  /// if all create in the same order; sizes may differ. Begins at a page. Throws CommError if there is no room.
+  struct Created {
+    int id;
+    std::string segment;
+    std::byte* data;
+  };
+  Created create_buffer(std::size_t bytes);
+  void attach_buffer(int id, std::span<const std::string> segments);
+  void unlink_buffer(int id) noexcept;
+  /// Neighbours that have attached it keep their view of it. Unknown ids are ignored.
+  void release_buffer(int id) noexcept;
+
+  /// The node's notice board: the first loss wins. Any thread may call these two. A writer that dies leaves no trace or
+  /// all of it. Before attach() there is no board.
+  void post_loss(const NodeLoss& loss) noexcept;
+  /// For every slow wait: one load where there is none.
+  std::optional<NodeLoss> posted_loss() const {
+    if (!board_ || board_->load(std::memory_order_acquire) == 0) return std::nullopt;
+    return read_loss();
+  }
+
+  /// Shows the neighbours that this rank lives, and whom it waits for. One thread at a time.
+  void show_wait(std::optional<Rank> awaited, const Operation& operation);
+  /// Nothing for a rank that is no neighbour, that has shown none yet, or that is just writing.
+  std::optional<NodeWait> shown_wait(Rank rank) const;
+
+  /// Removes segments of this user that no living process holds. Returns how many.
+  static int sweep();
+
+ private:
+  struct Buffer;
+  struct HasId;
+  std::optional<NodeLoss> read_loss() const;
+
+  std::string job_;
+  std::shared_ptr<SharedSegment> own_;
+  std::vector<std::shared_ptr<SharedSegment>> segments_;  ///< per neighbour, as the next two
+  std::vector<RankArea*> areas_;
+  std::vector<Rank> ranks_;
+  int self_ = 0;
+  std::atomic<std::uint32_t>* board_ = nullptr;
+  std::atomic_flag has_posted_;
+  std::vector<Buffer> buffers_;  ///< by address
+  int next_buffer_ = 0;
+};
+
+}  // namespace distdl::comm

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ucp/api/ucp.h>
+
+#include <distdl/base/clock.hpp>
+#include <distdl/base/ids.hpp>
+#include <distdl/comm/options.hpp>
+#include <distdl/comm/shm/node_memory.hpp>
+#include <distdl/comm/ucx/activity.hpp>
+#include <distdl/comm/ucx/batch.hpp>
+#include <distdl/comm/ucx/control_message.hpp>
+#include <distdl/comm/ucx/handshake.hpp>
+#include <distdl/comm/ucx/idle.hpp>
+#include <distdl/comm/ucx/peer_address.hpp>
+#include <distdl/comm/ucx/ucx_handles.hpp>
+#include <distdl/comm/ucx/wire_tag.hpp>
+
+namespace distdl::comm {
+
+/// Where the ranks of a node leave word for each other of a loss and of whom they wait for: NodeMemory's functions of
+/// these names. A rank frozen while it holds a place in the queue of UCX's shared memory blocks all messages behind it;
+/// what stands here gets through.
+struct NoticeBoard {
+  std::function<void(const NodeLoss&)> post_loss;
+  std::function<std::optional<NodeLoss>()> posted_loss;
+  std::function<void(std::optional<Rank>, const Operation&)> show_wait;
+  std::function<std::optional<NodeWait>(Rank)> shown_wait;
+};
+
+/// What came in and was not let through, since the start. Each is logged as a warning, up to a limit.
+struct Refused {
+  int greetings = 0;  ///< garbage, unknown ranks, other generations, wrong proofs
+  int notices = 0;    ///< not from a proved peer
+  int messages = 0;   ///< active messages that are not from a proved peer, or that nobody handles
+};
+
+/// One rank's UCX worker, its endpoints, and every wait. Belongs to the thread that made it.
+///
+/// An endpoint is opened by the first transfer to or from a peer. Transfers wait in a queue until the peer has proved
+/// that it knows the job's secret, and then begin in their order.
+///
+/// After a loss, or when an activity has failed, everything under way is cancelled and every later wait throws the same
+/// at once: build a fabric of the next generation.
+class Fabric {
+ public:
+  explicit Fabric(const Options& options);
+  ~Fabric();
+  Fabric(const Fabric&) = delete;
+  Fabric& operator=(const Fabric&) = delete;
+
+  /// Of this rank, for the others. That of rank 0 holds the job's secret.
+  PeerCard card(Rank self);
+  /// Takes the cards of all, in rank order; talks to nobody yet. Throws CommError for one of another generation.
+  void connect(Rank self, std::vector<PeerCard> cards);
+  /// After connect().
+  void use(NoticeBoard board) { board_ = std::move(board); }
+  /// Ranks are about to meet in a barrier, which ends by `deadline`. Until met(), one that gives up first greets whom
+  /// it would meet there, for up to 1.5 seconds, to tell them why: else they would only see that it is gone.
+  void meet(Deadline deadline) { meeting_ = deadline; }
+  void met() { meeting_.reset(); }
+
+  Rank rank() const { return self_; }
+  int size() const { return static_cast<int>(peers_.size()); }
+  const PeerCard& card_of(Rank rank) const { return peers_[rank.value].card; }
+  /// Do two ranks see the same shared memory, and may they use it? See Options::shared_memory_ranks.
+  bool share_memory(Rank one, Rank other) const;
+  /// "rank 3 (n3)".
+  std::string name(Rank rank) const;
+  /// Transports to that peer; "not connected" while there is no endpoint.
+  std::string lanes_to(Rank rank) const;
+  int open_endpoints() const;
+  bool proved(Rank rank) const { return handshake_with(rank) != nullptr; }
+  const Refused& refused() const { return refused_; }
+
+  // Transfers. They never wait, and throw nothing that check() does not throw.
+  void send(Batch& batch, std::span<const std::byte> bytes, Rank to, const Label& label,
+            ucs_memory_type_t memory = UCS_MEMORY_TYPE_UNKNOWN);
+  void receive(Batch& batch, std::span<std::byte> bytes, Rank from, const Label& label,
+               ucs_memory_type_t memory = UCS_MEMORY_TYPE_UNKNOWN);
+  void start(Batch& batch, Rank peer, Begin begin);
+  /// Throws CommError if a message had another size than expected, PeerLost if a transfer broke with its connection.
+  /// When all are done, the batch may be used again.
+  void check(Batch& batch, const Operation& operation);
+  /// Gives up what is not done; afterwards its memory is the caller's again.
+  void cancel(Batch& batch) noexcept;
+
+  // Activities. Each that was added advances in every wait until it is done, has been removed, or all have failed.
+  /// Throws what the waits throw after a loss.
+  void add(Activity& activity);
+  void remove(Activity& activity) noexcept;
+  /// Added, and neither done nor failed.
+  bool under_way(const Activity& activity) const;
+  /// Returns when the activity is no longer under way. Throws PeerLost when any peer is lost, or when it takes longer
+  /// than `timeout`; what any activity's advance() throws. Not to be called by an activity.
+  void wait(Activity& activity, Clock::duration timeout);
+  /// Does what can be done without waiting; true if something happened. Throws as wait().
+  bool poll();
+  /// Before waits that may be over before they look around: polls now and then, so that a loss is noticed by those whom
+  /// it does not hold up.
+  void glance() {
+    if (++glances_ % kGlances == 0 && worker_ && !closed_ && !revoked_ && !error_) poll();
+  }
+  /// One of `ranks` seems to be gone. Throws PeerLost if a process has ended or another loss comes to light in a
+  /// moment.
+  void look_for_loss(std::span<const Rank> ranks, const Operation& operation);
+  /// Options::timeout_seconds.
+  Clock::duration timeout() const;
+  /// Waits until the whole batch is done.
+  void wait(Batch& batch, const Operation& operation, Clock::duration timeout);
+  void wait(Batch& batch, const Operation& operation) { wait(batch, operation, timeout()); }
+
+  /// See Communicator.
+  void abort(const std::string& reason, ExitCode code) noexcept;
+  void close();
+
+  /// Null after a failure that left transfers behind which nothing else could end.
+  ucp_worker_h worker() const { return worker_.get(); }
+  ucp_context_h context() const { return context_.get(); }
+  void count_refused_message(const std::string& what);
+  /// Memory that UCX may still write to: it goes after the worker.
+  void keep(std::shared_ptr<void> memory) { kept_.push_back(std::move(memory)); }
+  /// Null until it is proved.
+  const Handshake* handshake_with(Rank rank) const;
+
+ private:
+  struct Peer {
+    Fabric* fabric = nullptr;
+    Rank rank;
+    PeerCard card;
+    ucp_ep_h endpoint = nullptr;
+    bool opened = false;                  ///< once; a closed endpoint is not opened again
+    bool greeted = false;                 ///< has it said hello?
+    std::optional<Handshake> handshake;   ///< since then
+    std::vector<Batch::Transfer*> queue;  ///< until it is proved
+    int wrong_proofs = 0;
+    bool watched = false;          ///< its process
+    std::optional<Notice> answer;  ///< to the last question
+    std::uint64_t looks = 0;       ///< on the board when it was asked
+  };
+  /// Messages from any rank.
+  struct Inbox {
+    std::string text;  ///< where the next one arrives
+    Batch batch;
+  };
+  /// A connection may break because the peer gives up after a loss that this rank has not heard of yet: what is known
+  /// for certain goes before it, and gets a little time to arrive.
+  enum class Evidence { certain, broken_connection };
+  struct Loss {
+    Rank rank;
+    Evidence evidence;
+    std::string why;
+    ExitCode code;  ///< that the rank ends with, as far as it could tell
+    Clock::time_point since = Clock::now();
+  };
+
+  // fabric.cpp: transfers
+  std::uint64_t tag(Rank source, const Label& label) const;
+  void begin_or_queue(Batch::Transfer& transfer);
+  void begin(Batch::Transfer& transfer);
+  void begin_send(Batch::Transfer& transfer, std::uint64_t tag);
+  void begin_receive(Batch::Transfer& transfer, std::uint64_t tag, std::uint64_t mask);
+  bool drain(const Batch& batch, Milliseconds limit) noexcept;
+  void flush(Milliseconds limit) noexcept;
+
+  // fabric_endpoints.cpp: endpoints and who is behind them
+  static void on_peer_error(void* argument, ucp_ep_h endpoint, ucs_status_t status);
+  Peer* known(Rank rank);
+  void open(Peer& peer);
+  void watch(Peer& peer);
+  void say_goodbye(Peer& peer);
+  void await_greetings(Milliseconds limit);
+  void listen(Inbox& inbox, Channel channel, std::uint64_t mask, std::size_t longest);
+  /// What has come; nothing if that is nothing. Then listen again.
+  static std::optional<std::string> take(Inbox& inbox);
+  void read_greetings();
+  void handle(const Hello& hello);
+  void handle(const Proof& proof);
+  void refuse_greeting(const std::string& why);
+  void post_small(Peer& peer, Channel channel, std::string bytes);
+  void begin_queued(Peer& peer);
+  void force_close(Peer& peer) noexcept;
+  void force_close_all() noexcept;
+
+  // fabric_wait.cpp: activities and waits
+  class WholeBatch;
+  struct UnderWay {
+    Activity* activity = nullptr;
+    bool stuck = false;  ///< a transfer broke; the loss behind it will come to light
+  };
+  bool progress();
+  void advance(Activity& activity);
+  void advance_all();
+  std::uint64_t steps() const;
+  bool polls() const;
+  const Activity* foremost() const;
+  [[noreturn]] void give_up();
+  void cancel_activities() noexcept;
+
+  // fabric_loss.cpp: losses
+  void look_around();
+  std::optional<Loss> find_loss() const;
+  bool matters(const Loss& loss) const;
+  bool is_lost(Rank rank) const;
+  bool is_certain(Rank rank) const;  ///< not only by a broken connection
+  Loss mark_lost(Rank rank, Evidence evidence, const std::string& why, ExitCode code = ExitCode::peer_lost);
+  void mark_ended();
+  void read_last_words();
+  void mark_process_lost(Rank rank);
+  void mark_processes_lost(std::span<const Rank> ranks);
+  std::string end_of(Rank rank) const;
+  bool is_known_dead(const Peer& peer) const;
+  Loss cause_of(const Loss& loss);
+  [[noreturn]] void fail(const Operation& operation, const Loss& loss);
+  void throw_if_unusable(const Operation& operation) const;
+  void find_culprit(const Activity& activity, Clock::duration waited, Clock::duration timeout);
+  std::vector<Rank> ask(const std::vector<Rank>& suspects, const Activity& activity, const Deadline& deadline);
+  std::string silence_of(const std::vector<Rank>& silent) const;
+  const std::vector<Rank>& awaited(const Activity& activity);
+  std::vector<Rank> lost_ranks(Rank cause) const;
+
+  // fabric_notice.cpp: notices
+  void read_notices();
+  std::optional<Notice> open_notice(std::string_view sealed);
+  void handle(const Notice& notice);
+  void answer(Rank asking);
+  void read_answer_on_board(Peer& peer);
+  void tell(Peer& peer, const Notice& notice);
+  void greet_partners();
+  void finish_greetings();
+  void tell_all(Rank subject, const std::string& why, ExitCode code) noexcept;
+
+  Options options_;
+  PeerCard own_card_;
+  std::string secret_;
+  std::vector<std::shared_ptr<void>> kept_;
+  UcxContext context_;
+  UcxWorker worker_;
+  Idle idle_;
+  Rank self_;
+  std::vector<Peer> peers_;
+  NoticeBoard board_;
+  Refused refused_;
+  std::vector<void*> closing_;  ///< requests of endpoints being closed
+
+  std::vector<UnderWay> activities_;
+  std::vector<Rank> awaited_now_;  ///< at some look; kept for its memory
+  bool advancing_ = false;
+  Activity* waiting_ = nullptr;
+  static constexpr unsigned kGlances = 64;
+  unsigned glances_ = 0;
+  std::vector<Loss> losses_;     ///< in the order in which they came to light
+  std::vector<Rank> ended_;      ///< processes that ended, of ranks without an endpoint
+  std::optional<Loss> revoked_;  ///< the loss by which all failed
+  std::exception_ptr error_;     ///< or the error
+  bool closing_down_ = false;    ///< in close(): a peer whose goodbye has come may go
+  bool closed_ = false;          ///< by close() or abort()
+  std::optional<Deadline> meeting_;
+  bool told_ = false;  ///< the others know why this rank gives up
+
+  std::deque<std::string> sent_text_;  ///< small messages under way
+  Batch outbox_{*this};
+  Inbox greetings_{{}, Batch(*this)};
+  Inbox notices_{{}, Batch(*this)};
+  Batch goodbyes_{*this};
+};
+
+}  // namespace distdl::comm

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Endpoints: opened when needed, used when the peer behind them has proved itself.
+#include <utility>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/base/log.hpp>
+#include <distdl/comm/ucx/fabric.hpp>
+#include <distdl/comm/ucx/network_device.hpp>
+
+namespace distdl::comm {
+namespace {
+constexpr int kMostWarnings = 10;
+}
+
+Fabric::Peer* Fabric::known(Rank rank) {
+  return rank.value >= 0 && rank.value < size() && rank != self_ ? &peers_[rank.value] : nullptr;
+}
+
+void Fabric::open(Peer& peer) {
+  peer.opened = true;
+  peer.handshake.emplace(secret_, self_, peer.rank, own_card_.generation);
+  watch(peer);
+  const bool same_memory = share_memory(self_, peer.rank);
+  try {
+    peer.endpoint = open_endpoint(worker_.get(), same_memory ? peer.card.full_address : peer.card.network_address,
+                                  &on_peer_error, &peer);
+  } catch (const CommError& error) {
+    mark_lost(peer.rank, Evidence::broken_connection,
+              fmt::format("no way to {}: {}; {}", name(peer.rank), error.what(), why_unreachable()));
+    return;
+  }
+  post_small(peer, Channel::hello, encode(peer.handshake->hello()));
+}
+
+/// Ranks that are threads of one process end together.
+void Fabric::watch(Peer& peer) {
+  if (peer.watched || peer.card.process_space != own_card_.process_space || peer.card.pid == own_card_.pid) return;
+  peer.watched = true;
+  idle_.watch(peer.rank, peer.card.pid);
+}
+
+void Fabric::on_peer_error(void* argument, ucp_ep_h, ucs_status_t status) {
+  auto& peer = *static_cast<Peer*>(argument);
+  peer.fabric->mark_lost(peer.rank, Evidence::broken_connection,
+                         fmt::format("the connection to {} broke ({}): its process or its node died",
+                                     peer.fabric->name(peer.rank), ucx_text(status)));
+}
+
+/// Greetings and notices: short enough to be sent eagerly, so the receiver need not take part.
+void Fabric::post_small(Peer& peer, Channel channel, std::string bytes) {
+  if (!worker_ || !peer.endpoint) return;
+  if (outbox_.done()) {
+    outbox_.transfers_.clear();
+    sent_text_.clear();
+  }
+  const std::string& text = sent_text_.emplace_back(std::move(bytes));
+  auto& transfer = outbox_.add(peer.rank, Batch::Kind::send);
+  transfer.data = const_cast<char*>(text.data());  // NOLINT(cppcoreguidelines-pro-type-const-cast)
+  transfer.size = text.size();
+  begin_send(transfer, tag(self_, {.channel = channel}));
+}
+
+void Fabric::listen(Inbox& inbox, Channel channel, std::uint64_t mask, std::size_t longest) {
+  inbox.text.assign(longest, '\0');
+  auto& transfer = inbox.batch.add(self_, Batch::Kind::receive);
+  transfer.data = inbox.text.data();
+  transfer.size = inbox.text.size();
+  begin_receive(transfer, tag(Rank(0), {.channel = channel}), mask);
+}
+
+std::optional<std::string> Fabric::take(Inbox& inbox) {
+  if (!inbox.batch.done() || inbox.batch.transfers_.empty()) return std::nullopt;
+  const auto arrived = inbox.batch.transfers_.front();
+  inbox.batch.transfers_.clear();
+  // What was too long is garbage, and so is nothing.
+  return arrived.status == UCS_OK ? inbox.text.substr(0, arrived.received) : "";
+}
+
+void Fabric::read_greetings() {
+  while (const auto bytes = take(greetings_)) {
+    listen(greetings_, Channel::hello, kAnyGeneration, kLongestGreeting);
+    if (const auto greeting = decode_greeting(*bytes))
+      std::visit([this](const auto& one) { handle(one); }, *greeting);
+    else
+      refuse_greeting(fmt::format("{} bytes that are none", bytes->size()));
+  }
+}
+
+void Fabric::handle(const Hello& hello) {
+  if (hello.generation != own_card_.generation)
+    return refuse_greeting(fmt::format("it says that it is rank {} of generation {}, but this is generation {}",
+                                       hello.from, hello.generation, own_card_.generation));
+  Peer* peer = known(hello.from);
+  if (!peer || hello.to != self_)
+    return refuse_greeting(
+        fmt::format("from \"rank {}\" to \"rank {}\", in a world of {} ranks", hello.from, hello.to, size()));
+  if (!peer->opened && !closed_) open(*peer);
+  if (!std::exchange(peer->greeted, true) && peer->opened && closing_down_) say_goodbye(*peer);
+  // The answer goes to the address on the rank's card, whoever asked.
+  if (const auto proof = peer->handshake->answer(hello))
+    post_small(*peer, Channel::hello, encode(*proof));
+  else
+    refuse_greeting(fmt::format("{} has greeted too often", name(peer->rank)));
+}
+
+void Fabric::handle(const Proof& proof) {
+  Peer* peer = known(proof.from);
+  if (!peer || !peer->handshake)
+    return refuse_greeting(fmt::format("a proof of rank {} that nobody asked for", proof.from));
+  const bool before = peer->handshake->proved();
+  if (!peer->handshake->accept(proof)) {
+    ++peer->wrong_proofs;
+    return refuse_greeting(fmt::format("a wrong proof, which says that it is of {}", name(peer->rank)));
+  }
+  if (!before) begin_queued(*peer);
+}
+
+void Fabric::refuse_greeting(const std::string& why) {
+  if (++refused_.greetings <= kMostWarnings) log(Severity::warning, "refused a greeting: {}", why);
+}
+
+void Fabric::count_refused_message(const std::string& what) {
+  if (++refused_.messages <= kMostWarnings) log(Severity::warning, "refused an active message: {}", what);
+}
+
+void Fabric::force_close(Peer& peer) noexcept {
+  if (!peer.endpoint) return;
+  ucp_request_param_t how{};
+  how.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+  how.flags = UCP_EP_CLOSE_FLAG_FORCE;
+  void* request = ucp_ep_close_nbx(std::exchange(peer.endpoint, nullptr), &how);
+  if (UCS_PTR_IS_PTR(request)) closing_.push_back(request);
+}
+
+void Fabric::force_close_all() noexcept {
+  if (!worker_) return;
+  for (Peer& peer : peers_) force_close(peer);
+  const Deadline deadline = Deadline::after(Milliseconds(200));
+  for (void* request : closing_) {
+    while (ucp_request_check_status(request) == UCS_INPROGRESS && !deadline.expired())
+      ucp_worker_progress(worker_.get());
+    ucp_request_free(request);
+  }
+  closing_.clear();
+}
+
+}  // namespace distdl::comm

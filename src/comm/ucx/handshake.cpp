@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <sys/random.h>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/comm/ucx/handshake.hpp>
+
+namespace distdl::comm {
+namespace {
+
+constexpr std::string_view kMagic = "distdl";
+constexpr int kMostAnswers = 64;
+
+template <class Value>
+void put(std::string& bytes, const Value& value) {
+  bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+template <class Value>
+void take(std::string_view& bytes, Value& value) {
+  std::memcpy(&value, bytes.data(), sizeof value);
+  bytes.remove_prefix(sizeof value);
+}
+
+/// The fields that both kinds begin with.
+template <class Kind>
+std::string begin(char kind, const Kind& greeting) {
+  std::string bytes(kMagic);
+  bytes += kind;
+  put(bytes, greeting.from.value);
+  put(bytes, greeting.to.value);
+  put(bytes, greeting.generation);
+  put(bytes, greeting.nonce);
+  return bytes;
+}
+
+constexpr std::size_t kHelloBytes = kMagic.size() + 1 + 2 * sizeof(int) + sizeof(std::uint32_t) + sizeof(Nonce);
+constexpr std::size_t kProofBytes = kHelloBytes + sizeof(Mac);
+static_assert(kProofBytes <= kLongestGreeting);
+
+template <class Kind>
+Kind read(std::string_view& bytes) {
+  Kind greeting;
+  bytes.remove_prefix(kMagic.size() + 1);
+  take(bytes, greeting.from.value);
+  take(bytes, greeting.to.value);
+  take(bytes, greeting.generation);
+  take(bytes, greeting.nonce);
+  return greeting;
+}
+
+Mac hmac(std::string_view key, std::string_view bytes) {
+  Mac mac;
+  unsigned length = mac.size();
+  const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
+  if (!HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), data, bytes.size(), mac.data(), &length))
+    throw InternalError("OpenSSL refuses HMAC-SHA256, by which ranks prove who they are");
+  return mac;
+}
+
+std::string_view text_of(const Mac& mac) {
+  return {reinterpret_cast<const char*>(mac.data()), mac.size()};
+}
+
+std::uint64_t first_bytes(const Mac& mac) {
+  std::uint64_t token;
+  std::memcpy(&token, mac.data(), sizeof token);
+  return token;
+}
+
+bool equal(const void* a, const void* b, std::size_t size) {
+  return CRYPTO_memcmp(a, b, size) == 0;
+}
+
+}  // namespace
+
+std::string encode(const Greeting& greeting) {
+  if (const auto* hello = std::get_if<Hello>(&greeting)) return begin('h', *hello);
+  const auto& proof = std::get<Proof>(greeting);
+  std::string bytes = begin('p', proof);
+  put(bytes, proof.mac);
+  return bytes;
+}
+
+std::optional<Greeting> decode_greeting(std::string_view bytes) {
+  if (bytes.size() < kHelloBytes || !bytes.starts_with(kMagic)) return std::nullopt;
+  const char kind = bytes[kMagic.size()];
+  if (kind == 'h' && bytes.size() == kHelloBytes) return read<Hello>(bytes);
+  if (kind != 'p' || bytes.size() != kProofBytes) return std::nullopt;
+  auto proof = read<Proof>(bytes);
+  take(bytes, proof.mac);
+  return proof;
+}
+
+std::string random_bytes(std::size_t count) {
+  std::string bytes(count, '\0');
+  for (std::size_t filled = 0; filled < count;) {
+    const auto got = ::getrandom(bytes.data() + filled, count - filled, 0);
+    if (got < 0 && errno != EINTR) throw InternalError(fmt::format("getrandom: {}", errno_text(errno)));
+    filled += static_cast<std::size_t>(std::max<ssize_t>(got, 0));
+  }
+  return bytes;
+}
+
+Handshake::Handshake(const std::string& secret, Rank self, Rank peer, std::uint32_t generation)
+    : secret_(secret), self_(self), peer_(peer), generation_(generation) {
+  const std::string random = random_bytes(nonce_.size());
+  std::copy(random.begin(), random.end(), nonce_.begin());
+}
+
+Hello Handshake::hello() const {
+  return {self_, peer_, generation_, nonce_};
+}
+
+std::optional<Proof> Handshake::answer(const Hello& challenge) {
+  const bool meant = challenge.from == peer_ && challenge.to == self_ && challenge.generation == generation_;
+  if (!meant || ++answers_ > kMostAnswers) return std::nullopt;
+  return Proof{self_, peer_, generation_, nonce_, mac_of("proof", self_, peer_, nonce_, challenge.nonce)};
+}
+
+bool Handshake::accept(const Proof& proof) {
+  if (proof.from != peer_ || proof.to != self_ || proof.generation != generation_) return false;
+  const Mac expected = mac_of("proof", peer_, self_, proof.nonce, nonce_);
+  if (!equal(proof.mac.data(), expected.data(), expected.size())) return false;
+  if (!std::exchange(proved_, true)) {
+    send_key_ = mac_of("seal", self_, peer_, nonce_, proof.nonce);
+    receive_key_ = mac_of("seal", peer_, self_, proof.nonce, nonce_);
+    send_token_ = first_bytes(mac_of("token", self_, peer_, nonce_, proof.nonce));
+    receive_token_ = first_bytes(mac_of("token", peer_, self_, proof.nonce, nonce_));
+  }
+  return true;
+}
+
+Mac Handshake::mac_of(const char* purpose, Rank from, Rank to, const Nonce& nonce_from, const Nonce& nonce_to) const {
+  std::string bytes = fmt::format("distdl {} {} {} {} ", purpose, from, to, generation_);
+  put(bytes, nonce_from);
+  put(bytes, nonce_to);
+  return hmac(secret_, bytes);
+}
+
+std::string Handshake::seal(std::string bytes) const {
+  const Mac mac = hmac(text_of(send_key_), bytes);
+  bytes.append(reinterpret_cast<const char*>(mac.data()), kSealBytes);
+  return bytes;
+}
+
+std::optional<std::string_view> Handshake::unseal(std::string_view sealed) const {
+  if (!proved_ || sealed.size() < kSealBytes) return std::nullopt;
+  const auto bytes = sealed.substr(0, sealed.size() - kSealBytes);
+  const Mac mac = hmac(text_of(receive_key_), bytes);
+  if (!equal(mac.data(), sealed.data() + bytes.size(), kSealBytes)) return std::nullopt;
+  return bytes;
+}
+
+}  // namespace distdl::comm

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <filesystem>
+#include <fstream>
+#include <span>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <distdl/base/checksum.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/comm/ucx/peer_address.hpp>
+
+namespace distdl::comm {
+namespace {
+
+constexpr std::string_view kMagic = "distdl-card-3";
+
+std::string host_name() {
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0)
+    throw CommError(fmt::format("gethostname: {}", errno_text(errno)));
+  return name.data();
+}
+
+/// "pid:[4026531836]"; empty where /proc does not tell.
+std::string name_space(const char* kind) {
+  std::error_code error;
+  return std::filesystem::read_symlink(std::filesystem::path("/proc/self/ns") / kind, error).string();
+}
+
+std::string boot_id() {
+  std::string id;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), id);
+  return id;
+}
+
+/// Each mount of a tmpfs has a device number of its own, so equal numbers on one kernel mean the same /dev/shm.
+std::string shared_memory_device() {
+  struct stat info {};
+  return ::stat("/dev/shm", &info) == 0 ? std::to_string(info.st_dev) : "none";
+}
+
+void put(std::string& bytes, const std::string& field) {
+  const auto length = static_cast<std::uint32_t>(field.size());
+  bytes.append(reinterpret_cast<const char*>(&length), sizeof length);
+  bytes += field;
+}
+
+template <class Card>
+auto fields_of(Card& card) {
+  return std::array{&card.secret,          &card.host,         &card.memory, &card.process_space,
+                    &card.network_address, &card.full_address, &card.segment};
+}
+
+class Reader {
+ public:
+  explicit Reader(std::string_view rest) : rest_(rest) {}
+  std::string take(std::size_t count) {
+    require<CommError>(count <= rest_.size(), "a peer's card is {} bytes too short", count - rest_.size());
+    std::string bytes(rest_.substr(0, count));
+    rest_.remove_prefix(count);
+    return bytes;
+  }
+  template <class Number>
+  Number number() {
+    Number value;
+    take(sizeof value).copy(reinterpret_cast<char*>(&value), sizeof value);
+    return value;
+  }
+  std::string field() { return take(number<std::uint32_t>()); }
+  bool at_end() const { return rest_.empty(); }
+
+ private:
+  std::string_view rest_;
+};
+
+}  // namespace
+
+PeerCard describe_this_process(std::uint32_t generation) {
+  PeerCard card;
+  card.generation = generation;
+  card.pid = ::getpid();
+  card.host = host_name();
+  card.memory = fmt::format("{} {} {}", boot_id(), name_space("ipc"), shared_memory_device());
+  card.process_space = fmt::format("{} {}", boot_id(), name_space("pid"));
+  return card;
+}
+
+std::string encode(const PeerCard& card) {
+  std::string bytes(kMagic);
+  bytes.append(reinterpret_cast<const char*>(&card.generation), sizeof card.generation);
+  bytes.append(reinterpret_cast<const char*>(&card.pid), sizeof card.pid);
+  for (const auto* field : fields_of(card)) put(bytes, *field);
+  return with_card_checksum(std::move(bytes));
+}
+
+std::string with_card_checksum(std::string bytes) {
+  const std::uint32_t checksum = crc32c(std::as_bytes(std::span(bytes)));
+  bytes.append(reinterpret_cast<const char*>(&checksum), sizeof checksum);
+  return bytes;
+}
+
+PeerCard decode_card(const std::string& sealed) {
+  require<CommError>(sealed.starts_with(kMagic), "a peer's card does not start with \"{}\": another version of distdl?",
+                     kMagic);
+  const std::string bytes = sealed.substr(0, sealed.size() - sizeof(std::uint32_t));
+  require<CommError>(bytes.size() >= kMagic.size() && with_card_checksum(bytes) == sealed,
+                     "a peer's card of {} bytes has another checksum: it did not arrive whole", sealed.size());
+  Reader reader(bytes);
+  reader.take(kMagic.size());
+  PeerCard card;
+  card.generation = reader.number<std::uint32_t>();
+  card.pid = reader.number<std::int32_t>();
+  for (auto* field : fields_of(card)) *field = reader.field();
+  require<CommError>(reader.at_end(), "a peer's card is longer than expected: another version of distdl?");
+  return card;
+}
+
+}  // namespace distdl::comm

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <limits>
+#include <system_error>
+#include <type_traits>
+
+#include <distdl/base/checksum.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/data/format/set_format.hpp>
+
+namespace distdl::data {
+namespace {
+
+constexpr std::int64_t kMaxExtent = 1 << 16;
+constexpr std::int64_t kMaxImageBytes = 1 << 30;  // one chunk of HDF5 holds less than 4 GiB
+
+/// CRC32C over the attributes in the order of docs/data-format.md: texts with a final zero byte, numbers as stored.
+class DescriptionChecksum {
+ public:
+  void add(const std::string& text) {
+    value_ = crc32c(std::as_bytes(std::span(text.c_str(), text.size() + 1)), value_);
+  }
+  template <class Number>
+  void add(const Number& number) requires std::is_arithmetic_v<Number> {
+    value_ = crc32c(std::as_bytes(std::span(&number, 1)), value_);
+  }
+  std::int64_t value() const { return value_; }
+
+ private:
+  std::uint32_t value_ = 0;
+};
+
+std::int64_t checksum_of(const Description& description, std::int64_t version) {
+  DescriptionChecksum checksum;
+  checksum.add(std::string(kFormatName));
+  checksum.add(version);
+  checksum.add(description.kind);
+  checksum.add(description.origin);
+  checksum.add(description.samples);
+  for (std::int64_t extent : description.shape) checksum.add(extent);
+  checksum.add(description.classes);
+  checksum.add(description.mean);
+  checksum.add(description.deviation);
+  return checksum.value();
+}
+
+[[noreturn]] void damaged(const std::string& file, const std::string& why) {
+  throw StorageError(fmt::format("\"{}\" is damaged: {}; make or copy the file anew", file, why), ExitCode::corrupt);
+}
+
+Description read_attributes(hid_t root) {
+  Description description;
+  description.kind = read_text(root, "kind");
+  description.origin = read_text(root, "origin");
+  description.samples = read_integer(root, "samples");
+  if (has_attribute(root, "shape")) description.shape = read_shape(root, "shape");
+  description.classes = read_integer(root, "classes");
+  description.mean = read_real(root, "mean");
+  description.deviation = read_real(root, "deviation");
+  return description;
+}
+
+void require_known_format(hid_t root, const std::string& path) {
+  if (!has_attribute(root, "format") || read_text(root, "format") != kFormatName)
+    throw StorageError(
+        fmt::format("\"{}\" is an HDF5 file, but not a distdl data set; make one with \"distdl data\"", path),
+        ExitCode::incompatible);
+  if (std::int64_t version = read_integer(root, "version"); version != kFormatVersion)
+    throw StorageError(
+        fmt::format("\"{}\" has version {} of the data set format, this distdl reads version {}; use the "
+                    "distdl that wrote it, or make the file anew",
+                    path, version, kFormatVersion),
+        ExitCode::incompatible);
+}
+
+}  // namespace
+
+std::size_t cache_bytes(std::int64_t cache_mib) {
+  require(cache_mib >= 0 && cache_mib <= (std::int64_t{1} << 40), "data.cache_mib is {}; 0 or more MiB are expected",
+          cache_mib);
+  return static_cast<std::size_t>(cache_mib) << 20;
+}
+
+std::vector<DatasetSpec> datasets_of(const Description& description) {
+  require(description.samples >= 1, "a data set needs at least one sample, this one has {}", description.samples);
+  require(description.classes >= 1 && description.classes <= std::numeric_limits<std::int32_t>::max(),
+          "a data set cannot have {} classes", description.classes);
+  require(std::isfinite(description.mean) && std::isfinite(description.deviation) && description.deviation > 0,
+          "mean {} and deviation {} cannot normalize pixels", description.mean, description.deviation);
+  if (description.kind == kTokens) {
+    require(description.shape.empty(), "tokens have no shape, but {} is given", tensor::to_string(description.shape));
+    require(description.classes <= 1 << 16, "tokens have a vocabulary of at most {}, not {}", 1 << 16,
+            description.classes);
+    return {{kTokens, description.classes <= 1 << 8 ? ElementType::u8 : ElementType::u16, {description.samples}}};
+  }
+  require(description.kind == kImages, "\"{}\" is not a kind of data set; known are images, tokens", description.kind);
+  require(description.shape.size() == 3, "images have the shape (C, H, W), not {}",
+          tensor::to_string(description.shape));
+  tensor::Shape all{description.samples};
+  for (std::int64_t extent : description.shape) {
+    require(extent >= 1 && extent <= kMaxExtent, "images cannot have the shape {}",
+            tensor::to_string(description.shape));
+    all.push_back(extent);
+  }
+  require(tensor::element_count(description.shape) <= kMaxImageBytes,
+          "images of the shape {} are too large; at most 1 GiB "
+          "each",
+          tensor::to_string(description.shape));
+  tensor::element_count(all);  // throws on overflow
+  return {{kImages, ElementType::u8, all}, {kLabels, ElementType::i32, {description.samples}}};
+}
+
+void write_description(const Hdf5File& file, const Description& description) {
+  hid_t root = file.get();
+  write_attribute(root, "format", std::string_view(kFormatName));
+  write_attribute(root, "version", kFormatVersion);
+  write_attribute(root, "kind", std::string_view(description.kind));
+  write_attribute(root, "origin", std::string_view(description.origin));
+  write_attribute(root, "samples", description.samples);
+  if (!description.shape.empty()) write_attribute(root, "shape", description.shape);
+  write_attribute(root, "classes", description.classes);
+  write_attribute(root, "mean", description.mean);
+  write_attribute(root, "deviation", description.deviation);
+  write_attribute(root, "description_crc32c", checksum_of(description, kFormatVersion));
+}
+
+OpenSet open_set(const std::filesystem::path& path, Metadata metadata) {
+  OpenSet set{open_hdf5_file(path, metadata), {}};
+  hid_t root = set.file.get();
+  require_known_format(root, path.string());
+  set.description = read_attributes(root);
+  auto found = checksum_of(set.description, kFormatVersion), expected = read_integer(root, "description_crc32c");
+  if (found != expected)
+    damaged(path.string(),
+            fmt::format("its description (the attributes of /) has CRC32C {:08x}, expected {:08x}", found, expected));
+  try {
+    datasets_of(set.description);
+  } catch (const ConfigError& error) {
+    damaged(path.string(), error.what());
+  }
+  std::error_code error;
+  set.description.stored_bytes = std::filesystem::file_size(path, error);
+  if (error) throw StorageError(fmt::format("cannot look at \"{}\": {}", path.string(), error.message()));
+  return set;
+}
+
+}  // namespace distdl::data

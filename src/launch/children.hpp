@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include <sys/types.h>
+
+#include <distdl/base/clock.hpp>
+#include <distdl/base/file_descriptor.hpp>
+#include <distdl/launch/supervisor.hpp>
+
+namespace distdl::launch {
+
+/// The signals that a supervisor acts on, as a file descriptor.
+class SupervisorSignals {
+ public:
+  SupervisorSignals();
+  /// Waits for one; nothing after `timeout`.
+  std::optional<int> wait(Milliseconds timeout);
+  /// The same for one that asks to stop: the end of a child is none.
+  std::optional<int> wait_for_stop(Milliseconds timeout);
+
+ private:
+  FileDescriptor descriptor_;
+};
+
+/// Whether a signal that asks to stop has come, and a SupervisorSignals has not told of it yet. From any thread.
+bool stop_is_pending();
+
+/// The running processes of one launch. All are killed when it goes out of scope.
+class Children {
+ public:
+  explicit Children(const std::vector<Child>& children);
+  ~Children();
+  Children(const Children&) = delete;
+  Children& operator=(const Children&) = delete;
+
+  /// Collects those that ended; returns how many still run.
+  std::size_t reap();
+  void signal(int number);
+  /// Makes an end. Those that are killed here say nothing about the cause of the failure.
+  void kill();
+  /// Whether one of them ended with a code other than ok.
+  bool failed() const { return code_ != 0; }
+  /// The highest exit code so far, but a lost peer is only ever a consequence of something else; 128 + SIGKILL if all
+  /// were killed here.
+  int code() const;
+
+ private:
+  std::vector<pid_t> running_;
+  int code_ = 0;
+  bool killed_ = false;
+};
+
+}  // namespace distdl::launch

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <condition_variable>
+#include <csignal>
+#include <ctime>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/chrono.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <distdl/base/clock.hpp>
+#include <distdl/base/env.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/base/file_descriptor.hpp>
+#include <distdl/base/log.hpp>
+#include <distdl/checkpoint/file_operations.hpp>
+#include <distdl/launch/children.hpp>
+#include <distdl/launch/folder_lock.hpp>
+#include <distdl/slurm/allocation.hpp>
+
+namespace distdl::launch {
+namespace {
+using namespace std::chrono_literals;
+
+constexpr const char* kName = "LOCK";
+constexpr std::size_t kLargest = 4096;  ///< bytes of the file
+constexpr auto kRenewEvery = 5s;
+
+/// When the process began, in clock ticks since the boot; nothing if there is none, or it has ended and nobody took
+/// note of it yet.
+std::optional<std::int64_t> start_of_process(std::int64_t pid) {
+  std::string line;
+  std::getline(std::ifstream(fmt::format("/proc/{}/stat", pid)), line);
+  const auto name_end = line.rfind(')');  // the name before it may hold anything
+  if (name_end == std::string::npos) return std::nullopt;
+  std::istringstream rest(line.substr(name_end + 1));
+  std::string word;
+  rest >> word;
+  if (word == "Z" || word == "X") return std::nullopt;
+  constexpr int kStartTime = 22, kState = 3;
+  for (int i = kState; i < kStartTime; ++i) rest >> word;
+  return rest ? std::optional(std::strtoll(word.c_str(), nullptr, 10)) : std::nullopt;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+/// Of a job that runs nowhere.
+bool is_inactive(const std::string& state) {
+  constexpr std::array kGone{"PENDING",  "COMPLETED", "CANCELLED", "FAILED",        "TIMEOUT",
+                             "DEADLINE", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY", "BOOT_FAIL"};
+  return std::find(kGone.begin(), kGone.end(), state) != kGone.end();
+}
+
+bool job_is_gone(const Holder& holder, std::chrono::seconds age) try {
+  const auto record = slurm::find_job(holder.job);
+  if (!record || is_inactive(record->state)) return true;
+  return record->state != "SUSPENDED" && age > kLongestSilence;
+} catch (const SchedulerError& error) {
+  log(Severity::warning, "{}", error.what());
+  return age > kLongestSilence;
+}
+
+/// Another job, which has been ended, but not yet on all of its nodes, or has just gone. `otherwise`: where Slurm does
+/// not tell.
+bool job_is_ending(const Holder& holder, const Holder& self, bool otherwise) try {
+  if (holder.job.empty() || self.job.empty() || holder.cluster != self.cluster || holder.job == self.job) return false;
+  const auto record = slurm::find_job(holder.job);
+  return !record || record->state == "COMPLETING" || is_inactive(record->state);
+} catch (const SchedulerError&) {
+  return otherwise;
+}
+
+/// The lock as it was found.
+struct Found {
+  std::optional<Holder> holder;   ///< nothing: what the file says makes no sense
+  std::chrono::nanoseconds time;  ///< of its last sign of life, since 1970
+  std::chrono::seconds age{};     ///< since then
+};
+
+bool is_same(const Found& one, const Found& other) {
+  if (one.holder && other.holder) return one.holder->nonce == other.holder->nonce;
+  return !one.holder && !other.holder && one.time == other.time;
+}
+
+/// A file beside the lock that is this start's own.
+std::string aside(const std::string& nonce) {
+  return fmt::format(".{}-{}", kName, nonce);
+}
+
+/// Seconds since 1970 as the file system counts them, which may be another machine's clock.
+std::int64_t now_of(int folder, const std::string& nonce) {
+  const std::string name = aside(nonce);
+  FileDescriptor file(::openat(folder, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  struct stat info {};
+  const bool known = file && ::fstat(file.get(), &info) == 0;
+  if (file) ::unlinkat(folder, name.c_str(), 0);
+  return known ? info.st_mtim.tv_sec : std::time(nullptr);
+}
+
+std::optional<Holder> read_holder(int file) {
+  std::string text(kLargest, '\0');
+  const ssize_t size = ::pread(file, text.data(), text.size(), 0);
+  if (size <= 0) return std::nullopt;
+  text.resize(static_cast<std::size_t>(size));
+  return holder_from(text);
+}
+
+/// Without the age. Nothing if there is no lock. Throws StorageError if it is no file, or cannot be read.
+std::optional<Found> read_lock(int folder, const std::string& name = kName) {
+  const FileDescriptor file(::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  require<StorageError>(file || errno == ENOENT, "cannot open the run folder's {}: {}; remove it if it is not a file",
+                        kName, errno_text(errno));
+  if (!file) return std::nullopt;
+  struct stat info {};
+  require<StorageError>(::fstat(file.get(), &info) == 0 && S_ISREG(info.st_mode),
+                        "the run folder's {} is not a file; remove it", kName);
+  return Found{read_holder(file.get()),
+               std::chrono::seconds(info.st_mtim.tv_sec) + std::chrono::nanoseconds(info.st_mtim.tv_nsec)};
+}
+
+std::chrono::seconds age_of(const Found& found, int folder, const std::string& nonce) {
+  const auto time = std::chrono::floor<std::chrono::seconds>(found.time);
+  return std::max(0s, std::chrono::seconds(now_of(folder, nonce)) - time);
+}
+
+/// False if there is a file of this name already. Throws StorageError.
+bool create_lock(int folder, const Holder& self, const std::string& name = kName) {
+  FileDescriptor file(::openat(folder, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+  if (!file && errno == EEXIST) return false;
+  const std::string text = to_text(self);
+  if (file && ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+      ::fsync(file.get()) == 0)
+    return true;
+  const int error = errno;
+  if (file) ::unlinkat(folder, name.c_str(), 0);
+  throw StorageError(errno_text(error));
+}
+
+/// Removes the lock if it is the one that was judged. Judging takes time, and another start may have been quicker: what
+/// it has made is put back, unless a third one has made another.
+void remove_lock(int folder, const Found& judged, const std::string& nonce) {
+  const std::string name = aside(nonce);
+  if (::renameat(folder, kName, folder, name.c_str()) != 0) {
+    require<StorageError>(errno == ENOENT, "{}", errno_text(errno));
+    return;
+  }
+  const auto taken = read_lock(folder, name);
+  const bool is_wrong = taken && !is_same(*taken, judged);
+  if (is_wrong && ::linkat(folder, name.c_str(), folder, kName, 0) != 0 && errno != EEXIST)
+    ::renameat(folder, name.c_str(), folder, kName);  // a file system without hard links
+  ::unlinkat(folder, name.c_str(), 0);
+}
+
+std::string describe(const Found& found) {
+  if (!found.holder) return fmt::format("its {} is being written, or damaged", kName);
+  const Holder& holder = *found.holder;
+  return fmt::format("host {}, pid {}, {}, since {:%Y-%m-%d %H:%M:%S} UTC, last sign of life {} s ago", holder.host,
+                     holder.pid,
+                     holder.job.empty() ? "no job" : fmt::format("job {} (restart {})", holder.job, holder.restart),
+                     fmt::gmtime(static_cast<std::time_t>(holder.since)), found.age.count());
+}
+}  // namespace
+
+Holder Holder::self() {
+  std::error_code unknown;
+  Holder self;
+  self.host = host_name();
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), self.boot);
+  self.pid_space = std::filesystem::read_symlink("/proc/self/ns/pid", unknown).string();
+  self.pid = ::getpid();
+  self.started = start_of_process(self.pid).value_or(0);
+  self.cluster = env("SLURM_CLUSTER_NAME").value_or("");
+  if (const auto job = slurm::current_allocation()) {
+    self.job = job->called();
+    self.restart = job->restart;
+  }
+  self.since = std::time(nullptr);
+  self.nonce = checkpoint::random_hex(16);
+  return self;
+}
+
+std::string to_text(const Holder& holder) {
+  return fmt::format(
+      "host={}\nboot={}\npid_space={}\npid={}\nstarted={}\ncluster={}\njob={}\nrestart={}\nsince={}\nnonce={}\n",
+      holder.host, holder.boot, holder.pid_space, holder.pid, holder.started, holder.cluster, holder.job,
+      holder.restart, holder.since, holder.nonce);
+}
+
+std::optional<Holder> holder_from(const std::string& text) try {
+  std::map<std::string, std::string> fields;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const auto equals = line.find('=');
+    const bool printable = std::all_of(line.begin(), line.end(), [](char c) { return c >= ' ' && c <= '~'; });
+    if (equals == std::string::npos || !printable) return std::nullopt;
+    fields[line.substr(0, equals)] = line.substr(equals + 1);
+  }
+  const auto number = [&](const char* name) { return static_cast<std::int64_t>(std::stoll(fields.at(name))); };
+  constexpr std::int64_t kLastSecond = 253402300799;  // of the year 9999
+  Holder holder{fields.at("host"),    fields.at("boot"), fields.at("pid_space"), number("pid"),   number("started"),
+                fields.at("cluster"), fields.at("job"),  number("restart"),      number("since"), fields.at("nonce")};
+  return holder.nonce.empty() || holder.since < 0 || holder.since > kLastSecond ? std::nullopt : std::optional(holder);
+} catch (const std::logic_error&) {  // a field is missing, or no number
+  return std::nullopt;
+}
+
+bool is_gone(const Holder& holder, const Holder& self, std::chrono::seconds age) {
+  const bool same_cluster = !holder.job.empty() && !self.job.empty() && holder.cluster == self.cluster;
+  if (same_cluster && holder.job == self.job && holder.restart < self.restart) return true;
+  if (!holder.boot.empty() && !holder.pid_space.empty() && holder.host == self.host && holder.boot == self.boot &&
+      holder.pid_space == self.pid_space)
+    return start_of_process(holder.pid) != holder.started;
+  if (same_cluster && holder.job != self.job) return job_is_gone(holder, age);
+  return age > kLongestSilence;
+}
+
+struct FolderLock::Impl {
+  Holder self = Holder::self();
+  FileDescriptor folder;
+  std::atomic<bool> is_lost = false;
+  std::mutex mutex;
+  std::condition_variable_any wake;
+  std::jthread renewer;  // the last member: ends first
+
+  /// False if a signal asks to stop first. Throws StorageError.
+  bool take(const std::filesystem::path& path, bool take_over) const {
+    // Others may come and go meanwhile, or just be writing. A job that Slurm has restarted may find what a machine left
+    // that went down while it wrote, and nobody is there to try again once that is old.
+    const auto patience = Deadline::after(self.job.empty() ? 1s : kLongestSilence + 5s);
+    constexpr int kMostRemoved = 20;
+    bool is_told = false, is_ending = false;
+    for (int removed = 0;;) {
+      if (create_lock(folder.get(), self)) return true;
+      auto found = read_lock(folder.get());
+      if (found) found->age = age_of(*found, folder.get(), self.nonce);
+      const bool gone =
+          found && (found->holder ? is_gone(*found->holder, self, found->age) : found->age > kLongestSilence);
+      if (gone || (found && take_over)) {
+        require<StorageError>(++removed <= kMostRemoved, "it comes and goes");
+        if (!gone) log(Severity::warning, "taking \"{}\" over from another start: {}", path.string(), describe(*found));
+        remove_lock(folder.get(), *found, self.nonce);
+        is_ending = false;
+      } else if (found && (patience.expired() ||
+                           (found->holder && !(is_ending = job_is_ending(*found->holder, self, is_ending))))) {
+        throw StorageError(
+            fmt::format("another \"distdl run\" uses the run folder \"{}\": {}; wait until it ends, end it, choose "
+                        "another run.dir, or take the folder from it with --take-over",
+                        path.string(), describe(*found)),
+            ExitCode::superseded);
+      } else {
+        if (stop_is_pending()) return false;
+        require<StorageError>(!patience.expired(), "it comes and goes, or is damaged");
+        if (found && !self.job.empty() && !std::exchange(is_told, true))
+          log(Severity::warning, "run folder \"{}\": {}; waiting, for up to {} s, until {}", path.string(),
+              describe(*found), kLongestSilence.count(),
+              found->holder ? "all of that job has ended" : "it tells who has the folder");
+        std::this_thread::sleep_for(self.job.empty() ? 50ms : found && found->holder ? 1000ms : 250ms);
+      }
+    }
+  }
+  /// Shows that this start lives; notices one that has taken over. Where somebody removed or damaged the file, it is
+  /// made again.
+  void renew() try {
+    if (create_lock(folder.get(), self)) return;
+    const auto found = read_lock(folder.get());
+    if (!found) return;
+    const std::string name = aside(self.nonce);
+    if (found->holder && found->holder->nonce != self.nonce)
+      is_lost = true;
+    else if (found->holder)
+      ::utimensat(folder.get(), kName, nullptr, AT_SYMLINK_NOFOLLOW);
+    else if (age_of(*found, folder.get(), self.nonce) > kRenewEvery && create_lock(folder.get(), self, name))
+      ::renameat(folder.get(), name.c_str(), folder.get(), kName);  // nobody is just writing it
+  } catch (const StorageError&) {  // the next time may do better; the run goes on meanwhile
+  }
+  void keep_renewing(const std::stop_token& stop) {
+    std::unique_lock lock(mutex);
+    while (!wake.wait_for(lock, stop, kRenewEvery, [&] { return stop.stop_requested(); })) renew();
+  }
+};
+
+FolderLock::FolderLock(const std::filesystem::path& folder, bool take_over) : impl_(std::make_unique<Impl>()) {
+  impl_->folder.reset(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  require<StorageError>(static_cast<bool>(impl_->folder), "cannot open the run folder \"{}\": {}", folder.string(),
+                        errno_text(errno));
+  try {
+    if (!impl_->take(folder, take_over)) return;
+  } catch (const StorageError& error) {
+    if (error.exit_code() == ExitCode::superseded) throw;
+    log(Severity::warning, "cannot write \"{}\": {}; another start in this folder would not be noticed at once",
+        (folder / kName).string(), error.what());
+    return;
+  }
+  // The signals are for the main thread.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  impl_->renewer = std::jthread([this](const std::stop_token& stop) { impl_->keep_renewing(stop); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+FolderLock::~FolderLock() {
+  if (!impl_->renewer.joinable()) return;
+  impl_->renewer.request_stop();
+  impl_->renewer.join();
+  try {
+    const auto found = read_lock(impl_->folder.get());
+    if (found && found->holder && found->holder->nonce == impl_->self.nonce) ::unlinkat(impl_->folder.get(), kName, 0);
+  } catch (const StorageError&) {  // a start after this one will find that its holder is gone
+  }
+}
+
+bool FolderLock::is_lost() const {
+  return impl_->is_lost;
+}
+
+bool FolderLock::check() {
+  if (impl_->renewer.joinable()) impl_->renew();
+  return impl_->is_lost;
+}
+
+}  // namespace distdl::launch

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace distdl::launch {
+
+struct Options {
+  std::int64_t relaunches = 3;       ///< in a row that bring the run no further before giving up
+  bool requeue = true;               ///< under Slurm, requeue the job when it stops with work left
+  double pause_seconds = 8;          ///< under Slurm, before the second relaunch in a row; then twice as long each time
+  double grace_seconds = 5;          ///< after the first rank ended in failure, the others have so long to end
+  double probe_seconds = 15;         ///< under Slurm, a node that does not run a task within it does not answer
+  double node_minutes = 10;          ///< under Slurm, how long to wait until enough nodes answer; above SlurmdTimeout
+  double scheduler_minutes = 10;     ///< how long to go on asking a Slurm controller that is away to requeue the job
+  double step_seconds = 30;          ///< under Slurm, between looks whether srun's step still is; not a key
+  std::int64_t lost_launches = 120;  ///< under Slurm, in a row that lose a node each before giving up; not a key
+  std::string hangup = "stop";       ///< what SIGHUP (a closed terminal) means: "stop" or "ignore"
+};
+
+template <class Visitor>
+void describe(Options& options, Visitor&& visit) {
+  visit("run.relaunches", options.relaunches,
+        "how often lost ranks lead to a relaunch before the run gives up; a new checkpoint, a start from a newer "
+        "snapshot than any before, or a loss after another step than the time before, begins the count afresh");
+  visit("run.requeue", options.requeue, "under Slurm: requeue the job when it must stop with work left");
+  visit("run.pause_seconds", options.pause_seconds,
+        "under Slurm: pause before the second relaunch in a row that brought the run no further; twice as long before "
+        "each next one");
+  visit("run.grace_seconds", options.grace_seconds,
+        "after the first rank ended in failure, the others have so many seconds to end by themselves; under Slurm "
+        "after the first rank "
+        "ended at all (srun's `--wait`)");
+  visit("run.probe_seconds", options.probe_seconds,
+        "under Slurm: a node on which a task does not run within so many seconds counts as one that does not answer; "
+        "above Slurm's MessageTimeout (10)");
+  visit("run.node_minutes", options.node_minutes,
+        "under Slurm: after a launch failed, wait so long until as many nodes answer as the job needs (sbatch "
+        "--nodes=MIN-MAX), or Slurm has given up the others; then requeue the job. Above Slurm's SlurmdTimeout (5)");
+  visit("run.scheduler_minutes", options.scheduler_minutes,
+        "under Slurm: when the job is to be requeued and the controller does not answer, go on asking for so long");
+  visit(
+      "run.hangup", options.hangup,
+      "when the terminal is closed (SIGHUP): \"stop\" saves and stops, \"ignore\" goes on, as a run under nohup always "
+      "does");
+}
+
+}  // namespace distdl::launch

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <csignal>
+
+#include <distdl/base/log.hpp>
+#include <distdl/launch/requeue.hpp>
+
+namespace distdl::launch {
+namespace {
+using namespace std::chrono_literals;
+
+/// Of a job with at least one node that works for it.
+constexpr const char* kAlive[] = {"RUNNING",   "SUSPENDED", "CONFIGURING", "RESIZING",
+                                  "SIGNALING", "STAGE_OUT", "STOPPED"};
+constexpr int kMostRefusals = 3;
+
+/// What Slurm has made of it; nothing while it is this process's run.
+std::optional<std::string> fate_of(const slurm::Allocation& allocation) {
+  const auto record = slurm::find_job(allocation.called());
+  if (!record) return "unknown to Slurm";
+  if (record->restarts > allocation.restart) return "restarted by Slurm already";
+  if (std::find(std::begin(kAlive), std::end(kAlive), record->state) == std::end(kAlive)) return record->state;
+  return std::nullopt;
+}
+}  // namespace
+
+bool is_over(const slurm::Allocation& allocation) {
+  return fate_of(allocation).has_value();
+}
+
+void requeue_job(const slurm::Allocation& allocation, const Options& options, SupervisorSignals& signals) {
+  const auto limit = Deadline::after(
+      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.scheduler_minutes * 60)));
+  BackOff pauses(1s, 15s);
+  for (int refusals = 0;;) {
+    bool answers = false;
+    try {
+      if (auto fate = fate_of(allocation))
+        return log(Severity::info, "job {} is {}: not requeued", allocation.called(), *fate);
+      answers = true;
+      slurm::requeue(allocation);
+      return log(Severity::info, "job {} is back in the queue", allocation.called());
+    } catch (const SchedulerError& error) {
+      // A controller that answers means what it says, but it may be going down just now.
+      if (limit.expired() || (answers && ++refusals == kMostRefusals)) throw;
+      const auto pause = pauses.next();
+      log(Severity::warning,
+          "{}; waiting for Slurm to requeue the job, for up to {:g} min (run.scheduler_minutes); next "
+          "try "
+          "in {} s",
+          error.what(), options.scheduler_minutes, pause / 1s);
+      for (const auto end = Deadline::after(pause); !end.expired();)
+        if (signals.wait_for_stop(std::chrono::ceil<Milliseconds>(end.remaining())) == SIGINT) throw;
+    }
+  }
+}
+
+}  // namespace distdl::launch

@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include <fmt/ranges.h>
+
+#include <distdl/base/env.hpp>
+#include <distdl/base/log.hpp>
+#include <distdl/checkpoint/file_operations.hpp>
+#include <distdl/checkpoint/store.hpp>
+#include <distdl/launch/children.hpp>
+#include <distdl/launch/rendezvous.hpp>
+#include <distdl/launch/requeue.hpp>
+#include <distdl/launch/step_watch.hpp>
+#include <distdl/launch/supervisor.hpp>
+#include <distdl/launch/surviving_nodes.hpp>
+
+namespace distdl::launch {
+namespace {
+using namespace std::chrono_literals;
+
+constexpr double kLongestGrace = 86400;
+/// So many launches in a row without progress may break off each at another step before that is the run's own fault.
+constexpr int kMostElsewhere = 120;
+
+Milliseconds milliseconds(double seconds) {
+  return std::chrono::ceil<Milliseconds>(std::chrono::duration<double>(seconds));
+}
+
+/// Newest committed step, or newest one below `below`, or -1. Throws StorageError.
+std::int64_t newest_step(const std::filesystem::path& checkpoints, std::optional<Step> below = {}) {
+  std::error_code error;  // what is there but cannot be read, list() reports
+  if (!std::filesystem::exists(checkpoints, error) && !error) return -1;
+  auto all = checkpoint::list(checkpoints);
+  std::erase_if(all, [&](const checkpoint::Summary& one) { return below && one.step >= *below; });
+  return all.empty() ? -1 : all.back().step.value;
+}
+
+/// As newest_step(). Between launches a file system that fails for a moment ends no run: `otherwise` then.
+std::int64_t newest_step_or(std::int64_t otherwise, const std::filesystem::path& checkpoints,
+                            std::optional<Step> below = {}) try {
+  return newest_step(checkpoints, below);
+} catch (const StorageError& error) {
+  log(Severity::warning, "{}", error.what());
+  return otherwise;
+}
+
+/// Whether a run comes on, as seen between its launches.
+class Progress {
+ public:
+  explicit Progress(const Mission& mission)
+      : mission_(mission),
+        checkpoint_(newest_step(mission.checkpoints)),
+        starts_(starts().size()),
+        last_done_(last_done()) {}
+
+  /// After a launch: whether the next one is no further try at what this one failed in.
+  bool is_made() {
+    const bool further = is_further();
+    elsewhere_ = further ? 0 : elsewhere_ + 1;
+    return breaks_off_elsewhere() || further;
+  }
+  /// Whether a launch of this job, or an earlier job of the run, has begun to train.
+  bool has_begun() const { return is_begun_ || (mission_.allocation && starts_ > 0); }
+  /// The next launch. What two launches in a row began with and came no further, it leaves out.
+  Mission next_launch() const {
+    Mission next = mission_;
+    if (!is_begun_) next.worker.insert(next.worker.end(), next.at_first.begin(), next.at_first.end());
+    if (below_ && !next.below.empty()) next.worker.insert(next.worker.end(), {next.below, fmt::format("{}", *below_)});
+    return next;
+  }
+  /// With what it begins, for people.
+  std::string outlook() const {
+    if (checkpoint_ < 0) return "there is no checkpoint yet";
+    if (below_ && !mission_.below.empty())
+      return fmt::format("two starts from step {} have failed, so the next one goes back to the checkpoint of step {}",
+                         *below_, newest_step_or(-1, mission_.checkpoints, below_));
+    return fmt::format("the newest checkpoint is that of step {}", checkpoint_);
+  }
+
+ private:
+  /// Whether it left a new checkpoint, or began further on than those before it. How far the snapshots of a launch go
+  /// is not known until the next one has found them.
+  bool is_further() {
+    const std::int64_t before = std::exchange(checkpoint_, newest_step_or(checkpoint_, mission_.checkpoints));
+    bool made = checkpoint_ > before;
+    const auto all = starts();
+    for (; starts_ < all.size(); ++starts_) {
+      made = made || (is_begun_ && all[starts_] > furthest_);
+      furthest_ = std::max(furthest_, all[starts_]);
+      in_a_row_ = all[starts_] == last_ ? in_a_row_ + 1 : 1;
+      last_ = all[starts_];
+      is_begun_ = true;
+    }
+    if (checkpoint_ > before) in_a_row_ = 0;
+    if (made) below_.reset();
+    if (in_a_row_ >= 2 && newest_step_or(-1, mission_.checkpoints, last_) >= 0) below_ = last_;
+    return made;
+  }
+  /// Whether it trained, and its last step is not that of the launch before. Training repeats itself exactly, so what
+  /// breaks off elsewhere each time comes from outside.
+  bool breaks_off_elsewhere() {
+    const auto before = std::exchange(last_done_, last_done());
+    return last_done_ != before && elsewhere_ <= kMostElsewhere;
+  }
+  std::vector<Step> starts() const { return mission_.starts ? mission_.starts() : std::vector<Step>(); }
+  std::optional<Step> last_done() const { return mission_.last_done ? mission_.last_done() : std::nullopt; }
+
+  const Mission& mission_;
+  std::int64_t checkpoint_;
+  std::size_t starts_;  ///< known, also from before
+  bool is_begun_ = false;
+  Step furthest_;             ///< at which a launch has begun
+  std::optional<Step> last_;  ///< at which the last launch began
+  int in_a_row_ = 0;          ///< launches that began there, and left no new checkpoint
+  std::optional<Step> below_;
+  std::optional<Step> last_done_;  ///< by the last launch that trained
+  int elsewhere_ = 0;              ///< launches in a row that came no further
+};
+
+/// How one launch ended.
+struct LaunchResult {
+  int code = 0;
+  bool told_to_stop = false;  ///< a signal came in while it ran
+  bool is_saved = false;      ///< the ranks themselves say so
+};
+
+/// Of the srun of a launch.
+std::string step_name(const std::string& launch_id) {
+  return "distdl-" + launch_id;
+}
+
+/// One launch from start to end.
+class Launch {
+ public:
+  Launch(const Mission& mission, const Options& options, SupervisorSignals& signals)
+      : options_(options),
+        signals_(signals),
+        lock_(mission.lock),
+        rendezvous_(mission.allocation ? std::optional<Rendezvous>() : std::optional<Rendezvous>(std::in_place)),
+        children_(children_of(mission, options, rendezvous_ ? rendezvous_->folder() : "", id_)),
+        under_srun_(mission.allocation.has_value()) {
+    if (mission.allocation) step_.emplace(*mission.allocation, step_name(id_), milliseconds(options.step_seconds));
+  }
+
+  LaunchResult watch() {
+    while (children_.reap() > 0) {
+      if (auto number = signals_.wait(wait_time()); number && *number != SIGCHLD) stop(*number);
+      if (stop_again_at_ && stop_again_at_->expired()) stop_srun();
+      if (lock_ && lock_->is_lost() && !kill_at_) {
+        children_.signal(SIGTERM);
+        kill_after_grace();
+      }
+      if (children_.failed() && !under_srun_ && !kill_at_) kill_after_grace();
+      if (kill_at_ && kill_at_->expired()) children_.kill();
+      if (step_ && step_->is_over()) end_srun();
+    }
+    constexpr int kSaved = static_cast<int>(ExitCode::requeue);
+    const int code = children_.code();
+    return {told_to_stop_ && is_stop_signal(code) ? kSaved : code, told_to_stop_, code == kSaved};
+  }
+
+ private:
+  void kill_after_grace() {
+    kill_at_ = Deadline::after(
+        std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.grace_seconds)));
+  }
+  void end_srun() {
+    log(Severity::warning, "{}", "srun waits for a step that Slurm has ended: ending srun");
+    children_.kill();
+    step_.reset();
+  }
+  Milliseconds wait_time() const {
+    if (!kill_at_) return 1000ms;
+    return std::clamp(std::chrono::ceil<Milliseconds>(kill_at_->remaining()), 10ms, 1000ms);
+  }
+  /// A rank that dies of the signal did not listen yet: it was starting, and nothing is lost.
+  bool is_stop_signal(int code) const {
+    if (under_srun_) return code == 128 + SIGUSR1 || code == 1;  // the latter of srun that waits for its step
+    return std::ranges::count(std::array{SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}, code - 128) > 0;
+  }
+  /// Every signal means "save and stop".
+  void stop(int number) {
+    if (told_to_stop_ && number == SIGINT && !under_srun_) {
+      log(Severity::warning, "{}", "second SIGINT: ending the ranks at once; the last checkpoint is kept");
+      return children_.kill();
+    }
+    log(Severity::info, "signal SIG{}: asking the ranks to save and stop", sigabbrev_np(number));
+    if (under_srun_)
+      stop_srun();
+    else
+      children_.signal(SIGTERM);
+    told_to_stop_ = true;
+  }
+  /// srun hands USR1 on to its tasks, where INT and TERM would make it end them. It forgets a signal that comes before
+  /// its tasks run, hence again and again.
+  void stop_srun() {
+    children_.signal(SIGUSR1);
+    stop_again_at_ = Deadline::after(2s);
+  }
+
+  const Options& options_;
+  SupervisorSignals& signals_;
+  const FolderLock* lock_;
+  std::string id_ = checkpoint::random_hex(8);
+  std::optional<Rendezvous> rendezvous_;  ///< of local ranks
+  Children children_;
+  bool under_srun_;
+  bool told_to_stop_ = false;
+  std::optional<StepWatch> step_;
+  std::optional<Deadline> kill_at_;
+  std::optional<Deadline> stop_again_at_;
+};
+
+/// One that cannot begin, as the system refuses a process, has failed like any other.
+LaunchResult launch(const Mission& mission, const Options& options, SupervisorSignals& signals) try {
+  return Launch(mission, options, signals).watch();
+} catch (const SchedulerError& error) {
+  log(Severity::error, "{}", error.what());
+  return {static_cast<int>(error.exit_code())};
+}
+
+/// How often a run that comes no further is launched again, and when. Not all at once: a node that was cut off ends
+/// what it holds of the job's start before, for some seconds, and the ranks of this one with it.
+class Tries {
+ public:
+  explicit Tries(const Options& options) : options_(options) { renew(); }
+  void renew() {
+    left_ = options_.relaunches;
+    used_ = lost_ = 0;
+    pauses_ = BackOff(milliseconds(options_.pause_seconds), milliseconds(kLongestPause));
+  }
+  /// After a launch; `lost`: it lost a node, which uses up no try as long as that does not go on for ever.
+  bool use(bool lost) {
+    ++used_;
+    return lost ? ++lost_ <= options_.lost_launches : left_-- > 0;
+  }
+  std::int64_t left() const { return left_; }
+  std::int64_t relaunches() const { return used_ - 1; }  ///< since the last progress
+  /// Before the next launch: none before the first one again.
+  Milliseconds pause() { return used_ > 1 ? pauses_.next() : 0ms; }
+
+ private:
+  static constexpr double kLongestPause = 120;
+
+  const Options& options_;
+  std::int64_t left_ = 0, used_ = 0, lost_ = 0;
+  BackOff pauses_{0ms, 0ms};
+};
+
+/// Codes that a rank ends with. Others are srun's own: 1, or the last 8 bits of an error number of Slurm, as 233 for
+/// 1001, "Communication connection failure"; or the system's error number where the program cannot be run, as 116,
+/// "stale file handle".
+bool is_of_a_rank(int code) {
+  constexpr int kLastSignal = 64;
+  if (code > 128) return code <= 128 + kLastSignal;
+  constexpr std::array kCodes{ExitCode::ok,         ExitCode::corrupt,   ExitCode::incomplete, ExitCode::incompatible,
+                              ExitCode::usage,      ExitCode::peer_lost, ExitCode::internal,   ExitCode::scheduler,
+                              ExitCode::superseded, ExitCode::storage,   ExitCode::requeue,    ExitCode::config};
+  return std::ranges::find(kCodes, static_cast<ExitCode>(code)) != kCodes.end();
+}
+
+/// What each node must see for a rank to start there. Before a launch has begun to train, they may never have seen it.
+std::vector<std::string> files_of(const Mission& mission, const Progress& progress) {
+  if (!progress.has_begun()) return {};
+  return {mission.worker.front(), mission.checkpoints.parent_path().string()};
+}
+
+/// The share of "8" or "a100:8" that `some` of `all` nodes have; a list of several types stays as it is.
+std::string share_of_gpus(const std::string& gpus, int some, int all) {
+  const auto number = gpus.rfind(':') + 1;  // 0 if there is no type
+  std::int64_t count = 0;
+  auto [end, error] = std::from_chars(gpus.data() + number, gpus.data() + gpus.size(), count);
+  if (error != std::errc{} || end != gpus.data() + gpus.size() || gpus.find(',') != std::string::npos) return gpus;
+  return fmt::format("{}{}", gpus.substr(0, number), std::max<std::int64_t>(1, count * some / all));
+}
+
+/// `mission` on these nodes only, with as many ranks on each as before, and no more GPUs in all than they have.
+Mission on_nodes(Mission mission, const std::vector<std::string>& nodes) {
+  if (nodes.empty()) return mission;
+  auto& job = *mission.allocation;
+  const int count = static_cast<int>(nodes.size());
+  mission.ranks = std::max(1, static_cast<int>(static_cast<std::int64_t>(mission.ranks) * count / job.nodes));
+  if (!job.gpus.empty()) job.gpus = share_of_gpus(job.gpus, count, job.nodes);
+  job.nodes = count;
+  job.only = nodes;
+  return mission;
+}
+
+bool is_superseded(const Mission& mission) {
+  if (!mission.lock || !mission.lock->check()) return false;
+  log(Severity::error, "another start has taken the run folder \"{}\" over: this one ends",
+      mission.checkpoints.parent_path().string());
+  return true;
+}
+
+/// Without having finished; `state`: of what is saved, for people.
+void leave(const Mission& mission, const Options& options, SupervisorSignals& signals, const std::string& state) {
+  const bool requeues = mission.allocation && options.requeue;
+  log(Severity::info, "stopped{}{}", state, requeues ? "" : "; run the same command again to go on");
+  if (requeues) requeue_job(*mission.allocation, options, signals);
+}
+}  // namespace
+
+std::vector<Child> children_of(const Mission& mission, const Options& options, const std::filesystem::path& rendezvous,
+                               const std::string& launch_id) {
+  if (mission.allocation) {
+    const auto& job = *mission.allocation;
+    Child srun{{"srun", "--job-name=" + step_name(launch_id), "--mpi=pmix", fmt::format("--nodes={}", job.nodes),
+                fmt::format("--ntasks={}", mission.ranks), fmt::format("--cpus-per-task={}", job.cpus_per_task),
+                "--kill-on-bad-exit=0", fmt::format("--wait={:.0f}", std::ceil(std::max(1.0, options.grace_seconds))),
+                "--unbuffered", "--export=ALL"},  // also where sbatch was told --export=NONE, which srun would repeat
+               {}};
+    // What is left of a launch before, on a node that was lost, may still hold processors of the others.
+    if (!job.only.empty()) {
+      srun.command.insert(srun.command.end(), {fmt::format("--nodelist={}", fmt::join(job.only, ",")), "--overlap"});
+      // Else srun would ask for all that SLURM_GPUS says, also of fewer nodes.
+      if (!job.gpus.empty()) srun.command.push_back("--gpus=" + job.gpus);
+    }
+    srun.command.insert(srun.command.end(), mission.worker.begin(), mission.worker.end());
+    if (auto end = slurm::end_of_job(job))
+      srun.variables["DISTDL_END_OF_JOB"] = std::to_string(std::chrono::system_clock::to_time_t(*end));
+    return {srun};
+  }
+  std::vector<Child> children;
+  children.reserve(static_cast<std::size_t>(mission.ranks));
+  for (int rank = 0; rank < mission.ranks; ++rank) {
+    children.push_back({mission.worker,
+                        {{"DISTDL_RANK", std::to_string(rank)},
+                         {"DISTDL_WORLD_SIZE", std::to_string(mission.ranks)},
+                         {"DISTDL_RENDEZVOUS", rendezvous.string()},
+                         {"DISTDL_LAUNCH_ID", launch_id}}});
+    // Nobody beyond this machine has business at their ports. comm.interface, if it is set, counts for more. Of UCX's
+    // transports only tcp can use loopback.
+    const bool uses_tcp = env("UCX_TLS").value_or("tcp").find("tcp") != std::string::npos;
+    if (!env("UCX_NET_DEVICES") && uses_tcp) children.back().variables["UCX_NET_DEVICES"] = "lo";
+  }
+  return children;
+}
+
+Verdict judge(int code) {
+  switch (static_cast<ExitCode>(code)) {
+    case ExitCode::ok:
+      return Verdict::finished;
+    case ExitCode::requeue:
+      return Verdict::resume_later;
+    case ExitCode::peer_lost:
+    case ExitCode::scheduler:
+    case ExitCode::internal:
+      return Verdict::relaunch;
+    default:
+      return code >= 128 ? Verdict::relaunch : Verdict::give_up;
+  }
+}
+
+void check(const Options& options) {
+  require(options.relaunches >= 0, "run.relaunches is {}, but must not be negative", options.relaunches);
+  require(options.grace_seconds >= 0 && options.grace_seconds <= kLongestGrace,
+          "run.grace_seconds is {}, but must be between 0 and {}", options.grace_seconds, kLongestGrace);
+  require(options.pause_seconds >= 0 && options.pause_seconds <= kLongestGrace,
+          "run.pause_seconds is {}, but must be between 0 and {}", options.pause_seconds, kLongestGrace);
+  require(options.probe_seconds > 0 && options.probe_seconds <= kLongestGrace,
+          "run.probe_seconds is {}, but must be above 0 and at most {}", options.probe_seconds, kLongestGrace);
+  for (const auto& [name, minutes] :
+       {std::pair("node", options.node_minutes), std::pair("scheduler", options.scheduler_minutes)})
+    require(minutes >= 0 && minutes <= kLongestGrace, "run.{}_minutes is {}, but must be between 0 and {}", name,
+            minutes, kLongestGrace);
+  require(options.hangup == "stop" || options.hangup == "ignore",
+          "run.hangup is \"{}\", but must be \"stop\" or \"ignore\"", options.hangup);
+}
+
+int supervise(const Mission& mission, const Options& options) {
+  SupervisorSignals signals;
+  return supervise(mission, options, signals);
+}
+
+int supervise(const Mission& mission, const Options& options, SupervisorSignals& signals) {
+  check(options);
+  Tries tries(options);
+  NextNodes next;
+  Progress progress(mission);
+  const auto stop = [&] {
+    leave(mission, options, signals, "; " + progress.outlook());
+    return static_cast<int>(ExitCode::requeue);
+  };
+  for (Milliseconds pause{0};; pause = mission.allocation ? tries.pause() : 0ms) {
+    if (signals.wait_for_stop(pause)) return stop();
+    if (is_superseded(mission)) return static_cast<int>(ExitCode::superseded);
+    auto [code, told_to_stop, is_saved] = launch(on_nodes(progress.next_launch(), next.nodes), options, signals);
+    const auto files = files_of(mission, progress);
+    // A node that has not mounted the program's file system (yet) ends its ranks with "no such file", which is 2 too.
+    if (mission.allocation && (!is_of_a_rank(code) || (code == static_cast<int>(ExitCode::corrupt) &&
+                                                       one_lacks(*mission.allocation, files, next.nodes, options)))) {
+      log(Severity::warning, "srun itself failed, with code {}", code);
+      code = static_cast<int>(ExitCode::scheduler);
+    }
+    if (code != 0 && is_superseded(mission)) return static_cast<int>(ExitCode::superseded);
+    if (progress.is_made()) tries.renew();
+    // As a disk that is full, or a file system that is away: the run has had what it needs.
+    const bool can_pass =
+        (code == static_cast<int>(ExitCode::storage) || code == static_cast<int>(ExitCode::incomplete)) &&
+        progress.has_begun();
+    const Verdict verdict = can_pass ? Verdict::relaunch : judge(code);
+    if (verdict == Verdict::finished || verdict == Verdict::give_up) return code;
+    if (verdict == Verdict::resume_later || told_to_stop) {
+      if (verdict == Verdict::relaunch)  // the signal may have met ranks that were just starting
+        log(Severity::warning, "the ranks ended with code {} when asked to stop", code);
+      leave(mission, options, signals, is_saved ? " with everything saved" : "; " + progress.outlook());
+      return code;
+    }
+    if (mission.allocation) next = surviving_nodes(*mission.allocation, files, next.nodes, options, signals);
+    if (next.decision == NextNodes::Decision::end) return code;
+    if (next.decision == NextNodes::Decision::requeue) return stop();
+    if (!tries.use(next.lost)) {
+      log(Severity::error,
+          "the ranks ended with code {}, {} relaunches brought the run no further; giving up. What each rank said is "
+          "in \"{}\"",
+          code, tries.relaunches(), (mission.checkpoints.parent_path() / "logs").string());
+      return code;
+    }
+    log(Severity::warning, "the ranks ended with code {}; relaunching ({} more times if the run comes no further); {}",
+        code, tries.left(), progress.outlook());
+  }
+}
+
+}  // namespace distdl::launch

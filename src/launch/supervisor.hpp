@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/base/ids.hpp>
+#include <distdl/launch/folder_lock.hpp>
+#include <distdl/launch/options.hpp>
+#include <distdl/slurm/allocation.hpp>
+
+namespace distdl::launch {
+
+class SupervisorSignals;
+
+/// One process to start: a rank, or the srun that starts all ranks.
+struct Child {
+  std::vector<std::string> command;
+  std::map<std::string, std::string> variables;  ///< added to the environment
+};
+
+/// What the supervisor keeps running.
+struct Mission {
+  std::vector<std::string> worker;    ///< command line of a rank
+  std::filesystem::path checkpoints;  ///< of the run: a new one there counts as progress
+  int ranks = 1;
+  std::optional<slurm::Allocation> allocation;  ///< nothing: the ranks are processes on this machine
+  /// The steps at which all starts of the run so far began to train, the oldest first. One further on counts as
+  /// progress too: then snapshots bring the run forward, without checkpoints.
+  std::function<std::vector<Step>()> starts = {};
+  /// The step that was done last, by any start of the run so far. A launch that trained, and broke off at another step
+  /// than the one before, uses up no relaunch: training repeats itself exactly, so that is no fault of the run.
+  std::function<std::optional<Step>()> last_done = {};
+  /// More words for the ranks, until a launch has begun to train.
+  std::vector<std::string> at_first = {};
+  /// The rank's option that makes it begin with a smaller step than that which follows: when two launches that began at
+  /// the same step came no further, the next ones begin with the checkpoint before it, as long as there is one. Empty:
+  /// they never do.
+  std::string below = {};
+  FolderLock* lock = nullptr;  ///< of the run folder: once it is lost, the ranks are ended
+};
+
+/// The processes of one launch: `ranks` local ones that meet in the folder `rendezvous`, or one srun, whose step has
+/// the name "distdl-<launch_id>".
+std::vector<Child> children_of(const Mission& mission, const Options& options, const std::filesystem::path& rendezvous,
+                               const std::string& launch_id);
+
+/// What to do after a launch ended with `code`.
+enum class Verdict {
+  finished,
+  resume_later,  ///< stopped on purpose, all saved
+  relaunch,      ///< a rank crashed or was lost
+  give_up,       ///< running again would not help
+};
+Verdict judge(int code);
+
+/// Throws ConfigError for values that make no sense.
+void check(const Options& options);
+
+/// Starts the ranks and keeps them going: forwards signals, relaunches them after a crash, requeues the Slurm job when
+/// the ranks stopped on purpose. Returns the exit code of the run: ok, requeue (stopped, also between two launches),
+/// superseded (another start has taken the run folder), or the ranks' code. Throws ConfigError for options that make no
+/// sense. Blocks SIGCHLD, SIGTERM, SIGINT, SIGUSR1, SIGUSR2 and, unless it is ignored, SIGHUP in the calling thread.
+int supervise(const Mission& mission, const Options& options);
+/// The same, with signals that were watched for already: one that has come asks to stop before the first launch.
+int supervise(const Mission& mission, const Options& options, SupervisorSignals& signals);
+
+}  // namespace distdl::launch

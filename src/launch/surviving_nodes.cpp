@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <csignal>
+
+#include <fmt/ranges.h>
+
+#include <distdl/base/log.hpp>
+#include <distdl/launch/requeue.hpp>
+#include <distdl/launch/surviving_nodes.hpp>
+#include <distdl/slurm/nodes.hpp>
+
+namespace distdl::launch {
+namespace {
+using namespace std::chrono_literals;
+using Decision = NextNodes::Decision;
+
+Clock::duration seconds(double count) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(count));
+}
+
+/// What is looked for.
+struct Wanted {
+  const slurm::Allocation& allocation;
+  const std::vector<std::string>& files;
+  std::optional<int> fewest = {};  ///< nodes; nothing: not known yet
+};
+
+/// The job's nodes as they were at one look, and what they suffice for.
+struct Look {
+  std::vector<std::string> answering;
+  int needed = 0;                 ///< 0: not known
+  std::string trouble;            ///< what is the matter with the others; empty: nothing
+  bool over = false;              ///< the job
+  bool lacks_files_only = false;  ///< the others answer
+
+  bool is_enough() const { return !answering.empty() && answering.size() >= static_cast<std::size_t>(needed); }
+};
+
+/// "one does not answer"
+std::string complaint(const slurm::Probe& probe) {
+  const auto count = probe.silent.size();
+  if (probe.lacking == count) return count == 1 ? "one lacks a file" : fmt::format("{} lack a file", count);
+  return count == 1 ? "one does not answer" : fmt::format("{} do not answer", count);
+}
+
+Look look(Wanted& wanted, const Options& options, const Deadline& limit) try {
+  const slurm::Allocation& allocation = wanted.allocation;
+  const auto names = slurm::nodes_of(allocation);
+  const auto probe_limit = seconds(options.probe_seconds);
+  const Deadline end(std::max(limit.when(), Clock::now() + probe_limit));  // those that come first are always asked
+  const auto probe = slurm::probe(allocation, names, wanted.files, std::chrono::ceil<Milliseconds>(probe_limit),
+                                  [&] { return end.expired() || stop_is_pending(); });
+  Look found{probe.answering, static_cast<int>(names.size()), "", false, probe.lacking == probe.silent.size()};
+  if (probe.silent.empty()) return found;
+  found.trouble = fmt::format("of the {} nodes of job {} {}: {} ({})", names.size(), allocation.job, complaint(probe),
+                              fmt::join(probe.silent, ", "), probe.cause);
+  if (stop_is_pending()) return found;
+  found.over = is_over(allocation);
+  if (!wanted.fewest) wanted.fewest = slurm::fewest_nodes(allocation);
+  found.needed = wanted.fewest.value_or(found.needed);
+  return found;
+} catch (const SchedulerError& error) {
+  return {{}, 0, error.what(), false};
+}
+
+bool has(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+}  // namespace
+
+bool one_lacks(const slurm::Allocation& allocation, const std::vector<std::string>& files,
+               const std::vector<std::string>& nodes, const Options& options) try {
+  if (allocation.node_list.empty()) return false;
+  const auto limit = Deadline::after(60s);
+  const auto probe = slurm::probe(allocation, nodes.empty() ? slurm::nodes_of(allocation) : nodes, files,
+                                  std::chrono::ceil<Milliseconds>(seconds(options.probe_seconds)),
+                                  [&] { return limit.expired() || stop_is_pending(); });
+  return probe.lacking > 0;
+} catch (const SchedulerError&) {  // then nothing is known of them
+  return false;
+}
+
+NextNodes surviving_nodes(const slurm::Allocation& allocation, const std::vector<std::string>& files,
+                          const std::vector<std::string>& before, const Options& options, SupervisorSignals& signals) {
+  if (allocation.node_list.empty()) return {};
+  Wanted wanted{allocation, files};
+  const auto limit = Deadline::after(seconds(options.node_minutes * 60));
+  BackOff pauses(1s, 30s);
+  const auto stops = [&](Milliseconds pause) {
+    const auto number = signals.wait_for_stop(pause);
+    if (number) log(Severity::info, "signal SIG{} ends the look for nodes", sigabbrev_np(*number));
+    return number.has_value();
+  };
+  for (bool lost = false;;) {
+    const Look now = look(wanted, options, limit);
+    if (now.over) {
+      log(Severity::info, "{}; Slurm has ended or requeued the job", now.trouble);
+      return {Decision::end, {}, true};
+    }
+    if (stops(0ms)) return {Decision::requeue, {}, true};
+    if (now.trouble.empty()) return {Decision::launch, now.answering, lost};
+    lost = lost || now.answering.empty() || before.empty() ||
+           !std::all_of(before.begin(), before.end(), [&](const auto& name) { return has(now.answering, name); });
+    if (now.is_enough()) {
+      log(Severity::warning, "{}; going on with {}", now.trouble, fmt::join(now.answering, ", "));
+      return {Decision::launch, now.answering, lost};
+    }
+    if (limit.expired() && now.lacks_files_only) return {Decision::launch, {}, false};
+    if (limit.expired()) {
+      log(Severity::error, "{}; waited {:g} min in vain (run.node_minutes)", now.trouble, options.node_minutes);
+      return {Decision::requeue, {}, true};
+    }
+    const auto pause = pauses.next();
+    log(Severity::warning,
+        "{}; waiting until {} answer, or Slurm has given the others up, for up to {:g} min (run.node_minutes); next "
+        "look "
+        "in {} s",
+        now.trouble, now.needed > 0 ? fmt::format("at least {}", now.needed) : "they", options.node_minutes,
+        pause / 1s);
+    if (stops(pause)) return {Decision::requeue, {}, true};
+  }
+}
+
+}  // namespace distdl::launch

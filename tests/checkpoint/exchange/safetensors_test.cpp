@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hostile and damaged safetensors files get a clear refusal.
+#include <algorithm>
+#include <ctime>
+#include <fstream>
+#include <random>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/checkpoint/sample.hpp"
+#include <distdl/checkpoint/exchange/safetensors.hpp>
+
+namespace distdl::checkpoint {
+namespace {
+using testing::HasSubstr;
+
+std::string with_length(const std::string& header, const std::string& data = "") {
+  std::string length(8, '\0');
+  for (std::size_t i = 0; i < 8; ++i) length[i] = static_cast<char>(header.size() >> (8 * i));
+  return length + header + data;
+}
+
+/// What reading a file of these bytes throws; its code.
+std::pair<ExitCode, std::string> refusal(const std::string& bytes) {
+  TemporaryFolder folder;
+  auto path = folder.path() / "x.safetensors";
+  std::ofstream(path, std::ios::binary) << bytes;
+  try {
+    OpenFile file(real_file_system(), path, OpenFile::Mode::read);
+    read_safetensors(file);
+    return {ExitCode::ok, ""};
+  } catch (const StorageError& error) {
+    return {error.exit_code(), error.what()};
+  }
+}
+
+TEST(Safetensors, WhatIsWrittenIsUnderstood) {
+  std::vector<TensorEntry> entries{
+      {"b", tensor::DType::f64, {2}}, {"a", tensor::DType::bf16, {}}, {"c", tensor::DType::u8, {0, 3}}};
+  std::string header = safetensors_header(entries, {{"key", "value"}});
+  EXPECT_EQ(header.size() % 8, 0u);
+  TemporaryFolder folder;
+  auto path = folder.path() / "x";
+  std::ofstream(path, std::ios::binary) << header << std::string(18, 'x');
+  OpenFile file(real_file_system(), path, OpenFile::Mode::read);
+  auto found = read_safetensors(file);
+  ASSERT_EQ(found.tensors.size(), 3u);
+  EXPECT_EQ(found.tensors[0].entry, entries[0]);
+  EXPECT_EQ(found.tensors[0].offset, header.size());
+  EXPECT_EQ(found.tensors[1].offset, header.size() + 16);
+  EXPECT_EQ(found.metadata.at("key"), "value");
+  EXPECT_EQ(refusal(header + std::string(17, 'x')).first, ExitCode::corrupt);
+  EXPECT_EQ(refusal(header + std::string(19, 'x')).first, ExitCode::corrupt);
+}
+
+TEST(Safetensors, ImpossibleHeadersAreRefused) {
+  std::string four(4, 'x');
+  auto one = [&](const std::string& dtype, const std::string& shape, const std::string& offsets) {
+    return with_length(fmt::format(R"({{"t":{{"dtype":{},"shape":{},"data_offsets":{}}}}})", dtype, shape, offsets),
+                       four);
+  };
+  EXPECT_EQ(refusal(one(R"("F32")", "[1]", "[0,4]")).first, ExitCode::ok);
+  for (
+      const std::string& bytes : {
+          std::string(),
+          std::string("1234567"),
+          with_length(""),
+          with_length("[]"),
+          with_length("null"),
+          with_length("{"),
+          std::string("\xff\xff\xff\xff\xff\xff\xff\x7f{}", 10),
+          one(R"("F32")", "[2]", "[0,4]"),
+          one(R"("F32")", "[1]", "[0,8]"),
+          one(R"("F32")", "[1]", "[4,0]"),
+          one(R"("F32")", "[1]", "[-4,0]"),
+          one(R"("F32")", "[1]", "[0]"),
+          one(R"("F32")", "[-1]", "[0,4]"),
+          one(R"("F32")", "[1e400]", "[0,4]"),
+          one(R"("F32")", "[NaN]", "[0,4]"),
+          one(R"("F32")", "[4611686018427387905]", "[0,4]"),
+          one(R"("F32")", "[4611686018427387904,4611686018427387904]", "[0,4]"),
+          one(R"("F32")", "[4294967296,4294967296]", "[0,0]"),
+          one(R"("F32")", "{}", "[0,4]"),
+          one(R"("F32")", "[1.5]", "[0,4]"),
+          one(R"("U8")", "[3]", "[1,4]"),
+          one(R"("U8")", "[3]", "[0,3]"),
+          one("7", "[1]", "[0,4]"),
+          with_length(
+              R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})",
+              four),
+          with_length(
+              R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},"b":{"dtype":"U8","shape":[3],"data_offsets":[1,4]}})",
+              four),
+          with_length(R"({"__metadata__":{"a":1}})"),
+          with_length(R"({"__metadata__":[]})"),
+          with_length(std::string(100'000, '[')),
+          with_length("{\"a\":" + std::string(100'000, '[')),
+      }) {
+    auto [code, message] = refusal(bytes);
+    EXPECT_EQ(code, ExitCode::corrupt) << bytes.substr(0, 100);
+    EXPECT_THAT(message, HasSubstr("is no whole safetensors file"));
+  }
+}
+
+TEST(Safetensors, TypesThatCheckpointsDoNotHaveAreNamed) {
+  auto [code, message] = refusal(with_length(R"({"flags":{"dtype":"BOOL","shape":[4],"data_offsets":[0,4]}})", "1234"));
+  EXPECT_EQ(code, ExitCode::incompatible);
+  EXPECT_THAT(message, testing::AllOf(HasSubstr("\"flags\""), HasSubstr("BOOL")));
+}
+
+TEST(Safetensors, AHeaderCostsTimeThatGrowsWithItsTensorsOnly) {
+  // Processor time, which another program on this machine does not lengthen: 8 times the tensors, once 50 times as
+  // long.
+  auto seconds = [](int count) {
+    std::vector<TensorEntry> entries;
+    for (int i = 0; i < count; ++i) entries.push_back({fmt::format("tensor{:06}", i), tensor::DType::u8, {0}});
+    const std::clock_t begin = std::clock();
+    EXPECT_EQ(refusal(safetensors_header(entries, {})).first, ExitCode::ok);
+    return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  };
+  auto least = [&](auto count) { return std::min({seconds(count), seconds(count), seconds(count)}); };
+  EXPECT_LT(least(40'000), 24 * least(5'000));
+}
+
+TEST(Safetensors, RandomChangesOfAHeaderNeverCrash) {
+  std::vector<TensorEntry> entries{{"b", tensor::DType::f64, {2}}, {"a", tensor::DType::bf16, {3, 1}}};
+  std::string good = safetensors_header(entries, {{"key", "value"}}) + std::string(22, 'x');
+  std::mt19937 random(7);
+  for (int trial = 0; trial < 500; ++trial) {
+    std::string bad = good;
+    for (unsigned changes = 1 + random() % 3; changes > 0; --changes)
+      bad[random() % bad.size()] = static_cast<char>(random() % 128);
+    auto code = refusal(bad).first;
+    EXPECT_TRUE(code == ExitCode::ok || code == ExitCode::corrupt || code == ExitCode::incompatible);
+  }
+}
+}  // namespace
+}  // namespace distdl::checkpoint

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "tests/comm/schedule/schedule_cases.hpp"
+
+namespace distdl::comm {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kMostRanks = 13;
+constexpr int kLargeSizes[] = {48, 63, 64, 65, 100};
+constexpr int kSizesWhereAllMeet[] = {64};
+constexpr int kSizesOfANode[] = {48};
+#else
+constexpr int kMostRanks = 33;
+constexpr int kLargeSizes[] = {48, 63, 64, 65, 96, 100, 127, 128, 255, 256, 257, 512, 600, 1000, 1023, 1024};
+constexpr int kSizesWhereAllMeet[] = {64, 100, 129, 1024};
+constexpr int kSizesOfANode[] = {48, 64, 100, 128};
+#endif
+
+constexpr Collective kCollectives[] = {Collective::barrier,    Collective::broadcast,      Collective::reduce,
+                                       Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather,
+                                       Collective::all_to_all, Collective::gather,         Collective::scatter};
+constexpr Algorithm kAlgorithms[] = {
+    Algorithm::shared_short,       Algorithm::shared_direct,     Algorithm::shared_staged, Algorithm::pairwise,
+    Algorithm::recursive_doubling, Algorithm::recursive_halving, Algorithm::ring,          Algorithm::binomial,
+    Algorithm::double_tree,        Algorithm::hierarchical,      Algorithm::dissemination};
+
+bool is_sum(Collective collective) {
+  return collective == Collective::reduce || collective == Collective::all_reduce ||
+         collective == Collective::reduce_scatter;
+}
+
+TEST(Schedule, IsRightForEveryCollectiveAlgorithmAndSmallSize) {
+  int schedules = 0;
+  for (Collective collective : kCollectives)
+    for (Algorithm algorithm : kAlgorithms)
+      for (int size = 1; size <= kMostRanks; ++size)
+        for (std::size_t count : {0, 1, 37, 2049, 5003})
+          for (Order order : {Order::fixed, Order::free}) {
+            Problem problem = problem_of(collective, size, count);
+            problem.root = static_cast<int>((count + 1) % size);
+            const Choice choice{algorithm, count % 4 == 1 ? 128u : 0u, false, order};
+            if (!is_possible(problem, choice) || (order == Order::free && !is_sum(collective))) continue;
+            ASSERT_EQ(verdict(for_each_rank(problem), choice), "");
+            ++schedules;
+          }
+  EXPECT_GT(schedules, 1000);
+}
+
+/// Leaves cut at random places, given to the ranks in random order; some ranks may get none.
+std::vector<LeafRange> random_ranges(int ranks, int leaves, std::mt19937& random) {
+  std::vector<int> cuts{0, leaves};
+  for (int i = 1; i < ranks; ++i) cuts.push_back(static_cast<int>(random() % (leaves + 1)));
+  std::sort(cuts.begin(), cuts.end());
+  std::vector<LeafRange> ranges;
+  for (int i = 0; i < ranks; ++i) ranges.push_back({cuts[i], cuts[i + 1] - cuts[i]});
+  std::shuffle(ranges.begin(), ranges.end(), random);
+  return ranges;
+}
+
+TEST(Schedule, SumsAlongTheTreeHoweverTheLeavesLie) {
+  std::mt19937 random(5);
+  for (int trial = 0; trial < 300 / kShare; ++trial)
+    for (Collective collective : {Collective::reduce, Collective::all_reduce, Collective::reduce_scatter})
+      for (Algorithm algorithm : kAlgorithms)
+        for (Order order : {Order::fixed, Order::free}) {
+          const int size = 1 + static_cast<int>(random() % 13);
+          Problem problem = problem_of(collective, size, std::size_t{1} << random() % 13);
+          for (std::size_t& count : problem.counts) count = random() % 300;
+          problem.root = static_cast<int>(random() % size);
+          problem.leaves = 1 + static_cast<int>(random() % 40);
+          problem.ranges = random_ranges(size, problem.leaves, random);
+          const Choice choice{algorithm, random() % 2 * 64, false, order};
+          if (!is_possible(problem, choice)) continue;
+          ASSERT_EQ(verdict(for_each_rank(problem), choice), "");
+        }
+}
+
+TEST(Schedule, IsRightWhereverTheRanksRun) {
+  std::mt19937 random(8);
+  std::map<Collective, int> checked;
+  for (int trial = 0; trial < 400 / kShare; ++trial)
+    for (Collective collective : kCollectives)
+      for (Layout layout : {Layout::own_nodes, Layout::blocks, Layout::uneven, Layout::round_robin})
+        for (Order order : {Order::fixed, Order::free}) {
+          const int size = 1 + static_cast<int>(random() % 13), most = collective == Collective::all_to_all ? 14 : 17;
+          Problem problem = problem_of(collective, size, (std::size_t{1} << random() % most) - random() % 2);
+          for (std::size_t& count : problem.counts) count = random() % 3 * (random() % 3000);
+          problem.nodes = nodes_of(size, 1 + static_cast<int>(random() % 4), layout);
+          problem.root = static_cast<int>(random() % size);
+          if (random() % 2) {
+            problem.leaves = 1 + static_cast<int>(random() % 40);
+            problem.ranges = random_ranges(size, problem.leaves, random);
+          }
+          const std::size_t segment = random() % 2 * 1000;
+          if (!is_possible(problem, {Algorithm::hierarchical, segment, false, order})) continue;
+          ++checked[collective];
+          const auto problems = for_each_rank(problem);
+          std::vector<Schedule> schedules;
+          const unsigned staged = random();  // differs by node
+          for (const Problem& each : problems)
+            schedules.push_back(make_schedule(
+                each, {Algorithm::hierarchical, segment, (staged >> each.nodes[each.rank] & 1) != 0, order}));
+          for (bool in_place : {false, true})
+            ASSERT_EQ(check_schedules(problems, schedules, order, in_place), "")
+                << describe(problem, {Algorithm::hierarchical, segment});
+        }
+  for (Collective collective : kCollectives)
+    EXPECT_GT(checked[collective], 1000 / kShare) << static_cast<int>(collective);
+}
+
+TEST(Schedule, MovesSlicesOfAnyLength) {
+  std::mt19937 random(6);
+  for (int trial = 0; trial < 100 / kShare; ++trial)
+    for (Collective collective :
+         {Collective::reduce_scatter, Collective::all_gather, Collective::gather, Collective::scatter})
+      for (Algorithm algorithm : kAlgorithms)
+        for (Order order : {Order::fixed, Order::free}) {
+          const int size = 1 + static_cast<int>(random() % 13);
+          Problem problem = problem_of(collective, size, 0);
+          for (std::size_t& count : problem.counts) count = random() % 3 * (random() % 3000);
+          problem.root = static_cast<int>(random() % size);
+          const Choice choice{algorithm, random() % 2 * 64, false, order};
+          if (!is_possible(problem, choice) || (order == Order::free && !is_sum(collective))) continue;
+          ASSERT_EQ(verdict(for_each_rank(problem), choice), "");
+        }
+}
+
+TEST(Schedule, GivesEachRankWhatTheOthersHaveForIt) {
+  std::mt19937 random(7);
+  for (int trial = 0; trial < 200; ++trial) {
+    const int size = 1 + static_cast<int>(random() % 20);
+    auto problems = for_each_rank(problem_of(Collective::all_to_all, size, 0));
+    for (int from = 0; from < size; ++from)
+      for (int to = 0; to < size; ++to)
+        problems[from].send_counts[to] = problems[to].receive_counts[from] = random() % 2 * (random() % 100);
+    const auto schedules = make_schedules(problems, {});
+    ASSERT_EQ(check_schedules(problems, schedules, Order::fixed, false), "");
+  }
+}
+
+/// A few hundred ranks on nodes of 48, and one that is smaller.
+Problem large_problem(Collective collective, int size, std::size_t count) {
+  Problem problem = problem_of(collective, size, count);
+  for (int r = 0; r < size; ++r) problem.nodes[r] = r / 48;
+  problem.root = size / 3;
+  return problem;
+}
+
+TEST(Schedule, IsRightForAThousandRanks) {
+  const std::pair<Collective, Algorithm> kinds[] = {{Collective::barrier, Algorithm::dissemination},
+                                                    {Collective::barrier, Algorithm::hierarchical},
+                                                    {Collective::broadcast, Algorithm::binomial},
+                                                    {Collective::broadcast, Algorithm::double_tree},
+                                                    {Collective::broadcast, Algorithm::hierarchical},
+                                                    {Collective::reduce, Algorithm::binomial},
+                                                    {Collective::reduce, Algorithm::double_tree},
+                                                    {Collective::reduce, Algorithm::hierarchical},
+                                                    {Collective::all_reduce, Algorithm::recursive_doubling},
+                                                    {Collective::all_reduce, Algorithm::recursive_halving},
+                                                    {Collective::all_reduce, Algorithm::hierarchical},
+                                                    {Collective::all_gather, Algorithm::recursive_doubling},
+                                                    {Collective::gather, Algorithm::binomial},
+                                                    {Collective::scatter, Algorithm::binomial},
+                                                    {Collective::gather, Algorithm::hierarchical},
+                                                    {Collective::scatter, Algorithm::hierarchical},
+                                                    {Collective::reduce_scatter, Algorithm::recursive_halving},
+                                                    {Collective::reduce_scatter, Algorithm::hierarchical}};
+  for (int size : kLargeSizes)
+    for (auto [collective, algorithm] : kinds) {
+      // Sums of every node for every rank: a few of these sizes take long enough.
+      if (collective == Collective::reduce_scatter && size > 257 && size != 1000) continue;
+      const bool vector = collective == Collective::broadcast || collective == Collective::reduce ||
+                          collective == Collective::all_reduce;
+      const Problem problem = large_problem(collective, size, vector ? 20011 : 3);
+      const Choice choice{algorithm, 0, size % 2 == 0,
+                          algorithm == Algorithm::double_tree ? Order::free : Order::fixed};
+      if (!is_possible(problem, choice)) continue;
+      ASSERT_EQ(verdict(for_each_rank(problem), choice), "");
+    }
+}
+
+/// These have as many steps as ranks on each rank.
+TEST(Schedule, IsRightWhereEveryoneMeetsEveryone) {
+  const std::pair<Collective, Algorithm> kinds[] = {
+      {Collective::all_reduce, Algorithm::pairwise},     {Collective::reduce, Algorithm::pairwise},
+      {Collective::reduce_scatter, Algorithm::pairwise}, {Collective::all_gather, Algorithm::pairwise},
+      {Collective::all_to_all, Algorithm::pairwise},     {Collective::all_reduce, Algorithm::ring},
+      {Collective::reduce_scatter, Algorithm::ring},     {Collective::all_gather, Algorithm::ring},
+      {Collective::all_gather, Algorithm::hierarchical}, {Collective::all_to_all, Algorithm::hierarchical}};
+  for (int size : kSizesWhereAllMeet)
+    for (auto [collective, algorithm] : kinds) {
+      if (size == 1024 && (collective != Collective::all_reduce || algorithm != Algorithm::pairwise)) continue;
+      const bool vector = collective == Collective::all_reduce || collective == Collective::reduce;
+      const Problem problem = large_problem(collective, size, vector ? 16 * size + 5 : 3);
+      const Choice choice{algorithm, 0, false, algorithm == Algorithm::ring ? Order::free : Order::fixed};
+      const auto problems = for_each_rank(problem);
+      const auto schedules = make_schedules(problems, choice);
+      ASSERT_EQ(check_schedules(problems, schedules, choice.order, size % 2 == 0), "") << describe(problem, choice);
+    }
+}
+
+TEST(Schedule, IsRightForManyRanksOnOneNode) {
+  for (int size : kSizesOfANode)
+    for (Collective collective : kCollectives)
+      for (Algorithm algorithm : {Algorithm::shared_short, Algorithm::shared_direct, Algorithm::shared_staged}) {
+        const Problem problem = problem_of(collective, size, collective == Collective::all_reduce ? 5003 : 7);
+        if (!is_possible(problem, {algorithm})) continue;
+        ASSERT_EQ(verdict(for_each_rank(problem), {algorithm}), "");
+      }
+}
+
+}  // namespace
+}  // namespace distdl::comm
