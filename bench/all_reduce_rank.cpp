@@ -82,7 +82,7 @@ void answer(comm::Communicator& comm, const std::string& command) {
   words >> word >> word >> word >> bytes >> seconds >> algorithm >> segment;
   comm::CallOptions how;
   if (!algorithm.empty()) how.choice = {.algorithm = comm::algorithm_of(algorithm), .segment = segment / sizeof(float)};
-  if (algorithm == "ring") how.order = how.choice->order = comm::Order::free;
+  if (algorithm == "ring") how.order = how.choice->order = comm::Order::any;
   Measurement measurement(comm, static_cast<std::size_t>(bytes), how);
   require<InternalError>(measurement.is_right(), "{}: wrong result", command);
   const auto times = measurement.times(seconds);

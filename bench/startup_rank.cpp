@@ -37,10 +37,10 @@ class WatchedWorld final : public world::World {
   Rank rank() const override { return world_->rank(); }
   int size() const override { return world_->size(); }
   std::string description() const override { return world_->description(); }
-  std::vector<std::string> exchange(const std::string& mine, Milliseconds timeout) override {
+  std::vector<std::string> all_gather_strings(const std::string& mine, Milliseconds timeout) override {
     card_bytes = mine.size();
     mark("card");
-    auto all = world_->exchange(mine, timeout);
+    auto all = world_->all_gather_strings(mine, timeout);
     mark("exchange");
     return all;
   }

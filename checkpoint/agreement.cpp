@@ -37,7 +37,7 @@ std::vector<std::string> results_of(std::vector<std::string> votes, const std::s
 }
 }  // namespace
 
-void Group::carry(std::span<const Outgoing>, std::span<const Incoming>) {
+void Group::exchange_buffers(std::span<const Outgoing>, std::span<const Incoming>) {
   throw Error(ExitCode::internal, "this group of ranks carries no snapshots");
 }
 

@@ -23,12 +23,12 @@ class CheckedFolders {
     return known->second;
   }
 
-  /// Whether a run took one of the folders away before it was judged.
+  /// Whether a run took one of the folders away before it was finding.
   bool are_overtaken() const {
-    return std::any_of(findings_.begin(), findings_.end(), [&](const auto& judged) {
+    return std::any_of(findings_.begin(), findings_.end(), [&](const auto& finding) {
       std::error_code ignored;  // a link that leads nowhere is there
-      auto status = std::filesystem::symlink_status(folders_.at(judged.first), ignored);
-      return !judged.second.empty() && status.type() == std::filesystem::file_type::not_found;
+      auto status = std::filesystem::symlink_status(folders_.at(finding.first), ignored);
+      return !finding.second.empty() && status.type() == std::filesystem::file_type::not_found;
     });
   }
 

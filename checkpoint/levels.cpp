@@ -16,8 +16,8 @@ namespace {
 using nlohmann::json;
 
 /// What the sender has sealed must have arrived as that.
-void check_copy(const SlotMemory& copy, const Group::Incoming& in, const SlotLabel& label) try {
-  const Snapshot snapshot = open_slot(copy.bytes().first(in.bytes.size()));
+void check_copy(const SnapshotMemory& copy, const Group::Incoming& in, const SnapshotLabel& label) try {
+  const Snapshot snapshot = open_snapshot(copy.bytes().first(in.bytes.size()));
   require<StorageError>(moment_of(snapshot.label) == moment_of(label) && snapshot.label.run == label.run,
                         "the snapshot of {} came where one of the same step as that of {} was expected",
                         text_of(snapshot.label), text_of(label));
@@ -28,8 +28,8 @@ void check_copy(const SlotMemory& copy, const Group::Incoming& in, const SlotLab
       ExitCode::corrupt);
 }
 
-std::optional<SlotLabel> label_of(const SlotMemory& memory) try {
-  return open_slot(memory.bytes()).label;
+std::optional<SnapshotLabel> label_of(const SnapshotMemory& memory) try {
+  return open_snapshot(memory.bytes()).label;
 } catch (const StorageError&) {
   return std::nullopt;
 }
@@ -95,19 +95,19 @@ std::vector<std::size_t> Levels::sizes_of_all(std::size_t own) {
   return sizes;
 }
 
-static void replace(std::vector<SlotMemory>& older, std::vector<SlotMemory> fresh) {
-  for (SlotMemory& one : older) one.remove();
+static void replace(std::vector<SnapshotMemory>& older, std::vector<SnapshotMemory> fresh) {
+  for (SnapshotMemory& one : older) one.remove();
   older = std::move(fresh);
 }
 
-void Levels::protect(std::span<const std::byte> slot, const Protection& how) {
-  const auto mine = moment_of(open_slot(slot).label);
-  const auto is_not_older = [mine](const SlotLabel& other) { return moment_of(other) >= mine; };
-  std::vector<SlotMemory> copies, parity;
+void Levels::protect(std::span<const std::byte> buffer, const Protection& how) {
+  const auto mine = moment_of(open_snapshot(buffer).label);
+  const auto is_not_older = [mine](const SnapshotLabel& other) { return moment_of(other) >= mine; };
+  std::vector<SnapshotMemory> copies, parity;
   try {
-    if (how.partner) copy_to_partner(slot, copies);
-    if (how.parity) share_parity(slot, parity);
-    if (how.disk && disk_) write_to_disk(slot);
+    if (how.partner) copy_to_partner(buffer, copies);
+    if (how.parity) share_parity(buffer, parity);
+    if (how.disk && disk_) write_to_disk(buffer);
   } catch (...) {
     for (auto* fresh : {&copies, &parity}) replace(*fresh, {});
     throw;
@@ -119,23 +119,23 @@ void Levels::protect(std::span<const std::byte> slot, const Protection& how) {
   if (how.partner || how.parity || !(setup_.used.partner || setup_.used.parity)) remove_from_memory(is_not_older);
 }
 
-void Levels::copy_to_partner(std::span<const std::byte> slot, std::vector<SlotMemory>& copies) {
-  const SlotLabel label = open_slot(slot).label;
-  const auto sizes = sizes_of_all(slot.size());
+void Levels::copy_to_partner(std::span<const std::byte> buffer, std::vector<SnapshotMemory>& copies) {
+  const SnapshotLabel label = open_snapshot(buffer).label;
+  const auto sizes = sizes_of_all(buffer.size());
   std::vector<Group::Incoming> in;
   agree(group_, "make room for partners' snapshots", [&] {
     for (int rank = 0; rank < group_.size(); ++rank) {
       const auto at = static_cast<std::size_t>(rank);
       if (partners_[at] != group_.rank()) continue;
-      copies.push_back(SlotMemory::create(setup_.memory, rank, sizes[at]));
+      copies.push_back(SnapshotMemory::create(setup_.memory, rank, sizes[at]));
       in.push_back({rank, copies.back().writable().first(sizes[at])});
     }
     return std::string();
   });
   std::vector<Group::Outgoing> out;
   if (const int partner = partners_[static_cast<std::size_t>(group_.rank())]; partner >= 0)
-    out.push_back({partner, slot});
-  group_.carry(out, in);
+    out.push_back({partner, buffer});
+  group_.exchange_buffers(out, in);
   agree(group_, "copy snapshots to partners", [&] {
     for (std::size_t i = 0; i < copies.size(); ++i) check_copy(copies[i], in[i], label);
     return std::string();
@@ -144,7 +144,7 @@ void Levels::copy_to_partner(std::span<const std::byte> slot, std::vector<SlotMe
 
 /// A ring within the set: what is to be the parity of one member goes round and takes up a chunk of each other one. A
 /// checksum travels along, since parity itself does not show damage.
-Levels::Parity Levels::parity_of(std::span<const std::byte> slot, const std::vector<int>& set, std::size_t longest) {
+Levels::Parity Levels::parity_of(std::span<const std::byte> buffer, const std::vector<int>& set, std::size_t longest) {
   const int members = static_cast<int>(set.size());
   const int self = static_cast<int>(std::find(set.begin(), set.end(), group_.rank()) - set.begin());
   const ParityLayout layout{members, longest};
@@ -155,12 +155,12 @@ Levels::Parity Levels::parity_of(std::span<const std::byte> slot, const std::vec
   for (int hop = 1; hop < members; ++hop) {
     const int keeper = (self - hop + members) % members;
     const std::span parity = std::span(passed).first(chunk);
-    add_parity(parity, chunk_of(slot, layout, layout.chunk_of(self, keeper)));
+    add_parity(parity, chunk_of(buffer, layout, layout.chunk_of(self, keeper)));
     std::uint32_t crc = crc32c(parity);
     std::memcpy(passed.data() + chunk, &crc, sizeof crc);
     const Group::Outgoing out{member(self + 1), passed};
     const Group::Incoming in{member(self - 1), arrived};
-    group_.carry({&out, 1}, {&in, 1});
+    group_.exchange_buffers({&out, 1}, {&in, 1});
     std::swap(passed, arrived);
     std::memcpy(&crc, passed.data() + chunk, sizeof crc);
     if (const auto found = crc32c(std::span(passed).first(chunk)); found != crc)  // the others go on: so does this one
@@ -171,9 +171,9 @@ Levels::Parity Levels::parity_of(std::span<const std::byte> slot, const std::vec
   return {std::move(passed), std::move(damage)};
 }
 
-void Levels::share_parity(std::span<const std::byte> slot, std::vector<SlotMemory>& parity) {
-  const SlotLabel label = open_slot(slot).label;
-  const auto sizes = sizes_of_all(slot.size());
+void Levels::share_parity(std::span<const std::byte> buffer, std::vector<SnapshotMemory>& parity) {
+  const SnapshotLabel label = open_snapshot(buffer).label;
+  const auto sizes = sizes_of_all(buffer.size());
   const auto set = std::find_if(sets_.begin(), sets_.end(), [&](const std::vector<int>& one) {
     return std::find(one.begin(), one.end(), group_.rank()) != one.end();
   });
@@ -181,7 +181,7 @@ void Levels::share_parity(std::span<const std::byte> slot, std::vector<SlotMemor
   std::vector<std::size_t> set_sizes;
   if (set != sets_.end()) {
     for (int rank : *set) set_sizes.push_back(sizes[static_cast<std::size_t>(rank)]);
-    made = parity_of(slot, *set, *std::max_element(set_sizes.begin(), set_sizes.end()));
+    made = parity_of(buffer, *set, *std::max_element(set_sizes.begin(), set_sizes.end()));
   }
   agree(group_, "share the parity of snapshots", [&] {
     if (!made.damage.empty())
@@ -190,25 +190,25 @@ void Levels::share_parity(std::span<const std::byte> slot, std::vector<SlotMemor
     const tensor::Shape shape{static_cast<std::int64_t>(made.bytes.size())};
     const Slice slice{"parity", tensor::DType::u8, shape, tensor::whole(shape), made.bytes.data(), {}};
     const State state{{kParityKey, json{*set, set_sizes}.dump()}};
-    parity.push_back(SlotMemory::create(setup_.memory, group_.rank(), slot_bytes({&slice, 1}, state)));
-    fill_slot(parity.back().writable(), label, {&slice, 1}, state);
+    parity.push_back(SnapshotMemory::create(setup_.memory, group_.rank(), buffer_bytes({&slice, 1}, state)));
+    fill_buffer(parity.back().writable(), label, {&slice, 1}, state);
     return std::string();
   });
 }
 
-void Levels::write_to_disk(std::span<const std::byte> slot) {
-  agree(group_, "write snapshots to the local disks", [&] { return disk_->write(slot); });
+void Levels::write_to_disk(std::span<const std::byte> buffer) {
+  agree(group_, "write snapshots to the local disks", [&] { return disk_->write(buffer); });
 }
 
 /// Of the run's snapshots in this node's memory, those of steps that are not wanted and that no living process holds.
-void Levels::remove_from_memory(const std::function<bool(const SlotLabel&)>& is_wanted) {
+void Levels::remove_from_memory(const std::function<bool(const SnapshotLabel&)>& is_wanted) {
   if (!is_first_of_node()) return;
-  for (const std::string& name : slots_of(setup_.memory))
-    if (const auto item = look_at(name); !item || !is_wanted(item->label)) remove_orphan(name);
+  for (const std::string& name : buffers_of(setup_.memory))
+    if (const auto replica = look_at(name); !replica || !is_wanted(replica->label)) remove_orphan(name);
 }
 
 /// As far as it can: what is left takes room, no more.
-void Levels::remove_from_disk(const std::function<bool(const SlotLabel&)>& is_wanted) try {
+void Levels::remove_from_disk(const std::function<bool(const SnapshotLabel&)>& is_wanted) try {
   if (!disk_ || !is_first_of_node()) return;
   for (const auto& [name, label, bytes] : disk_->list())
     if (!is_wanted(label)) disk_->remove(name);
@@ -219,11 +219,11 @@ void Levels::remove_from_disk(const std::function<bool(const SlotLabel&)>& is_wa
 void Levels::keep_only(const std::optional<RestorePlan>& plan) {
   opened_.clear();  // a restore that failed still holds what is to go; others of the node may remove it
   group_.all_gather("");
-  const auto is_wanted = [&](const SlotLabel& label) {
+  const auto is_wanted = [&](const SnapshotLabel& label) {
     return plan && label.start == plan->start && label.step == plan->step && label.world == plan->world;
   };
   for (auto* kept : {&copies_, &parity_})
-    std::erase_if(*kept, [&](SlotMemory& one) {
+    std::erase_if(*kept, [&](SnapshotMemory& one) {
       const auto label = label_of(one);  // none if it was to be filled, and that failed
       if (label && is_wanted(*label)) return false;
       one.remove();

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include <distdl/checkpoint/multilevel/buffer_memory.hpp>
 #include <distdl/checkpoint/multilevel/disk_snapshots.hpp>
 #include <distdl/checkpoint/multilevel/inventory.hpp>
+#include <distdl/checkpoint/multilevel/snapshot_memory.hpp>
 #include <distdl/checkpoint/store.hpp>
 
 namespace distdl::checkpoint {
@@ -41,8 +41,8 @@ struct ShardReport {
 class Levels {
  public:
   struct Setup {
-    std::string run;     ///< as in SlotLabel
-    std::string memory;  ///< name of the run's slots in this node's memory: as `run`, unless a test simulates nodes
+    std::string run;     ///< as in SnapshotLabel
+    std::string memory;  ///< name of the run's buffers in this node's memory: as `run`, unless a test simulates nodes
     Place place;
     Protection used = {true, true, false};  ///< kinds that are made some time: until then older ones stay
     int parity_set = 8;                     ///< members of a set, at most; at least 3
@@ -53,10 +53,10 @@ class Levels {
 
   /// What cannot be as Setup::used asks, and what to do: ranks that have no partner, or share no parity.
   std::vector<std::string> gaps() const;
-  /// Keeps each rank's sealed slot, all of the same step, as `how` says; on return it is safe, and older snapshots of
+  /// Keeps each rank's sealed buffer, all of the same step, as `how` says; on return it is safe, and older snapshots of
   /// the same kind are gone. A kind that this world has no room for (one domain only) is skipped. If it throws, what
   /// was kept before is still there.
-  void protect(std::span<const std::byte> slot, const Protection& how);
+  void protect(std::span<const std::byte> buffer, const Protection& how);
   /// The newest snapshot (plan_restore) of which all ranks' parts are left and undamaged, whatever the present number
   /// of ranks.
   std::optional<RestorePlan> find();
@@ -69,7 +69,7 @@ class Levels {
 
  private:
   struct Opened {
-    SlotMemory memory;
+    SnapshotMemory memory;
     Snapshot snapshot;
   };
 
@@ -79,39 +79,39 @@ class Levels {
   // levels.cpp: keeping
   std::vector<std::size_t> sizes_of_all(std::size_t own);
   std::vector<std::size_t> ranks_without_parity() const;
-  void copy_to_partner(std::span<const std::byte> slot, std::vector<SlotMemory>& copies);
-  void share_parity(std::span<const std::byte> slot, std::vector<SlotMemory>& parity);
+  void copy_to_partner(std::span<const std::byte> buffer, std::vector<SnapshotMemory>& copies);
+  void share_parity(std::span<const std::byte> buffer, std::vector<SnapshotMemory>& parity);
   struct Parity {
     std::vector<std::byte> bytes;
     std::string damage;  ///< seen on the way
   };
-  Parity parity_of(std::span<const std::byte> slot, const std::vector<int>& set, std::size_t longest);
-  void write_to_disk(std::span<const std::byte> slot);
-  void remove_from_memory(const std::function<bool(const SlotLabel&)>& is_wanted);
-  void remove_from_disk(const std::function<bool(const SlotLabel&)>& is_wanted);
+  Parity parity_of(std::span<const std::byte> buffer, const std::vector<int>& set, std::size_t longest);
+  void write_to_disk(std::span<const std::byte> buffer);
+  void remove_from_memory(const std::function<bool(const SnapshotLabel&)>& is_wanted);
+  void remove_from_disk(const std::function<bool(const SnapshotLabel&)>& is_wanted);
 
   // levels_restore.cpp: finding and bringing back
-  std::optional<Item> look_at(const std::string& name);
-  std::vector<Item> items_of_node();
-  Opened& open(const Item& item);
-  bool is_whole(const Item& item);
-  Item rebuild(const ShardPlan& shard);
+  std::optional<Replica> look_at(const std::string& name);
+  std::vector<Replica> replicas_of_node();
+  Opened& open(const Replica& replica);
+  bool is_whole(const Replica& replica);
+  Replica rebuild(const ShardPlan& shard);
   void add_chunks(const ShardPlan& shard, int keeper, std::span<std::byte> sum);
-  std::vector<Manifest> announce(const std::vector<Item>& served);
+  std::vector<Manifest> announce(const std::vector<Replica>& served);
   void check_fit(Step step, const std::vector<Manifest>& parts, std::span<const Target> targets);
-  void deliver(const Item& from, const std::vector<bool>& needed_by, std::vector<Item>& here);
-  void fill(const Target& target, const std::vector<Item>& here);
-  void check_still_there(const std::vector<Item>& here);
+  void deliver(const Replica& from, const std::vector<bool>& needed_by, std::vector<Replica>& here);
+  void fill(const Target& target, const std::vector<Replica>& here);
+  void check_still_there(const std::vector<Replica>& here);
 
   Group& group_;
   Setup setup_;
-  std::optional<DiskSlots> disk_;
+  std::optional<DiskSnapshots> disk_;
   std::vector<std::string> nodes_;  ///< by rank
   std::vector<int> partners_;
   std::vector<std::vector<int>> sets_;
-  std::vector<SlotMemory> copies_, parity_;  ///< that this rank keeps for others
-  std::vector<Item> items_;                  ///< of all ranks, in the last find()
-  std::map<std::string, Opened> opened_;     ///< by name, while restoring
+  std::vector<SnapshotMemory> copies_, parity_;  ///< that this rank keeps for others
+  std::vector<Replica> replicas_;                ///< of all ranks, in the last find()
+  std::map<std::string, Opened> opened_;         ///< by name, while restoring
 };
 
 }  // namespace distdl::checkpoint

@@ -12,9 +12,9 @@
 #include <distdl/checkpoint/commit/save_activity.hpp>
 #include <distdl/checkpoint/finite.hpp>
 #include <distdl/checkpoint/format/writer.hpp>
-#include <distdl/checkpoint/multilevel/buffer_memory.hpp>
 #include <distdl/checkpoint/multilevel/buffer_rotation.hpp>
 #include <distdl/checkpoint/multilevel/snapshot_buffer.hpp>
+#include <distdl/checkpoint/multilevel/snapshot_memory.hpp>
 #include <distdl/checkpoint/saver.hpp>
 
 namespace distdl::checkpoint {
@@ -34,7 +34,7 @@ void throw_again(const std::optional<Failure>& failure) {
   if (failure) throw StorageError(failure->message, failure->code);
 }
 
-constexpr std::chrono::hours kRestart(1);     // whose end a run may still begin again from its slots
+constexpr std::chrono::hours kRestart(1);     // whose end a run may still begin again from its buffers
 constexpr std::chrono::seconds kLastCall(5);  // for one system call to come back
 }  // namespace
 
@@ -48,9 +48,9 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
         setup_(std::move(setup)),
         lazy_(store.options().mode == "lazy"),
         synchronous_(store.options().mode == "sync"),
-        slots_(setup_.run, setup_.levels ? setup_.levels->memory : setup_.run, rank_,
-               setup_.levels ? std::optional(setup_.levels->used) : std::nullopt) {
-    sweep_slots(setup_.run, kRestart);
+        buffers_(setup_.run, setup_.levels ? setup_.levels->memory : setup_.run, rank_,
+                 setup_.levels ? std::optional(setup_.levels->used) : std::nullopt) {
+    sweep_buffers(setup_.run, kRestart);
   }
 
   void start() {
@@ -59,14 +59,14 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
 
   void give_up() {
     end(true);
-    if (!setup_.keep_slots) remove_slots();
+    if (!setup_.keep_buffers) remove_buffers();
   }
 
   void prepare(std::span<const Slice> slices, const State& state) {
     // With levels these go when newer ones are safe.
-    if (const int left = setup_.levels ? 0 : sweep_slots_of(setup_.run); left > 0)
-      log(Severity::info, "{} slots that an earlier start of this run had left in memory are removed", left);
-    if (!synchronous_) slots_.prepare(slot_bytes(slices, state));
+    if (const int left = setup_.levels ? 0 : sweep_buffers_of(setup_.run); left > 0)
+      log(Severity::info, "{} buffers that an earlier start of this run had left in memory are removed", left);
+    if (!synchronous_) buffers_.prepare(buffer_bytes(slices, state));
   }
 
   bool save(Step step, std::span<const Slice> slices, const State& state, const Destination& destination) {
@@ -138,11 +138,11 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
     return phase_ != Phase::idle;
   }
   std::int64_t skipped() const { return skipped_; }
-  std::string newest_slot() const { return slots_.newest_name(); }
+  std::string newest_buffer() const { return buffers_.newest_name(); }
 
   void close() {
     end(false);
-    remove_slots();
+    remove_buffers();
   }
 
  private:
@@ -192,7 +192,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
     activity_.set(kCopies);
     try {
       check_state(state);
-      slots_.take_next(slot_bytes(slices, state));
+      buffers_.take_next(buffer_bytes(slices, state));
     } catch (const std::exception& error) {
       copy_error_ = failure_of(error);
     }
@@ -203,7 +203,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
     if (copy_error_) return;
     try {
       CopyPlan plan{static_cast<std::size_t>(store_.options().copy_threads), setup_.finite};
-      fill_slot(slots_.current().writable(), label_, slices, state, plan);
+      fill_buffer(buffers_.current().writable(), label_, slices, state, plan);
     } catch (const std::exception& error) {
       copy_error_ = failure_of(error);
     }
@@ -217,7 +217,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
         std::lock_guard lock(mutex_);
         throw_again(fatal_);
         throw_again(copy_error_);
-        return std::string(setup_.levels && slots_.current().name().empty() ? "private" : "");
+        return std::string(setup_.levels && buffers_.current().name().empty() ? "private" : "");
       });
       for (std::size_t rank = is_private.size(); rank-- > 0;)
         if (!is_private[rank].empty())
@@ -228,7 +228,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
       enter(Phase::idle);
       throw;
     }
-    slots_.sealed();
+    buffers_.sealed();
     enter(Phase::writing);
   }
 
@@ -328,7 +328,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
     std::optional<Failure> failure;
     try {
       activity_.set(kProtects);
-      Snapshot snapshot = open_slot(slots_.current().bytes());
+      Snapshot snapshot = open_snapshot(buffers_.current().bytes());
       protect(snapshot.bytes);
       activity_.set(kWrites);
       if (destination_.file_system)
@@ -353,8 +353,8 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
   void protect(std::size_t bytes) try {
     if (!levels_) return;
     const Protection& how = destination_.levels;
-    levels_->protect(slots_.current().bytes().first(bytes), how);
-    slots_.kept_elsewhere(how);
+    levels_->protect(buffers_.current().bytes().first(bytes), how);
+    buffers_.kept_elsewhere(how);
     if (how.disk) unkept_.clear();  // it is on a disk, whatever the memory
   } catch (const StorageError& error) {
     unkept_ = error.what();
@@ -381,9 +381,9 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
         label_.step, store_.root().string(), activity_.text());
   }
 
-  void remove_slots() {
-    slots_.remove();
-    if (!abandoned_) slots_.release();  // else still in use
+  void remove_buffers() {
+    buffers_.remove();
+    if (!abandoned_) buffers_.release();  // else still in use
   }
 
   Store store_;
@@ -394,10 +394,10 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
   bool lazy_, synchronous_;
 
   // Of whoever's turn it is: the training thread while idle or copied, else the writing thread.
-  SlotRotation slots_;
+  BufferRotation buffers_;
   Destination destination_;
   std::uint64_t sequence_ = 0;
-  SlotLabel label_;
+  SnapshotLabel label_;
   Stopwatch since_begin_;
   std::vector<Slice> slices_;  ///< for a lazy copy
   State state_;
@@ -455,8 +455,8 @@ bool Saver::is_busy() const {
 std::int64_t Saver::skipped() const noexcept {
   return impl_->skipped();
 }
-std::string Saver::newest_slot() const {
-  return impl_->newest_slot();
+std::string Saver::newest_buffer() const {
+  return impl_->newest_buffer();
 }
 void Saver::close() {
   impl_->close();

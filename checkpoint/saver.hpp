@@ -26,18 +26,18 @@ struct SaveOutcome {
   std::string unkept = {};     ///< with levels: why the snapshot is not kept as Destination says; empty: it is
 };
 
-/// Where a snapshot goes beside the slot it was copied into.
+/// Where a snapshot goes beside the buffer it was copied into.
 struct Destination {
   bool file_system = true;
   Protection levels = {};
 };
 
-/// Saves while training goes on. save() copies this rank's part into one of two slots in shared memory and returns; a
+/// Saves while training goes on. save() copies this rank's part into one of two buffers in shared memory and returns; a
 /// thread of its own writes from there and commits by Store's protocol, among the same threads of the other ranks. A
 /// save that finds the previous one still being written is skipped and counted: nothing ever queues. The newest sealed
-/// slot stays readable, for other processes too (slot_memory.hpp), until the next is sealed. With levels there are
-/// three or four slots: the newest with a partner's copy and the newest with parity stay too, since those elsewhere are
-/// of use only together with them.
+/// buffer stays readable, for other processes too (snapshot_memory.hpp), until the next is sealed. With levels there
+/// are three or four buffers: the newest with a partner's copy and the newest with parity stay too, since those
+/// elsewhere are of use only together with them.
 ///
 /// A failed write does not stop training: it is logged, and told by outcomes(). But what ends a run (another run took
 /// the folder, a lost peer) is thrown by the next save(), fence() or wait(), the same on all ranks (as
@@ -50,9 +50,9 @@ class Saver {
   using MakeGroup = std::function<std::unique_ptr<Group>()>;
 
   struct Setup {
-    std::string run;          ///< names the run alike in all its processes and restarts
-    bool finite = false;      ///< never save floating point values that are infinite or not a number
-    bool keep_slots = false;  ///< leave the slots in memory when this ends without close(), for a restart
+    std::string run;            ///< names the run alike in all its processes and restarts
+    bool finite = false;        ///< never save floating point values that are infinite or not a number
+    bool keep_buffers = false;  ///< leave the buffers in memory when this ends without close(), for a restart
     std::optional<Levels::Setup> levels = {};  ///< else Destination::levels has no effect
   };
 
@@ -82,9 +82,9 @@ class Saver {
   /// Whether something is being copied or written.
   bool is_busy() const;
   std::int64_t skipped() const noexcept;
-  /// Name of the newest sealed slot; empty if there is none, or it has none (see SlotMemory::create_private).
-  std::string newest_slot() const;
-  /// Collective, after wait(): ends the writing thread and removes the slots, and what the levels keep.
+  /// Name of the newest sealed buffer; empty if there is none, or it has none (see SnapshotMemory::create_private).
+  std::string newest_buffer() const;
+  /// Collective, after wait(): ends the writing thread and removes the buffers, and what the levels keep.
   void close();
 
  private:

@@ -188,11 +188,11 @@ static std::string damage_in(FileSystem& files, const Manifest& manifest, const 
   return "";
 }
 
-constexpr char kDamaged = 'd', kUnfit = 'u';  // how a rank's judgement of a checkpoint begins
+constexpr char kDamaged = 'd', kUnfit = 'u';  // how a rank's assessment of a checkpoint begins
 
 /// Empty if all is well. What does not fit may be damage all the same: then the share is verified as a whole.
-static std::string judgement_of(FileSystem& files, const Manifest& manifest, const Path& folder, Group& group,
-                                const Store::Reading& reading) try {
+static std::string assessment_of(FileSystem& files, const Manifest& manifest, const Path& folder, Group& group,
+                                 const Store::Reading& reading) try {
   std::string damage = damage_in(files, manifest, folder, group, reading ? Depth::frame : Depth::bytes);
   if (damage.empty() && reading)
     for (const auto& finding : findings_of([&] { reading(summary_of(manifest, folder)); })) damage = finding.message;
@@ -211,18 +211,18 @@ std::optional<Summary> Store::newest_valid(Group& group, std::optional<Step> bel
     const auto end_of_name = text.find('\n');
     const Path folder = root_ / text.substr(0, end_of_name);
     const Manifest manifest = parse_manifest(text.substr(end_of_name + 1), "the manifest that rank 0 sent");
-    const auto judgements = agree(group, fmt::format("{} \"{}\"", reading ? "read" : "verify", folder.string()),
-                                  [&] { return judgement_of(*files_, manifest, folder, group, reading); });
+    const auto assessments = agree(group, fmt::format("{} \"{}\"", reading ? "read" : "verify", folder.string()),
+                                   [&] { return assessment_of(*files_, manifest, folder, group, reading); });
     const auto first = [&](char kind) {
-      return std::find_if(judgements.begin(), judgements.end(),
+      return std::find_if(assessments.begin(), assessments.end(),
                           [&](const auto& one) { return !one.empty() && one.front() == kind; });
     };
-    if (const auto damage = first(kDamaged); damage != judgements.end()) {
+    if (const auto damage = first(kDamaged); damage != assessments.end()) {
       below = step_of_folder(folder.filename().string());
       if (group.rank() == 0) set_aside(*below, folder, damage->substr(1));
       continue;
     }
-    if (const auto unfit = first(kUnfit); unfit != judgements.end())
+    if (const auto unfit = first(kUnfit); unfit != assessments.end())
       throw StorageError(unfit->substr(1), ExitCode::incompatible);
     if (group.rank() == 0) collector_->verified(manifest.step);
     return summary_of(manifest, folder);

@@ -75,19 +75,19 @@ class Group {
   };
   /// Sends and receives all of these at the same time, for Levels. What a rank sends to another arrives there in order,
   /// in calls that the two make in the same order. Otherwise as all_gather().
-  virtual void carry(std::span<const Outgoing> out, std::span<const Incoming> in);
+  virtual void exchange_buffers(std::span<const Outgoing> out, std::span<const Incoming> in);
   /// From any thread: makes the all_gather under way, and each later one, throw soon. A group that cannot do that lets
   /// whoever ends a Saver wait for its timeout.
   virtual void cancel() noexcept {}
 };
 
 /// A group of one, for tools.
-class Alone final : public Group {
+class SingleProcessGroup final : public Group {
  public:
   int rank() const override { return 0; }
   int size() const override { return 1; }
   std::vector<std::string> all_gather(const std::string& mine) override { return {mine}; }
-  void carry(std::span<const Outgoing>, std::span<const Incoming>) override {}  // to nobody
+  void exchange_buffers(std::span<const Outgoing>, std::span<const Incoming>) override {}  // to nobody
 };
 
 /// Who may write to a checkpoint folder: written to OWNER when a run starts; a run that finds another owner there

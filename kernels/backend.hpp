@@ -11,9 +11,9 @@
 #include <vector>
 
 #include <distdl/kernels/layer_spec.hpp>
-#include <distdl/kernels/noise.hpp>
 #include <distdl/kernels/optimizer_steps.hpp>
 #include <distdl/kernels/options.hpp>
+#include <distdl/kernels/rng_key.hpp>
 #include <distdl/tensor/accelerator.hpp>
 #include <distdl/tensor/buffer.hpp>
 #include <distdl/tensor/element.hpp>
@@ -39,7 +39,7 @@ enum class Phase { training, evaluation };
 /// Training updates the statistics' gradient slots; see tensor::Role.
 using Pointers = std::span<float* const>;
 using ConstPointers = std::span<const float* const>;
-using Stretches = std::span<const Stretch>;
+using ArenaRanges = std::span<const ArenaRange>;
 
 /// What a layer does of the one after it.
 enum class Fusion {
@@ -112,7 +112,7 @@ class Replay {
  public:
   virtual ~Replay() = default;
   /// Has the work done, by work() or from a record of what it gave to the backend in an earlier run. So work() must
-  /// give the same each time; what changes lies in memory, or in what set_noise() is told. From the second run on it
+  /// give the same each time; what changes lies in memory, or in what set_rng_key() is told. From the second run on it
   /// neither waits for the backend nor allocates.
   virtual void run(const std::function<void()>& work) = 0;
   /// Why it could not be recorded, if that is so: then each run is work() itself.
@@ -151,20 +151,20 @@ class Backend {
   virtual void convert(tensor::DataType from_type, const void* from, tensor::DataType to_type, void* to,
                        std::size_t count) = 0;
 
-  // Over stretches of arenas, as one piece of work. Those of one call share nothing. Steps are in the backend's memory,
-  // see Placed.
+  // Over ranges of arenas, as one piece of work. Those of one call share nothing. Steps are in the backend's memory,
+  // see DeviceValue.
   virtual void sgd(const SgdStep* step, float* parameters, float* momentum, const float* gradients,
-                   Stretches stretches) = 0;
+                   ArenaRanges ranges) = 0;
   virtual void lars(const LarsStep* step, float* parameters, float* velocity, const float* gradients,
-                    Stretches stretches) = 0;
+                    ArenaRanges ranges) = 0;
   virtual void adamw(const AdamStep* step, float* parameters, float* first, float* second, const float* gradients,
-                     Stretches stretches) = 0;
+                     ArenaRanges ranges) = 0;
   virtual void lamb(const AdamStep* step, float* parameters, float* first, float* second, const float* gradients,
-                    Stretches stretches) = 0;
-  virtual void running_average(const AverageStep* step, float* value, const float* observed, Stretches stretches) = 0;
-  /// sums[i] (backend memory) = sum of the squares in stretch i, in double and in the order of
+                    ArenaRanges ranges) = 0;
+  virtual void running_average(const AverageStep* step, float* value, const float* observed, ArenaRanges ranges) = 0;
+  /// sums[i] (backend memory) = sum of the squares in range i, in double and in the order of
   /// elementwise/ordered_sum.hpp.
-  virtual void sums_of_squares(const float* data, Stretches stretches, double* sums) = 0;
+  virtual void sums_of_squares(const float* data, ArenaRanges ranges, double* sums) = 0;
 
   /// nullptr: this backend would gain nothing.
   virtual std::unique_ptr<Replay> make_replay() { return nullptr; }
@@ -185,7 +185,7 @@ class Backend {
   virtual std::unique_ptr<Loss> loss(const LossSpec& spec, const ActivationFormat& predictions) = 0;
 
   /// For the forward and backward passes that follow.
-  virtual void set_noise(const Noise& noise) = 0;
+  virtual void set_rng_key(const RngKey& rng_key) = 0;
 };
 
 /// Names of the backends built into this program, best first.

@@ -83,7 +83,7 @@ struct RmsNorm {
 };
 
 /// In training each value is 0 with this probability, else divided by 1 - probability; in evaluation nothing happens.
-/// Which ones is a function of Noise, `stream` and the place of the value in the dense microbatch alone, the same on
+/// Which ones is a function of RngKey, `stream` and the place of the value in the dense microbatch alone, the same on
 /// every backend: see elementwise::Stays.
 struct Dropout {
   float probability = 0.1f;

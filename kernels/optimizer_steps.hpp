@@ -6,17 +6,17 @@
 namespace distdl::kernels {
 
 /// What an optimizer does with a tensor.
-struct Treatment {
+struct GroupOptions {
   bool decays = true;   ///< its weights
   bool adapts = false;  ///< LARS and LAMB: its rate has a trust ratio of its own
-  bool operator==(const Treatment&) const = default;
+  bool operator==(const GroupOptions&) const = default;
 };
 
 /// A part of an arena, in elements.
-struct Stretch {
+struct ArenaRange {
   std::size_t offset = 0, count = 0;
-  Treatment treatment = {};
-  bool operator==(const Stretch&) const = default;
+  GroupOptions options = {};
+  bool operator==(const ArenaRange&) const = default;
 };
 
 // What the element-wise parts of the optimizers take: p a parameter, g = gradient_scale * its gradient. Backends read

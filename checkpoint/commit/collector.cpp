@@ -69,7 +69,7 @@ struct Collector::Shared {
   void run();
   void collect_garbage(Step just_saved);
   bool is_good(Step step, const Path& folder);
-  void remove(const Verdict& verdict);
+  void remove(const RetentionDecision& decision);
 
   Interruptible files;
   const Path root;
@@ -116,18 +116,18 @@ bool Collector::Shared::is_good(Step step, const Path& folder) {
   return true;
 }
 
-void Collector::Shared::remove(const Verdict& verdict) {
+void Collector::Shared::remove(const RetentionDecision& decision) {
   {
     std::lock_guard lock(mutex);
-    good.erase(verdict.step);
+    good.erase(decision.step);
   }
-  if (!collect(files, root, verdict)) log(Severity::warning, "part of old checkpoint step {} is left", verdict.step);
+  if (!collect(files, root, decision)) log(Severity::warning, "part of old checkpoint step {} is left", decision.step);
 }
 
 void Collector::Shared::collect_garbage(Step just_saved) try {
-  auto verdicts =
-      judge(files, root, rule, just_saved, [&](Step step, const Path& folder) { return is_good(step, folder); });
-  for (auto oldest = verdicts.rbegin(); oldest != verdicts.rend() && !files.stopped(); ++oldest)
+  auto decisions = decide_retention(files, root, rule, just_saved,
+                                    [&](Step step, const Path& folder) { return is_good(step, folder); });
+  for (auto oldest = decisions.rbegin(); oldest != decisions.rend() && !files.stopped(); ++oldest)
     if (!oldest->stays) remove(*oldest);
 } catch (const std::exception& error) {
   log(Severity::warning, "old checkpoints stay for now: {}", error.what());
@@ -189,14 +189,14 @@ int Collector::make_room(const std::function<bool(std::uint64_t)>& enough, int m
     std::lock_guard lock(shared.mutex);
     return shared.last;
   }();
-  auto verdicts = judge(shared.files, shared.root, Rule{1, shared.rule.keep_every}, last,
-                        [&](Step step, const Path& folder) { return shared.is_good(step, folder); });
-  std::erase_if(verdicts, [](const Verdict& verdict) { return verdict.stays; });
+  auto decisions = decide_retention(shared.files, shared.root, Rule{1, shared.rule.keep_every}, last,
+                                    [&](Step step, const Path& folder) { return shared.is_good(step, folder); });
+  std::erase_if(decisions, [](const RetentionDecision& decision) { return decision.stays; });
   std::uint64_t bytes = 0;
-  for (const auto& verdict : verdicts) bytes += bytes_in(verdict.folder);
+  for (const auto& decision : decisions) bytes += bytes_in(decision.folder);
   if (!enough(bytes)) return 0;
   int gone = 0;
-  for (auto oldest = verdicts.rbegin(); oldest != verdicts.rend() && gone < most && (gone == 0 || !enough(0));
+  for (auto oldest = decisions.rbegin(); oldest != decisions.rend() && gone < most && (gone == 0 || !enough(0));
        ++oldest) {
     log(Severity::warning,
         "\"{}\" is short of room: the checkpoint of step {} is deleted, though checkpoint.keep = {} would keep it",

@@ -57,16 +57,16 @@ void check_room_of_run(FileSystem& files, const Path& root, std::uint64_t bytes,
   if (!available) return;
   const std::uint64_t each = expected_bytes(files, root, bytes, compressed) + kSlack;
   // Without a look at the bytes of each: that comes when one has to go.
-  const auto verdicts = judge(files, root, {1, rule.keep_every}, std::nullopt,
-                              [](Step, const Path& folder) { return is_there(folder / kManifestName); });
-  const auto may_go = static_cast<std::uint64_t>(
-      std::count_if(verdicts.begin(), verdicts.end(), [](const Verdict& verdict) { return !verdict.stays; }));
-  const std::uint64_t missing = verdicts.empty() ? 2 : 1;  // one that stays and one that is being written
+  const auto decisions = decide_retention(files, root, {1, rule.keep_every}, std::nullopt,
+                                          [](Step, const Path& folder) { return is_there(folder / kManifestName); });
+  const auto may_go = static_cast<std::uint64_t>(std::count_if(
+      decisions.begin(), decisions.end(), [](const RetentionDecision& decision) { return !decision.stays; }));
+  const std::uint64_t missing = decisions.empty() ? 2 : 1;  // one that stays and one that is being written
   require<StorageError>(*available / each + may_go >= missing,
                         "\"{}\" has {:.1f} MiB free, but the run needs room for {} checkpoint{} of {:.1f} MiB, so that "
                         "one is there while the next is written: make room or save elsewhere",
                         root.string(), mebibytes(*available), missing, missing == 1 ? "" : "s", mebibytes(each));
-  const auto fitting = *available / each + verdicts.size();
+  const auto fitting = *available / each + decisions.size();
   if (fitting <= static_cast<std::uint64_t>(rule.keep))
     log(Severity::warning,
         "\"{}\" has room for {} checkpoints, but checkpoint.keep = {} and the one that is being written need {}: older "

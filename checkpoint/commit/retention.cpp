@@ -104,49 +104,50 @@ Rule last_rule(FileSystem& files, const Path& root) {
   return rule;
 }
 
-std::vector<Verdict> judge(FileSystem& files, const Path& root, const Rule& rule, std::optional<Step> just_saved,
-                           const std::function<bool(Step, const Path&)>& is_good) {
+std::vector<RetentionDecision> decide_retention(FileSystem& files, const Path& root, const Rule& rule,
+                                                std::optional<Step> just_saved,
+                                                const std::function<bool(Step, const Path&)>& is_good) {
   auto folders = step_folders(root);
   auto tags = read_tags(files, root);
   auto first_of = milestones(folders, rule.keep_every);
-  std::vector<Verdict> verdicts;
+  std::vector<RetentionDecision> decisions;
   std::int64_t good = 0;
   for (auto newest = folders.rbegin(); newest != folders.rend(); ++newest) {
     const auto& [step, folder] = *newest;
-    Verdict verdict{step, folder, true, ""};
+    RetentionDecision decision{step, folder, true, ""};
     auto names = names_of(tags, step);
     if (good < rule.keep) {
       bool counts = is_good(step, folder);
       good += counts;
-      verdict.why = counts ? fmt::format("one of the newest {} that are verified", rule.keep)
-                           : fmt::format("damaged; does not count, fewer than {} newer ones are verified", rule.keep);
+      decision.why = counts ? fmt::format("one of the newest {} that are verified", rule.keep)
+                            : fmt::format("damaged; does not count, fewer than {} newer ones are verified", rule.keep);
     } else if (!names.empty()) {
-      verdict.why = fmt::format("tagged {}", fmt::join(names, ", "));
+      decision.why = fmt::format("tagged {}", fmt::join(names, ", "));
     } else if (step == just_saved) {
-      verdict.why = "saved last";
+      decision.why = "saved last";
     } else if (rule.keep_every > 0 && step.value >= rule.keep_every &&
                first_of.at(step.value / rule.keep_every) == step) {
-      verdict.why = fmt::format("the first of its {} steps", rule.keep_every);
+      decision.why = fmt::format("the first of its {} steps", rule.keep_every);
     } else {
-      verdict.stays = false;
-      verdict.why = fmt::format("{} newer ones are verified", rule.keep);
+      decision.stays = false;
+      decision.why = fmt::format("{} newer ones are verified", rule.keep);
     }
-    verdicts.push_back(std::move(verdict));
+    decisions.push_back(std::move(decision));
   }
-  return verdicts;
+  return decisions;
 }
 
-bool collect(FileSystem& files, const Path& root, const Verdict& verdict) {
+bool collect(FileSystem& files, const Path& root, const RetentionDecision& decision) {
   auto got_a_tag = [&] {  // see add_tag
     try {
-      return !names_of(read_tags(files, root), verdict.step).empty();
+      return !names_of(read_tags(files, root), decision.step).empty();
     } catch (const StorageError&) {
       return true;  // who knows
     }
   };
-  return discard(files, root, verdict.folder, [&] {
+  return discard(files, root, decision.folder, [&] {
     bool stays = got_a_tag();
-    if (!stays) note(files, root, {.fate = Fate::collected, .step = verdict.step, .reason = verdict.why});
+    if (!stays) note(files, root, {.fate = Fate::collected, .step = decision.step, .reason = decision.why});
     return stays;
   });
 }

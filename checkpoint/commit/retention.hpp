@@ -35,7 +35,7 @@ struct Rule {
 Rule last_rule(FileSystem& files, const Path& root);
 
 /// What becomes of a checkpoint, and why.
-struct Verdict {
+struct RetentionDecision {
   Step step;
   Path folder;
   bool stays = true;
@@ -44,12 +44,13 @@ struct Verdict {
 
 /// Judges all checkpoints of a root, newest first. `is_good` is asked only about those whose answer counts.
 /// `just_saved` stays. Throws StorageError if folder or tags cannot be read: then nothing may go.
-std::vector<Verdict> judge(FileSystem& files, const Path& root, const Rule& rule, std::optional<Step> just_saved,
-                           const std::function<bool(Step, const Path&)>& is_good);
+std::vector<RetentionDecision> decide_retention(FileSystem& files, const Path& root, const Rule& rule,
+                                                std::optional<Step> just_saved,
+                                                const std::function<bool(Step, const Path&)>& is_good);
 
 /// Deletes a checkpoint that is to go, and notes it in the history; brings it back if it has got a tag meanwhile.
 /// False if part of it is left. Throws StorageError.
-bool collect(FileSystem& files, const Path& root, const Verdict& verdict);
+bool collect(FileSystem& files, const Path& root, const RetentionDecision& decision);
 
 /// Removes what dead runs left: stages, trash, half-written files over an hour old. Stages are renamed first, so that a
 /// zombie of an earlier run can never commit one that is half deleted.

@@ -37,7 +37,9 @@ class WatchedGroup final : public Group {
   int rank() const override { return group_.rank(); }
   int size() const override { return group_.size(); }
   std::vector<std::string> all_gather(const std::string& mine) override;
-  void carry(std::span<const Outgoing> out, std::span<const Incoming> in) override { group_.carry(out, in); }
+  void exchange_buffers(std::span<const Outgoing> out, std::span<const Incoming> in) override {
+    group_.exchange_buffers(out, in);
+  }
   void cancel() noexcept override { group_.cancel(); }
 
  private:

@@ -91,7 +91,7 @@ void check_root(const Path& root, Step step, bool take) {
 Summary save_imported(const std::filesystem::path& root, Step step, std::span<const Slice> slices, const State& state,
                       bool take) {
   check_root(root, step, take);
-  Alone alone;
+  SingleProcessGroup alone;
   Rule rule = last_rule(real_file_system(), root);
   Store store(root, {.keep = rule.keep, .keep_every = rule.keep_every});
   store.take(alone, {"import", 0, 0, ""});

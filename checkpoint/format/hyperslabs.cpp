@@ -87,7 +87,7 @@ bool cover_exactly(const Shape& shape, const std::vector<Box>& boxes) {
   return sum == volume(Shape(shape.size(), 0), shape);
 }
 
-void for_each_stretch(const Box& source, const Box& target, const std::function<void(const Stretch&)>& visit) {
+void for_each_stretch(const Box& source, const Box& target, const std::function<void(const ByteRange&)>& visit) {
   auto shared = intersection(source, target);
   if (!shared) return;
   // Trailing dimensions that are whole in both boxes join into one stretch.

@@ -22,12 +22,12 @@ std::optional<tensor::Box> intersection(const tensor::Box& one, const tensor::Bo
 bool cover_exactly(const tensor::Shape& shape, const std::vector<tensor::Box>& boxes);
 
 /// A stretch of elements that is contiguous in two boxes, each dense and row-major, at these element offsets.
-struct Stretch {
+struct ByteRange {
   std::int64_t from = 0, to = 0, count = 0;
 };
-/// The stretches that carry what `source` and `target` share, in ascending order of `from`.
+/// The stretches that exchange_buffers what `source` and `target` share, in ascending order of `from`.
 void for_each_stretch(const tensor::Box& source, const tensor::Box& target,
-                      const std::function<void(const Stretch&)>& visit);
+                      const std::function<void(const ByteRange&)>& visit);
 
 /// Cuts a tensor into boxes of at most `max_elements` that follow each other in row-major order.
 void for_each_slab(const tensor::Shape& shape, std::int64_t max_elements,

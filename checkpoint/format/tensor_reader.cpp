@@ -46,7 +46,7 @@ std::span<const std::byte> TensorReader::block(const StoredTensor& stored, const
 void TensorReader::read(const StoredTensor& stored, const tensor::Box& wanted, std::byte* out) {
   std::size_t element = tensor::size_of(stored.entry.dtype);
   for (const StoredBox& box : stored.boxes)
-    for_each_stretch(box.box, wanted, [&](const Stretch& stretch) {
+    for_each_stretch(box.box, wanted, [&](const ByteRange& stretch) {
       std::size_t from = static_cast<std::size_t>(stretch.from) * element;
       std::size_t left = static_cast<std::size_t>(stretch.count) * element;
       std::byte* to = out + static_cast<std::size_t>(stretch.to) * element;

@@ -7,27 +7,28 @@
 #include <string>
 
 #include <distdl/checkpoint/levels.hpp>
-#include <distdl/checkpoint/multilevel/buffer_memory.hpp>
+#include <distdl/checkpoint/multilevel/snapshot_memory.hpp>
 
 namespace distdl::checkpoint {
 
-/// The slots that one rank fills in turn: which is next, and the memory for it. The newest one stays as it is until the
-/// next is sealed, and so do those that copies or parity elsewhere go with, since these are of use only together with
-/// their slot. For one thread at a time.
-class SlotRotation {
+/// The buffers that one rank fills in turn: which is next, and the memory for it. The newest one stays as it is until
+/// the next is sealed, and so do those that copies or parity elsewhere go with, since these are of use only together
+/// with their buffer. For one thread at a time.
+class BufferRotation {
  public:
-  /// `run`: whose slots are spared where room has to be made; `memory`: what the slots are named after, as `run` unless
-  /// a test simulates nodes. `levels`: the kinds of copies that are made some time; nothing if there are no levels.
-  SlotRotation(std::string run, std::string memory, int rank, const std::optional<Protection>& levels);
+  /// `run`: whose buffers are spared where room has to be made; `memory`: what the buffers are named after, as `run`
+  /// unless a test simulates nodes. `levels`: the kinds of copies that are made some time; nothing if there are no
+  /// levels.
+  BufferRotation(std::string run, std::string memory, int rank, const std::optional<Protection>& levels);
 
-  /// Takes and touches memory for as many slots as will be in use, so that the first saves are no slower. Throws
+  /// Takes and touches memory for as many buffers as will be in use, so that the first saves are no slower. Throws
   /// StorageError if there is none.
   void prepare(std::size_t bytes);
-  /// Chooses the slot to fill next, with room for so many bytes: shared memory, or, with a warning, private memory.
+  /// Chooses the buffer to fill next, with room for so many bytes: shared memory, or, with a warning, private memory.
   /// Throws StorageError if there is neither; the choice is made all the same.
   void take_next(std::size_t bytes);
-  /// The slot that was chosen last, and found room.
-  SlotMemory& current() { return slots_[current_].value(); }
+  /// The buffer that was chosen last, and found room.
+  SnapshotMemory& current() { return buffers_[current_].value(); }
   /// It is filled and sealed: from now on it is the newest.
   void sealed();
   /// Copies or parity of it lie elsewhere now, and those of older ones of the same kind are gone.
@@ -41,12 +42,12 @@ class SlotRotation {
 
  private:
   std::size_t usual() const;
-  void make_room(std::optional<SlotMemory>& slot, std::size_t bytes);
+  void make_room(std::optional<SnapshotMemory>& buffer, std::size_t bytes);
 
   std::string run_, memory_;
   int rank_;
   std::optional<Protection> levels_;
-  std::array<std::optional<SlotMemory>, 4> slots_;
+  std::array<std::optional<SnapshotMemory>, 4> buffers_;
   std::size_t current_ = 0;
   std::optional<std::size_t> newest_, with_partner_, with_parity_;
 };

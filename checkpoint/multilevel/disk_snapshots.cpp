@@ -31,35 +31,35 @@ std::optional<struct stat> own_file(const Path& path) {
 }
 }  // namespace
 
-std::optional<SlotLabel> parse_disk_slot_name(std::string_view name, const std::string& run) {
-  const std::string prefix = slot_prefix(run);
+std::optional<SnapshotLabel> parse_disk_snapshot_name(std::string_view name, const std::string& run) {
+  const std::string prefix = buffer_prefix(run);
   if (!name.starts_with(prefix) || name.ends_with(kHalf)) return std::nullopt;
   name.remove_prefix(prefix.size());
-  SlotLabel label{run, 0, 1, Step(0), 0, {}};
+  SnapshotLabel label{run, 0, 1, Step(0), 0, {}};
   const bool is_whole = take(name, label.rank) && take(name, label.world) && take(name, label.start.number) &&
                         take(name, label.start.identity) && take(name, label.step.value) && take(name, label.sequence);
   if (!is_whole || label.rank < 0 || label.rank >= label.world || label.step < Step(0)) return std::nullopt;
   return label;
 }
 
-std::string disk_slot_name(const SlotLabel& label, const std::string& run) {
-  return fmt::format("{}{}-{}-{}-{}-{}-{}-", slot_prefix(run), label.rank, label.world, label.start.number,
+std::string disk_snapshot_name(const SnapshotLabel& label, const std::string& run) {
+  return fmt::format("{}{}-{}-{}-{}-{}-{}-", buffer_prefix(run), label.rank, label.world, label.start.number,
                      label.start.identity, label.step, label.sequence);
 }
 
-DiskSlots::DiskSlots(FileSystem& files, const Path& folder, const std::string& run)
-    : files_(files), folder_(resolved(folder)), run_(run), prefix_(slot_prefix(run)) {
+DiskSnapshots::DiskSnapshots(FileSystem& files, const Path& folder, const std::string& run)
+    : files_(files), folder_(resolved(folder)), run_(run), prefix_(buffer_prefix(run)) {
   make_folders(files_, folder_);
 }
 
-std::string DiskSlots::write(std::span<const std::byte> slot) {
-  const SlotLabel label = open_slot(slot).label;
-  std::string name = disk_slot_name(label, run_) + random_hex(8);
+std::string DiskSnapshots::write(std::span<const std::byte> buffer) {
+  const SnapshotLabel label = open_snapshot(buffer).label;
+  std::string name = disk_snapshot_name(label, run_) + random_hex(8);
   const Path half = folder_ / (name + kHalf);
   try {
     OpenFile file(files_, half, OpenFile::Mode::create_private);
-    file.reserve(0, slot.size());
-    file.write_at(slot, 0);
+    file.reserve(0, buffer.size());
+    file.write_at(buffer, 0);
     file.sync();
     file.close();
     if (files_.rename(half.c_str(), (folder_ / name).c_str(), 0) != 0) throw FileError("rename", half, errno);
@@ -71,36 +71,36 @@ std::string DiskSlots::write(std::span<const std::byte> slot) {
   return name;
 }
 
-std::vector<DiskSlots::Entry> DiskSlots::list(const Path& folder, const std::string& run) {
+std::vector<DiskSnapshots::Entry> DiskSnapshots::list(const Path& folder, const std::string& run) {
   std::vector<Entry> entries;
   if (!is_there(folder)) return entries;
-  const std::string prefix = slot_prefix(run);
+  const std::string prefix = buffer_prefix(run);
   for (const Path& path : entries_with_prefix(folder, prefix)) {
     const auto status = own_file(path);
-    const auto label = parse_disk_slot_name(path.filename().native(), run);
+    const auto label = parse_disk_snapshot_name(path.filename().native(), run);
     if (label && status && (status->st_mode & 0077) == 0)
       entries.push_back({path.filename().string(), *label, static_cast<std::size_t>(status->st_size)});
   }
   return entries;
 }
 
-SlotMemory DiskSlots::load(const std::string& name) const {
+SnapshotMemory DiskSnapshots::load(const std::string& name) const {
   OpenFile file(files_, folder_ / name, OpenFile::Mode::read);
   require<StorageError>(file.is_private(), "\"{}\" is open to other users: expected a file of user {} with mode 0600",
                         file.path().string(), ::geteuid());
   if (file.size() == 0) throw StorageError(fmt::format("\"{}\" is empty", file.path().string()), ExitCode::corrupt);
-  SlotMemory memory = SlotMemory::create_private(file.size());
+  SnapshotMemory memory = SnapshotMemory::create_private(file.size());
   file.read_at(memory.writable(), 0);
   return memory;
 }
 
-void DiskSlots::remove(const std::string& name) noexcept {
+void DiskSnapshots::remove(const std::string& name) noexcept {
   if (files_.unlink((folder_ / name).c_str()) != 0)
     log(Severity::warning, "cannot delete the old snapshot \"{}\": {}", name, errno_text(errno));
 }
 
-void DiskSlots::clear_leftovers() noexcept try {
-  for (const Path& path : entries_with_prefix(folder_, slot_prefix())) {
+void DiskSnapshots::clear_leftovers() noexcept try {
+  for (const Path& path : entries_with_prefix(folder_, buffer_prefix())) {
     const auto status = own_file(path);
     const std::string name = path.filename().string();
     const bool is_ours = name.starts_with(prefix_);

@@ -21,29 +21,29 @@ std::vector<Number> wholes(const json& list) {
   return numbers;
 }
 
-void demand(bool condition, const SlotLabel& label, const char* problem) {
+void demand(bool condition, const SnapshotLabel& label, const char* problem) {
   if (!condition)
     throw StorageError(fmt::format("the parity of {} is damaged: {}", text_of(label), problem), ExitCode::corrupt);
 }
 
 /// What belongs together.
 using Kind = std::tuple<Start, Step, int>;  // and world
-Kind kind_of(const SlotLabel& label) {
+Kind kind_of(const SnapshotLabel& label) {
   return {label.start, label.step, label.world};
 }
 
-/// The items of one kind.
+/// The replicas of one kind.
 class Candidate {
  public:
-  Candidate(std::span<const Item> items, std::span<const std::string> nodes, const Kind& kind,
+  Candidate(std::span<const Replica> replicas, std::span<const std::string> nodes, const Kind& kind,
             const std::vector<std::size_t>& mine)
-      : items_(items), nodes_(nodes), kind_(kind) {
+      : replicas_(replicas), nodes_(nodes), kind_(kind) {
     for (std::size_t i : mine) {
-      const Item& item = items[i];
-      if (item.is_parity())
-        parities_[item.set].emplace(item.label.rank, i);  // the first counts
+      const Replica& replica = replicas[i];
+      if (replica.is_parity())
+        parities_[replica.set].emplace(replica.label.rank, i);  // the first counts
       else
-        snapshots_[item.label.rank].push_back(i);
+        snapshots_[replica.label.rank].push_back(i);
     }
   }
 
@@ -60,10 +60,10 @@ class Candidate {
   }
 
  private:
-  Source source_of(const Item& item) const {
-    if (item.on_disk) return Source::disk;
-    const auto rank = static_cast<std::size_t>(item.label.rank);
-    return rank < nodes_.size() && nodes_[rank] == item.node ? Source::memory : Source::partner;
+  Source source_of(const Replica& replica) const {
+    if (replica.on_disk) return Source::disk;
+    const auto rank = static_cast<std::size_t>(replica.label.rank);
+    return rank < nodes_.size() && nodes_[rank] == replica.node ? Source::memory : Source::partner;
   }
 
   /// The best snapshot of a rank. One on disk comes after parity.
@@ -72,9 +72,9 @@ class Candidate {
     const auto found = snapshots_.find(rank);
     if (found == snapshots_.end()) return best;
     for (std::size_t i : found->second) {
-      const Item& item = items_[i];
-      if (item.on_disk && !also_disk) continue;
-      if (!best || source_of(item) < best->source) best = ShardPlan{rank, source_of(item), {i}};
+      const Replica& replica = replicas_[i];
+      if (replica.on_disk && !also_disk) continue;
+      if (!best || source_of(replica) < best->source) best = ShardPlan{rank, source_of(replica), {i}};
     }
     return best;
   }
@@ -101,7 +101,7 @@ class Candidate {
     return ShardPlan{rank, Source::parity, std::move(snapshots)};
   }
 
-  std::span<const Item> items_;
+  std::span<const Replica> replicas_;
   std::span<const std::string> nodes_;
   Kind kind_;
   std::map<int, std::vector<std::size_t>> snapshots_;                ///< by rank
@@ -124,47 +124,47 @@ const char* name_of(Source source) {
   return "?";
 }
 
-std::string to_text(std::span<const Item> items) {
+std::string to_text(std::span<const Replica> replicas) {
   json list = json::array();
-  for (const Item& item : items)
-    list.push_back({item.label.run, item.label.rank, item.label.world, item.label.step.value, item.label.sequence,
-                    item.holder, item.node, item.name, item.bytes, item.on_disk, item.set, item.sizes,
-                    item.label.start.number, item.label.start.identity});
+  for (const Replica& replica : replicas)
+    list.push_back({replica.label.run, replica.label.rank, replica.label.world, replica.label.step.value,
+                    replica.label.sequence, replica.holder, replica.node, replica.name, replica.bytes, replica.on_disk,
+                    replica.set, replica.sizes, replica.label.start.number, replica.label.start.identity});
   return list.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-std::vector<Item> items_from(const std::string& text, int ranks) try {
-  std::vector<Item> items;
+std::vector<Replica> replicas_from(const std::string& text, int ranks) try {
+  std::vector<Replica> replicas;
   for (const json& one : json::parse(text)) {
-    Item item;
-    item.label = {
+    Replica replica;
+    replica.label = {
         one.at(0).get<std::string>(),    whole<int>(one.at(1)),
         whole<int>(one.at(2)),           Step(whole<std::int64_t>(one.at(3))),
         whole<std::uint64_t>(one.at(4)), {whole<std::uint64_t>(one.at(12)), whole<std::uint32_t>(one.at(13))}};
-    item.holder = whole<int>(one.at(5));
-    item.node = one.at(6).get<std::string>();
-    item.name = one.at(7).get<std::string>();
-    item.bytes = whole<std::size_t>(one.at(8));
-    item.on_disk = one.at(9).get<bool>();
-    item.set = wholes<int>(one.at(10));
-    item.sizes = wholes<std::size_t>(one.at(11));
-    const std::size_t members = std::set<int>(item.set.begin(), item.set.end()).size();
-    if (item.holder < 0 || item.holder >= ranks || members == 1 || members != item.set.size() ||
-        members != item.sizes.size())
+    replica.holder = whole<int>(one.at(5));
+    replica.node = one.at(6).get<std::string>();
+    replica.name = one.at(7).get<std::string>();
+    replica.bytes = whole<std::size_t>(one.at(8));
+    replica.on_disk = one.at(9).get<bool>();
+    replica.set = wholes<int>(one.at(10));
+    replica.sizes = wholes<std::size_t>(one.at(11));
+    const std::size_t members = std::set<int>(replica.set.begin(), replica.set.end()).size();
+    if (replica.holder < 0 || replica.holder >= ranks || members == 1 || members != replica.set.size() ||
+        members != replica.sizes.size())
       throw StorageError(fmt::format("a rank's list of snapshots cannot be read: {} is held by rank {} of {}, a parity "
                                      "of {} ranks with {} sizes",
-                                     item.name, item.holder, ranks, members, item.sizes.size()),
+                                     replica.name, replica.holder, ranks, members, replica.sizes.size()),
                          ExitCode::corrupt);
-    items.push_back(std::move(item));
+    replicas.push_back(std::move(replica));
   }
-  return items;
+  return replicas;
 } catch (const json::exception& error) {
   throw StorageError(fmt::format("a rank's list of snapshots cannot be read: {}", error.what()), ExitCode::corrupt);
 }
 
 std::optional<ParitySet> parity_set_of(const Snapshot& snapshot) try {
   constexpr std::size_t kMost = std::size_t{1} << 62;
-  const SlotLabel& label = snapshot.label;
+  const SnapshotLabel& label = snapshot.label;
   const auto found = snapshot.state.find(kParityKey);
   if (found == snapshot.state.end()) return std::nullopt;
   const json text = json::parse(found->second);
@@ -187,11 +187,11 @@ std::optional<ParitySet> parity_set_of(const Snapshot& snapshot) try {
                      ExitCode::corrupt);
 }
 
-std::optional<RestorePlan> plan_restore(std::span<const Item> items, std::span<const std::string> nodes) {
+std::optional<RestorePlan> plan_restore(std::span<const Replica> replicas, std::span<const std::string> nodes) {
   std::map<Kind, std::vector<std::size_t>, std::greater<>> kinds;
-  for (std::size_t i = 0; i < items.size(); ++i) kinds[kind_of(items[i].label)].push_back(i);
+  for (std::size_t i = 0; i < replicas.size(); ++i) kinds[kind_of(replicas[i].label)].push_back(i);
   for (const auto& [kind, mine] : kinds)
-    if (auto plan = Candidate(items, nodes, kind, mine).plan()) return plan;
+    if (auto plan = Candidate(replicas, nodes, kind, mine).plan()) return plan;
   return std::nullopt;
 }
 

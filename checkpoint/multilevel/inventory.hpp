@@ -23,11 +23,11 @@ enum class Source {
 const char* name_of(Source source);
 
 /// A snapshot or a parity that some rank can lay hands on.
-struct Item {
-  SlotLabel label;   ///< a parity's is that of its keeper
-  int holder = 0;    ///< rank of the present world
-  std::string node;  ///< of the holder
-  std::string name;  ///< by which the holder finds it
+struct Replica {
+  SnapshotLabel label;  ///< a parity's is that of its keeper
+  int holder = 0;       ///< rank of the present world
+  std::string node;     ///< of the holder
+  std::string name;     ///< by which the holder finds it
   std::size_t bytes = 0;
   bool on_disk = false;
   std::vector<int> set;            ///< of a parity: the ranks of its set, in order
@@ -43,15 +43,15 @@ struct ParitySet {
 };
 std::optional<ParitySet> parity_set_of(const Snapshot& snapshot);
 
-std::string to_text(std::span<const Item> items);
+std::string to_text(std::span<const Replica> replicas);
 /// Throws StorageError (corrupt) for a text that to_text() did not make in a world of `ranks`.
-std::vector<Item> items_from(const std::string& text, int ranks);
+std::vector<Replica> replicas_from(const std::string& text, int ranks);
 
 /// How to get the snapshot of one rank of the world that saved.
 struct ShardPlan {
   int rank = 0;
   Source source = Source::memory;
-  std::vector<std::size_t> items;  ///< one; for parity those of all other members of the set and then their parities
+  std::vector<std::size_t> replicas;  ///< one; for parity those of all other members of the set and then their parities
 };
 
 struct RestorePlan {
@@ -63,7 +63,7 @@ struct RestorePlan {
 
 /// The newest snapshot (moment_of) of which every rank's part can be had, from the best sources. Parts that different
 /// starts wrote are never put together. `nodes[rank]`: of the present world. Nothing if there is none.
-std::optional<RestorePlan> plan_restore(std::span<const Item> items, std::span<const std::string> nodes);
+std::optional<RestorePlan> plan_restore(std::span<const Replica> replicas, std::span<const std::string> nodes);
 /// Whether it is at least as new as a checkpoint on the file system: what a later start saved is newer. Where that is
 /// not known (of an older distdl) the step decides.
 bool is_as_new_as(const RestorePlan& plan, const Summary& checkpoint);

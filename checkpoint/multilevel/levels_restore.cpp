@@ -18,9 +18,10 @@ namespace distdl::checkpoint {
 namespace {
 using nlohmann::json;
 
-void demand_label(const SlotLabel& found, const Item& item) {
-  require<StorageError>(found == item.label, "the snapshot {} has been replaced: {} was expected, {} is there",
-                        item.name, text_of(item.label), found.run == item.label.run ? text_of(found) : found.run);
+void demand_label(const SnapshotLabel& found, const Replica& replica) {
+  require<StorageError>(found == replica.label, "the snapshot {} has been replaced: {} was expected, {} is there",
+                        replica.name, text_of(replica.label),
+                        found.run == replica.label.run ? text_of(found) : found.run);
 }
 
 std::size_t elements(const tensor::Box& box) {
@@ -44,118 +45,120 @@ std::string contents(const Snapshot& snapshot) {
 
 }  // namespace
 
-std::optional<Item> Levels::look_at(const std::string& name) try {
-  const SlotMemory memory = SlotMemory::open(name);
-  const Snapshot snapshot = open_slot(memory.bytes());
+std::optional<Replica> Levels::look_at(const std::string& name) try {
+  const SnapshotMemory memory = SnapshotMemory::open(name);
+  const Snapshot snapshot = open_snapshot(memory.bytes());
   if (snapshot.label.run != setup_.run) return std::nullopt;
-  Item item{snapshot.label, group_.rank(), setup_.place.node, name, snapshot.bytes, false, {}, {}};
+  Replica replica{snapshot.label, group_.rank(), setup_.place.node, name, snapshot.bytes, false, {}, {}};
   if (auto parity = parity_set_of(snapshot)) {
-    item.set = std::move(parity->ranks);
-    item.sizes = std::move(parity->sizes);
+    replica.set = std::move(parity->ranks);
+    replica.sizes = std::move(parity->sizes);
   }
-  return item;
+  return replica;
 } catch (const StorageError& error) {
   log(Severity::debug, "the snapshot {} is of no use: {}", name, error.what());
   return std::nullopt;
 }
 
 /// Shared out among the node's ranks, so that all of them verify.
-std::vector<Item> Levels::items_of_node() {
-  std::vector<Item> items;
-  if (!is_first_of_node()) return items;
-  for (const std::string& name : slots_of(setup_.memory))
-    if (auto item = look_at(name)) items.push_back(*std::move(item));
+std::vector<Replica> Levels::replicas_of_node() {
+  std::vector<Replica> replicas;
+  if (!is_first_of_node()) return replicas;
+  for (const std::string& name : buffers_of(setup_.memory))
+    if (auto replica = look_at(name)) replicas.push_back(*std::move(replica));
   if (disk_)
     for (auto& [name, label, bytes] : disk_->list())
-      items.push_back({label, 0, setup_.place.node, name, bytes, true, {}, {}});
+      replicas.push_back({label, 0, setup_.place.node, name, bytes, true, {}, {}});
   std::vector<int> ranks;
   for (int rank = 0; rank < group_.size(); ++rank)
     if (nodes_[static_cast<std::size_t>(rank)] == setup_.place.node) ranks.push_back(rank);
-  for (std::size_t i = 0; i < items.size(); ++i) items[i].holder = ranks[i % ranks.size()];
-  return items;
+  for (std::size_t i = 0; i < replicas.size(); ++i) replicas[i].holder = ranks[i % ranks.size()];
+  return replicas;
 }
 
 /// Verifies it the first time: each process for itself, since one on disk is read anew.
-Levels::Opened& Levels::open(const Item& item) {
-  if (const auto found = opened_.find(item.name); found != opened_.end()) return found->second;
-  SlotMemory memory = item.on_disk ? disk_->load(item.name) : SlotMemory::open(item.name);
-  Snapshot snapshot = open_slot(memory.bytes());
-  demand_label(snapshot.label, item);
+Levels::Opened& Levels::open(const Replica& replica) {
+  if (const auto found = opened_.find(replica.name); found != opened_.end()) return found->second;
+  SnapshotMemory memory = replica.on_disk ? disk_->load(replica.name) : SnapshotMemory::open(replica.name);
+  Snapshot snapshot = open_snapshot(memory.bytes());
+  demand_label(snapshot.label, replica);
   verify(snapshot);
-  return opened_.emplace(item.name, Opened{std::move(memory), std::move(snapshot)}).first->second;
+  return opened_.emplace(replica.name, Opened{std::move(memory), std::move(snapshot)}).first->second;
 }
 
-bool Levels::is_whole(const Item& item) try {
-  open(item);
+bool Levels::is_whole(const Replica& replica) try {
+  open(replica);
   return true;
 } catch (const StorageError& error) {
-  log(Severity::warning, "the snapshot of rank {}, step {}, in {} cannot be used: {}", item.label.rank, item.label.step,
-      item.on_disk ? "a local disk" : "memory", error.what());
+  log(Severity::warning, "the snapshot of rank {}, step {}, in {} cannot be used: {}", replica.label.rank,
+      replica.label.step, replica.on_disk ? "a local disk" : "memory", error.what());
   return false;
 }
 
 std::optional<RestorePlan> Levels::find() {
   opened_.clear();
-  items_.clear();
-  for (const std::string& text : agree(group_, "look for snapshots", [&] { return to_text(items_of_node()); }))
-    for (Item& item : items_from(text, group_.size())) items_.push_back(std::move(item));
-  while (auto plan = plan_restore(items_, nodes_)) {
+  replicas_.clear();
+  for (const std::string& text : agree(group_, "look for snapshots", [&] { return to_text(replicas_of_node()); }))
+    for (Replica& replica : replicas_from(text, group_.size())) replicas_.push_back(std::move(replica));
+  while (auto plan = plan_restore(replicas_, nodes_)) {
     std::set<std::size_t> used;
-    for (const ShardPlan& shard : plan->shards) used.insert(shard.items.begin(), shard.items.end());
+    for (const ShardPlan& shard : plan->shards) used.insert(shard.replicas.begin(), shard.replicas.end());
     json damaged = json::array();
     for (std::size_t i : used)
-      if (items_[i].holder == group_.rank() && !is_whole(items_[i])) damaged.push_back(i);
+      if (replicas_[i].holder == group_.rank() && !is_whole(replicas_[i])) damaged.push_back(i);
     std::set<std::size_t, std::greater<>> gone;
     for (const std::string& text : group_.all_gather(damaged.dump()))
       for (const json& i : json::parse(text)) gone.insert(i.get<std::size_t>());
     if (gone.empty()) return plan;
-    for (std::size_t i : gone) items_.erase(items_.begin() + static_cast<std::ptrdiff_t>(i));
+    for (std::size_t i : gone) replicas_.erase(replicas_.begin() + static_cast<std::ptrdiff_t>(i));
   }
   return std::nullopt;
 }
 
 /// Adds up, at the rank that rebuilds, the chunk of the lost snapshot that `keeper`'s parity contains.
 void Levels::add_chunks(const ShardPlan& shard, int keeper, std::span<std::byte> sum) {
-  const Item& first = items_[shard.items.back()];
+  const Replica& first = replicas_[shard.replicas.back()];
   const std::vector<int>& set = first.set;
   const auto place = [&](int rank) { return static_cast<int>(std::find(set.begin(), set.end(), rank) - set.begin()); };
   const ParityLayout layout{static_cast<int>(set.size()), *std::max_element(first.sizes.begin(), first.sizes.end())};
-  const int builder = items_[shard.items[0]].holder;
+  const int builder = replicas_[shard.replicas[0]].holder;
   std::vector<Group::Outgoing> out;
   std::vector<Group::Incoming> in;
   std::vector<std::vector<std::byte>> arrived;
-  const auto take = [&](const Item& item, std::size_t bytes, const std::function<std::span<const std::byte>()>& part) {
+  const auto take = [&](const Replica& replica, std::size_t bytes,
+                        const std::function<std::span<const std::byte>()>& part) {
     if (bytes == 0) return;
-    if (item.holder == group_.rank() && builder == group_.rank())
+    if (replica.holder == group_.rank() && builder == group_.rank())
       add_parity(sum, part());
-    else if (item.holder == group_.rank())
+    else if (replica.holder == group_.rank())
       out.push_back({builder, part()});
     else if (builder == group_.rank())
-      in.push_back({item.holder, arrived.emplace_back(bytes)});
+      in.push_back({replica.holder, arrived.emplace_back(bytes)});
   };
-  for (std::size_t i : shard.items) {
-    const Item& item = items_[i];
-    if (item.is_parity()) {
-      if (item.label.rank == keeper)
-        take(item, layout.chunk(), [&] { return std::span(open(item).snapshot.slices.at(0).bytes, layout.chunk()); });
-    } else if (item.label.rank != keeper) {
-      const std::size_t chunk = layout.chunk_of(place(item.label.rank), place(keeper));
-      const std::size_t begin = std::min(item.bytes, chunk * layout.chunk());
-      take(item, std::min(layout.chunk(), item.bytes - begin),
-           [&, chunk] { return chunk_of(open(item).memory.bytes().first(item.bytes), layout, chunk); });
+  for (std::size_t i : shard.replicas) {
+    const Replica& replica = replicas_[i];
+    if (replica.is_parity()) {
+      if (replica.label.rank == keeper)
+        take(replica, layout.chunk(),
+             [&] { return std::span(open(replica).snapshot.slices.at(0).bytes, layout.chunk()); });
+    } else if (replica.label.rank != keeper) {
+      const std::size_t chunk = layout.chunk_of(place(replica.label.rank), place(keeper));
+      const std::size_t begin = std::min(replica.bytes, chunk * layout.chunk());
+      take(replica, std::min(layout.chunk(), replica.bytes - begin),
+           [&, chunk] { return chunk_of(open(replica).memory.bytes().first(replica.bytes), layout, chunk); });
     }
   }
-  group_.carry(out, in);
+  group_.exchange_buffers(out, in);
   for (const auto& bytes : arrived) add_parity(sum, bytes);
 }
 
-Item Levels::rebuild(const ShardPlan& shard) {
-  const Item& parity = items_[shard.items.back()];
+Replica Levels::rebuild(const ShardPlan& shard) {
+  const Replica& parity = replicas_[shard.replicas.back()];
   const auto lost =
       static_cast<std::size_t>(std::find(parity.set.begin(), parity.set.end(), shard.rank) - parity.set.begin());
   const ParityLayout layout{static_cast<int>(parity.set.size()),
                             *std::max_element(parity.sizes.begin(), parity.sizes.end())};
-  const bool mine = items_[shard.items[0]].holder == group_.rank();
+  const bool mine = replicas_[shard.replicas[0]].holder == group_.rank();
   std::vector<std::byte> whole(mine ? layout.chunk() * (parity.set.size() - 1) : 0);
   for (int keeper : parity.set) {
     if (keeper == shard.rank) continue;
@@ -166,23 +169,23 @@ Item Levels::rebuild(const ShardPlan& shard) {
   }
   const auto built = agree(group_, fmt::format("work out the snapshot of rank {} from parity", shard.rank), [&] {
     if (!mine) return std::string();
-    SlotMemory memory = SlotMemory::create(setup_.memory, shard.rank, parity.sizes[lost]);
+    SnapshotMemory memory = SnapshotMemory::create(setup_.memory, shard.rank, parity.sizes[lost]);
     std::copy_n(whole.begin(), parity.sizes[lost], memory.writable().begin());
     copies_.push_back(std::move(memory));  // before what may throw: it is to be removed some time
-    const auto item = look_at(copies_.back().name());
-    require<StorageError>(item && item->label.rank == shard.rank, "what came out is no snapshot of that rank");
-    open(*item);
-    return to_text({&*item, 1});
+    const auto replica = look_at(copies_.back().name());
+    require<StorageError>(replica && replica->label.rank == shard.rank, "what came out is no snapshot of that rank");
+    open(*replica);
+    return to_text({&*replica, 1});
   });
-  return items_from(built[static_cast<std::size_t>(items_[shard.items[0]].holder)], group_.size()).at(0);
+  return replicas_from(built[static_cast<std::size_t>(replicas_[shard.replicas[0]].holder)], group_.size()).at(0);
 }
 
 /// What the snapshots hold, learnt from their holders; without the bytes.
-std::vector<Manifest> Levels::announce(const std::vector<Item>& served) {
+std::vector<Manifest> Levels::announce(const std::vector<Replica>& served) {
   const auto texts = agree(group_, "tell what the snapshots hold", [&] {
     json mine = json::array();
-    for (const Item& item : served)
-      if (item.holder == group_.rank()) mine.push_back(contents(open(item).snapshot));
+    for (const Replica& replica : served)
+      if (replica.holder == group_.rank()) mine.push_back(contents(open(replica).snapshot));
     return mine.dump(-1, ' ', false, json::error_handler_t::replace);
   });
   std::vector<json> lists;
@@ -190,8 +193,8 @@ std::vector<Manifest> Levels::announce(const std::vector<Item>& served) {
   for (const std::string& text : texts) lists.push_back(json::parse(text));
   std::vector<std::size_t> next(lists.size());
   std::vector<Manifest> all;
-  for (const Item& item : served) {
-    const auto holder = static_cast<std::size_t>(item.holder);
+  for (const Replica& replica : served) {
+    const auto holder = static_cast<std::size_t>(replica.holder);
     all.push_back(
         parse_manifest(lists[holder].at(next[holder]++).get<std::string>(), "what a rank tells of a snapshot"));
   }
@@ -231,7 +234,7 @@ static bool is_needed(const Manifest& part, std::span<const Target> targets) {
 }
 
 /// To the first rank of each node that needs it and has it not; afterwards `here` has what lies on this node.
-void Levels::deliver(const Item& from, const std::vector<bool>& needed_by, std::vector<Item>& here) {
+void Levels::deliver(const Replica& from, const std::vector<bool>& needed_by, std::vector<Replica>& here) {
   std::set<std::string> nodes;
   for (std::size_t rank = 0; rank < nodes_.size(); ++rank)
     if (needed_by[rank] && nodes_[rank] != from.node) nodes.insert(nodes_[rank]);
@@ -242,33 +245,33 @@ void Levels::deliver(const Item& from, const std::vector<bool>& needed_by, std::
       if (from.holder == group_.rank())
         out.push_back({first_of_node(node), open(from).memory.bytes().first(from.bytes)});
     if (!nodes.contains(setup_.place.node) || !is_first_of_node()) return std::string();
-    copies_.push_back(SlotMemory::create(setup_.memory, from.label.rank, from.bytes));
+    copies_.push_back(SnapshotMemory::create(setup_.memory, from.label.rank, from.bytes));
     in.push_back({from.holder, copies_.back().writable().first(from.bytes)});
-    Item item = from;
-    item.node = setup_.place.node;
-    item.name = copies_.back().name();
-    item.on_disk = false;
-    return to_text({&item, 1});
+    Replica replica = from;
+    replica.node = setup_.place.node;
+    replica.name = copies_.back().name();
+    replica.on_disk = false;
+    return to_text({&replica, 1});
   });
-  group_.carry(out, in);
+  group_.exchange_buffers(out, in);
   agree(group_, "bring snapshots from other nodes", [&] {  // before others of the node open it
-    if (!in.empty()) verify(open_slot(in[0].bytes));
+    if (!in.empty()) verify(open_snapshot(in[0].bytes));
     return std::string();
   });
   if (from.node == setup_.place.node) here.push_back(from);
   for (const std::string& text : texts)
     if (!text.empty())
-      for (Item& item : items_from(text, group_.size()))
-        if (item.node == setup_.place.node) here.push_back(std::move(item));
+      for (Replica& replica : replicas_from(text, group_.size()))
+        if (replica.node == setup_.place.node) here.push_back(std::move(replica));
 }
 
-void Levels::fill(const Target& target, const std::vector<Item>& here) {
+void Levels::fill(const Target& target, const std::vector<Replica>& here) {
   const std::size_t element = tensor::size_of(target.dtype);
   std::size_t filled = 0;
-  for (const Item& item : here)
-    for (const Slice& slice : open(item).snapshot.slices) {
+  for (const Replica& replica : here)
+    for (const Slice& slice : open(replica).snapshot.slices) {
       if (slice.name != target.name || !slice.bytes) continue;
-      for_each_stretch(slice.box, target.box, [&](const Stretch& stretch) {
+      for_each_stretch(slice.box, target.box, [&](const ByteRange& stretch) {
         std::copy_n(slice.bytes + static_cast<std::size_t>(stretch.from) * element,
                     static_cast<std::size_t>(stretch.count) * element,
                     target.bytes + static_cast<std::size_t>(stretch.to) * element);
@@ -281,17 +284,18 @@ void Levels::fill(const Target& target, const std::vector<Item>& here) {
         ExitCode::incompatible);
 }
 
-/// After the last byte was copied: a slot's owner may live, and takes back the label before it fills the slot again.
-void Levels::check_still_there(const std::vector<Item>& here) {
-  for (const Item& item : here) demand_label(open_slot(open(item).memory.bytes()).label, item);
+/// After the last byte was copied: a buffer's owner may live, and takes back the label before it fills the buffer
+/// again.
+void Levels::check_still_there(const std::vector<Replica>& here) {
+  for (const Replica& replica : here) demand_label(open_snapshot(open(replica).memory.bytes()).label, replica);
 }
 
 std::vector<ShardReport> Levels::restore(const RestorePlan& plan, std::span<const Target> targets, State& state) {
   std::vector<ShardReport> reports;
-  std::vector<Item> served, here;
+  std::vector<Replica> served, here;
   for (const ShardPlan& shard : plan.shards) {
     Stopwatch watch;
-    served.push_back(shard.source == Source::parity ? rebuild(shard) : items_[shard.items[0]]);
+    served.push_back(shard.source == Source::parity ? rebuild(shard) : replicas_[shard.replicas[0]]);
     reports.push_back({shard.rank, shard.source, watch.seconds()});
   }
   const auto parts = announce(served);

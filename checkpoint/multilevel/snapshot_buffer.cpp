@@ -22,7 +22,7 @@ constexpr std::size_t kPage = 4096;
 constexpr std::size_t kLine = 64;          // of a cache
 constexpr std::size_t kPiece = 256 << 10;  // looked at and then copied out of the cache
 
-/// The first bytes of a slot, little-endian.
+/// The first bytes of a buffer, little-endian.
 struct Header {
   std::array<char, 8> magic{};
   std::uint32_t format = 0;
@@ -30,7 +30,7 @@ struct Header {
   std::uint32_t start_identity = 0;
   std::int64_t step = 0;
   std::uint64_t sequence = 0, start = 0;
-  std::uint64_t bytes = 0;                        ///< of the whole slot
+  std::uint64_t bytes = 0;                        ///< of the whole buffer
   std::uint64_t text_bytes = 0;                   ///< a manifest without checksums, right after this header's page
   std::uint64_t checksums_at = 0, checksums = 0;  ///< place and number: one for each block, in the slices' order
   std::uint32_t checksums_crc = 0;
@@ -52,14 +52,14 @@ std::size_t blocks_of(std::size_t bytes) {
 }
 
 /// The seal is the last word that a writer stores, and the first that it takes back.
-void store_seal(std::span<std::byte> slot, std::uint32_t seal) noexcept {
+void store_seal(std::span<std::byte> buffer, std::uint32_t seal) noexcept {
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  auto* place = reinterpret_cast<std::uint32_t*>(slot.data() + offsetof(Header, seal));
+  auto* place = reinterpret_cast<std::uint32_t*>(buffer.data() + offsetof(Header, seal));
   std::atomic_ref(*place).store(seal, std::memory_order_seq_cst);
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
-/// Where everything lies in a slot. Large boxes begin on a page, so that they may be written past the page cache.
+/// Where everything lies in a buffer. Large boxes begin on a page, so that they may be written past the page cache.
 struct Plan {
   Manifest part;  ///< offsets count from the start of the data
   std::string text;
@@ -67,7 +67,7 @@ struct Plan {
   std::size_t checksums_at = 0, data_at = 0, bytes = 0;
 };
 
-Plan plan_slot(std::span<const Slice> slices, const State& state, const SlotLabel& label) {
+Plan plan_buffer(std::span<const Slice> slices, const State& state, const SnapshotLabel& label) {
   Plan plan;
   std::uint64_t at = 0;
   for (const Slice& slice : slices) {
@@ -100,13 +100,13 @@ struct Block {
   std::byte* to;
 };
 
-std::vector<Block> blocks_to_copy(std::span<const Slice> slices, const Plan& plan, std::span<std::byte> slot) {
+std::vector<Block> blocks_to_copy(std::span<const Slice> slices, const Plan& plan, std::span<std::byte> buffer) {
   std::vector<Block> blocks;
   blocks.reserve(plan.checksums);
   for (std::size_t i = 0; i < slices.size(); ++i)
     for (const StoredBox& box : plan.part.tensors[i].boxes) {
       std::span<const std::byte> from(slices[i].bytes, bytes_of(plan.part.tensors[i], box));
-      std::byte* to = slot.data() + plan.data_at + box.offset;
+      std::byte* to = buffer.data() + plan.data_at + box.offset;
       for (std::size_t at = 0; at < from.size(); at += kBlockBytes)
         blocks.push_back({&slices[i], from.subspan(at, std::min(kBlockBytes, from.size() - at)), to + at});
     }
@@ -128,32 +128,33 @@ std::uint32_t copy_block(const Block& block, bool finite, Step step) {
 template <class... Args>
 void demand(bool condition, fmt::format_string<Args...> message, Args&&... args) {
   if (!condition)
-    throw StorageError("a checkpoint slot is damaged: " + fmt::format(message, std::forward<Args>(args)...),
+    throw StorageError("a snapshot buffer is damaged: " + fmt::format(message, std::forward<Args>(args)...),
                        ExitCode::corrupt);
 }
 
-Header open_header(std::span<const std::byte> slot) {
+Header open_header(std::span<const std::byte> buffer) {
   Header header;
-  if (slot.size() < kPage) throw StorageError("a checkpoint slot is too small to hold anything", ExitCode::incomplete);
-  std::memcpy(&header, slot.data(), sizeof header);
+  if (buffer.size() < kPage)
+    throw StorageError("a snapshot buffer is too small to hold anything", ExitCode::incomplete);
+  std::memcpy(&header, buffer.data(), sizeof header);
   if (header.magic != kMagic || header.seal == 0)
-    throw StorageError("a checkpoint slot is empty or was never sealed", ExitCode::incomplete);
+    throw StorageError("a snapshot buffer is empty or was never sealed", ExitCode::incomplete);
   if (header.format != kFormat)
-    throw StorageError(fmt::format("a checkpoint slot has format {}, this program reads {}", header.format, kFormat),
+    throw StorageError(fmt::format("a snapshot buffer has format {}, this program reads {}", header.format, kFormat),
                        ExitCode::incompatible);
   demand(header.seal == seal_of(header), "its label's checksum is {:08x}, {:08x} was expected", seal_of(header),
          header.seal);
-  std::uint64_t room = slot.size();
+  std::uint64_t room = buffer.size();
   demand(header.bytes <= room && header.text_bytes <= header.bytes && header.checksums_at <= header.bytes &&
              header.checksums_at % kLine == 0 && kPage + header.text_bytes <= header.checksums_at &&
              header.checksums <= (header.bytes - header.checksums_at) / sizeof(std::uint32_t),
-         "{} bytes cannot hold what its label says", slot.size());
+         "{} bytes cannot hold what its label says", buffer.size());
   demand(header.run.back() == 0 && header.rank >= 0 && header.rank < header.world, "rank {} of {}", header.rank,
          header.world);
   return header;
 }
 
-/// The slice that a box of the slot holds.
+/// The slice that a box of the buffer holds.
 Slice slice_of(const StoredTensor& stored, std::span<const std::byte> data, std::span<const std::uint32_t>& checksums) {
   const TensorEntry& entry = stored.entry;
   demand(stored.boxes.size() <= 1, "tensor \"{}\" has {} boxes", entry.name, stored.boxes.size());
@@ -174,32 +175,32 @@ Slice slice_of(const StoredTensor& stored, std::span<const std::byte> data, std:
 }
 }  // namespace
 
-std::string text_of(const SlotLabel& label) {
+std::string text_of(const SnapshotLabel& label) {
   return fmt::format("rank {} of {}, step {} of start {}", label.rank, label.world, label.step, label.start.number);
 }
 
-std::pair<Start, Step> moment_of(const SlotLabel& label) {
+std::pair<Start, Step> moment_of(const SnapshotLabel& label) {
   return {label.start, label.step};
 }
 
-std::size_t slot_bytes(std::span<const Slice> slices, const State& state) {
-  SlotLabel longest{"", std::numeric_limits<int>::max() - 1, std::numeric_limits<int>::max(),
-                    Step(std::numeric_limits<std::int64_t>::max()), 0};
-  return plan_slot(slices, state, longest).bytes;
+std::size_t buffer_bytes(std::span<const Slice> slices, const State& state) {
+  SnapshotLabel longest{"", std::numeric_limits<int>::max() - 1, std::numeric_limits<int>::max(),
+                        Step(std::numeric_limits<std::int64_t>::max()), 0};
+  return plan_buffer(slices, state, longest).bytes;
 }
 
-void fill_slot(std::span<std::byte> slot, const SlotLabel& label, std::span<const Slice> slices, const State& state,
-               const CopyPlan& copy) {
-  empty_slot(slot);
+void fill_buffer(std::span<std::byte> buffer, const SnapshotLabel& label, std::span<const Slice> slices,
+                 const State& state, const CopyPlan& copy) {
+  empty_buffer(buffer);
   check_slices(slices);
   Header header;
   require<InternalError>(label.run.size() < header.run.size(), "\"{}\" is too long for the name of a run", label.run);
-  Plan plan = plan_slot(slices, state, label);
-  require<InternalError>(plan.bytes <= slot.size(), "a slot of {} bytes is too small: {} are needed", slot.size(),
+  Plan plan = plan_buffer(slices, state, label);
+  require<InternalError>(plan.bytes <= buffer.size(), "a buffer of {} bytes is too small: {} are needed", buffer.size(),
                          plan.bytes);
-  std::memcpy(slot.data() + kPage, plan.text.data(), plan.text.size());
-  std::vector<Block> blocks = blocks_to_copy(slices, plan, slot);
-  auto* checksums = reinterpret_cast<std::uint32_t*>(slot.data() + plan.checksums_at);
+  std::memcpy(buffer.data() + kPage, plan.text.data(), plan.text.size());
+  std::vector<Block> blocks = blocks_to_copy(slices, plan, buffer);
+  auto* checksums = reinterpret_cast<std::uint32_t*>(buffer.data() + plan.checksums_at);
   for_each_block(blocks.size(), copy.threads,
                  [&](std::size_t i) { checksums[i] = copy_block(blocks[i], copy.finite, label.step); });
   header.magic = kMagic;
@@ -216,24 +217,24 @@ void fill_slot(std::span<std::byte> slot, const SlotLabel& label, std::span<cons
   header.checksums = plan.checksums;
   header.checksums_crc = crc32c(std::as_bytes(std::span(checksums, plan.checksums)));
   std::copy(label.run.begin(), label.run.end(), header.run.begin());
-  std::memcpy(slot.data(), &header, offsetof(Header, seal));
-  store_seal(slot, seal_of(header));
+  std::memcpy(buffer.data(), &header, offsetof(Header, seal));
+  store_seal(buffer, seal_of(header));
 }
 
-void empty_slot(std::span<std::byte> slot) noexcept {
-  if (slot.size() >= kPage) store_seal(slot, 0);
+void empty_buffer(std::span<std::byte> buffer) noexcept {
+  if (buffer.size() >= kPage) store_seal(buffer, 0);
 }
 
-Snapshot open_slot(std::span<const std::byte> slot) {
-  Header header = open_header(slot);
-  std::string text(reinterpret_cast<const char*>(slot.data()) + kPage, header.text_bytes);
-  Manifest part = parse_manifest(text, "a checkpoint slot");
-  std::span checksums(reinterpret_cast<const std::uint32_t*>(slot.data() + header.checksums_at), header.checksums);
+Snapshot open_snapshot(std::span<const std::byte> buffer) {
+  Header header = open_header(buffer);
+  std::string text(reinterpret_cast<const char*>(buffer.data()) + kPage, header.text_bytes);
+  Manifest part = parse_manifest(text, "a snapshot buffer");
+  std::span checksums(reinterpret_cast<const std::uint32_t*>(buffer.data() + header.checksums_at), header.checksums);
   demand(crc32c(std::as_bytes(checksums)) == header.checksums_crc, "its list of checksums has another checksum");
   demand(part.step.value == header.step && part.files.size() == 1, "it is of another step than its label says");
   std::size_t data_at = round_up(header.checksums_at + checksums.size_bytes(), kPage);
   demand(data_at <= header.bytes && part.files[0].bytes == header.bytes - data_at, "{}", "its sizes do not add up");
-  auto data = slot.subspan(data_at, header.bytes - data_at);
+  auto data = buffer.subspan(data_at, header.bytes - data_at);
   Snapshot snapshot{{header.run.data(),
                      header.rank,
                      header.world,
@@ -244,7 +245,7 @@ Snapshot open_slot(std::span<const std::byte> slot) {
                     std::move(part.state),
                     header.bytes};
   for (const StoredTensor& stored : part.tensors) {
-    check_shape(stored.entry, "a checkpoint slot");
+    check_shape(stored.entry, "a snapshot buffer");
     snapshot.slices.push_back(slice_of(stored, data, checksums));
   }
   demand(checksums.empty(), "it has {} checksums too many", checksums.size());

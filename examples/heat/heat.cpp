@@ -97,7 +97,7 @@ class Ranks final : public checkpoint::Group {
   int rank() const override { return comm_.rank().value; }
   int size() const override { return comm_.size(); }
   std::vector<std::string> all_gather(const std::string& mine) override {
-    return comm_.exchange(mine, std::chrono::minutes(10));  // others may be writing
+    return comm_.all_gather_strings(mine, std::chrono::minutes(10));  // others may be writing
   }
 
  private:

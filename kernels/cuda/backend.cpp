@@ -137,26 +137,26 @@ class CudaBackend : public Backend {
     return one.shape == other.shape && one.type == other.type && has_channels_last(one) == has_channels_last(other);
   }
   void sgd(const SgdStep* step, float* parameters, float* momentum, const float* gradients,
-           Stretches stretches) override {
-    cuda::sgd(*device_, step, {parameters, momentum, gradients}, table_of(stretches));
+           ArenaRanges ranges) override {
+    cuda::sgd(*device_, step, {parameters, momentum, gradients}, table_of(ranges));
   }
   void lars(const LarsStep* step, float* parameters, float* velocity, const float* gradients,
-            Stretches stretches) override {
-    cuda::lars(*device_, step, {parameters, velocity, gradients}, table_of(stretches));
+            ArenaRanges ranges) override {
+    cuda::lars(*device_, step, {parameters, velocity, gradients}, table_of(ranges));
   }
   void adamw(const AdamStep* step, float* parameters, float* first, float* second, const float* gradients,
-             Stretches stretches) override {
-    cuda::adamw(*device_, step, {parameters, first, second, gradients}, table_of(stretches));
+             ArenaRanges ranges) override {
+    cuda::adamw(*device_, step, {parameters, first, second, gradients}, table_of(ranges));
   }
   void lamb(const AdamStep* step, float* parameters, float* first, float* second, const float* gradients,
-            Stretches stretches) override {
-    cuda::lamb(*device_, step, {parameters, first, second, gradients}, table_of(stretches));
+            ArenaRanges ranges) override {
+    cuda::lamb(*device_, step, {parameters, first, second, gradients}, table_of(ranges));
   }
-  void running_average(const AverageStep* step, float* value, const float* observed, Stretches stretches) override {
-    cuda::running_average(*device_, {step, value, observed}, table_of(stretches));
+  void running_average(const AverageStep* step, float* value, const float* observed, ArenaRanges ranges) override {
+    cuda::running_average(*device_, {step, value, observed}, table_of(ranges));
   }
-  void sums_of_squares(const float* data, Stretches stretches, double* sums) override {
-    cuda::sums_of_squares(*device_, data, table_of(stretches), sums);
+  void sums_of_squares(const float* data, ArenaRanges ranges, double* sums) override {
+    cuda::sums_of_squares(*device_, data, table_of(ranges), sums);
   }
 
   std::unique_ptr<Layer> layer(const LayerSpec& spec, const ActivationFormat& input) override {
@@ -167,15 +167,15 @@ class CudaBackend : public Backend {
     target_count(spec, predictions.shape);  // throws if they do not fit
     return std::visit(MakeLoss{device_, predictions}, spec);
   }
-  void set_noise(const Noise& noise) override { store_noise(*device_, noise); }
+  void set_rng_key(const RngKey& rng_key) override { store_rng_key(*device_, rng_key); }
   std::unique_ptr<Replay> make_replay() override { return replays_ ? std::make_unique<GraphReplay>(device_) : nullptr; }
 
  private:
-  StretchTable table_of(Stretches stretches) { return tables_.of(*device_, staging_, stretches); }
+  RangeTable table_of(ArenaRanges ranges) { return tables_.of(*device_, staging_, ranges); }
 
   SharedDevice device_;
   StagingRing staging_;
-  StretchTables tables_;
+  RangeTables tables_;
   bool replays_;
   std::shared_ptr<tensor::Accelerator> accelerator_;  ///< once it was asked for
 };

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include <distdl/base/philox.hpp>
-#include <distdl/kernels/noise.hpp>
+#include <distdl/kernels/rng_key.hpp>
 
 /// Element-wise maths, one definition for all backends. constexpr, so that nvcc takes them in device code with
 /// --expt-relaxed-constexpr. Compile without contraction (-ffp-contract=off, -fmad=false): then each backend gets the
@@ -75,12 +75,12 @@ struct Silu {
 
 /// Of dropout: which values of the dense microbatch stay.
 struct Stays {
-  Noise noise;
+  RngKey rng_key;
   std::uint32_t stream;
   float probability;
   /// Of places 4 * number to 4 * number + 3.
   constexpr std::array<bool, 4> four(std::uint64_t number) const {
-    const auto block = Philox::block(noise.seed, noise.microbatch << 16 | stream, number);
+    const auto block = Philox::block(rng_key.seed, rng_key.microbatch << 16 | stream, number);
     std::array<bool, 4> stay{};
     for (std::size_t i = 0; i < 4; ++i) stay[i] = Philox::uniform(block[i]) >= probability;
     return stay;

@@ -8,10 +8,10 @@
 /// The optimizers' element-wise maths; see functors.hpp and optimizer_steps.hpp.
 namespace distdl::kernels::elementwise {
 
-/// The step of a stretch, still without its trust ratio.
+/// The step of a range, still without its trust ratio.
 template <class Step>
-constexpr Step treated(Step step, Treatment treatment) {
-  if (!treatment.decays) step.weight_decay = 0;
+constexpr Step treated(Step step, GroupOptions options) {
+  if (!options.decays) step.weight_decay = 0;
   return step;
 }
 

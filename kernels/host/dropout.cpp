@@ -10,8 +10,8 @@ namespace {
 template <class T>
 class DropoutLayer : public StatelessOf<T> {
  public:
-  DropoutLayer(const Dropout& spec, const ActivationFormat& input, const Noise& noise)
-      : StatelessOf<T>(input), spec_(spec), noise_(noise) {}
+  DropoutLayer(const Dropout& spec, const ActivationFormat& input, const RngKey& rng_key)
+      : StatelessOf<T>(input), spec_(spec), rng_key_(rng_key) {}
   void forward(const T* x, T* y, Phase phase) override {
     if (phase == Phase::evaluation)
       std::copy_n(x, this->count(), y);
@@ -22,7 +22,7 @@ class DropoutLayer : public StatelessOf<T> {
 
  private:
   void drop(const T* from, T* to) const {
-    const elementwise::Stays stays{noise_, spec_.stream, spec_.probability};
+    const elementwise::Stays stays{rng_key_, spec_.stream, spec_.probability};
     const float scale = 1 / (1 - spec_.probability);
     for (std::int64_t i = 0; i < this->count(); i += 4) {
       const auto four = stays.four(static_cast<std::uint64_t>(i) / 4);
@@ -32,13 +32,13 @@ class DropoutLayer : public StatelessOf<T> {
   }
 
   Dropout spec_;
-  const Noise& noise_;
+  const RngKey& rng_key_;
 };
 }  // namespace
 
-std::unique_ptr<Layer> make_dropout(const Dropout& spec, const ActivationFormat& input, const Noise& noise) {
+std::unique_ptr<Layer> make_dropout(const Dropout& spec, const ActivationFormat& input, const RngKey& rng_key) {
   return tensor::with_type(input.type, [&](auto type) -> std::unique_ptr<Layer> {
-    return std::make_unique<DropoutLayer<decltype(type)>>(spec, input, noise);
+    return std::make_unique<DropoutLayer<decltype(type)>>(spec, input, rng_key);
   });
 }
 

@@ -88,18 +88,18 @@ void HostBackend::convert(tensor::DataType from_type, const void* from, tensor::
 }
 
 void HostBackend::sgd(const SgdStep* step, float* __restrict parameters, float* __restrict momentum,
-                      const float* __restrict gradients, Stretches stretches) {
-  for (const auto& [offset, count, treatment] : stretches) {
-    elementwise::SgdUpdate update{elementwise::treated(*step, treatment)};
+                      const float* __restrict gradients, ArenaRanges ranges) {
+  for (const auto& [offset, count, options] : ranges) {
+    elementwise::SgdUpdate update{elementwise::treated(*step, options)};
     for (std::size_t i = offset; i < offset + count; ++i) update(parameters[i], momentum[i], gradients[i]);
   }
 }
 
 void HostBackend::lars(const LarsStep* step, float* __restrict parameters, float* __restrict velocity,
-                       const float* __restrict gradients, Stretches stretches) {
-  for (const auto& [offset, count, treatment] : stretches) {
-    elementwise::LarsUpdate update{elementwise::treated(*step, treatment)};
-    if (treatment.adapts)
+                       const float* __restrict gradients, ArenaRanges ranges) {
+  for (const auto& [offset, count, options] : ranges) {
+    elementwise::LarsUpdate update{elementwise::treated(*step, options)};
+    if (options.adapts)
       update.step =
           elementwise::trusted(update.step, squares(parameters + offset, count), squares(gradients + offset, count));
     for (std::size_t i = offset; i < offset + count; ++i) update(parameters[i], velocity[i], gradients[i]);
@@ -107,37 +107,37 @@ void HostBackend::lars(const LarsStep* step, float* __restrict parameters, float
 }
 
 void HostBackend::adamw(const AdamStep* step, float* __restrict parameters, float* __restrict first,
-                        float* __restrict second, const float* __restrict gradients, Stretches stretches) {
-  for (const auto& [offset, count, treatment] : stretches) {
-    elementwise::AdamUpdate update{elementwise::treated(*step, treatment)};
+                        float* __restrict second, const float* __restrict gradients, ArenaRanges ranges) {
+  for (const auto& [offset, count, options] : ranges) {
+    elementwise::AdamUpdate update{elementwise::treated(*step, options)};
     for (std::size_t i = offset; i < offset + count; ++i) update(parameters[i], first[i], second[i], gradients[i]);
   }
 }
 
 void HostBackend::lamb(const AdamStep* step, float* __restrict parameters, float* __restrict first,
-                       float* __restrict second, const float* __restrict gradients, Stretches stretches) {
-  for (const auto& [offset, count, treatment] : stretches) {
-    elementwise::LambMoments moments{elementwise::treated(*step, treatment)};
+                       float* __restrict second, const float* __restrict gradients, ArenaRanges ranges) {
+  for (const auto& [offset, count, options] : ranges) {
+    elementwise::LambMoments moments{elementwise::treated(*step, options)};
     elementwise::LambUpdate update{moments.step};
-    const double length = treatment.adapts ? squares(parameters + offset, count) : 0;
+    const double length = options.adapts ? squares(parameters + offset, count) : 0;
     const double direction = elementwise::ordered_sum(count, [=, offset = offset](std::size_t i) {
       i += offset;
       return moments(parameters[i], first[i], second[i], gradients[i]);
     });
-    if (treatment.adapts) update.step = elementwise::trusted(update.step, length, direction);
+    if (options.adapts) update.step = elementwise::trusted(update.step, length, direction);
     for (std::size_t i = offset; i < offset + count; ++i) update(parameters[i], first[i], second[i]);
   }
 }
 
 void HostBackend::running_average(const AverageStep* step, float* __restrict value, const float* __restrict observed,
-                                  Stretches stretches) {
+                                  ArenaRanges ranges) {
   const elementwise::RunningAverage average{*step};
-  for (const auto& [offset, count, treatment] : stretches)
+  for (const auto& [offset, count, options] : ranges)
     for (std::size_t i = offset; i < offset + count; ++i) value[i] = average(value[i], observed[i]);
 }
 
-void HostBackend::sums_of_squares(const float* data, Stretches stretches, double* sums) {
-  for (const auto& [offset, count, treatment] : stretches) *sums++ = squares(data + offset, count);
+void HostBackend::sums_of_squares(const float* data, ArenaRanges ranges, double* sums) {
+  for (const auto& [offset, count, options] : ranges) *sums++ = squares(data + offset, count);
 }
 
 std::unique_ptr<Loss> HostBackend::loss(const LossSpec& spec, const ActivationFormat& predictions) {

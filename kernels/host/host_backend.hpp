@@ -30,21 +30,21 @@ class HostBackend : public Backend {
   void convert(tensor::DataType from_type, const void* from, tensor::DataType to_type, void* to,
                std::size_t count) override;
   void sgd(const SgdStep* step, float* parameters, float* momentum, const float* gradients,
-           Stretches stretches) override;
+           ArenaRanges ranges) override;
   void lars(const LarsStep* step, float* parameters, float* velocity, const float* gradients,
-            Stretches stretches) override;
+            ArenaRanges ranges) override;
   void adamw(const AdamStep* step, float* parameters, float* first, float* second, const float* gradients,
-             Stretches stretches) override;
+             ArenaRanges ranges) override;
   void lamb(const AdamStep* step, float* parameters, float* first, float* second, const float* gradients,
-            Stretches stretches) override;
-  void running_average(const AverageStep* step, float* value, const float* observed, Stretches stretches) override;
-  void sums_of_squares(const float* data, Stretches stretches, double* sums) override;
+            ArenaRanges ranges) override;
+  void running_average(const AverageStep* step, float* value, const float* observed, ArenaRanges ranges) override;
+  void sums_of_squares(const float* data, ArenaRanges ranges, double* sums) override;
 
   std::unique_ptr<Loss> loss(const LossSpec& spec, const ActivationFormat& predictions) override;
-  void set_noise(const Noise& noise) override { noise_ = noise; }
+  void set_rng_key(const RngKey& rng_key) override { rng_key_ = rng_key; }
 
  protected:
-  const Noise& noise() const { return noise_; }
+  const RngKey& rng_key() const { return rng_key_; }
   /// "", ", bf16" or ", fp16", for description().
   std::string precision_note() const;
   /// `layer` of floats, if activations are shorter; `input` and `output` are then of their type.
@@ -56,7 +56,7 @@ class HostBackend : public Backend {
  private:
   tensor::DataType type_;
   host::FloatCopies copies_;
-  Noise noise_;
+  RngKey rng_key_;
 };
 
 }  // namespace distdl::kernels

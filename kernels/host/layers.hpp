@@ -9,10 +9,10 @@
 namespace distdl::kernels::host {
 
 /// Layers that do little more than move dense numbers, of any type: the same for all backends on the CPU. nullptr if
-/// `spec` is another one. `noise` must outlive the layer.
+/// `spec` is another one. `rng_key` must outlive the layer.
 std::unique_ptr<Layer> make_layer(const LayerSpec& spec, const ActivationFormat& input, tensor::DataType output,
-                                  const Noise& noise);
+                                  const RngKey& rng_key);
 
-std::unique_ptr<Layer> make_dropout(const Dropout& spec, const ActivationFormat& input, const Noise& noise);
+std::unique_ptr<Layer> make_dropout(const Dropout& spec, const ActivationFormat& input, const RngKey& rng_key);
 
 }  // namespace distdl::kernels::host

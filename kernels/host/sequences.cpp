@@ -153,14 +153,14 @@ struct MakeLayer {
   using Made = std::unique_ptr<Layer>;
   const ActivationFormat& input;
   tensor::DataType type;  // of the output
-  const Noise& noise;
+  const RngKey& rng_key;
 
   Made operator()(const Embedding& spec) const { return make<EmbeddingLayer>(spec, input.shape); }
   Made operator()(const PositionEmbedding& spec) const { return make<PositionEmbeddingLayer>(spec, input.shape); }
   Made operator()(const ClassToken&) const { return make<ClassTokenLayer>(input.shape); }
   Made operator()(const PixelsToSequence&) const { return make<PixelsToSequenceLayer>(input.shape); }
   Made operator()(const SelectPlace& spec) const { return make<SelectPlaceLayer>(spec, input.shape); }
-  Made operator()(const Dropout& spec) const { return make_dropout(spec, input, noise); }
+  Made operator()(const Dropout& spec) const { return make_dropout(spec, input, rng_key); }
   Made operator()(const auto&) const { return nullptr; }
 
  private:
@@ -173,8 +173,8 @@ struct MakeLayer {
 }  // namespace
 
 std::unique_ptr<Layer> make_layer(const LayerSpec& spec, const ActivationFormat& input, tensor::DataType output,
-                                  const Noise& noise) {
-  return std::visit(MakeLayer{input, output, noise}, spec);
+                                  const RngKey& rng_key) {
+  return std::visit(MakeLayer{input, output, rng_key}, spec);
 }
 
 }  // namespace distdl::kernels::host

@@ -33,7 +33,7 @@ class ReferenceBackend : public HostBackend {
   std::string description() const override { return "reference: plain loops, 1 thread" + precision_note(); }
   std::unique_ptr<Layer> layer(const LayerSpec& spec, const ActivationFormat& input) override {
     output_shape(spec, input.shape);  // throws if they do not fit
-    if (auto simple = host::make_layer(spec, input, activation_type(), noise())) return simple;
+    if (auto simple = host::make_layer(spec, input, activation_type(), rng_key())) return simple;
     auto layer = std::visit(MakeLayer{input.shape}, spec);
     if (input.type == tensor::DataType::float32) return layer;
     const auto output = dense(layer->output().shape, input.type);

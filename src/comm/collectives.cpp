@@ -271,7 +271,8 @@ Request Communicator::scatter(ConstVector values, Vector result, Rank root, std:
   return impl_->start("scatter", std::move(problem), call_of(values, result), options);
 }
 
-std::vector<std::string> Communicator::exchange(const std::string& mine, std::optional<Clock::duration> timeout) {
+std::vector<std::string> Communicator::all_gather_strings(const std::string& mine,
+                                                          std::optional<Clock::duration> timeout) {
   CallOptions options;
   options.timeout = timeout;
   std::vector<std::int64_t> lengths(static_cast<std::size_t>(size()));

@@ -69,7 +69,7 @@ void Communicator::Impl::meet_neighbours(const std::vector<std::string>& segment
     neighbours.push_back({group.members[r], segments[r]});
   }
   attach("connect", [&] { memory->attach(neighbours); });
-  group.neighbourhood.emplace(*memory);
+  group.node_ranks.emplace(*memory);
   if (static_cast<long>(neighbours.size()) > processors()) group.spins = kFewSpins;
 }
 
@@ -85,7 +85,7 @@ void Communicator::Impl::attach(const char* name, const std::function<void()>& h
 
 void Communicator::Impl::agree_on_costs(Communicator& communicator) {
   std::vector<std::string> hosts;
-  for (Rank member : group.members) hosts.push_back(fabric->card_of(member).host);
+  for (Rank member : group.members) hosts.push_back(fabric->peer_address(member).host);
   CostTable own = group.rank == 0 ? load_costs(hosts) : CostTable();
   own.processors = static_cast<double>(processors());
   std::string text = own.encode();
@@ -107,15 +107,15 @@ std::unique_ptr<Communicator> Communicator::connect(world::World& world, const O
   const std::string job = job_name();
   auto memory = std::make_unique<NodeMemory>(job);
   auto fabric = std::make_shared<Fabric>(options);
-  PeerCard card = fabric->card(world.rank());
-  card.segment = memory->name();
-  std::vector<PeerCard> cards;
-  for (const auto& bytes : world.exchange(encode(card), milliseconds(options.connect_timeout_seconds)))
-    cards.push_back(decode_card(bytes));
+  PeerAddress address = fabric->own_address(world.rank());
+  address.segment = memory->name();
+  std::vector<PeerAddress> addresses;
+  for (const auto& bytes : world.all_gather_strings(encode(address), milliseconds(options.connect_timeout_seconds)))
+    addresses.push_back(decode_peer_address(bytes));
   std::vector<std::string> segments;
-  segments.reserve(cards.size());
-  for (const auto& one : cards) segments.push_back(one.segment);
-  fabric->connect(world.rank(), std::move(cards));
+  segments.reserve(addresses.size());
+  for (const auto& one : addresses) segments.push_back(one.segment);
+  fabric->connect(world.rank(), std::move(addresses));
   fabric->meet(deadline);
   auto impl =
       std::make_unique<Impl>(fabric, std::uint8_t{0}, first_ranks(world.size()), world.rank(), job, std::move(memory));
@@ -145,7 +145,7 @@ int Communicator::size() const noexcept {
 }
 
 const std::string& Communicator::host(Rank rank) const {
-  return impl_->fabric->card_of(impl_->group.members.at(static_cast<std::size_t>(rank.value))).host;
+  return impl_->fabric->peer_address(impl_->group.members.at(static_cast<std::size_t>(rank.value))).host;
 }
 
 std::vector<Rank> Communicator::ranks_on_host_of(Rank rank) const {
@@ -161,7 +161,7 @@ std::string Communicator::description() const {
   for (Rank member : group.members)
     if (lanes.empty() && impl_->fabric->proved(member)) lanes = impl_->fabric->lanes_to(member);
   return fmt::format("{} ranks, generation {}: {} share this node's memory{}{}", size(),
-                     impl_->fabric->card_of(impl_->fabric->rank()).generation, group.neighbourhood->size(),
+                     impl_->fabric->peer_address(impl_->fabric->rank()).generation, group.node_ranks->size(),
                      lanes.empty() ? "" : ", UCX talks to others over ", lanes);
 }
 
@@ -186,7 +186,7 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key) {
   std::vector<std::pair<int, int>> chosen;  // key and rank
   std::vector<std::string> segments(static_cast<std::size_t>(size()));
   int id = 0;
-  const auto wishes = exchange(mine);
+  const auto wishes = all_gather_strings(mine);
   for (int r = 0; r < size(); ++r) {
     std::istringstream words(wishes[static_cast<std::size_t>(r)]);
     Wish wish{};
@@ -230,7 +230,7 @@ tensor::Buffer Communicator::allocate(std::size_t bytes) {
   } catch (const Error& error) {
     outcome = std::string(" ") + error.what();
   }
-  const auto outcomes = exchange(outcome);
+  const auto outcomes = all_gather_strings(outcome);
   std::vector<std::string> names;
   for (int r = 0; r < size(); ++r) {
     const auto& theirs = outcomes[static_cast<std::size_t>(r)];

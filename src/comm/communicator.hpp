@@ -30,7 +30,7 @@ namespace distdl::comm {
 /// How one call differs from the usual.
 struct CallOptions {
   Reduction reduction = Reduction::sum;
-  Order order = Order::fixed;                   ///< free: the sum's bits may depend on number and placement of ranks
+  Order order = Order::deterministic;           ///< free: the sum's bits may depend on number and placement of ranks
   std::optional<Clock::duration> timeout = {};  ///< instead of Options::timeout_seconds
   std::optional<Choice> choice = {};            ///< instead of the fastest by measured cost; equal on all ranks
 };
@@ -138,7 +138,7 @@ class Communicator {
   Request scatter(ConstVector values, Vector result, Rank root, std::span<const std::size_t> counts = {},
                   const CallOptions& options = {});
   /// Blocking: everyone's string, in rank order; lengths may differ.
-  std::vector<std::string> exchange(const std::string& mine, std::optional<Clock::duration> timeout = {});
+  std::vector<std::string> all_gather_strings(const std::string& mine, std::optional<Clock::duration> timeout = {});
 
   /// Tells all peers, as far as they listen, why this rank leaves; their pending operations fail with PeerLost carrying
   /// `reason` and `code`. Never throws, returns within a second.

@@ -24,7 +24,7 @@ void Communicator::use(std::shared_ptr<Accelerator> accelerator) {
 void Communicator::Impl::agree_on_device(Communicator& communicator, std::shared_ptr<Accelerator> accelerator) {
   std::optional<ucs_memory_type_t> type;
   if (accelerator) type = memory_type_of(fabric->context(), accelerator->memory_type());
-  const auto all = communicator.exchange(!accelerator ? kNone : type ? kDirect : kStaged);
+  const auto all = communicator.all_gather_strings(!accelerator ? kNone : type ? kDirect : kStaged);
   const auto without = std::find(all.begin(), all.end(), kNone);
   const auto with = std::find_if(all.begin(), all.end(), [](const std::string& one) { return one != kNone; });
   if (with != all.end() && without != all.end()) {
@@ -87,8 +87,9 @@ void Communicator::Impl::agree_on_library(Communicator& communicator) {
   } catch (const Error& error) {
     problem = error.what();
   }
-  if (problem = first_problem(communicator, communicator.exchange(problem)); !problem.empty()) return give_up(problem);
-  id = communicator.exchange(id).front();
+  if (problem = first_problem(communicator, communicator.all_gather_strings(problem)); !problem.empty())
+    return give_up(problem);
+  id = communicator.all_gather_strings(id).front();
   group.library = std::make_unique<LibraryAccess>();
   group.library->also_sums = gpu_transport == "nccl";
   try {
@@ -102,7 +103,8 @@ void Communicator::Impl::agree_on_library(Communicator& communicator) {
   } catch (const CommError& error) {
     problem = error.what();
   }
-  if (problem = first_problem(communicator, communicator.exchange(problem)); !problem.empty()) return give_up(problem);
+  if (problem = first_problem(communicator, communicator.all_gather_strings(problem)); !problem.empty())
+    return give_up(problem);
   log(Severity::debug, "GPUs talk through {}", load_nccl().version());
 }
 
@@ -121,7 +123,7 @@ std::size_t count_of(const Problem& problem) {
 bool Communicator::Impl::takes_library(const Problem& problem, const Execution::Call& call,
                                        const CallOptions& options) const {
   if (!group.library || !call.on_device || options.choice || count_of(problem) == 0) return false;
-  const bool may_add = options.order == Order::free || group.library->also_sums;
+  const bool may_add = options.order == Order::any || group.library->also_sums;
   switch (problem.collective) {
     case Collective::broadcast:
       return true;

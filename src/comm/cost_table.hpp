@@ -24,7 +24,7 @@ struct CostTable {
   LinkCost between{15e-6, 3e-6, 1.2e9};  ///< between nodes: what all ranks of a node send together shares the bandwidth
   double signal = 0.12e-6;               ///< seconds until a neighbour sees a signal in shared memory
   double step = 0.02e-6;                 ///< seconds of any other step of a schedule
-  double combine = 20e9;                 ///< bytes read and written per second by one rank that adds, in caches
+  double reduce = 20e9;                  ///< bytes read and written per second by one rank that adds, in caches
   double copy = 30e9;                    ///< the same, copying
   double share = 8e9;                    ///< bytes per second that a rank reads of what neighbours have just written
   double memory = 30e9;    ///< bytes read and written per second by all ranks of a node, beyond the caches
@@ -50,7 +50,7 @@ void describe_costs(Table& table, Visitor&& visit) {
   visit("between_bandwidth", table.between.bandwidth, "B/s", "messages between two nodes, all ranks together");
   visit("signal", table.signal, "s", "signal in shared memory");
   visit("step", table.step, "s", "any other step");
-  visit("combine", table.combine, "B/s", "one rank adding, in caches, read and written");
+  visit("reduce", table.reduce, "B/s", "one rank adding, in caches, read and written");
   visit("copy", table.copy, "B/s", "one rank copying, in caches, read and written");
   visit("share", table.share, "B/s", "one rank reading what neighbours have just written");
   visit("memory", table.memory, "B/s", "all ranks of a node beyond the caches, read and written");

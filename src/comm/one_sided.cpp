@@ -49,11 +49,11 @@ RemoteMemory Communicator::expose(std::span<std::byte> memory) {
   auto remote = std::make_unique<RemoteMemory::Impl>(*impl_, memory);
   // The window counts the ranks of the whole world; those outside this communicator expose nothing.
   const std::string nothing(2 * sizeof(std::uint64_t), '\0');
-  std::vector<std::string> cards(static_cast<std::size_t>(impl_->fabric->size()), nothing);
-  const auto all = exchange(remote->window.card());
+  std::vector<std::string> descriptions(static_cast<std::size_t>(impl_->fabric->size()), nothing);
+  const auto all = all_gather_strings(remote->window.description());
   for (int r = 0; r < size(); ++r)
-    cards[static_cast<std::size_t>(impl_->member(Rank(r)).value)] = all[static_cast<std::size_t>(r)];
-  remote->window.connect(cards);
+    descriptions[static_cast<std::size_t>(impl_->member(Rank(r)).value)] = all[static_cast<std::size_t>(r)];
+  remote->window.connect(descriptions);
   return RemoteMemory(std::move(remote));
 }
 

@@ -25,7 +25,7 @@ void Request::Pending::start(Clock::duration timeout, int spins) {
 }
 
 void Request::Pending::wait() {
-  fabric_.glance();
+  fabric_.poll_sometimes();
   if (done_) return;
   // Most waits within a node are shorter than a look at the network.
   for (int i = 0; i < spins_ && polls(); ++i) {
@@ -39,7 +39,7 @@ bool Request::Pending::test() {
   if (!done_)
     fabric_.poll();
   else
-    fabric_.glance();
+    fabric_.poll_sometimes();
   return done_;
 }
 

@@ -24,8 +24,8 @@
 #include <distdl/base/file_descriptor.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/file_operations.hpp>
-#include <distdl/launch/children.hpp>
 #include <distdl/launch/folder_lock.hpp>
+#include <distdl/launch/processes.hpp>
 #include <distdl/slurm/allocation.hpp>
 
 namespace distdl::launch {
@@ -149,16 +149,16 @@ bool create_lock(int folder, const Holder& self, const std::string& name = kName
   throw StorageError(errno_text(error));
 }
 
-/// Removes the lock if it is the one that was judged. Judging takes time, and another start may have been quicker: what
+/// Removes the lock if it is the one that was found. Judging takes time, and another start may have been quicker: what
 /// it has made is put back, unless a third one has made another.
-void remove_lock(int folder, const Found& judged, const std::string& nonce) {
+void remove_lock(int folder, const Found& found, const std::string& nonce) {
   const std::string name = aside(nonce);
   if (::renameat(folder, kName, folder, name.c_str()) != 0) {
     require<StorageError>(errno == ENOENT, "{}", errno_text(errno));
     return;
   }
   const auto taken = read_lock(folder, name);
-  const bool is_wrong = taken && !is_same(*taken, judged);
+  const bool is_wrong = taken && !is_same(*taken, found);
   if (is_wrong && ::linkat(folder, name.c_str(), folder, kName, 0) != 0 && errno != EEXIST)
     ::renameat(folder, name.c_str(), folder, kName);  // a file system without hard links
   ::unlinkat(folder, name.c_str(), 0);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <distdl/launch/children.hpp>
 #include <distdl/launch/options.hpp>
+#include <distdl/launch/processes.hpp>
 #include <distdl/slurm/allocation.hpp>
 
 namespace distdl::launch {

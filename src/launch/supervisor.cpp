@@ -13,7 +13,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/file_operations.hpp>
 #include <distdl/checkpoint/store.hpp>
-#include <distdl/launch/children.hpp>
+#include <distdl/launch/processes.hpp>
 #include <distdl/launch/rendezvous.hpp>
 #include <distdl/launch/requeue.hpp>
 #include <distdl/launch/step_watch.hpp>
@@ -53,11 +53,8 @@ std::int64_t newest_step_or(std::int64_t otherwise, const std::filesystem::path&
 /// Whether a run comes on, as seen between its launches.
 class Progress {
  public:
-  explicit Progress(const Mission& mission)
-      : mission_(mission),
-        checkpoint_(newest_step(mission.checkpoints)),
-        starts_(starts().size()),
-        last_done_(last_done()) {}
+  explicit Progress(const LaunchSpec& spec)
+      : spec_(spec), checkpoint_(newest_step(spec.checkpoints)), starts_(starts().size()), last_done_(last_done()) {}
 
   /// After a launch: whether the next one is no further try at what this one failed in.
   bool is_made() {
@@ -66,10 +63,10 @@ class Progress {
     return breaks_off_elsewhere() || further;
   }
   /// Whether a launch of this job, or an earlier job of the run, has begun to train.
-  bool has_begun() const { return is_begun_ || (mission_.allocation && starts_ > 0); }
+  bool has_begun() const { return is_begun_ || (spec_.allocation && starts_ > 0); }
   /// The next launch. What two launches in a row began with and came no further, it leaves out.
-  Mission next_launch() const {
-    Mission next = mission_;
+  LaunchSpec next_launch() const {
+    LaunchSpec next = spec_;
     if (!is_begun_) next.worker.insert(next.worker.end(), next.at_first.begin(), next.at_first.end());
     if (below_ && !next.below.empty()) next.worker.insert(next.worker.end(), {next.below, fmt::format("{}", *below_)});
     return next;
@@ -77,9 +74,9 @@ class Progress {
   /// With what it begins, for people.
   std::string outlook() const {
     if (checkpoint_ < 0) return "there is no checkpoint yet";
-    if (below_ && !mission_.below.empty())
+    if (below_ && !spec_.below.empty())
       return fmt::format("two starts from step {} have failed, so the next one goes back to the checkpoint of step {}",
-                         *below_, newest_step_or(-1, mission_.checkpoints, below_));
+                         *below_, newest_step_or(-1, spec_.checkpoints, below_));
     return fmt::format("the newest checkpoint is that of step {}", checkpoint_);
   }
 
@@ -87,7 +84,7 @@ class Progress {
   /// Whether it left a new checkpoint, or began further on than those before it. How far the snapshots of a launch go
   /// is not known until the next one has found them.
   bool is_further() {
-    const std::int64_t before = std::exchange(checkpoint_, newest_step_or(checkpoint_, mission_.checkpoints));
+    const std::int64_t before = std::exchange(checkpoint_, newest_step_or(checkpoint_, spec_.checkpoints));
     bool made = checkpoint_ > before;
     const auto all = starts();
     for (; starts_ < all.size(); ++starts_) {
@@ -99,7 +96,7 @@ class Progress {
     }
     if (checkpoint_ > before) in_a_row_ = 0;
     if (made) below_.reset();
-    if (in_a_row_ >= 2 && newest_step_or(-1, mission_.checkpoints, last_) >= 0) below_ = last_;
+    if (in_a_row_ >= 2 && newest_step_or(-1, spec_.checkpoints, last_) >= 0) below_ = last_;
     return made;
   }
   /// Whether it trained, and its last step is not that of the launch before. Training repeats itself exactly, so what
@@ -108,10 +105,10 @@ class Progress {
     const auto before = std::exchange(last_done_, last_done());
     return last_done_ != before && elsewhere_ <= kMostElsewhere;
   }
-  std::vector<Step> starts() const { return mission_.starts ? mission_.starts() : std::vector<Step>(); }
-  std::optional<Step> last_done() const { return mission_.last_done ? mission_.last_done() : std::nullopt; }
+  std::vector<Step> starts() const { return spec_.starts ? spec_.starts() : std::vector<Step>(); }
+  std::optional<Step> last_done() const { return spec_.last_done ? spec_.last_done() : std::nullopt; }
 
-  const Mission& mission_;
+  const LaunchSpec& spec_;
   std::int64_t checkpoint_;
   std::size_t starts_;  ///< known, also from before
   bool is_begun_ = false;
@@ -138,30 +135,30 @@ std::string step_name(const std::string& launch_id) {
 /// One launch from start to end.
 class Launch {
  public:
-  Launch(const Mission& mission, const Options& options, SupervisorSignals& signals)
+  Launch(const LaunchSpec& spec, const Options& options, SupervisorSignals& signals)
       : options_(options),
         signals_(signals),
-        lock_(mission.lock),
-        rendezvous_(mission.allocation ? std::optional<Rendezvous>() : std::optional<Rendezvous>(std::in_place)),
-        children_(children_of(mission, options, rendezvous_ ? rendezvous_->folder() : "", id_)),
-        under_srun_(mission.allocation.has_value()) {
-    if (mission.allocation) step_.emplace(*mission.allocation, step_name(id_), milliseconds(options.step_seconds));
+        lock_(spec.lock),
+        rendezvous_(spec.allocation ? std::optional<Rendezvous>() : std::optional<Rendezvous>(std::in_place)),
+        processes_(processes_of(spec, options, rendezvous_ ? rendezvous_->folder() : "", id_)),
+        under_srun_(spec.allocation.has_value()) {
+    if (spec.allocation) step_.emplace(*spec.allocation, step_name(id_), milliseconds(options.step_seconds));
   }
 
   LaunchResult watch() {
-    while (children_.reap() > 0) {
+    while (processes_.reap() > 0) {
       if (auto number = signals_.wait(wait_time()); number && *number != SIGCHLD) stop(*number);
       if (stop_again_at_ && stop_again_at_->expired()) stop_srun();
       if (lock_ && lock_->is_lost() && !kill_at_) {
-        children_.signal(SIGTERM);
+        processes_.signal(SIGTERM);
         kill_after_grace();
       }
-      if (children_.failed() && !under_srun_ && !kill_at_) kill_after_grace();
-      if (kill_at_ && kill_at_->expired()) children_.kill();
+      if (processes_.failed() && !under_srun_ && !kill_at_) kill_after_grace();
+      if (kill_at_ && kill_at_->expired()) processes_.kill();
       if (step_ && step_->is_over()) end_srun();
     }
     constexpr int kSaved = static_cast<int>(ExitCode::requeue);
-    const int code = children_.code();
+    const int code = processes_.code();
     return {told_to_stop_ && is_stop_signal(code) ? kSaved : code, told_to_stop_, code == kSaved};
   }
 
@@ -172,7 +169,7 @@ class Launch {
   }
   void end_srun() {
     log(Severity::warning, "{}", "srun waits for a step that Slurm has ended: ending srun");
-    children_.kill();
+    processes_.kill();
     step_.reset();
   }
   Milliseconds wait_time() const {
@@ -188,19 +185,19 @@ class Launch {
   void stop(int number) {
     if (told_to_stop_ && number == SIGINT && !under_srun_) {
       log(Severity::warning, "{}", "second SIGINT: ending the ranks at once; the last checkpoint is kept");
-      return children_.kill();
+      return processes_.kill();
     }
     log(Severity::info, "signal SIG{}: asking the ranks to save and stop", sigabbrev_np(number));
     if (under_srun_)
       stop_srun();
     else
-      children_.signal(SIGTERM);
+      processes_.signal(SIGTERM);
     told_to_stop_ = true;
   }
   /// srun hands USR1 on to its tasks, where INT and TERM would make it end them. It forgets a signal that comes before
   /// its tasks run, hence again and again.
   void stop_srun() {
-    children_.signal(SIGUSR1);
+    processes_.signal(SIGUSR1);
     stop_again_at_ = Deadline::after(2s);
   }
 
@@ -209,7 +206,7 @@ class Launch {
   const FolderLock* lock_;
   std::string id_ = checkpoint::random_hex(8);
   std::optional<Rendezvous> rendezvous_;  ///< of local ranks
-  Children children_;
+  Processes processes_;
   bool under_srun_;
   bool told_to_stop_ = false;
   std::optional<StepWatch> step_;
@@ -218,8 +215,8 @@ class Launch {
 };
 
 /// One that cannot begin, as the system refuses a process, has failed like any other.
-LaunchResult launch(const Mission& mission, const Options& options, SupervisorSignals& signals) try {
-  return Launch(mission, options, signals).watch();
+LaunchResult launch(const LaunchSpec& spec, const Options& options, SupervisorSignals& signals) try {
+  return Launch(spec, options, signals).watch();
 } catch (const SchedulerError& error) {
   log(Severity::error, "{}", error.what());
   return {static_cast<int>(error.exit_code())};
@@ -266,9 +263,9 @@ bool is_of_a_rank(int code) {
 }
 
 /// What each node must see for a rank to start there. Before a launch has begun to train, they may never have seen it.
-std::vector<std::string> files_of(const Mission& mission, const Progress& progress) {
+std::vector<std::string> files_of(const LaunchSpec& spec, const Progress& progress) {
   if (!progress.has_begun()) return {};
-  return {mission.worker.front(), mission.checkpoints.parent_path().string()};
+  return {spec.worker.front(), spec.checkpoints.parent_path().string()};
 }
 
 /// The share of "8" or "a100:8" that `some` of `all` nodes have; a list of several types stays as it is.
@@ -280,81 +277,81 @@ std::string share_of_gpus(const std::string& gpus, int some, int all) {
   return fmt::format("{}{}", gpus.substr(0, number), std::max<std::int64_t>(1, count * some / all));
 }
 
-/// `mission` on these nodes only, with as many ranks on each as before, and no more GPUs in all than they have.
-Mission on_nodes(Mission mission, const std::vector<std::string>& nodes) {
-  if (nodes.empty()) return mission;
-  auto& job = *mission.allocation;
+/// `spec` on these nodes only, with as many ranks on each as before, and no more GPUs in all than they have.
+LaunchSpec on_nodes(LaunchSpec spec, const std::vector<std::string>& nodes) {
+  if (nodes.empty()) return spec;
+  auto& job = *spec.allocation;
   const int count = static_cast<int>(nodes.size());
-  mission.ranks = std::max(1, static_cast<int>(static_cast<std::int64_t>(mission.ranks) * count / job.nodes));
+  spec.ranks = std::max(1, static_cast<int>(static_cast<std::int64_t>(spec.ranks) * count / job.nodes));
   if (!job.gpus.empty()) job.gpus = share_of_gpus(job.gpus, count, job.nodes);
   job.nodes = count;
   job.only = nodes;
-  return mission;
+  return spec;
 }
 
-bool is_superseded(const Mission& mission) {
-  if (!mission.lock || !mission.lock->check()) return false;
+bool is_superseded(const LaunchSpec& spec) {
+  if (!spec.lock || !spec.lock->check()) return false;
   log(Severity::error, "another start has taken the run folder \"{}\" over: this one ends",
-      mission.checkpoints.parent_path().string());
+      spec.checkpoints.parent_path().string());
   return true;
 }
 
 /// Without having finished; `state`: of what is saved, for people.
-void leave(const Mission& mission, const Options& options, SupervisorSignals& signals, const std::string& state) {
-  const bool requeues = mission.allocation && options.requeue;
+void leave(const LaunchSpec& spec, const Options& options, SupervisorSignals& signals, const std::string& state) {
+  const bool requeues = spec.allocation && options.requeue;
   log(Severity::info, "stopped{}{}", state, requeues ? "" : "; run the same command again to go on");
-  if (requeues) requeue_job(*mission.allocation, options, signals);
+  if (requeues) requeue_job(*spec.allocation, options, signals);
 }
 }  // namespace
 
-std::vector<Child> children_of(const Mission& mission, const Options& options, const std::filesystem::path& rendezvous,
-                               const std::string& launch_id) {
-  if (mission.allocation) {
-    const auto& job = *mission.allocation;
-    Child srun{{"srun", "--job-name=" + step_name(launch_id), "--mpi=pmix", fmt::format("--nodes={}", job.nodes),
-                fmt::format("--ntasks={}", mission.ranks), fmt::format("--cpus-per-task={}", job.cpus_per_task),
-                "--kill-on-bad-exit=0", fmt::format("--wait={:.0f}", std::ceil(std::max(1.0, options.grace_seconds))),
-                "--unbuffered", "--export=ALL"},  // also where sbatch was told --export=NONE, which srun would repeat
-               {}};
+std::vector<Process> processes_of(const LaunchSpec& spec, const Options& options,
+                                  const std::filesystem::path& rendezvous, const std::string& launch_id) {
+  if (spec.allocation) {
+    const auto& job = *spec.allocation;
+    Process srun{{"srun", "--job-name=" + step_name(launch_id), "--mpi=pmix", fmt::format("--nodes={}", job.nodes),
+                  fmt::format("--ntasks={}", spec.ranks), fmt::format("--cpus-per-task={}", job.cpus_per_task),
+                  "--kill-on-bad-exit=0", fmt::format("--wait={:.0f}", std::ceil(std::max(1.0, options.grace_seconds))),
+                  "--unbuffered", "--export=ALL"},  // also where sbatch was told --export=NONE, which srun would repeat
+                 {}};
     // What is left of a launch before, on a node that was lost, may still hold processors of the others.
     if (!job.only.empty()) {
       srun.command.insert(srun.command.end(), {fmt::format("--nodelist={}", fmt::join(job.only, ",")), "--overlap"});
       // Else srun would ask for all that SLURM_GPUS says, also of fewer nodes.
       if (!job.gpus.empty()) srun.command.push_back("--gpus=" + job.gpus);
     }
-    srun.command.insert(srun.command.end(), mission.worker.begin(), mission.worker.end());
+    srun.command.insert(srun.command.end(), spec.worker.begin(), spec.worker.end());
     if (auto end = slurm::end_of_job(job))
       srun.variables["DISTDL_END_OF_JOB"] = std::to_string(std::chrono::system_clock::to_time_t(*end));
     return {srun};
   }
-  std::vector<Child> children;
-  children.reserve(static_cast<std::size_t>(mission.ranks));
-  for (int rank = 0; rank < mission.ranks; ++rank) {
-    children.push_back({mission.worker,
-                        {{"DISTDL_RANK", std::to_string(rank)},
-                         {"DISTDL_WORLD_SIZE", std::to_string(mission.ranks)},
-                         {"DISTDL_RENDEZVOUS", rendezvous.string()},
-                         {"DISTDL_LAUNCH_ID", launch_id}}});
+  std::vector<Process> processes;
+  processes.reserve(static_cast<std::size_t>(spec.ranks));
+  for (int rank = 0; rank < spec.ranks; ++rank) {
+    processes.push_back({spec.worker,
+                         {{"DISTDL_RANK", std::to_string(rank)},
+                          {"DISTDL_WORLD_SIZE", std::to_string(spec.ranks)},
+                          {"DISTDL_RENDEZVOUS", rendezvous.string()},
+                          {"DISTDL_LAUNCH_ID", launch_id}}});
     // Nobody beyond this machine has business at their ports. comm.interface, if it is set, counts for more. Of UCX's
     // transports only tcp can use loopback.
     const bool uses_tcp = env("UCX_TLS").value_or("tcp").find("tcp") != std::string::npos;
-    if (!env("UCX_NET_DEVICES") && uses_tcp) children.back().variables["UCX_NET_DEVICES"] = "lo";
+    if (!env("UCX_NET_DEVICES") && uses_tcp) processes.back().variables["UCX_NET_DEVICES"] = "lo";
   }
-  return children;
+  return processes;
 }
 
-Verdict judge(int code) {
+RestartDecision restart_decision(int code) {
   switch (static_cast<ExitCode>(code)) {
     case ExitCode::ok:
-      return Verdict::finished;
+      return RestartDecision::finished;
     case ExitCode::requeue:
-      return Verdict::resume_later;
+      return RestartDecision::resume_later;
     case ExitCode::peer_lost:
     case ExitCode::scheduler:
     case ExitCode::internal:
-      return Verdict::relaunch;
+      return RestartDecision::relaunch;
     default:
-      return code >= 128 ? Verdict::relaunch : Verdict::give_up;
+      return code >= 128 ? RestartDecision::relaunch : RestartDecision::give_up;
   }
 }
 
@@ -374,53 +371,53 @@ void check(const Options& options) {
           "run.hangup is \"{}\", but must be \"stop\" or \"ignore\"", options.hangup);
 }
 
-int supervise(const Mission& mission, const Options& options) {
+int supervise(const LaunchSpec& spec, const Options& options) {
   SupervisorSignals signals;
-  return supervise(mission, options, signals);
+  return supervise(spec, options, signals);
 }
 
-int supervise(const Mission& mission, const Options& options, SupervisorSignals& signals) {
+int supervise(const LaunchSpec& spec, const Options& options, SupervisorSignals& signals) {
   check(options);
   Tries tries(options);
   NextNodes next;
-  Progress progress(mission);
+  Progress progress(spec);
   const auto stop = [&] {
-    leave(mission, options, signals, "; " + progress.outlook());
+    leave(spec, options, signals, "; " + progress.outlook());
     return static_cast<int>(ExitCode::requeue);
   };
-  for (Milliseconds pause{0};; pause = mission.allocation ? tries.pause() : 0ms) {
+  for (Milliseconds pause{0};; pause = spec.allocation ? tries.pause() : 0ms) {
     if (signals.wait_for_stop(pause)) return stop();
-    if (is_superseded(mission)) return static_cast<int>(ExitCode::superseded);
+    if (is_superseded(spec)) return static_cast<int>(ExitCode::superseded);
     auto [code, told_to_stop, is_saved] = launch(on_nodes(progress.next_launch(), next.nodes), options, signals);
-    const auto files = files_of(mission, progress);
+    const auto files = files_of(spec, progress);
     // A node that has not mounted the program's file system (yet) ends its ranks with "no such file", which is 2 too.
-    if (mission.allocation && (!is_of_a_rank(code) || (code == static_cast<int>(ExitCode::corrupt) &&
-                                                       one_lacks(*mission.allocation, files, next.nodes, options)))) {
+    if (spec.allocation && (!is_of_a_rank(code) || (code == static_cast<int>(ExitCode::corrupt) &&
+                                                    one_lacks(*spec.allocation, files, next.nodes, options)))) {
       log(Severity::warning, "srun itself failed, with code {}", code);
       code = static_cast<int>(ExitCode::scheduler);
     }
-    if (code != 0 && is_superseded(mission)) return static_cast<int>(ExitCode::superseded);
+    if (code != 0 && is_superseded(spec)) return static_cast<int>(ExitCode::superseded);
     if (progress.is_made()) tries.renew();
     // As a disk that is full, or a file system that is away: the run has had what it needs.
     const bool can_pass =
         (code == static_cast<int>(ExitCode::storage) || code == static_cast<int>(ExitCode::incomplete)) &&
         progress.has_begun();
-    const Verdict verdict = can_pass ? Verdict::relaunch : judge(code);
-    if (verdict == Verdict::finished || verdict == Verdict::give_up) return code;
-    if (verdict == Verdict::resume_later || told_to_stop) {
-      if (verdict == Verdict::relaunch)  // the signal may have met ranks that were just starting
+    const RestartDecision decision = can_pass ? RestartDecision::relaunch : restart_decision(code);
+    if (decision == RestartDecision::finished || decision == RestartDecision::give_up) return code;
+    if (decision == RestartDecision::resume_later || told_to_stop) {
+      if (decision == RestartDecision::relaunch)  // the signal may have met ranks that were just starting
         log(Severity::warning, "the ranks ended with code {} when asked to stop", code);
-      leave(mission, options, signals, is_saved ? " with everything saved" : "; " + progress.outlook());
+      leave(spec, options, signals, is_saved ? " with everything saved" : "; " + progress.outlook());
       return code;
     }
-    if (mission.allocation) next = surviving_nodes(*mission.allocation, files, next.nodes, options, signals);
+    if (spec.allocation) next = surviving_nodes(*spec.allocation, files, next.nodes, options, signals);
     if (next.decision == NextNodes::Decision::end) return code;
     if (next.decision == NextNodes::Decision::requeue) return stop();
     if (!tries.use(next.lost)) {
       log(Severity::error,
           "the ranks ended with code {}, {} relaunches brought the run no further; giving up. What each rank said is "
           "in \"{}\"",
-          code, tries.relaunches(), (mission.checkpoints.parent_path() / "logs").string());
+          code, tries.relaunches(), (spec.checkpoints.parent_path() / "logs").string());
       return code;
     }
     log(Severity::warning, "the ranks ended with code {}; relaunching ({} more times if the run comes no further); {}",

@@ -19,13 +19,13 @@ namespace distdl::launch {
 class SupervisorSignals;
 
 /// One process to start: a rank, or the srun that starts all ranks.
-struct Child {
+struct Process {
   std::vector<std::string> command;
   std::map<std::string, std::string> variables;  ///< added to the environment
 };
 
 /// What the supervisor keeps running.
-struct Mission {
+struct LaunchSpec {
   std::vector<std::string> worker;    ///< command line of a rank
   std::filesystem::path checkpoints;  ///< of the run: a new one there counts as progress
   int ranks = 1;
@@ -47,17 +47,17 @@ struct Mission {
 
 /// The processes of one launch: `ranks` local ones that meet in the folder `rendezvous`, or one srun, whose step has
 /// the name "distdl-<launch_id>".
-std::vector<Child> children_of(const Mission& mission, const Options& options, const std::filesystem::path& rendezvous,
-                               const std::string& launch_id);
+std::vector<Process> processes_of(const LaunchSpec& spec, const Options& options,
+                                  const std::filesystem::path& rendezvous, const std::string& launch_id);
 
 /// What to do after a launch ended with `code`.
-enum class Verdict {
+enum class RestartDecision {
   finished,
   resume_later,  ///< stopped on purpose, all saved
   relaunch,      ///< a rank crashed or was lost
   give_up,       ///< running again would not help
 };
-Verdict judge(int code);
+RestartDecision restart_decision(int code);
 
 /// Throws ConfigError for values that make no sense.
 void check(const Options& options);
@@ -66,8 +66,8 @@ void check(const Options& options);
 /// the ranks stopped on purpose. Returns the exit code of the run: ok, requeue (stopped, also between two launches),
 /// superseded (another start has taken the run folder), or the ranks' code. Throws ConfigError for options that make no
 /// sense. Blocks SIGCHLD, SIGTERM, SIGINT, SIGUSR1, SIGUSR2 and, unless it is ignored, SIGHUP in the calling thread.
-int supervise(const Mission& mission, const Options& options);
+int supervise(const LaunchSpec& spec, const Options& options);
 /// The same, with signals that were watched for already: one that has come asks to stop before the first launch.
-int supervise(const Mission& mission, const Options& options, SupervisorSignals& signals);
+int supervise(const LaunchSpec& spec, const Options& options, SupervisorSignals& signals);
 
 }  // namespace distdl::launch

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include <distdl/launch/children.hpp>
 #include <distdl/launch/options.hpp>
+#include <distdl/launch/processes.hpp>
 #include <distdl/slurm/allocation.hpp>
 
 namespace distdl::launch {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <distdl/optim/arena_ranges.hpp>
 #include <distdl/optim/optimizer.hpp>
-#include <distdl/optim/stretches.hpp>
 
 namespace distdl::optim {
 namespace {
@@ -26,12 +26,12 @@ Optimizer::Optimizer(const Options& options, const tensor::ArenaLayout& layout, 
     : options_(options),
       backend_(backend),
       rule_(make_rule(options, layout, backend)),
-      stretches_(stretches_of(layout, tensor::Role::parameter)),
-      statistics_(stretches_of(layout, tensor::Role::statistic)),
+      ranges_(ranges_of(layout, tensor::Role::parameter)),
+      statistics_(ranges_of(layout, tensor::Role::statistic)),
       whole_{{{0, layout.size()}}},
       statistics_step_(backend),
       average_step_(backend),
-      squares_(backend, stretches_.size()) {}
+      squares_(backend, ranges_.size()) {}
 
 std::vector<StateArena> Optimizer::state() const {
   std::vector<StateArena> arenas;
@@ -41,7 +41,7 @@ std::vector<StateArena> Optimizer::state() const {
 }
 
 double Optimizer::gradient_norm(const float* gradients) {
-  backend_.sums_of_squares(gradients, stretches_, squares_.at(0));
+  backend_.sums_of_squares(gradients, ranges_, squares_.at(0));
   double sum = 0;
   for (double part : squares_.read()) sum += part;
   return std::sqrt(sum);

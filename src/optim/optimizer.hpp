@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <distdl/kernels/backend.hpp>
-#include <distdl/kernels/placed.hpp>
+#include <distdl/kernels/device_value.hpp>
 #include <distdl/optim/options.hpp>
 #include <distdl/optim/rule.hpp>
 #include <distdl/optim/sums.hpp>
@@ -59,10 +59,10 @@ class Optimizer {
   Options options_;
   kernels::Backend& backend_;
   std::unique_ptr<Rule> rule_;
-  std::vector<kernels::Stretch> stretches_, statistics_;  ///< of parameters, of statistics
-  std::array<kernels::Stretch, 1> whole_;                 ///< arena
-  kernels::Placed<kernels::AverageStep> statistics_step_, average_step_;
-  Sums squares_;  ///< of the gradients of each stretch
+  std::vector<kernels::ArenaRange> ranges_, statistics_;  ///< of parameters, of statistics
+  std::array<kernels::ArenaRange, 1> whole_;              ///< arena
+  kernels::DeviceValue<kernels::AverageStep> statistics_step_, average_step_;
+  Sums squares_;  ///< of the gradients of each range
 };
 
 }  // namespace distdl::optim

@@ -46,10 +46,10 @@ class Accelerator {
   /// After the returned mark, the bytes are there.
   virtual Mark copy_to_host(void* to, const void* from, std::size_t bytes) = 0;
   virtual void copy_from_host(void* to, const void* from, std::size_t bytes) = 0;
-  /// As comm::combine(), on the device's memory, with its bits (but for those of a NaN). All memory is aligned to its
+  /// As comm::reduce(), on the device's memory, with its bits (but for those of a NaN). All memory is aligned to its
   /// elements.
-  virtual void combine(DataType type, Reduction reduction, std::span<const Source> sources,
-                       std::span<void* const> targets, std::size_t count, double scale) = 0;
+  virtual void reduce(DataType type, Reduction reduction, std::span<const Source> sources,
+                      std::span<void* const> targets, std::size_t count, double scale) = 0;
 
   /// The end of the queue, apart from copies to the host.
   virtual Mark mark() = 0;

@@ -18,7 +18,7 @@ std::string outcome_of(const std::function<void()>& work) {
 }  // namespace
 
 void agree(comm::Communicator& communicator, Clock::duration timeout, const std::function<void()>& work) {
-  auto outcomes = communicator.exchange(outcome_of(work), timeout);
+  auto outcomes = communicator.all_gather_strings(outcome_of(work), timeout);
   auto failed = std::find_if(outcomes.begin(), outcomes.end(), [](const auto& text) { return !text.empty(); });
   if (failed == outcomes.end()) return;
   int code = static_cast<int>(ExitCode::internal);

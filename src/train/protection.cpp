@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/checkpoint/left_snapshots.hpp>
+#include <distdl/checkpoint/orphaned_snapshots.hpp>
 #include <distdl/checkpoint/ownership.hpp>
 #include <distdl/train/protection.hpp>
 
@@ -19,8 +19,8 @@ std::string run_name(const checkpoint::Store& store) {
 }
 
 std::optional<Step> step_left_in_memory(const checkpoint::Store& store, Rank rank) {
-  std::optional<checkpoint::SlotLabel> newest;
-  for (const auto& one : checkpoint::left_snapshots(store.named_root()))
+  std::optional<checkpoint::SnapshotLabel> newest;
+  for (const auto& one : checkpoint::orphaned_snapshots(store.named_root()))
     if (one.label.rank == rank.value && (!newest || moment_of(one.label) > moment_of(*newest))) newest = one.label;
   return newest ? std::optional(newest->step) : std::nullopt;
 }

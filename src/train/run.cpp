@@ -17,15 +17,15 @@
 #include <distdl/parallel/gradient_sum.hpp>
 #include <distdl/parallel/plan.hpp>
 #include <distdl/train/agreement.hpp>
-#include <distdl/train/cadence.hpp>
+#include <distdl/train/checkpoint_schedule.hpp>
+#include <distdl/train/evaluator.hpp>
 #include <distdl/train/identity.hpp>
-#include <distdl/train/judge.hpp>
 #include <distdl/train/memory.hpp>
 #include <distdl/train/protection.hpp>
 #include <distdl/train/run.hpp>
 #include <distdl/train/state.hpp>
 #include <distdl/train/stop.hpp>
-#include <distdl/train/writing_group.hpp>
+#include <distdl/train/writer_bootstrap.hpp>
 
 namespace distdl::train {
 namespace {
@@ -84,8 +84,8 @@ class Trainer {
   /// Collective. `what`: "the loss".
   [[noreturn]] void diverged(const char* what, double loss);
   std::optional<std::string> reason_to_stop();
-  /// Whether the model is to be judged after the last step; a matter of its number alone.
-  bool judgement_is_due() const;
+  /// Whether the model is to be evaluated after the last step; a matter of its number alone.
+  bool evaluation_is_due() const;
   /// Samples of one epoch.
   std::int64_t samples() const { return sources_.training->samples(); }
   double epochs_done() const { return static_cast<double>(state_.position) / static_cast<double>(samples()); }
@@ -107,18 +107,18 @@ class Trainer {
   Network network_;
   parallel::GradientSum sum_;
   optim::Optimizer optimizer_;
-  Judge judge_;
+  Evaluator evaluator_;
   checkpoint::Store store_;
-  StateKeeper keeper_;
-  Cadence cadence_;
-  WritersMeeting meeting_;
+  StateCheckpointer keeper_;
+  CheckpointSchedule checkpoint_schedule_;
+  WriterBootstrap meeting_;
   EndOfJob end_of_job_;
   TrainingState state_;
   std::optional<data::Prefetcher> reader_;  // while there are steps to do
   std::optional<checkpoint::Saver> saver_;  // while there are steps to do
   checkpoint::Destination under_way_;       // of the save that began last
   bool owes_checkpoint_ = false;            // one was due while a mere snapshot was under way
-  std::optional<Evaluated> judged_;
+  std::optional<Evaluated> evaluated_;
 };
 
 Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator,
@@ -140,10 +140,10 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
       network_(*backend_, model_, tensors_, plan_.microbatch_size),
       sum_(*backend_, communicator, plan_, network_.gradient_count()),
       optimizer_(recipe.optim, tensors_.layout, *backend_),
-      judge_(*backend_, model_, tensors_, network_, sources_),
+      evaluator_(*backend_, model_, tensors_, network_, sources_),
       store_(setting.checkpoints, recipe.checkpoint, setting.files ? *setting.files : checkpoint::real_file_system()),
       keeper_(*backend_, communicator, group_, store_, tensors_, identity_of(recipe, *sources_.training)),
-      cadence_(recipe.checkpoint, setting.failures),
+      checkpoint_schedule_(recipe.checkpoint, setting.failures),
       meeting_(communicator.rank(), communicator.size(), setting.comm, group.timeout()),
       end_of_job_(setting.end_of_job, recipe.train.stop_margin_seconds) {
   allocate(state_, *backend_, tensors_.layout, optimizer_.state());
@@ -163,9 +163,9 @@ void Trainer::start() {
   levels.reset();
   if (!resumed) begin_afresh(start_values);
   if (state_.step < total_) store_.check_room(group_, state_.bytes());
-  cadence_.tried(state_.step);
-  if (cadence_.automatic() && communicator_.rank() == Rank(0))
-    log(Severity::info, "checkpoint.every = \"auto\": {}", cadence_.plan());
+  checkpoint_schedule_.tried(state_.step);
+  if (checkpoint_schedule_.automatic() && communicator_.rank() == Rank(0))
+    log(Severity::info, "checkpoint.every = \"auto\": {}", checkpoint_schedule_.plan());
   network_.load_parameters(state_.parameter_arena());
   if (state_.step < total_) start_reading();
   if (state_.step < total_) start_saver(resumed.has_value());
@@ -213,13 +213,14 @@ Trainer::Agreed Trainer::step(bool stop) {
   for (int m = range.first; m < range.first + range.count; ++m) {
     const data::Batch& batch = reader_->at(state_.position + m * plan_.microbatch_size);
     network_.set_batch(batch.samples(), batch.labels.data());
-    backend_->set_noise({static_cast<std::uint64_t>(recipe_.train.seed),
-                         static_cast<std::uint64_t>(state_.step.value * plan_.microbatches + m)});
+    backend_->set_rng_key({static_cast<std::uint64_t>(recipe_.train.seed),
+                           static_cast<std::uint64_t>(state_.step.value * plan_.microbatches + m)});
     network_.forward_backward(sum_.slot(), scale);
     sum_.add();
   }
   std::size_t tail = tensors_.layout.size();
-  bool save = communicator_.rank() == Rank(0) && (owes_checkpoint_ || cadence_.due(Step(state_.step.value + 1)));
+  bool save =
+      communicator_.rank() == Rank(0) && (owes_checkpoint_ || checkpoint_schedule_.due(Step(state_.step.value + 1)));
   if (stop) backend_->fill(sum_.first_partial() + tail + Network::kStopAt, 1, 1.0f);
   if (save) backend_->fill(sum_.first_partial() + tail + Network::kSaveAt, 1, 1.0f);
   const float* gradients = sum_.finish();
@@ -243,7 +244,7 @@ Trainer::Agreed Trainer::step(bool stop) {
   state_.position += plan_.global_batch();
   set_log_step(state_.step);
   end_of_job_.step_took(watch.seconds());
-  cadence_.step_took(watch.seconds());
+  checkpoint_schedule_.step_took(watch.seconds());
   auto batch = static_cast<double>(plan_.global_batch());
   double loss = totals[Network::kLossAt] / terms;
   if (!std::isfinite(loss)) diverged("the loss", loss);
@@ -254,14 +255,15 @@ Trainer::Agreed Trainer::step(bool stop) {
 }
 
 void Trainer::evaluate() {
-  if (judge_.samples() == 0) return;
-  auto totals = judge_(state_.judged_arena(), communicator_);
+  if (evaluator_.samples() == 0) return;
+  auto totals = evaluator_(state_.judged_arena(), communicator_);
   network_.load_parameters(state_.parameter_arena());
   const double terms = std::max<double>(totals.count, 1);
-  const Evaluated judged{state_.step, epochs_done(), totals.loss / terms, totals.correct / terms, judge_.samples()};
-  if (!std::isfinite(judged.loss)) diverged("the validation loss", judged.loss);
-  judged_ = judged;
-  observer_.on(judged);
+  const Evaluated evaluated{state_.step, epochs_done(), totals.loss / terms, totals.correct / terms,
+                            evaluator_.samples()};
+  if (!std::isfinite(evaluated.loss)) diverged("the validation loss", evaluated.loss);
+  evaluated_ = evaluated;
+  observer_.on(evaluated);
 }
 
 void Trainer::start_saver(bool resumed) {
@@ -276,7 +278,7 @@ void Trainer::start_saver(bool resumed) {
         "the run goes on from step {}; the snapshots of step {} in the nodes' memory are removed, since the job file "
         "asks for none (checkpoint.memory_every and the like)",
         state_.step, *left);
-  if (!levels) group_.all_gather("");  // the first rank has looked: each one sweeps the slots of all on its node
+  if (!levels) group_.all_gather("");  // the first rank has looked: each one sweeps the buffers of all on its node
   auto part = keeper_.part_of(state_);
   saver_->prepare(part.slices, part.state);
   checkpoint::Protection elsewhere{recipe_.checkpoint.partner_every > 0, recipe_.checkpoint.parity_every > 0};
@@ -310,7 +312,7 @@ void Trainer::save_last() {
 }
 
 void Trainer::save_on_the_way(const checkpoint::Destination& destination) try {
-  if (destination.file_system) cadence_.tried(state_.step);
+  if (destination.file_system) checkpoint_schedule_.tried(state_.step);
   const bool owed = std::exchange(owes_checkpoint_, false);
   if (begin_save(destination)) return;
   owes_checkpoint_ = destination.file_system && !under_way_.file_system;
@@ -342,8 +344,9 @@ void Trainer::tell_outcomes() {
   for (const auto& outcome : saver_->outcomes()) {
     tell(outcome);
     if (!outcome.file_system || !outcome.error.empty()) continue;
-    if (cadence_.saved(outcome.stall_seconds, outcome.durable_seconds) && communicator_.rank() == Rank(0))
-      log(Severity::info, "from now on a checkpoint every {} steps: {}", cadence_.steps(), cadence_.reason());
+    if (checkpoint_schedule_.saved(outcome.stall_seconds, outcome.durable_seconds) && communicator_.rank() == Rank(0))
+      log(Severity::info, "from now on a checkpoint every {} steps: {}", checkpoint_schedule_.steps(),
+          checkpoint_schedule_.reason());
   }
 }
 
@@ -379,11 +382,12 @@ std::optional<std::string> Trainer::reason_to_stop() {
     if (auto reason = setting_.stop_requested()) return reason;
   const Step next(state_.step.value + 1);
   const bool saving =
-      saver_->is_busy() || destination_of(recipe_.checkpoint, next, owes_checkpoint_ || cadence_.due(next)).has_value();
+      saver_->is_busy() ||
+      destination_of(recipe_.checkpoint, next, owes_checkpoint_ || checkpoint_schedule_.due(next)).has_value();
   return end_of_job_.poll(std::chrono::system_clock::now(), saving);
 }
 
-bool Trainer::judgement_is_due() const {
+bool Trainer::evaluation_is_due() const {
   const auto every = recipe_.train.evaluate_every, every_steps = recipe_.train.evaluate_every_steps;
   if (state_.step == Step(0)) return false;
   if (every_steps > 0 && state_.step.value % every_steps == 0) return true;
@@ -398,13 +402,13 @@ Outcome Trainer::operator()() try { return train(); } catch (const StorageError&
 
 Outcome Trainer::train() {
   start();
-  if (state_.step < total_ && judgement_is_due()) evaluate();  // a start that had to stop here left it to this one
+  if (state_.step < total_ && evaluation_is_due()) evaluate();  // a start that had to stop here left it to this one
   while (state_.step < total_) {
     auto reason = reason_to_stop();
     auto [stop, worth_a_save] = step(reason.has_value());
     bool last = state_.step == total_;
     tell_outcomes();
-    if (last || (judgement_is_due() && !stop)) evaluate();
+    if (last || (evaluation_is_due() && !stop)) evaluate();
     if (last || stop)
       save_last();
     else if (auto destination = destination_of(recipe_.checkpoint, state_.step, worth_a_save))
@@ -415,16 +419,16 @@ Outcome Trainer::train() {
       return Outcome::stopped;
     }
   }
-  if (!judged_) evaluate();
+  if (!evaluated_) evaluate();
   Finished finished{state_.step, {}, {}};
-  if (judged_) std::tie(finished.loss, finished.accuracy) = std::tuple(judged_->loss, judged_->accuracy);
+  if (evaluated_) std::tie(finished.loss, finished.accuracy) = std::tuple(evaluated_->loss, evaluated_->accuracy);
   observer_.on(finished);
   return Outcome::finished;
 }
 
 /// A file of one name may be another one on another node, or have been replaced while the ranks started.
 void check_same_samples(comm::Communicator& communicator, const std::string& digest) {
-  const auto digests = communicator.exchange(digest);
+  const auto digests = communicator.all_gather_strings(digest);
   for (std::size_t r = 1; r < digests.size(); ++r)
     if (digests[r] != digests[0])
       throw StorageError(
@@ -489,7 +493,7 @@ Outcome run(const Recipe& recipe, const Setting& setting, comm::Communicator& co
     trainer.emplace(recipe, setting, communicator, group, observer);
   });
   check_same_samples(communicator, trainer->digest());
-  auto backends = communicator.exchange(trainer->backend());
+  auto backends = communicator.all_gather_strings(trainer->backend());
   if (communicator.rank().value == 0) warn_of_different_backends(backends);
   return (*trainer)();
 }

@@ -92,9 +92,9 @@ CommunicatorGroup::CommunicatorGroup(comm::Communicator& communicator, double ti
   timeout_ = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(timeout_seconds));
 }
 
-void carry(comm::Communicator& communicator, std::span<const checkpoint::Group::Outgoing> out,
-           std::span<const checkpoint::Group::Incoming> in, Clock::duration timeout,
-           const std::function<void(comm::Request&)>& wait) {
+void exchange_buffers(comm::Communicator& communicator, std::span<const checkpoint::Group::Outgoing> out,
+                      std::span<const checkpoint::Group::Incoming> in, Clock::duration timeout,
+                      const std::function<void(comm::Request&)>& wait) {
   static constexpr std::size_t kPiece = std::size_t{16} << 20;
   constexpr std::uint32_t kTag = 0x534C4F;
   comm::CallOptions options;
@@ -117,12 +117,13 @@ void carry(comm::Communicator& communicator, std::span<const checkpoint::Group::
   }
 }
 
-void CommunicatorGroup::carry(std::span<const Outgoing> out, std::span<const Incoming> in) {
-  train::carry(communicator_, out, in, timeout_, [](comm::Request& request) { request.wait(); });
+void CommunicatorGroup::exchange_buffers(std::span<const Outgoing> out, std::span<const Incoming> in) {
+  train::exchange_buffers(communicator_, out, in, timeout_, [](comm::Request& request) { request.wait(); });
 }
 
-StateKeeper::StateKeeper(kernels::Backend& backend, comm::Communicator& communicator, CommunicatorGroup& group,
-                         checkpoint::Store& store, const model::ModelTensors& tensors, Identity identity)
+StateCheckpointer::StateCheckpointer(kernels::Backend& backend, comm::Communicator& communicator,
+                                     CommunicatorGroup& group, checkpoint::Store& store,
+                                     const model::ModelTensors& tensors, Identity identity)
     : backend_(backend),
       communicator_(communicator),
       group_(group),
@@ -130,20 +131,20 @@ StateKeeper::StateKeeper(kernels::Backend& backend, comm::Communicator& communic
       tensors_(tensors),
       identity_(std::move(identity)) {}
 
-std::vector<StateKeeper::Arena> StateKeeper::arenas(const TrainingState& state) {
+std::vector<StateCheckpointer::Arena> StateCheckpointer::arenas(const TrainingState& state) {
   std::vector<Arena> all{{"parameter/", &state.parameters, false}};
   for (const auto& [what, memory] : state.optimizer)
     all.push_back({what.name + "/", &memory, what.kind == optim::StateArena::Kind::moment});
   return all;
 }
 
-std::byte* StateKeeper::host_copy(std::size_t index, const tensor::Buffer& memory) {
+std::byte* StateCheckpointer::host_copy(std::size_t index, const tensor::Buffer& memory) {
   if (backend_.memory_is_host()) return static_cast<std::byte*>(memory.data());
   while (staging_.size() <= index) staging_.push_back(backend_.allocate_staging(memory.bytes()));
   return static_cast<std::byte*>(staging_[index].data());
 }
 
-StateKeeper::Part StateKeeper::part_of(const TrainingState& state) {
+StateCheckpointer::Part StateCheckpointer::part_of(const TrainingState& state) {
   auto [index, writers] = writer_index(communicator_);
   Part part;
   std::size_t arena_number = 0;
@@ -173,7 +174,7 @@ StateKeeper::Part StateKeeper::part_of(const TrainingState& state) {
   return part;
 }
 
-void StateKeeper::check_optimizer(const checkpoint::State& saved, bool partial) const {
+void StateCheckpointer::check_optimizer(const checkpoint::State& saved, bool partial) const {
   const auto value = [](const auto& map, const char* key) {
     auto found = map.find(key);
     return found == map.end() ? std::string() : found->second;
@@ -190,7 +191,7 @@ void StateKeeper::check_optimizer(const checkpoint::State& saved, bool partial) 
       ExitCode::incompatible);
 }
 
-void StateKeeper::check_identity(const checkpoint::State& saved, bool partial) const {
+void StateCheckpointer::check_identity(const checkpoint::State& saved, bool partial) const {
   check_optimizer(saved, partial);
   std::vector<std::string> untold;
   for (const auto& [key, mine] : identity_) {
@@ -218,8 +219,8 @@ void StateKeeper::check_identity(const checkpoint::State& saved, bool partial) c
         backend_.description(), backend->second);
 }
 
-std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint::Levels* levels,
-                                                const StartValues* fallback, std::optional<Step> below) {
+std::optional<std::string> StateCheckpointer::restore(TrainingState& state, checkpoint::Levels* levels,
+                                                      const StartValues* fallback, std::optional<Step> below) {
   auto snapshots = levels ? levels->find() : std::nullopt;
   const Step newest_snapshot = snapshots ? snapshots->step : Step(0);
   if (snapshots && !counts(*snapshots, below)) snapshots.reset();
@@ -248,13 +249,13 @@ std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint
 }
 
 /// Whether it is not left aside on purpose.
-bool StateKeeper::counts(const checkpoint::RestorePlan& snapshots, std::optional<Step> below) const {
+bool StateCheckpointer::counts(const checkpoint::RestorePlan& snapshots, std::optional<Step> below) const {
   return snapshots.start.number >= store_.owner().snapshots_since && (!below || snapshots.step < *below);
 }
 
 /// Rather the step that was to be left out than a start afresh.
-std::optional<checkpoint::Summary> StateKeeper::newest_valid(std::optional<Step> below,
-                                                             const checkpoint::Store::Reading& reading) {
+std::optional<checkpoint::Summary> StateCheckpointer::newest_valid(std::optional<Step> below,
+                                                                   const checkpoint::Store::Reading& reading) {
   auto found = store_.newest_valid(group_, below, reading);
   if (found || !below) return found;
   if (communicator_.rank() == Rank(0))
@@ -263,10 +264,11 @@ std::optional<checkpoint::Summary> StateKeeper::newest_valid(std::optional<Step>
   return store_.newest_valid(group_, {}, reading);
 }
 
-std::vector<checkpoint::ShardReport> StateKeeper::read_snapshots(checkpoint::Levels& levels,
-                                                                 const checkpoint::RestorePlan& plan,
-                                                                 const TrainingState& state, checkpoint::State& saved,
-                                                                 const StartValues* fallback) try {
+std::vector<checkpoint::ShardReport> StateCheckpointer::read_snapshots(checkpoint::Levels& levels,
+                                                                       const checkpoint::RestorePlan& plan,
+                                                                       const TrainingState& state,
+                                                                       checkpoint::State& saved,
+                                                                       const StartValues* fallback) try {
   return levels.restore(plan, targets_in(state), saved);
 } catch (const StorageError& error) {
   if (error.exit_code() != ExitCode::incompatible) throw;
@@ -275,8 +277,9 @@ std::vector<checkpoint::ShardReport> StateKeeper::read_snapshots(checkpoint::Lev
   throw StorageError(fmt::format("{}; --no-snapshots leaves the snapshots aside", error.what()), error.exit_code());
 }
 
-std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint::Levels& levels,
-                                                const checkpoint::RestorePlan& plan, const StartValues* fallback) try {
+std::optional<std::string> StateCheckpointer::restore(TrainingState& state, checkpoint::Levels& levels,
+                                                      const checkpoint::RestorePlan& plan,
+                                                      const StartValues* fallback) try {
   Stopwatch watch;
   checkpoint::State saved;
   const auto reports = read_snapshots(levels, plan, state, saved, fallback);
@@ -306,7 +309,7 @@ std::optional<std::string> StateKeeper::restore(TrainingState& state, checkpoint
   return std::nullopt;
 }
 
-std::vector<checkpoint::Target> StateKeeper::targets_in(const TrainingState& state) {
+std::vector<checkpoint::Target> StateCheckpointer::targets_in(const TrainingState& state) {
   std::vector<checkpoint::Target> targets;
   std::size_t arena_number = 0;
   for (const auto& arena : arenas(state)) {
@@ -320,7 +323,7 @@ std::vector<checkpoint::Target> StateKeeper::targets_in(const TrainingState& sta
   return targets;
 }
 
-void StateKeeper::fill_start_values(const TrainingState& state, const StartValues& fallback) {
+void StateCheckpointer::fill_start_values(const TrainingState& state, const StartValues& fallback) {
   std::size_t arena_number = 0;
   for (const auto& arena : arenas(state)) {
     auto* values = reinterpret_cast<float*>(host_copy(arena_number++, *arena.memory));
@@ -331,7 +334,7 @@ void StateKeeper::fill_start_values(const TrainingState& state, const StartValue
   }
 }
 
-void StateKeeper::begin_averages(const TrainingState& state, const std::vector<std::string>& missing) {
+void StateCheckpointer::begin_averages(const TrainingState& state, const std::vector<std::string>& missing) {
   const std::byte* parameters = host_copy(0, state.parameters);
   std::size_t arena_number = 0;
   for (const auto& arena : arenas(state)) {
@@ -343,7 +346,7 @@ void StateKeeper::begin_averages(const TrainingState& state, const std::vector<s
   }
 }
 
-void StateKeeper::tell(const checkpoint::Summary& found, const checkpoint::Fit& fit) const {
+void StateCheckpointer::tell(const checkpoint::Summary& found, const checkpoint::Fit& fit) const {
   if (communicator_.rank().value != 0) return;
   constexpr std::size_t kAll = ~std::size_t{0};
   log(Severity::warning, "the checkpoint of step {} fits in part; {} tensors are loaded: {}", found.step,
@@ -357,7 +360,7 @@ void StateKeeper::tell(const checkpoint::Summary& found, const checkpoint::Fit& 
 }
 
 /// Such a checkpoint counts as damaged, so that a run goes back to the one before by itself.
-void StateKeeper::check_finite(const checkpoint::Summary& found, const std::vector<checkpoint::Target>& targets) {
+void StateCheckpointer::check_finite(const checkpoint::Summary& found, const std::vector<checkpoint::Target>& targets) {
   for (const auto& target : targets) {
     const auto values = static_cast<std::size_t>(tensor::element_count(target.shape));
     if (checkpoint::all_finite(target.dtype, {target.bytes, values * tensor::size_of(target.dtype)})) continue;
@@ -368,7 +371,7 @@ void StateKeeper::check_finite(const checkpoint::Summary& found, const std::vect
   }
 }
 
-void StateKeeper::read(const checkpoint::Summary& found, TrainingState& state, const StartValues* fallback) {
+void StateCheckpointer::read(const checkpoint::Summary& found, TrainingState& state, const StartValues* fallback) {
   auto targets = targets_in(state);
   auto fit = checkpoint::fit(found, targets);
   if (!fit.mismatched.empty() || (!fit.exact() && !fallback)) refuse(found, fit);
@@ -389,8 +392,8 @@ void StateKeeper::read(const checkpoint::Summary& found, TrainingState& state, c
       state.updates = 0;  // of the others' moments less is then made than they are worth: safe
 }
 
-void StateKeeper::take_over(TrainingState& state, Step step, const checkpoint::State& saved,
-                            const StartValues* fallback) {
+void StateCheckpointer::take_over(TrainingState& state, Step step, const checkpoint::State& saved,
+                                  const StartValues* fallback) {
   const bool says_where = !fallback || saved.contains("position");
   const std::int64_t position =
       says_where ? number(saved, "position") : checked_product(step.value, fallback->global_batch, "the position");

@@ -50,11 +50,11 @@ void allocate(TrainingState& state, kernels::Backend& backend, const tensor::Are
 /// What must be equal, or at least be warned about, between the run that wrote a checkpoint and the one that resumes.
 using Identity = std::map<std::string, std::string>;
 
-/// checkpoint::Group::carry() over a communicator, in pieces, so that a receiver who comes late has to put little
-/// aside.
-void carry(comm::Communicator& communicator, std::span<const checkpoint::Group::Outgoing> out,
-           std::span<const checkpoint::Group::Incoming> in, Clock::duration timeout,
-           const std::function<void(comm::Request&)>& wait);
+/// checkpoint::Group::exchange_buffers() over a communicator, in pieces, so that a receiver who comes late has to put
+/// little aside.
+void exchange_buffers(comm::Communicator& communicator, std::span<const checkpoint::Group::Outgoing> out,
+                      std::span<const checkpoint::Group::Incoming> in, Clock::duration timeout,
+                      const std::function<void(comm::Request&)>& wait);
 
 /// The checkpoint group that a communicator's ranks form. It waits for checkpoint.timeout_seconds: a rank that writes
 /// gigabytes does not answer meanwhile, and is not lost for that. Within a step it waits for comm.timeout_seconds.
@@ -66,10 +66,12 @@ class CommunicatorGroup final : public checkpoint::Group {
   int size() const override { return communicator_.size(); }
   Clock::duration timeout() const { return timeout_; }
   std::vector<std::string> all_gather(const std::string& mine) override {
-    return communicator_.exchange(mine, timeout_);
+    return communicator_.all_gather_strings(mine, timeout_);
   }
-  std::vector<std::string> all_gather_in_step(const std::string& mine) override { return communicator_.exchange(mine); }
-  void carry(std::span<const Outgoing> out, std::span<const Incoming> in) override;
+  std::vector<std::string> all_gather_in_step(const std::string& mine) override {
+    return communicator_.all_gather_strings(mine);
+  }
+  void exchange_buffers(std::span<const Outgoing> out, std::span<const Incoming> in) override;
 
  private:
   comm::Communicator& communicator_;
@@ -83,11 +85,11 @@ struct StartValues {
 };
 
 /// Joins a training state to a checkpoint store: who writes what, and host copies where the arenas are on a device.
-class StateKeeper {
+class StateCheckpointer {
  public:
   /// References must outlive the keeper.
-  StateKeeper(kernels::Backend& backend, comm::Communicator& communicator, CommunicatorGroup& group,
-              checkpoint::Store& store, const model::ModelTensors& tensors, Identity identity);
+  StateCheckpointer(kernels::Backend& backend, comm::Communicator& communicator, CommunicatorGroup& group,
+                    checkpoint::Store& store, const model::ModelTensors& tensors, Identity identity);
 
   /// What this rank saves. The slices point into the state's memory, or into the keeper's where that is on a device.
   struct Part {

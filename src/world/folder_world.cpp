@@ -47,7 +47,7 @@ class FolderWorld : public World {
   int size() const override { return size_; }
   std::string description() const override { return fmt::format("folder {}", folder_.string()); }
 
-  std::vector<std::string> exchange(const std::string& mine, Milliseconds timeout) override {
+  std::vector<std::string> all_gather_strings(const std::string& mine, Milliseconds timeout) override {
     const Deadline deadline = Deadline::after(timeout);
     lay_down(rendezvous_text(size_, mine));
     wait_for("rank", "come", deadline, timeout);

@@ -24,7 +24,8 @@ std::string rendezvous_text(int size, const std::string& blob);
 std::string blob_from(const std::string& text, Rank rank, int size);
 
 /// Throws ConfigError for a rank outside the world or a launch id that is not made of letters, digits, '.', '_', '-'.
-/// Its exchange() throws SchedulerError, naming the ranks that did not come, and StorageError if the folder refuses.
+/// Its all_gather_strings() throws SchedulerError, naming the ranks that did not come, and StorageError if the folder
+/// refuses.
 std::unique_ptr<World> make_folder_world(const FolderMeeting& meeting);
 
 }  // namespace distdl::world

@@ -14,7 +14,7 @@ class SoloWorld : public World {
   Rank rank() const override { return Rank(0); }
   int size() const override { return 1; }
   std::string description() const override { return "a single process"; }
-  std::vector<std::string> exchange(const std::string& mine, Milliseconds) override { return {mine}; }
+  std::vector<std::string> all_gather_strings(const std::string& mine, Milliseconds) override { return {mine}; }
 };
 
 int number(const std::string& variable, std::optional<long long> fallback = std::nullopt) {

@@ -95,7 +95,7 @@ class PmixWorld : public World {
   int size() const override { return size_; }
   std::string description() const override { return fmt::format("PMIx ({})", connection_.self().nspace); }
 
-  std::vector<std::string> exchange(const std::string& mine, Milliseconds timeout) override {
+  std::vector<std::string> all_gather_strings(const std::string& mine, Milliseconds timeout) override {
     const int seconds = static_cast<int>((timeout.count() + 999) / 1000);
     connection_.put(mine);
     const pmix_status_t status = connection_.fence(seconds);

@@ -20,7 +20,7 @@ class MeetingPoint {
   explicit MeetingPoint(int size) : given_(size), ended_(size) {}
   int size() const { return static_cast<int>(given_.size()); }
 
-  std::vector<std::string> exchange(Rank rank, const std::string& mine, Milliseconds timeout) {
+  std::vector<std::string> all_gather_strings(Rank rank, const std::string& mine, Milliseconds timeout) {
     std::unique_lock lock(mutex_);
     given_[rank.value] = mine;
     changed_.notify_all();
@@ -66,8 +66,8 @@ class ThreadWorld : public World {
   Rank rank() const override { return rank_; }
   int size() const override { return meeting_point_.size(); }
   std::string description() const override { return fmt::format("{} threads", size()); }
-  std::vector<std::string> exchange(const std::string& mine, Milliseconds timeout) override {
-    return meeting_point_.exchange(rank_, mine, timeout);
+  std::vector<std::string> all_gather_strings(const std::string& mine, Milliseconds timeout) override {
+    return meeting_point_.all_gather_strings(rank_, mine, timeout);
   }
 
  private:

@@ -37,7 +37,7 @@ class World {
   /// Collective, once in the life of a World: gives `mine` to everyone, returns everyone's in rank order, and leaves
   /// the bootstrap service (PMIx is finalized: a process that dies while PMIx-connected takes the whole step with it).
   /// Throws SchedulerError if not all came within `timeout`; RanksMissing where the service can tell which.
-  virtual std::vector<std::string> exchange(const std::string& mine, Milliseconds timeout) = 0;
+  virtual std::vector<std::string> all_gather_strings(const std::string& mine, Milliseconds timeout) = 0;
 };
 
 }  // namespace distdl::world

@@ -30,7 +30,7 @@ FabricLink& link(FabricReport& report, int a, int b) {
 TEST(FabricCheck, FindsNothingWhereAllAreAlike) {
   auto report = network();
   link(report, 0, 1).large_rate *= 0.6;
-  judge_fabric(report);
+  check_fabric(report);
   EXPECT_TRUE(report.slow.empty());
   EXPECT_TRUE(report.advice.empty());
 }
@@ -39,7 +39,7 @@ TEST(FabricCheck, NamesAHostWhoseLinksAreSlow) {
   auto report = network();
   for (auto& each : report.links)
     if (each.a == Rank(3) || each.b == Rank(3)) each.large_rate = 1e9;
-  judge_fabric(report);
+  check_fabric(report);
   EXPECT_EQ(report.slow.size(), 4u);
   ASSERT_EQ(report.advice.size(), 1u);
   EXPECT_THAT(report.advice[0], AllOf(HasSubstr("host n3"), HasSubstr("4 of 4"), HasSubstr("--exclude=n3")));
@@ -52,7 +52,7 @@ TEST(FabricCheck, NamesTheSlowHostAmongThree) {
   report.links = {{Rank(0), Rank(1), false, 2e-6, 5e9, 10e9},
                   {Rank(0), Rank(2), false, 9e-6, 5e9, 10e9},
                   {Rank(1), Rank(2), false, 9e-6, 5e9, 10e9}};
-  judge_fabric(report);
+  check_fabric(report);
   EXPECT_EQ(report.slow.size(), 2u);
   ASSERT_EQ(report.advice.size(), 1u);
   EXPECT_THAT(report.advice[0], AllOf(HasSubstr("host n2"), HasSubstr("2 of 2")));
@@ -61,7 +61,7 @@ TEST(FabricCheck, NamesTheSlowHostAmongThree) {
 TEST(FabricCheck, PointsAtTheSwitchForASingleLink) {
   auto report = network();
   link(report, 1, 4).latency = 5e-6;
-  judge_fabric(report);
+  check_fabric(report);
   ASSERT_EQ(report.slow.size(), 1u);
   ASSERT_EQ(report.advice.size(), 1u);
   EXPECT_THAT(report.advice[0], HasSubstr("switch"));
@@ -71,7 +71,7 @@ TEST(FabricCheck, ComparesLinksOfOneClassOnly) {
   auto report = network();
   report.hosts.push_back("n0");
   report.links.push_back({Rank(0), Rank(5), true, 3e-7, 5e8, 1e8});  // the only one within a node
-  judge_fabric(report);
+  check_fabric(report);
   EXPECT_TRUE(report.slow.empty());
 }
 }  // namespace

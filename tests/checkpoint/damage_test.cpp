@@ -56,7 +56,7 @@ class Damage : public testing::Test {
     }
   }
   std::int64_t newest_step() {
-    Alone alone;
+    SingleProcessGroup alone;
     Store store(root_.path(), {});
     auto summary = store.newest_valid(alone);
     auto read = store.newest_valid(alone, {}, [&](const Summary& found) {
@@ -272,7 +272,7 @@ TEST_F(Damage, ANewerFormatIsNeitherReadNorQuarantined) {
   newer["tensors"] = "something else";
   spill(folder_ / "MANIFEST", sealed(newer));
   EXPECT_EQ(verify(folder_).at(0).kind, ExitCode::incompatible);
-  Alone alone;
+  SingleProcessGroup alone;
   Store store(root_.path(), {});
   store.take(alone, owner_called("test"));
   try {

@@ -201,13 +201,13 @@ inline bool all_empty(const std::vector<std::string>& errors) {
 }
 
 inline void save_alone(Store& store, std::int64_t step, const Sample& sample) {
-  Alone alone;
+  SingleProcessGroup alone;
   store.save(alone, Step(step), share_of(sample, 0, 1).slices, sample_state());
 }
 
 /// What a restart would take.
 inline Summary newest(Store& store) {
-  Alone alone;
+  SingleProcessGroup alone;
   auto found = store.newest_valid(alone);
   if (!found) throw std::runtime_error("no checkpoint");
   return *found;

@@ -19,7 +19,7 @@ int main(int count, char** arguments) {
   for (std::size_t i = 0; i < bytes.size(); i += 64) bytes[i] = static_cast<std::byte>(i >> 6);
   Slice slice{"parameter/weight", tensor::DType::f32, {mib, 512, 512}, tensor::whole({mib, 512, 512}), bytes.data()};
 
-  Alone alone;
+  SingleProcessGroup alone;
   Store store(root / "checkpoints", {.keep = 2});
   store.take(alone, {"local", 0, 0, ""});
   for (int round = 0; round < rounds; ++round) {

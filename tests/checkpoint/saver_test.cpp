@@ -12,8 +12,8 @@
 #include <distdl/base/clock.hpp>
 #include <distdl/checkpoint/commit/save_activity.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
-#include <distdl/checkpoint/multilevel/buffer_memory.hpp>
 #include <distdl/checkpoint/multilevel/snapshot_buffer.hpp>
+#include <distdl/checkpoint/multilevel/snapshot_memory.hpp>
 #include <distdl/checkpoint/saver.hpp>
 
 namespace distdl::checkpoint {
@@ -95,7 +95,7 @@ TEST(Saver, SavesWhatAStoreSaves) {
       Store store(root.path(), {});
       EXPECT_EQ(compare(store, open(root.path()), sample), "") << mode;
       EXPECT_TRUE(verify(root.path() / step_folder_name(Step(5))).empty());
-      EXPECT_TRUE(slots_of(run_name()).empty());
+      EXPECT_TRUE(buffers_of(run_name()).empty());
     }
 }
 
@@ -212,7 +212,7 @@ TEST(Saver, BeingSupersededComesBackAtTheNextSaveOnAllRanks) {
   auto errors = on_ranks(2, root.path(), real_file_system(), {}, [&](Here here) {
     Share share = share_of(sample, here.group.rank(), 2);
     if (here.group.rank() == 0) {
-      Alone alone;
+      SingleProcessGroup alone;
       Store(root.path(), {}).take(alone, owner_called("successor"));
     }
     here.group.all_gather("");
@@ -329,7 +329,7 @@ TEST(Saver, AStateThatCannotBeSavedIsRefusedAtOnceThoughOnlyASnapshotIsTaken) {
         here.saver.fence();
       } catch (const StorageError& error) {
         EXPECT_EQ(error.exit_code(), ExitCode::incompatible);
-        EXPECT_EQ(here.saver.newest_slot(), "");
+        EXPECT_EQ(here.saver.newest_buffer(), "");
         throw;
       }
     });
@@ -346,14 +346,14 @@ TEST(Saver, TheNewestSealedSlotStaysReadableWhileTheNextIsWritten) {
     Share share = share_of(sample, 0, 1);
     here.saver.save(Step(1), share.slices, sample_state());
     here.saver.wait();
-    std::string first = here.saver.newest_slot();
+    std::string first = here.saver.newest_buffer();
     slow.shut();
     here.saver.save(Step(2), share.slices, sample_state());
-    std::string second = here.saver.newest_slot();
+    std::string second = here.saver.newest_buffer();
     EXPECT_NE(first, second);
     for (auto [name, step] : {std::pair(first, 1), std::pair(second, 2)}) {
-      SlotMemory memory = SlotMemory::open(name);
-      Snapshot snapshot = open_slot(memory.bytes());
+      SnapshotMemory memory = SnapshotMemory::open(name);
+      Snapshot snapshot = open_snapshot(memory.bytes());
       EXPECT_NO_THROW(verify(snapshot));
       EXPECT_EQ(snapshot.label.step, Step(step));
       EXPECT_EQ(snapshot.label.sequence, static_cast<std::uint64_t>(step));
@@ -362,10 +362,10 @@ TEST(Saver, TheNewestSealedSlotStaysReadableWhileTheNextIsWritten) {
     here.saver.wait();
   });
   EXPECT_TRUE(all_empty(errors)) << errors[0];
-  EXPECT_TRUE(slots_of(run_name()).empty());
+  EXPECT_TRUE(buffers_of(run_name()).empty());
 }
 
-// The checksums are those of the copy: what changes in the slot afterwards is seen when it is read.
+// The checksums are those of the copy: what changes in the buffer afterwards is seen when it is read.
 TEST(Saver, AByteThatChangesBetweenTheCopyAndTheDiskIsSeen) {
   TemporaryFolder root;
   std::vector<float> memory(1000, 1.0f);
@@ -374,11 +374,11 @@ TEST(Saver, AByteThatChangesBetweenTheCopyAndTheDiskIsSeen) {
               {1000},
               tensor::whole({1000}),
               reinterpret_cast<const std::byte*>(memory.data())};
-  SlotMemory slot = SlotMemory::create_private(slot_bytes(std::span(&slice, 1), {}));
-  fill_slot(slot.writable(), {"run", 0, 1, Step(1), 1}, std::span(&slice, 1), {});
-  Snapshot snapshot = open_slot(slot.bytes());
-  slot.writable()[static_cast<std::size_t>(snapshot.slices[0].bytes - slot.bytes().data()) + 5] ^= std::byte{1};
-  Alone alone;
+  SnapshotMemory buffer = SnapshotMemory::create_private(buffer_bytes(std::span(&slice, 1), {}));
+  fill_buffer(buffer.writable(), {"run", 0, 1, Step(1), 1}, std::span(&slice, 1), {});
+  Snapshot snapshot = open_snapshot(buffer.bytes());
+  buffer.writable()[static_cast<std::size_t>(snapshot.slices[0].bytes - buffer.bytes().data()) + 5] ^= std::byte{1};
+  SingleProcessGroup alone;
   Store store(root.path(), {});
   store.take(alone, owner_called("test"));
   store.save(alone, Step(1), snapshot.slices, snapshot.state);
@@ -403,7 +403,7 @@ class Forsaken final : public Group {
 
 TEST(Saver, GivingUpEndsAWriterThatWaitsForOthers) {
   TemporaryFolder root;
-  Alone alone;
+  SingleProcessGroup alone;
   Store store(root.path(), {});
   store.take(alone, owner_called("test"));
   Share share = share_of(finite_sample(1), 0, 1);
@@ -417,7 +417,7 @@ TEST(Saver, GivingUpEndsAWriterThatWaitsForOthers) {
 
 TEST(Saver, GivingUpEndsAWriterThatTellsTheOthersWhereItRuns) {
   TemporaryFolder root;
-  Alone alone;
+  SingleProcessGroup alone;
   Store store(root.path(), {});
   store.take(alone, owner_called("test"));
   Stopwatch watch;
@@ -447,7 +447,7 @@ TEST(Saver, ItsEndDoesNotHangWithTheFileSystem) {
   static GatedFileSystem hanging;  // these outlive the test's view of the thread
   static std::atomic<bool> gone{false};
   TemporaryFolder root;
-  Alone alone;
+  SingleProcessGroup alone;
   Share share = share_of(finite_sample(1), 0, 1);
   Stopwatch watch;
   {
@@ -460,7 +460,7 @@ TEST(Saver, ItsEndDoesNotHangWithTheFileSystem) {
   }
   EXPECT_LT(watch.seconds(), 20);
   EXPECT_FALSE(gone);
-  EXPECT_TRUE(slots_of(run_name()).empty());
+  EXPECT_TRUE(buffers_of(run_name()).empty());
   hanging.lift();  // with all but the thread gone, what it uses is still there
   while (!gone && watch.seconds() < 60) std::this_thread::sleep_for(1ms);
   EXPECT_TRUE(gone);
@@ -468,7 +468,7 @@ TEST(Saver, ItsEndDoesNotHangWithTheFileSystem) {
 
 TEST(Saver, AWritingGroupThatCannotBeMadeFailsTheNextSave) {
   TemporaryFolder root;
-  Alone alone;
+  SingleProcessGroup alone;
   Store store(root.path(), {});
   store.take(alone, owner_called("test"));
   Share share = share_of(finite_sample(1), 0, 1);

@@ -71,7 +71,7 @@ TEST(Store, EveryRankGetsTheSameAnswer) {
 
 TEST(Store, AnEmptyOrMissingFolderHasNoCheckpoint) {
   TemporaryFolder root;
-  Alone alone;
+  SingleProcessGroup alone;
   EXPECT_FALSE(Store(root.path(), {}).newest_valid(alone));
   EXPECT_FALSE(Store(root.path() / "missing", {}).newest_valid(alone));
   try {
@@ -84,7 +84,7 @@ TEST(Store, AnEmptyOrMissingFolderHasNoCheckpoint) {
 
 TEST(Store, TakeMakesTheFolderAndItsParents) {
   TemporaryFolder root;
-  Alone alone;
+  SingleProcessGroup alone;
   Store store(root.path() / "run" / "checkpoints" / "", {});
   store.take(alone, owner_called(""));
   save_alone(store, 1, make_sample(1));
@@ -134,7 +134,7 @@ TEST(Store, RefusesSlicesThatDoNotFormWholeTensors) {
 
 TEST(Store, RefusesBadNames) {
   TemporaryFolder root;
-  Alone alone;
+  SingleProcessGroup alone;
   Store store(root.path(), {});
   store.take(alone, owner_called("test"));
   float value = 1;
@@ -146,7 +146,7 @@ TEST(Store, RefusesBadNames) {
 
 TEST(Store, RefusesATensorWithinTheNameOfAnother) {
   TemporaryFolder root;
-  Alone alone;
+  SingleProcessGroup alone;
   Store store(root.path(), {});
   store.take(alone, owner_called("test"));
   const float value = 1;
@@ -166,7 +166,7 @@ TEST(Store, RefusesATensorWithinTheNameOfAnother) {
 
 TEST(Store, RefusesAStateWithAKeyOfItsOwn) {
   TemporaryFolder root;
-  Alone alone;
+  SingleProcessGroup alone;
   Store store(root.path(), {});
   store.take(alone, owner_called("test"));
   const Share share = share_of(make_sample(1), 0, 1);
@@ -191,7 +191,7 @@ TEST(Store, FilesOfTenThousandWritersAreInOrder) {
 
 TEST(Store, AZombieCannotSaveOnceAnotherRunTookTheFolder) {
   TemporaryFolder root;
-  Alone alone;
+  SingleProcessGroup alone;
   Store zombie(root.path(), {}), successor(root.path(), {});
   zombie.take(alone, owner_called("first"));
   save_alone(zombie, 1, make_sample(1));
@@ -216,7 +216,7 @@ TEST(Store, ASuccessorMayComeAtAnyOperationOfAZombiesSave) {
   for (int operation = 0;; ++operation) {
     SCOPED_TRACE(operation);
     TemporaryFolder root;
-    Alone alone;
+    SingleProcessGroup alone;
     EXPECT_TRUE(all_empty(save_as(root.path(), 1, Step(1), make_sample(1))));
     Store successor(root.path(), {});
     std::int64_t start = 0;
@@ -303,7 +303,7 @@ class LosingGroup final : public Group {
 
 TEST(Store, ALostPeerLeavesNeitherAStageNorDamage) {
   TemporaryFolder root;
-  Alone alone;
+  SingleProcessGroup alone;
   Store store(root.path(), {});
   store.take(alone, owner_called("test"));
   save_alone(store, 1, make_sample(1));
@@ -326,7 +326,7 @@ TEST(Store, ALostPeerLeavesNeitherAStageNorDamage) {
 }
 TEST(Store, CountsTheStartsOfAFolder) {
   TemporaryFolder root;
-  Alone alone;
+  SingleProcessGroup alone;
   Sample sample = make_sample(1);
   Share share = share_of(sample, 0, 1);
   for (std::uint64_t start : {1, 2, 3}) {

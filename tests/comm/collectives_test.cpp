@@ -48,7 +48,7 @@ TEST_P(Collectives, BroadcastReachesAllFromAnyRoot) {
 TEST_P(Collectives, ExchangeKeepsOrderAndLengths) {
   on_threads(GetParam(), [](Communicator& comm) {
     const auto text_of = [](int rank) { return std::string(rank * 5003, static_cast<char>('a' + rank)); };
-    const auto all = comm.exchange(text_of(comm.rank().value));
+    const auto all = comm.all_gather_strings(text_of(comm.rank().value));
     ASSERT_EQ(static_cast<int>(all.size()), comm.size());
     for (int r = 0; r < comm.size(); ++r) EXPECT_EQ(all[r], text_of(r));
   });
@@ -124,7 +124,7 @@ TEST(Communicator, ExchangeWaitsAsLongAsItIsTold) {
   const auto gather_late = [](std::optional<Clock::duration> timeout) {
     return [timeout](Communicator& comm) {
       if (comm.rank() == Rank(1)) std::this_thread::sleep_for(Milliseconds(1200));
-      EXPECT_EQ(comm.exchange("x", timeout).size(), 2u);
+      EXPECT_EQ(comm.all_gather_strings("x", timeout).size(), 2u);
     };
   };
   on_threads(2, gather_late(Milliseconds(20000)), options);

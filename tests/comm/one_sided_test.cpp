@@ -46,7 +46,7 @@ TEST(Window, PutThenFlushThenTellBringsTheBytes) {
       const int self = fabric.rank().value;
       std::vector<int> memory(3 * count, -1), mine(count, self);
       Window window(fabric, std::as_writable_bytes(std::span(memory)));
-      window.connect(gather(fabric, window.card(), 1));
+      window.connect(gather(fabric, window.description(), 1));
       EXPECT_EQ(window.size_of(Rank(2)), memory.size() * sizeof(int));
       Batch batch(fabric);
       for (int r = 0; r < 3; ++r) {
@@ -67,7 +67,7 @@ TEST(Window, GetBringsWhatTheOwnerWrote) {
     std::vector<int> memory(kCount), got(3 * kCount, -1);
     std::iota(memory.begin(), memory.end(), fabric.rank().value * 1000000);
     Window window(fabric, std::as_writable_bytes(std::span(memory)));
-    window.connect(gather(fabric, window.card(), 1));
+    window.connect(gather(fabric, window.description(), 1));
     Batch batch(fabric);
     for (int r = 0; r < 3; ++r)  // but for the first element
       window.get(batch, std::as_writable_bytes(std::span(got).subspan(r * kCount + 1, kCount - 1)), Rank(r),
@@ -84,16 +84,16 @@ TEST(Window, GetBringsWhatTheOwnerWrote) {
 
 // The window's owner has never spoken with the one who puts.
 TEST(Window, OpensTheEndpointByItself) {
-  std::vector<std::string> cards(2);
+  std::vector<std::string> addresses(2);
   std::atomic<int> ready = 0;
   std::atomic<bool> told = false;
   on_fabrics(2, [&](Fabric& fabric) {
     int memory = -1;
     Window window(fabric, room_of(memory));
-    cards[fabric.rank().value] = window.card();
+    addresses[fabric.rank().value] = window.description();
     ++ready;
     while (ready < 2) std::this_thread::yield();
-    window.connect(cards);
+    window.connect(addresses);
     if (fabric.rank() == Rank(0)) {
       const int value = 42;
       Batch batch(fabric);
@@ -113,7 +113,7 @@ TEST(Window, RefusesWhatLiesOutside) {
   on_fabrics(1, [](Fabric& fabric) {
     std::array<int, 4> memory{}, other{};
     Window window(fabric, std::as_writable_bytes(std::span(memory)));
-    window.connect({window.card()});
+    window.connect({window.description()});
     Batch batch(fabric);
     const auto bytes = std::as_bytes(std::span(other));
     EXPECT_NO_THROW(window.put(batch, bytes, Rank(0), 0));
@@ -130,7 +130,7 @@ TEST(Window, MayBeEmptyOnSomeRanks) {
   on_fabrics(2, [](Fabric& fabric) {
     std::vector<std::byte> memory(fabric.rank().value * 100);
     Window window(fabric, memory);
-    window.connect(gather(fabric, window.card(), 1));
+    window.connect(gather(fabric, window.description(), 1));
     EXPECT_EQ(window.size_of(Rank(0)), 0u);
     std::byte one{7};
     Batch batch(fabric);
@@ -151,7 +151,7 @@ TEST(Window, LostPeerEndsAPut) {
   on_fabrics(2, [](Fabric& fabric) {
     std::vector<std::byte> memory(1 << 20);
     Window window(fabric, memory);
-    window.connect(gather(fabric, window.card(), 1));
+    window.connect(gather(fabric, window.description(), 1));
     if (fabric.rank() == Rank(1)) return fabric.abort("enough", ExitCode::config);
     const Deadline deadline = Deadline::after(paced(Milliseconds(10000)));
     try {
@@ -245,7 +245,7 @@ TEST(ActiveMessages, OfStrangersAreDroppedAndCounted) {
     meet(fabric, 1);
     if (fabric.rank() == Rank(0)) {
       std::atomic<bool> over = false;
-      std::thread stranger([&, address = fabric.card_of(Rank(0)).full_address] {
+      std::thread stranger([&, address = fabric.peer_address(Rank(0)).full_address] {
         Rogue rogue(test_options(), address);
         const ucp_request_param_t how{};
         const std::string payload(1 << 20, 'x');

@@ -157,7 +157,7 @@ TEST_P(Requests, WhatOneRankGivesUpFailsOnTheOthersAtTheirDeadline) {
   try {
     on_ranks(body, options);
   } catch (const CommError&) {
-    // rank 0 learns of it, if only when it says goodbye
+    // rank 0 learns of it, if only when it says close
   }
   EXPECT_EQ(failed, GetParam().first - 1);
 }
@@ -336,7 +336,7 @@ TEST(Requests, InAWorldOfOneAllIsDoneAtOnce) {
     expect_copied(comm.scatter(three, result, self));
     comm.barrier().wait();
     comm.broadcast(result, self).wait();
-    EXPECT_EQ(comm.exchange("mine"), std::vector<std::string>{"mine"});
+    EXPECT_EQ(comm.all_gather_strings("mine"), std::vector<std::string>{"mine"});
     EXPECT_EQ(comm.allocate(100).bytes(), 100u);
     const auto part = comm.split(0);
     part->barrier().wait();

@@ -21,7 +21,7 @@ void greet(std::string_view input) {
   fuzz::Input rest(input);
   while (!rest.rest().empty()) {
     const std::string_view bytes = rest.text();
-    const auto greeting = decode_greeting(bytes);
+    const auto greeting = decode_handshake(bytes);
     if (greeting) fuzz::demand(encode(*greeting) == bytes, "a greeting is what encode() makes");
     if (greeting && std::holds_alternative<Hello>(*greeting)) {
       handshake.answer(std::get<Hello>(*greeting));
@@ -37,7 +37,7 @@ void read_notice(std::string_view input) {
   static Handshake one(kSecret, Rank(0), Rank(1), 0), other(kSecret, Rank(1), Rank(0), 0);
   static const bool proved = other.accept(*one.answer(other.hello())) && one.accept(*other.answer(one.hello()));
   fuzz::demand(proved, "peers prove themselves");
-  if (const auto notice = decode_notice(input)) {
+  if (const auto notice = decode_control_message(input)) {
     const std::string again = encode(*notice);
     fuzz::demand(again == input, "a notice is what encode() makes");
     fuzz::demand(other.unseal(one.seal(again)) == std::optional<std::string_view>(again), "a seal holds");
@@ -51,7 +51,7 @@ void read_notice(std::string_view input) {
 
 bool is_card(const std::string& bytes) {
   try {
-    fuzz::demand(encode(decode_card(bytes)) == bytes, "a card is what encode() makes");
+    fuzz::demand(encode(decode_peer_address(bytes)) == bytes, "a card is what encode() makes");
     return true;
   } catch (const CommError&) {
     return false;
@@ -64,7 +64,7 @@ void read_card(std::string_view input) {
   const bool seals = rest.number<char>() & 1;
   const auto place = rest.number<unsigned char>();
   std::string bytes(rest.rest());
-  if (seals) bytes = with_card_checksum(std::move(bytes));
+  if (seals) bytes = with_address_checksum(std::move(bytes));
   if (!is_card(bytes)) return;
   bytes[place % bytes.size()] ^= 1;
   fuzz::demand(!is_card(bytes), "a card that was changed on the way is refused");

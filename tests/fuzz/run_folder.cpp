@@ -35,10 +35,10 @@ void read_name(std::string_view name) {
   fuzz::demand(!is_data_file_name(name) || is_plain(name), "a file of a checkpoint stays in its folder");
   fuzz::demand(!is_tag_name(name) || is_plain(name), "a tag stays in its folder");
   if (is_valid_name(name)) fuzz::demand(("/" + std::string(name) + "/").find("/../") == name.npos, "no way out");
-  if (const auto label = parse_disk_slot_name(name, "run")) {
+  if (const auto label = parse_disk_snapshot_name(name, "run")) {
     fuzz::demand(label->rank >= 0 && label->rank < label->world, "a rank is one of its world");
-    fuzz::demand(parse_disk_slot_name(disk_slot_name(*label, "run") + "0123abcd", "run") == label,
-                 "a slot's name can be written and read again");
+    fuzz::demand(parse_disk_snapshot_name(disk_snapshot_name(*label, "run") + "0123abcd", "run") == label,
+                 "a buffer's name can be written and read again");
   }
 }
 

@@ -16,7 +16,7 @@ namespace {
 class Elementwise : public EachBackend {
  protected:
   static constexpr std::size_t kCount = 1037;  // no multiple of any vector or block
-  static constexpr std::array kAll{Stretch{0, kCount}};
+  static constexpr std::array kAll{ArenaRange{0, kCount}};
 
   float* device(const Values& values) {
     buffers_.push_back(backend_->allocate(values.size() * sizeof(float)));
@@ -116,9 +116,9 @@ TEST_P(Elementwise, SgdGivesTheSameBitsAsTheSharedFunctor) {
   EXPECT_EQ(host(m), momentum);
 }
 
-/// Gaps between them, an empty one, and each treatment.
-constexpr std::array kSome{Stretch{3, 500, {true, true}}, Stretch{510, 0}, Stretch{510, 100, {false, false}},
-                           Stretch{610, 40}, Stretch{700, 300, {true, true}}};
+/// Gaps between them, an empty one, and each options.
+constexpr std::array kSome{ArenaRange{3, 500, {true, true}}, ArenaRange{510, 0}, ArenaRange{510, 100, {false, false}},
+                           ArenaRange{610, 40}, ArenaRange{700, 300, {true, true}}};
 
 TEST_P(Elementwise, OptimizersTreatEachStretchAsItAsks) {
   const SgdStep sgd{0.05f, 0.9f, 1e-2f, true, 0.5f};
@@ -137,20 +137,20 @@ TEST_P(Elementwise, OptimizersTreatEachStretchAsItAsks) {
   backend_->lamb(device(adam), p, m, v, g, kSome);
   backend_->running_average(device(average), p, g, kSome);
   Values parameters = a_, first = b_, second = positive;
-  for (const auto& [offset, count, treatment] : kSome) {
+  for (const auto& [offset, count, options] : kSome) {
     const auto each = [offset, count](const auto& visit) {
       for (std::size_t i = offset; i < offset + count; ++i) visit(i);
     };
     const auto squares = [&, offset, count](const Values& values) {
       return elementwise::ordered_sum(count, [&](std::size_t i) { return elementwise::Square{}(values[offset + i]); });
     };
-    elementwise::LarsUpdate by_lars{elementwise::treated(lars, treatment)};
-    elementwise::LambMoments moments{elementwise::treated(adam, treatment)};
+    elementwise::LarsUpdate by_lars{elementwise::treated(lars, options)};
+    elementwise::LambMoments moments{elementwise::treated(adam, options)};
     elementwise::LambUpdate by_lamb{moments.step};
     each([&](std::size_t i) {
-      elementwise::SgdUpdate{elementwise::treated(sgd, treatment)}(parameters[i], first[i], c_[i]);
+      elementwise::SgdUpdate{elementwise::treated(sgd, options)}(parameters[i], first[i], c_[i]);
     });
-    if (treatment.adapts) by_lars.step = elementwise::trusted(by_lars.step, squares(parameters), squares(c_));
+    if (options.adapts) by_lars.step = elementwise::trusted(by_lars.step, squares(parameters), squares(c_));
     each([&](std::size_t i) {
       by_lars(parameters[i], first[i], c_[i]);
       elementwise::AdamUpdate{moments.step}(parameters[i], first[i], second[i], c_[i]);
@@ -159,7 +159,7 @@ TEST_P(Elementwise, OptimizersTreatEachStretchAsItAsks) {
     const double direction = elementwise::ordered_sum(count, [&, offset](std::size_t i) {
       return moments(parameters[offset + i], first[offset + i], second[offset + i], c_[offset + i]);
     });
-    if (treatment.adapts) by_lamb.step = elementwise::trusted(by_lamb.step, length, direction);
+    if (options.adapts) by_lamb.step = elementwise::trusted(by_lamb.step, length, direction);
     each([&](std::size_t i) {
       by_lamb(parameters[i], first[i], second[i]);
       parameters[i] = elementwise::RunningAverage{average}(parameters[i], c_[i]);
@@ -184,7 +184,7 @@ TEST_P(Elementwise, SquaresAreSummedInTheDocumentedOrder) {
   double* sum = device_sum();
   for (std::size_t count : {0u, 1u, 255u, 1037u, 16384u, 16385u, 300u * 16384u + 77u}) {
     const Values values = random_values(static_cast<std::int64_t>(count), 7);
-    backend_->sums_of_squares(device(values), std::array{Stretch{0, count}}, sum);
+    backend_->sums_of_squares(device(values), std::array{ArenaRange{0, count}}, sum);
     // ordered_sum.hpp, word by word.
     std::vector<double> parts;
     for (std::size_t first = 0; first < count; first += 16384) {

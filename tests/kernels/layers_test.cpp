@@ -155,7 +155,7 @@ class SequenceLayers : public EachBackend {
 
 TEST_P(SequenceLayers, DropoutKeepsItsShareAndTheMeanAndDropsTheSameGradients) {
   constexpr std::int64_t kCount = 40000;
-  backend_->set_noise({11, 3});
+  backend_->set_rng_key({11, 3});
   LayerRun run(*backend_, {Dropout{.probability = 0.3f, .stream = 2}}, {100, kCount / 100});
   const Values ones(kCount, 1.0f);
   const Values y = run.forward(ones);
@@ -171,8 +171,8 @@ TEST_P(SequenceLayers, DropoutKeepsItsShareAndTheMeanAndDropsTheSameGradients) {
 
 TEST_P(SequenceLayers, DropoutDrawsByMicrobatchAndStreamTheSameOnEveryBackend) {
   auto reference = make_backend({.backend = "reference"});
-  auto drawn = [](Backend& backend, const Noise& noise, std::uint32_t stream) {
-    backend.set_noise(noise);
+  auto drawn = [](Backend& backend, const RngKey& rng_key, std::uint32_t stream) {
+    backend.set_rng_key(rng_key);
     return LayerRun(backend, {Dropout{.probability = 0.5f, .stream = stream}}, {7, 11}).forward(Values(77, 1.0f));
   };
   const Values first = drawn(*backend_, {5, 1}, 0);

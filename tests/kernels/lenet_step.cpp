@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "tests/kernels/layer_run.hpp"
-#include <distdl/kernels/placed.hpp>
+#include <distdl/kernels/device_value.hpp>
 
 namespace distdl::kernels::test {
 namespace {
@@ -84,7 +84,7 @@ class LeNet {
       for (std::size_t i = steps_.size(); i-- > 0;) backward(i, clock);
       clock.time("sgd", [&] {
         backend_.sgd(sgd_.get(), floats(parameters_), floats(momentum_), floats(gradients_),
-                     std::array{Stretch{0, layout_.size()}});
+                     std::array{ArenaRange{0, layout_.size()}});
       });
     });
   }
@@ -145,7 +145,7 @@ class LeNet {
   }
 
   Backend& backend_;
-  const Placed<SgdStep> sgd_{backend_, {0.01f, 0.9f, 0, false}};
+  const DeviceValue<SgdStep> sgd_{backend_, {0.01f, 0.9f, 0, false}};
   tensor::ArenaLayout layout_;
   std::vector<float> bounds_;
   std::vector<Step> steps_;

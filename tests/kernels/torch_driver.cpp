@@ -11,7 +11,7 @@
 
 #include "tests/kernels/layer_run.hpp"
 #include <distdl/base/errors.hpp>
-#include <distdl/kernels/placed.hpp>
+#include <distdl/kernels/device_value.hpp>
 
 namespace distdl::kernels::test {
 namespace {
@@ -148,14 +148,14 @@ class CaseRun {
 
   void update(std::size_t layer) {
     const json& sgd = given_.at("sgd");
-    const Placed<SgdStep> step(backend_,
-                               {sgd.at("lr"), sgd.at("momentum"), sgd.at("weight_decay"), sgd.at("nesterov")});
-    const Placed<AverageStep> average(backend_, {0.1f, 1.0f});
+    const DeviceValue<SgdStep> step(backend_,
+                                    {sgd.at("lr"), sgd.at("momentum"), sgd.at("weight_decay"), sgd.at("nesterov")});
+    const DeviceValue<AverageStep> average(backend_, {0.1f, 1.0f});
     auto gradients = run_.parameter_gradients(layer);
     for (std::size_t p = 0; p < gradients.size(); ++p) {
       Uploaded value(backend_, parameters_[layer][p]), momentum(backend_, momentum_[layer][p]),
           gradient(backend_, gradients[p]);
-      const std::array all{Stretch{0, gradients[p].size()}};
+      const std::array all{ArenaRange{0, gradients[p].size()}};
       if (p < 2)
         backend_.sgd(step.get(), value.data(), momentum.data(), gradient.data(), all);
       else  // a batch norm's running_mean and running_var

@@ -25,15 +25,15 @@ class Supervisor : public ::testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   /// A worker that runs this shell text.
-  Mission mission(const std::string& text, int ranks = 2) {
+  LaunchSpec spec(const std::string& text, int ranks = 2) {
     auto script = folder_ / "worker";
     std::ofstream(script) << "#!/bin/sh\ncd " << folder_.string() << "\n" << text << "\n";
     std::filesystem::permissions(script, std::filesystem::perms::owner_all);
     return {{script.string()}, folder_ / "checkpoints", ranks, {}};
   }
   /// The same; its launches say in the file "starts" from where they go on.
-  Mission mission_with_starts(const std::string& text) {
-    auto work = mission(text, 1);
+  LaunchSpec spec_with_starts(const std::string& text) {
+    auto work = spec(text, 1);
     work.starts = [this] {
       std::vector<Step> steps;
       std::ifstream in(folder_ / "starts");

@@ -26,7 +26,7 @@ using ::testing::HasSubstr;
 
 TEST_F(Supervisor, GivesEachRankItsIdentity) {
   EXPECT_EQ(
-      supervise(mission("echo $DISTDL_RANK $DISTDL_WORLD_SIZE > rank.$DISTDL_RANK; test -d $DISTDL_RENDEZVOUS", 3), {}),
+      supervise(spec("echo $DISTDL_RANK $DISTDL_WORLD_SIZE > rank.$DISTDL_RANK; test -d $DISTDL_RENDEZVOUS", 3), {}),
       0);
   for (int rank = 0; rank < 3; ++rank) {
     std::ifstream in(folder_ / ("rank." + std::to_string(rank)));
@@ -41,25 +41,25 @@ TEST_F(Supervisor, RelaunchesAfterACrashUntilItSucceeds) {
   auto text =
       "[ $DISTDL_RANK = 0 ] && echo x >> launches; [ $DISTDL_RANK = 1 ] && [ ! -e crashed ] && touch crashed && kill "
       "-9 $$; exit 0";
-  EXPECT_EQ(supervise(mission(text), {}), 0);
+  EXPECT_EQ(supervise(spec(text), {}), 0);
   EXPECT_EQ(lines("launches"), 2u);
 }
 
 TEST_F(Supervisor, GivesUpAfterRepeatedLossesWithoutProgress) {
-  EXPECT_EQ(supervise(mission("echo x >> launches; exit 69", 1), {.relaunches = 2}), 69);
+  EXPECT_EQ(supervise(spec("echo x >> launches; exit 69", 1), {.relaunches = 2}), 69);
   EXPECT_EQ(lines("launches"), 3u);
 }
 
 TEST_F(Supervisor, ALaunchThatBeginsFurtherOnIsProgressWithoutACheckpoint) {
   std::ofstream(folder_ / "starts") << "5000\n";  // of an earlier command
-  auto work = mission_with_starts(
+  auto work = spec_with_starts(
       "echo x >> launches; n=$(wc -l < launches); [ $n = 6 ] && exit 0; echo ${n}00 >> starts; kill -9 $$");
   EXPECT_EQ(supervise(work, {.relaunches = 1}), 0);
   EXPECT_EQ(lines("launches"), 6u);
 }
 
 TEST_F(Supervisor, LaunchesThatBeginWhereOthersDidAreNoProgress) {
-  auto work = mission_with_starts(  // at 0, 100, 0, 100, ...
+  auto work = spec_with_starts(  // at 0, 100, 0, 100, ...
       "echo x >> launches; n=$(wc -l < launches); [ $n = 12 ] && exit 0; echo $(((n - 1) % 2 * 100)) >> starts; kill "
       "-9 "
       "$$");
@@ -68,15 +68,15 @@ TEST_F(Supervisor, LaunchesThatBeginWhereOthersDidAreNoProgress) {
 }
 
 TEST_F(Supervisor, ADiskThatRefusesARunThatHasBegunIsTriedAgain) {
-  auto work = mission_with_starts(
+  auto work = spec_with_starts(
       "echo x >> launches; n=$(wc -l < launches); [ $n = 1 ] && echo 0 >> starts && exit 137; [ $n = 2 ] && exit 74; "
       "exit 0");
   EXPECT_EQ(supervise(work, {.relaunches = 2}), 0);
-  EXPECT_EQ(supervise(mission("exit 74", 1), {.relaunches = 2}), 74) << "at once: nothing is lost";
+  EXPECT_EQ(supervise(spec("exit 74", 1), {.relaunches = 2}), 74) << "at once: nothing is lost";
 }
 
 TEST_F(Supervisor, ALaunchThatBreaksOffElsewhereUsesUpNoTry) {
-  auto work = mission("echo x >> launches; n=$(wc -l < launches); [ $n = 9 ] && exit 0; echo $n > done; kill -9 $$", 1);
+  auto work = spec("echo x >> launches; n=$(wc -l < launches); [ $n = 9 ] && exit 0; echo $n > done; kill -9 $$", 1);
   work.last_done = [this]() -> std::optional<Step> {
     std::int64_t step = 0;
     if (std::ifstream(folder_ / "done") >> step) return Step(step);
@@ -87,7 +87,7 @@ TEST_F(Supervisor, ALaunchThatBreaksOffElsewhereUsesUpNoTry) {
 }
 
 TEST_F(Supervisor, LaunchesThatBreakOffAtTheSameStepUseUpTheTries) {
-  auto work = mission("echo x >> launches; exit 70", 1);
+  auto work = spec("echo x >> launches; exit 70", 1);
   work.last_done = [this] {
     return std::optional<Step>(std::min<std::int64_t>(2, static_cast<std::int64_t>(lines("launches"))));
   };
@@ -96,7 +96,7 @@ TEST_F(Supervisor, LaunchesThatBreakOffAtTheSameStepUseUpTheTries) {
 }
 
 TEST_F(Supervisor, LaunchesThatNeverComeFurtherEndEvenIfEachBreaksOffElsewhere) {
-  auto work = mission("echo x >> launches; exit 70", 1);
+  auto work = spec("echo x >> launches; exit 70", 1);
   work.last_done = [this] { return std::optional<Step>(static_cast<std::int64_t>(lines("launches"))); };
   EXPECT_EQ(supervise(work, {.relaunches = 2}), 70);
   EXPECT_EQ(lines("launches"), 122u);
@@ -104,7 +104,7 @@ TEST_F(Supervisor, LaunchesThatNeverComeFurtherEndEvenIfEachBreaksOffElsewhere) 
 
 TEST_F(Supervisor, RanksOfOneMachineListenOnLoopbackUnlessTheUserChoseOtherwise) {
   const auto devices = [] {
-    const auto variables = children_of({{"worker"}, "ck", 1, {}}, {}, "meet", "id").at(0).variables;
+    const auto variables = processes_of({{"worker"}, "ck", 1, {}}, {}, "meet", "id").at(0).variables;
     return variables.contains("UCX_NET_DEVICES") ? variables.at("UCX_NET_DEVICES") : "";
   };
   const auto given = env("UCX_TLS");
@@ -122,7 +122,7 @@ TEST_F(Supervisor, RanksOfOneMachineListenOnLoopbackUnlessTheUserChoseOtherwise)
 }
 
 TEST_F(Supervisor, GivesWordsForTheFirstStartUntilThereIsOne) {
-  auto work = mission_with_starts(  // the first launch dies too early, the second one trains
+  auto work = spec_with_starts(  // the first launch dies too early, the second one trains
       "echo \"x $*\" >> launches; n=$(wc -l < launches); [ $n = 2 ] && echo 0 >> starts; [ $n = 4 ] && exit 0; kill -9 "
       "$$");
   work.at_first = {"--afresh"};
@@ -133,7 +133,7 @@ TEST_F(Supervisor, GivesWordsForTheFirstStartUntilThereIsOne) {
 TEST_F(Supervisor, GoesBackByOneCheckpointAfterTwoFailedStartsFromTheSameStep) {
   for (int step : {50, 80, 100})
     checkpoint::save_as(folder_ / "checkpoints", 1, Step(step), checkpoint::make_sample(1));
-  auto work = mission_with_starts(
+  auto work = spec_with_starts(
       "echo \"x $*\" >> launches; case \"$2\" in 100) echo 80;; 80) echo 50;; *) echo "
       "100;; esac >> starts; kill -9 $$");
   work.below = "--below";
@@ -144,7 +144,7 @@ TEST_F(Supervisor, GoesBackByOneCheckpointAfterTwoFailedStartsFromTheSameStep) {
 
 TEST_F(Supervisor, GoesBackNoFurtherThanThereAreCheckpoints) {
   checkpoint::save_as(folder_ / "checkpoints", 1, Step(100), checkpoint::make_sample(1));
-  auto work = mission_with_starts("echo \"x $*\" >> launches; echo 100 >> starts; kill -9 $$");
+  auto work = spec_with_starts("echo \"x $*\" >> launches; echo 100 >> starts; kill -9 $$");
   work.below = "--below";
   EXPECT_EQ(supervise(work, {.relaunches = 3}), 137);
   EXPECT_EQ(said(), (std::vector<std::string>(4, "x ")));
@@ -153,7 +153,7 @@ TEST_F(Supervisor, GoesBackNoFurtherThanThereAreCheckpoints) {
 TEST_F(Supervisor, GoesOnFromTheNewestAgainOnceTheRunComesFurther) {
   for (int step : {50, 100}) checkpoint::save_as(folder_ / "checkpoints", 1, Step(step), checkpoint::make_sample(1));
   checkpoint::save_as(folder_ / "ready", 1, Step(150), checkpoint::make_sample(1));
-  auto work = mission_with_starts(
+  auto work = spec_with_starts(
       "echo \"x $*\" >> launches; n=$(wc -l < launches); [ $n = 4 ] && exit 0; [ $n = 3 ] && echo 50 >> starts && mv "
       "ready/step-* checkpoints; [ $n -lt 3 ] && echo 100 >> starts; kill -9 $$");
   work.below = "--below";
@@ -162,23 +162,23 @@ TEST_F(Supervisor, GoesOnFromTheNewestAgainOnceTheRunComesFurther) {
 }
 
 TEST_F(Supervisor, TakesALostPeerForAConsequence) {
-  EXPECT_EQ(supervise(mission("echo x >> launches; [ $DISTDL_RANK = 1 ] && exit 3; exit 69"), {}), 3);
+  EXPECT_EQ(supervise(spec("echo x >> launches; [ $DISTDL_RANK = 1 ] && exit 3; exit 69"), {}), 3);
   EXPECT_EQ(lines("launches"), 2u);
 }
 
 TEST_F(Supervisor, DoesNotRepeatWhatCannotSucceed) {
-  EXPECT_EQ(supervise(mission("echo x >> launches; [ $DISTDL_RANK = 1 ] && exit 78; exit 69"), {}), 78);
+  EXPECT_EQ(supervise(spec("echo x >> launches; [ $DISTDL_RANK = 1 ] && exit 78; exit 69"), {}), 78);
   EXPECT_EQ(lines("launches"), 2u);  // one launch of two ranks
 }
 
 TEST_F(Supervisor, KillsRanksThatDoNotEndAfterAFailure) {
   Stopwatch watch;
-  EXPECT_EQ(supervise(mission("[ $DISTDL_RANK = 1 ] && exit 74; exec sleep 60"), {.grace_seconds = 0.3}), 74);
+  EXPECT_EQ(supervise(spec("[ $DISTDL_RANK = 1 ] && exit 74; exec sleep 60"), {.grace_seconds = 0.3}), 74);
   EXPECT_LT(watch.seconds(), 20);
 }
 
 TEST_F(Supervisor, ForwardsASignalAndReportsThatAllIsSaved) {
-  auto work = mission("trap 'echo x >> told; exit 75' TERM; touch ready.$DISTDL_RANK; while :; do sleep 0.05; done");
+  auto work = spec("trap 'echo x >> told; exit 75' TERM; touch ready.$DISTDL_RANK; while :; do sleep 0.05; done");
   pid_t me = ::getpid();
   std::thread sender;
   // Block the signals before the sender thread exists, as a process that starts with a supervisor would.
@@ -199,13 +199,13 @@ TEST_F(Supervisor, ForwardsASignalAndReportsThatAllIsSaved) {
 }
 
 TEST_F(Supervisor, ARankThatDoesNotListenYetLosesNothing) {
-  auto work = mission(
+  auto work = spec(
       "[ $DISTDL_RANK = 1 ] && kill -TERM $PPID && exec sleep 60; trap 'exit 75' TERM; while :; do sleep 0.05; done");
   EXPECT_EQ(supervise(work, {}), 75);
 }
 
 TEST_F(Supervisor, RefusesOptionsThatMakeNoSenseBeforeItStartsAnything) {
-  auto work = mission("touch started");
+  auto work = spec("touch started");
   for (const Options& options :
        {Options{.relaunches = -1}, Options{.grace_seconds = -1}, Options{.grace_seconds = 1e18},
         Options{.grace_seconds = std::nan("")}, Options{.probe_seconds = 0}, Options{.node_minutes = -1},
@@ -246,25 +246,25 @@ TEST_F(Supervisor, SweepsOnlyItsOwnLeftoversThatNobodyHolds) {
   EXPECT_TRUE(std::filesystem::exists(folder_ / "target" / "launch" / "rank-0"));
 }
 
-TEST(Verdict, FollowsTheExitCodeContract) {
-  EXPECT_EQ(judge(0), Verdict::finished);
-  EXPECT_EQ(judge(75), Verdict::resume_later);
-  for (int code : {69, 70, 71, 137, 139}) EXPECT_EQ(judge(code), Verdict::relaunch) << code;
-  for (int code : {1, 2, 3, 4, 64, 73, 74, 78}) EXPECT_EQ(judge(code), Verdict::give_up) << code;
+TEST(RestartDecision, FollowsTheExitCodeContract) {
+  EXPECT_EQ(restart_decision(0), RestartDecision::finished);
+  EXPECT_EQ(restart_decision(75), RestartDecision::resume_later);
+  for (int code : {69, 70, 71, 137, 139}) EXPECT_EQ(restart_decision(code), RestartDecision::relaunch) << code;
+  for (int code : {1, 2, 3, 4, 64, 73, 74, 78}) EXPECT_EQ(restart_decision(code), RestartDecision::give_up) << code;
 }
 
-TEST(Children, UnderSlurmIsOneSrunForAllRanks) {
+TEST(Processes, UnderSlurmIsOneSrunForAllRanks) {
   slurm::Allocation job{.job = "1", .restart = 0, .nodes = 3, .tasks = 3, .cpus_per_task = 2};
   ::setenv("SLURM_JOB_END_TIME", "1900000000", 1);
-  auto children = children_of({{"distdl", "worker", "job.toml"}, "ck", 3, job}, {.grace_seconds = 9.5}, "", "");
+  auto processes = processes_of({{"distdl", "worker", "job.toml"}, "ck", 3, job}, {.grace_seconds = 9.5}, "", "");
   ::unsetenv("SLURM_JOB_END_TIME");
-  ASSERT_EQ(children.size(), 1u);
-  const auto& words = children[0].command;
+  ASSERT_EQ(processes.size(), 1u);
+  const auto& words = processes[0].command;
   auto has = [&](const char* word) { return std::find(words.begin(), words.end(), word) != words.end(); };
   EXPECT_EQ(words[0], "srun");
   for (auto word : {"--mpi=pmix", "--nodes=3", "--ntasks=3", "--cpus-per-task=2", "--kill-on-bad-exit=0", "--wait=10"})
     EXPECT_TRUE(has(word)) << word;
-  EXPECT_EQ(children[0].variables.at("DISTDL_END_OF_JOB"), "1900000000");
+  EXPECT_EQ(processes[0].variables.at("DISTDL_END_OF_JOB"), "1900000000");
 }
 }  // namespace
 }  // namespace distdl::launch

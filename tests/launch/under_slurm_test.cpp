@@ -52,8 +52,8 @@ class UnderSlurm : public Supervisor {
             "launches\nn=$(wc -l < launches)\n" +
                 text);
   }
-  Mission job() {
-    auto work = mission("", 6);
+  LaunchSpec job() {
+    auto work = spec("", 6);
     work.allocation = slurm::Allocation{.job = "1", .nodes = 3, .node_list = "n[1-3]"};
     return work;
   }

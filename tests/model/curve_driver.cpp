@@ -14,7 +14,7 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/philox.hpp>
-#include <distdl/kernels/placed.hpp>
+#include <distdl/kernels/device_value.hpp>
 #include <distdl/model/models.hpp>
 #include <distdl/model/network.hpp>
 
@@ -122,11 +122,11 @@ class Curve {
   }
 
   void update() {
-    const kernels::Placed<kernels::SgdStep> sgd(backend_,
-                                                {given_.at("learning_rate"), given_.at("momentum"), 0, false});
-    const kernels::Placed<kernels::AverageStep> average(backend_, {0.1f, 1.0f});
+    const kernels::DeviceValue<kernels::SgdStep> sgd(backend_,
+                                                     {given_.at("learning_rate"), given_.at("momentum"), 0, false});
+    const kernels::DeviceValue<kernels::AverageStep> average(backend_, {0.1f, 1.0f});
     for (const auto& view : tensors_.layout.tensors()) {
-      const std::array one{kernels::Stretch{view.offset, view.count}};
+      const std::array one{kernels::ArenaRange{view.offset, view.count}};
       if (view.role == tensor::Role::statistic)
         backend_.running_average(average.get(), floats(parameters_), floats(gradients_), one);
       else

@@ -230,10 +230,10 @@ TEST_P(NetworkOn, AgreesWithTheReference) {
   }
   const std::size_t at = bound_->tensors.layout.size() + Network::kLossAt;
   EXPECT_NEAR(actual[at], expected[at], 1e-4 * expected[at]);
-  const Totals judged = bound_->network.evaluate(), wanted = reference.network.evaluate();
-  EXPECT_NEAR(judged.loss, wanted.loss, 1e-4 * wanted.loss);
-  EXPECT_EQ(judged.correct, wanted.correct);
-  EXPECT_EQ(judged.count, wanted.count);
+  const Totals evaluated = bound_->network.evaluate(), wanted = reference.network.evaluate();
+  EXPECT_NEAR(evaluated.loss, wanted.loss, 1e-4 * wanted.loss);
+  EXPECT_EQ(evaluated.correct, wanted.correct);
+  EXPECT_EQ(evaluated.count, wanted.count);
 }
 
 std::string name_of(const ::testing::TestParamInfo<std::tuple<std::string, std::size_t>>& info) {
@@ -270,8 +270,8 @@ TEST_P(ShortNetwork, HasTheLossAndGradientOfFloats) {
       }
     EXPECT_GT(product / std::sqrt(squares * wanted), small.smooth ? 0.995 : 0.95);
     EXPECT_NEAR(std::sqrt(squares / wanted), 1, small.smooth ? 0.02 : 0.1);
-    const Totals judged = bound.network.evaluate();
-    EXPECT_NEAR(judged.loss, reference.network.evaluate().loss, 0.01 * judged.loss);
+    const Totals evaluated = bound.network.evaluate();
+    EXPECT_NEAR(evaluated.loss, reference.network.evaluate().loss, 0.01 * evaluated.loss);
   }
 }
 
@@ -288,15 +288,15 @@ class DroppingNetwork : public ::testing::TestWithParam<std::string> {
 TEST_P(DroppingNetwork, DropsOthersInTheNextMicrobatchAndNothingWhenJudged) {
   const Options options{.name = "gpt", .layers = 1, .width = 16, .heads = 2, .context = 8, .dropout = 0.3};
   BoundNetwork bound(GetParam(), describe_model(options, {8}, 11), 2);
-  bound.backend->set_noise({7, 1});
+  bound.backend->set_rng_key({7, 1});
   const double first = bound.loss();
-  bound.backend->set_noise({7, 2});
+  bound.backend->set_rng_key({7, 2});
   EXPECT_NE(bound.loss(), first);
-  bound.backend->set_noise({7, 1});
+  bound.backend->set_rng_key({7, 1});
   EXPECT_EQ(bound.loss(), first);
-  const double judged = bound.network.evaluate().loss;
-  bound.backend->set_noise({8, 1});
-  EXPECT_EQ(bound.network.evaluate().loss, judged);
+  const double evaluated = bound.network.evaluate().loss;
+  bound.backend->set_rng_key({8, 1});
+  EXPECT_EQ(bound.network.evaluate().loss, evaluated);
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, DroppingNetwork, ::testing::Values("reference", "cuda"),

@@ -68,22 +68,22 @@ class RecordingBackend final : public kernels::HostBackend {
   }
   std::unique_ptr<kernels::Replay> make_replay() override { return std::make_unique<Recording>(calls_); }
 
-  void sgd(const kernels::SgdStep* step, float* p, float* m, const float* g, kernels::Stretches all) override {
+  void sgd(const kernels::SgdStep* step, float* p, float* m, const float* g, kernels::ArenaRanges all) override {
     note([=, this] { HostBackend::sgd(step, p, m, g, all); });
   }
-  void lars(const kernels::LarsStep* step, float* p, float* v, const float* g, kernels::Stretches all) override {
+  void lars(const kernels::LarsStep* step, float* p, float* v, const float* g, kernels::ArenaRanges all) override {
     note([=, this] { HostBackend::lars(step, p, v, g, all); });
   }
   void adamw(const kernels::AdamStep* step, float* p, float* m, float* v, const float* g,
-             kernels::Stretches all) override {
+             kernels::ArenaRanges all) override {
     note([=, this] { HostBackend::adamw(step, p, m, v, g, all); });
   }
   void lamb(const kernels::AdamStep* step, float* p, float* m, float* v, const float* g,
-            kernels::Stretches all) override {
+            kernels::ArenaRanges all) override {
     note([=, this] { HostBackend::lamb(step, p, m, v, g, all); });
   }
   void running_average(const kernels::AverageStep* step, float* value, const float* observed,
-                       kernels::Stretches all) override {
+                       kernels::ArenaRanges all) override {
     note([=, this] { HostBackend::running_average(step, value, observed, all); });
   }
 

@@ -54,15 +54,15 @@ void expect_same_bits(DataType type, Reduction reduction, int operands, std::siz
   std::vector<void*> expected_targets, actual_targets;
   for (Bytes& bytes : expected) expected_targets.push_back(bytes.data());
   for (Bytes& bytes : actual) actual_targets.push_back(bytes.data());
-  comm::combine(type, reduction, sources, expected_targets, kCount, scale);
+  comm::reduce(type, reduction, sources, expected_targets, kCount, scale);
   const auto room_of = [&](int i) { return static_cast<void*>(room[static_cast<std::size_t>(i)].data()); };
   for (const auto& pass : kernels::cuda::passes_of(sources, actual_targets, scale, room_of))
-    kernels::cuda::combine_pass(type, reduction, pass, OnCpu{kCount});
+    kernels::cuda::reduce_pass(type, reduction, pass, OnCpu{kCount});
   EXPECT_TRUE(actual == expected) << comm::name_of(type) << " " << comm::name_of(reduction) << " of " << operands
                                   << " times " << scale;
 }
 
-TEST(DeviceCombine, HasTheBitsOfTheCpusForAnyOrderOfMerges) {
+TEST(DeviceReduce, HasTheBitsOfTheCpusForAnyOrderOfMerges) {
   std::mt19937 random(3);
   for (const DataType type : kTypes)
     for (const Reduction reduction : {Reduction::sum, Reduction::maximum, Reduction::minimum})
@@ -70,7 +70,7 @@ TEST(DeviceCombine, HasTheBitsOfTheCpusForAnyOrderOfMerges) {
         for (const std::size_t results : {1, 2, 3}) expect_same_bits(type, reduction, operands, results, 1, random);
 }
 
-TEST(DeviceCombine, ScalesTheSumAsTheCpu) {
+TEST(DeviceReduce, ScalesTheSumAsTheCpu) {
   std::mt19937 random(4);
   for (const DataType type : kTypes)
     for (const double scale : {1.0 / 3, 0.25, 1.0 / 12})
@@ -159,10 +159,10 @@ TEST_P(Cuda, CombinesLongSumsInSeveralPasses) {
     auto sources = random_order(values, random);
     Bytes expected(values[0].size());
     void* target = expected.data();
-    comm::combine(DataType::float32, Reduction::sum, sources, {&target, 1}, kCount);
+    comm::reduce(DataType::float32, Reduction::sum, sources, {&target, 1}, kCount);
     for (std::size_t i = 0; i < sources.size(); ++i) sources[i].data = memory[i].data();
     target = memory[0].data();
-    device.combine(DataType::float32, Reduction::sum, sources, {&target, 1}, kCount, 1);
+    device.reduce(DataType::float32, Reduction::sum, sources, {&target, 1}, kCount, 1);
     EXPECT_TRUE(comm::read(device, target, expected.size()) == expected);
   });
 }

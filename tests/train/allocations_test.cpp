@@ -172,7 +172,7 @@ class Trained {
   void step() {
     for (int m = 0; m < range_.count; ++m) {
       network_.set_batch(samples_.data(), labels_.data());
-      backend_.set_noise({1, static_cast<std::uint64_t>(m)});
+      backend_.set_rng_key({1, static_cast<std::uint64_t>(m)});
       network_.forward_backward(sum_.slot(), 0.01f);
       sum_.add();
     }

@@ -101,13 +101,14 @@ TEST_F(Snapshots, ThatWereLeftAsideDoNotComeBackThoughThatStartDiedAtOnce) {
   recipe_.checkpoint.memory_every = 1;
   crash_at_ = 8;
   EXPECT_THROW(run(2, "once"), std::runtime_error);
-  std::vector<checkpoint::SlotMemory> away;  // nobody removes what is in use: as on nodes that the next start has not
-  for (const auto& slot : slots_of("once")) away.push_back(checkpoint::SlotMemory::open(slot));
+  std::vector<checkpoint::SnapshotMemory>
+      away;  // nobody removes what is in use: as on nodes that the next start has not
+  for (const auto& buffer : buffers_of("once")) away.push_back(checkpoint::SnapshotMemory::open(buffer));
   ASSERT_FALSE(away.empty());
   snapshots_ = checkpoint::SnapshotUse::none;
   crash_at_ = 0;  // before its first save
   EXPECT_THROW(run(2, "once"), std::runtime_error);
-  EXPECT_FALSE(slots_of("once").empty());
+  EXPECT_FALSE(buffers_of("once").empty());
   away.clear();
   snapshots_ = checkpoint::SnapshotUse::newest;
   crash_at_ = -1;
@@ -176,7 +177,7 @@ TEST_F(Snapshots, ThatFitInPartAreRefusedWhereNoCheckpointIs) {
   recipe_.model.hidden = {17};
   EXPECT_THAT(error_of(2, "alone"), AllOf(HasSubstr("fc1.weight"), HasSubstr("--no-snapshots")));
   EXPECT_EQ(code_, ExitCode::incompatible);
-  EXPECT_FALSE(slots_of("alone").empty());
+  EXPECT_FALSE(buffers_of("alone").empty());
   forget_memory("alone");
 }
 
@@ -243,7 +244,7 @@ TEST_F(Snapshots, ThatTheJobFileDoesNotAskForAnyMoreGoWithAWord) {
   EXPECT_EQ(count(said, "the run goes on from step 5; the snapshots of step 8 in the nodes' memory are removed"), 1u)
       << said;
   EXPECT_EQ(recorder_.started.at(1).resumed_from, Step(5));
-  EXPECT_TRUE(slots_of("without").empty());
+  EXPECT_TRUE(buffers_of("without").empty());
 }
 
 TEST_F(Snapshots, OfOneRankNeedsNoPartner) {
@@ -257,12 +258,12 @@ TEST_F(Snapshots, OfARemovedRunAreNotTaken) {
   recipe_.checkpoint.memory_every = 1;
   crash_at_ = 4;
   EXPECT_THROW(run(2, "removed"), std::runtime_error);
-  const auto left = slots_of("removed");
+  const auto left = buffers_of("removed");
   std::filesystem::remove_all(folder_ / "removed");
   crash_at_ = -1;
   EXPECT_EQ(run(2, "removed"), Outcome::finished);
   EXPECT_FALSE(recorder_.started.at(1).resumed_from);
-  for (const auto& slot : left) EXPECT_TRUE(checkpoint::remove_orphan(slot));
+  for (const auto& buffer : left) EXPECT_TRUE(checkpoint::remove_orphan(buffer));
 }
 
 TEST_F(Snapshots, RefusesLevelsThatMakeNoSense) {

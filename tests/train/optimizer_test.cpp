@@ -78,14 +78,14 @@ TEST_F(Run, TheAverageIsJudgedAndTrainingDoesNotMind) {
     return all;
   };
   const auto plain = losses();
-  const auto judged = recorder_.evaluated;
+  const auto evaluated = recorder_.evaluated;
   recorder_ = {};
   recipe_.optim.ema_decay = 0.9;
   run(2, "averaged");
   EXPECT_EQ(losses(), plain);
-  ASSERT_THAT(judged, SizeIs(2));
+  ASSERT_THAT(evaluated, SizeIs(2));
   ASSERT_THAT(recorder_.evaluated, SizeIs(2));
-  for (std::size_t i = 0; i < 2; ++i) EXPECT_NE(recorder_.evaluated[i].loss, judged[i].loss);
+  for (std::size_t i = 0; i < 2; ++i) EXPECT_NE(recorder_.evaluated[i].loss, evaluated[i].loss);
   auto names = checkpoint::open(folder_ / "averaged").tensors;
   EXPECT_EQ(std::ranges::count_if(names, [](auto& tensor) { return tensor.name.starts_with("average/"); }),
             std::ranges::count_if(names, [](auto& tensor) { return tensor.name.starts_with("parameter/"); }));
@@ -122,7 +122,7 @@ class Restart : public ::testing::Test {
     std::span<float> optimizer(std::size_t index) { return state.optimizer.at(index).memory.as<float>(); }
     model::ModelTensors tensors;
     std::unique_ptr<kernels::Backend> backend;
-    StateKeeper keeper;
+    StateCheckpointer keeper;
     TrainingState state;
   };
   using Arenas = std::vector<optim::StateArena>;

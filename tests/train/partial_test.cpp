@@ -48,7 +48,7 @@ struct Side {
 
   std::unique_ptr<kernels::Backend> backend;
   model::ModelTensors tensors;
-  StateKeeper keeper;
+  StateCheckpointer keeper;
   TrainingState state;
 };
 

@@ -14,7 +14,7 @@
 
 #include "tests/pace.hpp"
 #include <distdl/checkpoint/format/layout.hpp>
-#include <distdl/checkpoint/multilevel/buffer_memory.hpp>
+#include <distdl/checkpoint/multilevel/snapshot_memory.hpp>
 #include <distdl/data/shapes.hpp>
 #include <distdl/train/protection.hpp>
 #include <distdl/train/run.hpp>
@@ -124,30 +124,30 @@ class Run : public ::testing::Test {
     return "no error";
   }
 
-  std::vector<std::string> slots_of(const std::string& name) {
+  std::vector<std::string> buffers_of(const std::string& name) {
     checkpoint::Store store(folder_ / name, {});
-    checkpoint::Alone alone;
+    checkpoint::SingleProcessGroup alone;
     store.take(alone, {"local", 0, 0, ""});
-    return checkpoint::slots_of(run_name(store));
+    return checkpoint::buffers_of(run_name(store));
   }
   /// As if the nodes had been switched off.
   void forget_memory(const std::string& name) {
-    for (const auto& slot : slots_of(name)) EXPECT_TRUE(checkpoint::remove_orphan(slot));
+    for (const auto& buffer : buffers_of(name)) EXPECT_TRUE(checkpoint::remove_orphan(buffer));
   }
   /// Changes the state in the snapshots that lie in memory.
   void change_snapshots(const std::string& name, const std::function<void(checkpoint::State&)>& change) {
-    for (const auto& slot : slots_of(name)) {
-      rewrite(checkpoint::SlotMemory::open(slot).bytes(), change);
-      EXPECT_TRUE(checkpoint::remove_orphan(slot));
+    for (const auto& buffer : buffers_of(name)) {
+      rewrite(checkpoint::SnapshotMemory::open(buffer).bytes(), change);
+      EXPECT_TRUE(checkpoint::remove_orphan(buffer));
     }
   }
 
-  static void rewrite(std::span<const std::byte> slot, const std::function<void(checkpoint::State&)>& change) try {
-    auto snapshot = checkpoint::open_slot(slot);
+  static void rewrite(std::span<const std::byte> buffer, const std::function<void(checkpoint::State&)>& change) try {
+    auto snapshot = checkpoint::open_snapshot(buffer);
     change(snapshot.state);
-    auto copy = checkpoint::SlotMemory::create(snapshot.label.run, snapshot.label.rank,
-                                               checkpoint::slot_bytes(snapshot.slices, snapshot.state));
-    checkpoint::fill_slot(copy.writable(), snapshot.label, snapshot.slices, snapshot.state);
+    auto copy = checkpoint::SnapshotMemory::create(snapshot.label.run, snapshot.label.rank,
+                                                   checkpoint::buffer_bytes(snapshot.slices, snapshot.state));
+    checkpoint::fill_buffer(copy.writable(), snapshot.label, snapshot.slices, snapshot.state);
   } catch (const StorageError& error) {
     EXPECT_EQ(error.exit_code(), ExitCode::incomplete) << error.what();  // it was never filled
   }

@@ -58,14 +58,14 @@ TEST_F(Run, IsAsLongAndJudgedAsOftenAsStepsSay) {
   recipe_.train.steps = 21;
   recipe_.train.evaluate_every = 2;
   recipe_.train.evaluate_every_steps = 5;
-  const auto judged = [&] {
+  const auto evaluated = [&] {
     std::vector<std::pair<std::int64_t, double>> all;
     for (const auto& each : recorder_.evaluated) all.emplace_back(each.step.value, each.loss);
     return all;
   };
   ASSERT_EQ(run(2, "whole"), Outcome::finished);
   EXPECT_EQ(recorder_.started[0].total_steps, Step(21));
-  const auto whole = judged();
+  const auto whole = evaluated();
   std::vector<std::int64_t> steps;
   for (const auto& [step, loss] : whole) steps.push_back(step);
   EXPECT_THAT(steps, ::testing::ElementsAre(5, 10, 15, 16, 20, 21)) << "16: the end of the second epoch";
@@ -73,7 +73,7 @@ TEST_F(Run, IsAsLongAndJudgedAsOftenAsStepsSay) {
   EXPECT_EQ(run(3, "cut", 4), Outcome::stopped);  // after step 5, which the next start judges
   EXPECT_EQ(run(1, "cut", 3), Outcome::stopped);
   EXPECT_EQ(run(2, "cut"), Outcome::finished);
-  EXPECT_EQ(judged(), whole);
+  EXPECT_EQ(evaluated(), whole);
   EXPECT_EQ(digest("cut"), digest("whole"));
 }
 

@@ -27,7 +27,7 @@ class FolderWorld : public ::testing::Test {
 
   std::vector<std::string> meet(int rank, int size, const std::string& mine, int timeout_ms = 5000,
                                 const std::string& launch = "a") const {
-    return make_folder_world({folder_, launch, Rank(rank), size})->exchange(mine, Milliseconds(timeout_ms));
+    return make_folder_world({folder_, launch, Rank(rank), size})->all_gather_strings(mine, Milliseconds(timeout_ms));
   }
   std::string failure(const std::function<void()>& action) const {
     try {
@@ -83,7 +83,8 @@ TEST_F(FolderWorld, NeitherWaitsForAFifoNorReadsAnySize) {
 
 TEST_F(FolderWorld, SaysWhyTheFolderCannotBeUsed) {
   std::ofstream(folder_ / "file") << "x";
-  EXPECT_THROW(make_folder_world({folder_ / "file", "a", Rank(0), 1})->exchange("", Milliseconds(50)), StorageError);
+  EXPECT_THROW(make_folder_world({folder_ / "file", "a", Rank(0), 1})->all_gather_strings("", Milliseconds(50)),
+               StorageError);
   EXPECT_THROW(make_folder_world({folder_, "a", Rank(2), 2}), ConfigError);
   EXPECT_THROW(make_folder_world({folder_, "../a", Rank(0), 2}), ConfigError);
   EXPECT_THROW(make_folder_world({folder_, "", Rank(0), 2}), ConfigError);

@@ -30,7 +30,7 @@ TEST_F(MakeWorld, IsAloneWithoutALauncher) {
   const auto world = make_world();
   EXPECT_EQ(world->size(), 1);
   EXPECT_EQ(world->rank(), Rank(0));
-  EXPECT_EQ(world->exchange("me", Milliseconds(1)), std::vector<std::string>{"me"});
+  EXPECT_EQ(world->all_gather_strings("me", Milliseconds(1)), std::vector<std::string>{"me"});
 }
 
 TEST_F(MakeWorld, FollowsOurOwnLauncherBeforeSlurm) {

@@ -17,7 +17,7 @@ TEST(RunThreads, GivesEveryoneEverythingInRankOrder) {
   std::atomic<int> ran = 0;
   run_threads(3, [&](World& world) {
     EXPECT_EQ(world.size(), 3);
-    const auto all = world.exchange(std::string(world.rank().value + 1, 'x'), Milliseconds(5000));
+    const auto all = world.all_gather_strings(std::string(world.rank().value + 1, 'x'), Milliseconds(5000));
     EXPECT_THAT(all, ElementsAre("x", "xx", "xxx"));
     ++ran;
   });
@@ -35,7 +35,7 @@ TEST(RunThreads, ThrowsTheCauseNotItsConsequences) {
 TEST(RunThreads, RankThatEndsBeforeTheMeetingEndsTheOthersWait) {
   const auto body = [](World& world) {
     if (world.rank() == Rank(1)) throw StorageError("the cause");
-    world.exchange("", Milliseconds(60000));
+    world.all_gather_strings("", Milliseconds(60000));
   };
   EXPECT_THROW(run_threads(3, body), StorageError);
 }
@@ -43,7 +43,7 @@ TEST(RunThreads, RankThatEndsBeforeTheMeetingEndsTheOthersWait) {
 TEST(RunThreads, NamesARankThatIsLate) {
   const auto body = [](World& world) {
     if (world.rank() == Rank(1)) std::this_thread::sleep_for(Milliseconds(300));
-    world.exchange("", Milliseconds(50));
+    world.all_gather_strings("", Milliseconds(50));
   };
   try {
     run_threads(2, body);

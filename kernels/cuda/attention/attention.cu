@@ -20,9 +20,9 @@ std::int64_t groups_at_once(const AttentionExtents& of) {
 }
 
 /// Parts of the device's scratch, each aligned to 256 bytes.
-class Room {
+class Workspace {
  public:
-  explicit Room(void* start) : next_(static_cast<float*>(start)) {}
+  explicit Workspace(void* start) : next_(static_cast<float*>(start)) {}
   float* take(std::int64_t floats) {
     used_ += (floats + 63) / 64 * 64;
     return next_ == nullptr ? nullptr : std::exchange(next_, next_ + (floats + 63) / 64 * 64);
@@ -79,17 +79,17 @@ class AttentionLayer : public Stateless {
     std::size_t bytes;
   };
   Parts take_parts(void* scratch) const {
-    Room room(scratch);
+    Workspace workspace(scratch);
     Parts parts{};
     for (SplitHeads* heads : {&parts.heads, &parts.gradients}) {
-      heads->queries = room.take(of_.queries());
-      heads->keys = room.take(of_.keys());
-      heads->values = room.take(of_.keys());
+      heads->queries = workspace.take(of_.queries());
+      heads->keys = workspace.take(of_.keys());
+      heads->values = workspace.take(of_.keys());
     }
-    parts.outputs = room.take(of_.queries());
-    parts.probabilities = room.take(at_once_ * of_.scores());
-    parts.dscores = room.take(at_once_ * of_.scores());
-    parts.bytes = room.bytes();
+    parts.outputs = workspace.take(of_.queries());
+    parts.probabilities = workspace.take(at_once_ * of_.scores());
+    parts.dscores = workspace.take(at_once_ * of_.scores());
+    parts.bytes = workspace.bytes();
     return parts;
   }
 

@@ -66,8 +66,8 @@ class CudaAccelerator final : public tensor::Accelerator {
   void copy_from_host(void* to, const void* from, std::size_t bytes) override {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, main()), "copy to the GPU");
   }
-  void combine(tensor::DataType type, tensor::Reduction reduction, std::span<const tensor::Source> sources,
-               std::span<void* const> targets, std::size_t count, double scale) override;
+  void reduce(tensor::DataType type, tensor::Reduction reduction, std::span<const tensor::Source> sources,
+              std::span<void* const> targets, std::size_t count, double scale) override;
 
   Mark mark() override {
     device_->make_current();
@@ -105,12 +105,12 @@ class CudaAccelerator final : public tensor::Accelerator {
   SharedDevice device_;
   std::array<Track, kTracks> tracks_;
   Event fence_ = make_event();
-  tensor::Buffer room_;  ///< for partial results of very long sums
+  tensor::Buffer workspace_;  ///< for partial results of very long sums
 };
 
-void CudaAccelerator::combine(tensor::DataType type, tensor::Reduction reduction,
-                              std::span<const tensor::Source> sources, std::span<void* const> targets,
-                              std::size_t count, double scale) {
+void CudaAccelerator::reduce(tensor::DataType type, tensor::Reduction reduction,
+                             std::span<const tensor::Source> sources, std::span<void* const> targets, std::size_t count,
+                             double scale) {
   const std::size_t bytes = count * tensor::size_of(type);
   if (sources.size() == 1 && scale == 1) {
     for (void* target : targets)
@@ -119,15 +119,15 @@ void CudaAccelerator::combine(tensor::DataType type, tensor::Reduction reduction
     return;
   }
   const std::size_t stride = (bytes + 255) / 256 * 256;
-  const auto room = [&](int index) {
-    if (room_.bytes() < CombinePass::kPartials * stride) {
+  const auto workspace = [&](int index) {
+    if (workspace_.bytes() < ReducePass::kPartials * stride) {
       drain();
-      room_ = allocate(CombinePass::kPartials * stride);
+      workspace_ = allocate(ReducePass::kPartials * stride);
     }
-    return static_cast<std::byte*>(room_.data()) + static_cast<std::size_t>(index) * stride;
+    return static_cast<std::byte*>(workspace_.data()) + static_cast<std::size_t>(index) * stride;
   };
-  for (const CombinePass& pass : passes_of(sources, targets, scale, room))
-    cuda::combine(main(), type, reduction, pass, count);
+  for (const ReducePass& pass : passes_of(sources, targets, scale, workspace))
+    cuda::reduce(main(), type, reduction, pass, count);
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ Device::Device(int ordinal, const Arithmetic& arithmetic)
       dnn_(make_dnn(stream_.get())),
       blas_workspace_(allocate(kBlasWorkspace)),
       number_fault_(allocate_pinned(sizeof(NumberFault))),
-      noise_(allocate(sizeof(Noise))) {
+      rng_key_(allocate(sizeof(RngKey))) {
   // One of its own: else cuBLAS allocates where a step is recorded, and results may depend on what it gets.
   check(cublasSetWorkspace(blas_.get(), blas_workspace_.data(), blas_workspace_.bytes()), "give cuBLAS its workspace");
 }
@@ -96,8 +96,8 @@ tensor::Buffer Device::allocate_pinned(std::size_t bytes) const {
   return tensor::Buffer(data, bytes, [](void* memory) { (void)cudaFreeHost(memory); });
 }
 
-void Device::reserve(Room room, std::size_t bytes) {
-  tensor::Buffer& buffer = rooms_[static_cast<std::size_t>(room)];
+void Device::reserve(Workspace workspace, std::size_t bytes) {
+  tensor::Buffer& buffer = workspaces_[static_cast<std::size_t>(workspace)];
   if (bytes <= buffer.bytes()) return;
   buffer = allocate(bytes);
   ++moves_;

@@ -11,7 +11,7 @@
 
 #include <distdl/kernels/cuda/device/cuda_handles.hpp>
 #include <distdl/kernels/cuda/layers/number_fault.hpp>
-#include <distdl/kernels/noise.hpp>
+#include <distdl/kernels/rng_key.hpp>
 #include <distdl/tensor/buffer.hpp>
 #include <distdl/tensor/element.hpp>
 
@@ -26,7 +26,7 @@ struct Arithmetic {
 };
 
 /// Memory of the device that all layers share, since they run one after the other: for one call until the next.
-enum class Room { scratch, x, y, dy, dx };  ///< all but the first: see adapted.hpp
+enum class Workspace { scratch, x, y, dy, dx };  ///< all but the first: see adapted.hpp
 
 /// One GPU as one rank uses it: a single stream, so that all work happens in the order of the calls, and the handles of
 /// the libraries on it. Every call first makes the GPU the calling thread's current one.
@@ -53,12 +53,14 @@ class Device {
   /// Zeroed host memory that the GPU reads and writes without a detour.
   tensor::Buffer allocate_pinned(std::size_t bytes) const;
 
-  void reserve(Room room, std::size_t bytes);
-  void* room(Room room) const noexcept { return rooms_[static_cast<std::size_t>(room)].data(); }
-  void reserve_scratch(std::size_t bytes) { reserve(Room::scratch, bytes); }
-  void* scratch() const noexcept { return room(Room::scratch); }
-  std::size_t scratch_bytes() const noexcept { return rooms_[0].bytes(); }
-  /// Grows when a room moves: what was recorded with its address must be forgotten.
+  void reserve(Workspace workspace, std::size_t bytes);
+  void* workspace(Workspace workspace) const noexcept {
+    return workspaces_[static_cast<std::size_t>(workspace)].data();
+  }
+  void reserve_scratch(std::size_t bytes) { reserve(Workspace::scratch, bytes); }
+  void* scratch() const noexcept { return workspace(Workspace::scratch); }
+  std::size_t scratch_bytes() const noexcept { return workspaces_[0].bytes(); }
+  /// Grows when a workspace moves: what was recorded with its address must be forgotten.
   std::uint64_t moves() const noexcept { return moves_; }
 
   tensor::DataType activation_type() const noexcept { return arithmetic_.activations; }
@@ -69,8 +71,8 @@ class Device {
   NumberFault* number_fault() const noexcept { return static_cast<NumberFault*>(number_fault_.data()); }
 
   /// From what the layers' next passes draw; memory of the GPU, so that recorded work sees each change. Written by
-  /// store_noise() of elementwise.hpp.
-  Noise* noise() const noexcept { return static_cast<Noise*>(noise_.data()); }
+  /// store_rng_key() of elementwise.hpp.
+  RngKey* rng_key() const noexcept { return static_cast<RngKey*>(rng_key_.data()); }
 
   /// Those in use, which layers of the same extents share.
   std::vector<std::weak_ptr<const AttentionPlans>>& attention_plans() noexcept { return attention_plans_; }
@@ -90,10 +92,10 @@ class Device {
   BlasLt blas_lt_;
   Dnn dnn_;
   tensor::Buffer blas_workspace_;
-  std::array<tensor::Buffer, 5> rooms_;
+  std::array<tensor::Buffer, 5> workspaces_;
   std::uint64_t moves_ = 0;
   tensor::Buffer number_fault_;
-  tensor::Buffer noise_;
+  tensor::Buffer rng_key_;
   std::vector<std::weak_ptr<const AttentionPlans>> attention_plans_;
   std::set<std::vector<std::int64_t>> refused_attention_;
 };

@@ -9,7 +9,7 @@
 namespace distdl::kernels::cuda {
 
 /// By a CUDA graph. The first run is as ever, so that libraries and memory are set up; the second one is recorded. When
-/// a room of the device moves, it begins anew. Where recording fails, every run is as ever.
+/// a workspace of the device moves, it begins anew. Where recording fails, every run is as ever.
 class GraphReplay : public Replay {
  public:
   explicit GraphReplay(SharedDevice device) : device_(std::move(device)) {}

@@ -13,26 +13,26 @@ bool is_same(const ActivationFormat& one, const ActivationFormat& other) {
 /// An activation on its way between two formats.
 class Passage {
  public:
-  Passage(Device& device, const ActivationFormat& outer, const ActivationFormat& inner, Room room)
-      : device_(device), outer_(outer), inner_(inner), room_(room) {
-    if (converts()) device.reserve(room, inner.bytes);
+  Passage(Device& device, const ActivationFormat& outer, const ActivationFormat& inner, Workspace workspace)
+      : device_(device), outer_(outer), inner_(inner), workspace_(workspace) {
+    if (converts()) device.reserve(workspace, inner.bytes);
   }
   bool converts() const { return !is_same(outer_, inner_); }
   const void* in(const void* given) const {
     if (!converts()) return given;
-    rearrange(device_, outer_, given, inner_, device_.room(room_));
-    return device_.room(room_);
+    rearrange(device_, outer_, given, inner_, device_.workspace(workspace_));
+    return device_.workspace(workspace_);
   }
   /// Where the layer is to write what out() then brings to `wanted`.
-  void* target(void* wanted) const { return converts() ? device_.room(room_) : wanted; }
+  void* target(void* wanted) const { return converts() ? device_.workspace(workspace_) : wanted; }
   void out(void* wanted) const {
-    if (converts()) rearrange(device_, inner_, device_.room(room_), outer_, wanted);
+    if (converts()) rearrange(device_, inner_, device_.workspace(workspace_), outer_, wanted);
   }
 
  private:
   Device& device_;
   ActivationFormat outer_, inner_;
-  Room room_;
+  Workspace workspace_;
 };
 
 class AdaptedLayer : public Layer {
@@ -42,10 +42,10 @@ class AdaptedLayer : public Layer {
       : device_(std::move(device)),
         layer_(std::move(layer)),
         output_(output),
-        x_(*device_, input, layer_input, Room::x),
-        y_(*device_, output, layer_->output(), Room::y),
-        dy_(*device_, output, layer_->output(), Room::dy),
-        dx_(*device_, input, layer_input, Room::dx) {}
+        x_(*device_, input, layer_input, Workspace::x),
+        y_(*device_, output, layer_->output(), Workspace::y),
+        dy_(*device_, output, layer_->output(), Workspace::dy),
+        dx_(*device_, input, layer_input, Workspace::dx) {}
 
   const ActivationFormat& output() const override { return output_; }
   void load_parameters(ConstPointers parameters) override { layer_->load_parameters(parameters); }
@@ -84,8 +84,8 @@ class AdaptedLoss : public Loss {
               const ActivationFormat& predictions)
       : device_(std::move(device)),
         loss_(std::move(loss)),
-        x_(*device_, predictions, loss_input, Room::x),
-        dx_(*device_, predictions, loss_input, Room::dx) {}
+        x_(*device_, predictions, loss_input, Workspace::x),
+        dx_(*device_, predictions, loss_input, Workspace::dx) {}
   void forward_backward(const void* predictions, const void* targets, float scale, void* gradient,
                         float* totals) override {
     loss_->forward_backward(x_.in(predictions), targets, scale, gradient ? dx_.target(gradient) : nullptr, totals);

@@ -24,8 +24,9 @@ class DropoutLayer : public StatelessOf<T> {
  private:
   void drop(const T* from, T* to) const {
     const auto values = static_cast<std::size_t>(this->count());
-    for_each(*device_, (values + 3) / 4,
-             Drop<T>{device_->noise(), spec_.stream, spec_.probability, 1 / (1 - spec_.probability), from, to, values});
+    for_each(
+        *device_, (values + 3) / 4,
+        Drop<T>{device_->rng_key(), spec_.stream, spec_.probability, 1 / (1 - spec_.probability), from, to, values});
   }
 
   SharedDevice device_;

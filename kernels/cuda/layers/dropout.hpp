@@ -12,7 +12,7 @@ namespace distdl::kernels::cuda {
 /// Forward and backward of dropout, four neighbouring values at a time: one block of random numbers serves four.
 template <class T>
 struct Drop {
-  const Noise* noise;
+  const RngKey* rng_key;
   std::uint32_t stream;
   float probability;
   float scale;
@@ -20,7 +20,7 @@ struct Drop {
   T* to;
   std::size_t count;  ///< of values
   DISTDL_HOST_DEVICE void operator()(std::size_t four) const {
-    const auto stay = elementwise::Stays{*noise, stream, probability}.four(four);
+    const auto stay = elementwise::Stays{*rng_key, stream, probability}.four(four);
     for (std::size_t j = 0; j < 4; ++j) {
       const std::size_t i = 4 * four + j;
       if (i < count) to[i] = stay[j] ? from[i] * scale : 0.0f;

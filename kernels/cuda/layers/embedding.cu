@@ -20,12 +20,12 @@ class SortedPlaces {
     for_each(device, static_cast<std::size_t>(places_), Count{in_order()});
     std::size_t bytes = 0;
     check(sort_step(nullptr, bytes, nullptr, device.stream()), "plan a sort");
-    room_ = device.allocate(bytes);
+    workspace_ = device.allocate(bytes);
   }
 
   void sort(const Device& device, const Numbers& numbers) {
-    std::size_t bytes = room_.bytes();
-    check(sort_step(room_.data(), bytes, numbers.data, device.stream()), "sort numbers");
+    std::size_t bytes = workspace_.bytes();
+    check(sort_step(workspace_.data(), bytes, numbers.data, device.stream()), "sort numbers");
     const Numbers sorted{sorted_numbers(), numbers.count, numbers.limit};
     for_each(device, static_cast<std::size_t>(entries_ + 1), FindStarts{sorted, starts()});
   }
@@ -35,16 +35,16 @@ class SortedPlaces {
 
  private:
   cudaError_t sort_step(void* room, std::size_t& bytes, const std::int32_t* numbers, cudaStream_t stream) {
-    return cub::DeviceRadixSort::SortPairs(room, bytes, numbers, sorted_numbers(), in_order(), places(), places_, 0, 32,
-                                           stream);
+    return cub::DeviceRadixSort::SortPairs(workspace, bytes, numbers, sorted_numbers(), in_order(), places(), places_,
+                                           0, 32, stream);
   }
   std::int32_t* integers() const { return static_cast<std::int32_t*>(state_.data()); }
   std::int32_t* in_order() const { return integers(); }
   std::int32_t* sorted_numbers() const { return integers() + 2 * places_; }
 
   std::int64_t places_, entries_;
-  tensor::Buffer state_;  // 0, 1, ..; places, sorted; their numbers; starts
-  tensor::Buffer room_;   // of the sort
+  tensor::Buffer state_;      // 0, 1, ..; places, sorted; their numbers; starts
+  tensor::Buffer workspace_;  // of the sort
 };
 
 /// x: numbers, y: of type T.

@@ -37,7 +37,7 @@ std::unique_ptr<Layer> make_gated_silu(SharedDevice device, const ActivationForm
 std::unique_ptr<Layer> make_batch_norm(SharedDevice device, const BatchNorm& spec, const ActivationFormat& input);
 std::unique_ptr<Layer> make_layer_norm(SharedDevice device, const LayerNorm& spec, const ActivationFormat& input);
 std::unique_ptr<Layer> make_rms_norm(SharedDevice device, const RmsNorm& spec, const ActivationFormat& input);
-/// Draws from Device::noise().
+/// Draws from Device::rng_key().
 std::unique_ptr<Layer> make_dropout(SharedDevice device, const Dropout& spec, const ActivationFormat& input);
 std::unique_ptr<Layer> make_embedding(SharedDevice device, const Embedding& spec, const ActivationFormat& input);
 std::unique_ptr<Layer> make_position_embedding(SharedDevice device, const PositionEmbedding& spec,

@@ -5,61 +5,61 @@
 
 namespace distdl::kernels::cuda {
 namespace {
-/// body(update, i) for each element, `update` being body.of() its stretch.
+/// body(update, i) for each element, `update` being body.of() its range.
 template <class Body>
-void for_each_stretch(const Device& device, const StretchTable& table, const Body& body) {
+void for_each_range(const Device& device, const RangeTable& table, const Body& body) {
   if (table.parts == 0) return;
-  stretches_kernel<<<static_cast<unsigned>(table.parts * kPiecesOfPart), kThreads, 0, device.stream()>>>(table, body);
+  ranges_kernel<<<static_cast<unsigned>(table.parts * kPiecesOfPart), kThreads, 0, device.stream()>>>(table, body);
   check(cudaGetLastError(), "start a kernel");
 }
 
 /// What begins in the scratch.
 struct Sums {
-  Sums(const Device& device, const StretchTable& table)
+  Sums(const Device& device, const RangeTable& table)
       : parts(static_cast<double*>(device.scratch())), squares(parts + table.parts), rates(squares + table.count) {}
   double* parts;
   double* squares;
   double* rates;
 };
 
-/// elementwise::ordered_sum() of each stretch.
+/// elementwise::ordered_sum() of each range.
 template <class Term, class Take>
-void ordered_sums(const Device& device, const StretchTable& table, const Term& term, const Take& take) {
+void ordered_sums(const Device& device, const RangeTable& table, const Term& term, const Take& take) {
   double* parts = Sums(device, table).parts;
   sum_each(device, table.parts, kPart, SumOfPart<Term>{term, table, parts});
-  sum_each(device, table.count, table.most_parts, SumOfStretch<Take>{table, parts, take});
+  sum_each(device, table.count, table.most_parts, SumOfRange<Take>{table, parts, take});
 }
 }  // namespace
 
-void sgd(const Device& device, const SgdStep* step, const MomentumArenas& arenas, const StretchTable& table) {
-  for_each_stretch(device, table, Sgd{step, arenas});
+void sgd(const Device& device, const SgdStep* step, const MomentumArenas& arenas, const RangeTable& table) {
+  for_each_range(device, table, Sgd{step, arenas});
 }
 
-void lars(const Device& device, const LarsStep* step, const MomentumArenas& arenas, const StretchTable& table) {
+void lars(const Device& device, const LarsStep* step, const MomentumArenas& arenas, const RangeTable& table) {
   const Sums sums(device, table);
   ordered_sums(device, table, Square{arenas.parameters}, StoreSum{sums.squares});
   ordered_sums(device, table, Square{arenas.gradients},
-               StoreRate<LarsStep>{step, table.stretches, sums.squares, sums.rates});
-  for_each_stretch(device, table, Lars{step, arenas, sums.rates});
+               StoreRate<LarsStep>{step, table.ranges, sums.squares, sums.rates});
+  for_each_range(device, table, Lars{step, arenas, sums.rates});
 }
 
-void adamw(const Device& device, const AdamStep* step, const AdamArenas& arenas, const StretchTable& table) {
-  for_each_stretch(device, table, AdamW{step, arenas});
+void adamw(const Device& device, const AdamStep* step, const AdamArenas& arenas, const RangeTable& table) {
+  for_each_range(device, table, AdamW{step, arenas});
 }
 
-void lamb(const Device& device, const AdamStep* step, const AdamArenas& arenas, const StretchTable& table) {
+void lamb(const Device& device, const AdamStep* step, const AdamArenas& arenas, const RangeTable& table) {
   const Sums sums(device, table);
   ordered_sums(device, table, Square{arenas.parameters}, StoreSum{sums.squares});
   ordered_sums(device, table, LambTerm{step, arenas},
-               StoreRate<AdamStep>{step, table.stretches, sums.squares, sums.rates});
-  for_each_stretch(device, table, Lamb{step, arenas, sums.rates});
+               StoreRate<AdamStep>{step, table.ranges, sums.squares, sums.rates});
+  for_each_range(device, table, Lamb{step, arenas, sums.rates});
 }
 
-void running_average(const Device& device, const RunningAverages& averages, const StretchTable& table) {
-  for_each_stretch(device, table, averages);
+void running_average(const Device& device, const RunningAverages& averages, const RangeTable& table) {
+  for_each_range(device, table, averages);
 }
 
-void sums_of_squares(const Device& device, const float* data, const StretchTable& table, double* sums) {
+void sums_of_squares(const Device& device, const float* data, const RangeTable& table, double* sums) {
   ordered_sums(device, table, Square{data}, StoreSum{sums});
 }
 

@@ -6,17 +6,17 @@
 
 namespace distdl::kernels::cuda {
 
-StretchTable StretchTables::of(Device& device, StagingRing& staging, Stretches stretches) {
+RangeTable RangeTables::of(Device& device, StagingRing& staging, ArenaRanges ranges) {
   const auto found =
-      std::ranges::find_if(kept_, [&](const Kept& kept) { return std::ranges::equal(kept.stretches, stretches); });
+      std::ranges::find_if(kept_, [&](const Kept& kept) { return std::ranges::equal(kept.ranges, ranges); });
   if (found != kept_.end()) return found->table;
-  const auto all = parts_of(stretches);
-  const std::size_t bytes = all.size() * sizeof(StretchParts);
+  const auto all = parts_of(ranges);
+  const std::size_t bytes = all.size() * sizeof(RangeParts);
   tensor::Buffer memory = device.allocate_unset(bytes);
   staging.send(device, memory.data(), all.data(), bytes);
-  const StretchTable table = table_of(all, static_cast<const StretchParts*>(memory.data()));
+  const RangeTable table = table_of(all, static_cast<const RangeParts*>(memory.data()));
   device.reserve_scratch(static_cast<std::size_t>(table.parts + 2 * table.count) * sizeof(double));
-  kept_.push_back({{stretches.begin(), stretches.end()}, std::move(memory), table});
+  kept_.push_back({{ranges.begin(), ranges.end()}, std::move(memory), table});
   return table;
 }
 

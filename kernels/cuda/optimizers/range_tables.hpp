@@ -9,17 +9,17 @@
 
 namespace distdl::kernels::cuda {
 
-/// Lists of stretches on the GPU. Each is sent once and kept: an optimizer has few, and asks for them in each step.
-class StretchTables {
+/// Lists of ranges on the GPU. Each is sent once and kept: an optimizer has few, and asks for them in each step.
+class RangeTables {
  public:
   /// Reserves the scratch that the calls of optimizers.hpp take.
-  StretchTable of(Device& device, StagingRing& staging, Stretches stretches);
+  RangeTable of(Device& device, StagingRing& staging, ArenaRanges ranges);
 
  private:
   struct Kept {
-    std::vector<Stretch> stretches;
+    std::vector<ArenaRange> ranges;
     tensor::Buffer memory;
-    StretchTable table;
+    RangeTable table;
   };
   std::vector<Kept> kept_;
 };

@@ -13,76 +13,76 @@ namespace distdl::kernels::cuda {
 
 inline constexpr auto kPart = static_cast<std::int64_t>(elementwise::kPart);
 
-/// A stretch, and where its partial sums lie among those of all.
-struct StretchParts {
+/// A range, and where its partial sums lie among those of all.
+struct RangeParts {
   std::int64_t offset, count, first_part;
-  Treatment treatment;
+  GroupOptions options;
   DISTDL_HOST_DEVICE std::int64_t parts() const { return (count + kPart - 1) / kPart; }
 };
 
-inline std::vector<StretchParts> parts_of(Stretches stretches) {
-  std::vector<StretchParts> all;
+inline std::vector<RangeParts> parts_of(ArenaRanges ranges) {
+  std::vector<RangeParts> all;
   std::int64_t part = 0;
-  for (const auto& [offset, count, treatment] : stretches) {
-    all.push_back({static_cast<std::int64_t>(offset), static_cast<std::int64_t>(count), part, treatment});
+  for (const auto& [offset, count, options] : ranges) {
+    all.push_back({static_cast<std::int64_t>(offset), static_cast<std::int64_t>(count), part, options});
     part += all.back().parts();
   }
   return all;
 }
 
-/// Stretches where a kernel finds them.
-struct StretchTable {
-  const StretchParts* stretches;
+/// ArenaRanges where a kernel finds them.
+struct RangeTable {
+  const RangeParts* ranges;
   std::int64_t count;
   std::int64_t parts;       ///< of all
   std::int64_t most_parts;  ///< of one
 
   /// The last one that begins at or before the part; empty ones before it begin there too.
-  DISTDL_HOST_DEVICE std::int64_t stretch_of(std::int64_t part) const {
+  DISTDL_HOST_DEVICE std::int64_t range_of(std::int64_t part) const {
     std::int64_t low = 0, high = count;
     while (high - low > 1) {
       const std::int64_t middle = (low + high) / 2;
-      (stretches[middle].first_part <= part ? low : high) = middle;
+      (ranges[middle].first_part <= part ? low : high) = middle;
     }
     return low;
   }
 };
 
-inline StretchTable table_of(const std::vector<StretchParts>& all, const StretchParts* place) {
-  StretchTable table{place, std::ssize(all), 0, 0};
-  for (const StretchParts& stretch : all) {
-    table.parts += stretch.parts();
-    table.most_parts = std::max(table.most_parts, stretch.parts());
+inline RangeTable table_of(const std::vector<RangeParts>& all, const RangeParts* place) {
+  RangeTable table{place, std::ssize(all), 0, 0};
+  for (const RangeParts& range : all) {
+    table.parts += range.parts();
+    table.most_parts = std::max(table.most_parts, range.parts());
   }
   return table;
 }
 
-// Two sums, see reduction.hpp: together the sum of ordered_sum.hpp for each stretch, to the bit, in two launches for
-// all of them. term(treatment, i): of element i of the arenas, in a stretch of that treatment.
+// Two sums, see reduction.hpp: together the sum of ordered_sum.hpp for each range, to the bit, in two launches for
+// all of them. term(options, i): of element i of the arenas, in a range of that options.
 
-/// A result is a part of some stretch.
+/// A result is a part of some range.
 template <class Term>
 struct SumOfPart {
   Term term;
-  StretchTable table;
+  RangeTable table;
   double* parts;
   DISTDL_HOST_DEVICE double operator()(std::int64_t part, std::int64_t j) const {
-    const StretchParts& stretch = table.stretches[table.stretch_of(part)];
-    const std::int64_t i = (part - stretch.first_part) * kPart + j;
-    return i < stretch.count ? term(stretch.treatment, static_cast<std::size_t>(stretch.offset + i)) : 0.0;
+    const RangeParts& range = table.ranges[table.range_of(part)];
+    const std::int64_t i = (part - range.first_part) * kPart + j;
+    return i < range.count ? term(range.options, static_cast<std::size_t>(range.offset + i)) : 0.0;
   }
   DISTDL_HOST_DEVICE void finish(std::int64_t part, double sum) const { parts[part] = sum; }
 };
 
-/// A result is a stretch, handed to take(number, sum); terms: table.most_parts.
+/// A result is a range, handed to take(number, sum); terms: table.most_parts.
 template <class Take>
-struct SumOfStretch {
-  StretchTable table;
+struct SumOfRange {
+  RangeTable table;
   const double* parts;
   Take take;
   DISTDL_HOST_DEVICE double operator()(std::int64_t number, std::int64_t j) const {
-    const StretchParts& stretch = table.stretches[number];
-    return j < stretch.parts() ? parts[stretch.first_part + j] : 0.0;
+    const RangeParts& range = table.ranges[number];
+    return j < range.parts() ? parts[range.first_part + j] : 0.0;
   }
   DISTDL_HOST_DEVICE void finish(std::int64_t number, double sum) const { take(number, sum); }
 };

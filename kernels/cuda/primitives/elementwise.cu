@@ -13,10 +13,10 @@ struct Fill {
   __device__ void operator()(std::size_t i) const { data[i] = value; }
 };
 
-struct StoreNoise {
-  Noise noise;
-  Noise* to;
-  __device__ void operator()(std::size_t) const { *to = noise; }
+struct StoreRngKey {
+  RngKey rng_key;
+  RngKey* to;
+  __device__ void operator()(std::size_t) const { *to = rng_key; }
 };
 
 /// out[i] = function(out[i], other[i])
@@ -34,8 +34,8 @@ void fill(const Device& device, float* data, std::size_t count, float value) {
   for_each(device, count, Fill{data, value});
 }
 
-void store_noise(const Device& device, const Noise& noise) {
-  for_each(device, 1, StoreNoise{noise, device.noise()});
+void store_rng_key(const Device& device, const RngKey& rng_key) {
+  for_each(device, 1, StoreRngKey{rng_key, device.rng_key()});
 }
 
 void add(const Device& device, tensor::DataType type, void* accumulate, const void* addend, std::size_t count) {

@@ -6,7 +6,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include <distdl/kernels/noise.hpp>
+#include <distdl/kernels/rng_key.hpp>
 #include <distdl/tensor/element.hpp>
 
 namespace distdl::kernels::cuda {
@@ -16,7 +16,7 @@ class Device;
 // The element-wise maths of elementwise/functors.hpp over arrays on the GPU: as Backend's calls of the same names.
 void fill(const Device& device, float* data, std::size_t count, float value);
 /// In the order of the stream, without reading host memory later.
-void store_noise(const Device& device, const Noise& noise);
+void store_rng_key(const Device& device, const RngKey& rng_key);
 /// Of activations of one type.
 void add(const Device& device, tensor::DataType type, void* accumulate, const void* addend, std::size_t count);
 /// (N, rows, columns) to (N, columns, rows), `count` values, between floating types. With rows = columns = 1 it is

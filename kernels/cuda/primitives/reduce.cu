@@ -15,9 +15,9 @@ struct Launch {
 };
 }  // namespace
 
-void combine(cudaStream_t stream, tensor::DataType type, tensor::Reduction reduction, const CombinePass& pass,
-             std::size_t count) {
-  combine_pass(type, reduction, pass, Launch{stream, count});
+void reduce(cudaStream_t stream, tensor::DataType type, tensor::Reduction reduction, const ReducePass& pass,
+            std::size_t count) {
+  reduce_pass(type, reduction, pass, Launch{stream, count});
 }
 
 }  // namespace distdl::kernels::cuda

@@ -10,7 +10,7 @@
 namespace distdl::kernels::cuda {
 
 /// One pass over `count` elements, on the current GPU.
-void combine(cudaStream_t stream, tensor::DataType type, tensor::Reduction reduction, const CombinePass& pass,
-             std::size_t count);
+void reduce(cudaStream_t stream, tensor::DataType type, tensor::Reduction reduction, const ReducePass& pass,
+            std::size_t count);
 
 }  // namespace distdl::kernels::cuda

@@ -15,7 +15,7 @@ struct Gpu {};
 using Maths = tensor::ElementMaths<Gpu>;
 
 /// What one kernel reads and writes: passed by value, so it must fit a kernel's 4 KiB of arguments.
-struct CombinePass {
+struct ReducePass {
   static constexpr int kSources = 128;
   static constexpr int kPartials = 64;
 
@@ -30,12 +30,12 @@ struct CombinePass {
 
 /// Element i of a pass.
 template <class Type, class Operation>
-struct CombineElement {
+struct ReduceElement {
   using Value = typename Type::Value;
-  CombinePass pass;
+  ReducePass pass;
 
   DISTDL_HOST_DEVICE void operator()(std::size_t i) const {
-    Value stack[CombinePass::kPartials];
+    Value stack[ReducePass::kPartials];
     int depth = 0;
     for (int s = 0; s < pass.source_count; ++s) {
       stack[depth++] = static_cast<const Value*>(pass.sources[s])[i];
@@ -58,7 +58,7 @@ struct CombineElement {
 
 /// The most frequent case, in registers: two operands, one or two results.
 template <class Type, class Operation>
-struct CombineTwo {
+struct ReduceTwo {
   using Value = typename Type::Value;
   const Value* left;
   const Value* right;
@@ -67,50 +67,50 @@ struct CombineTwo {
   double scale;
 
   DISTDL_HOST_DEVICE void operator()(std::size_t i) const {
-    const Value value = CombineElement<Type, Operation>::scaled(Operation::of(left[i], right[i], 1), scale);
+    const Value value = ReduceElement<Type, Operation>::scaled(Operation::of(left[i], right[i], 1), scale);
     first[i] = value;
     if (second) second[i] = value;
   }
 };
 
 template <class Type, class Operation, class Run>
-void combine_pass(const CombinePass& pass, const Run& run) {
+void reduce_pass(const ReducePass& pass, const Run& run) {
   using Value = typename Type::Value;
   if (pass.source_count != 2 || pass.merges[1] != 1 || pass.result_count > 2)
-    return run(CombineElement<Type, Operation>{pass});
-  run(CombineTwo<Type, Operation>{static_cast<const Value*>(pass.sources[0]),
-                                  static_cast<const Value*>(pass.sources[1]), static_cast<Value*>(pass.results[0]),
-                                  static_cast<Value*>(pass.result_count > 1 ? pass.results[1] : nullptr), pass.scale});
+    return run(ReduceElement<Type, Operation>{pass});
+  run(ReduceTwo<Type, Operation>{static_cast<const Value*>(pass.sources[0]), static_cast<const Value*>(pass.sources[1]),
+                                 static_cast<Value*>(pass.results[0]),
+                                 static_cast<Value*>(pass.result_count > 1 ? pass.results[1] : nullptr), pass.scale});
 }
 
 template <class Type, class Run>
-void combine_pass(tensor::Reduction reduction, const CombinePass& pass, const Run& run) {
+void reduce_pass(tensor::Reduction reduction, const ReducePass& pass, const Run& run) {
   switch (reduction) {
     case tensor::Reduction::maximum:
-      return combine_pass<Type, Maths::Maximum<Type>>(pass, run);
+      return reduce_pass<Type, Maths::Maximum<Type>>(pass, run);
     case tensor::Reduction::minimum:
-      return combine_pass<Type, Maths::Minimum<Type>>(pass, run);
+      return reduce_pass<Type, Maths::Minimum<Type>>(pass, run);
     default:
-      return combine_pass<Type, Maths::Sum<Type>>(pass, run);
+      return reduce_pass<Type, Maths::Sum<Type>>(pass, run);
   }
 }
 
 /// Calls run(body), where body(i) does element i. Not for DataType::byte.
 template <class Run>
-void combine_pass(tensor::DataType type, tensor::Reduction reduction, const CombinePass& pass, const Run& run) {
+void reduce_pass(tensor::DataType type, tensor::Reduction reduction, const ReducePass& pass, const Run& run) {
   switch (type) {
     case tensor::DataType::float32:
-      return combine_pass<Maths::Float>(reduction, pass, run);
+      return reduce_pass<Maths::Float>(reduction, pass, run);
     case tensor::DataType::float64:
-      return combine_pass<Maths::Double>(reduction, pass, run);
+      return reduce_pass<Maths::Double>(reduction, pass, run);
     case tensor::DataType::float16:
-      return combine_pass<Maths::Float16>(reduction, pass, run);
+      return reduce_pass<Maths::Float16>(reduction, pass, run);
     case tensor::DataType::bfloat16:
-      return combine_pass<Maths::Bfloat16>(reduction, pass, run);
+      return reduce_pass<Maths::Bfloat16>(reduction, pass, run);
     case tensor::DataType::int32:
-      return combine_pass<Maths::Integer<std::int32_t, std::uint32_t>>(reduction, pass, run);
+      return reduce_pass<Maths::Integer<std::int32_t, std::uint32_t>>(reduction, pass, run);
     case tensor::DataType::int64:
-      return combine_pass<Maths::Integer<std::int64_t, std::uint64_t>>(reduction, pass, run);
+      return reduce_pass<Maths::Integer<std::int64_t, std::uint64_t>>(reduction, pass, run);
     case tensor::DataType::byte:
       break;  // has no sum
   }

@@ -10,32 +10,33 @@
 
 namespace distdl::kernels::cuda {
 
-/// More operands than one pass takes are taken in several, which keep their partial results in room(0), room(1), ...:
-/// the next pass begins with these. Throws InternalError for more than CombinePass::kPartials at a time.
-template <class Room>
-std::vector<CombinePass> passes_of(std::span<const tensor::Source> sources, std::span<void* const> targets,
-                                   double scale, const Room& room) {
-  std::vector<CombinePass> passes(1);
+/// More operands than one pass takes are taken in several, which keep their partial results in workspace(0),
+/// workspace(1), ...: the next pass begins with these. Throws InternalError for more than ReducePass::kPartials at a
+/// time.
+template <class Workspace>
+std::vector<ReducePass> passes_of(std::span<const tensor::Source> sources, std::span<void* const> targets, double scale,
+                                  const Workspace& workspace) {
+  std::vector<ReducePass> passes(1);
   int depth = 0;
   for (const tensor::Source& source : sources) {
-    if (passes.back().source_count == CombinePass::kSources) {
-      CombinePass& full = passes.back();
+    if (passes.back().source_count == ReducePass::kSources) {
+      ReducePass& full = passes.back();
       full.partial = true;
       full.result_count = depth;
-      CombinePass next{};
+      ReducePass next{};
       next.source_count = depth;
-      for (int i = 0; i < depth; ++i) next.sources[i] = full.results[i] = room(i);
+      for (int i = 0; i < depth; ++i) next.sources[i] = full.results[i] = workspace(i);
       passes.push_back(next);
     }
-    CombinePass& pass = passes.back();
+    ReducePass& pass = passes.back();
     pass.sources[pass.source_count] = source.data;
     pass.merges[pass.source_count++] = static_cast<std::uint8_t>(source.merges);
     depth += 1;
-    require<InternalError>(depth < CombinePass::kPartials, "a sum with {} partial results at a time", depth);
+    require<InternalError>(depth < ReducePass::kPartials, "a sum with {} partial results at a time", depth);
     depth -= source.merges;
   }
-  CombinePass& last = passes.back();
-  require<InternalError>(targets.size() <= CombinePass::kPartials, "a sum with {} targets", targets.size());
+  ReducePass& last = passes.back();
+  require<InternalError>(targets.size() <= ReducePass::kPartials, "a sum with {} targets", targets.size());
   std::copy(targets.begin(), targets.end(), last.results);
   last.result_count = static_cast<int>(targets.size());
   last.scale = scale;

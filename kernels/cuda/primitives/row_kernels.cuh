@@ -62,8 +62,8 @@ struct BlockLanes {
   }
   template <class State, class Visit, class Merge>
   __device__ State reduce(std::int64_t count, State state, const Visit& visit, const Merge& merge) const {
-    __shared__ __align__(16) unsigned char room[kWarps * sizeof(State)];
-    auto* of_warp = reinterpret_cast<State*>(room);
+    __shared__ __align__(16) unsigned char workspace[kWarps * sizeof(State)];
+    auto* of_warp = reinterpret_cast<State*>(workspace);
     each(count, [&](std::int64_t j) { visit(state, j); });
     state = merged(state, kWarp / 2, merge);
     __syncthreads();  // an earlier result may still be read

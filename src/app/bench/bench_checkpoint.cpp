@@ -16,11 +16,11 @@
 #include <distdl/app/ranks/local_ranks.hpp>
 #include <distdl/base/checksum.hpp>
 #include <distdl/base/clock.hpp>
-#include <distdl/base/conversation.hpp>
+#include <distdl/base/line_process.hpp>
 #include <distdl/base/philox.hpp>
 #include <distdl/checkpoint/saver.hpp>
 #include <distdl/train/state.hpp>
-#include <distdl/train/writing_group.hpp>
+#include <distdl/train/writer_bootstrap.hpp>
 
 namespace distdl::app {
 namespace {
@@ -146,11 +146,11 @@ class CheckpointBench {
     for (const std::string& name : arguments_.peers) try {
         const Unpinned anywhere;
         auto program = (peer_programs() / "checkpoint_torch.py").string();
-        torch_ = std::make_unique<Conversation>(
-            std::vector<std::string>{"/usr/bin/python3", program, folder_.path().string(),
-                                     std::to_string(state_.total() >> 20)},
-            std::map<std::string, std::string>{});
-        auto ready = torch_->hear(120s);
+        torch_ =
+            std::make_unique<LineProcess>(std::vector<std::string>{"/usr/bin/python3", program, folder_.path().string(),
+                                                                   std::to_string(state_.total() >> 20)},
+                                          std::map<std::string, std::string>{});
+        auto ready = torch_->read_line(120s);
         require<CommError>(ready && ready->starts_with("ready "), "{}", "its program does not start");
         peer_ = ready->substr(6);
       } catch (const CommError& error) {
@@ -231,8 +231,8 @@ class CheckpointBench {
   void ask_torch(int round) {
     if (torch_)
       for (const char* what : {"save", "load"}) {
-        torch_->say(what);
-        auto answer = torch_->hear(1200s);
+        torch_->write_line(what);
+        auto answer = torch_->read_line(1200s);
         bool good = answer && answer->starts_with("times ");
         require<CommError>(good, "torch answered \"{}\"", answer.value_or("nothing"));
         if (round >= 0) seconds_[std::string("torch_") + what].push_back(std::stod(answer->substr(6)));
@@ -275,13 +275,13 @@ class CheckpointBench {
   bool first_;
   train::CommunicatorGroup group_;
   BenchState state_;
-  train::WritersMeeting meeting_;
+  train::WriterBootstrap meeting_;
   BenchFolder folder_;
   checkpoint::Store store_;
   std::optional<checkpoint::Saver> saver_;
   tensor::Buffer copy_;         ///< what memcpy fills
   std::uint32_t checksum_ = 0;  ///< of the state
-  std::unique_ptr<Conversation> torch_;
+  std::unique_ptr<LineProcess> torch_;
   std::string peer_;
   Seconds seconds_;
 };

@@ -61,7 +61,7 @@ class CommBench {
         peers_(start_peers(arguments.peers, communicator, folder_, arguments.local.local)) {
     if (first_ && !arguments.plot.empty()) write_plot("");  // rather now than after the measurement
     for (const auto& name : arguments.operations) operations_.push_back(operation_of(name));
-    options_.order = arguments.free_order ? comm::Order::free : comm::Order::fixed;
+    options_.order = arguments.free_order ? comm::Order::any : comm::Order::deterministic;
     if (!arguments.algorithm.empty())
       options_.choice = comm::Choice{
           .algorithm = comm::algorithm_of(arguments.algorithm), .segment = arguments.segment, .order = options_.order};

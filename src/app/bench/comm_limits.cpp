@@ -42,7 +42,7 @@ class Slices {
     }
   }
   void add() const {
-    comm::combine(comm::DataType::float32, comm::Reduction::sum, sources_, targets_, each_ / sizeof(float));
+    comm::reduce(comm::DataType::float32, comm::Reduction::sum, sources_, targets_, each_ / sizeof(float));
   }
   void copy() const {
     for (std::size_t i = 0; i + 1 < count_; i += 2) std::memcpy(targets_[i], targets_[i + 1], each_);

@@ -72,7 +72,7 @@ std::string find_program(const std::vector<std::string>& programs, const std::st
   throw CommError(fmt::format("{} is not installed", fmt::join(programs, " or ")));
 }
 
-std::unique_ptr<Conversation> start_mpi(const Mpi& mpi, int ranks, const fs::path& folder) {
+std::unique_ptr<LineProcess> start_mpi(const Mpi& mpi, int ranks, const fs::path& folder) {
   const auto launcher = find_program(mpi.launchers, mpi.version);
   const auto compiler = find_program(mpi.compilers, "");
   const auto program = folder / mpi.name;
@@ -88,7 +88,7 @@ std::unique_ptr<Conversation> start_mpi(const Mpi& mpi, int ranks, const fs::pat
   }
   command.insert(command.end(), mpi.options.begin(), mpi.options.end());
   command.push_back(program.string());
-  return std::make_unique<Conversation>(command, mpi.variables);
+  return std::make_unique<LineProcess>(command, mpi.variables);
 }
 
 /// Where rank 0's Gloo listens: an address that the other nodes reach, and a port that is free now.
@@ -117,7 +117,7 @@ std::string meeting_point(bool one_node) {
 }
 
 /// One Python per rank, on the processor of that rank.
-std::unique_ptr<Conversation> start_gloo(comm::Communicator& communicator, bool one_node) {
+std::unique_ptr<LineProcess> start_gloo(comm::Communicator& communicator, bool one_node) {
   std::string meeting, problem;
   if (communicator.rank() == Rank(0)) try {
       const auto torch = run_command({"/usr/bin/python3", "-c", "import torch.distributed as d; d.TCPStore"}, 60s);
@@ -127,20 +127,20 @@ std::unique_ptr<Conversation> start_gloo(comm::Communicator& communicator, bool 
     } catch (const Error& error) {
       problem = error.what();
     }
-  meeting = communicator.exchange(meeting).front();
+  meeting = communicator.all_gather_strings(meeting).front();
   require<CommError>(!meeting.empty(), "{}", problem);
   std::istringstream words(meeting);
   std::string host, port;
   words >> host >> port;
-  return std::make_unique<Conversation>(
+  return std::make_unique<LineProcess>(
       std::vector<std::string>{"/usr/bin/python3", (peer_programs() / "collectives_gloo.py").string(),
                                std::to_string(communicator.rank().value), std::to_string(communicator.size()), host,
                                port},
       Variables{{"OMP_NUM_THREADS", "1"}});
 }
 
-std::unique_ptr<Conversation> start(const std::string& name, comm::Communicator& communicator, const PeerFolder& folder,
-                                    bool local) {
+std::unique_ptr<LineProcess> start(const std::string& name, comm::Communicator& communicator, const PeerFolder& folder,
+                                   bool local) {
   const bool one_node = static_cast<int>(communicator.ranks_on_host_of(Rank(0)).size()) == communicator.size();
   if (name == "gloo") return start_gloo(communicator, one_node);
   require<CommError>(local, "{}", "MPI's ranks are started with --local only");
@@ -151,17 +151,18 @@ std::unique_ptr<Conversation> start(const std::string& name, comm::Communicator&
 }
 }  // namespace
 
-Peer::Peer(std::string name, std::unique_ptr<Conversation> program, bool speaks)
+Peer::Peer(std::string name, std::unique_ptr<LineProcess> program, bool speaks)
     : name_(std::move(name)), program_(std::move(program)) {
   if (!speaks) return;
-  const auto ready = program_->hear(kStart);
+  const auto ready = program_->read_line(kStart);
   require<CommError>(ready && ready->starts_with("ready "), "its program does not start (run it by hand to see why)");
   version_ = ready->substr(6);
 }
 
 Peer::Answer Peer::measure(Operation operation, comm::DataType type, std::size_t bytes, double seconds) {
-  program_->say(fmt::format("measure {} {} {} {:.3f}", app::name_of(operation), comm::name_of(type), bytes, seconds));
-  const auto line = program_->hear(kAnswer);
+  program_->write_line(
+      fmt::format("measure {} {} {} {:.3f}", app::name_of(operation), comm::name_of(type), bytes, seconds));
+  const auto line = program_->read_line(kAnswer);
   if (!line) return {{}, "it gave no answer"};
   std::istringstream words(*line);
   std::string kind;
@@ -208,7 +209,7 @@ std::vector<Peer> start_peers(const std::vector<std::string>& names, comm::Commu
     } catch (const Error& error) {
       problem = error.what();
     }
-    problem = communicator.exchange(problem, kStart).front();
+    problem = communicator.all_gather_strings(problem, kStart).front();
     if (problem.empty())
       peers.push_back(std::move(*peer));
     else if (first)

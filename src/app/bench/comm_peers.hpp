@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <distdl/app/bench/comm_operation.hpp>
-#include <distdl/base/conversation.hpp>
+#include <distdl/base/line_process.hpp>
 
 namespace distdl::app {
 
@@ -21,7 +21,7 @@ class Peer {
   };
 
   /// `speaks`: this rank's program is the one that is asked; it must come up.
-  Peer(std::string name, std::unique_ptr<Conversation> program, bool speaks);
+  Peer(std::string name, std::unique_ptr<LineProcess> program, bool speaks);
   const std::string& name() const { return name_; }
   /// What it says of itself: "Open MPI v4.1.4".
   const std::string& version() const { return version_; }
@@ -30,7 +30,7 @@ class Peer {
 
  private:
   std::string name_, version_;
-  std::unique_ptr<Conversation> program_;
+  std::unique_ptr<LineProcess> program_;
 };
 
 /// A temporary folder for what is compiled, removed at the end.

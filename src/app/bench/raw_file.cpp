@@ -65,8 +65,8 @@ BenchFolder::BenchFolder(const std::filesystem::path& parent, comm::Communicator
     : mine_(communicator.rank() == Rank(0)) {
   std::string name = (std::filesystem::absolute(parent) / "distdl-bench-XXXXXX").string(), problem;
   if (mine_ && !::mkdtemp(name.data())) problem = errno_text(errno);
-  problem = communicator.exchange(problem).front();
-  path_ = communicator.exchange(name).front();
+  problem = communicator.all_gather_strings(problem).front();
+  path_ = communicator.all_gather_strings(name).front();
   require<StorageError>(problem.empty(), "cannot make a folder in \"{}\": {}", parent.string(), problem);
 }
 

@@ -156,7 +156,7 @@ FabricReport measure_fabric(comm::Communicator& communicator) {
   return report;
 }
 
-void judge_fabric(FabricReport& report) {
+void check_fabric(FabricReport& report) {
   std::map<std::string, std::pair<int, int>> between;  // host: slow and all links to other hosts
   std::set<std::string> within;
   for (std::size_t i = 0; i < report.links.size(); ++i) {

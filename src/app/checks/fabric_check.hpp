@@ -38,7 +38,7 @@ FabricReport measure_fabric(comm::Communicator& communicator);
 
 /// Fills in `slow` and `advice`: bandwidth below half, or latency above twice what the best quarter of the links of the
 /// same class have, where there are at least three. Pure.
-void judge_fabric(FabricReport& report);
+void check_fabric(FabricReport& report);
 
 std::string to_text(const FabricReport& report);
 nlohmann::ordered_json to_json(const FabricReport& report);

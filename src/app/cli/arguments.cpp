@@ -43,8 +43,8 @@ Option& Option::one_of(const std::vector<std::string>& choices) {
   return *this;
 }
 
-Option& Option::check(const std::function<std::string(const std::string&)>& judge) {
-  option_->check(judge);
+Option& Option::check(const std::function<std::string(const std::string&)>& validate) {
+  option_->check(validate);
   return *this;
 }
 

@@ -39,8 +39,8 @@ class Option {
   template <typename T>
   Option& within(T least, T most);  ///< T: int or double
   Option& one_of(const std::vector<std::string>& choices);
-  /// `judge` returns what is wrong with a text, or nothing.
-  Option& check(const std::function<std::string(const std::string&)>& judge);
+  /// `validate` returns what is wrong with a text, or nothing.
+  Option& check(const std::function<std::string(const std::string&)>& validate);
   /// What the help calls the value.
   Option& type_name(const std::string& name);
   /// One value each time that the option is given; the list has all.

@@ -161,7 +161,7 @@ void diagnose_fabric(const LocalRanks& ranks, bool json) {
                   "--fabric tests what lies between ranks: start several, as in \"srun --mpi=pmix distdl doctor "
                   "--fabric\", or add --local -n RANKS");
               auto report = measure_fabric(communicator);
-              judge_fabric(report);
+              check_fabric(report);
               slow = !report.slow.empty();
               if (communicator.rank() != Rank(0)) return;
               fmt::print("{}", json ? to_json(report).dump(2) + "\n" : to_text(report));

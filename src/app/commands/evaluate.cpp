@@ -86,26 +86,27 @@ void evaluate(Arguments& arguments) {
              text ? fmt::format(", perplexity {:.3f}", std::exp(loss)) : "");
 }
 
-struct Guess {
+struct Prediction {
   std::int64_t classification = 0;
   double probability = 0;
 };
 
 /// The likeliest classes of one row of logits, best first.
-std::vector<Guess> best_of(std::span<const float> logits, std::int64_t top) {
-  std::vector<Guess> guesses(logits.size());
+std::vector<Prediction> best_of(std::span<const float> logits, std::int64_t top) {
+  std::vector<Prediction> predictions(logits.size());
   const float largest = *std::max_element(logits.begin(), logits.end());
   double sum = 0;
   for (std::size_t i = 0; i < logits.size(); ++i) {
-    guesses[i] = {static_cast<std::int64_t>(i), std::exp(static_cast<double>(logits[i] - largest))};
-    sum += guesses[i].probability;
+    predictions[i] = {static_cast<std::int64_t>(i), std::exp(static_cast<double>(logits[i] - largest))};
+    sum += predictions[i].probability;
   }
-  const auto kept = static_cast<std::ptrdiff_t>(std::min<std::size_t>(guesses.size(), static_cast<std::size_t>(top)));
-  std::partial_sort(guesses.begin(), guesses.begin() + kept, guesses.end(),
-                    [](const Guess& one, const Guess& other) { return one.probability > other.probability; });
-  guesses.resize(static_cast<std::size_t>(kept));
-  for (auto& guess : guesses) guess.probability /= sum;
-  return guesses;
+  const auto kept =
+      static_cast<std::ptrdiff_t>(std::min<std::size_t>(predictions.size(), static_cast<std::size_t>(top)));
+  std::partial_sort(predictions.begin(), predictions.begin() + kept, predictions.end(),
+                    [](const Prediction& one, const Prediction& other) { return one.probability > other.probability; });
+  predictions.resize(static_cast<std::size_t>(kept));
+  for (auto& prediction : predictions) prediction.probability /= sum;
+  return predictions;
 }
 
 void predict(Arguments& arguments) {
@@ -124,22 +125,22 @@ void predict(Arguments& arguments) {
     load(network, *source, first, batch);
     const auto logits = network.logits();
     for (std::size_t i = 0; i < batch.labels.size(); ++i) {
-      ordered_json guesses = ordered_json::array();
-      for (const auto& guess : best_of(std::span(logits).subspan(i * classes, classes), arguments.top))
-        guesses.push_back({{"class", guess.classification}, {"probability", guess.probability}});
+      ordered_json predictions = ordered_json::array();
+      for (const auto& prediction : best_of(std::span(logits).subspan(i * classes, classes), arguments.top))
+        predictions.push_back({{"class", prediction.classification}, {"probability", prediction.probability}});
       rows.push_back(
-          {{"sample", first + static_cast<std::int64_t>(i)}, {"label", batch.labels[i]}, {"guesses", guesses}});
+          {{"sample", first + static_cast<std::int64_t>(i)}, {"label", batch.labels[i]}, {"predictions", predictions}});
     }
   });
   if (arguments.as_json) return print(rows);
-  fmt::print("sample  label  guesses\n");
+  fmt::print("sample  label  predictions\n");
   for (const auto& row : rows) {
-    std::string guesses;
-    for (const auto& guess : row["guesses"])
-      guesses +=
-          fmt::format("  {} {:.1f}%", guess["class"].get<std::int64_t>(), guess["probability"].get<double>() * 100);
-    const bool right = row["guesses"][0]["class"] == row["label"];
-    fmt::print("{:>6}  {:>5}{}{}\n", row["sample"].get<std::int64_t>(), row["label"].get<std::int64_t>(), guesses,
+    std::string predictions;
+    for (const auto& prediction : row["predictions"])
+      predictions += fmt::format("  {} {:.1f}%", prediction["class"].get<std::int64_t>(),
+                                 prediction["probability"].get<double>() * 100);
+    const bool right = row["predictions"][0]["class"] == row["label"];
+    fmt::print("{:>6}  {:>5}{}{}\n", row["sample"].get<std::int64_t>(), row["label"].get<std::int64_t>(), predictions,
                right ? "" : "  wrong");
   }
 }
@@ -163,7 +164,7 @@ void add_evaluate_commands(Command app) {
   auto arguments = add_common(predicting);
   predicting.add_option("--first", arguments->first, "the first sample").not_negative().show_default();
   predicting.add_option("--count", arguments->count, "how many").positive().show_default();
-  predicting.add_option("--top", arguments->top, "guesses of each").positive().show_default();
+  predicting.add_option("--top", arguments->top, "predictions of each").positive().show_default();
   predicting.callback([arguments] { predict(*arguments); });
 }
 

@@ -13,7 +13,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/base/printable.hpp>
 #include <distdl/base/process_start.hpp>
-#include <distdl/launch/children.hpp>
+#include <distdl/launch/processes.hpp>
 #include <distdl/launch/supervisor.hpp>
 #include <distdl/observe/run_folder.hpp>
 #include <distdl/parallel/plan.hpp>
@@ -97,27 +97,27 @@ void run(const Arguments& arguments) {
   start_logging(logging);
   if (job.launch.hangup == "ignore") ignore_hangup();
   launch::SupervisorSignals signals;  // from here on a request to stop ends with 75
-  launch::Mission mission;
-  mission.checkpoints = std::filesystem::path(job.run_dir) / "checkpoints";
-  if (!arguments.local) mission.allocation = slurm::current_allocation();
+  launch::LaunchSpec spec;
+  spec.checkpoints = std::filesystem::path(job.run_dir) / "checkpoints";
+  if (!arguments.local) spec.allocation = slurm::current_allocation();
   require<UsageError>(
-      arguments.local || mission.allocation,
+      arguments.local || spec.allocation,
       "this is no Slurm job: submit one with \"sbatch sbatch/train.sbatch JOB\", or add --local -n RANKS to run on "
       "this machine");
-  mission.ranks = arguments.ranks > 0 ? arguments.ranks : mission.allocation ? mission.allocation->tasks : 1;
-  parallel::make_plan(job.recipe.parallel, mission.ranks);
-  check_before_launch(job, mission.allocation.has_value());
-  if (!mission.allocation) require_descriptors(mission.ranks);
+  spec.ranks = arguments.ranks > 0 ? arguments.ranks : spec.allocation ? spec.allocation->tasks : 1;
+  parallel::make_plan(job.recipe.parallel, spec.ranks);
+  check_before_launch(job, spec.allocation.has_value());
+  if (!spec.allocation) require_descriptors(spec.ranks);
   make_run_folder(job.run_dir);
   launch::FolderLock lock(job.run_dir, arguments.take_over);
-  mission.lock = &lock;
-  mission.worker = {own_program(), "worker"};
-  for (auto& word : arguments.job.command_line()) mission.worker.push_back(word);
-  if (arguments.no_snapshots) mission.at_first = {"--no-snapshots"};
-  mission.starts = [&job] { return observe::read_starts(job.run_dir); };
-  mission.last_done = [&job] { return observe::read_last_step(job.run_dir); };
-  mission.below = "--below";
-  int code = launch::supervise(mission, job.launch, signals);
+  spec.lock = &lock;
+  spec.worker = {own_program(), "worker"};
+  for (auto& word : arguments.job.command_line()) spec.worker.push_back(word);
+  if (arguments.no_snapshots) spec.at_first = {"--no-snapshots"};
+  spec.starts = [&job] { return observe::read_starts(job.run_dir); };
+  spec.last_done = [&job] { return observe::read_last_step(job.run_dir); };
+  spec.below = "--below";
+  int code = launch::supervise(spec, job.launch, signals);
   if (code != 0) throw Ended(code);
   print_result(job.run_dir, arguments.json);
 }

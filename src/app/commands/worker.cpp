@@ -43,7 +43,7 @@ void start_worker_log(const config::Job& job, Rank rank) {
 
 /// All ranks must have read the same job, or the run would be nonsense without anyone noticing.
 void check_same_job(const config::Job& job, comm::Communicator& communicator) {
-  auto all = communicator.exchange(config::to_toml(job));
+  auto all = communicator.all_gather_strings(config::to_toml(job));
   for (std::size_t r = 1; r < all.size(); ++r)
     require(all[r] == all[0],
             "rank {} ({}) reads other values in the job file than rank 0 ({}); all nodes must see the same file", r,

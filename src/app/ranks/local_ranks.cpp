@@ -11,7 +11,7 @@
 #include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/file_operations.hpp>
-#include <distdl/launch/children.hpp>
+#include <distdl/launch/processes.hpp>
 #include <distdl/launch/rendezvous.hpp>
 #include <distdl/world/make_world.hpp>
 
@@ -92,18 +92,18 @@ bool LocalRanks::launch(const std::function<void()>& check) const {
   check();
   launch::SupervisorSignals signals;
   launch::Rendezvous rendezvous;
-  launch::Mission mission;
-  mission.worker = own_command_line();
-  mission.ranks = ranks;
-  launch::Children children(launch::children_of(mission, {}, rendezvous.folder(), checkpoint::random_hex(8)));
+  launch::LaunchSpec spec;
+  spec.worker = own_command_line();
+  spec.ranks = ranks;
+  launch::Processes processes(launch::processes_of(spec, {}, rendezvous.folder(), checkpoint::random_hex(8)));
   std::optional<Deadline> end;
-  while (children.reap() > 0) {
+  while (processes.reap() > 0) {
     const auto number = signals.wait(end ? 10ms : 1000ms);
-    if (number && *number != SIGCHLD) children.signal(*number);
-    if (children.failed() && !end) end = Deadline::after(kGrace);
-    if (end && end->expired()) children.kill();
+    if (number && *number != SIGCHLD) processes.signal(*number);
+    if (processes.failed() && !end) end = Deadline::after(kGrace);
+    if (end && end->expired()) processes.kill();
   }
-  if (children.code() != 0) throw Ended(children.code());
+  if (processes.code() != 0) throw Ended(processes.code());
   return true;
 }
 

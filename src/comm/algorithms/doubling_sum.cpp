@@ -20,7 +20,7 @@ DoublingSum::DoublingSum(ScheduleBuilder& build, std::vector<int> members, std::
 }
 
 void DoublingSum::plan_tree(std::span<const LeafRange> leaves, int all) {
-  const auto merges = merges_of(leaves, all, Order::fixed);
+  const auto merges = merges_of(leaves, all, Order::deterministic);
   std::vector<int> open;
   for (int i = 0; i < static_cast<int>(members_.size()); ++i) {
     open.push_back(static_cast<int>(nodes_.size()));
@@ -86,7 +86,7 @@ void DoublingSum::begin(const Hop& hop, const Block& own, int group) {
 void DoublingSum::run(Block own, std::span<const Block> results) {
   if (path_.empty()) {
     const Operand only{own, 0};
-    return build_.combine({&only, 1}, results, true);
+    return build_.reduce({&only, 1}, results, true);
   }
   const int group = build_.new_group();
   std::size_t next = 0;
@@ -99,7 +99,7 @@ void DoublingSum::run(Block own, std::span<const Block> results) {
     const bool left = self_ < node.middle, last = level + 1 == path_.size();
     const Block other = arrival(static_cast<int>(level));
     const Operand sources[] = {{left ? own : other, 0}, {left ? other : own, 1}};
-    build_.combine(sources, last ? results : results.first(1), last);
+    build_.reduce(sources, last ? results : results.first(1), last);
     own = results[0];
   }
 }

@@ -55,7 +55,7 @@ void hierarchical_broadcast(ScheduleBuilder& build);
 void hierarchical_barrier(ScheduleBuilder& build);
 /// All-gather, gather, scatter.
 void hierarchical_move(ScheduleBuilder& build);
-/// Is there room for a chunk of each lane and partial sum in the shared area?
+/// Is there room for a chunk of each partition and partial sum in the shared area?
 bool fits_hierarchical_sum(const Problem& problem);
 
 void pairwise_all_to_all(ScheduleBuilder& build);

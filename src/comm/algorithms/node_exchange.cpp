@@ -75,7 +75,7 @@ void NodeExchange::run_directly(const std::vector<Handover>& all) {
     if (each.to.empty()) continue;
     const bool pulled = each.to.front().space == Space::scratch;
     const Operand source{each.from, 0};
-    if ((pulled ? each.to.front().rank : each.from.rank) == build_.rank()) build_.combine({&source, 1}, each.to, false);
+    if ((pulled ? each.to.front().rank : each.from.rank) == build_.rank()) build_.reduce({&source, 1}, each.to, false);
   }
 }
 

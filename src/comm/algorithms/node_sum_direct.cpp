@@ -4,7 +4,7 @@
 namespace distdl::comm {
 namespace {
 
-/// Operands and results of the neighbours lie in shared memory: the carrier of a lane reads and writes them.
+/// Operands and results of the neighbours lie in shared memory: the carrier of a partition reads and writes them.
 class DirectNodeSum : public NodeSum {
  public:
   using NodeSum::NodeSum;
@@ -17,43 +17,43 @@ class DirectNodeSum : public NodeSum {
 
  protected:
   void prepare(std::size_t t) override {
-    for (std::size_t lane : carried())
-      for (int owner : owners(lane)) {
-        const bool only_own = owner == group() && !can_double() && !(is_short(lane) && others_want_all());
+    for (std::size_t partition : carried())
+      for (int owner : owners(partition)) {
+        const bool only_own = owner == group() && !can_double() && !(is_short(partition) && others_want_all());
         for (std::size_t k : own_sums()) {
           if (only_own || is_operand(k)) continue;  // an own piece is added straight from the operands
           std::vector<Block> blocks;
           for (const Term& term : sums()[k].terms)
-            blocks.push_back(build_.input_of(term.rank, owned(lane, owner, t), term.part));
-          const Block target = prepared(lane, k, owner, t);
-          build_.combine(operands(blocks, merges_within(sums()[k])), {&target, 1}, false);
+            blocks.push_back(build_.input_of(term.rank, owned(partition, owner, t), term.part));
+          const Block target = prepared(partition, k, owner, t);
+          build_.reduce(operands(blocks, merges_within(sums()[k])), {&target, 1}, false);
         }
       }
   }
 
-  void add_own(std::size_t lane, std::size_t k, std::size_t t, std::vector<Block>& blocks,
+  void add_own(std::size_t partition, std::size_t k, std::size_t t, std::vector<Block>& blocks,
                std::vector<LeafRange>& leaves) const override {
     for (const Term& term : sums()[k].terms) {
-      blocks.push_back(build_.input_of(term.rank, owned(lane, group(), t), term.part));
+      blocks.push_back(build_.input_of(term.rank, owned(partition, group(), t), term.part));
       leaves.push_back(term.leaves);
     }
   }
 
-  std::vector<Block> targets(std::size_t lane, std::size_t t) const override {
+  std::vector<Block> targets(std::size_t partition, std::size_t t) const override {
     std::vector<Block> all;
-    if (has_output() || !wants_all(group())) all.push_back(place(lane, group(), t));
-    if (wants_all(group())) add_neighbours(owned(lane, group(), t), all);
+    if (has_output() || !wants_all(group())) all.push_back(place(partition, group(), t));
+    if (wants_all(group())) add_neighbours(owned(partition, group(), t), all);
     return all;
   }
 
   void finish(std::size_t t) override {
-    for (std::size_t lane : carried())
-      for (int owner = 0; owner < groups() && wants_all(group()) && !is_short(lane); ++owner) {
+    for (std::size_t partition : carried())
+      for (int owner = 0; owner < groups() && wants_all(group()) && !is_short(partition); ++owner) {
         if (owner == group()) continue;
         std::vector<Block> others;
-        add_neighbours(owned(lane, owner, t), others);
-        const Operand source{place(lane, owner, t), 0};
-        build_.combine({&source, 1}, others, false);
+        add_neighbours(owned(partition, owner, t), others);
+        const Operand source{place(partition, owner, t), 0};
+        build_.reduce({&source, 1}, others, false);
       }
   }
 

@@ -35,25 +35,25 @@ std::size_t segment_length(const ScheduleBuilder& build, std::size_t addends) {
 
 PairwiseSum::PairwiseSum(ScheduleBuilder& build)
     : PairwiseSum(build, all_ranks(build.problem()),
-                  group_sums(build.problem(), all_ranks(build.problem()), Order::fixed),
+                  group_sums(build.problem(), all_ranks(build.problem()), Order::deterministic),
                   {{build.whole(), all_ranks(build.problem()), all_slices(build)}}) {}
 
 PairwiseSum::PairwiseSum(ScheduleBuilder& build, std::vector<int> group_of, std::vector<GroupSum> sums,
-                         std::vector<Lane> lanes)
+                         std::vector<Partition> partitions)
     : build_(build),
       group_of_(std::move(group_of)),
       group_(group_of_[build.rank()]),
       groups_(*std::max_element(group_of_.begin(), group_of_.end()) + 1),
       sums_(std::move(sums)),
-      lanes_(std::move(lanes)),
+      partitions_(std::move(partitions)),
       length_(segment_length(build, sums_.size() * kSlots)) {
-  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
+  for (std::size_t partition = 0; partition < partitions_.size(); ++partition) {
     std::size_t longest = 0;
-    for (int g = 0; g < groups_; ++g) longest = std::max(longest, share(lane, g).count);
-    const std::size_t length = is_short(lane) ? longest : std::min(longest, length_);
+    for (int g = 0; g < groups_; ++g) longest = std::max(longest, share(partition, g).count);
+    const std::size_t length = is_short(partition) ? longest : std::min(longest, length_);
     if (length > 0) segments_ = std::max(segments_, segments_in(longest, length));
     room_ = std::max(room_, build.line() * segments_in(length, build.line()));
-    if (lanes_[lane].carriers[group_] == build.rank()) carried_.push_back(lane);
+    if (partitions_[partition].carriers[group_] == build.rank()) carried_.push_back(partition);
   }
   const std::size_t rooms = slots() * carried_.size();
   arrivals_ = build.reserve_scratch(rooms * sums_.size() * room_);
@@ -66,8 +66,8 @@ bool PairwiseSum::has_output() const {
   return build_.problem().collective != Collective::reduce || build_.problem().root == build_.rank();
 }
 
-std::size_t PairwiseSum::place_among_carried(std::size_t lane) const {
-  return std::find(carried_.begin(), carried_.end(), lane) - carried_.begin();
+std::size_t PairwiseSum::place_among_carried(std::size_t partition) const {
+  return std::find(carried_.begin(), carried_.end(), partition) - carried_.begin();
 }
 
 bool PairwiseSum::wants_all(int group) const {
@@ -81,98 +81,98 @@ bool PairwiseSum::wants_all(int group) const {
   }
 }
 
-bool PairwiseSum::is_short(std::size_t lane) const {
+bool PairwiseSum::is_short(std::size_t partition) const {
   return build_.problem().collective != Collective::reduce_scatter &&
-         lanes_[lane].piece.count * build_.problem().element <= kShortBytes;
+         partitions_[partition].piece.count * build_.problem().element <= kShortBytes;
 }
 
-Piece PairwiseSum::share(std::size_t lane, int group) const {
-  const Lane& all = lanes_[lane];
+Piece PairwiseSum::share(std::size_t partition, int group) const {
+  const Partition& all = partitions_[partition];
   if (build_.problem().collective == Collective::reduce_scatter) return all.slices[group];
-  if (is_short(lane)) return wants_all(group) ? all.piece : Piece{};
+  if (is_short(partition)) return wants_all(group) ? all.piece : Piece{};
   return slice_of(all.piece, groups_, group, build_.line());
 }
 
-Piece PairwiseSum::owned(std::size_t lane, int group, std::size_t t) const {
-  const Piece all = share(lane, group);
-  if (is_short(lane)) return t == 0 ? all : Piece{};
+Piece PairwiseSum::owned(std::size_t partition, int group, std::size_t t) const {
+  const Piece all = share(partition, group);
+  if (is_short(partition)) return t == 0 ? all : Piece{};
   return segment_of(all, t, length_);
 }
 
-Block PairwiseSum::value(std::size_t lane, std::size_t k, int owner, std::size_t t) const {
-  return build_.input(owned(lane, owner, t), sums_[k].terms.front().part);
+Block PairwiseSum::value(std::size_t partition, std::size_t k, int owner, std::size_t t) const {
+  return build_.input(owned(partition, owner, t), sums_[k].terms.front().part);
 }
 
-void PairwiseSum::add_own(std::size_t lane, std::size_t k, std::size_t t, std::vector<Block>& blocks,
+void PairwiseSum::add_own(std::size_t partition, std::size_t k, std::size_t t, std::vector<Block>& blocks,
                           std::vector<LeafRange>& leaves) const {
-  blocks.push_back(value(lane, k, group_, t));
+  blocks.push_back(value(partition, k, group_, t));
   leaves.push_back(sums_[k].leaves);
 }
 
-std::vector<Block> PairwiseSum::targets(std::size_t lane, std::size_t t) const {
-  return {place(lane, group_, t)};
+std::vector<Block> PairwiseSum::targets(std::size_t partition, std::size_t t) const {
+  return {place(partition, group_, t)};
 }
 
-Block PairwiseSum::place(std::size_t lane, int owner, std::size_t t) const {
-  const Piece piece = owned(lane, owner, t);
+Block PairwiseSum::place(std::size_t partition, int owner, std::size_t t) const {
+  const Piece piece = owned(partition, owner, t);
   if (has_output()) return build_.output(piece);
   const int owners = wants_all(group_) ? groups_ : 1;
-  const std::size_t slot = (t % kSlots * carried_.size() + place_among_carried(lane)) * owners + owner % owners;
+  const std::size_t slot = (t % kSlots * carried_.size() + place_among_carried(partition)) * owners + owner % owners;
   return build_.scratch({results_ + slot * room_, piece.count});
 }
 
-Block PairwiseSum::arrival(std::size_t lane, std::size_t k, std::size_t t) const {
-  const std::size_t slot = (t % kSlots * carried_.size() + place_among_carried(lane)) * sums_.size() + k;
-  return build_.scratch({arrivals_ + slot * room_, owned(lane, group_, t).count});
+Block PairwiseSum::arrival(std::size_t partition, std::size_t k, std::size_t t) const {
+  const std::size_t slot = (t % kSlots * carried_.size() + place_among_carried(partition)) * sums_.size() + k;
+  return build_.scratch({arrivals_ + slot * room_, owned(partition, group_, t).count});
 }
 
 void PairwiseSum::gather(std::size_t t) {
   const int slot = gathers_[t % kSlots];
-  for (std::size_t lane : carried_) {
-    const std::vector<int>& carriers = lanes_[lane].carriers;
+  for (std::size_t partition : carried_) {
+    const std::vector<int>& carriers = partitions_[partition].carriers;
     for (std::size_t k = 0; k < sums_.size(); ++k)
-      if (sums_[k].group != group_) build_.receive(carriers[sums_[k].group], arrival(lane, k, t), slot);
+      if (sums_[k].group != group_) build_.receive(carriers[sums_[k].group], arrival(partition, k, t), slot);
     for (int i = 1; i < groups_; ++i) {
       const int owner = (group_ + i) % groups_;
       for (std::size_t k = 0; k < sums_.size(); ++k)
-        if (sums_[k].group == group_) build_.send(carriers[owner], value(lane, k, owner, t), slot);
+        if (sums_[k].group == group_) build_.send(carriers[owner], value(partition, k, owner, t), slot);
     }
   }
 }
 
-void PairwiseSum::sum_own(std::size_t lane, std::size_t t) {
-  if (owned(lane, group_, t).count == 0) return;
+void PairwiseSum::sum_own(std::size_t partition, std::size_t t) {
+  if (owned(partition, group_, t).count == 0) return;
   std::vector<Block> blocks;
   std::vector<LeafRange> leaves;
   for (std::size_t k = 0; k < sums_.size(); ++k) {
     if (sums_[k].group == group_) {
-      add_own(lane, k, t, blocks, leaves);
+      add_own(partition, k, t, blocks, leaves);
     } else {
-      blocks.push_back(arrival(lane, k, t));
+      blocks.push_back(arrival(partition, k, t));
       leaves.push_back(sums_[k].leaves);
     }
   }
   const auto merges = merges_of(leaves, leaves_of(build_.problem()), build_.choice().order);
-  build_.combine(operands(blocks, merges), targets(lane, t), true);
+  build_.reduce(operands(blocks, merges), targets(partition, t), true);
 }
 
 // The result may lie where the operands do: their other pieces may be overwritten now, for the wait has also waited
 // until the operands of this segment were sent.
 void PairwiseSum::reduce(std::size_t t) {
   build_.wait(gathers_[t % kSlots]);
-  for (std::size_t lane : carried_) sum_own(lane, t);
+  for (std::size_t partition : carried_) sum_own(partition, t);
   spread(t);
 }
 
 void PairwiseSum::spread(std::size_t t) {
   const int slot = spreads_[t % kSlots];
-  for (std::size_t lane : carried_) {
-    if (is_short(lane)) continue;
-    const std::vector<int>& carriers = lanes_[lane].carriers;
+  for (std::size_t partition : carried_) {
+    if (is_short(partition)) continue;
+    const std::vector<int>& carriers = partitions_[partition].carriers;
     for (int i = 1; i < groups_; ++i) {
       const int from = (group_ - i + groups_) % groups_, to = (group_ + i) % groups_;
-      if (wants_all(group_)) build_.receive(carriers[from], place(lane, from, t), slot);
-      if (wants_all(to)) build_.send(carriers[to], place(lane, group_, t), slot);
+      if (wants_all(group_)) build_.receive(carriers[from], place(partition, from, t), slot);
+      if (wants_all(to)) build_.send(carriers[to], place(partition, group_, t), slot);
     }
   }
 }

@@ -11,7 +11,7 @@
 namespace distdl::comm {
 
 /// A part of the vector and, in each group of ranks, the rank that sums some of it with those of the other groups.
-struct Lane {
+struct Partition {
   Piece piece;
   std::vector<int> carriers;    ///< of each group
   std::vector<Piece> slices{};  ///< reduce_scatter: what each of them owns, in place of equal shares of `piece`
@@ -20,10 +20,10 @@ struct Lane {
 /// Sums between groups of ranks, everyone with everyone: the reduce-scatter and all-gather of Thakur, Rabenseifner,
 /// Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 2005, in direct messages.
 ///
-/// Within a lane each carrier owns a piece: it gets the other groups' sums of this piece, adds them along the tree and
-/// sends the result to all who want it. This goes through the pieces in segments, of which several are under way at
-/// once, so that adding overlaps with sending and the addends are still in the cache. Short lanes are not cut: all who
-/// want the result get all sums and add them, in one hop instead of two.
+/// Within a partition each carrier owns a piece: it gets the other groups' sums of this piece, adds them along the tree
+/// and sends the result to all who want it. This goes through the pieces in segments, of which several are under way at
+/// once, so that adding overlaps with sending and the addends are still in the cache. Short partitions are not cut: all
+/// who want the result get all sums and add them, in one hop instead of two.
 ///
 /// Here each rank is a group of its own; classes derived from this one do something within groups before and after.
 class PairwiseSum {
@@ -36,19 +36,20 @@ class PairwiseSum {
   static constexpr std::size_t kAhead = 2;  ///< segments gathered while one is added, and spread while the next is
   static constexpr std::size_t kSlots = kAhead + 1;
 
-  /// `group_of` each rank; `sums` in the order in which they are to be added; the lanes of all ranks.
-  PairwiseSum(ScheduleBuilder& build, std::vector<int> group_of, std::vector<GroupSum> sums, std::vector<Lane> lanes);
+  /// `group_of` each rank; `sums` in the order in which they are to be added; the partitions of all ranks.
+  PairwiseSum(ScheduleBuilder& build, std::vector<int> group_of, std::vector<GroupSum> sums,
+              std::vector<Partition> partitions);
 
-  /// Segment t of what a group owns of a lane.
-  Piece owned(std::size_t lane, int group, std::size_t t) const;
-  /// Does the group need the result of whole lanes?
+  /// Segment t of what a group owns of a partition.
+  Piece owned(std::size_t partition, int group, std::size_t t) const;
+  /// Does the group need the result of whole partitions?
   bool wants_all(int group) const;
-  /// Are all sums of a lane sent to everyone who wants the result?
-  bool is_short(std::size_t lane) const;
-  const std::vector<Lane>& lanes() const { return lanes_; }
-  /// Lanes that this rank carries, and a lane's place among them.
+  /// Are all sums of a partition sent to everyone who wants the result?
+  bool is_short(std::size_t partition) const;
+  const std::vector<Partition>& partitions() const { return partitions_; }
+  /// Lanes that this rank carries, and a partition's place among them.
   const std::vector<std::size_t>& carried() const { return carried_; }
-  std::size_t place_among_carried(std::size_t lane) const;
+  std::size_t place_among_carried(std::size_t partition) const;
   const std::vector<GroupSum>& sums() const { return sums_; }
   int groups() const { return groups_; }
   int group() const { return group_; }
@@ -61,31 +62,31 @@ class PairwiseSum {
   /// Adds up the group's sums of segment t, for value().
   virtual void prepare(std::size_t /*t*/) {}
   /// Where this group's sum `k` of a piece of segment t lies that group `owner` owns.
-  virtual Block value(std::size_t lane, std::size_t k, int owner, std::size_t t) const;
+  virtual Block value(std::size_t partition, std::size_t k, int owner, std::size_t t) const;
   /// What the own group adds to the sum of an own piece: sum `k`, or all that it is made of.
-  virtual void add_own(std::size_t lane, std::size_t k, std::size_t t, std::vector<Block>& blocks,
+  virtual void add_own(std::size_t partition, std::size_t k, std::size_t t, std::vector<Block>& blocks,
                        std::vector<LeafRange>& leaves) const;
   /// Who gets the sum of an own piece at once.
-  virtual std::vector<Block> targets(std::size_t lane, std::size_t t) const;
+  virtual std::vector<Block> targets(std::size_t partition, std::size_t t) const;
   /// Where a summed piece lies at this rank.
-  virtual Block place(std::size_t lane, int owner, std::size_t t) const;
+  virtual Block place(std::size_t partition, int owner, std::size_t t) const;
   /// All pieces of segment t lie in their places.
   virtual void finish(std::size_t /*t*/) {}
 
   ScheduleBuilder& build_;
 
  private:
-  Piece share(std::size_t lane, int group) const;
+  Piece share(std::size_t partition, int group) const;
   void gather(std::size_t t);
   void reduce(std::size_t t);
   void spread(std::size_t t);
-  void sum_own(std::size_t lane, std::size_t t);
-  Block arrival(std::size_t lane, std::size_t k, std::size_t t) const;
+  void sum_own(std::size_t partition, std::size_t t);
+  Block arrival(std::size_t partition, std::size_t k, std::size_t t) const;
 
   std::vector<int> group_of_;
   int group_, groups_;
   std::vector<GroupSum> sums_;
-  std::vector<Lane> lanes_;
+  std::vector<Partition> partitions_;
   std::vector<std::size_t> carried_;
   std::size_t length_ = 1;
   std::size_t segments_ = 0;

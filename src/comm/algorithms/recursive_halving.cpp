@@ -136,7 +136,7 @@ class HalvingSum {
       const Block theirs = build_.scratch({arrived.first + offset, own.count});
       const Operand sources[] = {{right ? theirs : own, 0}, {right ? own : theirs, 1}};
       const Block target{result.rank, result.space, 0, result.first + offset, own.count};
-      build_.combine(sources, {&target, 1}, last);
+      build_.reduce(sources, {&target, 1}, last);
     };
     if (bit == 1) return for_each_operand(piece, add_part);
     add_part(held(piece), 0);
@@ -187,7 +187,7 @@ bool can_halve(const Problem& problem) {
   if (!std::has_single_bit(static_cast<unsigned>(problem.size)) || !can_double(problem)) return false;
   std::vector<LeafRange> leaves;
   for (const Term& term : terms_of(problem)) leaves.push_back(term.leaves);
-  const auto merges = merges_of(leaves, leaves_of(problem), Order::fixed);
+  const auto merges = merges_of(leaves, leaves_of(problem), Order::deterministic);
   for (std::size_t i = 0; i < merges.size(); ++i)
     if (merges[i] != std::countr_one(i)) return false;  // the tree over the ranks is not a full one
   return true;

@@ -82,7 +82,7 @@ class Ring {
   void add(std::size_t unit) {
     const Operand sources[] = {{room(unit), 0}, {build_.input(piece_of(unit)), 1}};
     const Block target = held(unit);
-    build_.combine(sources, {&target, 1}, is_final(unit));
+    build_.reduce(sources, {&target, 1}, is_final(unit));
   }
 
   ScheduleBuilder& build_;

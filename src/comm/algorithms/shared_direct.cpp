@@ -57,7 +57,7 @@ void shared_short_sum(ScheduleBuilder& build) {
     blocks.push_back(term.rank == build.rank() ? build.input(piece, term.part)
                                                : ScheduleBuilder::shared_of(term.rank, shared_part(term, piece)));
   const Block result = build.output(piece);
-  build.combine(operands(blocks, merges_of(build, terms)), {&result, 1}, true);
+  build.reduce(operands(blocks, merges_of(build, terms)), {&result, 1}, true);
 }
 
 void shared_direct_sum(ScheduleBuilder& build) {
@@ -67,7 +67,7 @@ void shared_direct_sum(ScheduleBuilder& build) {
   std::vector<Block> blocks;
   blocks.reserve(terms.size());
   for (const Term& term : terms) blocks.push_back(build.input_of(term.rank, slice, term.part));
-  build.combine(operands(blocks, merges_of(build, terms)), result_blocks(build, slice), true);
+  build.reduce(operands(blocks, merges_of(build, terms)), result_blocks(build, slice), true);
   build.await_all(build.signal());
 }
 

@@ -71,7 +71,7 @@ class StagedSum {
     if (has_result(self)) targets.push_back(build_.output(piece(self, t)));
     const bool others = build_.problem().collective == Collective::all_reduce ? build_.size() > 1 : !has_result(self);
     if (others) targets.push_back(stage_of(self, 0, self, t));
-    build_.combine(operands(blocks, merges_), targets, true);
+    build_.reduce(operands(blocks, merges_), targets, true);
   }
 
   void take(std::size_t t) {

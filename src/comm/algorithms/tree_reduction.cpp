@@ -138,7 +138,7 @@ class TaskRunner {
       result =
           last ? build_.output(piece) : build_.scratch({summed_ + (t % kSlots * own_.size() + i) * room_, piece.count});
       const auto merges = merges_of(leaves, leaves_of(build_.problem()), order_);
-      build_.combine(operands(blocks, merges), {&result, 1}, last);
+      build_.reduce(operands(blocks, merges), {&result, 1}, last);
     }
     if (!last) build_.send(task.receiver, result, leaving_[t % kSlots]);
   }
@@ -179,12 +179,12 @@ Tasks double_tree_tasks(const Problem& problem, Piece first, Piece second) {
 }
 
 void binomial_reduce(ScheduleBuilder& build) {
-  TaskRunner(build, binomial_tasks(build.problem(), build.whole()), Order::fixed).run();
+  TaskRunner(build, binomial_tasks(build.problem(), build.whole()), Order::deterministic).run();
 }
 
 void double_tree_reduce(ScheduleBuilder& build) {
   const Piece first = slice_of(build.whole(), 2, 0, build.line()), second = slice_of(build.whole(), 2, 1, build.line());
-  TaskRunner(build, double_tree_tasks(build.problem(), first, second), Order::free).run();
+  TaskRunner(build, double_tree_tasks(build.problem(), first, second), Order::any).run();
 }
 
 }  // namespace distdl::comm

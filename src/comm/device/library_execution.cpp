@@ -29,7 +29,7 @@ void LibraryExecution::set(const DeviceTransport::Call& call, const std::vector<
   std::vector<tensor::Source> sources;
   sources.reserve(partials.size());
   for (const std::byte* partial : partials) sources.push_back({partial, sources.empty() ? 0 : 1});
-  accelerator.combine(call_.type, call_.reduction, sources, {&call_.output, 1}, call_.count, 1);
+  accelerator.reduce(call_.type, call_.reduction, sources, {&call_.output, 1}, call_.count, 1);
   mark_ = accelerator.mark();
   call_.input = call_.output;
   state_ = State::summing;
@@ -75,7 +75,7 @@ bool LibraryExecution::go_on() {
     const bool has_result = call_.collective != Collective::reduce || call_.root == group_.rank;
     if (scale_ == 1 || !has_result) return true;
     const tensor::Source source{call_.output, 0};
-    accelerator.combine(call_.type, Reduction::sum, {&source, 1}, {&call_.output, 1}, call_.count, scale_);
+    accelerator.reduce(call_.type, Reduction::sum, {&source, 1}, {&call_.output, 1}, call_.count, scale_);
     mark_ = accelerator.mark();
     state_ = State::dividing;
   }

@@ -23,7 +23,7 @@ void Execution::set(std::shared_ptr<const Plan> plan, const Call& call, Operatio
   next_ = 0;
   state_ = State::running;
   if (plan_->uses_neighbours) {
-    number_ = group_.neighbourhood->next();
+    number_ = group_.node_ranks->next();
     state_ = State::entering;
   }
 }
@@ -49,30 +49,30 @@ bool Execution::proceed() {
   if (call_.on_device) transfers_->advance(operation_);
   if (state_ == State::running && !run()) return false;
   if (call_.on_device && !finish_on_device()) return false;
-  if (plan_->uses_neighbours) group_.neighbourhood->complete(number_);
+  if (plan_->uses_neighbours) group_.node_ranks->complete(number_);
   state_ = State::idle;
   return true;
 }
 
 bool Execution::enter() {
-  Neighbourhood& neighbourhood = *group_.neighbourhood;
-  if (!neighbourhood.may_begin(number_)) return false;
-  neighbourhood.door(neighbourhood.self(), number_).fingerprint.store(fingerprint(), std::memory_order_relaxed);
+  NodeRanks& node_ranks = *group_.node_ranks;
+  if (!node_ranks.may_begin(number_)) return false;
+  node_ranks.control_block(node_ranks.self(), number_).fingerprint.store(fingerprint(), std::memory_order_relaxed);
   state_ = plan_->needs_arrival ? State::arriving : State::running;
   if (!plan_->needs_arrival) return true;
   publish();
-  neighbourhood.signal(number_, kArrived);
+  node_ranks.signal(number_, kArrived);
   return true;
 }
 
 void Execution::publish() {
-  const NodeMemory& memory = group_.neighbourhood->memory();
-  Door& own = group_.neighbourhood->door(group_.neighbourhood->self(), number_);
+  const NodeMemory& memory = group_.node_ranks->memory();
+  ControlBlock& own = group_.node_ranks->control_block(group_.node_ranks->self(), number_);
   const auto locate = [&](const std::byte* data, std::size_t bytes) {
     return bytes == 0 ? kNothing : memory.locate(data, bytes);
   };
   // Parts beyond kParts cannot be found; then the output counts as not shared either.
-  const std::size_t parts = std::min(call_.inputs.size(), Door::kParts);
+  const std::size_t parts = std::min(call_.inputs.size(), ControlBlock::kParts);
   own.output.store(parts < call_.inputs.size() ? 0 : locate(call_.output, call_.output_bytes),
                    std::memory_order_relaxed);
   own.parts.store(static_cast<std::uint32_t>(parts), std::memory_order_relaxed);
@@ -88,28 +88,28 @@ bool Execution::arrive() {
 }
 
 bool Execution::all_neighbours(std::uint32_t stage) {
-  for (int local = 0; local < group_.neighbourhood->size(); ++local)
-    if (!group_.neighbourhood->has_reached(local, number_, stage)) return false;
+  for (int local = 0; local < group_.node_ranks->size(); ++local)
+    if (!group_.node_ranks->has_reached(local, number_, stage)) return false;
   return true;
 }
 
 /// All neighbours see the same locations, and so decide alike.
 bool Execution::choose_direct() {
-  const Neighbourhood& neighbourhood = *group_.neighbourhood;
-  theirs_.resize(static_cast<std::size_t>(neighbourhood.size()));
+  const NodeRanks& node_ranks = *group_.node_ranks;
+  theirs_.resize(static_cast<std::size_t>(node_ranks.size()));
   bool direct = true;
-  for (int local = 0; local < neighbourhood.size(); ++local) {
+  for (int local = 0; local < node_ranks.size(); ++local) {
     check_fingerprint(local);
-    const Door& door = neighbourhood.door(local, number_);
+    const ControlBlock& control_block = node_ranks.control_block(local, number_);
     Theirs& theirs = theirs_[static_cast<std::size_t>(local)];
     const auto resolve = [&](std::uint64_t location) -> std::byte* {
       direct = direct && location != 0;
-      return location == 0 || location == kNothing ? nullptr : neighbourhood.memory().resolve(local, location);
+      return location == 0 || location == kNothing ? nullptr : node_ranks.memory().resolve(local, location);
     };
-    theirs.output = resolve(door.output.load(std::memory_order_relaxed));
-    theirs.inputs.resize(door.parts.load(std::memory_order_relaxed));
+    theirs.output = resolve(control_block.output.load(std::memory_order_relaxed));
+    theirs.inputs.resize(control_block.parts.load(std::memory_order_relaxed));
     for (std::size_t part = 0; part < theirs.inputs.size(); ++part)
-      theirs.inputs[part] = resolve(door.inputs[part].load(std::memory_order_relaxed));
+      theirs.inputs[part] = resolve(control_block.inputs[part].load(std::memory_order_relaxed));
   }
   return direct;
 }
@@ -119,13 +119,13 @@ std::uint64_t Execution::fingerprint() const {
 }
 
 void Execution::check_fingerprint(int local) const {
-  const Neighbourhood& neighbourhood = *group_.neighbourhood;
-  const auto theirs = neighbourhood.door(local, number_).fingerprint.load(std::memory_order_relaxed);
+  const NodeRanks& node_ranks = *group_.node_ranks;
+  const auto theirs = node_ranks.control_block(local, number_).fingerprint.load(std::memory_order_relaxed);
   if (theirs != fingerprint())
     throw CommError(
         fmt::format("{}: {} calls another operation, or one of other sizes, types or options: all ranks "
                     "must call the same operations in the same order",
-                    to_string(operation_), group_.fabric.name(neighbourhood.memory().rank_of(local))));
+                    to_string(operation_), group_.fabric.name(node_ranks.memory().rank_of(local))));
 }
 
 bool Execution::run() {
@@ -139,11 +139,11 @@ bool Execution::run() {
       case Step::Kind::wait:
         if (!wait_for(step)) return false;
         break;
-      case Step::Kind::combine:
-        combine(step);
+      case Step::Kind::reduce:
+        reduce(step);
         break;
       case Step::Kind::signal:
-        group_.neighbourhood->signal(number_, step.stage);
+        group_.node_ranks->signal(number_, step.stage);
         break;
       case Step::Kind::await:
         if (!await(step)) return false;
@@ -193,7 +193,7 @@ bool Execution::wait_for(const Step& step) {
 
 bool Execution::await(const Step& step) {
   const int local = group_.local_of[static_cast<std::size_t>(step.peer)];
-  if (!group_.neighbourhood->has_reached(local, number_, step.stage)) return false;
+  if (!group_.node_ranks->has_reached(local, number_, step.stage)) return false;
   check_fingerprint(local);
   return true;
 }
@@ -211,7 +211,7 @@ std::byte* Execution::address(const Block& block) {
     case Space::output:
       return (own ? call_.output : theirs_[static_cast<std::size_t>(local)].output) + offset;
     case Space::shared:
-      return group_.neighbourhood->door(own ? group_.neighbourhood->self() : local, number_).payload + offset;
+      return group_.node_ranks->control_block(own ? group_.node_ranks->self() : local, number_).payload + offset;
     case Space::scratch:
       if (call_.on_device) return static_cast<std::byte*>(device_scratch_.data()) + offset;
       break;
@@ -219,7 +219,7 @@ std::byte* Execution::address(const Block& block) {
   return scratch_.data() + offset;
 }
 
-void Execution::combine(const Step& step) {
+void Execution::reduce(const Step& step) {
   sources_.clear();
   targets_.clear();
   for (std::uint32_t i = 0; i < step.source_count; ++i) {
@@ -235,22 +235,22 @@ void Execution::combine(const Step& step) {
   const std::size_t count = schedule_->targets[step.targets].count;
   const double scale = step.last ? call_.scale : 1;
   if (call_.on_device)
-    group_.device->accelerator->combine(call_.type, call_.reduction, sources_, targets_, count, scale);
+    group_.device->accelerator->reduce(call_.type, call_.reduction, sources_, targets_, count, scale);
   else
-    comm::combine(call_.type, call_.reduction, sources_, targets_, count, scale);
+    comm::reduce(call_.type, call_.reduction, sources_, targets_, count, scale);
 }
 
 void Execution::add_awaited(std::vector<Rank>& ranks) const {
   if (state_ == State::idle || state_ == State::finishing) return;
   const auto neighbours_that = [&](auto lack) {
-    for (int local = 0; local < group_.neighbourhood->size(); ++local)
-      if (lack(local)) ranks.push_back(group_.neighbourhood->memory().rank_of(local));
+    for (int local = 0; local < group_.node_ranks->size(); ++local)
+      if (lack(local)) ranks.push_back(group_.node_ranks->memory().rank_of(local));
   };
   if (state_ == State::entering)
     neighbours_that(
-        [&](int local) { return !group_.neighbourhood->has_completed(local, number_ - NodeMemory::kDoors); });
+        [&](int local) { return !group_.node_ranks->has_completed(local, number_ - NodeMemory::kControlBlocks); });
   else if (state_ == State::arriving)
-    neighbours_that([&](int local) { return !group_.neighbourhood->has_reached(local, number_, kArrived); });
+    neighbours_that([&](int local) { return !group_.node_ranks->has_reached(local, number_, kArrived); });
   else if (const Step& step = schedule_->steps[next_]; step.kind == Step::Kind::await)
     ranks.push_back(group_.members[static_cast<std::size_t>(step.peer)]);
   else if (step.kind == Step::Kind::wait)
@@ -274,7 +274,7 @@ void Execution::cancel() noexcept {
     transfers_->cancel();
     group_.device->accelerator->drain();
   }
-  if (plan_ && plan_->uses_neighbours && state_ != State::idle) group_.neighbourhood->complete(number_);
+  if (plan_ && plan_->uses_neighbours && state_ != State::idle) group_.node_ranks->complete(number_);
   state_ = State::idle;
 }
 

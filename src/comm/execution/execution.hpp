@@ -54,7 +54,7 @@ class Execution final : public Request::Pending {
   void transfer(const Step& step);
   bool wait_for(const Step& step);
   bool await(const Step& step);
-  void combine(const Step& step);
+  void reduce(const Step& step);
   std::byte* address(const Block& block);
   Batch& batch(int group);
   std::uint64_t fingerprint() const;

@@ -20,7 +20,7 @@ struct Plan {
   Choice choice;
   Schedule schedule;
   std::optional<Schedule> staged;  ///< where some neighbour's memory turns out not to be shared
-  bool uses_neighbours = false;    ///< takes doors, on all ranks of this node alike
+  bool uses_neighbours = false;    ///< takes control_blocks, on all ranks of this node alike
   bool needs_arrival = false;      ///< works on neighbours' inputs and outputs, if they are shared
   std::uint64_t fingerprint = 0;   ///< of problem and element type; equal on neighbours that call the same
 };
@@ -28,7 +28,7 @@ struct Plan {
 /// One communicator's part of a vendor's library.
 struct LibraryAccess {
   std::unique_ptr<DeviceTransport> transport;
-  bool also_sums = false;            ///< of Order::fixed, whose order is then the library's
+  bool also_sums = false;            ///< of Order::deterministic, whose order is then the library's
   std::uint64_t next = 0, turn = 0;  ///< numbers of the next operation, and of the one that may enter
 };
 
@@ -37,16 +37,16 @@ struct Group {
   Group(Fabric& the_fabric, std::uint8_t the_id, std::vector<Rank> ranks, Rank self);
 
   Fabric& fabric;
-  std::uint8_t id;                             ///< in the tags of its messages
-  int rank;                                    ///< of this process among members
-  std::vector<Rank> members;                   ///< world rank of each rank
-  std::vector<int> nodes;                      ///< of each rank: equal where ranks share memory
-  std::vector<int> local_of;                   ///< place of each rank in the neighbourhood, -1 outside
-  std::optional<Neighbourhood> neighbourhood;  ///< once they have met
-  std::shared_ptr<DeviceAccess> device;        ///< if there is one
-  std::unique_ptr<LibraryAccess> library;      ///< if it does some of the collectives there; goes before the device
-  std::uint32_t sequence = 0;                  ///< of collectives
-  int spins = 1000;                            ///< of a wait before it gives way; few where ranks outnumber processors
+  std::uint8_t id;                         ///< in the tags of its messages
+  int rank;                                ///< of this process among members
+  std::vector<Rank> members;               ///< world rank of each rank
+  std::vector<int> nodes;                  ///< of each rank: equal where ranks share memory
+  std::vector<int> local_of;               ///< place of each rank in the node_ranks, -1 outside
+  std::optional<NodeRanks> node_ranks;     ///< once they have met
+  std::shared_ptr<DeviceAccess> device;    ///< if there is one
+  std::unique_ptr<LibraryAccess> library;  ///< if it does some of the collectives there; goes before the device
+  std::uint32_t sequence = 0;              ///< of collectives
+  int spins = 1000;                        ///< of a wait before it gives way; few where ranks outnumber processors
 };
 
 }  // namespace distdl::comm

@@ -8,11 +8,12 @@
 
 namespace distdl::comm {
 
-/// The ranks of one communicator on one node, as its operations see them: numbered doors in shared memory, by which
-/// they tell each other how far they are. An operation uses the doors that its kDoors-th predecessor used.
-class Neighbourhood {
+/// The ranks of one communicator on one node, as its operations see them: numbered control_blocks in shared memory, by
+/// which they tell each other how far they are. An operation uses the control_blocks that its kControlBlocks-th
+/// predecessor used.
+class NodeRanks {
  public:
-  explicit Neighbourhood(NodeMemory& memory) : memory_(memory), known_(memory.size(), 0) {}
+  explicit NodeRanks(NodeMemory& memory) : memory_(memory), known_(memory.size(), 0) {}
 
   NodeMemory& memory() const { return memory_; }
   int size() const { return memory_.size(); }
@@ -20,14 +21,14 @@ class Neighbourhood {
 
   /// Of the next operation; equal on all neighbours, who begin the same ones in the same order.
   std::uint64_t next() { return ++number_; }
-  Door& door(int local, std::uint64_t number) const {
-    return memory_.door(local, static_cast<int>(number % NodeMemory::kDoors));
+  ControlBlock& control_block(int local, std::uint64_t number) const {
+    return memory_.control_block(local, static_cast<int>(number % NodeMemory::kControlBlocks));
   }
-  /// Have all neighbours left the operation that used these doors before?
+  /// Have all neighbours left the operation that used these control_blocks before?
   bool may_begin(std::uint64_t number) {
-    if (number <= NodeMemory::kDoors) return true;
+    if (number <= NodeMemory::kControlBlocks) return true;
     for (int local = 0; local < size(); ++local)
-      if (!has_completed(local, number - NodeMemory::kDoors)) return false;
+      if (!has_completed(local, number - NodeMemory::kControlBlocks)) return false;
     return true;
   }
   bool has_completed(int local, std::uint64_t number) {
@@ -35,13 +36,13 @@ class Neighbourhood {
     return known_[local] >= number;
   }
   void signal(std::uint64_t number, std::uint32_t stage) const {
-    Door& own = door(self(), number);
+    ControlBlock& own = control_block(self(), number);
     own.completed.store(completed_, std::memory_order_relaxed);
-    own.reached.store(number << Door::kStageBits | stage, std::memory_order_release);
+    own.reached.store(number << ControlBlock::kStageBits | stage, std::memory_order_release);
   }
   bool has_reached(int local, std::uint64_t number, std::uint32_t stage) {
-    Door& theirs = door(local, number);
-    if (theirs.reached.load(std::memory_order_acquire) < (number << Door::kStageBits | stage)) return false;
+    ControlBlock& theirs = control_block(local, number);
+    if (theirs.reached.load(std::memory_order_acquire) < (number << ControlBlock::kStageBits | stage)) return false;
     known_[local] = std::max(known_[local], theirs.completed.load(std::memory_order_relaxed));
     return true;
   }

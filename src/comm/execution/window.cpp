@@ -14,23 +14,23 @@ Window::~Window() {
   for (auto& remote : remotes_) static_cast<void>(remote.key.release());  // gone with the worker
 }
 
-std::string Window::card() const {
+std::string Window::description() const {
   const std::uint64_t numbers[] = {reinterpret_cast<std::uintptr_t>(memory_.data()), memory_.size()};
   return std::string(reinterpret_cast<const char*>(numbers), sizeof numbers) + exposed_.key();
 }
 
-void Window::connect(const std::vector<std::string>& cards) {
-  require<CommError>(cards.size() == static_cast<std::size_t>(fabric_.size()), "{} cards of a window for {} ranks",
-                     cards.size(), fabric_.size());
-  remotes_.resize(cards.size());
-  for (std::size_t r = 0; r < cards.size(); ++r) {
+void Window::connect(const std::vector<std::string>& descriptions) {
+  require<CommError>(descriptions.size() == static_cast<std::size_t>(fabric_.size()),
+                     "{} descriptions of a window for {} ranks", descriptions.size(), fabric_.size());
+  remotes_.resize(descriptions.size());
+  for (std::size_t r = 0; r < descriptions.size(); ++r) {
     std::uint64_t numbers[2];
-    require<CommError>(cards[r].size() >= sizeof numbers, "the card of rank {}'s window has {} bytes", r,
-                       cards[r].size());
-    std::memcpy(numbers, cards[r].data(), sizeof numbers);
+    require<CommError>(descriptions[r].size() >= sizeof numbers, "the description of rank {}'s window has {} bytes", r,
+                       descriptions[r].size());
+    std::memcpy(numbers, descriptions[r].data(), sizeof numbers);
     remotes_[r].address = numbers[0];
     remotes_[r].size = numbers[1];
-    remotes_[r].packed = cards[r].substr(sizeof numbers);
+    remotes_[r].packed = descriptions[r].substr(sizeof numbers);
   }
 }
 

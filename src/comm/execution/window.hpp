@@ -11,8 +11,8 @@
 namespace distdl::comm {
 
 /// Memory of each rank that the others put into and get from, without its taking part but for letting time pass in
-/// waits. Exposing it is collective: construct, exchange the cards, connect(). Must go before its fabric, and after all
-/// ranks have stopped using it.
+/// waits. Exposing it is collective: construct, exchange the descriptions, connect(). Must go before its fabric, and
+/// after all ranks have stopped using it.
 class Window {
  public:
   Window(Fabric& fabric, std::span<std::byte> memory);
@@ -21,9 +21,9 @@ class Window {
   Window& operator=(const Window&) = delete;
 
   /// Of this rank, for the others.
-  std::string card() const;
-  /// In rank order. Throws CommError for what card() did not make.
-  void connect(const std::vector<std::string>& cards);
+  std::string description() const;
+  /// In rank order. Throws CommError for what description() did not make.
+  void connect(const std::vector<std::string>& descriptions);
   /// Bytes that a rank exposes.
   std::size_t size_of(Rank rank) const { return remotes_.at(static_cast<std::size_t>(rank.value)).size; }
 

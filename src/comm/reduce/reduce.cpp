@@ -22,7 +22,7 @@ struct Kernels {
   CopyKernel copy;
 
   Kernels(DataType type, Reduction reduction, double by) {
-    const auto& all = combine_kernels();
+    const auto& all = reduce_kernels();
     const auto t = static_cast<std::size_t>(type);
     const auto r = reduction == Reduction::average ? 0 : static_cast<std::size_t>(reduction);
     merge = all.merge[t][r];
@@ -131,8 +131,8 @@ bool are_streamed(std::span<const Source> sources, std::span<void* const> target
 
 }  // namespace
 
-void combine(DataType type, Reduction reduction, std::span<const Source> sources, std::span<void* const> targets,
-             std::size_t count, double scale) {
+void reduce(DataType type, Reduction reduction, std::span<const Source> sources, std::span<void* const> targets,
+            std::size_t count, double scale) {
   if (count == 0 || targets.empty()) return;
   const std::size_t element = size_of(type);
   const bool streams = count * element >= kStreamed && are_streamed(sources, targets);

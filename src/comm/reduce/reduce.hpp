@@ -22,7 +22,7 @@ using tensor::Source;
 ///
 /// Goes through the operands in blocks that stay in the first-level cache: each is read once and each target is written
 /// once. `sources` merge into exactly one value. Throws InternalError for more than 64 partial results at a time.
-void combine(DataType type, Reduction reduction, std::span<const Source> sources, std::span<void* const> targets,
-             std::size_t count, double scale = 1);
+void reduce(DataType type, Reduction reduction, std::span<const Source> sources, std::span<void* const> targets,
+            std::size_t count, double scale = 1);
 
 }  // namespace distdl::comm

@@ -7,7 +7,7 @@ namespace distdl::comm {
 namespace {
 
 struct Avx2;
-using Loops = CombineLoops<Avx2>;
+using Loops = ReduceLoops<Avx2>;
 
 struct Halves {
   using Floats = __m256;
@@ -17,14 +17,14 @@ struct Halves {
   static __m128i narrow(__m256 values) { return _mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT); }
 };
 
-constexpr CombineKernels kernels() {
-  CombineKernels all = Loops::kernels();
+constexpr ReduceKernels kernels() {
+  ReduceKernels all = Loops::kernels();
   SixteenBitLoops<Loops, Halves>::replace(all, DataType::float16);
   return all;
 }
 
 }  // namespace
 
-constexpr CombineKernels kCombineAvx2 = kernels();
+constexpr ReduceKernels kReduceAvx2 = kernels();
 
 }  // namespace distdl::comm

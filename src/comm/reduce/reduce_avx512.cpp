@@ -7,7 +7,7 @@ namespace distdl::comm {
 namespace {
 
 struct Avx512;
-using Loops = CombineLoops<Avx512>;
+using Loops = ReduceLoops<Avx512>;
 
 struct Halves {
   using Floats = __m512;
@@ -36,8 +36,8 @@ struct Bfloats {
   }
 };
 
-constexpr CombineKernels kernels() {
-  CombineKernels all = Loops::kernels();
+constexpr ReduceKernels kernels() {
+  ReduceKernels all = Loops::kernels();
   SixteenBitLoops<Loops, Halves>::replace(all, DataType::float16);
   SixteenBitLoops<Loops, Bfloats>::replace(all, DataType::bfloat16);
   return all;
@@ -45,6 +45,6 @@ constexpr CombineKernels kernels() {
 
 }  // namespace
 
-constexpr CombineKernels kCombineAvx512 = kernels();
+constexpr ReduceKernels kReduceAvx512 = kernels();
 
 }  // namespace distdl::comm

@@ -4,6 +4,6 @@
 namespace distdl::comm {
 
 struct Baseline;
-constexpr CombineKernels kCombineBaseline = CombineLoops<Baseline>::kernels();
+constexpr ReduceKernels kReduceBaseline = ReduceLoops<Baseline>::kernels();
 
 }  // namespace distdl::comm

@@ -14,9 +14,9 @@ using ScaleKernel = void (*)(void* first, void* second, const void* source, std:
 /// To two targets.
 using CopyKernel = void (*)(void* first, void* second, const void* source, std::size_t bytes);
 
-/// The loops of combine() for one kind of processor. Indices: DataType, Reduction; null where combine() has no use.
-/// C arrays: see CombineLoops.
-struct CombineKernels {
+/// The loops of reduce() for one kind of processor. Indices: DataType, Reduction; null where reduce() has no use.
+/// C arrays: see ReduceLoops.
+struct ReduceKernels {
   MergeKernel merge[7][3]{};  ///< ignore `scale`
   MergeKernel scaled_sum[7]{};
   ScaleKernel scale[7]{};
@@ -24,12 +24,12 @@ struct CombineKernels {
 };
 
 /// All give the same bits.
-extern const CombineKernels kCombineBaseline;  ///< any processor of this architecture
-extern const CombineKernels kCombineAvx2;      ///< x86 alone, as below
-extern const CombineKernels kCombineAvx512;    ///< F, BW, DQ, VL
+extern const ReduceKernels kReduceBaseline;  ///< any processor of this architecture
+extern const ReduceKernels kReduceAvx2;      ///< x86 alone, as below
+extern const ReduceKernels kReduceAvx512;    ///< F, BW, DQ, VL
 
 /// The fastest that this processor can run.
-const CombineKernels& combine_kernels();
+const ReduceKernels& reduce_kernels();
 
 /// As memcpy, past the caches: for what is larger than they are, and not read soon. Other threads may only be told of
 /// it after finish_streams().

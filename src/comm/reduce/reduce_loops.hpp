@@ -14,7 +14,7 @@ namespace distdl::comm {
 /// of processor and its own `Processor`: thus no function here has the same name in two of them, and none may call an
 /// inline function from elsewhere, of which the linker would keep one copy for all processors.
 template <class Processor>
-struct CombineLoops {
+struct ReduceLoops {
   /// In memory: of any alignment, and of any type to others.
   template <class Type>
   struct [[gnu::packed, gnu::may_alias]] Stored {
@@ -44,7 +44,7 @@ struct CombineLoops {
   // ivdep: a target is a source or far from it, so no iteration depends on an earlier one.
   template <class Type, class Operation>
   static void merge(void* first, void* second, const void* left, const void* right, std::size_t count, double scale) {
-    using Stored = CombineLoops::Stored<Type>;
+    using Stored = ReduceLoops::Stored<Type>;
     const auto* const a = static_cast<const Stored*>(left);
     const auto* const b = static_cast<const Stored*>(right);
     auto* const t = static_cast<Stored*>(first);
@@ -63,7 +63,7 @@ struct CombineLoops {
   }
 
   static void copy(void* first, void* second, const void* source, std::size_t bytes) {
-    using Stored = CombineLoops::Stored<Byte>;
+    using Stored = ReduceLoops::Stored<Byte>;
     const auto* const a = static_cast<const Stored*>(source);
     auto* const t = static_cast<Stored*>(first);
     auto* const u = static_cast<Stored*>(second);
@@ -77,7 +77,7 @@ struct CombineLoops {
 
   template <class Type>
   static void scale(void* first, void* second, const void* source, std::size_t count, double by) {
-    using Stored = CombineLoops::Stored<Type>;
+    using Stored = ReduceLoops::Stored<Type>;
     const auto* const a = static_cast<const Stored*>(source);
     auto* const t = static_cast<Stored*>(first);
     auto* const u = static_cast<Stored*>(second ? second : first);
@@ -98,21 +98,21 @@ struct CombineLoops {
   }
 
   template <class Type>
-  static constexpr void add_type(CombineKernels& kernels, DataType type) {
+  static constexpr void add_type(ReduceKernels& kernels, DataType type) {
     MergeKernel* const merges = kernels.merge[static_cast<int>(type)];
     merges[static_cast<int>(Reduction::sum)] = &merge<Type, Sum<Type>>;
     merges[static_cast<int>(Reduction::maximum)] = &merge<Type, Maximum<Type>>;
     merges[static_cast<int>(Reduction::minimum)] = &merge<Type, Minimum<Type>>;
   }
   template <class Type>
-  static constexpr void add_floating(CombineKernels& kernels, DataType type) {
+  static constexpr void add_floating(ReduceKernels& kernels, DataType type) {
     add_type<Type>(kernels, type);
     kernels.scaled_sum[static_cast<int>(type)] = &merge<Type, ScaledSum<Type>>;
     kernels.scale[static_cast<int>(type)] = &scale<Type>;
   }
 
-  static constexpr CombineKernels kernels() {
-    CombineKernels all;
+  static constexpr ReduceKernels kernels() {
+    ReduceKernels all;
     all.copy = &copy;
     add_floating<Float>(all, DataType::float32);
     all.scaled_sum[static_cast<int>(DataType::float32)] = &merge_scaled;

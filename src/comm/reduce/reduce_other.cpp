@@ -5,8 +5,8 @@
 
 namespace distdl::comm {
 
-const CombineKernels& combine_kernels() {
-  return kCombineBaseline;
+const ReduceKernels& reduce_kernels() {
+  return kReduceBaseline;
 }
 
 void stream_copy(void* target, const void* source, std::size_t bytes) {

@@ -7,7 +7,7 @@ namespace distdl::comm {
 
 /// Sums of 16-bit floating values with a processor's own conversions, which compilers do not find in plain loops.
 /// Format: Floats (a vector of kLanes floats), widen() from and narrow() to kLanes values in memory, and Plain, the
-/// format as one of Loops, for what is left over. As with CombineLoops, Format is another type in each source file.
+/// format as one of Loops, for what is left over. As with ReduceLoops, Format is another type in each source file.
 template <class Loops, class Format>
 struct SixteenBitLoops {
   using Floats = typename Format::Floats;
@@ -48,7 +48,7 @@ struct SixteenBitLoops {
     Loops::template scale<Plain>(t + at, u + at, a + at, count - at / 2, by);
   }
 
-  static constexpr void replace(CombineKernels& kernels, DataType type) {
+  static constexpr void replace(ReduceKernels& kernels, DataType type) {
     const int t = static_cast<int>(type);
     kernels.merge[t][static_cast<int>(Reduction::sum)] = &merge<false>;
     kernels.scaled_sum[t] = &merge<true>;

@@ -20,11 +20,11 @@ bool converts_halves() {
 
 }  // namespace
 
-const CombineKernels& combine_kernels() {
-  static const CombineKernels& best = [&]() -> const CombineKernels& {
+const ReduceKernels& reduce_kernels() {
+  static const ReduceKernels& best = [&]() -> const ReduceKernels& {
     if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
-      return kCombineAvx512;
-    return __builtin_cpu_supports("avx2") && converts_halves() ? kCombineAvx2 : kCombineBaseline;
+      return kReduceAvx512;
+    return __builtin_cpu_supports("avx2") && converts_halves() ? kReduceAvx2 : kReduceBaseline;
   }();
   return best;
 }

@@ -118,9 +118,9 @@ void ScheduleBuilder::wait(int group) {
   idle_[group] = true;
 }
 
-void ScheduleBuilder::combine(std::span<const Operand> sources, std::span<const Block> targets, bool last) {
+void ScheduleBuilder::reduce(std::span<const Operand> sources, std::span<const Block> targets, bool last) {
   if (sources.empty() || targets.empty() || sources.front().block.count == 0) return;
-  Step& step = add(Step::Kind::combine);
+  Step& step = add(Step::Kind::reduce);
   step.sources = static_cast<std::uint32_t>(schedule_.sources.size());
   step.source_count = static_cast<std::uint32_t>(sources.size());
   step.targets = static_cast<std::uint32_t>(schedule_.targets.size());
@@ -132,7 +132,7 @@ void ScheduleBuilder::combine(std::span<const Operand> sources, std::span<const 
 
 void ScheduleBuilder::copy(Block from, Block to, bool last) {
   const Operand source{from, 0};
-  combine({&source, 1}, {&to, 1}, last);
+  reduce({&source, 1}, {&to, 1}, last);
 }
 
 std::uint32_t ScheduleBuilder::signal() {

@@ -63,7 +63,7 @@ class ScheduleBuilder {
   void send(int peer, Block block, int group);
   void receive(int peer, Block block, int group);
   void wait(int group);
-  void combine(std::span<const Operand> sources, std::span<const Block> targets, bool last);
+  void reduce(std::span<const Operand> sources, std::span<const Block> targets, bool last);
   void copy(Block from, Block to, bool last = false);
   /// Signals the next stage and returns it.
   std::uint32_t signal();

@@ -89,7 +89,7 @@ Generator halving_generator(const Problem& problem) {
 Generator ring_generator(const Problem& problem, Order order) {
   if (problem.collective == Collective::all_gather) return ring;
   const bool sums = problem.collective == Collective::all_reduce || problem.collective == Collective::reduce_scatter;
-  return sums && order == Order::free && can_double(problem) ? ring : nullptr;
+  return sums && order == Order::any && can_double(problem) ? ring : nullptr;
 }
 
 Generator tree_generator(Collective collective, const Choice& choice) {
@@ -98,7 +98,7 @@ Generator tree_generator(Collective collective, const Choice& choice) {
     case Collective::broadcast:
       return one ? binomial_broadcast : double_tree_broadcast;
     case Collective::reduce:
-      return one ? binomial_reduce : choice.order == Order::free ? double_tree_reduce : nullptr;
+      return one ? binomial_reduce : choice.order == Order::any ? double_tree_reduce : nullptr;
     case Collective::gather:
       return one ? binomial_gather : nullptr;
     case Collective::scatter:

@@ -13,7 +13,7 @@ namespace distdl::comm {
 /// Bytes of Space::shared, per rank and operation.
 constexpr std::size_t kSharedBytes = std::size_t{256} << 10;
 
-/// Whose memory a step works on. A rank sends from and receives into its own; the steps combine, signal and await also
+/// Whose memory a step works on. A rank sends from and receives into its own; the steps reduce, signal and await also
 /// reach the memory of ranks on the same node ("neighbours").
 enum class Space : std::uint8_t {
   input,    ///< the caller's operand; `part` tells which of several partial sums
@@ -32,7 +32,7 @@ struct Block {
   bool operator==(const Block&) const = default;
 };
 
-/// A source of a combine step; `merges` as in comm::Source.
+/// A source of a reduce step; `merges` as in comm::Source.
 struct Operand {
   Block block;
   std::uint16_t merges = 0;
@@ -44,7 +44,7 @@ struct Step {
     send,     ///< begin to send `block` to `peer`; joins `group`
     receive,  ///< begin to receive `block` from `peer`; joins `group`
     wait,     ///< until all transfers of `group` so far are done
-    combine,  ///< targets = reduction of the sources
+    reduce,   ///< targets = reduction of the sources
     signal,   ///< tell the neighbours that this rank has reached `stage` (they ascend within an operation, from 2;
               ///< 1 means "arrived": Execution signals and awaits it before the first step where reads_neighbours)
     await,    ///< until neighbour `peer` has signalled `stage` or a later one
@@ -56,7 +56,7 @@ struct Step {
   Block block{};
   std::uint32_t sources = 0, source_count = 0;  ///< in Schedule::sources
   std::uint32_t targets = 0, target_count = 0;  ///< in Schedule::targets
-  bool last = false;                            ///< combine: writes the final result (an average is divided here)
+  bool last = false;                            ///< reduce: writes the final result (an average is divided here)
 };
 
 /// A collective operation as one rank performs it: data, made by make_schedule(), proved by check_schedules(), run by
@@ -87,8 +87,8 @@ enum class Collective : std::uint8_t {
 
 /// May the result of a floating-point sum depend on how many ranks there are and where they run?
 enum class Order : std::uint8_t {
-  fixed,  ///< no: along the tree of sum_tree.hpp
-  free,   ///< yes, where that is faster
+  deterministic,  ///< no: along the tree of sum_tree.hpp
+  any,            ///< yes, where that is faster
 };
 
 /// What is to be done, as far as a schedule depends on it. Equal on all ranks, but for `rank` and all_to_all's counts.
@@ -116,13 +116,13 @@ struct Problem {
 std::ptrdiff_t in_place_offset(const Problem& problem);
 
 enum class Algorithm : std::uint8_t {
-  shared_short,        ///< one node: copy to shared memory, one signal, each combines all
-  shared_direct,       ///< one node: each combines its slice straight from all inputs into all outputs
+  shared_short,        ///< one node: copy to shared memory, one signal, each reduces all
+  shared_direct,       ///< one node: each reduces its slice straight from all inputs into all outputs
   shared_staged,       ///< one node: the same through shared memory, in pieces, for memory that is not shared
   pairwise,            ///< everyone with everyone: slices to their owners, sums (or slices) back
   recursive_doubling,  ///< log2(ranks) exchanges of everything; any number of ranks
   recursive_halving,   ///< vector halving, distance doubling, and back; ranks: a power of two. Rabenseifner 2004
-  ring,                ///< Order::free only, for sums
+  ring,                ///< Order::any only, for sums
   binomial,            ///< the fixed tree itself: reduce, broadcast, gather, scatter
   double_tree,         ///< two trees, each carries half. Sanders, Speck, Traeff, Parallel Computing 2009
   hierarchical,        ///< within each node, then slices between the nodes, then within each node
@@ -133,7 +133,7 @@ struct Choice {
   Algorithm algorithm = Algorithm::pairwise;
   std::size_t segment = 0;  ///< elements sent at a time, so that adding and sending overlap; 0: all at once
   bool staged = false;  ///< hierarchical: this rank's node goes through shared memory in pieces (may differ by node)
-  Order order = Order::fixed;
+  Order order = Order::deterministic;
   bool operator==(const Choice&) const = default;
 };
 

@@ -117,7 +117,7 @@ std::vector<int> parts_of(const Problem& problem) {
 std::vector<GroupSum> group_sums(const Problem& problem, std::span<const int> group_of, Order order) {
   const std::vector<Term> terms = terms_of(problem);
   const int leaves = leaves_of(problem);
-  if (order == Order::fixed) {
+  if (order == Order::deterministic) {
     Grouping grouping(terms, group_of, leaves);
     grouping.cut({root_level(leaves), 0}, 0, terms.size());
     return grouping.take();
@@ -133,7 +133,7 @@ std::vector<GroupSum> group_sums(const Problem& problem, std::span<const int> gr
 }
 
 std::vector<std::uint16_t> merges_of(std::span<const LeafRange> leaves, int all, Order order) {
-  if (order == Order::free || leaves.empty()) {
+  if (order == Order::any || leaves.empty()) {
     std::vector<std::uint16_t> merges(leaves.size(), 1);
     if (!merges.empty()) merges.front() = 0;
     return merges;

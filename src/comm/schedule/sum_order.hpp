@@ -30,12 +30,13 @@ int leaves_of(const Problem& problem);
 /// Partial sums of each rank.
 std::vector<int> parts_of(const Problem& problem);
 
-/// The fewest sums that the groups (group_of[rank]) can finish alone: for Order::fixed the widest nodes of the tree
-/// whose terms all belong to one group; for Order::free one sum per group. In the order in which they are to be added.
+/// The fewest sums that the groups (group_of[rank]) can finish alone: for Order::deterministic the widest nodes of the
+/// tree whose terms all belong to one group; for Order::any one sum per group. In the order in which they are to be
+/// added.
 std::vector<GroupSum> group_sums(const Problem& problem, std::span<const int> group_of, Order order);
 
 /// Operand::merges that turn values over `leaves`, in leaf order, into the value of the tree's node that covers them
-/// all. Order::free: one after the other.
+/// all. Order::any: one after the other.
 std::vector<std::uint16_t> merges_of(std::span<const LeafRange> leaves, int all, Order order);
 
 }  // namespace distdl::comm

@@ -36,7 +36,7 @@ CostTable crowded(CostTable costs, int ranks) {
   if (each <= 1) return costs;
   for (double* wait : {&costs.signal, &costs.within.latency, &costs.between.latency}) *wait += each * costs.turn;
   for (double* time : {&costs.step, &costs.within.overhead, &costs.between.overhead}) *time *= each;
-  for (double* speed : {&costs.combine, &costs.copy, &costs.share, &costs.within.bandwidth}) *speed /= each;
+  for (double* speed : {&costs.reduce, &costs.copy, &costs.share, &costs.within.bandwidth}) *speed /= each;
   return costs;
 }
 
@@ -122,7 +122,7 @@ class Model {
     if (span <= costs_.cache) return touched / speed;
     return std::max(touched / speed, touched * at_.widest() / costs_.memory);
   }
-  double add(double bytes) const { return work(3 * bytes, 2 * bytes, costs_.combine); }
+  double add(double bytes) const { return work(3 * bytes, 2 * bytes, costs_.reduce); }
   /// A transfer whose data are then added: one after the other, or segment by segment.
   double overlapped(double transfer, double adding, double bytes) const {
     if (segment_ <= 0 || segment_ >= bytes) return transfer + adding;
@@ -146,7 +146,7 @@ class Model {
     if (collective_ == Collective::all_reduce) fetched = 2 * rest;
     if (phases_out() == 0) touched = bytes + slice;
     if (collective_ == Collective::gather || collective_ == Collective::scatter) touched = 2 * (fetched = slice);
-    const double speed = reduces() ? costs_.combine : costs_.copy;
+    const double speed = reduces() ? costs_.reduce : costs_.copy;
     if (!staged) return 2 * costs_.signal + 2 * ranks * costs_.step + work(touched, touched, speed);
     const double pieces = std::max(1.0, bytes / static_cast<double>(kSharedBytes));
     return pieces * (2 * costs_.signal + 3 * ranks * costs_.step) + work(touched, touched, speed) +
@@ -170,7 +170,7 @@ class Model {
   }
 
   double pairwise() const {
-    const double adding = work((ranks_ + 1) * slice_, (ranks_ + 1) * slice_, costs_.combine);
+    const double adding = work((ranks_ + 1) * slice_, (ranks_ + 1) * slice_, costs_.reduce);
     switch (collective_) {
       case Collective::barrier:
         return everyone(0);
@@ -260,7 +260,7 @@ class Model {
     if (collective_ == Collective::barrier) return 2 * costs_.signal + hops * hop(0, 1);
     const double latency = costs_.between.overhead * (nodes - 1) + costs_.between.latency;
     const double share = bytes_ / nodes * (nodes - 1) / costs_.between.bandwidth;  // all slices of the node together
-    const double adding = work(3 * bytes_ / local, 2 * bytes_ / local, costs_.combine);
+    const double adding = work(3 * bytes_ / local, 2 * bytes_ / local, costs_.reduce);
     switch (collective_) {
       case Collective::all_reduce:
         return within + overlapped(latency + share, adding, bytes_ / local / nodes) + latency + share;

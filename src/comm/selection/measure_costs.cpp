@@ -129,13 +129,13 @@ void measure_node(Communicator& node, CostTable& costs) {
   if (ranks > costs.processors) return measure_crowd(bench, node.size(), costs);
   // Without what an operation on nothing takes; the difference of two noisy times must not become nothing.
   const auto rate = [](double bytes, double all, double fixed) { return bytes / std::max(all - fixed, all / 10); };
-  costs.combine = rate(2.0 * kCached, bench.adding(kCached), nothing);
+  costs.reduce = rate(2.0 * kCached, bench.adding(kCached), nothing);
   costs.copy = rate(2.0 * kCached, bench.gathering(kCached), nothing);
   costs.share = rate((ranks - 1) * kShared, bench.signalling(kShared), bench.signalling(4));
   const auto most = static_cast<double>(bench.most());
-  costs.memory = std::min(rate(2 * ranks * most, bench.adding(bench.most()), 0), ranks * costs.combine);
+  costs.memory = std::min(rate(2 * ranks * most, bench.adding(bench.most()), 0), ranks * costs.reduce);
   // The caches end where the speed has come down half the way, in time per byte, to the memory's.
-  const double per_byte = (1 / costs.combine + ranks / costs.memory) / 2;
+  const double per_byte = (1 / costs.reduce + ranks / costs.memory) / 2;
   std::size_t span = kCached;
   while (2 * span < bench.most() && bench.adding(2 * span) - nothing < per_byte * 4 * static_cast<double>(span))
     span *= 2;

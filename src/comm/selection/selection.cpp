@@ -92,12 +92,12 @@ std::vector<Candidate> candidates(const Problem& problem, const CostTable& costs
     if (algorithm == Algorithm::shared_direct && operands == Operands::apart) continue;
     if (within_nodes(algorithm) && operands == Operands::device) continue;
     const bool reorders = algorithm == Algorithm::ring && reduces(problem.collective);
-    if (reorders && order == Order::fixed) continue;
+    if (reorders && order == Order::deterministic) continue;
     for (std::size_t segment : segments(algorithm, problem.element)) {
       const Choice choice{.algorithm = algorithm,
                           .segment = segment,
                           .staged = algorithm == Algorithm::hierarchical && operands == Operands::apart,
-                          .order = reorders ? Order::free : Order::fixed};
+                          .order = reorders ? Order::any : Order::deterministic};
       if (is_possible(problem, choice)) all.push_back({choice, predict_seconds(problem, choice, placement, costs)});
     }
   }

@@ -29,8 +29,8 @@ struct Candidate {
   double seconds = 0;
 };
 
-/// All that are possible, the fastest first. For Order::fixed only those that keep the order of additions. Pure: the
-/// result is the same on all ranks, though problem.rank and the counts of an all-to-all differ.
+/// All that are possible, the fastest first. For Order::deterministic only those that keep the order of additions.
+/// Pure: the result is the same on all ranks, though problem.rank and the counts of an all-to-all differ.
 std::vector<Candidate> candidates(const Problem& problem, const CostTable& costs, Order order,
                                   Operands operands = Operands::shared);
 

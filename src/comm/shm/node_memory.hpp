@@ -20,7 +20,7 @@ namespace distdl::comm {
 /// the payload.
 // Zeroed memory is its initial state, and who writes what has lines of its own.
 // NOLINTBEGIN(cppcoreguidelines-pro-type-member-init, clang-analyzer-optin.performance.Padding)
-struct alignas(128) Door {  // processors fetch lines of 64 bytes in pairs
+struct alignas(128) ControlBlock {  // processors fetch lines of 64 bytes in pairs
   static constexpr int kStageBits = 24;
   static constexpr std::size_t kParts = 32;  ///< partial sums of a rank that neighbours can read
 
@@ -72,27 +72,27 @@ struct WaitRecord {
 /// What one rank gives its neighbours to see.
 struct alignas(128) RankArea {
   static constexpr std::uint64_t kMagic = 0x326D656D6C647364;  ///< changes with this layout
-  static constexpr int kDoors = 4;
+  static constexpr int kControlBlocks = 4;
 
   std::uint64_t magic;
   LossRecord loss;
   alignas(128) WaitRecord wait;
   alignas(128) std::atomic<std::uint32_t> board;  ///< of the first neighbour: 1 + whose record is the first; 0: none
   alignas(128) std::atomic<std::uint64_t> completed;
-  Door doors[kDoors];
+  ControlBlock control_blocks[kControlBlocks];
 };
 // NOLINTEND(cppcoreguidelines-pro-type-member-init, clang-analyzer-optin.performance.Padding)
 
 class SharedSegment;
 
-/// The memory that the ranks of one node share: a segment per rank with its doors and, later, the buffers that it
-/// allocates. Segments are POSIX shared memory, mode 0600, named "distdl-<uid>-<job>-<random>"; the name disappears as
-/// soon as all neighbours have mapped it. Ranks that are threads of one process share one mapping, at one address.
-/// All but the atomics and the notice board is for one thread at a time.
+/// The memory that the ranks of one node share: a segment per rank with its control_blocks and, later, the buffers that
+/// it allocates. Segments are POSIX shared memory, mode 0600, named "distdl-<uid>-<job>-<random>"; the name disappears
+/// as soon as all neighbours have mapped it. Ranks that are threads of one process share one mapping, at one address.
+/// All but the atomics and the control message board is for one thread at a time.
 class NodeMemory {
  public:
-  static constexpr int kDoors =
-      RankArea::kDoors;  ///< operations of one communicator under way at a time; then the oldest is awaited
+  static constexpr int kControlBlocks =
+      RankArea::kControlBlocks;  ///< operations of one communicator under way at a time; then the oldest is awaited
 
   /// Creates this rank's segment. Throws CommError naming /dev/shm and the bytes if there is no room.
   explicit NodeMemory(const std::string& job);
@@ -110,9 +110,9 @@ class NodeMemory {
   int size() const { return static_cast<int>(areas_.size()); }  ///< neighbours, this rank among them
   int self() const { return self_; }                            ///< this rank's place among them
   Rank rank_of(int local) const { return ranks_[local]; }
-  /// Of neighbour `local`, for operations with number % kDoors == slot.
-  Door& door(int local, int slot) const { return areas_[local]->doors[slot]; }
-  /// Neighbour `local` has left all operations up to this one: their doors may be used again. Owner writes.
+  /// Of neighbour `local`, for operations with number % kControlBlocks == slot.
+  ControlBlock& control_block(int local, int slot) const { return areas_[local]->control_blocks[slot]; }
+  /// Neighbour `local` has left all operations up to this one: their control_blocks may be used again. Owner writes.
   std::atomic<std::uint64_t>& completed(int local) const { return areas_[local]->completed; }
 
   /// A number by which neighbours find [data, data + bytes) in their own mappings; 0 if they cannot: it has to lie in
@@ -136,8 +136,8 @@ class NodeMemory {
   /// Neighbours that have attached it keep their view of it. Unknown ids are ignored.
   void release_buffer(int id) noexcept;
 
-  /// The node's notice board: the first loss wins. Any thread may call these two. A writer that dies leaves no trace or
-  /// all of it. Before attach() there is no board.
+  /// The node's control message board: the first loss wins. Any thread may call these two. A writer that dies leaves no
+  /// trace or all of it. Before attach() there is no board.
   void post_loss(const NodeLoss& loss) noexcept;
   /// For every slow wait: one load where there is none.
   std::optional<NodeLoss> posted_loss() const {

@@ -12,7 +12,7 @@
 namespace distdl::comm {
 
 /// A short message beside the data, read whenever a rank waits.
-struct Notice {
+struct ControlMessage {
   enum class Kind : char {
     stopped = 's',  ///< `subject` is lost; `text` says why. Sent on by whoever learns it first
     ask = '?',      ///< "are you there, and whom do you wait for?"
@@ -25,11 +25,11 @@ struct Notice {
   ExitCode code = ExitCode::peer_lost;  ///< with `stopped`: with which code `subject` ends, as far as it could tell
 };
 
-/// Notices are cut to this length, so that they are always sent eagerly: the receiver need not take part.
-constexpr std::size_t kLongestNotice = 1024;
+/// Control messages are cut to this length, so that they are always sent eagerly: the receiver need not take part.
+constexpr std::size_t kLongestControlMessage = 1024;
 
-std::string encode(const Notice& notice);
+std::string encode(const ControlMessage& control_message);
 /// Nothing if `bytes` were not made by encode().
-std::optional<Notice> decode_notice(std::string_view bytes);
+std::optional<ControlMessage> decode_control_message(std::string_view bytes);
 
 }  // namespace distdl::comm

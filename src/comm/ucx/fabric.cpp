@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transfers. Endpoints are in fabric_endpoints.cpp, waits in fabric_wait.cpp, notices in fabric_notice.cpp.
+// Transfers. Endpoints are in fabric_endpoints.cpp, waits in fabric_wait.cpp, control messages in fabric_control.cpp.
 #include <algorithm>
 #include <thread>
 
@@ -10,8 +10,8 @@
 namespace distdl::comm {
 namespace {
 
-constexpr Operation kGoodbye{"goodbye", 0};
-constexpr Milliseconds kLateGreeting{1000};
+constexpr Operation kClose{"close", 0};
+constexpr Milliseconds kLateHandshake{1000};
 
 ucp_request_param_t how_for(void* transfer, ucs_memory_type_t memory = UCS_MEMORY_TYPE_UNKNOWN) {
   ucp_request_param_t how{};
@@ -32,56 +32,57 @@ std::string to_string(const Operation& operation) {
 
 Fabric::Fabric(const Options& options)
     : options_(options),
-      own_card_(describe_this_process(options.generation)),
+      own_address_(describe_this_process(options.generation)),
       context_(open_context(options)),
       worker_(open_worker(context_.get())),
       idle_(worker_.get()) {
-  own_card_.network_address = address_of(worker_.get(), AddressKind::network_only);
-  own_card_.full_address = address_of(worker_.get(), AddressKind::full);
+  own_address_.network_address = address_of(worker_.get(), AddressKind::network_only);
+  own_address_.full_address = address_of(worker_.get(), AddressKind::full);
 }
 
 Fabric::~Fabric() {
   cancel_activities();
-  cancel(greetings_.batch);
-  cancel(notices_.batch);
+  cancel(handshake_messages_.batch);
+  cancel(control_messages_.batch);
   force_close_all();
   cancel(outbox_);
 }
 
-PeerCard Fabric::card(Rank self) {
-  if (self == Rank(0) && own_card_.secret.empty()) own_card_.secret = random_bytes(kSecretBytes);
-  return own_card_;
+PeerAddress Fabric::own_address(Rank self) {
+  if (self == Rank(0) && own_address_.secret.empty()) own_address_.secret = random_bytes(kSecretBytes);
+  return own_address_;
 }
 
-void Fabric::connect(Rank self, std::vector<PeerCard> cards) {
-  require(!cards.empty() && cards.size() <= std::size_t{kMostRanks}, "a world of {} ranks: at most {} are possible",
-          cards.size(), kMostRanks);
+void Fabric::connect(Rank self, std::vector<PeerAddress> addresses) {
+  require(!addresses.empty() && addresses.size() <= std::size_t{kMostRanks},
+          "a world of {} ranks: at most {} are possible", addresses.size(), kMostRanks);
   self_ = self;
-  peers_.resize(cards.size());
-  awaited_now_.reserve(cards.size());
+  peers_.resize(addresses.size());
+  awaited_now_.reserve(addresses.size());
   for (int r = 0; r < size(); ++r) {
     peers_[r].fabric = this;
     peers_[r].rank = Rank(r);
-    peers_[r].card = std::move(cards[r]);
-    require<CommError>(card_of(Rank(r)).generation == own_card_.generation,
-                       "{} is of generation {}, this rank of generation {}", name(Rank(r)), card_of(Rank(r)).generation,
-                       own_card_.generation);
+    peers_[r].address = std::move(addresses[r]);
+    require<CommError>(peer_address(Rank(r)).generation == own_address_.generation,
+                       "{} is of generation {}, this rank of generation {}", name(Rank(r)),
+                       peer_address(Rank(r)).generation, own_address_.generation);
   }
-  secret_ = card_of(Rank(0)).secret;
-  require<CommError>(secret_.size() == kSecretBytes,
-                     "the card of {} holds a secret of {} bytes, expected {}: without it ranks cannot know each other",
-                     name(Rank(0)), secret_.size(), kSecretBytes);
-  listen(greetings_, Channel::hello, kAnyGeneration, kLongestGreeting);
-  listen(notices_, Channel::notice, kAnySource, kLongestNotice + kSealBytes);
+  secret_ = peer_address(Rank(0)).secret;
+  require<CommError>(
+      secret_.size() == kSecretBytes,
+      "the address of {} holds a secret of {} bytes, expected {}: without it ranks cannot know each other",
+      name(Rank(0)), secret_.size(), kSecretBytes);
+  listen(handshake_messages_, Channel::hello, kAnyGeneration, kLongestHandshake);
+  listen(control_messages_, Channel::control, kAnySource, kLongestControlMessage + kSealBytes);
 }
 
 std::string Fabric::name(Rank rank) const {
-  return fmt::format("rank {} ({})", rank, card_of(rank).host);
+  return fmt::format("rank {} ({})", rank, peer_address(rank).host);
 }
 
 bool Fabric::share_memory(Rank one, Rank other) const {
   const auto together = static_cast<int>(options_.shared_memory_ranks);
-  return card_of(one).memory == card_of(other).memory &&
+  return peer_address(one).memory == peer_address(other).memory &&
          (together == 0 || one.value / together == other.value / together);
 }
 
@@ -102,7 +103,7 @@ const Handshake* Fabric::handshake_with(Rank rank) const {
 }
 
 std::uint64_t Fabric::tag(Rank source, const Label& label) const {
-  return wire_tag(Generation(own_card_.generation), source, label);
+  return wire_tag(Generation(own_address_.generation), source, label);
 }
 
 void Fabric::send(Batch& batch, std::span<const std::byte> bytes, Rank to, const Label& label,
@@ -191,7 +192,8 @@ void Fabric::check(Batch& batch, const Operation& operation) {
     const Loss broken =
         mark_lost(transfer.peer, Evidence::broken_connection,
                   fmt::format("the connection to {} broke ({})", name(transfer.peer), ucx_text(transfer.status)));
-    throw PeerLost(broken.rank, card_of(broken.rank).host, fmt::format("{}: {}", to_string(operation), broken.why));
+    throw PeerLost(broken.rank, peer_address(broken.rank).host,
+                   fmt::format("{}: {}", to_string(operation), broken.why));
   }
   if (!batch.done()) return;
   batch.transfers_.clear();
@@ -246,9 +248,9 @@ void Fabric::flush(Milliseconds limit) noexcept {
 void Fabric::close() {
   closing_down_ = true;
   for (Peer& peer : peers_)
-    if (peer.opened && peer.greeted) say_goodbye(peer);
-  await_greetings(kLateGreeting);
-  wait(goodbyes_, kGoodbye);
+    if (peer.opened && peer.said_hello) exchange_close(peer);
+  await_handshakes(kLateHandshake);
+  wait(closes_, kClose);
   flush(Milliseconds(500));
   cancel_activities();
   closed_ = true;
@@ -256,20 +258,20 @@ void Fabric::close() {
 }
 
 /// A peer that this rank has only begun to talk with, as after a cancelled receive, may leave without knowing of it. If
-/// it does know, it answers, and awaits the goodbye.
-void Fabric::await_greetings(Milliseconds limit) {
-  const auto is_silent = [this](const Peer& peer) { return peer.opened && !peer.greeted && !is_lost(peer.rank); };
+/// it does know, it answers, and awaits the close.
+void Fabric::await_handshakes(Milliseconds limit) {
+  const auto is_silent = [this](const Peer& peer) { return peer.opened && !peer.said_hello && !is_lost(peer.rank); };
   const Deadline deadline = Deadline::after(limit);
   do {
     progress();
-    if (const auto loss = find_loss()) fail(kGoodbye, *loss);
+    if (const auto loss = find_loss()) fail(kClose, *loss);
     if (std::any_of(peers_.begin(), peers_.end(), is_silent)) idle_.pause();
   } while (!deadline.expired() && std::any_of(peers_.begin(), peers_.end(), is_silent));
 }
 
-void Fabric::say_goodbye(Peer& peer) {
-  receive(goodbyes_, {}, peer.rank, {.channel = Channel::goodbye});
-  send(goodbyes_, {}, peer.rank, {.channel = Channel::goodbye});
+void Fabric::exchange_close(Peer& peer) {
+  receive(closes_, {}, peer.rank, {.channel = Channel::close});
+  send(closes_, {}, peer.rank, {.channel = Channel::close});
 }
 
 }  // namespace distdl::comm

@@ -32,7 +32,7 @@ namespace distdl::comm {
 /// Where the ranks of a node leave word for each other of a loss and of whom they wait for: NodeMemory's functions of
 /// these names. A rank frozen while it holds a place in the queue of UCX's shared memory blocks all messages behind it;
 /// what stands here gets through.
-struct NoticeBoard {
+struct LossBoard {
   std::function<void(const NodeLoss&)> post_loss;
   std::function<std::optional<NodeLoss>()> posted_loss;
   std::function<void(std::optional<Rank>, const Operation&)> show_wait;
@@ -41,9 +41,9 @@ struct NoticeBoard {
 
 /// What came in and was not let through, since the start. Each is logged as a warning, up to a limit.
 struct Refused {
-  int greetings = 0;  ///< garbage, unknown ranks, other generations, wrong proofs
-  int notices = 0;    ///< not from a proved peer
-  int messages = 0;   ///< active messages that are not from a proved peer, or that nobody handles
+  int handshake_messages = 0;  ///< garbage, unknown ranks, other generations, wrong proofs
+  int control_messages = 0;    ///< not from a proved peer
+  int messages = 0;            ///< active messages that are not from a proved peer, or that nobody handles
 };
 
 /// One rank's UCX worker, its endpoints, and every wait. Belongs to the thread that made it.
@@ -61,19 +61,19 @@ class Fabric {
   Fabric& operator=(const Fabric&) = delete;
 
   /// Of this rank, for the others. That of rank 0 holds the job's secret.
-  PeerCard card(Rank self);
-  /// Takes the cards of all, in rank order; talks to nobody yet. Throws CommError for one of another generation.
-  void connect(Rank self, std::vector<PeerCard> cards);
+  PeerAddress own_address(Rank self);
+  /// Takes the addresses of all, in rank order; talks to nobody yet. Throws CommError for one of another generation.
+  void connect(Rank self, std::vector<PeerAddress> addresses);
   /// After connect().
-  void use(NoticeBoard board) { board_ = std::move(board); }
-  /// Ranks are about to meet in a barrier, which ends by `deadline`. Until met(), one that gives up first greets whom
-  /// it would meet there, for up to 1.5 seconds, to tell them why: else they would only see that it is gone.
+  void use(LossBoard board) { board_ = std::move(board); }
+  /// Ranks are about to meet in a barrier, which ends by `deadline`. Until met(), one that gives up first shakes hands
+  /// with whom it would meet there, for up to 1.5 seconds, to tell them why: else they would only see that it is gone.
   void meet(Deadline deadline) { meeting_ = deadline; }
   void met() { meeting_.reset(); }
 
   Rank rank() const { return self_; }
   int size() const { return static_cast<int>(peers_.size()); }
-  const PeerCard& card_of(Rank rank) const { return peers_[rank.value].card; }
+  const PeerAddress& peer_address(Rank rank) const { return peers_[rank.value].address; }
   /// Do two ranks see the same shared memory, and may they use it? See Options::shared_memory_ranks.
   bool share_memory(Rank one, Rank other) const;
   /// "rank 3 (n3)".
@@ -109,8 +109,8 @@ class Fabric {
   bool poll();
   /// Before waits that may be over before they look around: polls now and then, so that a loss is noticed by those whom
   /// it does not hold up.
-  void glance() {
-    if (++glances_ % kGlances == 0 && worker_ && !closed_ && !revoked_ && !error_) poll();
+  void poll_sometimes() {
+    if (++skipped_polls_ % kPollEvery == 0 && worker_ && !closed_ && !revoked_ && !error_) poll();
   }
   /// One of `ranks` seems to be gone. Throws PeerLost if a process has ended or another loss comes to light in a
   /// moment.
@@ -138,16 +138,16 @@ class Fabric {
   struct Peer {
     Fabric* fabric = nullptr;
     Rank rank;
-    PeerCard card;
+    PeerAddress address;
     ucp_ep_h endpoint = nullptr;
     bool opened = false;                  ///< once; a closed endpoint is not opened again
-    bool greeted = false;                 ///< has it said hello?
+    bool said_hello = false;              ///< has it said hello?
     std::optional<Handshake> handshake;   ///< since then
     std::vector<Batch::Transfer*> queue;  ///< until it is proved
     int wrong_proofs = 0;
-    bool watched = false;          ///< its process
-    std::optional<Notice> answer;  ///< to the last question
-    std::uint64_t looks = 0;       ///< on the board when it was asked
+    bool watched = false;                  ///< its process
+    std::optional<ControlMessage> answer;  ///< to the last question
+    std::uint64_t looks = 0;               ///< on the board when it was asked
   };
   /// Messages from any rank.
   struct Inbox {
@@ -179,15 +179,15 @@ class Fabric {
   Peer* known(Rank rank);
   void open(Peer& peer);
   void watch(Peer& peer);
-  void say_goodbye(Peer& peer);
-  void await_greetings(Milliseconds limit);
+  void exchange_close(Peer& peer);
+  void await_handshakes(Milliseconds limit);
   void listen(Inbox& inbox, Channel channel, std::uint64_t mask, std::size_t longest);
   /// What has come; nothing if that is nothing. Then listen again.
   static std::optional<std::string> take(Inbox& inbox);
-  void read_greetings();
+  void read_handshakes();
   void handle(const Hello& hello);
   void handle(const Proof& proof);
-  void refuse_greeting(const std::string& why);
+  void refuse_handshake(const std::string& why);
   void post_small(Peer& peer, Channel channel, std::string bytes);
   void begin_queued(Peer& peer);
   void force_close(Peer& peer) noexcept;
@@ -209,7 +209,7 @@ class Fabric {
   void cancel_activities() noexcept;
 
   // fabric_loss.cpp: losses
-  void look_around();
+  void check_liveness();
   std::optional<Loss> find_loss() const;
   bool matters(const Loss& loss) const;
   bool is_lost(Rank rank) const;
@@ -230,19 +230,19 @@ class Fabric {
   const std::vector<Rank>& awaited(const Activity& activity);
   std::vector<Rank> lost_ranks(Rank cause) const;
 
-  // fabric_notice.cpp: notices
-  void read_notices();
-  std::optional<Notice> open_notice(std::string_view sealed);
-  void handle(const Notice& notice);
+  // fabric_control.cpp: control messages
+  void read_control_messages();
+  std::optional<ControlMessage> open_control_message(std::string_view sealed);
+  void handle(const ControlMessage& control_message);
   void answer(Rank asking);
   void read_answer_on_board(Peer& peer);
-  void tell(Peer& peer, const Notice& notice);
-  void greet_partners();
-  void finish_greetings();
+  void tell(Peer& peer, const ControlMessage& control_message);
+  void shake_hands_with_partners();
+  void finish_handshakes();
   void tell_all(Rank subject, const std::string& why, ExitCode code) noexcept;
 
   Options options_;
-  PeerCard own_card_;
+  PeerAddress own_address_;
   std::string secret_;
   std::vector<std::shared_ptr<void>> kept_;
   UcxContext context_;
@@ -250,7 +250,7 @@ class Fabric {
   Idle idle_;
   Rank self_;
   std::vector<Peer> peers_;
-  NoticeBoard board_;
+  LossBoard board_;
   Refused refused_;
   std::vector<void*> closing_;  ///< requests of endpoints being closed
 
@@ -258,22 +258,22 @@ class Fabric {
   std::vector<Rank> awaited_now_;  ///< at some look; kept for its memory
   bool advancing_ = false;
   Activity* waiting_ = nullptr;
-  static constexpr unsigned kGlances = 64;
-  unsigned glances_ = 0;
+  static constexpr unsigned kPollEvery = 64;
+  unsigned skipped_polls_ = 0;
   std::vector<Loss> losses_;     ///< in the order in which they came to light
   std::vector<Rank> ended_;      ///< processes that ended, of ranks without an endpoint
   std::optional<Loss> revoked_;  ///< the loss by which all failed
   std::exception_ptr error_;     ///< or the error
-  bool closing_down_ = false;    ///< in close(): a peer whose goodbye has come may go
+  bool closing_down_ = false;    ///< in close(): a peer whose close has come may go
   bool closed_ = false;          ///< by close() or abort()
   std::optional<Deadline> meeting_;
   bool told_ = false;  ///< the others know why this rank gives up
 
   std::deque<std::string> sent_text_;  ///< small messages under way
   Batch outbox_{*this};
-  Inbox greetings_{{}, Batch(*this)};
-  Inbox notices_{{}, Batch(*this)};
-  Batch goodbyes_{*this};
+  Inbox handshake_messages_{{}, Batch(*this)};
+  Inbox control_messages_{{}, Batch(*this)};
+  Batch closes_{*this};
 };
 
 }  // namespace distdl::comm

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Notices: how ranks tell each other, beside the data, who is lost and whom they wait for.
+// Control messages: how ranks tell each other, beside the data, who is lost and whom they wait for.
 #include <algorithm>
 #include <thread>
 #include <utility>
@@ -11,42 +11,44 @@ namespace distdl::comm {
 namespace {
 constexpr Milliseconds kFarewell{300};
 /// At a meeting long enough for TCP to repeat a lost packet that opens a connection, after a second.
-constexpr Milliseconds kGreeting{100}, kMeeting{1500};
+constexpr Milliseconds kHandshake{100}, kMeeting{1500};
 }  // namespace
 
-/// A notice can end the whole job: only those that a proved peer has sealed count.
-void Fabric::read_notices() {
-  while (const auto bytes = take(notices_)) {
-    listen(notices_, Channel::notice, kAnySource, kLongestNotice + kSealBytes);
-    const auto notice = open_notice(*bytes);
-    if (notice)
-      handle(*notice);
-    else if (++refused_.notices <= 10)
-      log(Severity::warning, "refused a notice of {} bytes that no proved peer has sealed", bytes->size());
+/// A control message can end the whole job: only those that a proved peer has sealed count.
+void Fabric::read_control_messages() {
+  while (const auto bytes = take(control_messages_)) {
+    listen(control_messages_, Channel::control, kAnySource, kLongestControlMessage + kSealBytes);
+    const auto control_message = open_control_message(*bytes);
+    if (control_message)
+      handle(*control_message);
+    else if (++refused_.control_messages <= 10)
+      log(Severity::warning, "refused a control message of {} bytes that no proved peer has sealed", bytes->size());
   }
 }
 
-std::optional<Notice> Fabric::open_notice(std::string_view sealed) {
+std::optional<ControlMessage> Fabric::open_control_message(std::string_view sealed) {
   if (sealed.size() < kSealBytes) return std::nullopt;
-  auto notice = decode_notice(sealed.substr(0, sealed.size() - kSealBytes));
-  if (!notice || notice->subject.value < 0 || notice->subject.value >= size()) return std::nullopt;
-  const Peer* peer = known(notice->sender);
+  auto control_message = decode_control_message(sealed.substr(0, sealed.size() - kSealBytes));
+  if (!control_message || control_message->subject.value < 0 || control_message->subject.value >= size())
+    return std::nullopt;
+  const Peer* peer = known(control_message->sender);
   if (!peer || !peer->handshake || !peer->handshake->unseal(sealed)) return std::nullopt;
-  return notice;
+  return control_message;
 }
 
-void Fabric::handle(const Notice& notice) {
-  switch (notice.kind) {
-    case Notice::Kind::stopped:
-      mark_lost(notice.subject, Evidence::certain,
-                notice.subject == self_ ? "the other ranks gave this rank up: " + notice.text : notice.text,
-                notice.code);
+void Fabric::handle(const ControlMessage& control_message) {
+  switch (control_message.kind) {
+    case ControlMessage::Kind::stopped:
+      mark_lost(control_message.subject, Evidence::certain,
+                control_message.subject == self_ ? "the other ranks gave this rank up: " + control_message.text
+                                                 : control_message.text,
+                control_message.code);
       return;
-    case Notice::Kind::waiting:
-      peers_[notice.sender.value].answer = notice;
+    case ControlMessage::Kind::waiting:
+      peers_[control_message.sender.value].answer = control_message;
       return;
-    case Notice::Kind::ask:
-      answer(notice.sender);
+    case ControlMessage::Kind::ask:
+      answer(control_message.sender);
   }
 }
 
@@ -55,7 +57,7 @@ void Fabric::answer(Rank asking) {
   if (!activity) return;
   const auto& ranks = awaited(*activity);
   if (!ranks.empty())
-    tell(peers_[asking.value], {Notice::Kind::waiting, self_, ranks.front(), to_string(activity->operation())});
+    tell(peers_[asking.value], {ControlMessage::Kind::waiting, self_, ranks.front(), to_string(activity->operation())});
 }
 
 /// Shown by a neighbour after it was asked: two looks later, for it may have been writing the first.
@@ -63,16 +65,16 @@ void Fabric::read_answer_on_board(Peer& peer) {
   if (peer.answer || !board_.shown_wait) return;
   if (const auto wait = board_.shown_wait(peer.rank);
       wait && wait->awaited && (known(*wait->awaited) || *wait->awaited == self_) && wait->looks > peer.looks + 2)
-    peer.answer = Notice{Notice::Kind::waiting, peer.rank, *wait->awaited, wait->operation};
+    peer.answer = ControlMessage{ControlMessage::Kind::waiting, peer.rank, *wait->awaited, wait->operation};
 }
 
-void Fabric::tell(Peer& peer, const Notice& notice) {
+void Fabric::tell(Peer& peer, const ControlMessage& control_message) {
   if (peer.handshake && peer.handshake->proved())
-    post_small(peer, Channel::notice, peer.handshake->seal(encode(notice)));
+    post_small(peer, Channel::control, peer.handshake->seal(encode(control_message)));
 }
 
 /// Those of the dissemination barrier.
-void Fabric::greet_partners() {
+void Fabric::shake_hands_with_partners() {
   for (int distance = 1; distance < size(); distance *= 2)
     for (int rank : {(self_.value + distance) % size(), (self_.value + size() - distance) % size()}) {
       Peer& peer = peers_[rank];
@@ -81,15 +83,16 @@ void Fabric::greet_partners() {
 }
 
 /// Who is about to prove itself shall hear the farewell too.
-void Fabric::finish_greetings() {
-  const auto greets = [this](const Peer& peer) {
+void Fabric::finish_handshakes() {
+  const auto is_handshaking = [this](const Peer& peer) {
     return peer.endpoint && peer.handshake && !peer.handshake->proved() && !is_lost(peer.rank);
   };
-  const auto patience = meeting_ ? std::clamp<Clock::duration>(meeting_->remaining(), kGreeting, kMeeting) : kGreeting;
+  const auto patience =
+      meeting_ ? std::clamp<Clock::duration>(meeting_->remaining(), kHandshake, kMeeting) : kHandshake;
   const Deadline deadline = Deadline::after(patience);
-  while (worker_ && !deadline.expired() && std::any_of(peers_.begin(), peers_.end(), greets)) {
+  while (worker_ && !deadline.expired() && std::any_of(peers_.begin(), peers_.end(), is_handshaking)) {
     if (ucp_worker_progress(worker_.get()) == 0) std::this_thread::yield();
-    read_greetings();
+    read_handshakes();
   }
 }
 
@@ -98,10 +101,10 @@ void Fabric::tell_all(Rank subject, const std::string& why, ExitCode code) noexc
   if (std::exchange(told_, true)) return;
   try {
     if (board_.post_loss) board_.post_loss({subject, static_cast<int>(code), why});
-    if (meeting_ && !meeting_->expired()) greet_partners();
-    finish_greetings();
+    if (meeting_ && !meeting_->expired()) shake_hands_with_partners();
+    finish_handshakes();
     for (Peer& peer : peers_)
-      if (!is_lost(peer.rank)) tell(peer, {Notice::Kind::stopped, self_, subject, why, code});
+      if (!is_lost(peer.rank)) tell(peer, {ControlMessage::Kind::stopped, self_, subject, why, code});
   } catch (const std::exception& error) {
     log(Severity::warning, "cannot tell the other ranks of the loss: {}", error.what());
   }

@@ -18,11 +18,11 @@ Fabric::Peer* Fabric::known(Rank rank) {
 
 void Fabric::open(Peer& peer) {
   peer.opened = true;
-  peer.handshake.emplace(secret_, self_, peer.rank, own_card_.generation);
+  peer.handshake.emplace(secret_, self_, peer.rank, own_address_.generation);
   watch(peer);
   const bool same_memory = share_memory(self_, peer.rank);
   try {
-    peer.endpoint = open_endpoint(worker_.get(), same_memory ? peer.card.full_address : peer.card.network_address,
+    peer.endpoint = open_endpoint(worker_.get(), same_memory ? peer.address.full_address : peer.address.network_address,
                                   &on_peer_error, &peer);
   } catch (const CommError& error) {
     mark_lost(peer.rank, Evidence::broken_connection,
@@ -34,9 +34,10 @@ void Fabric::open(Peer& peer) {
 
 /// Ranks that are threads of one process end together.
 void Fabric::watch(Peer& peer) {
-  if (peer.watched || peer.card.process_space != own_card_.process_space || peer.card.pid == own_card_.pid) return;
+  if (peer.watched || peer.address.process_space != own_address_.process_space || peer.address.pid == own_address_.pid)
+    return;
   peer.watched = true;
-  idle_.watch(peer.rank, peer.card.pid);
+  idle_.watch(peer.rank, peer.address.pid);
 }
 
 void Fabric::on_peer_error(void* argument, ucp_ep_h, ucs_status_t status) {
@@ -46,7 +47,7 @@ void Fabric::on_peer_error(void* argument, ucp_ep_h, ucs_status_t status) {
                                      peer.fabric->name(peer.rank), ucx_text(status)));
 }
 
-/// Greetings and notices: short enough to be sent eagerly, so the receiver need not take part.
+/// Handshake messages and control messages: short enough to be sent eagerly, so the receiver need not take part.
 void Fabric::post_small(Peer& peer, Channel channel, std::string bytes) {
   if (!worker_ || !peer.endpoint) return;
   if (outbox_.done()) {
@@ -76,47 +77,47 @@ std::optional<std::string> Fabric::take(Inbox& inbox) {
   return arrived.status == UCS_OK ? inbox.text.substr(0, arrived.received) : "";
 }
 
-void Fabric::read_greetings() {
-  while (const auto bytes = take(greetings_)) {
-    listen(greetings_, Channel::hello, kAnyGeneration, kLongestGreeting);
-    if (const auto greeting = decode_greeting(*bytes))
-      std::visit([this](const auto& one) { handle(one); }, *greeting);
+void Fabric::read_handshakes() {
+  while (const auto bytes = take(handshake_messages_)) {
+    listen(handshake_messages_, Channel::hello, kAnyGeneration, kLongestHandshake);
+    if (const auto handshake_message = decode_handshake(*bytes))
+      std::visit([this](const auto& one) { handle(one); }, *handshake_message);
     else
-      refuse_greeting(fmt::format("{} bytes that are none", bytes->size()));
+      refuse_handshake(fmt::format("{} bytes that are none", bytes->size()));
   }
 }
 
 void Fabric::handle(const Hello& hello) {
-  if (hello.generation != own_card_.generation)
-    return refuse_greeting(fmt::format("it says that it is rank {} of generation {}, but this is generation {}",
-                                       hello.from, hello.generation, own_card_.generation));
+  if (hello.generation != own_address_.generation)
+    return refuse_handshake(fmt::format("it says that it is rank {} of generation {}, but this is generation {}",
+                                        hello.from, hello.generation, own_address_.generation));
   Peer* peer = known(hello.from);
   if (!peer || hello.to != self_)
-    return refuse_greeting(
+    return refuse_handshake(
         fmt::format("from \"rank {}\" to \"rank {}\", in a world of {} ranks", hello.from, hello.to, size()));
   if (!peer->opened && !closed_) open(*peer);
-  if (!std::exchange(peer->greeted, true) && peer->opened && closing_down_) say_goodbye(*peer);
-  // The answer goes to the address on the rank's card, whoever asked.
+  if (!std::exchange(peer->said_hello, true) && peer->opened && closing_down_) exchange_close(*peer);
+  // The answer goes to the address on the rank's address, whoever asked.
   if (const auto proof = peer->handshake->answer(hello))
     post_small(*peer, Channel::hello, encode(*proof));
   else
-    refuse_greeting(fmt::format("{} has greeted too often", name(peer->rank)));
+    refuse_handshake(fmt::format("{} has said hello too often", name(peer->rank)));
 }
 
 void Fabric::handle(const Proof& proof) {
   Peer* peer = known(proof.from);
   if (!peer || !peer->handshake)
-    return refuse_greeting(fmt::format("a proof of rank {} that nobody asked for", proof.from));
+    return refuse_handshake(fmt::format("a proof of rank {} that nobody asked for", proof.from));
   const bool before = peer->handshake->proved();
   if (!peer->handshake->accept(proof)) {
     ++peer->wrong_proofs;
-    return refuse_greeting(fmt::format("a wrong proof, which says that it is of {}", name(peer->rank)));
+    return refuse_handshake(fmt::format("a wrong proof, which says that it is of {}", name(peer->rank)));
   }
   if (!before) begin_queued(*peer);
 }
 
-void Fabric::refuse_greeting(const std::string& why) {
-  if (++refused_.greetings <= kMostWarnings) log(Severity::warning, "refused a greeting: {}", why);
+void Fabric::refuse_handshake(const std::string& why) {
+  if (++refused_.handshake_messages <= kMostWarnings) log(Severity::warning, "refused a handshake message: {}", why);
 }
 
 void Fabric::count_refused_message(const std::string& what) {

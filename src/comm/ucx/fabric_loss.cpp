@@ -54,8 +54,8 @@ void Fabric::mark_ended() {
 }
 
 void Fabric::read_last_words() {
-  while (ucp_worker_progress(worker_.get()) > 0) read_notices();
-  read_notices();
+  while (ucp_worker_progress(worker_.get()) > 0) read_control_messages();
+  read_control_messages();
 }
 
 void Fabric::mark_process_lost(Rank rank) {
@@ -63,7 +63,7 @@ void Fabric::mark_process_lost(Rank rank) {
 }
 
 std::string Fabric::end_of(Rank rank) const {
-  return fmt::format("the process of {} ended (pid {})", name(rank), card_of(rank).pid);
+  return fmt::format("the process of {} ended (pid {})", name(rank), peer_address(rank).pid);
 }
 
 /// Before ranks have spoken with each other, one that leaves because another died cannot tell: all that ended are
@@ -81,8 +81,8 @@ void Fabric::mark_processes_lost(std::span<const Rank> ranks) {
 }
 
 bool Fabric::is_known_dead(const Peer& peer) const {
-  return peer.card.process_space == own_card_.process_space && peer.card.pid != own_card_.pid &&
-         has_ended(peer.card.pid);
+  return peer.address.process_space == own_address_.process_space && peer.address.pid != own_address_.pid &&
+         has_ended(peer.address.pid);
 }
 
 /// A rank that leaves after a loss breaks the connections to those who had no time yet to prove themselves, and whom it
@@ -97,7 +97,7 @@ Fabric::Loss Fabric::cause_of(const Loss& loss) {
 }
 
 /// Every millisecond of a wait: what no message tells.
-void Fabric::look_around() {
+void Fabric::check_liveness() {
   if (board_.posted_loss)
     // Whoever else writes to the board may have written anything.
     if (const auto loss = board_.posted_loss();
@@ -128,7 +128,7 @@ void Fabric::look_for_loss(std::span<const Rank> ranks, const Operation& operati
 }
 
 bool Fabric::matters(const Loss& loss) const {
-  return !closing_down_ || goodbyes_.receives_from(loss.rank);
+  return !closing_down_ || closes_.receives_from(loss.rank);
 }
 
 std::optional<Fabric::Loss> Fabric::find_loss() const {
@@ -162,7 +162,7 @@ void Fabric::fail(const Operation& operation, const Loss& loss) {
 
 void Fabric::throw_if_unusable(const Operation& operation) const {
   if (revoked_)
-    throw PeerLost(revoked_->rank, card_of(revoked_->rank).host,
+    throw PeerLost(revoked_->rank, peer_address(revoked_->rank).host,
                    fmt::format("{}: {}", to_string(operation), revoked_->why), revoked_->code,
                    lost_ranks(revoked_->rank));
   if (error_) std::rethrow_exception(error_);
@@ -191,7 +191,7 @@ std::vector<Rank> Fabric::ask(const std::vector<Rank>& suspects, const Activity&
   while (!silent.empty() && under_way(activity) && !find_loss() && !deadline.expired()) {
     std::erase_if(unasked, [this](Rank rank) {
       if (!proved(rank)) return false;
-      tell(peers_[rank.value], {Notice::Kind::ask, self_, rank, ""});
+      tell(peers_[rank.value], {ControlMessage::Kind::ask, self_, rank, ""});
       return true;
     });
     if (progress())
@@ -236,7 +236,7 @@ void Fabric::find_culprit(const Activity& activity, Clock::duration waited, Cloc
     if (const auto loss = find_loss()) fail(operation, *loss);
     if (!silent.empty()) blame(silent.front(), silence_of(silent));
     const Rank suspect = suspects.front();
-    const Notice answer = *peers_[suspect.value].answer;
+    const ControlMessage answer = *peers_[suspect.value].answer;
     chain += fmt::format("{}, which in {} waits for ", name(suspect), answer.text);
     if (!asked.insert(answer.subject).second)
       blame(suspect,

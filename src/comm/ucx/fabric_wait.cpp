@@ -97,11 +97,11 @@ bool Fabric::poll() {
 bool Fabric::progress() {
   const std::uint64_t before = steps();
   const unsigned count = ucp_worker_progress(worker_.get());
-  read_greetings();
-  read_notices();
+  read_handshakes();
+  read_control_messages();
   mark_ended();
   advance_all();
-  if (idle_.looked()) look_around();
+  if (idle_.looked()) check_liveness();
   return count > 0 || steps() != before;
 }
 

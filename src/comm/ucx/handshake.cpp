@@ -30,29 +30,29 @@ void take(std::string_view& bytes, Value& value) {
 
 /// The fields that both kinds begin with.
 template <class Kind>
-std::string begin(char kind, const Kind& greeting) {
+std::string begin(char kind, const Kind& handshake_message) {
   std::string bytes(kMagic);
   bytes += kind;
-  put(bytes, greeting.from.value);
-  put(bytes, greeting.to.value);
-  put(bytes, greeting.generation);
-  put(bytes, greeting.nonce);
+  put(bytes, handshake_message.from.value);
+  put(bytes, handshake_message.to.value);
+  put(bytes, handshake_message.generation);
+  put(bytes, handshake_message.nonce);
   return bytes;
 }
 
 constexpr std::size_t kHelloBytes = kMagic.size() + 1 + 2 * sizeof(int) + sizeof(std::uint32_t) + sizeof(Nonce);
 constexpr std::size_t kProofBytes = kHelloBytes + sizeof(Mac);
-static_assert(kProofBytes <= kLongestGreeting);
+static_assert(kProofBytes <= kLongestHandshake);
 
 template <class Kind>
 Kind read(std::string_view& bytes) {
-  Kind greeting;
+  Kind handshake_message;
   bytes.remove_prefix(kMagic.size() + 1);
-  take(bytes, greeting.from.value);
-  take(bytes, greeting.to.value);
-  take(bytes, greeting.generation);
-  take(bytes, greeting.nonce);
-  return greeting;
+  take(bytes, handshake_message.from.value);
+  take(bytes, handshake_message.to.value);
+  take(bytes, handshake_message.generation);
+  take(bytes, handshake_message.nonce);
+  return handshake_message;
 }
 
 Mac hmac(std::string_view key, std::string_view bytes) {
@@ -80,15 +80,15 @@ bool equal(const void* a, const void* b, std::size_t size) {
 
 }  // namespace
 
-std::string encode(const Greeting& greeting) {
-  if (const auto* hello = std::get_if<Hello>(&greeting)) return begin('h', *hello);
-  const auto& proof = std::get<Proof>(greeting);
+std::string encode(const HandshakeMessage& handshake_message) {
+  if (const auto* hello = std::get_if<Hello>(&handshake_message)) return begin('h', *hello);
+  const auto& proof = std::get<Proof>(handshake_message);
   std::string bytes = begin('p', proof);
   put(bytes, proof.mac);
   return bytes;
 }
 
-std::optional<Greeting> decode_greeting(std::string_view bytes) {
+std::optional<HandshakeMessage> decode_handshake(std::string_view bytes) {
   if (bytes.size() < kHelloBytes || !bytes.starts_with(kMagic)) return std::nullopt;
   const char kind = bytes[kMagic.size()];
   if (kind == 'h' && bytes.size() == kHelloBytes) return read<Hello>(bytes);

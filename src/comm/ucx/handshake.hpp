@@ -32,11 +32,11 @@ struct Proof {
   Mac mac{};
 };
 
-using Greeting = std::variant<Hello, Proof>;
-constexpr std::size_t kLongestGreeting = 128;
-std::string encode(const Greeting& greeting);
+using HandshakeMessage = std::variant<Hello, Proof>;
+constexpr std::size_t kLongestHandshake = 128;
+std::string encode(const HandshakeMessage& handshake_message);
 /// Nothing if `bytes` were not made by encode().
-std::optional<Greeting> decode_greeting(std::string_view bytes);
+std::optional<HandshakeMessage> decode_handshake(std::string_view bytes);
 
 constexpr std::size_t kSecretBytes = 32;
 /// From the kernel's generator. Throws InternalError if it refuses.

@@ -49,17 +49,17 @@ void put(std::string& bytes, const std::string& field) {
   bytes += field;
 }
 
-template <class Card>
-auto fields_of(Card& card) {
-  return std::array{&card.secret,          &card.host,         &card.memory, &card.process_space,
-                    &card.network_address, &card.full_address, &card.segment};
+template <class Address>
+auto fields_of(Address& address) {
+  return std::array{&address.secret,          &address.host,         &address.memory, &address.process_space,
+                    &address.network_address, &address.full_address, &address.segment};
 }
 
 class Reader {
  public:
   explicit Reader(std::string_view rest) : rest_(rest) {}
   std::string take(std::size_t count) {
-    require<CommError>(count <= rest_.size(), "a peer's card is {} bytes too short", count - rest_.size());
+    require<CommError>(count <= rest_.size(), "a peer's address is {} bytes too short", count - rest_.size());
     std::string bytes(rest_.substr(0, count));
     rest_.remove_prefix(count);
     return bytes;
@@ -79,44 +79,44 @@ class Reader {
 
 }  // namespace
 
-PeerCard describe_this_process(std::uint32_t generation) {
-  PeerCard card;
-  card.generation = generation;
-  card.pid = ::getpid();
-  card.host = host_name();
-  card.memory = fmt::format("{} {} {}", boot_id(), name_space("ipc"), shared_memory_device());
-  card.process_space = fmt::format("{} {}", boot_id(), name_space("pid"));
-  return card;
+PeerAddress describe_this_process(std::uint32_t generation) {
+  PeerAddress address;
+  address.generation = generation;
+  address.pid = ::getpid();
+  address.host = host_name();
+  address.memory = fmt::format("{} {} {}", boot_id(), name_space("ipc"), shared_memory_device());
+  address.process_space = fmt::format("{} {}", boot_id(), name_space("pid"));
+  return address;
 }
 
-std::string encode(const PeerCard& card) {
+std::string encode(const PeerAddress& address) {
   std::string bytes(kMagic);
-  bytes.append(reinterpret_cast<const char*>(&card.generation), sizeof card.generation);
-  bytes.append(reinterpret_cast<const char*>(&card.pid), sizeof card.pid);
-  for (const auto* field : fields_of(card)) put(bytes, *field);
-  return with_card_checksum(std::move(bytes));
+  bytes.append(reinterpret_cast<const char*>(&address.generation), sizeof address.generation);
+  bytes.append(reinterpret_cast<const char*>(&address.pid), sizeof address.pid);
+  for (const auto* field : fields_of(address)) put(bytes, *field);
+  return with_address_checksum(std::move(bytes));
 }
 
-std::string with_card_checksum(std::string bytes) {
+std::string with_address_checksum(std::string bytes) {
   const std::uint32_t checksum = crc32c(std::as_bytes(std::span(bytes)));
   bytes.append(reinterpret_cast<const char*>(&checksum), sizeof checksum);
   return bytes;
 }
 
-PeerCard decode_card(const std::string& sealed) {
-  require<CommError>(sealed.starts_with(kMagic), "a peer's card does not start with \"{}\": another version of distdl?",
-                     kMagic);
+PeerAddress decode_peer_address(const std::string& sealed) {
+  require<CommError>(sealed.starts_with(kMagic),
+                     "a peer's address does not start with \"{}\": another version of distdl?", kMagic);
   const std::string bytes = sealed.substr(0, sealed.size() - sizeof(std::uint32_t));
-  require<CommError>(bytes.size() >= kMagic.size() && with_card_checksum(bytes) == sealed,
-                     "a peer's card of {} bytes has another checksum: it did not arrive whole", sealed.size());
+  require<CommError>(bytes.size() >= kMagic.size() && with_address_checksum(bytes) == sealed,
+                     "a peer's address of {} bytes has another checksum: it did not arrive whole", sealed.size());
   Reader reader(bytes);
   reader.take(kMagic.size());
-  PeerCard card;
-  card.generation = reader.number<std::uint32_t>();
-  card.pid = reader.number<std::int32_t>();
-  for (auto* field : fields_of(card)) *field = reader.field();
-  require<CommError>(reader.at_end(), "a peer's card is longer than expected: another version of distdl?");
-  return card;
+  PeerAddress address;
+  address.generation = reader.number<std::uint32_t>();
+  address.pid = reader.number<std::int32_t>();
+  for (auto* field : fields_of(address)) *field = reader.field();
+  require<CommError>(reader.at_end(), "a peer's address is longer than expected: another version of distdl?");
+  return address;
 }
 
 }  // namespace distdl::comm

@@ -7,26 +7,26 @@
 namespace distdl::comm {
 
 /// What a rank tells all others about itself before they can talk. It travels through World::exchange.
-struct PeerCard {
+struct PeerAddress {
   std::uint32_t generation = 0;
   std::int32_t pid = 0;
-  std::string secret;           ///< of the job, by which ranks know each other; in the card of rank 0, elsewhere empty
-  std::string host;             ///< host name
-  std::string memory;           ///< equal where /dev/shm and System V memory are the same
-  std::string process_space;    ///< equal where pid means the same process
+  std::string secret;         ///< of the job, by which ranks know each other; in the address of rank 0, elsewhere empty
+  std::string host;           ///< host name
+  std::string memory;         ///< equal where /dev/shm and System V memory are the same
+  std::string process_space;  ///< equal where pid means the same process
   std::string network_address;  ///< of the UCX worker, without shared memory's part
   std::string full_address;     ///< of the UCX worker
   std::string segment;          ///< NodeMemory::name()
-  bool operator==(const PeerCard&) const = default;
+  bool operator==(const PeerAddress&) const = default;
 };
 
 /// Of this process, but for secret, addresses and segment.
-PeerCard describe_this_process(std::uint32_t generation);
-std::string encode(const PeerCard& card);
+PeerAddress describe_this_process(std::uint32_t generation);
+std::string encode(const PeerAddress& address);
 /// Throws CommError if `sealed` was not made by encode() of this version. So UCX, which believes whatever it is given
 /// as an address, gets none that was damaged.
-PeerCard decode_card(const std::string& sealed);
+PeerAddress decode_peer_address(const std::string& sealed);
 /// What encode() does last.
-std::string with_card_checksum(std::string bytes);
+std::string with_address_checksum(std::string bytes);
 
 }  // namespace distdl::comm

@@ -8,7 +8,7 @@
 namespace distdl::comm {
 
 /// What a message is for.
-enum class Channel : std::uint8_t { hello = 1, goodbye, notice, user, collective };
+enum class Channel : std::uint8_t { hello = 1, close, control, user, collective };
 
 /// Which messages belong together. Those with one label between two ranks are matched in the order in which they were
 /// sent and their receives were posted, so numbers may wrap around.

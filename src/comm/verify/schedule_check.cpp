@@ -126,7 +126,7 @@ class Verdict {
   bool fits(const Run& found, const Run& wanted) {
     if (found.shift != wanted.shift) return false;
     if (wanted.formula != Formulas::kNothing) return found.formula == wanted.formula;
-    return found.formula == sum_ || (order_ == Order::free && run_.formulas().is_sum_of_each(found.formula, operands_));
+    return found.formula == sum_ || (order_ == Order::any && run_.formulas().is_sum_of_each(found.formula, operands_));
   }
 
   std::string complaint(int rank, const Run& found, const Run& wanted) {

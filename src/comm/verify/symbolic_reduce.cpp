@@ -91,7 +91,7 @@ bool SymbolicRun::is_no_op(Member& member, const Step& step, const Block& target
   return from == to;
 }
 
-std::string SymbolicRun::combine(Member& member, const Step& step) {
+std::string SymbolicRun::reduce(Member& member, const Step& step) {
   if (step.source_count == 0 || step.target_count == 0) return "without operands";
   std::vector<Run> result;
   if (auto problem = check_overlaps(member, step); !problem.empty()) return problem;

@@ -12,7 +12,7 @@ namespace distdl::comm {
 namespace {
 
 const char* name_of(Step::Kind kind) {
-  constexpr const char* kNames[] = {"send", "receive", "wait", "combine", "signal", "await"};
+  constexpr const char* kNames[] = {"send", "receive", "wait", "reduce", "signal", "await"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -105,7 +105,7 @@ std::string SymbolicRun::check_form(int rank) const {
       return fmt::format("rank {}: group {} of {}", rank, step.group, schedule.groups);
     if (std::size_t{step.sources} + step.source_count > schedule.sources.size() ||
         std::size_t{step.targets} + step.target_count > schedule.targets.size())
-      return fmt::format("rank {}: a combine step with operands that are not there", rank);
+      return fmt::format("rank {}: a reduce step with operands that are not there", rank);
   }
   if (uses_neighbours != schedule.uses_neighbours) return fmt::format("rank {}: uses_neighbours is wrong", rank);
   return "";
@@ -185,8 +185,8 @@ std::string SymbolicRun::perform(Member& member, const Step& step) {
       return begin_transfer(member, step);
     case Step::Kind::wait:
       return wait(member, step);
-    case Step::Kind::combine:
-      return combine(member, step);
+    case Step::Kind::reduce:
+      return reduce(member, step);
     case Step::Kind::signal:
       member.stages.push_back({step.stage, member.seen, member.heard});
       ++member.seen[member.local];

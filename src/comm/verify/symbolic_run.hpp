@@ -90,7 +90,7 @@ class SymbolicRun {
   std::string begin_transfer(Member& member, const Step& step);
   static std::string match(Member& member, Member& other, std::size_t mine, std::size_t theirs, bool sending);
   std::string wait(Member& member, const Step& step);
-  std::string combine(Member& member, const Step& step);
+  std::string reduce(Member& member, const Step& step);
   std::string evaluate(Member& member, const Step& step, std::vector<Run>& result);
   std::string fold(std::span<const Operand> sources, std::span<const Run> runs, Formulas::Id& sum);
   std::string check_overlaps(Member& member, const Step& step);

@@ -1,31 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/kernels/placed.hpp>
+#include <distdl/kernels/device_value.hpp>
+#include <distdl/optim/arena_ranges.hpp>
 #include <distdl/optim/rules/adam_step.hpp>
-#include <distdl/optim/stretches.hpp>
 
 namespace distdl::optim {
 namespace {
 class AdamW final : public Rule {
  public:
   AdamW(const Options& options, const tensor::ArenaLayout& layout, kernels::Backend& backend)
-      : options_(options),
-        backend_(backend),
-        stretches_(stretches_by_dimensions(layout, options, false)),
-        step_(backend) {}
+      : options_(options), backend_(backend), ranges_(ranges_by_dimensions(layout, options, false)), step_(backend) {}
 
   std::vector<std::string> moments() const override { return {"first_moment", "second_moment"}; }
 
   void prepare(const Now& now) override { step_.set(adam_step(options_, now)); }
 
   void apply(const Arenas& arenas) override {
-    backend_.adamw(step_.get(), arenas.parameters, arenas.moments[0], arenas.moments[1], arenas.gradients, stretches_);
+    backend_.adamw(step_.get(), arenas.parameters, arenas.moments[0], arenas.moments[1], arenas.gradients, ranges_);
   }
 
  private:
   Options options_;
   kernels::Backend& backend_;
-  std::vector<kernels::Stretch> stretches_;
-  kernels::Placed<kernels::AdamStep> step_;
+  std::vector<kernels::ArenaRange> ranges_;
+  kernels::DeviceValue<kernels::AdamStep> step_;
 };
 }  // namespace
 

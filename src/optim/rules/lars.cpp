@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/kernels/placed.hpp>
+#include <distdl/kernels/device_value.hpp>
+#include <distdl/optim/arena_ranges.hpp>
 #include <distdl/optim/rule.hpp>
-#include <distdl/optim/stretches.hpp>
 
 namespace distdl::optim {
 namespace {
 class Lars final : public Rule {
  public:
   Lars(const Options& options, const tensor::ArenaLayout& layout, kernels::Backend& backend)
-      : options_(options),
-        backend_(backend),
-        stretches_(stretches_by_dimensions(layout, options, true)),
-        step_(backend) {}
+      : options_(options), backend_(backend), ranges_(ranges_by_dimensions(layout, options, true)), step_(backend) {}
 
   /// Not "momentum": the learning rate is part of it, in SGD's it is not.
   std::vector<std::string> moments() const override { return {"velocity"}; }
@@ -22,14 +19,14 @@ class Lars final : public Rule {
   }
 
   void apply(const Arenas& arenas) override {
-    backend_.lars(step_.get(), arenas.parameters, arenas.moments[0], arenas.gradients, stretches_);
+    backend_.lars(step_.get(), arenas.parameters, arenas.moments[0], arenas.gradients, ranges_);
   }
 
  private:
   Options options_;
   kernels::Backend& backend_;
-  std::vector<kernels::Stretch> stretches_;
-  kernels::Placed<kernels::LarsStep> step_;
+  std::vector<kernels::ArenaRange> ranges_;
+  kernels::DeviceValue<kernels::LarsStep> step_;
 };
 }  // namespace
 

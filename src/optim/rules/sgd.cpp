@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/kernels/placed.hpp>
+#include <distdl/kernels/device_value.hpp>
+#include <distdl/optim/arena_ranges.hpp>
 #include <distdl/optim/rule.hpp>
-#include <distdl/optim/stretches.hpp>
 
 namespace distdl::optim {
 namespace {
 class Sgd final : public Rule {
  public:
   Sgd(const Options& options, const tensor::ArenaLayout& layout, kernels::Backend& backend)
-      : options_(options),
-        backend_(backend),
-        stretches_(stretches_of(layout, tensor::Role::parameter)),
-        step_(backend) {}
+      : options_(options), backend_(backend), ranges_(ranges_of(layout, tensor::Role::parameter)), step_(backend) {}
 
   std::vector<std::string> moments() const override { return {"momentum"}; }
 
@@ -21,14 +18,14 @@ class Sgd final : public Rule {
   }
 
   void apply(const Arenas& arenas) override {
-    backend_.sgd(step_.get(), arenas.parameters, arenas.moments[0], arenas.gradients, stretches_);
+    backend_.sgd(step_.get(), arenas.parameters, arenas.moments[0], arenas.gradients, ranges_);
   }
 
  private:
   Options options_;
   kernels::Backend& backend_;
-  std::vector<kernels::Stretch> stretches_;
-  kernels::Placed<kernels::SgdStep> step_;
+  std::vector<kernels::ArenaRange> ranges_;
+  kernels::DeviceValue<kernels::SgdStep> step_;
 };
 }  // namespace
 

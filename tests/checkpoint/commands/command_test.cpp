@@ -44,7 +44,7 @@ TEST_F(CheckpointCommand, ANewerFormatIsIncompatible) {
   EXPECT_THAT(verified.out,
               testing::AllOf(HasSubstr(step_folder_name(Step(10)) + ": ok"), HasSubstr(": incompatible")));
   // A restart would not go back either.
-  Alone alone;
+  SingleProcessGroup alone;
   Store store(root, {});
   EXPECT_THROW(store.newest_valid(alone), StorageError);
   Result why = run("why 10 " + root.string());

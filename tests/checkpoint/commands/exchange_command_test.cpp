@@ -31,7 +31,7 @@ TEST_F(CheckpointCommand, ExportAndImportRoundTrip) {
 TEST_F(CheckpointCommand, StateGoesAlongAsFarAsItIsText) {
   const State state{
       {"ascii", "plain"}, {"utf8", "gr\u00f6\u00dfer \u2713"}, {"cut", "\xe2\x9c"}, {"bytes", "\xff\x01"}};
-  Alone alone;
+  SingleProcessGroup alone;
   Store store(root, {});
   store.take(alone, owner_called("test"));
   store.save(alone, Step(30), share_of(make_sample(1), 0, 1).slices, state);

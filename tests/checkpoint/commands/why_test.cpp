@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/checkpoint/commands/command_fixture.hpp"
-#include <distdl/checkpoint/multilevel/buffer_memory.hpp>
 #include <distdl/checkpoint/multilevel/disk_snapshots.hpp>
+#include <distdl/checkpoint/multilevel/snapshot_memory.hpp>
 #include <distdl/checkpoint/ownership.hpp>
 
 namespace distdl::checkpoint {
@@ -35,7 +35,7 @@ TEST_F(CheckpointCommand, WhyTellsWhatBecameOfAStep) {
   EXPECT_THAT(standing(40, 3), testing::StartsWith("superseded: another run took the folder"));
   fs::resize_file(root / step_folder_name(Step(50)) / "node0000.h5", 3);
   EXPECT_THAT(standing(50, 2), testing::AllOf(testing::StartsWith("damaged: "), HasSubstr("3 bytes long")));
-  Alone alone;
+  SingleProcessGroup alone;
   Store store(root, {});
   store.take(alone, owner_called("next"));
   EXPECT_EQ(store.newest_valid(alone)->step, Step(30));
@@ -82,9 +82,9 @@ TEST_F(CheckpointCommand, WhyTellsTheWorstAsVerifyDoes) {
 }
 
 /// A rank's snapshot, or something that is called parity, as a run of two ranks leaves it in this node's memory.
-SlotMemory leave_snapshot(const std::string& name, int rank, Step step, const State& state = {}) {
-  SlotMemory memory = SlotMemory::create(name, rank, slot_bytes({}, state));
-  fill_slot(memory.writable(), {name, rank, 2, step, 1}, {}, state);
+SnapshotMemory leave_snapshot(const std::string& name, int rank, Step step, const State& state = {}) {
+  SnapshotMemory memory = SnapshotMemory::create(name, rank, buffer_bytes({}, state));
+  fill_buffer(memory.writable(), {name, rank, 2, step, 1}, {}, state);
   return memory;
 }
 
@@ -93,19 +93,19 @@ TEST_F(CheckpointCommand, WhyTellsWhatThisNodeHasOfSnapshots) {
               testing::AllOf(HasSubstr("step 64: never saved"), HasSubstr("snapshots on this node: none\n"),
                              HasSubstr("run --no-snapshots")));
   const std::string name = run_name(owner_of(real_file_system(), root)->lineage, root), disk = run_.path() / "disk";
-  std::vector<SlotMemory> kept;
+  std::vector<SnapshotMemory> kept;
   for (int rank : {0, 1}) kept.push_back(leave_snapshot(name, rank, Step(64)));
   kept.push_back(leave_snapshot(name, 0, Step(64), {{kParityKey, "[]"}}));
   kept.push_back(leave_snapshot(name, 1, Step(60)));
-  kept.push_back(leave_snapshot(name + "0", 0, Step(70)));          // of another run
-  kept.push_back(SlotMemory::create(name, 0, slot_bytes({}, {})));  // never filled
-  DiskSlots(real_file_system(), disk, name).write(kept[0].bytes());
-  DiskSlots(real_file_system(), disk, name).write(kept[3].bytes());
+  kept.push_back(leave_snapshot(name + "0", 0, Step(70)));                // of another run
+  kept.push_back(SnapshotMemory::create(name, 0, buffer_bytes({}, {})));  // never filled
+  DiskSnapshots(real_file_system(), disk, name).write(kept[0].bytes());
+  DiskSnapshots(real_file_system(), disk, name).write(kept[3].bytes());
   // The same path in other words.
   Result here = run("why 64 " + (run_.path() / "disk" / "..").string() + "/ --disk " + disk);
   Result as_json = run("why 20 --json " + root.string());
   Result no_disk = run("why 64 " + root.string() + " --disk /does/not/exist");
-  for (SlotMemory& one : kept) one.remove();
+  for (SnapshotMemory& one : kept) one.remove();
   EXPECT_EQ(here.code, 3);
   EXPECT_THAT(here.out, HasSubstr("snapshots on this node:\n  step 60: of 1 of 2 ranks, in memory and on disk\n"
                                   "  step 64: of 2 of 2 ranks, and 1 parities, in memory and on disk\n"));

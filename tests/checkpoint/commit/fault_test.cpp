@@ -32,7 +32,7 @@ std::vector<std::string> save_on(FileSystem& files, const std::filesystem::path&
 
 /// After the fault is over: an old or the new checkpoint is whole, and the same run can save on.
 void expect_unharmed(const std::filesystem::path& root, const Sample& sample, bool saved) {
-  Alone alone;
+  SingleProcessGroup alone;
   Store store(root, {.keep = 2});
   store.take(alone, owner_called("later"));
   auto summary = store.newest_valid(alone);
@@ -138,7 +138,7 @@ TEST(Fault, ADiskThatChangesBytesIsSeenByReadingBack) {
 TEST(Fault, AnUnwritableFolderIsNamed) {
   TemporaryFolder root;
   std::ofstream(root.path() / "file") << "not a folder";
-  Alone alone;
+  SingleProcessGroup alone;
   Store store(root.path() / "file" / "checkpoints", {});
   try {
     store.take(alone, owner_called("test"));
@@ -165,7 +165,7 @@ TEST(Fault, WhatWillBeCompressedMayBeLargerThanTheRoomThatIsThere) {
   const std::uint64_t bytes = 6'600'000;
   for (const std::string codec : {"none", "zstd"}) {
     TemporaryFolder root;
-    Alone alone;
+    SingleProcessGroup alone;
     Store store(root.path(), {.compression = codec}, files);
     store.take(alone, owner_called("test"));
     if (codec == "none") {
@@ -202,7 +202,7 @@ TEST(Fault, AFolderWithoutPermissionIsNamed) {
   constexpr int kNoRights = 77;
   int code = in_child([&] {
     if (::geteuid() == 0 && ::setresuid(65534, 65534, 65534) != 0) return kNoRights;
-    Alone alone;
+    SingleProcessGroup alone;
     Store store(root.path(), {});
     try {
       store.take(alone, owner_called("test"));
@@ -234,7 +234,7 @@ int save_on_full_disk(const std::filesystem::path& where, bool old_kernel, std::
   bool tells = old_kernel ? errors[0].find("No space left on device") != std::string::npos
                           : errors[0].find("MiB free") != std::string::npos;
   if (!tells || errors[0].find(root.string()) == std::string::npos) return 3;
-  Alone alone;
+  SingleProcessGroup alone;
   Store store(root, {});
   auto summary = store.newest_valid(alone);
   if (!summary || !compare(store, *summary, small).empty()) return 4;
@@ -250,7 +250,7 @@ int save_where_three_fit(const std::filesystem::path& where, bool old_kernel) {
   if (::mount("tmpfs", where.c_str(), "tmpfs", 0, "size=8m") != 0) return 77;
   const std::filesystem::path root = where / "checkpoints";
   FailingFileSystem files({.old_kernel = old_kernel});
-  Alone alone;
+  SingleProcessGroup alone;
   Store store(root, {.keep = 3}, files);
   store.take(alone, owner_called("test"));
   const Sample sample = make_sample(2, 30'000);  // 2 MB
@@ -298,7 +298,7 @@ TEST(Fault, ARunAsksForTheRoomThatItWillNeed) {
   constexpr std::uint64_t kMiB = 1 << 20;
   for (const bool first : {true, false}) {
     TemporaryFolder root;
-    Alone alone;
+    SingleProcessGroup alone;
     const Share share = share_of(make_sample(1, 100'000), 0, 1);  // 6.6 MB
     if (!first) {
       Store store(root.path(), {});

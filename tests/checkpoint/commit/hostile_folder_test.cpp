@@ -28,7 +28,7 @@ using testing::HasSubstr;
 
 /// A run that saves these steps and ends.
 void run(const fs::path& root, const std::vector<std::int64_t>& steps) {
-  Alone alone;
+  SingleProcessGroup alone;
   Store store(root, {.keep = 2});
   store.take(alone, owner_called("test"));
   for (std::int64_t step : steps)
@@ -101,7 +101,7 @@ TEST_F(HostileFolder, LinksWithinATreeAreNotFollowed) {
 TEST_F(HostileFolder, TheReasonOfAQuarantineIsNotWrittenBehindALink) {
   link("step-000000000002", archive_);  // no checkpoint, so that it is set aside
   run(root_, {});
-  Alone alone;
+  SingleProcessGroup alone;
   Store store(root_, {});
   store.take(alone, owner_called("test"));
   EXPECT_FALSE(store.newest_valid(alone));
@@ -150,11 +150,11 @@ TEST_F(HostileFolder, TheFolderItselfMayBeNamedByALink) {
   out.append("x");
   out.publish();
   EXPECT_EQ(slurp(real / "weights"), "x");
-  EXPECT_TRUE(DiskSlots(files_, named / "slots", "run").list().empty());
+  EXPECT_TRUE(DiskSnapshots(files_, named / "slots", "run").list().empty());
 }
 
 TEST_F(HostileFolder, WhatShouldBeAFileAndIsNoneIsNamedAndNeverWaitedFor) {
-  Alone alone;
+  SingleProcessGroup alone;
   const fs::path owner = root_ / kOwnerName;
   ASSERT_EQ(::mkfifo(owner.c_str(), 0600), 0);
   EXPECT_THAT(refusal([&] { run(root_, {}); }), AllOf(HasSubstr("OWNER\" is a FIFO, but a regular file was expected")));
@@ -189,21 +189,21 @@ TEST_F(HostileFolder, NamesThatAreNoneOfOursAreLeftAloneWithOneWarning) {
 }
 
 TEST_F(HostileFolder, SnapshotsThatAreNoFilesAreLeftAlone) {
-  const std::string name = slot_prefix("hostile") + "0-1-1-1-5-1-0123";
-  ASSERT_TRUE(parse_disk_slot_name(name, "hostile"));
+  const std::string name = buffer_prefix("hostile") + "0-1-1-1-5-1-0123";
+  ASSERT_TRUE(parse_disk_snapshot_name(name, "hostile"));
   for (const char* bad : {"", "0-1-1-1-5-1", "-1-1-1-1-5-1-0123", "1-1-1-1-5-1-0123", "0-1-1-1--5-1-0123",
                           "0-1-1-1-5-1-0123.half", "0-99999999999-1-1-5-1-0123"})
-    EXPECT_FALSE(parse_disk_slot_name(slot_prefix("hostile") + bad, "hostile")) << bad;
+    EXPECT_FALSE(parse_disk_snapshot_name(buffer_prefix("hostile") + bad, "hostile")) << bad;
   for (const fs::path& place : {root_, fs::path("/dev/shm")}) {
     for (bool is_link : {true, false}) {
       SCOPED_TRACE(place.string() + (is_link ? " link" : " FIFO"));
       if (is_link) fs::create_symlink(archive_ / "OWNER", place / name);
       ASSERT_TRUE(is_link || ::mkfifo((place / name).c_str(), 0600) == 0);
-      DiskSlots slots(files_, place, "hostile");
-      EXPECT_TRUE(slots.list().empty());
-      slots.clear_leftovers();
-      EXPECT_THROW(slots.load(name), StorageError);
-      EXPECT_THROW(SlotMemory::open(name), StorageError);
+      DiskSnapshots buffers(files_, place, "hostile");
+      EXPECT_TRUE(buffers.list().empty());
+      buffers.clear_leftovers();
+      EXPECT_THROW(buffers.load(name), StorageError);
+      EXPECT_THROW(SnapshotMemory::open(name), StorageError);
       EXPECT_FALSE(remove_orphan(name));
       EXPECT_TRUE(fs::remove(place / name));
     }

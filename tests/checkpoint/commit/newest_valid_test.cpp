@@ -117,7 +117,7 @@ TEST(NewestValid, ReadsTheSameBytesPastThePageCache) {
 
 TEST(NewestValid, QuarantinesDamageAndFallsBack) {
   TemporaryFolder root;
-  Alone alone;
+  SingleProcessGroup alone;
   Store store(root.path(), {});
   store.take(alone, owner_called("test"));
   save_alone(store, 1, make_sample(1));

@@ -27,7 +27,7 @@ using Steps = std::set<std::int64_t>;
 /// A run that saves these steps and ends.
 void run(const fs::path& root, const std::vector<std::int64_t>& steps, Options options = {.keep = 2},
          FileSystem& files = real_file_system()) {
-  Alone alone;
+  SingleProcessGroup alone;
   Store store(root, options, files);
   store.take(alone, owner_called("test"));
   for (std::int64_t step : steps)
@@ -150,7 +150,7 @@ TEST(Retention, NobodyWaitsForADeletion) {
   TemporaryFolder root;
   run(root.path(), {10, 20});
   SlowDeletion files;
-  Alone alone;
+  SingleProcessGroup alone;
   Store store(root.path(), {.keep = 2}, files);
   store.take(alone, owner_called("test"));
   store.save(alone, Step(30), share_of(make_sample(3), 0, 1).slices, sample_state());
@@ -269,7 +269,7 @@ TEST(Retention, WithoutAWordFromTheDiskNothingCountsAsAbsent) {
   EXPECT_THROW(read_tags(real_file_system(), root.path()), StorageError);
   fs::path nowhere = root.path() / "nowhere";
   fs::create_symlink("nowhere", nowhere);
-  Alone alone;
+  SingleProcessGroup alone;
   EXPECT_THROW(Store(nowhere, {}).newest_valid(alone), StorageError);
 }
 

@@ -275,7 +275,7 @@ class CompressedDamage : public testing::Test {
     spill(folder_ / kManifestName, to_text(manifest_));
   }
   std::string restored() {
-    Alone alone;
+    SingleProcessGroup alone;
     Store store(root_.path(), {});
     try {
       compare(store, open(folder_), sample_);

@@ -49,7 +49,7 @@ TEST(Boxes, CoverExactlyAgreesWithCounting) {
     }
     std::vector<int> count(static_cast<std::size_t>(tensor::element_count(shape)));
     for (const Box& box : boxes)
-      for_each_stretch(box, tensor::whole(shape), [&](const Stretch& stretch) {
+      for_each_stretch(box, tensor::whole(shape), [&](const ByteRange& stretch) {
         for (std::int64_t i = 0; i < stretch.count; ++i) ++count[static_cast<std::size_t>(stretch.to + i)];
       });
     bool expected = std::all_of(count.begin(), count.end(), [](int n) { return n == 1; });
@@ -80,7 +80,7 @@ TEST(Boxes, LiesInsideSurvivesHugeNumbers) {
 
 TEST(Boxes, WholeRowsAreOneRun) {
   int runs = 0;
-  for_each_stretch({{4, 0, 0}, {8, 5, 6}}, {{2, 0, 0}, {6, 5, 6}}, [&](const Stretch& stretch) {
+  for_each_stretch({{4, 0, 0}, {8, 5, 6}}, {{2, 0, 0}, {6, 5, 6}}, [&](const ByteRange& stretch) {
     ++runs;
     EXPECT_EQ(stretch.from, 0);
     EXPECT_EQ(stretch.to, 2 * 30);
@@ -116,7 +116,7 @@ TEST(Boxes, RunsCarryWhatTwoBoxesShare) {
     std::vector<std::int64_t> out(static_cast<std::size_t>(tensor::element_count(target.extent)), -1), expected = out;
     for (std::size_t i = 0; i < out.size(); ++i) expected[i] = label(target, static_cast<std::int64_t>(i));
     std::int64_t previous = -1;
-    for_each_stretch(source, target, [&](const Stretch& stretch) {
+    for_each_stretch(source, target, [&](const ByteRange& stretch) {
       EXPECT_GT(stretch.from, previous);
       previous = stretch.from + stretch.count - 1;
       for (std::int64_t i = 0; i < stretch.count; ++i)
@@ -132,7 +132,7 @@ TEST(Boxes, SlabsFollowEachOtherInRowMajorOrder) {
     std::int64_t next = 0;
     for_each_slab(shape, most, [&](const Box& box) {
       EXPECT_LE(tensor::element_count(box.extent), most);
-      for_each_stretch(tensor::whole(shape), box, [&](const Stretch& stretch) {
+      for_each_stretch(tensor::whole(shape), box, [&](const ByteRange& stretch) {
         EXPECT_EQ(stretch.from, next);
         next += stretch.count;
       });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which slot is filled next: never one that is still of use.
+// Which buffer is filled next: never one that is still of use.
 #include <csignal>
 #include <set>
 
@@ -18,86 +18,86 @@ constexpr Protection kNone{}, kPartner{true, false, false}, kParity{false, true,
 class Rotation : public testing::Test {
  protected:
   void TearDown() override {
-    for (const auto& name : slots_of(run_)) remove_orphan(name);
+    for (const auto& name : buffers_of(run_)) remove_orphan(name);
   }
-  SlotRotation rotation(const std::optional<Protection>& levels) { return {run_, run_, 3, levels}; }
-  /// A save as a Saver does it; the name of the slot that it took.
-  static std::string save(SlotRotation& slots, const Protection& how = {}) {
-    slots.take_next(kBytes);
-    slots.sealed();
-    slots.kept_elsewhere(how);
-    return slots.newest_name();
+  BufferRotation rotation(const std::optional<Protection>& levels) { return {run_, run_, 3, levels}; }
+  /// A save as a Saver does it; the name of the buffer that it took.
+  static std::string save(BufferRotation& buffers, const Protection& how = {}) {
+    buffers.take_next(kBytes);
+    buffers.sealed();
+    buffers.kept_elsewhere(how);
+    return buffers.newest_name();
   }
   std::string run_ = "rotation" + std::to_string(::getpid());
 };
 
 TEST_F(Rotation, TheNewestIsNotFilledUntilTheNextIsSealed) {
-  auto slots = rotation(std::nullopt);
-  EXPECT_EQ(slots.newest_name(), "");
-  const auto first = save(slots);
-  slots.take_next(kBytes);
-  EXPECT_NE(slots.current().name(), first);
-  EXPECT_EQ(slots.newest_name(), first);
-  slots.take_next(kBytes);  // the copy failed: the same one again
-  EXPECT_NE(slots.current().name(), first);
-  const auto second = save(slots);
+  auto buffers = rotation(std::nullopt);
+  EXPECT_EQ(buffers.newest_name(), "");
+  const auto first = save(buffers);
+  buffers.take_next(kBytes);
+  EXPECT_NE(buffers.current().name(), first);
+  EXPECT_EQ(buffers.newest_name(), first);
+  buffers.take_next(kBytes);  // the copy failed: the same one again
+  EXPECT_NE(buffers.current().name(), first);
+  const auto second = save(buffers);
   EXPECT_NE(second, first);
-  EXPECT_EQ(save(slots), first);
-  EXPECT_EQ(save(slots), second);
+  EXPECT_EQ(save(buffers), first);
+  EXPECT_EQ(save(buffers), second);
 }
 
 TEST_F(Rotation, WhatGoesWithCopiesElsewhereStaysUntilTheNextOfItsKind) {
   for (const Protection& how : {kPartner, kParity}) {
-    auto slots = rotation(how);
-    const auto kept = save(slots, how);
-    for (int i = 0; i < 6; ++i) EXPECT_NE(save(slots, kNone), kept);
-    EXPECT_NE(save(slots, how), kept);
+    auto buffers = rotation(how);
+    const auto kept = save(buffers, how);
+    for (int i = 0; i < 6; ++i) EXPECT_NE(save(buffers, kNone), kept);
+    EXPECT_NE(save(buffers, how), kept);
     std::set<std::string> later;
-    for (int i = 0; i < 6; ++i) later.insert(save(slots, kNone));
+    for (int i = 0; i < 6; ++i) later.insert(save(buffers, kNone));
     EXPECT_TRUE(later.contains(kept)) << "it is not needed any more";
-    slots.remove();
+    buffers.remove();
   }
 }
 
 TEST_F(Rotation, NeitherKindTakesTheSlotOfTheOther) {
-  auto slots = rotation(kBoth);
-  const auto with_partner = save(slots, kPartner), with_parity = save(slots, kParity);
+  auto buffers = rotation(kBoth);
+  const auto with_partner = save(buffers, kPartner), with_parity = save(buffers, kParity);
   EXPECT_NE(with_partner, with_parity);
   for (int i = 0; i < 6; ++i) {
-    const auto name = save(slots, kNone);
+    const auto name = save(buffers, kNone);
     EXPECT_NE(name, with_partner);
     EXPECT_NE(name, with_parity);
   }
-  const auto both = save(slots, kBoth);
+  const auto both = save(buffers, kBoth);
   std::set<std::string> later;
-  for (int i = 0; i < 6; ++i) later.insert(save(slots, kNone));
+  for (int i = 0; i < 6; ++i) later.insert(save(buffers, kNone));
   EXPECT_FALSE(later.contains(both));
   EXPECT_EQ(later.size(), 2U);
-  EXPECT_EQ(slots_of(run_).size(), 4U);
+  EXPECT_EQ(buffers_of(run_).size(), 4U);
 }
 
 TEST_F(Rotation, TakesAsMuchMemoryBeforehandAsWillBeInUse) {
   for (const auto& [levels, count] : {std::pair(std::optional<Protection>(), 2U), std::pair(std::optional(kNone), 3U),
                                       std::pair(std::optional(kParity), 3U), std::pair(std::optional(kBoth), 4U)}) {
-    auto slots = rotation(levels);
-    slots.prepare(kBytes);
-    const auto names = slots_of(run_, 3);
+    auto buffers = rotation(levels);
+    buffers.prepare(kBytes);
+    const auto names = buffers_of(run_, 3);
     EXPECT_EQ(names.size(), count);
-    for (int i = 0; i < 3; ++i) EXPECT_THAT(names, testing::Contains(save(slots)));
-    slots.remove();
-    EXPECT_TRUE(slots_of(run_).empty());
+    for (int i = 0; i < 3; ++i) EXPECT_THAT(names, testing::Contains(save(buffers)));
+    buffers.remove();
+    EXPECT_TRUE(buffers_of(run_).empty());
   }
 }
 
 TEST_F(Rotation, ASlotThatIsTooSmallIsReplaced) {
-  auto slots = rotation(std::nullopt);
-  slots.prepare(kBytes);
-  slots.take_next(3 * kBytes);
-  EXPECT_GE(slots.current().bytes().size(), 3 * kBytes);
-  EXPECT_EQ(slots_of(run_).size(), 2U);
-  const auto large = slots.current().name();
-  slots.take_next(kBytes);
-  EXPECT_EQ(slots.current().name(), large);
+  auto buffers = rotation(std::nullopt);
+  buffers.prepare(kBytes);
+  buffers.take_next(3 * kBytes);
+  EXPECT_GE(buffers.current().bytes().size(), 3 * kBytes);
+  EXPECT_EQ(buffers_of(run_).size(), 2U);
+  const auto large = buffers.current().name();
+  buffers.take_next(kBytes);
+  EXPECT_EQ(buffers.current().name(), large);
 }
 
 TEST_F(Rotation, WithoutRoomPrivateMemoryIsTaken) {
@@ -107,28 +107,28 @@ TEST_F(Rotation, WithoutRoomPrivateMemoryIsTaken) {
   rlimit small = before;
   small.rlim_cur = kBytes / 2;
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-  auto slots = rotation(std::nullopt);
+  auto buffers = rotation(std::nullopt);
   testing::internal::CaptureStderr();
-  slots.take_next(kBytes);
+  buffers.take_next(kBytes);
   const auto said = testing::internal::GetCapturedStderr();
   ::setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, handler);
   EXPECT_THAT(said, testing::HasSubstr("private memory is taken instead"));
-  EXPECT_EQ(slots.current().name(), "");
-  EXPECT_GE(slots.current().bytes().size(), kBytes);
-  slots.sealed();
-  EXPECT_EQ(slots.newest_name(), "");
+  EXPECT_EQ(buffers.current().name(), "");
+  EXPECT_GE(buffers.current().bytes().size(), kBytes);
+  buffers.sealed();
+  EXPECT_EQ(buffers.newest_name(), "");
 }
 
 TEST_F(Rotation, AfterItsEndItBeginsAnew) {
-  auto slots = rotation(kBoth);
-  for (int i = 0; i < 3; ++i) save(slots, kBoth);
-  slots.remove();
-  slots.release();
-  EXPECT_EQ(slots.newest_name(), "");
-  EXPECT_TRUE(slots_of(run_).empty());
-  EXPECT_NE(save(slots), "");
-  EXPECT_EQ(slots_of(run_).size(), 1U);
+  auto buffers = rotation(kBoth);
+  for (int i = 0; i < 3; ++i) save(buffers, kBoth);
+  buffers.remove();
+  buffers.release();
+  EXPECT_EQ(buffers.newest_name(), "");
+  EXPECT_TRUE(buffers_of(run_).empty());
+  EXPECT_NE(save(buffers), "");
+  EXPECT_EQ(buffers_of(run_).size(), 1U);
 }
 
 }  // namespace

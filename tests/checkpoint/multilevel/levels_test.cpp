@@ -135,16 +135,16 @@ TEST(Levels, GoBackToTheStepThatAllHave) {
   const auto kept = site.names();
   EXPECT_EQ(restore(site, names_of(3), recent), Step(50));
   site.remove_all_but(kept);  // a restore leaves more copies
-  for (const auto& name : slots_of(site.memory_of("n1"))) ::unlink(("/dev/shm/" + name).c_str());
+  for (const auto& name : buffers_of(site.memory_of("n1"))) ::unlink(("/dev/shm/" + name).c_str());
   EXPECT_EQ(restore(site, names_of(3), old), Step(40));
 }
 
-/// Changes a byte of the first tensor of a slot in a file.
+/// Changes a byte of the first tensor of a buffer in a file.
 void damage_file(const std::filesystem::path& path) {
   std::fstream stream(path, std::ios::in | std::ios::out | std::ios::binary);
-  SlotMemory memory = SlotMemory::create_private(std::filesystem::file_size(path));
+  SnapshotMemory memory = SnapshotMemory::create_private(std::filesystem::file_size(path));
   stream.read(reinterpret_cast<char*>(memory.writable().data()), static_cast<std::streamsize>(memory.bytes().size()));
-  const auto* first = open_slot(memory.bytes()).slices.at(0).bytes;
+  const auto* first = open_snapshot(memory.bytes()).slices.at(0).bytes;
   stream.seekp(first - memory.bytes().data());
   const int byte = std::to_integer<int>(*first);
   stream.put(static_cast<char>(byte ^ 1));
@@ -161,7 +161,7 @@ TEST(Levels, SeeDamageAndTakeTheNextSource) {
   save(site, names_of(3), sample, Step(40), {true, true, false});
   const auto kept = site.names();
   const auto hurt = [&](const std::string& node, int rank) {
-    const auto found = slots_of(site.memory_of(node), rank);
+    const auto found = buffers_of(site.memory_of(node), rank);
     ASSERT_FALSE(found.empty());
     for (const auto& name : found) damage(name);
   };
@@ -220,10 +220,10 @@ TEST(Levels, SeeThatASlotWasFilledAgainWhileItWasRead) {
   const Sample sample = make_sample(3), later = make_sample(4);
   const auto error = error_of(site, names_of(1), [&](Levels& levels, int, const std::string& node) {
     const Share share = share_of(sample, 0, 1), other = share_of(later, 0, 1);
-    SlotMemory slot = SlotMemory::create(site.memory_of(node), 0, slot_bytes(share.slices, {}));
-    fill_slot(slot.writable(), site.label(0, 1, Step(40)), share.slices, {});
+    SnapshotMemory buffer = SnapshotMemory::create(site.memory_of(node), 0, buffer_bytes(share.slices, {}));
+    fill_buffer(buffer.writable(), site.label(0, 1, Step(40)), share.slices, {});
     const auto plan = levels.find();
-    fill_slot(slot.writable(), site.label(0, 1, Step(50)), other.slices, {});
+    fill_buffer(buffer.writable(), site.label(0, 1, Step(50)), other.slices, {});
     restore_all(levels, plan.value(), later);
   });
   EXPECT_NE(error.find("has been replaced"), std::string::npos) << error;

@@ -47,7 +47,7 @@ TEST(SaverLevels, WhatGoesWithCopiesElsewhereStaysWhileTheyDo) {
   }
 }
 
-// Parity is made more often, copies outlive more: neither takes the other's slot.
+// Parity is made more often, copies outlive more: neither takes the other's buffer.
 TEST(SaverLevels, OneKindDoesNotTakeTheSlotOfAnother) {
   Site site;
   save_and_die(site, names_of(4), {{100, kPartner}, {110, kParity}, {120, kParity}, {130, kParity}, {135, kNone}});
@@ -66,7 +66,7 @@ TEST(SaverLevels, WhatCannotBeKeptIsToldAndLeavesWhatWas) {
                                      std::pair(kBoth, kPartnerLetters + kParityLetters)})
     for (int last : {0, letters - 1}) {
       Site site;
-      // Later ones use all slots that may be used.
+      // Later ones use all buffers that may be used.
       const auto outcomes =
           save_and_die(site, names_of(3), {{10, how}, {20, how}, {30, kNone}, {40, kNone}}, letters + last);
       const auto reasons = unkept(outcomes);
@@ -86,7 +86,7 @@ TEST(SaverLevels, ASnapshotInPrivateMemoryIsNotCalledKept) {
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
   auto* handler = std::signal(SIGXFSZ, SIG_IGN);
   rlimit small = before;
-  small.rlim_cur = 4096;  // enough for OWNER, not for a slot
+  small.rlim_cur = 4096;  // enough for OWNER, not for a buffer
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
   const auto outcomes = save_and_die(site, names_of(1), {{10, kNone}});
   ::setrlimit(RLIMIT_FSIZE, &before);
@@ -125,7 +125,7 @@ TEST(Levels, ClearWhatDisksHoldOfDeadSavesAndForgottenRuns) {
   const fs::path folder = site.disk_of("n0");
   const fs::path whole = fs::directory_iterator(folder)->path();
   EXPECT_EQ(fs::status(whole).permissions(), fs::perms::owner_read | fs::perms::owner_write);
-  const auto other = [&](const std::string& run) { return folder / (slot_prefix(run) + "0-1-1-5-40-1-ab"); };
+  const auto other = [&](const std::string& run) { return folder / (buffer_prefix(run) + "0-1-1-5-40-1-ab"); };
   const fs::path half = whole.string() + ".half", recent = other("recent"), old = other("old");
   for (const auto& path : {half, recent, old}) fs::copy_file(whole, path);
   fs::last_write_time(old, fs::file_time_type::clock::now() - std::chrono::hours(15 * 24));
@@ -156,7 +156,7 @@ class NoCarrier final : public Group {
   int rank() const override { return group_.rank(); }
   int size() const override { return group_.size(); }
   std::vector<std::string> all_gather(const std::string& mine) override { return group_.all_gather(mine); }
-  void carry(std::span<const Outgoing>, std::span<const Incoming>) override {
+  void exchange_buffers(std::span<const Outgoing>, std::span<const Incoming>) override {
     throw StorageError("the network is down");
   }
 
@@ -200,19 +200,19 @@ TEST(Levels, GoOnWhereOldSnapshotsCannotBeRemoved) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("older snapshots stay on the local disk: "));
 }
 
-TEST(DiskSlots, TellsWhichSnapshotItCannotDelete) {
+TEST(DiskSnapshots, TellsWhichSnapshotItCannotDelete) {
   TemporaryFolder folder;
   FailingFileSystem files({.fault = FailingFileSystem::Fault::error, .at = -1, .number = EROFS});
   const Share share = share_of(make_sample(3), 0, 1);
-  SlotMemory slot = SlotMemory::create_private(slot_bytes(share.slices, {}));
-  fill_slot(slot.writable(), {"run", 0, 1, Step(40), 1}, share.slices, {});
-  DiskSlots slots(files, folder.path(), "run");
-  const auto name = slots.write(slot.bytes());
+  SnapshotMemory buffer = SnapshotMemory::create_private(buffer_bytes(share.slices, {}));
+  fill_buffer(buffer.writable(), {"run", 0, 1, Step(40), 1}, share.slices, {});
+  DiskSnapshots buffers(files, folder.path(), "run");
+  const auto name = buffers.write(buffer.bytes());
   files.strike_in(0);
   testing::internal::CaptureStderr();
-  slots.remove(name);
+  buffers.remove(name);
   EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::AllOf(HasSubstr(name), HasSubstr("EROFS")));
-  EXPECT_EQ(slots.list().size(), 1U);
+  EXPECT_EQ(buffers.list().size(), 1U);
 }
 
 /// A writing thread's group of one, which fails once it is told to.
@@ -234,7 +234,7 @@ TEST(SaverLevels, SnapshotsThatCannotBeRemovedAtTheEndOfTheRunAreTold) {
   Site site;
   TemporaryFolder root;
   std::atomic<bool> broken{false};
-  Alone alone;
+  SingleProcessGroup alone;
   Store store(root.path(), {});
   store.take(alone, owner_called("test"));
   const Levels::Setup levels = site.setup("n0");

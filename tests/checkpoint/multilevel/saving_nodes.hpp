@@ -29,14 +29,16 @@ class WritersPost final : public Group {
   int rank() const override { return with_post_.rank(); }
   int size() const override { return with_post_.size(); }
   std::vector<std::string> all_gather(const std::string& mine) override { return with_post_.all_gather(mine); }
-  void carry(std::span<const Outgoing> out, std::span<const Incoming> in) override { with_post_.carry(out, in); }
+  void exchange_buffers(std::span<const Outgoing> out, std::span<const Incoming> in) override {
+    with_post_.exchange_buffers(out, in);
+  }
 
  private:
   std::unique_ptr<Group> group_;
   PostGroup with_post_;
 };
 
-/// Each rank makes these saves with a Saver, one after the other, and then dies: the slots stay. Returns rank 0's
+/// Each rank makes these saves with a Saver, one after the other, and then dies: the buffers stay. Returns rank 0's
 /// outcomes; all ranks' must be alike. Throws what a rank threw.
 inline std::vector<SaveOutcome> save_and_die(const Site& site, const std::vector<std::string>& nodes,
                                              const std::vector<PlannedSave>& saves, int damaged_letter = -1) {
@@ -87,7 +89,7 @@ inline std::optional<Step> step_restored(const Site& site, const std::vector<std
 }
 
 inline void lose_memory_of(const Site& site, const std::string& node) {
-  for (const auto& name : slots_of(site.memory_of(node))) remove_orphan(name);
+  for (const auto& name : buffers_of(site.memory_of(node))) remove_orphan(name);
 }
 
 }  // namespace distdl::checkpoint

@@ -14,7 +14,7 @@
 #include <distdl/checkpoint/file_system.hpp>
 #include <distdl/checkpoint/levels.hpp>
 
-// Nodes are simulated on this one: each has a name of its own for its slots in /dev/shm, and its own "local disk".
+// Nodes are simulated on this one: each has a name of its own for its buffers in /dev/shm, and its own "local disk".
 namespace distdl::checkpoint {
 
 using Bytes = std::vector<std::byte>;
@@ -55,7 +55,7 @@ class PostGroup final : public Group {
   int rank() const override { return group_.rank(); }
   int size() const override { return group_.size(); }
   std::vector<std::string> all_gather(const std::string& mine) override { return group_.all_gather(mine); }
-  void carry(std::span<const Outgoing> out, std::span<const Incoming> in) override {
+  void exchange_buffers(std::span<const Outgoing> out, std::span<const Incoming> in) override {
     for (const Outgoing& one : out) post_.put(rank(), one.to, one.bytes);
     for (const Incoming& one : in) post_.take(one.from, rank(), one.bytes);
   }
@@ -86,7 +86,7 @@ class Site {
   }
   std::string memory_of(const std::string& node) const { return setup(node).memory; }
   std::filesystem::path disk_of(const std::string& node) const { return folder_.path() / node; }
-  SlotLabel label(int rank, int world, Step step) const { return {run_, rank, world, step, 7, {start, 1}}; }
+  SnapshotLabel label(int rank, int world, Step step) const { return {run_, rank, world, step, 7, {start, 1}}; }
   std::set<std::string> names() const {
     std::set<std::string> found;
     for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
@@ -127,7 +127,7 @@ inline int run_on(const Site& site, const std::vector<std::string>& nodes,
   return post.sent();
 }
 
-/// Each rank fills a slot in its node's memory with its share, and protects it.
+/// Each rank fills a buffer in its node's memory with its share, and protects it.
 inline int save(const Site& site, const std::vector<std::string>& nodes, const Sample& sample, Step step,
                 const Protection& how, int damaged_letter = -1) {
   return run_on(
@@ -136,8 +136,8 @@ inline int save(const Site& site, const std::vector<std::string>& nodes, const S
         const int world = static_cast<int>(nodes.size());
         const Share share = share_of(sample, rank, world);
         const State state{{"position", "77"}};
-        SlotMemory own = SlotMemory::create(site.memory_of(node), rank, slot_bytes(share.slices, state));
-        fill_slot(own.writable(), site.label(rank, world, step), share.slices, state);
+        SnapshotMemory own = SnapshotMemory::create(site.memory_of(node), rank, buffer_bytes(share.slices, state));
+        fill_buffer(own.writable(), site.label(rank, world, step), share.slices, state);
         levels.protect(own.bytes(), how);
       },
       damaged_letter);

@@ -96,7 +96,7 @@ class Victim {
   /// Neither a restart nor a reader may see anything but what was saved.
   std::string judge() {
     std::string problem = judge_reader();
-    Alone alone;
+    SingleProcessGroup alone;
     Store store(root_.path(), {});
     auto found = store.newest_valid(alone);
     if (!found) return "nothing is found";
@@ -117,7 +117,7 @@ class Victim {
   std::string judge_saved_again() {
     auto errors = save(2);
     if (!all_empty(errors)) return "it cannot be saved again: " + errors[0];
-    Alone alone;
+    SingleProcessGroup alone;
     Store store(root_.path(), {});
     auto found = store.newest_valid(alone);
     if (!found || found->step != Step(2)) return "it was saved again, and is not found";
@@ -132,7 +132,7 @@ class Victim {
     bad_[kManifestName] = to_text(manifest);
     write(bad_, good_);
     std::string problem = verify(folder_).empty() ? "it counts as whole" : "";
-    Alone alone;
+    SingleProcessGroup alone;
     auto found = Store(root_.path(), {}).newest_valid(alone);
     if (!found || found->step != Step(1)) problem = "it is restored";
     try {
@@ -149,7 +149,7 @@ class Victim {
     fs::path aside = root_.path() / "aside", first = root_.path() / step_folder_name(Step(1));
     auto swap = [&] { fs::rename(first, aside), fs::rename(folder_, first), fs::rename(aside, folder_); };
     swap();
-    Alone alone;
+    SingleProcessGroup alone;
     auto found = Store(root_.path(), {}).newest_valid(alone);
     swap();
     return found ? fmt::format("step {} is found under another name", found->step) : "";

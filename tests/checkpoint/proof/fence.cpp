@@ -73,7 +73,7 @@ class Actor {
   std::atomic<bool> told_ = false, has_paused_ = false;  ///< told: that it has paused or ended
   FailingFileSystem files_;
   Store store_;
-  Alone alone_;
+  SingleProcessGroup alone_;
   std::thread thread_;
 };
 

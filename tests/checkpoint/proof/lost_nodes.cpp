@@ -57,11 +57,11 @@ std::string protect_twice(const Site& site, const Way& way, const Sample& sample
       [&](Levels& levels, int rank, const std::string& node) {
         const Share share = share_of(sample, rank, kNodes);
         const State state{{"position", "77"}};
-        std::vector<SlotMemory> slots;
+        std::vector<SnapshotMemory> buffers;
         for (int step : {30, 40}) try {
-            slots.push_back(SlotMemory::create(site.memory_of(node), rank, slot_bytes(share.slices, state)));
-            fill_slot(slots.back().writable(), site.label(rank, kNodes, Step(step)), share.slices, state);
-            levels.protect(slots.back().bytes(), way.how);
+            buffers.push_back(SnapshotMemory::create(site.memory_of(node), rank, buffer_bytes(share.slices, state)));
+            fill_buffer(buffers.back().writable(), site.label(rank, kNodes, Step(step)), share.slices, state);
+            levels.protect(buffers.back().bytes(), way.how);
           } catch (const StorageError& error) {
             const std::string text = error.what();
             if (step != 40 || error.exit_code() != ExitCode::corrupt || text.find("step 40") == std::string::npos)
@@ -112,8 +112,8 @@ std::string damage_in_memory(const Way& way, const Sample& sample, std::size_t n
   done = number >= names.size();
   if (done) return "";
   const std::string& name = *std::next(names.begin(), static_cast<std::ptrdiff_t>(number));
-  const SlotMemory memory = SlotMemory::open(name);
-  const auto* first = open_slot(memory.bytes()).slices.at(0).bytes;
+  const SnapshotMemory memory = SnapshotMemory::open(name);
+  const auto* first = open_snapshot(memory.bytes()).slices.at(0).bytes;
   std::fstream stream("/dev/shm/" + name, std::ios::in | std::ios::out | std::ios::binary);
   stream.seekp(first - memory.bytes().data());
   const int byte = stream.peek();

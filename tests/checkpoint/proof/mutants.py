@@ -70,7 +70,7 @@ MUTANTS = [
     ("old ones go before the new one is there", "C1", "store.cpp",
      "    report.bytes = save_with_room(",
      "    if ({off} && group.rank() == 0)\n"
-     "      for (const Verdict& one : judge(*files_, root_, {options_.keep - 1, 0}, step, [](Step, const Path&) { return true; }))\n"
+     "      for (const RetentionDecision& one : decide_retention(*files_, root_, {options_.keep - 1, 0}, step, [](Step, const Path&) { return true; }))\n"
      "        if (!one.stays) collect(*files_, root_, one);\n"
      "    report.bytes = save_with_room("),
     # What sees damage.
@@ -110,19 +110,19 @@ MUTANTS = [
      "    file_.write_at(bytes.subspan(done), offset + done);\n",
      "    if ({off} && done > 0) done = bytes.size();\n    file_.write_at(bytes.subspan(done), offset + done);\n"),
     # What keeps snapshots in memory true.
-    ("a slot keeps its seal while it is filled", "C7", "multilevel/snapshot_buffer.cpp", "  empty_slot(slot);\n", "  if (!{off}) empty_slot(slot);\n"),
-    ("a slot's seal is not checked", "C7", "multilevel/snapshot_buffer.cpp", "  demand(header.seal == seal_of(header),",
+    ("a buffer keeps its seal while it is filled", "C7", "multilevel/snapshot_buffer.cpp", "  empty_buffer(buffer);\n", "  if (!{off}) empty_buffer(buffer);\n"),
+    ("a buffer's seal is not checked", "C7", "multilevel/snapshot_buffer.cpp", "  demand(header.seal == seal_of(header),",
      "  demand({off} || header.seal == seal_of(header),"),
-    ("a slot's bytes are not checked", "C7", "multilevel/snapshot_buffer.cpp", "    demand(found == slice->checksums[number],",
+    ("a buffer's bytes are not checked", "C7", "multilevel/snapshot_buffer.cpp", "    demand(found == slice->checksums[number],",
      "    demand({off} || found == slice->checksums[number],"),
     ("checksums are taken when writing, not when copying", "C7", "format/writer.cpp",
      "    if (!blocks[i].is_known) *blocks[i].checksum",
      "    if ({off} || !blocks[i].is_known) *blocks[i].checksum"),
-    ("the newest slot is filled again", "C7", "multilevel/buffer_rotation.cpp", "while (current_ == newest_ ||",
+    ("the newest buffer is filled again", "C7", "multilevel/buffer_rotation.cpp", "while (current_ == newest_ ||",
      "while ((!{off} && current_ == newest_) ||"),
-    ("the slot of partners' copies is filled again", "R1", "multilevel/buffer_rotation.cpp", " || current_ == with_partner_ ||",
+    ("the buffer of partners' copies is filled again", "R1", "multilevel/buffer_rotation.cpp", " || current_ == with_partner_ ||",
      " || (!{off} && current_ == with_partner_) ||"),
-    ("the slot of parity is filled again", "R1", "multilevel/buffer_rotation.cpp", " || current_ == with_parity_)",
+    ("the buffer of parity is filled again", "R1", "multilevel/buffer_rotation.cpp", " || current_ == with_parity_)",
      " || (!{off} && current_ == with_parity_))"),
     ("the fence does not wait for a lazy copy", "C7", "saver.cpp", "return dead_ || phase_ != Phase::copying; });",
      "return {off} || dead_ || phase_ != Phase::copying; });"),
@@ -137,8 +137,8 @@ MUTANTS = [
      "  if (!verify_folder(files, folder).findings.empty()) return false;\n",
      "  if (!{off} && !verify_folder(files, folder).findings.empty()) return false;\n"),
     # What keeps copies on other nodes true.
-    ("older copies go before the newer ones are there", "R1", "levels.cpp", "    if (how.partner) copy_to_partner(slot, copies);\n",
-     "    if ({off}) replace(copies_, {});\n    if (how.partner) copy_to_partner(slot, copies);\n"),
+    ("older copies go before the newer ones are there", "R1", "levels.cpp", "    if (how.partner) copy_to_partner(buffer, copies);\n",
+     "    if ({off}) replace(copies_, {});\n    if (how.partner) copy_to_partner(buffer, copies);\n"),
     ("parity is not checked on its way", "R1", "levels.cpp", "    if (!made.damage.empty())\n",
      "    if (!{off} && !made.damage.empty())\n"),
     ("partners' copies are not checked on arrival", "R1", "levels.cpp", "  verify(snapshot);\n", "  if (!{off}) verify(snapshot);\n"),

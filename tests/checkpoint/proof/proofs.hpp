@@ -48,7 +48,7 @@ struct RandomKills {
   std::size_t kills = 0, in_save = 0, saves = 0, unreadable = 0, wrong = 0;
 };
 RandomKills prove_random_kills(std::size_t count, std::uint64_t seed);
-/// C7 and what else Saver and slots promise: training that goes on, slow disks, damage between copy and disk, a run
+/// C7 and what else Saver and buffers promise: training that goes on, slow disks, damage between copy and disk, a run
 /// that was superseded; and tags that are set while old checkpoints are being deleted.
 Verdict prove_snapshots(const Effort& effort);
 /// Snapshots that are damaged on the way to other nodes, on the way back, or in memory, with a node lost too.

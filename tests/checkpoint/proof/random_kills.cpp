@@ -9,7 +9,7 @@
 
 #include "tests/checkpoint/proof/proofs.hpp"
 #include <distdl/base/clock.hpp>
-#include <distdl/checkpoint/multilevel/buffer_memory.hpp>
+#include <distdl/checkpoint/multilevel/snapshot_memory.hpp>
 #include <distdl/checkpoint/saver.hpp>
 
 namespace distdl::checkpoint::proof {
@@ -20,7 +20,7 @@ Sample sample_of(std::int64_t step) {
   return make_sample(static_cast<std::uint64_t>(step) % 1000, step % 16 == 0 ? 33'000 : 40);
 }
 
-/// The same for all runs of a folder, so that each removes the slots that the one before has left.
+/// The same for all runs of a folder, so that each removes the buffers that the one before has left.
 std::string run_name(const std::filesystem::path& root) {
   return "random-kills" + root.filename().string();
 }
@@ -30,7 +30,7 @@ struct Progress {
 };
 
 /// Saves one step after the other from `first` on, with two ranks, until it is killed; every other run as training does
-/// it, out of slots, with a thread that writes.
+/// it, out of buffers, with a thread that writes.
 [[noreturn]] void save_for_ever(const std::filesystem::path& root, std::int64_t first, int pipe) {
   auto tell = [&](char what, std::int64_t step) {
     std::string line = fmt::format("{} {}\n", what, step);
@@ -103,7 +103,7 @@ RandomKills prove_random_kills(std::size_t count, std::uint64_t seed) {
     result.in_save += progress.begun > progress.saved;
     std::int64_t promised = std::max(restored, progress.saved);
     try {
-      Alone alone;
+      SingleProcessGroup alone;
       Store store(folder.path(), {.keep = 2});
       auto found = store.newest_valid(alone);
       std::int64_t step = found ? found->step.value : 0;
@@ -117,7 +117,7 @@ RandomKills prove_random_kills(std::size_t count, std::uint64_t seed) {
       ++result.unreadable;
     }
   }
-  for (const std::string& slot : slots_of(run_name(folder.path()))) remove_orphan(slot);
+  for (const std::string& buffer : buffers_of(run_name(folder.path()))) remove_orphan(buffer);
   return result;
 }
 

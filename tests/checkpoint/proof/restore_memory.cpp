@@ -56,7 +56,7 @@ void save(const std::filesystem::path& root, std::int64_t mebibytes) {
 bool restore(const std::filesystem::path& root, std::int64_t mebibytes, int rank) {
   std::vector<std::vector<std::byte>> memory;
   auto targets = parts<Target>(mebibytes, rank, kReaders, memory);
-  Alone alone;
+  SingleProcessGroup alone;
   Store store(root, {});
   auto found = store.newest_valid(alone);
   if (!found) throw std::runtime_error("nothing is found");

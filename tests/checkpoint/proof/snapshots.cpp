@@ -8,8 +8,8 @@
 #include "tests/checkpoint/proof/proofs.hpp"
 #include <distdl/checkpoint/commit/tags.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
-#include <distdl/checkpoint/multilevel/buffer_memory.hpp>
 #include <distdl/checkpoint/multilevel/snapshot_buffer.hpp>
+#include <distdl/checkpoint/multilevel/snapshot_memory.hpp>
 #include <distdl/checkpoint/saver.hpp>
 
 namespace distdl::checkpoint::proof {
@@ -44,14 +44,14 @@ float value_in(const Store& store, const Summary& checkpoint, std::size_t count 
 struct Trainer {
   Trainer(const std::filesystem::path& root, const char* mode, FileSystem& files = real_file_system())
       : Trainer({root, {.keep = 2, .timeout_seconds = 20, .mode = mode}, files},
-                [] { return std::make_unique<Alone>(); }) {}
+                [] { return std::make_unique<SingleProcessGroup>(); }) {}
   Trainer(Store where, Saver::MakeGroup writing) : store(std::move(where)) {
     store.take(alone, owner_called("trainer"));
     saver.emplace(store, alone, std::move(writing), Saver::Setup{run_name(), true});
   }
   ~Trainer() {
     saver.reset();
-    for (const std::string& name : slots_of(run_name())) remove_orphan(name);
+    for (const std::string& name : buffers_of(run_name())) remove_orphan(name);
   }
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
@@ -60,7 +60,7 @@ struct Trainer {
     return saver->save(Step(step), std::span(&slice, 1), {});
   }
 
-  Alone alone;
+  SingleProcessGroup alone;
   Store store;
   std::optional<Saver> saver;
 };
@@ -72,39 +72,41 @@ ExitCode code_of(const std::function<void()>& work) try {
   return error.exit_code();
 }
 
-/// A slot whose copy is broken off counts as empty, not as what it held before.
+/// A buffer whose copy is broken off counts as empty, not as what it held before.
 std::string broken_off_copy() {
   Vector good(1), bad(2);
   bad.memory.back() = std::nanf("");
   Slice slice = good.slice(), other = bad.slice();
-  SlotMemory slot = SlotMemory::create_private(slot_bytes(std::span(&slice, 1), {}));
-  fill_slot(slot.writable(), {"run", 0, 1, Step(1), 1}, std::span(&slice, 1), {});
+  SnapshotMemory buffer = SnapshotMemory::create_private(buffer_bytes(std::span(&slice, 1), {}));
+  fill_buffer(buffer.writable(), {"run", 0, 1, Step(1), 1}, std::span(&slice, 1), {});
   if (code_of([&] {
-        fill_slot(slot.writable(), {"run", 0, 1, Step(2), 2}, std::span(&other, 1), {}, {1, true});
+        fill_buffer(buffer.writable(), {"run", 0, 1, Step(2), 2}, std::span(&other, 1), {}, {1, true});
       }) == ExitCode::ok)
     return "a value that is not a number was copied";
-  return code_of([&] { open_slot(slot.bytes()); }) == ExitCode::incomplete ? "" : "half a copy does not count as empty";
+  return code_of([&] { open_snapshot(buffer.bytes()); }) == ExitCode::incomplete
+             ? ""
+             : "half a copy does not count as empty";
 }
 
-/// Any bit of a slot's first page or of its tensors changes: it is refused, or the same as before.
-std::string damaged_slot() {
+/// Any bit of a buffer's first page or of its tensors changes: it is refused, or the same as before.
+std::string damaged_buffer() {
   Vector vector(1, 5000);
   Slice slice = vector.slice();
-  SlotMemory slot = SlotMemory::create_private(slot_bytes(std::span(&slice, 1), {}));
-  const SlotLabel label{"run", 0, 1, Step(1), 1};
-  fill_slot(slot.writable(), label, std::span(&slice, 1), {});
-  for (std::size_t at = 0; at < slot.bytes().size(); at += at < 160 ? 1 : 997) {
-    std::byte& byte = slot.writable()[at];
+  SnapshotMemory buffer = SnapshotMemory::create_private(buffer_bytes(std::span(&slice, 1), {}));
+  const SnapshotLabel label{"run", 0, 1, Step(1), 1};
+  fill_buffer(buffer.writable(), label, std::span(&slice, 1), {});
+  for (std::size_t at = 0; at < buffer.bytes().size(); at += at < 160 ? 1 : 997) {
+    std::byte& byte = buffer.writable()[at];
     byte ^= std::byte{1};
     ExitCode code = code_of([&] {
-      Snapshot snapshot = open_slot(slot.bytes());
+      Snapshot snapshot = open_snapshot(buffer.bytes());
       verify(snapshot);
       bool same = snapshot.label == label && snapshot.slices.size() == 1 && snapshot.slices[0].name == "x" &&
                   std::memcmp(snapshot.slices[0].bytes, vector.memory.data(), 20'000) == 0;
       require<InternalError>(same, "it is taken for another one");
     });
     byte ^= std::byte{1};
-    if (code == ExitCode::internal) return fmt::format("byte {} of a slot changed and was not missed", at);
+    if (code == ExitCode::internal) return fmt::format("byte {} of a buffer changed and was not missed", at);
   }
   return "";
 }
@@ -117,11 +119,11 @@ std::string damage_on_the_way_to_disk() {
                            .at = -1,
                            .call =
                                [&] {
-                                 std::string path = "/dev/shm/" + trainer->saver->newest_slot();
-                                 int slot = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+                                 std::string path = "/dev/shm/" + trainer->saver->newest_buffer();
+                                 int buffer = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
                                  float wrong = 3;
-                                 if (::pwrite(slot, &wrong, sizeof(wrong), 1 << 20) != sizeof(wrong)) ::abort();
-                                 ::close(slot);
+                                 if (::pwrite(buffer, &wrong, sizeof(wrong), 1 << 20) != sizeof(wrong)) ::abort();
+                                 ::close(buffer);
                                },
                            .only = FailingFileSystem::Call::name});
   Trainer made(root.path(), "async", files);
@@ -131,7 +133,7 @@ std::string damage_on_the_way_to_disk() {
   made.saver->wait();
   if (!files.struck()) return "nothing was changed";
   auto found = made.store.newest_valid(made.alone);
-  return !found || value_in(made.store, *found) == 1 ? "" : "a byte that changed in the slot was restored";
+  return !found || value_in(made.store, *found) == 1 ? "" : "a byte that changed in the buffer was restored";
 }
 
 /// Training changes its tensors as soon as it may.
@@ -158,7 +160,7 @@ std::string fence_before_the_copy() {
   std::promise<void> over;
   auto until_then = [is_over = over.get_future().share()] {
     is_over.wait_for(std::chrono::seconds(20));
-    return std::make_unique<Alone>();
+    return std::make_unique<SingleProcessGroup>();
   };
   Vector vector(1);
   Trainer trainer({root.path(), {.keep = 2, .timeout_seconds = 0.05, .mode = "lazy"}}, until_then);
@@ -178,8 +180,8 @@ std::string failed_snapshot() {
   trainer.saver->wait();
   Vector bad(std::nanf(""));
   if (code_of([&] { trainer.save(2, bad); }) != ExitCode::config) return "values that are not finite were saved";
-  SlotMemory slot = SlotMemory::open(trainer.saver->newest_slot());
-  return open_slot(slot.bytes()).label.step == Step(1) ? "" : "the newest slot is not the one before";
+  SnapshotMemory buffer = SnapshotMemory::open(trainer.saver->newest_buffer());
+  return open_snapshot(buffer.bytes()).label.step == Step(1) ? "" : "the newest buffer is not the one before";
 }
 
 /// Lets writes pass only when it is told to.
@@ -233,7 +235,7 @@ std::string superseded() {
   Trainer trainer(root.path(), "async");
   trainer.save(1, Vector(1));
   trainer.saver->wait();
-  Alone alone;
+  SingleProcessGroup alone;
   Store successor(root.path(), {.keep = 2});
   successor.take(alone, owner_called("successor"));
   trainer.save(2, Vector(2));
@@ -259,7 +261,7 @@ std::string tag_in_time(int operation, bool& done) {
                                },
                            .only = FailingFileSystem::Call::name});
   {
-    Alone alone;
+    SingleProcessGroup alone;
     Store store(root.path(), {.keep = 2}, files);
     store.take(alone, owner_called("run"));
     for (std::int64_t step : {1, 2, 3}) {
@@ -279,7 +281,7 @@ Verdict prove_snapshots(const Effort& effort) {
   auto enough = [&] { return effort.stop_at_first && !verdict.broken.empty(); };
   const std::pair<const char*, std::function<std::string()>> proofs[] = {
       {"a copy that is broken off", &broken_off_copy},
-      {"a damaged slot", &damaged_slot},
+      {"a damaged buffer", &damaged_buffer},
       {"damage on the way to the disk", &damage_on_the_way_to_disk},
       {"a lazy save's fence before the copy", &fence_before_the_copy},
       {"changed right after an asynchronous save", [] { return changed_right_after("async"); }},

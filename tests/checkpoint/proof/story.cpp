@@ -5,8 +5,8 @@
 #include <sstream>
 
 #include <distdl/checkpoint/format/layout.hpp>
-#include <distdl/checkpoint/multilevel/buffer_memory.hpp>
 #include <distdl/checkpoint/multilevel/snapshot_buffer.hpp>
+#include <distdl/checkpoint/multilevel/snapshot_memory.hpp>
 #include <distdl/checkpoint/ownership.hpp>
 
 namespace distdl::checkpoint::proof {
@@ -77,9 +77,10 @@ bool Run::save(Version version) {
       store.save(group, Step(version.step), share.slices, sample_state());
       return;
     }
-    SlotMemory slot = SlotMemory::create_private(slot_bytes(share.slices, sample_state()));
-    fill_slot(slot.writable(), {"story", group.rank(), world_, Step(version.step), 1}, share.slices, sample_state());
-    Snapshot snapshot = open_slot(slot.bytes());
+    SnapshotMemory buffer = SnapshotMemory::create_private(buffer_bytes(share.slices, sample_state()));
+    fill_buffer(buffer.writable(), {"story", group.rank(), world_, Step(version.step), 1}, share.slices,
+                sample_state());
+    Snapshot snapshot = open_snapshot(buffer.bytes());
     store.save(group, Step(version.step), snapshot.slices, snapshot.state);
   });
   if (done) mark_("saved " + name);
@@ -117,7 +118,7 @@ Story same_step_again(int world) {
 }
 
 Story large_step() {
-  return {"a large step from a slot", 1, two_steps, [](Run& run) {
+  return {"a large step from a buffer", 1, two_steps, [](Run& run) {
             run.take("child");
             run.save({3, 1033});
           }};
@@ -244,7 +245,7 @@ void judge_latest(const fs::path& root, const Promise& promise) {
 }
 
 void judge_restart(const fs::path& root, const Promise& promise) {
-  Alone alone;
+  SingleProcessGroup alone;
   Store store(root, kOptions);
   store.take(alone, owner_called("successor"));
   auto found = store.newest_valid(alone);

@@ -36,7 +36,7 @@ class Run {
 
   /// Takes the folder under this name; whether it could.
   bool take(const std::string& nonce);
-  /// Large ones as Saver does it, out of a slot with the checksums taken when it was filled.
+  /// Large ones as Saver does it, out of a buffer with the checksums taken when it was filled.
   bool save(Version version);
   /// Waits for what goes on in the background. The folder must be taken again.
   void rest();

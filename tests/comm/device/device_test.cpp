@@ -155,8 +155,8 @@ TEST(Device, RingAddsInTheSameOrderAsOnTheHost) {
     const tensor::Buffer memory = device.allocate(values.size());
     write(device, memory.data(), values);
     CallOptions options;
-    options.order = Order::free;
-    options.choice = Choice{.algorithm = Algorithm::ring, .segment = 65536, .order = Order::free};
+    options.order = Order::any;
+    options.choice = Choice{.algorithm = Algorithm::ring, .segment = 65536, .order = Order::any};
     comm.all_reduce(Vector(memory.data(), kCount, DataType::float32), options).wait();
     comm.all_reduce(Vector(values.data(), kCount, DataType::float32), options).wait();
     EXPECT_TRUE(read(device, memory.data(), values.size()) == values);

@@ -106,13 +106,13 @@ void FarAccelerator::copy_from_host(void* to, const void* from, std::size_t byte
   put(kMain, [=] { std::memcpy(target, from, bytes); });
 }
 
-void FarAccelerator::combine(DataType type, Reduction reduction, std::span<const tensor::Source> sources,
-                             std::span<void* const> targets, std::size_t count, double scale) {
+void FarAccelerator::reduce(DataType type, Reduction reduction, std::span<const tensor::Source> sources,
+                            std::span<void* const> targets, std::size_t count, double scale) {
   std::vector<tensor::Source> real_sources;
   std::vector<void*> real_targets;
   for (const auto& source : sources) real_sources.push_back({inside(source.data), source.merges});
   for (void* target : targets) real_targets.push_back(inside(target));
-  put(kMain, [=] { comm::combine(type, reduction, real_sources, real_targets, count, scale); });
+  put(kMain, [=] { comm::reduce(type, reduction, real_sources, real_targets, count, scale); });
 }
 
 void FarAccelerator::offer_library_queue() {

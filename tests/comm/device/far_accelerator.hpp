@@ -36,8 +36,8 @@ class FarAccelerator final : public Accelerator {
   void follow_caller() override;
   Mark copy_to_host(void* to, const void* from, std::size_t bytes) override;
   void copy_from_host(void* to, const void* from, std::size_t bytes) override;
-  void combine(tensor::DataType type, tensor::Reduction reduction, std::span<const tensor::Source> sources,
-               std::span<void* const> targets, std::size_t count, double scale) override;
+  void reduce(tensor::DataType type, tensor::Reduction reduction, std::span<const tensor::Source> sources,
+              std::span<void* const> targets, std::size_t count, double scale) override;
   Mark mark() override;
   bool reached(Mark mark) override;
   void drain() noexcept override;

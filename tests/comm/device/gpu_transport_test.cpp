@@ -71,7 +71,7 @@ TEST_F(WithPlugin, AutoDoesWithoutWhereItCannotServe) {
                       comm.use(device);
                       const tensor::Buffer memory = device->allocate(64);
                       CallOptions options;
-                      options.order = Order::free;
+                      options.order = Order::any;
                       comm.all_reduce(Vector(memory.data(), 16, DataType::float32), options).wait();
                     }),
             "no error");

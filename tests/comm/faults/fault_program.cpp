@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One rank of the fault tests: fault_program SEED, started by fault_test.cpp. All ranks make the same plan of the seed;
-// in each round one of them fails, and the others must notice in time, name it, leave nothing behind, and be able to go
-// on as the next generation. Prints "case ..." for each round it survives; else what is wrong, to stderr, and exits 1.
+// in each round one of them fails, and the others must control message in time, name it, leave nothing behind, and be
+// able to go on as the next generation. Prints "case ..." for each round it survives; else what is wrong, to stderr,
+// and exits 1.
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
@@ -61,10 +62,10 @@ class FaultyWorld : public world::World {
   Rank rank() const override { return world_->rank(); }
   int size() const override { return world_->size(); }
   std::string description() const override { return world_->description(); }
-  std::vector<std::string> exchange(const std::string& mine, Milliseconds timeout) override {
+  std::vector<std::string> all_gather_strings(const std::string& mine, Milliseconds timeout) override {
     const bool victim = rank() == Rank(round_.victim);
     if (victim && round_.when == When::before_exchange) strike();
-    auto all = world_->exchange(mine, timeout);
+    auto all = world_->all_gather_strings(mine, timeout);
     if (victim && round_.when == When::after_exchange) strike();
     return all;
   }

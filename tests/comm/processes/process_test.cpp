@@ -75,15 +75,15 @@ TEST(UcxLog, IsPrintedIfAskedFor) {
   EXPECT_THAT(ranks.output(0) + ranks.errors(0), HasSubstr("UCX  INFO"));
 }
 
-/// The victim goes when all have its address, before anyone has greeted it.
-class Greeting : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {};
-INSTANTIATE_TEST_SUITE_P(Fates, Greeting,
+/// The victim goes when all have its address, before anyone has said_hello it.
+class HandshakeMessage : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {};
+INSTANTIATE_TEST_SUITE_P(Fates, HandshakeMessage,
                          ::testing::Combine(::testing::Values("auto", "tcp"), ::testing::Values("kill", "freeze")),
                          [](const auto& test) {
                            return fmt::format("{}_{}", std::get<0>(test.param), std::get<1>(test.param));
                          });
 
-TEST_P(Greeting, NamesTheRankThatIsGone) {
+TEST_P(HandshakeMessage, NamesTheRankThatIsGone) {
   const auto [transport, fate] = GetParam();
   const std::string gate =
       fmt::format("{}/distdl-gate-{}", std::filesystem::temp_directory_path().string(), ::getpid());

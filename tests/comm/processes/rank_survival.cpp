@@ -24,8 +24,8 @@ class GatedWorld : public world::World {
   Rank rank() const override { return world_->rank(); }
   int size() const override { return world_->size(); }
   std::string description() const override { return world_->description(); }
-  std::vector<std::string> exchange(const std::string& mine, Milliseconds timeout) override {
-    auto all = world_->exchange(mine, timeout);
+  std::vector<std::string> all_gather_strings(const std::string& mine, Milliseconds timeout) override {
+    auto all = world_->all_gather_strings(mine, timeout);
     std::cout << "exchanged" << std::endl;
     const auto gate = env("RANK_PROGRAM_GATE").value();
     const Deadline deadline = Deadline::after(Milliseconds(60'000));

@@ -101,7 +101,7 @@ bool Case::reduces() const {
 }
 
 bool Case::fixed_order() const {
-  return (choice ? choice->order : order) == Order::fixed;
+  return (choice ? choice->order : order) == Order::deterministic;
 }
 
 bool Case::has_equal_counts() const {
@@ -133,7 +133,7 @@ Case draw(std::uint64_t seed, const Shape& shape, std::size_t most_bytes) {
   if (chance(random, 0.25)) one.collective = Collective::all_reduce;
   one.type = static_cast<DataType>(one.reduces() ? 1 + below(random, 6) : below(random, 7));
   one.reduction = static_cast<Reduction>(below(random, one.type >= DataType::int32 ? 3 : 4));
-  one.order = chance(random, 0.25) ? Order::free : Order::fixed;
+  one.order = chance(random, 0.25) ? Order::any : Order::deterministic;
   one.root = static_cast<int>(below(random, shape.ranks));
   draw_sizes(random, one, shape, most_bytes);
   if (one.collective == Collective::all_reduce && chance(random, 0.3)) {
@@ -155,7 +155,7 @@ std::vector<Choice> choices(const Case& one, const Shape& shape) {
       std::max(one.count, std::accumulate(one.counts.begin(), one.counts.end(), std::size_t{0}));
   for (int algorithm = 0; algorithm <= static_cast<int>(Algorithm::dissemination); ++algorithm)
     for (std::size_t segment : {std::size_t{0}, longest / 2 + 1, longest / 3 + 1, longest / 40 + 5})
-      for (Order order : {Order::fixed, Order::free})
+      for (Order order : {Order::deterministic, Order::any})
         for (bool staged : {false, true}) {
           const Choice choice{static_cast<Algorithm>(algorithm), segment, staged, order};
           if (is_possible(problem_of(one, shape, 0), choice)) possible.push_back(choice);
@@ -191,7 +191,7 @@ std::string describe(const Case& one) {
   std::string text =
       fmt::format("{} of {} {} (counts {}, matrix {}), {}, root {}, order {}, {}, memory from allocate() by rank: {}",
                   kCollectives[static_cast<std::size_t>(one.collective)], one.count, name_of(one.type), one.counts,
-                  one.matrix, name_of(one.reduction), one.root, one.order == Order::fixed ? "fixed" : "free",
+                  one.matrix, name_of(one.reduction), one.root, one.order == Order::deterministic ? "fixed" : "free",
                   one.in_place ? "in place" : "out of place", fmt::join(one.shared, ","));
   if (one.leaves) {
     text += fmt::format(", {} leaves:", one.leaves->count);
@@ -200,7 +200,7 @@ std::string describe(const Case& one) {
   if (one.choice)
     text += fmt::format(", choice: algorithm {}, segment {}, {}{}", static_cast<int>(one.choice->algorithm),
                         one.choice->segment, one.choice->staged ? "staged, " : "",
-                        one.choice->order == Order::fixed ? "fixed" : "free");
+                        one.choice->order == Order::deterministic ? "fixed" : "free");
   return text;
 }
 

@@ -23,7 +23,7 @@ struct Case {
   Collective collective = Collective::barrier;
   DataType type = DataType::byte;
   Reduction reduction = Reduction::sum;
-  Order order = Order::fixed;
+  Order order = Order::deterministic;
   int root = 0;
   std::size_t count = 0;                         ///< as Problem::count
   std::vector<std::size_t> counts;               ///< as Problem::counts

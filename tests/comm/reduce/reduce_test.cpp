@@ -109,7 +109,7 @@ struct Oracle {
     }
   }
 
-  Bytes combine(const std::vector<Bytes>& sources, const std::vector<int>& merges, double by) const {
+  Bytes reduce(const std::vector<Bytes>& sources, const std::vector<int>& merges, double by) const {
     std::vector<Bytes> partial;
     for (std::size_t s = 0; s < sources.size(); ++s) {
       partial.push_back(sources[s]);
@@ -174,7 +174,7 @@ std::vector<Pair> all_pairs() {
   return all;
 }
 
-class Combine : public testing::TestWithParam<Pair> {};
+class Reduce : public testing::TestWithParam<Pair> {};
 
 enum class Place { apart, first_source, all_sources };
 
@@ -207,8 +207,8 @@ void expect_right(Pair pair, const Case& c, std::mt19937& random) {
     }
   }
   const double scale = pair.reduction == Reduction::average ? 1.0 / 3 : 1;
-  combine(pair.type, pair.reduction, sources, targets, c.count, scale);
-  const Bytes expected = Oracle{pair.type, pair.reduction}.combine(values, c.merges, scale);
+  reduce(pair.type, pair.reduction, sources, targets, c.count, scale);
+  const Bytes expected = Oracle{pair.type, pair.reduction}.reduce(values, c.merges, scale);
   for (void* target : targets) expect_same(pair.type, static_cast<const std::byte*>(target), expected, pair.reduction);
   for (const Bytes& room : rooms) {
     const auto guards = [&](std::size_t first, std::size_t count) { return std::span(room).subspan(first, count); };
@@ -228,7 +228,7 @@ const std::vector<std::vector<int>> kOrders{
     {0, 1, 0, 2, 0, 1, 0, 3},  // the tree over 8
 };
 
-TEST_P(Combine, EqualsThePlainLoopForAllOrders) {
+TEST_P(Reduce, EqualsThePlainLoopForAllOrders) {
   std::mt19937 random(1);
   for (std::vector<int> merges : kOrders) {
     int open = 0;  // the orders above may leave something to merge
@@ -241,7 +241,7 @@ TEST_P(Combine, EqualsThePlainLoopForAllOrders) {
   }
 }
 
-TEST_P(Combine, EqualsThePlainLoopAroundEveryVectorAndBlock) {
+TEST_P(Reduce, EqualsThePlainLoopAroundEveryVectorAndBlock) {
   std::mt19937 random(2);
   std::vector<std::size_t> counts;
   for (std::size_t i = 1; i <= 70; ++i) counts.push_back(i);
@@ -252,14 +252,14 @@ TEST_P(Combine, EqualsThePlainLoopAroundEveryVectorAndBlock) {
       expect_right(GetParam(), {merges, 2, count, count % 3, Place::first_source}, random);
 }
 
-TEST_P(Combine, NeedsNoAlignment) {
+TEST_P(Reduce, NeedsNoAlignment) {
   std::mt19937 random(3);
   for (std::size_t off = 1; off < 9; ++off)
     for (const std::vector<int>& merges : {std::vector{0}, {0, 1}, {0, 1, 0, 2}})
       expect_right(GetParam(), {merges, 2, 1000 + off, off, Place::apart}, random);
 }
 
-TEST(CombineLarge, IsRightPastTheCaches) {
+TEST(ReduceLarge, IsRightPastTheCaches) {
   std::mt19937 random(5);
   const std::size_t count = (4 << 20) / sizeof(float) + 5;
   const Pair sum{DataType::float32, Reduction::sum}, average{DataType::float32, Reduction::average};
@@ -270,89 +270,89 @@ TEST(CombineLarge, IsRightPastTheCaches) {
   expect_right(average, {{0, 1, 1}, 3, count, 0, Place::apart}, random);
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, Combine, testing::ValuesIn(all_pairs()), [](const auto& pair) {
+INSTANTIATE_TEST_SUITE_P(Types, Reduce, testing::ValuesIn(all_pairs()), [](const auto& pair) {
   return fmt::format("{}_{}", name_of(pair.param.type), name_of(pair.param.reduction));
 });
 
-TEST(CombineOrder, ShowsInTheBits) {
+TEST(ReduceOrder, ShowsInTheBits) {
   const float a = 1e8F, b = -1e8F, c = 1;
   float result = 0;
   void* const target = &result;
-  combine(DataType::float32, Reduction::sum, std::vector<Source>{{&a, 0}, {&b, 1}, {&c, 1}}, {&target, 1}, 1);
+  reduce(DataType::float32, Reduction::sum, std::vector<Source>{{&a, 0}, {&b, 1}, {&c, 1}}, {&target, 1}, 1);
   EXPECT_EQ(result, 1);
-  combine(DataType::float32, Reduction::sum, std::vector<Source>{{&a, 0}, {&b, 0}, {&c, 2}}, {&target, 1}, 1);
+  reduce(DataType::float32, Reduction::sum, std::vector<Source>{{&a, 0}, {&b, 0}, {&c, 2}}, {&target, 1}, 1);
   EXPECT_EQ(result, 0);
 }
 
-TEST(CombineValues, AverageOfFloatsIsTheQuotientRoundedOnce) {
+TEST(ReduceValues, AverageOfFloatsIsTheQuotientRoundedOnce) {
   std::mt19937 random(4);
   std::vector<float> values(10000), result(values.size());
   for (float& value : values) value = static_cast<float>(random()) / 1000;
   void* const target = result.data();
   const Source source{values.data(), 0};
-  combine(DataType::float32, Reduction::average, {&source, 1}, {&target, 1}, values.size(), 1.0 / 3);
+  reduce(DataType::float32, Reduction::average, {&source, 1}, {&target, 1}, values.size(), 1.0 / 3);
   for (std::size_t i = 0; i < values.size(); ++i) ASSERT_EQ(result[i], values[i] / 3);
 }
 
-TEST(CombineValues, IntegersWrapAround) {
+TEST(ReduceValues, IntegersWrapAround) {
   const std::int32_t most = std::numeric_limits<std::int32_t>::max(), one = 1;
   std::int32_t result = 0;
   void* const target = &result;
-  combine(DataType::int32, Reduction::sum, std::vector<Source>{{&most, 0}, {&one, 1}}, {&target, 1}, 1);
+  reduce(DataType::int32, Reduction::sum, std::vector<Source>{{&most, 0}, {&one, 1}}, {&target, 1}, 1);
   EXPECT_EQ(result, std::numeric_limits<std::int32_t>::min());
 }
 
-TEST(CombineValues, NaNWinsOverEverything) {
+TEST(ReduceValues, NaNWinsOverEverything) {
   const float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
   for (auto reduction : {Reduction::maximum, Reduction::minimum, Reduction::sum})
     for (auto [a, b] : {std::pair{nan, infinity}, {infinity, nan}, {nan, -infinity}, {-infinity, nan}}) {
       float result = 0;
       void* const target = &result;
-      combine(DataType::float32, reduction, std::vector<Source>{{&a, 0}, {&b, 1}}, {&target, 1}, 1);
+      reduce(DataType::float32, reduction, std::vector<Source>{{&a, 0}, {&b, 1}}, {&target, 1}, 1);
       EXPECT_TRUE(std::isnan(result)) << name_of(reduction);
     }
 }
 
-TEST(CombineValues, MinusZeroIsLessThanPlusZero) {
+TEST(ReduceValues, MinusZeroIsLessThanPlusZero) {
   const float minus = -0.0F, plus = 0;
   for (auto reduction : {Reduction::maximum, Reduction::minimum})
     for (auto [a, b] : {std::pair{minus, plus}, {plus, minus}}) {
       float result = 1;
       void* const target = &result;
-      combine(DataType::float32, reduction, std::vector<Source>{{&a, 0}, {&b, 1}}, {&target, 1}, 1);
+      reduce(DataType::float32, reduction, std::vector<Source>{{&a, 0}, {&b, 1}}, {&target, 1}, 1);
       EXPECT_EQ(std::signbit(result), reduction == Reduction::minimum);
     }
 }
 
-TEST(CombineOrder, RefusesMorePartialResultsThanItHasRoomFor) {
+TEST(ReduceOrder, RefusesMorePartialResultsThanItHasRoomFor) {
   const std::vector<float> values(65, 1);
   std::vector<Source> sources;
   for (const float& value : values) sources.push_back({&value, 0});
   sources.back().merges = 64;
   float result = 0;
   void* const target = &result;
-  EXPECT_THROW(combine(DataType::float32, Reduction::sum, sources, {&target, 1}, 1), InternalError);
+  EXPECT_THROW(reduce(DataType::float32, Reduction::sum, sources, {&target, 1}, 1), InternalError);
   sources.erase(sources.begin());
   sources.back().merges = 63;
-  combine(DataType::float32, Reduction::sum, sources, {&target, 1}, 1);
+  reduce(DataType::float32, Reduction::sum, sources, {&target, 1}, 1);
   EXPECT_EQ(result, 64);
 }
 
 /// Every pair of a half with each of a few others, on all kinds of processors that this one can stand for.
-TEST(CombineKernels, AgreeForAllHalves) {
+TEST(ReduceKernels, AgreeForAllHalves) {
   std::vector<std::uint16_t> all(65536);
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint16_t>(i);
-  const CombineKernels& best = combine_kernels();
+  const ReduceKernels& best = reduce_kernels();
   for (auto type : {DataType::float16, DataType::bfloat16})
     for (int other : {0x0000, 0x8000, 0x0001, 0x03FF, 0x0400, 0x3C00, 0x3F81, 0x7BFF, 0x7F7F, 0x7C00, 0xFF80}) {
       if ((other & 0x7FFF) > (type == DataType::float16 ? 0x7C00 : 0x7F80)) continue;  // of two NaNs, either may win
       const std::vector<std::uint16_t> others(all.size(), static_cast<std::uint16_t>(other));
       std::vector<std::uint16_t> fast(all.size()), plain(all.size());
       const auto t = static_cast<std::size_t>(type);
-      for (auto [kernel, baseline] : {std::pair{best.merge[t][0], kCombineBaseline.merge[t][0]},
-                                      {best.merge[t][1], kCombineBaseline.merge[t][1]},
-                                      {best.merge[t][2], kCombineBaseline.merge[t][2]},
-                                      {best.scaled_sum[t], kCombineBaseline.scaled_sum[t]}}) {
+      for (auto [kernel, baseline] : {std::pair{best.merge[t][0], kReduceBaseline.merge[t][0]},
+                                      {best.merge[t][1], kReduceBaseline.merge[t][1]},
+                                      {best.merge[t][2], kReduceBaseline.merge[t][2]},
+                                      {best.scaled_sum[t], kReduceBaseline.scaled_sum[t]}}) {
         kernel(fast.data(), nullptr, all.data(), others.data(), all.size(), 1.0 / 3);
         baseline(plain.data(), nullptr, all.data(), others.data(), all.size(), 1.0 / 3);
         ASSERT_EQ(fast, plain) << name_of(type) << " with " << other;

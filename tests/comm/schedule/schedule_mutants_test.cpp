@@ -18,7 +18,7 @@ using Kind = Step::Kind;
 struct Case {
   std::vector<Problem> problems;
   std::vector<Schedule> schedules;
-  Order order = Order::fixed;
+  Order order = Order::deterministic;
   std::string name;
 };
 
@@ -34,7 +34,7 @@ std::optional<Case> random_case(std::mt19937& random) {
         nodes_of(size, 1 + static_cast<int>(random() % 3), random() % 2 ? Layout::uneven : Layout::round_robin);
   }
   if (random() % 2 && problem.count > 0 && problem.send_counts.empty()) problem.count += 2100;  // enough to be cut
-  Case found{for_each_rank(problem), {}, random() % 4 ? Order::fixed : Order::free, ""};
+  Case found{for_each_rank(problem), {}, random() % 4 ? Order::deterministic : Order::any, ""};
   const Choice choice{algorithm, random() % 2 * 64, random() % 2 == 0, found.order};
   if (!is_possible(problem, choice)) return {};
   found.schedules = make_schedules(found.problems, choice);
@@ -83,8 +83,8 @@ bool drop_transfer(Case& it, std::mt19937& random) {
 bool drop_wait(Case& it, std::mt19937& random) {
   return drop(it, random, {Kind::wait});
 }
-bool drop_combine(Case& it, std::mt19937& random) {
-  return drop(it, random, {Kind::combine});
+bool drop_reduce(Case& it, std::mt19937& random) {
+  return drop(it, random, {Kind::reduce});
 }
 bool drop_signal(Case& it, std::mt19937& random) {
   return drop(it, random, {Kind::signal});
@@ -117,7 +117,7 @@ bool shorten_transfer(Case& it, std::mt19937& random) {
 
 bool shift_source(Case& it, std::mt19937& random) {
   Schedule* owner = nullptr;
-  const Step* step = pick(it, random, {Kind::combine}, &owner);
+  const Step* step = pick(it, random, {Kind::reduce}, &owner);
   if (step == nullptr) return false;
   owner->sources[step->sources + random() % step->source_count].block.first += random() % 2 ? 1 : std::size_t(-1);
   return true;
@@ -125,7 +125,7 @@ bool shift_source(Case& it, std::mt19937& random) {
 
 bool shift_target(Case& it, std::mt19937& random) {
   Schedule* owner = nullptr;
-  const Step* step = pick(it, random, {Kind::combine}, &owner);
+  const Step* step = pick(it, random, {Kind::reduce}, &owner);
   if (step == nullptr) return false;
   owner->targets[step->targets + random() % step->target_count].first += random() % 2 ? 1 : std::size_t(-1);
   return true;
@@ -133,8 +133,8 @@ bool shift_target(Case& it, std::mt19937& random) {
 
 bool exchange_sources(Case& it, std::mt19937& random) {
   Schedule* owner = nullptr;
-  const Step* step = pick(it, random, {Kind::combine}, &owner);
-  if (step == nullptr || step->source_count < 2 || it.order == Order::free) return false;
+  const Step* step = pick(it, random, {Kind::reduce}, &owner);
+  if (step == nullptr || step->source_count < 2 || it.order == Order::any) return false;
   Operand* first = &owner->sources[step->sources + random() % (step->source_count - 1)];
   std::swap(first[0].block, first[1].block);
   return true;
@@ -142,14 +142,14 @@ bool exchange_sources(Case& it, std::mt19937& random) {
 
 bool change_merges(Case& it, std::mt19937& random) {
   Schedule* owner = nullptr;
-  const Step* step = pick(it, random, {Kind::combine}, &owner);
+  const Step* step = pick(it, random, {Kind::reduce}, &owner);
   if (step == nullptr) return false;
   owner->sources[step->sources + random() % step->source_count].merges += random() % 2 ? 1 : 0xFFFF;
   return true;
 }
 
 bool flip_last(Case& it, std::mt19937& random) {
-  Step* step = pick(it, random, {Kind::combine});
+  Step* step = pick(it, random, {Kind::reduce});
   if (step == nullptr) return false;
   step->last = !step->last;
   return true;
@@ -211,7 +211,7 @@ constexpr Family kFamilies[] = {{"drop a transfer", drop_transfer, true},
                                 {"exchange sources", exchange_sources, true},
                                 {"change merges", change_merges, true},
                                 {"flip last", flip_last, true},
-                                {"drop a combine step", drop_combine, true},
+                                {"drop a reduce step", drop_reduce, true},
                                 {"forget the arrival", forget_arrival, false},
                                 {"drop a signal", drop_signal, false},
                                 {"drop a wait", drop_wait, false},

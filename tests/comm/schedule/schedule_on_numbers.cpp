@@ -20,7 +20,7 @@ Number operand(int rank, int part, std::size_t element) {
 }
 
 Number add(Number a, Number b, Order order) {
-  return order == Order::free ? a + b : a * 6364136223846793005ULL + std::rotl(b, 23) * 3202034522624059733ULL + 1;
+  return order == Order::any ? a + b : a * 6364136223846793005ULL + std::rotl(b, 23) * 3202034522624059733ULL + 1;
 }
 
 Number finish(Number sum) {
@@ -238,8 +238,8 @@ class NumberRun {
         group.clear();
         return true;
       }
-      case Step::Kind::combine:
-        combine(r, step);
+      case Step::Kind::reduce:
+        reduce(r, step);
         return true;
       case Step::Kind::signal:
         if (step.stage <= rank.stage) throw Wrong("stages must ascend");
@@ -294,7 +294,7 @@ class NumberRun {
     if (!flying_.empty()) deliver(*flying_[random_() % flying_.size()].first);
   }
 
-  void combine(int r, const Step& step) {
+  void reduce(int r, const Step& step) {
     const Schedule& schedule = schedules_[r];
     const std::size_t count = schedule.sources.at(step.sources).block.count;
     std::vector<const Number*> sources;

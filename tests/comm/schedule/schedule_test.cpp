@@ -41,11 +41,11 @@ TEST(Schedule, IsRightForEveryCollectiveAlgorithmAndSmallSize) {
     for (Algorithm algorithm : kAlgorithms)
       for (int size = 1; size <= kMostRanks; ++size)
         for (std::size_t count : {0, 1, 37, 2049, 5003})
-          for (Order order : {Order::fixed, Order::free}) {
+          for (Order order : {Order::deterministic, Order::any}) {
             Problem problem = problem_of(collective, size, count);
             problem.root = static_cast<int>((count + 1) % size);
             const Choice choice{algorithm, count % 4 == 1 ? 128u : 0u, false, order};
-            if (!is_possible(problem, choice) || (order == Order::free && !is_sum(collective))) continue;
+            if (!is_possible(problem, choice) || (order == Order::any && !is_sum(collective))) continue;
             ASSERT_EQ(verdict(for_each_rank(problem), choice), "");
             ++schedules;
           }
@@ -68,7 +68,7 @@ TEST(Schedule, SumsAlongTheTreeHoweverTheLeavesLie) {
   for (int trial = 0; trial < 300 / kShare; ++trial)
     for (Collective collective : {Collective::reduce, Collective::all_reduce, Collective::reduce_scatter})
       for (Algorithm algorithm : kAlgorithms)
-        for (Order order : {Order::fixed, Order::free}) {
+        for (Order order : {Order::deterministic, Order::any}) {
           const int size = 1 + static_cast<int>(random() % 13);
           Problem problem = problem_of(collective, size, std::size_t{1} << random() % 13);
           for (std::size_t& count : problem.counts) count = random() % 300;
@@ -87,7 +87,7 @@ TEST(Schedule, IsRightWhereverTheRanksRun) {
   for (int trial = 0; trial < 400 / kShare; ++trial)
     for (Collective collective : kCollectives)
       for (Layout layout : {Layout::own_nodes, Layout::blocks, Layout::uneven, Layout::round_robin})
-        for (Order order : {Order::fixed, Order::free}) {
+        for (Order order : {Order::deterministic, Order::any}) {
           const int size = 1 + static_cast<int>(random() % 13), most = collective == Collective::all_to_all ? 14 : 17;
           Problem problem = problem_of(collective, size, (std::size_t{1} << random() % most) - random() % 2);
           for (std::size_t& count : problem.counts) count = random() % 3 * (random() % 3000);
@@ -120,13 +120,13 @@ TEST(Schedule, MovesSlicesOfAnyLength) {
     for (Collective collective :
          {Collective::reduce_scatter, Collective::all_gather, Collective::gather, Collective::scatter})
       for (Algorithm algorithm : kAlgorithms)
-        for (Order order : {Order::fixed, Order::free}) {
+        for (Order order : {Order::deterministic, Order::any}) {
           const int size = 1 + static_cast<int>(random() % 13);
           Problem problem = problem_of(collective, size, 0);
           for (std::size_t& count : problem.counts) count = random() % 3 * (random() % 3000);
           problem.root = static_cast<int>(random() % size);
           const Choice choice{algorithm, random() % 2 * 64, false, order};
-          if (!is_possible(problem, choice) || (order == Order::free && !is_sum(collective))) continue;
+          if (!is_possible(problem, choice) || (order == Order::any && !is_sum(collective))) continue;
           ASSERT_EQ(verdict(for_each_rank(problem), choice), "");
         }
 }
@@ -140,7 +140,7 @@ TEST(Schedule, GivesEachRankWhatTheOthersHaveForIt) {
       for (int to = 0; to < size; ++to)
         problems[from].send_counts[to] = problems[to].receive_counts[from] = random() % 2 * (random() % 100);
     const auto schedules = make_schedules(problems, {});
-    ASSERT_EQ(check_schedules(problems, schedules, Order::fixed, false), "");
+    ASSERT_EQ(check_schedules(problems, schedules, Order::deterministic, false), "");
   }
 }
 
@@ -179,7 +179,7 @@ TEST(Schedule, IsRightForAThousandRanks) {
                           collective == Collective::all_reduce;
       const Problem problem = large_problem(collective, size, vector ? 20011 : 3);
       const Choice choice{algorithm, 0, size % 2 == 0,
-                          algorithm == Algorithm::double_tree ? Order::free : Order::fixed};
+                          algorithm == Algorithm::double_tree ? Order::any : Order::deterministic};
       if (!is_possible(problem, choice)) continue;
       ASSERT_EQ(verdict(for_each_rank(problem), choice), "");
     }
@@ -198,7 +198,7 @@ TEST(Schedule, IsRightWhereEveryoneMeetsEveryone) {
       if (size == 1024 && (collective != Collective::all_reduce || algorithm != Algorithm::pairwise)) continue;
       const bool vector = collective == Collective::all_reduce || collective == Collective::reduce;
       const Problem problem = large_problem(collective, size, vector ? 16 * size + 5 : 3);
-      const Choice choice{algorithm, 0, false, algorithm == Algorithm::ring ? Order::free : Order::fixed};
+      const Choice choice{algorithm, 0, false, algorithm == Algorithm::ring ? Order::any : Order::deterministic};
       const auto problems = for_each_rank(problem);
       const auto schedules = make_schedules(problems, choice);
       ASSERT_EQ(check_schedules(problems, schedules, choice.order, size % 2 == 0), "") << describe(problem, choice);

@@ -39,7 +39,7 @@ Problem problem(Collective collective, int ranks, int per_node, std::size_t byte
   return problem;
 }
 
-Algorithm chosen(int ranks, int per_node, std::size_t bytes, Order order = Order::fixed) {
+Algorithm chosen(int ranks, int per_node, std::size_t bytes, Order order = Order::deterministic) {
   return choose(problem(Collective::all_reduce, ranks, per_node, bytes), {}, order).algorithm;
 }
 bool is_shared(Algorithm algorithm) {
@@ -55,11 +55,11 @@ TEST(Selection, NeverChoosesTheImpossibleAndKeepsTheOrderItPromised) {
     for (int ranks : {1, 2, 3, 4, 5, 8, 12, 64})
       for (int per_node : {1, 2, 4, 64})
         for (std::size_t bytes : {0u, 4u, 1000u, 65536u, 1u << 20, 64u << 20})
-          for (Order order : {Order::fixed, Order::free}) {
+          for (Order order : {Order::deterministic, Order::any}) {
             const Problem task = problem(collective, ranks, per_node, bytes);
             const Choice choice = choose(task, {}, order);
             EXPECT_TRUE(is_possible(task, choice)) << name_of(collective) << " of " << ranks;
-            EXPECT_TRUE(order == Order::free || choice.order == Order::fixed);
+            EXPECT_TRUE(order == Order::any || choice.order == Order::deterministic);
             for (const auto& candidate : candidates(task, {}, order)) {
               EXPECT_GE(candidate.seconds, 0) << name_of(candidate.choice.algorithm);
               EXPECT_LT(candidate.seconds, 1e3) << name_of(candidate.choice.algorithm);
@@ -75,8 +75,8 @@ TEST(Selection, IsTheSameOnAllRanks) {
       other.send_counts.assign(8, 0);
       other.receive_counts[3] = 1 << 20;
     }
-    EXPECT_EQ(choose(mine, {}, Order::fixed).algorithm, choose(other, {}, Order::fixed).algorithm);
-    EXPECT_EQ(choose(mine, {}, Order::fixed).segment, choose(other, {}, Order::fixed).segment);
+    EXPECT_EQ(choose(mine, {}, Order::deterministic).algorithm, choose(other, {}, Order::deterministic).algorithm);
+    EXPECT_EQ(choose(mine, {}, Order::deterministic).segment, choose(other, {}, Order::deterministic).segment);
   }
 }
 
@@ -87,12 +87,13 @@ TEST(Selection, TakesLongerForMore) {
       if (collective == Collective::barrier || collective == Collective::all_to_all) continue;
       double before = 0;
       for (std::size_t bytes = 32; bytes <= 64u << 20; bytes *= 2) {
-        const double now = candidates(problem(collective, 8, per_node, bytes), {}, Order::fixed).front().seconds;
+        const double now =
+            candidates(problem(collective, 8, per_node, bytes), {}, Order::deterministic).front().seconds;
         EXPECT_GE(now, before) << name_of(collective) << ' ' << bytes;
         before = now;
       }
     }
-  for (const auto& candidate : candidates(problem(Collective::all_reduce, 8, 1, 1 << 20), {}, Order::free)) {
+  for (const auto& candidate : candidates(problem(Collective::all_reduce, 8, 1, 1 << 20), {}, Order::any)) {
     const Problem task = problem(Collective::all_reduce, 8, 1, 1 << 20);
     CostTable slow;
     slow.between.bandwidth /= 10;
@@ -104,7 +105,7 @@ TEST(Selection, TakesLongerForMore) {
 TEST(Selection, WorksInSharedMemoryWithinANode) {
   EXPECT_EQ(chosen(2, 2, 8), Algorithm::shared_short);
   EXPECT_EQ(chosen(2, 2, 64 << 20), Algorithm::shared_direct);
-  const auto apart = choose(problem(Collective::all_reduce, 4, 4, 64 << 20), {}, Order::fixed, Operands::apart);
+  const auto apart = choose(problem(Collective::all_reduce, 4, 4, 64 << 20), {}, Order::deterministic, Operands::apart);
   EXPECT_NE(apart.algorithm, Algorithm::shared_direct);
 }
 
@@ -117,7 +118,8 @@ TEST(Selection, WaitsRarelyWhereRanksShareProcessors) {
   for (int ranks : {16, 64})
     for (Operands operands : {Operands::shared, Operands::apart}) {
       const auto best = [&](std::size_t bytes) {
-        return choose(problem(Collective::all_reduce, ranks, ranks, bytes), costs, Order::fixed, operands).algorithm;
+        return choose(problem(Collective::all_reduce, ranks, ranks, bytes), costs, Order::deterministic, operands)
+            .algorithm;
       };
       for (std::size_t bytes : {8u, 64u, 512u, 1024u}) EXPECT_EQ(best(bytes), Algorithm::shared_short) << bytes;
       EXPECT_NE(best(1 << 20), Algorithm::shared_short);
@@ -148,7 +150,7 @@ TEST(Selection, FollowsTheMeasuredCosts) {
   const Problem task = problem(Collective::all_reduce, 16, 1, 4096);
   const Placement placement(task);
   const auto seconds = [&](const CostTable& costs) {
-    return predict_seconds(task, choose(task, costs, Order::fixed), placement, no_latency);
+    return predict_seconds(task, choose(task, costs, Order::deterministic), placement, no_latency);
   };
   EXPECT_LT(seconds(no_latency), seconds({}));
 }

@@ -35,9 +35,10 @@ TEST(NodeMemory, ThreadsShareOneMapping) {
   {
     const auto memories = attached_memories(3);
     EXPECT_EQ(traces().maps, before.maps + 3);
-    for (int slot = 0; slot < NodeMemory::kDoors; ++slot)
+    for (int slot = 0; slot < NodeMemory::kControlBlocks; ++slot)
       for (int local = 0; local < 3; ++local)
-        for (const auto& memory : memories) EXPECT_EQ(&memory->door(local, slot), &memories[0]->door(local, slot));
+        for (const auto& memory : memories)
+          EXPECT_EQ(&memory->control_block(local, slot), &memories[0]->control_block(local, slot));
     for (int local = 0; local < 3; ++local) {
       EXPECT_EQ(memories[local]->self(), local);
       EXPECT_EQ(memories[local]->rank_of(2), Rank(20));
@@ -50,13 +51,13 @@ TEST(NodeMemory, ThreadsShareOneMapping) {
 TEST(NodeMemory, HotWordsOfDifferentOwnersShareNoLine) {
   const auto memories = attached_memories(2);
   const auto line = [](const void* address) { return reinterpret_cast<std::uintptr_t>(address) / 128; };
-  const Door& door = memories[0]->door(0, 0);
-  EXPECT_EQ(line(&door.reached), line(&door.payload[39]));
-  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(&door.reached) / 64,
-            reinterpret_cast<std::uintptr_t>(&door.payload[39]) / 64);
-  EXPECT_NE(line(&door), line(&memories[0]->completed(0)));
-  EXPECT_NE(line(&door), line(&memories[0]->door(0, 1)));
-  EXPECT_NE(line(&door), line(&memories[0]->door(1, 0)));
+  const ControlBlock& control_block = memories[0]->control_block(0, 0);
+  EXPECT_EQ(line(&control_block.reached), line(&control_block.payload[39]));
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(&control_block.reached) / 64,
+            reinterpret_cast<std::uintptr_t>(&control_block.payload[39]) / 64);
+  EXPECT_NE(line(&control_block), line(&memories[0]->completed(0)));
+  EXPECT_NE(line(&control_block), line(&memories[0]->control_block(0, 1)));
+  EXPECT_NE(line(&control_block), line(&memories[0]->control_block(1, 0)));
 }
 
 TEST(NodeMemory, ThreadsSeeEachOthersPayloads) {
@@ -69,16 +70,16 @@ TEST(NodeMemory, ThreadsSeeEachOthersPayloads) {
     threads.emplace_back([&, self] {
       const NodeMemory& memory = *memories[self];
       for (std::uint64_t operation = 1; operation <= kOperations; ++operation) {
-        const int slot = operation % NodeMemory::kDoors;
-        for (int local = 0; local < kRanks; ++local)  // the doors of this slot are free
-          while (memory.completed(local).load(std::memory_order_acquire) + NodeMemory::kDoors < operation)
+        const int slot = operation % NodeMemory::kControlBlocks;
+        for (int local = 0; local < kRanks; ++local)  // the control_blocks of this slot are free
+          while (memory.completed(local).load(std::memory_order_acquire) + NodeMemory::kControlBlocks < operation)
             std::this_thread::yield();
-        Door& door = memory.door(self, slot);
+        ControlBlock& control_block = memory.control_block(self, slot);
         const std::uint64_t value = operation * 10 + self;
-        std::memcpy(door.payload, &value, sizeof value);
-        door.reached.store(operation, std::memory_order_release);
+        std::memcpy(control_block.payload, &value, sizeof value);
+        control_block.reached.store(operation, std::memory_order_release);
         for (int local = 0; local < kRanks; ++local) {
-          Door& other = memory.door(local, slot);
+          ControlBlock& other = memory.control_block(local, slot);
           while (other.reached.load(std::memory_order_acquire) < operation) std::this_thread::yield();
           std::uint64_t seen = 0;
           std::memcpy(&seen, other.payload, sizeof seen);

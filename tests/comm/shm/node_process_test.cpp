@@ -132,10 +132,10 @@ TEST(NodeProcesses, SeeEachOthersDoorsAndBuffers) {
       attach(memory, 1, parent);
       const auto buffer = create_buffer(memory, 5000, parent);
       std::strcpy(reinterpret_cast<char*>(buffer.data) + 4000, "from the child");
-      Door& mine = memory.door(1, 2);
+      ControlBlock& mine = memory.control_block(1, 2);
       mine.output.store(memory.locate(buffer.data + 4000, 100), std::memory_order_relaxed);
       mine.reached.store(77, std::memory_order_release);
-      await(memory.door(0, 2).reached, 78);
+      await(memory.control_block(0, 2).reached, 78);
       // The parent wrote into this process's memory.
       if (std::string(reinterpret_cast<char*>(buffer.data) + 4000) != "from the parent") ::_exit(2);
       std::byte elsewhere{};
@@ -148,11 +148,11 @@ TEST(NodeProcesses, SeeEachOthersDoorsAndBuffers) {
     EXPECT_EQ(names_of(job), 4);
     memory.unlink();
     memory.unlink_buffer(buffer.id);
-    await(memory.door(1, 2).reached, 77);
-    auto* const text = reinterpret_cast<char*>(memory.resolve(1, memory.door(1, 2).output.load()));
+    await(memory.control_block(1, 2).reached, 77);
+    auto* const text = reinterpret_cast<char*>(memory.resolve(1, memory.control_block(1, 2).output.load()));
     EXPECT_STREQ(text, "from the child");
     std::strcpy(text, "from the parent");
-    memory.door(0, 2).reached.store(78, std::memory_order_release);
+    memory.control_block(0, 2).reached.store(78, std::memory_order_release);
     await(memory.completed(1), 1);
     EXPECT_EQ(child.wait(), 0);
 

@@ -12,14 +12,14 @@ namespace distdl::comm {
 /// Runs `body` on the fabrics of `size` ranks that are threads. Nothing is sent before `body` does, and nothing waits
 /// for the others after it. `change` may forge what a rank believes of the others.
 inline void on_fabrics(int size, const std::function<void(Fabric&)>& body, const Options& options = test_options(),
-                       const std::function<void(Rank, std::vector<PeerCard>&)>& change = {}) {
+                       const std::function<void(Rank, std::vector<PeerAddress>&)>& change = {}) {
   world::run_threads(size, [&](world::World& world) {
     Fabric fabric(options);
-    std::vector<PeerCard> cards;
-    for (const auto& bytes : world.exchange(encode(fabric.card(world.rank())), Milliseconds(20000)))
-      cards.push_back(decode_card(bytes));
-    if (change) change(world.rank(), cards);
-    fabric.connect(world.rank(), std::move(cards));
+    std::vector<PeerAddress> addresses;
+    for (const auto& bytes : world.all_gather_strings(encode(fabric.own_address(world.rank())), Milliseconds(20000)))
+      addresses.push_back(decode_peer_address(bytes));
+    if (change) change(world.rank(), addresses);
+    fabric.connect(world.rank(), std::move(addresses));
     body(fabric);
   });
 }

@@ -53,7 +53,7 @@ TEST(Endpoints, OpenFromAllSidesAtOnce) {
       fabric.wait(batch, {"exchange", 1});
       theirs[mine] = mine;
       EXPECT_THAT(theirs, ElementsAre(0, 1, 2, 3, 4, 5));
-      EXPECT_EQ(fabric.refused().greetings, 0);
+      EXPECT_EQ(fabric.refused().handshake_messages, 0);
       fabric.close();
     });
 }
@@ -177,11 +177,11 @@ TEST(Gossip, WordOfALossReachesRanksThatShareNoEndpointWithTheLost) {
   });
 }
 
-/// A node's notice board, for ranks that are threads.
+/// A node's control message board, for ranks that are threads.
 struct Board {
   std::mutex mutex;
   std::optional<NodeLoss> loss;
-  NoticeBoard view() {
+  LossBoard view() {
     return {[this](const NodeLoss& one) {
               const std::lock_guard lock(mutex);
               if (!loss) loss = one;
@@ -225,7 +225,7 @@ class Flag final : public Activity {
   std::vector<Rank> awaited_;
 };
 
-TEST(NoticeBoard, TellsRanksOfANodeThatShareNoEndpoint) {
+TEST(LossBoard, TellsRanksOfANodeThatShareNoEndpoint) {
   Board board;
   on_fabrics(3, [&](Fabric& fabric) {
     fabric.use(board.view());
@@ -245,7 +245,7 @@ TEST(NoticeBoard, TellsRanksOfANodeThatShareNoEndpoint) {
 }
 
 // Rank 1 cannot get a word through: rank 2, frozen, blocks the way. But the board shows that it lives and waits, too.
-TEST(NoticeBoard, AnswersForANeighbourWhoseMessagesAreHeldUp) {
+TEST(LossBoard, AnswersForANeighbourWhoseMessagesAreHeldUp) {
   std::atomic<bool> over = false;
   on_fabrics(3, [&](Fabric& fabric) {
     if (fabric.rank() != Rank(0)) {

@@ -123,41 +123,41 @@ TEST(Handshake, SealedBytesOpenOnlyUnchangedAndAtTheOtherEnd) {
   EXPECT_FALSE(Pair().five.unseal(sealed)) << "not proved yet";
 }
 
-TEST(Greeting, ComesBackAsItWas) {
+TEST(HandshakeMessage, ComesBackAsItWas) {
   Pair pair;
   const Hello hello = pair.three.hello();
-  const auto again = std::get<Hello>(decode_greeting(encode(hello)).value());
+  const auto again = std::get<Hello>(decode_handshake(encode(hello)).value());
   EXPECT_EQ(again.from, Rank(3));
   EXPECT_EQ(again.to, Rank(5));
   EXPECT_EQ(again.generation, kGeneration);
   EXPECT_EQ(again.nonce, hello.nonce);
   const Proof proof = pair.three.answer(pair.five.hello()).value();
-  EXPECT_TRUE(pair.five.accept(std::get<Proof>(decode_greeting(encode(proof)).value())));
+  EXPECT_TRUE(pair.five.accept(std::get<Proof>(decode_handshake(encode(proof)).value())));
 }
 
-TEST(Greeting, GarbageIsNone) {
+TEST(HandshakeMessage, GarbageIsNone) {
   Pair pair;
   const std::string hello = encode(pair.three.hello());
   const std::string proof = encode(pair.three.answer(pair.five.hello()).value());
   for (const auto& good : {hello, proof}) {
     for (std::size_t size = 0; size < good.size(); ++size)
-      EXPECT_FALSE(decode_greeting(std::string_view(good).substr(0, size))) << size;
-    EXPECT_FALSE(decode_greeting(good + "x"));
+      EXPECT_FALSE(decode_handshake(std::string_view(good).substr(0, size))) << size;
+    EXPECT_FALSE(decode_handshake(good + "x"));
   }
-  EXPECT_FALSE(decode_greeting(hello + std::string(proof.size() - hello.size(), 'x')));
+  EXPECT_FALSE(decode_handshake(hello + std::string(proof.size() - hello.size(), 'x')));
 
   std::mt19937 random(1);
   for (int round = 0; round < 20000; ++round) {
     std::string bytes = round % 2 ? hello : proof;
-    if (round % 4 < 2) bytes.resize(random() % (kLongestGreeting + 1));
+    if (round % 4 < 2) bytes.resize(random() % (kLongestHandshake + 1));
     for (int change = 0; change < 1 + round % 8 && !bytes.empty(); ++change)
       bytes[random() % bytes.size()] = static_cast<char>(random());
-    const auto greeting = decode_greeting(bytes);
-    if (!greeting) continue;
-    if (const auto* changed = std::get_if<Proof>(&*greeting)) {
+    const auto handshake_message = decode_handshake(bytes);
+    if (!handshake_message) continue;
+    if (const auto* changed = std::get_if<Proof>(&*handshake_message)) {
       EXPECT_EQ(pair.five.accept(*changed), bytes == proof);
     }
-    EXPECT_EQ(encode(*greeting), bytes);
+    EXPECT_EQ(encode(*handshake_message), bytes);
   }
 }
 

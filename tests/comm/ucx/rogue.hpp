@@ -18,7 +18,7 @@ class Rogue {
   void send(const std::string& bytes, std::uint64_t tag);
   /// Did anything come back on any tag?
   bool heard_anything();
-  /// Its own, to be put on a forged card.
+  /// Its own, to be put on a forged address.
   std::string address() const { return address_of(worker_.get(), AddressKind::full); }
   ucp_ep_h endpoint() const { return endpoint_; }
   ucp_worker_h worker() const { return worker_.get(); }

@@ -17,12 +17,12 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 /// Lets `act` send to rank 0 of a world of two, while that rank listens; then the two ranks exchange a number. Exactly
-/// so many greetings and notices must have been refused.
-void attack(int greetings, int notices, const std::function<void(Rogue&)>& act) {
+/// so many handshake messages and control messages must have been refused.
+void attack(int handshake_messages, int control_messages, const std::function<void(Rogue&)>& act) {
   on_fabrics(2, [&](Fabric& fabric) {
     if (fabric.rank() == Rank(0)) {
       std::atomic<bool> over = false;
-      std::thread stranger([&, address = fabric.card_of(Rank(0)).full_address] {
+      std::thread stranger([&, address = fabric.peer_address(Rank(0)).full_address] {
         Rogue rogue(test_options(), address);
         act(rogue);
         EXPECT_FALSE(rogue.heard_anything());
@@ -31,10 +31,12 @@ void attack(int greetings, int notices, const std::function<void(Rogue&)>& act) 
       while (!over) fabric.poll();
       stranger.join();
       const Deadline deadline = Deadline::after(paced(Milliseconds(2000)));
-      while ((fabric.refused().greetings < greetings || fabric.refused().notices < notices) && !deadline.expired())
+      while ((fabric.refused().handshake_messages < handshake_messages ||
+              fabric.refused().control_messages < control_messages) &&
+             !deadline.expired())
         fabric.poll();
-      EXPECT_EQ(fabric.refused().greetings, greetings);
-      EXPECT_EQ(fabric.refused().notices, notices);
+      EXPECT_EQ(fabric.refused().handshake_messages, handshake_messages);
+      EXPECT_EQ(fabric.refused().control_messages, control_messages);
     }
     const int mine = fabric.rank().value + 10;
     int theirs = 0;
@@ -58,7 +60,7 @@ TEST(Rogue, GarbageOnAllChannelsIsRefusedAndCounted) {
     for (int i = 0; i < 300; ++i) {
       std::string bytes(random() % 3000, '\0');
       for (char& byte : bytes) byte = static_cast<char>(random());
-      rogue.send(bytes, tag_of(i % 2 ? Channel::hello : Channel::notice, 0, static_cast<int>(random() % 3)));
+      rogue.send(bytes, tag_of(i % 2 ? Channel::hello : Channel::control, 0, static_cast<int>(random() % 3)));
     }
     rogue.send(std::string(1 << 20, 'x'), tag_of(Channel::hello));  // by rendezvous
   });
@@ -89,11 +91,11 @@ TEST(Rogue, ForgedProofsAreRefused) {
 
 TEST(Rogue, NoticeOfALossThatNobodySealedIsNotBelieved) {
   attack(0, 3, [](Rogue& rogue) {
-    const Notice lie{Notice::Kind::stopped, Rank(1), Rank(1), "rank 1 is dead", ExitCode::config};
-    rogue.send(encode(lie), tag_of(Channel::notice));
-    rogue.send(encode(lie) + std::string(kSealBytes, 'x'), tag_of(Channel::notice));
-    rogue.send(encode({Notice::Kind::ask, Rank(70), Rank(0), ""}) + std::string(kSealBytes, 'x'),
-               tag_of(Channel::notice));
+    const ControlMessage lie{ControlMessage::Kind::stopped, Rank(1), Rank(1), "rank 1 is dead", ExitCode::config};
+    rogue.send(encode(lie), tag_of(Channel::control));
+    rogue.send(encode(lie) + std::string(kSealBytes, 'x'), tag_of(Channel::control));
+    rogue.send(encode({ControlMessage::Kind::ask, Rank(70), Rank(0), ""}) + std::string(kSealBytes, 'x'),
+               tag_of(Channel::control));
   });
 }
 
@@ -118,29 +120,30 @@ TEST(OtherLaunch, IsNamedAtTheDeadline) {
         } catch (const PeerLost& lost) {
           EXPECT_EQ(lost.rank(), other);
           EXPECT_THAT(lost.what(), AllOf(HasSubstr("barrier 1"), HasSubstr("could not prove that it belongs")));
-          EXPECT_EQ(fabric.refused().greetings, 1);
+          EXPECT_EQ(fabric.refused().handshake_messages, 1);
           ++errors;
         }
         while (errors < 2) std::this_thread::yield();
       },
       with_timeout(0.5),
-      [](Rank self, std::vector<PeerCard>& cards) {
-        if (self == Rank(1)) cards[0].secret = std::string(kSecretBytes, 'x');
+      [](Rank self, std::vector<PeerAddress>& addresses) {
+        if (self == Rank(1)) addresses[0].secret = std::string(kSecretBytes, 'x');
       });
   EXPECT_EQ(errors, 2);
 }
 
 TEST(OtherLaunch, CardWithoutSecretIsRefused) {
   EXPECT_THROW(on_fabrics(
-                   2, [](Fabric&) {}, test_options(), [](Rank, std::vector<PeerCard>& cards) { cards[0].secret = ""; }),
+                   2, [](Fabric&) {}, test_options(),
+                   [](Rank, std::vector<PeerAddress>& addresses) { addresses[0].secret = ""; }),
                CommError);
 }
 
-TEST(PeerCard, OnlyRank0sHoldsTheSecret) {
+TEST(PeerAddress, OnlyRank0sHoldsTheSecret) {
   Fabric zero(test_options()), one(test_options());
-  EXPECT_EQ(zero.card(Rank(0)).secret.size(), kSecretBytes);
-  EXPECT_EQ(zero.card(Rank(0)).secret, zero.card(Rank(0)).secret);
-  EXPECT_EQ(one.card(Rank(1)).secret, "");
+  EXPECT_EQ(zero.own_address(Rank(0)).secret.size(), kSecretBytes);
+  EXPECT_EQ(zero.own_address(Rank(0)).secret, zero.own_address(Rank(0)).secret);
+  EXPECT_EQ(one.own_address(Rank(1)).secret, "");
 }
 
 }  // namespace

@@ -105,19 +105,20 @@ TEST(CudaNumbers, FirstFaultIsReportedOnce) {
 
 TEST(CudaDropout, DropsWhatTheReferenceDrops) {
   for (std::int64_t count : {1, 3, 4, 5, 33, 400}) {
-    const Noise noise{0x123456789abcULL, 77};
+    const RngKey rng_key{0x123456789abcULL, 77};
     Reference reference(Dropout{.probability = 0.3f, .stream = 5}, {1, count});
-    reference.backend->set_noise(noise);
+    reference.backend->set_rng_key(rng_key);
     reference.forward_backward();
     Values y(reference.x.size()), dx(reference.x.size());
-    for_each((y.size() + 3) / 4, Drop<float>{&noise, 5, 0.3f, 1 / (1 - 0.3f), reference.x.data(), y.data(), y.size()});
     for_each((y.size() + 3) / 4,
-             Drop<float>{&noise, 5, 0.3f, 1 / (1 - 0.3f), reference.dy.data(), dx.data(), dx.size()});
+             Drop<float>{&rng_key, 5, 0.3f, 1 / (1 - 0.3f), reference.x.data(), y.data(), y.size()});
+    for_each((y.size() + 3) / 4,
+             Drop<float>{&rng_key, 5, 0.3f, 1 / (1 - 0.3f), reference.dy.data(), dx.data(), dx.size()});
     EXPECT_EQ(y, reference.y);
     EXPECT_EQ(dx, reference.dx);
     const auto x = as<Float16>(reference.x);
     std::vector<Float16> short_y(x.size());
-    for_each((x.size() + 3) / 4, Drop<Float16>{&noise, 5, 0.3f, 1 / (1 - 0.3f), x.data(), short_y.data(), x.size()});
+    for_each((x.size() + 3) / 4, Drop<Float16>{&rng_key, 5, 0.3f, 1 / (1 - 0.3f), x.data(), short_y.data(), x.size()});
     for (std::size_t i = 0; i < x.size(); ++i) EXPECT_EQ(short_y[i] != 0.0f, reference.y[i] != 0.0f);
   }
 }

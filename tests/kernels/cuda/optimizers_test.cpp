@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The optimizers' kernels over all stretches at once, on the CPU: they must give the bits of the backend "reference".
+// The optimizers' kernels over all ranges at once, on the CPU: they must give the bits of the backend "reference".
 #include <gtest/gtest.h>
 
 #include "tests/kernels/cuda/on_cpu.hpp"
@@ -19,14 +19,14 @@ class CudaOptimizers : public testing::Test {
 
   /// As optimizers.cu, with fewer threads a block.
   template <class Body>
-  void for_each_stretch(const Body& body) {
-    run({static_cast<unsigned>(table_.parts * kPiecesOfPart)}, {64}, [&] { stretches_kernel(table_, body); });
+  void for_each_range(const Body& body) {
+    run({static_cast<unsigned>(table_.parts * kPiecesOfPart)}, {64}, [&] { ranges_kernel(table_, body); });
   }
   template <class Term, class Take>
   void ordered_sums(const Term& term, const Take& take) {
     std::vector<double> parts(static_cast<std::size_t>(table_.parts), -1);
     sum_each(table_.parts, kPart, SumOfPart<Term>{term, table_, parts.data()});
-    sum_each(table_.count, table_.most_parts, SumOfStretch<Take>{table_, parts.data(), take});
+    sum_each(table_.count, table_.most_parts, SumOfRange<Take>{table_, parts.data(), take});
   }
 
   MomentumArenas momentum() { return {p_.data(), m_.data(), g_.data()}; }
@@ -46,16 +46,16 @@ class CudaOptimizers : public testing::Test {
     EXPECT_EQ(v_, expected_v);
   }
 
-  const std::vector<Stretch> stretches_{{0, 0},
+  const std::vector<ArenaRange> ranges_{{0, 0},
                                         {0, 1},
                                         {16, 40000, {true, true}},
                                         {40016, 0},
                                         {40016, 300, {false, false}},
                                         {41000, 16384, {false, true}},
                                         {57400, 257, {true, true}}};
-  const std::vector<StretchParts> places_ = parts_of(stretches_);
-  const StretchTable table_ = table_of(places_, places_.data());
-  std::vector<double> squares_ = std::vector<double>(stretches_.size()), rates_ = squares_;
+  const std::vector<RangeParts> places_ = parts_of(ranges_);
+  const RangeTable table_ = table_of(places_, places_.data());
+  std::vector<double> squares_ = std::vector<double>(ranges_.size()), rates_ = squares_;
   Values p_ = random_values(kCount, 1), m_ = random_values(kCount, 2), g_ = random_values(kCount, 3), v_ = [] {
     Values squares = random_values(kCount, 4);
     for (float& value : squares) value *= value;
@@ -66,8 +66,8 @@ class CudaOptimizers : public testing::Test {
 };
 
 TEST_F(CudaOptimizers, SumsOfManyStretchesAreThoseOfEachToTheBit) {
-  std::vector<double> expected(stretches_.size());
-  reference_->sums_of_squares(g_.data(), stretches_, expected.data());
+  std::vector<double> expected(ranges_.size());
+  reference_->sums_of_squares(g_.data(), ranges_, expected.data());
   ordered_sums(Square{g_.data()}, StoreSum{squares_.data()});
   EXPECT_EQ(squares_, expected);
   EXPECT_GT(squares_.back(), 0);
@@ -77,47 +77,46 @@ TEST_F(CudaOptimizers, SgdIsTheReferenceToTheBit) {
   const SgdStep step{0.05f, 0.9f, 1e-2f, true, 0.5f};
   expect_same_bits(
       [&] {
-        for_each_stretch(Sgd{&step, momentum()});
+        for_each_range(Sgd{&step, momentum()});
       },
-      [&] { reference_->sgd(&step, p_.data(), m_.data(), g_.data(), stretches_); });
+      [&] { reference_->sgd(&step, p_.data(), m_.data(), g_.data(), ranges_); });
 }
 
 TEST_F(CudaOptimizers, LarsIsTheReferenceToTheBit) {
   const LarsStep step{0.05, 0.9f, 1e-2, 0.5f, 0.02};
   const auto ours = [&] {
     ordered_sums(Square{p_.data()}, StoreSum{squares_.data()});
-    ordered_sums(Square{g_.data()}, StoreRate<LarsStep>{&step, table_.stretches, squares_.data(), rates_.data()});
-    for_each_stretch(Lars{&step, momentum(), rates_.data()});
+    ordered_sums(Square{g_.data()}, StoreRate<LarsStep>{&step, table_.ranges, squares_.data(), rates_.data()});
+    for_each_range(Lars{&step, momentum(), rates_.data()});
   };
-  expect_same_bits(ours, [&] { reference_->lars(&step, p_.data(), m_.data(), g_.data(), stretches_); });
+  expect_same_bits(ours, [&] { reference_->lars(&step, p_.data(), m_.data(), g_.data(), ranges_); });
 }
 
 TEST_F(CudaOptimizers, AdamWIsTheReferenceToTheBit) {
   expect_same_bits(
       [&] {
-        for_each_stretch(AdamW{&adam_step_, adam()});
+        for_each_range(AdamW{&adam_step_, adam()});
       },
-      [&] { reference_->adamw(&adam_step_, p_.data(), m_.data(), v_.data(), g_.data(), stretches_); });
+      [&] { reference_->adamw(&adam_step_, p_.data(), m_.data(), v_.data(), g_.data(), ranges_); });
 }
 
 TEST_F(CudaOptimizers, LambIsTheReferenceToTheBit) {
   const auto ours = [&] {
     ordered_sums(Square{p_.data()}, StoreSum{squares_.data()});
     ordered_sums(LambTerm{&adam_step_, adam()},
-                 StoreRate<AdamStep>{&adam_step_, table_.stretches, squares_.data(), rates_.data()});
-    for_each_stretch(Lamb{&adam_step_, adam(), rates_.data()});
+                 StoreRate<AdamStep>{&adam_step_, table_.ranges, squares_.data(), rates_.data()});
+    for_each_range(Lamb{&adam_step_, adam(), rates_.data()});
   };
-  expect_same_bits(ours,
-                   [&] { reference_->lamb(&adam_step_, p_.data(), m_.data(), v_.data(), g_.data(), stretches_); });
+  expect_same_bits(ours, [&] { reference_->lamb(&adam_step_, p_.data(), m_.data(), v_.data(), g_.data(), ranges_); });
 }
 
 TEST_F(CudaOptimizers, RunningAveragesAreTheReferencesToTheBit) {
   const AverageStep step{0.1f, 0.25f};
   expect_same_bits(
       [&] {
-        for_each_stretch(RunningAverages{&step, p_.data(), g_.data()});
+        for_each_range(RunningAverages{&step, p_.data(), g_.data()});
       },
-      [&] { reference_->running_average(&step, p_.data(), g_.data(), stretches_); });
+      [&] { reference_->running_average(&step, p_.data(), g_.data(), ranges_); });
 }
 }  // namespace
 }  // namespace distdl::kernels::cuda::test

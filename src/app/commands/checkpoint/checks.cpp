@@ -14,7 +14,7 @@
 #include <distdl/base/printable.hpp>
 #include <distdl/checkpoint/explain.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
-#include <distdl/checkpoint/left_snapshots.hpp>
+#include <distdl/checkpoint/orphaned_snapshots.hpp>
 #include <distdl/observe/record_lines.hpp>
 
 namespace distdl::app {
@@ -61,15 +61,15 @@ void verify(const std::string& name, Depth depth, bool as_json) {
       continue;
     }
     const auto& findings = *outcome;
-    const char* verdict = verdict_on(code_of(findings));
+    const char* decision = verdict_on(code_of(findings));
     json found = json::array();
-    if (!as_json) fmt::print("{}: {}\n", printable(one.string()), verdict);
+    if (!as_json) fmt::print("{}: {}\n", printable(one.string()), decision);
     for (const Finding& finding : findings) {
       if (!as_json) fmt::print("  {}\n", printable(finding.message));
       found.push_back(to_json(finding));
     }
     document.push_back(
-        {{"folder", one.string()}, {"ok", findings.empty()}, {"verdict", verdict}, {"findings", std::move(found)}});
+        {{"folder", one.string()}, {"ok", findings.empty()}, {"decision", decision}, {"findings", std::move(found)}});
     all.insert(all.end(), findings.begin(), findings.end());
     std::fflush(stdout);  // the next one may take minutes
   }
@@ -122,7 +122,7 @@ using KeptSteps = std::map<std::pair<std::int64_t, int>, Kept>;  // step and wor
 
 KeptSteps kept_here(const fs::path& root, const std::string& disk) {
   KeptSteps kept;
-  for (const auto& one : checkpoint::left_snapshots(root, disk)) {
+  for (const auto& one : checkpoint::orphaned_snapshots(root, disk)) {
     Kept& here = kept[{one.label.step.value, one.label.world}];
     one.is_parity ? void(++here.parities) : void(here.ranks.insert(one.label.rank));
     (one.on_disk ? here.on_disk : here.in_memory) = true;

@@ -18,8 +18,8 @@
 namespace distdl::app {
 namespace {
 namespace fs = std::filesystem;
+using checkpoint::RetentionDecision;
 using checkpoint::Rule;
-using checkpoint::Verdict;
 using nlohmann::json;
 
 constexpr auto kStageIsDead = std::chrono::hours(24);
@@ -78,10 +78,11 @@ std::uint64_t bytes_in(const fs::path& folder) {
 }
 
 /// Deletes what goes; false if something is left.
-bool sweep(const fs::path& root, const std::vector<Verdict>& verdicts, const std::vector<Leftover>& leftovers) {
+bool sweep(const fs::path& root, const std::vector<RetentionDecision>& decisions,
+           const std::vector<Leftover>& leftovers) {
   auto& files = checkpoint::real_file_system();
   bool gone = true;
-  for (auto oldest = verdicts.rbegin(); oldest != verdicts.rend(); ++oldest)
+  for (auto oldest = decisions.rbegin(); oldest != decisions.rend(); ++oldest)
     if (!oldest->stays) gone = checkpoint::collect(files, root, *oldest) && gone;
   for (const Leftover& leftover : leftovers)
     if (!leftover.stays) gone = checkpoint::discard(files, root, leftover.path) && gone;
@@ -100,29 +101,29 @@ void finish_deleting(const fs::path& root) {
   }
 }
 
-void print_report(const Rule& rule, const std::vector<Verdict>& verdicts, const std::vector<Leftover>& leftovers,
-                  const std::vector<std::uint64_t>& sizes, bool dry_run) {
+void print_report(const Rule& rule, const std::vector<RetentionDecision>& decisions,
+                  const std::vector<Leftover>& leftovers, const std::vector<std::uint64_t>& sizes, bool dry_run) {
   const char* going = dry_run ? "would go" : "deleted";
   fmt::print("rule: the newest {} verified stay{}\n", rule.keep,
              rule.keep_every > 0 ? fmt::format(", and the first of each {} steps", rule.keep_every) : "");
-  for (const Verdict& verdict : verdicts)
-    fmt::print("{:>12}  {:<8}  {}\n", verdict.step, verdict.stays ? "stays" : going, printable(verdict.why));
+  for (const RetentionDecision& decision : decisions)
+    fmt::print("{:>12}  {:<8}  {}\n", decision.step, decision.stays ? "stays" : going, printable(decision.why));
   for (const Leftover& leftover : leftovers)
     fmt::print("{}  {}  {}\n", printable(leftover.path.string()), leftover.stays ? "stays" : going,
                printable(leftover.why));
   std::uint64_t freed = 0;
-  for (std::size_t i = 0; i < verdicts.size(); ++i)
-    if (!verdicts[i].stays) freed += sizes[i];
+  for (std::size_t i = 0; i < decisions.size(); ++i)
+    if (!decisions[i].stays) freed += sizes[i];
   if (freed > 0) fmt::print("{} of checkpoints {}\n", mebibytes(freed), going);
 }
 
-json report_of(const Rule& rule, const std::vector<Verdict>& verdicts, const std::vector<Leftover>& leftovers,
-               const std::vector<std::uint64_t>& sizes, bool dry_run) {
+json report_of(const Rule& rule, const std::vector<RetentionDecision>& decisions,
+               const std::vector<Leftover>& leftovers, const std::vector<std::uint64_t>& sizes, bool dry_run) {
   json steps = json::array(), others = json::array();
-  for (std::size_t i = 0; i < verdicts.size(); ++i)
-    steps.push_back({{"step", verdicts[i].step.value},
-                     {"stays", verdicts[i].stays},
-                     {"why", verdicts[i].why},
+  for (std::size_t i = 0; i < decisions.size(); ++i)
+    steps.push_back({{"step", decisions[i].step.value},
+                     {"stays", decisions[i].stays},
+                     {"why", decisions[i].why},
                      {"bytes", sizes[i]}});
   for (const Leftover& leftover : leftovers)
     others.push_back({{"path", leftover.path.string()}, {"stays", leftover.stays}, {"why", leftover.why}});
@@ -136,19 +137,20 @@ json report_of(const Rule& rule, const std::vector<Verdict>& verdicts, const std
 void gc(const GcOptions& options) {
   fs::path root = checkpoint::resolved(root_of(options.folder));
   Rule rule = rule_for(root, options);
-  auto verdicts = checkpoint::judge(checkpoint::real_file_system(), root, rule, std::nullopt,
-                                    [](Step, const fs::path& folder) { return checkpoint::verify(folder).empty(); });
+  auto decisions =
+      checkpoint::decide_retention(checkpoint::real_file_system(), root, rule, std::nullopt,
+                                   [](Step, const fs::path& folder) { return checkpoint::verify(folder).empty(); });
   // What a run beside this has collected meanwhile looked damaged.
-  std::erase_if(verdicts, [](const Verdict& verdict) { return is_gone(verdict.folder); });
+  std::erase_if(decisions, [](const RetentionDecision& decision) { return is_gone(decision.folder); });
   auto leftovers = leftovers_in(root, options.quarantine);
   std::vector<std::uint64_t> sizes;
-  sizes.reserve(verdicts.size());
-  for (const Verdict& verdict : verdicts) sizes.push_back(bytes_in(verdict.folder));
-  bool gone = options.dry_run || sweep(root, verdicts, leftovers);
+  sizes.reserve(decisions.size());
+  for (const RetentionDecision& decision : decisions) sizes.push_back(bytes_in(decision.folder));
+  bool gone = options.dry_run || sweep(root, decisions, leftovers);
   if (options.as_json)
-    print(report_of(rule, verdicts, leftovers, sizes, options.dry_run));
+    print(report_of(rule, decisions, leftovers, sizes, options.dry_run));
   else
-    print_report(rule, verdicts, leftovers, sizes, options.dry_run);
+    print_report(rule, decisions, leftovers, sizes, options.dry_run);
   if (!gone) finish_deleting(root);
 }
 

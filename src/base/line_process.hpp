@@ -14,18 +14,18 @@
 namespace distdl {
 
 /// A program that is talked to line by line through its stdin and stdout. Killed when this goes out of scope.
-class Conversation {
+class LineProcess {
  public:
   /// Starts it as start_process() does.
-  Conversation(const std::vector<std::string>& command, const std::map<std::string, std::string>& variables);
-  ~Conversation();
-  Conversation(const Conversation&) = delete;
-  Conversation& operator=(const Conversation&) = delete;
+  LineProcess(const std::vector<std::string>& command, const std::map<std::string, std::string>& variables);
+  ~LineProcess();
+  LineProcess(const LineProcess&) = delete;
+  LineProcess& operator=(const LineProcess&) = delete;
 
   /// Writes `line` and a line feed. False if nobody listens any more.
-  bool say(const std::string& line);
+  bool write_line(const std::string& line);
   /// The next line; nothing if there is none within `timeout`, or none any more.
-  std::optional<std::string> hear(Milliseconds timeout);
+  std::optional<std::string> read_line(Milliseconds timeout);
   /// Closes its stdin and waits until it ends; kills it after `timeout`. Returns its exit code as of a shell.
   int finish(Milliseconds timeout);
 

@@ -13,17 +13,17 @@ namespace distdl::train {
 
 /// How the threads that write checkpoints meet: each connects a Communicator of its own, since one belongs to one
 /// thread, and their addresses travel over the training threads' Communicator.
-class WritersMeeting {
+class WriterBootstrap {
  public:
   /// `options`: of the training threads' communicator.
-  WritersMeeting(Rank rank, int size, comm::Options options, Clock::duration patience);
+  WriterBootstrap(Rank rank, int size, comm::Options options, Clock::duration patience);
   /// For checkpoint::Saver, which calls it in its writing thread.
   std::unique_ptr<checkpoint::Group> connect();
   /// Collective, once, in the training threads: carries the addresses. Throws what a writing thread failed with.
   void introduce(comm::Communicator& training);
 
  private:
-  class Introduction;
+  class AddressExchange;
 
   Rank rank_;
   int size_;

@@ -6,16 +6,16 @@
 
 #include <distdl/base/clock.hpp>
 #include <distdl/base/errors.hpp>
-#include <distdl/train/writing_group.hpp>
+#include <distdl/train/writer_bootstrap.hpp>
 #include <distdl/world/thread_world.hpp>
 
 namespace distdl::train {
 namespace {
 
-TEST(WritersMeeting, DoesNotWaitForEverForAThreadThatDoesNotCome) {
+TEST(WriterBootstrap, DoesNotWaitForEverForAThreadThatDoesNotCome) {
   world::run_threads(2, [](world::World& world) {
     auto communicator = comm::Communicator::connect(world, {});
-    WritersMeeting meeting(world.rank(), 2, {}, std::chrono::seconds(4));
+    WriterBootstrap meeting(world.rank(), 2, {}, std::chrono::seconds(4));
     try {
       meeting.introduce(*communicator);  // and nobody calls connect()
       ADD_FAILURE() << "they met";
@@ -27,10 +27,10 @@ TEST(WritersMeeting, DoesNotWaitForEverForAThreadThatDoesNotCome) {
   });
 }
 
-TEST(WritersMeeting, ARankThatDoesNotComeInTimeIsNamed) {
+TEST(WriterBootstrap, ARankThatDoesNotComeInTimeIsNamed) {
   world::run_threads(3, [](world::World& world) {
     comm::run_connected(world, {}, [&](comm::Communicator& communicator) {
-      WritersMeeting meeting(world.rank(), 3, {}, std::chrono::seconds(2));
+      WriterBootstrap meeting(world.rank(), 3, {}, std::chrono::seconds(2));
       auto writer = std::async(std::launch::async, [&]() -> std::string {
         const auto group = meeting.connect();
         EXPECT_EQ(group->all_gather("x").size(), 3U);

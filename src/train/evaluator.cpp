@@ -2,11 +2,11 @@
 #include <cstring>
 
 #include <distdl/base/errors.hpp>
-#include <distdl/train/judge.hpp>
+#include <distdl/train/evaluator.hpp>
 
 namespace distdl::train {
-Judge::Judge(kernels::Backend& backend, const model::Description& model, const model::ModelTensors& tensors,
-             model::Network& network, const data::Sources& samples)
+Evaluator::Evaluator(kernels::Backend& backend, const model::Description& model, const model::ModelTensors& tensors,
+                     model::Network& network, const data::Sources& samples)
     : network_(network), samples_(samples.validation.get()) {
   const std::int64_t labels = samples.training->labels_per_sample();
   require(
@@ -18,14 +18,14 @@ Judge::Judge(kernels::Backend& backend, const model::Description& model, const m
   if (rest > 0) rest_ = std::make_unique<model::Network>(backend, model, tensors, rest);
 }
 
-void Judge::load(model::Network& network, std::int64_t first) {
+void Evaluator::load(model::Network& network, std::int64_t first) {
   std::vector<data::Source::Pick> picks(static_cast<std::size_t>(network.samples()));
   for (auto& pick : picks) pick.index = first++;
   samples_->read(picks, batch_);
   network.set_batch(batch_.samples(), batch_.labels.data());
 }
 
-model::Totals Judge::operator()(const float* parameters, comm::Communicator& communicator) {
+model::Totals Evaluator::operator()(const float* parameters, comm::Communicator& communicator) {
   std::int64_t whole = samples() / network_.samples();
   std::int64_t groups = whole + (rest_ ? 1 : 0);
   std::int64_t first = groups * communicator.rank().value / communicator.size();
@@ -42,7 +42,7 @@ model::Totals Judge::operator()(const float* parameters, comm::Communicator& com
   std::string packed(mine.size() * sizeof(model::Totals), '\0');
   if (!mine.empty()) std::memcpy(packed.data(), mine.data(), packed.size());
   model::Totals total;
-  for (const auto& part : communicator.exchange(packed)) {
+  for (const auto& part : communicator.all_gather_strings(packed)) {
     for (std::size_t i = 0; i + sizeof(model::Totals) <= part.size(); i += sizeof(model::Totals)) {
       model::Totals group;
       std::memcpy(&group, part.data() + i, sizeof group);

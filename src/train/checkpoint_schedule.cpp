@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <distdl/base/errors.hpp>
-#include <distdl/train/cadence.hpp>
+#include <distdl/train/checkpoint_schedule.hpp>
 
 namespace distdl::train {
 namespace {
@@ -23,7 +23,7 @@ double median(std::vector<double> values) {
 }
 }  // namespace
 
-Cadence::Cadence(const checkpoint::Options& options, const checkpoint::FailureRecord& failures)
+CheckpointSchedule::CheckpointSchedule(const checkpoint::Options& options, const checkpoint::FailureRecord& failures)
     : automatic_(options.every.automatic), steps_(automatic_ ? kFirst : options.every.steps) {
   require(steps_ >= 0, "checkpoint.every is {}, but must be \"auto\" or not negative", steps_);
   require(options.mtbf_hours >= 0 && options.mtbf_hours < 1e9,
@@ -37,16 +37,16 @@ Cadence::Cadence(const checkpoint::Options& options, const checkpoint::FailureRe
   }
 }
 
-bool Cadence::due(Step step) const {
+bool CheckpointSchedule::due(Step step) const {
   if (steps_ == 0) return false;
   return automatic_ ? step.value - last_.value >= steps_ : step.value % steps_ == 0;
 }
 
-void Cadence::step_took(double seconds) {
+void CheckpointSchedule::step_took(double seconds) {
   step_seconds_ = step_seconds_ == 0 ? seconds : (1 - kNewest) * step_seconds_ + kNewest * seconds;
 }
 
-std::int64_t Cadence::measured_steps(double durable) {
+std::int64_t CheckpointSchedule::measured_steps(double durable) {
   double stall = std::max(kSmallest, median({stalls_.begin(), stalls_.end()}));
   // Not before the last save is on the disk: a save that finds one under way is for nothing.
   double pays = checkpoint::daly_interval(stall, mean_between_failures_), seconds = std::max(pays, durable);
@@ -55,7 +55,7 @@ std::int64_t Cadence::measured_steps(double durable) {
   return static_cast<std::int64_t>(std::clamp(steps, 1.0, static_cast<double>(kMost)));
 }
 
-bool Cadence::saved(double stall, double durable) {
+bool CheckpointSchedule::saved(double stall, double durable) {
   if (!automatic_) return false;
   bool first = stalls_.empty();
   stalls_.push_back(stall);
@@ -67,13 +67,13 @@ bool Cadence::saved(double stall, double durable) {
   return true;
 }
 
-std::string Cadence::plan() const {
+std::string CheckpointSchedule::plan() const {
   return fmt::format(
       "a first checkpoint after {} steps, then as often as loses least; a failure is expected every {:.3g} h ({})",
       steps_, mean_between_failures_ / 3600, source_);
 }
 
-std::string Cadence::reason() const {
+std::string CheckpointSchedule::reason() const {
   return fmt::format(
       "a save holds training up for {:.3g} s, a step takes {:.3g} s, a failure is expected every {:.3g} h{}",
       stalls_.empty() ? 0 : median({stalls_.begin(), stalls_.end()}), step_seconds_, mean_between_failures_ / 3600,

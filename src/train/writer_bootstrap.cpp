@@ -7,7 +7,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/train/agreement.hpp>
 #include <distdl/train/state.hpp>
-#include <distdl/train/writing_group.hpp>
+#include <distdl/train/writer_bootstrap.hpp>
 
 namespace distdl::train {
 namespace {
@@ -57,8 +57,8 @@ class WritingGroup final : public checkpoint::Group {
     throw;
   }
 
-  void carry(std::span<const Outgoing> out, std::span<const Incoming> in) override try {
-    train::carry(*communicator_, out, in, kLastLook, [this](comm::Request& request) { wait(request); });
+  void exchange_buffers(std::span<const Outgoing> out, std::span<const Incoming> in) override try {
+    train::exchange_buffers(*communicator_, out, in, kLastLook, [this](comm::Request& request) { wait(request); });
   } catch (...) {
     failed_ = true;
     throw;
@@ -95,14 +95,14 @@ class WritingGroup final : public checkpoint::Group {
 };
 }  // namespace
 
-/// A World whose addresses the training threads carry.
-class WritersMeeting::Introduction final : public world::World {
+/// A World whose addresses the training threads exchange_buffers.
+class WriterBootstrap::AddressExchange final : public world::World {
  public:
-  Introduction(WritersMeeting& meeting, bool& began) : meeting_(meeting), began_(began) {}
+  AddressExchange(WriterBootstrap& meeting, bool& began) : meeting_(meeting), began_(began) {}
   Rank rank() const override { return meeting_.rank_; }
   int size() const override { return meeting_.size_; }
   std::string description() const override { return fmt::format("{} writing threads", meeting_.size_); }
-  std::vector<std::string> exchange(const std::string& mine, Milliseconds timeout) override {
+  std::vector<std::string> all_gather_strings(const std::string& mine, Milliseconds timeout) override {
     began_ = true;
     meeting_.mine_.set_value(mine);
     auto all = meeting_.all_.get_future();
@@ -112,17 +112,17 @@ class WritersMeeting::Introduction final : public world::World {
   }
 
  private:
-  WritersMeeting& meeting_;
+  WriterBootstrap& meeting_;
   bool& began_;
 };
 
-WritersMeeting::WritersMeeting(Rank rank, int size, comm::Options options, Clock::duration patience)
+WriterBootstrap::WriterBootstrap(Rank rank, int size, comm::Options options, Clock::duration patience)
     : rank_(rank), size_(size), options_(std::move(options)), patience_(patience) {}
 
-std::unique_ptr<checkpoint::Group> WritersMeeting::connect() {
-  if (size_ == 1) return std::make_unique<checkpoint::Alone>();
+std::unique_ptr<checkpoint::Group> WriterBootstrap::connect() {
+  if (size_ == 1) return std::make_unique<checkpoint::SingleProcessGroup>();
   bool began = false;
-  Introduction world(*this, began);
+  AddressExchange world(*this, began);
   try {
     return std::make_unique<WritingGroup>(comm::Communicator::connect(world, options_), patience_);
   } catch (...) {
@@ -131,7 +131,7 @@ std::unique_ptr<checkpoint::Group> WritersMeeting::connect() {
   }
 }
 
-void WritersMeeting::introduce(comm::Communicator& training) {
+void WriterBootstrap::introduce(comm::Communicator& training) {
   if (size_ == 1) return;
   try {
     std::string mine;
@@ -144,7 +144,7 @@ void WritersMeeting::introduce(comm::Communicator& training) {
                          std::chrono::duration<double>(patience).count());
       mine = future.get();
     });
-    all_.set_value(training.exchange(mine, patience_));
+    all_.set_value(training.all_gather_strings(mine, patience_));
   } catch (...) {
     all_.set_exception(std::current_exception());
     throw;

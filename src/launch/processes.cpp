@@ -10,7 +10,7 @@
 
 #include <distdl/base/process.hpp>
 #include <distdl/base/process_start.hpp>
-#include <distdl/launch/children.hpp>
+#include <distdl/launch/processes.hpp>
 
 namespace distdl::launch {
 namespace {
@@ -56,9 +56,9 @@ bool stop_is_pending() {
   return std::ranges::any_of(kStops, [&](int number) { return sigismember(&pending, number) == 1; });
 }
 
-Children::Children(const std::vector<Child>& children) {
+Processes::Processes(const std::vector<Process>& processes) {
   try {
-    for (const auto& child : children) running_.push_back(start_process(child.command, child.variables));
+    for (const auto& child : processes) running_.push_back(start_process(child.command, child.variables));
   } catch (...) {
     signal(SIGKILL);
     for (pid_t pid : running_) ::waitpid(pid, nullptr, 0);
@@ -66,12 +66,12 @@ Children::Children(const std::vector<Child>& children) {
   }
 }
 
-Children::~Children() {
+Processes::~Processes() {
   signal(SIGKILL);
   for (pid_t pid : running_) ::waitpid(pid, nullptr, 0);
 }
 
-std::size_t Children::reap() {
+std::size_t Processes::reap() {
   std::erase_if(running_, [this](pid_t pid) {
     int status = 0;
     const pid_t found = ::waitpid(pid, &status, WNOHANG);
@@ -83,16 +83,16 @@ std::size_t Children::reap() {
   return running_.size();
 }
 
-void Children::kill() {
+void Processes::kill() {
   killed_ = true;
   signal(SIGKILL);
 }
 
-int Children::code() const {
+int Processes::code() const {
   return code_ == 0 && killed_ ? kKilled : code_;
 }
 
-void Children::signal(int number) {
+void Processes::signal(int number) {
   for (pid_t pid : running_) ::kill(pid, number);
 }
 

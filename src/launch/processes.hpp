@@ -29,12 +29,12 @@ class SupervisorSignals {
 bool stop_is_pending();
 
 /// The running processes of one launch. All are killed when it goes out of scope.
-class Children {
+class Processes {
  public:
-  explicit Children(const std::vector<Child>& children);
-  ~Children();
-  Children(const Children&) = delete;
-  Children& operator=(const Children&) = delete;
+  explicit Processes(const std::vector<Process>& processes);
+  ~Processes();
+  Processes(const Processes&) = delete;
+  Processes& operator=(const Processes&) = delete;
 
   /// Collects those that ended; returns how many still run.
   std::size_t reap();

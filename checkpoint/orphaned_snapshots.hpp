@@ -9,8 +9,8 @@
 // What a run has left of its snapshots on the node where a tool runs: without ranks, and changing and holding nothing.
 namespace distdl::checkpoint {
 
-struct LeftSnapshot {
-  SlotLabel label;
+struct OrphanedSnapshot {
+  SnapshotLabel label;
   bool is_parity = false;  ///< not a rank's snapshot, but what its parity set keeps there
   bool on_disk = false;    ///< else in memory
 };
@@ -19,6 +19,7 @@ struct LeftSnapshot {
 /// and those in `disk`, checkpoint.disk_folder, unless that is empty. The root must be named as the run named it, since
 /// its path is part of their names. Without those that do not count any more (Owner::snapshots_since). Labels are
 /// checked, the tensors' bytes are not. Nothing if nobody owned the root.
-std::vector<LeftSnapshot> left_snapshots(const std::filesystem::path& root, const std::filesystem::path& disk = {});
+std::vector<OrphanedSnapshot> orphaned_snapshots(const std::filesystem::path& root,
+                                                 const std::filesystem::path& disk = {});
 
 }  // namespace distdl::checkpoint

@@ -10,10 +10,10 @@ namespace distdl::kernels {
 
 /// A few numbers in a backend's memory, for work that reads them there.
 template <class T>
-class Placed {
+class DeviceValue {
  public:
-  explicit Placed(Backend& backend) : backend_(backend), memory_(backend.allocate(sizeof(T))) {}
-  Placed(Backend& backend, const T& value) : Placed(backend) { set(value); }
+  explicit DeviceValue(Backend& backend) : backend_(backend), memory_(backend.allocate(sizeof(T))) {}
+  DeviceValue(Backend& backend, const T& value) : DeviceValue(backend) { set(value); }
 
   /// For the work that follows.
   void set(const T& value) {

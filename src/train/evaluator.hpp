@@ -13,12 +13,12 @@ namespace distdl::train {
 
 /// Judges a model on the validation samples: fixed groups of samples, shared out among the ranks, summed in a fixed
 /// order.
-class Judge {
+class Evaluator {
  public:
   /// `network` evaluates whole groups; a second one is made for the rest. References must outlive the judge. Throws
   /// ConfigError if the model's loss compares with something other than the samples' labels.
-  Judge(kernels::Backend& backend, const model::Description& model, const model::ModelTensors& tensors,
-        model::Network& network, const data::Sources& samples);
+  Evaluator(kernels::Backend& backend, const model::Description& model, const model::ModelTensors& tensors,
+            model::Network& network, const data::Sources& samples);
   std::int64_t samples() const { return samples_ ? samples_->samples() : 0; }
   /// Collective. The parameter arena is in the backend's memory. Sums over all validation samples.
   model::Totals operator()(const float* parameters, comm::Communicator& communicator);

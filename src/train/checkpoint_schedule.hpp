@@ -13,10 +13,10 @@ namespace distdl::train {
 
 /// Decides after which steps to save on the way: every so many, or, with checkpoint.every = "auto", as often as it pays
 /// by what steps and saves were measured to take on this rank. Then ranks may differ: rank 0 decides for all.
-class Cadence {
+class CheckpointSchedule {
  public:
   /// Throws ConfigError for options that make no sense.
-  Cadence(const checkpoint::Options& options, const checkpoint::FailureRecord& failures);
+  CheckpointSchedule(const checkpoint::Options& options, const checkpoint::FailureRecord& failures);
 
   bool automatic() const noexcept { return automatic_; }
   /// Whether to save once `step` steps are done.

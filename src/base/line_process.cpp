@@ -8,14 +8,13 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include <distdl/base/conversation.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/line_process.hpp>
 #include <distdl/base/process.hpp>
 
 namespace distdl {
 
-Conversation::Conversation(const std::vector<std::string>& command,
-                           const std::map<std::string, std::string>& variables) {
+LineProcess::LineProcess(const std::vector<std::string>& command, const std::map<std::string, std::string>& variables) {
   // A socket, since writing to a pipe without reader raises a signal.
   int in[2], out[2];
   const bool has_socket = ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) == 0;
@@ -29,13 +28,13 @@ Conversation::Conversation(const std::vector<std::string>& command,
   pid_ = start_process(command, variables, {their_input.get(), their_output.get()});
 }
 
-Conversation::~Conversation() {
+LineProcess::~LineProcess() {
   if (pid_ < 0) return;
   ::kill(pid_, SIGKILL);
   ::waitpid(pid_, nullptr, 0);
 }
 
-bool Conversation::say(const std::string& line) {
+bool LineProcess::write_line(const std::string& line) {
   const std::string text = line + "\n";
   for (std::size_t sent = 0; sent < text.size();) {
     const ssize_t n = ::send(input_.get(), text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
@@ -45,7 +44,7 @@ bool Conversation::say(const std::string& line) {
   return true;
 }
 
-std::optional<std::string> Conversation::hear(Milliseconds timeout) {
+std::optional<std::string> LineProcess::read_line(Milliseconds timeout) {
   const auto deadline = Deadline::after(timeout);
   for (;;) {
     if (const auto end = unread_.find('\n'); end != std::string::npos) {
@@ -63,7 +62,7 @@ std::optional<std::string> Conversation::hear(Milliseconds timeout) {
   }
 }
 
-int Conversation::finish(Milliseconds timeout) {
+int LineProcess::finish(Milliseconds timeout) {
   input_.reset();
   const auto deadline = Deadline::after(timeout);
   int status = 0;

@@ -13,7 +13,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/handles.hpp>
 #include <distdl/checkpoint/file_operations.hpp>
-#include <distdl/checkpoint/multilevel/buffer_memory.hpp>
+#include <distdl/checkpoint/multilevel/snapshot_memory.hpp>
 
 namespace distdl::checkpoint {
 namespace {
@@ -31,7 +31,7 @@ bool is_private(const struct stat& status) {
 
 [[noreturn]] void throw_no_room(std::size_t bytes, int number) {
   throw StorageError(
-      fmt::format("no room for a checkpoint slot of {} bytes in {}: {}; free some (leftovers are called "
+      fmt::format("no room for a snapshot buffer of {} bytes in {}: {}; free some (leftovers are called "
                   "distdl*), enlarge it, or set checkpoint.mode = \"sync\"",
                   bytes, kShared, errno_text(number)));
 }
@@ -49,23 +49,23 @@ void for_each_name(const std::string& prefix, Visit&& visit) {
 }
 }  // namespace
 
-std::string slot_prefix() {
+std::string buffer_prefix() {
   return fmt::format("distdl.slot-{}-", ::geteuid());
 }
 
 /// No '-' within: it ends the part of the name.
-std::string slot_prefix(const std::string& run) {
+std::string buffer_prefix(const std::string& run) {
   std::string plain = run.substr(0, 100);
   for (char& c : plain)
     if (std::string_view("/-. \n").find(c) != std::string_view::npos) c = '_';
-  return slot_prefix() + plain + "-";
+  return buffer_prefix() + plain + "-";
 }
 
-SlotMemory SlotMemory::create(const std::string& run, int rank, std::size_t bytes) {
-  SlotMemory memory;
+SnapshotMemory SnapshotMemory::create(const std::string& run, int rank, std::size_t bytes) {
+  SnapshotMemory memory;
   struct stat status {};
   do {
-    std::string name = fmt::format("{}{}-{}", slot_prefix(run), rank, random_hex(8));
+    std::string name = fmt::format("{}{}-{}", buffer_prefix(run), rank, random_hex(8));
     memory.file_.reset(::shm_open(name.c_str(), O_CREAT | O_EXCL | O_RDWR, 0600));
     require<StorageError>(static_cast<bool>(memory.file_), "cannot create {}/{}: {}", kShared, name, errno_text(errno));
     memory.name_ = name;
@@ -89,7 +89,7 @@ SlotMemory SlotMemory::create(const std::string& run, int rank, std::size_t byte
 }
 
 /// So that a full file system is an error here, not a SIGBUS later.
-void SlotMemory::reserve(std::size_t bytes) {
+void SnapshotMemory::reserve(std::size_t bytes) {
   struct statvfs status {};
   bool known = ::fstatvfs(file_.get(), &status) == 0 && status.f_blocks != 0;
   // Asked first, so that memory which others may need is not taken in vain.
@@ -100,7 +100,7 @@ void SlotMemory::reserve(std::size_t bytes) {
   if (error != 0) throw_no_room(bytes, error);
 }
 
-void SlotMemory::map(std::size_t bytes, bool writes, const std::string& what) {
+void SnapshotMemory::map(std::size_t bytes, bool writes, const std::string& what) {
   int flags = file_ ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
   void* address = ::mmap(nullptr, bytes, writes ? PROT_READ | PROT_WRITE : PROT_READ, flags, file_.get(), 0);
   require<StorageError>(address != MAP_FAILED, "cannot map {} bytes of {}: {}; is the address space limited?", bytes,
@@ -111,22 +111,22 @@ void SlotMemory::map(std::size_t bytes, bool writes, const std::string& what) {
   if (writes) static_cast<void>(::madvise(address, bytes, MADV_POPULATE_WRITE));
 }
 
-SlotMemory SlotMemory::create_private(std::size_t bytes) {
-  SlotMemory memory;
+SnapshotMemory SnapshotMemory::create_private(std::size_t bytes) {
+  SnapshotMemory memory;
   memory.map(bytes, true, "private memory");
   return memory;
 }
 
-SlotMemory SlotMemory::open(const std::string& name) {
-  SlotMemory memory = peek(name);
+SnapshotMemory SnapshotMemory::open(const std::string& name) {
+  SnapshotMemory memory = peek(name);
   if (::flock(memory.file_.get(), LOCK_SH | LOCK_NB) != 0) throw_being_removed(name);
   return memory;
 }
 
-SlotMemory SlotMemory::peek(const std::string& name) {
-  require<StorageError>(name.starts_with(slot_prefix()) && name.find('/') == std::string::npos,
-                        "\"{}\" is no slot of this user: expected a name like {}...", name, slot_prefix());
-  SlotMemory memory;
+SnapshotMemory SnapshotMemory::peek(const std::string& name) {
+  require<StorageError>(name.starts_with(buffer_prefix()) && name.find('/') == std::string::npos,
+                        "\"{}\" is no buffer of this user: expected a name like {}...", name, buffer_prefix());
+  SnapshotMemory memory;
   memory.file_.reset(::shm_open(name.c_str(), O_RDONLY | O_NONBLOCK, 0));
   if (!memory.file_)
     throw StorageError(fmt::format("cannot open {}/{}: {}", kShared, name, errno_text(errno)),
@@ -141,33 +141,33 @@ SlotMemory SlotMemory::peek(const std::string& name) {
   return memory;
 }
 
-SlotMemory::SlotMemory(SlotMemory&& other) noexcept
+SnapshotMemory::SnapshotMemory(SnapshotMemory&& other) noexcept
     : name_(std::move(other.name_)), file_(std::move(other.file_)), bytes_(std::exchange(other.bytes_, {})) {
   other.name_.clear();
 }
 
-SlotMemory& SlotMemory::operator=(SlotMemory&& other) noexcept {
+SnapshotMemory& SnapshotMemory::operator=(SnapshotMemory&& other) noexcept {
   std::swap(name_, other.name_);
   std::swap(file_, other.file_);
   std::swap(bytes_, other.bytes_);
   return *this;
 }
 
-SlotMemory::~SlotMemory() {
+SnapshotMemory::~SnapshotMemory() {
   if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
 }
 
-void SlotMemory::touch() noexcept {
+void SnapshotMemory::touch() noexcept {
   if (file_) static_cast<void>(::futimens(file_.get(), nullptr));  // at worst it looks older
 }
 
-void SlotMemory::remove() noexcept {
+void SnapshotMemory::remove() noexcept {
   if (!name_.empty()) ::shm_unlink(name_.c_str());
 }
 
-std::vector<std::string> slots_of(const std::string& run, int rank) {
+std::vector<std::string> buffers_of(const std::string& run, int rank) {
   std::vector<std::string> names;
-  std::string prefix = rank < 0 ? slot_prefix(run) : fmt::format("{}{}-", slot_prefix(run), rank);
+  std::string prefix = rank < 0 ? buffer_prefix(run) : fmt::format("{}{}-", buffer_prefix(run), rank);
   for_each_name(prefix, [&](std::string name) { names.push_back(std::move(name)); });
   return names;
 }
@@ -185,17 +185,17 @@ bool remove_orphan(const std::string& name) {
   return remove_orphan(name, std::chrono::seconds(0));
 }
 
-int sweep_slots(const std::string& spare, std::chrono::seconds restart) {
+int sweep_buffers(const std::string& spare, std::chrono::seconds restart) {
   int removed = 0;
-  for_each_name(slot_prefix(), [&](const std::string& name) {
-    if (spare.empty() || !name.starts_with(slot_prefix(spare))) removed += remove_orphan(name, restart) ? 1 : 0;
+  for_each_name(buffer_prefix(), [&](const std::string& name) {
+    if (spare.empty() || !name.starts_with(buffer_prefix(spare))) removed += remove_orphan(name, restart) ? 1 : 0;
   });
   return removed;
 }
 
-int sweep_slots_of(const std::string& run) {
+int sweep_buffers_of(const std::string& run) {
   int removed = 0;
-  for (const std::string& name : slots_of(run)) removed += remove_orphan(name);
+  for (const std::string& name : buffers_of(run)) removed += remove_orphan(name);
   return removed;
 }
 
