@@ -152,8 +152,9 @@ class Surroundings(ProgramTest):
             (self.folder / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
             (self.folder / "bin" / name).chmod(0o755)
         job = {"SLURM_JOB_ID": "1", "SLURM_RESTART_COUNT": "1", "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}"}
-        for folder, expected in (("run", 75), ("never-trained", 3)):
-            code, _, err = self.distdl("run", "job.toml", "--set", "data.train=none.h5", "--set", f"run.dir={folder}", "--set",
+        (self.folder / "bad.h5").write_text("no data")
+        for data, folder, expected in (("none", "run", 75), ("none", "never-trained", 3), ("bad", "run", 4)):
+            code, _, err = self.distdl("run", "job.toml", "--set", f"data.train={data}.h5", "--set", f"run.dir={folder}", "--set",
                                        "run.requeue=false", variables=job)
             self.assertEqual(code, expected, err)
             self.assertEqual("so its ranks try" in err, expected == 75, err)

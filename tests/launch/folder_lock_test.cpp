@@ -29,12 +29,15 @@ class FolderLockTest : public ::testing::Test {
     std::filesystem::create_directories(folder_);
   }
   void TearDown() override {
-    for (const char* name : {"SLURM_JOB_ID", "SLURM_CLUSTER_NAME"}) ::unsetenv(name);
+    for (const char* name : {"SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "SLURM_CLUSTER_NAME"})
+      ::unsetenv(name);
     if (!path_.empty()) ::setenv("PATH", path_.c_str(), 1);
     std::filesystem::remove_all(folder_);
   }
   static void in_slurm_job() {
     ::setenv("SLURM_JOB_ID", "6", 1);
+    ::setenv("SLURM_ARRAY_JOB_ID", "6", 1);
+    ::setenv("SLURM_ARRAY_TASK_ID", "2", 1);
     ::setenv("SLURM_CLUSTER_NAME", "c", 1);
   }
   std::string text() const {
@@ -165,10 +168,11 @@ TEST_F(FolderLockTest, AJobThatIsJustEndingIsWaitedFor) {
   in_slurm_job();
   std::ofstream(folder_ / "LOCK") << to_text(other());
   job_is("cd " + folder_.string() +
-         "; echo x >> asked; [ $(wc -l < asked) -lt 5 ] && exec echo JobId=5 JobState=COMPLETING; echo JobId=5 "
-         "JobState=CANCELLED");
+         "; echo x >> asked; case $(wc -l < asked) in [125]) exec echo JobId=5 JobState=COMPLETING;; [34]) exit 1;; "
+         "esac; echo JobId=5 JobState=CANCELLED");  // asked twice each time: is it gone, is it ending?
   FolderLock mine(folder_, false);
   EXPECT_FALSE(mine.check());
+  EXPECT_THAT(text(), HasSubstr("job=6_2\n"));
 }
 
 TEST_F(FolderLockTest, WhatIsNoFileIsLeftAloneAndStopsNothing) {

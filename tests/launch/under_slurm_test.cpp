@@ -23,10 +23,11 @@ class UnderSlurm : public Supervisor {
     ::setenv("SLURM_JOB_END_TIME", "1900000000", 1);
     // Each node has a file while it answers, "up" is there while the controller does.
     for (const char* name : {"n1", "n2", "n3", "up"}) std::ofstream(folder_ / name) << name;
-    command(
-        "scontrol",
-        "[ $2 = hostnames ] && exec printf 'n1\\nn2\\nn3\\n'\n[ -e up ] || { echo 'Unable to contact slurm controller' "
-        ">&2; exit 1; }\n[ $1 = requeue ] && exec echo x >> requeued\necho \"JobId=1 $(cat record)\"");
+    command("scontrol",
+            "[ $2 = hostnames ] && exec printf 'n1\\nn2\\nn3\\n'\n"
+            "case $* in *' 1_3') ;; *) echo Invalid job id >&2; exit 1;; esac\n"
+            "[ -e up ] || { echo 'Unable to contact slurm controller' >&2; exit 1; }\n"
+            "[ $1 = requeue ] && exec echo x >> requeued\necho \"JobId=1 $(cat record)\"");
     command("squeue",
             "case $* in *--steps*) echo batch; echo true; [ ! -e step ] || cat step; exit;; esac; echo '\"job_id\": 1, "
             "\"tres_req_str\": \"cpu=2,node=2\"'");
@@ -54,7 +55,7 @@ class UnderSlurm : public Supervisor {
   }
   LaunchSpec job() {
     auto work = spec("", 6);
-    work.allocation = slurm::Allocation{.job = "1", .nodes = 3, .node_list = "n[1-3]"};
+    work.allocation = slurm::Allocation{.job = "1", .nodes = 3, .node_list = "n[1-3]", .name = "1_3"};
     return work;
   }
   std::string path_;
@@ -83,10 +84,11 @@ TEST_F(UnderSlurm, TellsANodeWithoutTheProgramFromADamagedCheckpoint) {
   EXPECT_EQ(lines("requeued"), 0u) << "it would go on for ever";
   has_trained = false;
   launches_do("exit 2");
-  EXPECT_EQ(supervise(work, {}), 2) << "they may never have had them";
+  EXPECT_EQ(supervise(work, {.relaunches = 0, .node_minutes = 0}), 2) << "they may never have had them";
   has_trained = true;
   for (const char* name : {"n1-has-no-files", "n2-has-no-files", "n2"}) std::filesystem::remove(folder_ / name);
-  EXPECT_EQ(supervise(work, {}), 2) << "that n2 is silent is no answer";
+  EXPECT_EQ(supervise(work, {}), 2);
+  EXPECT_EQ(lines("launches"), 6u) << "that n2 is silent is no answer";
 }
 
 TEST_F(UnderSlurm, AFolderThatCannotBeReadBetweenLaunchesEndsNoRun) {
@@ -96,8 +98,10 @@ TEST_F(UnderSlurm, AFolderThatCannotBeReadBetweenLaunchesEndsNoRun) {
   EXPECT_EQ(supervise(job(), {}), 75);
   EXPECT_EQ(lines("requeued"), 1u);
   std::filesystem::remove(folder_ / "checkpoints");
-  launches_do("[ $n = 2 ] && { " + away + "exit 70; }; exit 0");
-  EXPECT_EQ(supervise(job(), {.relaunches = 1, .pause_seconds = 0}), 0);
+  launches_do("[ $n = 4 ] && exit 0; " + away + "exit 70");
+  auto work = job();
+  work.starts = [this] { return std::vector<Step>(lines("launches"), Step(5)); };  // two in a row from there
+  EXPECT_EQ(supervise(work, {.relaunches = 2, .pause_seconds = 0}), 0);
 }
 
 TEST_F(UnderSlurm, GoesOnWithTheNodesThatAnswerWithoutUsingUpATry) {

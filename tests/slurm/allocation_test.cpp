@@ -269,6 +269,9 @@ TEST_F(SlurmJob, ARequeueThatIsRefusedIsAnErrorInScontrolsWords) {
   requeue(*current_allocation());
   std::getline(std::ifstream(folder_ / "asked"), asked);
   EXPECT_EQ(asked, "requeue 17_3") << "17 would be all tasks of the array";
+  EXPECT_FALSE(end_of_job(*current_allocation()));
+  std::getline(std::ifstream(folder_ / "asked"), asked);
+  EXPECT_EQ(asked, "show job -o 17_3");
   set("SLURM_JOB_ID", "20");
   EXPECT_EQ(current_allocation()->called(), "20") << "another task, or a job that a task has submitted";
   scontrol("echo 'Requested operation is presently disabled' >&2; exit 1");
