@@ -8,7 +8,7 @@ namespace distdl::data {
 
 struct Options {
   std::string train;              ///< HDF5 data set to train on
-  std::string validation;         ///< HDF5 data set to judge on; empty: see holdout
+  std::string validation;         ///< HDF5 data set to evaluate on; empty: see holdout
   std::int64_t holdout = 0;       ///< without data.validation: the last so many images or tokens of data.train judge
   std::int64_t cache_mib = 1024;  ///< decoded chunks kept in memory per rank, in MiB
   std::int64_t crop = 0;          ///< training images are shifted by up to so many pixels, what comes in is black
@@ -19,10 +19,10 @@ template <class Visitor>
 void describe(Options& options, Visitor&& visit) {
   visit("data.train", options.train,
         "HDF5 data set to train on, of images, or of text for gpt; make one with \"distdl data\"");
-  visit("data.validation", options.validation, "HDF5 data set to judge on; empty: see data.holdout");
+  visit("data.validation", options.validation, "HDF5 data set to evaluate on; empty: see data.holdout");
   visit("data.holdout", options.holdout,
-        "without data.validation: the last so many images or tokens of data.train are not trained on but judge the "
-        "model");
+        "without data.validation: the last so many images or tokens of data.train serve evaluation, not "
+        "training");
   visit("data.cache_mib", options.cache_mib, "decoded chunks of images kept in memory per rank, in MiB");
   visit("data.crop", options.crop,
         "training images are shifted at random by up to so many pixels up, down and to the sides (random crop of the "

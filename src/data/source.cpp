@@ -144,7 +144,7 @@ Sources open_sources(const Options& options, std::int64_t context, std::uint64_t
           "\"{}\" holds {} tokens to train on, too few for one sample of model.context = {}", options.train,
           train.samples - options.holdout, context);
   require(!sources.validation || sources.validation->samples() > 0,
-          "{} holds too few tokens to judge on for one sample of model.context = {}",
+          "{} holds too few tokens to evaluate on for one sample of model.context = {}",
           sources.validation ? sources.validation->name() : "", context);
   sources.files.front().opened(sources.training->digest());
   if (sources.files.size() > 1) sources.files.back().opened(sources.validation->digest());

@@ -45,7 +45,7 @@ class Source {
 
 struct Sources {
   std::unique_ptr<Source> training;
-  std::unique_ptr<Source> validation;  ///< nullptr: nothing to judge on
+  std::unique_ptr<Source> validation;  ///< nullptr: nothing to evaluate on
   std::vector<SetWatch> files;         ///< that they read
   /// Throws as SetWatch::require_unchanged().
   void require_unchanged();
@@ -54,7 +54,7 @@ struct Sources {
 /// Throws ConfigError for values that make no sense, whatever the data set.
 void check(const Options& options);
 
-/// Images: augmented as Options say, but not those to judge on. Tokens: sample i of an epoch is the i-th window of
+/// Images: augmented as Options say, but not those of evaluation. Tokens: sample i of an epoch is the i-th window of
 /// `context` tokens, and each token's label is the one that follows it; windows of a training set begin at
 /// another place in each epoch, so that a token is seen in changing contexts, once per epoch but for a few at the ends.
 /// Each source has its files for itself, so that two threads may use the two. Throws StorageError or ConfigError: no

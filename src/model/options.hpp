@@ -33,7 +33,7 @@ void describe(Options& options, Visitor&& visit) {
         "\"lenet\" (two convolutions), \"mlp\" (linear layers only), \"resnet18\", \"resnet34\", \"resnet50\", \"vit\" "
         "(images), \"gpt\" (text)");
   visit("model.label_smoothing", options.label_smoothing,
-        "part of the target that is spread evenly over all classes, in training and in judging");
+        "part of the target that is spread evenly over all classes, in training and in evaluation");
   visit("model.hidden", options.hidden, "mlp, lenet: widths of the hidden linear layers, e.g. [256, 128]");
   visit("model.batch_norm", options.batch_norm,
         "mlp, lenet: normalize after each hidden or convolution layer, over each microbatch");

@@ -92,7 +92,7 @@ void Progress::on(const train::Finished& event) {
     line(fmt::format("finished: {} steps, validation accuracy {:.2f}%, loss {:.4f}", event.step, *event.accuracy * 100,
                      *event.loss));
   else
-    line(fmt::format("finished: {} steps; there is no validation data to judge on", event.step));
+    line(fmt::format("finished: {} steps; there is no validation data to evaluate on", event.step));
 }
 
 }  // namespace distdl::observe

@@ -41,10 +41,10 @@ class TrainedModel(ProgramTest):
         rows = json.loads(self.succeed("predict", "run", "set.h5", "--json", "--first", "5", "--count", "40", "--top", "99"))
         self.assertEqual([row["sample"] for row in rows], list(range(5, 45)))
         for row in rows:
-            probabilities = [guess["probability"] for guess in row["guesses"]]
+            probabilities = [prediction["probability"] for prediction in row["predictions"]]
             self.assertAlmostEqual(sum(probabilities), 1, places=6)
             self.assertEqual(probabilities, sorted(probabilities, reverse=True))
-        right = sum(row["guesses"][0]["class"] == row["label"] for row in rows)
+        right = sum(row["predictions"][0]["class"] == row["label"] for row in rows)
         self.assertGreater(right, 20)
         few = self.succeed("predict", "run", "set.h5", "--count", "3", "--top", "1")
         self.assertEqual(len(few.splitlines()), 4)

@@ -138,7 +138,7 @@ TEST_F(Text, TooFewTokensAreRefused) {
   context_ = 100;
   options_.holdout = 50;
   EXPECT_THAT(error_of<ConfigError>([&] { open_sources(options_, context_, 1); }),
-              HasSubstr("too few tokens to judge on"));
+              HasSubstr("too few tokens to evaluate on"));
   context_ = 0;
   EXPECT_THAT(error_of<ConfigError>([&] { open_sources(options_, context_, 1); }), HasSubstr("model.context is 0"));
 }

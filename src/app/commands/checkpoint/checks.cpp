@@ -61,15 +61,15 @@ void verify(const std::string& name, Depth depth, bool as_json) {
       continue;
     }
     const auto& findings = *outcome;
-    const char* decision = verdict_on(code_of(findings));
+    const char* verdict = verdict_on(code_of(findings));
     json found = json::array();
-    if (!as_json) fmt::print("{}: {}\n", printable(one.string()), decision);
+    if (!as_json) fmt::print("{}: {}\n", printable(one.string()), verdict);
     for (const Finding& finding : findings) {
       if (!as_json) fmt::print("  {}\n", printable(finding.message));
       found.push_back(to_json(finding));
     }
     document.push_back(
-        {{"folder", one.string()}, {"ok", findings.empty()}, {"decision", decision}, {"findings", std::move(found)}});
+        {{"folder", one.string()}, {"ok", findings.empty()}, {"verdict", verdict}, {"findings", std::move(found)}});
     all.insert(all.end(), findings.begin(), findings.end());
     std::fflush(stdout);  // the next one may take minutes
   }

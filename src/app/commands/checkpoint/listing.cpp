@@ -59,7 +59,7 @@ json to_json(const Row& row) {
   json document = row.summary ? to_json(*row.summary)
                               : json{{"step", row.step.value},
                                      {"folder", row.folder.string()},
-                                     {"decision", verdict_on(row.code)},
+                                     {"verdict", verdict_on(row.code)},
                                      {"problem", row.problem}};
   document["tags"] = row.tags;
   return document;
