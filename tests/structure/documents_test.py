@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the documents name exists: each file in `backticks`, each file and heading that a link leads to."""
+
+import fnmatch
+import pathlib
+import posixpath
+import re
+
+import project
+
+SOURCE = re.compile(r"[\w./*-]+\.(?:cpp|hpp|cu|cuh|py|cmake)")
+PLACEHOLDER = re.compile(r"(?:^|/)[A-Z][A-Z-]+(?:/|$)")  # tests/fuzz/corpus/TARGET
+FENCE = re.compile(r"^```.*?^```$", re.M | re.S)
+LINK = re.compile(r"\[[^\]\n]*\]\(([^)\s]+)\)")
+
+
+def documents(root):
+    return [name for name in project.files(root) if name.endswith(".md") and not name.startswith("tests/fuzz/corpus/")]
+
+
+def without_fences(text):
+    """The same lines, those of code blocks empty."""
+    return FENCE.sub(lambda m: re.sub(r"[^\n]", "", m.group(0)), text)
+
+
+def anchors(text):
+    """As GitHub makes them of headings."""
+    found = set()
+    for heading in re.findall(r"^#+ +(.*)$", without_fences(text), re.M):
+        heading = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).strip().lower()
+        found.add(re.sub(r"[^\w\- ]", "", heading).replace(" ", "-"))
+    return found
+
+
+class Tree:
+    def __init__(self, root):
+        self.files = set(project.files(root))
+        self.folders = {str(parent) for name in self.files for parent in pathlib.PurePosixPath(name).parents}
+        self.top = {name.split("/")[0] for name in self.files if "/" in name}
+
+    def has(self, path):
+        path = posixpath.normpath(path)
+        if "*" in path:
+            return any(fnmatch.fnmatchcase(name, path) for name in self.files | self.folders)
+        return path in self.files or path in self.folders
+
+    def finds(self, word, home):
+        """From the root, from the document's folder, or, a mere name, anywhere below that folder."""
+        if self.has(word) or self.has(posixpath.join(home, word)):
+            return True
+        below = [name for name in self.files if name.startswith(f"{home}/" if home else "")]
+        return "/" not in word and any(fnmatch.fnmatchcase(name.rsplit("/", 1)[-1], word) for name in below)
+
+
+def words_of(line):
+    """What looks like a file of the project."""
+    for code in re.findall(r"`([^`]+)`", line):
+        yield from (word.rstrip(",;:") for word in code.split())
+
+
+def check_paths(root):
+    tree, problems = Tree(root), []
+    for name in documents(root):
+        home = posixpath.dirname(name)
+        for number, line in enumerate(without_fences(project.read(root, name)).splitlines(), 1):
+            for word in words_of(line):
+                in_tree = re.fullmatch(r"[\w./*-]+", word) and "/" in word and word.split("/")[0] in tree.top
+                if (in_tree or SOURCE.fullmatch(word)) and not PLACEHOLDER.search(word) and not word.startswith("/"):
+                    if not tree.finds(word, home):
+                        problems.append(f"{name}:{number}: there is no {word}")
+    return problems
+
+
+def check_links(root):
+    tree, problems = Tree(root), []
+    for name in documents(root):
+        for number, line in enumerate(without_fences(project.read(root, name)).splitlines(), 1):
+            for link in LINK.findall(re.sub(r"`[^`]*`", "", line)):
+                if re.match(r"[a-z]+:", link):
+                    continue
+                path, _, anchor = link.partition("#")
+                target = posixpath.normpath(posixpath.join(posixpath.dirname(name), path)) if path else name
+                if not tree.has(target):
+                    problems.append(f"{name}:{number}: the link {link} leads nowhere")
+                elif anchor and anchor not in anchors(project.read(root, target)):
+                    problems.append(f"{name}:{number}: {target} has no heading #{anchor}")
+    return problems
+
+
+class Documents(project.CheckCase):
+    def test_project_names_files_that_exist(self):
+        self.clean(check_paths)
+
+    def test_finds_paths_of_nothing(self):
+        for word in ("src/gone.cpp", "src/gone", "gone.hpp", "python3 src/gone.py", "src/*.cu"):
+            self.finds(check_paths, {"docs/a.md": f"x\n| `{word}` | y |\n", "src/a.cpp": ""}, "docs/a.md:2", "there is no")
+        self.finds(check_paths, {"src/README.md": "`b.hpp`\n", "docs/b.hpp": ""}, "src/README.md:1")
+
+    def test_accepts_paths_that_exist_placeholders_and_other_words(self):
+        self.accepts(check_paths, {"docs/a.md": "`src/a.cpp`, `src/`, `src/*.cpp`, `src/NAME/x.cpp`, `run/result.json`, `a/b`\n",
+                                   "src/README.md": "`comm/b.hpp` `b.hpp` `comm/`\n```\nsrc/gone.cpp\n`src/gone.cpp`\n```\n",
+                                   "src/a.cpp": "", "src/comm/b.hpp": ""})
+
+    def test_project_links_lead_somewhere(self):
+        self.clean(check_links)
+
+    def test_finds_links_to_nothing(self):
+        for link in ("b.md", "../docs/a.md#gone", "#gone", "../src/a.cpp"):
+            self.finds(check_links, {"docs/a.md": f"# One\n[b]({link})\n"}, "docs/a.md:2")
+
+    def test_accepts_links_that_lead_somewhere(self):
+        self.accepts(check_links, {"docs/a.md": "# One `two`: three\n[b](b/c.md#x), [d](#one-two-three), [e](b), [f](https://x.org/y)\n",
+                                   "docs/b/c.md": "## X\n`[t](u)`\n"})
+
+
+if __name__ == "__main__":
+    project.main()
