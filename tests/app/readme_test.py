@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs what README.md shows. In blocks fenced as "sh", lines that begin with "$ " are commands, the others are what they
+"""Runs what README.md and docs/README.md show. In blocks fenced as "sh", lines that begin with "$ " are commands, the others are what they
 print: "..." stands for anything, on a line of its own for any number of lines; a number with a decimal point or with a
 unit of time, speed or size may differ. The commands of a block share a scratch folder with examples/ and sbatch/."""
 import os
@@ -81,8 +81,14 @@ class Patterns(unittest.TestCase):
 
 class Readme(unittest.TestCase):
     def test_does_what_it_shows(self):
-        shown = blocks((ROOT / "README.md").read_text())
-        self.assertTrue(shown, "README.md shows no commands in a block marked sh")
+        self.check_document("README.md")
+
+    def test_does_what_the_index_of_documents_shows(self):
+        self.check_document("docs/README.md")
+
+    def check_document(self, name):
+        shown = blocks((ROOT / name).read_text())
+        self.assertTrue(shown, f"{name} shows no commands in a block marked sh")
         for block in shown:
             with tempfile.TemporaryDirectory(prefix="distdl-readme-") as folder:
                 for name in ("examples", "sbatch"):
@@ -99,7 +105,7 @@ class Readme(unittest.TestCase):
                               timeout=2 * PATIENCE, env={**os.environ, "PATH": f"{DISTDL.parent}:{os.environ['PATH']}"})
         self.assertEqual(done.returncode, 0, done.stdout)
         if lines:
-            self.assertTrue(matches(lines, done.stdout), f"README.md shows\n{chr(10).join(lines)}\nit prints\n{done.stdout}")
+            self.assertTrue(matches(lines, done.stdout), f"the document shows\n{chr(10).join(lines)}\nit prints\n{done.stdout}")
 
 
 if __name__ == "__main__":
