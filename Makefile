@@ -6,8 +6,11 @@ CMAKE_FLAGS ?=
 .PHONY: deps configure build test demo sanitize shared bundle clean
 deps:
 	@cmake/install-dependencies
+# Sources are compiled several at a time, and the headers of GoogleTest and of the standard library once for all tests: half the
+# processor time of a build, a longer one after a change. CMake alone (cmake --preset default) compiles each file alone.
+TOGETHER = -DDISTDL_UNITY=12 -DDISTDL_PRECOMPILE=TESTS
 configure: deps
-	@cmake -S . -B $(BUILD) -G Ninja $(CMAKE_FLAGS) > /dev/null
+	@cmake -S . -B $(BUILD) -G Ninja $(TOGETHER) $(CMAKE_FLAGS) > /dev/null
 build: configure
 	@cmake --build $(BUILD)
 test: build

@@ -15,9 +15,9 @@ namespace distdl::checkpoint {
 namespace {
 /// Where the last name of a path lies: the folder is open, and was reached without following a link. A walk by hand,
 /// because openat2 is missing before Linux 5.6.
-class Place {
+class PathEnd {
  public:
-  explicit Place(std::string_view path) {
+  explicit PathEnd(std::string_view path) {
     while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
     if (path.starts_with('/')) enter("/");
     for (auto slash = path.find('/'); is_open_ && slash != std::string_view::npos; slash = path.find('/')) {
@@ -58,7 +58,7 @@ bool changes(int flags) {
 
 int FileSystem::open(const char* path, int flags, mode_t mode) {
   if (!changes(flags)) return ::open(path, flags, mode);
-  const Place place(path);
+  const PathEnd place(path);
   return place ? ::openat(place.folder(), place.name(), flags | O_NOFOLLOW, mode) : -1;
 }
 int FileSystem::close(int descriptor) {
@@ -77,30 +77,30 @@ int FileSystem::fallocate(int descriptor, off_t offset, off_t bytes) {
   return ::fallocate(descriptor, 0, offset, bytes);
 }
 int FileSystem::mkdir(const char* path, mode_t mode) {
-  const Place place(path);
+  const PathEnd place(path);
   return place ? ::mkdirat(place.folder(), place.name(), mode) : -1;
 }
 int FileSystem::rename(const char* from, const char* to, unsigned flags) {
-  const Place source(from);
+  const PathEnd source(from);
   if (!source) return -1;
-  const Place target(to);
+  const PathEnd target(to);
   if (!target) return -1;
   if (flags == 0) return ::renameat(source.folder(), source.name(), target.folder(), target.name());
   return ::renameat2(source.folder(), source.name(), target.folder(), target.name(), flags);
 }
 int FileSystem::unlink(const char* path) {
-  const Place place(path);
+  const PathEnd place(path);
   return place ? ::unlinkat(place.folder(), place.name(), 0) : -1;
 }
 int FileSystem::rmdir(const char* path) {
-  const Place place(path);
+  const PathEnd place(path);
   return place ? ::unlinkat(place.folder(), place.name(), AT_REMOVEDIR) : -1;
 }
 int FileSystem::statvfs(const char* path, struct statvfs* result) {
   return ::statvfs(path, result);
 }
 int FileSystem::before_hdf5(const char* path) {
-  return Place(path) ? 0 : -1;
+  return PathEnd(path) ? 0 : -1;
 }
 
 FileSystem& real_file_system() {

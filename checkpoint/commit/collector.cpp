@@ -19,7 +19,7 @@ namespace distdl::checkpoint {
 namespace {
 constexpr auto kPatience = std::chrono::seconds(30);
 constexpr auto kRoomPatience = std::chrono::minutes(1);
-constexpr auto kLastCall = std::chrono::seconds(5);  // for one system call to come back
+constexpr auto kCollectorPatience = std::chrono::seconds(5);  // for one system call to come back
 
 /// One that still gets its turn: what waits for an idle disk might never go. Nothing depends on it, so that failing
 /// does not matter.
@@ -148,7 +148,7 @@ Collector::~Collector() {
   shared.asked.reset();
   shared.ending = true;
   shared.changed.notify_all();
-  bool gone = shared.changed.wait_for(lock, kLastCall, [&] { return shared.gone; });
+  bool gone = shared.changed.wait_for(lock, kCollectorPatience, [&] { return shared.gone; });
   lock.unlock();
   if (gone)
     shared.thread.join();

@@ -16,9 +16,9 @@
 namespace distdl::checkpoint {
 namespace {
 using nlohmann::json;
-constexpr std::uint64_t kLong = 4 << 20;      // about 40,000 events
-constexpr std::uint64_t kLongest = 64 << 20;  // nobody's work: not read
-constexpr std::size_t kLongestReason = 2000;
+constexpr std::uint64_t kLongHistory = 4 << 20;  // about 40,000 events
+constexpr std::uint64_t kLongest = 64 << 20;     // nobody's work: not read
+constexpr std::size_t kLongestNote = 2000;
 constexpr std::size_t kLongestLine = 64 << 10;  // bytes; what nests deeply costs hundreds of times its text
 
 constexpr std::array kFates{Fate::taken,     Fate::saved,     Fate::failed,
@@ -77,7 +77,7 @@ std::string_view name_of(Fate fate) {
 std::string to_text(const Event& event) {
   json row{{"time", event.time != 0 ? event.time : now()}, {"event", name_of(event.fate)}};
   if (event.step) row["step"] = event.step->value;
-  if (!event.reason.empty()) row["reason"] = event.reason.substr(0, kLongestReason);
+  if (!event.reason.empty()) row["reason"] = event.reason.substr(0, kLongestNote);
   if (event.fate == Fate::taken) row["keep"] = event.keep, row["keep_every"] = event.keep_every;
   return "\n" + row.dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -115,8 +115,8 @@ std::vector<Event> read_history(FileSystem& files, const Path& root) {
 
 void shorten_history(FileSystem& files, const Path& root) noexcept try {
   auto text = read_text(files, root / kHistoryName, kLongest);
-  if (!text || text->size() <= kLong) return;
-  replace_text(files, root / kHistoryName, text->substr(text->find('\n', text->size() - kLong / 2)));
+  if (!text || text->size() <= kLongHistory) return;
+  replace_text(files, root / kHistoryName, text->substr(text->find('\n', text->size() - kLongHistory / 2)));
 } catch (const std::exception& error) {
   log(Severity::debug, "{} stays long: {}", kHistoryName, error.what());
 }

@@ -2,28 +2,16 @@
 #include <algorithm>
 
 #include <fnmatch.h>
-#include <nlohmann/json.hpp>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/exchange/export.hpp>
 #include <distdl/checkpoint/exchange/safetensors.hpp>
+#include <distdl/checkpoint/format/json_outline.hpp>
 #include <distdl/checkpoint/format/tensor_pieces.hpp>
 #include <distdl/checkpoint/io/whole_file.hpp>
 
 namespace distdl::checkpoint {
-namespace {
-/// As far as JSON takes it.
-bool is_utf8(const std::string& text) {
-  try {
-    (void)nlohmann::json(text).dump();
-    return true;
-  } catch (const nlohmann::json::type_error&) {
-    return false;
-  }
-}
-}  // namespace
-
 bool matches(const std::string& pattern, const std::string& name) {
   return ::fnmatch(pattern.c_str(), name.c_str(), FNM_NOESCAPE) == 0;
 }

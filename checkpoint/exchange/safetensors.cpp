@@ -14,7 +14,7 @@ using nlohmann::json;
 using tensor::DType;
 
 constexpr std::uint64_t kLongestHeader = 100'000'000;  // the limit of the reference reader
-constexpr std::size_t kMostDimensions = 32;
+constexpr std::size_t kMostShapeNumbers = 32;
 constexpr const char* kMetadata = "__metadata__";
 
 struct TypeName {
@@ -34,7 +34,7 @@ std::uint64_t bytes_of(const TensorEntry& entry) {
 }
 
 template <class... Args>
-void demand(bool condition, const OpenFile& file, fmt::format_string<Args...> message, Args&&... args) {
+void demand_header(bool condition, const OpenFile& file, fmt::format_string<Args...> message, Args&&... args) {
   if (condition) return;
   throw StorageError(fmt::format("\"{}\" is no whole safetensors file: {}", file.path().string(),
                                  fmt::format(message, std::forward<Args>(args)...)),
@@ -44,14 +44,14 @@ void demand(bool condition, const OpenFile& file, fmt::format_string<Args...> me
 /// Refuses what nests deeper than a header can, and two tensors of one name.
 json parse(const std::string& text, const OpenFile& file) {
   const JsonOutline outline = outline_of(text);
-  demand(outline.depth <= 4, file, "its header nests deeper than a header can");
+  demand_header(outline.depth <= 4, file, "its header nests deeper than a header can");
   try {
     json header = json::parse(text);
-    demand(header.size() == outline.members, file, "{} names are in it, {} of them different", outline.members,
-           header.size());
+    demand_header(header.size() == outline.members, file, "{} names are in it, {} of them different", outline.members,
+                  header.size());
     return header;
   } catch (const json::exception& error) {
-    demand(false, file, "its header cannot be understood ({})", error.what());
+    demand_header(false, file, "its header cannot be understood ({})", error.what());
     throw;
   }
 }
@@ -61,9 +61,9 @@ std::uint64_t whole_number(const json& value) {
   return value.get<std::uint64_t>();
 }
 
-tensor::Shape shape_from(const json& value) {
+tensor::Shape shape_in_header(const json& value) {
   tensor::Shape shape;
-  if (!value.is_array() || value.size() > kMostDimensions) throw std::invalid_argument("a shape was expected");
+  if (!value.is_array() || value.size() > kMostShapeNumbers) throw std::invalid_argument("a shape was expected");
   for (const json& extent : value) {
     std::uint64_t number = whole_number(extent);
     if (number > std::uint64_t{1} << 62) throw std::invalid_argument("an extent is too large");
@@ -82,15 +82,16 @@ SafetensorsTensor tensor_from(const std::string& name, const json& value, std::u
                                    "I64 and U8: convert it first",
                                    name, file.path().string(), type),
                        ExitCode::incompatible);
-  SafetensorsTensor tensor{{name, known->dtype, shape_from(value.at("shape"))}, 0};
+  SafetensorsTensor tensor{{name, known->dtype, shape_in_header(value.at("shape"))}, 0};
   const json& offsets = value.at("data_offsets");
   if (!offsets.is_array() || offsets.size() != 2) throw std::invalid_argument("two offsets were expected");
   std::uint64_t begin = whole_number(offsets[0]), end = whole_number(offsets[1]);
-  demand(begin <= end && end <= file.size() - data, file, "tensor \"{}\" reaches beyond its end", name);
+  demand_header(begin <= end && end <= file.size() - data, file, "tensor \"{}\" reaches beyond its end", name);
   std::uint64_t elements = (end - begin) / tensor::size_of(known->dtype);
-  demand(elements == static_cast<std::uint64_t>(tensor::element_count(tensor.entry.shape)) &&
-             end - begin == bytes_of(tensor.entry),
-         file, "tensor \"{}\" of shape {} has {} bytes", name, tensor::to_string(tensor.entry.shape), end - begin);
+  demand_header(elements == static_cast<std::uint64_t>(tensor::element_count(tensor.entry.shape)) &&
+                    end - begin == bytes_of(tensor.entry),
+                file, "tensor \"{}\" of shape {} has {} bytes", name, tensor::to_string(tensor.entry.shape),
+                end - begin);
   tensor.offset = data + begin;
   return tensor;
 }
@@ -98,11 +99,11 @@ SafetensorsTensor tensor_from(const std::string& name, const json& value, std::u
 void check_gapless(const SafetensorsFile& content, std::uint64_t data, const OpenFile& file) {
   std::uint64_t at = data;
   for (const SafetensorsTensor& tensor : content.tensors) {
-    demand(tensor.offset == at, file, "tensor \"{}\" begins at byte {}, the one before ends at {}", tensor.entry.name,
-           tensor.offset, at);
+    demand_header(tensor.offset == at, file, "tensor \"{}\" begins at byte {}, the one before ends at {}",
+                  tensor.entry.name, tensor.offset, at);
     at += bytes_of(tensor.entry);
   }
-  demand(at == file.size(), file, "it has {} bytes, its tensors end at byte {}", file.size(), at);
+  demand_header(at == file.size(), file, "it has {} bytes, its tensors end at byte {}", file.size(), at);
 }
 }  // namespace
 
@@ -128,15 +129,16 @@ std::string safetensors_header(const std::vector<TensorEntry>& tensors,
 }
 
 SafetensorsFile read_safetensors(OpenFile& file) {
-  demand(file.size() >= 8, file, "it has {} bytes", file.size());
+  demand_header(file.size() >= 8, file, "it has {} bytes", file.size());
   std::array<std::byte, 8> bytes{};
   file.read_at(bytes, 0);
   std::uint64_t length = 0;
   for (std::size_t i = 0; i < 8; ++i) length |= std::to_integer<std::uint64_t>(bytes[i]) << (8 * i);
-  demand(length <= kLongestHeader && length <= file.size() - 8, file, "its header cannot be {} bytes long", length);
+  demand_header(length <= kLongestHeader && length <= file.size() - 8, file, "its header cannot be {} bytes long",
+                length);
   std::string text(length, '\0');
   file.read_at(std::as_writable_bytes(std::span(text)), 8);
-  demand(text.starts_with('{'), file, "its header does not begin with '{{'");
+  demand_header(text.starts_with('{'), file, "its header does not begin with '{{'");
   json header = parse(text, file);
   SafetensorsFile content;
   try {
@@ -148,7 +150,7 @@ SafetensorsFile read_safetensors(OpenFile& file) {
   } catch (const StorageError&) {
     throw;
   } catch (const std::exception& error) {
-    demand(false, file, "its header cannot be understood ({})", error.what());
+    demand_header(false, file, "its header cannot be understood ({})", error.what());
   }
   std::sort(content.tensors.begin(), content.tensors.end(), [](const auto& a, const auto& b) {
     return std::pair(a.offset, bytes_of(a.entry)) < std::pair(b.offset, bytes_of(b.entry));

@@ -21,7 +21,7 @@ struct Piece {
   std::size_t count;
 };
 
-struct Block {
+struct BlockToRead {
   const StoredTensor* stored;
   const StoredBox* box;
   std::size_t number;
@@ -29,7 +29,7 @@ struct Block {
 };
 
 struct Work {
-  std::vector<Block> blocks;
+  std::vector<BlockToRead> blocks;
   std::vector<Piece> pieces;
 
   /// Pieces of one box come in ascending order, so that those of a block follow each other.
@@ -108,12 +108,12 @@ void read_boxes(FileSystem& files, const Path& folder, const Manifest& manifest,
                 std::size_t threads, PageCache cache) {
   Work work = plan(wanted);
   std::map<std::size_t, Opened> opened;
-  for (const Block& block : work.blocks)
+  for (const BlockToRead& block : work.blocks)
     if (!opened.contains(block.box->file))
       opened.emplace(block.box->file, open_file(files, folder, manifest.files[block.box->file], cache));
   Buffers buffers;
   for_each_block(work.blocks.size(), threads, [&](std::size_t i) {
-    const Block& block = work.blocks[i];
+    const BlockToRead& block = work.blocks[i];
     Opened& from = opened.at(block.box->file);
     std::size_t begin = block.number * kBlockBytes, bytes = bytes_of_block(*block.stored, *block.box, block.number);
     auto pieces = std::span<const Piece>(work.pieces).subspan(block.first_piece, block.pieces);

@@ -23,7 +23,7 @@ using hdf5::Space;
 using hdf5::space_of;
 using hdf5::Type;
 
-constexpr hsize_t kLong = hsize_t{1} << 20;  // datasets this long or longer start on a boundary
+constexpr hsize_t kAlignedElements = hsize_t{1} << 20;  // datasets this long or longer start on a boundary
 
 void add_attribute(hid_t object, const char* name, const tensor::Shape& values) {
   auto count = static_cast<std::int64_t>(values.size());
@@ -36,7 +36,7 @@ void add_attribute(hid_t object, const char* name, const tensor::Shape& values) 
 File create_file(const std::filesystem::path& path, hsize_t alignment) {
   Properties access(check(H5Pcreate(H5P_FILE_ACCESS), "prepare", path.string()));
   check(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110), "prepare", path.string());
-  check(H5Pset_alignment(access.get(), kLong, alignment), "prepare", path.string());
+  check(H5Pset_alignment(access.get(), kAlignedElements, alignment), "prepare", path.string());
   return File(check(H5Fcreate(path.c_str(), H5F_ACC_EXCL, H5P_DEFAULT, access.get()), "create", path.string()));
 }
 
@@ -132,7 +132,7 @@ std::vector<std::vector<std::uint64_t>> create_skeleton(const std::filesystem::p
   // Chunks are packed: if each long one began on a distant boundary, what compression saves would become gaps.
   bool packed =
       std::any_of(datasets.begin(), datasets.end(), [](const auto& planned) { return !planned.chunks.empty(); });
-  File h5 = create_file(file, packed ? kDirectAlignment : kLong);
+  File h5 = create_file(file, packed ? kDirectAlignment : kAlignedElements);
   add_attribute(h5.get(), "step", {step.value});
   DatasetMaker maker(h5.get());
   std::vector<std::vector<std::uint64_t>> offsets;

@@ -35,7 +35,7 @@ class Problem : public std::runtime_error {
 };
 
 template <class... Args>
-void demand(bool condition, fmt::format_string<Args...> message, Args&&... args) {
+void demand_structure(bool condition, fmt::format_string<Args...> message, Args&&... args) {
   if (!condition) throw Problem(fmt::format(message, std::forward<Args>(args)...));
 }
 
@@ -59,7 +59,7 @@ tensor::Shape read_numbers(hid_t object, const char* name) {
   Attribute attribute(check(H5Aopen(object, name, H5P_DEFAULT), "open attribute", name));
   Space space(check(H5Aget_space(attribute.get()), "look at attribute", name));
   hssize_t count = H5Sget_simple_extent_npoints(space.get());
-  demand(count >= 0 && count <= 32, "attribute {} has {} numbers", name, count);
+  demand_structure(count >= 0 && count <= 32, "attribute {} has {} numbers", name, count);
   tensor::Shape numbers(static_cast<std::size_t>(count));
   if (count > 0) check(H5Aread(attribute.get(), H5T_NATIVE_INT64, numbers.data()), "read attribute", name);
   return numbers;
@@ -67,34 +67,37 @@ tensor::Shape read_numbers(hid_t object, const char* name) {
 
 void check_contiguous(hid_t dataset) {
   Properties creation(check(H5Dget_create_plist(dataset), "look at", "a dataset"));
-  demand(H5Pget_layout(creation.get()) == H5D_CONTIGUOUS, "it is not contiguous");
-  demand(H5Pget_external_count(creation.get()) == 0, "its bytes lie in another file");
-  demand(H5Pget_nfilters(creation.get()) == 0, "it is filtered");
+  demand_structure(H5Pget_layout(creation.get()) == H5D_CONTIGUOUS, "it is not contiguous");
+  demand_structure(H5Pget_external_count(creation.get()) == 0, "its bytes lie in another file");
+  demand_structure(H5Pget_nfilters(creation.get()) == 0, "it is filtered");
 }
 
 void check_chunks(hid_t dataset, const ExpectedDataset& expected) {
   const StoredBox& box = *expected.box;
   Properties creation(check(H5Dget_create_plist(dataset), "look at", "a dataset"));
-  demand(H5Pget_layout(creation.get()) == H5D_CHUNKED, "it is not chunked");
-  demand(hdf5::has_filters(creation.get(), box.codec), "its filters are not {}", name_of(box.codec));
+  demand_structure(H5Pget_layout(creation.get()) == H5D_CHUNKED, "it is not chunked");
+  demand_structure(hdf5::has_filters(creation.get(), box.codec), "its filters are not {}", name_of(box.codec));
   hsize_t elements = 0, chunks = 0;
   std::size_t whole = chunk_bytes(*expected.tensor, box);
   check(H5Pget_chunk(creation.get(), 1, &elements), "look at", "chunks");
-  demand(elements * tensor::size_of(expected.tensor->entry.dtype) == whole, "its chunks have {} elements", elements);
+  demand_structure(elements * tensor::size_of(expected.tensor->entry.dtype) == whole, "its chunks have {} elements",
+                   elements);
   Space all(check(H5Dget_space(dataset), "look at", "a dataset"));
   check(H5Dget_num_chunks(dataset, all.get(), &chunks), "count", "chunks");
-  demand(chunks == box.chunks.size(), "it has {} chunks, the manifest says {}", chunks, box.chunks.size());
+  demand_structure(chunks == box.chunks.size(), "it has {} chunks, the manifest says {}", chunks, box.chunks.size());
   for (hsize_t i = 0; i < chunks; ++i) {
     hsize_t first = i * elements, bytes = 0;
     unsigned skipped = 0;
     haddr_t offset = HADDR_UNDEF;
     check(H5Dget_chunk_info_by_coord(dataset, &first, &skipped, &offset, &bytes), "look at", "a chunk");
     const StoredChunk& chunk = box.chunks[i];
-    demand(offset == chunk.offset && bytes == chunk.bytes, "chunk {} is {} bytes at {}, the manifest says {} at {}", i,
-           bytes, offset, chunk.bytes, chunk.offset);
-    demand(skipped == (bytes == whole ? hdf5::all_filters(box.codec) : 0), "chunk {} skips filters {:b}", i, skipped);
+    demand_structure(offset == chunk.offset && bytes == chunk.bytes,
+                     "chunk {} is {} bytes at {}, the manifest says {} at {}", i, bytes, offset, chunk.bytes,
+                     chunk.offset);
+    demand_structure(skipped == (bytes == whole ? hdf5::all_filters(box.codec) : 0), "chunk {} skips filters {:b}", i,
+                     skipped);
   }
-  demand(read_numbers(dataset, "extent") == box.box.extent, "its attribute extent is another");
+  demand_structure(read_numbers(dataset, "extent") == box.box.extent, "its attribute extent is another");
 }
 
 void check_dataset(hid_t dataset, const ExpectedDataset& expected) {
@@ -104,18 +107,19 @@ void check_dataset(hid_t dataset, const ExpectedDataset& expected) {
   else
     check_contiguous(dataset);
   Type type(check(H5Dget_type(dataset), "look at", "a dataset"));
-  demand(H5Tequal(type.get(), hdf5::element_type(expected.tensor->entry.dtype).get()) > 0, "it is not of type {}",
-         tensor::name_of(expected.tensor->entry.dtype));
+  demand_structure(H5Tequal(type.get(), hdf5::element_type(expected.tensor->entry.dtype).get()) > 0,
+                   "it is not of type {}", tensor::name_of(expected.tensor->entry.dtype));
   Space space(check(H5Dget_space(dataset), "look at", "a dataset"));
   tensor::Shape extent = expected.box->box.extent;
   if (chunked) extent = {tensor::element_count(extent)};
-  demand(H5Sextent_equal(space.get(), hdf5::space_of(extent).get()) > 0, "its extent is not {}",
-         tensor::to_string(extent));
+  demand_structure(H5Sextent_equal(space.get(), hdf5::space_of(extent).get()) > 0, "its extent is not {}",
+                   tensor::to_string(extent));
   haddr_t offset = chunked ? expected.box->offset : H5Dget_offset(dataset);
-  demand(offset == expected.box->offset, "it lies at byte {}, the manifest says {}", offset, expected.box->offset);
-  demand(H5Aget_num_attrs(dataset) == (chunked ? 3 : 2), "it has other attributes than shape and offset");
-  demand(read_numbers(dataset, "shape") == expected.tensor->entry.shape, "its attribute shape is another");
-  demand(read_numbers(dataset, "offset") == expected.box->box.offset, "its attribute offset is another");
+  demand_structure(offset == expected.box->offset, "it lies at byte {}, the manifest says {}", offset,
+                   expected.box->offset);
+  demand_structure(H5Aget_num_attrs(dataset) == (chunked ? 3 : 2), "it has other attributes than shape and offset");
+  demand_structure(read_numbers(dataset, "shape") == expected.tensor->entry.shape, "its attribute shape is another");
+  demand_structure(read_numbers(dataset, "offset") == expected.box->box.offset, "its attribute offset is another");
 }
 
 struct Walk {
@@ -125,18 +129,18 @@ struct Walk {
 };
 
 void check_object(Walk& walk, hid_t group, const std::string& path, H5L_type_t link) {
-  demand(link == H5L_TYPE_HARD, "it is a link");
+  demand_structure(link == H5L_TYPE_HARD, "it is a link");
   hdf5::Object object(check(H5Oopen(group, path.c_str(), H5P_DEFAULT), "open", path));
   H5I_type_t kind = H5Iget_type(object.get());
-  if (kind == H5I_GROUP) return demand(H5Aget_num_attrs(object.get()) == 0, "it has attributes");
-  demand(kind == H5I_DATASET, "it is neither group nor dataset");
+  if (kind == H5I_GROUP) return demand_structure(H5Aget_num_attrs(object.get()) == 0, "it has attributes");
+  demand_structure(kind == H5I_DATASET, "it is neither group nor dataset");
   if (auto found = walk.expected.find(path); found != walk.expected.end()) {
     check_dataset(object.get(), found->second);
     walk.expected.erase(found);
   } else {
-    demand(walk.state.erase(path) == 1, "the manifest does not know it");
+    demand_structure(walk.state.erase(path) == 1, "the manifest does not know it");
     check_contiguous(object.get());
-    demand(H5Aget_num_attrs(object.get()) == 0, "it has attributes");
+    demand_structure(H5Aget_num_attrs(object.get()) == 0, "it has attributes");
   }
 }
 
@@ -159,9 +163,10 @@ std::vector<std::string> look(const std::filesystem::path& path, const Manifest&
     for (const auto& [key, value] : manifest.state) walk.state.insert("state/" + key);
   try {
     File file(check(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), "open", path.string()));
-    demand(read_numbers(file.get(), "step") == tensor::Shape{manifest.step.value}, "its attribute step is another");
+    demand_structure(read_numbers(file.get(), "step") == tensor::Shape{manifest.step.value},
+                     "its attribute step is another");
     hdf5::Object root(check(H5Oopen(file.get(), "/", H5P_DEFAULT), "open", "the root group"));
-    demand(H5Aget_num_attrs(root.get()) == 1, "it has other attributes than step");
+    demand_structure(H5Aget_num_attrs(root.get()) == 1, "it has other attributes than step");
     check(H5Lvisit(file.get(), H5_INDEX_NAME, H5_ITER_NATIVE, &visit, &walk), "walk through", path.string());
   } catch (const std::exception& error) {
     walk.problems.emplace_back(error.what());

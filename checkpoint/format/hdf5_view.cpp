@@ -21,7 +21,7 @@ using hdf5::QuietErrors;
 using hdf5::Space;
 using hdf5::Type;
 
-constexpr std::int64_t kSlabElements = 1 << 20;
+constexpr std::int64_t kViewElements = 1 << 20;
 
 class ViewWriter {
  public:
@@ -71,7 +71,7 @@ class ViewWriter {
     Dataset dataset = create(path, stored.entry.dtype, stored.entry.shape, plain);
     Type type = hdf5::element_type(stored.entry.dtype);
     std::vector<std::byte> bytes;
-    for_each_slab(stored.entry.shape, kSlabElements, [&](const tensor::Box& box) {
+    for_each_slab(stored.entry.shape, kViewElements, [&](const tensor::Box& box) {
       Space target = hdf5::space_of(stored.entry.shape), source = hdf5::space_of(box.extent);
       select_box(target, box, path);
       bytes.resize(static_cast<std::size_t>(tensor::element_count(box.extent)) * tensor::size_of(stored.entry.dtype));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
 #include <distdl/checkpoint/format/json_outline.hpp>
 
 namespace distdl::checkpoint {
@@ -23,6 +25,15 @@ JsonOutline outline_of(std::string_view json) {
       ++outline.members;
   }
   return outline;
+}
+
+bool is_utf8(const std::string& text) {
+  try {
+    (void)nlohmann::json(text).dump();
+    return true;
+  } catch (const nlohmann::json::type_error&) {
+    return false;
+  }
 }
 
 }  // namespace distdl::checkpoint

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace distdl::checkpoint {
@@ -14,5 +15,8 @@ struct JsonOutline {
 };
 /// Makes sense if the text is valid JSON, which is for a parser to say.
 JsonOutline outline_of(std::string_view json);
+
+/// Whether JSON can hold the text as it is.
+bool is_utf8(const std::string& text);
 
 }  // namespace distdl::checkpoint

@@ -13,7 +13,7 @@ namespace distdl::checkpoint {
 namespace {
 using nlohmann::json;
 
-constexpr std::int64_t kFormat = 2;  // 1 if nothing is compressed, for programs that know no other
+constexpr std::int64_t kManifestFormat = 2;  // 1 if nothing is compressed, for programs that know no other
 constexpr std::size_t kDeepest = 8;
 constexpr std::string_view kHashTag = "sha256 ";
 constexpr std::size_t kHashLine = kHashTag.size() + 64 + 1;
@@ -51,15 +51,6 @@ std::string from_hex(const std::string& text) {
   for (std::size_t i = 0; i < text.size(); i += 2)
     bytes += static_cast<char>(hex_digit(text[i]) * 16 + hex_digit(text[i + 1]));
   return bytes;
-}
-
-bool is_utf8(const std::string& text) {
-  try {
-    (void)json(text).dump();
-    return true;
-  } catch (const json::type_error&) {
-    return false;
-  }
 }
 
 json to_json(const StoredBox& box) {
@@ -163,7 +154,7 @@ std::string to_text(const Manifest& manifest) {
   for (const auto& [key, value] : manifest.state)
     state[key] = is_utf8(value) ? json(value) : json{{"hex", to_hex(value)}};
   bool compressed = std::any_of(manifest.tensors.begin(), manifest.tensors.end(), &is_compressed);
-  json document{{"format", compressed ? kFormat : kFormat - 1},
+  json document{{"format", compressed ? kManifestFormat : kManifestFormat - 1},
                 {"step", manifest.step.value},
                 {"written_at", manifest.written_at},
                 {"world", manifest.world_size},
@@ -190,10 +181,10 @@ Manifest parse_manifest(const std::string& text, const std::string& origin) {
     if (outline_of(body).depth > kDeepest) throw std::invalid_argument("it nests deeper than a manifest can");
     json document = json::parse(body);
     std::int64_t format = integer(document.at("format"));
-    if (format != kFormat && format != kFormat - 1)
+    if (format != kManifestFormat && format != kManifestFormat - 1)
       throw StorageError(
           fmt::format("{}: it has format {}, this program reads formats up to {}; use the distdl that wrote it", origin,
-                      format, kFormat),
+                      format, kManifestFormat),
           ExitCode::incompatible);
     return manifest_from(document);
   } catch (const StorageError&) {

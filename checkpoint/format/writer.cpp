@@ -54,7 +54,7 @@ class BlockWriter {
 
 /// A block to be written; its CRC is known before, or taken from the memory that is written, so that it covers the
 /// whole way to the disk and back.
-struct Block {
+struct PlacedBlock {
   std::span<const std::byte> bytes;
   std::uint64_t offset;
   std::uint32_t* checksum;
@@ -62,7 +62,7 @@ struct Block {
 };
 
 /// Gives `box` its checksums, as far as they are known, and adds its blocks.
-void add_blocks(std::vector<Block>& blocks, const Slice& slice, StoredBox& box) {
+void add_blocks(std::vector<PlacedBlock>& blocks, const Slice& slice, StoredBox& box) {
   std::span<const std::byte> bytes = bytes_of(slice);
   box.checksums.assign(slice.checksums.begin(), slice.checksums.end());
   box.checksums.resize((bytes.size() + kBlockBytes - 1) / kBlockBytes);
@@ -162,7 +162,7 @@ Manifest write_once(FileSystem& files, const Path& path, const Contribution& con
   Manifest part;
   part.files.push_back({path.filename().string(), file.size(), 0});
   part.tensors.reserve(contribution.slices.size());  // blocks point into it
-  std::vector<Block> blocks;
+  std::vector<PlacedBlock> blocks;
   std::size_t next = 0;
   for (std::size_t i = 0; i < contribution.slices.size(); ++i) {
     const Slice& slice = contribution.slices[i];

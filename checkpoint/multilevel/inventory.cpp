@@ -21,21 +21,21 @@ std::vector<Number> wholes(const json& list) {
   return numbers;
 }
 
-void demand(bool condition, const SnapshotLabel& label, const char* problem) {
+void demand_parity(bool condition, const SnapshotLabel& label, const char* problem) {
   if (!condition)
     throw StorageError(fmt::format("the parity of {} is damaged: {}", text_of(label), problem), ExitCode::corrupt);
 }
 
 /// What belongs together.
-using Kind = std::tuple<Start, Step, int>;  // and world
-Kind kind_of(const SnapshotLabel& label) {
+using SnapshotKind = std::tuple<Start, Step, int>;  // and world
+SnapshotKind snapshot_kind_of(const SnapshotLabel& label) {
   return {label.start, label.step, label.world};
 }
 
 /// The replicas of one kind.
 class Candidate {
  public:
-  Candidate(std::span<const Replica> replicas, std::span<const std::string> nodes, const Kind& kind,
+  Candidate(std::span<const Replica> replicas, std::span<const std::string> nodes, const SnapshotKind& kind,
             const std::vector<std::size_t>& mine)
       : replicas_(replicas), nodes_(nodes), kind_(kind) {
     for (std::size_t i : mine) {
@@ -103,7 +103,7 @@ class Candidate {
 
   std::span<const Replica> replicas_;
   std::span<const std::string> nodes_;
-  Kind kind_;
+  SnapshotKind kind_;
   std::map<int, std::vector<std::size_t>> snapshots_;                ///< by rank
   std::map<std::vector<int>, std::map<int, std::size_t>> parities_;  ///< by set and keeper
 };
@@ -170,17 +170,17 @@ std::optional<ParitySet> parity_set_of(const Snapshot& snapshot) try {
   const json text = json::parse(found->second);
   ParitySet parity{wholes<int>(text.at(0)), wholes<std::size_t>(text.at(1))};
   const std::set<int> ranks(parity.ranks.begin(), parity.ranks.end());
-  demand(ranks.size() >= 2 && ranks.size() == parity.ranks.size() && ranks.size() == parity.sizes.size(), label,
-         "its set has not two or more ranks, each with a size");
-  demand(*ranks.begin() >= 0 && *ranks.rbegin() < label.world && ranks.contains(label.rank), label,
-         "its set is none of this world");
+  demand_parity(ranks.size() >= 2 && ranks.size() == parity.ranks.size() && ranks.size() == parity.sizes.size(), label,
+                "its set has not two or more ranks, each with a size");
+  demand_parity(*ranks.begin() >= 0 && *ranks.rbegin() < label.world && ranks.contains(label.rank), label,
+                "its set is none of this world");
   const std::size_t longest = *std::max_element(parity.sizes.begin(), parity.sizes.end());
-  demand(longest <= kMost, label, "a size is impossible");
+  demand_parity(longest <= kMost, label, "a size is impossible");
   const auto chunk = static_cast<std::int64_t>(ParityLayout{static_cast<int>(ranks.size()), longest}.chunk());
   const bool fits = snapshot.slices.size() == 1 && snapshot.slices[0].bytes &&
                     snapshot.slices[0].dtype == tensor::DType::u8 &&
                     snapshot.slices[0].box.extent == tensor::Shape{chunk};
-  demand(fits, label, "it has not the bytes that its set's sizes ask for");
+  demand_parity(fits, label, "it has not the bytes that its set's sizes ask for");
   return parity;
 } catch (const json::exception& error) {
   throw StorageError(fmt::format("the parity of {} is damaged: {}", text_of(snapshot.label), error.what()),
@@ -188,8 +188,8 @@ std::optional<ParitySet> parity_set_of(const Snapshot& snapshot) try {
 }
 
 std::optional<RestorePlan> plan_restore(std::span<const Replica> replicas, std::span<const std::string> nodes) {
-  std::map<Kind, std::vector<std::size_t>, std::greater<>> kinds;
-  for (std::size_t i = 0; i < replicas.size(); ++i) kinds[kind_of(replicas[i].label)].push_back(i);
+  std::map<SnapshotKind, std::vector<std::size_t>, std::greater<>> kinds;
+  for (std::size_t i = 0; i < replicas.size(); ++i) kinds[snapshot_kind_of(replicas[i].label)].push_back(i);
   for (const auto& [kind, mine] : kinds)
     if (auto plan = Candidate(replicas, nodes, kind, mine).plan()) return plan;
   return std::nullopt;

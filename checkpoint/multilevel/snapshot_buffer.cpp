@@ -17,7 +17,7 @@
 namespace distdl::checkpoint {
 namespace {
 constexpr std::array<char, 8> kMagic{'d', 'i', 's', 't', 'd', 'l', 's', 'l'};
-constexpr std::uint32_t kFormat = 2;
+constexpr std::uint32_t kBufferFormat = 2;
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kLine = 64;          // of a cache
 constexpr std::size_t kPiece = 256 << 10;  // looked at and then copied out of the cache
@@ -60,15 +60,15 @@ void store_seal(std::span<std::byte> buffer, std::uint32_t seal) noexcept {
 }
 
 /// Where everything lies in a buffer. Large boxes begin on a page, so that they may be written past the page cache.
-struct Plan {
+struct BufferPlan {
   Manifest part;  ///< offsets count from the start of the data
   std::string text;
   std::size_t checksums = 0;
   std::size_t checksums_at = 0, data_at = 0, bytes = 0;
 };
 
-Plan plan_buffer(std::span<const Slice> slices, const State& state, const SnapshotLabel& label) {
-  Plan plan;
+BufferPlan plan_buffer(std::span<const Slice> slices, const State& state, const SnapshotLabel& label) {
+  BufferPlan plan;
   std::uint64_t at = 0;
   for (const Slice& slice : slices) {
     StoredTensor stored{{slice.name, slice.dtype, slice.shape}, {}};
@@ -94,14 +94,15 @@ Plan plan_buffer(std::span<const Slice> slices, const State& state, const Snapsh
 }
 
 /// One block of a slice: where it comes from, where it goes, where its checksum goes.
-struct Block {
+struct BufferBlock {
   const Slice* slice;
   std::span<const std::byte> from;
   std::byte* to;
 };
 
-std::vector<Block> blocks_to_copy(std::span<const Slice> slices, const Plan& plan, std::span<std::byte> buffer) {
-  std::vector<Block> blocks;
+std::vector<BufferBlock> blocks_to_copy(std::span<const Slice> slices, const BufferPlan& plan,
+                                        std::span<std::byte> buffer) {
+  std::vector<BufferBlock> blocks;
   blocks.reserve(plan.checksums);
   for (std::size_t i = 0; i < slices.size(); ++i)
     for (const StoredBox& box : plan.part.tensors[i].boxes) {
@@ -113,7 +114,7 @@ std::vector<Block> blocks_to_copy(std::span<const Slice> slices, const Plan& pla
   return blocks;
 }
 
-std::uint32_t copy_block(const Block& block, bool finite, Step step) {
+std::uint32_t copy_block(const BufferBlock& block, bool finite, Step step) {
   std::uint32_t crc = 0;
   for (std::size_t at = 0; at < block.from.size(); at += kPiece) {
     auto piece = block.from.subspan(at, std::min(kPiece, block.from.size() - at));
@@ -126,7 +127,7 @@ std::uint32_t copy_block(const Block& block, bool finite, Step step) {
 }
 
 template <class... Args>
-void demand(bool condition, fmt::format_string<Args...> message, Args&&... args) {
+void demand_intact(bool condition, fmt::format_string<Args...> message, Args&&... args) {
   if (!condition)
     throw StorageError("a snapshot buffer is damaged: " + fmt::format(message, std::forward<Args>(args)...),
                        ExitCode::corrupt);
@@ -139,35 +140,36 @@ Header open_header(std::span<const std::byte> buffer) {
   std::memcpy(&header, buffer.data(), sizeof header);
   if (header.magic != kMagic || header.seal == 0)
     throw StorageError("a snapshot buffer is empty or was never sealed", ExitCode::incomplete);
-  if (header.format != kFormat)
-    throw StorageError(fmt::format("a snapshot buffer has format {}, this program reads {}", header.format, kFormat),
-                       ExitCode::incompatible);
-  demand(header.seal == seal_of(header), "its label's checksum is {:08x}, {:08x} was expected", seal_of(header),
-         header.seal);
+  if (header.format != kBufferFormat)
+    throw StorageError(
+        fmt::format("a snapshot buffer has format {}, this program reads {}", header.format, kBufferFormat),
+        ExitCode::incompatible);
+  demand_intact(header.seal == seal_of(header), "its label's checksum is {:08x}, {:08x} was expected", seal_of(header),
+                header.seal);
   std::uint64_t room = buffer.size();
-  demand(header.bytes <= room && header.text_bytes <= header.bytes && header.checksums_at <= header.bytes &&
-             header.checksums_at % kLine == 0 && kPage + header.text_bytes <= header.checksums_at &&
-             header.checksums <= (header.bytes - header.checksums_at) / sizeof(std::uint32_t),
-         "{} bytes cannot hold what its label says", buffer.size());
-  demand(header.run.back() == 0 && header.rank >= 0 && header.rank < header.world, "rank {} of {}", header.rank,
-         header.world);
+  demand_intact(header.bytes <= room && header.text_bytes <= header.bytes && header.checksums_at <= header.bytes &&
+                    header.checksums_at % kLine == 0 && kPage + header.text_bytes <= header.checksums_at &&
+                    header.checksums <= (header.bytes - header.checksums_at) / sizeof(std::uint32_t),
+                "{} bytes cannot hold what its label says", buffer.size());
+  demand_intact(header.run.back() == 0 && header.rank >= 0 && header.rank < header.world, "rank {} of {}", header.rank,
+                header.world);
   return header;
 }
 
 /// The slice that a box of the buffer holds.
 Slice slice_of(const StoredTensor& stored, std::span<const std::byte> data, std::span<const std::uint32_t>& checksums) {
   const TensorEntry& entry = stored.entry;
-  demand(stored.boxes.size() <= 1, "tensor \"{}\" has {} boxes", entry.name, stored.boxes.size());
+  demand_intact(stored.boxes.size() <= 1, "tensor \"{}\" has {} boxes", entry.name, stored.boxes.size());
   if (stored.boxes.empty()) {
     tensor::Box nothing{tensor::Shape(entry.shape.size(), 0), tensor::Shape(entry.shape.size(), 0)};
     return {entry.name, entry.dtype, entry.shape, std::move(nothing), nullptr, {}};
   }
   const StoredBox& box = stored.boxes.front();
-  demand(box.chunks.empty(), "tensor \"{}\" is compressed", entry.name);
-  demand(lies_inside(box.box, entry.shape), "tensor \"{}\" has a box outside of its shape", entry.name);
+  demand_intact(box.chunks.empty(), "tensor \"{}\" is compressed", entry.name);
+  demand_intact(lies_inside(box.box, entry.shape), "tensor \"{}\" has a box outside of its shape", entry.name);
   std::uint64_t bytes = bytes_of(stored, box);
-  demand(bytes <= data.size() && box.offset <= data.size() - bytes && blocks_of(bytes) <= checksums.size(),
-         "tensor \"{}\" reaches beyond the end", entry.name);
+  demand_intact(bytes <= data.size() && box.offset <= data.size() - bytes && blocks_of(bytes) <= checksums.size(),
+                "tensor \"{}\" reaches beyond the end", entry.name);
   Slice slice{
       entry.name, entry.dtype, entry.shape, box.box, data.data() + box.offset, checksums.first(blocks_of(bytes))};
   checksums = checksums.subspan(blocks_of(bytes));
@@ -195,16 +197,16 @@ void fill_buffer(std::span<std::byte> buffer, const SnapshotLabel& label, std::s
   check_slices(slices);
   Header header;
   require<InternalError>(label.run.size() < header.run.size(), "\"{}\" is too long for the name of a run", label.run);
-  Plan plan = plan_buffer(slices, state, label);
+  BufferPlan plan = plan_buffer(slices, state, label);
   require<InternalError>(plan.bytes <= buffer.size(), "a buffer of {} bytes is too small: {} are needed", buffer.size(),
                          plan.bytes);
   std::memcpy(buffer.data() + kPage, plan.text.data(), plan.text.size());
-  std::vector<Block> blocks = blocks_to_copy(slices, plan, buffer);
+  std::vector<BufferBlock> blocks = blocks_to_copy(slices, plan, buffer);
   auto* checksums = reinterpret_cast<std::uint32_t*>(buffer.data() + plan.checksums_at);
   for_each_block(blocks.size(), copy.threads,
                  [&](std::size_t i) { checksums[i] = copy_block(blocks[i], copy.finite, label.step); });
   header.magic = kMagic;
-  header.format = kFormat;
+  header.format = kBufferFormat;
   header.rank = label.rank;
   header.world = label.world;
   header.step = label.step.value;
@@ -230,10 +232,11 @@ Snapshot open_snapshot(std::span<const std::byte> buffer) {
   std::string text(reinterpret_cast<const char*>(buffer.data()) + kPage, header.text_bytes);
   Manifest part = parse_manifest(text, "a snapshot buffer");
   std::span checksums(reinterpret_cast<const std::uint32_t*>(buffer.data() + header.checksums_at), header.checksums);
-  demand(crc32c(std::as_bytes(checksums)) == header.checksums_crc, "its list of checksums has another checksum");
-  demand(part.step.value == header.step && part.files.size() == 1, "it is of another step than its label says");
+  demand_intact(crc32c(std::as_bytes(checksums)) == header.checksums_crc, "its list of checksums has another checksum");
+  demand_intact(part.step.value == header.step && part.files.size() == 1, "it is of another step than its label says");
   std::size_t data_at = round_up(header.checksums_at + checksums.size_bytes(), kPage);
-  demand(data_at <= header.bytes && part.files[0].bytes == header.bytes - data_at, "{}", "its sizes do not add up");
+  demand_intact(data_at <= header.bytes && part.files[0].bytes == header.bytes - data_at, "{}",
+                "its sizes do not add up");
   auto data = buffer.subspan(data_at, header.bytes - data_at);
   Snapshot snapshot{{header.run.data(),
                      header.rank,
@@ -248,7 +251,7 @@ Snapshot open_snapshot(std::span<const std::byte> buffer) {
     check_shape(stored.entry, "a snapshot buffer");
     snapshot.slices.push_back(slice_of(stored, data, checksums));
   }
-  demand(checksums.empty(), "it has {} checksums too many", checksums.size());
+  demand_intact(checksums.empty(), "it has {} checksums too many", checksums.size());
   return snapshot;
 }
 
@@ -264,8 +267,8 @@ void verify(const Snapshot& snapshot, std::size_t threads) {
     auto [slice, number] = pieces[i];
     std::size_t bytes = bytes_of(std::span(slice, 1)), at = number * kBlockBytes;
     std::uint32_t found = crc32c({slice->bytes + at, std::min(kBlockBytes, bytes - at)});
-    demand(found == slice->checksums[number], "tensor \"{}\", block {}: checksum {:08x} expected, {:08x} found",
-           slice->name, number, slice->checksums[number], found);
+    demand_intact(found == slice->checksums[number], "tensor \"{}\", block {}: checksum {:08x} expected, {:08x} found",
+                  slice->name, number, slice->checksums[number], found);
   });
 }
 

@@ -40,7 +40,7 @@ std::string isa_name() {
   }
 }
 
-struct MakeLayer {
+struct MakeOnednnLayer {
   using Made = std::unique_ptr<Layer>;
   Context& context;
   const ActivationFormat& input;
@@ -194,7 +194,7 @@ class OneDnnBackend : public HostBackend {
   std::unique_ptr<Layer> make(const LayerSpec& spec, const ActivationFormat& input) {
     const auto output = input.type == DataType::int32 ? activation_type() : input.type;
     auto simple = host::make_layer(spec, dense(input.shape, input.type), output, rng_key());
-    if (!simple) return std::visit(MakeLayer{context_, input}, spec);
+    if (!simple) return std::visit(MakeOnednnLayer{context_, input}, spec);
     if (!input.layout) return simple;
     return std::make_unique<OfDense>(context_, input, std::move(simple));
   }

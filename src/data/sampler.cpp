@@ -8,7 +8,7 @@
 namespace distdl::data {
 namespace {
 constexpr int kRounds = 8;
-constexpr std::uint64_t kStream = 0x6f72646572ull;  // "order": apart from other uses of the same seed
+constexpr std::uint64_t kSamplerStream = 0x6f72646572ull;  // "order": apart from other uses of the same seed
 
 /// Half the bits of the smallest square domain 2^(2h) that holds all samples, so a walk takes 4 steps at most on
 /// average. Not below 3: over 16 values a Feistel network prefers some orders of 4 or 5 samples (chi-square twice what
@@ -23,7 +23,7 @@ std::uint64_t permute(std::uint64_t seed, std::uint64_t epoch, std::uint64_t val
   const auto mask = static_cast<std::uint32_t>((std::uint64_t{1} << half_bits) - 1);
   auto left = static_cast<std::uint32_t>(value >> half_bits), right = static_cast<std::uint32_t>(value) & mask;
   for (std::uint64_t round = 0; round < kRounds; ++round) {
-    std::uint32_t mixed = Philox::block(seed ^ kStream, epoch, round << 32 | right)[0];
+    std::uint32_t mixed = Philox::block(seed ^ kSamplerStream, epoch, round << 32 | right)[0];
     std::uint32_t next = (left ^ mixed) & mask;
     left = right;
     right = next;

@@ -14,14 +14,14 @@
 namespace distdl::data {
 namespace {
 
-constexpr std::uint64_t kStream = 0x736861706573ull;      // "shapes": apart from other uses of the same seed
-constexpr std::uint64_t kNoise = std::uint64_t{1} << 63;  // upper half of the counters: noise of pixels
+constexpr std::uint64_t kShapesStream = 0x736861706573ull;  // "shapes": apart from other uses of the same seed
+constexpr std::uint64_t kNoise = std::uint64_t{1} << 63;    // upper half of the counters: noise of pixels
 
 /// Numbers of one sample, one after the other.
 class Random {
  public:
   Random(std::uint64_t seed, std::int64_t sample)
-      : seed_(seed ^ kStream), sample_(static_cast<std::uint64_t>(sample)) {}
+      : seed_(seed ^ kShapesStream), sample_(static_cast<std::uint64_t>(sample)) {}
   std::uint32_t bits() {
     if (used_ % 4 == 0) block_ = Philox::block(seed_, sample_, used_ / 4);
     return block_[used_++ % 4];
@@ -90,7 +90,7 @@ float normal(std::uint32_t bits) {
 void add_noise(const ShapesOptions& options, std::int64_t sample, std::span<float> values) {
   auto amount = static_cast<float>(options.noise);
   for (std::size_t i = 0; i < values.size(); i += 4) {
-    auto bits = Philox::block(options.seed ^ kStream, static_cast<std::uint64_t>(sample), kNoise | i / 4);
+    auto bits = Philox::block(options.seed ^ kShapesStream, static_cast<std::uint64_t>(sample), kNoise | i / 4);
     for (std::size_t k = i; k < std::min(i + 4, values.size()); ++k) values[k] += amount * normal(bits[k - i]);
   }
 }

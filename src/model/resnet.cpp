@@ -23,9 +23,9 @@ const std::map<std::string, Depth> kDepths{
     {"resnet18", {{2, 2, 2, 2}, 1}}, {"resnet34", {{3, 4, 6, 3}, 1}}, {"resnet50", {{3, 4, 6, 3}, 4}}};
 constexpr std::int64_t kLargestSmallImage = 64;
 
-class Builder {
+class ResnetBuilder {
  public:
-  explicit Builder(Description& model) : layers_(model.layers) {}
+  explicit ResnetBuilder(Description& model) : layers_(model.layers) {}
 
   const std::string& last() const { return layers_.back().name; }
 
@@ -84,7 +84,7 @@ Description resnet(const Options& options, const tensor::Shape& sample, std::int
   require(depth != kDepths.end(), "model.name is \"{}\", which is no depth of resnet that is known here", options.name);
   const auto& [blocks, expansion] = depth->second;
   Description model{options.name, sample, classes, {}};
-  Builder build(model);
+  ResnetBuilder build(model);
   const bool small = small_stem(options, sample);
   build.convolution("conv1", 64, small ? 3 : 7, small ? 1 : 2);
   build.norm("bn1");

@@ -17,9 +17,9 @@ using kernels::SelectPlace;
 
 constexpr float kEpsilon = 1e-6f;
 
-class Builder {
+class VitBuilder {
  public:
-  Builder(Description& model, const Options& options) : layers_(model.layers), options_(options) {}
+  VitBuilder(Description& model, const Options& options) : layers_(model.layers), options_(options) {}
 
   /// A sequence of patches, each one pixel of a convolution whose windows do not overlap, behind a learnt class token.
   void patches(std::int64_t places) {
@@ -82,7 +82,7 @@ Description vit(const Options& options, const tensor::Shape& sample, std::int64_
           "model.patch is {}, which must divide the height and width of the images {}", options.patch,
           tensor::to_string(sample));
   Description model{"vit", sample, classes, {}};
-  Builder build(model, options);
+  VitBuilder build(model, options);
   build.patches(1 + sample[1] / options.patch * (sample[2] / options.patch));
   for (std::int64_t i = 0; i < options.layers; ++i) build.block("blocks." + std::to_string(i));
   build.head(classes);

@@ -12,7 +12,7 @@ namespace distdl::slurm {
 namespace {
 using namespace std::chrono_literals;
 
-constexpr Milliseconds kQueryLimit = 10s, kListLimit = 30s;  ///< the latter of all jobs
+constexpr Milliseconds kProbeLimit = 10s, kListLimit = 30s;  ///< the latter of all jobs
 constexpr Milliseconds kProbeGrace = 5s;  ///< for srun to end its step: one that is killed leaves it behind
 constexpr std::size_t kMostProbes = 64;   ///< at once: each is an srun, and a request to the controller
 constexpr int kTimedOut = 124, kNotStarted = -1;
@@ -63,9 +63,9 @@ std::string cause_of(const CommandResult& result, Milliseconds limit) {
 }
 
 std::vector<std::string> nodes_of(const Allocation& allocation) {
-  auto result = ask({"scontrol", "show", "hostnames", allocation.node_list}, kQueryLimit);
+  auto result = ask({"scontrol", "show", "hostnames", allocation.node_list}, kProbeLimit);
   require<SchedulerError>(result.exit_code == 0, "cannot list the nodes \"{}\" of job {}: scontrol {}",
-                          allocation.node_list, allocation.job, cause_of(result, kQueryLimit));
+                          allocation.node_list, allocation.job, cause_of(result, kProbeLimit));
   return words_in(result.output);
 }
 
@@ -78,7 +78,7 @@ std::optional<int> fewest_nodes(const Allocation& allocation) {
 }
 
 std::optional<bool> has_step(const Allocation& allocation, const std::string& name) {
-  auto result = ask({"squeue", "--steps", "--noheader", "--jobs=" + allocation.job, "--format=%j"}, kQueryLimit);
+  auto result = ask({"squeue", "--steps", "--noheader", "--jobs=" + allocation.job, "--format=%j"}, kProbeLimit);
   if (result.exit_code != 0) return std::nullopt;
   const auto names = words_in(result.output);
   return std::find(names.begin(), names.end(), name) != names.end();

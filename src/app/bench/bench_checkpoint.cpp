@@ -28,9 +28,9 @@ using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
 constexpr std::size_t kTensorBytes = 4 << 20;
-constexpr double kPatience = 3600;
+constexpr double kSavePatience = 3600;
 
-struct Arguments {
+struct CheckpointBenchArguments {
   LocalRanks local;
   std::string size = "256M";
   fs::path dir = ".";
@@ -106,11 +106,11 @@ std::vector<double> ratios(const Seconds& seconds, const Ratio& ratio) {
 
 class CheckpointBench {
  public:
-  CheckpointBench(const Arguments& arguments, comm::Communicator& communicator)
+  CheckpointBench(const CheckpointBenchArguments& arguments, comm::Communicator& communicator)
       : arguments_(arguments),
         communicator_(communicator),
         first_(communicator.rank() == Rank(0)),
-        group_(communicator, kPatience),
+        group_(communicator, kSavePatience),
         state_(sizes_from(arguments.size).back(), communicator.rank().value, communicator.size()),
         meeting_(communicator.rank(), communicator.size(), options_of(arguments), group_.timeout()),
         folder_(arguments.dir, communicator),
@@ -136,7 +136,7 @@ class CheckpointBench {
   }
 
  private:
-  static comm::Options options_of(const Arguments& arguments) {
+  static comm::Options options_of(const CheckpointBenchArguments& arguments) {
     comm::Options options;
     options.interface = arguments.local.interface;
     return options;
@@ -270,7 +270,7 @@ class CheckpointBench {
     fmt::print("{}\n", report.dump(2));
   }
 
-  const Arguments& arguments_;
+  const CheckpointBenchArguments& arguments_;
   comm::Communicator& communicator_;
   bool first_;
   train::CommunicatorGroup group_;
@@ -290,7 +290,7 @@ class CheckpointBench {
 void add_bench_checkpoint(Command bench) {
   auto command =
       bench.add_subcommand("checkpoint", "Time saves and restores, beside memcpy, the bare disk and PyTorch if wished");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<CheckpointBenchArguments>();
   a->local.ranks = 1;
   a->local.add_to(command);
   a->options.keep = 2;

@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 constexpr std::uint32_t kTag = 79;
 constexpr auto kPatience = 1h;  // of ranks that wait for a peer to be measured
 
-struct Arguments {
+struct CommBenchArguments {
   LocalRanks local;
   std::vector<std::string> operations{"all_reduce"}, peers;
   std::string sizes = "8:64M:8", type = "float32", algorithm;
@@ -50,7 +50,7 @@ void while_others_sleep(comm::Communicator& communicator, const std::function<vo
 
 class CommBench {
  public:
-  CommBench(const Arguments& arguments, comm::Communicator& communicator)
+  CommBench(const CommBenchArguments& arguments, comm::Communicator& communicator)
       : arguments_(arguments),
         communicator_(communicator),
         first_(communicator.rank() == Rank(0)),
@@ -142,7 +142,7 @@ class CommBench {
                           arguments_.plot.string(), errno_text(errno));
   }
 
-  const Arguments& arguments_;
+  const CommBenchArguments& arguments_;
   comm::Communicator& communicator_;
   bool first_;
   comm::DataType type_;
@@ -167,7 +167,7 @@ void print_costs(const comm::CostTable& costs) {
 }
 
 /// Measures the costs, keeps them for later runs, and lets this communicator choose by them.
-void tune(comm::Communicator& communicator, const Arguments& arguments) {
+void tune(comm::Communicator& communicator, const CommBenchArguments& arguments) {
   const Stopwatch watch;
   const auto costs = comm::measure_costs(communicator);
   communicator.set_costs(costs);
@@ -186,7 +186,7 @@ void tune(comm::Communicator& communicator, const Arguments& arguments) {
 }
 
 /// What can be said before any rank starts.
-void check(const Arguments& arguments) {
+void check_comm_bench(const CommBenchArguments& arguments) {
   for (const auto& name : arguments.operations) operation_of(name);
   check_peers(arguments.peers);
   sizes_from(arguments.sizes);
@@ -194,8 +194,8 @@ void check(const Arguments& arguments) {
   comm::check_reduction(comm::data_type_of(arguments.type), comm::Reduction::sum);
 }
 
-void bench_comm(const Arguments& arguments) {
-  arguments.local.run([&] { check(arguments); },
+void bench_comm(const CommBenchArguments& arguments) {
+  arguments.local.run([&] { check_comm_bench(arguments); },
                       [&](comm::Communicator& communicator) {
                         if (arguments.tune) tune(communicator, arguments);
                         if (arguments.wants_points) CommBench(arguments, communicator).run();
@@ -205,7 +205,7 @@ void bench_comm(const Arguments& arguments) {
 
 void add_bench_comm(Command bench) {
   auto command = bench.add_subcommand("comm", "Time collective operations, beside other libraries if wished");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<CommBenchArguments>();
   a->local.add_to(command);
   auto op = command
                 .add_option("--op", a->operations,

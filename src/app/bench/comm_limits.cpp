@@ -12,7 +12,7 @@ constexpr double kLongEnough = 500e-6;  // seconds of a block
 constexpr int kLeastBlocks = 5;
 constexpr std::size_t kNetworkBytes = 8 << 20;
 constexpr std::size_t kMostSlices = 16, kLine = 64;
-constexpr std::uint32_t kTag = 78;
+constexpr std::uint32_t kLimitsTag = 78;
 
 double slowest(comm::Communicator& communicator, double seconds) {
   communicator.all_reduce(comm::Vector(&seconds, 1, comm::DataType::float64), {.reduction = comm::Reduction::maximum})
@@ -112,8 +112,8 @@ double Limits::exchange_rate(std::size_t pairs) {
   }
   const double seconds = best([&] {
     if (!peer) return;
-    auto incoming = communicator_.receive(in_.as<std::byte>().first(bytes), *peer, kTag);
-    communicator_.send(out_.as<std::byte>().first(bytes), *peer, kTag).wait();
+    auto incoming = communicator_.receive(in_.as<std::byte>().first(bytes), *peer, kLimitsTag);
+    communicator_.send(out_.as<std::byte>().first(bytes), *peer, kLimitsTag).wait();
     incoming.wait();
   });
   return static_cast<double>(pairs * bytes) / seconds;

@@ -11,11 +11,11 @@
 
 namespace distdl::app {
 namespace {
-constexpr std::array kNames = {"barrier",    "broadcast",  "reduce", "all_reduce", "reduce_scatter",
-                               "all_gather", "all_to_all", "gather", "scatter",    "send_receive"};
+constexpr std::array kOperationNames = {"barrier",    "broadcast",  "reduce", "all_reduce", "reduce_scatter",
+                                        "all_gather", "all_to_all", "gather", "scatter",    "send_receive"};
 constexpr double kBlockSeconds = 200e-6;  // long against the clock, short against the scheduler's slices
 constexpr int kMostBlocks = 500;
-constexpr std::uint32_t kTag = 77;
+constexpr std::uint32_t kOperationTag = 77;
 
 bool is_sliced(Operation operation) {
   return operation >= Operation::reduce_scatter && operation <= Operation::scatter;
@@ -97,17 +97,18 @@ double tolerance(comm::DataType type, int additions) {
 }  // namespace
 
 std::string_view name_of(Operation operation) {
-  return kNames[static_cast<std::size_t>(operation)];
+  return kOperationNames[static_cast<std::size_t>(operation)];
 }
 
 std::vector<std::string> operation_names() {
-  return {kNames.begin(), kNames.end()};
+  return {kOperationNames.begin(), kOperationNames.end()};
 }
 
 Operation operation_of(std::string_view name) {
-  const auto found = std::find(kNames.begin(), kNames.end(), name);
-  require<UsageError>(found != kNames.end(), "there is no operation \"{}\", only {}", name, fmt::join(kNames, ", "));
-  return static_cast<Operation>(found - kNames.begin());
+  const auto found = std::find(kOperationNames.begin(), kOperationNames.end(), name);
+  require<UsageError>(found != kOperationNames.end(), "there is no operation \"{}\", only {}", name,
+                      fmt::join(kOperationNames, ", "));
+  return static_cast<Operation>(found - kOperationNames.begin());
 }
 
 double bus_factor(Operation operation, int ranks) {
@@ -218,11 +219,11 @@ void OperationRun::there_and_back() {
   const Rank first(0), last(communicator_.size() - 1);
   const std::span bytes(static_cast<std::byte*>(workspace_.values.data()), this->bytes());
   if (communicator_.rank() == first) {
-    communicator_.send(bytes, last, kTag).wait();
-    communicator_.receive(bytes, last, kTag).wait();
+    communicator_.send(bytes, last, kOperationTag).wait();
+    communicator_.receive(bytes, last, kOperationTag).wait();
   } else if (communicator_.rank() == last) {
-    communicator_.receive(bytes, first, kTag).wait();
-    communicator_.send(bytes, first, kTag).wait();
+    communicator_.receive(bytes, first, kOperationTag).wait();
+    communicator_.send(bytes, first, kOperationTag).wait();
   }
 }
 

@@ -11,7 +11,7 @@
 
 namespace distdl::app {
 namespace {
-constexpr std::uint32_t kTag = 91;
+constexpr std::uint32_t kFabricTag = 91;
 constexpr std::size_t kSmall = 64 << 10, kLarge = 4 << 20;
 constexpr int kWarmUps = 3;
 constexpr std::size_t kMostOfNode = 16;  // ranks of a node whose pairs are all tested
@@ -84,13 +84,13 @@ class PairTest {
     return least;
   }
   void there_and_back(Rank peer, bool starts) {
-    if (starts) communicator_.send(out(8), peer, kTag).wait();
-    communicator_.receive(in(8), peer, kTag).wait();
-    if (!starts) communicator_.send(out(8), peer, kTag).wait();
+    if (starts) communicator_.send(out(8), peer, kFabricTag).wait();
+    communicator_.receive(in(8), peer, kFabricTag).wait();
+    if (!starts) communicator_.send(out(8), peer, kFabricTag).wait();
   }
   void exchange(Rank peer, std::size_t bytes) {
-    auto incoming = communicator_.receive(in(bytes), peer, kTag);
-    communicator_.send(out(bytes), peer, kTag).wait();
+    auto incoming = communicator_.receive(in(bytes), peer, kFabricTag);
+    communicator_.send(out(bytes), peer, kFabricTag).wait();
     incoming.wait();
   }
   std::span<std::byte> out(std::size_t bytes) { return out_.as<std::byte>().first(bytes); }

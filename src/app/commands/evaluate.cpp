@@ -18,7 +18,7 @@ namespace distdl::app {
 namespace {
 using nlohmann::ordered_json;
 
-struct Arguments {
+struct EvaluateArguments {
   std::string checkpoint;
   data::Options data;
   kernels::Options kernels;
@@ -28,7 +28,7 @@ struct Arguments {
 };
 
 /// A data set for a trained model, read as it is: neither shuffled nor augmented.
-std::unique_ptr<data::Source> open_for(const TrainedModel& model, Arguments& arguments) {
+std::unique_ptr<data::Source> open_for(const TrainedModel& model, EvaluateArguments& arguments) {
   const auto& about = model.description();
   const std::int64_t context = about.sample.size() == 1 ? about.sample[0] : 1;
   arguments.data.validation = arguments.data.train;
@@ -61,7 +61,7 @@ void for_each_group(TrainedModel& model, std::int64_t first, std::int64_t end, s
   }
 }
 
-void evaluate(Arguments& arguments) {
+void evaluate(EvaluateArguments& arguments) {
   TrainedModel model(arguments.checkpoint, arguments.kernels);
   const auto source = open_for(model, arguments);
   model::Totals total;
@@ -109,7 +109,7 @@ std::vector<Prediction> best_of(std::span<const float> logits, std::int64_t top)
   return predictions;
 }
 
-void predict(Arguments& arguments) {
+void predict(EvaluateArguments& arguments) {
   TrainedModel model(arguments.checkpoint, arguments.kernels);
   require<UsageError>(model.description().sample.size() == 3,
                       "the model \"{}\" does not take images; for a model of text there is \"distdl generate\"",
@@ -145,8 +145,8 @@ void predict(Arguments& arguments) {
   }
 }
 
-std::shared_ptr<Arguments> add_common(Command command) {
-  auto arguments = std::make_shared<Arguments>();
+std::shared_ptr<EvaluateArguments> add_common(Command command) {
+  auto arguments = std::make_shared<EvaluateArguments>();
   command.add_option("CKPT", arguments->checkpoint, kCheckpointHelp).required();
   command.add_option("DATA", arguments->data.train, "data set, as \"distdl data\" makes them").required();
   command.add_option("--batch", arguments->batch, "samples at a time").within(1, 1 << 20).show_default();

@@ -16,7 +16,7 @@ namespace distdl::app {
 namespace {
 constexpr std::int64_t kBytes = 256;  // a vocabulary of so many is that of texts' bytes
 
-struct Arguments {
+struct GenerateArguments {
   std::string checkpoint, prompt = "\n";
   std::vector<std::int32_t> prompt_tokens;
   kernels::Options kernels;
@@ -47,7 +47,7 @@ std::int32_t draw(std::span<const float> logits, double temperature, std::int64_
   return order.back();
 }
 
-std::vector<std::int32_t> prompt_of(const Arguments& arguments, std::int64_t vocabulary) {
+std::vector<std::int32_t> prompt_of(const GenerateArguments& arguments, std::int64_t vocabulary) {
   if (arguments.prompt_tokens.empty()) {
     require<UsageError>(vocabulary == kBytes,
                         "the model knows {} tokens, which are no bytes of text: give the prompt as numbers with "
@@ -71,7 +71,7 @@ void say(std::int32_t token, bool as_text) {
   std::fflush(stdout);
 }
 
-void generate(const Arguments& arguments) {
+void generate(const GenerateArguments& arguments) {
   TrainedModel model(arguments.checkpoint, arguments.kernels);
   const auto& about = model.description();
   require<UsageError>(about.sample.size() == 1,
@@ -100,7 +100,7 @@ void generate(const Arguments& arguments) {
 
 void add_generate_command(Command app) {
   auto command = app.add_subcommand("generate", "Text from a checkpoint's model");
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<GenerateArguments>();
   command.add_option("CKPT", arguments->checkpoint, kCheckpointHelp).required();
   auto prompt = command.add_option("--prompt", arguments->prompt, "what the text begins with; default a new line");
   command

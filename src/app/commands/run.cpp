@@ -21,7 +21,7 @@
 
 namespace distdl::app {
 namespace {
-struct Arguments {
+struct RunArguments {
   JobArguments job;
   bool local = false, partial = false, no_snapshots = false, take_over = false, check = false;
   int ranks = 0;
@@ -75,7 +75,7 @@ void check_run_folder(const std::filesystem::path& folder) {
   require_writable(folder, !is_folder ? ENOTDIR : ::access(there.c_str(), W_OK | X_OK) == 0 ? 0 : errno);
 }
 
-void check(const Arguments& arguments) {
+void check_run(const RunArguments& arguments) {
   const config::Job job = arguments.job.load();
   parallel::make_plan(job.recipe.parallel, std::max(1, arguments.ranks));
   check_run_folder(job.run_dir);
@@ -90,7 +90,7 @@ void check_before_launch(const config::Job& job, bool in_slurm_job) try { check_
   log(Severity::warning, "{}; the run has trained before, so its ranks try", error.what());
 }
 
-void run(const Arguments& arguments) {
+void run(const RunArguments& arguments) {
   config::Job job = arguments.job.load();
   LogOptions logging;
   logging.level = severity_from(job.observe.level);
@@ -126,7 +126,7 @@ void run(const Arguments& arguments) {
 void add_run_command(Command app) {
   auto command = app.add_subcommand(
       "run", "Run a job to its end: the ranks of a Slurm allocation, or processes on this machine with --local");
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<RunArguments>();
   arguments->job.add_to(command);
   command.add_flag("--local", arguments->local, "Ranks are processes on this machine; no Slurm, no root");
   command.add_option("-n,--ranks", arguments->ranks, "Number of ranks; under Slurm the default is the job's tasks")
@@ -144,7 +144,7 @@ void add_run_command(Command app) {
   command.add_flag("--json", arguments->json, "Print the result as JSON");
   command.callback([arguments] {
     if (arguments->partial) arguments->job.overrides.emplace_back("checkpoint.partial=true");
-    arguments->check ? check(*arguments) : run(*arguments);
+    arguments->check ? check_run(*arguments) : run(*arguments);
   });
 }
 

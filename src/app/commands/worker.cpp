@@ -94,7 +94,7 @@ struct Resume {
   std::optional<std::int64_t> below;  ///< step
 };
 
-struct Arguments {
+struct WorkerArguments {
   JobArguments job;
   Resume resume;
 };
@@ -167,7 +167,7 @@ train::Outcome run_connected(const config::Job& job, const Resume& resume, world
   }
 }
 
-void work(const Arguments& arguments) {
+void work(const WorkerArguments& arguments) {
   Signals signals;  // before any library starts a thread
   config::Job job = arguments.job.load();
   if (job.launch.hangup == "ignore") ignore_hangup();
@@ -188,7 +188,7 @@ void work(const Arguments& arguments) {
 void add_worker_command(Command app) {
   auto command =
       app.add_subcommand("worker", "One rank of a job; started by \"distdl run\", or directly by srun --mpi=pmix");
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<WorkerArguments>();
   arguments->job.add_to(command);
   command.add_flag("--no-snapshots", arguments->resume.no_snapshots, "As of \"distdl run\"");
   command

@@ -9,7 +9,7 @@
 namespace distdl::comm {
 namespace {
 
-constexpr int kWindow = 8;                             ///< transfers in each direction under way at a time
+constexpr int kPairWindow = 8;                         ///< transfers in each direction under way at a time
 constexpr std::size_t kSwapBytes = 16 * 1024;          ///< on their way between two ranks' memories, in a cache
 constexpr std::size_t kPackedBytes = 4 * 1024 * 1024;  ///< of a rank's input, beyond which packing is not worth it
 
@@ -168,22 +168,22 @@ void pairwise_all_to_all(ScheduleBuilder& build) {
   const auto into = [&](int q) { return Block{self, Space::output, 0, receives[q], problem.receive_counts[q]}; };
   const std::size_t most = *std::max_element(problem.receive_counts.begin(), problem.receive_counts.end());
   const std::size_t room = build.line() * segments_in(most, build.line());
-  const std::size_t rooms = build.reserve_scratch(beside ? room * std::min(kWindow, size) : 0);
-  std::array<int, kWindow> groups{};
+  const std::size_t rooms = build.reserve_scratch(beside ? room * std::min(kPairWindow, size) : 0);
+  std::array<int, kPairWindow> groups{};
   for (int& group : groups) group = build.new_group();
   const auto peer_in = [&](int round) { return (round + size - self) % size; };
   const auto arrival = [&](int round) {
     const int peer = peer_in(round);
-    return beside ? build.scratch({rooms + round % kWindow * room, into(peer).count}) : into(peer);
+    return beside ? build.scratch({rooms + round % kPairWindow * room, into(peer).count}) : into(peer);
   };
-  for (int round = 0; round < size + kWindow; ++round) {
-    if (round >= kWindow && round - kWindow < size) {
-      build.wait(groups[round % kWindow]);
-      if (beside && peer_in(round - kWindow) != self)
-        build.copy(arrival(round - kWindow), into(peer_in(round - kWindow)));
+  for (int round = 0; round < size + kPairWindow; ++round) {
+    if (round >= kPairWindow && round - kPairWindow < size) {
+      build.wait(groups[round % kPairWindow]);
+      if (beside && peer_in(round - kPairWindow) != self)
+        build.copy(arrival(round - kPairWindow), into(peer_in(round - kPairWindow)));
     }
     if (round >= size) continue;
-    const int peer = peer_in(round), group = groups[round % kWindow];
+    const int peer = peer_in(round), group = groups[round % kPairWindow];
     if (peer == self) {
       build.copy(from(self), into(self));
     } else {

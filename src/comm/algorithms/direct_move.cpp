@@ -7,7 +7,7 @@
 
 namespace distdl::comm {
 namespace {
-constexpr int kWindow = 8;  ///< transfers in each direction under way at a time
+constexpr int kMoveWindow = 8;  ///< transfers in each direction under way at a time
 }  // namespace
 
 Piece held_by(const ScheduleBuilder& build, int rank) {
@@ -39,10 +39,10 @@ bool is_wanted_elsewhere(const ScheduleBuilder& build, Piece held) {
 void pairwise_move(ScheduleBuilder& build) {
   const int self = build.rank(), size = build.size();
   const Piece held = held_by(build, self), wanted = wanted_by(build, self);
-  std::array<int, kWindow> groups{};
+  std::array<int, kMoveWindow> groups{};
   for (int& group : groups) group = build.new_group();
   for (int k = 1; k < size; ++k) {
-    const int to = (self + k) % size, from = (self - k + size) % size, group = groups[k % kWindow];
+    const int to = (self + k) % size, from = (self - k + size) % size, group = groups[k % kMoveWindow];
     build.wait(group);
     build.receive(from, build.output(overlap_of(held_by(build, from), wanted)), group);
     build.send(to, build.input(overlap_of(held, wanted_by(build, to))), group);

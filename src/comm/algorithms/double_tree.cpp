@@ -9,7 +9,7 @@
 namespace distdl::comm {
 namespace {
 
-constexpr std::size_t kAhead = 4;  ///< segments under way on each link
+constexpr std::size_t kTreeAhead = 4;  ///< segments under way on each link
 
 std::vector<Stream> double_tree(const ScheduleBuilder& build) {
   std::vector<Stream> streams;
@@ -69,23 +69,24 @@ std::size_t broadcast_segment(const ScheduleBuilder& build) {
 void broadcast(ScheduleBuilder& build, const std::vector<Stream>& streams, const std::function<void(Piece)>& arrived) {
   const std::size_t length = broadcast_segment(build);
   const std::size_t segments = segments_in(streams.front().piece.count, length);  // the first is the longest
-  std::vector<std::array<int, kAhead>> arriving(streams.size()), leaving(streams.size());
+  std::vector<std::array<int, kTreeAhead>> arriving(streams.size()), leaving(streams.size());
   for (std::size_t s = 0; s < streams.size(); ++s)
-    for (std::size_t i = 0; i < kAhead; ++i) arriving[s][i] = build.new_group(), leaving[s][i] = build.new_group();
+    for (std::size_t i = 0; i < kTreeAhead; ++i) arriving[s][i] = build.new_group(), leaving[s][i] = build.new_group();
   const bool is_root = build.rank() == build.problem().root;
   const auto post = [&](std::size_t t) {
     for (std::size_t s = 0; s < streams.size() && !is_root; ++s)
-      build.receive(streams[s].parent, build.output(segment_of(streams[s].piece, t, length)), arriving[s][t % kAhead]);
+      build.receive(streams[s].parent, build.output(segment_of(streams[s].piece, t, length)),
+                    arriving[s][t % kTreeAhead]);
   };
   std::size_t posted = 0;
   for (std::size_t t = 0; t < segments; ++t) {
-    while (posted < std::min(segments, t + kAhead)) post(posted++);
+    while (posted < std::min(segments, t + kTreeAhead)) post(posted++);
     for (std::size_t s = 0; s < streams.size(); ++s) {
-      build.wait(arriving[s][t % kAhead]);
-      build.wait(leaving[s][t % kAhead]);
+      build.wait(arriving[s][t % kTreeAhead]);
+      build.wait(leaving[s][t % kTreeAhead]);
       const Piece piece = segment_of(streams[s].piece, t, length);
       for (int child : streams[s].children)
-        build.send(child, is_root ? build.input(piece) : build.output(piece), leaving[s][t % kAhead]);
+        build.send(child, is_root ? build.input(piece) : build.output(piece), leaving[s][t % kTreeAhead]);
       if (arrived) arrived(piece);
     }
   }

@@ -8,7 +8,7 @@
 namespace distdl::comm {
 namespace {
 
-constexpr std::size_t kAhead = 3;  ///< segments under way in each direction while one is added
+constexpr std::size_t kHalvingAhead = 3;  ///< segments under way in each direction while one is added
 
 /// Vector halving with distance doubling, for an all-reduce also back. The distance doubles, other than in MPICH, as
 /// the tree adds neighbours first. In step b therefore the ranks with bit b of their place take the upper half of what
@@ -84,7 +84,7 @@ class HalvingSum {
     const Piece halves[] = {parts(0, size_ / 2), parts(size_ / 2, size_ - size_ / 2)};
     const std::size_t half = std::max(halves[0].count, halves[1].count);
     room_ = build_.line() * segments_in(std::min(length_, half), build_.line());
-    const std::size_t rooms = room_ * std::min(kAhead, segments_in(half, length_));
+    const std::size_t rooms = room_ * std::min(kHalvingAhead, segments_in(half, length_));
     arrivals_ = build_.reserve_scratch(rooms);
     if (scatters_) packed_ = build_.reserve_scratch(rooms);
     if (scatters_ && size_ > 2) sums_ = build_.reserve_scratch(half);
@@ -113,7 +113,7 @@ class HalvingSum {
   }
 
   void send(std::size_t bit, Piece piece, std::size_t t) {
-    const std::size_t slot = t % kAhead;
+    const std::size_t slot = t % kHalvingAhead;
     build_.wait(leaving_[slot]);
     Block block = bit > 1 ? held(piece) : build_.input(piece);
     if (bit == 1 && scatters_) {
@@ -145,15 +145,15 @@ class HalvingSum {
   void halve(std::size_t bit, Piece keep, Piece give) {
     const std::size_t arriving = segments_in(keep.count, length_), leaving = segments_in(give.count, length_);
     const auto arrival = [&](std::size_t t) {
-      return build_.scratch({arrivals_ + t % kAhead * room_, segment_of(keep, t, length_).count});
+      return build_.scratch({arrivals_ + t % kHalvingAhead * room_, segment_of(keep, t, length_).count});
     };
     std::size_t received = 0, sent = 0;
     for (std::size_t t = 0; t < std::max(arriving, leaving); ++t) {
-      for (; received < std::min(arriving, t + kAhead); ++received)
-        build_.receive(partner(bit), arrival(received), arriving_[received % kAhead]);
-      for (; sent < std::min(leaving, t + kAhead); ++sent) send(bit, segment_of(give, sent, length_), sent);
+      for (; received < std::min(arriving, t + kHalvingAhead); ++received)
+        build_.receive(partner(bit), arrival(received), arriving_[received % kHalvingAhead]);
+      for (; sent < std::min(leaving, t + kHalvingAhead); ++sent) send(bit, segment_of(give, sent, length_), sent);
       if (t >= arriving) continue;
-      build_.wait(arriving_[t % kAhead]);
+      build_.wait(arriving_[t % kHalvingAhead]);
       add(bit, segment_of(keep, t, length_), arrival(t));
     }
     for (int group : leaving_) build_.wait(group);
@@ -177,7 +177,7 @@ class HalvingSum {
   std::vector<int> members_;
   std::size_t self_ = 0;
   std::vector<std::size_t> begins_;  ///< of each part of the vector, and its end
-  std::array<int, kAhead> arriving_{}, leaving_{};
+  std::array<int, kHalvingAhead> arriving_{}, leaving_{};
   std::size_t length_ = 1, room_ = 0, arrivals_ = 0, packed_ = 0, sums_ = 0;
 };
 

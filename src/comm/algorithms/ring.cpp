@@ -7,7 +7,7 @@
 namespace distdl::comm {
 namespace {
 
-constexpr std::size_t kAhead = 2;  ///< segments that may arrive while one is added
+constexpr std::size_t kRingAhead = 2;  ///< segments that may arrive while one is added
 
 /// Slices go round a ring of ranks (Patarasuk, Yuan, J. Parallel Distrib. Comput. 2009): in the first size - 1 laps
 /// every rank adds its own operand to what arrives and sends it on, after which it has the sum over its own slice; in
@@ -24,7 +24,7 @@ class Ring {
     const std::size_t lap = segments_ * (size_ - 1);
     adding_ = collective_ == Collective::all_gather ? 0 : lap;
     units_ = adding_ + (collective_ == Collective::reduce_scatter ? 0 : lap);
-    slots_ = std::min(segments_ + 2 * kAhead, adding_);
+    slots_ = std::min(segments_ + 2 * kRingAhead, adding_);
     room_ = build.line() * segments_in(std::min(length_, longest), build.line());
     rooms_ = build.reserve_scratch(slots_ * room_);
     for (int& group : arriving_) group = build.new_group();
@@ -41,8 +41,8 @@ class Ring {
     for (std::size_t i = 0; i < segments_; ++i) build_.send(next, build_.input(piece(-1, i)), first_);
     std::size_t posted = 0;
     for (std::size_t u = 0; u < units_; ++u) {
-      for (; posted < std::min(units_, u + kAhead); ++posted) post(posted);
-      build_.wait(arriving_[u % kAhead]);
+      for (; posted < std::min(units_, u + kRingAhead); ++posted) post(posted);
+      build_.wait(arriving_[u % kRingAhead]);
       if (u < adding_) add(u);
       if (u + segments_ < units_) build_.send(next, held(u), u < adding_ ? leaving_[u % slots_] : rest_);
     }
@@ -76,7 +76,7 @@ class Ring {
       build_.wait(first_);  // in place it arrives where the first sends lie
     }
     build_.receive((self_ + size_ - 1) % size_, unit < adding_ ? room(unit) : build_.output(piece_of(unit)),
-                   arriving_[unit % kAhead]);
+                   arriving_[unit % kRingAhead]);
   }
 
   void add(std::size_t unit) {
@@ -92,7 +92,7 @@ class Ring {
   std::size_t adding_ = 0;  ///< units of the laps that add
   std::size_t units_ = 0;
   std::size_t slots_ = 0, room_ = 0, rooms_ = 0;
-  std::array<int, kAhead> arriving_{};
+  std::array<int, kRingAhead> arriving_{};
   std::vector<int> leaving_;
   int first_ = 0, rest_ = 0;
 };

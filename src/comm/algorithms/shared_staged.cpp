@@ -6,7 +6,7 @@
 namespace distdl::comm {
 namespace {
 
-constexpr std::size_t kHalves = 2;  ///< of the shared area: one is filled while the other is emptied
+constexpr std::size_t kStagedHalves = 2;  ///< of the shared area: one is filled while the other is emptied
 
 std::size_t staged_length(const ScheduleBuilder& build) {
   const std::size_t length = staged_sum_length(build.problem());
@@ -25,7 +25,7 @@ class StagedSum {
     std::vector<LeafRange> leaves;
     for (const Term& term : terms_) leaves.push_back(term.leaves);
     merges_ = merges_of(leaves, leaves_of(build.problem()), build.choice().order);
-    build.reserve_shared(kHalves * parts_ * build.size() * length_);
+    build.reserve_shared(kStagedHalves * parts_ * build.size() * length_);
   }
 
   void run() {
@@ -49,7 +49,7 @@ class StagedSum {
   Piece piece(int owner, std::size_t t) const { return segment_of(build_.slice(owner), t, length_); }
 
   Block stage_of(int rank, int part, int owner, std::size_t t) const {
-    const std::size_t place = (t % kHalves * parts_ + part) * build_.size() + owner;
+    const std::size_t place = (t % kStagedHalves * parts_ + part) * build_.size() + owner;
     return ScheduleBuilder::shared_of(rank, {place * length_, piece(owner, t).count});
   }
 
@@ -93,7 +93,7 @@ std::size_t staged_sum_length(const Problem& problem) {
   int parts = 1;
   for (int each : parts_of(problem)) parts = std::max(parts, each);
   const std::size_t line = std::max<std::size_t>(1, 64 / problem.element);
-  return kSharedBytes / problem.element / kHalves / parts / problem.size / line * line;
+  return kSharedBytes / problem.element / kStagedHalves / parts / problem.size / line * line;
 }
 
 void shared_staged_sum(ScheduleBuilder& build) {
@@ -104,23 +104,24 @@ void shared_staged_sum(ScheduleBuilder& build) {
 void shared_staged_move(ScheduleBuilder& build) {
   const int self = build.rank();
   const Piece held = held_by(build, self), wanted = wanted_by(build, self);
-  const std::size_t room = kSharedBytes / build.problem().element / kHalves / build.line() * build.line();
+  const std::size_t room = kSharedBytes / build.problem().element / kStagedHalves / build.line() * build.line();
   const std::size_t length = build.segment(room);
   std::size_t segments = 0;
   for (int q = 0; q < build.size(); ++q) segments = std::max(segments, segments_in(held_by(build, q).count, length));
-  if (is_wanted_elsewhere(build, held)) build.reserve_shared(held.count > length ? kHalves * length : held.count);
+  if (is_wanted_elsewhere(build, held)) build.reserve_shared(held.count > length ? kStagedHalves * length : held.count);
   build.copy(build.input(overlap_of(held, wanted)), build.output(overlap_of(held, wanted)));
   std::uint32_t stage = 0;
   for (std::size_t t = 0; segments > 0 && t <= segments; ++t) {
     if (stage) build.await_all(stage);
     const Piece offered = segment_of(held, t, length);
     if (t < segments && is_wanted_elsewhere(build, offered))
-      build.copy(build.input(offered), build.shared({t % kHalves * length, offered.count}));
+      build.copy(build.input(offered), build.shared({t % kStagedHalves * length, offered.count}));
     for (int q : build.neighbours()) {
       if (t == 0 || q == self) continue;
       const Piece there = segment_of(held_by(build, q), t - 1, length), piece = overlap_of(there, wanted);
-      build.copy(ScheduleBuilder::shared_of(q, {(t - 1) % kHalves * length + piece.first - there.first, piece.count}),
-                 build.output(piece));
+      build.copy(
+          ScheduleBuilder::shared_of(q, {(t - 1) % kStagedHalves * length + piece.first - there.first, piece.count}),
+          build.output(piece));
     }
     if (t < segments) stage = build.signal();
   }

@@ -13,7 +13,7 @@ namespace distdl::comm {
 namespace {
 
 /// For word of the cause to overtake the connections that broke because of it.
-constexpr Milliseconds kGrace{50};
+constexpr Milliseconds kCauseGrace{50};
 /// For the end of a process to be seen.
 constexpr Milliseconds kMoment{200};
 
@@ -135,7 +135,7 @@ std::optional<Fabric::Loss> Fabric::find_loss() const {
   for (const Loss& loss : losses_)
     if (loss.evidence == Evidence::certain && matters(loss)) return loss;
   for (const Loss& loss : losses_)
-    if (Clock::now() - loss.since > kGrace && matters(loss)) return loss;
+    if (Clock::now() - loss.since > kCauseGrace && matters(loss)) return loss;
   return std::nullopt;
 }
 

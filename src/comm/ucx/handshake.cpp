@@ -14,7 +14,7 @@
 namespace distdl::comm {
 namespace {
 
-constexpr std::string_view kMagic = "distdl";
+constexpr std::string_view kHandshakeMagic = "distdl";
 constexpr int kMostAnswers = 64;
 
 template <class Value>
@@ -31,7 +31,7 @@ void take(std::string_view& bytes, Value& value) {
 /// The fields that both kinds begin with.
 template <class Kind>
 std::string begin(char kind, const Kind& handshake_message) {
-  std::string bytes(kMagic);
+  std::string bytes(kHandshakeMagic);
   bytes += kind;
   put(bytes, handshake_message.from.value);
   put(bytes, handshake_message.to.value);
@@ -40,14 +40,15 @@ std::string begin(char kind, const Kind& handshake_message) {
   return bytes;
 }
 
-constexpr std::size_t kHelloBytes = kMagic.size() + 1 + 2 * sizeof(int) + sizeof(std::uint32_t) + sizeof(Nonce);
+constexpr std::size_t kHelloBytes =
+    kHandshakeMagic.size() + 1 + 2 * sizeof(int) + sizeof(std::uint32_t) + sizeof(Nonce);
 constexpr std::size_t kProofBytes = kHelloBytes + sizeof(Mac);
 static_assert(kProofBytes <= kLongestHandshake);
 
 template <class Kind>
 Kind read(std::string_view& bytes) {
   Kind handshake_message;
-  bytes.remove_prefix(kMagic.size() + 1);
+  bytes.remove_prefix(kHandshakeMagic.size() + 1);
   take(bytes, handshake_message.from.value);
   take(bytes, handshake_message.to.value);
   take(bytes, handshake_message.generation);
@@ -89,8 +90,8 @@ std::string encode(const HandshakeMessage& handshake_message) {
 }
 
 std::optional<HandshakeMessage> decode_handshake(std::string_view bytes) {
-  if (bytes.size() < kHelloBytes || !bytes.starts_with(kMagic)) return std::nullopt;
-  const char kind = bytes[kMagic.size()];
+  if (bytes.size() < kHelloBytes || !bytes.starts_with(kHandshakeMagic)) return std::nullopt;
+  const char kind = bytes[kHandshakeMagic.size()];
   if (kind == 'h' && bytes.size() == kHelloBytes) return read<Hello>(bytes);
   if (kind != 'p' || bytes.size() != kProofBytes) return std::nullopt;
   auto proof = read<Proof>(bytes);

@@ -16,7 +16,7 @@
 namespace distdl::comm {
 namespace {
 
-constexpr std::string_view kMagic = "distdl-card-3";
+constexpr std::string_view kAddressMagic = "distdl-card-3";
 
 std::string host_name() {
   std::array<char, HOST_NAME_MAX + 1> name{};
@@ -90,7 +90,7 @@ PeerAddress describe_this_process(std::uint32_t generation) {
 }
 
 std::string encode(const PeerAddress& address) {
-  std::string bytes(kMagic);
+  std::string bytes(kAddressMagic);
   bytes.append(reinterpret_cast<const char*>(&address.generation), sizeof address.generation);
   bytes.append(reinterpret_cast<const char*>(&address.pid), sizeof address.pid);
   for (const auto* field : fields_of(address)) put(bytes, *field);
@@ -104,13 +104,13 @@ std::string with_address_checksum(std::string bytes) {
 }
 
 PeerAddress decode_peer_address(const std::string& sealed) {
-  require<CommError>(sealed.starts_with(kMagic),
-                     "a peer's address does not start with \"{}\": another version of distdl?", kMagic);
+  require<CommError>(sealed.starts_with(kAddressMagic),
+                     "a peer's address does not start with \"{}\": another version of distdl?", kAddressMagic);
   const std::string bytes = sealed.substr(0, sealed.size() - sizeof(std::uint32_t));
-  require<CommError>(bytes.size() >= kMagic.size() && with_address_checksum(bytes) == sealed,
+  require<CommError>(bytes.size() >= kAddressMagic.size() && with_address_checksum(bytes) == sealed,
                      "a peer's address of {} bytes has another checksum: it did not arrive whole", sealed.size());
   Reader reader(bytes);
-  reader.take(kMagic.size());
+  reader.take(kAddressMagic.size());
   PeerAddress address;
   address.generation = reader.number<std::uint32_t>();
   address.pid = reader.number<std::int32_t>();

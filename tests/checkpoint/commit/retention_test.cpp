@@ -25,8 +25,8 @@ using Fault = FailingFileSystem::Fault;
 using Steps = std::set<std::int64_t>;
 
 /// A run that saves these steps and ends.
-void run(const fs::path& root, const std::vector<std::int64_t>& steps, Options options = {.keep = 2},
-         FileSystem& files = real_file_system()) {
+void run_saves(const fs::path& root, const std::vector<std::int64_t>& steps, Options options = {.keep = 2},
+               FileSystem& files = real_file_system()) {
   SingleProcessGroup alone;
   Store store(root, options, files);
   store.take(alone, owner_called("test"));
@@ -43,7 +43,7 @@ Fate last_fate(const fs::path& root, std::int64_t step) {
 
 TEST(Retention, KeepsTheNewestAndDeletesTheRest) {
   TemporaryFolder root;
-  run(root.path(), {10, 20, 30, 40});
+  run_saves(root.path(), {10, 20, 30, 40});
   EXPECT_EQ(steps_in(root.path()), (Steps{30, 40}));
   EXPECT_TRUE(entries_with_prefix(root.path(), kTrashPrefix).empty());
   EXPECT_EQ(last_fate(root.path(), 20), Fate::collected);
@@ -54,43 +54,43 @@ TEST(Retention, KeepsTheNewestAndDeletesTheRest) {
 
 TEST(Retention, KeepsTheFirstOfEachStretch) {
   TemporaryFolder root;
-  run(root.path(), {40, 90, 130, 180, 200, 310, 320, 390, 410}, {.keep = 2, .keep_every = 100});
+  run_saves(root.path(), {40, 90, 130, 180, 200, 310, 320, 390, 410}, {.keep = 2, .keep_every = 100});
   EXPECT_EQ(steps_in(root.path()), (Steps{130, 200, 310, 390, 410}));
 }
 
 TEST(Retention, DamagedOnesDoNotCountAsKept) {
   TemporaryFolder root;
-  run(root.path(), {10, 20});
+  run_saves(root.path(), {10, 20});
   fs::resize_file(root.path() / "step-000000000020/node0000.h5", 100);
-  run(root.path(), {30});
+  run_saves(root.path(), {30});
   EXPECT_TRUE(steps_in(root.path()).contains(10));
 }
 
 TEST(Retention, NeverDeletesWhatItJustSaved) {
   TemporaryFolder root;
-  run(root.path(), {100, 200, 300});
-  run(root.path(), {50});
+  run_saves(root.path(), {100, 200, 300});
+  run_saves(root.path(), {50});
   EXPECT_EQ(steps_in(root.path()), (Steps{50, 200, 300}));
 }
 
 TEST(Retention, TaggedOnesStayUntilTheTagIsRemoved) {
   TemporaryFolder root;
-  run(root.path(), {10, 20});
+  run_saves(root.path(), {10, 20});
   FileSystem& files = real_file_system();
   add_tag(files, root.path(), Step(10), "best", false);
-  run(root.path(), {30, 40});
+  run_saves(root.path(), {30, 40});
   EXPECT_EQ(steps_in(root.path()), (Steps{10, 30, 40}));
   remove_tag(files, root.path(), Step(10), "best");
-  run(root.path(), {50});
+  run_saves(root.path(), {50});
   EXPECT_EQ(steps_in(root.path()), (Steps{40, 50}));
 }
 
 TEST(Retention, NothingGoesWhenATagCannotBeRead) {
   TemporaryFolder root;
-  run(root.path(), {10, 20});
+  run_saves(root.path(), {10, 20});
   fs::create_directory(root.path() / kTagsName);
   std::ofstream(root.path() / kTagsName / "best") << "step-12";
-  run(root.path(), {30, 40});
+  run_saves(root.path(), {30, 40});
   EXPECT_EQ(steps_in(root.path()), (Steps{10, 20, 30, 40}));
   EXPECT_THROW(read_tags(real_file_system(), root.path()), StorageError);
 }
@@ -98,7 +98,7 @@ TEST(Retention, NothingGoesWhenATagCannotBeRead) {
 TEST(Tags, NamesAreCheckedAndMoveOnlyWhenAsked) {
   TemporaryFolder root;
   FileSystem& files = real_file_system();
-  run(root.path(), {10, 20});
+  run_saves(root.path(), {10, 20});
   for (const char* bad : {"", ".hidden", "a/b", "../x", "1st", "a b", "x\n"})
     EXPECT_THROW(add_tag(files, root.path(), Step(10), bad, false), UsageError) << bad;
   EXPECT_THROW(add_tag(files, root.path(), Step(11), "best", false), StorageError);
@@ -117,7 +117,7 @@ TEST(Tags, MayComeAtAnyOperationOfACollection) {
   for (int operation = 0;; ++operation) {
     SCOPED_TRACE(operation);
     TemporaryFolder root;
-    run(root.path(), {10, 20});
+    run_saves(root.path(), {10, 20});
     bool tagged = false;
     FailingFileSystem files({.fault = Fault::call, .at = operation, .call = [&] {
                                try {
@@ -128,7 +128,7 @@ TEST(Tags, MayComeAtAnyOperationOfACollection) {
                                  ++refused;
                                }
                              }});
-    run(root.path(), {30}, {.keep = 2}, files);
+    run_saves(root.path(), {30}, {.keep = 2}, files);
     if (!files.struck()) break;
     EXPECT_EQ(steps_in(root.path()).contains(10), tagged);
     EXPECT_EQ(read_tags(real_file_system(), root.path()).contains("best"), tagged);
@@ -148,7 +148,7 @@ class SlowDeletion final : public FileSystem {
 
 TEST(Retention, NobodyWaitsForADeletion) {
   TemporaryFolder root;
-  run(root.path(), {10, 20});
+  run_saves(root.path(), {10, 20});
   SlowDeletion files;
   SingleProcessGroup alone;
   Store store(root.path(), {.keep = 2}, files);
@@ -165,7 +165,7 @@ TEST(Retention, NobodyWaitsForADeletion) {
 
 TEST(Retention, WhereRoomIsShortTheOneThatTheRunGoesOnFromStays) {
   TemporaryFolder root;
-  run(root.path(), {10, 20, 30, 40}, {.keep = 4});
+  run_saves(root.path(), {10, 20, 30, 40}, {.keep = 4});
   Collector collector(real_file_system(), root.path(), {.keep = 4});
   const auto any = [](std::uint64_t more) { return more > 0; };
   collector.verified(Step(20));
@@ -178,7 +178,7 @@ TEST(Retention, WhereRoomIsShortTheOneThatTheRunGoesOnFromStays) {
 
 TEST(Retention, KilledAtAnyOperationOfADeletionLeavesWholeCheckpoints) {
   TemporaryFolder master;
-  run(master.path(), {10, 20, 30, 40}, {.keep = 4});
+  run_saves(master.path(), {10, 20, 30, 40}, {.keep = 4});
   int points = 0;
   for (int operation = 0;; ++operation, ++points) {
     SCOPED_TRACE(operation);
@@ -201,7 +201,7 @@ TEST(Retention, KilledAtAnyOperationOfADeletionLeavesWholeCheckpoints) {
     EXPECT_TRUE(left.contains(30) && left.contains(40));
     for (std::int64_t step : left) EXPECT_TRUE(verify(root.path() / step_folder_name(Step(step))).empty());
     if (WIFEXITED(status)) break;
-    run(root.path(), {50});
+    run_saves(root.path(), {50});
     EXPECT_EQ(steps_in(root.path()), (Steps{40, 50}));
     EXPECT_TRUE(entries_with_prefix(root.path(), kTrashPrefix).empty());
   }
@@ -213,7 +213,7 @@ TEST(Retention, AFailingDeletionNeverFailsASave) {
   for (int number : {EIO, ENOSPC, EACCES})
     for (int operation = 0;; ++operation) {
       TemporaryFolder root;
-      run(root.path(), {10, 20, 30}, {.keep = 3});
+      run_saves(root.path(), {10, 20, 30}, {.keep = 3});
       FailingFileSystem files({.fault = Fault::error, .at = operation, .persistent = true, .number = number});
       {
         Collector collector(files, root.path(), {.keep = 2});
@@ -252,19 +252,19 @@ TEST(Retention, WhatAnotherProgramDeletesAtTheSameTimeIsGoneToo) {
 
 TEST(Retention, WhatGotItsTagWhileItWasMovedAwayComesBack) {
   TemporaryFolder root;
-  run(root.path(), {10, 20});
+  run_saves(root.path(), {10, 20});
   add_tag(real_file_system(), root.path(), Step(10), "best", false);
   for (int step : {10, 20})
     fs::rename(root.path() / step_folder_name(Step(step)),
                root.path() / fmt::format(".trash-{}.0123", step_folder_name(Step(step))));
-  run(root.path(), {40});
+  run_saves(root.path(), {40});
   EXPECT_EQ(steps_in(root.path()), (Steps{10, 40}));
   EXPECT_TRUE(entries_with_prefix(root.path(), kTrashPrefix).empty());
 }
 
 TEST(Retention, WithoutAWordFromTheDiskNothingCountsAsAbsent) {
   TemporaryFolder root;
-  run(root.path(), {10});
+  run_saves(root.path(), {10});
   fs::create_symlink(kTagsName, root.path() / kTagsName);  // ELOOP
   EXPECT_THROW(read_tags(real_file_system(), root.path()), StorageError);
   fs::path nowhere = root.path() / "nowhere";
@@ -277,8 +277,8 @@ TEST(Retention, ToolsFindTheRuleOfTheLastRunInOwner) {
   TemporaryFolder root;
   FileSystem& files = real_file_system();
   EXPECT_EQ(last_rule(files, root.path()).keep, Rule().keep);
-  run(root.path(), {10}, {.keep = 2});
-  run(root.path(), {20}, {.keep = 7, .keep_every = 100});
+  run_saves(root.path(), {10}, {.keep = 2});
+  run_saves(root.path(), {20}, {.keep = 7, .keep_every = 100});
   fs::remove(root.path() / kHistoryName);  // it is not synced
   EXPECT_EQ(last_rule(files, root.path()).keep, 7);
   EXPECT_EQ(last_rule(files, root.path()).keep_every, 100);
@@ -287,7 +287,7 @@ TEST(Retention, ToolsFindTheRuleOfTheLastRunInOwner) {
 TEST(Retention, ToolsFindTheRuleOfAnOlderDistdlInTheHistory) {
   TemporaryFolder root;
   FileSystem& files = real_file_system();
-  run(root.path(), {10}, {.keep = 7, .keep_every = 100});
+  run_saves(root.path(), {10}, {.keep = 7, .keep_every = 100});
   spill(root.path() / kOwnerName, R"({"generation":1,"job":"42","lineage":"ab","nonce":"test","restart":0,"start":3})");
   EXPECT_EQ(owner_of(files, root.path())->start, 3U);
   EXPECT_EQ(last_rule(files, root.path()).keep, 7);

@@ -22,7 +22,7 @@ std::string with_length(const std::string& header, const std::string& data = "")
 }
 
 /// What reading a file of these bytes throws; its code.
-std::pair<ExitCode, std::string> refusal(const std::string& bytes) {
+std::pair<ExitCode, std::string> refusal_of_bytes(const std::string& bytes) {
   TemporaryFolder folder;
   auto path = folder.path() / "x.safetensors";
   std::ofstream(path, std::ios::binary) << bytes;
@@ -50,8 +50,8 @@ TEST(Safetensors, WhatIsWrittenIsUnderstood) {
   EXPECT_EQ(found.tensors[0].offset, header.size());
   EXPECT_EQ(found.tensors[1].offset, header.size() + 16);
   EXPECT_EQ(found.metadata.at("key"), "value");
-  EXPECT_EQ(refusal(header + std::string(17, 'x')).first, ExitCode::corrupt);
-  EXPECT_EQ(refusal(header + std::string(19, 'x')).first, ExitCode::corrupt);
+  EXPECT_EQ(refusal_of_bytes(header + std::string(17, 'x')).first, ExitCode::corrupt);
+  EXPECT_EQ(refusal_of_bytes(header + std::string(19, 'x')).first, ExitCode::corrupt);
 }
 
 TEST(Safetensors, ImpossibleHeadersAreRefused) {
@@ -60,7 +60,7 @@ TEST(Safetensors, ImpossibleHeadersAreRefused) {
     return with_length(fmt::format(R"({{"t":{{"dtype":{},"shape":{},"data_offsets":{}}}}})", dtype, shape, offsets),
                        four);
   };
-  EXPECT_EQ(refusal(one(R"("F32")", "[1]", "[0,4]")).first, ExitCode::ok);
+  EXPECT_EQ(refusal_of_bytes(one(R"("F32")", "[1]", "[0,4]")).first, ExitCode::ok);
   for (
       const std::string& bytes : {
           std::string(),
@@ -97,14 +97,15 @@ TEST(Safetensors, ImpossibleHeadersAreRefused) {
           with_length(std::string(100'000, '[')),
           with_length("{\"a\":" + std::string(100'000, '[')),
       }) {
-    auto [code, message] = refusal(bytes);
+    auto [code, message] = refusal_of_bytes(bytes);
     EXPECT_EQ(code, ExitCode::corrupt) << bytes.substr(0, 100);
     EXPECT_THAT(message, HasSubstr("is no whole safetensors file"));
   }
 }
 
 TEST(Safetensors, TypesThatCheckpointsDoNotHaveAreNamed) {
-  auto [code, message] = refusal(with_length(R"({"flags":{"dtype":"BOOL","shape":[4],"data_offsets":[0,4]}})", "1234"));
+  auto [code, message] =
+      refusal_of_bytes(with_length(R"({"flags":{"dtype":"BOOL","shape":[4],"data_offsets":[0,4]}})", "1234"));
   EXPECT_EQ(code, ExitCode::incompatible);
   EXPECT_THAT(message, testing::AllOf(HasSubstr("\"flags\""), HasSubstr("BOOL")));
 }
@@ -116,7 +117,7 @@ TEST(Safetensors, AHeaderCostsTimeThatGrowsWithItsTensorsOnly) {
     std::vector<TensorEntry> entries;
     for (int i = 0; i < count; ++i) entries.push_back({fmt::format("tensor{:06}", i), tensor::DType::u8, {0}});
     const std::clock_t begin = std::clock();
-    EXPECT_EQ(refusal(safetensors_header(entries, {})).first, ExitCode::ok);
+    EXPECT_EQ(refusal_of_bytes(safetensors_header(entries, {})).first, ExitCode::ok);
     return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   };
   auto least = [&](auto count) { return std::min({seconds(count), seconds(count), seconds(count)}); };
@@ -131,7 +132,7 @@ TEST(Safetensors, RandomChangesOfAHeaderNeverCrash) {
     std::string bad = good;
     for (unsigned changes = 1 + random() % 3; changes > 0; --changes)
       bad[random() % bad.size()] = static_cast<char>(random() % 128);
-    auto code = refusal(bad).first;
+    auto code = refusal_of_bytes(bad).first;
     EXPECT_TRUE(code == ExitCode::ok || code == ExitCode::corrupt || code == ExitCode::incompatible);
   }
 }

@@ -50,7 +50,7 @@ SampleTensor bytes_called(const std::string& name, std::size_t zeros, std::size_
   return made;
 }
 
-std::string sealed(const json& document) {
+std::string sealed_again(const json& document) {
   std::string text = document.dump() + "\n";
   Sha256 hash;
   hash.update(std::as_bytes(std::span(text)));
@@ -380,7 +380,7 @@ TEST_F(CompressedDamage, HostileTablesOfChunksAreRefused) {
   for (const auto& [where, value] : changes) {
     json bad = good;
     bad[json::json_pointer(at + where)] = value;
-    spill(folder_ / kManifestName, sealed(bad));
+    spill(folder_ / kManifestName, sealed_again(bad));
     auto findings = verify(folder_);
     ASSERT_FALSE(findings.empty()) << where << " " << value;
     EXPECT_EQ(findings[0].kind, ExitCode::corrupt) << where << " " << value;

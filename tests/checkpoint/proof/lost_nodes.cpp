@@ -9,11 +9,11 @@ namespace {
 constexpr int kNodes = 3;
 const std::vector<std::string> kReplaced{"n0", "fresh", "n2"};  // n1 is lost
 
-struct Way {
+struct LossWay {
   const char* name;
   Protection how;
 };
-constexpr Way kWays[] = {{"partner", {true, false, false}}, {"parity", {false, true, false}}};
+constexpr LossWay kLossWays[] = {{"partner", {true, false, false}}, {"parity", {false, true, false}}};
 
 struct Restored {
   bool found = false;
@@ -49,7 +49,7 @@ Restored restore(const Site& site, const std::vector<std::string>& nodes, const 
 
 /// Protects steps 30 and 40, with one letter of the second damaged. What its error says, which must name the step and
 /// call it damaged; empty if there was none.
-std::string protect_twice(const Site& site, const Way& way, const Sample& sample, int damaged_letter) {
+std::string protect_twice(const Site& site, const LossWay& way, const Sample& sample, int damaged_letter) {
   std::string seen;
   const auto nodes = names_of(kNodes);
   run_on(
@@ -74,7 +74,7 @@ std::string protect_twice(const Site& site, const Way& way, const Sample& sample
 }
 
 /// A bit changes on the way while snapshots are protected: that is seen, and what was kept before is still there.
-std::string damage_while_protecting(const Way& way, const Sample& sample, int letter, int* letters) {
+std::string damage_while_protecting(const LossWay& way, const Sample& sample, int letter, int* letters) {
   {
     Site undamaged;
     *letters = save(undamaged, names_of(kNodes), sample, Step(30), way.how);
@@ -94,7 +94,7 @@ std::string damage_while_protecting(const Way& way, const Sample& sample, int le
 }
 
 /// The same while snapshots come back after the loss of a node: the right bytes, or an error.
-std::string damage_while_restoring(const Way& way, const Sample& sample, int letter, int* letters) try {
+std::string damage_while_restoring(const LossWay& way, const Sample& sample, int letter, int* letters) try {
   Site site;
   save(site, names_of(kNodes), sample, Step(40), way.how);
   lose_memory_of(site, "n1");
@@ -105,7 +105,7 @@ std::string damage_while_restoring(const Way& way, const Sample& sample, int let
 }
 
 /// A bit of a snapshot changes in memory: it is not taken.
-std::string damage_in_memory(const Way& way, const Sample& sample, std::size_t number, bool& done) {
+std::string damage_in_memory(const LossWay& way, const Sample& sample, std::size_t number, bool& done) {
   Site site;
   save(site, names_of(kNodes), sample, Step(40), way.how);
   std::set<std::string> names = site.names();
@@ -126,7 +126,7 @@ std::string damage_in_memory(const Way& way, const Sample& sample, std::size_t n
   }
 }
 /// Later snapshots of which nothing is kept elsewhere leave those alone of which something is.
-std::string later_snapshots(const Way& way) {
+std::string later_snapshots(const LossWay& way) {
   Site site;
   save_and_die(site, names_of(kNodes), {{10, way.how}, {20, {}}, {30, {}}, {40, {}}});
   lose_memory_of(site, "n1");
@@ -136,7 +136,7 @@ std::string later_snapshots(const Way& way) {
 /// So do those of the other kind: it could not make good as much.
 std::string later_parity() {
   Site site;
-  const Protection partner = kWays[0].how, parity = kWays[1].how;
+  const Protection partner = kLossWays[0].how, parity = kLossWays[1].how;
   save_and_die(site, names_of(4), {{10, partner}, {20, parity}, {30, {}}, {40, parity}, {50, {}}});
   for (const char* lost : {"n1", "n3"}) lose_memory_of(site, lost);
   return step_restored(site, {"n0", "f1", "n2", "f3"}) == Step(10) ? "" : "what was said to be safe is gone";
@@ -149,7 +149,7 @@ Verdict prove_lost_nodes(const Effort& effort) {
   auto enough = [&] { return effort.stop_at_first && !verdict.broken.empty(); };
   verdict.add(later_parity(), "partner, then parity");
   ++verdict.cases;
-  for (const Way& way : kWays) {
+  for (const LossWay& way : kLossWays) {
     for (auto* damage : {&damage_while_protecting, &damage_while_restoring}) {
       int letters = 1;
       for (int letter = 0; letter < letters && !enough(); ++letter, ++verdict.cases)

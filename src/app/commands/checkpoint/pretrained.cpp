@@ -16,7 +16,7 @@
 
 namespace distdl::app {
 namespace {
-struct Arguments {
+struct PretrainedArguments {
   std::filesystem::path file;
   JobArguments job;
   tensor::Shape sample;
@@ -30,7 +30,7 @@ struct Samples {
   std::int64_t classes;
 };
 
-Samples samples_of(const Arguments& arguments, const train::Recipe& recipe, const PretrainedFile& file) {
+Samples samples_of(const PretrainedArguments& arguments, const train::Recipe& recipe, const PretrainedFile& file) {
   if (!arguments.sample.empty()) return {arguments.sample, file.classes(recipe.model, arguments.sample)};
   require<UsageError>(
       !recipe.data.train.empty(),
@@ -53,7 +53,7 @@ checkpoint::State state_of(model::Options options, const Samples& samples) {
   return state;
 }
 
-void import_pretrained(const Arguments& arguments) {
+void import_pretrained(const PretrainedArguments& arguments) {
   const config::Job job = arguments.job.load();
   PretrainedFile file(arguments.file);
   const Samples samples = samples_of(arguments, job.recipe, file);
@@ -84,7 +84,7 @@ void import_pretrained(const Arguments& arguments) {
 }  // namespace
 
 void add_import_pretrained(Command import) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<PretrainedArguments>();
   Command command = import.add_subcommand(
       "pretrained",
       "make a checkpoint of a job's model from PyTorch's weights: GPT-2, ResNet, ViT. To be used as it is (distdl "
