@@ -52,7 +52,7 @@ void describe_costs(Table& table, Visitor&& visit) {
   visit("step", table.step, "s", "any other step");
   visit("reduce", table.reduce, "B/s", "one rank adding, in caches, read and written");
   visit("copy", table.copy, "B/s", "one rank copying, in caches, read and written");
-  visit("share", table.share, "B/s", "one rank reading what neighbours have just written");
+  visit("share", table.share, "B/s", "one rank reading what others on the node have just written");
   visit("memory", table.memory, "B/s", "all ranks of a node beyond the caches, read and written");
   visit("cache", table.cache, "B", "what a rank can work on within its caches");
   visit("processors", table.processors, "", "of a node");

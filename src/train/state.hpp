@@ -37,7 +37,7 @@ struct TrainingState {
 
   float* parameter_arena() const { return static_cast<float*>(parameters.data()); }
   /// The average of the parameters if there is one, else themselves.
-  const float* judged_arena() const;
+  const float* evaluation_arena() const;
   /// All of them, for a step.
   optim::Arenas arenas(const float* gradients) const;
   std::size_t bytes() const;  ///< of all arenas

@@ -20,7 +20,7 @@ class WriterBootstrap {
   /// For checkpoint::Saver, which calls it in its writing thread.
   std::unique_ptr<checkpoint::Group> connect();
   /// Collective, once, in the training threads: carries the addresses. Throws what a writing thread failed with.
-  void introduce(comm::Communicator& training);
+  void exchange_addresses(comm::Communicator& training);
 
  private:
   class AddressExchange;

@@ -112,16 +112,16 @@ class CheckpointBench {
         first_(communicator.rank() == Rank(0)),
         group_(communicator, kPatience),
         state_(sizes_from(arguments.size).back(), communicator.rank().value, communicator.size()),
-        meeting_(communicator.rank(), communicator.size(), options_of(arguments), group_.timeout()),
+        bootstrap_(communicator.rank(), communicator.size(), options_of(arguments), group_.timeout()),
         folder_(arguments.dir, communicator),
         store_(folder_.path() / "checkpoints", arguments.options) {
     require<UsageError>(state_.total() >= kTensorBytes * static_cast<std::size_t>(communicator.size()),
                         "--size {} is less than 4 MiB a rank", arguments.size);
     store_.take(group_, {"local", 0, 0, ""});
     saver_.emplace(
-        store_, group_, [this] { return meeting_.connect(); },
+        store_, group_, [this] { return bootstrap_.connect(); },
         checkpoint::Saver::Setup{fmt::format("bench_{}", ::getppid())});
-    meeting_.introduce(communicator);
+    bootstrap_.exchange_addresses(communicator);
     saver_->prepare(state_.slices(), {});
     copy_ = tensor::allocate_host(state_.bytes().size());
     checksum_ = crc32c(state_.bytes());
@@ -275,7 +275,7 @@ class CheckpointBench {
   bool first_;
   train::CommunicatorGroup group_;
   BenchState state_;
-  train::WriterBootstrap meeting_;
+  train::WriterBootstrap bootstrap_;
   BenchFolder folder_;
   checkpoint::Store store_;
   std::optional<checkpoint::Saver> saver_;

@@ -38,7 +38,7 @@ class NodeExchange {
  private:
   void run_directly(const std::vector<Handover>& all);
   void run_turn(const std::vector<Handover>& all, const std::vector<Piece>& places, std::size_t turn, bool offers);
-  bool alone() const { return build_.neighbours().size() == 1; }
+  bool alone() const { return build_.node_ranks().size() == 1; }
 
   ScheduleBuilder& build_;
   std::size_t half_ = 0;  ///< of the shared area, in elements; 0: directly

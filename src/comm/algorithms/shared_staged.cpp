@@ -116,7 +116,7 @@ void shared_staged_move(ScheduleBuilder& build) {
     const Piece offered = segment_of(held, t, length);
     if (t < segments && is_wanted_elsewhere(build, offered))
       build.copy(build.input(offered), build.shared({t % kHalves * length, offered.count}));
-    for (int q : build.neighbours()) {
+    for (int q : build.node_ranks()) {
       if (t == 0 || q == self) continue;
       const Piece there = segment_of(held_by(build, q), t - 1, length), piece = overlap_of(there, wanted);
       build.copy(ScheduleBuilder::shared_of(q, {(t - 1) % kHalves * length + piece.first - there.first, piece.count}),

@@ -37,7 +37,7 @@ struct Communicator::Impl {
   /// Does what attaches memory of neighbours. Throws PeerLost if it fails since one of them is no more.
   void attach(const char* name, const std::function<void()>& how);
   /// Attaches the neighbours' segments, given everyone's name.
-  void meet_neighbours(const std::vector<std::string>& segments);
+  void meet_node_ranks(const std::vector<std::string>& segments);
   Transfer& idle_transfer();
   Request start(Transfer& transfer, const CallOptions& options) const;
   /// World rank. Throws ConfigError for a rank that is not in this communicator.

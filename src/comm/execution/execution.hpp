@@ -48,7 +48,7 @@ class Execution final : public Request::Pending {
   bool arrive();
   bool run();
   bool finish_on_device();
-  bool all_neighbours(std::uint32_t stage);
+  bool all_reached(std::uint32_t stage);
   void publish();
   bool choose_direct();
   void transfer(const Step& step);

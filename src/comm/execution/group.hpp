@@ -20,7 +20,7 @@ struct Plan {
   Choice choice;
   Schedule schedule;
   std::optional<Schedule> staged;  ///< where some neighbour's memory turns out not to be shared
-  bool uses_neighbours = false;    ///< takes control_blocks, on all ranks of this node alike
+  bool uses_node_ranks = false;    ///< takes control_blocks, on all ranks of this node alike
   bool needs_arrival = false;      ///< works on neighbours' inputs and outputs, if they are shared
   std::uint64_t fingerprint = 0;   ///< of problem and element type; equal on neighbours that call the same
 };

@@ -46,7 +46,7 @@ struct Step {
     wait,     ///< until all transfers of `group` so far are done
     reduce,   ///< targets = reduction of the sources
     signal,   ///< tell the neighbours that this rank has reached `stage` (they ascend within an operation, from 2;
-              ///< 1 means "arrived": Execution signals and awaits it before the first step where reads_neighbours)
+              ///< 1 means "arrived": Execution signals and awaits it before the first step where reads_node_ranks)
     await,    ///< until neighbour `peer` has signalled `stage` or a later one
   };
   Kind kind = Kind::wait;
@@ -69,8 +69,8 @@ struct Schedule {
   std::size_t scratch = 0;  ///< elements
   std::size_t shared = 0;   ///< elements
   int groups = 0;
-  bool uses_neighbours = false;   ///< has signal or await steps
-  bool reads_neighbours = false;  ///< works on input or output of neighbours: these must lie in shared memory
+  bool uses_node_ranks = false;   ///< has signal or await steps
+  bool reads_node_ranks = false;  ///< works on input or output of neighbours: these must lie in shared memory
 };
 
 enum class Collective : std::uint8_t {

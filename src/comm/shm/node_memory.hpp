@@ -34,7 +34,7 @@ struct alignas(128) ControlBlock {  // processors fetch lines of 64 bytes in pai
 };
 
 /// A rank of this node that a rank shares memory with.
-struct Neighbour {
+struct NodeRank {
   Rank rank;
   std::string segment;  ///< its NodeMemory::name()
 };
@@ -103,7 +103,7 @@ class NodeMemory {
   std::string name() const;
   /// Maps the segments of all ranks of this node, in rank order, this one's among them. Throws CommError naming rank
   /// and segment.
-  void attach(std::span<const Neighbour> neighbours);
+  void attach(std::span<const NodeRank> node_ranks);
   /// All neighbours have attached: the segment's name goes.
   void unlink() noexcept;
 

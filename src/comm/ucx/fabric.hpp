@@ -216,7 +216,7 @@ class Fabric {
   bool is_certain(Rank rank) const;  ///< not only by a broken connection
   Loss mark_lost(Rank rank, Evidence evidence, const std::string& why, ExitCode code = ExitCode::peer_lost);
   void mark_ended();
-  void read_last_words();
+  void drain_control_messages();
   void mark_process_lost(Rank rank);
   void mark_processes_lost(std::span<const Rank> ranks);
   std::string end_of(Rank rank) const;

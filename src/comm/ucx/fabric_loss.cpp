@@ -45,7 +45,7 @@ Fabric::Loss Fabric::mark_lost(Rank rank, Evidence evidence, const std::string& 
 /// this rank has never spoken with may end when it likes, unless it is waited for.
 void Fabric::mark_ended() {
   for (Rank rank : idle_.take_ended()) {
-    read_last_words();
+    drain_control_messages();
     if (peers_[rank.value].opened)
       mark_process_lost(rank);
     else
@@ -53,7 +53,7 @@ void Fabric::mark_ended() {
   }
 }
 
-void Fabric::read_last_words() {
+void Fabric::drain_control_messages() {
   while (ucp_worker_progress(worker_.get()) > 0) read_control_messages();
   read_control_messages();
 }
@@ -76,7 +76,7 @@ void Fabric::mark_processes_lost(std::span<const Rank> ranks) {
     dead.push_back(rank);
     ends.push_back(end_of(rank));
   }
-  if (!dead.empty()) read_last_words();
+  if (!dead.empty()) drain_control_messages();
   for (Rank rank : dead) mark_lost(rank, Evidence::certain, fmt::format("{}", fmt::join(ends, ", ")));
 }
 

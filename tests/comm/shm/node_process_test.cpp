@@ -100,7 +100,7 @@ void meet(Peer& other) {
 void attach(NodeMemory& memory, int local, Peer& other) {
   other.tell(memory.name());
   const std::string theirs = other.hear();
-  memory.attach(std::vector<Neighbour>{{Rank(0), local == 0 ? memory.name() : theirs},
+  memory.attach(std::vector<NodeRank>{{Rank(0), local == 0 ? memory.name() : theirs},
                                        {Rank(1), local == 1 ? memory.name() : theirs}});
   meet(other);
 }

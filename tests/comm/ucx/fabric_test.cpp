@@ -245,7 +245,7 @@ TEST(LossBoard, TellsRanksOfANodeThatShareNoEndpoint) {
 }
 
 // Rank 1 cannot get a word through: rank 2, frozen, blocks the way. But the board shows that it lives and waits, too.
-TEST(LossBoard, AnswersForANeighbourWhoseMessagesAreHeldUp) {
+TEST(LossBoard, AnswersForANodeRankWhoseMessagesAreHeldUp) {
   std::atomic<bool> over = false;
   on_fabrics(3, [&](Fabric& fabric) {
     if (fabric.rank() != Rank(0)) {
