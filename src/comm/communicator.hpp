@@ -30,7 +30,7 @@ namespace distdl::comm {
 /// How one call differs from the usual.
 struct CallOptions {
   Reduction reduction = Reduction::sum;
-  Order order = Order::deterministic;           ///< free: the sum's bits may depend on number and placement of ranks
+  Order order = Order::deterministic;           ///< any: a sum's bits may depend on number and placement of ranks
   std::optional<Clock::duration> timeout = {};  ///< instead of Options::timeout_seconds
   std::optional<Choice> choice = {};            ///< instead of the fastest by measured cost; equal on all ranks
 };
@@ -45,16 +45,19 @@ struct Leaves {
 /// Neither header nor payload may be kept.
 using MessageHandler = std::function<void(Rank from, std::string_view header, std::span<const std::byte> payload)>;
 
-/// The ranks of one generation, connected over shared memory within a node and UCX between nodes. Owned and driven by
-/// one thread. Collectives are called by all ranks in the same order; each begins at once and is complete when wait()
-/// of its Request returns; until then its memory belongs to it. Several may be under way. Every wait is bounded by
-/// Options::timeout_seconds and throws PeerLost, naming whom it waited for and in which operation: the generation is
-/// then over, everything under way fails, and a Communicator of the next generation has to be made. A rank that comes
-/// too late, because it computes or writes for longer than that, counts as lost too: it cannot answer.
+/// The ranks of one generation, connected by shared memory within a node and by UCX between nodes. One thread owns and
+/// uses a Communicator.
 ///
-/// A sum (and average, maximum, minimum) is taken along the fixed tree of sum_tree.hpp over the ranks, so its bits do
-/// not depend on which rank runs where. Memory from allocate() makes collectives within a node several times faster:
-/// neighbours then work on it directly.
+/// All ranks call the same collectives in the same order. A collective begins at once and is complete when wait() of
+/// its Request returns; until then the caller must not touch its memory. Several may be under way.
+///
+/// Every wait ends after Options::timeout_seconds and then throws PeerLost, which names the awaited ranks and the
+/// operation. The generation is then over: everything under way fails, and a Communicator of the next generation has to
+/// be made. A rank that is late, because it computes or writes for longer than that, counts as lost too.
+///
+/// Sums, averages, maxima and minima follow the fixed tree of sum_tree.hpp, so that their bits do not depend on the
+/// placement of ranks. Collectives within a node are several times faster on memory from allocate(), because the ranks
+/// of the node then access it directly.
 ///
 /// Throws ConfigError for sizes and types that do not fit together; CommError where ranks called different operations.
 class Communicator {

@@ -22,11 +22,11 @@ struct CostTable {
 
   LinkCost within{0.8e-6, 0.3e-6, 5e9};  ///< messages between ranks of one node
   LinkCost between{15e-6, 3e-6, 1.2e9};  ///< between nodes: what all ranks of a node send together shares the bandwidth
-  double signal = 0.12e-6;               ///< seconds until a neighbour sees a signal in shared memory
+  double signal = 0.12e-6;               ///< seconds until another rank of the node sees a signal
   double step = 0.02e-6;                 ///< seconds of any other step of a schedule
   double reduce = 20e9;                  ///< bytes read and written per second by one rank that adds, in caches
   double copy = 30e9;                    ///< the same, copying
-  double share = 8e9;                    ///< bytes per second that a rank reads of what neighbours have just written
+  double share = 8e9;                    ///< bytes per second of reading what another rank of the node has just written
   double memory = 30e9;    ///< bytes read and written per second by all ranks of a node, beyond the caches
   double cache = 1 << 20;  ///< bytes that a rank can work on within its caches
   double processors = 64;  ///< of a node; counted anew whenever ranks connect

@@ -149,8 +149,8 @@ bool create_lock(int folder, const Holder& self, const std::string& name = kName
   throw StorageError(errno_text(error));
 }
 
-/// Removes the lock if it is the one that was found. Judging takes time, and another start may have been quicker: what
-/// it has made is put back, unless a third one has made another.
+/// Removes the lock if it is still the one that was found. Another start may have replaced it meanwhile: its lock is
+/// put back, unless a third start has made another.
 void remove_lock(int folder, const Found& found, const std::string& nonce) {
   const std::string name = aside(nonce);
   if (::renameat(folder, kName, folder, name.c_str()) != 0) {

@@ -159,7 +159,7 @@ void Trainer::start() {
   std::optional<checkpoint::Levels> levels;
   if (auto setup = levels_setup(store_, place())) levels.emplace(group_, store_.files(), *std::move(setup));
   auto resumed = checkpointer_.restore(state_, levels ? &*levels : nullptr,
-                                 recipe_.checkpoint.partial ? &start_values : nullptr, setting_.resume_below);
+                                       recipe_.checkpoint.partial ? &start_values : nullptr, setting_.resume_below);
   levels.reset();
   if (!resumed) begin_afresh(start_values);
   if (state_.step < total_) store_.check_room(group_, state_.bytes());

@@ -22,7 +22,7 @@
 
 namespace distdl::train {
 
-/// Everything that a run's future depends on. Two runs whose TrainingState is equal go on alike, byte for byte.
+/// Everything that the rest of a run depends on. Two runs with equal TrainingState continue alike, byte for byte.
 struct TrainingState {
   struct OptimizerArena {
     optim::StateArena what;
@@ -50,8 +50,8 @@ void allocate(TrainingState& state, kernels::Backend& backend, const tensor::Are
 /// What must be equal, or at least be warned about, between the run that wrote a checkpoint and the one that resumes.
 using Identity = std::map<std::string, std::string>;
 
-/// checkpoint::Group::exchange_buffers() over a communicator, in pieces, so that a receiver who comes late has to put
-/// little aside.
+/// checkpoint::Group::exchange_buffers() over a communicator. Buffers are sent in pieces, so that a late receiver has
+/// to queue little.
 void exchange_buffers(comm::Communicator& communicator, std::span<const checkpoint::Group::Outgoing> out,
                       std::span<const checkpoint::Group::Incoming> in, Clock::duration timeout,
                       const std::function<void(comm::Request&)>& wait);
@@ -78,20 +78,21 @@ class CommunicatorGroup final : public checkpoint::Group {
   Clock::duration timeout_{};
 };
 
-/// What takes the place of what a checkpoint lacks.
+/// Start values for tensors that a checkpoint lacks.
 struct StartValues {
   std::function<void(std::span<float>)> fill;  ///< writes the whole arena of parameters, in host memory
   std::int64_t global_batch = 0;               ///< samples per step
 };
 
-/// Joins a training state to a checkpoint store: who writes what, and host copies where the arenas are on a device.
+/// Saves a training state to a checkpoint store and restores it. Decides which rank writes what, and makes host copies
+/// of arenas on a device.
 class StateCheckpointer {
  public:
-  /// References must outlive the keeper.
+  /// References must outlive this object.
   StateCheckpointer(kernels::Backend& backend, comm::Communicator& communicator, CommunicatorGroup& group,
                     checkpoint::Store& store, const model::ModelTensors& tensors, Identity identity);
 
-  /// What this rank saves. The slices point into the state's memory, or into the keeper's where that is on a device.
+  /// What this rank saves. The slices point into the state's memory, or into host copies of it.
   struct Part {
     std::vector<checkpoint::Slice> slices;
     checkpoint::State state;

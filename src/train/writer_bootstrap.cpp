@@ -95,7 +95,7 @@ class WritingGroup final : public checkpoint::Group {
 };
 }  // namespace
 
-/// A World whose addresses the training threads exchange_buffers.
+/// A World whose addresses the training threads exchange.
 class WriterBootstrap::AddressExchange final : public world::World {
  public:
   AddressExchange(WriterBootstrap& bootstrap, bool& began) : bootstrap_(bootstrap), began_(began) {}
@@ -107,7 +107,8 @@ class WriterBootstrap::AddressExchange final : public world::World {
     bootstrap_.mine_.set_value(mine);
     auto all = bootstrap_.all_.get_future();
     require<SchedulerError>(all.wait_for(timeout) == std::future_status::ready,
-                            "the training threads did not exchange the addresses of the writing threads within {} ms", timeout.count());
+                            "the training threads did not exchange the addresses of the writing threads within {} ms",
+                            timeout.count());
     return all.get();
   }
 

@@ -24,7 +24,8 @@ class RanksMissing : public SchedulerError {
 };
 
 /// Who am I, who are the others: what a rank learns at birth. Implementations: threads of one process, PMIx under
-/// srun, a shared folder. A World only introduces the ranks to each other; from then on they talk through comm.
+/// srun, a shared folder. A World only exchanges the addresses of the ranks; from then on they communicate through
+/// comm.
 class World {
  public:
   virtual ~World() = default;

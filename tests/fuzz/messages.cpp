@@ -94,7 +94,7 @@ void read_cost_file(std::string_view input) {
 }
 
 const fuzz::Target handshake("handshake", &read_handshake), control_message("control_message", &read_control_message),
-    peer_address("peer_address", &read_peer_address),
-    envelope("envelope", &read_envelope), rendezvous("rendezvous", &read_rendezvous),
-    table("cost_table", &read_cost_table), file("cost_file", &read_cost_file);
+    peer_address("peer_address", &read_peer_address), envelope("envelope", &read_envelope),
+    rendezvous("rendezvous", &read_rendezvous), table("cost_table", &read_cost_table),
+    file("cost_file", &read_cost_file);
 }  // namespace

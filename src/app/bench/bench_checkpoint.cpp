@@ -191,7 +191,7 @@ class CheckpointBench {
 
   /// The same file, raw and restored, in turn. Read once before that, since disks have caches too, which the first one
   /// would fill for the second. All of it goes to the state's own memory: what memcpy fills is touched once a round, as
-  /// slots are, because memory at rest is slower to write on virtual machines.
+  /// snapshot buffers are, because memory at rest is slower to write on virtual machines.
   void measure_reading(int round, const checkpoint::Summary& saved) {
     const RawFile file(saved.folder / fmt::format("node{:04}.h5", communicator_.rank().value));
     const auto raw = [&] {

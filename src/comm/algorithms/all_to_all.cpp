@@ -21,8 +21,8 @@ Block received(const ScheduleBuilder& build, int from, int to) {
   return {to, Space::output, 0, from * build.problem().count, build.problem().count};
 }
 
-/// Packs what it has for each node, sends that to one rank there, and hands what comes to its neighbours. All that this
-/// rank has is packed first: in place, the others' results go where it lay.
+/// Packs what it has for each node, sends that to one rank there, and hands what comes to the ranks of its own node.
+/// Everything is packed first, since the results may overwrite the operands.
 class NodeAllToAll {
  public:
   explicit NodeAllToAll(ScheduleBuilder& build)

@@ -4,7 +4,7 @@
 namespace distdl::comm {
 namespace {
 
-/// Operands and results of the neighbours lie in shared memory: the carrier of a partition reads and writes them.
+/// Operands and results of the node's ranks lie in shared memory: the carrier of a partition reads and writes them.
 class DirectNodeSum : public NodeSum {
  public:
   using NodeSum::NodeSum;

@@ -93,7 +93,7 @@ bool Execution::all_reached(std::uint32_t stage) {
   return true;
 }
 
-/// All neighbours see the same locations, and so decide alike.
+/// All ranks of the node see the same locations, so they decide alike.
 bool Execution::choose_direct() {
   const NodeRanks& node_ranks = *group_.node_ranks;
   theirs_.resize(static_cast<std::size_t>(node_ranks.size()));

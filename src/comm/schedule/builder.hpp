@@ -68,10 +68,10 @@ class ScheduleBuilder {
   /// Signals the next stage and returns it.
   std::uint32_t signal();
   void await(int peer, std::uint32_t stage);
-  /// Of all neighbours but this rank.
+  /// Awaits all other ranks of the node.
   void await_all(std::uint32_t stage);
 
-  /// The schedule works on input or output of neighbours: all ranks of the node must say so.
+  /// The schedule accesses input or output of other ranks. All ranks of the node must call this.
   void open_memory() { schedule_.reads_node_ranks = true; }
 
   Schedule take() { return std::move(schedule_); }

@@ -50,7 +50,7 @@ std::vector<std::shared_ptr<SharedSegment>> open_all(std::span<const Rank> ranks
 struct NodeMemory::Buffer {
   int id;
   std::shared_ptr<SharedSegment> own;
-  std::vector<std::shared_ptr<SharedSegment>> all;  ///< per neighbour; empty until attached
+  std::vector<std::shared_ptr<SharedSegment>> all;  ///< per rank of the node; empty until attached
 };
 
 struct NodeMemory::HasId {
@@ -80,8 +80,7 @@ void NodeMemory::attach(std::span<const NodeRank> node_ranks) {
     names.push_back(node_rank.segment);
   }
   const auto self = std::find(names.begin(), names.end(), name());
-  require<InternalError>(self != names.end(), "the {} ranks that share memory lack this rank itself",
-                         names.size());
+  require<InternalError>(self != names.end(), "the {} ranks that share memory lack this rank itself", names.size());
   auto segments = open_all(ranks, names, Mapping::lazy);
   std::vector<RankArea*> areas;
   areas.reserve(segments.size());

@@ -29,9 +29,8 @@
 
 namespace distdl::comm {
 
-/// Where the ranks of a node leave word for each other of a loss and of whom they wait for: NodeMemory's functions of
-/// these names. A rank frozen while it holds a place in the queue of UCX's shared memory blocks all messages behind it;
-/// what stands here gets through.
+/// The loss board of a node: NodeMemory's functions of these names. It works even if a rank was frozen while it held a
+/// place in the queue of UCX's shared memory, which blocks all messages behind it.
 struct LossBoard {
   std::function<void(const NodeLoss&)> post_loss;
   std::function<std::optional<NodeLoss>()> posted_loss;
@@ -39,7 +38,7 @@ struct LossBoard {
   std::function<std::optional<NodeWait>(Rank)> shown_wait;
 };
 
-/// What came in and was not let through, since the start. Each is logged as a warning, up to a limit.
+/// Counts of refused messages since the start. Each one is logged as a warning, up to a limit.
 struct Refused {
   int handshake_messages = 0;  ///< garbage, unknown ranks, other generations, wrong proofs
   int control_messages = 0;    ///< not from a proved peer
@@ -141,7 +140,7 @@ class Fabric {
     PeerAddress address;
     ucp_ep_h endpoint = nullptr;
     bool opened = false;                  ///< once; a closed endpoint is not opened again
-    bool said_hello = false;              ///< has it said hello?
+    bool said_hello = false;              ///< its hello has come
     std::optional<Handshake> handshake;   ///< since then
     std::vector<Batch::Transfer*> queue;  ///< until it is proved
     int wrong_proofs = 0;

@@ -12,9 +12,9 @@
 namespace distdl::comm {
 namespace {
 
-/// For word of the cause to overtake the connections that broke because of it.
+/// Time in which a message about the cause may arrive after connections have broken because of it.
 constexpr Milliseconds kGrace{50};
-/// For the end of a process to be seen.
+/// Time after which the end of a process is seen.
 constexpr Milliseconds kMoment{200};
 
 double seconds(Clock::duration time) {
@@ -41,8 +41,8 @@ Fabric::Loss Fabric::mark_lost(Rank rank, Evidence evidence, const std::string& 
   return losses_.emplace_back(Loss{rank, evidence, why, code});
 }
 
-/// A process that stopped on purpose has told why: read what it left before it counts as dead without a word. One that
-/// this rank has never spoken with may end when it likes, unless it is waited for.
+/// A process that stopped on purpose has sent the reason, so control messages are drained before it counts as lost. The
+/// end of a process without an endpoint here matters only if this rank waits for it.
 void Fabric::mark_ended() {
   for (Rank rank : idle_.take_ended()) {
     drain_control_messages();
@@ -178,8 +178,8 @@ const std::vector<Rank>& Fabric::awaited(const Activity& activity) {
   return awaited_now_;
 }
 
-/// Asks and returns those that gave no answer. Returns early when the activity is done after all. A rank that waits in
-/// shared memory may never have spoken with whom it waits for: then they introduce themselves now.
+/// Asks ranks and returns those that gave no answer. Returns early when the activity is done after all. Opens endpoints
+/// that are missing: a rank that waits in shared memory may never have sent a message to the awaited one.
 std::vector<Rank> Fabric::ask(const std::vector<Rank>& suspects, const Activity& activity, const Deadline& deadline) {
   for (Rank rank : suspects) {
     Peer& peer = peers_[rank.value];

@@ -210,7 +210,8 @@ void SymbolicRun::join(Member& member, int peer, std::uint32_t stage) {
 }
 
 std::string SymbolicRun::locate(const Member& member, const Block& block, Place& place) {
-  if (!is_on_node(member, block.rank)) return fmt::format("reaches for the {}, which is on another node", text_of(block));
+  if (!is_on_node(member, block.rank))
+    return fmt::format("reaches for the {}, which is on another node", text_of(block));
   Member& owner = members_[block.rank];
   if (&owner != &member && block.space == Space::scratch) return fmt::format("reaches for the {}", text_of(block));
   const Problem& problem = problems_[block.rank];

@@ -71,7 +71,7 @@ TEST(NodeMemory, ThreadsSeeEachOthersPayloads) {
       const NodeMemory& memory = *memories[self];
       for (std::uint64_t operation = 1; operation <= kOperations; ++operation) {
         const int slot = operation % NodeMemory::kControlBlocks;
-        for (int local = 0; local < kRanks; ++local)  // the control_blocks of this slot are free
+        for (int local = 0; local < kRanks; ++local)  // the control blocks of this slot are free
           while (memory.completed(local).load(std::memory_order_acquire) + NodeMemory::kControlBlocks < operation)
             std::this_thread::yield();
         ControlBlock& control_block = memory.control_block(self, slot);

@@ -129,7 +129,7 @@ TEST(Endpoints, PeerThatLeftBeforeTheFirstWordIsNamed) {
       with_timeout(1));
 }
 
-TEST(Endpoints, PeerThatNeverAnswersTheGreetingRunsIntoTheDeadline) {
+TEST(Endpoints, PeerThatNeverAnswersTheHelloRunsIntoTheDeadline) {
   std::atomic<bool> over = false;
   on_fabrics(
       2,
@@ -177,7 +177,7 @@ TEST(Gossip, WordOfALossReachesRanksThatShareNoEndpointWithTheLost) {
   });
 }
 
-/// A node's control message board, for ranks that are threads.
+/// A loss board for ranks that are threads.
 struct Board {
   std::mutex mutex;
   std::optional<NodeLoss> loss;
