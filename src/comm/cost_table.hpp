@@ -6,8 +6,8 @@
 
 namespace distdl::comm {
 
-/// A message of n bytes takes latency + n / bandwidth (Hockney, Parallel Computing 1994); of that its sender and its
-/// receiver are busy for the overhead (LogP: Culler et al., PPoPP 1993).
+/// A message of n bytes takes latency + n / bandwidth (Hockney, Parallel Computing 1994). Sender and receiver are busy
+/// for the overhead of that time (LogP: Culler et al., PPoPP 1993).
 struct LinkCost {
   double latency = 0;    ///< seconds, of an empty message
   double overhead = 0;   ///< seconds

@@ -70,7 +70,7 @@ TEST_F(Run, WithoutClippingNoNormIsReported) {
   for (const auto& step : recorder_.steps) EXPECT_FALSE(step.gradient_norm);
 }
 
-TEST_F(Run, TheAverageIsJudgedAndTrainingDoesNotMind) {
+TEST_F(Run, TheAverageIsEvaluatedAndTrainingDoesNotMind) {
   run(2, "plain");
   auto losses = [&] {
     std::vector<double> all;
