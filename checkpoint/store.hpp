@@ -162,7 +162,7 @@ class Store {
   /// fails. SnapshotUse::none: this and all later starts ignore the snapshots of earlier starts.
   void take(Group& group, const Owner& owner, SnapshotUse snapshots = SnapshotUse::newest);
   /// Collective. Throws StorageError (storage) if the file system has no room for two checkpoints of so many bytes.
-  /// Existing checkpoints count as room. A full disk is thus found before training and not after it.
+  /// A checkpoint that exists already counts as one of them. A full disk is thus found before training.
   void check_room(Group& group, std::uint64_t bytes) const;
   /// Collective. Writes the union of all ranks' slices and commits. The slices are disjoint and form whole tensors; a
   /// rank without slices writes no file. On return the checkpoint is durable. If this throws, the previous checkpoints
