@@ -193,7 +193,7 @@ class Store {
 
   /// The path of the folder without links.
   const std::filesystem::path& root() const noexcept { return root_; }
-  /// The absolute path by which the run knows it, alike on all nodes: part of the names of its snapshots.
+  /// The absolute path as the run uses it, equal on all nodes: part of the names of its snapshots.
   const std::filesystem::path& named_root() const noexcept { return named_root_; }
   const Options& options() const noexcept { return options_; }
   FileSystem& files() const noexcept { return *files_; }

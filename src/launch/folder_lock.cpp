@@ -271,8 +271,7 @@ struct FolderLock::Impl {
       }
     }
   }
-  /// Shows that this start lives; notices one that has taken over. Where somebody removed or damaged the file, it is
-  /// made again.
+  /// Renews the file's time and detects a start that has taken over. Makes the file again if it was removed or damaged.
   void renew() try {
     if (create_lock(folder.get(), self)) return;
     const auto found = read_lock(folder.get());

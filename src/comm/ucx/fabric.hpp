@@ -61,12 +61,13 @@ class Fabric {
 
   /// Of this rank, for the others. That of rank 0 holds the job's secret.
   PeerAddress own_address(Rank self);
-  /// Takes the addresses of all, in rank order; talks to nobody yet. Throws CommError for one of another generation.
+  /// Takes the addresses of all, in rank order; opens no connection yet. Throws CommError for one of another
+  /// generation.
   void connect(Rank self, std::vector<PeerAddress> addresses);
   /// After connect().
   void use(LossBoard board) { board_ = std::move(board); }
-  /// Ranks are about to meet in a barrier, which ends by `deadline`. Until met(), one that gives up first shakes hands
-  /// with whom it would meet there, for up to 1.5 seconds, to tell them why: else they would only see that it is gone.
+  /// To be called before a barrier that ends by `deadline`. Until met(), a rank that gives up first completes the
+  /// handshakes with its partners in the barrier, for up to 1.5 seconds, so that it can send them the reason.
   void meet(Deadline deadline) { meeting_ = deadline; }
   void met() { meeting_.reset(); }
 
@@ -106,8 +107,8 @@ class Fabric {
   void wait(Activity& activity, Clock::duration timeout);
   /// Does what can be done without waiting; true if something happened. Throws as wait().
   bool poll();
-  /// Before waits that may be over before they look around: polls now and then, so that a loss is noticed by those whom
-  /// it does not hold up.
+  /// Called before waits that may end without checking liveness. Polls now and then, so that ranks detect losses that
+  /// do not block them.
   void poll_sometimes() {
     if (++skipped_polls_ % kPollEvery == 0 && worker_ && !closed_ && !revoked_ && !error_) poll();
   }
@@ -153,8 +154,8 @@ class Fabric {
     std::string text;  ///< where the next one arrives
     Batch batch;
   };
-  /// A connection may break because the peer gives up after a loss that this rank has not heard of yet: what is known
-  /// for certain goes before it, and gets a little time to arrive.
+  /// A connection may break because the peer gives up after a loss that is not known here yet. Certain evidence
+  /// therefore takes precedence, and gets some time to arrive.
   enum class Evidence { certain, broken_connection };
   struct Loss {
     Rank rank;

@@ -97,7 +97,7 @@ void Fabric::finish_handshakes() {
   }
 }
 
-/// Each rank passes on once what it has learnt to those it has spoken with, who do the same.
+/// Each rank forwards the loss once to all peers with a finished handshake, which do the same.
 void Fabric::tell_all(Rank subject, const std::string& why, ExitCode code) noexcept {
   if (std::exchange(told_, true)) return;
   try {

@@ -66,8 +66,8 @@ std::string Fabric::end_of(Rank rank) const {
   return fmt::format("the process of {} ended (pid {})", name(rank), peer_address(rank).pid);
 }
 
-/// Before ranks have spoken with each other, one that leaves because another died cannot tell: all that ended are
-/// named.
+/// Before handshakes, a rank that ends because another one died cannot send the reason. All processes that ended are
+/// therefore named.
 void Fabric::mark_processes_lost(std::span<const Rank> ranks) {
   std::vector<std::string> ends;
   std::vector<Rank> dead;
@@ -152,7 +152,7 @@ void Fabric::fail(const Operation& operation, const Loss& loss) {
   const Loss cause = cause_of(loss);
   revoked_ = cause;
   if (cause.rank != self_) {
-    force_close(peers_[cause.rank.value]);  // so that the farewell need not wait for it
+    force_close(peers_[cause.rank.value]);  // so that tell_all() need not wait for it
     tell_all(cause.rank, cause.why, cause.code);
   }
   cancel_activities();
