@@ -38,13 +38,13 @@ class WatchedWorld final : public world::World {
   int size() const override { return world_->size(); }
   std::string description() const override { return world_->description(); }
   std::vector<std::string> all_gather_strings(const std::string& mine, Milliseconds timeout) override {
-    card_bytes = mine.size();
-    mark("card");
+    address_bytes = mine.size();
+    mark("address");
     auto all = world_->all_gather_strings(mine, timeout);
     mark("exchange");
     return all;
   }
-  std::size_t card_bytes = 0;
+  std::size_t address_bytes = 0;
 
  private:
   std::unique_ptr<World> world_;
@@ -60,7 +60,7 @@ void measure_start() {
   comm->all_reduce(values).wait();
   mark("all_reduce");
   require<InternalError>(values.back() == static_cast<float>(comm->size()), "the sum is {}", values.back());
-  fmt::print("{{\"rank\": {}, \"card_bytes\": {}{}}}\n", comm->rank(), world.card_bytes, marks);
+  fmt::print("{{\"rank\": {}, \"address_bytes\": {}{}}}\n", comm->rank(), world.address_bytes, marks);
   comm->close();
 }
 

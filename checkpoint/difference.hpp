@@ -7,7 +7,7 @@
 
 #include <distdl/checkpoint/store.hpp>
 
-// In what two checkpoints differ.
+// Compares two checkpoints.
 namespace distdl::checkpoint {
 
 /// A tensor that is in both, with the same type and shape and other bytes.
@@ -37,7 +37,7 @@ struct Difference {
   }
 };
 
-/// Reads both in pieces, every block against its checksum. Throws StorageError (corrupt, incomplete).
+/// Reads both in pieces and verifies every block. Throws StorageError (corrupt, incomplete).
 Difference compare(const Summary& first, const Summary& second);
 
 }  // namespace distdl::checkpoint

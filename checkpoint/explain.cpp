@@ -23,7 +23,7 @@ class CheckedFolders {
     return known->second;
   }
 
-  /// Whether a run took one of the folders away before it was finding.
+  /// Whether a run removed one of the folders before it was read.
   bool are_overtaken() const {
     return std::any_of(findings_.begin(), findings_.end(), [&](const auto& finding) {
       std::error_code ignored;  // a link that leads nowhere is there

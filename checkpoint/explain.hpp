@@ -9,7 +9,7 @@
 
 #include <distdl/checkpoint/store.hpp>
 
-// Why a step is not there, or is not what a restart takes.
+// Explains why a step has no checkpoint, or why a restart does not use it.
 namespace distdl::checkpoint {
 
 enum class Standing {
@@ -25,8 +25,8 @@ enum class Standing {
   snapshot,  ///< kept nearer than the file system only; likewise
   failed,
   abandoned,
-  removed,  ///< it was saved, and somebody took it away
-  never     ///< nothing tells of it
+  removed,  ///< it was saved, and somebody removed it
+  never     ///< there is no record of it
 };
 /// "being written", "never saved"
 std::string_view name_of(Standing standing);
@@ -40,11 +40,10 @@ struct Explanation {
   /// ok if the step is whole; else what worst_of() says, and incomplete if it is not there.
   ExitCode code = ExitCode::incomplete;
 };
-/// What counts most: damage more than an absence, and both more than a format that this program does not know. Of one
-/// finding at least.
+/// The most severe finding: damage, then a missing file, then an unknown format. `findings` must not be empty.
 const Finding& worst_of(const std::vector<Finding>& findings);
-/// Looks at what lies in a root and at its history. Reads in full the step, and the newest ones until one is whole.
-/// Throws StorageError if something cannot be judged: no permission.
+/// Inspects a root and its history. Reads all bytes of the step, and of the newest steps until one is whole. Throws
+/// StorageError for lack of permission.
 Explanation explain(const std::filesystem::path& root, Step step);
 
 }  // namespace distdl::checkpoint

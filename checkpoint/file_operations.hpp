@@ -20,7 +20,7 @@ using Path = std::filesystem::path;
 class FileError : public StorageError {
  public:
   FileError(const std::string& purpose, const Path& file, int number);
-  /// Something of another kind (st_mode) has the name of what was expected. EINVAL is its number.
+  /// The file is of another kind (st_mode) than expected. number() is EINVAL.
   FileError(const Path& file, mode_t mode, const char* expected);
   int number() const noexcept { return number_; }
 
@@ -28,7 +28,7 @@ class FileError : public StorageError {
   int number_;
 };
 
-/// What transfers past the page cache want, with disks and file systems as they are.
+/// Alignment for transfers past the page cache, sufficient for common disks and file systems.
 inline constexpr std::size_t kDirectAlignment = 4096;
 inline constexpr std::size_t kWorthDirect = 64 << 10;  ///< bytes; fewer go through the cache
 
@@ -46,25 +46,25 @@ class OpenFile {
   ~OpenFile();
 
   void write_at(std::span<const std::byte> bytes, std::uint64_t offset);
-  /// How many bytes one call wrote: for a file past the cache, where fewer may not be followed by the rest. 0 where the
-  /// file system refuses to write these so.
+  /// For a file past the cache: returns how many bytes one call wrote, since the rest may not be aligned. 0 if the file
+  /// system refuses.
   std::size_t write_some(std::span<const std::byte> bytes, std::uint64_t offset);
-  /// For a file past the cache: one call, which may bring less than `bytes` where the file ends. False if it brought
-  /// less than the first `needed` of them, or the file system refuses to read these so.
+  /// For a file past the cache: one call, which may read less than `bytes` at the end of the file. False if it read
+  /// less than the first `needed` bytes, or if the file system refuses.
   bool read_some(std::span<std::byte> bytes, std::size_t needed, std::uint64_t offset);
   /// Throws StorageError (corrupt) if the file ends before.
   void read_at(std::span<std::byte> bytes, std::uint64_t offset);
   /// Reserves disk space for a part of the file, where the file system can.
   void reserve(std::uint64_t offset, std::uint64_t bytes);
   void sync();
-  /// Forgets what the page cache holds of it, so that reading shows what the disk holds. A hint only.
+  /// Drops the file from the page cache, so that a read shows what the disk holds. A hint only.
   void drop_cache() const;
   void close();
   std::uint64_t size() const noexcept { return size_; }  ///< when it was opened
-  /// Whether it is this user's, and closed to others.
+  /// Whether the file belongs to this user and others have no access.
   bool is_private() const noexcept { return private_; }
   const Path& path() const noexcept { return path_; }
-  /// The file once more, to be read or written past the page cache; nothing if its file system cannot do that.
+  /// Opens the file for transfers past the page cache; nothing if its file system cannot do that.
   static std::optional<OpenFile> past_cache(FileSystem& files, const Path& path, Mode mode);
 
  private:
@@ -86,25 +86,25 @@ void move_folder(FileSystem& files, const Path& from, const Path& to);
 bool swap_folders(FileSystem& files, const Path& one, const Path& other);
 /// The names of all entries of a folder that is no link. Throws FileError.
 std::vector<std::string> names_in(const Path& folder);
-/// Where a folder is that a user named, who may have named it by a link: see FileSystem. It need not be there yet.
+/// Resolves the links in the path of a folder that a user has named, see FileSystem. The folder need not exist.
 Path resolved(const Path& folder);
-/// Unlike std::filesystem::exists, takes only "there is none" for absence: throws FileError where it cannot be told.
+/// Whether a file exists. Unlike std::filesystem::exists(), throws FileError on errors other than "no such file".
 bool is_there(const Path& path);
-/// Deletes what it can of a tree; false, with the first cause in errno, if something is left. Of a link only the link
-/// goes, wherever it is.
+/// Deletes as much of a tree as it can. False, with the first cause in errno, if something is left. Links are removed,
+/// never followed.
 bool remove_tree(FileSystem& files, const Path& folder) noexcept;
 /// The whole file; nothing if there is none. Throws StorageError (corrupt) if it is longer than `limit`.
 std::optional<std::string> read_text(FileSystem& files, const Path& file, std::uint64_t limit);
 /// Creates a file with this text, and syncs it; the caller syncs the folder.
 void create_text(FileSystem& files, const Path& file, const std::string& text);
-/// Throws FileError if something has the name that is neither a file nor a link: a rename would take it away.
+/// Throws FileError if the name belongs to something other than a file or a link, which a rename would replace.
 void check_replaceable(const Path& file);
 /// Replaces a file, or a link of its name, by a file with this text: after a crash it holds either the old or the new
 /// text.
 void replace_text(FileSystem& files, const Path& file, const std::string& text);
 /// Bytes that may still be written; nothing if the file system does not tell.
 std::optional<std::uint64_t> free_bytes(FileSystem& files, const Path& folder);
-/// `bytes` random bytes as hexadecimal digits, for names that nobody else uses.
+/// `bytes` random bytes as hexadecimal digits, for unique names.
 std::string random_hex(std::size_t bytes);
 
 }  // namespace distdl::checkpoint

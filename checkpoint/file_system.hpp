@@ -8,12 +8,13 @@
 
 namespace distdl::checkpoint {
 
-/// The system calls through which checkpoints touch a disk: one thin seam, so that a test can fail, cut short or kill
-/// at each of them. Every function behaves like its namesake: -1 and errno on failure. This class is the real thing.
-/// It never changes anything behind a link: what makes, opens for writing, renames or removes an entry works on the
-/// descriptor of its folder, which it reaches without following a link, and fails with ELOOP if there is one on the
-/// way. A link as the entry itself is renamed and removed as what it is. A folder that a user may name by a link has to
-/// be resolved() first.
+/// The system calls by which checkpoints access a disk, as virtual functions, so that tests can make each one fail,
+/// write less or end the process. Every function behaves like its namesake: -1 and errno on failure. This class calls
+/// the operating system.
+///
+/// It never changes anything behind a link. Functions that create, open for writing, rename or remove an entry work on
+/// the descriptor of its folder. They fail with ELOOP if a folder on the way is a link. An entry that is a link is
+/// renamed and removed itself. A folder that a user may name by a link has to be resolved() first.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;

@@ -24,7 +24,7 @@ struct Fit {
 /// All lists in name order; several targets may be parts of one tensor.
 Fit fit(const Summary& checkpoint, std::span<const Target> targets);
 
-/// What keeps them from fitting, and how to go on: "it lacks a, b; ...". Empty if they do.
+/// Describes the misfit and a remedy: "it lacks a, b; ...". Empty if they fit.
 std::string problem_of(const Fit& fit);
 
 /// "a, b, c" or "a, b and 7 more".

@@ -9,7 +9,7 @@
 
 #include <distdl/base/errors.hpp>
 
-// Numbers out of JSON that anybody may have written: json's own conversions wrap around and truncate silently.
+// Numbers from untrusted JSON. The JSON library's own conversions wrap around and truncate silently.
 namespace distdl::checkpoint {
 
 /// Nothing unless it is a whole number that a `Number` can hold.

@@ -48,23 +48,23 @@ class Levels {
     int parity_set = 8;                     ///< members of a set, at most; at least 3
     std::filesystem::path disk;             ///< folder of a local disk, or empty
   };
-  /// All of these must outlive it.
+  /// `group` and `files` must outlive this object.
   Levels(Group& group, FileSystem& files, Setup setup);
 
-  /// What cannot be as Setup::used asks, and what to do: ranks that have no partner, or share no parity.
+  /// Names the ranks that have no partner or no parity although Setup::used asks for it, and a remedy.
   std::vector<std::string> gaps() const;
-  /// Keeps each rank's sealed buffer, all of the same step, as `how` says; on return it is safe, and older snapshots of
-  /// the same kind are gone. A kind that this world has no room for (one domain only) is skipped. If it throws, what
-  /// was kept before is still there.
+  /// Protects each rank's sealed buffer as `how` says; all buffers are of the same step. On return the copies exist and
+  /// older ones of the same kind are removed. Kinds that need more failure domains than there are get skipped. If this
+  /// throws, the older copies still exist.
   void protect(std::span<const std::byte> buffer, const Protection& how);
-  /// The newest snapshot (plan_restore) of which all ranks' parts are left and undamaged, whatever the present number
-  /// of ranks.
+  /// Finds the newest snapshot (plan_restore) of which all ranks' parts are left and undamaged. The number of ranks may
+  /// have changed since.
   std::optional<RestorePlan> find();
   /// Fills the targets from the snapshots of a plan that find() returned. Throws StorageError (incompatible) naming the
   /// tensors, before it touches a target, if they do not hold exactly what all ranks together ask for.
   std::vector<ShardReport> restore(const RestorePlan& plan, std::span<const Target> targets, State& state);
-  /// Removes the run's snapshots from memory and local disks but those of the plan, if there is one. After a restore:
-  /// what is later is of a past that did not happen, what is older takes the room of new ones.
+  /// Removes the run's snapshots from memory and local disks, except those of the plan. To be called after a restore:
+  /// later steps are discarded, because the run continues from an earlier one; older snapshots only take room.
   void keep_only(const std::optional<RestorePlan>& plan);
 
  private:
@@ -109,7 +109,7 @@ class Levels {
   std::vector<std::string> nodes_;  ///< by rank
   std::vector<int> partners_;
   std::vector<std::vector<int>> sets_;
-  std::vector<SnapshotMemory> copies_, parity_;  ///< that this rank keeps for others
+  std::vector<SnapshotMemory> copies_, parity_;  ///< of other ranks
   std::vector<Replica> replicas_;                ///< of all ranks, in the last find()
   std::map<std::string, Opened> opened_;         ///< by name, while restoring
 };

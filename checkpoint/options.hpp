@@ -6,7 +6,7 @@
 
 namespace distdl::checkpoint {
 
-/// Steps between checkpoints: a number, or found by what saves and failures cost.
+/// Steps between checkpoints: a number, or computed from the costs of saves and failures.
 struct Interval {
   std::int64_t steps = 0;  ///< 0: none on the way
   bool automatic = false;

@@ -6,7 +6,7 @@
 
 #include <distdl/checkpoint/multilevel/snapshot_buffer.hpp>
 
-// What a run has left of its snapshots on the node where a tool runs: without ranks, and changing and holding nothing.
+// The snapshots that a run has left on the node where a tool runs. Needs no ranks, and changes and locks nothing.
 namespace distdl::checkpoint {
 
 struct OrphanedSnapshot {
@@ -15,10 +15,10 @@ struct OrphanedSnapshot {
   bool on_disk = false;    ///< else in memory
 };
 
-/// The snapshots of the run that owned the root last, as far as this user may see them: those in this node's memory,
-/// and those in `disk`, checkpoint.disk_folder, unless that is empty. The root must be named as the run named it, since
-/// its path is part of their names. Without those that do not count any more (Owner::snapshots_since). Labels are
-/// checked, the tensors' bytes are not. Nothing if nobody owned the root.
+/// The snapshots of the run that owned the root last, as far as this user may read them. They lie in this node's memory
+/// and, unless it is empty, in `disk`, checkpoint.disk_folder. `root` must be the path that the run used, since it is
+/// part of their names. Snapshots that Owner::snapshots_since excludes are left out. Labels are checked, the tensors'
+/// bytes are not. Nothing if the root has no owner.
 std::vector<OrphanedSnapshot> orphaned_snapshots(const std::filesystem::path& root,
                                                  const std::filesystem::path& disk = {});
 

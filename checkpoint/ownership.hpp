@@ -13,12 +13,12 @@ std::string to_text(const Owner& owner);
 /// Throws StorageError if the text is none that to_text made.
 Owner owner_from(const std::string& text);
 
-/// Who owns it; nothing if nobody does, or it cannot be read.
+/// The owner of a root; nothing if there is none or OWNER cannot be read.
 std::optional<Owner> owner_of(FileSystem& files, const Path& root);
-/// Names the snapshots of the runs that own a root one after the other, unlike those of any other run, and unlike those
-/// of a run whose folder was removed or copied. `root` is absolute and has no slash at its end.
+/// The run name in snapshots: equal for all runs that own a root one after the other. It differs for any other run, and
+/// for a run whose folder was removed or copied. `root` is absolute and has no slash at its end.
 std::string run_name(const std::string& lineage, const Path& root);
-/// Makes `owner` the one run that may write to the root: from now on check_owner fails for every other.
+/// Makes `owner` the only run that may write to the root. From now on check_owner() fails for every other run.
 void write_owner(FileSystem& files, const Path& root, const Owner& owner);
 /// Throws StorageError (superseded) if OWNER does not name this run: then another run has taken the folder and this one
 /// must stop; (storage) if it cannot be read.

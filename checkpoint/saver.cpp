@@ -34,7 +34,7 @@ void throw_again(const std::optional<Failure>& failure) {
   if (failure) throw StorageError(failure->message, failure->code);
 }
 
-constexpr std::chrono::hours kRestart(1);     // whose end a run may still begin again from its buffers
+constexpr std::chrono::hours kRestart(1);     // after the end of a run, its buffers are kept so long for a restart
 constexpr std::chrono::seconds kLastCall(5);  // for one system call to come back
 }  // namespace
 
@@ -383,7 +383,7 @@ class Saver::Impl : public std::enable_shared_from_this<Saver::Impl> {
 
   void remove_buffers() {
     buffers_.remove();
-    if (!abandoned_) buffers_.release();  // else still in use
+    if (!abandoned_) buffers_.release();  // an abandoned thread may still use them
   }
 
   Store store_;

@@ -167,7 +167,7 @@ std::optional<Summary> Store::newest(Group& group, std::optional<Step> below) {
     const auto& [step, folder] = *folders.rbegin();
     try {
       return to_text(load_manifest(*files_, folder));
-    } catch (const StorageError&) {  // for newest_valid() to judge
+    } catch (const StorageError&) {  // newest_valid() verifies it
       Manifest nothing;
       nothing.step = step;
       return to_text(nothing);

@@ -30,8 +30,8 @@ struct Slice {
   tensor::Shape shape;  ///< of the whole tensor
   tensor::Box box;
   const std::byte* bytes = nullptr;
-  /// CRC-32C of each 4 MiB of the bytes (the last may be shorter) if they are known already: then these go to the disk,
-  /// and a byte that has changed since is seen when it is read. Empty: they are taken while writing.
+  /// CRC-32C of each 4 MiB of the bytes (the last may be shorter), if they were computed before. They are then written
+  /// as they are, so that a read detects bytes that have changed since. Empty: they are computed while writing.
   std::span<const std::uint32_t> checksums = {};
 };
 
@@ -44,25 +44,25 @@ struct Target {
   std::byte* bytes = nullptr;
 };
 
-/// Reading past the page cache, where file system and place allow it, is faster, but others on this node who read the
-/// same bytes have to fetch them once more.
+/// `passed`: read past the page cache where file system and alignment allow it. That is faster, but other readers on
+/// this node have to fetch the same bytes again.
 enum class PageCache { used, passed };
 
-/// Small named texts or bytes that every rank knows alike: configuration, data cursor, backend. A key is a name as of a
-/// tensor, but not "distdl.parity", which distdl uses itself.
+/// Small named texts or bytes, equal on all ranks: configuration, position, backend. A key is a valid tensor name other
+/// than "distdl.parity", which distdl uses itself.
 using State = std::map<std::string, std::string>;
 
-/// The processes that save or restore together. checkpoint knows nothing of communication: the caller joins the two.
+/// The processes that save or restore together. checkpoint does not depend on comm: the caller implements this class.
 class Group {
  public:
   virtual ~Group() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// Collective: everyone's string in rank order. Throws if a peer is lost. Bounded in time, but patient: others may be
-  /// writing or reading gigabytes before they come (Options::timeout_seconds).
+  /// Collective: returns all ranks' strings in rank order. Throws if a peer is lost. The timeout is long, because
+  /// others may write or read gigabytes before they call it (Options::timeout_seconds).
   virtual std::vector<std::string> all_gather(const std::string& mine) = 0;
-  /// The same where no rank has long work on files before it comes: no more patient than a step of training, so that a
-  /// rank that hangs is found as soon as there.
+  /// The same where no rank has long work on files before the call. The timeout is that of a training step, so that a
+  /// rank that hangs is found as early.
   virtual std::vector<std::string> all_gather_in_step(const std::string& mine) { return all_gather(mine); }
 
   struct Outgoing {
@@ -73,11 +73,11 @@ class Group {
     int from = 0;
     std::span<std::byte> bytes;
   };
-  /// Sends and receives all of these at the same time, for Levels. What a rank sends to another arrives there in order,
-  /// in calls that the two make in the same order. Otherwise as all_gather().
+  /// Sends and receives all of these at the same time, for Levels. Messages between two ranks arrive in order; the two
+  /// ranks make their calls in the same order. Otherwise as all_gather().
   virtual void exchange_buffers(std::span<const Outgoing> out, std::span<const Incoming> in);
-  /// From any thread: makes the all_gather under way, and each later one, throw soon. A group that cannot do that lets
-  /// whoever ends a Saver wait for its timeout.
+  /// From any thread: makes the all_gather under way, and each later one, throw soon. Without that, ending a Saver may
+  /// take as long as the timeout.
   virtual void cancel() noexcept {}
 };
 
@@ -90,21 +90,21 @@ class SingleProcessGroup final : public Group {
   void exchange_buffers(std::span<const Outgoing>, std::span<const Incoming>) override {}  // to nobody
 };
 
-/// Who may write to a checkpoint folder: written to OWNER when a run starts; a run that finds another owner there
-/// before its commit is a zombie and must stop (a requeued twin may start while the first run still writes).
+/// The start that may write to a checkpoint folder, as recorded in OWNER. A run that finds another owner there before a
+/// commit is a zombie and must stop: a requeued job may start while its first process still writes.
 struct Owner {
   std::string job;  ///< Slurm job id, or "local"
   std::int64_t restart = 0;
   std::uint32_t generation = 0;
   std::string nonce;         ///< random; the same on all ranks of a run
   std::string lineage = {};  ///< random; the same for all who own the folder one after the other, as long as it exists
-  std::uint64_t start = 0;   ///< Store::take() counts those of a lineage, from 1
+  std::uint64_t start = 0;   ///< number of the start within the lineage, from 1; Store::take() counts
   std::int64_t keep = 0;     ///< Options::keep of that run, for tools; 0: not told, as by an older distdl
   std::int64_t keep_every = 0;        ///< Options::keep_every of that run
-  std::uint64_t snapshots_since = 0;  ///< snapshots (levels.hpp) of starts before this one do not count any more
+  std::uint64_t snapshots_since = 0;  ///< snapshots (levels.hpp) of starts before this one are ignored
 };
 
-/// What a start makes of the snapshots that the starts before it have left.
+/// Whether a start uses the snapshots of earlier starts.
 enum class SnapshotUse { newest, none };
 
 /// Which start of a run wrote something. Later ones are greater.
@@ -122,7 +122,7 @@ struct TensorEntry {
   bool operator==(const TensorEntry&) const = default;
 };
 
-/// What a committed checkpoint says of itself.
+/// What the manifest of a committed checkpoint says.
 struct Summary {
   Step step;
   std::filesystem::path folder;
@@ -143,7 +143,7 @@ struct SaveReport {
 };
 
 /// A folder of checkpoints: <root>/step-%012d/{MANIFEST,node0000.h5,...}. See docs/checkpoint-format.md.
-/// For one thread at a time. Errors are StorageError with code storage, corrupt, incomplete, incompatible or
+/// Not thread-safe. Errors are StorageError with code storage, corrupt, incomplete, incompatible or
 /// superseded; on all ranks alike.
 class Store {
  public:
@@ -152,46 +152,48 @@ class Store {
   /// For tests: with a file system that fails on purpose. It must outlive the store.
   Store(const std::filesystem::path& root, Options options, FileSystem& files);
   Store(Store&&) noexcept;
-  /// The same folder, taken by the same start; what is to be deleted is known to both.
+  /// The copy has the same folder and start, and shares the list of checkpoints to delete.
   Store(const Store&);
-  /// The last of all copies waits half a minute at most for old checkpoints to be deleted.
+  /// The last copy waits for the deletion of old checkpoints, for half a minute at most.
   ~Store();
 
   /// Collective. Takes the folder: creates it, checks that it is writable and the same one for all ranks, writes OWNER
-  /// (rank 0's `owner`; an empty nonce is drawn), clears what dead runs left. From now on every other run's save fails.
-  /// SnapshotUse::none: also for all later starts, whatever becomes of this one, its snapshots are the first that
-  /// count.
+  /// (rank 0's `owner`; an empty nonce is drawn), removes leftovers of dead runs. From now on every other run's save
+  /// fails. SnapshotUse::none: this and all later starts ignore the snapshots of earlier starts.
   void take(Group& group, const Owner& owner, SnapshotUse snapshots = SnapshotUse::newest);
-  /// Collective. Throws StorageError (storage) if the file system has no room for two checkpoints of so many bytes,
-  /// those counted that are there already, so that a full disk shows before training and not after it.
+  /// Collective. Throws StorageError (storage) if the file system has no room for two checkpoints of so many bytes.
+  /// A checkpoint that exists already counts as one of them. A full disk is thus found before training.
   void check_room(Group& group, std::uint64_t bytes) const;
-  /// Collective. Writes the union of all ranks' slices (disjoint, together each tensor exactly once; a rank may have
-  /// none and then writes no file) and commits: afterwards it exists on disk whatever happens, or, if this throws, the
-  /// previous checkpoints are untouched. What Options::keep does not cover is then deleted in the background. If this
-  /// step exists already with the same tensors and state nothing is written; with others, the old one goes to
-  /// quarantine. Throws the same StorageError on every rank if any rank failed: storage (a later try may succeed),
-  /// superseded (another run took the folder, so this one must end), or incompatible if the slices do not form whole
-  /// tensors. Errors of the group pass through; whether the checkpoint exists is then seen at the next restart. No rank
-  /// returns before all have done their part.
+  /// Collective. Writes the union of all ranks' slices and commits. The slices are disjoint and form whole tensors; a
+  /// rank without slices writes no file. On return the checkpoint is durable. If this throws, the previous checkpoints
+  /// are untouched. Checkpoints that Options::keep does not cover are then deleted in the background.
+  ///
+  /// If this step exists already with the same tensors and state, nothing is written; with others, the old checkpoint
+  /// goes to quarantine. Throws the same StorageError on every rank if any rank failed: storage (a later try may
+  /// succeed), superseded (another run took the folder, so this one must end), or incompatible if the slices do not
+  /// form whole tensors. Errors of the group pass through; the next restart then finds out whether the checkpoint
+  /// exists. No rank returns before all have done their part.
   SaveReport save(Group& group, Step step, std::span<const Slice> slices, const State& state);
-  /// Collective. What the newest committed checkpoint, of a step below `below` if that is given, says of itself,
-  /// unverified; of one that cannot be read the step only. Nothing if there is none.
+  /// Collective. The summary of the newest committed checkpoint, of a step below `below` if that is given, unverified.
+  /// If its manifest cannot be read, only the step is set. Nothing if there is no checkpoint.
   std::optional<Summary> newest(Group& group, std::optional<Step> below = {});
   using Reading = std::function<void(const Summary&)>;
   /// Collective. The newest checkpoint (below `below`) whose manifest, sizes and block checksums hold; each rank
-  /// verifies some of its files. With `reading`, each rank reads what it needs by that instead, and nothing is read
-  /// twice: a StorageError (corrupt or incomplete) that it throws on any rank makes the search go on below, and others
-  /// pass, on all ranks alike. Damaged ones are moved to quarantine/ with the reason (if this run owns the folder), and
-  /// logged. Nothing if there is none. Throws StorageError (incompatible) if a newer distdl wrote it, (storage) if it
-  /// cannot be judged: no permission.
+  /// verifies some of its files. With `reading`, each rank calls that to read what it needs instead, so that nothing is
+  /// read twice. If it throws StorageError (corrupt or incomplete) on any rank, the search continues with older
+  /// checkpoints; other errors pass, on all ranks alike.
+  ///
+  /// Damaged checkpoints are logged and, if this run owns the folder, moved to quarantine/ with the reason. Returns
+  /// nothing if none is valid. Throws StorageError (incompatible) if a newer distdl wrote the checkpoint, (storage) if
+  /// it cannot be read for lack of permission.
   std::optional<Summary> newest_valid(Group& group, std::optional<Step> below = {}, const Reading& reading = {});
-  /// Fills the targets from a checkpoint; every byte used is checked against its checksum. Throws StorageError
+  /// Fills the targets from a checkpoint and verifies the checksums of all bytes used. Throws StorageError
   /// (incompatible) naming tensor, expected and found shape if they do not match. Not collective.
   void read(const Summary& checkpoint, std::span<const Target> targets, PageCache cache = PageCache::used) const;
 
-  /// Without links.
+  /// The path of the folder without links.
   const std::filesystem::path& root() const noexcept { return root_; }
-  /// The absolute path by which the run knows it, alike on all nodes: part of the names of its snapshots.
+  /// The absolute path as the run uses it, equal on all nodes: part of the names of its snapshots.
   const std::filesystem::path& named_root() const noexcept { return named_root_; }
   const Options& options() const noexcept { return options_; }
   FileSystem& files() const noexcept { return *files_; }
@@ -234,10 +236,10 @@ enum class Depth {
   structure  ///< also that HDF5 finds in the files what the manifest says and nothing else, and no other file is there
 };
 /// Checks one checkpoint folder; empty if all is well.
-/// Throws StorageError (storage) if a file cannot be judged: no permission.
+/// Throws StorageError (storage) if a file cannot be read for lack of permission.
 std::vector<Finding> verify(const std::filesystem::path& folder, Depth depth = Depth::bytes);
 /// SHA-256 over name, type, shape and bytes of all tensors in name order; independent of how files are cut.
-/// Every block's checksum is checked on the way. Throws StorageError (corrupt, incomplete).
+/// Verifies every block's checksum on the way. Throws StorageError (corrupt, incomplete).
 std::string digest(const Summary& checkpoint);
 
 }  // namespace distdl::checkpoint

@@ -21,8 +21,8 @@
 
 namespace distdl::kernels {
 
-/// What the layer that makes an activation and the layer that reads it agree on: logical shape, bytes, the backend's
-/// own arrangement of the elements (nullptr: dense row-major), and their type. Only a backend looks into `layout`.
+/// The format of an activation between two layers: logical shape, bytes, the backend's own layout of the elements
+/// (nullptr: dense row-major), and their type. Only the backend reads `layout`.
 struct ActivationFormat {
   tensor::Shape shape;
   std::size_t bytes = 0;
@@ -41,7 +41,7 @@ using Pointers = std::span<float* const>;
 using ConstPointers = std::span<const float* const>;
 using ArenaRanges = std::span<const ArenaRange>;
 
-/// What a layer does of the one after it.
+/// How much of the next layer a layer computes.
 enum class Fusion {
   none,
   forward,  ///< computes that one's output too
@@ -107,19 +107,19 @@ class Loss {
                                 float* totals) = 0;
 };
 
-/// Work that a backend does over and over with the same memory, and may record.
+/// Work that a backend repeats on the same memory and may record.
 class Replay {
  public:
   virtual ~Replay() = default;
-  /// Has the work done, by work() or from a record of what it gave to the backend in an earlier run. So work() must
-  /// give the same each time; what changes lies in memory, or in what set_rng_key() is told. From the second run on it
+  /// Does the work, by calling work() or by replaying a record of an earlier call. work() must therefore give the
+  /// backend the same work each time; only values in memory and the RNG key may change. From the second run on this
   /// neither waits for the backend nor allocates.
   virtual void run(const std::function<void()>& work) = 0;
-  /// Why it could not be recorded, if that is so: then each run is work() itself.
+  /// Why the work could not be recorded, if that is so; each run then calls work().
   virtual std::optional<std::string> obstacle() const = 0;
 };
 
-/// A place where layers run. Not thread-safe: one per rank.
+/// One implementation of all layers on one device. Not thread-safe; one per rank.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -151,8 +151,8 @@ class Backend {
   virtual void convert(tensor::DataType from_type, const void* from, tensor::DataType to_type, void* to,
                        std::size_t count) = 0;
 
-  // Over ranges of arenas, as one piece of work. Those of one call share nothing. Steps are in the backend's memory,
-  // see DeviceValue.
+  // Optimizer updates of arena ranges, as one piece of work. The ranges of one call are disjoint. Steps are in the
+  // backend's memory, see DeviceValue.
   virtual void sgd(const SgdStep* step, float* parameters, float* momentum, const float* gradients,
                    ArenaRanges ranges) = 0;
   virtual void lars(const LarsStep* step, float* parameters, float* velocity, const float* gradients,
@@ -169,7 +169,7 @@ class Backend {
   /// nullptr: this backend would gain nothing.
   virtual std::unique_ptr<Replay> make_replay() { return nullptr; }
 
-  /// For exchanging its memory with other ranks; nullptr where memory_is_host().
+  /// For collectives on the backend's memory; nullptr where memory_is_host().
   virtual std::shared_ptr<tensor::Accelerator> accelerator() { return nullptr; }
 
   /// Between an activation in its own format and dense row-major floats of the same shape, both in the backend's

@@ -8,7 +8,7 @@
 
 namespace distdl::kernels {
 
-/// A few numbers in a backend's memory, for work that reads them there.
+/// A small value in a backend's memory, which recorded work reads.
 template <class T>
 class DeviceValue {
  public:

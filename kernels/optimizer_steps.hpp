@@ -5,7 +5,7 @@
 
 namespace distdl::kernels {
 
-/// What an optimizer does with a tensor.
+/// Options of a parameter group.
 struct GroupOptions {
   bool decays = true;   ///< its weights
   bool adapts = false;  ///< LARS and LAMB: its rate has a trust ratio of its own
@@ -19,8 +19,8 @@ struct ArenaRange {
   bool operator==(const ArenaRange&) const = default;
 };
 
-// What the element-wise parts of the optimizers take: p a parameter, g = gradient_scale * its gradient. Backends read
-// it in their own memory, so that a recorded update (see Replay) sees each change.
+// Arguments of the optimizers' element-wise updates: p is a parameter, g = gradient_scale * its gradient. They lie in
+// the backend's memory, so that a recorded update (see Replay) sees each change.
 
 /// Stochastic gradient descent, as PyTorch defines it:
 /// g += weight_decay * p; m = momentum * m + g; p -= learning_rate * (nesterov ? g + momentum * m : m).

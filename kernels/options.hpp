@@ -11,7 +11,7 @@ struct Options {
   std::string precision = "fp32";  ///< fp32, bf16, fp16, tf32
   std::int64_t threads = 1;        ///< CPU threads per rank; one rank per core with one thread each is fastest
   bool replay = true;              ///< cuda: a step's work is recorded once and replayed (CUDA graphs)
-  bool deterministic = true;       ///< cuda: the same bits in every run; else cuDNN takes what it thinks is fastest
+  bool deterministic = true;       ///< cuda: the same bits in every run; else cuDNN chooses the fastest algorithms
   /// Which GPU, modulo the GPUs that this process can see; -1: the rank's place on its node (SLURM_LOCALID, else 0).
   /// Not a key of the job file: it differs from rank to rank.
   std::int64_t device = -1;

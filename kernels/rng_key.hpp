@@ -5,7 +5,7 @@
 
 namespace distdl::kernels {
 
-/// From what dropout draws: the same for the same microbatch of a run, on whatever rank.
+/// The key from which dropout draws: equal for the same microbatch of a run on any rank.
 struct RngKey {
   std::uint64_t seed = 0;
   std::uint64_t microbatch = 0;  ///< number in the run: step * microbatches a step + place in the step; below 2^48

@@ -5,7 +5,7 @@
 
 namespace distdl::kernels {
 
-/// A backend that this machine or this installation has not: not built, no GPU, no driver, a library is missing.
+/// The backend is not available here: not built, no GPU, no driver, or a library is missing.
 class BackendUnavailable : public ConfigError {
  public:
   using ConfigError::ConfigError;

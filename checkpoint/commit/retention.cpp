@@ -18,7 +18,7 @@ namespace {
 using Kind = EntryName::Kind;
 constexpr std::time_t kHalfIsDead = 3600;  // seconds
 
-/// The oldest checkpoint of each full stretch of `every` steps; the first stretch has none.
+/// The oldest checkpoint of each full interval of `every` steps; the first interval has none.
 std::map<std::int64_t, Step> milestones(const std::map<Step, Path>& folders, std::int64_t every) {
   std::map<std::int64_t, Step> first;
   if (every <= 0) return first;

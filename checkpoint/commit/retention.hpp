@@ -42,8 +42,8 @@ struct RetentionDecision {
   std::string why;  ///< "one of the newest 3 that are verified", "tagged best", "3 newer ones are verified"
 };
 
-/// Judges all checkpoints of a root, newest first. `is_good` is asked only about those whose answer counts.
-/// `just_saved` stays. Throws StorageError if folder or tags cannot be read: then nothing may go.
+/// Decides about all checkpoints of a root, newest first. Calls `is_good` only where the result matters. `just_saved`
+/// stays. Throws StorageError if folder or tags cannot be read; nothing may be deleted then.
 std::vector<RetentionDecision> decide_retention(FileSystem& files, const Path& root, const Rule& rule,
                                                 std::optional<Step> just_saved,
                                                 const std::function<bool(Step, const Path&)>& is_good);

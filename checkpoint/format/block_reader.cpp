@@ -50,10 +50,10 @@ Work plan(std::span<const WantedBox> wanted) {
   for (const WantedBox& target : wanted) {
     std::size_t element = tensor::size_of(target.stored->entry.dtype);
     for (const StoredBox& box : target.stored->boxes)
-      for_each_stretch(box.box, target.box, [&](const ByteRange& stretch) {
-        work.add(*target.stored, box, static_cast<std::size_t>(stretch.from) * element,
-                 target.out + static_cast<std::size_t>(stretch.to) * element,
-                 static_cast<std::size_t>(stretch.count) * element);
+      for_each_range(box.box, target.box, [&](const ElementRange& range) {
+        work.add(*target.stored, box, static_cast<std::size_t>(range.from) * element,
+                 target.out + static_cast<std::size_t>(range.to) * element,
+                 static_cast<std::size_t>(range.count) * element);
       });
   }
   return work;

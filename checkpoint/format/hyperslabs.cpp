@@ -87,10 +87,10 @@ bool cover_exactly(const Shape& shape, const std::vector<Box>& boxes) {
   return sum == volume(Shape(shape.size(), 0), shape);
 }
 
-void for_each_stretch(const Box& source, const Box& target, const std::function<void(const ByteRange&)>& visit) {
+void for_each_range(const Box& source, const Box& target, const std::function<void(const ElementRange&)>& visit) {
   auto shared = intersection(source, target);
   if (!shared) return;
-  // Trailing dimensions that are whole in both boxes join into one stretch.
+  // Trailing dimensions that are whole in both boxes join into one range.
   std::size_t outer = shared->extent.size();
   std::int64_t count = 1;
   while (outer > 0) {

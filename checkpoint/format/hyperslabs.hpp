@@ -21,13 +21,13 @@ std::optional<tensor::Box> intersection(const tensor::Box& one, const tensor::Bo
 /// number only; wrong with a probability below 1e-16, which whoever made the boxes cannot raise.
 bool cover_exactly(const tensor::Shape& shape, const std::vector<tensor::Box>& boxes);
 
-/// A stretch of elements that is contiguous in two boxes, each dense and row-major, at these element offsets.
-struct ByteRange {
+/// Elements that are contiguous in two boxes. Both boxes are dense and row-major; `from` and `to` are element offsets.
+struct ElementRange {
   std::int64_t from = 0, to = 0, count = 0;
 };
-/// The stretches that exchange_buffers what `source` and `target` share, in ascending order of `from`.
-void for_each_stretch(const tensor::Box& source, const tensor::Box& target,
-                      const std::function<void(const ByteRange&)>& visit);
+/// Visits the ranges of elements that `source` and `target` have in common, in ascending order of `from`.
+void for_each_range(const tensor::Box& source, const tensor::Box& target,
+                    const std::function<void(const ElementRange&)>& visit);
 
 /// Cuts a tensor into boxes of at most `max_elements` that follow each other in row-major order.
 void for_each_slab(const tensor::Shape& shape, std::int64_t max_elements,

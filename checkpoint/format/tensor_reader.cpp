@@ -46,10 +46,10 @@ std::span<const std::byte> TensorReader::block(const StoredTensor& stored, const
 void TensorReader::read(const StoredTensor& stored, const tensor::Box& wanted, std::byte* out) {
   std::size_t element = tensor::size_of(stored.entry.dtype);
   for (const StoredBox& box : stored.boxes)
-    for_each_stretch(box.box, wanted, [&](const ByteRange& stretch) {
-      std::size_t from = static_cast<std::size_t>(stretch.from) * element;
-      std::size_t left = static_cast<std::size_t>(stretch.count) * element;
-      std::byte* to = out + static_cast<std::size_t>(stretch.to) * element;
+    for_each_range(box.box, wanted, [&](const ElementRange& range) {
+      std::size_t from = static_cast<std::size_t>(range.from) * element;
+      std::size_t left = static_cast<std::size_t>(range.count) * element;
+      std::byte* to = out + static_cast<std::size_t>(range.to) * element;
       while (left > 0) {
         auto bytes = block(stored, box, from / kBlockBytes).subspan(from % kBlockBytes);
         std::size_t count = std::min(left, bytes.size());

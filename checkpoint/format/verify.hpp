@@ -23,8 +23,8 @@ struct Verified {
   Manifest manifest;
   std::vector<Finding> findings;
 };
-/// These three throw StorageError only if a file cannot be judged: no permission, no descriptors, a newer format. A bad
-/// sector (EIO) is a finding. This one looks at the manifest alone.
+/// These three throw StorageError only if a file cannot be checked: no permission, no descriptors, a newer format. A
+/// bad sector (EIO) is a finding. This one checks the manifest alone.
 Verified verify_manifest(FileSystem& files, const Path& folder);
 /// At one of its files.
 std::vector<Finding> verify_listed_file(FileSystem& files, const Path& folder, const Manifest& manifest,

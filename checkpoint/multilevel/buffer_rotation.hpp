@@ -11,14 +11,12 @@
 
 namespace distdl::checkpoint {
 
-/// The buffers that one rank fills in turn: which is next, and the memory for it. The newest one stays as it is until
-/// the next is sealed, and so do those that copies or parity elsewhere go with, since these are of use only together
-/// with their buffer. For one thread at a time.
+/// The buffers that one rank fills in turn, and their memory. The newest buffer stays as it is until the next one is
+/// sealed. So do buffers with a partner's copy or parity, since these are useless without the buffer. Not thread-safe.
 class BufferRotation {
  public:
-  /// `run`: whose buffers are spared where room has to be made; `memory`: what the buffers are named after, as `run`
-  /// unless a test simulates nodes. `levels`: the kinds of copies that are made some time; nothing if there are no
-  /// levels.
+  /// `run`: its buffers are kept when others are removed to make room. `memory`: the buffers' names contain it; equal
+  /// to `run` unless a test simulates nodes. `levels`: the kinds of copies that will be made; nothing without levels.
   BufferRotation(std::string run, std::string memory, int rank, const std::optional<Protection>& levels);
 
   /// Takes and touches memory for as many buffers as will be in use, so that the first saves are no slower. Throws
@@ -29,15 +27,15 @@ class BufferRotation {
   void take_next(std::size_t bytes);
   /// The buffer that was chosen last, and found room.
   SnapshotMemory& current() { return buffers_[current_].value(); }
-  /// It is filled and sealed: from now on it is the newest.
+  /// Makes the current buffer, which has been filled and sealed, the newest one.
   void sealed();
-  /// Copies or parity of it lie elsewhere now, and those of older ones of the same kind are gone.
+  /// Notes that the newest buffer has copies or parity elsewhere, and that older ones of the same kind are gone.
   void kept_elsewhere(const Protection& how);
-  /// Of the newest; empty if there is none, or it has none.
+  /// Name of the newest buffer; empty if there is none or it lies in private memory.
   std::string newest_name() const;
-  /// Removes the names; those who have the memory open keep it.
+  /// Removes the names; processes that have mapped the memory keep it.
   void remove() noexcept;
-  /// Lets go of the memory.
+  /// Unmaps the memory.
   void release() noexcept;
 
  private:

@@ -12,15 +12,15 @@
 
 namespace distdl::checkpoint {
 
-/// What the name of such a file says that it holds, of any bytes; nothing if it is no buffer of this run, or not whole.
+/// Parses the name of a snapshot file, which may be any bytes. Returns nothing unless it is the whole name of a buffer
+/// of this run.
 std::optional<SnapshotLabel> parse_disk_snapshot_name(std::string_view name, const std::string& run);
 
-/// The name of such a file, but for the random digits at its end.
+/// The name of a snapshot file without the random digits at its end.
 std::string disk_snapshot_name(const SnapshotLabel& label, const std::string& run);
 
-/// Slots as files, mode 0600, in a folder of a disk that belongs to one node; those of other users do not count. Their
-/// names tell what they hold: "distdl.slot-<uid>-<run>-<rank>-<world>-<start>-<its
-/// identity>-<step>-<sequence>-<random>".
+/// Snapshot buffers as files of mode 0600 in a folder of a node's own disk. Files of other users are ignored. The names
+/// hold the label: "distdl.slot-<uid>-<run>-<rank>-<world>-<start>-<its identity>-<step>-<sequence>-<random>".
 class DiskSnapshots {
  public:
   /// Makes the folder where it is missing.
@@ -33,16 +33,16 @@ class DiskSnapshots {
     SnapshotLabel label;
     std::size_t bytes = 0;
   };
-  /// The run's buffers.
+  /// The snapshot files of the run.
   std::vector<Entry> list() const { return list(folder_, run_); }
   /// The same of a folder that may not be there.
   static std::vector<Entry> list(const std::filesystem::path& folder, const std::string& run);
-  /// The bytes of one, in memory of this process; whether they are whole is for open_snapshot() and verify() to say.
-  /// Throws StorageError, also unless the file is this user's and closed to others.
+  /// Reads a file into private memory; open_snapshot() and verify() check the bytes. Throws StorageError, also if the
+  /// file belongs to another user or others may access it.
   SnapshotMemory load(const std::string& name) const;
   void remove(const std::string& name) noexcept;
-  /// Removes what a crash left half written, and what other runs of this user have left for two weeks. Nobody of this
-  /// run may be writing.
+  /// Removes files that a crash left incomplete, and files of this user's other runs that are older than two weeks. No
+  /// process of this run may write meanwhile.
   void clear_leftovers() noexcept;
 
  private:

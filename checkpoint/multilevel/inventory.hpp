@@ -22,9 +22,9 @@ enum class Source {
 };
 const char* name_of(Source source);
 
-/// A snapshot or a parity that some rank can lay hands on.
+/// One copy of a snapshot or parity that some rank can reach.
 struct Replica {
-  SnapshotLabel label;  ///< a parity's is that of its keeper
+  SnapshotLabel label;  ///< of a parity: that of the rank that keeps it
   int holder = 0;       ///< rank of the present world
   std::string node;     ///< of the holder
   std::string name;     ///< by which the holder finds it

@@ -271,11 +271,11 @@ void Levels::fill(const Target& target, const std::vector<Replica>& here) {
   for (const Replica& replica : here)
     for (const Slice& slice : open(replica).snapshot.slices) {
       if (slice.name != target.name || !slice.bytes) continue;
-      for_each_stretch(slice.box, target.box, [&](const ByteRange& stretch) {
-        std::copy_n(slice.bytes + static_cast<std::size_t>(stretch.from) * element,
-                    static_cast<std::size_t>(stretch.count) * element,
-                    target.bytes + static_cast<std::size_t>(stretch.to) * element);
-        filled += static_cast<std::size_t>(stretch.count);
+      for_each_range(slice.box, target.box, [&](const ElementRange& range) {
+        std::copy_n(slice.bytes + static_cast<std::size_t>(range.from) * element,
+                    static_cast<std::size_t>(range.count) * element,
+                    target.bytes + static_cast<std::size_t>(range.to) * element);
+        filled += static_cast<std::size_t>(range.count);
       });
     }
   if (filled != elements(target.box))
@@ -284,8 +284,8 @@ void Levels::fill(const Target& target, const std::vector<Replica>& here) {
         ExitCode::incompatible);
 }
 
-/// After the last byte was copied: a buffer's owner may live, and takes back the label before it fills the buffer
-/// again.
+/// To be called after the last byte was copied. The owner of a buffer may still run; it clears the label before it
+/// fills the buffer again.
 void Levels::check_still_there(const std::vector<Replica>& here) {
   for (const Replica& replica : here) demand_label(open_snapshot(open(replica).memory.bytes()).label, replica);
 }

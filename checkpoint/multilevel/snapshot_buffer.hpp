@@ -11,8 +11,9 @@
 #include <distdl/base/ids.hpp>
 #include <distdl/checkpoint/store.hpp>
 
-// A buffer: one rank's part of one step in a stretch of memory, for the disk, another process, or another node. The
-// bytes hold no addresses, so a buffer may be sent and received as it is: docs/checkpoint-format.md, "Slots".
+// A snapshot buffer is contiguous memory with one rank's part of one step. It holds no addresses, so that it can be
+// written to disk, mapped by another process or sent to another node as it is. See docs/checkpoint-format.md,
+// "Saving beside training".
 namespace distdl::checkpoint {
 
 /// Whose snapshot a buffer holds, and which.
@@ -20,7 +21,7 @@ struct SnapshotLabel {
   std::string run;  ///< names the run, alike in all its processes and restarts; at most 63 bytes
   int rank = 0, world = 1;
   Step step;
-  std::uint64_t sequence = 0;  ///< counts a rank's snapshots: of two of a start the one with the higher number is newer
+  std::uint64_t sequence = 0;  ///< number of the snapshot within a start; the higher one is newer
   Start start = {};
   bool operator==(const SnapshotLabel&) const = default;
 };
@@ -28,8 +29,8 @@ struct SnapshotLabel {
 inline constexpr const char* kParityKey = "distdl.parity";
 /// "rank 1 of 3, step 40 of start 2", for messages.
 std::string text_of(const SnapshotLabel& label);
-/// Snapshots of a greater one are newer: a later start may have gone back, and further steps are then of a past that
-/// did not happen.
+/// Sort key: the snapshot with the greater one is newer. The start counts before the step, since a later start may have
+/// resumed from an earlier step; steps after the resume point are discarded.
 std::pair<Start, Step> moment_of(const SnapshotLabel& label);
 
 /// How the bytes get into a buffer.
@@ -49,20 +50,20 @@ struct Snapshot {
 /// Bytes that a buffer needs for these.
 std::size_t buffer_bytes(std::span<const Slice> slices, const State& state);
 
-/// Copies slices and state into `buffer`, a page-aligned stretch of at least buffer_bytes(), taking the checksum of
-/// each 4 MiB on the way, and seals it. Until then, and if this throws, the buffer counts as empty. Throws StorageError
-/// (incompatible) for slices that cannot be saved, ConfigError for values that are not finite.
+/// Copies slices and state into `buffer`, computes a checksum of each 4 MiB, and seals the buffer. `buffer` begins on a
+/// page and has at least buffer_bytes(). Until it is sealed, and if this throws, it counts as empty. Throws
+/// StorageError (incompatible) for slices that cannot be saved, ConfigError for values that are not finite.
 void fill_buffer(std::span<std::byte> buffer, const SnapshotLabel& label, std::span<const Slice> slices,
                  const State& state, const CopyPlan& plan = {});
-/// What a buffer holds lies no longer.
+/// Marks a buffer as empty.
 void empty_buffer(std::span<std::byte> buffer) noexcept;
 
-/// Looks into a buffer, trusting nothing but the process's right to read the bytes: label, names, boxes and checksums
-/// are checked, the tensors' bytes not yet. The result points into `buffer`. Throws StorageError: incomplete if it is
+/// Parses a buffer whose bytes may be anything. Checks label, names, boxes and the list of checksums, but not the
+/// tensors' bytes, see verify(). The result points into `buffer`. Throws StorageError: incomplete if it is
 /// empty or was never sealed; corrupt; incompatible for another format.
 Snapshot open_snapshot(std::span<const std::byte> buffer);
-/// Whether the bytes are those that were copied. Throws StorageError (corrupt) naming tensor, block and checksums. A
-/// reader in another process must know that the buffer is not overwritten meanwhile, or look at the label again.
+/// Compares the tensors' bytes with the checksums. Throws StorageError (corrupt) naming tensor, block and checksums. A
+/// reader in another process must exclude that the buffer is overwritten meanwhile, or read the label again.
 void verify(const Snapshot& snapshot, std::size_t threads = 1);
 
 }  // namespace distdl::checkpoint

@@ -13,7 +13,7 @@ namespace distdl::checkpoint {
 
 /// Memory for a buffer: a POSIX shared memory file that outlives the process which made it, called
 /// "distdl.slot-<uid>-<run>-<rank>-<random>", mode 0600. Every process that has it open holds a shared lock on it
-/// (flock): one without a lock belongs to nobody who lives.
+/// (flock): a file without a lock is orphaned.
 class SnapshotMemory {
  public:
   /// Zeroed, reserved and mapped. `run` names the run alike in all its processes and restarts. Throws StorageError

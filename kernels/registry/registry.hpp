@@ -6,7 +6,7 @@
 #include <distdl/kernels/backend.hpp>
 #include <distdl/kernels/unavailable.hpp>
 
-// What each backend's folder defines. A backend that is not built has the same functions from without/.
+// Each backend's folder defines these functions. For a backend that is not built, the folder stub/ defines them.
 namespace distdl::kernels {
 
 std::unique_ptr<Backend> make_reference_backend(const Options& options);

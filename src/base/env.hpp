@@ -15,7 +15,7 @@ std::optional<std::string> env(const std::string& name);
 /// The same as a whole number. Throws ConfigError if the variable is set to something else.
 std::optional<long long> env_integer(const std::string& name);
 
-/// What env_integer() makes of a variable's value.
+/// Parses a variable's value as env_integer() does.
 long long integer_in(const std::string& name, const std::string& value);
 
 /// Sets a variable that is not set, for libraries which take their settings from nowhere else. Thread-safe among the
@@ -25,7 +25,7 @@ void set_env_default(const std::string& name, const std::string& value);
 /// The environment of this process with these variables added or replaced, as "NAME=value", for a process to start.
 std::vector<std::string> environment_with(const std::map<std::string, std::string>& variables);
 
-/// Every variable asked for so far, with what was found.
+/// Every variable read so far, with its value.
 std::map<std::string, std::optional<std::string>> env_read_so_far();
 
 }  // namespace distdl

@@ -50,7 +50,7 @@ class UsageError : public Error {
   explicit UsageError(const std::string& message) : Error(ExitCode::usage, message) {}
 };
 
-/// A defect of distdl, or a system that refuses what every system grants.
+/// A defect of distdl, or a system call that should never fail.
 class InternalError : public Error {
  public:
   explicit InternalError(const std::string& message) : Error(ExitCode::internal, message) {}
@@ -82,7 +82,7 @@ void require(bool condition, fmt::format_string<Args...> message, Args&&... args
   if (!condition) throw E(fmt::format(message, std::forward<Args>(args)...));
 }
 
-/// With which code a program ends that fails with this exception.
+/// The exit code of a program that fails with this exception.
 ExitCode exit_code_of(const std::exception& error);
 
 /// errno as text, e.g. "No space left on device (ENOSPC)". Thread-safe.

@@ -13,7 +13,7 @@
 
 namespace distdl {
 
-/// A program that is talked to line by line through its stdin and stdout. Killed when this goes out of scope.
+/// A program with which this process exchanges lines through stdin and stdout. The destructor kills it.
 class LineProcess {
  public:
   /// Starts it as start_process() does.
@@ -22,9 +22,9 @@ class LineProcess {
   LineProcess(const LineProcess&) = delete;
   LineProcess& operator=(const LineProcess&) = delete;
 
-  /// Writes `line` and a line feed. False if nobody listens any more.
+  /// Writes `line` and a line feed. False if the program has closed its stdin.
   bool write_line(const std::string& line);
-  /// The next line; nothing if there is none within `timeout`, or none any more.
+  /// The next line; nothing after `timeout` or at the end of the output.
   std::optional<std::string> read_line(Milliseconds timeout);
   /// Closes its stdin and waits until it ends; kills it after `timeout`. Returns its exit code as of a shell.
   int finish(Milliseconds timeout);

@@ -35,7 +35,7 @@ void set_log_rank(Rank rank);
 
 void write_log(Severity severity, const std::string& message);
 
-/// The function that first knows logs; callers only pass on. Lower case, values after a space.
+/// The function that detects an error logs it; callers only pass it on. Lower case, values after a space.
 template <class... Args>
 void log(Severity severity, fmt::format_string<Args...> message, Args&&... args) {
   write_log(severity, fmt::format(message, std::forward<Args>(args)...));

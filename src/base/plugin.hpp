@@ -16,7 +16,7 @@ std::vector<std::filesystem::path> plugin_candidates(const std::string& file);
 /// The first of them that is a file; nothing if none is.
 std::optional<std::filesystem::path> find_plugin(const std::string& file);
 
-/// What the last dlopen or dlsym of this thread complained of.
+/// The error of this thread's last dlopen or dlsym.
 std::string loader_error();
 
 }  // namespace distdl

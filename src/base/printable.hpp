@@ -6,9 +6,9 @@
 
 namespace distdl {
 
-/// `text` as it may stand in one line of a console or a log. Names of files, keys and hosts come from outside: what
-/// would end the line, steer a terminal, turn the direction of writing or is no UTF-8 becomes an escape ("\n", "\x1b",
-/// "\u202e"). All else, also letters of any language, stays as it is.
+/// Escapes `text` for one line of a console or a log, since names of files, keys and hosts are not trusted. Line ends,
+/// control characters, changes of the writing direction and bytes that are no UTF-8 become escapes ("\n", "\x1b",
+/// "\u202e"). All other characters, including letters of any language, stay as they are.
 std::string printable(std::string_view text);
 
 }  // namespace distdl

@@ -60,17 +60,17 @@ Group::Group(Fabric& the_fabric, std::uint8_t the_id, std::vector<Rank> ranks, R
   }
 }
 
-void Communicator::Impl::meet_neighbours(const std::vector<std::string>& segments) {
+void Communicator::Impl::meet_node_ranks(const std::vector<std::string>& segments) {
   group.local_of.assign(group.members.size(), -1);
-  std::vector<Neighbour> neighbours;
+  std::vector<NodeRank> node_ranks;
   for (std::size_t r = 0; r < group.members.size(); ++r) {
     if (group.nodes[r] != group.nodes[static_cast<std::size_t>(group.rank)]) continue;
-    group.local_of[r] = static_cast<int>(neighbours.size());
-    neighbours.push_back({group.members[r], segments[r]});
+    group.local_of[r] = static_cast<int>(node_ranks.size());
+    node_ranks.push_back({group.members[r], segments[r]});
   }
-  attach("connect", [&] { memory->attach(neighbours); });
+  attach("connect", [&] { memory->attach(node_ranks); });
   group.node_ranks.emplace(*memory);
-  if (static_cast<long>(neighbours.size()) > processors()) group.spins = kFewSpins;
+  if (static_cast<long>(node_ranks.size()) > processors()) group.spins = kFewSpins;
 }
 
 /// Memory that is gone belonged to a rank that died, or to one that left because another died.
@@ -120,7 +120,7 @@ std::unique_ptr<Communicator> Communicator::connect(world::World& world, const O
   auto impl =
       std::make_unique<Impl>(fabric, std::uint8_t{0}, first_ranks(world.size()), world.rank(), job, std::move(memory));
   impl->gpu_transport = options.gpu_transport;
-  impl->meet_neighbours(segments);
+  impl->meet_node_ranks(segments);
   NodeMemory& board = *impl->memory;
   fabric->use({[&board](const NodeLoss& loss) { board.post_loss(loss); }, [&board] { return board.posted_loss(); },
                [&board](auto awaited, const Operation& operation) { board.show_wait(awaited, operation); },
@@ -211,7 +211,7 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key) {
     impl->costs = impl_->costs;
     impl->group.device = impl_->group.device;
     impl->gpu_transport = impl_->gpu_transport;
-    impl->meet_neighbours(names);
+    impl->meet_node_ranks(names);
     part.reset(new Communicator(std::move(impl)));
     part->barrier().wait();
     part->impl_->memory->unlink();

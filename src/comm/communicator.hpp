@@ -27,39 +27,42 @@
 
 namespace distdl::comm {
 
-/// How one call differs from the usual.
+/// Options of one call.
 struct CallOptions {
   Reduction reduction = Reduction::sum;
-  Order order = Order::deterministic;           ///< free: the sum's bits may depend on number and placement of ranks
+  Order order = Order::deterministic;           ///< any: a sum's bits may depend on number and placement of ranks
   std::optional<Clock::duration> timeout = {};  ///< instead of Options::timeout_seconds
   std::optional<Choice> choice = {};            ///< instead of the fastest by measured cost; equal on all ranks
 };
 
-/// Who contributes which leaves of the fixed tree: ranges[r] are those of rank r, disjoint and together all `count`; a
-/// rank may have none.
+/// The leaves of the fixed tree that each rank contributes: ranges[r] are those of rank r. The ranges are disjoint and
+/// together all `count`; a rank may have none.
 struct Leaves {
   int count = 0;
   std::vector<LeafRange> ranges;
 };
 
-/// Neither header nor payload may be kept.
+/// Handles an active message. Header and payload are valid during the call only.
 using MessageHandler = std::function<void(Rank from, std::string_view header, std::span<const std::byte> payload)>;
 
-/// The ranks of one generation, connected over shared memory within a node and UCX between nodes. Owned and driven by
-/// one thread. Collectives are called by all ranks in the same order; each begins at once and is complete when wait()
-/// of its Request returns; until then its memory belongs to it. Several may be under way. Every wait is bounded by
-/// Options::timeout_seconds and throws PeerLost, naming whom it waited for and in which operation: the generation is
-/// then over, everything under way fails, and a Communicator of the next generation has to be made. A rank that comes
-/// too late, because it computes or writes for longer than that, counts as lost too: it cannot answer.
+/// The ranks of one generation, connected by shared memory within a node and by UCX between nodes. One thread owns and
+/// uses a Communicator.
 ///
-/// A sum (and average, maximum, minimum) is taken along the fixed tree of sum_tree.hpp over the ranks, so its bits do
-/// not depend on which rank runs where. Memory from allocate() makes collectives within a node several times faster:
-/// neighbours then work on it directly.
+/// All ranks call the same collectives in the same order. A collective begins at once and is complete when wait() of
+/// its Request returns; until then the caller must not touch its memory. Several may be under way.
+///
+/// Every wait ends after Options::timeout_seconds and then throws PeerLost, which names the awaited ranks and the
+/// operation. The generation is then over: everything under way fails, and a Communicator of the next generation has to
+/// be made. A rank that is late, because it computes or writes for longer than that, counts as lost too.
+///
+/// Sums, averages, maxima and minima follow the fixed tree of sum_tree.hpp, so that their bits do not depend on the
+/// placement of ranks. Collectives within a node are several times faster on memory from allocate(), because the ranks
+/// of the node then access it directly.
 ///
 /// Throws ConfigError for sizes and types that do not fit together; CommError where ranks called different operations.
 class Communicator {
  public:
-  /// Exchanges addresses through `world` and meets all peers, so that a rank which cannot be reached is named here.
+  /// Exchanges addresses through `world` and connects to all peers; the error names a rank that cannot be reached.
   /// Throws SchedulerError (bootstrap), PeerLost, or ConfigError for timeouts that make no sense.
   static std::unique_ptr<Communicator> connect(world::World& world, const Options& options);
   ~Communicator();
@@ -72,51 +75,56 @@ class Communicator {
   std::vector<Rank> ranks_on_host_of(Rank rank) const;
   /// One line for the log: transports in use, generation.
   std::string description() const;
-  /// By which the algorithms are chosen: measured ones of an earlier run, or the built-in ones.
+  /// The costs by which algorithms are chosen: those that an earlier run measured, or the built-in ones.
   const CostTable& costs() const noexcept;
-  /// To choose by others from now on, as measure_costs() returns them; they must be equal on all ranks.
+  /// Sets the costs by which algorithms are chosen, see measure_costs(). They must be equal on all ranks.
   void set_costs(const CostTable& costs);
-  /// How the collective that began last is done.
+  /// The choice for the collective that began last.
   Choice last_choice() const;
 
-  /// Collective: the ranks of equal `color` become a communicator of their own, in the order of `key`, then of rank. It
-  /// must go before this one. Those with a negative color get none.
+  /// Collective: the ranks of equal `color` form a new communicator, ordered by `key`, then by rank. It must be
+  /// destroyed before this one. Ranks with a negative color get none.
   std::unique_ptr<Communicator> split(int color, int key = 0);
-  /// Collective: zeroed memory, aligned to a page, that this node's other ranks have mapped too; `bytes` may differ
-  /// between ranks. It must go before the communicator. Throws CommError on all ranks if one has no room.
+  /// Collective: returns zeroed memory, aligned to a page, that the other ranks of the node have mapped too. `bytes`
+  /// may differ between ranks. It must be freed before the communicator. Throws CommError on all ranks if one has no
+  /// room.
   tensor::Buffer allocate(std::size_t bytes);
 
-  /// Collective: from now on the operands of collectives may also lie in the memory of this device, one per rank, and
-  /// those of communicators split from this one too. In one operation they do so on all ranks or on none; an operand
-  /// without elements tells by its address. They are aligned to their elements. Data go from there onto the wire where
-  /// UCX can do that on all ranks, else through pinned host memory in pieces; sums are taken on the device, with the
-  /// same bits as on the host (but for those of a NaN). An operation begins after what
-  /// the caller has had the device do before, and is complete when wait() returns. Nullptr: this rank has no device.
-  /// Not while operations are under way. Throws ConfigError where only some ranks have one.
+  /// Collective: from now on operands of collectives may also lie in the memory of this device, one device per rank.
+  /// That includes communicators that are split from this one. In one operation the operands of all ranks lie there, or
+  /// those of none; the address decides, even for an operand without elements. Operands are aligned to their elements.
+  ///
+  /// UCX transfers device memory directly where it can do that on all ranks. Else the data are staged in pinned host
+  /// memory in pieces. Sums are computed on the device, with the same bits as on the host (except in a NaN).
+  ///
+  /// An operation begins after the work that the caller has queued on the device before, and is complete when wait()
+  /// returns. nullptr: this rank has no device. No operation may be under way. Throws ConfigError where only some ranks
+  /// have a device.
   void use(std::shared_ptr<Accelerator> accelerator);
 
   /// Host memory. Sizes must agree. `tag` is the caller's, 0 .. 2^28-1; messages with equal tags arrive in order.
   Request send(std::span<const std::byte> bytes, Rank to, std::uint32_t tag, const CallOptions& options = {});
   Request receive(std::span<std::byte> bytes, Rank from, std::uint32_t tag, const CallOptions& options = {});
 
-  /// Collective: memory that the other ranks put into and get from.
+  /// Collective: exposes memory for one-sided puts and gets of the other ranks.
   RemoteMemory expose(std::span<std::byte> memory);
-  /// Messages of that number go to `handler`, which runs in waits and tests of this rank, may start operations but not
-  /// wait; an empty one takes it away. A message that comes before is dropped: a barrier after this call tells the
-  /// others that they may send. For the communicator of the whole world.
+  /// Sets the handler of messages with this number; an empty one removes it. The handler runs in waits and tests of
+  /// this rank. It may start operations but not wait. Messages without a handler are dropped, so a barrier should
+  /// follow this call before others send. Only for the communicator of the whole world.
   void on_message(std::uint16_t number, MessageHandler handler);
-  /// To the handler at `to`. `header` has at most 1024 bytes. Done means that `payload` may be used again.
+  /// Sends a message to the handler at `to`. `header` has at most 1024 bytes. When the request is done, `payload` may
+  /// be reused.
   Request send_message(Rank to, std::uint16_t number, std::string_view header, std::span<const std::byte> payload,
                        const CallOptions& options = {});
 
   Request barrier(const CallOptions& options = {});
-  /// root's values to all.
+  /// Sends root's values to all ranks.
   Request broadcast(Vector values, Rank root, const CallOptions& options = {});
   /// The result, on root alone (elsewhere it may be empty), has the length of `values` and may be the same memory.
   Request reduce(ConstVector values, Vector result, Rank root, const CallOptions& options = {});
   Request all_reduce(ConstVector values, Vector result, const CallOptions& options = {});
   Request all_reduce(Vector values, const CallOptions& options = {}) { return all_reduce(values, values, options); }
-  /// Over leaves instead of ranks: partials[k] is this rank's sum over node k of cover(leaves.ranges[rank()],
+  /// Reduces over leaves instead of ranks: partials[k] is this rank's sum over node k of cover(leaves.ranges[rank()],
   /// leaves.count), all of the result's length, which may be partials[0]. The result has the same bits for every
   /// assignment of leaves to ranks. The memory of the partials but the first is not changed.
   Request all_reduce(const Leaves& leaves, std::span<const ConstVector> partials, Vector result,
@@ -137,11 +145,11 @@ class Communicator {
                  const CallOptions& options = {});
   Request scatter(ConstVector values, Vector result, Rank root, std::span<const std::size_t> counts = {},
                   const CallOptions& options = {});
-  /// Blocking: everyone's string, in rank order; lengths may differ.
+  /// Blocking. Returns all ranks' strings in rank order; lengths may differ.
   std::vector<std::string> all_gather_strings(const std::string& mine, std::optional<Clock::duration> timeout = {});
 
-  /// Tells all peers, as far as they listen, why this rank leaves; their pending operations fail with PeerLost carrying
-  /// `reason` and `code`. Never throws, returns within a second.
+  /// Tells all peers that can be reached why this rank ends. Their pending operations fail with PeerLost, with `reason`
+  /// and `code`. Never throws, returns within a second.
   void abort(const std::string& reason, ExitCode code = ExitCode::peer_lost) noexcept;
   /// Collective, orderly end. The destructor alone neither throws nor communicates.
   void close();
@@ -153,7 +161,7 @@ class Communicator {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Connects, runs `body`, closes. If `body` throws, the peers are told why, and the exception goes on.
+/// Connects, runs `body`, closes. If `body` throws, abort() tells the peers why, and the exception is rethrown.
 /// Example: run_connected(*world::make_world(), {}, [](Communicator& comm) { comm.barrier().wait(); });
 void run_connected(world::World& world, const Options& options, const std::function<void(Communicator&)>& body);
 

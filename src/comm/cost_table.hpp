@@ -6,8 +6,8 @@
 
 namespace distdl::comm {
 
-/// A message of n bytes takes latency + n / bandwidth (Hockney, Parallel Computing 1994); of that its sender and its
-/// receiver are busy for the overhead (LogP: Culler et al., PPoPP 1993).
+/// A message of n bytes takes latency + n / bandwidth (Hockney, Parallel Computing 1994). Sender and receiver are busy
+/// for the overhead of that time (LogP: Culler et al., PPoPP 1993).
 struct LinkCost {
   double latency = 0;    ///< seconds, of an empty message
   double overhead = 0;   ///< seconds
@@ -22,11 +22,11 @@ struct CostTable {
 
   LinkCost within{0.8e-6, 0.3e-6, 5e9};  ///< messages between ranks of one node
   LinkCost between{15e-6, 3e-6, 1.2e9};  ///< between nodes: what all ranks of a node send together shares the bandwidth
-  double signal = 0.12e-6;               ///< seconds until a neighbour sees a signal in shared memory
+  double signal = 0.12e-6;               ///< seconds until another rank of the node sees a signal
   double step = 0.02e-6;                 ///< seconds of any other step of a schedule
   double reduce = 20e9;                  ///< bytes read and written per second by one rank that adds, in caches
   double copy = 30e9;                    ///< the same, copying
-  double share = 8e9;                    ///< bytes per second that a rank reads of what neighbours have just written
+  double share = 8e9;                    ///< bytes per second of reading what another rank of the node has just written
   double memory = 30e9;    ///< bytes read and written per second by all ranks of a node, beyond the caches
   double cache = 1 << 20;  ///< bytes that a rank can work on within its caches
   double processors = 64;  ///< of a node; counted anew whenever ranks connect
@@ -52,7 +52,7 @@ void describe_costs(Table& table, Visitor&& visit) {
   visit("step", table.step, "s", "any other step");
   visit("reduce", table.reduce, "B/s", "one rank adding, in caches, read and written");
   visit("copy", table.copy, "B/s", "one rank copying, in caches, read and written");
-  visit("share", table.share, "B/s", "one rank reading what neighbours have just written");
+  visit("share", table.share, "B/s", "one rank reading what others on the node have just written");
   visit("memory", table.memory, "B/s", "all ranks of a node beyond the caches, read and written");
   visit("cache", table.cache, "B", "what a rank can work on within its caches");
   visit("processors", table.processors, "", "of a node");

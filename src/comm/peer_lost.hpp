@@ -10,9 +10,9 @@
 
 namespace distdl::comm {
 
-/// A peer died, froze, left or cannot be reached. The communicator is of no more use; build one of the next generation.
-/// The message names operation, rank, host and, where the peer could still say it, its reason; exit_code() is then that
-/// of the reason, so that all ranks end with the code of the cause.
+/// A peer died, froze, left or cannot be reached. The communicator cannot be used any more; build one of the next
+/// generation. The message names operation, rank, host and, if the peer could send it, the reason. exit_code() is then
+/// the code of the reason, so that all ranks end with the code of the cause.
 class PeerLost : public CommError {
  public:
   PeerLost(Rank rank, std::string host, const std::string& message, ExitCode code = ExitCode::peer_lost,
@@ -23,7 +23,7 @@ class PeerLost : public CommError {
   /// The first cause.
   Rank rank() const noexcept { return rank_; }
   const std::string& host() const noexcept { return host_; }
-  /// All that this rank knows to be lost, ascending.
+  /// All lost ranks known here, ascending.
   const std::vector<Rank>& ranks() const noexcept { return ranks_; }
 
  private:

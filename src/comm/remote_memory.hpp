@@ -10,9 +10,9 @@
 
 namespace distdl::comm {
 
-/// Memory of each rank of a communicator that the others put into and get from, without its taking part but for letting
-/// time pass in waits: what Communicator::expose() gives. Must go before its communicator, and after all ranks have
-/// stopped using it (a barrier tells). Offsets and sizes in bytes. Throws ConfigError for bytes that lie outside.
+/// Memory of each rank that the other ranks access by one-sided puts and gets; made by Communicator::expose(). The
+/// target rank only has to be inside some wait now and then. Must be destroyed before its communicator, and after all
+/// ranks have stopped using it (use a barrier). Offsets and sizes are in bytes. Throws ConfigError for bytes outside.
 class RemoteMemory {
  public:
   struct Impl;
@@ -23,11 +23,11 @@ class RemoteMemory {
 
   /// Bytes that a rank exposes.
   std::size_t size_of(Rank rank) const;
-  /// Done means that `bytes` may be used again, no more: flush before you tell the other rank.
+  /// When the request is done, `bytes` may be reused, no more. Call flush() before telling the other rank.
   Request put(std::span<const std::byte> bytes, Rank to, std::size_t offset);
-  /// Done means that the bytes are here.
+  /// When the request is done, the bytes have arrived here.
   Request get(std::span<std::byte> room, Rank from, std::size_t offset);
-  /// Done means that what this rank has put to `peer` before lies in its memory.
+  /// When the request is done, all earlier puts to `peer` have reached its memory.
   Request flush(Rank peer);
 
  private:

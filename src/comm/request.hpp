@@ -5,7 +5,7 @@
 
 namespace distdl::comm {
 
-/// An operation under way. Belongs to the thread of its Communicator, which must outlive it.
+/// An operation under way. Only the thread of its Communicator may use it. The Communicator must outlive it.
 class [[nodiscard]] Request {
  public:
   class Pending;  ///< what is behind it
@@ -17,13 +17,13 @@ class [[nodiscard]] Request {
   /// Cancels what is not done.
   ~Request();
 
-  /// Until it is done; at once if it already was. Throws as the operation's Communicator says.
+  /// Waits until the operation is done. Throws as its Communicator says.
   void wait();
-  /// Is it done? Lets everything under way advance.
+  /// Is it done? Advances everything under way.
   bool test();
-  /// Gives up; private memory is the caller's again, while neighbours may go on working on shared memory until they too
-  /// have given up. A collective that one rank gives up fails on the others at their deadline; a long message between
-  /// two nodes takes the connection along.
+  /// Gives up the operation. The caller may use its private memory again; other ranks of the node may access shared
+  /// memory until they have given up too. A collective that one rank gives up fails on the others at their deadline.
+  /// Cancelling a long message between two nodes closes the connection.
   void cancel() noexcept;
 
  private:

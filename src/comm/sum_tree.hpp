@@ -8,8 +8,8 @@ namespace distdl::comm {
 
 /// The one summation order of distdl: a binary tree over `leaves` leaves. Node (level, index) covers the leaves
 /// [index * 2^level, min((index + 1) * 2^level, leaves)); its value is left child + right child, or the left child
-/// alone where no leaf lies right. The order of additions therefore depends on the number of leaves only, never on who
-/// computed what; any assignment of leaves to ranks gives the same bits.
+/// alone where no leaf lies right. The order of additions therefore depends on the number of leaves only, never on
+/// which rank computed what; any assignment of leaves to ranks gives the same bits.
 struct TreeNode {
   int level = 0;
   int index = 0;
@@ -40,8 +40,8 @@ struct Summation {
 int root_level(int leaves);
 /// Empty if the node lies right of all leaves.
 LeafRange leaves_of(TreeNode node, int leaves);
-/// The fewest nodes that together cover exactly `range`, in leaf order: the partial sums that a rank which owns `range`
-/// can finish alone. Of nodes that cover the same leaves, the lowest.
+/// The cover: the fewest nodes that together contain exactly the leaves of `range`, in leaf order. They are the partial
+/// sums that a rank with `range` can finish alone. Of nodes that cover the same leaves, the lowest.
 std::vector<TreeNode> cover(LeafRange range, int leaves);
 std::size_t cover_size(LeafRange range, int leaves);
 /// How to finish the sum, given values of `nodes`, in any order. Throws ConfigError unless they cover each leaf once.

@@ -26,7 +26,7 @@ inline constexpr DataType kDataTypeOf<std::int32_t> = DataType::int32;
 template <>
 inline constexpr DataType kDataTypeOf<std::int64_t> = DataType::int64;
 
-// Whoever has numbers may pass them: conversions are wanted here.
+// Implicit conversions are intended here, so that callers can pass containers of numbers.
 // NOLINTBEGIN(google-explicit-constructor)
 
 /// `count` elements of one type, somewhere in memory.

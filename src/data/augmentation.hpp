@@ -9,9 +9,9 @@
 
 namespace distdl::data {
 
-/// How one image is seen.
+/// The random transformation of one image.
 struct View {
-  std::int64_t down = 0, right = 0;  ///< pixels that it is shifted by; what comes in is black
+  std::int64_t down = 0, right = 0;  ///< pixels that it is shifted by; new pixels are black
   bool mirrored = false;             ///< left to right, after that
 };
 

@@ -15,18 +15,18 @@
 
 namespace distdl::data {
 
-/// Reads training batches ahead of their use, on a thread of its own.
+/// Reads training batches ahead of their use, in a separate thread.
 class Prefetcher {
  public:
   /// The position that is read after a position; see Sampler.
   using Next = std::function<std::int64_t(std::int64_t)>;
-  /// Batches of so many samples, `depth` of them ahead. `source` must outlive the prefetcher, and belongs to its
-  /// thread.
+  /// Batches of so many samples, `depth` of them ahead. `source` must outlive the prefetcher; only the
+  /// prefetcher's thread may use it.
   Prefetcher(Source& source, Sampler sampler, std::int64_t batch, Next next, std::size_t depth = 3);
   ~Prefetcher();
 
-  /// The samples at `position` .. of the stream, valid until the next call. Any position may be asked for; only the
-  /// next one is there without waiting. Throws what reading threw, and StorageError if it takes longer than `patience`.
+  /// The samples from `position` of the stream on, valid until the next call. Any position is possible; only the next
+  /// one is read ahead. Rethrows errors of reading; throws StorageError if reading takes longer than `patience`.
   const Batch& at(std::int64_t position, Clock::duration patience = std::chrono::minutes(10));
   /// Seconds spent waiting in at() so far.
   double waited_seconds() const noexcept { return waited_; }

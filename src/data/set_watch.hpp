@@ -8,17 +8,16 @@
 
 namespace distdl::data {
 
-/// Notices that somebody changes a data set's file while a run reads it. Not thread-safe.
+/// Detects changes of a data set's file while a run reads it. Not thread-safe.
 class SetWatch {
  public:
-  /// Looks at the file; to be called before the set is opened, so that no change since is missed.
+  /// Records the state of the file. To be called before the set is opened, so that no later change is missed.
   explicit SetWatch(std::filesystem::path file);
   /// The digest of the set as it was opened.
   void opened(std::string digest) { digest_ = std::move(digest); }
-  /// Costs one stat() while device, inode, size and times of the file stay the same. Where they do not, the description
-  /// and the checksums are read anew: the same digest is logged, and fine. So is a file that is gone or cannot be
-  /// looked at, for what was opened stays readable, or says that it is not. Throws StorageError: incompatible for
-  /// another digest; what opening the set throws.
+  /// Costs one stat() while device, inode, size and times of the file stay the same. If they change, description and
+  /// checksums are read again. An equal digest is logged and accepted. So is a file that is gone, since the opened file
+  /// stays readable. Throws StorageError: incompatible for another digest, or what opening the set throws.
   void require_unchanged();
 
  private:

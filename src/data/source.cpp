@@ -132,13 +132,13 @@ Sources open_sources(const Options& options, std::int64_t context, std::uint64_t
     sources.training = open(options.train, {0, left}, true);
     if (options.holdout > 0) sources.validation = open(options.train, {left, options.holdout}, false);
   } else {
-    const Description judge = describe_file(options.validation);
-    require(judge.kind == train.kind && judge.shape == train.shape && judge.classes == train.classes,
+    const Description validation = describe_file(options.validation);
+    require(validation.kind == train.kind && validation.shape == train.shape && validation.classes == train.classes,
             "data.validation \"{}\" has {} {} of {} classes, data.train \"{}\" has {} {} of {}; they must agree",
-            options.validation, judge.kind, tensor::to_string(judge.shape), judge.classes, options.train, train.kind,
-            tensor::to_string(train.shape), train.classes);
+            options.validation, validation.kind, tensor::to_string(validation.shape), validation.classes, options.train,
+            train.kind, tensor::to_string(train.shape), train.classes);
     sources.training = open(options.train, {0, train.samples}, true);
-    sources.validation = open(options.validation, {0, judge.samples}, false);
+    sources.validation = open(options.validation, {0, validation.samples}, false);
   }
   require(sources.training->samples() > 0,
           "\"{}\" holds {} tokens to train on, too few for one sample of model.context = {}", options.train,

@@ -21,7 +21,7 @@ struct Batch {
   const void* samples() const { return tokens.empty() ? static_cast<const void*>(values.data()) : tokens.data(); }
 };
 
-/// Where samples of one kind come from. For one thread at a time.
+/// A source of samples of one kind. Not thread-safe.
 class Source {
  public:
   virtual ~Source() = default;
@@ -33,7 +33,7 @@ class Source {
   virtual std::int64_t labels_per_sample() const = 0;
   /// Per epoch.
   virtual std::int64_t samples() const = 0;
-  /// Of the whole set that they are part of, as when it was opened: sets of one digest hold the same samples.
+  /// Digest of the whole set, as of when it was opened. Sets with equal digests hold the same samples.
   virtual const std::string& digest() const = 0;
   /// Sample `index` as it is seen in an epoch.
   struct Pick {
@@ -57,8 +57,8 @@ void check(const Options& options);
 /// Images: augmented as Options say, but not those of evaluation. Tokens: sample i of an epoch is the i-th window of
 /// `context` tokens, and each token's label is the one that follows it; windows of a training set begin at
 /// another place in each epoch, so that a token is seen in changing contexts, once per epoch but for a few at the ends.
-/// Each source has its files for itself, so that two threads may use the two. Throws StorageError or ConfigError: no
-/// data set, sets that do not agree, nothing left to train on.
+/// The two sources open their files separately, so that two threads may use them. Throws StorageError or ConfigError:
+/// no data set, sets that do not agree, nothing left to train on.
 Sources open_sources(const Options& options, std::int64_t context, std::uint64_t seed);
 
 }  // namespace distdl::data

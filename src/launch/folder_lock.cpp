@@ -149,8 +149,8 @@ bool create_lock(int folder, const Holder& self, const std::string& name = kName
   throw StorageError(errno_text(error));
 }
 
-/// Removes the lock if it is the one that was found. Judging takes time, and another start may have been quicker: what
-/// it has made is put back, unless a third one has made another.
+/// Removes the lock if it is still the one that was found. Another start may have replaced it meanwhile: its lock is
+/// put back, unless a third start has made another.
 void remove_lock(int folder, const Found& found, const std::string& nonce) {
   const std::string name = aside(nonce);
   if (::renameat(folder, kName, folder, name.c_str()) != 0) {
@@ -271,8 +271,7 @@ struct FolderLock::Impl {
       }
     }
   }
-  /// Shows that this start lives; notices one that has taken over. Where somebody removed or damaged the file, it is
-  /// made again.
+  /// Renews the file's time and detects a start that has taken over. Makes the file again if it was removed or damaged.
   void renew() try {
     if (create_lock(folder.get(), self)) return;
     const auto found = read_lock(folder.get());

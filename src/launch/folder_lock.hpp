@@ -10,7 +10,7 @@
 
 namespace distdl::launch {
 
-/// Who holds a run folder, as its file LOCK says.
+/// The holder of a run folder, as its file LOCK says.
 struct Holder {
   std::string host, boot, pid_space;  ///< where `pid` means something
   std::int64_t pid = 0;
@@ -18,7 +18,7 @@ struct Holder {
   std::string cluster, job;  ///< of Slurm; empty: none
   std::int64_t restart = 0;  ///< how often Slurm has requeued the job
   std::int64_t since = 0;    ///< seconds since 1970
-  std::string nonce;         ///< unlike that of any other start
+  std::string nonce;         ///< random, unique to the start
 
   /// This process.
   static Holder self();
@@ -28,26 +28,27 @@ std::string to_text(const Holder& holder);
 /// Nothing if the text is none that to_text made.
 std::optional<Holder> holder_from(const std::string& text);
 
-/// A holder that showed no sign of life for longer is gone, unless Slurm says that its job is suspended.
+/// A holder that has not renewed the lock for longer is gone, unless Slurm reports its job as suspended.
 inline constexpr std::chrono::seconds kLongestSilence{60};
 
-/// Whether what held the folder is gone for sure, seen by `self`: an earlier run of the same Slurm job; a process of
-/// this machine that has ended; a job of the same cluster that has; one without a sign of life, which came `age` ago.
+/// Whether the holder is certainly gone, from the view of `self`: an earlier run of the same Slurm job, a process of
+/// this machine that has ended, a job of the same cluster that has ended, or a holder that has not renewed the lock for
+/// too long. `age`: time since the last renewal.
 bool is_gone(const Holder& holder, const Holder& self, std::chrono::seconds age);
 
-/// The right of one "distdl run" to a run folder. Its file LOCK there says who has it; a thread renews the file's time.
-/// It keeps honest starts apart. What must not be written by a zombie is fenced by the OWNER of the checkpoints.
+/// The lock of one "distdl run" on a run folder. The file LOCK there names the holder; a thread renews the file's time.
+/// The lock is advisory. Writes that a zombie must not make are fenced by OWNER, see checkpoint::Owner.
 class FolderLock {
  public:
-  /// Throws StorageError (superseded) if another start has the folder and is not gone, unless `take_over`. Where the
-  /// file cannot be written, warns and does without.
+  /// Throws StorageError (superseded) if another start holds the folder and is not gone, unless `take_over`. If the
+  /// file cannot be written, logs a warning and works without a lock.
   FolderLock(const std::filesystem::path& folder, bool take_over);
   /// Removes the file if it is still this start's.
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
 
-  /// Another start has taken the folder over, as far as it was noticed. Never blocks.
+  /// Whether another start has been seen to take the folder over. Never blocks.
   bool is_lost() const;
   /// The same, looked at now.
   bool check();

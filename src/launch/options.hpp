@@ -11,10 +11,10 @@ struct Options {
   bool requeue = true;               ///< under Slurm, requeue the job when it stops with work left
   double pause_seconds = 8;          ///< under Slurm, before the second relaunch in a row; then twice as long each time
   double grace_seconds = 5;          ///< after the first rank ended in failure, the others have so long to end
-  double probe_seconds = 15;         ///< under Slurm, a node that does not run a task within it does not answer
+  double probe_seconds = 15;         ///< under Slurm, a node that runs no task within this time is silent
   double node_minutes = 10;          ///< under Slurm, how long to wait until enough nodes answer; above SlurmdTimeout
   double scheduler_minutes = 10;     ///< how long to go on asking a Slurm controller that is away to requeue the job
-  double step_seconds = 30;          ///< under Slurm, between looks whether srun's step still is; not a key
+  double step_seconds = 30;          ///< under Slurm, between checks whether srun's step exists; not a key
   std::int64_t lost_launches = 120;  ///< under Slurm, in a row that lose a node each before giving up; not a key
   std::string hangup = "stop";       ///< what SIGHUP (a closed terminal) means: "stop" or "ignore"
 };

@@ -18,17 +18,17 @@ class SupervisorSignals {
   SupervisorSignals();
   /// Waits for one; nothing after `timeout`.
   std::optional<int> wait(Milliseconds timeout);
-  /// The same for one that asks to stop: the end of a child is none.
+  /// The same for signals that ask to stop; SIGCHLD does not.
   std::optional<int> wait_for_stop(Milliseconds timeout);
 
  private:
   FileDescriptor descriptor_;
 };
 
-/// Whether a signal that asks to stop has come, and a SupervisorSignals has not told of it yet. From any thread.
+/// Whether a signal that asks to stop is pending, not yet read from a SupervisorSignals. Thread-safe.
 bool stop_is_pending();
 
-/// The running processes of one launch. All are killed when it goes out of scope.
+/// The running processes of one launch. The destructor kills them.
 class Processes {
  public:
   explicit Processes(const std::vector<Process>& processes);

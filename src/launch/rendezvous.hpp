@@ -7,8 +7,8 @@
 
 namespace distdl::launch {
 
-/// A folder for the ranks of one launch on this machine to meet in; removed at the end. It is locked as long as this
-/// process lives: what a killed one has left, the next one of the same user removes.
+/// A rendezvous folder for the ranks of one launch on this machine; the destructor removes it. This process holds a
+/// lock on it. If this process is killed, the next one of the same user removes the folder.
 class Rendezvous {
  public:
   /// Throws StorageError.

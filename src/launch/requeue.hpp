@@ -7,7 +7,7 @@
 
 namespace distdl::launch {
 
-/// Pauses between tries: each is twice as long as the one before, up to `longest`.
+/// Exponential back-off: each pause is twice as long as the one before, up to `longest`.
 class BackOff {
  public:
   BackOff(Milliseconds first, Milliseconds longest) : next_(first), longest_(longest) {}
@@ -21,13 +21,13 @@ class BackOff {
   Milliseconds next_, longest_;
 };
 
-/// Whether Slurm has ended, or restarted elsewhere, the run of the job in which this process is: then the job is not
-/// this process's to act on. Throws SchedulerError if Slurm cannot be asked.
+/// Whether Slurm has ended this run of the job, or restarted it elsewhere. This process must then leave the job alone.
+/// Throws SchedulerError if Slurm does not answer.
 bool is_over(const slurm::Allocation& allocation);
 
-/// Back into the queue, unless somebody cancelled the job (scontrol would revive it) or Slurm has done it already. Asks
-/// again and again while the controller does not answer. Slurm restarts the job soonest if this process then ends at
-/// once. Throws SchedulerError if Slurm refuses, or does not answer within run.scheduler_minutes.
+/// Requeues the job, unless it was cancelled (scontrol would revive it) or Slurm has requeued it already. Repeats the
+/// request while the controller does not answer. Slurm restarts the job earliest if this process then ends at once.
+/// Throws SchedulerError if Slurm refuses, or does not answer within run.scheduler_minutes.
 void requeue_job(const slurm::Allocation& allocation, const Options& options, SupervisorSignals& signals);
 
 }  // namespace distdl::launch

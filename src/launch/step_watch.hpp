@@ -11,8 +11,9 @@
 
 namespace distdl::launch {
 
-/// Knows when an srun waits for nothing. A node that is cut off while its tasks end cannot tell srun; after a minute
-/// its slurmstepd gives that up. Slurm's controller learns that the step is over, srun never does, and waits for ever.
+/// Detects an srun that waits for a step that is over. A node that is cut off while its tasks end cannot tell srun; its
+/// slurmstepd gives up after a minute. Slurm's controller knows that the step is over; srun never learns it and waits
+/// for ever.
 class StepWatch {
  public:
   StepWatch(const slurm::Allocation& allocation, std::string name, Milliseconds period)

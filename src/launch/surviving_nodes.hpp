@@ -11,7 +11,7 @@
 
 namespace distdl::launch {
 
-/// What a supervisor may do after a launch under Slurm has failed.
+/// The nodes for the next launch after one under Slurm has failed.
 struct NextNodes {
   enum class Decision {
     launch,   ///< on `nodes`

@@ -36,7 +36,7 @@ struct Description {
   kernels::LossSpec loss{};
 };
 
-/// Where the layers of a model take what they take: numbers of layers, kSample for the sample itself.
+/// The inputs of each layer: numbers of layers, or kSample for the sample itself.
 struct Wiring {
   static constexpr int kSample = -1, kNothing = -2;
   struct Layer {

@@ -21,8 +21,8 @@ void check(const Options& options);
 /// The model that Options name. Throws ConfigError for an unknown name, or as that model does.
 Description describe_model(const Options& options, const tensor::Shape& sample, std::int64_t classes);
 
-/// Makes a model of one's own known as model.name; see examples/own_model. To be called before any thread asks for
-/// models. Throws ConfigError if there is one of that name.
+/// Registers a user's model under a value of model.name; see examples/own_model. To be called before any thread uses
+/// models. Throws ConfigError if the name is taken.
 void add_model(const std::string& name, Describe describe);
 
 /// Their names, in alphabetical order.

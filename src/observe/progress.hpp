@@ -10,10 +10,10 @@
 
 namespace distdl::observe {
 
-/// Shows a run to the person who watches: a bar that moves on a terminal, now and then a plain line elsewhere.
+/// Shows the progress of a run: a progress bar on a terminal, a plain line now and then elsewhere.
 class Progress final : public train::Observer {
  public:
-  /// `out` is usually stderr. Whether it is a terminal decides the form. What it does not take is dropped.
+  /// `out` is usually stderr. The form depends on whether it is a terminal. Output that cannot be written is dropped.
   explicit Progress(std::FILE* out);
 
   void on(const train::Started& event) override;
@@ -31,7 +31,7 @@ class Progress final : public train::Observer {
   void line(const std::string& text);
   void draw(const train::StepDone& event);
   void show(const std::string& text);
-  /// Takes the bar away, for a line that the log writes.
+  /// Clears the bar before the log writes a line.
   void clear();
 
   std::FILE* out_;

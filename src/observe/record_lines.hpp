@@ -9,11 +9,11 @@
 #include <string>
 #include <string_view>
 
-// How journal.jsonl and metrics.jsonl are read: they lie where anybody can write, and a run does without them.
+// Readers of journal.jsonl and metrics.jsonl. The files are not trusted, and a run does not depend on them.
 namespace distdl::observe {
 
-/// What one line tells, as far as anybody asks. What the line lacks, or has of another kind or beyond all reason, stays
-/// as it is here.
+/// The fields of one line that readers need. Fields that are missing, of another type or out of range keep these
+/// values.
 struct Record {
   std::string event{}, reason{};
   double time = 0;  ///< seconds since 1970

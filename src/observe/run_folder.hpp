@@ -22,7 +22,7 @@ struct Result {
   std::int64_t interruptions = 0;                  ///< starts that resumed an unfinished run
   std::int64_t steps_repeated = 0;                 ///< steps done again because of them, each as often as it was
   int ranks = 0;
-  std::int64_t failed_saves = 0;   ///< saves on the way that the file system refused; later ones made up for them
+  std::int64_t failed_saves = 0;   ///< saves before the end that the file system refused; later ones succeeded
   std::int64_t skipped_saves = 0;  ///< due while the one before was still being written
   std::string backend;
 };
@@ -37,7 +37,7 @@ struct Result {
 ///   result.json     at the end: Result
 /// A torn line of a killed run or a full disk is completed with a newline and ignored. Lines that the file system
 /// refuses are lost with one warning, and so are all where the file cannot be opened or is no regular file: they must
-/// not end a run. What is read back (record_lines.hpp) may have been changed by anybody.
+/// not end a run. The files are not trusted when they are read back (record_lines.hpp).
 class RunFolder final : public train::Observer {
  public:
   /// `restart`: how often the scheduler restarted the job. Throws StorageError if the folder cannot be made.
@@ -70,11 +70,11 @@ class RunFolder final : public train::Observer {
   Result result_;
 };
 
-/// How long the run in a folder has trained, and how often a start ended without having stopped or finished: what its
-/// journal tells. For the next start, before it writes its own line. Nothing where there is no journal.
+/// How long the run in a folder has trained, and how many of its starts failed, according to the journal. The next
+/// start calls this before it writes its own line. Nothing if there is no journal.
 checkpoint::FailureRecord read_failures(const std::filesystem::path& run_folder);
 
-/// The steps at which all starts of the run in a folder began to train, the oldest first, as its journal tells.
+/// The first steps of all starts of the run in a folder, the oldest start first, according to the journal.
 std::vector<Step> read_starts(const std::filesystem::path& run_folder);
 
 /// The step of the newest row of metrics.jsonl: that which the run in a folder has done last. Nothing where none can be

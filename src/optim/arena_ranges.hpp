@@ -10,11 +10,11 @@
 
 namespace distdl::optim {
 
-/// The tensors of one role. Neighbours of the same options make one range, unless they adapt.
+/// The tensors of one role as ranges. Adjacent tensors with equal options make one range, unless they adapt.
 std::vector<kernels::ArenaRange> ranges_of(
     const tensor::ArenaLayout& layout, tensor::Role role,
     const std::function<kernels::GroupOptions(const tensor::TensorView&)>& treat);
-/// All treated alike: as few ranges as there can be.
+/// The same with equal options for all tensors: as few ranges as possible.
 std::vector<kernels::ArenaRange> ranges_of(const tensor::ArenaLayout& layout, tensor::Role role);
 
 /// The parameters for AdamW, LAMB and LARS: tensors of one dimension (biases, norms' weights) neither adapt nor, unless

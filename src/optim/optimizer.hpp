@@ -17,7 +17,7 @@
 
 namespace distdl::optim {
 
-/// An arena that lives from step to step beside the parameters, with their layout.
+/// An arena of optimizer state, with the layout of the parameters.
 struct StateArena {
   enum class Kind {
     moment,   ///< begins as zeros; nothing for statistics
@@ -27,7 +27,7 @@ struct StateArena {
   Kind kind = Kind::moment;
 };
 
-/// Where a run stands.
+/// The position of a step within the run.
 struct StepInfo {
   double rate = 0;            ///< learning rate of this step
   std::int64_t step = 0;      ///< steps done before it
@@ -43,7 +43,7 @@ class Optimizer {
   /// Throws ConfigError, see check(). `backend` must outlive the optimizer, `layout` need not.
   Optimizer(const Options& options, const tensor::ArenaLayout& layout, kernels::Backend& backend);
 
-  /// What it keeps: moments first, then, with optim.ema_decay, "average".
+  /// The arenas of its state: moments first, then, with optim.ema_decay, "average".
   std::vector<StateArena> state() const;
 
   /// Whether no gradient has overflowed. Waits for the backend.
@@ -60,7 +60,7 @@ class Optimizer {
   kernels::Backend& backend_;
   std::unique_ptr<Rule> rule_;
   std::vector<kernels::ArenaRange> ranges_, statistics_;  ///< of parameters, of statistics
-  std::array<kernels::ArenaRange, 1> whole_;              ///< arena
+  std::array<kernels::ArenaRange, 1> whole_;              ///< the whole arena
   kernels::DeviceValue<kernels::AverageStep> statistics_step_, average_step_;
   Sums squares_;  ///< of the gradients of each range
 };

@@ -21,7 +21,7 @@ struct Arenas {
   const float* gradients = nullptr;  ///< of the mean loss; for statistics the sum of what the microbatches saw
 };
 
-/// How one optimizer changes parameters and its moments; statistics, clipping and averages are no matter of it.
+/// How one optimizer changes parameters and moments. Statistics, clipping and averages are handled by Optimizer.
 class Rule {
  public:
   struct Now {

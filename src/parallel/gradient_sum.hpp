@@ -19,14 +19,14 @@ class GradientSum {
   /// `count`: floats of an arena. The references must outlive this object.
   GradientSum(kernels::Backend& backend, comm::Communicator& communicator, const Plan& plan, std::size_t count);
 
-  /// Collective: the communicator gets to know the backend's device, if there is one; else the arenas go where this
-  /// node's other ranks can read them. Throws CommError without room for them, ConfigError where only some ranks have
-  /// a device.
+  /// Collective: registers the backend's device with the communicator. Without a device, the arenas are allocated in
+  /// memory that the node's other ranks can read. Throws CommError without room for them, ConfigError where only some
+  /// ranks have a device.
   void allocate();
 
-  /// Where the next microbatch's gradients go (backend memory).
+  /// Memory for the next microbatch's gradients (backend memory).
   float* slot();
-  /// The slot is filled.
+  /// Adds the gradients in slot().
   void add();
   /// Collective. The sum over all microbatches of all ranks (backend memory, in the same place after each step), valid
   /// until the next slot().

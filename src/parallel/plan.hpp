@@ -10,8 +10,8 @@
 
 namespace distdl::parallel {
 
-/// Who computes which microbatches of a step. Any plan gives the same bits, because gradients are summed along the
-/// fixed tree of comm::TreeNode over all microbatches.
+/// The assignment of a step's microbatches to ranks. Any plan gives the same bits, because gradients are summed along
+/// the fixed tree of comm::TreeNode over all microbatches.
 struct Plan {
   int microbatches = 0;
   std::int64_t microbatch_size = 0;

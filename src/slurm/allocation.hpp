@@ -26,7 +26,7 @@ struct Allocation {
   const std::string& called() const { return name.empty() ? job : name; }
 };
 
-/// What the controller knows of a job.
+/// The controller's record of a job.
 struct JobRecord {
   std::string state;          ///< "RUNNING", "CANCELLED", "COMPLETING", ...
   std::int64_t restarts = 0;  ///< how often it was requeued

@@ -10,7 +10,7 @@
 
 #include <distdl/slurm/allocation.hpp>
 
-// What Slurm says in its variables and what its commands print. Any text is refused or understood; nothing here asks.
+// Parsers of Slurm's variables and of its commands' output, for any text. Nothing here calls Slurm.
 namespace distdl::slurm {
 
 /// The value of a variable, if it has one.

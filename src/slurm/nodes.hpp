@@ -12,8 +12,8 @@
 
 namespace distdl::slurm {
 
-/// Runs a command of Slurm, as run_command. One that cannot be started, as this machine has no process or file left,
-/// has failed too: nothing of this room ends a run because it cannot look.
+/// Runs a command of Slurm, as run_command(). If it cannot be started for lack of processes or files, that counts as a
+/// failed command, so that it does not end the run.
 CommandResult ask(const std::vector<std::string>& command, Milliseconds limit, Milliseconds grace = {});
 
 /// Why a command of Slurm failed, in its own words on one line: "says \"...\"", or that it did not end within `limit`,
@@ -29,7 +29,7 @@ std::optional<int> fewest_nodes(const Allocation& allocation);
 /// Whether Slurm knows of a step of the job with this name that has not ended; nothing if Slurm does not tell.
 std::optional<bool> has_step(const Allocation& allocation, const std::string& name);
 
-/// What became of one task on each of some nodes.
+/// The results of one task on each of some nodes.
 struct Probe {
   std::vector<std::string> answering;  ///< it ran there within the limit; in the order asked for
   std::vector<std::string> silent;
@@ -37,9 +37,9 @@ struct Probe {
   std::string cause;        ///< why not on the first silent one, in srun's words, or which file it lacks
 };
 
-/// Starts a task on each of the nodes of the job, some at a time, beside whatever runs there: it looks whether all
-/// `files` are there, since a node may be back before its file systems are. Once `is_over()`, which any thread may
-/// call, no more are started: the nodes that are left count as silent.
+/// Starts a task on each of the nodes of the job, some at a time, in addition to what runs there. The task checks that
+/// all `files` exist, since a node may return before its file systems are mounted. When `is_over()` returns true, no
+/// more tasks are started, and the remaining nodes count as silent. Any thread may call `is_over`.
 Probe probe(const Allocation& allocation, const std::vector<std::string>& nodes, const std::vector<std::string>& files,
             Milliseconds limit, const std::function<bool()>& is_over);
 

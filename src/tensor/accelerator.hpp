@@ -18,11 +18,11 @@ struct Source {
   int merges = 0;
 };
 
-/// A device with memory of its own, as far as those who exchange its data with other ranks need it. Belongs to one
-/// thread. Nothing here waits for the device but drain(), allocate() and allocate_staging(): work is put into a queue
-/// and done in the order of the calls, with one exception: what follows a copy_to_host() need not wait for it.
+/// A device with its own memory, as far as communication needs it. Only one thread may use it. Work is put into a queue
+/// and done in the order of the calls, except that work after a copy_to_host() need not wait for it. Only drain(),
+/// allocate() and allocate_staging() wait for the device.
 ///
-/// All that put something into a queue throw what the device fails with, which may be the fault of earlier work.
+/// Functions that put work into a queue throw the device's errors, which earlier work may have caused.
 class Accelerator {
  public:
   /// A point in the queue.
@@ -31,7 +31,7 @@ class Accelerator {
   virtual ~Accelerator() = default;
   /// "cuda: NVIDIA H200", for logs and errors.
   virtual std::string description() const = 0;
-  /// How UCX names such memory: "cuda".
+  /// UCX's name for such memory: "cuda".
   virtual std::string memory_type() const = 0;
   /// Is the address in such memory? Not for null.
   virtual bool owns(const void* address) const = 0;
@@ -41,7 +41,7 @@ class Accelerator {
   /// Host memory that the device copies from and to at full speed.
   virtual Buffer allocate_staging(std::size_t bytes) = 0;
 
-  /// What follows in the queue comes after all that the caller has had the device do so far, by other ways than this.
+  /// Later work in the queue begins after all work that the caller has started on the device by other ways so far.
   virtual void follow_caller() = 0;
   /// After the returned mark, the bytes are there.
   virtual Mark copy_to_host(void* to, const void* from, std::size_t bytes) = 0;

@@ -9,7 +9,7 @@ namespace distdl::train {
 
 /// Collective. Every rank does its `work`, which must not communicate. If it throws on any rank, every rank throws an
 /// Error with the code and the message of the first one, so that no rank waits for another that has already ended.
-/// `timeout`: how long to wait for the slowest.
+/// `timeout`: longest wait for the slowest rank.
 void agree(comm::Communicator& communicator, Clock::duration timeout, const std::function<void()>& work);
 
 }  // namespace distdl::train

@@ -11,8 +11,8 @@
 
 namespace distdl::train {
 
-/// Decides after which steps to save on the way: every so many, or, with checkpoint.every = "auto", as often as it pays
-/// by what steps and saves were measured to take on this rank. Then ranks may differ: rank 0 decides for all.
+/// Decides after which steps to save: at a fixed interval or, with checkpoint.every = "auto", at the optimal interval
+/// for the measured times of steps and saves on this rank. Since ranks measure different times, rank 0 decides for all.
 class CheckpointSchedule {
  public:
   /// Throws ConfigError for options that make no sense.
@@ -21,17 +21,17 @@ class CheckpointSchedule {
   bool automatic() const noexcept { return automatic_; }
   /// Whether to save once `step` steps are done.
   bool due(Step step) const;
-  /// From here the steps to the next save are counted: where the run starts, and where a save is tried.
+  /// Counts the steps to the next save from here. Called where the run starts and where a save is tried.
   void tried(Step step) { last_ = step; }
   void step_took(double seconds);
-  /// A save held training up for `stall` seconds and was on the disk after `durable`. True if the interval is worth
-  /// telling: the first that was measured, or another one.
+  /// Takes the times of a save: training waited for `stall` seconds, and the commit came after `durable`. True if the
+  /// interval should be reported: the first measured one, or one that has changed.
   bool saved(double stall, double durable);
 
-  /// What is begun with, for people.
+  /// The initial interval as text for users.
   std::string plan() const;
   std::int64_t steps() const noexcept { return steps_; }  ///< between saves; 0: none on the way
-  /// Why that many, for people.
+  /// The reason for the interval as text for users.
   std::string reason() const;
 
  private:

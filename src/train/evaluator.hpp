@@ -11,11 +11,11 @@
 
 namespace distdl::train {
 
-/// Judges a model on the validation samples: fixed groups of samples, shared out among the ranks, summed in a fixed
-/// order.
+/// Evaluates a model on the validation samples. The samples form fixed groups, which are shared out among the ranks and
+/// summed in a fixed order.
 class Evaluator {
  public:
-  /// `network` evaluates whole groups; a second one is made for the rest. References must outlive the judge. Throws
+  /// `network` evaluates whole groups; a second one is made for the rest. References must outlive the evaluator. Throws
   /// ConfigError if the model's loss compares with something other than the samples' labels.
   Evaluator(kernels::Backend& backend, const model::Description& model, const model::ModelTensors& tensors,
             model::Network& network, const data::Sources& samples);

@@ -9,7 +9,7 @@
 
 namespace distdl::train {
 
-// What a run tells about itself, as plain values; observe/ turns them into bars, files and tables. On rank 0 only.
+// Events of a run as plain values, on rank 0 only. observe/ shows them as bars and writes them to files.
 
 struct Started {
   std::optional<Step> resumed_from;
@@ -54,20 +54,20 @@ struct SnapshotKept {
   double stall_seconds = 0;  ///< of these, that training waited
 };
 
-/// A snapshot that is not kept as it was to be. The run goes on; what was kept before is still there.
+/// A snapshot could not be protected as requested. The run continues; older snapshots are still there.
 struct SnapshotFailed {
   Step step;
   std::string reason;
 };
 
-/// A save that was due while the one before was still being written. A checkpoint that only a snapshot was in the way
-/// of follows as soon as that is done.
+/// A save was due while the previous one was still being written. If that was only a snapshot, the checkpoint follows
+/// as soon as it is done.
 struct SaveSkipped {
   Step step;
   std::int64_t so_far = 0;  ///< skipped since this start
 };
 
-/// A save in the middle of the run that the file system refused. The run goes on, and the next interval tries again.
+/// The file system refused a save before the end of the run. The run continues and saves again after the next interval.
 struct SaveFailed {
   Step step;
   std::string reason;

@@ -8,9 +8,9 @@
 
 namespace distdl::train {
 
-/// By what the loss is multiplied before the backward pass, so that small gradients are no zeros in float16; the
-/// optimizer takes it away again. It is halved where a gradient has overflowed, which then is not applied, and doubled
-/// after many that have not. 1 for ever with other types. Micikevicius et al., "Mixed precision training", 2018.
+/// The factor on the loss in the backward pass, which keeps small float16 gradients from underflow. The optimizer
+/// divides by it. After an overflow the factor is halved and the gradients are not applied; after many good steps it is
+/// doubled. Always 1 with other types. Micikevicius et al., "Mixed precision training", 2018.
 struct LossScale {
   static constexpr std::int64_t kStart = 16, kSmallest = -14, kLargest = 24;  ///< exponents
   static constexpr std::int64_t kPatience = 2000;                             ///< good steps before it is doubled
@@ -22,7 +22,7 @@ struct LossScale {
     return {activations == tensor::DataType::float16 ? kStart : 0, 0};
   }
   double value() const { return std::ldexp(1.0, static_cast<int>(exponent)); }
-  /// After a step whose gradients were finite, or not. Throws ConfigError where nothing is left to be halved.
+  /// Adjusts the factor after a step. Throws ConfigError if it cannot be halved any more.
   void step_done(bool finite);
 };
 

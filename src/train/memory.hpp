@@ -9,7 +9,7 @@
 
 namespace distdl::train {
 
-/// The memory of this machine, swap space included, or what the process's control group allows if that is less.
+/// The memory of this machine, swap space included, or the limit of the process's control group if that is less.
 std::uint64_t memory_of_node();
 
 /// The tensors of a model that is to be trained by `ranks` processes of one machine in its own memory. Throws

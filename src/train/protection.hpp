@@ -9,12 +9,12 @@
 
 namespace distdl::train {
 
-/// Where a snapshot of `step` goes, by the intervals of the levels; nothing if nobody wants one. `file_system`: a
-/// checkpoint is due.
+/// The destination of a snapshot of `step`, according to the intervals of the levels; nothing if none is due.
+/// `file_system`: a checkpoint is due.
 std::optional<checkpoint::Destination> destination_of(const checkpoint::Options& options, Step step, bool file_system);
 
-/// Names the run's snapshots alike in all its processes and restarts, unlike those of any other run, and unlike those
-/// of a run whose folder was removed or copied. Of a store that is taken.
+/// The run name in snapshots: equal in all processes and restarts of the run. It differs for any other run, and for a
+/// run whose folder was removed or copied. `store` has been taken.
 std::string run_name(const checkpoint::Store& store);
 
 /// The newest step of which this node's memory still has a rank's snapshot of an earlier start; nothing if there is

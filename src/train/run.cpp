@@ -109,9 +109,9 @@ class Trainer {
   optim::Optimizer optimizer_;
   Evaluator evaluator_;
   checkpoint::Store store_;
-  StateCheckpointer keeper_;
+  StateCheckpointer checkpointer_;
   CheckpointSchedule checkpoint_schedule_;
-  WriterBootstrap meeting_;
+  WriterBootstrap writer_bootstrap_;
   EndOfJob end_of_job_;
   TrainingState state_;
   std::optional<data::Prefetcher> reader_;  // while there are steps to do
@@ -142,9 +142,9 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
       optimizer_(recipe.optim, tensors_.layout, *backend_),
       evaluator_(*backend_, model_, tensors_, network_, sources_),
       store_(setting.checkpoints, recipe.checkpoint, setting.files ? *setting.files : checkpoint::real_file_system()),
-      keeper_(*backend_, communicator, group_, store_, tensors_, identity_of(recipe, *sources_.training)),
+      checkpointer_(*backend_, communicator, group_, store_, tensors_, identity_of(recipe, *sources_.training)),
       checkpoint_schedule_(recipe.checkpoint, setting.failures),
-      meeting_(communicator.rank(), communicator.size(), setting.comm, group.timeout()),
+      writer_bootstrap_(communicator.rank(), communicator.size(), setting.comm, group.timeout()),
       end_of_job_(setting.end_of_job, recipe.train.stop_margin_seconds) {
   allocate(state_, *backend_, tensors_.layout, optimizer_.state());
 }
@@ -158,8 +158,8 @@ void Trainer::start() {
                            plan_.global_batch()};
   std::optional<checkpoint::Levels> levels;
   if (auto setup = levels_setup(store_, place())) levels.emplace(group_, store_.files(), *std::move(setup));
-  auto resumed = keeper_.restore(state_, levels ? &*levels : nullptr,
-                                 recipe_.checkpoint.partial ? &start_values : nullptr, setting_.resume_below);
+  auto resumed = checkpointer_.restore(state_, levels ? &*levels : nullptr,
+                                       recipe_.checkpoint.partial ? &start_values : nullptr, setting_.resume_below);
   levels.reset();
   if (!resumed) begin_afresh(start_values);
   if (state_.step < total_) store_.check_room(group_, state_.bytes());
@@ -256,7 +256,7 @@ Trainer::Agreed Trainer::step(bool stop) {
 
 void Trainer::evaluate() {
   if (evaluator_.samples() == 0) return;
-  auto totals = evaluator_(state_.judged_arena(), communicator_);
+  auto totals = evaluator_(state_.evaluation_arena(), communicator_);
   network_.load_parameters(state_.parameter_arena());
   const double terms = std::max<double>(totals.count, 1);
   const Evaluated evaluated{state_.step, epochs_done(), totals.loss / terms, totals.correct / terms,
@@ -270,8 +270,8 @@ void Trainer::start_saver(bool resumed) {
   auto levels = levels_setup(store_, place());
   checkpoint::Saver::Setup setup{run_name(store_), true, levels.has_value(), levels};
   saver_.emplace(
-      store_, group_, [this] { return meeting_.connect(); }, setup);
-  if (recipe_.checkpoint.mode != "sync") meeting_.introduce(communicator_);
+      store_, group_, [this] { return writer_bootstrap_.connect(); }, setup);
+  if (recipe_.checkpoint.mode != "sync") writer_bootstrap_.exchange_addresses(communicator_);
   const auto left = levels || communicator_.rank() != Rank(0) ? std::nullopt : step_left_in_memory(store_, Rank(0));
   if (left && *left > state_.step)
     log(Severity::warning,
@@ -279,7 +279,7 @@ void Trainer::start_saver(bool resumed) {
         "asks for none (checkpoint.memory_every and the like)",
         state_.step, *left);
   if (!levels) group_.all_gather("");  // the first rank has looked: each one sweeps the buffers of all on its node
-  auto part = keeper_.part_of(state_);
+  auto part = checkpointer_.part_of(state_);
   saver_->prepare(part.slices, part.state);
   checkpoint::Protection elsewhere{recipe_.checkpoint.partner_every > 0, recipe_.checkpoint.parity_every > 0};
   if (resumed && (elsewhere.partner || elsewhere.parity)) begin_save({false, elsewhere});
@@ -297,7 +297,7 @@ void Trainer::require_unchanged_data() try {
 
 bool Trainer::begin_save(const checkpoint::Destination& destination) {
   if (destination.file_system) require_unchanged_data();
-  auto part = keeper_.part_of(state_);
+  auto part = checkpointer_.part_of(state_);
   if (!saver_->save(state_.step, part.slices, part.state, destination)) return false;
   under_way_ = destination;
   return true;
@@ -305,7 +305,7 @@ bool Trainer::begin_save(const checkpoint::Destination& destination) {
 
 void Trainer::save_last() {
   require_unchanged_data();
-  auto part = keeper_.part_of(state_);
+  auto part = checkpointer_.part_of(state_);
   saver_->save_and_wait(state_.step, part.slices, part.state);
   for (const auto& outcome : saver_->outcomes()) tell(outcome);
   saver_->close();

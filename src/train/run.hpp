@@ -33,7 +33,7 @@ struct Recipe {
   checkpoint::Options checkpoint;
 };
 
-/// Where and until when it runs.
+/// Where the run is executed, and until when.
 struct Setting {
   std::filesystem::path checkpoints;  ///< the folder of the run's checkpoints, seen by all ranks
   checkpoint::Owner owner;            ///< the same on all ranks
@@ -59,19 +59,19 @@ enum class Outcome {
 /// Throws ConfigError for values that make no sense.
 void check(const Options& options);
 
-/// All that can be found wrong with the options of a recipe without its data set; for the program that starts the ranks
-/// too. Throws ConfigError.
+/// Checks the options of a recipe as far as that is possible without its data set. The program that starts the ranks
+/// calls it too. Throws ConfigError.
 void check(const Recipe& recipe);
 
-/// How far a run goes that has so many samples to train on, in optimizer steps. Throws ConfigError if that, or the
-/// samples of all steps, are no numbers any more.
+/// The number of optimizer steps of a run with so many training samples. Throws ConfigError if this number, or that of
+/// all samples, overflows.
 Step steps_of(const Recipe& recipe, std::int64_t samples);
 
-/// Collective over the communicator's ranks: resumes from the newest snapshot or valid checkpoint or starts, trains to
-/// the end, or until any rank is asked to stop. A save in between that the file system refuses is told to the observer
-/// and logged; the run goes on. The last save must succeed. The result depends on the recipe only, not on the number of
-/// ranks or interruptions. Throws Error on all ranks, with the code of the cause: bad input, a data set or checkpoint
-/// that is needed, another run that took the checkpoint folder; comm::PeerLost.
+/// Collective over the communicator's ranks. Resumes from the newest snapshot or valid checkpoint, or starts anew.
+/// Trains to the end, or until any rank is asked to stop. Failed saves are logged and reported to the observer, and the
+/// run continues; only the last save must succeed. The result depends on the recipe only, not on the number of ranks or
+/// interruptions. Throws Error on all ranks, with the code of the cause: bad input, a missing data set or checkpoint,
+/// another run that took the checkpoint folder; comm::PeerLost.
 Outcome run(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, Observer& observer);
 
 }  // namespace distdl::train

@@ -46,7 +46,7 @@ std::int64_t number(const checkpoint::State& state, const std::string& key) {
 }
 }  // namespace
 
-const float* TrainingState::judged_arena() const {
+const float* TrainingState::evaluation_arena() const {
   const float* average = arenas(nullptr).average;
   return average ? average : parameter_arena();
 }

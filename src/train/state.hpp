@@ -22,7 +22,7 @@
 
 namespace distdl::train {
 
-/// Everything that a run's future depends on. Two runs whose TrainingState is equal go on alike, byte for byte.
+/// Everything that the rest of a run depends on. Two runs with equal TrainingState continue alike, byte for byte.
 struct TrainingState {
   struct OptimizerArena {
     optim::StateArena what;
@@ -37,7 +37,7 @@ struct TrainingState {
 
   float* parameter_arena() const { return static_cast<float*>(parameters.data()); }
   /// The average of the parameters if there is one, else themselves.
-  const float* judged_arena() const;
+  const float* evaluation_arena() const;
   /// All of them, for a step.
   optim::Arenas arenas(const float* gradients) const;
   std::size_t bytes() const;  ///< of all arenas
@@ -47,17 +47,17 @@ struct TrainingState {
 void allocate(TrainingState& state, kernels::Backend& backend, const tensor::ArenaLayout& layout,
               const std::vector<optim::StateArena>& optimizer);
 
-/// What must be equal, or at least be warned about, between the run that wrote a checkpoint and the one that resumes.
+/// Properties that a run compares with those of the run that wrote a checkpoint: a difference is an error or a warning.
 using Identity = std::map<std::string, std::string>;
 
-/// checkpoint::Group::exchange_buffers() over a communicator, in pieces, so that a receiver who comes late has to put
-/// little aside.
+/// checkpoint::Group::exchange_buffers() over a communicator. Buffers are sent in pieces, so that a late receiver has
+/// to queue little.
 void exchange_buffers(comm::Communicator& communicator, std::span<const checkpoint::Group::Outgoing> out,
                       std::span<const checkpoint::Group::Incoming> in, Clock::duration timeout,
                       const std::function<void(comm::Request&)>& wait);
 
-/// The checkpoint group that a communicator's ranks form. It waits for checkpoint.timeout_seconds: a rank that writes
-/// gigabytes does not answer meanwhile, and is not lost for that. Within a step it waits for comm.timeout_seconds.
+/// The checkpoint group of a communicator's ranks. Its timeout is checkpoint.timeout_seconds, because a rank that
+/// writes gigabytes does not answer meanwhile. Within a step the timeout is comm.timeout_seconds.
 class CommunicatorGroup final : public checkpoint::Group {
  public:
   /// Throws ConfigError for a timeout that makes no sense.
@@ -78,33 +78,37 @@ class CommunicatorGroup final : public checkpoint::Group {
   Clock::duration timeout_{};
 };
 
-/// What takes the place of what a checkpoint lacks.
+/// Start values for tensors that a checkpoint lacks.
 struct StartValues {
   std::function<void(std::span<float>)> fill;  ///< writes the whole arena of parameters, in host memory
   std::int64_t global_batch = 0;               ///< samples per step
 };
 
-/// Joins a training state to a checkpoint store: who writes what, and host copies where the arenas are on a device.
+/// Saves a training state to a checkpoint store and restores it. Decides which rank writes what, and makes host copies
+/// of arenas on a device.
 class StateCheckpointer {
  public:
-  /// References must outlive the keeper.
+  /// References must outlive this object.
   StateCheckpointer(kernels::Backend& backend, comm::Communicator& communicator, CommunicatorGroup& group,
                     checkpoint::Store& store, const model::ModelTensors& tensors, Identity identity);
 
-  /// What this rank saves. The slices point into the state's memory, or into the keeper's where that is on a device.
+  /// What this rank saves. The slices point into the state's memory, or into host copies of it.
   struct Part {
     std::vector<checkpoint::Slice> slices;
     checkpoint::State state;
   };
   Part part_of(const TrainingState& state);
-  /// Collective. Fills `state` from the newest snapshot that `levels` find whole, or, if that is newer, from the newest
-  /// valid checkpoint, and says from where; nothing if there is none. Every tensor must be in it, and no other. With
-  /// `fallback` a checkpoint may also fit in part: what it lacks gets start values, what it has beyond is ignored, and
-  /// the log says so; snapshots that do not fit are left aside if there are checkpoints. Those that do not count any
-  /// more (checkpoint::Owner::snapshots_since) always are. Of the snapshots only those of the restored step stay; the
-  /// log says so if newer ones go. `below`: only what is of a smaller step is taken, unless there is no such
-  /// checkpoint. Where it says nothing, snapshots that could not be used after all may have left bytes in `state`.
-  /// Throws the same Error on all ranks: incompatible for a checkpoint of another model or data set.
+  /// Collective. Fills `state` from the newest whole snapshot of `levels` or from the newest valid checkpoint,
+  /// whichever is newer. Returns a description of the source, or nothing if there is none; `state` may then contain
+  /// bytes of snapshots that turned out to be unusable.
+  ///
+  /// The tensors must be exactly those of the state. With `fallback`, a checkpoint may also fit in part: missing
+  /// tensors get start values, others are ignored, and both are logged. Snapshots that do not fit are skipped if there
+  /// are checkpoints. Snapshots that checkpoint::Owner::snapshots_since excludes are always skipped. Afterwards only
+  /// the snapshots of the restored step are kept; the log says if newer ones are removed.
+  ///
+  /// `below`: uses only smaller steps, unless there is no such checkpoint. Throws the same Error on all ranks:
+  /// incompatible for a checkpoint of another model or data set.
   std::optional<std::string> restore(TrainingState& state, checkpoint::Levels* levels = nullptr,
                                      const StartValues* fallback = nullptr, std::optional<Step> below = {});
 
@@ -134,7 +138,7 @@ class StateCheckpointer {
                                                       const StartValues* fallback);
   /// Averages that a checkpoint lacks begin as the parameters that it has.
   void begin_averages(const TrainingState& state, const std::vector<std::string>& missing);
-  /// Once host memory holds its tensors.
+  /// To be called when host memory holds the tensors.
   void take_over(TrainingState& state, Step step, const checkpoint::State& saved, const StartValues* fallback);
 
   kernels::Backend& backend_;

@@ -12,9 +12,9 @@
 
 namespace distdl::train {
 
-/// Turns SIGTERM, SIGINT, SIGUSR1, SIGUSR2 and SIGHUP into something to ask for between two steps. Whichever the site
-/// sends before a preemption or a time limit, to whichever process of the run, it means: save and stop. So does the end
-/// of the terminal, unless SIGHUP was ignored before.
+/// Makes SIGTERM, SIGINT, SIGUSR1, SIGUSR2 and SIGHUP a state that can be polled between two steps. Sites send
+/// different signals before a preemption or a time limit; all of them mean "save and stop". So does the end of the
+/// terminal, unless SIGHUP was ignored before.
 class StopSignals {
  public:
   /// Blocks the signals in the calling thread, and in the threads that it starts later. Throws Error.
@@ -29,11 +29,11 @@ class StopSignals {
   std::optional<std::string> reason_;
 };
 
-/// Answers a signal while a rank starts: until it trains it asks StopSignals for nothing, for it waits for other ranks,
-/// or for files. A thread of its own calls `on_signal`, with the reason, which ends the process: nothing is lost then.
+/// Handles signals while a rank starts. A starting rank waits for other ranks or files and does not poll StopSignals. A
+/// separate thread calls `on_signal` with the reason, which ends the process; nothing is lost then.
 class StartWatch {
  public:
-  /// `signals` must outlive this, and belongs to it until end().
+  /// `signals` must outlive this object. Only this object may use it until end().
   StartWatch(StopSignals& signals, std::function<void(const std::string&)> on_signal);
   ~StartWatch() { end(); }
   StartWatch(const StartWatch&) = delete;
@@ -47,7 +47,7 @@ class StartWatch {
   std::jthread thread_;
 };
 
-/// Decides when the last safe step is over, from the job's end and what steps and saves were measured to take.
+/// Decides when to stop, from the end of the job and the measured times of steps and saves.
 class EndOfJob {
  public:
   using Time = std::chrono::system_clock::time_point;
@@ -57,8 +57,8 @@ class EndOfJob {
   void save_took(double seconds) { longest_save_ = std::max(longest_save_, seconds); }
   /// A save that went to the nodes' memory or disks only.
   void snapshot_took(double seconds) { longest_snapshot_ = std::max(longest_snapshot_, seconds); }
-  /// A reason to stop now, because after one more step a save might not fit any more. `saving`: another one is under
-  /// way, or would be begun after this step, and the last one will have to wait for it.
+  /// A reason to stop now, because after one more step there might not be time for a save. `saving`: another save is
+  /// under way, or would begin after this step, and the last one has to wait for it.
   std::optional<std::string> poll(Time now, bool saving = false) const;
 
  private:

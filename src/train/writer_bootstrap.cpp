@@ -95,24 +95,25 @@ class WritingGroup final : public checkpoint::Group {
 };
 }  // namespace
 
-/// A World whose addresses the training threads exchange_buffers.
+/// A World whose addresses the training threads exchange.
 class WriterBootstrap::AddressExchange final : public world::World {
  public:
-  AddressExchange(WriterBootstrap& meeting, bool& began) : meeting_(meeting), began_(began) {}
-  Rank rank() const override { return meeting_.rank_; }
-  int size() const override { return meeting_.size_; }
-  std::string description() const override { return fmt::format("{} writing threads", meeting_.size_); }
+  AddressExchange(WriterBootstrap& bootstrap, bool& began) : bootstrap_(bootstrap), began_(began) {}
+  Rank rank() const override { return bootstrap_.rank_; }
+  int size() const override { return bootstrap_.size_; }
+  std::string description() const override { return fmt::format("{} writing threads", bootstrap_.size_); }
   std::vector<std::string> all_gather_strings(const std::string& mine, Milliseconds timeout) override {
     began_ = true;
-    meeting_.mine_.set_value(mine);
-    auto all = meeting_.all_.get_future();
+    bootstrap_.mine_.set_value(mine);
+    auto all = bootstrap_.all_.get_future();
     require<SchedulerError>(all.wait_for(timeout) == std::future_status::ready,
-                            "the training threads did not introduce the writing threads within {} ms", timeout.count());
+                            "the training threads did not exchange the addresses of the writing threads within {} ms",
+                            timeout.count());
     return all.get();
   }
 
  private:
-  WriterBootstrap& meeting_;
+  WriterBootstrap& bootstrap_;
   bool& began_;
 };
 
@@ -131,7 +132,7 @@ std::unique_ptr<checkpoint::Group> WriterBootstrap::connect() {
   }
 }
 
-void WriterBootstrap::introduce(comm::Communicator& training) {
+void WriterBootstrap::exchange_addresses(comm::Communicator& training) {
   if (size_ == 1) return;
   try {
     std::string mine;

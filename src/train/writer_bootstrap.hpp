@@ -11,16 +11,17 @@
 
 namespace distdl::train {
 
-/// How the threads that write checkpoints meet: each connects a Communicator of its own, since one belongs to one
-/// thread, and their addresses travel over the training threads' Communicator.
+/// Connects the threads that write checkpoints. Only one thread may use a Communicator, so the writing threads get one
+/// of their own. The training threads' Communicator exchanges their addresses.
 class WriterBootstrap {
  public:
   /// `options`: of the training threads' communicator.
   WriterBootstrap(Rank rank, int size, comm::Options options, Clock::duration patience);
   /// For checkpoint::Saver, which calls it in its writing thread.
   std::unique_ptr<checkpoint::Group> connect();
-  /// Collective, once, in the training threads: carries the addresses. Throws what a writing thread failed with.
-  void introduce(comm::Communicator& training);
+  /// Collective, once, in the training threads: exchanges the writing threads' addresses. Rethrows a writing thread's
+  /// error.
+  void exchange_addresses(comm::Communicator& training);
 
  private:
   class AddressExchange;

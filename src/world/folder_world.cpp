@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr Milliseconds kLongestPause{50};
-constexpr std::size_t kLargest = 1 << 20;  ///< bytes of a file; a card has some hundreds
+constexpr std::size_t kLargest = 1 << 20;  ///< bytes of a file; a peer address has some hundreds
 
 /// First line of each file; the blob follows.
 std::string header(int size) {

@@ -8,7 +8,7 @@
 
 namespace distdl::world {
 
-/// Ranks that meet in a folder which all of them see, such as a local disk or a parallel file system. The files lie in
+/// Rendezvous in a folder that all ranks can access, on a local disk or a parallel file system. The files lie in
 /// <folder>/<launch_id>/; rank 0 removes that folder once all ranks have read it.
 struct FolderMeeting {
   std::filesystem::path folder;  ///< made if it does not exist
@@ -17,9 +17,9 @@ struct FolderMeeting {
   int size = 1;
 };
 
-/// What a rank lays down there: a first line with the size of the world, and its blob behind.
+/// The content of a rank's file: a first line with the size of the world, then the blob.
 std::string rendezvous_text(int size, const std::string& blob);
-/// The blob that `rank` has laid down in such a text. Throws SchedulerError if the text is none for a world of `size`
+/// The blob of `rank` in such a text. Throws SchedulerError if the text is none for a world of `size`
 /// ranks.
 std::string blob_from(const std::string& text, Rank rank, int size);
 

@@ -12,7 +12,7 @@
 
 namespace distdl::world {
 
-/// Some ranks did not come to the exchange.
+/// Some ranks did not take part in the exchange.
 class RanksMissing : public SchedulerError {
  public:
   RanksMissing(std::vector<Rank> ranks, const std::string& message)
@@ -23,8 +23,8 @@ class RanksMissing : public SchedulerError {
   std::vector<Rank> ranks_;
 };
 
-/// Who am I, who are the others: what a rank learns at birth. Implementations: threads of one process, PMIx under
-/// srun, a shared folder. A World only introduces the ranks to each other; from then on they talk through comm.
+/// Rank, size and rendezvous of the ranks of a launch. Implementations: threads of one process, PMIx under srun, a
+/// shared folder. A World only exchanges the addresses of the ranks; from then on they communicate through comm.
 class World {
  public:
   virtual ~World() = default;
@@ -34,9 +34,9 @@ class World {
   /// For logs and errors: "PMIx (Slurm job 17.0)", "4 threads", "folder /x/rendezvous".
   virtual std::string description() const = 0;
 
-  /// Collective, once in the life of a World: gives `mine` to everyone, returns everyone's in rank order, and leaves
-  /// the bootstrap service (PMIx is finalized: a process that dies while PMIx-connected takes the whole step with it).
-  /// Throws SchedulerError if not all came within `timeout`; RanksMissing where the service can tell which.
+  /// Collective, once per World: sends `mine` to all ranks and returns all ranks' strings in rank order. Then leaves
+  /// the bootstrap service: PMIx is finalized, since Slurm ends the whole step if a PMIx-connected process dies. Throws
+  /// SchedulerError if ranks are missing after `timeout`, as RanksMissing where the service can name them.
   virtual std::vector<std::string> all_gather_strings(const std::string& mine, Milliseconds timeout) = 0;
 };
 

@@ -21,20 +21,20 @@ class TrainedModel(ProgramTest):
 
     def test_evaluate_agrees_with_the_run(self):
         self.train_images("--set", "data.holdout=0", "--set", "data.validation=set.h5")
-        judged = [row for row in self.rows("metrics.jsonl") if "validation_loss" in row][-1]
+        evaluated = [row for row in self.rows("metrics.jsonl") if "validation_loss" in row][-1]
         report = json.loads(self.succeed("evaluate", "run", "set.h5", "--json"))
-        self.assertAlmostEqual(report["loss"], judged["validation_loss"], delta=1e-5)
-        self.assertAlmostEqual(report["accuracy"], judged["validation_accuracy"], delta=1e-9)
-        self.assertEqual(report["step"], judged["step"])
+        self.assertAlmostEqual(report["loss"], evaluated["validation_loss"], delta=1e-5)
+        self.assertAlmostEqual(report["accuracy"], evaluated["validation_accuracy"], delta=1e-9)
+        self.assertEqual(report["step"], evaluated["step"])
         odd = json.loads(self.succeed("evaluate", "run", "set.h5", "--json", "--batch", "7"))  # the last group is smaller
         self.assertAlmostEqual(odd["loss"], report["loss"], delta=1e-6)
         self.assertIn("accuracy", self.succeed("evaluate", "run", "set.h5"))
 
     def test_the_average_is_used_where_there_is_one(self):
         self.train_images("--set", "data.holdout=0", "--set", "data.validation=set.h5", "--set", "optim.ema_decay=0.9")
-        judged = [row for row in self.rows("metrics.jsonl") if "validation_loss" in row][-1]
+        evaluated = [row for row in self.rows("metrics.jsonl") if "validation_loss" in row][-1]
         report = json.loads(self.succeed("evaluate", "run", "set.h5", "--json"))
-        self.assertAlmostEqual(report["loss"], judged["validation_loss"], delta=1e-5)
+        self.assertAlmostEqual(report["loss"], evaluated["validation_loss"], delta=1e-5)
 
     def test_predict_tells_classes_with_probabilities(self):
         self.train_images("--set", "train.epochs=20")

@@ -74,7 +74,7 @@ class BenchComm(Commands):
         document = costs("n1+n2")
         values = {name: cost["value"] for name, cost in document["costs"].items()}
         self.assertTrue(all(value > 0 for value in values.values()), values)
-        self.assertTrue(all(values[name] < 1e13 for name in ("combine", "copy", "share", "memory")), values)
+        self.assertTrue(all(values[name] < 1e13 for name in ("reduce", "copy", "share", "memory")), values)
 
         def chosen(nodes="n1,n2", **changes):
             for name, value in changes.items():
@@ -84,7 +84,7 @@ class BenchComm(Commands):
             return self.read("bench", "comm", *QUICK, "--sizes", "1M", nodes=nodes)["points"][0]["distdl"]["algorithm"]
         # Not those measured, which depend on what else runs here.
         far = {"between_bandwidth": 1e7, "between_latency": 1e-5, "between_overhead": 3e-6, "within_bandwidth": 1e10, "within_latency": 1e-6,
-               "within_overhead": 3e-7, "step": 2e-8, "turn": 8e-6, "combine": 2e10, "copy": 3e10, "share": 8e9, "memory": 3e10}
+               "within_overhead": 3e-7, "step": 2e-8, "turn": 8e-6, "reduce": 2e10, "copy": 3e10, "share": 8e9, "memory": 3e10}
         self.assertEqual("hierarchical", chosen(**far, signal=1e-7))
         self.assertNotEqual("hierarchical", chosen(**far, signal=10))
         self.assertEqual("hierarchical", chosen(nodes="n1,n3"), "the costs of other hosts")

@@ -94,7 +94,7 @@ class OneSided(unittest.TestCase):
             self.assertTrue(ranks.all_said("one-sided done"), ranks.story())
 
 
-class Greeting(unittest.TestCase):
+class Handshake(unittest.TestCase):
     """What goes wrong when all have everyone's address, before anyone has greeted another."""
 
     def lose(self, name, expected, fault=(), fate=""):
@@ -119,13 +119,13 @@ class Greeting(unittest.TestCase):
             process.wait(10)
 
     def test_a_rank_dies(self):
-        self.lose("greeting-dead", {0: [3], 1: [3], 2: [3]}, fate="kill")
+        self.lose("handshake-dead", {0: [3], 1: [3], 2: [3]}, fate="kill")
 
     def test_a_rank_freezes(self):
-        self.lose("greeting-frozen", {0: [3], 1: [3], 2: [3]}, fate="freeze")
+        self.lose("handshake-frozen", {0: [3], 1: [3], 2: [3]}, fate="freeze")
 
     def test_the_cable_is_cut(self):
-        self.lose("greeting-cut", {0: [2, 3], 1: [2, 3], 2: [0, 1], 3: [0, 1]}, fault=("cut", "n2"))
+        self.lose("handshake-cut", {0: [2, 3], 1: [2, 3], 2: [0, 1], 3: [0, 1]}, fault=("cut", "n2"))
 
 
 class NextGeneration(unittest.TestCase):

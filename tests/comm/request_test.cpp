@@ -127,7 +127,7 @@ TEST_P(Requests, WhatAllRanksGiveUpDisturbsNothingElse) {
       lost.cancel();
       stays.wait();
       EXPECT_TRUE(all_are(kept, sum_of_ranks(comm)));
-      comm.barrier().wait();  // until all have given up, neighbours work on the shared memory
+      comm.barrier().wait();  // until all have given up, others access the shared memory
     }
     expect_right_sum(comm);
   });

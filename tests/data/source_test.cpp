@@ -118,7 +118,7 @@ TEST_F(Text, EachTokenIsSeenOnceAnEpochAndLabelledWithTheNext) {
   EXPECT_GT(starts.size(), 1u) << "windows begin elsewhere in other epochs";
 }
 
-TEST_F(Text, WhatIsHeldOutIsJudgedAndNotTrainedOn) {
+TEST_F(Text, WhatIsHeldOutIsEvaluatedAndNotTrainedOn) {
   options_.holdout = 20'000;
   auto sources = open_sources(options_, context_, 5);
   EXPECT_EQ(sources.validation->samples(), 199);

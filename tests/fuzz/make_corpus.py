@@ -139,7 +139,7 @@ def unallocated():
         yield "data_set", "unallocated", bytes(3) + pathlib.Path(f"{folder}/a.h5").read_bytes()
 
 
-def slot(state, slices, world=2):
+def snapshot_buffer(state, slices, world=2):
     """slices: name, dtype, shape, bytes"""
     tensors, data, sums = [], b"", []
     for name, dtype, shape, content in slices:
@@ -158,28 +158,28 @@ def slot(state, slices, world=2):
     return b"\1" + text(header) + text(manifest) + text(struct.pack(f"<{len(sums)}I", *sums)) + data
 
 
-def slots():
-    yield "slot", "snapshot", slot({"step": "2"}, [("a", "f32", [2, 3], bytes(range(24))), ("b", "u8", [5], b"abcde")])
-    yield "slot", "parity", slot({"distdl.parity": "[[0,1,2],[100,90,8]]"}, [("parity", "u8", [50], bytes(50))], world=3)
-    yield "slot", "short-parity", slot({"distdl.parity": "[[0,1],[100,90]]"}, [("parity", "u8", [50], bytes(50))])
-    item = ["run", 0, 2, 7, 3, 0, "n1", "slot-0", 99, False, [], [], 1, 5]
+def snapshot_buffers():
+    yield "snapshot_buffer", "snapshot", snapshot_buffer({"step": "2"}, [("a", "f32", [2, 3], bytes(range(24))), ("b", "u8", [5], b"abcde")])
+    yield "snapshot_buffer", "parity", snapshot_buffer({"distdl.parity": "[[0,1,2],[100,90,8]]"}, [("parity", "u8", [50], bytes(50))], world=3)
+    yield "snapshot_buffer", "short-parity", snapshot_buffer({"distdl.parity": "[[0,1],[100,90]]"}, [("parity", "u8", [50], bytes(50))])
+    one = ["run", 0, 2, 7, 3, 0, "n1", "slot-0", 99, False, [], [], 1, 5]
     other = ["run", 1, 2, 7, 3, 1, "n2", "slot-1", 99, True, [], [], 1, 5]
     parity = ["run", 1, 2, 7, 3, 1, "n2", "slot-2", 99, False, [0, 1], [99, 99], 1, 5]
-    for name, items in ("two", [item, other]), ("parity", [item, parity]), ("none", []):
+    for name, items in ("two", [one, other]), ("parity", [one, parity]), ("none", []):
         yield "inventory", name, text(b"n1") + json.dumps(items, separators=(",", ":")).encode()
 
 
 def messages():
     hello = b"distdlh" + struct.pack("<iiI", 1, 0, 0) + bytes(16)
     proof = b"distdlp" + struct.pack("<iiI", 1, 0, 0) + bytes(48)
-    yield "greeting", "both", text(hello) + text(proof) + text(hello)
+    yield "handshake", "both", text(hello) + text(proof) + text(hello)
     for kind in "s?w":
-        yield "notice", {"s": "stopped", "?": "ask", "w": "waiting"}[kind], kind.encode() + struct.pack("<iii", 1, 2, 69) + b"why"
+        yield "control_message", {"s": "stopped", "?": "ask", "w": "waiting"}[kind], kind.encode() + struct.pack("<iii", 1, 2, 69) + b"why"
     fields = b"".join(struct.pack("<I", len(field)) + field
                       for field in (b"s" * 32, b"host", b"memory", b"space", b"net", b"full", b"segment"))
-    yield "card", "one", b"\1\x40distdl-card-3" + struct.pack("<Ii", 0, 77) + fields
+    yield "peer_address", "one", b"\1\x40distdl-card-3" + struct.pack("<Ii", 0, 77) + fields
     yield "cost_table", "one", b"distdl-costs\2" + struct.pack("<15d", *range(1, 16))
-    names = ("within_latency within_overhead within_bandwidth between_latency between_overhead between_bandwidth signal step combine"
+    names = ("within_latency within_overhead within_bandwidth between_latency between_overhead between_bandwidth signal step reduce"
              " copy share memory cache processors turn").split()
     costs = {"version": 2, "hosts": ["a"], "costs": {name: {"value": 1.5} for name in names}}
     yield "cost_file", "one", json.dumps(costs, separators=(",", ":")).encode()
@@ -231,7 +231,7 @@ def jobs(distdl):
 
 
 def main(folder, distdl):
-    for makes in (checkpoints(), safetensors(), imports(), data_sets(distdl), unallocated(), slots(), messages(), run_folder(), slurm(), jobs(distdl)):
+    for makes in (checkpoints(), safetensors(), imports(), data_sets(distdl), unallocated(), snapshot_buffers(), messages(), run_folder(), slurm(), jobs(distdl)):
         for target, name, content in makes:
             path = pathlib.Path(folder) / target / name
             path.parent.mkdir(parents=True, exist_ok=True)

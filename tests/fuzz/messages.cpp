@@ -15,31 +15,31 @@ using namespace distdl::comm;
 
 const std::string kSecret(kSecretBytes, 's');
 
-/// A stranger, who does not know the secret, greets and sends what it likes.
-void greet(std::string_view input) {
+/// A stranger, who does not know the secret, sends handshake messages.
+void read_handshake(std::string_view input) {
   Handshake handshake(kSecret, Rank(0), Rank(1), 0);
   fuzz::Input rest(input);
   while (!rest.rest().empty()) {
     const std::string_view bytes = rest.text();
-    const auto greeting = decode_handshake(bytes);
-    if (greeting) fuzz::demand(encode(*greeting) == bytes, "a greeting is what encode() makes");
-    if (greeting && std::holds_alternative<Hello>(*greeting)) {
-      handshake.answer(std::get<Hello>(*greeting));
-    } else if (greeting) {
-      fuzz::demand(!handshake.accept(std::get<Proof>(*greeting)), "a stranger proves nothing");
+    const auto message = decode_handshake(bytes);
+    if (message) fuzz::demand(encode(*message) == bytes, "a handshake message is what encode() makes");
+    if (message && std::holds_alternative<Hello>(*message)) {
+      handshake.answer(std::get<Hello>(*message));
+    } else if (message) {
+      fuzz::demand(!handshake.accept(std::get<Proof>(*message)), "a stranger proves nothing");
     }
     fuzz::demand(!handshake.proved() && !handshake.unseal(bytes), "a stranger cannot seal");
   }
 }
 
 /// Sealed by a proved peer, then changed at one place.
-void read_notice(std::string_view input) {
+void read_control_message(std::string_view input) {
   static Handshake one(kSecret, Rank(0), Rank(1), 0), other(kSecret, Rank(1), Rank(0), 0);
   static const bool proved = other.accept(*one.answer(other.hello())) && one.accept(*other.answer(one.hello()));
   fuzz::demand(proved, "peers prove themselves");
-  if (const auto notice = decode_control_message(input)) {
-    const std::string again = encode(*notice);
-    fuzz::demand(again == input, "a notice is what encode() makes");
+  if (const auto message = decode_control_message(input)) {
+    const std::string again = encode(*message);
+    fuzz::demand(again == input, "a control message is what encode() makes");
     fuzz::demand(other.unseal(one.seal(again)) == std::optional<std::string_view>(again), "a seal holds");
   }
   if (input.size() < 2) return;
@@ -49,25 +49,25 @@ void read_notice(std::string_view input) {
   fuzz::demand(!other.unseal(sealed), "what was changed on the way is refused");
 }
 
-bool is_card(const std::string& bytes) {
+bool is_peer_address(const std::string& bytes) {
   try {
-    fuzz::demand(encode(decode_peer_address(bytes)) == bytes, "a card is what encode() makes");
+    fuzz::demand(encode(decode_peer_address(bytes)) == bytes, "a peer address is what encode() makes");
     return true;
   } catch (const CommError&) {
     return false;
   }
 }
 
-/// Input: a byte of flags, one for a place, the card. Flag 1: the checksum is made to hold.
-void read_card(std::string_view input) {
+/// Input: a byte of flags, one for a place, the peer address. Flag 1: the checksum is made to hold.
+void read_peer_address(std::string_view input) {
   fuzz::Input rest(input);
   const bool seals = rest.number<char>() & 1;
   const auto place = rest.number<unsigned char>();
   std::string bytes(rest.rest());
   if (seals) bytes = with_address_checksum(std::move(bytes));
-  if (!is_card(bytes)) return;
+  if (!is_peer_address(bytes)) return;
   bytes[place % bytes.size()] ^= 1;
-  fuzz::demand(!is_card(bytes), "a card that was changed on the way is refused");
+  fuzz::demand(!is_peer_address(bytes), "a peer address that was changed on the way is refused");
 }
 
 void read_envelope(std::string_view input) {
@@ -93,7 +93,8 @@ void read_cost_file(std::string_view input) {
   fuzz::demand(costs_from_json(to_json(costs, {})) == costs, "costs can be written and read again");
 }
 
-const fuzz::Target greeting("greeting", &greet), notice("notice", &read_notice), card("card", &read_card),
-    envelope("envelope", &read_envelope), rendezvous("rendezvous", &read_rendezvous),
-    table("cost_table", &read_cost_table), file("cost_file", &read_cost_file);
+const fuzz::Target handshake("handshake", &read_handshake), control_message("control_message", &read_control_message),
+    peer_address("peer_address", &read_peer_address), envelope("envelope", &read_envelope),
+    rendezvous("rendezvous", &read_rendezvous), table("cost_table", &read_cost_table),
+    file("cost_file", &read_cost_file);
 }  // namespace

@@ -116,11 +116,11 @@ TEST_P(Elementwise, SgdGivesTheSameBitsAsTheSharedFunctor) {
   EXPECT_EQ(host(m), momentum);
 }
 
-/// Gaps between them, an empty one, and each options.
+/// Ranges with gaps between them, an empty one, and one of each GroupOptions.
 constexpr std::array kSome{ArenaRange{3, 500, {true, true}}, ArenaRange{510, 0}, ArenaRange{510, 100, {false, false}},
                            ArenaRange{610, 40}, ArenaRange{700, 300, {true, true}}};
 
-TEST_P(Elementwise, OptimizersTreatEachStretchAsItAsks) {
+TEST_P(Elementwise, OptimizersApplyTheOptionsOfEachRange) {
   const SgdStep sgd{0.05f, 0.9f, 1e-2f, true, 0.5f};
   const LarsStep lars{0.05, 0.9f, 1e-2, 0.5f, 0.02};
   const AdamStep adam{0.05, 0.9f, 0.1f, 0.99f, 0.01f, 1.2f, 3.4f, 1e-6f, 0.1f, 0.5f};

@@ -285,7 +285,7 @@ class DroppingNetwork : public ::testing::TestWithParam<std::string> {
   void SetUp() override { skip_without(GetParam()); }
 };
 
-TEST_P(DroppingNetwork, DropsOthersInTheNextMicrobatchAndNothingWhenJudged) {
+TEST_P(DroppingNetwork, DropsOthersInTheNextMicrobatchAndNothingWhenEvaluated) {
   const Options options{.name = "gpt", .layers = 1, .width = 16, .heads = 2, .context = 8, .dropout = 0.3};
   BoundNetwork bound(GetParam(), describe_model(options, {8}, 11), 2);
   bound.backend->set_rng_key({7, 1});

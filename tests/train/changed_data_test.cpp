@@ -41,15 +41,15 @@ TEST_F(ChangedData, EndsTheRunAtItsNextSaveWhichIsNotCommitted) {
 }
 
 TEST_F(ChangedData, IsNoticedInTheValidationSetAndAtTheEndToo) {
-  data::make_shapes({.samples = 60, .size = 12, .classes = 4, .seed = 7}, folder_ / "judge.h5",
+  data::make_shapes({.samples = 60, .size = 12, .classes = 4, .seed = 7}, folder_ / "validation.h5",
                     data::Overwrite::refuse);
   recipe_.data.holdout = 0;
-  recipe_.data.validation = (folder_ / "judge.h5").string();
+  recipe_.data.validation = (folder_ / "validation.h5").string();
   recipe_.checkpoint.every = 0;
   change_at(12, [this] {
-    std::filesystem::copy_file(set(), folder_ / "judge.h5", std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::copy_file(set(), folder_ / "validation.h5", std::filesystem::copy_options::overwrite_existing);
   });
-  EXPECT_THAT(error_of(2, "end"), AllOf(HasSubstr("judge.h5"), HasSubstr("has been changed")));
+  EXPECT_THAT(error_of(2, "end"), AllOf(HasSubstr("validation.h5"), HasSubstr("has been changed")));
   EXPECT_EQ(code_, ExitCode::incompatible);
 }
 

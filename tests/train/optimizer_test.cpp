@@ -70,7 +70,7 @@ TEST_F(Run, WithoutClippingNoNormIsReported) {
   for (const auto& step : recorder_.steps) EXPECT_FALSE(step.gradient_norm);
 }
 
-TEST_F(Run, TheAverageIsJudgedAndTrainingDoesNotMind) {
+TEST_F(Run, TheAverageIsEvaluatedAndTrainingDoesNotMind) {
   run(2, "plain");
   auto losses = [&] {
     std::vector<double> all;
@@ -116,13 +116,13 @@ class Restart : public ::testing::Test {
          CommunicatorGroup& group, checkpoint::Store& store)
         : tensors(model::tensors_of(model::describe_model({.name = "mlp", .hidden = {8}}, {1, 6, 6}, 4))),
           backend(kernels::make_backend({.backend = "reference"})),
-          keeper(*backend, communicator, group, store, tensors, std::move(identity)) {
+          checkpointer(*backend, communicator, group, store, tensors, std::move(identity)) {
       allocate(state, *backend, tensors.layout, arenas);
     }
     std::span<float> optimizer(std::size_t index) { return state.optimizer.at(index).memory.as<float>(); }
     model::ModelTensors tensors;
     std::unique_ptr<kernels::Backend> backend;
-    StateCheckpointer keeper;
+    StateCheckpointer checkpointer;
     TrainingState state;
   };
   using Arenas = std::vector<optim::StateArena>;
@@ -150,11 +150,11 @@ class Restart : public ::testing::Test {
           std::iota(before.optimizer(i).begin(), before.optimizer(i).end(), 1e5f * static_cast<float>(i + 1));
         before.state.step = Step(7);
         before.state.updates = 5;
-        auto part = before.keeper.part_of(before.state);
+        auto part = before.checkpointer.part_of(before.state);
         change(part.state);
         store.save(group, before.state.step, part.slices, part.state);
         StartValues start{[](std::span<float> arena) { std::ranges::fill(arena, 0.25f); }, 32};
-        ASSERT_TRUE(after.keeper.restore(after.state, nullptr, partial ? &start : nullptr));
+        ASSERT_TRUE(after.checkpointer.restore(after.state, nullptr, partial ? &start : nullptr));
         look(before, after);
       });
     });
@@ -208,10 +208,10 @@ TEST_F(Restart, ACheckpointThatIsNotFiniteGivesWayToTheOneBefore) {
       for (std::int64_t step : {5, 7}) {
         if (step == 7) side.optimizer(0)[3] = std::numeric_limits<float>::infinity();
         side.state.step = Step(step);
-        auto part = side.keeper.part_of(side.state);
+        auto part = side.checkpointer.part_of(side.state);
         store.save(group, side.state.step, part.slices, part.state);
       }
-      ASSERT_TRUE(side.keeper.restore(side.state));
+      ASSERT_TRUE(side.checkpointer.restore(side.state));
       EXPECT_EQ(side.state.step, Step(5));
       EXPECT_EQ(checkpoint::list(folder_).size(), 1u) << "the other one is in quarantine";
     });

@@ -22,13 +22,13 @@ using ::testing::Not;
 
 constexpr std::int64_t kBatch = 32;
 
-/// One model's state with its keeper, as a rank has them.
+/// One model's state with its checkpointer, as a rank has them.
 struct Side {
   Side(const model::Options& options, comm::Communicator& communicator, CommunicatorGroup& group,
        checkpoint::Store& store)
       : backend(kernels::make_backend({.backend = "reference"})),
         tensors(model::tensors_of(model::describe_model(options, {1, 6, 6}, 4))),
-        keeper(*backend, communicator, group, store, tensors, {}) {
+        checkpointer(*backend, communicator, group, store, tensors, {}) {
     allocate(state, *backend, tensors.layout, {{"momentum", optim::StateArena::Kind::moment}});
   }
   std::span<float> values(const tensor::Buffer& arena) const {
@@ -48,7 +48,7 @@ struct Side {
 
   std::unique_ptr<kernels::Backend> backend;
   model::ModelTensors tensors;
-  StateCheckpointer keeper;
+  StateCheckpointer checkpointer;
   TrainingState state;
 };
 
@@ -90,11 +90,11 @@ class Partial : public ::testing::Test {
         std::iota(before.values(before.momentum()).begin(), before.values(before.momentum()).end(), 1e6f);
         before.state.step = Step(7);
         before.state.position = 777;
-        const auto part = before.keeper.part_of(before.state);
+        const auto part = before.checkpointer.part_of(before.state);
         store.save(group, before.state.step, part.slices, part.state);
         auto fallback = start_values();
         try {
-          EXPECT_TRUE(after.keeper.restore(after.state, nullptr, partial ? &fallback : nullptr));
+          EXPECT_TRUE(after.checkpointer.restore(after.state, nullptr, partial ? &fallback : nullptr));
           look(before, after);
         } catch (const Error& error) {
           EXPECT_EQ(error.exit_code(), ExitCode::incompatible);
@@ -158,10 +158,10 @@ TEST_F(Partial, TensorsAreReadOnce) {
       checkpoint::Store store(folder_, {}, files);
       store.take(group, {"local", 0, 0, "test"});
       Side side({.name = "mlp", .hidden = {20000}}, communicator, group, store);
-      const auto part = side.keeper.part_of(side.state);
+      const auto part = side.checkpointer.part_of(side.state);
       store.save(group, Step(1), part.slices, part.state);
       files.read = 0;
-      EXPECT_TRUE(side.keeper.restore(side.state));
+      EXPECT_TRUE(side.checkpointer.restore(side.state));
       EXPECT_GE(files.read, side.state.bytes());
       EXPECT_LT(files.read, side.state.bytes() * 5 / 4) << "the manifest, and what HDF5 wants, are a few kilobytes";
     });
@@ -182,7 +182,7 @@ TEST_F(Partial, WeightsAloneAreEnough) {
                           tensor::whole(tensor.view.shape), reinterpret_cast<const std::byte*>(weights.data())});
       store.save(group, Step(3), slices, {});
       try {
-        side.keeper.restore(side.state);
+        side.checkpointer.restore(side.state);
         ADD_FAILURE() << "momenta are missing";
       } catch (const Error& error) {
         EXPECT_EQ(error.exit_code(), ExitCode::incompatible);
@@ -190,7 +190,7 @@ TEST_F(Partial, WeightsAloneAreEnough) {
       }
       auto fallback = start_values();
       std::ranges::fill(side.values(side.momentum()), 9.0f);
-      EXPECT_TRUE(side.keeper.restore(side.state, nullptr, &fallback));
+      EXPECT_TRUE(side.checkpointer.restore(side.state, nullptr, &fallback));
       EXPECT_THAT(side.of(side.state.parameters, "fc1.weight"), ::testing::Each(3.5f));
       EXPECT_THAT(side.of(side.momentum(), "fc1.weight"), ::testing::Each(0.0f));
       EXPECT_EQ(side.state.step, Step(3));

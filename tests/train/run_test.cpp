@@ -54,7 +54,7 @@ TEST_F(Run, CountsStepsByEpochsAndSamples) {
   EXPECT_EQ(recorder_.evaluated[0].samples, 50);
 }
 
-TEST_F(Run, IsAsLongAndJudgedAsOftenAsStepsSay) {
+TEST_F(Run, IsAsLongAndEvaluatedAsOftenAsStepsSay) {
   recipe_.train.steps = 21;
   recipe_.train.evaluate_every = 2;
   recipe_.train.evaluate_every_steps = 5;
@@ -70,7 +70,7 @@ TEST_F(Run, IsAsLongAndJudgedAsOftenAsStepsSay) {
   for (const auto& [step, loss] : whole) steps.push_back(step);
   EXPECT_THAT(steps, ::testing::ElementsAre(5, 10, 15, 16, 20, 21)) << "16: the end of the second epoch";
   recorder_ = {};
-  EXPECT_EQ(run(3, "cut", 4), Outcome::stopped);  // after step 5, which the next start judges
+  EXPECT_EQ(run(3, "cut", 4), Outcome::stopped);  // after step 5, which the next start evaluates
   EXPECT_EQ(run(1, "cut", 3), Outcome::stopped);
   EXPECT_EQ(run(2, "cut"), Outcome::finished);
   EXPECT_EQ(evaluated(), whole);
@@ -322,7 +322,7 @@ TEST_F(Run, ThatCannotGoOnFromItsCheckpointSaysWhichFolderToRemove) {
 
 TEST_F(Run, WithoutValidationDataNothingIsSaidOfAccuracy) {
   recipe_.data.holdout = 0;
-  run(2, "unjudged");
+  run(2, "not-evaluated");
   ASSERT_EQ(recorder_.finished.size(), 1u);
   EXPECT_FALSE(recorder_.finished[0].accuracy);
   EXPECT_FALSE(recorder_.finished[0].loss);

@@ -15,9 +15,9 @@ namespace {
 TEST(WriterBootstrap, DoesNotWaitForEverForAThreadThatDoesNotCome) {
   world::run_threads(2, [](world::World& world) {
     auto communicator = comm::Communicator::connect(world, {});
-    WriterBootstrap meeting(world.rank(), 2, {}, std::chrono::seconds(4));
+    WriterBootstrap bootstrap(world.rank(), 2, {}, std::chrono::seconds(4));
     try {
-      meeting.introduce(*communicator);  // and nobody calls connect()
+      bootstrap.exchange_addresses(*communicator);  // and nobody calls connect()
       ADD_FAILURE() << "they met";
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()).find("the thread that writes checkpoints"), std::string::npos)
@@ -30,9 +30,9 @@ TEST(WriterBootstrap, DoesNotWaitForEverForAThreadThatDoesNotCome) {
 TEST(WriterBootstrap, ARankThatDoesNotComeInTimeIsNamed) {
   world::run_threads(3, [](world::World& world) {
     comm::run_connected(world, {}, [&](comm::Communicator& communicator) {
-      WriterBootstrap meeting(world.rank(), 3, {}, std::chrono::seconds(2));
+      WriterBootstrap bootstrap(world.rank(), 3, {}, std::chrono::seconds(2));
       auto writer = std::async(std::launch::async, [&]() -> std::string {
-        const auto group = meeting.connect();
+        const auto group = bootstrap.connect();
         EXPECT_EQ(group->all_gather("x").size(), 3U);
         if (world.rank() == Rank(2)) return std::this_thread::sleep_for(std::chrono::seconds(5)), "";
         Stopwatch watch;
@@ -45,7 +45,7 @@ TEST(WriterBootstrap, ARankThatDoesNotComeInTimeIsNamed) {
           return lost.what();
         }
       });
-      meeting.introduce(communicator);
+      bootstrap.exchange_addresses(communicator);
       const auto said = writer.get();
       if (world.rank() == Rank(2)) return;
       EXPECT_NE(said.find("checkpoint.timeout_seconds = 2"), std::string::npos) << said;

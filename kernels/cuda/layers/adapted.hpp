@@ -5,8 +5,8 @@
 
 namespace distdl::kernels::cuda {
 
-/// A layer for activations in other formats of the same shapes than those it takes and makes: they are rearranged and
-/// converted on the way in and out, in the device's rooms. The layer itself where nothing is to be done.
+/// Wraps a layer so that it takes and makes activations of the same shapes in other formats. Activations are converted
+/// in the device's workspaces. Returns the layer itself where nothing is to be done.
 std::unique_ptr<Layer> adapted(SharedDevice device, std::unique_ptr<Layer> layer, const ActivationFormat& layer_input,
                                const ActivationFormat& input, const ActivationFormat& output);
 /// The same for a loss.

@@ -58,7 +58,7 @@ inline RangeTable table_of(const std::vector<RangeParts>& all, const RangeParts*
 }
 
 // Two sums, see reduction.hpp: together the sum of ordered_sum.hpp for each range, to the bit, in two launches for
-// all of them. term(options, i): of element i of the arenas, in a range of that options.
+// all of them. term(options, i): the term of element i of the arenas, in a range with these group options.
 
 /// A result is a part of some range.
 template <class Term>

@@ -112,16 +112,16 @@ class CheckpointBench {
         first_(communicator.rank() == Rank(0)),
         group_(communicator, kSavePatience),
         state_(sizes_from(arguments.size).back(), communicator.rank().value, communicator.size()),
-        meeting_(communicator.rank(), communicator.size(), options_of(arguments), group_.timeout()),
+        bootstrap_(communicator.rank(), communicator.size(), options_of(arguments), group_.timeout()),
         folder_(arguments.dir, communicator),
         store_(folder_.path() / "checkpoints", arguments.options) {
     require<UsageError>(state_.total() >= kTensorBytes * static_cast<std::size_t>(communicator.size()),
                         "--size {} is less than 4 MiB a rank", arguments.size);
     store_.take(group_, {"local", 0, 0, ""});
     saver_.emplace(
-        store_, group_, [this] { return meeting_.connect(); },
+        store_, group_, [this] { return bootstrap_.connect(); },
         checkpoint::Saver::Setup{fmt::format("bench_{}", ::getppid())});
-    meeting_.introduce(communicator);
+    bootstrap_.exchange_addresses(communicator);
     saver_->prepare(state_.slices(), {});
     copy_ = tensor::allocate_host(state_.bytes().size());
     checksum_ = crc32c(state_.bytes());
@@ -191,7 +191,7 @@ class CheckpointBench {
 
   /// The same file, raw and restored, in turn. Read once before that, since disks have caches too, which the first one
   /// would fill for the second. All of it goes to the state's own memory: what memcpy fills is touched once a round, as
-  /// slots are, because memory at rest is slower to write on virtual machines.
+  /// snapshot buffers are, because memory at rest is slower to write on virtual machines.
   void measure_reading(int round, const checkpoint::Summary& saved) {
     const RawFile file(saved.folder / fmt::format("node{:04}.h5", communicator_.rank().value));
     const auto raw = [&] {
@@ -275,7 +275,7 @@ class CheckpointBench {
   bool first_;
   train::CommunicatorGroup group_;
   BenchState state_;
-  train::WriterBootstrap meeting_;
+  train::WriterBootstrap bootstrap_;
   BenchFolder folder_;
   checkpoint::Store store_;
   std::optional<checkpoint::Saver> saver_;

@@ -18,8 +18,8 @@ struct LocalRanks {
 
   /// Also --interface. Returns --local.
   Option add_to(Command command);
-  /// Calls `check`, which judges the input, starts the ranks if it has to, connects them, runs `body` on each. What is
-  /// wrong with the input only rank 0 says, any other reason to give up only the rank that does.
+  /// Calls `check`, which checks the input, starts the ranks if it has to, connects them, and runs `body` on each. Only
+  /// rank 0 reports errors in the input. Any other error is reported by the rank that has it.
   void run(const std::function<void()>& check, const std::function<void(comm::Communicator&)>& body) const;
 
  private:

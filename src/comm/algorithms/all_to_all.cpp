@@ -21,14 +21,14 @@ Block received(const ScheduleBuilder& build, int from, int to) {
   return {to, Space::output, 0, from * build.problem().count, build.problem().count};
 }
 
-/// Packs what it has for each node, sends that to one rank there, and hands what comes to its neighbours. All that this
-/// rank has is packed first: in place, the others' results go where it lay.
+/// Packs what it has for each node, sends that to one rank there, and hands what comes to the ranks of its own node.
+/// Everything is packed first, since the results may overwrite the operands.
 class NodeAllToAll {
  public:
   explicit NodeAllToAll(ScheduleBuilder& build)
       : build_(build), nodes_(build.problem()), node_(nodes_.of[build.rank()]), exchange_(build) {
     packed_ = build.reserve_scratch(build.size() * build.problem().count);
-    const std::size_t each = build.neighbours().size() * build.problem().count;
+    const std::size_t each = build.node_ranks().size() * build.problem().count;
     for (int q = 0; q < build.size(); ++q) {
       arrivals_.push_back(0);
       if (nodes_.of[q] != node_ && carrier(q) == build.rank()) arrivals_.back() = build.reserve_scratch(each);
@@ -70,7 +70,7 @@ class NodeAllToAll {
       const int to = (node_ + i) % count, from = (node_ - i + count) % count;
       for (int q : nodes_.ranks[from])
         if (carrier(q) == build_.rank())
-          build_.receive(q, build_.scratch({arrivals_[q], build_.neighbours().size() * each}), group);
+          build_.receive(q, build_.scratch({arrivals_[q], build_.node_ranks().size() * each}), group);
       build_.send(carrier(build_.rank(), to), build_.scratch({begins[to], nodes_.ranks[to].size() * each}), group);
     }
     build_.wait(group);
@@ -81,7 +81,7 @@ class NodeAllToAll {
     std::vector<Handover> all;
     for (int from = 0; from < build_.size(); ++from) {
       std::size_t next = nodes_.of[from] == node_ ? own : arrivals_[from];
-      for (int to : build_.neighbours()) {
+      for (int to : build_.node_ranks()) {
         all.push_back({{carrier(from), Space::scratch, 0, next, build_.problem().count}, {received(build_, from, to)}});
         next += build_.problem().count;
       }

@@ -32,7 +32,7 @@ Piece wanted_by(const ScheduleBuilder& build, int rank) {
 }
 
 bool is_wanted_elsewhere(const ScheduleBuilder& build, Piece held) {
-  return std::any_of(build.neighbours().begin(), build.neighbours().end(),
+  return std::any_of(build.node_ranks().begin(), build.node_ranks().end(),
                      [&](int q) { return q != build.rank() && overlap_of(held, wanted_by(build, q)).count > 0; });
 }
 

@@ -12,7 +12,7 @@ namespace distdl::comm {
 /// What a rank has of the vector before, and what it must have after an operation that moves data without summing.
 Piece held_by(const ScheduleBuilder& build, int rank);
 Piece wanted_by(const ScheduleBuilder& build, int rank);
-/// By a neighbour, some of it.
+/// Does another rank of the node want some of it?
 bool is_wanted_elsewhere(const ScheduleBuilder& build, Piece held);
 
 void shared_short_sum(ScheduleBuilder& build);

@@ -14,9 +14,9 @@ struct Handover {
 };
 
 /// How the ranks of a node hand blocks to each other: directly, or staged through the shared areas, in chunks.
-/// Directly, the rank with the scratch does it, or else the one that gives: it reads the neighbours' inputs and
-/// writes their outputs. In chunks, each turn begins when all neighbours have ended the one before, and what is put
-/// there in one turn is taken in the next.
+/// Directly, the rank with the scratch does it, or else the one that gives: it reads other ranks' inputs and
+/// writes their outputs. In chunks, each turn begins when all ranks of the node have ended the one before, and what is
+/// put there in one turn is taken in the next.
 class NodeExchange {
  public:
   enum class Way { direct, staged };
@@ -32,13 +32,13 @@ class NodeExchange {
   bool is_direct() const { return half_ == 0; }
   /// All have come here before their outputs are written directly.
   void meet();
-  /// Nobody works on a neighbour's memory any more.
+  /// No rank accesses another rank's memory any more.
   void end() { meet(); }
 
  private:
   void run_directly(const std::vector<Handover>& all);
   void run_turn(const std::vector<Handover>& all, const std::vector<Piece>& places, std::size_t turn, bool offers);
-  bool alone() const { return build_.neighbours().size() == 1; }
+  bool alone() const { return build_.node_ranks().size() == 1; }
 
   ScheduleBuilder& build_;
   std::size_t half_ = 0;  ///< of the shared area, in elements; 0: directly

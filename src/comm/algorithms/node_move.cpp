@@ -118,7 +118,7 @@ class NodeMove {
     for (const Parcel& parcel : parcels_) {
       if (!is_here(parcel.from) || !takes_part(parcel.from) || has_all(parcel)) continue;
       const Piece piece = segment_of(parcel.piece, t, length_);
-      for (int q : build_.neighbours()) {
+      for (int q : build_.node_ranks()) {
         const Piece part = overlap_of(piece, held_by(build_, q));
         if (part.count > 0)
           all.push_back(
@@ -146,7 +146,7 @@ class NodeMove {
 
   void hand_over_within() {
     std::vector<Handover> all;
-    for (int q : build_.neighbours())
+    for (int q : build_.node_ranks())
       if (takes_part(q)) share(held_by(build_, q), build_.input_of(q, held_by(build_, q)), all);
     exchange_.run(all);
   }
@@ -155,7 +155,7 @@ class NodeMove {
   void share(Piece piece, Block from, std::vector<Handover>& all) const {
     if (piece.count == 0) return;
     Handover whole{from, {}};
-    for (int q : build_.neighbours()) {
+    for (int q : build_.node_ranks()) {
       const Piece part = overlap_of(piece, wanted_by(build_, q));
       const Block to = build_.output_of(q, part);
       if (to == from) continue;

@@ -52,7 +52,7 @@ class NodeSum : public PairwiseSum {
   std::size_t prepared_ = 0;      ///< in scratch
 };
 
-/// By carriers that read and write the neighbours' operands and results, which lie in shared memory.
+/// By carriers that read and write the operands and results of the node's ranks in shared memory.
 void direct_node_sum(ScheduleBuilder& build);
 /// Through the shared areas, in chunks.
 void staged_node_sum(ScheduleBuilder& build);

@@ -4,7 +4,7 @@
 namespace distdl::comm {
 namespace {
 
-/// Operands and results of the neighbours lie in shared memory: the carrier of a partition reads and writes them.
+/// Operands and results of the node's ranks lie in shared memory: the carrier of a partition reads and writes them.
 class DirectNodeSum : public NodeSum {
  public:
   using NodeSum::NodeSum;
@@ -42,7 +42,7 @@ class DirectNodeSum : public NodeSum {
   std::vector<Block> targets(std::size_t partition, std::size_t t) const override {
     std::vector<Block> all;
     if (has_output() || !wants_all(group())) all.push_back(place(partition, group(), t));
-    if (wants_all(group())) add_neighbours(owned(partition, group(), t), all);
+    if (wants_all(group())) add_node_ranks(owned(partition, group(), t), all);
     return all;
   }
 
@@ -51,14 +51,14 @@ class DirectNodeSum : public NodeSum {
       for (int owner = 0; owner < groups() && wants_all(group()) && !is_short(partition); ++owner) {
         if (owner == group()) continue;
         std::vector<Block> others;
-        add_neighbours(owned(partition, owner, t), others);
+        add_node_ranks(owned(partition, owner, t), others);
         const Operand source{place(partition, owner, t), 0};
         build_.reduce({&source, 1}, others, false);
       }
   }
 
  private:
-  void add_neighbours(Piece piece, std::vector<Block>& blocks) const {
+  void add_node_ranks(Piece piece, std::vector<Block>& blocks) const {
     for (int q : ranks())
       if (q != build_.rank() && (build_.problem().collective == Collective::all_reduce || q == build_.problem().root))
         blocks.push_back(build_.output_of(q, piece));

@@ -13,8 +13,8 @@ std::size_t most_parts(const Problem& problem) {
   return most;
 }
 
-/// Everything goes through the shared areas, in chunks. Each turn begins when all neighbours have ended the one before,
-/// and what is put there in one turn is taken in the next.
+/// Everything goes through the shared areas, in chunks. Each turn begins when all ranks of the node have ended the one
+/// before, and what is put there in one turn is taken in the next.
 class StagedNodeSum : public NodeSum {
  public:
   StagedNodeSum(ScheduleBuilder& build, const Nodes& nodes)

@@ -47,7 +47,7 @@ class PairwiseSum {
   /// Are all sums of a partition sent to everyone who wants the result?
   bool is_short(std::size_t partition) const;
   const std::vector<Partition>& partitions() const { return partitions_; }
-  /// Lanes that this rank carries, and a partition's place among them.
+  /// Partitions that this rank carries, and a partition's place among them.
   const std::vector<std::size_t>& carried() const { return carried_; }
   std::size_t place_among_carried(std::size_t partition) const;
   const std::vector<GroupSum>& sums() const { return sums_; }

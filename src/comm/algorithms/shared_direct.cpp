@@ -12,7 +12,7 @@ bool has_result(const ScheduleBuilder& build, int rank) {
 std::vector<Block> result_blocks(const ScheduleBuilder& build, Piece slice) {
   if (build.problem().collective == Collective::reduce_scatter) return {build.output(slice)};
   std::vector<Block> blocks;
-  for (int q : build.neighbours())
+  for (int q : build.node_ranks())
     if (has_result(build, q)) blocks.push_back(build.output_of(q, slice));
   return blocks;
 }
@@ -81,7 +81,7 @@ void shared_short_move(ScheduleBuilder& build) {
   const Piece wanted = wanted_by(build, build.rank());
   const Piece own = overlap_of(held, wanted);
   build.copy(build.input(own), build.output(own));
-  for (int q : build.neighbours()) {
+  for (int q : build.node_ranks()) {
     const Piece from = held_by(build, q), piece = overlap_of(from, wanted);
     if (q == build.rank() || piece.count == 0) continue;
     build.await(q, copied);
@@ -92,12 +92,12 @@ void shared_short_move(ScheduleBuilder& build) {
 void shared_direct_move(ScheduleBuilder& build) {
   build.open_memory();
   const Piece held = held_by(build, build.rank()), wanted = wanted_by(build, build.rank());
-  for (int q : build.neighbours()) {
+  for (int q : build.node_ranks()) {
     const Piece piece = overlap_of(held_by(build, q), wanted);
     build.copy(build.input_of(q, piece), build.output(piece));
   }
   const std::uint32_t read = build.signal();
-  for (int q : build.neighbours())
+  for (int q : build.node_ranks())
     if (q != build.rank() && overlap_of(held, wanted_by(build, q)).count > 0) build.await(q, read);
 }
 

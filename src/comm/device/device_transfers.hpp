@@ -60,7 +60,7 @@ class DeviceTransfers {
     tensor::Accelerator::Mark mark = 0;
     Batch batch;
   };
-  struct Lane {
+  struct Queue {
     Rank peer;
     Direction direction{};
     std::deque<Message> messages;
@@ -69,19 +69,19 @@ class DeviceTransfers {
     std::deque<Piece> pieces;  ///< under way, in their order
   };
 
-  Lane& lane(Rank peer, Direction direction);
-  bool may_begin(const Lane& lane) const;
-  void begin_piece(Lane& lane);
+  Queue& queue_of(Rank peer, Direction direction);
+  bool may_begin(const Queue& queue) const;
+  void begin_piece(Queue& queue);
   /// True if it came further.
-  bool advance(Lane& lane, Piece& piece, bool may_post, const Operation& operation);
-  void post(Lane& lane, Piece& piece);
+  bool advance(Queue& queue, Piece& piece, bool may_post, const Operation& operation);
+  void post(Queue& queue, Piece& piece);
   void arrived(Piece& piece);
-  static Message& message_of(Lane& lane, const Piece& piece) { return lane.messages[piece.message - lane.first]; }
-  void finish_front(Lane& lane);
+  static Message& message_of(Queue& queue, const Piece& piece) { return queue.messages[piece.message - queue.first]; }
+  void finish_front(Queue& queue);
 
   Fabric& fabric_;
   DeviceAccess& device_;
-  std::deque<Lane> lanes_;
+  std::deque<Queue> queues_;
   std::vector<int> open_;  ///< messages of each group that are not done
   std::uint64_t steps_ = 0;
 };

@@ -52,7 +52,7 @@ void ActiveMessages::send(Batch& batch, Rank to, std::uint16_t number, std::stri
                 });
 }
 
-/// Called within ucp_worker_progress: only takes what has come. Who sent it is judged when the handshake messages that
+/// Called within ucp_worker_progress: only takes what has come. The sender is checked when the handshake messages that
 /// came before have been read.
 ucs_status_t ActiveMessages::on_message(void* argument, const void* header, std::size_t header_size, void* data,
                                         std::size_t size, const ucp_am_recv_param_t* param) {

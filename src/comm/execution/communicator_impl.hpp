@@ -34,10 +34,10 @@ struct Communicator::Impl {
                    const CallOptions& options);
   Problem problem(Collective collective, DataType type) const;
   void describe(Problem& problem, Collective collective, DataType type) const;
-  /// Does what attaches memory of neighbours. Throws PeerLost if it fails since one of them is no more.
+  /// Calls `how`, which attaches memory of the node's ranks. Throws PeerLost if it fails because one of them is lost.
   void attach(const char* name, const std::function<void()>& how);
-  /// Attaches the neighbours' segments, given everyone's name.
-  void meet_neighbours(const std::vector<std::string>& segments);
+  /// Attaches the segments of the node's ranks. `segments`: the names of all ranks' segments.
+  void meet_node_ranks(const std::vector<std::string>& segments);
   Transfer& idle_transfer();
   Request start(Transfer& transfer, const CallOptions& options) const;
   /// World rank. Throws ConfigError for a rank that is not in this communicator.

@@ -22,7 +22,7 @@ void Execution::set(std::shared_ptr<const Plan> plan, const Call& call, Operatio
   operation_ = operation;
   next_ = 0;
   state_ = State::running;
-  if (plan_->uses_neighbours) {
+  if (plan_->uses_node_ranks) {
     number_ = group_.node_ranks->next();
     state_ = State::entering;
   }
@@ -49,7 +49,7 @@ bool Execution::proceed() {
   if (call_.on_device) transfers_->advance(operation_);
   if (state_ == State::running && !run()) return false;
   if (call_.on_device && !finish_on_device()) return false;
-  if (plan_->uses_neighbours) group_.node_ranks->complete(number_);
+  if (plan_->uses_node_ranks) group_.node_ranks->complete(number_);
   state_ = State::idle;
   return true;
 }
@@ -81,19 +81,19 @@ void Execution::publish() {
 }
 
 bool Execution::arrive() {
-  if (!all_neighbours(kArrived)) return false;
+  if (!all_reached(kArrived)) return false;
   if (!choose_direct()) use(plan_->staged.value());
   state_ = State::running;
   return true;
 }
 
-bool Execution::all_neighbours(std::uint32_t stage) {
+bool Execution::all_reached(std::uint32_t stage) {
   for (int local = 0; local < group_.node_ranks->size(); ++local)
     if (!group_.node_ranks->has_reached(local, number_, stage)) return false;
   return true;
 }
 
-/// All neighbours see the same locations, and so decide alike.
+/// All ranks of the node see the same locations, so they decide alike.
 bool Execution::choose_direct() {
   const NodeRanks& node_ranks = *group_.node_ranks;
   theirs_.resize(static_cast<std::size_t>(node_ranks.size()));
@@ -242,15 +242,15 @@ void Execution::reduce(const Step& step) {
 
 void Execution::add_awaited(std::vector<Rank>& ranks) const {
   if (state_ == State::idle || state_ == State::finishing) return;
-  const auto neighbours_that = [&](auto lack) {
+  const auto ranks_that = [&](auto lack) {
     for (int local = 0; local < group_.node_ranks->size(); ++local)
       if (lack(local)) ranks.push_back(group_.node_ranks->memory().rank_of(local));
   };
   if (state_ == State::entering)
-    neighbours_that(
+    ranks_that(
         [&](int local) { return !group_.node_ranks->has_completed(local, number_ - NodeMemory::kControlBlocks); });
   else if (state_ == State::arriving)
-    neighbours_that([&](int local) { return !group_.node_ranks->has_reached(local, number_, kArrived); });
+    ranks_that([&](int local) { return !group_.node_ranks->has_reached(local, number_, kArrived); });
   else if (const Step& step = schedule_->steps[next_]; step.kind == Step::Kind::await)
     ranks.push_back(group_.members[static_cast<std::size_t>(step.peer)]);
   else if (step.kind == Step::Kind::wait)
@@ -274,7 +274,7 @@ void Execution::cancel() noexcept {
     transfers_->cancel();
     group_.device->accelerator->drain();
   }
-  if (plan_ && plan_->uses_neighbours && state_ != State::idle) group_.node_ranks->complete(number_);
+  if (plan_ && plan_->uses_node_ranks && state_ != State::idle) group_.node_ranks->complete(number_);
   state_ = State::idle;
 }
 

@@ -48,7 +48,7 @@ class Execution final : public Request::Pending {
   bool arrive();
   bool run();
   bool finish_on_device();
-  bool all_neighbours(std::uint32_t stage);
+  bool all_reached(std::uint32_t stage);
   void publish();
   bool choose_direct();
   void transfer(const Step& step);
@@ -66,7 +66,7 @@ class Execution final : public Request::Pending {
   Call call_;
   Operation operation_;
   State state_ = State::idle;
-  std::uint64_t number_ = 0;  ///< among the neighbours' operations
+  std::uint64_t number_ = 0;  ///< NodeRanks::next()
   std::size_t next_ = 0;      ///< step
   std::uint64_t steps_ = 0;   ///< taken by all operations so far
   std::vector<std::byte> scratch_;
@@ -78,7 +78,7 @@ class Execution final : public Request::Pending {
     std::byte* output = nullptr;
     std::vector<std::byte*> inputs;
   };
-  std::vector<Theirs> theirs_;  ///< per neighbour, where the schedule works on their memory
+  std::vector<Theirs> theirs_;  ///< per rank of the node, where the schedule accesses their memory
   std::vector<Source> sources_;
   std::vector<void*> targets_;
 };

@@ -19,10 +19,10 @@ struct Plan {
   Problem problem;
   Choice choice;
   Schedule schedule;
-  std::optional<Schedule> staged;  ///< where some neighbour's memory turns out not to be shared
-  bool uses_neighbours = false;    ///< takes control_blocks, on all ranks of this node alike
-  bool needs_arrival = false;      ///< works on neighbours' inputs and outputs, if they are shared
-  std::uint64_t fingerprint = 0;   ///< of problem and element type; equal on neighbours that call the same
+  std::optional<Schedule> staged;  ///< for the case that some rank's memory is not shared
+  bool uses_node_ranks = false;    ///< uses control blocks; equal on all ranks of the node
+  bool needs_arrival = false;      ///< accesses other ranks' inputs and outputs, if they are shared
+  std::uint64_t fingerprint = 0;   ///< of problem and element type; equal on ranks that call the same operation
 };
 
 /// One communicator's part of a vendor's library.
@@ -41,8 +41,8 @@ struct Group {
   int rank;                                ///< of this process among members
   std::vector<Rank> members;               ///< world rank of each rank
   std::vector<int> nodes;                  ///< of each rank: equal where ranks share memory
-  std::vector<int> local_of;               ///< place of each rank in the node_ranks, -1 outside
-  std::optional<NodeRanks> node_ranks;     ///< once they have met
+  std::vector<int> local_of;               ///< place of each rank in `node_ranks`, -1 on other nodes
+  std::optional<NodeRanks> node_ranks;     ///< once they are attached
   std::shared_ptr<DeviceAccess> device;    ///< if there is one
   std::unique_ptr<LibraryAccess> library;  ///< if it does some of the collectives there; goes before the device
   std::uint32_t sequence = 0;              ///< of collectives

@@ -8,9 +8,8 @@
 
 namespace distdl::comm {
 
-/// The ranks of one communicator on one node, as its operations see them: numbered control_blocks in shared memory, by
-/// which they tell each other how far they are. An operation uses the control_blocks that its kControlBlocks-th
-/// predecessor used.
+/// The ranks of one communicator on one node. They show each other the progress of operations by control blocks in
+/// shared memory. An operation reuses the control blocks of its kControlBlocks-th predecessor.
 class NodeRanks {
  public:
   explicit NodeRanks(NodeMemory& memory) : memory_(memory), known_(memory.size(), 0) {}
@@ -19,12 +18,12 @@ class NodeRanks {
   int size() const { return memory_.size(); }
   int self() const { return memory_.self(); }
 
-  /// Of the next operation; equal on all neighbours, who begin the same ones in the same order.
+  /// Number of the next operation. It is equal on all ranks of the node, since they begin operations in the same order.
   std::uint64_t next() { return ++number_; }
   ControlBlock& control_block(int local, std::uint64_t number) const {
     return memory_.control_block(local, static_cast<int>(number % NodeMemory::kControlBlocks));
   }
-  /// Have all neighbours left the operation that used these control_blocks before?
+  /// Have all ranks of the node completed the operation that used these control blocks before?
   bool may_begin(std::uint64_t number) {
     if (number <= NodeMemory::kControlBlocks) return true;
     for (int local = 0; local < size(); ++local)
@@ -46,7 +45,7 @@ class NodeRanks {
     known_[local] = std::max(known_[local], theirs.completed.load(std::memory_order_relaxed));
     return true;
   }
-  /// This rank has left the operation.
+  /// This rank has completed the operation.
   void complete(std::uint64_t number) {
     early_.push_back(number);
     for (bool found = true; found;) {
@@ -63,7 +62,7 @@ class NodeRanks {
 
  private:
   NodeMemory& memory_;
-  std::vector<std::uint64_t> known_;  ///< per neighbour: it has left all operations up to this one
+  std::vector<std::uint64_t> known_;  ///< per rank: it has completed all operations up to this one
   std::uint64_t number_ = 0;
   std::uint64_t completed_ = 0;
   std::vector<std::uint64_t> early_;  ///< left before an earlier one

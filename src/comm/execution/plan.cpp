@@ -59,7 +59,7 @@ Plan make_plan(const Group& group, Problem problem, DataType type, Operands oper
           "the algorithm {} works through the host's shared memory, but the operands lie in a device's memory",
           name_of(plan.choice.algorithm));
   plan.schedule = make_schedule(problem, plan.choice);
-  plan.uses_neighbours = within_nodes(plan.choice.algorithm);
+  plan.uses_node_ranks = within_nodes(plan.choice.algorithm);
   plan.needs_arrival = plan.choice.algorithm == Algorithm::shared_direct ||
                        (plan.choice.algorithm == Algorithm::hierarchical && !plan.choice.staged);
   if (plan.needs_arrival) plan.staged = make_schedule(problem, choose_apart(problem, plan.choice, options, costs));

@@ -38,7 +38,7 @@ Piece overlap_of(Piece a, Piece b) {
 ScheduleBuilder::ScheduleBuilder(const Problem& problem, const Choice& choice) : problem_(problem), choice_(choice) {
   schedule_.rank = problem.rank;
   for (int r = 0; r < problem.size; ++r)
-    if (problem.nodes[r] == problem.nodes[problem.rank]) neighbours_.push_back(r);
+    if (problem.nodes[r] == problem.nodes[problem.rank]) node_ranks_.push_back(r);
   total_ = problem.counts.empty() ? problem.count : 0;
   for (std::size_t count : problem.counts) {
     offsets_.push_back(total_);
@@ -137,7 +137,7 @@ void ScheduleBuilder::copy(Block from, Block to, bool last) {
 
 std::uint32_t ScheduleBuilder::signal() {
   add(Step::Kind::signal).stage = ++stage_;
-  schedule_.uses_neighbours = true;
+  schedule_.uses_node_ranks = true;
   return stage_;
 }
 
@@ -145,14 +145,14 @@ void ScheduleBuilder::await(int peer, std::uint32_t stage) {
   Step& step = add(Step::Kind::await);
   step.peer = peer;
   step.stage = stage;
-  schedule_.uses_neighbours = true;
+  schedule_.uses_node_ranks = true;
 }
 
 void ScheduleBuilder::await_all(std::uint32_t stage) {
-  const auto self = std::find(neighbours_.begin(), neighbours_.end(), rank());
+  const auto self = std::find(node_ranks_.begin(), node_ranks_.end(), rank());
   // Everyone begins with another one.
-  for (auto peer = self + 1; peer != neighbours_.end(); ++peer) await(*peer, stage);
-  for (auto peer = neighbours_.begin(); peer != self; ++peer) await(*peer, stage);
+  for (auto peer = self + 1; peer != node_ranks_.end(); ++peer) await(*peer, stage);
+  for (auto peer = node_ranks_.begin(); peer != self; ++peer) await(*peer, stage);
 }
 
 std::vector<Operand> operands(std::span<const Block> blocks, std::span<const std::uint16_t> merges) {

@@ -40,7 +40,7 @@ class ScheduleBuilder {
   std::size_t segment(std::size_t longest) const;
 
   /// Ranks of this node, ascending, this one among them.
-  const std::vector<int>& neighbours() const { return neighbours_; }
+  const std::vector<int>& node_ranks() const { return node_ranks_; }
 
   /// What rank `owner` owns of the vector that the operation works on: the slices of reduce_scatter, all_gather, gather
   /// and scatter in rank order; else nearly equal ones.
@@ -68,11 +68,11 @@ class ScheduleBuilder {
   /// Signals the next stage and returns it.
   std::uint32_t signal();
   void await(int peer, std::uint32_t stage);
-  /// Of all neighbours but this rank.
+  /// Awaits all other ranks of the node.
   void await_all(std::uint32_t stage);
 
-  /// The schedule works on input or output of neighbours: all ranks of the node must say so.
-  void open_memory() { schedule_.reads_neighbours = true; }
+  /// The schedule accesses input or output of other ranks. All ranks of the node must call this.
+  void open_memory() { schedule_.reads_node_ranks = true; }
 
   Schedule take() { return std::move(schedule_); }
 
@@ -82,7 +82,7 @@ class ScheduleBuilder {
 
   const Problem& problem_;
   const Choice& choice_;
-  std::vector<int> neighbours_;
+  std::vector<int> node_ranks_;
   std::vector<std::size_t> offsets_;  ///< of the slices, where problem.counts tells them
   std::size_t total_ = 0;
   std::vector<bool> idle_;  ///< of each group: no transfer since the last wait

@@ -13,13 +13,13 @@ namespace distdl::comm {
 /// Bytes of Space::shared, per rank and operation.
 constexpr std::size_t kSharedBytes = std::size_t{256} << 10;
 
-/// Whose memory a step works on. A rank sends from and receives into its own; the steps reduce, signal and await also
-/// reach the memory of ranks on the same node ("neighbours").
+/// The memory that a step works on. A rank sends from and receives into its own memory. The steps reduce, signal and
+/// await also reach the memory of the other ranks of the node.
 enum class Space : std::uint8_t {
   input,    ///< the caller's operand; `part` tells which of several partial sums
   output,   ///< the caller's result; may be the same memory as the input (see in_place_offset())
   scratch,  ///< private to the rank and the operation
-  shared,   ///< the operation's area in the node's shared memory: neighbours may read and write it
+  shared,   ///< the operation's area in shared memory: all ranks of the node may read and write it
 };
 
 /// Elements [first, first + count) of a space of a rank.
@@ -45,9 +45,9 @@ struct Step {
     receive,  ///< begin to receive `block` from `peer`; joins `group`
     wait,     ///< until all transfers of `group` so far are done
     reduce,   ///< targets = reduction of the sources
-    signal,   ///< tell the neighbours that this rank has reached `stage` (they ascend within an operation, from 2;
-              ///< 1 means "arrived": Execution signals and awaits it before the first step where reads_neighbours)
-    await,    ///< until neighbour `peer` has signalled `stage` or a later one
+    signal,   ///< show the node that this rank has reached `stage` (stages ascend within an operation, from 2;
+              ///< 1 means "arrived": Execution signals and awaits it before the first step where reads_node_ranks)
+    await,    ///< until `peer`, of the same node, has signalled `stage` or a later one
   };
   Kind kind = Kind::wait;
   std::uint16_t group = 0;
@@ -69,8 +69,8 @@ struct Schedule {
   std::size_t scratch = 0;  ///< elements
   std::size_t shared = 0;   ///< elements
   int groups = 0;
-  bool uses_neighbours = false;   ///< has signal or await steps
-  bool reads_neighbours = false;  ///< works on input or output of neighbours: these must lie in shared memory
+  bool uses_node_ranks = false;   ///< has signal or await steps
+  bool reads_node_ranks = false;  ///< accesses input or output of other ranks, which must lie in shared memory
 };
 
 enum class Collective : std::uint8_t {

@@ -53,7 +53,10 @@ CostTable costs_from_json(const std::string& text) {
     require(version == CostTable::kVersion, "version {} where this distdl writes {}", version.dump(),
             CostTable::kVersion);
     describe_costs(costs, [&](const char* name, double& value, const char*, const char*) {
-      value = document.at("costs").at(name).at("value").get<double>();
+      const auto& costs_there = document.at("costs");
+      // Up to 0.1 "reduce" was called "combine".
+      const bool is_old = std::string_view(name) == "reduce" && !costs_there.contains(name);
+      value = costs_there.at(is_old ? "combine" : name).at("value").get<double>();
       require(std::isfinite(value) && value > 0, "{} is {}, no positive number", name, value);
     });
   } catch (const nlohmann::json::exception& error) {

@@ -130,7 +130,7 @@ class Model {
     return std::max(transfer, adding) + std::min(transfer, adding) / pieces + pieces * (overhead() + 2 * costs_.step);
   }
 
-  /// A rank reads what neighbours have just written.
+  /// A rank reads what other ranks of the node have just written.
   double fetch(double bytes) const { return work(bytes, bytes, costs_.share); }
 
   double shared_short() const {

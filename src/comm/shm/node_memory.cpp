@@ -50,7 +50,7 @@ std::vector<std::shared_ptr<SharedSegment>> open_all(std::span<const Rank> ranks
 struct NodeMemory::Buffer {
   int id;
   std::shared_ptr<SharedSegment> own;
-  std::vector<std::shared_ptr<SharedSegment>> all;  ///< per neighbour; empty until attached
+  std::vector<std::shared_ptr<SharedSegment>> all;  ///< per rank of the node; empty until attached
 };
 
 struct NodeMemory::HasId {
@@ -72,16 +72,15 @@ std::string NodeMemory::name() const {
   return own_->name();
 }
 
-void NodeMemory::attach(std::span<const Neighbour> neighbours) {
+void NodeMemory::attach(std::span<const NodeRank> node_ranks) {
   std::vector<Rank> ranks;
   std::vector<std::string> names;
-  for (const Neighbour& neighbour : neighbours) {
-    ranks.push_back(neighbour.rank);
-    names.push_back(neighbour.segment);
+  for (const NodeRank& node_rank : node_ranks) {
+    ranks.push_back(node_rank.rank);
+    names.push_back(node_rank.segment);
   }
   const auto self = std::find(names.begin(), names.end(), name());
-  require<InternalError>(self != names.end(), "the {} neighbours that share memory lack this rank itself",
-                         names.size());
+  require<InternalError>(self != names.end(), "the {} ranks that share memory lack this rank itself", names.size());
   auto segments = open_all(ranks, names, Mapping::lazy);
   std::vector<RankArea*> areas;
   areas.reserve(segments.size());
@@ -132,7 +131,7 @@ NodeMemory::Created NodeMemory::create_buffer(std::size_t bytes) {
 void NodeMemory::attach_buffer(int id, std::span<const std::string> segments) {
   const auto buffer = std::find_if(buffers_.begin(), buffers_.end(), HasId{id});
   require<InternalError>(buffer != buffers_.end() && segments.size() == ranks_.size(),
-                         "buffer {} with {} segments for {} neighbours", id, segments.size(), ranks_.size());
+                         "buffer {} with {} segments for {} ranks of the node", id, segments.size(), ranks_.size());
   buffer->all = open_all(ranks_, segments, Mapping::eager);
 }
 

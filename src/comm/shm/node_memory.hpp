@@ -16,25 +16,25 @@
 
 namespace distdl::comm {
 
-/// What a rank shows its neighbours of one operation under way. In shared memory; written by its owner alone, but for
-/// the payload.
+/// The progress of one operation of a rank, in shared memory, for the other ranks of its node. Only the owner writes
+/// it, except for the payload.
 // Zeroed memory is its initial state, and who writes what has lines of its own.
 // NOLINTBEGIN(cppcoreguidelines-pro-type-member-init, clang-analyzer-optin.performance.Padding)
 struct alignas(128) ControlBlock {  // processors fetch lines of 64 bytes in pairs
   static constexpr int kStageBits = 24;
-  static constexpr std::size_t kParts = 32;  ///< partial sums of a rank that neighbours can read
+  static constexpr std::size_t kParts = 32;  ///< partial sums of a rank that other ranks can read
 
   std::atomic<std::uint64_t> reached;      ///< operation << kStageBits | stage; ascends
   std::atomic<std::uint64_t> completed;    ///< copy of NodeMemory::completed() as of `reached`: saves reading that
-  std::atomic<std::uint64_t> fingerprint;  ///< equal on neighbours that call the same operation
+  std::atomic<std::uint64_t> fingerprint;  ///< equal on ranks that call the same operation
   std::byte payload[kSharedBytes];         ///< Space::shared; a short one lies in the same cache line as `reached`
   std::atomic<std::uint64_t> output;       ///< NodeMemory::locate() of the output, before `reached` tells of arrival
   std::atomic<std::uint32_t> parts;        ///< of inputs, that are located
   std::atomic<std::uint64_t> inputs[kParts];
 };
 
-/// A rank of this node that a rank shares memory with.
-struct Neighbour {
+/// A rank of this node.
+struct NodeRank {
   Rank rank;
   std::string segment;  ///< its NodeMemory::name()
 };
@@ -69,7 +69,7 @@ struct WaitRecord {
   std::atomic<std::uint64_t> operation[kWords];  ///< text; ends with a zero
 };
 
-/// What one rank gives its neighbours to see.
+/// The shared memory of one rank.
 struct alignas(128) RankArea {
   static constexpr std::uint64_t kMagic = 0x326D656D6C647364;  ///< changes with this layout
   static constexpr int kControlBlocks = 4;
@@ -77,7 +77,8 @@ struct alignas(128) RankArea {
   std::uint64_t magic;
   LossRecord loss;
   alignas(128) WaitRecord wait;
-  alignas(128) std::atomic<std::uint32_t> board;  ///< of the first neighbour: 1 + whose record is the first; 0: none
+  alignas(128) std::atomic<std::uint32_t> board;  ///< used in the area of the node's first rank: 1 + the rank whose
+                                                  ///< record came first; 0: none
   alignas(128) std::atomic<std::uint64_t> completed;
   ControlBlock control_blocks[kControlBlocks];
 };
@@ -85,10 +86,10 @@ struct alignas(128) RankArea {
 
 class SharedSegment;
 
-/// The memory that the ranks of one node share: a segment per rank with its control_blocks and, later, the buffers that
-/// it allocates. Segments are POSIX shared memory, mode 0600, named "distdl-<uid>-<job>-<random>"; the name disappears
-/// as soon as all neighbours have mapped it. Ranks that are threads of one process share one mapping, at one address.
-/// All but the atomics and the control message board is for one thread at a time.
+/// The memory that the ranks of one node share: one segment per rank with its control blocks, and the buffers that
+/// ranks allocate later. Segments are POSIX shared memory, mode 0600, named "distdl-<uid>-<job>-<random>". The name is
+/// removed as soon as all ranks of the node have mapped the segment. Ranks that are threads of one process share one
+/// mapping. Only the atomics and the loss board are thread-safe.
 class NodeMemory {
  public:
   static constexpr int kControlBlocks =
@@ -103,27 +104,28 @@ class NodeMemory {
   std::string name() const;
   /// Maps the segments of all ranks of this node, in rank order, this one's among them. Throws CommError naming rank
   /// and segment.
-  void attach(std::span<const Neighbour> neighbours);
-  /// All neighbours have attached: the segment's name goes.
+  void attach(std::span<const NodeRank> node_ranks);
+  /// Removes the segment's name. All ranks of the node must have attached.
   void unlink() noexcept;
 
-  int size() const { return static_cast<int>(areas_.size()); }  ///< neighbours, this rank among them
+  int size() const { return static_cast<int>(areas_.size()); }  ///< ranks of this node
   int self() const { return self_; }                            ///< this rank's place among them
   Rank rank_of(int local) const { return ranks_[local]; }
-  /// Of neighbour `local`, for operations with number % kControlBlocks == slot.
+  /// Of rank `local` of the node, for operations with number % kControlBlocks == slot.
   ControlBlock& control_block(int local, int slot) const { return areas_[local]->control_blocks[slot]; }
-  /// Neighbour `local` has left all operations up to this one: their control_blocks may be used again. Owner writes.
+  /// Rank `local` of the node has completed all operations up to this one, so that their control blocks may be reused.
+  /// Only the owner writes it.
   std::atomic<std::uint64_t>& completed(int local) const { return areas_[local]->completed; }
 
-  /// A number by which neighbours find [data, data + bytes) in their own mappings; 0 if they cannot: it has to lie in
-  /// one attached buffer. Other memory of a rank that is a thread of this process could be found too, but a rank that
-  /// fails frees it while its neighbours still work on it.
+  /// A number by which the other ranks find [data, data + bytes) in their own mappings. It is 0 unless the bytes lie in
+  /// one attached buffer. Threads of one process could find other memory too, but a rank that fails frees it while
+  /// others still access it.
   std::uint64_t locate(const void* data, std::size_t bytes) const;
-  /// The address here of what neighbour `local` located.
+  /// The address, in this process, of what rank `local` of the node located.
   std::byte* resolve(int local, std::uint64_t location) const;
 
   /// Collective within the node; the caller synchronizes: create() on each rank, then the names are exchanged, then
-  /// attach_buffer() on each rank with the names in neighbour order, then unlink_buffer(). Ids are equal on all ranks
+  /// attach_buffer() on each rank with the names in rank order, then unlink_buffer(). Ids are equal on all ranks
   /// if all create in the same order; sizes may differ. Begins at a page. Throws CommError if there is no room.
   struct Created {
     int id;
@@ -133,21 +135,21 @@ class NodeMemory {
   Created create_buffer(std::size_t bytes);
   void attach_buffer(int id, std::span<const std::string> segments);
   void unlink_buffer(int id) noexcept;
-  /// Neighbours that have attached it keep their view of it. Unknown ids are ignored.
+  /// Ranks that have attached the buffer keep their mapping. Unknown ids are ignored.
   void release_buffer(int id) noexcept;
 
-  /// The node's control message board: the first loss wins. Any thread may call these two. A writer that dies leaves no
-  /// trace or all of it. Before attach() there is no board.
+  /// Writes to the node's loss board, where the first loss wins. Any thread may call this and posted_loss(). A writer
+  /// that dies leaves either a whole record or none. Before attach() there is no board.
   void post_loss(const NodeLoss& loss) noexcept;
-  /// For every slow wait: one load where there is none.
+  /// Cheap enough for every slow wait: one atomic load if there is no loss.
   std::optional<NodeLoss> posted_loss() const {
     if (!board_ || board_->load(std::memory_order_acquire) == 0) return std::nullopt;
     return read_loss();
   }
 
-  /// Shows the neighbours that this rank lives, and whom it waits for. One thread at a time.
+  /// Shows the other ranks of the node that this rank is alive, and for whom it waits. Not thread-safe.
   void show_wait(std::optional<Rank> awaited, const Operation& operation);
-  /// Nothing for a rank that is no neighbour, that has shown none yet, or that is just writing.
+  /// Nothing for a rank of another node, one that has shown nothing yet, or one that is writing just now.
   std::optional<NodeWait> shown_wait(Rank rank) const;
 
   /// Removes segments of this user that no living process holds. Returns how many.
@@ -160,7 +162,7 @@ class NodeMemory {
 
   std::string job_;
   std::shared_ptr<SharedSegment> own_;
-  std::vector<std::shared_ptr<SharedSegment>> segments_;  ///< per neighbour, as the next two
+  std::vector<std::shared_ptr<SharedSegment>> segments_;  ///< per rank of the node, as the next two
   std::vector<RankArea*> areas_;
   std::vector<Rank> ranks_;
   int self_ = 0;

@@ -77,7 +77,7 @@ bool lock(int descriptor) {
   return ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
 }
 
-/// The descriptor of a segment that neighbours told of: they are trusted, but the name may have been taken by others.
+/// Opens a segment that another rank of the node has named. The rank is trusted, but somebody else may own that name.
 FileDescriptor open_checked(const std::string& name, std::size_t& bytes) {
   if (!name.starts_with(prefix()) || name.find('/') != std::string::npos)
     throw CommError(

@@ -29,9 +29,8 @@
 
 namespace distdl::comm {
 
-/// Where the ranks of a node leave word for each other of a loss and of whom they wait for: NodeMemory's functions of
-/// these names. A rank frozen while it holds a place in the queue of UCX's shared memory blocks all messages behind it;
-/// what stands here gets through.
+/// The loss board of a node: NodeMemory's functions of these names. It works even if a rank was frozen while it held a
+/// place in the queue of UCX's shared memory, which blocks all messages behind it.
 struct LossBoard {
   std::function<void(const NodeLoss&)> post_loss;
   std::function<std::optional<NodeLoss>()> posted_loss;
@@ -39,7 +38,7 @@ struct LossBoard {
   std::function<std::optional<NodeWait>(Rank)> shown_wait;
 };
 
-/// What came in and was not let through, since the start. Each is logged as a warning, up to a limit.
+/// Counts of refused messages since the start. Each one is logged as a warning, up to a limit.
 struct Refused {
   int handshake_messages = 0;  ///< garbage, unknown ranks, other generations, wrong proofs
   int control_messages = 0;    ///< not from a proved peer
@@ -62,12 +61,13 @@ class Fabric {
 
   /// Of this rank, for the others. That of rank 0 holds the job's secret.
   PeerAddress own_address(Rank self);
-  /// Takes the addresses of all, in rank order; talks to nobody yet. Throws CommError for one of another generation.
+  /// Takes the addresses of all, in rank order; opens no connection yet. Throws CommError for one of another
+  /// generation.
   void connect(Rank self, std::vector<PeerAddress> addresses);
   /// After connect().
   void use(LossBoard board) { board_ = std::move(board); }
-  /// Ranks are about to meet in a barrier, which ends by `deadline`. Until met(), one that gives up first shakes hands
-  /// with whom it would meet there, for up to 1.5 seconds, to tell them why: else they would only see that it is gone.
+  /// To be called before a barrier that ends by `deadline`. Until met(), a rank that gives up first completes the
+  /// handshakes with its partners in the barrier, for up to 1.5 seconds, so that it can send them the reason.
   void meet(Deadline deadline) { meeting_ = deadline; }
   void met() { meeting_.reset(); }
 
@@ -107,8 +107,8 @@ class Fabric {
   void wait(Activity& activity, Clock::duration timeout);
   /// Does what can be done without waiting; true if something happened. Throws as wait().
   bool poll();
-  /// Before waits that may be over before they look around: polls now and then, so that a loss is noticed by those whom
-  /// it does not hold up.
+  /// Called before waits that may end without checking liveness. Polls now and then, so that ranks detect losses that
+  /// do not block them.
   void poll_sometimes() {
     if (++skipped_polls_ % kPollEvery == 0 && worker_ && !closed_ && !revoked_ && !error_) poll();
   }
@@ -141,7 +141,7 @@ class Fabric {
     PeerAddress address;
     ucp_ep_h endpoint = nullptr;
     bool opened = false;                  ///< once; a closed endpoint is not opened again
-    bool said_hello = false;              ///< has it said hello?
+    bool said_hello = false;              ///< its hello has come
     std::optional<Handshake> handshake;   ///< since then
     std::vector<Batch::Transfer*> queue;  ///< until it is proved
     int wrong_proofs = 0;
@@ -154,8 +154,8 @@ class Fabric {
     std::string text;  ///< where the next one arrives
     Batch batch;
   };
-  /// A connection may break because the peer gives up after a loss that this rank has not heard of yet: what is known
-  /// for certain goes before it, and gets a little time to arrive.
+  /// A connection may break because the peer gives up after a loss that is not known here yet. Certain evidence
+  /// therefore takes precedence, and gets some time to arrive.
   enum class Evidence { certain, broken_connection };
   struct Loss {
     Rank rank;
@@ -216,7 +216,7 @@ class Fabric {
   bool is_certain(Rank rank) const;  ///< not only by a broken connection
   Loss mark_lost(Rank rank, Evidence evidence, const std::string& why, ExitCode code = ExitCode::peer_lost);
   void mark_ended();
-  void read_last_words();
+  void drain_control_messages();
   void mark_process_lost(Rank rank);
   void mark_processes_lost(std::span<const Rank> ranks);
   std::string end_of(Rank rank) const;

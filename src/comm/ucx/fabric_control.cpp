@@ -10,7 +10,7 @@
 namespace distdl::comm {
 namespace {
 constexpr Milliseconds kFarewell{300};
-/// At a meeting long enough for TCP to repeat a lost packet that opens a connection, after a second.
+/// kMeeting: TCP repeats a lost packet that opens a connection after a second.
 constexpr Milliseconds kHandshake{100}, kMeeting{1500};
 }  // namespace
 
@@ -60,7 +60,8 @@ void Fabric::answer(Rank asking) {
     tell(peers_[asking.value], {ControlMessage::Kind::waiting, self_, ranks.front(), to_string(activity->operation())});
 }
 
-/// Shown by a neighbour after it was asked: two looks later, for it may have been writing the first.
+/// Takes the answer of a rank of this node from the loss board: the second record after the question, since the first
+/// one may have been under way already.
 void Fabric::read_answer_on_board(Peer& peer) {
   if (peer.answer || !board_.shown_wait) return;
   if (const auto wait = board_.shown_wait(peer.rank);
@@ -82,7 +83,7 @@ void Fabric::shake_hands_with_partners() {
     }
 }
 
-/// Who is about to prove itself shall hear the farewell too.
+/// Waits for handshakes under way, so that these peers get the message about the loss too.
 void Fabric::finish_handshakes() {
   const auto is_handshaking = [this](const Peer& peer) {
     return peer.endpoint && peer.handshake && !peer.handshake->proved() && !is_lost(peer.rank);
@@ -96,7 +97,7 @@ void Fabric::finish_handshakes() {
   }
 }
 
-/// Each rank passes on once what it has learnt to those it has spoken with, who do the same.
+/// Each rank forwards the loss once to all peers with a finished handshake, which do the same.
 void Fabric::tell_all(Rank subject, const std::string& why, ExitCode code) noexcept {
   if (std::exchange(told_, true)) return;
   try {

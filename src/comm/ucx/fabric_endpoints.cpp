@@ -97,7 +97,7 @@ void Fabric::handle(const Hello& hello) {
         fmt::format("from \"rank {}\" to \"rank {}\", in a world of {} ranks", hello.from, hello.to, size()));
   if (!peer->opened && !closed_) open(*peer);
   if (!std::exchange(peer->said_hello, true) && peer->opened && closing_down_) exchange_close(*peer);
-  // The answer goes to the address on the rank's address, whoever asked.
+  // The answer goes to the endpoint that the rank has published, whoever sent the hello.
   if (const auto proof = peer->handshake->answer(hello))
     post_small(*peer, Channel::hello, encode(*proof));
   else

@@ -12,9 +12,9 @@
 namespace distdl::comm {
 namespace {
 
-/// For word of the cause to overtake the connections that broke because of it.
+/// Time in which a message about the cause may arrive after connections have broken because of it.
 constexpr Milliseconds kCauseGrace{50};
-/// For the end of a process to be seen.
+/// Time after which the end of a process is seen.
 constexpr Milliseconds kMoment{200};
 
 double seconds(Clock::duration time) {
@@ -41,11 +41,11 @@ Fabric::Loss Fabric::mark_lost(Rank rank, Evidence evidence, const std::string& 
   return losses_.emplace_back(Loss{rank, evidence, why, code});
 }
 
-/// A process that stopped on purpose has told why: read what it left before it counts as dead without a word. One that
-/// this rank has never spoken with may end when it likes, unless it is waited for.
+/// A process that stopped on purpose has sent the reason, so control messages are drained before it counts as lost. The
+/// end of a process without an endpoint here matters only if this rank waits for it.
 void Fabric::mark_ended() {
   for (Rank rank : idle_.take_ended()) {
-    read_last_words();
+    drain_control_messages();
     if (peers_[rank.value].opened)
       mark_process_lost(rank);
     else
@@ -53,7 +53,7 @@ void Fabric::mark_ended() {
   }
 }
 
-void Fabric::read_last_words() {
+void Fabric::drain_control_messages() {
   while (ucp_worker_progress(worker_.get()) > 0) read_control_messages();
   read_control_messages();
 }
@@ -66,8 +66,8 @@ std::string Fabric::end_of(Rank rank) const {
   return fmt::format("the process of {} ended (pid {})", name(rank), peer_address(rank).pid);
 }
 
-/// Before ranks have spoken with each other, one that leaves because another died cannot tell: all that ended are
-/// named.
+/// Before handshakes, a rank that ends because another one died cannot send the reason. All processes that ended are
+/// therefore named.
 void Fabric::mark_processes_lost(std::span<const Rank> ranks) {
   std::vector<std::string> ends;
   std::vector<Rank> dead;
@@ -76,7 +76,7 @@ void Fabric::mark_processes_lost(std::span<const Rank> ranks) {
     dead.push_back(rank);
     ends.push_back(end_of(rank));
   }
-  if (!dead.empty()) read_last_words();
+  if (!dead.empty()) drain_control_messages();
   for (Rank rank : dead) mark_lost(rank, Evidence::certain, fmt::format("{}", fmt::join(ends, ", ")));
 }
 
@@ -152,7 +152,7 @@ void Fabric::fail(const Operation& operation, const Loss& loss) {
   const Loss cause = cause_of(loss);
   revoked_ = cause;
   if (cause.rank != self_) {
-    force_close(peers_[cause.rank.value]);  // so that the farewell need not wait for it
+    force_close(peers_[cause.rank.value]);  // so that tell_all() need not wait for it
     tell_all(cause.rank, cause.why, cause.code);
   }
   cancel_activities();
@@ -178,8 +178,8 @@ const std::vector<Rank>& Fabric::awaited(const Activity& activity) {
   return awaited_now_;
 }
 
-/// Asks and returns those that gave no answer. Returns early when the activity is done after all. A rank that waits in
-/// shared memory may never have spoken with whom it waits for: then they introduce themselves now.
+/// Asks ranks and returns those that gave no answer. Returns early when the activity is done after all. Opens endpoints
+/// that are missing: a rank that waits in shared memory may never have sent a message to the awaited one.
 std::vector<Rank> Fabric::ask(const std::vector<Rank>& suspects, const Activity& activity, const Deadline& deadline) {
   for (Rank rank : suspects) {
     Peer& peer = peers_[rank.value];

@@ -12,12 +12,11 @@ namespace distdl::comm {
 /// receive has begun, and memory of a transfer may change until the wait. `problems[r]` and `schedules[r]` are rank
 /// r's. Returns "" if
 ///  - all ranks come to their end (no deadlock), with no message left and all sizes equal;
-///  - each element of each output holds what the collective promises: for Order::deterministic the sum along the tree,
-///  each
-///    leaf once, in that order; for Order::any each leaf once, in any order;
+///  - each element of each output holds what the collective promises: each leaf once, for Order::deterministic along
+///    the tree, for Order::any in any order;
 ///  - no step reads memory that was never written or that another rank or transfer may be writing, and no step writes
 ///    what another may still read (happens-before by signals within the node; messages do not count), with input and
-///    output apart or in place; and no neighbour touches input or output before the rank's arrival or after its end;
+///    output apart or in place; and no other rank touches input or output before the rank's arrival or after its end;
 /// else what is wrong, where: "rank 3, step 17 (receive from 5): ...".
 std::string check_schedules(std::span<const Problem> problems, std::span<const Schedule> schedules, Order order,
                             bool in_place);

@@ -19,7 +19,7 @@ struct Run {
   bool operator==(const Run&) const = default;
 };
 
-/// Who touches memory, and what it knows of its neighbours: seen[i] is the latest time of neighbour i that happened
+/// Who touches memory, and what it knows of the ranks of its node: seen[i] is the latest time of rank i that happened
 /// before (Fidge 1988, Mattern 1989). Its own time is seen[who].
 struct Witness {
   std::uint32_t who = 0;

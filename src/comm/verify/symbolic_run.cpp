@@ -37,12 +37,12 @@ SymbolicRun::SymbolicRun(std::span<const Problem> problems, std::span<const Sche
     : problems_(problems), schedules_(schedules) {
   std::map<int, std::size_t> index;
   for (std::size_t r = 0; r < problems.size(); ++r) {
-    const auto [node, is_new] = index.try_emplace(problems[r].nodes[r], neighbours_.size());
-    if (is_new) neighbours_.emplace_back();
-    neighbours_[node->second].push_back(static_cast<int>(r));
+    const auto [node, is_new] = index.try_emplace(problems[r].nodes[r], node_ranks_.size());
+    if (is_new) node_ranks_.emplace_back();
+    node_ranks_[node->second].push_back(static_cast<int>(r));
   }
   members_.resize(problems.size());
-  for (const std::vector<int>& node : neighbours_)
+  for (const std::vector<int>& node : node_ranks_)
     for (std::size_t local = 0; local < node.size(); ++local) {
       members_[node[local]].local = static_cast<std::uint32_t>(local);
       members_[node[local]].seen.assign(node.size(), 0);
@@ -84,7 +84,7 @@ Witness SymbolicRun::witness(const Member& member) {
   return {member.local, member.seen};
 }
 
-bool SymbolicRun::is_neighbour(const Member& member, int rank) const {
+bool SymbolicRun::is_on_node(const Member& member, int rank) const {
   return rank >= 0 && rank < static_cast<int>(problems_.size()) &&
          problems_[rank].nodes[rank] == problems_[rank].nodes[member.rank];
 }
@@ -94,10 +94,10 @@ std::string SymbolicRun::check_form(int rank) const {
   if (schedule.rank != rank) return fmt::format("rank {} has the schedule of rank {}", rank, schedule.rank);
   if (schedule.shared * problems_[rank].element > kSharedBytes)
     return fmt::format("rank {}: {} shared elements are too many", rank, schedule.shared);
-  bool uses_neighbours = false;
+  bool uses_node_ranks = false;
   std::uint32_t stage = 1;
   for (const Step& step : schedule.steps) {
-    uses_neighbours |= step.kind == Step::Kind::signal || step.kind == Step::Kind::await;
+    uses_node_ranks |= step.kind == Step::Kind::signal || step.kind == Step::Kind::await;
     if (step.kind == Step::Kind::signal && (step.stage <= stage || step.stage >= 1u << 24))
       return fmt::format("rank {} signals stage {} after {}", rank, step.stage, stage);
     if (step.kind == Step::Kind::signal) stage = step.stage;
@@ -107,7 +107,7 @@ std::string SymbolicRun::check_form(int rank) const {
         std::size_t{step.targets} + step.target_count > schedule.targets.size())
       return fmt::format("rank {}: a reduce step with operands that are not there", rank);
   }
-  if (uses_neighbours != schedule.uses_neighbours) return fmt::format("rank {}: uses_neighbours is wrong", rank);
+  if (uses_node_ranks != schedule.uses_node_ranks) return fmt::format("rank {}: uses_node_ranks is wrong", rank);
   return "";
 }
 
@@ -132,21 +132,21 @@ std::string SymbolicRun::run() {
 
 std::string SymbolicRun::blocked(int rank) const {
   const Member& member = members_[rank];
-  if (!member.arrived && schedules_[rank].reads_neighbours)
-    return fmt::format("rank {} awaits the arrival of a neighbour whose schedule does not announce it", rank);
+  if (!member.arrived && schedules_[rank].reads_node_ranks)
+    return fmt::format("rank {} awaits the arrival of a rank whose schedule does not announce it", rank);
   return fmt::format("rank {}, step {} ({}): never ends", rank, member.next,
                      text_of(schedules_[rank].steps[member.next]));
 }
 
 bool SymbolicRun::arrive(Member& member, bool& moved) {
-  if (member.arrived || !schedules_[member.rank].reads_neighbours) return true;
+  if (member.arrived || !schedules_[member.rank].reads_node_ranks) return true;
   if (!member.announced) {
     member.stages.push_back({1, member.seen, member.heard});
     ++member.seen[member.local];
     member.announced = moved = true;
   }
-  for (const std::vector<int>& node : neighbours_) {
-    if (!is_neighbour(member, node.front())) continue;
+  for (const std::vector<int>& node : node_ranks_) {
+    if (!is_on_node(member, node.front())) continue;
     for (int peer : node)
       if (members_[peer].stages.empty()) return false;
     for (int peer : node) join(member, peer, 1);
@@ -173,7 +173,7 @@ bool SymbolicRun::is_blocked(const Member& member, const Step& step) const {
     const auto& group = member.groups[step.group];
     return !std::all_of(group.begin(), group.end(), [&](std::size_t i) { return member.transfers[i].matched; });
   }
-  if (step.kind != Step::Kind::await || !is_neighbour(member, step.peer)) return false;
+  if (step.kind != Step::Kind::await || !is_on_node(member, step.peer)) return false;
   const auto& stages = members_[step.peer].stages;
   return stages.empty() || stages.back().stage < step.stage;
 }
@@ -192,7 +192,7 @@ std::string SymbolicRun::perform(Member& member, const Step& step) {
       ++member.seen[member.local];
       return "";
     case Step::Kind::await:
-      if (!is_neighbour(member, step.peer) || step.peer == member.rank) return "that rank is no neighbour";
+      if (!is_on_node(member, step.peer) || step.peer == member.rank) return "that rank is not on this node";
       join(member, step.peer, step.stage);
       return "";
   }
@@ -210,7 +210,8 @@ void SymbolicRun::join(Member& member, int peer, std::uint32_t stage) {
 }
 
 std::string SymbolicRun::locate(const Member& member, const Block& block, Place& place) {
-  if (!is_neighbour(member, block.rank)) return fmt::format("reaches for the {}, no neighbour", text_of(block));
+  if (!is_on_node(member, block.rank))
+    return fmt::format("reaches for the {}, which is on another node", text_of(block));
   Member& owner = members_[block.rank];
   if (&owner != &member && block.space == Space::scratch) return fmt::format("reaches for the {}", text_of(block));
   const Problem& problem = problems_[block.rank];
@@ -307,7 +308,7 @@ std::string SymbolicRun::check_end(int rank) const {
     return fmt::format("a message from rank {} to {} is left over", member.from.begin()->first, rank);
   const auto quiet = [&](const SymbolicMemory& memory) { return memory.is_quiet(witness(member)); };
   if (!quiet(member.spaces[0]) || !std::all_of(member.inputs.begin(), member.inputs.end(), quiet))
-    return fmt::format("rank {} ends while a neighbour may still touch its input or output", rank);
+    return fmt::format("rank {} ends while another rank may still touch its input or output", rank);
   return "";
 }
 

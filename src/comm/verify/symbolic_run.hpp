@@ -99,7 +99,7 @@ class SymbolicRun {
 
   std::string locate(const Member& member, const Block& block, Place& place);
   bool is_no_op(Member& member, const Step& step, const Block& target);
-  bool is_neighbour(const Member& member, int rank) const;
+  bool is_on_node(const Member& member, int rank) const;
   std::string blocked(int rank) const;
   static Witness witness(const Member& member);
 
@@ -107,7 +107,7 @@ class SymbolicRun {
   std::span<const Schedule> schedules_;
   Formulas formulas_;
   std::deque<Member> members_;
-  std::vector<std::vector<int>> neighbours_;  ///< of each node
+  std::vector<std::vector<int>> node_ranks_;  ///< of each node
 };
 
 }  // namespace distdl::comm

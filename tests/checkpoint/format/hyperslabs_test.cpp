@@ -49,8 +49,8 @@ TEST(Boxes, CoverExactlyAgreesWithCounting) {
     }
     std::vector<int> count(static_cast<std::size_t>(tensor::element_count(shape)));
     for (const Box& box : boxes)
-      for_each_stretch(box, tensor::whole(shape), [&](const ByteRange& stretch) {
-        for (std::int64_t i = 0; i < stretch.count; ++i) ++count[static_cast<std::size_t>(stretch.to + i)];
+      for_each_range(box, tensor::whole(shape), [&](const ElementRange& range) {
+        for (std::int64_t i = 0; i < range.count; ++i) ++count[static_cast<std::size_t>(range.to + i)];
       });
     bool expected = std::all_of(count.begin(), count.end(), [](int n) { return n == 1; });
     ASSERT_EQ(cover_exactly(shape, boxes), expected);
@@ -80,11 +80,11 @@ TEST(Boxes, LiesInsideSurvivesHugeNumbers) {
 
 TEST(Boxes, WholeRowsAreOneRun) {
   int runs = 0;
-  for_each_stretch({{4, 0, 0}, {8, 5, 6}}, {{2, 0, 0}, {6, 5, 6}}, [&](const ByteRange& stretch) {
+  for_each_range({{4, 0, 0}, {8, 5, 6}}, {{2, 0, 0}, {6, 5, 6}}, [&](const ElementRange& range) {
     ++runs;
-    EXPECT_EQ(stretch.from, 0);
-    EXPECT_EQ(stretch.to, 2 * 30);
-    EXPECT_EQ(stretch.count, 4 * 30);
+    EXPECT_EQ(range.from, 0);
+    EXPECT_EQ(range.to, 2 * 30);
+    EXPECT_EQ(range.count, 4 * 30);
   });
   EXPECT_EQ(runs, 1);
 }
@@ -116,11 +116,11 @@ TEST(Boxes, RunsCarryWhatTwoBoxesShare) {
     std::vector<std::int64_t> out(static_cast<std::size_t>(tensor::element_count(target.extent)), -1), expected = out;
     for (std::size_t i = 0; i < out.size(); ++i) expected[i] = label(target, static_cast<std::int64_t>(i));
     std::int64_t previous = -1;
-    for_each_stretch(source, target, [&](const ByteRange& stretch) {
-      EXPECT_GT(stretch.from, previous);
-      previous = stretch.from + stretch.count - 1;
-      for (std::int64_t i = 0; i < stretch.count; ++i)
-        out.at(static_cast<std::size_t>(stretch.to + i)) = label(source, stretch.from + i);
+    for_each_range(source, target, [&](const ElementRange& range) {
+      EXPECT_GT(range.from, previous);
+      previous = range.from + range.count - 1;
+      for (std::int64_t i = 0; i < range.count; ++i)
+        out.at(static_cast<std::size_t>(range.to + i)) = label(source, range.from + i);
     });
     EXPECT_EQ(out, expected);
   }
@@ -132,9 +132,9 @@ TEST(Boxes, SlabsFollowEachOtherInRowMajorOrder) {
     std::int64_t next = 0;
     for_each_slab(shape, most, [&](const Box& box) {
       EXPECT_LE(tensor::element_count(box.extent), most);
-      for_each_stretch(tensor::whole(shape), box, [&](const ByteRange& stretch) {
-        EXPECT_EQ(stretch.from, next);
-        next += stretch.count;
+      for_each_range(tensor::whole(shape), box, [&](const ElementRange& range) {
+        EXPECT_EQ(range.from, next);
+        next += range.count;
       });
     });
     EXPECT_EQ(next, 60);

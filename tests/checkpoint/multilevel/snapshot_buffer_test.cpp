@@ -126,7 +126,7 @@ TEST_F(SnapshotBufferTest, IsReadByAnotherProcessAfterItsMakerWasKilled) {
   auto names = buffers_of(run_name(), 7);
   EXPECT_EQ(names.size(), 1u);
   EXPECT_EQ(sweep_buffers_of(run_name()), 0);
-  EXPECT_EQ(buffers_of(run_name(), 7), names) << "its maker lives";
+  EXPECT_EQ(buffers_of(run_name(), 7), names) << "its maker still runs";
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   ::close(pipe[0]);

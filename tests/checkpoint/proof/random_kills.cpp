@@ -29,8 +29,8 @@ struct Progress {
   std::int64_t begun = 0, saved = 0;
 };
 
-/// Saves one step after the other from `first` on, with two ranks, until it is killed; every other run as training does
-/// it, out of buffers, with a thread that writes.
+/// Saves one step after the other from `first` on, with two ranks, until it is killed. Every other run saves as
+/// training does: from snapshot buffers, in a writing thread.
 [[noreturn]] void save_for_ever(const std::filesystem::path& root, std::int64_t first, int pipe) {
   auto tell = [&](char what, std::int64_t step) {
     std::string line = fmt::format("{} {}\n", what, step);

@@ -56,7 +56,7 @@ struct Round {
   /// After what time, at most, the survivors must know.
   double allowed_seconds() const;
   bool at_bootstrap() const;
-  /// May a survivor not control message, since it was done with the victim?
+  /// May a survivor miss the loss, since it was done with the victim?
   bool may_pass() const { return when == When::amid_closing; }
 };
 

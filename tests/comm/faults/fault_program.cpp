@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One rank of the fault tests: fault_program SEED, started by fault_test.cpp. All ranks make the same plan of the seed;
-// in each round one of them fails, and the others must control message in time, name it, leave nothing behind, and be
-// able to go on as the next generation. Prints "case ..." for each round it survives; else what is wrong, to stderr,
+// in each round one of them fails. The others must detect that in time, name the rank, leave nothing behind, and be
+// able to continue as the next generation. Prints "case ..." for each round it survives; else what is wrong, to stderr,
 // and exits 1.
 #include <csignal>
 #include <cstdlib>

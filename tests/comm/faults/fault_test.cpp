@@ -26,7 +26,7 @@ namespace {
 
 constexpr int kAtOnce = 3;
 constexpr Milliseconds kLimit{60'000};  ///< of all rounds of one start
-/// In which often, not always, a rank freezes while it writes into a neighbour's queue of UCX: played several times.
+/// In which often, not always, a rank freezes while it writes into another rank's queue of UCX: played several times.
 constexpr std::uint64_t kBlockingSeed = 68;
 constexpr std::size_t kStartsPerBlocking = 9;
 /// Of what can befall a rank at what time: all but to give up or to desert before there is a communicator, or amid its

@@ -75,15 +75,15 @@ TEST(UcxLog, IsPrintedIfAskedFor) {
   EXPECT_THAT(ranks.output(0) + ranks.errors(0), HasSubstr("UCX  INFO"));
 }
 
-/// The victim goes when all have its address, before anyone has said_hello it.
-class HandshakeMessage : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {};
-INSTANTIATE_TEST_SUITE_P(Fates, HandshakeMessage,
+/// The victim fails when all ranks have its address, before any of them has sent it a hello.
+class LossBeforeHandshake : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {};
+INSTANTIATE_TEST_SUITE_P(Fates, LossBeforeHandshake,
                          ::testing::Combine(::testing::Values("auto", "tcp"), ::testing::Values("kill", "freeze")),
                          [](const auto& test) {
                            return fmt::format("{}_{}", std::get<0>(test.param), std::get<1>(test.param));
                          });
 
-TEST_P(HandshakeMessage, NamesTheRankThatIsGone) {
+TEST_P(LossBeforeHandshake, NamesTheRankThatIsGone) {
   const auto [transport, fate] = GetParam();
   const std::string gate =
       fmt::format("{}/distdl-gate-{}", std::filesystem::temp_directory_path().string(), ::getpid());

@@ -66,10 +66,10 @@ std::unique_ptr<world::World> gated(std::unique_ptr<world::World> world) {
 void survive(world::World& world, Options options, const std::function<void(Communicator&)>& play) {
   open_once(options);
   const Holdings before = Holdings::now();
-  std::vector<Rank> neighbours;
+  std::vector<Rank> local_ranks;
   try {
     run_connected(world, options, [&](Communicator& comm) {
-      neighbours = comm.ranks_on_host_of(comm.rank());
+      local_ranks = comm.ranks_on_host_of(comm.rank());
       play(comm);
     });
     throw InternalError("no peer was lost");
@@ -80,10 +80,10 @@ void survive(world::World& world, Options options, const std::function<void(Comm
   }
   const std::string more = Holdings::left_since(before);
   require<InternalError>(more.empty(), "left behind: {}", more);
-  const auto self = std::ranges::find(neighbours, world.rank());
+  const auto self = std::ranges::find(local_ranks, world.rank());
   const auto next = world::make_folder_world(
-      {env("RANK_PROGRAM_NEXT").value(), fmt::format("after-the-loss-{}", neighbours.front()),
-       Rank(static_cast<int>(self - neighbours.begin())), static_cast<int>(neighbours.size())});
+      {env("RANK_PROGRAM_NEXT").value(), fmt::format("after-the-loss-{}", local_ranks.front()),
+       Rank(static_cast<int>(self - local_ranks.begin())), static_cast<int>(local_ranks.size())});
   options.generation = 1;
   run_connected(*next, options, [&](Communicator& comm) {
     const float sum = sum_of_ranks(comm);

@@ -93,7 +93,7 @@ bool drop_await(Case& it, std::mt19937& random) {
   return drop(it, random, {Kind::await});
 }
 
-bool swap_neighbouring_steps(Case& it, std::mt19937& random) {
+bool swap_adjacent_steps(Case& it, std::mt19937& random) {
   Schedule& schedule = it.schedules[random() % it.schedules.size()];
   if (schedule.steps.size() < 2) return false;
   const std::size_t at = random() % (schedule.steps.size() - 1);
@@ -188,8 +188,8 @@ bool wait_for_another_group(Case& it, std::mt19937& random) {
 
 bool forget_arrival(Case& it, std::mt19937& random) {
   Schedule& schedule = it.schedules[random() % it.schedules.size()];
-  if (!schedule.reads_neighbours) return false;
-  schedule.reads_neighbours = false;
+  if (!schedule.reads_node_ranks) return false;
+  schedule.reads_node_ranks = false;
   return true;
 }
 
@@ -218,7 +218,7 @@ constexpr Family kFamilies[] = {{"drop a transfer", drop_transfer, true},
                                 {"drop an await", drop_await, false},
                                 {"await less", await_less, false},
                                 {"wait for another group", wait_for_another_group, false},
-                                {"swap steps", swap_neighbouring_steps, false}};
+                                {"swap steps", swap_adjacent_steps, false}};
 
 TEST(ScheduleCheck, CatchesEveryMutantThatDoesHarm) {
   std::mt19937 random(11);

@@ -158,7 +158,7 @@ class NumberRun {
   Number* find(int self, const Block& block) {
     if (block.rank < 0 || block.rank >= problems_[self].size ||
         problems_[self].nodes[block.rank] != problems_[self].nodes[self])
-      throw Wrong("no neighbour");
+      throw Wrong("not a rank of the same node");
     Rank& rank = ranks_[block.rank];
     std::size_t size = rank.input_size;
     Number* data = nullptr;
@@ -200,19 +200,19 @@ class NumberRun {
     rank.ended = true;
   }
 
-  bool is_neighbour(int a, int b) const { return problems_[a].nodes[a] == problems_[a].nodes[b]; }
+  bool is_on_node(int a, int b) const { return problems_[a].nodes[a] == problems_[a].nodes[b]; }
 
   /// False if the rank must wait.
   bool step(int r) {
     Rank& rank = ranks_[r];
     if (!rank.begun) {
       begin(r);
-      if (schedules_[r].reads_neighbours) rank.stage = 1;
+      if (schedules_[r].reads_node_ranks) rank.stage = 1;
       return true;
     }
-    if (schedules_[r].reads_neighbours && !rank.arrived) {
+    if (schedules_[r].reads_node_ranks && !rank.arrived) {
       for (std::size_t q = 0; q < ranks_.size(); ++q)
-        if (is_neighbour(r, static_cast<int>(q)) && ranks_[q].stage < 1) return false;
+        if (is_on_node(r, static_cast<int>(q)) && ranks_[q].stage < 1) return false;
       rank.arrived = true;
     }
     if (rank.next == schedules_[r].steps.size()) {
@@ -247,8 +247,8 @@ class NumberRun {
         return true;
       case Step::Kind::await:
         if (step.peer < 0 || step.peer >= static_cast<int>(ranks_.size()) || step.peer == r ||
-            !is_neighbour(r, step.peer))
-          throw Wrong("awaits no neighbour");
+            !is_on_node(r, step.peer))
+          throw Wrong("awaits a rank of another node");
         return ranks_[step.peer].stage >= step.stage;
     }
     return true;

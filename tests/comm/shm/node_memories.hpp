@@ -66,12 +66,12 @@ inline Traces traces() {
 /// Of ranks 0, 10, 20, ... that are threads of this process.
 inline std::vector<std::unique_ptr<NodeMemory>> attached_memories(int size) {
   std::vector<std::unique_ptr<NodeMemory>> all;
-  std::vector<Neighbour> neighbours;
+  std::vector<NodeRank> node_ranks;
   for (int i = 0; i < size; ++i) {
     all.push_back(std::make_unique<NodeMemory>(job_of_test()));
-    neighbours.push_back({Rank(10 * i), all.back()->name()});
+    node_ranks.push_back({Rank(10 * i), all.back()->name()});
   }
-  for (auto& memory : all) memory->attach(neighbours);
+  for (auto& memory : all) memory->attach(node_ranks);
   for (auto& memory : all) memory->unlink();
   return all;
 }

@@ -71,7 +71,7 @@ TEST(NodeMemory, ThreadsSeeEachOthersPayloads) {
       const NodeMemory& memory = *memories[self];
       for (std::uint64_t operation = 1; operation <= kOperations; ++operation) {
         const int slot = operation % NodeMemory::kControlBlocks;
-        for (int local = 0; local < kRanks; ++local)  // the control_blocks of this slot are free
+        for (int local = 0; local < kRanks; ++local)  // the control blocks of this slot are free
           while (memory.completed(local).load(std::memory_order_acquire) + NodeMemory::kControlBlocks < operation)
             std::this_thread::yield();
         ControlBlock& control_block = memory.control_block(self, slot);
@@ -112,7 +112,7 @@ TEST(NodeMemory, BuffersAreOneMemoryAndAllGoes) {
     EXPECT_EQ(traces().descriptors, before.descriptors);
     EXPECT_EQ(memories[1]->resolve(0, memories[0]->locate(a.data + 5, 3)), a.data + 5);
     memories[0]->release_buffer(a.id);
-    EXPECT_EQ(traces().maps, before.maps + 4) << "the neighbour may still be reading";
+    EXPECT_EQ(traces().maps, before.maps + 4) << "the other rank may still be reading";
     memories[1]->release_buffer(a.id);
     memories[1]->release_buffer(a.id);
     EXPECT_EQ(traces().maps, before.maps + 2);
@@ -143,7 +143,7 @@ TEST(NodeMemory, RefusesWhatIsNotItsOwn) {
   {
     NodeMemory memory(job_of_test());
     const auto attach_with = [&](const std::string& segment) {
-      memory.attach(std::vector<Neighbour>{{Rank(3), memory.name()}, {Rank(4), segment}});
+      memory.attach(std::vector<NodeRank>{{Rank(3), memory.name()}, {Rank(4), segment}});
     };
     const std::string missing = memory.name() + "x";
     EXPECT_THAT([&] { attach_with(missing); },
@@ -195,10 +195,10 @@ TEST(NodeMemory, DoesNotBelieveWhatStandsOnTheBoard) {
   EXPECT_FALSE(memories[1]->posted_loss()) << "of two ranks there is no third";
 }
 
-TEST(NodeMemory, NeighboursSeeWhomARankWaitsForAndThatItLives) {
+TEST(NodeMemory, OtherRanksSeeWhomARankWaitsForAndThatItIsAlive) {
   const auto memories = attached_memories(3);
   EXPECT_FALSE(memories[1]->shown_wait(Rank(0))) << "none yet";
-  EXPECT_FALSE(memories[1]->shown_wait(Rank(5))) << "no neighbour";
+  EXPECT_FALSE(memories[1]->shown_wait(Rank(5))) << "not a rank of this node";
   std::atomic<bool> over = false;
   std::jthread writer([&] {
     for (std::uint32_t i = 0; !over; ++i) {

@@ -14,7 +14,7 @@
 #include <distdl/base/file_descriptor.hpp>
 #include <distdl/base/process.hpp>
 
-// Ranks as processes: each test forks one neighbour and talks to it through pipes.
+// Ranks as processes: each test forks one other rank and talks to it through pipes.
 namespace distdl::comm {
 namespace {
 
@@ -100,8 +100,8 @@ void meet(Peer& other) {
 void attach(NodeMemory& memory, int local, Peer& other) {
   other.tell(memory.name());
   const std::string theirs = other.hear();
-  memory.attach(std::vector<Neighbour>{{Rank(0), local == 0 ? memory.name() : theirs},
-                                       {Rank(1), local == 1 ? memory.name() : theirs}});
+  memory.attach(std::vector<NodeRank>{{Rank(0), local == 0 ? memory.name() : theirs},
+                                      {Rank(1), local == 1 ? memory.name() : theirs}});
   meet(other);
 }
 

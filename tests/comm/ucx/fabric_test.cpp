@@ -129,7 +129,7 @@ TEST(Endpoints, PeerThatLeftBeforeTheFirstWordIsNamed) {
       with_timeout(1));
 }
 
-TEST(Endpoints, PeerThatNeverAnswersTheGreetingRunsIntoTheDeadline) {
+TEST(Endpoints, PeerThatNeverAnswersTheHelloRunsIntoTheDeadline) {
   std::atomic<bool> over = false;
   on_fabrics(
       2,
@@ -177,7 +177,7 @@ TEST(Gossip, WordOfALossReachesRanksThatShareNoEndpointWithTheLost) {
   });
 }
 
-/// A node's control message board, for ranks that are threads.
+/// A loss board for ranks that are threads.
 struct Board {
   std::mutex mutex;
   std::optional<NodeLoss> loss;
@@ -245,7 +245,7 @@ TEST(LossBoard, TellsRanksOfANodeThatShareNoEndpoint) {
 }
 
 // Rank 1 cannot get a word through: rank 2, frozen, blocks the way. But the board shows that it lives and waits, too.
-TEST(LossBoard, AnswersForANeighbourWhoseMessagesAreHeldUp) {
+TEST(LossBoard, AnswersForANodeRankWhoseMessagesAreHeldUp) {
   std::atomic<bool> over = false;
   on_fabrics(3, [&](Fabric& fabric) {
     if (fabric.rank() != Rank(0)) {

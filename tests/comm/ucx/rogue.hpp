@@ -8,7 +8,7 @@
 
 namespace distdl::comm {
 
-/// Someone who reaches a rank's worker without being of the job: sends it what he likes.
+/// A process that reaches a rank's worker but does not belong to the job. It can send any bytes.
 class Rogue {
  public:
   Rogue(const Options& options, const std::string& address);
@@ -18,7 +18,7 @@ class Rogue {
   void send(const std::string& bytes, std::uint64_t tag);
   /// Did anything come back on any tag?
   bool heard_anything();
-  /// Its own, to be put on a forged address.
+  /// Its own UCX address, for a forged peer address.
   std::string address() const { return address_of(worker_.get(), AddressKind::full); }
   ucp_ep_h endpoint() const { return endpoint_; }
   ucp_worker_h worker() const { return worker_.get(); }

@@ -89,7 +89,7 @@ TEST(Rogue, ForgedProofsAreRefused) {
   });
 }
 
-TEST(Rogue, NoticeOfALossThatNobodySealedIsNotBelieved) {
+TEST(Rogue, UnsealedControlMessageOfALossIsRefused) {
   attack(0, 3, [](Rogue& rogue) {
     const ControlMessage lie{ControlMessage::Kind::stopped, Rank(1), Rank(1), "rank 1 is dead", ExitCode::config};
     rogue.send(encode(lie), tag_of(Channel::control));

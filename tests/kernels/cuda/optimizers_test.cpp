@@ -65,7 +65,7 @@ class CudaOptimizers : public testing::Test {
   const AdamStep adam_step_{0.05, 0.9f, 0.1f, 0.99f, 0.01f, 1.2f, 3.4f, 1e-6f, 0.1f, 0.5f};
 };
 
-TEST_F(CudaOptimizers, SumsOfManyStretchesAreThoseOfEachToTheBit) {
+TEST_F(CudaOptimizers, SumsOfManyRangesAreThoseOfEachToTheBit) {
   std::vector<double> expected(ranges_.size());
   reference_->sums_of_squares(g_.data(), ranges_, expected.data());
   ordered_sums(Square{g_.data()}, StoreSum{squares_.data()});

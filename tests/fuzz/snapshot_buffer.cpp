@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a snapshot in shared memory, and as what ranks tell each other of such.
+// Any bytes as a snapshot in shared memory, and as the list of replicas that ranks send each other.
 #include <algorithm>
 #include <cstring>
 
@@ -88,7 +88,7 @@ std::string buffer_from(fuzz::Input input) {
 void read_buffer(std::string_view input) {
   const auto buffer = fenced(buffer_from(fuzz::Input(input)));
   const Snapshot snapshot = open_snapshot(buffer);
-  fuzz::demand(snapshot.bytes <= buffer.size(), "a snapshot lies in its slot");
+  fuzz::demand(snapshot.bytes <= buffer.size(), "a snapshot lies in its buffer");
   if (const auto parity = parity_set_of(snapshot)) {
     const std::size_t longest = *std::max_element(parity->sizes.begin(), parity->sizes.end());
     const ParityLayout layout{static_cast<int>(parity->ranks.size()), longest};
@@ -116,5 +116,5 @@ void read_inventory(std::string_view input) {
     }
 }
 
-const fuzz::Target buffer("slot", &read_buffer), inventory("inventory", &read_inventory);
+const fuzz::Target buffer("snapshot_buffer", &read_buffer), inventory("inventory", &read_inventory);
 }  // namespace
