@@ -3,9 +3,14 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/checkpoint/format/hdf5_elements.hpp>
+#include <distdl/hdf5/hdf5_error.hpp>
 
-namespace distdl::checkpoint::hdf5 {
+namespace distdl::checkpoint {
 namespace {
+using hdf5::check;
+using hdf5::Space;
+using hdf5::Type;
+
 Type floating(std::size_t bytes, std::size_t exponent, std::size_t mantissa, std::size_t bias) {
   Type type(check(H5Tcopy(H5T_IEEE_F32LE), "make a type for", "floats"));
   std::size_t sign = exponent + mantissa;
@@ -18,6 +23,7 @@ Type floating(std::size_t bytes, std::size_t exponent, std::size_t mantissa, std
 }  // namespace
 
 Type element_type(tensor::DType dtype) {
+  hdf5::Lock lock;
   auto copy = [](hid_t type) { return Type(check(H5Tcopy(type), "copy", "a type")); };
   switch (dtype) {
     case tensor::DType::f32:
@@ -39,10 +45,11 @@ Type element_type(tensor::DType dtype) {
 }
 
 Space space_of(const tensor::Shape& shape) {
+  hdf5::Lock lock;
   if (shape.empty()) return Space(check(H5Screate(H5S_SCALAR), "make a space for", "a scalar"));
   std::vector<hsize_t> extents(shape.begin(), shape.end());
   return Space(check(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr), "make a space for",
                      tensor::to_string(shape)));
 }
 
-}  // namespace distdl::checkpoint::hdf5
+}  // namespace distdl::checkpoint

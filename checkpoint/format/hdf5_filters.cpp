@@ -2,9 +2,9 @@
 #include <vector>
 
 #include <distdl/checkpoint/format/hdf5_filters.hpp>
-#include <distdl/checkpoint/format/hdf5_handles.hpp>
+#include <distdl/hdf5/hdf5_error.hpp>
 
-namespace distdl::checkpoint::hdf5 {
+namespace distdl::checkpoint {
 namespace {
 std::vector<H5Z_filter_t> filters_of(Codec codec) {
   if (codec == Codec::shuffle_zstd) return {H5Z_FILTER_SHUFFLE, kZstdFilter};
@@ -23,7 +23,7 @@ void introduce_zstd() {
   filter.filter = [](unsigned, std::size_t, const unsigned*, std::size_t, std::size_t*, void**) {
     return std::size_t{0};  // "failed"
   };
-  check(H5Zregister(&filter), "introduce", "zstd");
+  hdf5::check(H5Zregister(&filter), "introduce", "zstd");
 }
 }  // namespace
 
@@ -31,9 +31,9 @@ void set_filters(hid_t creation, Codec codec) {
   introduce_zstd();
   const unsigned level = 1;
   for (H5Z_filter_t id : filters_of(codec))
-    check(id == H5Z_FILTER_SHUFFLE ? H5Pset_shuffle(creation)
-                                   : H5Pset_filter(creation, id, H5Z_FLAG_MANDATORY, 1, &level),
-          "prepare", "filters");
+    hdf5::check(id == H5Z_FILTER_SHUFFLE ? H5Pset_shuffle(creation)
+                                         : H5Pset_filter(creation, id, H5Z_FLAG_MANDATORY, 1, &level),
+                "prepare", "filters");
 }
 
 std::uint32_t all_filters(Codec codec) {
@@ -48,4 +48,4 @@ bool has_filters(hid_t creation, Codec codec) {
   return true;
 }
 
-}  // namespace distdl::checkpoint::hdf5
+}  // namespace distdl::checkpoint

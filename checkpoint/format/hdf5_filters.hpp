@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <hdf5.h>
-
 #include <distdl/checkpoint/format/compression.hpp>
+#include <distdl/hdf5/hdf5_handles.hpp>
 
 // How HDF5 calls what compress() does.
-namespace distdl::checkpoint::hdf5 {
+namespace distdl::checkpoint {
 
 inline constexpr H5Z_filter_t kZstdFilter = 32015;  ///< registered with The HDF Group; its one parameter is the level
 
@@ -18,4 +17,4 @@ std::uint32_t all_filters(Codec codec);
 /// Whether a dataset has these filters and no others.
 bool has_filters(hid_t creation, Codec codec);
 
-}  // namespace distdl::checkpoint::hdf5
+}  // namespace distdl::checkpoint

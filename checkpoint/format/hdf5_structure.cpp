@@ -11,8 +11,8 @@
 #include <distdl/base/file_descriptor.hpp>
 #include <distdl/checkpoint/format/hdf5_elements.hpp>
 #include <distdl/checkpoint/format/hdf5_filters.hpp>
-#include <distdl/checkpoint/format/hdf5_handles.hpp>
 #include <distdl/checkpoint/format/hdf5_structure.hpp>
+#include <distdl/hdf5/hdf5_error.hpp>
 
 namespace distdl::checkpoint {
 namespace {
@@ -21,7 +21,6 @@ using hdf5::check;
 using hdf5::Dataset;
 using hdf5::File;
 using hdf5::Properties;
-using hdf5::QuietErrors;
 using hdf5::Space;
 using hdf5::Type;
 
@@ -76,7 +75,7 @@ void check_chunks(hid_t dataset, const ExpectedDataset& expected) {
   const StoredBox& box = *expected.box;
   Properties creation(check(H5Dget_create_plist(dataset), "look at", "a dataset"));
   demand_structure(H5Pget_layout(creation.get()) == H5D_CHUNKED, "it is not chunked");
-  demand_structure(hdf5::has_filters(creation.get(), box.codec), "its filters are not {}", name_of(box.codec));
+  demand_structure(has_filters(creation.get(), box.codec), "its filters are not {}", name_of(box.codec));
   hsize_t elements = 0, chunks = 0;
   std::size_t whole = chunk_bytes(*expected.tensor, box);
   check(H5Pget_chunk(creation.get(), 1, &elements), "look at", "chunks");
@@ -91,11 +90,9 @@ void check_chunks(hid_t dataset, const ExpectedDataset& expected) {
     haddr_t offset = HADDR_UNDEF;
     check(H5Dget_chunk_info_by_coord(dataset, &first, &skipped, &offset, &bytes), "look at", "a chunk");
     const StoredChunk& chunk = box.chunks[i];
-    demand_structure(offset == chunk.offset && bytes == chunk.bytes,
-                     "chunk {} is {} bytes at {}, the manifest says {} at {}", i, bytes, offset, chunk.bytes,
-                     chunk.offset);
-    demand_structure(skipped == (bytes == whole ? hdf5::all_filters(box.codec) : 0), "chunk {} skips filters {:b}", i,
-                     skipped);
+    demand_structure(offset == chunk.offset && bytes == chunk.bytes, "chunk {} is {} bytes at {}, the manifest says {} at {}", i,
+           bytes, offset, chunk.bytes, chunk.offset);
+    demand_structure(skipped == (bytes == whole ? all_filters(box.codec) : 0), "chunk {} skips filters {:b}", i, skipped);
   }
   demand_structure(read_numbers(dataset, "extent") == box.box.extent, "its attribute extent is another");
 }
@@ -107,13 +104,12 @@ void check_dataset(hid_t dataset, const ExpectedDataset& expected) {
   else
     check_contiguous(dataset);
   Type type(check(H5Dget_type(dataset), "look at", "a dataset"));
-  demand_structure(H5Tequal(type.get(), hdf5::element_type(expected.tensor->entry.dtype).get()) > 0,
-                   "it is not of type {}", tensor::name_of(expected.tensor->entry.dtype));
+  demand_structure(H5Tequal(type.get(), element_type(expected.tensor->entry.dtype).get()) > 0, "it is not of type {}",
+         tensor::name_of(expected.tensor->entry.dtype));
   Space space(check(H5Dget_space(dataset), "look at", "a dataset"));
   tensor::Shape extent = expected.box->box.extent;
   if (chunked) extent = {tensor::element_count(extent)};
-  demand_structure(H5Sextent_equal(space.get(), hdf5::space_of(extent).get()) > 0, "its extent is not {}",
-                   tensor::to_string(extent));
+  demand_structure(H5Sextent_equal(space.get(), space_of(extent).get()) > 0, "its extent is not {}", tensor::to_string(extent));
   haddr_t offset = chunked ? expected.box->offset : H5Dget_offset(dataset);
   demand_structure(offset == expected.box->offset, "it lies at byte {}, the manifest says {}", offset,
                    expected.box->offset);
@@ -154,9 +150,8 @@ herr_t visit(hid_t group, const char* name, const H5L_info_t* info, void* data) 
   return walk.problems.size() < kMostProblems ? 0 : 1;  // 1: enough
 }
 
-/// In this process. State lies in one of the files, in the first that has data; elsewhere there is none.
+/// In this process, under a Lock. State lies in one of the files, in the first that has data; elsewhere there is none.
 std::vector<std::string> look(const std::filesystem::path& path, const Manifest& manifest, std::size_t index) {
-  QuietErrors quiet;
   Walk walk;
   walk.expected = expected_datasets(manifest, index);
   if (index == 0)
@@ -201,6 +196,16 @@ std::vector<std::string> lines_of(const std::string& text) {
     lines.push_back(text.substr(begin, end - begin));
   return lines;
 }
+
+/// No other thread is within HDF5 at the fork, so that its own locks are free in the child.
+template <class Body>
+pid_t fork_locked(const Body& body) {
+  hdf5::Lock lock;
+  pid_t child = ::fork();
+  if (child < 0) throw StorageError(fmt::format("cannot start a process: {}", errno_text(errno)));
+  if (child == 0) body();
+  return child;
+}
 }  // namespace
 
 std::vector<std::string> structure_problems(const std::filesystem::path& folder, const Manifest& manifest,
@@ -211,12 +216,10 @@ std::vector<std::string> structure_problems(const std::filesystem::path& folder,
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw StorageError(fmt::format("cannot make a pipe: {}", errno_text(errno)));
   FileDescriptor from(ends[0]), to(ends[1]);
-  pid_t child = ::fork();
-  if (child < 0) throw StorageError(fmt::format("cannot start a process: {}", errno_text(errno)));
-  if (child == 0) {
+  pid_t child = fork_locked([&] {
     ::alarm(seconds);
     answer(to.get(), look(path, manifest, index));
-  }
+  });
   to.reset();
   std::vector<std::string> problems = lines_of(read_all(from.get()));
   int status = 0;

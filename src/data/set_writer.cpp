@@ -28,7 +28,7 @@ void set_moments(const std::array<std::uint64_t, 256>& histogram, Description& d
 }
 
 /// Where there is room for the payload: HDF5 lays it out at once, and takes hours over sizes that no disk has.
-Hdf5File create_file(const std::filesystem::path& path, const std::vector<DatasetSpec>& specs) {
+hdf5::File create_file(const std::filesystem::path& path, const std::vector<DatasetSpec>& specs) {
   std::uint64_t bytes = 0;
   for (const DatasetSpec& spec : specs)
     bytes += static_cast<std::uint64_t>(tensor::element_count(spec.shape)) * size_of(spec.type);
@@ -56,7 +56,7 @@ struct SetWriter::Impl {
   Description description;
   std::vector<DatasetSpec> specs;
   StagedFile staged;
-  Hdf5File file;
+  hdf5::File file;
   std::vector<ChunkWriter> writers;  // as datasets_of: images and labels, or tokens
   std::array<std::uint64_t, 256> histogram{};
 };

@@ -6,6 +6,7 @@
 #include "tests/data/scratch_folder.hpp"
 #include <distdl/data/format/chunk_reader.hpp>
 #include <distdl/data/format/chunk_writer.hpp>
+#include <distdl/data/format/hdf5_file.hpp>
 #include <distdl/data/format/set_format.hpp>
 
 namespace distdl::data {

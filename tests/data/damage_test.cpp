@@ -11,6 +11,7 @@
 #include <distdl/base/philox.hpp>
 #include <distdl/data/data_set.hpp>
 #include <distdl/data/format/chunk_reader.hpp>
+#include <distdl/data/format/hdf5_attributes.hpp>
 #include <distdl/data/format/set_format.hpp>
 #include <distdl/data/text_import.hpp>
 
@@ -131,7 +132,7 @@ INSTANTIATE_TEST_SUITE_P(Sets, Damage, testing::Values(0, 20, 1300));
 
 struct Edited {
   explicit Edited(const std::filesystem::path& path) : file(H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT)) {}
-  Hdf5File file;
+  hdf5::File file;
 };
 
 /// What `action` throws.
@@ -152,7 +153,7 @@ TEST(EditedSet, NamesTheChunkWithAnotherPixel) {
   write_small_images(folder / "a.h5", 1300);
   {
     Edited edited(folder / "a.h5");
-    Hdf5Dataset images(H5Dopen2(edited.file.get(), "images", H5P_DEFAULT));
+    hdf5::Dataset images(H5Dopen2(edited.file.get(), "images", H5P_DEFAULT));
     std::vector<std::uint8_t> image(3 * 5 * 7, 1);
     write_rows(images, ElementType::u8, 700, 1, image.data());
   }
@@ -173,7 +174,7 @@ TEST(EditedSet, NamesTheChunkWithAnotherLabel) {
   write_small_images(folder / "a.h5", 20);
   {
     Edited edited(folder / "a.h5");
-    Hdf5Dataset labels(H5Dopen2(edited.file.get(), "labels", H5P_DEFAULT));
+    hdf5::Dataset labels(H5Dopen2(edited.file.get(), "labels", H5P_DEFAULT));
     std::int32_t label = 2;
     write_rows(labels, ElementType::i32, 3, 1, &label);
   }
@@ -203,7 +204,7 @@ TEST(EditedSet, NamesAChangedChecksumTable) {
   write_small_images(folder / "a.h5", 20);
   {
     Edited edited(folder / "a.h5");
-    Hdf5Dataset table(H5Dopen2(edited.file.get(), "images_crc32c", H5P_DEFAULT));
+    hdf5::Dataset table(H5Dopen2(edited.file.get(), "images_crc32c", H5P_DEFAULT));
     std::uint32_t value = 0;
     write_rows(table, ElementType::u32, 0, 1, &value);
   }

@@ -9,7 +9,8 @@
 #include "tests/data/scratch_folder.hpp"
 #include <distdl/base/errors.hpp>
 #include <distdl/data/data_set.hpp>
-#include <distdl/data/hdf5_handles.hpp>
+#include <distdl/data/format/hdf5_attributes.hpp>
+#include <distdl/data/format/hdf5_file.hpp>
 #include <distdl/data/set_writer.hpp>
 #include <distdl/data/shapes.hpp>
 #include <distdl/data/text_import.hpp>

@@ -8,6 +8,7 @@
 #include "tests/data/scratch_folder.hpp"
 #include <distdl/base/errors.hpp>
 #include <distdl/data/format/chunk_reader.hpp>
+#include <distdl/data/format/hdf5_file.hpp>
 #include <distdl/data/idx_import.hpp>
 #include <distdl/data/text_import.hpp>
 

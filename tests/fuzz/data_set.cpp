@@ -38,7 +38,7 @@ void make_checksums_hold(std::string& file) {
   }
 }
 
-void read_chunks(const Hdf5File& file, const std::string& path, const DatasetSpec& spec) {
+void read_chunks(const hdf5::File& file, const std::string& path, const DatasetSpec& spec) {
   ChunkReader chunks(file, path, spec.name, spec.type, spec.shape, 0);
   for (std::int64_t number = 0; number < chunks.chunks(); ++number)
     fuzz::demand(!chunks.chunk(number).empty(), "a chunk has bytes");

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <hdf5.h>
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/process.hpp>
 #include <distdl/comm/ucx/transports.hpp>
+#include <distdl/hdf5/library.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/slurm/allocation.hpp>
 
@@ -99,15 +99,12 @@ Finding check_fabric() {
 }
 
 Finding check_hdf5() {
-  unsigned major = 0, minor = 0, release = 0;
-  hbool_t thread_safe = false;
-  if (H5get_libversion(&major, &minor, &release) < 0 || H5is_library_threadsafe(&thread_safe) < 0)
-    return {"HDF5", Health::fail, "the library does not answer", "reinstall HDF5"};
-  const std::string version = fmt::format("{}.{}.{}", major, minor, release);
-  if (!thread_safe)
-    return {"HDF5", Health::fail, version + ", not thread-safe",
+  auto library = hdf5::find_library();
+  if (!library) return {"HDF5", Health::fail, "the library does not answer", "reinstall HDF5"};
+  if (!library->is_thread_safe)
+    return {"HDF5", Health::fail, library->version + ", not thread-safe",
             "data are read while a checkpoint is saved: use an HDF5 built with --enable-threadsafe"};
-  return {"HDF5", Health::ok, version + ", thread-safe", ""};
+  return {"HDF5", Health::ok, library->version + ", thread-safe", ""};
 }
 
 Finding check_memlock() {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <fstream>
 #include <set>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 #include <unistd.h>

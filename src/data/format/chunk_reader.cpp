@@ -5,11 +5,12 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/data/format/chunk_reader.hpp>
 #include <distdl/data/format/chunk_writer.hpp>
+#include <distdl/data/format/hdf5_attributes.hpp>
 
 namespace distdl::data {
 namespace {
 
-std::vector<std::uint32_t> read_checksums(const Hdf5File& file, const std::string& file_name, const std::string& name,
+std::vector<std::uint32_t> read_checksums(const hdf5::File& file, const std::string& file_name, const std::string& name,
                                           std::int64_t chunks) {
   auto table = open_dataset(file, name.c_str(), ElementType::u32, {chunks});
   std::vector<std::uint32_t> checksums(static_cast<std::size_t>(chunks));
@@ -27,7 +28,7 @@ std::vector<std::uint32_t> read_checksums(const Hdf5File& file, const std::strin
 
 }  // namespace
 
-ChunkReader::ChunkReader(const Hdf5File& file, std::string file_name, std::string name, ElementType type,
+ChunkReader::ChunkReader(const hdf5::File& file, std::string file_name, std::string name, ElementType type,
                          tensor::Shape shape, std::size_t cache_bytes)
     : file_name_(std::move(file_name)),
       name_(std::move(name)),

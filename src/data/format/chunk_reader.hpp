@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include <distdl/data/hdf5_handles.hpp>
+#include <distdl/data/format/hdf5_rows.hpp>
 
 namespace distdl::data {
 
@@ -21,7 +21,7 @@ class ChunkReader {
  public:
   /// At least one chunk is kept, whatever `cache_bytes` says. Throws StorageError corrupt if the dataset is not as the
   /// shape and type say or if its checksum table is damaged.
-  ChunkReader(const Hdf5File& file, std::string file_name, std::string name, ElementType type, tensor::Shape shape,
+  ChunkReader(const hdf5::File& file, std::string file_name, std::string name, ElementType type, tensor::Shape shape,
               std::size_t cache_bytes);
 
   std::int64_t chunks() const noexcept { return static_cast<std::int64_t>(checksums_.size()); }
@@ -49,7 +49,7 @@ class ChunkReader {
   std::int64_t rows_;
   std::size_t row_bytes_;
   std::size_t cache_bytes_;
-  Hdf5Dataset dataset_;
+  hdf5::Dataset dataset_;
   std::int64_t rows_per_chunk_;
   std::vector<std::uint32_t> checksums_;
   std::list<Cached> recent_;  // most recently used first

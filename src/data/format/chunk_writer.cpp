@@ -5,6 +5,7 @@
 #include <distdl/base/checksum.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/data/format/chunk_writer.hpp>
+#include <distdl/data/format/hdf5_attributes.hpp>
 
 namespace distdl::data {
 
@@ -14,7 +15,7 @@ std::string checksum_name(const std::string& dataset) {
   return dataset + "_crc32c";
 }
 
-ChunkWriter::ChunkWriter(const Hdf5File& file, std::string name, ElementType type, tensor::Shape shape)
+ChunkWriter::ChunkWriter(const hdf5::File& file, std::string name, ElementType type, tensor::Shape shape)
     : name_(std::move(name)),
       type_(type),
       rows_(shape.at(0)),
@@ -43,7 +44,7 @@ void ChunkWriter::flush() {
   pending_.clear();
 }
 
-void ChunkWriter::finish(const Hdf5File& file) {
+void ChunkWriter::finish(const hdf5::File& file) {
   if (!pending_.empty()) flush();
   require(written_ == rows_, "/{} was announced with {} rows, but only {} were written", name_, rows_, written_);
   tensor::Shape shape{static_cast<std::int64_t>(checksums_.size())};

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <distdl/data/hdf5_handles.hpp>
+#include <distdl/data/format/hdf5_rows.hpp>
 
 namespace distdl::data {
 
@@ -21,11 +21,11 @@ std::string checksum_name(const std::string& dataset);
 class ChunkWriter {
  public:
   /// Throws StorageError.
-  ChunkWriter(const Hdf5File& file, std::string name, ElementType type, tensor::Shape shape);
+  ChunkWriter(const hdf5::File& file, std::string name, ElementType type, tensor::Shape shape);
   /// Any number of whole rows. Throws ConfigError if they are more than the shape holds.
   void append(std::span<const std::byte> rows);
   /// Writes the last chunk and the checksums. Throws ConfigError if rows are missing.
-  void finish(const Hdf5File& file);
+  void finish(const hdf5::File& file);
 
  private:
   void flush();
@@ -35,7 +35,7 @@ class ChunkWriter {
   std::int64_t rows_;
   std::size_t row_bytes_;
   std::int64_t rows_per_chunk_;
-  Hdf5Dataset dataset_;
+  hdf5::Dataset dataset_;
   std::int64_t written_ = 0;
   std::vector<std::byte> pending_;
   std::vector<std::uint32_t> checksums_;

@@ -6,6 +6,7 @@
 
 #include <distdl/base/checksum.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/data/format/hdf5_attributes.hpp>
 #include <distdl/data/format/set_format.hpp>
 
 namespace distdl::data {
@@ -110,7 +111,7 @@ std::vector<DatasetSpec> datasets_of(const Description& description) {
   return {{kImages, ElementType::u8, all}, {kLabels, ElementType::i32, {description.samples}}};
 }
 
-void write_description(const Hdf5File& file, const Description& description) {
+void write_description(const hdf5::File& file, const Description& description) {
   hid_t root = file.get();
   write_attribute(root, "format", std::string_view(kFormatName));
   write_attribute(root, "version", kFormatVersion);

@@ -7,7 +7,8 @@
 #include <vector>
 
 #include <distdl/data/data_set.hpp>
-#include <distdl/data/hdf5_handles.hpp>
+#include <distdl/data/format/hdf5_file.hpp>
+#include <distdl/data/format/hdf5_rows.hpp>
 
 /// How a set is laid out in an HDF5 file; docs/data-format.md says the same in words.
 namespace distdl::data {
@@ -32,10 +33,10 @@ std::size_t cache_bytes(std::int64_t cache_mib);
 std::vector<DatasetSpec> datasets_of(const Description& description);
 
 /// Attributes of the root group and their checksum. Throws StorageError.
-void write_description(const Hdf5File& file, const Description& description);
+void write_description(const hdf5::File& file, const Description& description);
 
 struct OpenSet {
-  Hdf5File file;
+  hdf5::File file;
   Description description;
 };
 

@@ -30,6 +30,14 @@ TEST(CostTable, ComesThroughBytesAndJsonUnchanged) {
   EXPECT_EQ(costs_from_json(to_json(table, std::vector<std::string>{"a", "b"})), table);
 }
 
+TEST(CostTable, IsReadWithItsNameOfVersion01) {
+  const CostTable table = odd_numbers();
+  const std::string text = to_json(table, std::vector<std::string>{"a"});
+  const auto place = text.find("\"reduce\"");
+  ASSERT_NE(place, std::string::npos);
+  EXPECT_EQ(costs_from_json(std::string(text).replace(place, 8, "\"combine\"")), table);
+}
+
 TEST(CostTable, RefusesOtherBytes) {
   const std::string bytes = CostTable().encode();
   EXPECT_THROW(CostTable::decode(""), CommError);
