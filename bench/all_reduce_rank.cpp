@@ -14,8 +14,8 @@
 #include <fmt/ranges.h>
 
 #include <distdl/base/clock.hpp>
+#include <distdl/comm/algorithms/registry.hpp>
 #include <distdl/comm/communicator.hpp>
-#include <distdl/comm/selection/selection.hpp>
 #include <distdl/world/make_world.hpp>
 
 namespace {

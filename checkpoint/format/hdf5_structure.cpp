@@ -90,9 +90,11 @@ void check_chunks(hid_t dataset, const ExpectedDataset& expected) {
     haddr_t offset = HADDR_UNDEF;
     check(H5Dget_chunk_info_by_coord(dataset, &first, &skipped, &offset, &bytes), "look at", "a chunk");
     const StoredChunk& chunk = box.chunks[i];
-    demand_structure(offset == chunk.offset && bytes == chunk.bytes, "chunk {} is {} bytes at {}, the manifest says {} at {}", i,
-           bytes, offset, chunk.bytes, chunk.offset);
-    demand_structure(skipped == (bytes == whole ? all_filters(box.codec) : 0), "chunk {} skips filters {:b}", i, skipped);
+    demand_structure(offset == chunk.offset && bytes == chunk.bytes,
+                     "chunk {} is {} bytes at {}, the manifest says {} at {}", i, bytes, offset, chunk.bytes,
+                     chunk.offset);
+    demand_structure(skipped == (bytes == whole ? all_filters(box.codec) : 0), "chunk {} skips filters {:b}", i,
+                     skipped);
   }
   demand_structure(read_numbers(dataset, "extent") == box.box.extent, "its attribute extent is another");
 }
@@ -105,11 +107,12 @@ void check_dataset(hid_t dataset, const ExpectedDataset& expected) {
     check_contiguous(dataset);
   Type type(check(H5Dget_type(dataset), "look at", "a dataset"));
   demand_structure(H5Tequal(type.get(), element_type(expected.tensor->entry.dtype).get()) > 0, "it is not of type {}",
-         tensor::name_of(expected.tensor->entry.dtype));
+                   tensor::name_of(expected.tensor->entry.dtype));
   Space space(check(H5Dget_space(dataset), "look at", "a dataset"));
   tensor::Shape extent = expected.box->box.extent;
   if (chunked) extent = {tensor::element_count(extent)};
-  demand_structure(H5Sextent_equal(space.get(), space_of(extent).get()) > 0, "its extent is not {}", tensor::to_string(extent));
+  demand_structure(H5Sextent_equal(space.get(), space_of(extent).get()) > 0, "its extent is not {}",
+                   tensor::to_string(extent));
   haddr_t offset = chunked ? expected.box->offset : H5Dget_offset(dataset);
   demand_structure(offset == expected.box->offset, "it lies at byte {}, the manifest says {}", offset,
                    expected.box->offset);

@@ -11,6 +11,7 @@
 #include "tests/pace.hpp"
 #include <distdl/base/clock.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/comm/algorithms/registry.hpp>
 
 namespace distdl::comm {
 namespace {
@@ -233,7 +234,7 @@ TEST_P(Requests, WrongInputIsRefusedAndHarmsNothing) {
     const Rank outside(comm.size());
     CallOptions average, impossible;
     average.reduction = Reduction::average;
-    impossible.choice = Choice{.algorithm = Algorithm::dissemination};
+    impossible.choice = Choice{.algorithm = algorithm_of("dissemination")};
     EXPECT_THROW(comm.all_reduce(four, five).wait(), ConfigError);
     EXPECT_THROW(comm.all_reduce(four, doubles).wait(), ConfigError);
     EXPECT_THROW(comm.all_reduce(whole, average).wait(), ConfigError);

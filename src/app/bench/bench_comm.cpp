@@ -14,9 +14,9 @@
 #include <distdl/app/bench/comm_report.hpp>
 #include <distdl/app/ranks/local_ranks.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/comm/algorithms/registry.hpp>
 #include <distdl/comm/selection/cost_cache.hpp>
 #include <distdl/comm/selection/measure_costs.hpp>
-#include <distdl/comm/selection/selection.hpp>
 
 namespace distdl::app {
 namespace {
@@ -106,7 +106,7 @@ class CommBench {
       point.limit.seconds.push_back(limits_.least_seconds(operation, point.bytes));
       point.ours.seconds.push_back(Rounds{run.measure(arguments_.seconds)}.median());
       if (operation != Operation::send_receive) {
-        point.algorithm = comm::name_of(run.choice().algorithm);
+        point.algorithm = run.choice().algorithm->name;
         point.segment = run.choice().segment;
       }
       for (std::size_t i = 0; i < peers_.size(); ++i)

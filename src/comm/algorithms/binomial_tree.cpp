@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include <distdl/comm/algorithms/families.hpp>
+#include <distdl/comm/algorithms/algorithm.hpp>
+#include <distdl/comm/algorithms/tree_broadcast.hpp>
+#include <distdl/comm/algorithms/tree_reduction.hpp>
 
 namespace distdl::comm {
 namespace {
@@ -81,7 +83,14 @@ class Subtrees {
   std::size_t room_ = 0;
 };
 
-}  // namespace
+void binomial_broadcast(ScheduleBuilder& build) {
+  const TreePlace place = binomial_place(build.size(), build.problem().root, build.rank());
+  broadcast(build, {{build.whole(), place.parent, place.children}});
+}
+
+void binomial_reduce(ScheduleBuilder& build) {
+  reduce_along(build, binomial_tasks(build.problem(), build.whole()), Order::deterministic);
+}
 
 void binomial_gather(ScheduleBuilder& build) {
   Subtrees(build).gather();
@@ -89,5 +98,41 @@ void binomial_gather(ScheduleBuilder& build) {
 void binomial_scatter(ScheduleBuilder& build) {
   Subtrees(build).scatter();
 }
+
+Generator generator(const Problem& problem, const Choice&) {
+  switch (problem.collective) {
+    case Collective::broadcast:
+      return binomial_broadcast;
+    case Collective::reduce:
+      return binomial_reduce;
+    case Collective::gather:
+      return binomial_gather;
+    case Collective::scatter:
+      return binomial_scatter;
+    default:
+      return nullptr;
+  }
+}
+
+double predicted_seconds(const CostModel& model) {
+  double seconds = 0;
+  for (int k = 0; k < model.at.rounds(); ++k) {
+    const bool slices = model.collective == Collective::gather || model.collective == Collective::scatter;
+    const double bytes = slices ? model.slice * (1 << k) : model.total;
+    const double transfer = model.hop(bytes, model.at.climbing(k));
+    if (model.phases_in()) seconds += model.overlapped(transfer, model.add(bytes), bytes);
+    if (model.phases_out()) seconds += transfer;
+  }
+  return seconds;
+}
+
+}  // namespace
+
+/// The fixed tree of sums itself: reduce, broadcast, gather, scatter.
+extern const Algorithm kBinomial{
+    .name = "binomial",
+    .generator = generator,
+    .predicted_seconds = predicted_seconds,
+};
 
 }  // namespace distdl::comm

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include <distdl/comm/algorithms/families.hpp>
+#include <distdl/comm/algorithms/algorithm.hpp>
+#include <distdl/comm/algorithms/dissemination.hpp>
+#include <distdl/comm/algorithms/hierarchical.hpp>
 #include <distdl/comm/algorithms/node_sum.hpp>
-#include <distdl/comm/algorithms/tree_reduction.hpp>
+#include <distdl/comm/algorithms/tree_broadcast.hpp>
 
 namespace distdl::comm {
 namespace {
@@ -67,22 +69,21 @@ class LocalBroadcast {
   std::uint32_t chunk_ = 0;
 };
 
-}  // namespace
-
-bool fits_hierarchical_sum(const Problem& problem) {
+/// Is there room for a chunk of each partition and partial sum in the shared area?
+bool fits_sum(const Problem& problem) {
   std::size_t parts = 1;
   for (int each : parts_of(problem)) parts = std::max<std::size_t>(parts, each);
   return kSharedBytes / 2 / kSharedHalves / 64 >= parts * Nodes(problem).widest() && 64 % problem.element == 0;
 }
 
-void hierarchical_sum(ScheduleBuilder& build) {
+void sum(ScheduleBuilder& build) {
   if (build.choice().staged)
     staged_node_sum(build);
   else
     direct_node_sum(build);
 }
 
-void hierarchical_broadcast(ScheduleBuilder& build) {
+void node_broadcast(ScheduleBuilder& build) {
   const Nodes nodes(build.problem());
   const int root = build.problem().root, root_node = nodes.of[root], node = nodes.of[build.rank()];
   const auto leader = [&](int n) { return n == root_node ? root : nodes.ranks[n].front(); };
@@ -100,7 +101,7 @@ void hierarchical_broadcast(ScheduleBuilder& build) {
   local.end();
 }
 
-void hierarchical_barrier(ScheduleBuilder& build) {
+void barrier(ScheduleBuilder& build) {
   const Nodes nodes(build.problem());
   const int node = nodes.of[build.rank()];
   const std::vector<int>& ranks = nodes.ranks[node];
@@ -111,5 +112,64 @@ void hierarchical_barrier(ScheduleBuilder& build) {
   disseminate(build, leaders);
   if (ranks.size() > 1) build.signal();
 }
+
+Generator generator(const Problem& problem, const Choice&) {
+  switch (problem.collective) {
+    case Collective::barrier:
+      return barrier;
+    case Collective::broadcast:
+      return node_broadcast;
+    case Collective::reduce:
+    case Collective::all_reduce:
+    case Collective::reduce_scatter:
+      return fits_sum(problem) ? sum : nullptr;
+    case Collective::all_gather:
+    case Collective::gather:
+    case Collective::scatter:
+      return node_move;
+    case Collective::all_to_all:
+      return problem.count > 0 && fits_node_all_to_all(problem) ? node_all_to_all : nullptr;
+  }
+  return nullptr;
+}
+
+/// Within the node to and from slices, one per local rank; these go between the nodes side by side.
+double predicted_seconds(const CostModel& model) {
+  const int local = model.at.widest(), nodes = model.at.nodes();
+  const double within = local > 1 ? model.within_node(local, model.total, model.staged) : 0;
+  int hops = 0;
+  while ((1 << hops) < nodes) ++hops;
+  if (model.collective == Collective::barrier) return 2 * model.costs.signal + hops * model.hop(0, 1);
+  const double latency = model.costs.between.overhead * (nodes - 1) + model.costs.between.latency;
+  // All slices of the node together.
+  const double share = model.total / nodes * (nodes - 1) / model.costs.between.bandwidth;
+  const double adding = model.work(3 * model.total / local, 2 * model.total / local, model.costs.reduce);
+  switch (model.collective) {
+    case Collective::all_reduce:
+      return within + model.overlapped(latency + share, adding, model.total / local / nodes) + latency + share;
+    case Collective::reduce:
+    case Collective::reduce_scatter:
+      return within + model.overlapped(latency + share, adding, model.total / local / nodes);
+    case Collective::broadcast:
+      return within + hops * (model.costs.between.latency + model.total / model.costs.between.bandwidth);
+    case Collective::all_to_all:
+      return within + model.copy(model.total) + latency + share * local;
+    case Collective::gather:
+    case Collective::scatter:
+      return model.overlapped(latency + share, within + model.copy(model.total / nodes), model.total / nodes);
+    default:
+      return model.overlapped(latency + share, within, model.slice);
+  }
+}
+
+}  // namespace
+
+/// Within each node, then slices between the nodes, then within each node.
+extern const Algorithm kHierarchical{
+    .name = "hierarchical",
+    .shared_use = SharedUse::operands_unless_staged,
+    .generator = generator,
+    .predicted_seconds = predicted_seconds,
+};
 
 }  // namespace distdl::comm

@@ -2,7 +2,8 @@
 #include <algorithm>
 #include <array>
 
-#include <distdl/comm/algorithms/families.hpp>
+#include <distdl/comm/algorithms/hierarchical.hpp>
+#include <distdl/comm/algorithms/moves.hpp>
 #include <distdl/comm/algorithms/node_exchange.hpp>
 #include <distdl/comm/algorithms/node_sum.hpp>
 
@@ -178,7 +179,7 @@ class NodeMove {
 
 }  // namespace
 
-void hierarchical_move(ScheduleBuilder& build) {
+void node_move(ScheduleBuilder& build) {
   NodeMove(build).run();
 }
 

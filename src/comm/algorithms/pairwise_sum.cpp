@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include <distdl/comm/algorithms/families.hpp>
 #include <distdl/comm/algorithms/pairwise_sum.hpp>
 
 namespace distdl::comm {
@@ -189,10 +188,6 @@ void PairwiseSum::run() {
     }
     if (t >= kAhead && t < segments_ + kAhead) reduce(t - kAhead);
   }
-}
-
-void pairwise_sum(ScheduleBuilder& build) {
-  PairwiseSum(build).run();
 }
 
 }  // namespace distdl::comm

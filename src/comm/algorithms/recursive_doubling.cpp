@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <bit>
+#include <functional>
 
+#include <distdl/comm/algorithms/algorithm.hpp>
 #include <distdl/comm/algorithms/doubling_sum.hpp>
-#include <distdl/comm/algorithms/families.hpp>
 
 namespace distdl::comm {
 namespace {
@@ -11,23 +13,6 @@ std::vector<LeafRange> leaves_in_order(const Problem& problem) {
   std::vector<LeafRange> leaves;
   for (const Term& term : terms_of(problem)) leaves.push_back(term.leaves);
   return leaves;
-}
-
-}  // namespace
-
-std::vector<int> one_term_each(const Problem& problem) {
-  const std::vector<Term> terms = terms_of(problem);
-  std::vector<int> members;
-  members.reserve(terms.size());
-  for (const Term& term : terms) members.push_back(term.rank);
-  std::vector<int> sorted = members;
-  std::sort(sorted.begin(), sorted.end());
-  const bool once = std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
-  return once && static_cast<int>(members.size()) == problem.size ? members : std::vector<int>{};
-}
-
-bool can_double(const Problem& problem) {
-  return !one_term_each(problem).empty();
 }
 
 void doubling_sum(ScheduleBuilder& build) {
@@ -50,5 +35,33 @@ void doubling_gather(ScheduleBuilder& build) {
     build.wait(group);
   }
 }
+
+Generator generator(const Problem& problem, const Choice&) {
+  if (problem.collective == Collective::all_reduce) return one_term_each(problem).empty() ? nullptr : doubling_sum;
+  if (problem.collective != Collective::all_gather || !std::has_single_bit(unsigned(problem.size))) return nullptr;
+  const bool equal =
+      std::adjacent_find(problem.counts.begin(), problem.counts.end(), std::not_equal_to<>()) == problem.counts.end();
+  return equal ? doubling_gather : nullptr;
+}
+
+double predicted_seconds(const CostModel& model) {
+  double seconds = 0;
+  const bool power_of_two = (model.ranks & (model.ranks - 1)) == 0;
+  for (int k = 0; k < model.at.rounds(); ++k) {
+    const double bytes = model.collective == Collective::all_gather ? model.slice * (1 << k) : model.total;
+    const double transfer = model.hop(bytes, model.at.exchanging(k));
+    seconds += model.phases_in() ? model.overlapped(transfer, model.add(bytes), bytes) : transfer;
+  }
+  return power_of_two ? seconds : seconds + model.hop(model.total, model.at.exchanging(model.at.rounds() - 1));
+}
+
+}  // namespace
+
+/// log2(ranks) exchanges of everything, for any number of ranks.
+extern const Algorithm kRecursiveDoubling{
+    .name = "recursive_doubling",
+    .generator = generator,
+    .predicted_seconds = predicted_seconds,
+};
 
 }  // namespace distdl::comm

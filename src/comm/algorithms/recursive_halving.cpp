@@ -3,7 +3,7 @@
 #include <array>
 #include <bit>
 
-#include <distdl/comm/algorithms/families.hpp>
+#include <distdl/comm/algorithms/algorithm.hpp>
 
 namespace distdl::comm {
 namespace {
@@ -181,10 +181,9 @@ class HalvingSum {
   std::size_t length_ = 1, room_ = 0, arrivals_ = 0, packed_ = 0, sums_ = 0;
 };
 
-}  // namespace
-
+/// Does each rank bring exactly one leaf of a full tree?
 bool can_halve(const Problem& problem) {
-  if (!std::has_single_bit(static_cast<unsigned>(problem.size)) || !can_double(problem)) return false;
+  if (!std::has_single_bit(static_cast<unsigned>(problem.size)) || one_term_each(problem).empty()) return false;
   std::vector<LeafRange> leaves;
   for (const Term& term : terms_of(problem)) leaves.push_back(term.leaves);
   const auto merges = merges_of(leaves, leaves_of(problem), Order::deterministic);
@@ -196,5 +195,32 @@ bool can_halve(const Problem& problem) {
 void halving_sum(ScheduleBuilder& build) {
   HalvingSum(build).run();
 }
+
+Generator generator(const Problem& problem, const Choice&) {
+  const bool sums = problem.collective == Collective::all_reduce || problem.collective == Collective::reduce_scatter;
+  return sums && can_halve(problem) ? halving_sum : nullptr;
+}
+
+double predicted_seconds(const CostModel& model) {
+  double seconds = 0;
+  for (int k = 0; k < model.at.rounds(); ++k) {
+    const double halved = model.total / (2 << k), doubled = model.slice * (1 << (model.at.rounds() - 1 - k));
+    if (model.phases_in())
+      seconds += model.overlapped(model.hop(halved, model.at.exchanging(k)), model.add(halved), halved);
+    if (model.phases_out()) seconds += model.hop(doubled, model.at.exchanging(k));
+  }
+  if (model.collective != Collective::reduce_scatter) return seconds;
+  return seconds + model.ranks * model.costs.step +
+         model.work(model.total, model.total, model.costs.copy);  // the slices in another order
+}
+
+}  // namespace
+
+/// Vector halving, distance doubling, and back; ranks: a power of two. Rabenseifner 2004.
+extern const Algorithm kRecursiveHalving{
+    .name = "recursive_halving",
+    .generator = generator,
+    .predicted_seconds = predicted_seconds,
+};
 
 }  // namespace distdl::comm

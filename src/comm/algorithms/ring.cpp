@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include <distdl/comm/algorithms/families.hpp>
+#include <distdl/comm/algorithms/algorithm.hpp>
 
 namespace distdl::comm {
 namespace {
@@ -97,10 +97,33 @@ class Ring {
   int first_ = 0, rest_ = 0;
 };
 
-}  // namespace
-
 void ring(ScheduleBuilder& build) {
   Ring(build).run();
 }
+
+Generator generator(const Problem& problem, const Choice& choice) {
+  if (problem.collective == Collective::all_gather) return ring;
+  const bool sums = problem.collective == Collective::all_reduce || problem.collective == Collective::reduce_scatter;
+  return sums && choice.order == Order::any && !one_term_each(problem).empty() ? ring : nullptr;
+}
+
+double predicted_seconds(const CostModel& model) {
+  const double lap = std::max(model.hop(model.slice, model.at.shifting(0)),
+                              model.at.widest() > 1 ? model.near(model.slice, model.total) : 0);
+  const double around = (model.ranks - 1) * lap;
+  const double adding = (model.ranks - 1) * model.add(model.slice);
+  double seconds = model.phases_out() * around;
+  if (model.phases_in()) seconds += model.overlapped(around, adding, model.total);
+  return seconds;
+}
+
+}  // namespace
+
+extern const Algorithm kRing{
+    .name = "ring",
+    .reorders_sums = true,
+    .generator = generator,
+    .predicted_seconds = predicted_seconds,
+};
 
 }  // namespace distdl::comm

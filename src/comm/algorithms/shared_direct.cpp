@@ -1,66 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/comm/algorithms/families.hpp>
+#include <algorithm>
+
+#include <distdl/comm/algorithms/algorithm.hpp>
+#include <distdl/comm/algorithms/moves.hpp>
+#include <distdl/comm/algorithms/node_exchange.hpp>
+#include <distdl/comm/algorithms/node_terms.hpp>
 
 namespace distdl::comm {
+
+extern const Algorithm kSharedStaged;  // of shared_staged.cpp
+
 namespace {
 
-bool has_result(const ScheduleBuilder& build, int rank) {
-  return build.problem().collective != Collective::reduce || rank == build.problem().root;
-}
+constexpr std::size_t kSwapBytes = 16 * 1024;  ///< on their way between two ranks' memories, in a cache
 
 /// Where the owner of a slice writes its sum.
 std::vector<Block> result_blocks(const ScheduleBuilder& build, Piece slice) {
   if (build.problem().collective == Collective::reduce_scatter) return {build.output(slice)};
   std::vector<Block> blocks;
   for (int q : build.node_ranks())
-    if (has_result(build, q)) blocks.push_back(build.output_of(q, slice));
+    if (has_result(build.problem(), q)) blocks.push_back(build.output_of(q, slice));
   return blocks;
 }
 
-std::vector<std::uint16_t> merges_of(const ScheduleBuilder& build, const std::vector<Term>& terms) {
-  std::vector<LeafRange> leaves;
-  leaves.reserve(terms.size());
-  for (const Term& term : terms) leaves.push_back(term.leaves);
-  return merges_of(leaves, leaves_of(build.problem()), build.choice().order);
-}
-
-/// What a short sum needs of everyone: all, or only the own slice.
-Piece needed(const ScheduleBuilder& build) {
-  return build.problem().collective == Collective::reduce_scatter ? build.slice(build.rank()) : build.whole();
-}
-
-}  // namespace
-
-void shared_barrier(ScheduleBuilder& build) {
-  build.await_all(build.signal());
-}
-
-void shared_short_sum(ScheduleBuilder& build) {
-  const std::size_t total = build.whole().count;
-  const std::vector<Term> terms = terms_of(build.problem());
-  const auto shared_part = [&](const Term& term, Piece piece) {
-    return Piece{build.line() * segments_in(total, build.line()) * term.part + piece.first, piece.count};
-  };
-  const bool only_here = build.problem().collective == Collective::reduce && has_result(build, build.rank());
-  for (const Term& term : terms)
-    if (term.rank == build.rank() && !only_here) {
-      build.reserve_shared(total);
-      build.copy(build.input(build.whole(), term.part), build.shared(shared_part(term, build.whole())));
-    }
-  const std::uint32_t copied = build.signal();
-  if (!has_result(build, build.rank())) return;
-  build.await_all(copied);
-  const Piece piece = needed(build);
-  std::vector<Block> blocks;
-  blocks.reserve(terms.size());
-  for (const Term& term : terms)
-    blocks.push_back(term.rank == build.rank() ? build.input(piece, term.part)
-                                               : ScheduleBuilder::shared_of(term.rank, shared_part(term, piece)));
-  const Block result = build.output(piece);
-  build.reduce(operands(blocks, merges_of(build, terms)), {&result, 1}, true);
-}
-
-void shared_direct_sum(ScheduleBuilder& build) {
+void sum(ScheduleBuilder& build) {
   build.open_memory();
   const Piece slice = build.slice(build.rank());
   const std::vector<Term> terms = terms_of(build.problem());
@@ -71,25 +34,7 @@ void shared_direct_sum(ScheduleBuilder& build) {
   build.await_all(build.signal());
 }
 
-void shared_short_move(ScheduleBuilder& build) {
-  const Piece held = held_by(build, build.rank());
-  if (is_wanted_elsewhere(build, held)) {
-    build.reserve_shared(held.count);
-    build.copy(build.input(held), build.shared({0, held.count}));
-  }
-  const std::uint32_t copied = build.signal();
-  const Piece wanted = wanted_by(build, build.rank());
-  const Piece own = overlap_of(held, wanted);
-  build.copy(build.input(own), build.output(own));
-  for (int q : build.node_ranks()) {
-    const Piece from = held_by(build, q), piece = overlap_of(from, wanted);
-    if (q == build.rank() || piece.count == 0) continue;
-    build.await(q, copied);
-    build.copy(ScheduleBuilder::shared_of(q, {piece.first - from.first, piece.count}), build.output(piece));
-  }
-}
-
-void shared_direct_move(ScheduleBuilder& build) {
+void move(ScheduleBuilder& build) {
   build.open_memory();
   const Piece held = held_by(build, build.rank()), wanted = wanted_by(build, build.rank());
   for (int q : build.node_ranks()) {
@@ -100,5 +45,51 @@ void shared_direct_move(ScheduleBuilder& build) {
   for (int q : build.node_ranks())
     if (q != build.rank() && overlap_of(held, wanted_by(build, q)).count > 0) build.await(q, read);
 }
+
+// Of each pair of ranks one swaps their blocks, as both may lie where the other's goes to. Two that are opposite to
+// each other share that.
+void all_to_all(ScheduleBuilder& build) {
+  build.open_memory();
+  const int self = build.rank(), size = build.size();
+  const std::size_t length =
+      std::max<std::size_t>(1, kSwapBytes / build.problem().element / build.line()) * build.line();
+  const std::size_t room = build.reserve_scratch(std::min(length, build.problem().count));
+  const Piece whole{0, build.problem().count};
+  for (int i = 1; 2 * i <= size; ++i) {
+    const int other = (self + i) % size;
+    const Piece share = 2 * i < size ? whole : slice_of(whole, 2, self < other ? 0 : 1, build.line());
+    for (std::size_t t = 0; t < segments_in(share.count, length); ++t) {
+      const Piece piece = segment_of(share, t, length);
+      const auto part = [&](Block block) { return part_of(block, piece.first, piece.count); };
+      build.copy(part(sent_block(build, other, self)), build.scratch({room, piece.count}));
+      build.copy(part(sent_block(build, self, other)), part(received_block(build, self, other)));
+      build.copy(build.scratch({room, piece.count}), part(received_block(build, other, self)));
+    }
+  }
+  build.copy(sent_block(build, self, self), received_block(build, self, self));
+  build.await_all(build.signal());
+}
+
+Generator generator(const Problem& problem, const Choice&) {
+  if (!is_on_one_node(problem) || problem.collective == Collective::barrier) return nullptr;
+  if (problem.collective == Collective::all_to_all) return problem.count > 0 ? all_to_all : nullptr;
+  return is_sum(problem.collective) ? sum : move;
+}
+
+double predicted_seconds(const CostModel& model) {
+  return model.within_node(model.at.widest(), model.total, false);
+}
+
+}  // namespace
+
+/// Within one node: each reduces its slice straight from all inputs into all outputs.
+extern const Algorithm kSharedDirect{
+    .name = "shared_direct",
+    .shared_use = SharedUse::operands,
+    .tries_segments = false,
+    .generator = generator,
+    .predicted_seconds = predicted_seconds,
+    .apart = &kSharedStaged,
+};
 
 }  // namespace distdl::comm

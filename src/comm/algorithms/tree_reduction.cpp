@@ -3,7 +3,7 @@
 #include <array>
 #include <optional>
 
-#include <distdl/comm/algorithms/families.hpp>
+#include <distdl/comm/algorithms/tree_broadcast.hpp>
 #include <distdl/comm/algorithms/tree_reduction.hpp>
 
 namespace distdl::comm {
@@ -178,13 +178,8 @@ Tasks double_tree_tasks(const Problem& problem, Piece first, Piece second) {
   return tasks;
 }
 
-void binomial_reduce(ScheduleBuilder& build) {
-  TaskRunner(build, binomial_tasks(build.problem(), build.whole()), Order::deterministic).run();
-}
-
-void double_tree_reduce(ScheduleBuilder& build) {
-  const Piece first = slice_of(build.whole(), 2, 0, build.line()), second = slice_of(build.whole(), 2, 1, build.line());
-  TaskRunner(build, double_tree_tasks(build.problem(), first, second), Order::any).run();
+void reduce_along(ScheduleBuilder& build, const std::vector<ReductionTask>& tasks, Order order) {
+  TaskRunner(build, tasks, order).run();
 }
 
 }  // namespace distdl::comm

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include <distdl/comm/algorithms/registry.hpp>
 #include <distdl/comm/execution/communicator_impl.hpp>
 #include <distdl/comm/selection/selection.hpp>
 
@@ -29,7 +30,7 @@ std::uint64_t fingerprint_of(const Problem& problem, const Choice& choice, DataT
   Fingerprint fingerprint;
   fingerprint.add(static_cast<int>(problem.collective));
   fingerprint.add(static_cast<int>(type));
-  fingerprint.add(static_cast<int>(choice.algorithm));
+  fingerprint.add(place_of(choice.algorithm));
   fingerprint.add(choice.segment);
   fingerprint.add(problem.root);
   fingerprint.add(problem.count);
@@ -44,8 +45,8 @@ std::uint64_t fingerprint_of(const Problem& problem, const Choice& choice, DataT
 
 /// What a node does where some of its ranks' memory turns out not to be shared. The other nodes do not learn of it.
 Choice choose_apart(const Problem& problem, Choice choice, const CallOptions& options, const CostTable& costs) {
-  if (choice.algorithm == Algorithm::shared_direct)
-    return options.choice ? Choice{Algorithm::shared_staged} : choose(problem, costs, options.order, Operands::apart);
+  if (choice.algorithm->shared_use == SharedUse::operands)
+    return options.choice ? Choice{choice.algorithm->apart} : choose(problem, costs, options.order, Operands::apart);
   choice.staged = true;
   return choice;
 }
@@ -55,13 +56,15 @@ Plan make_plan(const Group& group, Problem problem, DataType type, Operands oper
   problem.nodes = group.nodes;
   Plan plan;
   plan.choice = options.choice ? *options.choice : choose(problem, costs, options.order, operands);
-  require(operands != Operands::device || !within_nodes(plan.choice.algorithm),
+  require(plan.choice.algorithm != nullptr, "the choice for this {} names no algorithm", name_of(problem.collective));
+  const Algorithm& algorithm = *plan.choice.algorithm;
+  plan.uses_node_ranks = algorithm.shared_use != SharedUse::none;
+  require(operands != Operands::device || !plan.uses_node_ranks,
           "the algorithm {} works through the host's shared memory, but the operands lie in a device's memory",
-          name_of(plan.choice.algorithm));
+          algorithm.name);
   plan.schedule = make_schedule(problem, plan.choice);
-  plan.uses_node_ranks = within_nodes(plan.choice.algorithm);
-  plan.needs_arrival = plan.choice.algorithm == Algorithm::shared_direct ||
-                       (plan.choice.algorithm == Algorithm::hierarchical && !plan.choice.staged);
+  plan.needs_arrival = algorithm.shared_use == SharedUse::operands ||
+                       (algorithm.shared_use == SharedUse::operands_unless_staged && !plan.choice.staged);
   if (plan.needs_arrival) plan.staged = make_schedule(problem, choose_apart(problem, plan.choice, options, costs));
   plan.fingerprint = fingerprint_of(problem, plan.choice, type);
   plan.problem = std::move(problem);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include <distdl/comm/sum_tree.hpp>
@@ -85,6 +86,13 @@ enum class Collective : std::uint8_t {
   scatter,         ///< root's input in slices of counts[r]
 };
 
+/// "all_reduce": as tools and logs name it.
+std::string_view name_of(Collective collective);
+/// Throws ConfigError naming the possible ones.
+Collective collective_of(std::string_view name);
+/// Reduce, all-reduce and reduce-scatter.
+bool is_sum(Collective collective);
+
 /// May the result of a floating-point sum depend on how many ranks there are and where they run?
 enum class Order : std::uint8_t {
   deterministic,  ///< no: along the tree of sum_tree.hpp
@@ -109,37 +117,25 @@ struct Problem {
   bool operator==(const Problem&) const = default;
 };
 
+/// Throws ConfigError for a problem that makes no sense.
+void check(const Problem& problem);
+bool is_on_one_node(const Problem& problem);
+
 /// Where input and output are one memory, input element 0 is output element in_place_offset(): 0, but for all_gather
 /// and gather (own slice of the output) and, negative, reduce_scatter and scatter (the output is the own slice of the
 /// input). Every schedule is right in place and out of place alike, but for all_to_all on a rank whose send_counts
 /// differ from its receive_counts: there is no in place then.
 std::ptrdiff_t in_place_offset(const Problem& problem);
 
-enum class Algorithm : std::uint8_t {
-  shared_short,        ///< one node: copy to shared memory, one signal, each reduces all
-  shared_direct,       ///< one node: each reduces its slice straight from all inputs into all outputs
-  shared_staged,       ///< one node: the same through shared memory, in pieces, for memory that is not shared
-  pairwise,            ///< everyone with everyone: slices to their owners, sums (or slices) back
-  recursive_doubling,  ///< log2(ranks) exchanges of everything; any number of ranks
-  recursive_halving,   ///< vector halving, distance doubling, and back; ranks: a power of two. Rabenseifner 2004
-  ring,                ///< Order::any only, for sums
-  binomial,            ///< the fixed tree itself: reduce, broadcast, gather, scatter
-  double_tree,         ///< two trees, each carries half. Sanders, Speck, Traeff, Parallel Computing 2009
-  hierarchical,        ///< within each node, then slices between the nodes, then within each node
-  dissemination,       ///< barrier. Hensgen, Finkel, Manber, IJPP 1988
-};
+/// A way to do collectives, see algorithms/algorithm.hpp; they are told apart by address.
+struct Algorithm;
 
 struct Choice {
-  Algorithm algorithm = Algorithm::pairwise;
+  const Algorithm* algorithm = nullptr;
   std::size_t segment = 0;  ///< elements sent at a time, so that adding and sending overlap; 0: all at once
   bool staged = false;  ///< hierarchical: this rank's node goes through shared memory in pieces (may differ by node)
   Order order = Order::deterministic;
   bool operator==(const Choice&) const = default;
 };
-
-/// Is there such a schedule?
-bool is_possible(const Problem& problem, const Choice& choice);
-/// Of problem.rank. Pure. Throws ConfigError for a problem that makes no sense or a choice that is not possible.
-Schedule make_schedule(const Problem& problem, const Choice& choice);
 
 }  // namespace distdl::comm

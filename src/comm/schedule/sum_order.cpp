@@ -114,6 +114,17 @@ std::vector<int> parts_of(const Problem& problem) {
   return parts;
 }
 
+std::vector<int> one_term_each(const Problem& problem) {
+  const std::vector<Term> terms = terms_of(problem);
+  std::vector<int> members;
+  members.reserve(terms.size());
+  for (const Term& term : terms) members.push_back(term.rank);
+  std::vector<int> sorted = members;
+  std::sort(sorted.begin(), sorted.end());
+  const bool once = std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
+  return once && static_cast<int>(members.size()) == problem.size ? members : std::vector<int>{};
+}
+
 std::vector<GroupSum> group_sums(const Problem& problem, std::span<const int> group_of, Order order) {
   const std::vector<Term> terms = terms_of(problem);
   const int leaves = leaves_of(problem);

@@ -29,6 +29,8 @@ std::vector<Term> terms_of(const Problem& problem);
 int leaves_of(const Problem& problem);
 /// Partial sums of each rank.
 std::vector<int> parts_of(const Problem& problem);
+/// The ranks in the order of the sum; empty unless each brings exactly one partial sum.
+std::vector<int> one_term_each(const Problem& problem);
 
 /// The fewest sums that the groups (group_of[rank]) can finish alone: for Order::deterministic the widest nodes of the
 /// tree whose terms all belong to one group; for Order::any one sum per group. In the order in which they are to be

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <distdl/base/clock.hpp>
+#include <distdl/comm/algorithms/registry.hpp>
 #include <distdl/comm/selection/measure_costs.hpp>
 
 namespace distdl::comm {
@@ -66,17 +67,20 @@ class Bench {
 
   /// Seconds of an all-reduce that works straight on the memory of all ranks.
   double adding(std::size_t bytes) {
-    return best([&] { communicator_.all_reduce(floats(bytes), {.choice = Choice{Algorithm::shared_direct}}).wait(); });
+    return best(
+        [&] { communicator_.all_reduce(floats(bytes), {.choice = Choice{algorithm_of("shared_direct")}}).wait(); });
   }
   double gathering(std::size_t bytes) {
     const std::size_t slice = bytes / static_cast<std::size_t>(communicator_.size());
     const ConstVector own(bytes_ + static_cast<std::size_t>(communicator_.rank().value) * slice, slice, DataType::byte);
     const Vector all(bytes_, slice * static_cast<std::size_t>(communicator_.size()), DataType::byte);
-    return best([&] { communicator_.all_gather(own, all, {}, {.choice = Choice{Algorithm::shared_direct}}).wait(); });
+    return best(
+        [&] { communicator_.all_gather(own, all, {}, {.choice = Choice{algorithm_of("shared_direct")}}).wait(); });
   }
   /// Seconds of one through the shared areas, whose lines go from cache to cache.
   double signalling(std::size_t bytes) {
-    return best([&] { communicator_.all_reduce(floats(bytes), {.choice = Choice{Algorithm::shared_short}}).wait(); });
+    return best(
+        [&] { communicator_.all_reduce(floats(bytes), {.choice = Choice{algorithm_of("shared_short")}}).wait(); });
   }
 
  private:

@@ -9,6 +9,7 @@
 #include "tests/comm/device/device_cases.hpp"
 #include "tests/comm/device/far_accelerator.hpp"
 #include "tests/pace.hpp"
+#include <distdl/comm/algorithms/registry.hpp>
 #include <distdl/comm/device/device_transfers.hpp>
 
 namespace distdl::comm {
@@ -135,15 +136,15 @@ TEST(Device, EachAlgorithmOfTheNetworkGivesTheSameBits) {
     auto values = random_values(DataType::float32, kCount, comm.rank().value);
     auto expected = values;
     comm.all_reduce(Vector(expected.data(), kCount, DataType::float32)).wait();
-    for (const Algorithm algorithm : {Algorithm::pairwise, Algorithm::recursive_doubling, Algorithm::recursive_halving})
+    for (std::string_view algorithm : {"pairwise", "recursive_doubling", "recursive_halving"})
       for (const std::size_t segment : {0, 10000, 262144}) {
         const tensor::Buffer memory = device.allocate(values.size());
         write(device, memory.data(), values);
         CallOptions options;
-        options.choice = Choice{.algorithm = algorithm, .segment = segment};
+        options.choice = Choice{.algorithm = algorithm_of(algorithm), .segment = segment};
         comm.all_reduce(Vector(memory.data(), kCount, DataType::float32), options).wait();
         EXPECT_TRUE(read(device, memory.data(), values.size()) == expected)
-            << static_cast<int>(algorithm) << " in segments of " << segment;
+            << algorithm << " in segments of " << segment;
       }
   });
 }
@@ -156,7 +157,7 @@ TEST(Device, RingAddsInTheSameOrderAsOnTheHost) {
     write(device, memory.data(), values);
     CallOptions options;
     options.order = Order::any;
-    options.choice = Choice{.algorithm = Algorithm::ring, .segment = 65536, .order = Order::any};
+    options.choice = Choice{.algorithm = algorithm_of("ring"), .segment = 65536, .order = Order::any};
     comm.all_reduce(Vector(memory.data(), kCount, DataType::float32), options).wait();
     comm.all_reduce(Vector(values.data(), kCount, DataType::float32), options).wait();
     EXPECT_TRUE(read(device, memory.data(), values.size()) == values);
@@ -196,7 +197,7 @@ TEST(Device, RefusesWhatItCannotDo) {
     const Vector crooked(static_cast<std::byte*>(memory.data()) + 2, 4, DataType::float32);
     EXPECT_THAT(refusal<ConfigError>([&] { comm.all_reduce(crooked).wait(); }), HasSubstr("elements are aligned"));
     CallOptions shared;
-    shared.choice = Choice{Algorithm::shared_direct};
+    shared.choice = Choice{algorithm_of("shared_direct")};
     EXPECT_THAT(refusal<ConfigError>([&] { comm.all_reduce(there, shared).wait(); }),
                 HasSubstr("the algorithm shared_direct works through the host's shared memory"));
   });

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <distdl/comm/algorithms/registry.hpp>
+
 namespace distdl::comm::faults {
 namespace {
 
@@ -35,7 +37,7 @@ void Session::begin(Work work) {
   expected_.clear();
   memory_.clear();
   CallOptions network;
-  network.choice = Choice{.algorithm = Algorithm::pairwise};
+  network.choice = Choice{.algorithm = algorithm_of("pairwise")};
   switch (work) {
     case Work::small_sum:
       return begin_sum(memory(1));

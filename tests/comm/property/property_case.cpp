@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <distdl/comm/algorithms/registry.hpp>
+
 namespace distdl::comm::property {
 namespace {
 
@@ -153,11 +155,11 @@ std::vector<Choice> choices(const Case& one, const Shape& shape) {
   std::vector<Choice> possible;
   const std::size_t longest =
       std::max(one.count, std::accumulate(one.counts.begin(), one.counts.end(), std::size_t{0}));
-  for (int algorithm = 0; algorithm <= static_cast<int>(Algorithm::dissemination); ++algorithm)
+  for (const Algorithm* algorithm : algorithms())
     for (std::size_t segment : {std::size_t{0}, longest / 2 + 1, longest / 3 + 1, longest / 40 + 5})
       for (Order order : {Order::deterministic, Order::any})
         for (bool staged : {false, true}) {
-          const Choice choice{static_cast<Algorithm>(algorithm), segment, staged, order};
+          const Choice choice{algorithm, segment, staged, order};
           if (is_possible(problem_of(one, shape, 0), choice)) possible.push_back(choice);
         }
   return possible;
@@ -198,9 +200,9 @@ std::string describe(const Case& one) {
     for (LeafRange range : one.leaves->ranges) text += fmt::format(" {}+{}", range.first, range.count);
   }
   if (one.choice)
-    text += fmt::format(", choice: algorithm {}, segment {}, {}{}", static_cast<int>(one.choice->algorithm),
-                        one.choice->segment, one.choice->staged ? "staged, " : "",
-                        one.choice->order == Order::deterministic ? "fixed" : "free");
+    text +=
+        fmt::format(", choice: algorithm {}, segment {}, {}{}", one.choice->algorithm->name, one.choice->segment,
+                    one.choice->staged ? "staged, " : "", one.choice->order == Order::deterministic ? "fixed" : "free");
   return text;
 }
 

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <distdl/comm/algorithms/registry.hpp>
+
 namespace distdl::comm {
 
 std::vector<int> nodes_of(int size, int nodes, Layout layout) {
@@ -74,8 +76,8 @@ std::string verdict(const std::vector<Problem>& problems, const Choice& choice) 
 
 std::string describe(const Problem& problem, const Choice& choice) {
   return fmt::format("collective {}, algorithm {}, {} ranks, root {}, count {}, segment {}, {} leaves",
-                     static_cast<int>(problem.collective), static_cast<int>(choice.algorithm), problem.size,
-                     problem.root, problem.count, choice.segment, problem.leaves);
+                     static_cast<int>(problem.collective), choice.algorithm->name, problem.size, problem.root,
+                     problem.count, choice.segment, problem.leaves);
 }
 
 }  // namespace distdl::comm

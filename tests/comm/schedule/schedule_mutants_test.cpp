@@ -8,6 +8,7 @@
 
 #include "tests/comm/schedule/schedule_cases.hpp"
 #include "tests/comm/schedule/schedule_on_numbers.hpp"
+#include <distdl/comm/algorithms/registry.hpp>
 
 namespace distdl::comm {
 namespace {
@@ -24,12 +25,12 @@ struct Case {
 
 std::optional<Case> random_case(std::mt19937& random) {
   const auto collective = static_cast<Collective>(random() % 9);
-  const auto algorithm = static_cast<Algorithm>(random() % 11);
+  const auto algorithm = algorithms()[random() % 11];
   const int size = 2 + static_cast<int>(random() % 6);
   Problem problem = problem_of(collective, size, 1 + random() % 200);
   for (std::size_t& count : problem.counts) count = random() % 60;
   problem.root = static_cast<int>(random() % size);
-  if (algorithm == Algorithm::hierarchical) {
+  if (algorithm == algorithm_of("hierarchical")) {
     problem.nodes =
         nodes_of(size, 1 + static_cast<int>(random() % 3), random() % 2 ? Layout::uneven : Layout::round_robin);
   }

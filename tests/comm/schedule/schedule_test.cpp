@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/comm/schedule/schedule_cases.hpp"
+#include <distdl/comm/algorithms/registry.hpp>
 
 namespace distdl::comm {
 namespace {
@@ -25,20 +26,11 @@ constexpr int kSizesOfANode[] = {48, 64, 100, 128};
 constexpr Collective kCollectives[] = {Collective::barrier,    Collective::broadcast,      Collective::reduce,
                                        Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather,
                                        Collective::all_to_all, Collective::gather,         Collective::scatter};
-constexpr Algorithm kAlgorithms[] = {
-    Algorithm::shared_short,       Algorithm::shared_direct,     Algorithm::shared_staged, Algorithm::pairwise,
-    Algorithm::recursive_doubling, Algorithm::recursive_halving, Algorithm::ring,          Algorithm::binomial,
-    Algorithm::double_tree,        Algorithm::hierarchical,      Algorithm::dissemination};
-
-bool is_sum(Collective collective) {
-  return collective == Collective::reduce || collective == Collective::all_reduce ||
-         collective == Collective::reduce_scatter;
-}
 
 TEST(Schedule, IsRightForEveryCollectiveAlgorithmAndSmallSize) {
   int schedules = 0;
   for (Collective collective : kCollectives)
-    for (Algorithm algorithm : kAlgorithms)
+    for (const Algorithm* algorithm : algorithms())
       for (int size = 1; size <= kMostRanks; ++size)
         for (std::size_t count : {0, 1, 37, 2049, 5003})
           for (Order order : {Order::deterministic, Order::any}) {
@@ -67,7 +59,7 @@ TEST(Schedule, SumsAlongTheTreeHoweverTheLeavesLie) {
   std::mt19937 random(5);
   for (int trial = 0; trial < 300 / kShare; ++trial)
     for (Collective collective : {Collective::reduce, Collective::all_reduce, Collective::reduce_scatter})
-      for (Algorithm algorithm : kAlgorithms)
+      for (const Algorithm* algorithm : algorithms())
         for (Order order : {Order::deterministic, Order::any}) {
           const int size = 1 + static_cast<int>(random() % 13);
           Problem problem = problem_of(collective, size, std::size_t{1} << random() % 13);
@@ -98,17 +90,17 @@ TEST(Schedule, IsRightWhereverTheRanksRun) {
             problem.ranges = random_ranges(size, problem.leaves, random);
           }
           const std::size_t segment = random() % 2 * 1000;
-          if (!is_possible(problem, {Algorithm::hierarchical, segment, false, order})) continue;
+          if (!is_possible(problem, {algorithm_of("hierarchical"), segment, false, order})) continue;
           ++checked[collective];
           const auto problems = for_each_rank(problem);
           std::vector<Schedule> schedules;
           const unsigned staged = random();  // differs by node
           for (const Problem& each : problems)
             schedules.push_back(make_schedule(
-                each, {Algorithm::hierarchical, segment, (staged >> each.nodes[each.rank] & 1) != 0, order}));
+                each, {algorithm_of("hierarchical"), segment, (staged >> each.nodes[each.rank] & 1) != 0, order}));
           for (bool in_place : {false, true})
             ASSERT_EQ(check_schedules(problems, schedules, order, in_place), "")
-                << describe(problem, {Algorithm::hierarchical, segment});
+                << describe(problem, {algorithm_of("hierarchical"), segment});
         }
   for (Collective collective : kCollectives)
     EXPECT_GT(checked[collective], 1000 / kShare) << static_cast<int>(collective);
@@ -119,7 +111,7 @@ TEST(Schedule, MovesSlicesOfAnyLength) {
   for (int trial = 0; trial < 100 / kShare; ++trial)
     for (Collective collective :
          {Collective::reduce_scatter, Collective::all_gather, Collective::gather, Collective::scatter})
-      for (Algorithm algorithm : kAlgorithms)
+      for (const Algorithm* algorithm : algorithms())
         for (Order order : {Order::deterministic, Order::any}) {
           const int size = 1 + static_cast<int>(random() % 13);
           Problem problem = problem_of(collective, size, 0);
@@ -139,7 +131,7 @@ TEST(Schedule, GivesEachRankWhatTheOthersHaveForIt) {
     for (int from = 0; from < size; ++from)
       for (int to = 0; to < size; ++to)
         problems[from].send_counts[to] = problems[to].receive_counts[from] = random() % 2 * (random() % 100);
-    const auto schedules = make_schedules(problems, {});
+    const auto schedules = make_schedules(problems, {algorithm_of("pairwise")});
     ASSERT_EQ(check_schedules(problems, schedules, Order::deterministic, false), "");
   }
 }
@@ -153,24 +145,24 @@ Problem large_problem(Collective collective, int size, std::size_t count) {
 }
 
 TEST(Schedule, IsRightForAThousandRanks) {
-  const std::pair<Collective, Algorithm> kinds[] = {{Collective::barrier, Algorithm::dissemination},
-                                                    {Collective::barrier, Algorithm::hierarchical},
-                                                    {Collective::broadcast, Algorithm::binomial},
-                                                    {Collective::broadcast, Algorithm::double_tree},
-                                                    {Collective::broadcast, Algorithm::hierarchical},
-                                                    {Collective::reduce, Algorithm::binomial},
-                                                    {Collective::reduce, Algorithm::double_tree},
-                                                    {Collective::reduce, Algorithm::hierarchical},
-                                                    {Collective::all_reduce, Algorithm::recursive_doubling},
-                                                    {Collective::all_reduce, Algorithm::recursive_halving},
-                                                    {Collective::all_reduce, Algorithm::hierarchical},
-                                                    {Collective::all_gather, Algorithm::recursive_doubling},
-                                                    {Collective::gather, Algorithm::binomial},
-                                                    {Collective::scatter, Algorithm::binomial},
-                                                    {Collective::gather, Algorithm::hierarchical},
-                                                    {Collective::scatter, Algorithm::hierarchical},
-                                                    {Collective::reduce_scatter, Algorithm::recursive_halving},
-                                                    {Collective::reduce_scatter, Algorithm::hierarchical}};
+  const std::pair<Collective, std::string_view> kinds[] = {{Collective::barrier, "dissemination"},
+                                                           {Collective::barrier, "hierarchical"},
+                                                           {Collective::broadcast, "binomial"},
+                                                           {Collective::broadcast, "double_tree"},
+                                                           {Collective::broadcast, "hierarchical"},
+                                                           {Collective::reduce, "binomial"},
+                                                           {Collective::reduce, "double_tree"},
+                                                           {Collective::reduce, "hierarchical"},
+                                                           {Collective::all_reduce, "recursive_doubling"},
+                                                           {Collective::all_reduce, "recursive_halving"},
+                                                           {Collective::all_reduce, "hierarchical"},
+                                                           {Collective::all_gather, "recursive_doubling"},
+                                                           {Collective::gather, "binomial"},
+                                                           {Collective::scatter, "binomial"},
+                                                           {Collective::gather, "hierarchical"},
+                                                           {Collective::scatter, "hierarchical"},
+                                                           {Collective::reduce_scatter, "recursive_halving"},
+                                                           {Collective::reduce_scatter, "hierarchical"}};
   for (int size : kLargeSizes)
     for (auto [collective, algorithm] : kinds) {
       // Sums of every node for every rank: a few of these sizes take long enough.
@@ -178,8 +170,8 @@ TEST(Schedule, IsRightForAThousandRanks) {
       const bool vector = collective == Collective::broadcast || collective == Collective::reduce ||
                           collective == Collective::all_reduce;
       const Problem problem = large_problem(collective, size, vector ? 20011 : 3);
-      const Choice choice{algorithm, 0, size % 2 == 0,
-                          algorithm == Algorithm::double_tree ? Order::any : Order::deterministic};
+      const Choice choice{algorithm_of(algorithm), 0, size % 2 == 0,
+                          algorithm == "double_tree" ? Order::any : Order::deterministic};
       if (!is_possible(problem, choice)) continue;
       ASSERT_EQ(verdict(for_each_rank(problem), choice), "");
     }
@@ -187,18 +179,18 @@ TEST(Schedule, IsRightForAThousandRanks) {
 
 /// These have as many steps as ranks on each rank.
 TEST(Schedule, IsRightWhereEveryoneMeetsEveryone) {
-  const std::pair<Collective, Algorithm> kinds[] = {
-      {Collective::all_reduce, Algorithm::pairwise},     {Collective::reduce, Algorithm::pairwise},
-      {Collective::reduce_scatter, Algorithm::pairwise}, {Collective::all_gather, Algorithm::pairwise},
-      {Collective::all_to_all, Algorithm::pairwise},     {Collective::all_reduce, Algorithm::ring},
-      {Collective::reduce_scatter, Algorithm::ring},     {Collective::all_gather, Algorithm::ring},
-      {Collective::all_gather, Algorithm::hierarchical}, {Collective::all_to_all, Algorithm::hierarchical}};
+  const std::pair<Collective, std::string_view> kinds[] = {
+      {Collective::all_reduce, "pairwise"},     {Collective::reduce, "pairwise"},
+      {Collective::reduce_scatter, "pairwise"}, {Collective::all_gather, "pairwise"},
+      {Collective::all_to_all, "pairwise"},     {Collective::all_reduce, "ring"},
+      {Collective::reduce_scatter, "ring"},     {Collective::all_gather, "ring"},
+      {Collective::all_gather, "hierarchical"}, {Collective::all_to_all, "hierarchical"}};
   for (int size : kSizesWhereAllMeet)
     for (auto [collective, algorithm] : kinds) {
-      if (size == 1024 && (collective != Collective::all_reduce || algorithm != Algorithm::pairwise)) continue;
+      if (size == 1024 && (collective != Collective::all_reduce || algorithm != "pairwise")) continue;
       const bool vector = collective == Collective::all_reduce || collective == Collective::reduce;
       const Problem problem = large_problem(collective, size, vector ? 16 * size + 5 : 3);
-      const Choice choice{algorithm, 0, false, algorithm == Algorithm::ring ? Order::any : Order::deterministic};
+      const Choice choice{algorithm_of(algorithm), 0, false, algorithm == "ring" ? Order::any : Order::deterministic};
       const auto problems = for_each_rank(problem);
       const auto schedules = make_schedules(problems, choice);
       ASSERT_EQ(check_schedules(problems, schedules, choice.order, size % 2 == 0), "") << describe(problem, choice);
@@ -208,7 +200,8 @@ TEST(Schedule, IsRightWhereEveryoneMeetsEveryone) {
 TEST(Schedule, IsRightForManyRanksOnOneNode) {
   for (int size : kSizesOfANode)
     for (Collective collective : kCollectives)
-      for (Algorithm algorithm : {Algorithm::shared_short, Algorithm::shared_direct, Algorithm::shared_staged}) {
+      for (std::string_view name : {"shared_short", "shared_direct", "shared_staged"}) {
+        const Algorithm* algorithm = algorithm_of(name);
         const Problem problem = problem_of(collective, size, collective == Collective::all_reduce ? 5003 : 7);
         if (!is_possible(problem, {algorithm})) continue;
         ASSERT_EQ(verdict(for_each_rank(problem), {algorithm}), "");

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include <distdl/comm/schedule/builder.hpp>
+
+namespace distdl::comm {
+
+/// A rank's place in a tree of ranks.
+struct TreePlace {
+  int parent = -1;  ///< of the root
+  std::vector<int> children;
+};
+
+TreePlace binomial_place(int size, int root, int rank);
+/// Of tree 0 or 1 of two, in each of which about half of the ranks are leaves.
+TreePlace double_tree_place(int size, int root, int rank, int which);
+
+/// A tree of ranks that carries a piece of the vector down from the root.
+struct Stream {
+  Piece piece;
+  int parent = -1;
+  std::vector<int> children;
+};
+/// Elements that a broadcast sends at a time.
+std::size_t broadcast_segment(const ScheduleBuilder& build);
+/// This rank's part of a broadcast along some trees, the first of which carries most. `arrived` is called for each
+/// piece that lies in the output (of the root: input), after sending it on has begun.
+void broadcast(ScheduleBuilder& build, const std::vector<Stream>& streams,
+               const std::function<void(Piece)>& arrived = {});
+
+}  // namespace distdl::comm
