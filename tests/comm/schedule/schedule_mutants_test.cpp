@@ -25,7 +25,7 @@ struct Case {
 
 std::optional<Case> random_case(std::mt19937& random) {
   const auto collective = static_cast<Collective>(random() % 9);
-  const auto algorithm = algorithms()[random() % 11];
+  const Algorithm* algorithm = algorithms()[random() % algorithms().size()];
   const int size = 2 + static_cast<int>(random() % 6);
   Problem problem = problem_of(collective, size, 1 + random() % 200);
   for (std::size_t& count : problem.counts) count = random() % 60;
