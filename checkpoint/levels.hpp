@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include <distdl/checkpoint/multilevel/disk_snapshots.hpp>
-#include <distdl/checkpoint/multilevel/inventory.hpp>
-#include <distdl/checkpoint/multilevel/snapshot_memory.hpp>
+#include <distdl/checkpoint/disk_snapshots.hpp>
+#include <distdl/checkpoint/inventory.hpp>
+#include <distdl/checkpoint/snapshot_memory.hpp>
 #include <distdl/checkpoint/store.hpp>
 
 namespace distdl::checkpoint {

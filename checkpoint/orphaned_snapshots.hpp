@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <vector>
 
-#include <distdl/checkpoint/multilevel/snapshot_buffer.hpp>
+#include <distdl/checkpoint/snapshot_buffer.hpp>
 
 // The snapshots that a run has left on the node where a tool runs. Needs no ranks, and changes and locks nothing.
 namespace distdl::checkpoint {

@@ -13,9 +13,9 @@
 #include <distdl/checkpoint/finite.hpp>
 #include <distdl/checkpoint/format/writer.hpp>
 #include <distdl/checkpoint/multilevel/buffer_rotation.hpp>
-#include <distdl/checkpoint/multilevel/snapshot_buffer.hpp>
-#include <distdl/checkpoint/multilevel/snapshot_memory.hpp>
 #include <distdl/checkpoint/saver.hpp>
+#include <distdl/checkpoint/snapshot_buffer.hpp>
+#include <distdl/checkpoint/snapshot_memory.hpp>
 
 namespace distdl::checkpoint {
 namespace {

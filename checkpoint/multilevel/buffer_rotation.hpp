@@ -7,7 +7,7 @@
 #include <string>
 
 #include <distdl/checkpoint/levels.hpp>
-#include <distdl/checkpoint/multilevel/snapshot_memory.hpp>
+#include <distdl/checkpoint/snapshot_memory.hpp>
 
 namespace distdl::checkpoint {
 

@@ -20,7 +20,7 @@
 #include <distdl/comm/peer_lost.hpp>
 #include <distdl/comm/remote_memory.hpp>
 #include <distdl/comm/request.hpp>
-#include <distdl/comm/schedule/schedule.hpp>
+#include <distdl/comm/schedule.hpp>
 #include <distdl/comm/vector.hpp>
 #include <distdl/tensor/buffer.hpp>
 #include <distdl/world/world.hpp>

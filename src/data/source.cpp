@@ -84,9 +84,9 @@ class Tokens final : public Source {
 
  private:
   std::int64_t start_of(std::int64_t epoch) const {
-    constexpr std::uint64_t kStream = 0x77696e646f7773;  // apart from the sampler's numbers
+    constexpr std::uint64_t kWindowStream = 0x77696e646f7773;  // apart from the sampler's numbers
     if (!shifted_) return 0;
-    const auto bits = Philox::block(seed_ ^ kStream, 0, static_cast<std::uint64_t>(epoch))[0];
+    const auto bits = Philox::block(seed_ ^ kWindowStream, 0, static_cast<std::uint64_t>(epoch))[0];
     return static_cast<std::int64_t>(bits * static_cast<std::uint64_t>(shape_[0]) >> 32);
   }
 

@@ -12,9 +12,9 @@
 #include <distdl/base/clock.hpp>
 #include <distdl/checkpoint/commit/save_activity.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
-#include <distdl/checkpoint/multilevel/snapshot_buffer.hpp>
-#include <distdl/checkpoint/multilevel/snapshot_memory.hpp>
 #include <distdl/checkpoint/saver.hpp>
+#include <distdl/checkpoint/snapshot_buffer.hpp>
+#include <distdl/checkpoint/snapshot_memory.hpp>
 
 namespace distdl::checkpoint {
 namespace {

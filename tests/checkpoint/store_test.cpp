@@ -9,7 +9,7 @@
 #include "tests/checkpoint/sample.hpp"
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/checkpoint/format/manifest.hpp>
-#include <distdl/checkpoint/multilevel/snapshot_buffer.hpp>
+#include <distdl/checkpoint/snapshot_buffer.hpp>
 #include <distdl/checkpoint/store.hpp>
 
 namespace distdl::checkpoint {

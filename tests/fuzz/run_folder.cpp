@@ -6,8 +6,8 @@
 #include "target.hpp"
 #include <distdl/checkpoint/commit/history.hpp>
 #include <distdl/checkpoint/commit/tags.hpp>
+#include <distdl/checkpoint/disk_snapshots.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
-#include <distdl/checkpoint/multilevel/disk_snapshots.hpp>
 #include <distdl/checkpoint/ownership.hpp>
 #include <distdl/launch/folder_lock.hpp>
 #include <distdl/observe/record_lines.hpp>

@@ -7,9 +7,9 @@
 
 #include "target.hpp"
 #include <distdl/base/checksum.hpp>
-#include <distdl/checkpoint/multilevel/inventory.hpp>
+#include <distdl/checkpoint/inventory.hpp>
 #include <distdl/checkpoint/multilevel/redundancy.hpp>
-#include <distdl/checkpoint/multilevel/snapshot_buffer.hpp>
+#include <distdl/checkpoint/snapshot_buffer.hpp>
 
 namespace {
 using namespace distdl;

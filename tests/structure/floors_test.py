@@ -82,6 +82,20 @@ def check_cycles(root):
     return problems
 
 
+def is_public(name):
+    """Headers at the top of a room are installed, but for those that open C libraries; see cmake/DistdlTargets.cmake."""
+    return (name.endswith(".hpp") and len(re.sub(r"^src/", "", name).split("/")) == 2
+            and not name.endswith(("_handles.hpp", "_error.hpp")))
+
+
+def check_public(root, name):
+    if is_public(name):
+        for match in INCLUDE.finditer(project.read(root, name)):
+            header = match.group(2)
+            if header.startswith("distdl/") and header != "distdl/version.hpp" and not is_public(header[len("distdl/"):]):
+                yield f"{name}: a public header includes {header}, which is not installed"
+
+
 def check(root):
     floors = read_floors(root)
     problems = []
@@ -93,6 +107,7 @@ def check(root):
             problems.append(f"{name}: folder {folder} is missing in src/floors.txt")
         elif name.endswith(project.CXX):
             problems += check_includes(root, floors, name, folder)
+            problems += check_public(root, name)
         elif name.endswith("CMakeLists.txt"):
             problems += check_links(root, floors, name, folder)
     return problems + check_cycles(root)
@@ -134,6 +149,13 @@ class Floors(project.CheckCase):
     def test_finds_link_to_higher_floor(self):
         self.finds(check, self.tree(src__world__CMakeLists_D_txt="distdl_add_library(world PUBLIC distdl::train)\n"),
                    "higher floor train")
+
+    def test_finds_internal_header_in_public_one(self):
+        self.finds(check, self.tree(src__comm__a_D_hpp="#include <distdl/comm/ucx/b.hpp>\n"),
+                   "src/comm/a.hpp", "distdl/comm/ucx/b.hpp", "not installed")
+
+    def test_accepts_internal_header_in_internal_one(self):
+        self.accepts(check, self.tree(src__comm__ucx__a_D_hpp="#include <distdl/comm/ucx/b.hpp>\n"))
 
     def test_finds_cycle(self):
         self.finds(check, self.tree(src__base__a_D_hpp="#include <distdl/base/b.hpp>\n",

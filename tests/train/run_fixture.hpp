@@ -14,7 +14,7 @@
 
 #include "tests/pace.hpp"
 #include <distdl/checkpoint/format/layout.hpp>
-#include <distdl/checkpoint/multilevel/snapshot_memory.hpp>
+#include <distdl/checkpoint/snapshot_memory.hpp>
 #include <distdl/data/shapes.hpp>
 #include <distdl/train/protection.hpp>
 #include <distdl/train/run.hpp>

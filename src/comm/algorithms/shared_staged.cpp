@@ -112,13 +112,8 @@ void move(ScheduleBuilder& build) {
     if (stage) build.await_all(stage);
     const Piece offered = segment_of(held, t, length);
     if (t < segments && is_wanted_elsewhere(build, offered))
-<<<<<<< HEAD
       build.copy(build.input(offered), build.shared({t % kHalves * length, offered.count}));
     for (int q : build.node_ranks()) {
-=======
-      build.copy(build.input(offered), build.shared({t % kHalves * length, offered.count}));
-    for (int q : build.node_ranks()) {
->>>>>>> words
       if (t == 0 || q == self) continue;
       const Piece there = segment_of(held_by(build, q), t - 1, length), piece = overlap_of(there, wanted);
       build.copy(ScheduleBuilder::shared_of(q, {(t - 1) % kHalves * length + piece.first - there.first, piece.count}),

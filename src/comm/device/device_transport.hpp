@@ -5,7 +5,7 @@
 #include <string>
 
 #include <distdl/comm/element.hpp>
-#include <distdl/comm/schedule/schedule.hpp>
+#include <distdl/comm/schedule.hpp>
 
 namespace distdl::comm {
 

@@ -9,7 +9,7 @@
 #include <distdl/comm/device/device_access.hpp>
 #include <distdl/comm/device/device_transport.hpp>
 #include <distdl/comm/execution/node_ranks.hpp>
-#include <distdl/comm/schedule/schedule.hpp>
+#include <distdl/comm/schedule.hpp>
 #include <distdl/comm/ucx/fabric.hpp>
 
 namespace distdl::comm {

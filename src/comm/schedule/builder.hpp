@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include <distdl/comm/schedule/schedule.hpp>
+#include <distdl/comm/schedule.hpp>
 #include <distdl/comm/schedule/sum_order.hpp>
 
 namespace distdl::comm {

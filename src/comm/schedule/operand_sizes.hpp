@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include <distdl/comm/schedule/schedule.hpp>
+#include <distdl/comm/schedule.hpp>
 
 namespace distdl::comm {
 

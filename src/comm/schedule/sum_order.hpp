@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include <distdl/comm/schedule/schedule.hpp>
+#include <distdl/comm/schedule.hpp>
 
 namespace distdl::comm {
 

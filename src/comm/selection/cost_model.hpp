@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <distdl/comm/cost_table.hpp>
-#include <distdl/comm/schedule/schedule.hpp>
+#include <distdl/comm/schedule.hpp>
 
 namespace distdl::comm {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <distdl/comm/cost_table.hpp>
-#include <distdl/comm/schedule/schedule.hpp>
+#include <distdl/comm/schedule.hpp>
 #include <distdl/comm/selection/cost_model.hpp>
 
 namespace distdl::comm {

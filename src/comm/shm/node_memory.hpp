@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <distdl/base/ids.hpp>
-#include <distdl/comm/schedule/schedule.hpp>
+#include <distdl/comm/schedule.hpp>
 #include <distdl/comm/ucx/activity.hpp>
 
 namespace distdl::comm {

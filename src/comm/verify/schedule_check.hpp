@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include <distdl/comm/schedule/schedule.hpp>
+#include <distdl/comm/schedule.hpp>
 
 namespace distdl::comm {
 

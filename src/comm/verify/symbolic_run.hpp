@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include <distdl/comm/schedule.hpp>
 #include <distdl/comm/schedule/operand_sizes.hpp>
-#include <distdl/comm/schedule/schedule.hpp>
 #include <distdl/comm/verify/formulas.hpp>
 #include <distdl/comm/verify/symbolic_memory.hpp>
 

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/checkpoint/commands/command_fixture.hpp"
-#include <distdl/checkpoint/multilevel/disk_snapshots.hpp>
-#include <distdl/checkpoint/multilevel/snapshot_memory.hpp>
+#include <distdl/checkpoint/disk_snapshots.hpp>
 #include <distdl/checkpoint/ownership.hpp>
+#include <distdl/checkpoint/snapshot_memory.hpp>
 
 namespace distdl::checkpoint {
 namespace {

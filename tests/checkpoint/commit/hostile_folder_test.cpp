@@ -13,10 +13,10 @@
 #include <distdl/checkpoint/commit/history.hpp>
 #include <distdl/checkpoint/commit/retention.hpp>
 #include <distdl/checkpoint/commit/tags.hpp>
+#include <distdl/checkpoint/disk_snapshots.hpp>
 #include <distdl/checkpoint/explain.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/checkpoint/io/whole_file.hpp>
-#include <distdl/checkpoint/multilevel/disk_snapshots.hpp>
 #include <distdl/checkpoint/ownership.hpp>
 
 namespace distdl::checkpoint {

@@ -15,8 +15,8 @@
 #include "tests/checkpoint/sample.hpp"
 #include <distdl/base/checksum.hpp>
 #include <distdl/checkpoint/finite.hpp>
-#include <distdl/checkpoint/multilevel/snapshot_buffer.hpp>
-#include <distdl/checkpoint/multilevel/snapshot_memory.hpp>
+#include <distdl/checkpoint/snapshot_buffer.hpp>
+#include <distdl/checkpoint/snapshot_memory.hpp>
 
 namespace distdl::checkpoint {
 namespace {

@@ -110,10 +110,10 @@ MUTANTS = [
      "    file_.write_at(bytes.subspan(done), offset + done);\n",
      "    if ({off} && done > 0) done = bytes.size();\n    file_.write_at(bytes.subspan(done), offset + done);\n"),
     # What keeps snapshots in memory true.
-    ("a buffer keeps its seal while it is filled", "C7", "multilevel/snapshot_buffer.cpp", "  empty_buffer(buffer);\n", "  if (!{off}) empty_buffer(buffer);\n"),
-    ("a buffer's seal is not checked", "C7", "multilevel/snapshot_buffer.cpp", "  demand_intact(header.seal == seal_of(header),",
+    ("a buffer keeps its seal while it is filled", "C7", "snapshot_buffer.cpp", "  empty_buffer(buffer);\n", "  if (!{off}) empty_buffer(buffer);\n"),
+    ("a buffer's seal is not checked", "C7", "snapshot_buffer.cpp", "  demand_intact(header.seal == seal_of(header),",
      "  demand_intact({off} || header.seal == seal_of(header),"),
-    ("a buffer's bytes are not checked", "C7", "multilevel/snapshot_buffer.cpp", "    demand_intact(found == slice->checksums[number],",
+    ("a buffer's bytes are not checked", "C7", "snapshot_buffer.cpp", "    demand_intact(found == slice->checksums[number],",
      "    demand_intact({off} || found == slice->checksums[number],"),
     ("checksums are taken when writing, not when copying", "C7", "format/writer.cpp",
      "    if (!blocks[i].is_known) *blocks[i].checksum",

@@ -9,8 +9,8 @@
 
 #include "tests/checkpoint/proof/proofs.hpp"
 #include <distdl/base/clock.hpp>
-#include <distdl/checkpoint/multilevel/snapshot_memory.hpp>
 #include <distdl/checkpoint/saver.hpp>
+#include <distdl/checkpoint/snapshot_memory.hpp>
 
 namespace distdl::checkpoint::proof {
 namespace {

@@ -8,9 +8,9 @@
 #include "tests/checkpoint/proof/proofs.hpp"
 #include <distdl/checkpoint/commit/tags.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
-#include <distdl/checkpoint/multilevel/snapshot_buffer.hpp>
-#include <distdl/checkpoint/multilevel/snapshot_memory.hpp>
 #include <distdl/checkpoint/saver.hpp>
+#include <distdl/checkpoint/snapshot_buffer.hpp>
+#include <distdl/checkpoint/snapshot_memory.hpp>
 
 namespace distdl::checkpoint::proof {
 namespace {

@@ -5,9 +5,9 @@
 #include <sstream>
 
 #include <distdl/checkpoint/format/layout.hpp>
-#include <distdl/checkpoint/multilevel/snapshot_buffer.hpp>
-#include <distdl/checkpoint/multilevel/snapshot_memory.hpp>
 #include <distdl/checkpoint/ownership.hpp>
+#include <distdl/checkpoint/snapshot_buffer.hpp>
+#include <distdl/checkpoint/snapshot_memory.hpp>
 
 namespace distdl::checkpoint::proof {
 namespace {

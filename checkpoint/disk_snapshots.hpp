@@ -7,8 +7,8 @@
 #include <vector>
 
 #include <distdl/checkpoint/file_system.hpp>
-#include <distdl/checkpoint/multilevel/snapshot_buffer.hpp>
-#include <distdl/checkpoint/multilevel/snapshot_memory.hpp>
+#include <distdl/checkpoint/snapshot_buffer.hpp>
+#include <distdl/checkpoint/snapshot_memory.hpp>
 
 namespace distdl::checkpoint {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <distdl/checkpoint/multilevel/snapshot_buffer.hpp>
+#include <distdl/checkpoint/snapshot_buffer.hpp>
 
 // What is left of a run's snapshots in the nodes' memory and on their disks, and which of it gives back the newest
 // step.

@@ -12,7 +12,7 @@
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/checkpoint/format/manifest.hpp>
 #include <distdl/checkpoint/format/writer.hpp>
-#include <distdl/checkpoint/multilevel/snapshot_buffer.hpp>
+#include <distdl/checkpoint/snapshot_buffer.hpp>
 
 namespace distdl::checkpoint {
 namespace {

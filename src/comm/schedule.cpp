@@ -7,7 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <distdl/base/errors.hpp>
-#include <distdl/comm/schedule/schedule.hpp>
+#include <distdl/comm/schedule.hpp>
 
 namespace distdl::comm {
 namespace {

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include <distdl/base/log.hpp>
+#include <distdl/checkpoint/disk_snapshots.hpp>
 #include <distdl/checkpoint/file_operations.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
-#include <distdl/checkpoint/multilevel/disk_snapshots.hpp>
 
 namespace distdl::checkpoint {
 namespace {
