@@ -35,8 +35,8 @@ class SortedPlaces {
 
  private:
   cudaError_t sort_step(void* room, std::size_t& bytes, const std::int32_t* numbers, cudaStream_t stream) {
-    return cub::DeviceRadixSort::SortPairs(workspace, bytes, numbers, sorted_numbers(), in_order(), places(), places_,
-                                           0, 32, stream);
+    return cub::DeviceRadixSort::SortPairs(room, bytes, numbers, sorted_numbers(), in_order(), places(), places_, 0, 32,
+                                           stream);
   }
   std::int32_t* integers() const { return static_cast<std::int32_t*>(state_.data()); }
   std::int32_t* in_order() const { return integers(); }
