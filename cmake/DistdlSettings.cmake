@@ -37,7 +37,7 @@ endif()
 
 # -ffp-contract=off: the same source gives the same bits wherever it is compiled.
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
-set(DISTDL_WARNINGS $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow>)
+set(DISTDL_WARNINGS $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow$<$<BOOL:${DISTDL_WERROR}>:;-Werror>>)
 
 if(DISTDL_SANITIZE)
   foreach(option -fsanitize=${DISTDL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
