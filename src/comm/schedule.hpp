@@ -129,6 +129,9 @@ std::ptrdiff_t in_place_offset(const Problem& problem);
 
 /// A way to do collectives, see algorithms/algorithm.hpp; they are told apart by address.
 struct Algorithm;
+/// "recursive_halving". Throws ConfigError naming the possible ones.
+const Algorithm* algorithm_of(std::string_view name);
+std::string_view name_of(const Algorithm& algorithm);
 
 struct Choice {
   const Algorithm* algorithm = nullptr;

@@ -15,7 +15,7 @@ using Generator = void (*)(ScheduleBuilder&);
 enum class SharedUse : std::uint8_t {
   none,                    ///< nothing: all goes by messages
   areas,                   ///< Space::shared: operands may lie anywhere in the host's memory
-  operands,                ///< the neighbours' inputs and outputs, which must lie in shared memory
+  operands,                ///< the inputs and outputs, which must lie in shared memory
   operands_unless_staged,  ///< the same, but the areas where Choice::staged
 };
 

@@ -44,6 +44,10 @@ const Algorithm* algorithm_of(std::string_view name) {
   throw ConfigError(fmt::format("there is no algorithm \"{}\", only {}", name, fmt::join(names, ", ")));
 }
 
+std::string_view name_of(const Algorithm& algorithm) {
+  return algorithm.name;
+}
+
 int place_of(const Algorithm* algorithm) {
   return static_cast<int>(std::find(std::begin(kAll), std::end(kAll), algorithm) - std::begin(kAll));
 }

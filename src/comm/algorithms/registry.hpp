@@ -10,8 +10,6 @@ namespace distdl::comm {
 
 /// All of them, in the order of preference where two should take equally long.
 std::span<const Algorithm* const> algorithms();
-/// "recursive_halving". Throws ConfigError naming the possible ones.
-const Algorithm* algorithm_of(std::string_view name);
 /// Its place among all: the same in all processes of one build.
 int place_of(const Algorithm* algorithm);
 

@@ -66,7 +66,7 @@ struct CostModel {
   double work(double touched, double span, double speed) const;
   double add(double bytes) const { return work(3 * bytes, 2 * bytes, costs.reduce); }
   double copy(double bytes) const { return work(2 * bytes, 2 * bytes, costs.copy); }
-  /// A rank reads what neighbours have just written.
+  /// A rank reads what ranks of its node have just written.
   double fetch(double bytes) const { return work(bytes, bytes, costs.share); }
   /// A transfer whose data are then added: one after the other, or segment by segment.
   double overlapped(double transfer, double adding, double bytes) const;

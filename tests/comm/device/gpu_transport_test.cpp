@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What comm.gpu_transport refuses where there is no NCCL or no GPU. What it does with them: tests/parallel.
+#include <cstdio>
 #include <cstdlib>
 
 #include <gmock/gmock.h>
@@ -30,13 +31,17 @@ TEST(GpuTransport, RefusesAnUnknownOne) {
   EXPECT_THAT(refusal("rdma", 1, nothing), HasSubstr(R"(comm.gpu_transport is "rdma", but must be "auto")"));
 }
 
-/// The program runs the tests of this file first (CMakeLists.txt): others load the plug-in for good.
-TEST(GpuTransport, NamesWhereThePluginIsMissing) {
-  ::setenv("DISTDL_PLUGIN_PATH", "/nonexistent", 1);
-  const std::string text = refusal("nccl", 1, nothing);
-  ::unsetenv("DISTDL_PLUGIN_PATH");
-  EXPECT_THAT(text, AllOf(HasSubstr("needs the plug-in libdistdl_nccl.so"), HasSubstr("/nonexistent"),
-                          HasSubstr("DISTDL_PLUGIN_PATH")));
+/// In a process of its own: other tests load the plug-in for good.
+TEST(GpuTransportDeathTest, NamesWhereThePluginIsMissing) {
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto refused = [] {
+    ::setenv("DISTDL_PLUGIN_PATH", "/nonexistent", 1);
+    std::fputs(refusal("nccl", 1, nothing).c_str(), stderr);
+    std::exit(0);  // NOLINT(concurrency-mt-unsafe): its threads have ended
+  };
+  EXPECT_EXIT(refused(), ::testing::ExitedWithCode(0),
+              AllOf(HasSubstr("needs the plug-in libdistdl_nccl.so"), HasSubstr("/nonexistent"),
+                    HasSubstr("DISTDL_PLUGIN_PATH")));
 }
 
 class WithPlugin : public ::testing::Test {
