@@ -286,7 +286,7 @@ void Trainer::start_saver(bool resumed) {
 }
 
 void Trainer::require_unchanged_data() try {
-  checkpoint::agree(group_, fmt::format("save step {}", state_.step), [this] {
+  checkpoint::agree_in_step(group_, fmt::format("save step {}", state_.step), [this] {
     sources_.require_unchanged();
     return std::string();
   });
