@@ -137,7 +137,9 @@ TEST_P(Elementwise, OptimizersApplyTheOptionsOfEachRange) {
   backend_->lamb(device(adam), p, m, v, g, kSome);
   backend_->running_average(device(average), p, g, kSome);
   Values parameters = a_, first = b_, second = positive;
-  for (const auto& [offset, count, options] : kSome) {
+  for (const ArenaRange& range : kSome) {
+    const std::size_t offset = range.offset, count = range.count;
+    const GroupOptions& options = range.options;
     const auto each = [offset, count](const auto& visit) {
       for (std::size_t i = offset; i < offset + count; ++i) visit(i);
     };

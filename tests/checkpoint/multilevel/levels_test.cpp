@@ -319,7 +319,7 @@ TEST(Levels, RefuseAModelThatHasFewerTensorsOrMore) {
   more.push_back({{"parameter/zz", tensor::DType::u8, {1}}, Bytes(1)});
   for (const auto& [asked, problem] :
        {std::pair(fewer, "it has small, which the model has not"), std::pair(more, "it lacks parameter/zz")}) {
-    const auto error = error_of(site, names_of(2), [&](Levels& levels, int, const std::string&) {
+    const auto error = error_of(site, names_of(2), [&, asked = asked](Levels& levels, int, const std::string&) {
       restore_all(levels, levels.find().value(), asked);
     });
     EXPECT_NE(error.find("the snapshots of step 40 do not fit this model: " + std::string(problem)), std::string::npos)

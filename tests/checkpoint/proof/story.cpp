@@ -13,7 +13,7 @@ namespace distdl::checkpoint::proof {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr Options kOptions{.keep = 2};
+const Options kOptions{.keep = 2};
 constexpr std::uint64_t kLarge = 1000;  // seeds from here on
 
 void demand(bool holds, const std::string& problem) {

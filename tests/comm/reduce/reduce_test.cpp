@@ -48,6 +48,32 @@ std::uint16_t to_bfloat16(float value) {
   return to_low < to_high || (to_low == to_high && below % 2 == 0) ? below : above;
 }
 
+/// A number of binary16 (IEEE 754-2008, 3.6) that is computed with in float64, which holds every sum of two exactly.
+struct Half {
+  std::uint16_t bits = 0;
+
+  Half() = default;
+  explicit(false) Half(double value) {
+    const auto sign = static_cast<std::uint16_t>(std::signbit(value) ? 0x8000 : 0);
+    const double size = std::fabs(value);
+    if (std::isnan(value)) {
+      bits = 0x7e00;
+    } else if (size >= 65520) {  // half a step above the largest
+      bits = sign | 0x7c00;
+    } else {
+      const int exponent = size < 0x1p-14 ? -14 : std::ilogb(size);
+      const double steps = std::nearbyint(std::ldexp(size, 10 - exponent));  // to even; at most 2^11, which is 1 of the next exponent
+      bits = static_cast<std::uint16_t>(sign + (exponent + 14) * 1024 + static_cast<int>(steps));
+    }
+  }
+  explicit(false) operator double() const {
+    const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
+    double size = std::ldexp(exponent == 0 ? mantissa : 1024 + mantissa, std::max(exponent, 1) - 25);
+    if (exponent == 31) size = mantissa == 0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+    return (bits & 0x8000) != 0 ? -size : size;
+  }
+};
+
 struct Oracle {
   DataType type;
   Reduction reduction;
@@ -82,7 +108,7 @@ struct Oracle {
       case DataType::float64:
         return store(a, floating(load<double>(a), load<double>(b)));
       case DataType::float16:
-        return store(a, floating(load<_Float16>(a), load<_Float16>(b)));
+        return store(a, floating(load<Half>(a), load<Half>(b)));
       case DataType::bfloat16: {
         const float x = bfloat16_value(load<std::uint16_t>(a)), y = bfloat16_value(load<std::uint16_t>(b));
         if (reduction == Reduction::sum || reduction == Reduction::average) return store(a, to_bfloat16(x + y));
@@ -103,7 +129,7 @@ struct Oracle {
       case DataType::float64:
         return store(a, load<double>(a) * by);
       case DataType::float16:
-        return store(a, static_cast<_Float16>(static_cast<float>(load<_Float16>(a)) * static_cast<float>(by)));
+        return store(a, Half(static_cast<float>(load<Half>(a)) * static_cast<float>(by)));
       default:
         return store(a, to_bfloat16(bfloat16_value(load<std::uint16_t>(a)) * static_cast<float>(by)));
     }
@@ -133,7 +159,7 @@ void expect_same(DataType type, const std::byte* actual, const Bytes& expected, 
     const auto is_nan = [&](const std::byte* at) {
       if (type == DataType::float32) return std::isnan(load<float>(at));
       if (type == DataType::float64) return std::isnan(load<double>(at));
-      if (type == DataType::float16) return std::isnan(static_cast<float>(load<_Float16>(at)));
+      if (type == DataType::float16) return std::isnan(static_cast<double>(load<Half>(at)));
       return type == DataType::bfloat16 && std::isnan(bfloat16_value(load<std::uint16_t>(at)));
     };
     ASSERT_TRUE(sums && is_nan(actual + i) && is_nan(&expected[i]))
@@ -154,7 +180,7 @@ Bytes random_values(DataType type, std::size_t count, std::mt19937& random) {
     std::byte* at = &bytes[i * size_of(type)];
     if (type == DataType::float32) store(at, value * 1.1F);
     if (type == DataType::float64) store(at, value * 1.1);
-    if (type == DataType::float16) store(at, static_cast<_Float16>(value));
+    if (type == DataType::float16) store(at, Half(value));
     if (type == DataType::bfloat16) store(at, to_bfloat16(value));
   }
   return bytes;

@@ -99,7 +99,7 @@ TEST(CudaThreads, ShareColumns) {
     Values mean(moments.begin(), moments.begin() + rows), inverse(moments.begin() + rows, moments.end());
     Values sums(2 * columns), expected(2 * columns);
     const ColumnChunks chunks = column_chunks(rows, columns);
-    const auto reduce = [&](Values& to) {
+    const auto reduce = [&, columns = columns](Values& to) {
       return RowNormWeightGradient<float>{{columns, 1e-5f, true},        x.data(),  dy.data(),
                                           {mean.data(), inverse.data()}, to.data(), to.data() + columns};
     };
