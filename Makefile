@@ -18,10 +18,10 @@ test: build
 demo: configure
 	@cmake --build $(BUILD) --target distdl
 	@sbatch/demo --distdl $(BUILD)/bin/distdl --dir $(BUILD)/demo $(DEMO_FLAGS)
-# The tests again with address and undefined-behaviour sanitizers, then those of ranks as threads with the thread sanitizer:
-# CMakePresets.json names them. Not for the former: proofs that repeat the same saves thousands of times, which others run once, and comparisons with PyTorch. Not for
-# the latter: thousands of damaged files, read by one thread, slowly.
-sanitize: deps
+# The tests that find most with the address and undefined-behaviour sanitizers (by Clang), then those that find most with the thread
+# sanitizer (by GCC): docs/builds-and-tests.md.
+sanitize:
+	@cmake/install-dependencies clang libclang-rt-14-dev
 	@for preset in asan tsan; do \
 	  cmake --preset $$preset > /dev/null && cmake --build --preset $$preset && ctest --preset $$preset || exit 1; done
 # The whole again with shared libraries, which is how Spack builds it unless told otherwise.
