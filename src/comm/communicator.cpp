@@ -116,7 +116,7 @@ std::unique_ptr<Communicator> Communicator::connect(world::World& world, const O
   segments.reserve(addresses.size());
   for (const auto& one : addresses) segments.push_back(one.segment);
   fabric->connect(world.rank(), std::move(addresses));
-  fabric->meet(deadline);
+  fabric->expect_barrier(deadline);
   auto impl =
       std::make_unique<Impl>(fabric, std::uint8_t{0}, first_ranks(world.size()), world.rank(), job, std::move(memory));
   impl->gpu_transport = options.gpu_transport;
@@ -127,7 +127,7 @@ std::unique_ptr<Communicator> Communicator::connect(world::World& world, const O
                [&board](Rank rank) { return board.shown_wait(rank); }});
   std::unique_ptr<Communicator> communicator(new Communicator(std::move(impl)));
   communicator->barrier({.timeout = deadline.remaining()}).wait();
-  fabric->met();
+  fabric->barrier_passed();
   communicator->impl_->memory->unlink();
   communicator->impl_->agree_on_costs(*communicator);
   log(Severity::debug, "connected: {}, {}", world.description(), communicator->description());

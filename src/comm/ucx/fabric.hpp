@@ -66,10 +66,10 @@ class Fabric {
   void connect(Rank self, std::vector<PeerAddress> addresses);
   /// After connect().
   void use(LossBoard board) { board_ = std::move(board); }
-  /// To be called before a barrier that ends by `deadline`. Until met(), a rank that gives up first completes the
+  /// To be called before a barrier that ends by `deadline`. Until barrier_passed(), a rank that gives up first completes the
   /// handshakes with its partners in the barrier, for up to 1.5 seconds, so that it can send them the reason.
-  void meet(Deadline deadline) { meeting_ = deadline; }
-  void met() { meeting_.reset(); }
+  void expect_barrier(Deadline deadline) { barrier_deadline_ = deadline; }
+  void barrier_passed() { barrier_deadline_.reset(); }
 
   Rank rank() const { return self_; }
   int size() const { return static_cast<int>(peers_.size()); }
@@ -266,7 +266,7 @@ class Fabric {
   std::exception_ptr error_;     ///< or the error
   bool closing_down_ = false;    ///< in close(): a peer whose close has come may go
   bool closed_ = false;          ///< by close() or abort()
-  std::optional<Deadline> meeting_;
+  std::optional<Deadline> barrier_deadline_;
   bool told_ = false;  ///< the others know why this rank gives up
 
   std::deque<std::string> sent_text_;  ///< small messages under way

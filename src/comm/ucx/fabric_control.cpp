@@ -10,8 +10,8 @@
 namespace distdl::comm {
 namespace {
 constexpr Milliseconds kFarewell{300};
-/// kMeeting: TCP repeats a lost packet that opens a connection after a second.
-constexpr Milliseconds kHandshake{100}, kMeeting{1500};
+/// kBarrier: TCP repeats a lost packet that opens a connection after a second.
+constexpr Milliseconds kHandshake{100}, kBarrier{1500};
 }  // namespace
 
 /// A control message can end the whole job: only those that a proved peer has sealed count.
@@ -88,8 +88,9 @@ void Fabric::finish_handshakes() {
   const auto is_handshaking = [this](const Peer& peer) {
     return peer.endpoint && peer.handshake && !peer.handshake->proved() && !is_lost(peer.rank);
   };
-  const auto patience =
-      meeting_ ? std::clamp<Clock::duration>(meeting_->remaining(), kHandshake, kMeeting) : kHandshake;
+  const auto patience = barrier_deadline_
+                            ? std::clamp<Clock::duration>(barrier_deadline_->remaining(), kHandshake, kBarrier)
+                            : kHandshake;
   const Deadline deadline = Deadline::after(patience);
   while (worker_ && !deadline.expired() && std::any_of(peers_.begin(), peers_.end(), is_handshaking)) {
     if (ucp_worker_progress(worker_.get()) == 0) std::this_thread::yield();
@@ -102,7 +103,7 @@ void Fabric::tell_all(Rank subject, const std::string& why, ExitCode code) noexc
   if (std::exchange(told_, true)) return;
   try {
     if (board_.post_loss) board_.post_loss({subject, static_cast<int>(code), why});
-    if (meeting_ && !meeting_->expired()) shake_hands_with_partners();
+    if (barrier_deadline_ && !barrier_deadline_->expired()) shake_hands_with_partners();
     finish_handshakes();
     for (Peer& peer : peers_)
       if (!is_lost(peer.rank)) tell(peer, {ControlMessage::Kind::stopped, self_, subject, why, code});
