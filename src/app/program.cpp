@@ -51,6 +51,14 @@ void add_help_command(CommandLine& line) {
   command.callback([&line, name] { fmt::print("{}", line.help(*name)); });
 }
 
+std::string exit_codes() {
+  std::string list;
+  for (const ExitCodeEntry& entry : kExitCodes)
+    list += fmt::format("{}{}{} {}", list.empty() ? "" : ",", entry.code == ExitCode::superseded ? "\n" : " ",
+                        static_cast<int>(entry.code), entry.name);
+  return fmt::format("Exit codes:{}. Run again after 75 (stopped and saved). See docs/exit-codes.md.", list);
+}
+
 int run(int argc, char** argv) {
   CommandLine line("distdl", "Distributed deep learning as a first-class job of a Slurm machine.");
   add_run_command(line);
@@ -64,9 +72,7 @@ int run(int argc, char** argv) {
   add_worker_command(line);
   add_version_command(line);
   add_help_command(line);
-  line.footer(
-      "Exit codes: 0 ok, 2 corrupt, 3 incomplete, 4 incompatible, 64 usage, 69 peer lost, 70 internal, 71 scheduler,\n"
-      "73 superseded, 74 storage, 75 stopped and saved (run again), 78 configuration. See docs/exit-codes.md.");
+  line.footer(exit_codes());
   return line.run(argc, argv);
 }
 }  // namespace

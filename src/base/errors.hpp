@@ -8,24 +8,9 @@
 
 #include <fmt/format.h>
 
-namespace distdl {
+#include <distdl/base/exit_codes.hpp>
 
-/// Exit codes of every distdl program; the one place where they are defined. docs/exit-codes.md explains them.
-/// srun reports the highest code of its tasks, so a cause has a higher number than its consequence (a lost peer).
-enum class ExitCode : int {
-  ok = 0,
-  corrupt = 2,       ///< a checkpoint or data set is damaged
-  incomplete = 3,    ///< something needed is missing: no restorable checkpoint, a file of a data set
-  incompatible = 4,  ///< a checkpoint of another model or data set, a file of another format
-  usage = 64,        ///< the command line is wrong
-  peer_lost = 69,    ///< another rank died, froze or could not be reached: worth a relaunch
-  internal = 70,     ///< a defect of distdl
-  scheduler = 71,    ///< Slurm or the bootstrap (PMIx, rendezvous) failed
-  superseded = 73,   ///< another run took the checkpoint folder: this one must not go on
-  storage = 74,      ///< the file system refused: full, unwritable, I/O error
-  requeue = 75,      ///< stopped on purpose with everything saved: run the same command again to go on
-  config = 78,       ///< the job file or the input it names is wrong; running again will not help
-};
+namespace distdl {
 
 /// Base of all errors that distdl throws on purpose. One class per reaction, not per cause.
 /// Message: problem, object, what was expected, what to do next.

@@ -256,10 +256,7 @@ class Tries {
 bool is_of_a_rank(int code) {
   constexpr int kLastSignal = 64;
   if (code > 128) return code <= 128 + kLastSignal;
-  constexpr std::array kCodes{ExitCode::ok,         ExitCode::corrupt,   ExitCode::incomplete, ExitCode::incompatible,
-                              ExitCode::usage,      ExitCode::peer_lost, ExitCode::internal,   ExitCode::scheduler,
-                              ExitCode::superseded, ExitCode::storage,   ExitCode::requeue,    ExitCode::config};
-  return std::ranges::find(kCodes, static_cast<ExitCode>(code)) != kCodes.end();
+  return entry_of(code) != nullptr;
 }
 
 /// What each node must see for a rank to start there. Before a launch has begun to train, they may never have seen it.
@@ -341,18 +338,8 @@ std::vector<Process> processes_of(const LaunchSpec& spec, const Options& options
 }
 
 RestartDecision restart_decision(int code) {
-  switch (static_cast<ExitCode>(code)) {
-    case ExitCode::ok:
-      return RestartDecision::finished;
-    case ExitCode::requeue:
-      return RestartDecision::resume_later;
-    case ExitCode::peer_lost:
-    case ExitCode::scheduler:
-    case ExitCode::internal:
-      return RestartDecision::relaunch;
-    default:
-      return code >= 128 ? RestartDecision::relaunch : RestartDecision::give_up;
-  }
+  if (const ExitCodeEntry* entry = entry_of(code)) return entry->restart;
+  return code >= 128 ? RestartDecision::relaunch : RestartDecision::give_up;
 }
 
 void check(const Options& options) {

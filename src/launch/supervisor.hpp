@@ -50,13 +50,7 @@ struct LaunchSpec {
 std::vector<Process> processes_of(const LaunchSpec& spec, const Options& options,
                                   const std::filesystem::path& rendezvous, const std::string& launch_id);
 
-/// What to do after a launch ended with `code`.
-enum class RestartDecision {
-  finished,
-  resume_later,  ///< stopped on purpose, all saved
-  relaunch,      ///< a rank crashed or was lost
-  give_up,       ///< running again would not help
-};
+/// What to do after a launch ended with `code`: as kExitCodes says; relaunch after a signal (128 + n); else give up.
 RestartDecision restart_decision(int code);
 
 /// Throws ConfigError for values that make no sense.
