@@ -40,7 +40,7 @@ struct Options {
   std::string failure_domain = "node";  ///< what is lost as one: "node", or "switch": all nodes of one
   std::int64_t copy_threads = 1;     ///< of a rank that copies its state; more help where memory is faster than a core
   std::int64_t write_threads = 2;    ///< of a rank that writes or reads its file
-  std::string compression = "none";  ///< or "zstd" or "shuffle+zstd": see Codec; a save then needs memory for what it
+  std::string compression = "none";  ///< see compression_help(); a save then needs memory for what it
                                      ///< compresses, and its threads work longer than a fast disk would
 };
 
@@ -48,6 +48,8 @@ struct Options {
 bool has_levels(const Options& options);
 /// Throws ConfigError for values that make no sense.
 void check(const Options& options);
+/// The values of Options::compression and what they are for.
+const char* compression_help();
 
 template <class Visitor>
 void describe(Options& options, Visitor&& visit) {
@@ -85,9 +87,7 @@ void describe(Options& options, Visitor&& visit) {
         "what is lost as one: \"node\", or \"switch\": all nodes below a switch of Slurm's topology");
   visit("checkpoint.copy_threads", options.copy_threads, "threads of a rank that copy its state");
   visit("checkpoint.write_threads", options.write_threads, "threads of a rank that write or read its file");
-  visit("checkpoint.compression", options.compression,
-        "\"none\"; \"zstd\" or \"shuffle+zstd\", better for floats, compress the tensors that become smaller, for slow "
-        "or full disks: takes processor time, and memory for what is compressed");
+  visit("checkpoint.compression", options.compression, compression_help());
 }
 
 }  // namespace distdl::checkpoint

@@ -65,8 +65,8 @@ void check(const Options& options) {
   require(options.keep_every >= 0, "checkpoint.keep_every is {}, but must not be negative", options.keep_every);
   require(options.mode == "async" || options.mode == "lazy" || options.mode == "sync",
           R"(checkpoint.mode is "{}", but must be "async", "lazy" or "sync")", options.mode);
-  require(codec_called(options.compression).has_value(),
-          R"(checkpoint.compression is "{}", but must be "none", "zstd" or "shuffle+zstd")", options.compression);
+  require(codec_called(options.compression).has_value(), R"(checkpoint.compression is "{}", but must be {})",
+          options.compression, codec_names());
   for (auto [key, threads] : {std::pair("checkpoint.copy_threads", options.copy_threads),
                               std::pair("checkpoint.write_threads", options.write_threads)})
     require(threads >= 1 && threads <= 256, "{} is {}, but must be between 1 and 256", key, threads);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -7,10 +8,29 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/checkpoint/format/compression.hpp>
+#include <distdl/checkpoint/options.hpp>
 
 namespace distdl::checkpoint {
 namespace {
-constexpr int kLevel = 1;  // as fast as zstd gets: a save should not wait for the last percent
+std::optional<std::size_t> compress_zstd(std::span<const std::byte> from, std::span<std::byte> to, unsigned level) {
+  const std::size_t bytes = ZSTD_compress(to.data(), to.size(), from.data(), from.size(), static_cast<int>(level));
+  return ZSTD_isError(bytes) ? std::nullopt : std::optional(bytes);
+}
+
+std::string decompress_zstd(std::span<const std::byte> from, std::span<std::byte> to) {
+  const std::size_t bytes = ZSTD_decompress(to.data(), to.size(), from.data(), from.size());
+  if (ZSTD_isError(bytes)) return fmt::format("zstd: {}", ZSTD_getErrorName(bytes));
+  return bytes == to.size() ? "" : fmt::format("zstd: {} bytes come out", bytes);
+}
+
+// Level 1 is the fastest: a save should not wait for the last percent. One block of 128 KiB takes 4 bytes at least.
+constexpr Compressor kZstd{"zstd", 32015, 1, 32768, compress_zstd, decompress_zstd};
+
+constexpr std::array kCodecs{
+    CodecEntry{Codec::none, "none", "", false, nullptr},
+    CodecEntry{Codec::zstd, "zstd", "", false, &kZstd},
+    CodecEntry{Codec::shuffle_zstd, "shuffle+zstd", ", better for floats", true, &kZstd},
+};
 
 /// Byte b of element i goes to b * count + i, or back.
 template <std::size_t kElement>
@@ -40,26 +60,45 @@ void with_element(std::size_t element, Work&& work) {
 }
 
 bool is_shuffled(Codec codec, std::size_t element) {
-  return codec == Codec::shuffle_zstd && element > 1;
+  return entry_of(codec).shuffles && element > 1;
+}
+
+/// "a", "b" or "c", each followed by its purpose if that is asked for.
+std::string list_of(std::span<const CodecEntry> entries, bool with_purposes) {
+  std::string list;
+  for (const CodecEntry& entry : entries)
+    list += fmt::format(R"({}"{}"{})",
+                        &entry == &entries.front()  ? ""
+                        : &entry == &entries.back() ? " or "
+                                                    : ", ",
+                        entry.name, with_purposes ? entry.purpose : "");
+  return list;
 }
 }  // namespace
 
+const CodecEntry& entry_of(Codec codec) {
+  return *std::ranges::find(kCodecs, codec, &CodecEntry::codec);
+}
+
 const char* name_of(Codec codec) {
-  switch (codec) {
-    case Codec::none:
-      return "none";
-    case Codec::zstd:
-      return "zstd";
-    case Codec::shuffle_zstd:
-      return "shuffle+zstd";
-  }
-  return "?";
+  return entry_of(codec).name;
 }
 
 std::optional<Codec> codec_called(std::string_view name) {
-  for (Codec codec : {Codec::none, Codec::zstd, Codec::shuffle_zstd})
-    if (name == name_of(codec)) return codec;
-  return std::nullopt;
+  const auto* const entry = std::ranges::find(kCodecs, name, &CodecEntry::name);
+  return entry == kCodecs.end() ? std::nullopt : std::optional(entry->codec);
+}
+
+std::string codec_names() {
+  return list_of(kCodecs, false);
+}
+
+const char* compression_help() {
+  static const std::string text = fmt::format(
+      "\"{}\"; {}, compress the tensors that become smaller, for slow or full disks: takes processor time, and "
+      "memory for what is compressed",
+      kCodecs.front().name, list_of(std::span(kCodecs).subspan(1), true));
+  return text.c_str();
 }
 
 std::vector<std::byte> compress(Codec codec, std::span<const std::byte> bytes, std::size_t element, std::size_t chunk) {
@@ -77,9 +116,10 @@ std::vector<std::byte> compress(Codec codec, std::span<const std::byte> bytes, s
     input = shuffled;
   }
   std::vector<std::byte> packed(chunk - std::max<std::size_t>(chunk / 32, 1));
-  std::size_t got = ZSTD_compress(packed.data(), packed.size(), input.data(), input.size(), kLevel);
-  if (ZSTD_isError(got)) return padded;  // it does not fit
-  packed.resize(got);
+  const Compressor& compressor = *entry_of(codec).compressor;
+  const auto got = compressor.compress(input, packed, compressor.level);
+  if (!got) return padded;
+  packed.resize(*got);
   packed.shrink_to_fit();
   return packed;
 }
@@ -93,9 +133,7 @@ std::string decompress(Codec codec, std::span<const std::byte> stored, std::size
   bool shuffled = is_shuffled(codec, element), straight = !shuffled && out.size() == chunk;
   if (!straight) scratch.resize(chunk);
   std::byte* plain = straight ? out.data() : scratch.data();
-  std::size_t got = ZSTD_decompress(plain, chunk, stored.data(), stored.size());
-  if (ZSTD_isError(got)) return fmt::format("zstd: {}", ZSTD_getErrorName(got));
-  if (got != chunk) return fmt::format("zstd: {} bytes come out", got);
+  if (auto problem = entry_of(codec).compressor->decompress(stored, {plain, chunk}); !problem.empty()) return problem;
   if (shuffled)
     with_element(element,
                  [&](auto size) { unshuffle<size()>(plain, out.data(), chunk / size(), out.size() / size()); });

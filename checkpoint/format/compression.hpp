@@ -10,17 +10,38 @@
 
 namespace distdl::checkpoint {
 
-/// What is done to the bytes of a chunk, as HDF5's filters of these names do it: "shuffle" brings the first bytes of
-/// all elements together, then the second ones, and so on, which is what makes floats compress.
+/// What is done to the bytes of a chunk, as HDF5's filters do it. A new one has its line here and its row in
+/// compression.cpp.
 enum class Codec { none, zstd, shuffle_zstd };
 
-/// "none", "zstd", "shuffle+zstd"
+/// What makes bytes fewer: a filter of HDF5.
+struct Compressor {
+  const char* name;
+  int hdf5_filter;             ///< its number, as registered with The HDF Group
+  unsigned level;              ///< the filter's one parameter
+  std::size_t most_expansion;  ///< nothing that it makes holds more than this many times its bytes
+  /// Returns the bytes written to `to`, or nothing if they do not fit.
+  std::optional<std::size_t> (*compress)(std::span<const std::byte> from, std::span<std::byte> to, unsigned level);
+  /// Returns what is wrong unless `to` is filled exactly.
+  std::string (*decompress)(std::span<const std::byte> from, std::span<std::byte> to);
+};
+
+struct CodecEntry {
+  Codec codec;
+  const char* name;     ///< in job files and manifests
+  const char* purpose;  ///< for the help text
+  /// First the first bytes of all elements, then the second ones, and so on (HDF5's filter "shuffle"): it makes floats
+  /// compress.
+  bool shuffles;
+  const Compressor* compressor;  ///< null: bytes are stored as they are
+};
+
+const CodecEntry& entry_of(Codec codec);
 const char* name_of(Codec codec);
 /// Nothing for any other name.
 std::optional<Codec> codec_called(std::string_view name);
-
-/// No zstd frame is so short that it holds more than this many times its bytes: one block of 128 KiB takes 4 bytes.
-inline constexpr std::size_t kMostExpansion = 32768;
+/// "none", "zstd" or ..., for messages.
+std::string codec_names();
 
 /// What to store for `bytes`, which are padded with zeros to `chunk` bytes: compressed, which is shorter than `chunk`,
 /// or, where that does not save a thirty-second, the padded bytes; empty if these are `bytes` themselves.

@@ -7,32 +7,33 @@
 namespace distdl::checkpoint {
 namespace {
 std::vector<H5Z_filter_t> filters_of(Codec codec) {
-  if (codec == Codec::shuffle_zstd) return {H5Z_FILTER_SHUFFLE, kZstdFilter};
-  return {kZstdFilter};
+  const CodecEntry& entry = entry_of(codec);
+  if (entry.shuffles) return {H5Z_FILTER_SHUFFLE, entry.compressor->hdf5_filter};
+  return {entry.compressor->hdf5_filter};
 }
 
 /// HDF5 creates no dataset with a filter that it does not know, though it never calls it. Where the user's HDF5 has the
 /// plug-in, that stays.
-void introduce_zstd() {
-  if (H5Zfilter_avail(kZstdFilter) > 0) return;
+void introduce(const Compressor& compressor) {
+  if (H5Zfilter_avail(compressor.hdf5_filter) > 0) return;
   H5Z_class2_t filter{};
   filter.version = H5Z_CLASS_T_VERS;
-  filter.id = kZstdFilter;
+  filter.id = compressor.hdf5_filter;
   filter.encoder_present = filter.decoder_present = 1;
-  filter.name = "zstd";
+  filter.name = compressor.name;
   filter.filter = [](unsigned, std::size_t, const unsigned*, std::size_t, std::size_t*, void**) {
     return std::size_t{0};  // "failed"
   };
-  hdf5::check(H5Zregister(&filter), "introduce", "zstd");
+  hdf5::check(H5Zregister(&filter), "introduce", compressor.name);
 }
 }  // namespace
 
 void set_filters(hid_t creation, Codec codec) {
-  introduce_zstd();
-  const unsigned level = 1;
+  const Compressor& compressor = *entry_of(codec).compressor;
+  introduce(compressor);
   for (H5Z_filter_t id : filters_of(codec))
     hdf5::check(id == H5Z_FILTER_SHUFFLE ? H5Pset_shuffle(creation)
-                                         : H5Pset_filter(creation, id, H5Z_FLAG_MANDATORY, 1, &level),
+                                         : H5Pset_filter(creation, id, H5Z_FLAG_MANDATORY, 1, &compressor.level),
                 "prepare", "filters");
 }
 

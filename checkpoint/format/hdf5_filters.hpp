@@ -7,8 +7,6 @@
 // How HDF5 calls what compress() does.
 namespace distdl::checkpoint {
 
-inline constexpr H5Z_filter_t kZstdFilter = 32015;  ///< registered with The HDF Group; its one parameter is the level
-
 /// Adds the filters of a codec to a dataset that is to be created. HDF5 itself may lack them: its chunks come and go
 /// compressed.
 void set_filters(hid_t creation, Codec codec);

@@ -32,10 +32,11 @@ void check_box(const Manifest& manifest, const StoredTensor& stored, const Store
            name, file.name);
   };
   if (box.chunks.empty()) demand_inside(box.offset, bytes);
+  const Compressor* const compressor = entry_of(box.codec).compressor;
   for (const StoredChunk& chunk : box.chunks) {
     demand_inside(chunk.offset, chunk.bytes);
     std::size_t plain = chunk_bytes(stored, box);
-    demand(chunk.bytes <= plain && chunk.bytes * kMostExpansion >= plain, origin,
+    demand(chunk.bytes <= plain && compressor && chunk.bytes * compressor->most_expansion >= plain, origin,
            "tensor \"{}\" has a chunk of {} bytes for {}", name, chunk.bytes, plain);
   }
   demand(box.chunks.empty() || box.chunks.size() == box.checksums.size(), origin,
