@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <distdl/checkpoint/store.hpp>
+#include <distdl/checkpoint/summary.hpp>
 
 // Compares two checkpoints.
 namespace distdl::checkpoint {

@@ -7,8 +7,8 @@
 
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/disk_snapshots.hpp>
-#include <distdl/checkpoint/file_operations.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
+#include <distdl/checkpoint/io/file_operations.hpp>
 
 namespace distdl::checkpoint {
 namespace {

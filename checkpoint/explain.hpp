@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include <distdl/checkpoint/store.hpp>
+#include <distdl/checkpoint/inspect.hpp>
 
 // Explains why a step has no checkpoint, or why a restart does not use it.
 namespace distdl::checkpoint {

@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include <distdl/checkpoint/store.hpp>
+#include <distdl/checkpoint/slice.hpp>
+#include <distdl/checkpoint/summary.hpp>
 
 // How a checkpoint's tensors fit those that a program wants to fill.
 namespace distdl::checkpoint {

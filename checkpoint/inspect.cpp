@@ -4,7 +4,8 @@
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/checkpoint/format/tensor_pieces.hpp>
 #include <distdl/checkpoint/format/verify.hpp>
-#include <distdl/checkpoint/store.hpp>
+#include <distdl/checkpoint/inspect.hpp>
+#include <distdl/checkpoint/summary.hpp>
 
 namespace distdl::checkpoint {
 namespace {

@@ -6,8 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include <distdl/base/checksum.hpp>
+#include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
-#include <distdl/checkpoint/agreement.hpp>
+#include <distdl/checkpoint/commit/agreement.hpp>
 #include <distdl/checkpoint/levels.hpp>
 #include <distdl/checkpoint/multilevel/redundancy.hpp>
 

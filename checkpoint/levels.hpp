@@ -9,9 +9,11 @@
 #include <vector>
 
 #include <distdl/checkpoint/disk_snapshots.hpp>
+#include <distdl/checkpoint/group.hpp>
+#include <distdl/checkpoint/inspect.hpp>
 #include <distdl/checkpoint/inventory.hpp>
+#include <distdl/checkpoint/slice.hpp>
 #include <distdl/checkpoint/snapshot_memory.hpp>
-#include <distdl/checkpoint/store.hpp>
 
 namespace distdl::checkpoint {
 

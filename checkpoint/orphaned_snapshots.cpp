@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <distdl/base/log.hpp>
+#include <distdl/checkpoint/commit/ownership.hpp>
 #include <distdl/checkpoint/disk_snapshots.hpp>
 #include <distdl/checkpoint/orphaned_snapshots.hpp>
-#include <distdl/checkpoint/ownership.hpp>
 #include <distdl/checkpoint/snapshot_memory.hpp>
 
 namespace distdl::checkpoint {

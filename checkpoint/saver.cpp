@@ -7,10 +7,11 @@
 #include <utility>
 
 #include <distdl/base/clock.hpp>
+#include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
-#include <distdl/checkpoint/agreement.hpp>
+#include <distdl/checkpoint/commit/agreement.hpp>
+#include <distdl/checkpoint/commit/finite.hpp>
 #include <distdl/checkpoint/commit/save_activity.hpp>
-#include <distdl/checkpoint/finite.hpp>
 #include <distdl/checkpoint/format/writer.hpp>
 #include <distdl/checkpoint/multilevel/buffer_rotation.hpp>
 #include <distdl/checkpoint/saver.hpp>

@@ -10,7 +10,9 @@
 #include <string>
 #include <vector>
 
+#include <distdl/checkpoint/group.hpp>
 #include <distdl/checkpoint/levels.hpp>
+#include <distdl/checkpoint/slice.hpp>
 #include <distdl/checkpoint/store.hpp>
 
 namespace distdl::checkpoint {

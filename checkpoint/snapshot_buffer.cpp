@@ -6,7 +6,8 @@
 #include <limits>
 
 #include <distdl/base/checksum.hpp>
-#include <distdl/checkpoint/finite.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/checkpoint/commit/finite.hpp>
 #include <distdl/checkpoint/format/block_workers.hpp>
 #include <distdl/checkpoint/format/hyperslabs.hpp>
 #include <distdl/checkpoint/format/layout.hpp>

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include <distdl/base/ids.hpp>
-#include <distdl/checkpoint/store.hpp>
+#include <distdl/checkpoint/inspect.hpp>
+#include <distdl/checkpoint/owner.hpp>
+#include <distdl/checkpoint/slice.hpp>
 
 // A snapshot buffer is contiguous memory with one rank's part of one step. It holds no addresses, so that it can be
 // written to disk, mapped by another process or sent to another node as it is. See docs/checkpoint-format.md,

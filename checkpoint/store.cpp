@@ -5,10 +5,11 @@
 
 #include <distdl/base/clock.hpp>
 #include <distdl/base/log.hpp>
-#include <distdl/checkpoint/agreement.hpp>
+#include <distdl/checkpoint/commit/agreement.hpp>
 #include <distdl/checkpoint/commit/collector.hpp>
 #include <distdl/checkpoint/commit/commit.hpp>
 #include <distdl/checkpoint/commit/history.hpp>
+#include <distdl/checkpoint/commit/ownership.hpp>
 #include <distdl/checkpoint/commit/retention.hpp>
 #include <distdl/checkpoint/commit/save_step.hpp>
 #include <distdl/checkpoint/format/block_reader.hpp>
@@ -17,8 +18,12 @@
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/checkpoint/format/tensor_reader.hpp>
 #include <distdl/checkpoint/format/verify.hpp>
-#include <distdl/checkpoint/ownership.hpp>
+#include <distdl/checkpoint/group.hpp>
+#include <distdl/checkpoint/inspect.hpp>
+#include <distdl/checkpoint/owner.hpp>
+#include <distdl/checkpoint/slice.hpp>
 #include <distdl/checkpoint/store.hpp>
+#include <distdl/checkpoint/summary.hpp>
 
 namespace distdl::checkpoint {
 namespace {

@@ -37,7 +37,9 @@ endif()
 
 # -ffp-contract=off: the same source gives the same bits wherever it is compiled.
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
-set(DISTDL_WARNINGS $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow$<$<BOOL:${DISTDL_WERROR}>:;-Werror>>)
+set(DISTDL_WARNINGS $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow$<$<BOOL:${DISTDL_WERROR}>:;-Werror>>
+  # Loops that are to be vectorised join conditions without branches, and tell GCC that their elements are independent.
+  $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-bitwise-instead-of-logical;-Wno-unknown-pragmas>)
 
 if(DISTDL_SANITIZE)
   foreach(option -fsanitize=${DISTDL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)

@@ -4,9 +4,9 @@
 
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/commit/commit.hpp>
+#include <distdl/checkpoint/commit/ownership.hpp>
 #include <distdl/checkpoint/commit/retention.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
-#include <distdl/checkpoint/ownership.hpp>
 
 namespace distdl::checkpoint {
 namespace {

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <distdl/checkpoint/commit/retention.hpp>
-#include <distdl/checkpoint/file_operations.hpp>
 #include <distdl/checkpoint/format/manifest.hpp>
-#include <distdl/checkpoint/store.hpp>
+#include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/checkpoint/owner.hpp>
 
 namespace distdl::checkpoint {
 

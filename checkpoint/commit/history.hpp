@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include <distdl/checkpoint/file_operations.hpp>
-#include <distdl/checkpoint/store.hpp>
+#include <distdl/base/ids.hpp>
+#include <distdl/checkpoint/io/file_operations.hpp>
 
 // <root>/HISTORY: what became of each step, one JSON object per line. It answers "why is that checkpoint not there?".
 // A hint for people: nothing that is saved, restored or deleted depends on it, it is not synced, and lines may be lost.

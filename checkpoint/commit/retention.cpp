@@ -8,10 +8,10 @@
 
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/commit/history.hpp>
+#include <distdl/checkpoint/commit/ownership.hpp>
 #include <distdl/checkpoint/commit/retention.hpp>
 #include <distdl/checkpoint/commit/tags.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
-#include <distdl/checkpoint/ownership.hpp>
 
 namespace distdl::checkpoint {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include <distdl/checkpoint/file_operations.hpp>
-#include <distdl/checkpoint/store.hpp>
+#include <distdl/base/ids.hpp>
+#include <distdl/checkpoint/io/file_operations.hpp>
 
 // Which checkpoints stay, and how the others go.
 namespace distdl::checkpoint {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <distdl/checkpoint/store.hpp>
+#include <distdl/checkpoint/group.hpp>
 
 // What a save is at, for the error of a wait that took too long.
 namespace distdl::checkpoint {

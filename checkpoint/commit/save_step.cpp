@@ -6,14 +6,14 @@
 #include <limits>
 
 #include <distdl/base/log.hpp>
-#include <distdl/checkpoint/agreement.hpp>
+#include <distdl/checkpoint/commit/agreement.hpp>
 #include <distdl/checkpoint/commit/commit.hpp>
+#include <distdl/checkpoint/commit/ownership.hpp>
 #include <distdl/checkpoint/commit/save_step.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/checkpoint/format/tensor_reader.hpp>
 #include <distdl/checkpoint/format/verify.hpp>
 #include <distdl/checkpoint/format/writer.hpp>
-#include <distdl/checkpoint/ownership.hpp>
 
 namespace distdl::checkpoint {
 namespace {

@@ -7,7 +7,10 @@
 
 #include <distdl/checkpoint/commit/collector.hpp>
 #include <distdl/checkpoint/file_system.hpp>
-#include <distdl/checkpoint/store.hpp>
+#include <distdl/checkpoint/group.hpp>
+#include <distdl/checkpoint/options.hpp>
+#include <distdl/checkpoint/owner.hpp>
+#include <distdl/checkpoint/slice.hpp>
 
 namespace distdl::checkpoint {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include <distdl/checkpoint/file_operations.hpp>
-#include <distdl/checkpoint/store.hpp>
+#include <distdl/base/ids.hpp>
+#include <distdl/checkpoint/io/file_operations.hpp>
 
 // Names that people give to checkpoints: <root>/tags/<name> holds the name of a step's folder. What has a tag is never
 // collected.

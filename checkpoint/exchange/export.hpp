@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <distdl/checkpoint/store.hpp>
+#include <distdl/checkpoint/summary.hpp>
 
 // Checkpoints in the formats of other programs. Tensors are read in pieces of some mebibytes, each block against its
 // checksum; a file appears whole or not at all.

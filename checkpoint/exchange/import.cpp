@@ -12,6 +12,9 @@
 #include <distdl/checkpoint/exchange/import.hpp>
 #include <distdl/checkpoint/exchange/safetensors.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
+#include <distdl/checkpoint/group.hpp>
+#include <distdl/checkpoint/inspect.hpp>
+#include <distdl/checkpoint/store.hpp>
 
 namespace distdl::checkpoint {
 namespace {

@@ -6,7 +6,8 @@
 #include <span>
 #include <string>
 
-#include <distdl/checkpoint/store.hpp>
+#include <distdl/checkpoint/slice.hpp>
+#include <distdl/checkpoint/summary.hpp>
 
 namespace distdl::checkpoint {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include <distdl/checkpoint/file_operations.hpp>
-#include <distdl/checkpoint/store.hpp>
+#include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/checkpoint/summary.hpp>
 
 // The layout of https://huggingface.co/docs/safetensors: eight bytes with the length of the header, the header in JSON,
 // the tensors one after the other without gaps.

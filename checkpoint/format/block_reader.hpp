@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <span>
 
-#include <distdl/checkpoint/file_operations.hpp>
 #include <distdl/checkpoint/format/manifest.hpp>
-#include <distdl/checkpoint/store.hpp>
+#include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/checkpoint/slice.hpp>
 
 namespace distdl::checkpoint {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include <distdl/checkpoint/file_operations.hpp>
 #include <distdl/checkpoint/format/hdf5_elements.hpp>
 #include <distdl/checkpoint/format/hdf5_filters.hpp>
 #include <distdl/checkpoint/format/hdf5_skeleton.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
+#include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/hdf5/hdf5_error.hpp>
 
 namespace distdl::checkpoint {

@@ -7,8 +7,9 @@
 #include <string>
 #include <vector>
 
+#include <distdl/base/ids.hpp>
 #include <distdl/checkpoint/format/compression.hpp>
-#include <distdl/checkpoint/store.hpp>
+#include <distdl/checkpoint/slice.hpp>
 
 namespace distdl::checkpoint {
 

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <distdl/base/errors.hpp>
 #include <distdl/base/file_descriptor.hpp>
 #include <distdl/checkpoint/format/hdf5_elements.hpp>
 #include <distdl/checkpoint/format/hdf5_filters.hpp>

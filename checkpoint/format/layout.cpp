@@ -3,8 +3,8 @@
 #include <charconv>
 
 #include <distdl/base/errors.hpp>
-#include <distdl/checkpoint/file_operations.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
+#include <distdl/checkpoint/io/file_operations.hpp>
 
 namespace distdl::checkpoint {
 namespace {

@@ -3,10 +3,10 @@
 #include <limits>
 #include <map>
 
-#include <distdl/checkpoint/file_operations.hpp>
 #include <distdl/checkpoint/format/hyperslabs.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/checkpoint/format/manifest.hpp>
+#include <distdl/checkpoint/io/file_operations.hpp>
 
 namespace distdl::checkpoint {
 namespace {

@@ -8,7 +8,8 @@
 
 #include <distdl/checkpoint/file_system.hpp>
 #include <distdl/checkpoint/format/compression.hpp>
-#include <distdl/checkpoint/store.hpp>
+#include <distdl/checkpoint/slice.hpp>
+#include <distdl/checkpoint/summary.hpp>
 
 namespace distdl::checkpoint {
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <distdl/base/checksum.hpp>
+#include <distdl/base/errors.hpp>
 #include <distdl/checkpoint/format/json_outline.hpp>
 #include <distdl/checkpoint/format/manifest.hpp>
 

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include <distdl/checkpoint/file_operations.hpp>
 #include <distdl/checkpoint/format/manifest.hpp>
+#include <distdl/checkpoint/io/file_operations.hpp>
 
 namespace distdl::checkpoint {
 

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include <distdl/checkpoint/file_operations.hpp>
 #include <distdl/checkpoint/format/manifest.hpp>
 #include <distdl/checkpoint/format/stored_block.hpp>
+#include <distdl/checkpoint/io/file_operations.hpp>
 
 namespace distdl::checkpoint {
 

@@ -4,8 +4,9 @@
 #include <functional>
 #include <vector>
 
-#include <distdl/checkpoint/file_operations.hpp>
 #include <distdl/checkpoint/format/manifest.hpp>
+#include <distdl/checkpoint/inspect.hpp>
+#include <distdl/checkpoint/io/file_operations.hpp>
 
 namespace distdl::checkpoint {
 

@@ -6,13 +6,13 @@
 
 #include <distdl/base/checksum.hpp>
 #include <distdl/base/log.hpp>
-#include <distdl/checkpoint/file_operations.hpp>
 #include <distdl/checkpoint/format/block_workers.hpp>
 #include <distdl/checkpoint/format/hdf5_skeleton.hpp>
 #include <distdl/checkpoint/format/hyperslabs.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/checkpoint/format/verify.hpp>
 #include <distdl/checkpoint/format/writer.hpp>
+#include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/checkpoint/snapshot_buffer.hpp>
 
 namespace distdl::checkpoint {

@@ -7,7 +7,8 @@
 
 #include <distdl/checkpoint/file_system.hpp>
 #include <distdl/checkpoint/format/manifest.hpp>
-#include <distdl/checkpoint/store.hpp>
+#include <distdl/checkpoint/options.hpp>
+#include <distdl/checkpoint/slice.hpp>
 
 namespace distdl::checkpoint {
 

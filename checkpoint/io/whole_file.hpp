@@ -7,7 +7,7 @@
 #include <span>
 
 #include <distdl/checkpoint/exchange/export.hpp>
-#include <distdl/checkpoint/file_operations.hpp>
+#include <distdl/checkpoint/io/file_operations.hpp>
 
 namespace distdl::checkpoint {
 

@@ -6,8 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include <distdl/base/clock.hpp>
+#include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
-#include <distdl/checkpoint/agreement.hpp>
+#include <distdl/checkpoint/commit/agreement.hpp>
 #include <distdl/checkpoint/fit.hpp>
 #include <distdl/checkpoint/format/hyperslabs.hpp>
 #include <distdl/checkpoint/format/manifest.hpp>

@@ -15,6 +15,9 @@
 #include <fmt/format.h>
 
 #include <distdl/base/env.hpp>
+#include <distdl/checkpoint/group.hpp>
+#include <distdl/checkpoint/owner.hpp>
+#include <distdl/checkpoint/slice.hpp>
 #include <distdl/checkpoint/store.hpp>
 #include <distdl/comm/communicator.hpp>
 #include <distdl/world/make_world.hpp>

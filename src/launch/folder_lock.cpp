@@ -23,7 +23,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/file_descriptor.hpp>
 #include <distdl/base/log.hpp>
-#include <distdl/checkpoint/file_operations.hpp>
+#include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/launch/folder_lock.hpp>
 #include <distdl/launch/processes.hpp>
 #include <distdl/slurm/allocation.hpp>

@@ -9,7 +9,7 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/temporary_folder.hpp>
-#include <distdl/checkpoint/file_operations.hpp>
+#include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/launch/rendezvous.hpp>
 
 namespace distdl::launch {

@@ -11,8 +11,9 @@
 
 #include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
-#include <distdl/checkpoint/file_operations.hpp>
-#include <distdl/checkpoint/store.hpp>
+#include <distdl/checkpoint/inspect.hpp>
+#include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/checkpoint/summary.hpp>
 #include <distdl/launch/processes.hpp>
 #include <distdl/launch/rendezvous.hpp>
 #include <distdl/launch/requeue.hpp>

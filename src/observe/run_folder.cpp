@@ -11,8 +11,8 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/regular_file.hpp>
-#include <distdl/checkpoint/file_operations.hpp>
-#include <distdl/checkpoint/json_numbers.hpp>
+#include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/checkpoint/io/json_numbers.hpp>
 #include <distdl/observe/record_lines.hpp>
 #include <distdl/observe/run_folder.hpp>
 

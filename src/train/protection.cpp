@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <distdl/checkpoint/commit/ownership.hpp>
 #include <distdl/checkpoint/orphaned_snapshots.hpp>
-#include <distdl/checkpoint/ownership.hpp>
 #include <distdl/train/protection.hpp>
 
 namespace distdl::train {

@@ -7,7 +7,7 @@
 #include <distdl/base/checked.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/base/log.hpp>
-#include <distdl/checkpoint/agreement.hpp>
+#include <distdl/checkpoint/commit/agreement.hpp>
 #include <distdl/data/prefetcher.hpp>
 #include <distdl/kernels/check_options.hpp>
 #include <distdl/model/models.hpp>

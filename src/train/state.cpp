@@ -9,7 +9,7 @@
 #include <distdl/base/checked.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/base/log.hpp>
-#include <distdl/checkpoint/finite.hpp>
+#include <distdl/checkpoint/commit/finite.hpp>
 #include <distdl/train/agreement.hpp>
 #include <distdl/train/state.hpp>
 

@@ -11,8 +11,11 @@
 
 #include <distdl/base/ids.hpp>
 #include <distdl/checkpoint/fit.hpp>
+#include <distdl/checkpoint/group.hpp>
 #include <distdl/checkpoint/levels.hpp>
+#include <distdl/checkpoint/slice.hpp>
 #include <distdl/checkpoint/store.hpp>
+#include <distdl/checkpoint/summary.hpp>
 #include <distdl/comm/communicator.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/model/description.hpp>

@@ -14,7 +14,11 @@
 #include "tests/checkpoint/thread_group.hpp"
 #include <distdl/base/philox.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
+#include <distdl/checkpoint/group.hpp>
+#include <distdl/checkpoint/owner.hpp>
+#include <distdl/checkpoint/slice.hpp>
 #include <distdl/checkpoint/store.hpp>
+#include <distdl/checkpoint/summary.hpp>
 
 // A little model to save, and ways to cut it among ranks.
 namespace distdl::checkpoint {

@@ -10,6 +10,7 @@
 #include "tests/checkpoint/commit/failing_file_system.hpp"
 #include "tests/checkpoint/sample.hpp"
 #include <distdl/base/clock.hpp>
+#include <distdl/base/errors.hpp>
 #include <distdl/checkpoint/commit/save_activity.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/checkpoint/saver.hpp>

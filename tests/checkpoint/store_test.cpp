@@ -7,10 +7,16 @@
 
 #include "tests/checkpoint/commit/failing_file_system.hpp"
 #include "tests/checkpoint/sample.hpp"
+#include <distdl/base/errors.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/checkpoint/format/manifest.hpp>
+#include <distdl/checkpoint/group.hpp>
+#include <distdl/checkpoint/inspect.hpp>
+#include <distdl/checkpoint/owner.hpp>
+#include <distdl/checkpoint/slice.hpp>
 #include <distdl/checkpoint/snapshot_buffer.hpp>
 #include <distdl/checkpoint/store.hpp>
+#include <distdl/checkpoint/summary.hpp>
 
 namespace distdl::checkpoint {
 namespace {

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include <distdl/checkpoint/store.hpp>
+#include <distdl/checkpoint/group.hpp>
 
 namespace distdl::checkpoint {
 

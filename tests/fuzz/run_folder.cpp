@@ -5,10 +5,10 @@
 
 #include "target.hpp"
 #include <distdl/checkpoint/commit/history.hpp>
+#include <distdl/checkpoint/commit/ownership.hpp>
 #include <distdl/checkpoint/commit/tags.hpp>
 #include <distdl/checkpoint/disk_snapshots.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
-#include <distdl/checkpoint/ownership.hpp>
 #include <distdl/launch/folder_lock.hpp>
 #include <distdl/observe/record_lines.hpp>
 #include <distdl/observe/run_folder.hpp>

@@ -8,6 +8,7 @@
 #include "tests/checkpoint/sample.hpp"
 #include "tests/data/scratch_folder.hpp"
 #include "tests/hdf5/waiting.hpp"
+#include <distdl/base/errors.hpp>
 #include <distdl/checkpoint/exchange/export.hpp>
 #include <distdl/checkpoint/format/hdf5_skeleton.hpp>
 #include <distdl/checkpoint/format/hdf5_structure.hpp>

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include <distdl/checkpoint/store.hpp>
+#include <distdl/checkpoint/summary.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/model/network.hpp>
 

@@ -10,7 +10,7 @@
 #include <distdl/app/ranks/local_ranks.hpp>
 #include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
-#include <distdl/checkpoint/file_operations.hpp>
+#include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/launch/processes.hpp>
 #include <distdl/launch/rendezvous.hpp>
 #include <distdl/world/make_world.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // distdl checkpoint: export, import.
 #include "tests/checkpoint/commands/command_fixture.hpp"
+#include <distdl/checkpoint/inspect.hpp>
 
 namespace distdl::checkpoint {
 namespace {

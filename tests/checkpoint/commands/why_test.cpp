@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/checkpoint/commands/command_fixture.hpp"
+#include <distdl/checkpoint/commit/ownership.hpp>
 #include <distdl/checkpoint/disk_snapshots.hpp>
-#include <distdl/checkpoint/ownership.hpp>
 #include <distdl/checkpoint/snapshot_memory.hpp>
 
 namespace distdl::checkpoint {

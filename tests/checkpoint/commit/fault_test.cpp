@@ -13,6 +13,7 @@
 #include "tests/checkpoint/sample.hpp"
 #include <distdl/checkpoint/commit/tags.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
+#include <distdl/checkpoint/inspect.hpp>
 
 namespace distdl::checkpoint {
 namespace {

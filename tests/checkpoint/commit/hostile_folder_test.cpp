@@ -11,13 +11,13 @@
 #include "tests/checkpoint/sample.hpp"
 #include <distdl/checkpoint/commit/collector.hpp>
 #include <distdl/checkpoint/commit/history.hpp>
+#include <distdl/checkpoint/commit/ownership.hpp>
 #include <distdl/checkpoint/commit/retention.hpp>
 #include <distdl/checkpoint/commit/tags.hpp>
 #include <distdl/checkpoint/disk_snapshots.hpp>
 #include <distdl/checkpoint/explain.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/checkpoint/io/whole_file.hpp>
-#include <distdl/checkpoint/ownership.hpp>
 
 namespace distdl::checkpoint {
 namespace {

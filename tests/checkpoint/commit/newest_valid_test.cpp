@@ -12,9 +12,12 @@
 
 #include "tests/checkpoint/commit/failing_file_system.hpp"
 #include "tests/checkpoint/sample.hpp"
-#include <distdl/checkpoint/file_operations.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
+#include <distdl/checkpoint/group.hpp>
+#include <distdl/checkpoint/inspect.hpp>
+#include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/checkpoint/store.hpp>
+#include <distdl/checkpoint/summary.hpp>
 
 namespace distdl::checkpoint {
 namespace {

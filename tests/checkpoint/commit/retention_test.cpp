@@ -12,10 +12,11 @@
 #include "tests/checkpoint/sample.hpp"
 #include <distdl/checkpoint/commit/collector.hpp>
 #include <distdl/checkpoint/commit/history.hpp>
+#include <distdl/checkpoint/commit/ownership.hpp>
 #include <distdl/checkpoint/commit/retention.hpp>
 #include <distdl/checkpoint/commit/tags.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
-#include <distdl/checkpoint/ownership.hpp>
+#include <distdl/checkpoint/inspect.hpp>
 
 namespace distdl::checkpoint {
 namespace {

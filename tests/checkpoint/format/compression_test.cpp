@@ -12,11 +12,14 @@
 
 #include "tests/checkpoint/sample.hpp"
 #include <distdl/base/checksum.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/base/exit_codes.hpp>
 #include <distdl/checkpoint/exchange/export.hpp>
 #include <distdl/checkpoint/file_system.hpp>
 #include <distdl/checkpoint/format/hdf5_structure.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/checkpoint/format/manifest.hpp>
+#include <distdl/checkpoint/inspect.hpp>
 
 namespace distdl::checkpoint {
 namespace {

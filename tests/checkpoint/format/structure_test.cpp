@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "tests/checkpoint/sample.hpp"
+#include <distdl/base/errors.hpp>
 #include <distdl/checkpoint/format/hdf5_structure.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
 

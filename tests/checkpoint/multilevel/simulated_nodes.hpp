@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/checkpoint/sample.hpp"
+#include <distdl/base/errors.hpp>
 #include <distdl/checkpoint/file_system.hpp>
 #include <distdl/checkpoint/levels.hpp>
 

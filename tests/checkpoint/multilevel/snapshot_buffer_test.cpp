@@ -14,7 +14,8 @@
 
 #include "tests/checkpoint/sample.hpp"
 #include <distdl/base/checksum.hpp>
-#include <distdl/checkpoint/finite.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/checkpoint/commit/finite.hpp>
 #include <distdl/checkpoint/snapshot_buffer.hpp>
 #include <distdl/checkpoint/snapshot_memory.hpp>
 

@@ -7,8 +7,10 @@
 #include "tests/checkpoint/proof/proofs.hpp"
 #include "tests/checkpoint/sample.hpp"
 #include <distdl/base/checksum.hpp>
+#include <distdl/base/errors.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/checkpoint/format/manifest.hpp>
+#include <distdl/checkpoint/inspect.hpp>
 
 namespace distdl::checkpoint::proof {
 namespace {

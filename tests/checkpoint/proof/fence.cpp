@@ -5,6 +5,7 @@
 
 #include "tests/checkpoint/commit/failing_file_system.hpp"
 #include "tests/checkpoint/proof/proofs.hpp"
+#include <distdl/base/errors.hpp>
 
 namespace distdl::checkpoint::proof {
 namespace {

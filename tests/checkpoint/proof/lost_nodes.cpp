@@ -3,6 +3,7 @@
 
 #include "tests/checkpoint/multilevel/saving_nodes.hpp"
 #include "tests/checkpoint/proof/proofs.hpp"
+#include <distdl/base/errors.hpp>
 
 namespace distdl::checkpoint::proof {
 namespace {

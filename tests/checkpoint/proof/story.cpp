@@ -4,8 +4,8 @@
 #include <fstream>
 #include <sstream>
 
+#include <distdl/checkpoint/commit/ownership.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
-#include <distdl/checkpoint/ownership.hpp>
 #include <distdl/checkpoint/snapshot_buffer.hpp>
 #include <distdl/checkpoint/snapshot_memory.hpp>
 

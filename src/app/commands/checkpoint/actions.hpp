@@ -10,7 +10,8 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <distdl/app/cli/arguments.hpp>
-#include <distdl/checkpoint/store.hpp>
+#include <distdl/base/exit_codes.hpp>
+#include <distdl/checkpoint/summary.hpp>
 
 // The parts of "distdl checkpoint". None needs Slurm or ranks.
 namespace distdl::app {

@@ -11,6 +11,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/checkpoint/commit/tags.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
+#include <distdl/checkpoint/inspect.hpp>
 
 namespace distdl::app {
 namespace fs = std::filesystem;

@@ -14,6 +14,7 @@
 #include <distdl/checkpoint/commit/retention.hpp>
 #include <distdl/checkpoint/commit/tags.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
+#include <distdl/checkpoint/inspect.hpp>
 
 namespace distdl::app {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <distdl/checkpoint/store.hpp>
+#include <distdl/checkpoint/group.hpp>
 
 namespace distdl::checkpoint {
 

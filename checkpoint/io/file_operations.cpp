@@ -13,7 +13,7 @@
 #include <distdl/base/handles.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/regular_file.hpp>
-#include <distdl/checkpoint/file_operations.hpp>
+#include <distdl/checkpoint/io/file_operations.hpp>
 
 namespace distdl::checkpoint {
 namespace {

@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include <distdl/base/checksum.hpp>
+#include <distdl/checkpoint/commit/ownership.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
-#include <distdl/checkpoint/json_numbers.hpp>
-#include <distdl/checkpoint/ownership.hpp>
+#include <distdl/checkpoint/io/json_numbers.hpp>
 
 namespace distdl::checkpoint {
 namespace {

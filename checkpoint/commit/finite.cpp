@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include <distdl/checkpoint/finite.hpp>
+#include <distdl/checkpoint/commit/finite.hpp>
 
 namespace distdl::checkpoint {
 namespace {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <charconv>
 
-#include <distdl/checkpoint/agreement.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/checkpoint/commit/agreement.hpp>
 
 namespace distdl::checkpoint {
 namespace {

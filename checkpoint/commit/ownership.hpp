@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include <distdl/checkpoint/file_operations.hpp>
-#include <distdl/checkpoint/store.hpp>
+#include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/checkpoint/owner.hpp>
 
 namespace distdl::checkpoint {
 
