@@ -23,12 +23,11 @@ struct Totals {
 
 /// A model bound to a backend for microbatches of a fixed size: layers and the activations between them.
 /// Gradient arenas follow ModelTensors::layout, with kTail more floats at the end: the microbatch's totals travel with
-/// its gradients, so that one sum over ranks serves both.
+/// its gradients, so that one sum over ranks serves both. The floats after the totals are zero, for whoever sums.
 class Network {
  public:
-  static constexpr std::size_t kTail = 16;
-  static constexpr std::size_t kLossAt = 0, kCorrectAt = 1, kCountAt = 2, kStopAt = 3,
-                               kSaveAt = 4;  ///< places in the tail
+  static constexpr std::size_t kTail = 16, kTotals = 3;
+  static constexpr std::size_t kLossAt = 0, kCorrectAt = 1, kCountAt = 2;  ///< places in the tail
 
   /// `backend` must outlive the network. Throws ConfigError if the layers do not fit the sample shape.
   Network(kernels::Backend& backend, const Description& model, const ModelTensors& tensors, std::int64_t samples);

@@ -16,6 +16,7 @@
 #include <distdl/optim/schedule.hpp>
 #include <distdl/parallel/gradient_sum.hpp>
 #include <distdl/parallel/plan.hpp>
+#include <distdl/parallel/step_tail.hpp>
 #include <distdl/train/agreement.hpp>
 #include <distdl/train/checkpoint_schedule.hpp>
 #include <distdl/train/evaluator.hpp>
@@ -106,6 +107,7 @@ class Trainer {
   model::ModelTensors tensors_;
   Network network_;
   parallel::GradientSum sum_;
+  parallel::StepTail tail_;
   optim::Optimizer optimizer_;
   Evaluator evaluator_;
   checkpoint::Store store_;
@@ -139,6 +141,7 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
                    : model::tensors_of(model_)),
       network_(*backend_, model_, tensors_, plan_.microbatch_size),
       sum_(*backend_, communicator, plan_, network_.gradient_count()),
+      tail_(*backend_, sum_, tensors_.layout.size()),
       optimizer_(recipe.optim, tensors_.layout, *backend_),
       evaluator_(*backend_, model_, tensors_, network_, sources_),
       store_(setting.checkpoints, recipe.checkpoint, setting.files ? *setting.files : checkpoint::real_file_system()),
@@ -218,24 +221,19 @@ Trainer::Agreed Trainer::step(bool stop) {
     network_.forward_backward(sum_.slot(), scale);
     sum_.add();
   }
-  std::size_t tail = tensors_.layout.size();
-  bool save =
-      communicator_.rank() == Rank(0) && (owes_checkpoint_ || checkpoint_schedule_.due(Step(state_.step.value + 1)));
-  if (stop) backend_->fill(sum_.first_partial() + tail + Network::kStopAt, 1, 1.0f);
-  if (save) backend_->fill(sum_.first_partial() + tail + Network::kSaveAt, 1, 1.0f);
+  if (stop) tail_.request_stop();
+  if (communicator_.rank() == Rank(0) && (owes_checkpoint_ || checkpoint_schedule_.due(Step(state_.step.value + 1))))
+    tail_.request_save();
   const float* gradients = sum_.finish();
-  float totals[Network::kTail];
-  backend_->copy_to_host(totals, gradients + tail, sizeof totals);
+  const auto sums = tail_.read(gradients);
   double rate = optim::learning_rate(recipe_.optim, state_.step, total_, plan_.global_batch());
   saver_->fence();
-  // The loss is the mean over the terms that count, and how many of all do so is known only now.
-  const double terms = std::max(totals[Network::kCountAt], 1.0f);
   const bool scaled = backend_->activation_type() == tensor::DataType::float16;
   const bool finite = !scaled || optimizer_.is_finite(gradients);
   std::optional<double> norm;
   if (finite) {
     norm = optimizer_.prepare(
-        gradients, {rate, state_.step.value, state_.updates, plan_.microbatches, all_terms / terms / loss_scale});
+        gradients, {rate, state_.step.value, state_.updates, plan_.microbatches, all_terms / sums.terms / loss_scale});
     network_.change_parameters([this, gradients] { optimizer_.apply(state_.arenas(gradients)); });
     state_.updates += 1;
   }
@@ -246,12 +244,12 @@ Trainer::Agreed Trainer::step(bool stop) {
   end_of_job_.step_took(watch.seconds());
   checkpoint_schedule_.step_took(watch.seconds());
   auto batch = static_cast<double>(plan_.global_batch());
-  double loss = totals[Network::kLossAt] / terms;
+  const double loss = sums.loss / sums.terms;
   if (!std::isfinite(loss)) diverged("the loss", loss);
-  observer_.on(StepDone{state_.step, epochs_done(), loss, totals[Network::kCorrectAt] / terms, rate,
-                        batch / watch.seconds(), reader_->waited_seconds() - waited, norm,
-                        scaled ? std::optional(loss_scale) : std::nullopt, !finite});
-  return {totals[Network::kStopAt] > 0, totals[Network::kSaveAt] > 0};
+  observer_.on(StepDone{state_.step, epochs_done(), loss, sums.correct / sums.terms, rate, batch / watch.seconds(),
+                        reader_->waited_seconds() - waited, norm, scaled ? std::optional(loss_scale) : std::nullopt,
+                        !finite});
+  return {sums.stop, sums.save};
 }
 
 void Trainer::evaluate() {
