@@ -11,27 +11,11 @@
 #include <distdl/checkpoint/interval.hpp>
 #include <distdl/checkpoint/saver.hpp>
 #include <distdl/comm/communicator.hpp>
-#include <distdl/data/options.hpp>
-#include <distdl/kernels/options.hpp>
-#include <distdl/model/options.hpp>
-#include <distdl/optim/options.hpp>
-#include <distdl/parallel/options.hpp>
 #include <distdl/train/events.hpp>
-#include <distdl/train/options.hpp>
+#include <distdl/train/recipe.hpp>
 #include <distdl/train/state.hpp>
 
 namespace distdl::train {
-
-/// All that decides what a run computes.
-struct Recipe {
-  data::Options data;
-  model::Options model;
-  parallel::Options parallel;
-  optim::Options optim;
-  train::Options train;
-  kernels::Options kernels;
-  checkpoint::Options checkpoint;
-};
 
 /// Where the run is executed, and until when.
 struct Setting {
@@ -55,17 +39,6 @@ enum class Outcome {
   finished,  ///< all steps done, final checkpoint written
   stopped,   ///< saved; start again to go on
 };
-
-/// Throws ConfigError for values that make no sense.
-void check(const Options& options);
-
-/// Checks the options of a recipe as far as that is possible without its data set. The program that starts the ranks
-/// calls it too. Throws ConfigError.
-void check(const Recipe& recipe);
-
-/// The number of optimizer steps of a run with so many training samples. Throws ConfigError if this number, or that of
-/// all samples, overflows.
-Step steps_of(const Recipe& recipe, std::int64_t samples);
 
 /// Collective over the communicator's ranks. Resumes from the newest snapshot or valid checkpoint, or starts anew.
 /// Trains to the end, or until any rank is asked to stop. Failed saves are logged and reported to the observer, and the

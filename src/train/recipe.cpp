@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <distdl/base/checked.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/checkpoint/store.hpp>
+#include <distdl/data/source.hpp>
+#include <distdl/kernels/check_options.hpp>
+#include <distdl/model/models.hpp>
+#include <distdl/optim/optimizer.hpp>
+#include <distdl/parallel/plan.hpp>
+#include <distdl/train/recipe.hpp>
+
+namespace distdl::train {
+namespace {
+constexpr double kLongestMargin = 86400 * 7;
+}  // namespace
+
+void check(const Options& options) {
+  require(options.epochs >= 1, "train.epochs is {}, but must be at least 1", options.epochs);
+  require(options.steps >= 0, "train.steps is {}, but must not be negative", options.steps);
+  require(options.evaluate_every_steps >= 0, "train.evaluate_every_steps is {}, but must not be negative",
+          options.evaluate_every_steps);
+  require(options.evaluate_every >= 0, "train.evaluate_every is {}, but must not be negative", options.evaluate_every);
+  require(options.stop_margin_seconds >= 0 && options.stop_margin_seconds <= kLongestMargin,
+          "train.stop_margin_seconds is {}, but must be between 0 and {}", options.stop_margin_seconds, kLongestMargin);
+}
+
+void check(const Recipe& recipe) {
+  data::check(recipe.data);
+  model::check(recipe.model);
+  parallel::make_plan(recipe.parallel, 1);
+  optim::check(recipe.optim);
+  check(recipe.train);
+  kernels::check(recipe.kernels);
+  checkpoint::check(recipe.checkpoint);
+}
+
+Step steps_of(const Recipe& recipe, std::int64_t samples) {
+  const std::int64_t global_batch = parallel::make_plan(recipe.parallel, 1).global_batch();
+  std::int64_t steps = recipe.train.steps;
+  if (steps == 0) {
+    const auto seen =
+        checked_product(recipe.train.epochs, samples, "what train.epochs asks for, epochs times samples,");
+    steps = seen / global_batch + (seen % global_batch > 0);
+  }
+  // Positions in the stream of samples must be numbers too, and a few steps beyond are read ahead.
+  constexpr std::int64_t kAhead = 16;
+  checked_product(checked_sum(steps, kAhead, "the number of steps"), global_batch,
+                  "the number of samples of all steps");
+  return Step(steps);
+}
+
+}  // namespace distdl::train

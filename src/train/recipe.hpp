@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include <distdl/base/ids.hpp>
+#include <distdl/checkpoint/options.hpp>
+#include <distdl/data/options.hpp>
+#include <distdl/kernels/options.hpp>
+#include <distdl/model/options.hpp>
+#include <distdl/optim/options.hpp>
+#include <distdl/parallel/options.hpp>
+#include <distdl/train/options.hpp>
+
+namespace distdl::train {
+
+/// All that decides what a run computes.
+struct Recipe {
+  data::Options data;
+  model::Options model;
+  parallel::Options parallel;
+  optim::Options optim;
+  train::Options train;
+  kernels::Options kernels;
+  checkpoint::Options checkpoint;
+};
+
+/// Throws ConfigError for values that make no sense.
+void check(const Options& options);
+
+/// Checks the options of a recipe as far as that is possible without its data set. The program that starts the ranks
+/// calls it too. Throws ConfigError.
+void check(const Recipe& recipe);
+
+/// The number of optimizer steps of a run with so many training samples. Throws ConfigError if this number, or that of
+/// all samples, overflows.
+Step steps_of(const Recipe& recipe, std::int64_t samples);
+
+}  // namespace distdl::train

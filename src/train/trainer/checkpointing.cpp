@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include <distdl/base/log.hpp>
+#include <distdl/checkpoint/commit/agreement.hpp>
+#include <distdl/train/identity.hpp>
+#include <distdl/train/protection.hpp>
+#include <distdl/train/trainer/checkpointing.hpp>
+
+namespace distdl::train {
+
+Checkpointing::Checkpointing(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator,
+                             CommunicatorGroup& group, Observer& observer, kernels::Backend& backend,
+                             data::Sources& sources, const model::ModelTensors& tensors, TrainingState& state,
+                             EndOfJob& end_of_job)
+    : recipe_(recipe),
+      setting_(setting),
+      communicator_(communicator),
+      group_(group),
+      observer_(observer),
+      sources_(sources),
+      state_(state),
+      end_of_job_(end_of_job),
+      store_(setting.checkpoints, recipe.checkpoint, setting.files ? *setting.files : checkpoint::real_file_system()),
+      checkpointer_(backend, communicator, group, store_, tensors, identity_of(recipe, *sources.training)),
+      schedule_(recipe.checkpoint, setting.failures),
+      writer_bootstrap_(communicator.rank(), communicator.size(), setting.comm, group.timeout()) {}
+
+std::optional<std::string> Checkpointing::restore(const StartValues& start_values) {
+  store_.take(group_, setting_.owner, setting_.snapshots);
+  std::optional<checkpoint::Levels> levels;
+  if (auto setup = levels_setup(store_, place())) levels.emplace(group_, store_.files(), *std::move(setup));
+  return checkpointer_.restore(state_, levels ? &*levels : nullptr,
+                               recipe_.checkpoint.partial ? &start_values : nullptr, setting_.resume_below);
+}
+
+void Checkpointing::schedule_from_here() {
+  schedule_.tried(state_.step);
+  if (schedule_.automatic() && communicator_.rank() == Rank(0))
+    log(Severity::info, "checkpoint.every = \"auto\": {}", schedule_.plan());
+}
+
+void Checkpointing::start(bool resumed) {
+  auto levels = levels_setup(store_, place());
+  checkpoint::Saver::Setup setup{run_name(store_), true, levels.has_value(), levels};
+  saver_.emplace(
+      store_, group_, [this] { return writer_bootstrap_.connect(); }, setup);
+  if (recipe_.checkpoint.mode != "sync") writer_bootstrap_.exchange_addresses(communicator_);
+  const auto left = levels || communicator_.rank() != Rank(0) ? std::nullopt : step_left_in_memory(store_, Rank(0));
+  if (left && *left > state_.step)
+    log(Severity::warning,
+        "the run goes on from step {}; the snapshots of step {} in the nodes' memory are removed, since the job file "
+        "asks for none (checkpoint.memory_every and the like)",
+        state_.step, *left);
+  if (!levels) group_.all_gather("");  // the first rank has looked: each one sweeps the buffers of all on its node
+  auto part = checkpointer_.part_of(state_);
+  saver_->prepare(part.slices, part.state);
+  checkpoint::Protection elsewhere{recipe_.checkpoint.partner_every > 0, recipe_.checkpoint.parity_every > 0};
+  if (resumed && (elsewhere.partner || elsewhere.parity)) begin_save({false, elsewhere});
+}
+
+bool Checkpointing::is_due(Step step) const {
+  return owed_ || schedule_.due(step);
+}
+
+bool Checkpointing::is_busy(Step next) const {
+  return saver_->is_busy() || destination_of(recipe_.checkpoint, next, is_due(next)).has_value();
+}
+
+void Checkpointing::save_if_due(bool worth_a_save) {
+  if (auto destination = destination_of(recipe_.checkpoint, state_.step, worth_a_save)) save_on_the_way(*destination);
+}
+
+void Checkpointing::require_unchanged_data() try {
+  checkpoint::agree_in_step(group_, fmt::format("save step {}", state_.step), [this] {
+    sources_.require_unchanged();
+    return std::string();
+  });
+} catch (const StorageError& error) {
+  if (error.exit_code() != ExitCode::storage) end();
+  throw;
+}
+
+bool Checkpointing::begin_save(const checkpoint::Destination& destination) {
+  if (destination.file_system) require_unchanged_data();
+  auto part = checkpointer_.part_of(state_);
+  if (!saver_->save(state_.step, part.slices, part.state, destination)) return false;
+  under_way_ = destination;
+  return true;
+}
+
+void Checkpointing::save_last() {
+  require_unchanged_data();
+  auto part = checkpointer_.part_of(state_);
+  saver_->save_and_wait(state_.step, part.slices, part.state);
+  for (const auto& outcome : saver_->outcomes()) tell(outcome);
+  saver_->close();
+}
+
+void Checkpointing::save_on_the_way(const checkpoint::Destination& destination) try {
+  if (destination.file_system) schedule_.tried(state_.step);
+  const bool was_owed = std::exchange(owed_, false);
+  if (begin_save(destination)) return;
+  owed_ = destination.file_system && !under_way_.file_system;
+  if (!was_owed) observer_.on(SaveSkipped{state_.step, saver_->skipped()});
+} catch (const StorageError& error) {
+  if (error.exit_code() != ExitCode::storage) throw;  // another run owns the folder, or a mistake of ours
+  observer_.on(SaveFailed{state_.step, error.what()});
+  if (communicator_.rank() == Rank(0))
+    log(Severity::error, "{}; training goes on, the checkpoint before is kept", error.what());
+}
+
+void Checkpointing::tell(const checkpoint::SaveOutcome& outcome) {
+  const double seconds = outcome.durable_seconds;
+  if (!outcome.unkept.empty()) observer_.on(SnapshotFailed{outcome.step, outcome.unkept});
+  if (!outcome.file_system) {
+    end_of_job_.snapshot_took(seconds);
+    if (!outcome.error.empty()) return observer_.on(SnapshotFailed{outcome.step, outcome.error});
+    if (outcome.unkept.empty()) observer_.on(SnapshotKept{outcome.step, seconds, outcome.stall_seconds});
+    return;
+  }
+  end_of_job_.save_took(seconds);
+  if (outcome.error.empty())
+    observer_.on(CheckpointSaved{outcome.step, outcome.bytes, seconds, outcome.stall_seconds});
+  else
+    observer_.on(SaveFailed{outcome.step, outcome.error});
+}
+
+void Checkpointing::tell_outcomes() {
+  for (const auto& outcome : saver_->outcomes()) {
+    tell(outcome);
+    if (!outcome.file_system || !outcome.error.empty()) continue;
+    if (schedule_.saved(outcome.stall_seconds, outcome.durable_seconds) && communicator_.rank() == Rank(0))
+      log(Severity::info, "from now on a checkpoint every {} steps: {}", schedule_.steps(), schedule_.reason());
+  }
+}
+
+void Checkpointing::end() try {
+  if (!saver_) return;
+  saver_->wait();
+  tell_outcomes();
+  saver_->close();
+} catch (const StorageError&) {  // it was logged, and this run ends anyhow
+}
+
+std::string Checkpointing::way_back() {
+  const auto newest = store_.newest(group_);
+  if (!newest) return "There is no checkpoint: the next start begins afresh";
+  return fmt::format(
+      "The next start goes on from step {}; if it diverges again, remove the folder \"{}\": then it goes on from the "
+      "checkpoint before",
+      newest->step, newest->folder.string());
+}
+
+}  // namespace distdl::train

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <distdl/optim/schedule.hpp>
+#include <distdl/train/trainer/step.hpp>
+
+namespace distdl::train {
+
+TrainingStep::TrainingStep(const Recipe& recipe, comm::Communicator& communicator, kernels::Backend& backend,
+                           const parallel::Plan& plan, const model::Description& model,
+                           const model::ModelTensors& tensors, Step total)
+    : recipe_(recipe),
+      backend_(backend),
+      plan_(plan),
+      range_(plan.of(communicator.rank())),
+      total_(total),
+      network_(backend, model, tensors, plan.microbatch_size),
+      sum_(backend, communicator, plan, network_.gradient_count()),
+      tail_(backend, sum_, tensors.layout.size()),
+      optimizer_(recipe.optim, tensors.layout, backend) {}
+
+void TrainingStep::start_reading(const data::Sources& sources, const data::Sampler& sampler,
+                                 const TrainingState& state) {
+  const std::int64_t start = state.position, step = plan_.global_batch(), size = plan_.microbatch_size;
+  // From one of this rank's microbatches to the next, and from its last one to its first one of the next step.
+  const auto next = [=, range = range_](std::int64_t position) {
+    const std::int64_t within = (position - start) % step;
+    if (within / size + 1 < range.first + range.count) return position + size;
+    return position - within + step + range.first * size;
+  };
+  reader_.emplace(*sources.training, sampler, size, next);
+}
+
+/// Of this rank's microbatches.
+void TrainingStep::add_gradients(const TrainingState& state, float scale) {
+  for (int m = range_.first; m < range_.first + range_.count; ++m) {
+    const data::Batch& batch = reader_->at(state.position + m * plan_.microbatch_size);
+    network_.set_batch(batch.samples(), batch.labels.data());
+    backend_.set_rng_key({static_cast<std::uint64_t>(recipe_.train.seed),
+                          static_cast<std::uint64_t>(state.step.value * plan_.microbatches + m)});
+    network_.forward_backward(sum_.slot(), scale);
+    sum_.add();
+  }
+}
+
+TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Requests& requests,
+                                              const std::function<void()>& before_update) {
+  const double waited = reader_->waited_seconds();
+  const auto all_terms = static_cast<double>(plan_.global_batch() * network_.terms());
+  const double loss_scale = state.loss_scale.value();
+  add_gradients(state, static_cast<float>(loss_scale / all_terms));
+  if (requests.stop) tail_.request_stop();
+  if (requests.save) tail_.request_save();
+  const float* gradients = sum_.finish();
+  // The loss is the mean over the terms that count, and how many of all do so is known only now.
+  const auto sums = tail_.read(gradients);
+
+  Result result{{sums.stop, sums.save},
+                sums.loss / sums.terms,
+                sums.correct / sums.terms,
+                optim::learning_rate(recipe_.optim, state.step, total_, plan_.global_batch())};
+  before_update();
+  const bool scaled = backend_.activation_type() == tensor::DataType::float16;
+  result.skipped = scaled && !optimizer_.is_finite(gradients);
+  if (!result.skipped) {
+    result.norm = optimizer_.prepare(gradients, {result.learning_rate, state.step.value, state.updates,
+                                                 plan_.microbatches, all_terms / sums.terms / loss_scale});
+    const auto arenas = state.arenas(gradients);
+    network_.change_parameters([this, &arenas] { optimizer_.apply(arenas); });
+    state.updates += 1;
+  }
+  if (scaled) state.loss_scale.step_done(!result.skipped);
+  if (scaled) result.loss_scale = loss_scale;
+  state.step.value += 1;
+  state.position += plan_.global_batch();
+  result.waited_seconds = reader_->waited_seconds() - waited;
+  return result;
+}
+
+}  // namespace distdl::train

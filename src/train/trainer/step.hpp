@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include <distdl/data/prefetcher.hpp>
+#include <distdl/data/sampler.hpp>
+#include <distdl/data/source.hpp>
+#include <distdl/model/network.hpp>
+#include <distdl/optim/optimizer.hpp>
+#include <distdl/parallel/gradient_sum.hpp>
+#include <distdl/parallel/plan.hpp>
+#include <distdl/parallel/step_tail.hpp>
+#include <distdl/train/recipe.hpp>
+#include <distdl/train/state.hpp>
+
+namespace distdl::train {
+
+/// One rank's part of an optimizer step: forward, backward, sum of the gradients over all ranks, update.
+class TrainingStep {
+ public:
+  /// Not collective. The references must outlive this object.
+  TrainingStep(const Recipe& recipe, comm::Communicator& communicator, kernels::Backend& backend,
+               const parallel::Plan& plan, const model::Description& model, const model::ModelTensors& tensors,
+               Step total);
+  model::Network& network() { return network_; }
+  const optim::Optimizer& optimizer() const { return optimizer_; }
+  /// Collective, once, before the first step.
+  void allocate() { sum_.allocate(); }
+  /// Begins to read this rank's samples ahead, from `state.position` on.
+  void start_reading(const data::Sources& sources, const data::Sampler& sampler, const TrainingState& state);
+
+  /// What this rank wants all ranks to do after the step.
+  struct Requests {
+    bool stop = false, save = false;
+  };
+  struct Result {
+    Requests agreed;  ///< of any rank
+    double loss = 0, accuracy = 0, learning_rate = 0;
+    double waited_seconds = 0;              ///< for samples
+    std::optional<double> norm = {};        ///< of the gradients, where they are clipped
+    std::optional<double> loss_scale = {};  ///< of this step, with float16
+    bool skipped = false;                   ///< the gradients had overflowed
+  };
+  /// Collective. Changes the state; `before_update` returns when its arenas may be written. Throws comm::PeerLost.
+  Result operator()(TrainingState& state, const Requests& requests, const std::function<void()>& before_update);
+
+ private:
+  void add_gradients(const TrainingState& state, float scale);
+
+  const Recipe& recipe_;
+  kernels::Backend& backend_;
+  const parallel::Plan& plan_;
+  comm::LeafRange range_;
+  Step total_;
+  model::Network network_;
+  parallel::GradientSum sum_;
+  parallel::StepTail tail_;
+  optim::Optimizer optimizer_;
+  std::optional<data::Prefetcher> reader_;
+};
+
+}  // namespace distdl::train
