@@ -14,7 +14,7 @@ std::vector<H5Z_filter_t> filters_of(Codec codec) {
 
 /// HDF5 creates no dataset with a filter that it does not know, though it never calls it. Where the user's HDF5 has the
 /// plug-in, that stays.
-void introduce(const Compressor& compressor) {
+void register_filter(const Compressor& compressor) {
   if (H5Zfilter_avail(compressor.hdf5_filter) > 0) return;
   H5Z_class2_t filter{};
   filter.version = H5Z_CLASS_T_VERS;
@@ -30,7 +30,7 @@ void introduce(const Compressor& compressor) {
 
 void set_filters(hid_t creation, Codec codec) {
   const Compressor& compressor = *entry_of(codec).compressor;
-  introduce(compressor);
+  register_filter(compressor);
   for (H5Z_filter_t id : filters_of(codec))
     hdf5::check(id == H5Z_FILTER_SHUFFLE ? H5Pset_shuffle(creation)
                                          : H5Pset_filter(creation, id, H5Z_FLAG_MANDATORY, 1, &compressor.level),
