@@ -151,17 +151,8 @@ class Backend {
   virtual void convert(tensor::DataType from_type, const void* from, tensor::DataType to_type, void* to,
                        std::size_t count) = 0;
 
-  // Optimizer updates of arena ranges, as one piece of work. The ranges of one call are disjoint. Steps are in the
-  // backend's memory, see DeviceValue.
-  virtual void sgd(const SgdStep* step, float* parameters, float* momentum, const float* gradients,
-                   ArenaRanges ranges) = 0;
-  virtual void lars(const LarsStep* step, float* parameters, float* velocity, const float* gradients,
-                    ArenaRanges ranges) = 0;
-  virtual void adamw(const AdamStep* step, float* parameters, float* first, float* second, const float* gradients,
-                     ArenaRanges ranges) = 0;
-  virtual void lamb(const AdamStep* step, float* parameters, float* first, float* second, const float* gradients,
-                    ArenaRanges ranges) = 0;
-  virtual void running_average(const AverageStep* step, float* value, const float* observed, ArenaRanges ranges) = 0;
+  /// The step of an optimizer over arena ranges, as one piece of work. The ranges are disjoint.
+  virtual void update(const OptimizerStep& step, const UpdateArenas& arenas, ArenaRanges ranges) = 0;
   /// sums[i] (backend memory) = sum of the squares in range i, in double and in the order of
   /// elementwise/ordered_sum.hpp.
   virtual void sums_of_squares(const float* data, ArenaRanges ranges, double* sums) = 0;

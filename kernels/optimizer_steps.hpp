@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <cmath>
 #include <cstddef>
+#include <variant>
 
 namespace distdl::kernels {
 
@@ -19,18 +22,40 @@ struct ArenaRange {
   bool operator==(const ArenaRange&) const = default;
 };
 
-// Arguments of the optimizers' element-wise updates: p is a parameter, g = gradient_scale * its gradient. They lie in
-// the backend's memory, so that a recorded update (see Replay) sees each change.
+/// What Backend::update() reads and writes, in the backend's memory. None overlap.
+struct UpdateArenas {
+  float* parameters = nullptr;
+  std::array<float*, 2> moments{};  ///< as many as the step has
+  const float* gradients = nullptr;
+};
+
+// The steps of the optimizers: the numbers of a step and its arithmetic, one definition for all backends, which each
+// backend runs over arena ranges. The numbers lie in the backend's memory, so that a recorded update (see Replay) sees
+// each change. A step has
+//   kMoments, the number of its moments;
+//   operator()(parameter, moments..., gradient), the update of one element;
+//   if its rate has trust ratios (Adaptive): term(parameter, moments..., gradient), called once for each element before
+//   the updates, and trusted_rate(), the rate of a tensor that adapts, from sums of squared parameters and of terms.
+// In the formulas p is a parameter, g = gradient_scale * its gradient. As functors.hpp, the functions are constexpr,
+// and templates where they call what C++20 does not make constexpr.
 
 /// Stochastic gradient descent, as PyTorch defines it:
 /// g += weight_decay * p; m = momentum * m + g; p -= learning_rate * (nesterov ? g + momentum * m : m).
 struct SgdStep {
+  static constexpr std::size_t kMoments = 1;
   float learning_rate = 0;
   float momentum = 0;
   float weight_decay = 0;
   bool nesterov = false;
   float gradient_scale = 1;
   bool operator==(const SgdStep&) const = default;
+
+  constexpr void operator()(float& parameter, float& velocity, float gradient) const {
+    float g = gradient_scale * gradient + weight_decay * parameter;
+    velocity = momentum * velocity + g;
+    float direction = nesterov ? g + momentum * velocity : velocity;
+    parameter -= learning_rate * direction;
+  }
 };
 
 /// LARS, You et al., "Large Batch Training of Convolutional Networks", 2017, algorithm 1:
@@ -38,21 +63,35 @@ struct SgdStep {
 /// A tensor that adapts has learning_rate * trust_coefficient * |p| / (|g| + weight_decay * |p|) instead, unless a norm
 /// is 0.
 struct LarsStep {
+  static constexpr std::size_t kMoments = 1;
   double learning_rate = 0;
   float momentum = 0;
   double weight_decay = 0;
   float gradient_scale = 1;
   double trust_coefficient = 1;
   bool operator==(const LarsStep&) const = default;
+
+  constexpr double term(float /*parameter*/, float /*velocity*/, float gradient) const {
+    return double{gradient} * double{gradient};
+  }
+  template <class T>
+  constexpr T trusted_rate(T parameters, T gradients) const {
+    const T p = std::sqrt(parameters), g = gradient_scale * std::sqrt(gradients);
+    if (p == 0 || g == 0) return learning_rate;
+    return learning_rate * (trust_coefficient * p / (g + weight_decay * p));
+  }
+  constexpr void operator()(float& parameter, float& velocity, float gradient) const {
+    float g = gradient_scale * gradient + static_cast<float>(weight_decay) * parameter;
+    velocity = momentum * velocity + static_cast<float>(learning_rate) * g;
+    parameter -= velocity;
+  }
 };
 
-/// Adam with decoupled weight decay: Kingma and Ba, 2015; Loshchilov and Hutter, "Decoupled Weight Decay
-/// Regularization", 2019, algorithm 2, as PyTorch reads it:
+/// What AdamW and LAMB share: the moments, and the direction u.
 /// m = beta1 * m + rest1 * g; v = beta2 * v + rest2 * g^2;
 /// u = m * correction1 / (sqrt(v * correction2) + epsilon) + weight_decay * p; p -= learning_rate * u.
-/// LAMB, You et al., "Large Batch Optimization for Deep Learning", 2019: a tensor that adapts has
-/// learning_rate * |p| / |u| instead, unless a norm is 0.
 struct AdamStep {
+  static constexpr std::size_t kMoments = 2;
   double learning_rate = 0;
   float beta1 = 0, rest1 = 1;  ///< rest1 = 1 - beta1
   float beta2 = 0, rest2 = 1;
@@ -61,13 +100,78 @@ struct AdamStep {
   float weight_decay = 0;
   float gradient_scale = 1;
   bool operator==(const AdamStep&) const = default;
+
+  constexpr void update_moments(float& first, float& second, float gradient) const {
+    float g = gradient_scale * gradient;
+    first = beta1 * first + rest1 * g;
+    second = beta2 * second + rest2 * (g * g);
+  }
+  template <class T>
+  constexpr T direction(T parameter, T first, T second) const {
+    return first * correction1 / (std::sqrt(second * correction2) + epsilon) + weight_decay * parameter;
+  }
+  template <class T>
+  constexpr void descend(T& parameter, T first, T second) const {
+    parameter -= static_cast<float>(learning_rate) * direction(parameter, first, second);
+  }
 };
 
-/// value = (1 - weight) * value + weight * scale * observed
+/// Adam with decoupled weight decay: Kingma and Ba, 2015; Loshchilov and Hutter, "Decoupled Weight Decay
+/// Regularization", 2019, algorithm 2, as PyTorch reads it.
+struct AdamWStep : AdamStep {
+  template <class T>
+  constexpr void operator()(T& parameter, T& first, T& second, T gradient) const {
+    update_moments(first, second, gradient);
+    descend(parameter, first, second);
+  }
+};
+
+/// LAMB, You et al., "Large Batch Optimization for Deep Learning", 2019: a tensor that adapts has
+/// learning_rate * |p| / |u| instead, unless a norm is 0. The terms are u^2, and renew the moments.
+struct LambStep : AdamStep {
+  template <class T>
+  constexpr double term(T parameter, T& first, T& second, T gradient) const {
+    update_moments(first, second, gradient);
+    double u = direction(parameter, first, second);
+    return u * u;
+  }
+  template <class T>
+  constexpr T trusted_rate(T parameters, T directions) const {
+    const T p = std::sqrt(parameters), u = std::sqrt(directions);
+    return p == 0 || u == 0 ? learning_rate : learning_rate * (p / u);
+  }
+  template <class T>
+  constexpr void operator()(T& parameter, T first, T second, T /*gradient*/) const {
+    descend(parameter, first, second);
+  }
+};
+
+/// A running average of statistics or of parameters. The value stands in the parameters' place, what was observed in
+/// the gradients': value = (1 - weight) * value + weight * scale * observed.
 struct AverageStep {
+  static constexpr std::size_t kMoments = 0;
   float weight = 0;
   float scale = 1;
   bool operator==(const AverageStep&) const = default;
+
+  constexpr void operator()(float& value, float observed) const {
+    value = (1.0f - weight) * value + weight * scale * observed;
+  }
 };
+
+/// Any of them, in the backend's memory: see DeviceValue.
+using OptimizerStep =
+    std::variant<const SgdStep*, const LarsStep*, const AdamWStep*, const LambStep*, const AverageStep*>;
+
+template <class Step>
+concept Adaptive = requires(const Step& step) { step.trusted_rate(1.0, 1.0); };
+
+/// The step of a range, still without its trust ratio.
+template <class Step>
+constexpr Step step_of_group(Step step, GroupOptions options) {
+  if constexpr (requires { step.weight_decay; })
+    if (!options.decays) step.weight_decay = 0;
+  return step;
+}
 
 }  // namespace distdl::kernels

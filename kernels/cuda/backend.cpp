@@ -136,24 +136,8 @@ class CudaBackend : public Backend {
   bool same_layout(const ActivationFormat& one, const ActivationFormat& other) const override {
     return one.shape == other.shape && one.type == other.type && has_channels_last(one) == has_channels_last(other);
   }
-  void sgd(const SgdStep* step, float* parameters, float* momentum, const float* gradients,
-           ArenaRanges ranges) override {
-    cuda::sgd(*device_, step, {parameters, momentum, gradients}, table_of(ranges));
-  }
-  void lars(const LarsStep* step, float* parameters, float* velocity, const float* gradients,
-            ArenaRanges ranges) override {
-    cuda::lars(*device_, step, {parameters, velocity, gradients}, table_of(ranges));
-  }
-  void adamw(const AdamStep* step, float* parameters, float* first, float* second, const float* gradients,
-             ArenaRanges ranges) override {
-    cuda::adamw(*device_, step, {parameters, first, second, gradients}, table_of(ranges));
-  }
-  void lamb(const AdamStep* step, float* parameters, float* first, float* second, const float* gradients,
-            ArenaRanges ranges) override {
-    cuda::lamb(*device_, step, {parameters, first, second, gradients}, table_of(ranges));
-  }
-  void running_average(const AverageStep* step, float* value, const float* observed, ArenaRanges ranges) override {
-    cuda::running_average(*device_, {step, value, observed}, table_of(ranges));
+  void update(const OptimizerStep& step, const UpdateArenas& arenas, ArenaRanges ranges) override {
+    cuda::update(*device_, step, arenas, table_of(ranges));
   }
   void sums_of_squares(const float* data, ArenaRanges ranges, double* sums) override {
     cuda::sums_of_squares(*device_, data, table_of(ranges), sums);

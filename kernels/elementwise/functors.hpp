@@ -91,4 +91,8 @@ struct Add {
   constexpr float operator()(float a, float b) const { return a + b; }
 };
 
+struct Square {
+  constexpr double operator()(float x) const { return double{x} * double{x}; }
+};
+
 }  // namespace distdl::kernels::elementwise

@@ -2,10 +2,11 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <utility>
+#include <variant>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/kernels/elementwise/functors.hpp>
-#include <distdl/kernels/elementwise/optimizers.hpp>
 #include <distdl/kernels/elementwise/ordered_sum.hpp>
 #include <distdl/kernels/host/host_backend.hpp>
 #include <distdl/kernels/host/losses.hpp>
@@ -16,6 +17,23 @@ namespace distdl::kernels {
 namespace {
 double squares(const float* data, std::size_t count) {
   return elementwise::ordered_sum(count, [=](std::size_t i) { return elementwise::Square{}(data[i]); });
+}
+
+template <class Step, class... Moment>
+void update_ranges(const Step& step, ArenaRanges ranges, float* __restrict parameters,
+                   const float* __restrict gradients, Moment* __restrict... moments) {
+  for (const auto& [offset, count, options] : ranges) {
+    Step own = step_of_group(step, options);
+    if constexpr (Adaptive<Step>) {
+      const double length = options.adapts ? squares(parameters + offset, count) : 0;
+      const double terms = elementwise::ordered_sum(count, [=, offset = offset](std::size_t i) {
+        i += offset;
+        return own.term(parameters[i], moments[i]..., gradients[i]);
+      });
+      if (options.adapts) own.learning_rate = own.trusted_rate(length, terms);
+    }
+    for (std::size_t i = offset; i < offset + count; ++i) own(parameters[i], moments[i]..., gradients[i]);
+  }
 }
 }  // namespace
 
@@ -87,53 +105,11 @@ void HostBackend::convert(tensor::DataType from_type, const void* from, tensor::
   });
 }
 
-void HostBackend::sgd(const SgdStep* step, float* __restrict parameters, float* __restrict momentum,
-                      const float* __restrict gradients, ArenaRanges ranges) {
-  for (const auto& [offset, count, options] : ranges) {
-    elementwise::SgdUpdate update{elementwise::treated(*step, options)};
-    for (std::size_t i = offset; i < offset + count; ++i) update(parameters[i], momentum[i], gradients[i]);
-  }
-}
-
-void HostBackend::lars(const LarsStep* step, float* __restrict parameters, float* __restrict velocity,
-                       const float* __restrict gradients, ArenaRanges ranges) {
-  for (const auto& [offset, count, options] : ranges) {
-    elementwise::LarsUpdate update{elementwise::treated(*step, options)};
-    if (options.adapts)
-      update.step =
-          elementwise::trusted(update.step, squares(parameters + offset, count), squares(gradients + offset, count));
-    for (std::size_t i = offset; i < offset + count; ++i) update(parameters[i], velocity[i], gradients[i]);
-  }
-}
-
-void HostBackend::adamw(const AdamStep* step, float* __restrict parameters, float* __restrict first,
-                        float* __restrict second, const float* __restrict gradients, ArenaRanges ranges) {
-  for (const auto& [offset, count, options] : ranges) {
-    elementwise::AdamUpdate update{elementwise::treated(*step, options)};
-    for (std::size_t i = offset; i < offset + count; ++i) update(parameters[i], first[i], second[i], gradients[i]);
-  }
-}
-
-void HostBackend::lamb(const AdamStep* step, float* __restrict parameters, float* __restrict first,
-                       float* __restrict second, const float* __restrict gradients, ArenaRanges ranges) {
-  for (const auto& [offset, count, options] : ranges) {
-    elementwise::LambMoments moments{elementwise::treated(*step, options)};
-    elementwise::LambUpdate update{moments.step};
-    const double length = options.adapts ? squares(parameters + offset, count) : 0;
-    const double direction = elementwise::ordered_sum(count, [=, offset = offset](std::size_t i) {
-      i += offset;
-      return moments(parameters[i], first[i], second[i], gradients[i]);
-    });
-    if (options.adapts) update.step = elementwise::trusted(update.step, length, direction);
-    for (std::size_t i = offset; i < offset + count; ++i) update(parameters[i], first[i], second[i]);
-  }
-}
-
-void HostBackend::running_average(const AverageStep* step, float* __restrict value, const float* __restrict observed,
-                                  ArenaRanges ranges) {
-  const elementwise::RunningAverage average{*step};
-  for (const auto& [offset, count, options] : ranges)
-    for (std::size_t i = offset; i < offset + count; ++i) value[i] = average(value[i], observed[i]);
+void HostBackend::update(const OptimizerStep& step, const UpdateArenas& arenas, ArenaRanges ranges) {
+  const auto with_moments = [&]<class Step, std::size_t... k>(const Step& numbers, std::index_sequence<k...>) {
+    update_ranges(numbers, ranges, arenas.parameters, arenas.gradients, arenas.moments[k]...);
+  };
+  std::visit([&]<class Step>(const Step* all) { with_moments(*all, std::make_index_sequence<Step::kMoments>()); }, step);
 }
 
 void HostBackend::sums_of_squares(const float* data, ArenaRanges ranges, double* sums) {

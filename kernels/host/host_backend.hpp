@@ -29,15 +29,7 @@ class HostBackend : public Backend {
   void add(const ActivationFormat& format, void* accumulate, const void* addend) override;
   void convert(tensor::DataType from_type, const void* from, tensor::DataType to_type, void* to,
                std::size_t count) override;
-  void sgd(const SgdStep* step, float* parameters, float* momentum, const float* gradients,
-           ArenaRanges ranges) override;
-  void lars(const LarsStep* step, float* parameters, float* velocity, const float* gradients,
-            ArenaRanges ranges) override;
-  void adamw(const AdamStep* step, float* parameters, float* first, float* second, const float* gradients,
-             ArenaRanges ranges) override;
-  void lamb(const AdamStep* step, float* parameters, float* first, float* second, const float* gradients,
-            ArenaRanges ranges) override;
-  void running_average(const AverageStep* step, float* value, const float* observed, ArenaRanges ranges) override;
+  void update(const OptimizerStep& step, const UpdateArenas& arenas, ArenaRanges ranges) override;
   void sums_of_squares(const float* data, ArenaRanges ranges, double* sums) override;
 
   std::unique_ptr<Loss> loss(const LossSpec& spec, const ActivationFormat& predictions) override;

@@ -9,10 +9,7 @@ namespace distdl::optim {
 namespace {
 std::unique_ptr<Rule> make_rule(const Options& options, const tensor::ArenaLayout& layout, kernels::Backend& backend) {
   check(options);
-  if (options.name == "adamw") return make_adamw(options, layout, backend);
-  if (options.name == "lamb") return make_lamb(options, layout, backend);
-  if (options.name == "lars") return make_lars(options, layout, backend);
-  return make_sgd(options, layout, backend);
+  return find_rule(options.name).make(options, layout, backend);
 }
 
 /// Grows with the first steps, so that the start values are soon forgotten.
@@ -33,10 +30,10 @@ Optimizer::Optimizer(const Options& options, const tensor::ArenaLayout& layout, 
       average_step_(backend),
       squares_(backend, ranges_.size()) {}
 
-std::vector<StateArena> Optimizer::state() const {
+std::vector<StateArena> state_of(const Options& options) {
   std::vector<StateArena> arenas;
-  for (auto& name : rule_->moments()) arenas.push_back({std::move(name), StateArena::Kind::moment});
-  if (options_.ema_decay > 0) arenas.push_back({"average", StateArena::Kind::average});
+  for (const auto& name : find_rule(options.name).moments) arenas.push_back({name, StateArena::Kind::moment});
+  if (options.ema_decay > 0) arenas.push_back({"average", StateArena::Kind::average});
   return arenas;
 }
 
@@ -65,8 +62,8 @@ std::optional<double> Optimizer::prepare(const float* gradients, const StepInfo&
 
 void Optimizer::apply(const Arenas& arenas) {
   rule_->apply(arenas);
-  backend_.running_average(statistics_step_.get(), arenas.parameters, arenas.gradients, statistics_);
-  if (options_.ema_decay > 0) backend_.running_average(average_step_.get(), arenas.average, arenas.parameters, whole_);
+  backend_.update(statistics_step_.get(), {arenas.parameters, {}, arenas.gradients}, statistics_);
+  if (options_.ema_decay > 0) backend_.update(average_step_.get(), {arenas.average, {}, arenas.parameters}, whole_);
 }
 
 }  // namespace distdl::optim

@@ -27,6 +27,9 @@ struct StateArena {
   Kind kind = Kind::moment;
 };
 
+/// What an optimizer keeps: moments first, then, with optim.ema_decay, "average".
+std::vector<StateArena> state_of(const Options& options);
+
 /// The position of a step within the run.
 struct StepInfo {
   double rate = 0;            ///< learning rate of this step
@@ -43,8 +46,8 @@ class Optimizer {
   /// Throws ConfigError, see check(). `backend` must outlive the optimizer, `layout` need not.
   Optimizer(const Options& options, const tensor::ArenaLayout& layout, kernels::Backend& backend);
 
-  /// The arenas of its state: moments first, then, with optim.ema_decay, "average".
-  std::vector<StateArena> state() const;
+  /// The arenas of its state.
+  std::vector<StateArena> state() const { return state_of(options_); }
 
   /// Whether no gradient has overflowed. Waits for the backend.
   bool is_finite(const float* gradients);

@@ -5,7 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <distdl/base/errors.hpp>
-#include <distdl/optim/options.hpp>
+#include <distdl/optim/rule.hpp>
 
 namespace distdl::optim {
 namespace {
@@ -47,7 +47,7 @@ void check_schedule(const Options& options) {
 }  // namespace
 
 void check(const Options& options) {
-  check_word("optim.name", options.name, {"sgd", "adamw", "lamb", "lars"});
+  find_rule(options.name);  // throws if there is none
   check_schedule(options);
   check_share("optim.momentum", options.momentum);
   require(!options.nesterov || options.name == "sgd", "optim.nesterov goes with optim.name = \"sgd\" only, not \"{}\"",

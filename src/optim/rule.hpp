@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,18 +31,21 @@ class Rule {
     std::int64_t update;   ///< 1 for the first one since the moments were zero
   };
   virtual ~Rule() = default;
-  /// Names of the moments that it keeps, at most two. They begin as zeros.
-  virtual std::vector<std::string> moments() const = 0;
   /// For the calls of apply() that follow.
   virtual void prepare(const Now& now) = 0;
   /// Gives the backend the same work each time, so that it may be recorded.
   virtual void apply(const Arenas& arenas) = 0;
 };
 
-// The backend must outlive the rule; options and layout need not.
-std::unique_ptr<Rule> make_sgd(const Options& options, const tensor::ArenaLayout& layout, kernels::Backend& backend);
-std::unique_ptr<Rule> make_lars(const Options& options, const tensor::ArenaLayout& layout, kernels::Backend& backend);
-std::unique_ptr<Rule> make_adamw(const Options& options, const tensor::ArenaLayout& layout, kernels::Backend& backend);
-std::unique_ptr<Rule> make_lamb(const Options& options, const tensor::ArenaLayout& layout, kernels::Backend& backend);
+/// A row of the table of optimizers, rules.cpp.
+struct KnownRule {
+  std::string name;                  ///< of optim.name
+  std::vector<std::string> moments;  ///< their names; they begin as zeros
+  /// The backend must outlive the rule; options and layout need not.
+  std::unique_ptr<Rule> (*make)(const Options& options, const tensor::ArenaLayout& layout, kernels::Backend& backend);
+};
+std::span<const KnownRule> known_rules();
+/// Throws ConfigError if there is none of this name.
+const KnownRule& find_rule(const std::string& name);
 
 }  // namespace distdl::optim

@@ -7,6 +7,7 @@
 #include <sys/sysinfo.h>
 
 #include <distdl/base/checked.hpp>
+#include <distdl/optim/optimizer.hpp>
 #include <distdl/train/memory.hpp>
 
 namespace distdl::train {
@@ -24,12 +25,6 @@ std::uint64_t limit_of_control_group() {
     }
   }
   return least;
-}
-
-/// Moments and averages that an optimizer keeps.
-std::int64_t state_arenas(const optim::Options& options) {
-  const bool two = options.name == "adamw" || options.name == "lamb";
-  return (two ? 2 : options.momentum > 0 ? 1 : 0) + (options.ema_decay > 0 ? 1 : 0);
 }
 
 /// Of the layer with most; as 16 bits a value.
@@ -52,7 +47,7 @@ model::ModelTensors tensors_that_fit(const model::Description& model, const para
                                      const optim::Options& optim, int ranks, std::uint64_t memory) {
   auto tensors = model::tensors_of(model);
   const auto values = static_cast<std::int64_t>(tensors.layout.size());
-  const std::int64_t arenas = 2 + state_arenas(optim);  // parameters, gradients
+  const std::int64_t arenas = 2 + std::ssize(optim::state_of(optim));  // parameters, gradients
   const auto bytes = checked_product<std::int64_t>(values, arenas * std::int64_t{sizeof(float)},
                                                    "the memory for parameters, gradients and moments");
   const std::int64_t rank = checked_sum(bytes, activation_bytes(model, parallel.microbatch_size), "a rank's memory");

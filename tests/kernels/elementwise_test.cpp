@@ -8,7 +8,6 @@
 #include "tests/kernels/each_backend.hpp"
 #include "tests/kernels/layer_run.hpp"
 #include <distdl/kernels/elementwise/functors.hpp>
-#include <distdl/kernels/elementwise/optimizers.hpp>
 #include <distdl/kernels/elementwise/ordered_sum.hpp>
 
 namespace distdl::kernels::test {
@@ -94,7 +93,7 @@ TEST_P(Elementwise, SgdDoesWhatPyTorchDocuments) {
   for (SgdStep step : {SgdStep{0.1f, 0, 0, false}, SgdStep{0.1f, 0.9f, 0, false}, SgdStep{0.05f, 0.9f, 1e-2f, false},
                        SgdStep{0.05f, 0.9f, 1e-2f, true}}) {
     float *p = device(a_), *m = device(b_);
-    backend_->sgd(device(step), p, m, device(c_), kAll);
+    backend_->update(device(step), {p, {m}, device(c_)}, kAll);
     Values parameters = host(p), momentum = host(m);
     for (std::size_t i = 0; i < kCount; ++i) {
       double g = c_[i] + double{step.weight_decay} * a_[i];
@@ -106,12 +105,12 @@ TEST_P(Elementwise, SgdDoesWhatPyTorchDocuments) {
   }
 }
 
-TEST_P(Elementwise, SgdGivesTheSameBitsAsTheSharedFunctor) {
-  elementwise::SgdUpdate update{{0.05f, 0.9f, 1e-2f, true}};
+TEST_P(Elementwise, SgdGivesTheSameBitsAsTheSharedStep) {
+  const SgdStep step{0.05f, 0.9f, 1e-2f, true};
   float *p = device(a_), *m = device(b_);
-  backend_->sgd(device(update.step), p, m, device(c_), kAll);
+  backend_->update(device(step), {p, {m}, device(c_)}, kAll);
   Values parameters = a_, momentum = b_;
-  for (std::size_t i = 0; i < kCount; ++i) update(parameters[i], momentum[i], c_[i]);
+  for (std::size_t i = 0; i < kCount; ++i) step(parameters[i], momentum[i], c_[i]);
   EXPECT_EQ(host(p), parameters);
   EXPECT_EQ(host(m), momentum);
 }
@@ -123,7 +122,8 @@ constexpr std::array kSome{ArenaRange{3, 500, {true, true}}, ArenaRange{510, 0},
 TEST_P(Elementwise, OptimizersApplyTheOptionsOfEachRange) {
   const SgdStep sgd{0.05f, 0.9f, 1e-2f, true, 0.5f};
   const LarsStep lars{0.05, 0.9f, 1e-2, 0.5f, 0.02};
-  const AdamStep adam{0.05, 0.9f, 0.1f, 0.99f, 0.01f, 1.2f, 3.4f, 1e-6f, 0.1f, 0.5f};
+  const AdamWStep adamw{{0.05, 0.9f, 0.1f, 0.99f, 0.01f, 1.2f, 3.4f, 1e-6f, 0.1f, 0.5f}};
+  const LambStep lamb{adamw};
   const AverageStep average{0.1f, 0.25f};
   const Values positive = [&] {
     Values values = random_values(kCount, 4);
@@ -131,11 +131,11 @@ TEST_P(Elementwise, OptimizersApplyTheOptionsOfEachRange) {
     return values;
   }();
   float *p = device(a_), *m = device(b_), *v = device(positive), *g = device(c_);
-  backend_->sgd(device(sgd), p, m, g, kSome);
-  backend_->lars(device(lars), p, m, g, kSome);
-  backend_->adamw(device(adam), p, m, v, g, kSome);
-  backend_->lamb(device(adam), p, m, v, g, kSome);
-  backend_->running_average(device(average), p, g, kSome);
+  backend_->update(device(sgd), {p, {m}, g}, kSome);
+  backend_->update(device(lars), {p, {m}, g}, kSome);
+  backend_->update(device(adamw), {p, {m, v}, g}, kSome);
+  backend_->update(device(lamb), {p, {m, v}, g}, kSome);
+  backend_->update(device(average), {p, {}, g}, kSome);
   Values parameters = a_, first = b_, second = positive;
   for (const ArenaRange& range : kSome) {
     const std::size_t offset = range.offset, count = range.count;
@@ -146,25 +146,22 @@ TEST_P(Elementwise, OptimizersApplyTheOptionsOfEachRange) {
     const auto squares = [&, offset, count](const Values& values) {
       return elementwise::ordered_sum(count, [&](std::size_t i) { return elementwise::Square{}(values[offset + i]); });
     };
-    elementwise::LarsUpdate by_lars{elementwise::treated(lars, options)};
-    elementwise::LambMoments moments{elementwise::treated(adam, options)};
-    elementwise::LambUpdate by_lamb{moments.step};
-    each([&](std::size_t i) {
-      elementwise::SgdUpdate{elementwise::treated(sgd, options)}(parameters[i], first[i], c_[i]);
-    });
-    if (options.adapts) by_lars.step = elementwise::trusted(by_lars.step, squares(parameters), squares(c_));
+    LarsStep by_lars = step_of_group(lars, options);
+    LambStep by_lamb = step_of_group(lamb, options);
+    each([&](std::size_t i) { step_of_group(sgd, options)(parameters[i], first[i], c_[i]); });
+    if (options.adapts) by_lars.learning_rate = by_lars.trusted_rate(squares(parameters), squares(c_));
     each([&](std::size_t i) {
       by_lars(parameters[i], first[i], c_[i]);
-      elementwise::AdamUpdate{moments.step}(parameters[i], first[i], second[i], c_[i]);
+      step_of_group(adamw, options)(parameters[i], first[i], second[i], c_[i]);
     });
     const double length = squares(parameters);
     const double direction = elementwise::ordered_sum(count, [&, offset](std::size_t i) {
-      return moments(parameters[offset + i], first[offset + i], second[offset + i], c_[offset + i]);
+      return by_lamb.term(parameters[offset + i], first[offset + i], second[offset + i], c_[offset + i]);
     });
-    if (options.adapts) by_lamb.step = elementwise::trusted(by_lamb.step, length, direction);
+    if (options.adapts) by_lamb.learning_rate = by_lamb.trusted_rate(length, direction);
     each([&](std::size_t i) {
-      by_lamb(parameters[i], first[i], second[i]);
-      parameters[i] = elementwise::RunningAverage{average}(parameters[i], c_[i]);
+      by_lamb(parameters[i], first[i], second[i], c_[i]);
+      average(parameters[i], c_[i]);
     });
   }
   EXPECT_EQ(host(p), parameters);
@@ -173,13 +170,15 @@ TEST_P(Elementwise, OptimizersApplyTheOptionsOfEachRange) {
 }
 
 TEST_P(Elementwise, ATrustRatioIsOneWhereANormIsZero) {
+  const LarsStep lars{.learning_rate = 0.5};
+  const LambStep lamb{{.learning_rate = 0.5}};
   for (double square : {0.0, 4.0}) {
-    EXPECT_EQ(elementwise::trusted(LarsStep{.learning_rate = 0.5}, square, 4 - square).learning_rate, 0.5);
-    EXPECT_EQ(elementwise::trusted(AdamStep{.learning_rate = 0.5}, square, 4 - square).learning_rate, 0.5);
+    EXPECT_EQ(lars.trusted_rate(square, 4 - square), 0.5);
+    EXPECT_EQ(lamb.trusted_rate(square, 4 - square), 0.5);
   }
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_TRUE(std::isnan(elementwise::trusted(LarsStep{.learning_rate = 0.5}, 4.0, nan).learning_rate));
-  EXPECT_TRUE(std::isnan(elementwise::trusted(AdamStep{.learning_rate = 0.5}, 4.0, nan).learning_rate));
+  EXPECT_TRUE(std::isnan(lars.trusted_rate(4.0, nan)));
+  EXPECT_TRUE(std::isnan(lamb.trusted_rate(4.0, nan)));
 }
 
 TEST_P(Elementwise, SquaresAreSummedInTheDocumentedOrder) {
@@ -201,7 +200,7 @@ TEST_P(Elementwise, SquaresAreSummedInTheDocumentedOrder) {
 
 TEST_P(Elementwise, RunningAverageWeighsTheScaledObservation) {
   float* value = device(a_);
-  backend_->running_average(device(AverageStep{0.1f, 0.25f}), value, device(b_), kAll);
+  backend_->update(device(AverageStep{0.1f, 0.25f}), {value, {}, device(b_)}, kAll);
   Values averaged = host(value);
   for (std::size_t i = 0; i < kCount; ++i) ASSERT_NEAR(averaged[i], 0.9 * a_[i] + 0.1 * 0.25 * b_[i], 1e-6) << i;
 }

@@ -83,8 +83,8 @@ class LeNet {
       });
       for (std::size_t i = steps_.size(); i-- > 0;) backward(i, clock);
       clock.time("sgd", [&] {
-        backend_.sgd(sgd_.get(), floats(parameters_), floats(momentum_), floats(gradients_),
-                     std::array{ArenaRange{0, layout_.size()}});
+        backend_.update(sgd_.get(), {floats(parameters_), {floats(momentum_)}, floats(gradients_)},
+                        std::array{ArenaRange{0, layout_.size()}});
       });
     });
   }

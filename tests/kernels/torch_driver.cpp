@@ -157,9 +157,9 @@ class CaseRun {
           gradient(backend_, gradients[p]);
       const std::array all{ArenaRange{0, gradients[p].size()}};
       if (p < 2)
-        backend_.sgd(step.get(), value.data(), momentum.data(), gradient.data(), all);
+        backend_.update(step.get(), {value.data(), {momentum.data()}, gradient.data()}, all);
       else  // a batch norm's running_mean and running_var
-        backend_.running_average(average.get(), value.data(), gradient.data(), all);
+        backend_.update(average.get(), {value.data(), {}, gradient.data()}, all);
       parameters_[layer][p] = value.download();
       momentum_[layer][p] = momentum.download();
     }

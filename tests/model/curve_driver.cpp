@@ -128,9 +128,9 @@ class Curve {
     for (const auto& view : tensors_.layout.tensors()) {
       const std::array one{kernels::ArenaRange{view.offset, view.count}};
       if (view.role == tensor::Role::statistic)
-        backend_.running_average(average.get(), floats(parameters_), floats(gradients_), one);
+        backend_.update(average.get(), {floats(parameters_), {}, floats(gradients_)}, one);
       else
-        backend_.sgd(sgd.get(), floats(parameters_), floats(momentum_), floats(gradients_), one);
+        backend_.update(sgd.get(), {floats(parameters_), {floats(momentum_)}, floats(gradients_)}, one);
     }
   }
 

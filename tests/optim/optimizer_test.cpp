@@ -68,23 +68,9 @@ class RecordingBackend final : public kernels::HostBackend {
   }
   std::unique_ptr<kernels::Replay> make_replay() override { return std::make_unique<Recording>(calls_); }
 
-  void sgd(const kernels::SgdStep* step, float* p, float* m, const float* g, kernels::ArenaRanges all) override {
-    note([=, this] { HostBackend::sgd(step, p, m, g, all); });
-  }
-  void lars(const kernels::LarsStep* step, float* p, float* v, const float* g, kernels::ArenaRanges all) override {
-    note([=, this] { HostBackend::lars(step, p, v, g, all); });
-  }
-  void adamw(const kernels::AdamStep* step, float* p, float* m, float* v, const float* g,
-             kernels::ArenaRanges all) override {
-    note([=, this] { HostBackend::adamw(step, p, m, v, g, all); });
-  }
-  void lamb(const kernels::AdamStep* step, float* p, float* m, float* v, const float* g,
-            kernels::ArenaRanges all) override {
-    note([=, this] { HostBackend::lamb(step, p, m, v, g, all); });
-  }
-  void running_average(const kernels::AverageStep* step, float* value, const float* observed,
-                       kernels::ArenaRanges all) override {
-    note([=, this] { HostBackend::running_average(step, value, observed, all); });
+  void update(const kernels::OptimizerStep& step, const kernels::UpdateArenas& arenas,
+              kernels::ArenaRanges ranges) override {
+    note([=, this] { HostBackend::update(step, arenas, ranges); });
   }
 
  private:
@@ -270,13 +256,13 @@ TEST_P(OnBackend, LarsFollowsItsFormula) {
 }
 
 TEST_P(OnBackend, ALongGradientIsShortenedForEveryOptimizer) {
-  for (const char* name : {"sgd", "adamw", "lamb", "lars"})
+  for (const auto& [name, moments, make] : known_rules())
     for (double limit : {1.5, 1e6})
       expect_the_book({.name = name, .epsilon = 1e-4, .weight_decay = 0.1, .clip_norm = limit});
 }
 
 TEST_P(OnBackend, AScaledGradientIsAsGoodAsALargerOne) {
-  for (const char* name : {"sgd", "adamw", "lamb", "lars"})
+  for (const auto& [name, moments, make] : known_rules())
     for (double limit : {0.0, 1.5, 1e6}) {
       const Options options{.name = name, .weight_decay = 0.1, .clip_norm = limit};
       grown_ = 4, gradient_scale_ = 1;
@@ -294,10 +280,9 @@ TEST_P(OnBackend, ARecordedUpdateGivesTheSameBits) {
   const auto options = [](const std::string& name) {
     return Options{.name = name, .weight_decay = 0.1, .clip_norm = 1.5, .ema_decay = 0.9};
   };
-  const std::vector<std::string> names{"sgd", "adamw", "lamb", "lars"};
-  for (const auto& name : names) plain[name] = train(options(name));
+  for (const auto& [name, moments, make] : known_rules()) plain[name] = train(options(name));
   if (backend_->make_replay() == nullptr) backend_ = std::make_unique<RecordingBackend>();
-  for (const auto& name : names) {
+  for (const auto& [name, moments, make] : known_rules()) {
     const auto replay = backend_->make_replay();
     const auto recorded = train(options(name), 0, replay.get());
     EXPECT_EQ(recorded.parameters, plain[name].parameters) << name;
@@ -316,7 +301,7 @@ TEST_P(OnBackend, TheNormIsThatOfAllParametersAndOfNothingElse) {
 
 TEST_P(OnBackend, StatisticsAreRunningAveragesWhateverTheOptimizer) {
   const auto* mean = layout_.find("mean");
-  for (const char* name : {"sgd", "adamw", "lamb", "lars"}) {
+  for (const auto& [name, moments, make] : known_rules()) {
     const auto outcome = train({.name = name, .clip_norm = 0.01, .statistic_weight = 0.25});
     for (std::size_t i = mean->offset; i < mean->offset + mean->count; ++i) {
       double value = start()[i];
@@ -355,7 +340,7 @@ TEST_P(OnBackend, TheAverageFollowsTheParameters) {
 }
 
 TEST_P(OnBackend, GapsBetweenTensorsStayZero) {
-  for (const char* name : {"sgd", "adamw", "lamb", "lars"}) {
+  for (const auto& [name, moments, make] : known_rules()) {
     const auto outcome = train({.name = name, .weight_decay = 0.1, .clip_norm = 0.5, .ema_decay = 0.9});
     std::vector<float> gaps = outcome.parameters;
     for (const auto& tensor : layout_.tensors())

@@ -62,7 +62,12 @@ TEST_P(Optimizers, LearnSomething) {
   EXPECT_GT(recorder_.evaluated.back().accuracy, 0.45) << "of 4 classes";
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, Optimizers, ::testing::Values("sgd", "adamw", "lamb", "lars"),
+std::vector<std::string> known_names() {
+  std::vector<std::string> names;
+  for (const auto& rule : optim::known_rules()) names.push_back(rule.name);
+  return names;
+}
+INSTANTIATE_TEST_SUITE_P(Each, Optimizers, ::testing::ValuesIn(known_names()),
                          [](const auto& each) { return each.param; });
 
 TEST_F(Run, WithoutClippingNoNormIsReported) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <variant>
+
 #include <distdl/kernels/cuda/optimizers/optimizers.hpp>
 #include <distdl/kernels/cuda/optimizers/range_kernels.cuh>
 #include <distdl/kernels/cuda/primitives/launch.cuh>
@@ -29,34 +31,22 @@ void ordered_sums(const Device& device, const RangeTable& table, const Term& ter
   sum_each(device, table.parts, kPart, SumOfPart<Term>{term, table, parts});
   sum_each(device, table.count, table.most_parts, SumOfRange<Take>{table, parts, take});
 }
+
+template <class Step>
+void update_ranges(const Device& device, const Step* step, const UpdateArenas& arenas, const RangeTable& table) {
+  const double* rates = nullptr;
+  if constexpr (Adaptive<Step>) {
+    const Sums sums(device, table);
+    ordered_sums(device, table, Square{arenas.parameters}, StoreSum{sums.squares});
+    ordered_sums(device, table, Term<Step>{step, arenas}, StoreRate<Step>{step, table.ranges, sums.squares, sums.rates});
+    rates = sums.rates;
+  }
+  for_each_range(device, table, Update<Step>{step, arenas, rates});
+}
 }  // namespace
 
-void sgd(const Device& device, const SgdStep* step, const MomentumArenas& arenas, const RangeTable& table) {
-  for_each_range(device, table, Sgd{step, arenas});
-}
-
-void lars(const Device& device, const LarsStep* step, const MomentumArenas& arenas, const RangeTable& table) {
-  const Sums sums(device, table);
-  ordered_sums(device, table, Square{arenas.parameters}, StoreSum{sums.squares});
-  ordered_sums(device, table, Square{arenas.gradients},
-               StoreRate<LarsStep>{step, table.ranges, sums.squares, sums.rates});
-  for_each_range(device, table, Lars{step, arenas, sums.rates});
-}
-
-void adamw(const Device& device, const AdamStep* step, const AdamArenas& arenas, const RangeTable& table) {
-  for_each_range(device, table, AdamW{step, arenas});
-}
-
-void lamb(const Device& device, const AdamStep* step, const AdamArenas& arenas, const RangeTable& table) {
-  const Sums sums(device, table);
-  ordered_sums(device, table, Square{arenas.parameters}, StoreSum{sums.squares});
-  ordered_sums(device, table, LambTerm{step, arenas},
-               StoreRate<AdamStep>{step, table.ranges, sums.squares, sums.rates});
-  for_each_range(device, table, Lamb{step, arenas, sums.rates});
-}
-
-void running_average(const Device& device, const RunningAverages& averages, const RangeTable& table) {
-  for_each_range(device, table, averages);
+void update(const Device& device, const OptimizerStep& step, const UpdateArenas& arenas, const RangeTable& table) {
+  std::visit([&](const auto* numbers) { update_ranges(device, numbers, arenas, table); }, step);
 }
 
 void sums_of_squares(const Device& device, const float* data, const RangeTable& table, double* sums) {

@@ -3,66 +3,39 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include <distdl/kernels/cuda/optimizers/ranges.hpp>
 #include <distdl/kernels/elementwise/functors.hpp>
-#include <distdl/kernels/elementwise/optimizers.hpp>
+#include <distdl/kernels/optimizer_steps.hpp>
 
 namespace distdl::kernels::cuda {
 
 class Device;
 
-struct MomentumArenas {
-  float* parameters;
-  float* momentum;
-  const float* gradients;
-  template <class Update>
-  DISTDL_HOST_DEVICE void operator()(const Update& update, std::size_t i) const {
-    update(parameters[i], momentum[i], gradients[i]);
-  }
-};
+/// call(parameter, moments..., gradient) of element i.
+template <class Step, class Call>
+DISTDL_HOST_DEVICE auto with_element(const UpdateArenas& arenas, std::size_t i, const Call& call) {
+  if constexpr (Step::kMoments == 0)
+    return call(arenas.parameters[i], arenas.gradients[i]);
+  else if constexpr (Step::kMoments == 1)
+    return call(arenas.parameters[i], arenas.moments[0][i], arenas.gradients[i]);
+  else
+    return call(arenas.parameters[i], arenas.moments[0][i], arenas.moments[1][i], arenas.gradients[i]);
+}
 
-struct AdamArenas {
-  float* parameters;
-  float* first;
-  float* second;
-  const float* gradients;
-  DISTDL_HOST_DEVICE void operator()(const elementwise::AdamUpdate& update, std::size_t i) const {
-    update(parameters[i], first[i], second[i], gradients[i]);
-  }
-  DISTDL_HOST_DEVICE void operator()(const elementwise::LambUpdate& update, std::size_t i) const {
-    update(parameters[i], first[i], second[i]);
-  }
-};
-
-// Bodies of ranges_kernel(): what of(table, number) gives updates the elements of that range.
-
-template <class Update, class Arenas>
-struct Updates {
-  using Step = decltype(Update::step);
+/// A body of ranges_kernel(): what of(table, number) gives updates the elements of that range.
+template <class Step>
+struct Update {
   const Step* step;
-  Arenas arenas;
-  const double* rates = nullptr;  ///< of the ranges; nullptr: the step's
-  DISTDL_HOST_DEVICE Update of(const RangeTable& table, std::int64_t number) const {
-    Update update{elementwise::treated(*step, table.ranges[number].options)};
-    if (rates) update.step.learning_rate = static_cast<decltype(Step::learning_rate)>(rates[number]);
-    return update;
+  UpdateArenas arenas;
+  const double* rates = nullptr;  ///< of the ranges, where the step is Adaptive
+  DISTDL_HOST_DEVICE Step of(const RangeTable& table, std::int64_t number) const {
+    Step own = step_of_group(*step, table.ranges[number].options);
+    if constexpr (Adaptive<Step>) own.learning_rate = rates[number];
+    return own;
   }
-  DISTDL_HOST_DEVICE void operator()(const Update& update, std::size_t i) const { arenas(update, i); }
-};
-using Sgd = Updates<elementwise::SgdUpdate, MomentumArenas>;
-using Lars = Updates<elementwise::LarsUpdate, MomentumArenas>;
-using AdamW = Updates<elementwise::AdamUpdate, AdamArenas>;
-using Lamb = Updates<elementwise::LambUpdate, AdamArenas>;
-
-struct RunningAverages {
-  const AverageStep* step;
-  float* value;
-  const float* observed;
-  DISTDL_HOST_DEVICE elementwise::RunningAverage of(const RangeTable&, std::int64_t) const { return {*step}; }
-  DISTDL_HOST_DEVICE void operator()(const elementwise::RunningAverage& update, std::size_t i) const {
-    value[i] = update(value[i], observed[i]);
-  }
+  DISTDL_HOST_DEVICE void operator()(const Step& own, std::size_t i) const { with_element<Step>(arenas, i, own); }
 };
 
 // Terms of SumOfPart.
@@ -72,16 +45,27 @@ struct Square {
   DISTDL_HOST_DEVICE double operator()(GroupOptions, std::size_t i) const { return elementwise::Square{}(data[i]); }
 };
 
-struct LambTerm {
-  const AdamStep* step;
-  AdamArenas arenas;
+/// Of an Adaptive step.
+template <class Step>
+struct Term {
+  const Step* step;
+  UpdateArenas arenas;
   DISTDL_HOST_DEVICE double operator()(GroupOptions options, std::size_t i) const {
-    const elementwise::LambMoments moments{elementwise::treated(*step, options)};
-    return moments(arenas.parameters[i], arenas.first[i], arenas.second[i], arenas.gradients[i]);
+    const OfElement of_element{step_of_group(*step, options)};
+    return with_element<Step>(arenas, i, of_element);
   }
+
+ private:
+  struct OfElement {
+    Step own;
+    template <class... Element>
+    DISTDL_HOST_DEVICE double operator()(Element&&... element) const {
+      return own.term(element...);
+    }
+  };
 };
 
-/// Takes the sum of SumOfRange over the squares of LARS's gradients or LAMB's directions.
+/// Takes the sum of SumOfRange over the terms.
 template <class Step>
 struct StoreRate {
   const Step* step;
@@ -90,18 +74,14 @@ struct StoreRate {
   double* rates;
   DISTDL_HOST_DEVICE void operator()(std::int64_t number, double sum) const {
     const GroupOptions options = ranges[number].options;
-    const Step own = elementwise::treated(*step, options);
-    rates[number] = (options.adapts ? elementwise::trusted(own, squares[number], sum) : own).learning_rate;
+    const Step own = step_of_group(*step, options);
+    rates[number] = options.adapts ? own.trusted_rate(squares[number], sum) : own.learning_rate;
   }
 };
 
 // As Backend's calls of the same names; steps are in the GPU's memory. The device's scratch, which is not where the
 // table lies, has places for the partial sums and, twice, for a double of each range.
-void sgd(const Device& device, const SgdStep* step, const MomentumArenas& arenas, const RangeTable& table);
-void lars(const Device& device, const LarsStep* step, const MomentumArenas& arenas, const RangeTable& table);
-void adamw(const Device& device, const AdamStep* step, const AdamArenas& arenas, const RangeTable& table);
-void lamb(const Device& device, const AdamStep* step, const AdamArenas& arenas, const RangeTable& table);
-void running_average(const Device& device, const RunningAverages& averages, const RangeTable& table);
+void update(const Device& device, const OptimizerStep& step, const UpdateArenas& arenas, const RangeTable& table);
 void sums_of_squares(const Device& device, const float* data, const RangeTable& table, double* sums);
 
 }  // namespace distdl::kernels::cuda

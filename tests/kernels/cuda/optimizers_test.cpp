@@ -29,17 +29,26 @@ class CudaOptimizers : public testing::Test {
     sum_each(table_.count, table_.most_parts, SumOfRange<Take>{table_, parts.data(), take});
   }
 
-  MomentumArenas momentum() { return {p_.data(), m_.data(), g_.data()}; }
-  AdamArenas adam() { return {p_.data(), m_.data(), v_.data(), g_.data()}; }
+  UpdateArenas arenas() { return {p_.data(), {m_.data(), v_.data()}, g_.data()}; }
+
+  /// As optimizers.cu.
+  template <class Step>
+  void update(const Step& step) {
+    if constexpr (Adaptive<Step>) {
+      ordered_sums(Square{p_.data()}, StoreSum{squares_.data()});
+      ordered_sums(Term<Step>{&step, arenas()}, StoreRate<Step>{&step, table_.ranges, squares_.data(), rates_.data()});
+    }
+    for_each_range(Update<Step>{&step, arenas(), rates_.data()});
+  }
 
   /// Ours against the reference's, from the same start.
-  template <class Ours, class Reference>
-  void expect_same_bits(const Ours& ours, const Reference& reference) {
+  template <class Step>
+  void expect_same_bits(const Step& step) {
     const Values p = p_, m = m_, v = v_;
-    reference();
+    reference_->update(&step, arenas(), ranges_);
     const Values expected_p = std::exchange(p_, p), expected_m = std::exchange(m_, m),
                  expected_v = std::exchange(v_, v);
-    ours();
+    update(step);
     EXPECT_NE(p_, p);
     EXPECT_EQ(p_, expected_p);
     EXPECT_EQ(m_, expected_m);
@@ -74,49 +83,23 @@ TEST_F(CudaOptimizers, SumsOfManyRangesAreThoseOfEachToTheBit) {
 }
 
 TEST_F(CudaOptimizers, SgdIsTheReferenceToTheBit) {
-  const SgdStep step{0.05f, 0.9f, 1e-2f, true, 0.5f};
-  expect_same_bits(
-      [&] {
-        for_each_range(Sgd{&step, momentum()});
-      },
-      [&] { reference_->sgd(&step, p_.data(), m_.data(), g_.data(), ranges_); });
+  expect_same_bits(SgdStep{0.05f, 0.9f, 1e-2f, true, 0.5f});
 }
 
 TEST_F(CudaOptimizers, LarsIsTheReferenceToTheBit) {
-  const LarsStep step{0.05, 0.9f, 1e-2, 0.5f, 0.02};
-  const auto ours = [&] {
-    ordered_sums(Square{p_.data()}, StoreSum{squares_.data()});
-    ordered_sums(Square{g_.data()}, StoreRate<LarsStep>{&step, table_.ranges, squares_.data(), rates_.data()});
-    for_each_range(Lars{&step, momentum(), rates_.data()});
-  };
-  expect_same_bits(ours, [&] { reference_->lars(&step, p_.data(), m_.data(), g_.data(), ranges_); });
+  expect_same_bits(LarsStep{0.05, 0.9f, 1e-2, 0.5f, 0.02});
 }
 
 TEST_F(CudaOptimizers, AdamWIsTheReferenceToTheBit) {
-  expect_same_bits(
-      [&] {
-        for_each_range(AdamW{&adam_step_, adam()});
-      },
-      [&] { reference_->adamw(&adam_step_, p_.data(), m_.data(), v_.data(), g_.data(), ranges_); });
+  expect_same_bits(AdamWStep{adam_step_});
 }
 
 TEST_F(CudaOptimizers, LambIsTheReferenceToTheBit) {
-  const auto ours = [&] {
-    ordered_sums(Square{p_.data()}, StoreSum{squares_.data()});
-    ordered_sums(LambTerm{&adam_step_, adam()},
-                 StoreRate<AdamStep>{&adam_step_, table_.ranges, squares_.data(), rates_.data()});
-    for_each_range(Lamb{&adam_step_, adam(), rates_.data()});
-  };
-  expect_same_bits(ours, [&] { reference_->lamb(&adam_step_, p_.data(), m_.data(), v_.data(), g_.data(), ranges_); });
+  expect_same_bits(LambStep{adam_step_});
 }
 
 TEST_F(CudaOptimizers, RunningAveragesAreTheReferencesToTheBit) {
-  const AverageStep step{0.1f, 0.25f};
-  expect_same_bits(
-      [&] {
-        for_each_range(RunningAverages{&step, p_.data(), g_.data()});
-      },
-      [&] { reference_->running_average(&step, p_.data(), g_.data(), ranges_); });
+  expect_same_bits(AverageStep{0.1f, 0.25f});
 }
 }  // namespace
 }  // namespace distdl::kernels::cuda::test

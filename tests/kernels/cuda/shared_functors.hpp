@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <distdl/kernels/elementwise/functors.hpp>
-#include <distdl/kernels/elementwise/optimizers.hpp>
+#include <distdl/kernels/optimizer_steps.hpp>
 
 namespace distdl::kernels::cuda::test {
 
@@ -17,7 +17,9 @@ static inline std::vector<float> run_functors(const std::vector<float>& a, const
     results.push_back(elementwise::Add{}(a[i], b[i]));
     results.push_back(elementwise::Relu{}(a[i]));
     results.push_back(elementwise::ReluGradient{}(a[i], b[i]));
-    results.push_back(elementwise::RunningAverage{{0.1f, 0.25f}}(a[i], b[i]));
+    float average = a[i];
+    AverageStep{0.1f, 0.25f}(average, b[i]);
+    results.push_back(average);
     for (float value : {elementwise::Gelu{}(a[i]), elementwise::Gelu{}.gradient(a[i], b[i]),
                         elementwise::GeluTanh{}(a[i]), elementwise::GeluTanh{}.gradient(a[i], b[i]),
                         elementwise::Silu{}(a[i]), elementwise::Silu{}.gradient(a[i], b[i])})
@@ -25,18 +27,20 @@ static inline std::vector<float> run_functors(const std::vector<float>& a, const
     for (bool stays : elementwise::Stays{{1, 2}, 3, 0.5f}.four(i)) results.push_back(stays ? 1.0f : 0.0f);
     for (bool nesterov : {false, true}) {
       float parameter = a[i], momentum = b[i];
-      elementwise::SgdUpdate{{0.05f, 0.9f, 5e-4f, nesterov}}(parameter, momentum, a[i] * b[i]);
+      SgdStep{0.05f, 0.9f, 5e-4f, nesterov}(parameter, momentum, a[i] * b[i]);
       results.push_back(parameter);
       results.push_back(momentum);
     }
     float parameter = a[i], first = b[i], second = a[i] * a[i];
-    const LarsStep lars =
-        elementwise::trusted(LarsStep{0.05, 0.9f, 5e-4, 0.5f, 0.02}, double{second}, b[i] * b[i] + 1.0);
-    elementwise::LarsUpdate{lars}(parameter, first, a[i] * b[i]);
-    const AdamStep adam{0.05, 0.9f, 0.1f, 0.99f, 0.01f, 1.2f, 3.4f, 1e-6f, 0.1f, 0.5f};
-    elementwise::AdamUpdate{adam}(parameter, first, second, a[i] * b[i]);
-    results.push_back(static_cast<float>(elementwise::LambMoments{adam}(parameter, first, second, b[i])));
-    elementwise::LambUpdate{elementwise::trusted(adam, double{second}, 3.0)}(parameter, first, second);
+    LarsStep lars{0.05, 0.9f, 5e-4, 0.5f, 0.02};
+    lars.learning_rate = lars.trusted_rate(double{second}, b[i] * b[i] + 1.0);
+    lars(parameter, first, a[i] * b[i]);
+    const AdamWStep adamw{{0.05, 0.9f, 0.1f, 0.99f, 0.01f, 1.2f, 3.4f, 1e-6f, 0.1f, 0.5f}};
+    adamw(parameter, first, second, a[i] * b[i]);
+    LambStep lamb{adamw};
+    results.push_back(static_cast<float>(lamb.term(parameter, first, second, b[i])));
+    lamb.learning_rate = lamb.trusted_rate(double{second}, 3.0);
+    lamb(parameter, first, second, b[i]);
     results.push_back(static_cast<float>(elementwise::Square{}(parameter)));
     results.insert(results.end(), {parameter, first, second});
   }

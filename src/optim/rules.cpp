@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of optimizers.
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/ranges.h>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/kernels/device_value.hpp>
+#include <distdl/optim/arena_ranges.hpp>
+#include <distdl/optim/rule.hpp>
+
+namespace distdl::optim {
+namespace {
+using Now = Rule::Now;
+
+kernels::SgdStep sgd_step(const Options& options, const Now& now) {
+  return {static_cast<float>(now.rate), static_cast<float>(options.momentum), static_cast<float>(options.weight_decay),
+          options.nesterov, now.gradient_scale};
+}
+
+kernels::LarsStep lars_step(const Options& options, const Now& now) {
+  return {now.rate, static_cast<float>(options.momentum), options.weight_decay, now.gradient_scale,
+          options.trust_coefficient};
+}
+
+/// Of AdamW or LAMB.
+template <class Step>
+Step adam_step(const Options& options, const Now& now) {
+  const auto correction = [&](double beta) {
+    return static_cast<float>(1 / (1 - std::pow(beta, static_cast<double>(now.update))));
+  };
+  return {{.learning_rate = now.rate,
+           .beta1 = static_cast<float>(options.beta1),
+           .rest1 = static_cast<float>(1 - options.beta1),
+           .beta2 = static_cast<float>(options.beta2),
+           .rest2 = static_cast<float>(1 - options.beta2),
+           .correction1 = correction(options.beta1),
+           .correction2 = correction(options.beta2),
+           .epsilon = static_cast<float>(options.epsilon),
+           .weight_decay = static_cast<float>(options.weight_decay),
+           .gradient_scale = now.gradient_scale}};
+}
+
+/// A rule whose step has the numbers that `step_of` makes.
+template <class Step>
+class RuleOf final : public Rule {
+ public:
+  using StepOf = Step (*)(const Options&, const Now&);
+  RuleOf(StepOf step_of, const Options& options, std::vector<kernels::ArenaRange> ranges, kernels::Backend& backend)
+      : step_of_(step_of), options_(options), backend_(backend), ranges_(std::move(ranges)), step_(backend) {}
+
+  void prepare(const Now& now) override { step_.set(step_of_(options_, now)); }
+  void apply(const Arenas& arenas) override {
+    backend_.update(step_.get(), {arenas.parameters, arenas.moments, arenas.gradients}, ranges_);
+  }
+
+ private:
+  StepOf step_of_;
+  Options options_;
+  kernels::Backend& backend_;
+  std::vector<kernels::ArenaRange> ranges_;
+  kernels::DeviceValue<Step> step_;
+};
+
+enum class Decays { all, by_dimensions };
+
+template <auto step_of, Decays decays>
+std::unique_ptr<Rule> make(const Options& options, const tensor::ArenaLayout& layout, kernels::Backend& backend) {
+  using Step = decltype(step_of(options, Now{}));
+  auto ranges = decays == Decays::all ? ranges_of(layout, tensor::Role::parameter)
+                                      : ranges_by_dimensions(layout, options, kernels::Adaptive<Step>);
+  return std::make_unique<RuleOf<Step>>(step_of, options, std::move(ranges), backend);
+}
+
+const std::vector<KnownRule>& table() {
+  using enum Decays;
+  static const std::vector<KnownRule> rules{
+      {"sgd", {"momentum"}, &make<&sgd_step, all>},
+      {"adamw", {"first_moment", "second_moment"}, &make<&adam_step<kernels::AdamWStep>, by_dimensions>},
+      {"lamb", {"first_moment", "second_moment"}, &make<&adam_step<kernels::LambStep>, by_dimensions>},
+      // Not "momentum": the learning rate is part of it, in SGD's it is not.
+      {"lars", {"velocity"}, &make<&lars_step, by_dimensions>},
+  };
+  return rules;
+}
+}  // namespace
+
+std::span<const KnownRule> known_rules() {
+  return table();
+}
+
+const KnownRule& find_rule(const std::string& name) {
+  const auto& rules = table();
+  const auto found = std::ranges::find(rules, name, &KnownRule::name);
+  if (found != rules.end()) return *found;
+  std::vector<std::string> names;
+  for (const auto& rule : rules) names.push_back(rule.name);
+  throw ConfigError(fmt::format("optim.name is \"{}\"; known are \"{}\"", name, fmt::join(names, "\", \"")));
+}
+
+}  // namespace distdl::optim
