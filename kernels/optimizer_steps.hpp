@@ -164,7 +164,9 @@ using OptimizerStep =
     std::variant<const SgdStep*, const LarsStep*, const AdamWStep*, const LambStep*, const AverageStep*>;
 
 template <class Step>
-concept Adaptive = requires(const Step& step) { step.trusted_rate(1.0, 1.0); };
+concept Adaptive = requires(const Step& step) {
+  step.trusted_rate(1.0, 1.0);
+};
 
 /// The step of a range, still without its trust ratio.
 template <class Step>

@@ -109,7 +109,8 @@ void HostBackend::update(const OptimizerStep& step, const UpdateArenas& arenas, 
   const auto with_moments = [&]<class Step, std::size_t... k>(const Step& numbers, std::index_sequence<k...>) {
     update_ranges(numbers, ranges, arenas.parameters, arenas.gradients, arenas.moments[k]...);
   };
-  std::visit([&]<class Step>(const Step* all) { with_moments(*all, std::make_index_sequence<Step::kMoments>()); }, step);
+  std::visit([&]<class Step>(const Step* all) { with_moments(*all, std::make_index_sequence<Step::kMoments>()); },
+             step);
 }
 
 void HostBackend::sums_of_squares(const float* data, ArenaRanges ranges, double* sums) {

@@ -38,7 +38,8 @@ void update_ranges(const Device& device, const Step* step, const UpdateArenas& a
   if constexpr (Adaptive<Step>) {
     const Sums sums(device, table);
     ordered_sums(device, table, Square{arenas.parameters}, StoreSum{sums.squares});
-    ordered_sums(device, table, Term<Step>{step, arenas}, StoreRate<Step>{step, table.ranges, sums.squares, sums.rates});
+    ordered_sums(device, table, Term<Step>{step, arenas},
+                 StoreRate<Step>{step, table.ranges, sums.squares, sums.rates});
     rates = sums.rates;
   }
   for_each_range(device, table, Update<Step>{step, arenas, rates});
