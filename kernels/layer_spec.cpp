@@ -58,30 +58,9 @@ Shape rows(const char* kind, const Shape& input, float epsilon) {
   return input;
 }
 
-struct Kind {
-  std::string operator()(const Linear&) const { return "linear"; }
-  std::string operator()(const Conv2d&) const { return "conv2d"; }
-  std::string operator()(const MaxPool2d&) const { return "max_pool2d"; }
-  std::string operator()(const AveragePool2d&) const { return "average_pool2d"; }
-  std::string operator()(const GlobalAveragePool&) const { return "global_average_pool"; }
-  std::string operator()(const Relu&) const { return "relu"; }
-  std::string operator()(const Gelu&) const { return "gelu"; }
-  std::string operator()(const Silu&) const { return "silu"; }
-  std::string operator()(const GatedSilu&) const { return "gated_silu"; }
-  std::string operator()(const BatchNorm&) const { return "batch_norm"; }
-  std::string operator()(const LayerNorm&) const { return "layer_norm"; }
-  std::string operator()(const RmsNorm&) const { return "rms_norm"; }
-  std::string operator()(const Dropout&) const { return "dropout"; }
-  std::string operator()(const Embedding&) const { return "embedding"; }
-  std::string operator()(const PositionEmbedding&) const { return "position_embedding"; }
-  std::string operator()(const ClassToken&) const { return "class_token"; }
-  std::string operator()(const PixelsToSequence&) const { return "pixels_to_sequence"; }
-  std::string operator()(const SelectPlace&) const { return "select_place"; }
-  std::string operator()(const Attention&) const { return "attention"; }
-};
-
 struct Output {
   Shape input;
+  Shape operator()(const Elementwise auto&) const { return input; }
   Shape operator()(const Linear& spec) const {
     check_input("linear", input, {2, 3, 4}, "(N, in), (N, T, in) or (N, C, H, W)");
     require_outputs("linear", spec.out);
@@ -109,9 +88,6 @@ struct Output {
     check_input("global_average_pool", input, {4}, kImages);
     return {input[0], input[1]};
   }
-  Shape operator()(const Relu&) const { return input; }
-  Shape operator()(const Gelu&) const { return input; }
-  Shape operator()(const Silu&) const { return input; }
   Shape operator()(const GatedSilu&) const {
     check_input("gated_silu", input, {2, 3}, kRows);
     require(input.back() % 2 == 0, "a gated_silu layer halves its input, and cannot halve {}",
@@ -241,7 +217,7 @@ std::int64_t kv_heads_of(const Attention& spec) {
 }
 
 std::string kind_of(const LayerSpec& spec) {
-  return std::visit(Kind{}, spec);
+  return std::visit([](const auto& layer) { return std::string(layer.kKind); }, spec);
 }
 
 Shape output_shape(const LayerSpec& spec, const Shape& input) {

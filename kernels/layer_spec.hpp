@@ -12,18 +12,21 @@
 
 namespace distdl::kernels {
 
-// Layers as plain values. Shapes in comments: N samples of a microbatch, C channels, H x W pixels, T places of a
+// Layers as plain values. kKind is the name of a layer; kElementwise: y has the shape of x, there are no parameters,
+// and each value depends on one. Shapes in comments: N samples of a microbatch, C channels, H x W pixels, T places of a
 // sequence.
 
 /// y = x W^T + b. x: (N, in), (N, T, in), or (N, C, H, W) with C*H*W = in, flattened in that order; y: (N, out) or
 /// (N, T, out).
 struct Linear {
+  static constexpr const char* kKind = "linear";
   std::int64_t out = 0;
   bool bias = true;
 };
 
 /// Cross-correlation, zero padding. x: (N, C, H, W); weight: (out, C / groups, kernel, kernel); y: (N, out, H', W').
 struct Conv2d {
+  static constexpr const char* kKind = "conv2d";
   std::int64_t out = 0;
   std::int64_t kernel = 3;
   std::int64_t stride = 1;
@@ -36,6 +39,7 @@ struct Conv2d {
 /// Largest value of each window; the first of equal ones gets the gradient. Padding counts as less than any value.
 /// Windows that do not fit are dropped.
 struct MaxPool2d {
+  static constexpr const char* kKind = "max_pool2d";
   std::int64_t kernel = 2;
   std::int64_t stride = 2;
   std::int64_t padding = 0;  ///< at most kernel / 2
@@ -43,42 +47,58 @@ struct MaxPool2d {
 
 /// Mean of each window, without padding. Windows that do not fit are dropped.
 struct AveragePool2d {
+  static constexpr const char* kKind = "average_pool2d";
   std::int64_t kernel = 2;
   std::int64_t stride = 2;
 };
 
 /// (N, C, H, W) to (N, C): the mean of each channel.
-struct GlobalAveragePool {};
+struct GlobalAveragePool {
+  static constexpr const char* kKind = "global_average_pool";
+};
 
 /// max(x, 0); the gradient at 0 is 0.
-struct Relu {};
+struct Relu {
+  static constexpr const char* kKind = "relu";
+  static constexpr bool kElementwise = true;
+};
 
 /// x * Phi(x), by erf or by the approximation 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), as GPT-2 has it.
 /// Hendrycks and Gimpel, "Gaussian error linear units", 2016.
 struct Gelu {
+  static constexpr const char* kKind = "gelu";
+  static constexpr bool kElementwise = true;
   bool tanh = false;
 };
 
 /// x / (1 + exp(-x))
-struct Silu {};
+struct Silu {
+  static constexpr const char* kKind = "silu";
+  static constexpr bool kElementwise = true;
+};
 
 /// (.., 2 C) to (.., C): silu(first half) * second half of each row. Shazeer, "GLU variants improve transformer", 2020.
-struct GatedSilu {};
+struct GatedSilu {
+  static constexpr const char* kKind = "gated_silu";
+};
 
 /// Normalizes each channel over the microbatch (N, H, W), or each feature of (N, C). Training uses the microbatch's own
 /// mean and biased variance, so the result does not depend on the number of ranks; evaluation uses the running ones.
 /// Parameters: weight (C), bias (C); statistics: running_mean (C), running_var (C; unbiased, as PyTorch).
 struct BatchNorm {
+  static constexpr const char* kKind = "batch_norm";
   float epsilon = 1e-5f;
 };
 
 /// Each row of the last dimension to mean 0 and biased variance 1, then * weight (C) + bias (C). x: (N, C), (N, T, C).
 struct LayerNorm {
+  static constexpr const char* kKind = "layer_norm";
   float epsilon = 1e-5f;
 };
 
 /// x / sqrt(mean of x^2 + epsilon) * weight (C), per row of the last dimension. x: (N, C), (N, T, C).
 struct RmsNorm {
+  static constexpr const char* kKind = "rms_norm";
   float epsilon = 1e-5f;
 };
 
@@ -86,6 +106,7 @@ struct RmsNorm {
 /// Which ones is a function of RngKey, `stream` and the place of the value in the dense microbatch alone, the same on
 /// every backend: see elementwise::Stays.
 struct Dropout {
+  static constexpr const char* kKind = "dropout";
   float probability = 0.1f;
   std::uint32_t stream = 0;  ///< different for each of a model; below 2^16
 };
@@ -93,6 +114,7 @@ struct Dropout {
 /// Rows of a table: (N, T) numbers 0 .. entries - 1, as int32 in the place of the floats, to (N, T, width). Has no
 /// gradient to its input. Parameter: weight (entries, width).
 struct Embedding {
+  static constexpr const char* kKind = "embedding";
   std::int64_t entries = 0;
   std::int64_t width = 0;
 };
@@ -100,17 +122,23 @@ struct Embedding {
 /// y = x + weight, the same for each sample. x: (N, T, C); parameter: weight (places, C), of which the first T are
 /// used: the gradient of the rest is 0.
 struct PositionEmbedding {
+  static constexpr const char* kKind = "position_embedding";
   std::int64_t places = 0;
 };
 
 /// (N, T, C) to (N, 1 + T, C): a learnt row before each sequence. Parameter: weight (C).
-struct ClassToken {};
+struct ClassToken {
+  static constexpr const char* kKind = "class_token";
+};
 
 /// (N, C, H, W) to (N, H*W, C): an image as a sequence of pixels.
-struct PixelsToSequence {};
+struct PixelsToSequence {
+  static constexpr const char* kKind = "pixels_to_sequence";
+};
 
 /// (N, T, C) to (N, C): one place of each sequence.
 struct SelectPlace {
+  static constexpr const char* kKind = "select_place";
   std::int64_t place = 0;
 };
 
@@ -119,6 +147,7 @@ struct SelectPlace {
 /// Causal: place t sees places 0 .. t only. Vaswani et al., "Attention is all you need", 2017; Ainslie et al., "GQA",
 /// 2023.
 struct Attention {
+  static constexpr const char* kKind = "attention";
   std::int64_t heads = 1;
   std::int64_t kv_heads = 0;  ///< divides heads; 0: as many
   bool causal = true;
@@ -130,6 +159,11 @@ struct Attention {
 using LayerSpec = std::variant<Linear, Conv2d, MaxPool2d, AveragePool2d, GlobalAveragePool, Relu, Gelu, Silu, GatedSilu,
                                BatchNorm, LayerNorm, RmsNorm, Dropout, Embedding, PositionEmbedding, ClassToken,
                                PixelsToSequence, SelectPlace, Attention>;
+
+template <class Spec>
+concept Elementwise = requires {
+  requires Spec::kElementwise;
+};
 
 // Losses as plain values.
 

@@ -29,41 +29,21 @@ void require_countable(std::int64_t count, const char* what, const tensor::Shape
 struct MakeLayer {
   const SharedDevice& device;
   const ActivationFormat& input;
-  std::unique_ptr<Layer> operator()(const Linear& spec) const { return of_dense<Linear, &make_linear>(spec); }
-  std::unique_ptr<Layer> operator()(const Conv2d& spec) const { return make_conv2d(device, spec, input); }
-  std::unique_ptr<Layer> operator()(const MaxPool2d& spec) const { return make_max_pool2d(device, spec, input); }
-  std::unique_ptr<Layer> operator()(const AveragePool2d& spec) const {
-    return make_average_pool2d(device, spec, input);
-  }
-  std::unique_ptr<Layer> operator()(const GlobalAveragePool&) const { return make_global_average_pool(device, input); }
-  std::unique_ptr<Layer> operator()(const Relu&) const { return make_relu(device, input); }
-  std::unique_ptr<Layer> operator()(const Gelu& spec) const { return make_gelu(device, spec, input); }
-  std::unique_ptr<Layer> operator()(const Silu&) const { return make_silu(device, input); }
-  std::unique_ptr<Layer> operator()(const GatedSilu&) const { return make_gated_silu(device, input); }
-  std::unique_ptr<Layer> operator()(const BatchNorm& spec) const { return make_batch_norm(device, spec, input); }
-  std::unique_ptr<Layer> operator()(const LayerNorm& spec) const { return make_layer_norm(device, spec, input); }
-  std::unique_ptr<Layer> operator()(const RmsNorm& spec) const { return make_rms_norm(device, spec, input); }
-  std::unique_ptr<Layer> operator()(const Dropout& spec) const { return of_dense<Dropout, &make_dropout>(spec); }
+  std::unique_ptr<Layer> operator()(const auto& spec) const { return make_layer(device, spec, input); }
+  std::unique_ptr<Layer> operator()(const Linear& spec) const { return of_dense(spec); }
+  std::unique_ptr<Layer> operator()(const Dropout& spec) const { return of_dense(spec); }
   std::unique_ptr<Layer> operator()(const Embedding& spec) const {
     require_countable(tensor::element_count(input.shape), "numbers", input.shape);
     require_countable(spec.entries, "rows of a table", input.shape);
-    return make_embedding(device, spec, input);
+    return make_layer(device, spec, input);
   }
-  std::unique_ptr<Layer> operator()(const PositionEmbedding& spec) const {
-    return make_position_embedding(device, spec, input);
-  }
-  std::unique_ptr<Layer> operator()(const ClassToken&) const { return make_class_token(device, input); }
-  std::unique_ptr<Layer> operator()(const PixelsToSequence&) const { return make_pixels_to_sequence(device, input); }
-  std::unique_ptr<Layer> operator()(const SelectPlace& spec) const { return make_select_place(device, spec, input); }
-  std::unique_ptr<Layer> operator()(const Attention& spec) const { return make_attention(device, spec, input); }
 
  private:
   /// A layer that takes no images as (N, H, W, C).
-  template <class Spec, std::unique_ptr<Layer> (*make)(SharedDevice, const Spec&, const ActivationFormat&)>
-  std::unique_ptr<Layer> of_dense(const Spec& spec) const {
+  std::unique_ptr<Layer> of_dense(const auto& spec) const {
     const ActivationFormat own = dense(input.shape, input.type);
     const ActivationFormat output = like(input, output_shape(spec, input.shape));
-    return adapted(device, make(device, spec, own), own, input, output);
+    return adapted(device, make_layer(device, spec, own), own, input, output);
   }
 };
 

@@ -107,17 +107,17 @@ void relu_in_place(const ActivationFormat& format, void* y) {
                     [&](auto type) { forward_in_place(static_cast<decltype(type)*>(y), format.elements()); });
 }
 
-std::unique_ptr<Layer> make_relu(const ActivationFormat& input) {
+std::unique_ptr<Layer> make_layer(Context&, const Relu&, const ActivationFormat& input) {
   return tensor::with_type(input.type, [&](auto type) -> std::unique_ptr<Layer> {
     return std::make_unique<ReluLayer<decltype(type)>>(input);
   });
 }
-std::unique_ptr<Layer> make_gelu(Context& context, const Gelu& spec, const ActivationFormat& input) {
+std::unique_ptr<Layer> make_layer(Context& context, const Gelu& spec, const ActivationFormat& input) {
   using dnnl::algorithm;
   return std::make_unique<EltwiseLayer>(context, spec.tanh ? algorithm::eltwise_gelu_tanh : algorithm::eltwise_gelu_erf,
                                         input);
 }
-std::unique_ptr<Layer> make_silu(Context& context, const ActivationFormat& input) {
+std::unique_ptr<Layer> make_layer(Context& context, const Silu&, const ActivationFormat& input) {
   return std::make_unique<EltwiseLayer>(context, dnnl::algorithm::eltwise_swish, input);
 }
 

@@ -190,8 +190,8 @@ class AttentionLayer : public Stateless {
 };
 }  // namespace
 
-std::unique_ptr<Layer> make_attention(Context& context, const Attention& spec, const tensor::Shape& input) {
-  return std::make_unique<AttentionLayer>(context, spec, input);
+std::unique_ptr<Layer> make_layer(Context& context, const Attention& spec, const ActivationFormat& input) {
+  return std::make_unique<AttentionLayer>(context, spec, input.shape);
 }
 
 }  // namespace distdl::kernels::onednn

@@ -103,10 +103,10 @@ class GlobalAveragePoolLayer : public FloatLayer {
 };
 }  // namespace
 
-std::unique_ptr<Layer> make_average_pool2d(const AveragePool2d& spec, const ActivationFormat& input) {
+std::unique_ptr<Layer> make_layer(Context&, const AveragePool2d& spec, const ActivationFormat& input) {
   return std::make_unique<AveragePool2dLayer>(spec, input);
 }
-std::unique_ptr<Layer> make_global_average_pool(const ActivationFormat& input) {
+std::unique_ptr<Layer> make_layer(Context&, const GlobalAveragePool&, const ActivationFormat& input) {
   return std::make_unique<GlobalAveragePoolLayer>(input);
 }
 

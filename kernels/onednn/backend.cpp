@@ -40,25 +40,12 @@ std::string isa_name() {
   }
 }
 
-struct MakeOnednnLayer {
-  using Made = std::unique_ptr<Layer>;
-  Context& context;
-  const ActivationFormat& input;
-  Made operator()(const Linear& spec) const { return onednn::make_linear(context, spec, input); }
-  Made operator()(const Conv2d& spec) const { return onednn::make_conv2d(context, spec, input); }
-  Made operator()(const MaxPool2d& spec) const { return onednn::make_max_pool2d(spec, input); }
-  Made operator()(const AveragePool2d& spec) const { return onednn::make_average_pool2d(spec, input); }
-  Made operator()(const GlobalAveragePool&) const { return onednn::make_global_average_pool(input); }
-  Made operator()(const Relu&) const { return onednn::make_relu(input); }
-  Made operator()(const Gelu& spec) const { return onednn::make_gelu(context, spec, input); }
-  Made operator()(const Silu&) const { return onednn::make_silu(context, input); }
-  Made operator()(const GatedSilu&) const { return onednn::make_gated_silu(input); }
-  Made operator()(const BatchNorm& spec) const { return onednn::make_batch_norm(context, spec, input); }
-  Made operator()(const LayerNorm& spec) const { return onednn::make_layer_norm(spec, input); }
-  Made operator()(const RmsNorm& spec) const { return onednn::make_rms_norm(spec, input); }
-  Made operator()(const Attention& spec) const { return onednn::make_attention(context, spec, input.shape); }
-  Made operator()(const auto&) const { return nullptr; }  // one of host/
-};
+std::unique_ptr<Layer> make_onednn_layer(Context& context, const auto& spec, const ActivationFormat& input) {
+  if constexpr (requires { onednn::make_layer(context, spec, input); })
+    return onednn::make_layer(context, spec, input);
+  else
+    return nullptr;  // one of host/
+}
 
 /// Whether there is a layer for activations of 16 bits; else one of floats serves.
 struct TakesShort {
@@ -66,8 +53,7 @@ struct TakesShort {
   bool operator()(const Linear&) const { return multiplies; }
   bool operator()(const Conv2d&) const { return multiplies; }
   bool operator()(const BatchNorm&) const { return by_onednn; }
-  bool operator()(const Gelu&) const { return by_onednn; }
-  bool operator()(const Silu&) const { return by_onednn; }
+  bool operator()(const Elementwise auto&) const { return by_onednn; }
   bool operator()(const Relu&) const { return true; }
   bool operator()(const MaxPool2d&) const { return true; }
   bool operator()(const GatedSilu&) const { return true; }
@@ -194,7 +180,7 @@ class OneDnnBackend : public HostBackend {
   std::unique_ptr<Layer> make(const LayerSpec& spec, const ActivationFormat& input) {
     const auto output = input.type == DataType::int32 ? activation_type() : input.type;
     auto simple = host::make_layer(spec, dense(input.shape, input.type), output, rng_key());
-    if (!simple) return std::visit(MakeOnednnLayer{context_, input}, spec);
+    if (!simple) return std::visit([&](const auto& own) { return make_onednn_layer(context_, own, input); }, spec);
     if (!input.layout) return simple;
     return std::make_unique<OfDense>(context_, input, std::move(simple));
   }

@@ -156,7 +156,7 @@ class BatchNormLayer : public Layer {
 };
 }  // namespace
 
-std::unique_ptr<Layer> make_batch_norm(Context& context, const BatchNorm& spec, const ActivationFormat& input) {
+std::unique_ptr<Layer> make_layer(Context& context, const BatchNorm& spec, const ActivationFormat& input) {
   return std::make_unique<BatchNormLayer>(context, spec, input);
 }
 

@@ -145,7 +145,7 @@ class Conv2dLayer : public Layer {
 };
 }  // namespace
 
-std::unique_ptr<Layer> make_conv2d(Context& context, const Conv2d& spec, const ActivationFormat& input) {
+std::unique_ptr<Layer> make_layer(Context& context, const Conv2d& spec, const ActivationFormat& input) {
   return std::make_unique<Conv2dLayer>(context, spec, input);
 }
 

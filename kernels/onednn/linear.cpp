@@ -88,7 +88,7 @@ class LinearLayer : public Layer {
 };
 }  // namespace
 
-std::unique_ptr<Layer> make_linear(Context& context, const Linear& spec, const ActivationFormat& input) {
+std::unique_ptr<Layer> make_layer(Context& context, const Linear& spec, const ActivationFormat& input) {
   return std::make_unique<LinearLayer>(context, spec, input);
 }
 

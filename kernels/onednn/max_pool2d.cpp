@@ -156,7 +156,7 @@ class MaxPool2dLayer : public LayerOf<T> {
 };
 }  // namespace
 
-std::unique_ptr<Layer> make_max_pool2d(const MaxPool2d& spec, const ActivationFormat& input) {
+std::unique_ptr<Layer> make_layer(Context&, const MaxPool2d& spec, const ActivationFormat& input) {
   return tensor::with_type(input.type, [&](auto type) -> std::unique_ptr<Layer> {
     return std::make_unique<MaxPool2dLayer<decltype(type)>>(spec, input);
   });

@@ -138,13 +138,13 @@ std::unique_ptr<Layer> make_row_norm(const ActivationFormat& input, float epsilo
 }
 }  // namespace
 
-std::unique_ptr<Layer> make_layer_norm(const LayerNorm& spec, const ActivationFormat& input) {
+std::unique_ptr<Layer> make_layer(Context&, const LayerNorm& spec, const ActivationFormat& input) {
   return make_row_norm(input, spec.epsilon, true);
 }
-std::unique_ptr<Layer> make_rms_norm(const RmsNorm& spec, const ActivationFormat& input) {
+std::unique_ptr<Layer> make_layer(Context&, const RmsNorm& spec, const ActivationFormat& input) {
   return make_row_norm(input, spec.epsilon, false);
 }
-std::unique_ptr<Layer> make_gated_silu(const ActivationFormat& input) {
+std::unique_ptr<Layer> make_layer(Context&, const GatedSilu&, const ActivationFormat& input) {
   return tensor::with_type(input.type, [&](auto type) -> std::unique_ptr<Layer> {
     return std::make_unique<GatedSiluLayer<decltype(type)>>(output_shape(GatedSilu{}, input.shape));
   });

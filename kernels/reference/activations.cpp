@@ -54,17 +54,17 @@ class GatedSiluLayer : public Stateless {
 };
 }  // namespace
 
-std::unique_ptr<Layer> make_relu(const tensor::Shape& input) {
+std::unique_ptr<Layer> make_layer(const Relu&, const tensor::Shape& input) {
   return std::make_unique<ReluLayer>(dense(input));
 }
-std::unique_ptr<Layer> make_gelu(const Gelu& spec, const tensor::Shape& input) {
+std::unique_ptr<Layer> make_layer(const Gelu& spec, const tensor::Shape& input) {
   if (spec.tanh) return std::make_unique<ElementwiseLayer<elementwise::GeluTanh>>(dense(input));
   return std::make_unique<ElementwiseLayer<elementwise::Gelu>>(dense(input));
 }
-std::unique_ptr<Layer> make_silu(const tensor::Shape& input) {
+std::unique_ptr<Layer> make_layer(const Silu&, const tensor::Shape& input) {
   return std::make_unique<ElementwiseLayer<elementwise::Silu>>(dense(input));
 }
-std::unique_ptr<Layer> make_gated_silu(const tensor::Shape& input) {
+std::unique_ptr<Layer> make_layer(const GatedSilu&, const tensor::Shape& input) {
   return std::make_unique<GatedSiluLayer>(output_shape(GatedSilu{}, input));
 }
 }  // namespace distdl::kernels::reference

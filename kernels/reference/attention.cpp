@@ -121,7 +121,7 @@ class AttentionLayer : public Stateless {
 };
 }  // namespace
 
-std::unique_ptr<Layer> make_attention(const Attention& spec, const tensor::Shape& input) {
+std::unique_ptr<Layer> make_layer(const Attention& spec, const tensor::Shape& input) {
   return std::make_unique<AttentionLayer>(spec, input);
 }
 

@@ -48,11 +48,11 @@ class AveragePoolLayer : public Stateless {
 };
 }  // namespace
 
-std::unique_ptr<Layer> make_average_pool2d(const AveragePool2d& spec, const tensor::Shape& input) {
+std::unique_ptr<Layer> make_layer(const AveragePool2d& spec, const tensor::Shape& input) {
   const auto output = output_shape(spec, input);
   return std::make_unique<AveragePoolLayer>(input, output, output[2], output[3], spec.kernel, spec.kernel, spec.stride);
 }
-std::unique_ptr<Layer> make_global_average_pool(const tensor::Shape& input) {
+std::unique_ptr<Layer> make_layer(const GlobalAveragePool&, const tensor::Shape& input) {
   const auto output = output_shape(GlobalAveragePool{}, input);
   return std::make_unique<AveragePoolLayer>(input, output, 1, 1, input[2], input[3], 1);
 }

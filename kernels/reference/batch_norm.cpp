@@ -95,7 +95,7 @@ class BatchNormLayer : public FloatLayer {
 };
 }  // namespace
 
-std::unique_ptr<Layer> make_batch_norm(const BatchNorm& spec, const tensor::Shape& input) {
+std::unique_ptr<Layer> make_layer(const BatchNorm& spec, const tensor::Shape& input) {
   return std::make_unique<BatchNormLayer>(spec, input);
 }
 

@@ -89,7 +89,7 @@ class Conv2dLayer : public FloatLayer {
 };
 }  // namespace
 
-std::unique_ptr<Layer> make_conv2d(const Conv2d& spec, const tensor::Shape& input) {
+std::unique_ptr<Layer> make_layer(const Conv2d& spec, const tensor::Shape& input) {
   return std::make_unique<Conv2dLayer>(spec, input);
 }
 

@@ -59,7 +59,7 @@ class LinearLayer : public FloatLayer {
 };
 }  // namespace
 
-std::unique_ptr<Layer> make_linear(const Linear& spec, const tensor::Shape& input) {
+std::unique_ptr<Layer> make_layer(const Linear& spec, const tensor::Shape& input) {
   return std::make_unique<LinearLayer>(spec, input);
 }
 

@@ -53,7 +53,7 @@ class MaxPool2dLayer : public FloatLayer {
 };
 }  // namespace
 
-std::unique_ptr<Layer> make_max_pool2d(const MaxPool2d& spec, const tensor::Shape& input) {
+std::unique_ptr<Layer> make_layer(const MaxPool2d& spec, const tensor::Shape& input) {
   return std::make_unique<MaxPool2dLayer>(spec, input);
 }
 

@@ -89,11 +89,11 @@ class RowNormLayer : public FloatLayer {
 }  // namespace
 
 /// Ba et al., "Layer normalization", 2016.
-std::unique_ptr<Layer> make_layer_norm(const LayerNorm& spec, const tensor::Shape& input) {
+std::unique_ptr<Layer> make_layer(const LayerNorm& spec, const tensor::Shape& input) {
   return std::make_unique<RowNormLayer>(input, spec.epsilon, true);
 }
 /// Zhang and Sennrich, "Root mean square layer normalization", 2019.
-std::unique_ptr<Layer> make_rms_norm(const RmsNorm& spec, const tensor::Shape& input) {
+std::unique_ptr<Layer> make_layer(const RmsNorm& spec, const tensor::Shape& input) {
   return std::make_unique<RowNormLayer>(input, spec.epsilon, false);
 }
 

@@ -139,7 +139,7 @@ AngleTables::AngleTables(const Device& device, const AttentionExtents& of, doubl
   for_each(device, static_cast<std::size_t>(half), FillAngles{angles_, rotary_base, of.width});
 }
 
-std::unique_ptr<Layer> make_attention(SharedDevice device, const Attention& spec, const ActivationFormat& input) {
+std::unique_ptr<Layer> make_layer(SharedDevice device, const Attention& spec, const ActivationFormat& input) {
   const std::int64_t width = extents_of(spec, input.shape).width;
   if (input.type != tensor::DataType::float32 && width % 8 == 0) {
     if (auto layer = make_dnn_attention(device, spec, input)) return layer;

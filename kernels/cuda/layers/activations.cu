@@ -68,17 +68,17 @@ template <class T>
 using SiluLayer = ActivationLayer<elementwise::Silu, T>;
 }  // namespace
 
-std::unique_ptr<Layer> make_relu(SharedDevice device, const ActivationFormat& input) {
+std::unique_ptr<Layer> make_layer(SharedDevice device, const Relu&, const ActivationFormat& input) {
   return make_of_type<ReluLayer>(input.type, device, input);
 }
-std::unique_ptr<Layer> make_gelu(SharedDevice device, const Gelu& spec, const ActivationFormat& input) {
+std::unique_ptr<Layer> make_layer(SharedDevice device, const Gelu& spec, const ActivationFormat& input) {
   return spec.tanh ? make_of_type<GeluTanhLayer>(input.type, device, input)
                    : make_of_type<GeluLayer>(input.type, device, input);
 }
-std::unique_ptr<Layer> make_silu(SharedDevice device, const ActivationFormat& input) {
+std::unique_ptr<Layer> make_layer(SharedDevice device, const Silu&, const ActivationFormat& input) {
   return make_of_type<SiluLayer>(input.type, device, input);
 }
-std::unique_ptr<Layer> make_gated_silu(SharedDevice device, const ActivationFormat& input) {
+std::unique_ptr<Layer> make_layer(SharedDevice device, const GatedSilu&, const ActivationFormat& input) {
   return make_of_type<GatedSiluLayer>(input.type, device, input);
 }
 

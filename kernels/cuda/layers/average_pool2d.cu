@@ -62,11 +62,10 @@ class GlobalAveragePoolLayer : public StatelessOf<T> {
 };
 }  // namespace
 
-std::unique_ptr<Layer> make_average_pool2d(SharedDevice device, const AveragePool2d& spec,
-                                           const ActivationFormat& input) {
+std::unique_ptr<Layer> make_layer(SharedDevice device, const AveragePool2d& spec, const ActivationFormat& input) {
   return make_of_type<AveragePool2dLayer>(input.type, device, spec, input);
 }
-std::unique_ptr<Layer> make_global_average_pool(SharedDevice device, const ActivationFormat& input) {
+std::unique_ptr<Layer> make_layer(SharedDevice device, const GlobalAveragePool&, const ActivationFormat& input) {
   return make_of_type<GlobalAveragePoolLayer>(input.type, device, input);
 }
 

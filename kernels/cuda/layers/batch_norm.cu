@@ -107,7 +107,7 @@ class BatchNormLayer : public LayerOf<T> {
 };
 }  // namespace
 
-std::unique_ptr<Layer> make_batch_norm(SharedDevice device, const BatchNorm& spec, const ActivationFormat& input) {
+std::unique_ptr<Layer> make_layer(SharedDevice device, const BatchNorm& spec, const ActivationFormat& input) {
   return make_of_type<BatchNormLayer>(input.type, device, spec, input);
 }
 

@@ -174,7 +174,7 @@ class Conv2dLayer : public LayerOf<T> {
 
   Fusion fuse(const LayerSpec& next, bool in_place) override {
     if (!in_place || !has_bias_ || !std::holds_alternative<Relu>(next)) return Fusion::none;
-    relu_ = make_relu(device_, output_);
+    relu_ = make_layer(device_, Relu{}, output_);
     return Fusion::forward;
   }
 
@@ -257,7 +257,7 @@ std::unique_ptr<Layer> make_for(const SharedDevice& device, const Conv2d& spec, 
 }
 }  // namespace
 
-std::unique_ptr<Layer> make_conv2d(SharedDevice device, const Conv2d& spec, const ActivationFormat& input) {
+std::unique_ptr<Layer> make_layer(SharedDevice device, const Conv2d& spec, const ActivationFormat& input) {
   const auto of_floats = [&] {
     auto layer = make_for<float>(device, spec, dense(input.shape));
     require(layer != nullptr, "cuDNN has no convolution for an input of shape {}; kernels.backend = \"onednn\" has one",

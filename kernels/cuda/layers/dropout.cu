@@ -34,7 +34,7 @@ class DropoutLayer : public StatelessOf<T> {
 };
 }  // namespace
 
-std::unique_ptr<Layer> make_dropout(SharedDevice device, const Dropout& spec, const ActivationFormat& input) {
+std::unique_ptr<Layer> make_layer(SharedDevice device, const Dropout& spec, const ActivationFormat& input) {
   return make_of_type<DropoutLayer>(input.type, device, spec, input);
 }
 

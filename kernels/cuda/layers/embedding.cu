@@ -88,7 +88,7 @@ class EmbeddingLayer : public Layer {
 };
 }  // namespace
 
-std::unique_ptr<Layer> make_embedding(SharedDevice device, const Embedding& spec, const ActivationFormat& input) {
+std::unique_ptr<Layer> make_layer(SharedDevice device, const Embedding& spec, const ActivationFormat& input) {
   return make_of_type<EmbeddingLayer>(device->activation_type(), device, spec, input);
 }
 

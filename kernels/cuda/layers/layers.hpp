@@ -23,29 +23,27 @@ std::unique_ptr<Base> make_of_type(tensor::DataType type, const Arguments&... ar
   });
 }
 
-std::unique_ptr<Layer> make_linear(SharedDevice device, const Linear& spec, const ActivationFormat& input);
+std::unique_ptr<Layer> make_layer(SharedDevice device, const Linear& spec, const ActivationFormat& input);
 /// Where the input has 16 bits, the channels of input and output are last.
-std::unique_ptr<Layer> make_conv2d(SharedDevice device, const Conv2d& spec, const ActivationFormat& input);
-std::unique_ptr<Layer> make_max_pool2d(SharedDevice device, const MaxPool2d& spec, const ActivationFormat& input);
-std::unique_ptr<Layer> make_average_pool2d(SharedDevice device, const AveragePool2d& spec,
-                                           const ActivationFormat& input);
-std::unique_ptr<Layer> make_global_average_pool(SharedDevice device, const ActivationFormat& input);
-std::unique_ptr<Layer> make_relu(SharedDevice device, const ActivationFormat& input);
-std::unique_ptr<Layer> make_gelu(SharedDevice device, const Gelu& spec, const ActivationFormat& input);
-std::unique_ptr<Layer> make_silu(SharedDevice device, const ActivationFormat& input);
-std::unique_ptr<Layer> make_gated_silu(SharedDevice device, const ActivationFormat& input);
-std::unique_ptr<Layer> make_batch_norm(SharedDevice device, const BatchNorm& spec, const ActivationFormat& input);
-std::unique_ptr<Layer> make_layer_norm(SharedDevice device, const LayerNorm& spec, const ActivationFormat& input);
-std::unique_ptr<Layer> make_rms_norm(SharedDevice device, const RmsNorm& spec, const ActivationFormat& input);
+std::unique_ptr<Layer> make_layer(SharedDevice device, const Conv2d& spec, const ActivationFormat& input);
+std::unique_ptr<Layer> make_layer(SharedDevice device, const MaxPool2d& spec, const ActivationFormat& input);
+std::unique_ptr<Layer> make_layer(SharedDevice device, const AveragePool2d& spec, const ActivationFormat& input);
+std::unique_ptr<Layer> make_layer(SharedDevice device, const GlobalAveragePool& spec, const ActivationFormat& input);
+std::unique_ptr<Layer> make_layer(SharedDevice device, const Relu& spec, const ActivationFormat& input);
+std::unique_ptr<Layer> make_layer(SharedDevice device, const Gelu& spec, const ActivationFormat& input);
+std::unique_ptr<Layer> make_layer(SharedDevice device, const Silu& spec, const ActivationFormat& input);
+std::unique_ptr<Layer> make_layer(SharedDevice device, const GatedSilu& spec, const ActivationFormat& input);
+std::unique_ptr<Layer> make_layer(SharedDevice device, const BatchNorm& spec, const ActivationFormat& input);
+std::unique_ptr<Layer> make_layer(SharedDevice device, const LayerNorm& spec, const ActivationFormat& input);
+std::unique_ptr<Layer> make_layer(SharedDevice device, const RmsNorm& spec, const ActivationFormat& input);
 /// Draws from Device::rng_key().
-std::unique_ptr<Layer> make_dropout(SharedDevice device, const Dropout& spec, const ActivationFormat& input);
-std::unique_ptr<Layer> make_embedding(SharedDevice device, const Embedding& spec, const ActivationFormat& input);
-std::unique_ptr<Layer> make_position_embedding(SharedDevice device, const PositionEmbedding& spec,
-                                               const ActivationFormat& input);
-std::unique_ptr<Layer> make_class_token(SharedDevice device, const ActivationFormat& input);
-std::unique_ptr<Layer> make_pixels_to_sequence(SharedDevice device, const ActivationFormat& input);
-std::unique_ptr<Layer> make_select_place(SharedDevice device, const SelectPlace& spec, const ActivationFormat& input);
-std::unique_ptr<Layer> make_attention(SharedDevice device, const Attention& spec, const ActivationFormat& input);
+std::unique_ptr<Layer> make_layer(SharedDevice device, const Dropout& spec, const ActivationFormat& input);
+std::unique_ptr<Layer> make_layer(SharedDevice device, const Embedding& spec, const ActivationFormat& input);
+std::unique_ptr<Layer> make_layer(SharedDevice device, const PositionEmbedding& spec, const ActivationFormat& input);
+std::unique_ptr<Layer> make_layer(SharedDevice device, const ClassToken& spec, const ActivationFormat& input);
+std::unique_ptr<Layer> make_layer(SharedDevice device, const PixelsToSequence& spec, const ActivationFormat& input);
+std::unique_ptr<Layer> make_layer(SharedDevice device, const SelectPlace& spec, const ActivationFormat& input);
+std::unique_ptr<Layer> make_layer(SharedDevice device, const Attention& spec, const ActivationFormat& input);
 /// cuDNN's, of 16 bits; nullptr where it has no way.
 std::unique_ptr<Layer> make_dnn_attention(SharedDevice device, const Attention& spec, const ActivationFormat& input);
 /// Of 16 bits, for heads of a width that is a multiple of 8 up to 128.

@@ -84,7 +84,7 @@ class LinearLayer : public LayerOf<T> {
 };
 }  // namespace
 
-std::unique_ptr<Layer> make_linear(SharedDevice device, const Linear& spec, const ActivationFormat& input) {
+std::unique_ptr<Layer> make_layer(SharedDevice device, const Linear& spec, const ActivationFormat& input) {
   return make_of_type<LinearLayer>(input.type, device, spec, input);
 }
 

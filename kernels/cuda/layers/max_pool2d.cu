@@ -33,7 +33,7 @@ class MaxPool2dLayer : public StatelessOf<T> {
 };
 }  // namespace
 
-std::unique_ptr<Layer> make_max_pool2d(SharedDevice device, const MaxPool2d& spec, const ActivationFormat& input) {
+std::unique_ptr<Layer> make_layer(SharedDevice device, const MaxPool2d& spec, const ActivationFormat& input) {
   return make_of_type<MaxPool2dLayer>(input.type, device, spec, input);
 }
 

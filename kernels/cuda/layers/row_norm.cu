@@ -58,11 +58,11 @@ class RowNormLayer : public LayerOf<T> {
 }  // namespace
 
 /// Ba et al., "Layer normalization", 2016.
-std::unique_ptr<Layer> make_layer_norm(SharedDevice device, const LayerNorm& spec, const ActivationFormat& input) {
+std::unique_ptr<Layer> make_layer(SharedDevice device, const LayerNorm& spec, const ActivationFormat& input) {
   return make_of_type<RowNormLayer>(input.type, device, RowNorm{input.shape.back(), spec.epsilon, true}, input);
 }
 /// Zhang and Sennrich, "Root mean square layer normalization", 2019.
-std::unique_ptr<Layer> make_rms_norm(SharedDevice device, const RmsNorm& spec, const ActivationFormat& input) {
+std::unique_ptr<Layer> make_layer(SharedDevice device, const RmsNorm& spec, const ActivationFormat& input) {
   return make_of_type<RowNormLayer>(input.type, device, RowNorm{input.shape.back(), spec.epsilon, false}, input);
 }
 

@@ -129,17 +129,16 @@ class SelectPlaceLayer : public StatelessOf<T> {
 };
 }  // namespace
 
-std::unique_ptr<Layer> make_position_embedding(SharedDevice device, const PositionEmbedding& spec,
-                                               const ActivationFormat& input) {
+std::unique_ptr<Layer> make_layer(SharedDevice device, const PositionEmbedding& spec, const ActivationFormat& input) {
   return make_of_type<PositionEmbeddingLayer>(input.type, device, spec, input);
 }
-std::unique_ptr<Layer> make_class_token(SharedDevice device, const ActivationFormat& input) {
+std::unique_ptr<Layer> make_layer(SharedDevice device, const ClassToken&, const ActivationFormat& input) {
   return make_of_type<ClassTokenLayer>(input.type, device, input);
 }
-std::unique_ptr<Layer> make_pixels_to_sequence(SharedDevice device, const ActivationFormat& input) {
+std::unique_ptr<Layer> make_layer(SharedDevice device, const PixelsToSequence&, const ActivationFormat& input) {
   return make_of_type<PixelsToSequenceLayer>(input.type, device, input);
 }
-std::unique_ptr<Layer> make_select_place(SharedDevice device, const SelectPlace& spec, const ActivationFormat& input) {
+std::unique_ptr<Layer> make_layer(SharedDevice device, const SelectPlace& spec, const ActivationFormat& input) {
   return make_of_type<SelectPlaceLayer>(input.type, device, spec, input);
 }
 
