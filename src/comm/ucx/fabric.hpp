@@ -66,8 +66,9 @@ class Fabric {
   void connect(Rank self, std::vector<PeerAddress> addresses);
   /// After connect().
   void use(LossBoard board) { board_ = std::move(board); }
-  /// To be called before a barrier that ends by `deadline`. Until barrier_passed(), a rank that gives up first completes the
-  /// handshakes with its partners in the barrier, for up to 1.5 seconds, so that it can send them the reason.
+  /// To be called before a barrier that ends by `deadline`. Until barrier_passed(), a rank that gives up first
+  /// completes the handshakes with its partners in the barrier, for up to 1.5 seconds, so that it can send them the
+  /// reason.
   void expect_barrier(Deadline deadline) { barrier_deadline_ = deadline; }
   void barrier_passed() { barrier_deadline_.reset(); }
 

@@ -62,14 +62,16 @@ struct Half {
       bits = sign | 0x7c00;
     } else {
       const int exponent = size < 0x1p-14 ? -14 : std::ilogb(size);
-      const double steps = std::nearbyint(std::ldexp(size, 10 - exponent));  // to even; at most 2^11, which is 1 of the next exponent
+      const double steps =
+          std::nearbyint(std::ldexp(size, 10 - exponent));  // to even; at most 2^11, which is 1 of the next exponent
       bits = static_cast<std::uint16_t>(sign + (exponent + 14) * 1024 + static_cast<int>(steps));
     }
   }
   explicit(false) operator double() const {
     const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
     double size = std::ldexp(exponent == 0 ? mantissa : 1024 + mantissa, std::max(exponent, 1) - 25);
-    if (exponent == 31) size = mantissa == 0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+    if (exponent == 31)
+      size = mantissa == 0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
     return (bits & 0x8000) != 0 ? -size : size;
   }
 };
