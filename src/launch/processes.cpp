@@ -1,45 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 
-#include <poll.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 
 #include <distdl/base/process.hpp>
-#include <distdl/base/process_start.hpp>
 #include <distdl/launch/processes.hpp>
 
 namespace distdl::launch {
 namespace {
 constexpr int kKilled = 128 + SIGKILL;
-constexpr std::array kStops{SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGHUP};  ///< all mean "save and stop"
 
 int weight(int code) {
   return code == static_cast<int>(ExitCode::peer_lost) ? 1 : code;
 }
 }  // namespace
 
-SupervisorSignals::SupervisorSignals() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGCHLD);
-  for (int number : kStops)
-    if (number != SIGHUP || !hangup_is_ignored()) sigaddset(&set, number);
-  int error = pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  require<SchedulerError>(error == 0, "cannot block signals: {}", errno_text(error));
-  descriptor_.reset(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
-  require<SchedulerError>(static_cast<bool>(descriptor_), "cannot watch for signals: {}", errno_text(errno));
-}
-
-std::optional<int> SupervisorSignals::wait(Milliseconds timeout) {
-  pollfd polled{descriptor_.get(), POLLIN, 0};
-  ::poll(&polled, 1, static_cast<int>(timeout.count()));
-  signalfd_siginfo info{};
-  if (::read(descriptor_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return std::nullopt;
-  return static_cast<int>(info.ssi_signo);
+std::vector<int> SupervisorSignals::numbers() {
+  auto numbers = stop_signals();
+  numbers.push_back(SIGCHLD);
+  return numbers;
 }
 
 std::optional<int> SupervisorSignals::wait_for_stop(Milliseconds timeout) {
@@ -48,12 +29,6 @@ std::optional<int> SupervisorSignals::wait_for_stop(Milliseconds timeout) {
     if (number && *number != SIGCHLD) return number;
     if (deadline.expired()) return std::nullopt;
   }
-}
-
-bool stop_is_pending() {
-  sigset_t pending;
-  if (::sigpending(&pending) != 0) return false;
-  return std::ranges::any_of(kStops, [&](int number) { return sigismember(&pending, number) == 1; });
 }
 
 Processes::Processes(const std::vector<Process>& processes) {

@@ -7,26 +7,25 @@
 #include <sys/types.h>
 
 #include <distdl/base/clock.hpp>
-#include <distdl/base/file_descriptor.hpp>
+#include <distdl/base/signals.hpp>
 #include <distdl/launch/supervisor.hpp>
 
 namespace distdl::launch {
 
-/// The signals that a supervisor acts on, as a file descriptor.
+/// The signals that a supervisor acts on: those that ask to stop, and SIGCHLD.
 class SupervisorSignals {
  public:
-  SupervisorSignals();
+  SupervisorSignals() : signals_(numbers()) {}
   /// Waits for one; nothing after `timeout`.
-  std::optional<int> wait(Milliseconds timeout);
+  std::optional<int> wait(Milliseconds timeout) { return signals_.wait(timeout); }
   /// The same for signals that ask to stop; SIGCHLD does not.
   std::optional<int> wait_for_stop(Milliseconds timeout);
 
  private:
-  FileDescriptor descriptor_;
-};
+  static std::vector<int> numbers();
 
-/// Whether a signal that asks to stop is pending, not yet read from a SupervisorSignals. Thread-safe.
-bool stop_is_pending();
+  Signals signals_;
+};
 
 /// The running processes of one launch. The destructor kills them.
 class Processes {

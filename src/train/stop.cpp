@@ -1,32 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
 #include <csignal>
 #include <cstring>
 
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/signalfd.h>
 
 #include <distdl/base/errors.hpp>
-#include <distdl/base/process_start.hpp>
 #include <distdl/train/stop.hpp>
 
 namespace distdl::train {
 
-StopSignals::StopSignals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (int number : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2}) sigaddset(&set, number);
-  if (!hangup_is_ignored()) sigaddset(&set, SIGHUP);
-  int error = pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  require<SchedulerError>(error == 0, "cannot block signals: {}", errno_text(error));
-  descriptor_.reset(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
-  require<SchedulerError>(static_cast<bool>(descriptor_), "cannot watch for signals: {}", errno_text(errno));
-}
-
 const std::optional<std::string>& StopSignals::poll() {
-  signalfd_siginfo info{};
-  if (!reason_ && ::read(descriptor_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info))
-    reason_ = fmt::format("signal SIG{}", sigabbrev_np(static_cast<int>(info.ssi_signo)));
+  if (!reason_)
+    if (const auto number = signals_.poll()) reason_ = fmt::format("signal SIG{}", sigabbrev_np(*number));
   return reason_;
 }
 

@@ -9,23 +9,22 @@
 #include <thread>
 
 #include <distdl/base/file_descriptor.hpp>
+#include <distdl/base/signals.hpp>
 
 namespace distdl::train {
 
-/// Makes SIGTERM, SIGINT, SIGUSR1, SIGUSR2 and SIGHUP a state that can be polled between two steps. Sites send
-/// different signals before a preemption or a time limit; all of them mean "save and stop". So does the end of the
-/// terminal, unless SIGHUP was ignored before.
+/// The signals that ask to stop, as a state that can be polled between two steps.
 class StopSignals {
  public:
-  /// Blocks the signals in the calling thread, and in the threads that it starts later. Throws Error.
-  StopSignals();
+  /// Blocks the signals as Signals does. Throws SchedulerError.
+  StopSignals() : signals_(stop_signals()) {}
   /// The first signal that came, "signal SIGTERM"; stays once set. Never blocks.
   const std::optional<std::string>& poll();
   /// Readable while there is a signal that poll() has not seen.
-  int descriptor() const { return descriptor_.get(); }
+  int descriptor() const { return signals_.descriptor(); }
 
  private:
-  FileDescriptor descriptor_;
+  Signals signals_;
   std::optional<std::string> reason_;
 };
 
