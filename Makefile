@@ -21,7 +21,7 @@ demo: configure
 # The tests that find most with the address and undefined-behaviour sanitizers (by Clang), then those that find most with the thread
 # sanitizer (by GCC): docs/builds-and-tests.md.
 sanitize:
-	@cmake/install-dependencies clang libclang-rt-14-dev
+	@cmake/install-dependencies clang libclang-rt-14-dev libomp-dev
 	@for preset in asan tsan; do \
 	  cmake --preset $$preset > /dev/null && cmake --build --preset $$preset && ctest --preset $$preset || exit 1; done
 # The whole again with shared libraries, which is how Spack builds it unless told otherwise.
