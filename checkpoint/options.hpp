@@ -57,10 +57,10 @@ void describe(Options& options, Visitor&& visit) {
         "steps between checkpoints; 0: only at the end and when the run must stop; \"auto\": as often as it pays, by "
         "what saves take and how often runs fail");
   visit("checkpoint.mtbf_hours", options.mtbf_hours,
-        "with checkpoint.every = \"auto\": hours from one failure to the next; 0: learnt from the run's own journal");
-  visit("checkpoint.keep", options.keep, "how many of the newest verified checkpoints stay; at least 2");
+        "with checkpoint.every = \"auto\": mean hours between failures; 0: learnt from the run's journal");
+  visit("checkpoint.keep", options.keep, "number of newest verified checkpoints to keep; at least 2");
   visit("checkpoint.keep_every", options.keep_every,
-        "of each so many steps the first checkpoint stays for good; 0: of none");
+        "also keep the first checkpoint of every this many steps for good; 0: none");
   visit("checkpoint.partial", options.partial,
         "resume also from a checkpoint that lacks tensors, which begin afresh, or has others, which are ignored, and "
         "leave aside snapshots that do not fit; \"distdl run --partial\" does it for one command with its relaunches");

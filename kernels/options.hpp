@@ -26,10 +26,10 @@ void describe(Options& options, Visitor&& visit) {
       R"("fp32"; "bf16" or "fp16": activations of 16 bits, parameters and sums of 32; "tf32": the GPU's short products)");
   visit("kernels.threads", options.threads, "CPU threads per rank; one rank per core with one thread each is fastest");
   visit("kernels.replay", options.replay,
-        "on a GPU, record a step's work once and replay it (CUDA graphs): the same bits, sooner started");
-  visit(
-      "kernels.deterministic", options.deterministic,
-      "on a GPU, only algorithms that give the same bits in every run; false: those that cuDNN holds for the fastest");
+        "on a GPU, record a step once and replay it (CUDA graphs): the same bits, launched faster");
+  visit("kernels.deterministic", options.deterministic,
+        "on a GPU, use only algorithms that give the same bits in every run; false: use those that cuDNN estimates to "
+        "be the fastest");
 }
 
 }  // namespace distdl::kernels

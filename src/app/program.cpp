@@ -47,7 +47,7 @@ int with_output_written(int code) {
 void add_help_command(CommandLine& line) {
   auto command = line.add_subcommand("help", "Print the help of distdl or of one subcommand");
   auto name = std::make_shared<std::string>();
-  command.add_option("subcommand", *name, "Which one");
+  command.add_option("subcommand", *name, "Subcommand to explain");
   command.callback([&line, name] { fmt::print("{}", line.help(*name)); });
 }
 

@@ -25,7 +25,7 @@ void describe(Options& options, Visitor&& visit) {
   visit("comm.interface", options.interface,
         "network device for UCX, such as \"ib0\" or \"eth0\"; \"auto\" lets UCX choose");
   visit("comm.shared_memory_ranks", options.shared_memory_ranks,
-        "so many consecutive ranks of a node share memory; 0: all, 1: none, the network carries everything");
+        "number of consecutive ranks of a node that share memory; 0: all; 1: none, the network carries everything");
   visit("comm.gpu_transport", options.gpu_transport,
         "what carries collectives between GPUs: \"ucx\"; \"nccl\", whose sums have bits that depend on the number of "
         "ranks; \"auto\": NCCL where there is one and no order of additions was promised, else UCX");

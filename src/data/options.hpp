@@ -21,12 +21,12 @@ void describe(Options& options, Visitor&& visit) {
         "HDF5 data set to train on, of images, or of text for gpt; make one with \"distdl data\"");
   visit("data.validation", options.validation, "HDF5 data set to evaluate on; empty: see data.holdout");
   visit("data.holdout", options.holdout,
-        "without data.validation: the last so many images or tokens of data.train serve evaluation, not "
-        "training");
+        "without data.validation: number of images or tokens at the end of data.train that are used for evaluation, "
+        "not for training");
   visit("data.cache_mib", options.cache_mib, "decoded chunks of images kept in memory per rank, in MiB");
   visit("data.crop", options.crop,
-        "training images are shifted at random by up to so many pixels up, down and to the sides (random crop of the "
-        "padded image)");
+        "training images are shifted at random by up to this number of pixels up, down and to the sides (random crop "
+        "of the padded image)");
   visit("data.mirror", options.mirror, "training images are mirrored left to right at random");
 }
 

@@ -26,20 +26,18 @@ void describe(Options& options, Visitor&& visit) {
         "snapshot than any before, or a loss after another step than the time before, begins the count afresh");
   visit("run.requeue", options.requeue, "under Slurm: requeue the job when it must stop with work left");
   visit("run.pause_seconds", options.pause_seconds,
-        "under Slurm: pause before the second relaunch in a row that brought the run no further; twice as long before "
-        "each next one");
+        "under Slurm: pause before the second relaunch in a row without progress; doubled before each next one");
   visit("run.grace_seconds", options.grace_seconds,
-        "after the first rank ended in failure, the others have so many seconds to end by themselves; under Slurm "
-        "after the first rank "
-        "ended at all (srun's `--wait`)");
+        "seconds that the other ranks have to end by themselves after the first rank has failed; under Slurm after the "
+        "first rank has ended at all (srun's `--wait`)");
   visit("run.probe_seconds", options.probe_seconds,
-        "under Slurm: a node on which a task does not run within so many seconds counts as one that does not answer; "
-        "above Slurm's MessageTimeout (10)");
+        "under Slurm: seconds within which a task must run on a node; later the node counts as not answering; above "
+        "Slurm's MessageTimeout (10)");
   visit("run.node_minutes", options.node_minutes,
         "under Slurm: after a launch failed, wait so long until as many nodes answer as the job needs (sbatch "
         "--nodes=MIN-MAX), or Slurm has given up the others; then requeue the job. Above Slurm's SlurmdTimeout (5)");
   visit("run.scheduler_minutes", options.scheduler_minutes,
-        "under Slurm: when the job is to be requeued and the controller does not answer, go on asking for so long");
+        "under Slurm: minutes to retry when the job must be requeued and the controller does not answer");
   visit(
       "run.hangup", options.hangup,
       "when the terminal is closed (SIGHUP): \"stop\" saves and stops, \"ignore\" goes on, as a run under nohup always "

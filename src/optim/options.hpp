@@ -38,10 +38,10 @@ void describe(Options& options, Visitor&& visit) {
         "\"sqrt\" (times the root of it)");
   visit("optim.base_batch", options.base_batch,
         "samples; with optim.scale_rate the global batch for which optim.learning_rate is the peak");
-  visit("optim.momentum", options.momentum, "of sgd and lars; 0 switches it off");
+  visit("optim.momentum", options.momentum, "momentum of sgd and lars; 0: none");
   visit("optim.nesterov", options.nesterov, "look-ahead momentum; sgd only");
-  visit("optim.beta1", options.beta1, "adamw and lamb: what one step leaves of the mean of the gradients");
-  visit("optim.beta2", options.beta2, "adamw and lamb: what one step leaves of the mean of their squares");
+  visit("optim.beta1", options.beta1, "adamw and lamb: decay per step of the mean of the gradients");
+  visit("optim.beta2", options.beta2, "adamw and lamb: decay per step of the mean of their squares");
   visit("optim.epsilon", options.epsilon, "adamw and lamb: added to the root of the mean square");
   visit("optim.trust_coefficient", options.trust_coefficient,
         "lars: a step's length as a share of the tensor's, for a learning rate of 1");
@@ -53,19 +53,19 @@ void describe(Options& options, Visitor&& visit) {
   visit("optim.schedule", options.schedule,
         "\"constant\", \"cosine\" or \"linear\" (fall to optim.final_rate_share of the peak at the last step), or "
         "\"step\" (falls at optim.milestones)");
-  visit("optim.warmup_steps", options.warmup_steps, "the rate rises linearly over so many first steps");
+  visit("optim.warmup_steps", options.warmup_steps, "number of steps at the start in which the rate rises linearly");
   visit("optim.final_rate_share", options.final_rate_share,
         "where \"cosine\" and \"linear\" end, as a share of the peak");
   visit("optim.milestones", options.milestones,
         "steps after which \"step\" lowers the rate, ascending; none: 1/2 and 3/4 of the run");
-  visit("optim.milestone_factor", options.milestone_factor, "what a milestone leaves of the rate");
+  visit("optim.milestone_factor", options.milestone_factor, "factor by which a milestone multiplies the rate");
   visit("optim.clip_norm", options.clip_norm,
         "a gradient whose norm over all parameters is larger is scaled down to it; 0: never");
-  visit("optim.ema_decay", options.ema_decay,
-        "evaluate an exponential moving average of the parameters instead, of which a step leaves this share; 0: there "
-        "is none");
+  visit(
+      "optim.ema_decay", options.ema_decay,
+      "evaluate an exponential moving average of the parameters with this decay per step; 0: evaluate the parameters");
   visit("optim.statistic_weight", options.statistic_weight,
-        "how much of a running statistic (batch norm) one step replaces");
+        "part of a running statistic (batch norm) that one step replaces");
 }
 
 /// Throws ConfigError for values that make no sense.

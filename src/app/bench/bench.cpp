@@ -182,12 +182,11 @@ void add_bench_command(Command app) {
       .show_default();
   command.add_option("--backend", arguments->kernels.backend, "reference, onednn, cuda or auto").show_default();
   command.add_option("--precision", arguments->kernels.precision, "fp32, bf16, fp16 or (on GPUs) tf32").show_default();
-  command.add_flag("!--no-replay", arguments->kernels.replay,
-                   "Start each step anew instead of replaying it (CUDA graphs)");
+  command.add_flag("!--no-replay", arguments->kernels.replay, "Do not record and replay steps (CUDA graphs)");
   command.add_flag("!--no-deterministic", arguments->kernels.deterministic,
-                   "On a GPU, let cuDNN take what it holds for the fastest");
+                   "On a GPU, let cuDNN choose the fastest algorithms by its own estimate");
   command.add_option("--threads", arguments->kernels.threads, "CPU threads").positive().show_default();
-  command.add_option("--batch", arguments->batch, "Samples of a rank per step").positive().show_default();
+  command.add_option("--batch", arguments->batch, "Samples per rank and step").positive().show_default();
   command.add_option("--steps", arguments->steps, "Steps to time, after two to warm up").positive().show_default();
   command.add_flag("--json", arguments->json, "Print JSON");
   command.callback([arguments] {

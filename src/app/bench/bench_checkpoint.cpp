@@ -288,19 +288,19 @@ class CheckpointBench {
 }  // namespace
 
 void add_bench_checkpoint(Command bench) {
-  auto command =
-      bench.add_subcommand("checkpoint", "Time saves and restores, beside memcpy, the bare disk and PyTorch if wished");
+  auto command = bench.add_subcommand("checkpoint", "Time saves and restores; with --peers also those of PyTorch");
   auto a = std::make_shared<CheckpointBenchArguments>();
   a->local.ranks = 1;
   a->local.add_to(command);
   a->options.keep = 2;
   command.add_option("--size", a->size, "Bytes of the state of all ranks, such as 1G").show_default();
-  command.add_option("--dir", a->dir, "Folder on the disk to be measured; room for five times the size").show_default();
-  command.add_option("--peers", a->peers, "Programs to measure beside: torch").list();
+  command.add_option("--dir", a->dir, "Folder on the disk to measure, with room for five times the size")
+      .show_default();
+  command.add_option("--peers", a->peers, "Also measure: torch").list();
   command.add_option("--rounds", a->rounds, "Measured rounds, after one to warm up").positive().show_default();
-  command.add_option("--copy-threads", a->options.copy_threads, "As checkpoint.copy_threads").show_default();
-  command.add_option("--write-threads", a->options.write_threads, "As checkpoint.write_threads").show_default();
-  command.add_option("--compression", a->options.compression, "As checkpoint.compression").show_default();
+  command.add_option("--copy-threads", a->options.copy_threads, "Same as checkpoint.copy_threads").show_default();
+  command.add_option("--write-threads", a->options.write_threads, "Same as checkpoint.write_threads").show_default();
+  command.add_option("--compression", a->options.compression, "Same as checkpoint.compression").show_default();
   command.add_flag("--json", a->json, "Print JSON");
   command.callback([a] {
     const auto check = [&] {

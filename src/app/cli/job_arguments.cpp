@@ -4,7 +4,7 @@
 namespace distdl::app {
 
 void JobArguments::add_to(Command command) {
-  command.add_option("job", file, "Job file in TOML; ready ones lie in examples/").required();
+  command.add_option("job", file, "Job file in TOML; see examples/").required();
   command.add_option("--set", overrides, "Override a key of the job file: --set train.epochs=3")
       .repeatable("KEY=VALUE");
 }

@@ -33,7 +33,7 @@ data::Overwrite overwrite(bool force) {
 }
 
 void add_force(Command command, bool& force) {
-  command.add_flag("--force", force, "replace the file if it exists");
+  command.add_flag("--force", force, "Replace the file if it exists");
 }
 
 void print_written(const std::filesystem::path& file, const Description& set) {
@@ -126,9 +126,9 @@ void info(const InfoOptions& options) {
 }
 
 void add_make(Command data_command) {
-  auto make = data_command.add_subcommand("make", "make a data set out of nothing");
+  auto make = data_command.add_subcommand("make", "Make a synthetic data set");
   make.require_subcommand();
-  auto shapes = make.add_subcommand("shapes", "labelled images of figures: discs, squares, stars ...");
+  auto shapes = make.add_subcommand("shapes", "Labelled images of figures: discs, squares, stars ...");
   struct Given {
     data::ShapesOptions options;
     std::filesystem::path output;
@@ -137,12 +137,12 @@ void add_make(Command data_command) {
   auto given = std::make_shared<Given>();
   auto& options = given->options;
   shapes.add_option("OUT", given->output, "HDF5 file to write").required();
-  shapes.add_option("--samples", options.samples, "number of images").show_default();
-  shapes.add_option("--size", options.size, "height and width in pixels").show_default();
+  shapes.add_option("--samples", options.samples, "Number of images").show_default();
+  shapes.add_option("--size", options.size, "Height and width in pixels").show_default();
   shapes.add_option("--channels", options.channels, "1: grey; 3: colour").show_default();
-  shapes.add_option("--classes", options.classes, "number of kinds of figures, 2 to 10").show_default();
-  shapes.add_option("--seed", options.seed, "another seed gives other images").show_default();
-  shapes.add_option("--noise", options.noise, "deviation of the noise; 1 is from black to white").show_default();
+  shapes.add_option("--classes", options.classes, "Number of kinds of figures, 2 to 10").show_default();
+  shapes.add_option("--seed", options.seed, "Seed of the random numbers").show_default();
+  shapes.add_option("--noise", options.noise, "Standard deviation of the noise; black is 0, white is 1").show_default();
   add_force(shapes, given->force);
   shapes.callback([given] {
     print_written(given->output, data::make_shapes(given->options, given->output, overwrite(given->force)));
@@ -150,13 +150,13 @@ void add_make(Command data_command) {
 }
 
 void add_import_idx(Command import) {
-  auto idx = import.add_subcommand("idx", "images and labels as MNIST has them, plain or gzip");
+  auto idx = import.add_subcommand("idx", "Images and labels in MNIST's IDX format, plain or gzip");
   auto given = std::make_shared<data::IdxImport>();
   auto force = std::make_shared<bool>(false);
   idx.add_option("IMAGES", given->images, "IDX file of images (N, H, W)").required();
   idx.add_option("LABELS", given->labels, "IDX file of labels (N)").required();
   idx.add_option("OUT", given->output, "HDF5 file to write").required();
-  idx.add_option("--classes", given->classes, "number of classes; 0: the highest label + 1")
+  idx.add_option("--classes", given->classes, "Number of classes; 0: the highest label + 1")
       .not_negative()
       .show_default();
   add_force(idx, *force);
@@ -167,13 +167,13 @@ void add_import_idx(Command import) {
 }
 
 void add_import_text(Command import) {
-  auto text = import.add_subcommand("text", "any file, plain or gzip; each byte is a token");
+  auto text = import.add_subcommand("text", "Any file, plain or gzip; each byte is a token");
   struct Given {
     std::filesystem::path text, output;
     bool force = false;
   };
   auto given = std::make_shared<Given>();
-  text.add_option("FILE", given->text, "file to read").required();
+  text.add_option("FILE", given->text, "File to read").required();
   text.add_option("OUT", given->output, "HDF5 file to write").required();
   add_force(text, given->force);
   text.callback([given] {
@@ -182,17 +182,16 @@ void add_import_text(Command import) {
 }
 
 void add_import_tokens(Command import) {
-  auto tokens =
-      import.add_subcommand("tokens", "numbers of tokens, uint16 little-endian, as llm.c and nanoGPT have them");
+  auto tokens = import.add_subcommand("tokens", "Token numbers in uint16, little-endian, as in llm.c and nanoGPT");
   struct Given {
     std::filesystem::path tokens, output;
     std::int64_t vocabulary = 50257;
     bool force = false;
   };
   auto given = std::make_shared<Given>();
-  tokens.add_option("FILE", given->tokens, "file to read, plain or gzip").required();
+  tokens.add_option("FILE", given->tokens, "File to read, plain or gzip").required();
   tokens.add_option("OUT", given->output, "HDF5 file to write").required();
-  tokens.add_option("--vocabulary", given->vocabulary, "number of different tokens; 50257: GPT-2's")
+  tokens.add_option("--vocabulary", given->vocabulary, "Number of different tokens; 50257: GPT-2's")
       .within(1, 1 << 16)
       .show_default();
   add_force(tokens, given->force);
@@ -203,12 +202,12 @@ void add_import_tokens(Command import) {
 }
 
 void add_info(Command data_command) {
-  auto command = data_command.add_subcommand("info", "what is in a data set, and whether it is whole");
+  auto command = data_command.add_subcommand("info", "Show what a data set contains, and whether it is intact");
   auto options = std::make_shared<InfoOptions>();
   command.add_option("FILE", options->file, "HDF5 data set").required();
-  command.add_flag("--verify", options->verify, "read everything and check every checksum");
-  command.add_flag("--json", options->json, "one JSON document");
-  command.add_option("--preview", options->preview, "draw the first so many images").not_negative();
+  command.add_flag("--verify", options->verify, "Read everything and check every checksum");
+  command.add_flag("--json", options->json, "Print one JSON document");
+  command.add_option("--preview", options->preview, "Draw this number of images").not_negative();
   command.callback([options] { info(*options); });
 }
 
@@ -216,10 +215,10 @@ void add_info(Command data_command) {
 
 /// distdl data make|import|info. Callbacks throw distdl::Error.
 void add_data_command(Command app) {
-  auto command = app.add_subcommand("data", "make, import and inspect data sets");
+  auto command = app.add_subcommand("data", "Make, import and inspect data sets");
   command.require_subcommand();
   add_make(command);
-  auto import = command.add_subcommand("import", "turn files of other formats into a data set");
+  auto import = command.add_subcommand("import", "Convert files of other formats");
   import.require_subcommand();
   add_import_idx(import);
   add_import_text(import);

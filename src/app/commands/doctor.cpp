@@ -176,10 +176,10 @@ void add_doctor_command(Command app) {
   auto command =
       app.add_subcommand("doctor", "Check this machine: Slurm, PMIx, UCX, HDF5, CPU, GPU, checkpoint folder");
   auto arguments = std::make_shared<Arguments>();
-  command.add_option("--dir", arguments->folder, "Where checkpoints will lie (run.dir)").show_default();
+  command.add_option("--dir", arguments->folder, "Folder for checkpoints (run.dir)").show_default();
   auto fabric = command.add_flag("--fabric", arguments->fabric,
-                                 "Instead: test latency and bandwidth between all ranks that run this command (under "
-                                 "srun, or with --local) and name slow links; ends with 78 if there are any");
+                                 "Test latency and bandwidth between all ranks that run this command (under srun or "
+                                 "with --local) instead, and list slow links; ends with 78 if there are any");
   arguments->local.add_to(command).needs(fabric);
   command.add_flag("--json", arguments->json, "Print JSON");
   command.callback([arguments] {

@@ -148,23 +148,23 @@ void predict(EvaluateArguments& arguments) {
 std::shared_ptr<EvaluateArguments> add_common(Command command) {
   auto arguments = std::make_shared<EvaluateArguments>();
   command.add_option("CKPT", arguments->checkpoint, kCheckpointHelp).required();
-  command.add_option("DATA", arguments->data.train, "data set, as \"distdl data\" makes them").required();
-  command.add_option("--batch", arguments->batch, "samples at a time").within(1, 1 << 20).show_default();
-  command.add_option("--backend", arguments->kernels.backend, "as kernels.backend of a job file").show_default();
-  command.add_flag("--json", arguments->as_json, "print one JSON document");
+  command.add_option("DATA", arguments->data.train, "Data set made by \"distdl data\"").required();
+  command.add_option("--batch", arguments->batch, "Samples per batch").within(1, 1 << 20).show_default();
+  command.add_option("--backend", arguments->kernels.backend, "Same as kernels.backend in a job file").show_default();
+  command.add_flag("--json", arguments->as_json, "Print one JSON document");
   return arguments;
 }
 }  // namespace
 
 void add_evaluate_commands(Command app) {
-  auto evaluating = app.add_subcommand("evaluate", "Loss and accuracy of a checkpoint's model on a data set");
+  auto evaluating = app.add_subcommand("evaluate", "Evaluate a checkpoint's model on a data set: loss and accuracy");
   evaluating.callback([arguments = add_common(evaluating)] { evaluate(*arguments); });
 
-  auto predicting = app.add_subcommand("predict", "What a checkpoint's model makes of images");
+  auto predicting = app.add_subcommand("predict", "Predict the classes of images with a checkpoint's model");
   auto arguments = add_common(predicting);
-  predicting.add_option("--first", arguments->first, "the first sample").not_negative().show_default();
-  predicting.add_option("--count", arguments->count, "how many").positive().show_default();
-  predicting.add_option("--top", arguments->top, "predictions of each").positive().show_default();
+  predicting.add_option("--first", arguments->first, "Index of the first sample").not_negative().show_default();
+  predicting.add_option("--count", arguments->count, "Number of samples").positive().show_default();
+  predicting.add_option("--top", arguments->top, "Predictions per sample").positive().show_default();
   predicting.callback([arguments] { predict(*arguments); });
 }
 

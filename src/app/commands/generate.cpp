@@ -99,25 +99,26 @@ void generate(const GenerateArguments& arguments) {
 }  // namespace
 
 void add_generate_command(Command app) {
-  auto command = app.add_subcommand("generate", "Text from a checkpoint's model");
+  auto command = app.add_subcommand("generate", "Generate text with a checkpoint's model");
   auto arguments = std::make_shared<GenerateArguments>();
   command.add_option("CKPT", arguments->checkpoint, kCheckpointHelp).required();
-  auto prompt = command.add_option("--prompt", arguments->prompt, "what the text begins with; default a new line");
+  auto prompt = command.add_option("--prompt", arguments->prompt, "Beginning of the text; default: a new line");
   command
-      .add_option("--prompt-tokens", arguments->prompt_tokens, "the same as numbers, for a model that knows no bytes")
+      .add_option("--prompt-tokens", arguments->prompt_tokens,
+                  "Beginning as token numbers, for models whose tokens are not bytes")
       .excludes(prompt)
       .list();
-  command.add_option("--tokens", arguments->tokens, "how many to add").positive().show_default();
+  command.add_option("--tokens", arguments->tokens, "Number of tokens to generate").positive().show_default();
   command
       .add_option("--temperature", arguments->temperature,
-                  "below 1 the likely becomes likelier; 0: always the likeliest")
+                  "Sampling temperature; below 1 favours likely tokens; 0: always the likeliest")
       .within(0.0, 100.0)
       .show_default();
-  command.add_option("--top-k", arguments->top, "draw from so many likeliest tokens only; 0: from all")
+  command.add_option("--top-k", arguments->top, "Sample from this number of likeliest tokens; 0: from all")
       .not_negative()
       .show_default();
-  command.add_option("--seed", arguments->seed, "another one gives another text").show_default();
-  command.add_option("--backend", arguments->kernels.backend, "as kernels.backend of a job file").show_default();
+  command.add_option("--seed", arguments->seed, "Seed of the sampling").show_default();
+  command.add_option("--backend", arguments->kernels.backend, "Same as kernels.backend in a job file").show_default();
   command.callback([arguments] { generate(*arguments); });
 }
 

@@ -128,19 +128,18 @@ void add_run_command(Command app) {
       "run", "Run a job to its end: the ranks of a Slurm allocation, or processes on this machine with --local");
   auto arguments = std::make_shared<RunArguments>();
   arguments->job.add_to(command);
-  command.add_flag("--local", arguments->local, "Ranks are processes on this machine; no Slurm, no root");
+  command.add_flag("--local", arguments->local, "Run the ranks as processes on this machine; no Slurm, no root");
   command.add_option("-n,--ranks", arguments->ranks, "Number of ranks; under Slurm the default is the job's tasks")
       .positive();
   command.add_flag("--partial", arguments->partial,
-                   "Resume also from a checkpoint that lacks tensors, which begin afresh, or has others");
-  command.add_flag("--no-snapshots", arguments->no_snapshots,
-                   "Start from the newest checkpoint, even if there are newer snapshots in the nodes' memory or on "
-                   "their disks: these are removed");
+                   "Also resume from a checkpoint that lacks tensors or has others; missing tensors are initialized");
+  command.add_flag(
+      "--no-snapshots", arguments->no_snapshots,
+      "Start from the newest checkpoint, and remove newer snapshots in the nodes' memory and on their disks");
   command.add_flag("--take-over", arguments->take_over,
                    "Take the run folder from another \"distdl run\" that uses it, and end that one");
   command.add_flag("--check", arguments->check,
-                   "Only check the job, also outside of Slurm: all but what its nodes alone can tell, as their GPUs "
-                   "and memory");
+                   "Only check the job, also outside of Slurm; GPUs and memory of its nodes are not checked");
   command.add_flag("--json", arguments->json, "Print the result as JSON");
   command.callback([arguments] {
     if (arguments->partial) arguments->job.overrides.emplace_back("checkpoint.partial=true");

@@ -187,14 +187,14 @@ void work(const WorkerArguments& arguments) {
 
 void add_worker_command(Command app) {
   auto command =
-      app.add_subcommand("worker", "One rank of a job; started by \"distdl run\", or directly by srun --mpi=pmix");
+      app.add_subcommand("worker", "Run one rank of a job; started by \"distdl run\", or directly by srun --mpi=pmix");
   auto arguments = std::make_shared<WorkerArguments>();
   arguments->job.add_to(command);
-  command.add_flag("--no-snapshots", arguments->resume.no_snapshots, "As of \"distdl run\"");
+  command.add_flag("--no-snapshots", arguments->resume.no_snapshots, "Same as for \"distdl run\"");
   command
       .add_option("--below", arguments->resume.below,
-                  "Start from a checkpoint or snapshot of a smaller step, unless there is no such checkpoint; \"distdl "
-                  "run\" says this when two starts from that step have failed")
+                  "Start from a checkpoint or snapshot before this step, if there is such a checkpoint; \"distdl run\" "
+                  "passes it after two starts from that step have failed")
       .type_name("STEP")
       .not_negative();
   command.callback([arguments] { work(*arguments); });

@@ -60,9 +60,9 @@ std::vector<std::string> own_command_line() {
 
 Option LocalRanks::add_to(Command command) {
   auto option = command.add_flag("--local", local,
-                                 "Ranks are processes on this machine, each on a processor of its own; no Slurm");
+                                 "Run the ranks as processes on this machine, each on its own processor; no Slurm");
   command.add_option("-n,--ranks", ranks, "With --local: number of ranks").positive().show_default();
-  command.add_option("--interface", interface, "Network device, as comm.interface").show_default();
+  command.add_option("--interface", interface, "Network device; same as comm.interface").show_default();
   return option;
 }
 

@@ -154,7 +154,7 @@ std::string mebibytes(std::uint64_t bytes) {
 }
 
 void add_checkpoint_command(Command app) {
-  Command checkpoint = app.add_subcommand("checkpoint", "look at, check, keep and exchange the checkpoints of a run");
+  Command checkpoint = app.add_subcommand("checkpoint", "List, verify, keep and exchange the checkpoints of a run");
   checkpoint.require_subcommand();
   add_checkpoint_listing(checkpoint);
   add_checkpoint_checks(checkpoint);

@@ -193,15 +193,16 @@ void add_verify(Command parent) {
   };
   auto arguments = std::make_shared<Arguments>();
   Command command =
-      parent.add_subcommand("verify", "check every byte; exit code 2 damaged, 3 incomplete, 4 another format");
+      parent.add_subcommand("verify", "Verify every byte; exit code 2: damaged, 3: incomplete, 4: another format");
   command
       .add_option("CKPT", arguments->name,
-                  "one checkpoint: its folder, DIR@STEP or DIR@TAG; or a folder or a run: all in it")
+                  "One checkpoint: its folder, DIR@STEP or DIR@TAG; of a folder or a run, all checkpoints")
       .required();
-  auto deep = command.add_flag("--deep", arguments->deep,
-                               "also that HDF5 finds what the manifest says, and nothing else in files and folder");
-  command.add_flag("--quick", arguments->quick, "only manifests and the sizes of files").excludes(deep);
-  command.add_flag("--json", arguments->as_json, "print one JSON document");
+  auto deep = command.add_flag(
+      "--deep", arguments->deep,
+      "Also verify that HDF5 finds exactly what the manifest lists, and that the folder has no other files");
+  command.add_flag("--quick", arguments->quick, "Verify only manifests and file sizes").excludes(deep);
+  command.add_flag("--json", arguments->as_json, "Print one JSON document");
   command.callback([arguments] {
     Depth depth = arguments->deep ? Depth::structure : arguments->quick ? Depth::sizes : Depth::bytes;
     verify(arguments->name, depth, arguments->as_json);
@@ -216,13 +217,13 @@ void add_why(Command parent) {
   };
   auto arguments = std::make_shared<Arguments>();
   Command command = parent.add_subcommand("why",
-                                          "why a step is not there, or not what a restart takes; also which "
-                                          "snapshots this node has; exit codes like verify");
-  add_step(command, "STEP", arguments->step, "the step in question").required();
+                                          "Explain why a step is missing, or why a restart does not use it; also list "
+                                          "the snapshots of this node; exit codes as for verify");
+  add_step(command, "STEP", arguments->step, "Step to explain").required();
   command.add_option("DIR", arguments->folder, kRootHelp).required();
-  command.add_option("--disk", arguments->disk, "the run's checkpoint.disk_folder: tell of snapshots in it, too")
+  command.add_option("--disk", arguments->disk, "The run's checkpoint.disk_folder: also list its snapshots")
       .type_name("FOLDER");
-  command.add_flag("--json", arguments->as_json, "print one JSON document");
+  command.add_flag("--json", arguments->as_json, "Print one JSON document");
   command.callback([arguments] { why(*arguments->step, arguments->folder, arguments->disk, arguments->as_json); });
 }
 }  // namespace

@@ -98,10 +98,10 @@ void add_checkpoint_diff(Command parent) {
     bool as_json = false;
   };
   auto arguments = std::make_shared<Arguments>();
-  Command command = parent.add_subcommand("diff", "in what two checkpoints differ");
+  Command command = parent.add_subcommand("diff", "Show how two checkpoints differ");
   command.add_option("A", arguments->first, kCheckpointHelp).required();
   command.add_option("B", arguments->second, kCheckpointHelp).required();
-  command.add_flag("--json", arguments->as_json, "print one JSON document");
+  command.add_flag("--json", arguments->as_json, "Print one JSON document");
   command.callback([arguments] {
     Summary first = checkpoint_at(arguments->first), second = checkpoint_at(arguments->second);
     Difference difference = checkpoint::compare(first, second);

@@ -46,18 +46,19 @@ void export_to_file(const ExportOptions& options) {
 
 void add_export(Command parent) {
   auto options = std::make_shared<ExportOptions>();
-  Command command = parent.add_subcommand("export", "write a checkpoint's tensors for other programs");
+  Command command = parent.add_subcommand("export", "Write a checkpoint's tensors to a file for other programs");
   command.add_option("CKPT", options->name, kCheckpointHelp).required();
-  command.add_option("FILE", options->file, "the file to write").required();
+  command.add_option("FILE", options->file, "The file to write").required();
   command
-      .add_option("--format", options->format,
-                  "npz: for numpy; view: an HDF5 file that shows whole tensors and leaves them where they are; "
-                  "default safetensors")
+      .add_option(
+          "--format", options->format,
+          "npz: for NumPy; view: an HDF5 file that shows whole tensors without copying them; default: safetensors")
       .one_of({"safetensors", "npz", "view"});
-  command.add_option("--tensors", options->patterns, "only those whose name matches: 'parameter/*'").repeatable("GLOB");
-  command.add_flag("--deflate", options->deflate, "compress it; npz only");
-  command.add_flag("--force", options->force, "replace the file if it exists");
-  command.add_flag("--json", options->as_json, "print one JSON document");
+  command.add_option("--tensors", options->patterns, "Only tensors whose names match: 'parameter/*'")
+      .repeatable("GLOB");
+  command.add_flag("--deflate", options->deflate, "Compress the file; npz only");
+  command.add_flag("--force", options->force, "Replace the file if it exists");
+  command.add_flag("--json", options->as_json, "Print one JSON document");
   command.callback([options] {
     require<UsageError>(!options->deflate || options->format == "npz", "--deflate goes with --format npz only");
     export_to_file(*options);
@@ -73,19 +74,21 @@ void add_import_safetensors(Command import) {
   };
   auto arguments = std::make_shared<Arguments>();
   Command command = import.add_subcommand(
-      "safetensors", "make a checkpoint to start from: distdl run JOB --partial fills in what it lacks");
-  command.add_option("FILE", arguments->file, "the file to read").required();
-  command.add_option("DIR", arguments->folder, "folder of checkpoints, made if it is missing: RUN/checkpoints")
+      "safetensors", "Make a checkpoint to start from; \"distdl run JOB --partial\" initializes missing tensors");
+  command.add_option("FILE", arguments->file, "The file to read").required();
+  command
+      .add_option("DIR", arguments->folder,
+                  "Folder of checkpoints, for instance RUN/checkpoints; created if it is missing")
       .required();
-  add_step(command, "--step", arguments->step, "the step that it counts as; default: the file's own, or 0");
-  command.add_flag("--weights", arguments->how.weights_only,
-                   "leave out the optimizer's state and the run's, and count from step 0: to train on from there");
-  auto prefix = command.add_option(
-      "--prefix", arguments->how.prefix,
-      "before names that do not begin with parameter/ or, as momentum/, like an optimizer's; default parameter/");
-  command.add_flag("--no-prefix", arguments->names_stay, "all names stay as they are").excludes(prefix);
-  command.add_flag("--take", arguments->how.take, "though a run has owned the folder; if it still runs it must stop");
-  command.add_flag("--json", arguments->as_json, "print one JSON document");
+  add_step(command, "--step", arguments->step, "Step of the checkpoint; default: the file's, or 0");
+  command.add_flag("--weights", arguments->how.weights_only, "Import the weights only, as step 0 of a new training");
+  auto prefix = command.add_option("--prefix", arguments->how.prefix,
+                                   "Prefix for names that begin neither with parameter/ nor with the name of an "
+                                   "optimizer's state, such as momentum/; default: parameter/");
+  command.add_flag("--no-prefix", arguments->names_stay, "Keep all names").excludes(prefix);
+  command.add_flag("--take", arguments->how.take,
+                   "Take the folder even if a run owns it; a run that is still active then stops");
+  command.add_flag("--json", arguments->as_json, "Print one JSON document");
   command.callback([arguments] {
     if (arguments->names_stay) arguments->how.prefix.clear();
     if (arguments->step) arguments->how.step = Step(*arguments->step);
@@ -102,7 +105,7 @@ void add_import_safetensors(Command import) {
 
 void add_checkpoint_exchange(Command parent) {
   add_export(parent);
-  Command import = parent.add_subcommand("import", "make a checkpoint of another program's file");
+  Command import = parent.add_subcommand("import", "Make a checkpoint from another program's file");
   import.require_subcommand();
   add_import_safetensors(import);
   add_import_pretrained(import);

@@ -157,16 +157,17 @@ void gc(const GcOptions& options) {
 
 void add_gc(Command parent) {
   auto options = std::make_shared<GcOptions>();
-  Command command = parent.add_subcommand(
-      "gc", "delete old checkpoints by the rule of the last run, and leftovers of dead ones; safe beside a run");
+  Command command = parent.add_subcommand("gc",
+                                          "Delete old checkpoints by the retention rule of the last run, and leftovers "
+                                          "of dead runs; safe while a run is active");
   command.add_option("DIR", options->folder, kRootHelp).required();
-  command.add_flag("-n,--dry-run", options->dry_run, "only say what would go, and why the others stay");
+  command.add_flag("-n,--dry-run", options->dry_run, "Only list what would be deleted, and why the others stay");
   add_number(command, "--keep", options->keep, 2,
-             "so many of the newest verified stay, 2 at least; default: as the run's rule says");
+             "Number of newest verified checkpoints to keep, at least 2; default: the run's rule");
   add_number(command, "--keep-every", options->keep_every, 0,
-             "of each so many steps the first stays; 0: of none; default: as the run's rule says");
-  command.add_flag("--quarantine", options->quarantine, "delete what lies in quarantine, too");
-  command.add_flag("--json", options->as_json, "print one JSON document");
+             "Also keep the first checkpoint of every N steps; 0: none; default: the run's rule");
+  command.add_flag("--quarantine", options->quarantine, "Also delete what is in quarantine");
+  command.add_flag("--json", options->as_json, "Print one JSON document");
   command.callback([options] { gc(*options); });
 }
 
@@ -177,13 +178,13 @@ void add_tag(Command parent) {
     bool remove = false, move = false, as_json = false;
   };
   auto arguments = std::make_shared<Arguments>();
-  Command command = parent.add_subcommand("tag", "name a checkpoint: what has a tag is never collected");
-  add_step(command, "STEP", arguments->step, "which checkpoint").required();
-  command.add_option("NAME", arguments->name, "letters, digits, '.', '_', '-'; the first a letter").required();
+  Command command = parent.add_subcommand("tag", "Give a checkpoint a name; checkpoints with a tag are never deleted");
+  add_step(command, "STEP", arguments->step, "Step of the checkpoint").required();
+  command.add_option("NAME", arguments->name, "Letters, digits, '.', '_', '-'; the first a letter").required();
   command.add_option("DIR", arguments->folder, kRootHelp).required();
-  auto remove = command.add_flag("--remove", arguments->remove, "take the name away");
-  command.add_flag("--move", arguments->move, "though another step has the name").excludes(remove);
-  command.add_flag("--json", arguments->as_json, "print one JSON document");
+  auto remove = command.add_flag("--remove", arguments->remove, "Remove the tag");
+  command.add_flag("--move", arguments->move, "Move the tag from another step").excludes(remove);
+  command.add_flag("--json", arguments->as_json, "Print one JSON document");
   command.callback([arguments] {
     fs::path root = checkpoint::resolved(root_of(arguments->folder));
     auto& files = checkpoint::real_file_system();

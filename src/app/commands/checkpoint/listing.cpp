@@ -134,16 +134,16 @@ void add_action(Command parent, const char* name, const char* what, const char* 
   auto arguments = std::make_shared<Arguments>();
   Command command = parent.add_subcommand(name, what);
   command.add_option(argument, arguments->name, about).required();
-  command.add_flag("--json", arguments->as_json, "print one JSON document");
+  command.add_flag("--json", arguments->as_json, "Print one JSON document");
   command.callback([arguments, run] { run(arguments->name, arguments->as_json); });
 }
 }  // namespace
 
 void add_checkpoint_listing(Command parent) {
-  add_action(parent, "ls", "list the checkpoints of a folder", "DIR", kRootHelp, &list);
-  add_action(parent, "show", "what a checkpoint holds", "CKPT", kCheckpointHelp, &show);
-  add_action(parent, "digest", "step and SHA-256 of all tensors, however they are cut", "CKPT", kCheckpointHelp,
-             &digest);
+  add_action(parent, "ls", "List the checkpoints of a folder", "DIR", kRootHelp, &list);
+  add_action(parent, "show", "Show what a checkpoint contains", "CKPT", kCheckpointHelp, &show);
+  add_action(parent, "digest", "Print the step and a SHA-256 of all tensors, whatever files they are in", "CKPT",
+             kCheckpointHelp, &digest);
 }
 
 }  // namespace distdl::app

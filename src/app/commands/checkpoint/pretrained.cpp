@@ -87,23 +87,24 @@ void add_import_pretrained(Command import) {
   auto arguments = std::make_shared<PretrainedArguments>();
   Command command = import.add_subcommand(
       "pretrained",
-      "make a checkpoint of a job's model from PyTorch's weights: GPT-2, ResNet, ViT. To be used as it is (distdl "
-      "generate, evaluate, predict), or to be trained on: distdl run JOB --partial");
-  command.add_option("FILE", arguments->file, "safetensors file of Hugging Face, torchvision, timm, nanoGPT")
+      "Make a checkpoint of a job's model from PyTorch's weights: GPT-2, ResNet, ViT. Use it as it is (distdl "
+      "generate, evaluate, predict), or continue its training (distdl run JOB --partial)");
+  command.add_option("FILE", arguments->file, "Safetensors file of Hugging Face, torchvision, timm, nanoGPT")
       .required();
   arguments->job.add_to(command);
   command
       .add_option("--sample", arguments->sample,
-                  "shape of the samples, where the job's data set is not at hand: 3,224,224 for images, 1024 for "
+                  "Shape of the samples, where the job's data set is not at hand: 3,224,224 for images, 1024 for "
                   "tokens; the number of classes is then the file's")
       .list()
       .positive();
   command
       .add_option("--without", arguments->without,
-                  "tensors that are left out, such as those of a last layer for other classes: 'fc.*'")
+                  "Tensors that are left out, such as those of a last layer for other classes: 'fc.*'")
       .repeatable("GLOB");
-  command.add_flag("--take", arguments->take, "though a run has owned the folder; if it still runs it must stop");
-  command.add_flag("--json", arguments->as_json, "print one JSON document");
+  command.add_flag("--take", arguments->take,
+                   "Take the folder even if a run owns it; a run that is still active then stops");
+  command.add_flag("--json", arguments->as_json, "Print one JSON document");
   command.callback([arguments] { import_pretrained(*arguments); });
 }
 
