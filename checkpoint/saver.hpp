@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <exception>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -48,11 +46,6 @@ struct Destination {
 /// All functions are for the training thread; collective ones are called by all ranks alike.
 class Saver {
  public:
-  /// Makes the group of the writing threads. Collective. The writing thread calls this, uses the group and destroys it.
-  /// Its waits must be bounded, since the end of a Saver waits for it. The group may outlive the Saver if a file system
-  /// hangs.
-  using MakeGroup = std::function<std::unique_ptr<Group>()>;
-
   struct Setup {
     std::string run;            ///< names the run alike in all its processes and restarts
     bool finite = false;        ///< never save floating point values that are infinite or not a number
@@ -60,8 +53,10 @@ class Saver {
     std::optional<Levels::Setup> levels = {};  ///< else Destination::levels has no effect
   };
 
-  /// The group must outlive the Saver. `store` has been taken; the Saver keeps a copy. Not collective.
-  Saver(const Store& store, Group& training, MakeGroup writing, Setup setup);
+  /// `training` must outlive the Saver. `writing`: the group of the writing threads; null in mode "sync". The writing
+  /// thread uses and destroys it. Its waits must be bounded, since the end of a Saver waits for it. It may outlive the
+  /// Saver if a file system hangs. `store` has been taken; the Saver keeps a copy. Not collective.
+  Saver(const Store& store, Group& training, std::unique_ptr<Group> writing, Setup setup);
   /// Gives up what is under way. That takes seconds at most, even if the file system hangs: the writing thread is then
   /// detached and keeps what it needs.
   ~Saver();
@@ -93,7 +88,7 @@ class Saver {
 
  private:
   class Impl;
-  std::shared_ptr<Impl> impl_;  ///< shared with the writing thread
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace distdl::checkpoint

@@ -40,6 +40,21 @@ std::vector<Rank> first_ranks(int count) {
   return ranks;
 }
 
+/// The ranks of a communicator, which exchange the addresses of their next one.
+class ConnectedWorld final : public world::World {
+ public:
+  explicit ConnectedWorld(Communicator& communicator) : communicator_(communicator) {}
+  Rank rank() const override { return communicator_.rank(); }
+  int size() const override { return communicator_.size(); }
+  std::string description() const override { return fmt::format("{} connected ranks", size()); }
+  std::vector<std::string> all_gather_strings(const std::string& mine, Milliseconds timeout) override {
+    return communicator_.all_gather_strings(mine, timeout);
+  }
+
+ private:
+  Communicator& communicator_;
+};
+
 /// In the names of shared memory: who finds a left-over can tell whose it was.
 std::string job_name() {
   return env("SLURM_JOB_ID").value_or("local");
@@ -119,7 +134,7 @@ std::unique_ptr<Communicator> Communicator::connect(world::World& world, const O
   fabric->expect_barrier(deadline);
   auto impl =
       std::make_unique<Impl>(fabric, std::uint8_t{0}, first_ranks(world.size()), world.rank(), job, std::move(memory));
-  impl->gpu_transport = options.gpu_transport;
+  impl->connect_options = options;
   impl->meet_node_ranks(segments);
   NodeMemory& board = *impl->memory;
   fabric->use({[&board](const NodeLoss& loss) { board.post_loss(loss); }, [&board] { return board.posted_loss(); },
@@ -210,7 +225,7 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key) {
     impl->newest_id = impl_->newest_id;
     impl->costs = impl_->costs;
     impl->group.device = impl_->group.device;
-    impl->gpu_transport = impl_->gpu_transport;
+    impl->connect_options = impl_->connect_options;
     impl->meet_node_ranks(names);
     part.reset(new Communicator(std::move(impl)));
     part->barrier().wait();
@@ -218,6 +233,11 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key) {
     part->impl_->agree_on_library(*part);
   }
   return part;
+}
+
+std::unique_ptr<Communicator> Communicator::duplicate() {
+  ConnectedWorld world(*this);
+  return connect(world, impl_->connect_options);
 }
 
 tensor::Buffer Communicator::allocate(std::size_t bytes) {

@@ -45,8 +45,8 @@ struct Leaves {
 /// Handles an active message. Header and payload are valid during the call only.
 using MessageHandler = std::function<void(Rank from, std::string_view header, std::span<const std::byte> payload)>;
 
-/// The ranks of one generation, connected by shared memory within a node and by UCX between nodes. One thread owns and
-/// uses a Communicator.
+/// The ranks of one generation, connected by shared memory within a node and by UCX between nodes. One thread at a time
+/// uses a Communicator and those split from it.
 ///
 /// All ranks call the same collectives in the same order. A collective begins at once and is complete when wait() of
 /// its Request returns; until then the caller must not touch its memory. Several may be under way.
@@ -85,6 +85,9 @@ class Communicator {
   /// Collective: the ranks of equal `color` form a new communicator, ordered by `key`, then by rank. It must be
   /// destroyed before this one. Ranks with a negative color get none.
   std::unique_ptr<Communicator> split(int color, int key = 0);
+  /// Collective: a communicator of the same ranks with connections of its own, which may be given to another thread.
+  /// It is independent of this one. Throws what connect() throws.
+  std::unique_ptr<Communicator> duplicate();
   /// Collective: returns zeroed memory, aligned to a page, that the other ranks of the node have mapped too. `bytes`
   /// may differ between ranks. It must be freed before the communicator. Throws CommError on all ranks if one has no
   /// room.

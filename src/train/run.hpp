@@ -27,8 +27,6 @@ struct Setting {
   std::function<std::optional<std::string>()> stop_requested = {};
   /// The node's, if nodes of one domain may be lost together: for checkpoint.failure_domain = "switch".
   std::string failure_domain = {};
-  /// For a second communicator, among the threads that write checkpoints; as that of the training threads.
-  comm::Options comm = {};
   checkpoint::SnapshotUse snapshots = checkpoint::SnapshotUse::newest;  ///< where to resume from
   std::optional<Step> resume_below = {};  ///< from a smaller step than this, unless there is no such checkpoint
   /// Under the checkpoints and the local disks, for tests; must outlive the run. Nothing: the operating system's.

@@ -11,9 +11,9 @@
 #include "tests/checkpoint/sample.hpp"
 #include <distdl/base/clock.hpp>
 #include <distdl/base/errors.hpp>
-#include <distdl/checkpoint/commit/save_activity.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/checkpoint/saver.hpp>
+#include <distdl/checkpoint/saving/save_activity.hpp>
 #include <distdl/checkpoint/snapshot_buffer.hpp>
 #include <distdl/checkpoint/snapshot_memory.hpp>
 
@@ -60,7 +60,7 @@ std::vector<std::string> on_ranks(int size, const std::filesystem::path& root, F
   return training.run([&](Group& group) {
     Store store(root, options, files);
     store.take(group, owner_called("test"));
-    Saver saver(store, group, [&, rank = group.rank()] { return writing.member(rank); }, {run_name(), true});
+    Saver saver(store, group, writing.member(group.rank()), {run_name(), true});
     work({group, store, saver});
   });
 }
@@ -410,7 +410,7 @@ TEST(Saver, GivingUpEndsAWriterThatWaitsForOthers) {
   Share share = share_of(finite_sample(1), 0, 1);
   Stopwatch watch;
   {
-    Saver saver(store, alone, [] { return std::make_unique<Forsaken>(); }, {run_name()});
+    Saver saver(store, alone, std::make_unique<Forsaken>(), {run_name()});
     saver.save(Step(1), share.slices, sample_state());
   }
   EXPECT_LT(watch.seconds(), 10);
@@ -426,7 +426,7 @@ TEST(Saver, GivingUpEndsAWriterThatTellsTheOthersWhereItRuns) {
     Levels::Setup levels;
     levels.run = levels.memory = run_name();
     levels.place = {"n0", ""};
-    Saver saver(store, alone, [] { return std::make_unique<Forsaken>(); }, {run_name(), false, false, levels});
+    Saver saver(store, alone, std::make_unique<Forsaken>(), {run_name(), false, false, levels});
     std::this_thread::sleep_for(50ms);
   }
   EXPECT_LT(watch.seconds(), 4);  // less than what a hanging system call is given
@@ -454,7 +454,7 @@ TEST(Saver, ItsEndDoesNotHangWithTheFileSystem) {
   {
     Store store(root.path(), {.timeout_seconds = 0.05}, hanging);
     store.take(alone, owner_called("test"));
-    Saver saver(store, alone, [] { return std::make_unique<Told>(gone); }, {run_name()});
+    Saver saver(store, alone, std::make_unique<Told>(gone), {run_name()});
     hanging.shut();
     saver.save(Step(1), share.slices, sample_state());
     EXPECT_THROW(saver.wait(), StorageError);
@@ -467,17 +467,33 @@ TEST(Saver, ItsEndDoesNotHangWithTheFileSystem) {
   EXPECT_TRUE(gone);
 }
 
-TEST(Saver, AWritingGroupThatCannotBeMadeFailsTheNextSave) {
-  TemporaryFolder root;
-  SingleProcessGroup alone;
-  Store store(root.path(), {});
-  store.take(alone, owner_called("test"));
-  Share share = share_of(finite_sample(1), 0, 1);
-  Saver saver(store, alone, []() -> std::unique_ptr<Group> { throw CommError("no second network"); }, {run_name()});
-  auto save_twice = [&] {
-    for (int step : {1, 2}) saver.save(Step(step), share.slices, sample_state()), saver.wait();
-  };
-  EXPECT_THROW(save_twice(), StorageError);
+/// A writing group that loses its other rank.
+class Lost final : public Group {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 2; }
+  std::vector<std::string> all_gather(const std::string&) override { throw CommError("the other rank is lost"); }
+};
+
+TEST(Saver, AWritingGroupThatIsLostFailsTheNextSave) {
+  for (const char* mode : {"async", "lazy"}) {
+    TemporaryFolder root;
+    SingleProcessGroup alone;
+    Store store(root.path(), {.mode = mode});
+    store.take(alone, owner_called("test"));
+    Share share = share_of(finite_sample(1), 0, 1);
+    Levels::Setup levels;
+    levels.run = levels.memory = run_name();
+    levels.place = {"n0", ""};
+    for (const auto& setup : {Saver::Setup{run_name()}, Saver::Setup{run_name(), false, false, levels}}) {
+      Saver saver(store, alone, std::make_unique<Lost>(), setup);
+      auto save_twice = [&] {
+        for (int step : {1, 2}) saver.save(Step(step), share.slices, sample_state()), saver.wait();
+      };
+      EXPECT_THROW(save_twice(), StorageError);
+      EXPECT_THROW(save_twice(), StorageError);
+    }
+  }
 }
 
 TEST(SaverOptions, ThatMakeNoSenseAreRefused) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Communicators made from communicators.
 #include <algorithm>
+#include <thread>
 
 #include <gmock/gmock.h>
 
@@ -165,6 +166,34 @@ TEST(Split, ManyOneAfterTheOtherLeaveNothingBehind) {
       EXPECT_EQ(one, 3);
     }
   });
+}
+
+/// Also of a part whose ranks have another order; and each duplicate outlives what it was made from.
+TEST_P(Split, ADuplicateBelongsToAnotherThread) {
+  on_threads(
+      6,
+      [](Communicator& world) {
+        auto part = world.split(world.rank().value % 2, -world.rank().value);
+        const int rank = part->rank().value;
+        auto other = part->duplicate();
+        EXPECT_EQ(other->rank(), part->rank());
+        part.reset();
+        std::thread thread([rank, other = std::move(other)] {
+          for (std::int32_t i = 0; i < 50; ++i) {
+            std::vector<std::int32_t> values(3000, rank + i);
+            other->all_reduce(values).wait();
+            EXPECT_TRUE(all_are(values, 3 + 3 * i));
+          }
+          other->close();
+        });
+        for (std::int32_t i = 0; i < 50; ++i) {
+          std::vector<std::int32_t> values(3000, i);
+          world.all_reduce(values).wait();
+          EXPECT_TRUE(all_are(values, 6 * i));
+        }
+        thread.join();
+      },
+      options_of(GetParam()));
 }
 
 }  // namespace

@@ -20,7 +20,7 @@
 #include <distdl/base/philox.hpp>
 #include <distdl/checkpoint/saver.hpp>
 #include <distdl/train/state.hpp>
-#include <distdl/train/writer_bootstrap.hpp>
+#include <distdl/train/writing_group.hpp>
 
 namespace distdl::app {
 namespace {
@@ -112,16 +112,13 @@ class CheckpointBench {
         first_(communicator.rank() == Rank(0)),
         group_(communicator, kSavePatience),
         state_(sizes_from(arguments.size).back(), communicator.rank().value, communicator.size()),
-        bootstrap_(communicator.rank(), communicator.size(), options_of(arguments), group_.timeout()),
         folder_(arguments.dir, communicator),
         store_(folder_.path() / "checkpoints", arguments.options) {
     require<UsageError>(state_.total() >= kTensorBytes * static_cast<std::size_t>(communicator.size()),
                         "--size {} is less than 4 MiB a rank", arguments.size);
     store_.take(group_, {"local", 0, 0, ""});
-    saver_.emplace(
-        store_, group_, [this] { return bootstrap_.connect(); },
-        checkpoint::Saver::Setup{fmt::format("bench_{}", ::getppid())});
-    bootstrap_.exchange_addresses(communicator);
+    saver_.emplace(store_, group_, train::make_writing_group(communicator, group_.timeout()),
+                   checkpoint::Saver::Setup{fmt::format("bench_{}", ::getppid())});
     saver_->prepare(state_.slices(), {});
     copy_ = tensor::allocate_host(state_.bytes().size());
     checksum_ = crc32c(state_.bytes());
@@ -136,12 +133,6 @@ class CheckpointBench {
   }
 
  private:
-  static comm::Options options_of(const CheckpointBenchArguments& arguments) {
-    comm::Options options;
-    options.interface = arguments.local.interface;
-    return options;
-  }
-
   void start_peers() {
     for (const std::string& name : arguments_.peers) try {
         const Unpinned anywhere;
@@ -275,7 +266,6 @@ class CheckpointBench {
   bool first_;
   train::CommunicatorGroup group_;
   BenchState state_;
-  train::WriterBootstrap bootstrap_;
   BenchFolder folder_;
   checkpoint::Store store_;
   std::optional<checkpoint::Saver> saver_;

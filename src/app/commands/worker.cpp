@@ -73,7 +73,6 @@ train::Setting make_setting(const config::Job& job, Signals& signals) {
     setting.end_of_job = std::chrono::system_clock::from_time_t(*end);
   else
     setting.end_of_job = slurm::end_of_job_by_variable();
-  setting.comm = job.comm;
   setting.stop_requested = [&signals] {
     signals.watch.end();
     ++signals.looks;

@@ -52,7 +52,7 @@ struct Communicator::Impl {
   std::string job;                 ///< in the names of shared memory
   std::unique_ptr<NodeMemory> memory;
   Group group;
-  std::string gpu_transport;                 ///< see Options
+  Options connect_options;
   std::unique_ptr<ActiveMessages> messages;  ///< once there are any
   CostTable costs;                           ///< equal on all ranks
   struct {
@@ -63,7 +63,7 @@ struct Communicator::Impl {
 
   /// Makes group.device if all ranks have an accelerator. Throws ConfigError if some have.
   void agree_on_device(Communicator& communicator, std::shared_ptr<Accelerator> accelerator);
-  /// Makes group.library, as gpu_transport says. Throws ConfigError where "nccl" is not to be had.
+  /// Makes group.library, as Options::gpu_transport says. Throws ConfigError where "nccl" is not to be had.
   void agree_on_library(Communicator& communicator);
   /// Does the library do it? All ranks answer alike.
   bool takes_library(const Problem& problem, const Execution::Call& call, const CallOptions& options) const;

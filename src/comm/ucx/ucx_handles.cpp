@@ -106,7 +106,7 @@ std::optional<ucs_memory_type_t> memory_type_of(ucp_context_h context, std::stri
 UcxWorker open_worker(ucp_context_h context) {
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
-  params.thread_mode = UCS_THREAD_MODE_SINGLE;
+  params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
   ucp_worker_h worker = nullptr;
   check_ucx(ucp_worker_create(context, &params, &worker), "ucp_worker_create");
   return UcxWorker(worker);

@@ -6,6 +6,7 @@
 #include <distdl/train/identity.hpp>
 #include <distdl/train/protection.hpp>
 #include <distdl/train/trainer/checkpointing.hpp>
+#include <distdl/train/writing_group.hpp>
 
 namespace distdl::train {
 
@@ -23,8 +24,7 @@ Checkpointing::Checkpointing(const Recipe& recipe, const Setting& setting, comm:
       end_of_job_(end_of_job),
       store_(setting.checkpoints, recipe.checkpoint, setting.files ? *setting.files : checkpoint::real_file_system()),
       checkpointer_(backend, communicator, group, store_, tensors, identity_of(recipe, *sources.training)),
-      schedule_(recipe.checkpoint, setting.failures),
-      writer_bootstrap_(communicator.rank(), communicator.size(), setting.comm, group.timeout()) {}
+      schedule_(recipe.checkpoint, setting.failures) {}
 
 std::optional<std::string> Checkpointing::restore(const StartValues& start_values) {
   store_.take(group_, setting_.owner, setting_.snapshots);
@@ -43,9 +43,8 @@ void Checkpointing::schedule_from_here() {
 void Checkpointing::start(bool resumed) {
   auto levels = levels_setup(store_, place());
   checkpoint::Saver::Setup setup{run_name(store_), true, levels.has_value(), levels};
-  saver_.emplace(
-      store_, group_, [this] { return writer_bootstrap_.connect(); }, setup);
-  if (recipe_.checkpoint.mode != "sync") writer_bootstrap_.exchange_addresses(communicator_);
+  const bool writes_beside = recipe_.checkpoint.mode != "sync";
+  saver_.emplace(store_, group_, writes_beside ? make_writing_group(communicator_, group_.timeout()) : nullptr, setup);
   const auto left = levels || communicator_.rank() != Rank(0) ? std::nullopt : step_left_in_memory(store_, Rank(0));
   if (left && *left > state_.step)
     log(Severity::warning,

@@ -11,7 +11,6 @@
 #include <distdl/train/run.hpp>
 #include <distdl/train/state.hpp>
 #include <distdl/train/stop.hpp>
-#include <distdl/train/writer_bootstrap.hpp>
 
 namespace distdl::train {
 
@@ -74,7 +73,6 @@ class Checkpointing {
   checkpoint::Store store_;
   StateCheckpointer checkpointer_;
   CheckpointSchedule schedule_;
-  WriterBootstrap writer_bootstrap_;
   std::optional<checkpoint::Saver> saver_;  ///< while there are steps to do
   checkpoint::Destination under_way_;       ///< of the save that began last
   bool owed_ = false;                       ///< a checkpoint was due while a mere snapshot was under way

@@ -240,7 +240,7 @@ TEST(SaverLevels, SnapshotsThatCannotBeRemovedAtTheEndOfTheRunAreTold) {
   const Levels::Setup levels = site.setup("n0");
   testing::internal::CaptureStderr();
   {
-    Saver saver(store, alone, [&] { return std::make_unique<Breaks>(broken); }, {levels.run, false, true, levels});
+    Saver saver(store, alone, std::make_unique<Breaks>(broken), {levels.run, false, true, levels});
     saver.save(Step(40), share_of(make_sample(3), 0, 1).slices, {}, {false, kNone});
     saver.wait();
     broken = true;

@@ -52,8 +52,8 @@ inline std::vector<SaveOutcome> save_and_die(const Site& site, const std::vector
     Store store(root.path(), {});
     store.take(group, owner_called("test"));
     const Levels::Setup levels = site.setup(nodes[rank]);
-    const auto connect = [&] { return std::make_unique<WritersPost>(writing.member(group.rank()), post); };
-    Saver saver(store, group, connect, {levels.run, false, true, levels});
+    Saver saver(store, group, std::make_unique<WritersPost>(writing.member(group.rank()), post),
+                {levels.run, false, true, levels});
     for (const PlannedSave& save : saves) {
       const Sample sample = sample_of(save.step);
       saver.save(Step(save.step), share_of(sample, group.rank(), world).slices, {{"position", "77"}},

@@ -40,7 +40,7 @@ struct Progress {
   ThreadGroups(2).run([&](Group& group) {
     Store store(root, {.keep = 2, .mode = first % 2 == 0 ? "sync" : first % 4 == 1 ? "async" : "lazy"});
     store.take(group, {"long", first, 0, ""});
-    Saver saver(store, group, [&, rank = group.rank()] { return writing.member(rank); }, {run_name(root)});
+    Saver saver(store, group, writing.member(group.rank()), {run_name(root)});
     saver.prepare(share_of(sample_of(16), group.rank(), 2).slices, sample_state());
     for (std::int64_t step = first;; ++step) {
       Sample sample = sample_of(step);

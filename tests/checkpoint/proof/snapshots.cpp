@@ -44,10 +44,11 @@ float value_in(const Store& store, const Summary& checkpoint, std::size_t count 
 struct Trainer {
   Trainer(const std::filesystem::path& root, const char* mode, FileSystem& files = real_file_system())
       : Trainer({root, {.keep = 2, .timeout_seconds = 20, .mode = mode}, files},
-                [] { return std::make_unique<SingleProcessGroup>(); }) {}
-  Trainer(Store where, Saver::MakeGroup writing) : store(std::move(where)) {
+                std::make_unique<SingleProcessGroup>()) {}
+  Trainer(Store where, std::unique_ptr<Group> writing, Saver::Setup setup = {run_name(), true})
+      : store(std::move(where)) {
     store.take(alone, owner_called("trainer"));
-    saver.emplace(store, alone, std::move(writing), Saver::Setup{run_name(), true});
+    saver.emplace(store, alone, std::move(writing), std::move(setup));
   }
   ~Trainer() {
     saver.reset();
@@ -154,16 +155,31 @@ std::string changed_right_after(const char* mode) {
   return "";
 }
 
+/// A group of one whose first exchange takes long.
+class Delayed final : public Group {
+ public:
+  explicit Delayed(std::future<void> over) : over_(std::move(over)) {}
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  std::vector<std::string> all_gather(const std::string& mine) override {
+    over_.wait_for(std::chrono::seconds(20));
+    return {mine};
+  }
+
+ private:
+  std::future<void> over_;
+};
+
 /// A lazy copy that is not even begun: its fence may only give up. How quick the copying thread is, does not matter.
 std::string fence_before_the_copy() {
   TemporaryFolder root;
   std::promise<void> over;
-  auto until_then = [is_over = over.get_future().share()] {
-    is_over.wait_for(std::chrono::seconds(20));
-    return std::make_unique<SingleProcessGroup>();
-  };
+  Levels::Setup levels;  // of which the writing thread tells the others first
+  levels.run = levels.memory = run_name();
+  levels.place = {"n0", ""};
   Vector vector(1);
-  Trainer trainer({root.path(), {.keep = 2, .timeout_seconds = 0.05, .mode = "lazy"}}, until_then);
+  Trainer trainer({root.path(), {.keep = 2, .timeout_seconds = 0.05, .mode = "lazy"}},
+                  std::make_unique<Delayed>(over.get_future()), {run_name(), true, false, levels});
   const ExitCode code = code_of([&] {
     trainer.save(1, vector);
     trainer.saver->fence();

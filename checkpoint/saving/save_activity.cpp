@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <distdl/checkpoint/commit/save_activity.hpp>
+#include <distdl/checkpoint/saving/save_activity.hpp>
 
 namespace distdl::checkpoint {
 

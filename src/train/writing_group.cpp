@@ -5,9 +5,8 @@
 #include <thread>
 
 #include <distdl/base/log.hpp>
-#include <distdl/train/agreement.hpp>
 #include <distdl/train/state.hpp>
-#include <distdl/train/writer_bootstrap.hpp>
+#include <distdl/train/writing_group.hpp>
 
 namespace distdl::train {
 namespace {
@@ -15,8 +14,7 @@ using namespace std::chrono_literals;
 
 constexpr std::chrono::seconds kLastLook(1);  // at the end of a wait, for whom it was
 
-/// The group that a Communicator of the writing threads forms. It waits asleep, since training needs the processor, and
-/// can be told from another thread to stop waiting.
+/// It waits asleep, since training needs the processor, and another thread can cancel its waits.
 class WritingGroup final : public checkpoint::Group {
  public:
   WritingGroup(std::unique_ptr<comm::Communicator> communicator, Clock::duration patience)
@@ -95,61 +93,9 @@ class WritingGroup final : public checkpoint::Group {
 };
 }  // namespace
 
-/// A World whose addresses the training threads exchange.
-class WriterBootstrap::AddressExchange final : public world::World {
- public:
-  AddressExchange(WriterBootstrap& bootstrap, bool& began) : bootstrap_(bootstrap), began_(began) {}
-  Rank rank() const override { return bootstrap_.rank_; }
-  int size() const override { return bootstrap_.size_; }
-  std::string description() const override { return fmt::format("{} writing threads", bootstrap_.size_); }
-  std::vector<std::string> all_gather_strings(const std::string& mine, Milliseconds timeout) override {
-    began_ = true;
-    bootstrap_.mine_.set_value(mine);
-    auto all = bootstrap_.all_.get_future();
-    require<SchedulerError>(all.wait_for(timeout) == std::future_status::ready,
-                            "the training threads did not exchange the addresses of the writing threads within {} ms",
-                            timeout.count());
-    return all.get();
-  }
-
- private:
-  WriterBootstrap& bootstrap_;
-  bool& began_;
-};
-
-WriterBootstrap::WriterBootstrap(Rank rank, int size, comm::Options options, Clock::duration patience)
-    : rank_(rank), size_(size), options_(std::move(options)), patience_(patience) {}
-
-std::unique_ptr<checkpoint::Group> WriterBootstrap::connect() {
-  if (size_ == 1) return std::make_unique<checkpoint::SingleProcessGroup>();
-  bool began = false;
-  AddressExchange world(*this, began);
-  try {
-    return std::make_unique<WritingGroup>(comm::Communicator::connect(world, options_), patience_);
-  } catch (...) {
-    if (!began) mine_.set_exception(std::current_exception());
-    throw;
-  }
-}
-
-void WriterBootstrap::exchange_addresses(comm::Communicator& training) {
-  if (size_ == 1) return;
-  try {
-    std::string mine;
-    agree(training, patience_, [&] {
-      auto future = mine_.get_future();
-      const auto patience = patience_ / 2;  // the others wait for this rank meanwhile
-      require<CommError>(future.wait_for(patience) == std::future_status::ready,
-                         "the thread that writes checkpoints did not open its network within {:.0f} s; its node may be "
-                         "overloaded, or the network hang",
-                         std::chrono::duration<double>(patience).count());
-      mine = future.get();
-    });
-    all_.set_value(training.all_gather_strings(mine, patience_));
-  } catch (...) {
-    all_.set_exception(std::current_exception());
-    throw;
-  }
+std::unique_ptr<checkpoint::Group> make_writing_group(comm::Communicator& training, Clock::duration patience) {
+  if (training.size() == 1) return std::make_unique<checkpoint::SingleProcessGroup>();
+  return std::make_unique<WritingGroup>(training.duplicate(), patience);
 }
 
 }  // namespace distdl::train

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include <distdl/base/log.hpp>
+#include <distdl/checkpoint/saving/save_writer.hpp>
+
+namespace distdl::checkpoint {
+namespace {
+using Phase = SaveControl::Phase;
+
+/// The work of the writing thread.
+class Writing {
+ public:
+  Writing(SharedSave& shared, Group& group) : shared_(shared), group_(group, shared.activity) {
+    if (!shared.setup.levels) return;
+    levels_.emplace(group_, shared.store.files(), *shared.setup.levels);
+    for (const std::string& gap : levels_->gaps())
+      if (shared.rank == 0) log(Severity::warning, "{}", gap);
+  }
+
+  void work_until_the_end() {
+    SaveControl& control = shared_.control;
+    while (const auto phase = control.await_writing_turn()) {
+      if (*phase == Phase::copying)
+        shared_.copy(shared_.save.slices, shared_.save.state);
+      else
+        write();
+      control.advance(*phase, *phase == Phase::copying ? Phase::copied : Phase::idle);
+    }
+    if (levels_ && control.is_closed()) forget();
+  }
+
+ private:
+  /// The run is over, and well: nobody needs its snapshots.
+  void forget() try { levels_->keep_only(std::nullopt); } catch (const StorageError& error) {
+    log(Severity::warning, "snapshots of this run stay in the nodes' memory or on their disks: {}", error.what());
+  }
+
+  void write() {
+    const PendingSave& save = shared_.save;
+    SaveOutcome outcome{.step = save.label.step, .error = "", .file_system = save.destination.file_system};
+    std::optional<Failure> failure;
+    try {
+      shared_.activity.set(kProtects);
+      Snapshot snapshot = open_snapshot(shared_.buffers.current().bytes());
+      protect(snapshot.bytes);
+      shared_.activity.set(kWrites);
+      if (save.destination.file_system)
+        outcome.bytes = shared_.store.save(group_, save.label.step, snapshot.slices, snapshot.state).bytes;
+    } catch (const std::exception& error) {
+      failure = failure_of(error);
+      outcome.error = error.what();
+      if (failure->code == ExitCode::storage && !save.is_last && shared_.rank == 0)
+        log(Severity::error, "{}; training goes on, the checkpoint before is kept", error.what());
+    }
+    outcome.durable_seconds = save.since_begin.seconds();
+    outcome.unkept = save.unkept;
+    shared_.control.finish(std::move(outcome), std::move(failure));
+  }
+
+  /// Without copies the snapshot is still worth writing.
+  void protect(std::size_t bytes) try {
+    if (!levels_) return;
+    const Protection& how = shared_.save.destination.levels;
+    levels_->protect(shared_.buffers.current().bytes().first(bytes), how);
+    shared_.buffers.kept_elsewhere(how);
+    if (how.disk) shared_.save.unkept.clear();  // it is on a disk, whatever the memory
+  } catch (const StorageError& error) {
+    shared_.save.unkept = error.what();
+    if (shared_.rank == 0)
+      log(Severity::error, "step {} is not kept elsewhere: {}", shared_.save.label.step, error.what());
+  }
+
+  SharedSave& shared_;
+  WatchedGroup group_;
+  std::optional<Levels> levels_;
+};
+
+void run(SharedSave& shared, std::unique_ptr<Group> group) {
+  set_log_rank(Rank(shared.rank));
+  try {
+    Writing(shared, *group).work_until_the_end();
+  } catch (const std::exception& error) {
+    shared.control.thread_failed(failure_of(error));
+  }
+  shared.control.use(nullptr);
+  group.reset();
+  shared.control.thread_ended();
+}
+}  // namespace
+
+SharedSave::SharedSave(const Store& the_store, int the_rank, Saver::Setup the_setup)
+    : store(the_store),
+      rank(the_rank),
+      setup(std::move(the_setup)),
+      buffers(setup.run, setup.levels ? setup.levels->memory : setup.run, rank,
+              setup.levels ? std::optional(setup.levels->used) : std::nullopt) {}
+
+void SharedSave::copy(std::span<const Slice> slices, const State& state) {
+  if (save.copy_error) return;
+  try {
+    CopyPlan plan{static_cast<std::size_t>(store.options().copy_threads), setup.finite};
+    fill_buffer(buffers.current().writable(), save.label, slices, state, plan);
+  } catch (const std::exception& error) {
+    save.copy_error = failure_of(error);
+  }
+}
+
+Clock::duration SharedSave::timeout() const {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(store.options().timeout_seconds));
+}
+
+SaveWriter::SaveWriter(std::shared_ptr<SharedSave> shared, std::unique_ptr<Group> group) : shared_(std::move(shared)) {
+  shared_->control.use(group.get());
+  thread_ = std::thread([kept = shared_, mine = std::move(group)]() mutable { run(*kept, std::move(mine)); });
+}
+
+bool SaveWriter::end(SaveControl::End how) {
+  if (!thread_.joinable()) return false;
+  if (shared_->control.end(how, shared_->timeout())) return thread_.join(), true;
+  thread_.detach();  // what it needs stays with it
+  log(Severity::warning, "the thread that saves step {} to \"{}\" {} and does not come back: it is left alone",
+      shared_->save.label.step, shared_->store.root().string(), shared_->activity.text());
+  return false;
+}
+
+}  // namespace distdl::checkpoint
