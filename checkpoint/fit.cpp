@@ -35,7 +35,7 @@ std::string problem_of(const Fit& fit) {
   std::string problem;
   for (const auto& [wanted, there] : fit.mismatched)
     problem += fmt::format("{}tensor \"{}\" is {} {} here, {} {} there", problem.empty() ? "" : "; ", wanted.name,
-                           tensor::name_of(wanted.dtype), tensor::to_string(wanted.shape), tensor::name_of(there.dtype),
+                           tensor::code_of(wanted.dtype), tensor::to_string(wanted.shape), tensor::code_of(there.dtype),
                            tensor::to_string(there.shape));
   const std::string advice = "use another run.dir to start afresh";
   if (!problem.empty()) return fmt::format("{}; {}", problem, advice);

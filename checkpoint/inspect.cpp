@@ -54,7 +54,7 @@ std::string digest(const Summary& checkpoint) {
   Sha256 hash;
   for (const StoredTensor& stored : reader.manifest().tensors) {
     const TensorEntry& entry = stored.entry;
-    update(hash, fmt::format("{}\n{}\n{}\n", entry.name, tensor::name_of(entry.dtype), tensor::to_string(entry.shape)));
+    update(hash, fmt::format("{}\n{}\n{}\n", entry.name, tensor::code_of(entry.dtype), tensor::to_string(entry.shape)));
     for_each_piece(reader, entry, [&](std::span<std::byte> piece) { hash.update(piece); });
   }
   return hash.hex();

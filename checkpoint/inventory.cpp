@@ -178,7 +178,7 @@ std::optional<ParitySet> parity_set_of(const Snapshot& snapshot) try {
   demand_parity(longest <= kMost, label, "a size is impossible");
   const auto chunk = static_cast<std::int64_t>(ParityLayout{static_cast<int>(ranks.size()), longest}.chunk());
   const bool fits = snapshot.slices.size() == 1 && snapshot.slices[0].bytes &&
-                    snapshot.slices[0].dtype == tensor::DType::u8 &&
+                    snapshot.slices[0].dtype == tensor::DataType::byte &&
                     snapshot.slices[0].box.extent == tensor::Shape{chunk};
   demand_parity(fits, label, "it has not the bytes that its set's sizes ask for");
   return parity;

@@ -189,7 +189,7 @@ void Levels::share_parity(std::span<const std::byte> buffer, std::vector<Snapsho
       throw StorageError(fmt::format("the parity of step {}: {}", label.step, made.damage), ExitCode::corrupt);
     if (made.bytes.empty()) return std::string();
     const tensor::Shape shape{static_cast<std::int64_t>(made.bytes.size())};
-    const Slice slice{"parity", tensor::DType::u8, shape, tensor::whole(shape), made.bytes.data(), {}};
+    const Slice slice{"parity", tensor::DataType::byte, shape, tensor::whole(shape), made.bytes.data(), {}};
     const State state{{kParityKey, json{*set, set_sizes}.dump()}};
     parity.push_back(SnapshotMemory::create(setup_.memory, group_.rank(), buffer_bytes({&slice, 1}, state)));
     fill_buffer(parity.back().writable(), label, {&slice, 1}, state);

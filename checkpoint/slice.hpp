@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include <distdl/tensor/element.hpp>
 #include <distdl/tensor/shape.hpp>
 
 namespace distdl::checkpoint {
@@ -14,7 +15,7 @@ namespace distdl::checkpoint {
 /// A box of a tensor in this process's memory, dense row-major.
 struct Slice {
   std::string name;  ///< "parameter/conv1.weight", "momentum/conv1.weight"
-  tensor::DType dtype = tensor::DType::f32;
+  tensor::DataType dtype = tensor::DataType::float32;
   tensor::Shape shape;  ///< of the whole tensor
   tensor::Box box;
   const std::byte* bytes = nullptr;
@@ -26,7 +27,7 @@ struct Slice {
 /// A box to fill on restore.
 struct Target {
   std::string name;
-  tensor::DType dtype = tensor::DType::f32;
+  tensor::DataType dtype = tensor::DataType::float32;
   tensor::Shape shape;
   tensor::Box box;
   std::byte* bytes = nullptr;

@@ -259,8 +259,8 @@ void Store::read(const Summary& checkpoint, std::span<const Target> targets, Pag
     const StoredTensor* stored = reader.find(target.name);
     if (!stored) throw refuse(target, "is not in it");
     if (stored->entry.dtype != target.dtype || stored->entry.shape != target.shape)
-      throw refuse(target, fmt::format("is {} {} here, {} {} there", tensor::name_of(target.dtype),
-                                       tensor::to_string(target.shape), tensor::name_of(stored->entry.dtype),
+      throw refuse(target, fmt::format("is {} {} here, {} {} there", tensor::code_of(target.dtype),
+                                       tensor::to_string(target.shape), tensor::code_of(stored->entry.dtype),
                                        tensor::to_string(stored->entry.shape)));
     if (!lies_inside(target.box, target.shape)) throw refuse(target, "is asked for with a box outside of its shape");
     wanted.push_back({stored, target.box, target.bytes});

@@ -8,13 +8,14 @@
 
 #include <distdl/base/ids.hpp>
 #include <distdl/checkpoint/slice.hpp>
+#include <distdl/tensor/element.hpp>
 #include <distdl/tensor/shape.hpp>
 
 namespace distdl::checkpoint {
 
 struct TensorEntry {
   std::string name;
-  tensor::DType dtype = tensor::DType::f32;
+  tensor::DataType dtype = tensor::DataType::float32;
   tensor::Shape shape;
   bool operator==(const TensorEntry&) const = default;
 };

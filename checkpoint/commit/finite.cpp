@@ -28,19 +28,19 @@ bool none_has(std::span<const std::byte> bytes) {
 }
 }  // namespace
 
-bool all_finite(tensor::DType dtype, std::span<const std::byte> bytes) {
+bool all_finite(tensor::DataType dtype, std::span<const std::byte> bytes) {
   switch (dtype) {
-    case tensor::DType::f32:
+    case tensor::DataType::float32:
       return none_has<std::uint32_t, 0x7F800000u>(bytes);
-    case tensor::DType::f64:
+    case tensor::DataType::float64:
       return none_has<std::uint64_t, 0x7FF0000000000000u>(bytes);
-    case tensor::DType::f16:
+    case tensor::DataType::float16:
       return none_has<std::uint16_t, 0x7C00u>(bytes);
-    case tensor::DType::bf16:
+    case tensor::DataType::bfloat16:
       return none_has<std::uint16_t, 0x7F80u>(bytes);
-    case tensor::DType::i32:
-    case tensor::DType::i64:
-    case tensor::DType::u8:
+    case tensor::DataType::int32:
+    case tensor::DataType::int64:
+    case tensor::DataType::byte:
       return true;
   }
   return true;

@@ -4,11 +4,12 @@
 #include <cstddef>
 #include <span>
 
+#include <distdl/tensor/element.hpp>
 #include <distdl/tensor/shape.hpp>
 
 namespace distdl::checkpoint {
 
 /// Whether no value is infinite or not a number; `bytes` are whole elements. True for integers. As fast as memory.
-bool all_finite(tensor::DType dtype, std::span<const std::byte> bytes);
+bool all_finite(tensor::DataType dtype, std::span<const std::byte> bytes);
 
 }  // namespace distdl::checkpoint

@@ -8,23 +8,23 @@
 
 namespace distdl::checkpoint {
 namespace {
-using tensor::DType;
+using tensor::DataType;
 
 /// bf16 is written as f32.
-const char* numpy_type(DType dtype) {
+const char* numpy_type(DataType dtype) {
   switch (dtype) {
-    case DType::f32:
-    case DType::bf16:
+    case DataType::float32:
+    case DataType::bfloat16:
       return "<f4";
-    case DType::f64:
+    case DataType::float64:
       return "<f8";
-    case DType::f16:
+    case DataType::float16:
       return "<f2";
-    case DType::i32:
+    case DataType::int32:
       return "<i4";
-    case DType::i64:
+    case DataType::int64:
       return "<i8";
-    case DType::u8:
+    case DataType::byte:
       return "|u1";
   }
   throw InternalError("a data type without a numpy type");
@@ -64,7 +64,7 @@ std::vector<TensorEntry> export_npz(const Summary& checkpoint, const std::filesy
       std::string header = npy_header(entry);
       sink(std::as_bytes(std::span(header)));
       for_each_piece(reader, entry, [&](std::span<std::byte> piece) {
-        if (entry.dtype == DType::bf16)
+        if (entry.dtype == DataType::bfloat16)
           sink(widened(piece));
         else
           sink(piece);

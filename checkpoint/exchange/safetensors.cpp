@@ -11,21 +11,22 @@
 namespace distdl::checkpoint {
 namespace {
 using nlohmann::json;
-using tensor::DType;
+using tensor::DataType;
 
 constexpr std::uint64_t kLongestHeader = 100'000'000;  // the limit of the reference reader
 constexpr std::size_t kMostShapeNumbers = 32;
 constexpr const char* kMetadata = "__metadata__";
 
 struct TypeName {
-  DType dtype;
+  DataType dtype;
   const char* name;
 };
-constexpr std::array kTypes{TypeName{DType::f32, "F32"},   TypeName{DType::f64, "F64"}, TypeName{DType::f16, "F16"},
-                            TypeName{DType::bf16, "BF16"}, TypeName{DType::i32, "I32"}, TypeName{DType::i64, "I64"},
-                            TypeName{DType::u8, "U8"}};
+constexpr std::array kTypes{TypeName{DataType::float32, "F32"}, TypeName{DataType::float64, "F64"},
+                            TypeName{DataType::float16, "F16"}, TypeName{DataType::bfloat16, "BF16"},
+                            TypeName{DataType::int32, "I32"},   TypeName{DataType::int64, "I64"},
+                            TypeName{DataType::byte, "U8"}};
 
-const char* type_name(DType dtype) {
+const char* type_name(DataType dtype) {
   return std::find_if(kTypes.begin(), kTypes.end(), [&](const TypeName& type) { return type.dtype == dtype; })->name;
 }
 

@@ -22,23 +22,23 @@ Type floating(std::size_t bytes, std::size_t exponent, std::size_t mantissa, std
 
 }  // namespace
 
-Type element_type(tensor::DType dtype) {
+Type element_type(tensor::DataType dtype) {
   hdf5::Lock lock;
   auto copy = [](hid_t type) { return Type(check(H5Tcopy(type), "copy", "a type")); };
   switch (dtype) {
-    case tensor::DType::f32:
+    case tensor::DataType::float32:
       return copy(H5T_IEEE_F32LE);
-    case tensor::DType::f64:
+    case tensor::DataType::float64:
       return copy(H5T_IEEE_F64LE);
-    case tensor::DType::f16:
+    case tensor::DataType::float16:
       return floating(2, 5, 10, 15);
-    case tensor::DType::bf16:
+    case tensor::DataType::bfloat16:
       return floating(2, 8, 7, 127);
-    case tensor::DType::i32:
+    case tensor::DataType::int32:
       return copy(H5T_STD_I32LE);
-    case tensor::DType::i64:
+    case tensor::DataType::int64:
       return copy(H5T_STD_I64LE);
-    case tensor::DType::u8:
+    case tensor::DataType::byte:
       return copy(H5T_STD_U8LE);
   }
   throw Error(ExitCode::internal, "a data type without an HDF5 type");

@@ -51,7 +51,7 @@ class DatasetMaker {
     check(H5Pset_alloc_time(creation_.get(), H5D_ALLOC_TIME_EARLY), "prepare", "datasets");
     check(H5Pset_fill_time(creation_.get(), H5D_FILL_TIME_NEVER), "prepare", "datasets");
   }
-  Dataset make(const std::string& path, tensor::DType dtype, const tensor::Shape& extent) const {
+  Dataset make(const std::string& path, tensor::DataType dtype, const tensor::Shape& extent) const {
     return make(path, dtype, extent, creation_);
   }
   /// One dimension of chunks.
@@ -64,7 +64,7 @@ class DatasetMaker {
   }
 
  private:
-  Dataset make(const std::string& path, tensor::DType dtype, const tensor::Shape& extent,
+  Dataset make(const std::string& path, tensor::DataType dtype, const tensor::Shape& extent,
                const Properties& creation) const {
     Type type = element_type(dtype);
     Space space = space_of(extent);
@@ -124,7 +124,7 @@ std::vector<std::uint64_t> plan_dataset(const DatasetMaker& maker, const Planned
 void write_state(const DatasetMaker& maker, const std::string& key, const std::string& value) {
   hdf5::Lock lock;
   std::string path = "/state/" + key;
-  Dataset dataset = maker.make(path, tensor::DType::u8, {static_cast<std::int64_t>(value.size())});
+  Dataset dataset = maker.make(path, tensor::DataType::byte, {static_cast<std::int64_t>(value.size())});
   if (!value.empty())
     check(H5Dwrite(dataset.get(), H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, value.data()), "write", path);
 }

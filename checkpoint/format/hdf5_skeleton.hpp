@@ -17,7 +17,7 @@ namespace distdl::checkpoint {
 /// read if it has the filters of the codec.
 struct PlannedDataset {
   std::string path;  ///< "/t/parameter/conv1.weight/0"
-  tensor::DType dtype = tensor::DType::f32;
+  tensor::DataType dtype = tensor::DataType::float32;
   tensor::Shape shape;  ///< of the whole tensor; kept as an attribute, like the box's offset
   tensor::Box box;      ///< its extent is the contiguous dataset's; not empty
   Codec codec = Codec::none;

@@ -108,7 +108,7 @@ void check_dataset(hid_t dataset, const ExpectedDataset& expected) {
     check_contiguous(dataset);
   Type type(check(H5Dget_type(dataset), "look at", "a dataset"));
   demand_structure(H5Tequal(type.get(), element_type(expected.tensor->entry.dtype).get()) > 0, "it is not of type {}",
-                   tensor::name_of(expected.tensor->entry.dtype));
+                   tensor::code_of(expected.tensor->entry.dtype));
   Space space(check(H5Dget_space(dataset), "look at", "a dataset"));
   tensor::Shape extent = expected.box->box.extent;
   if (chunked) extent = {tensor::element_count(extent)};

@@ -42,7 +42,7 @@ class ViewWriter {
     check(H5Awrite(attribute.get(), H5T_NATIVE_INT64, &step.value), "write", "step");
   }
 
-  void add_copy(const std::string& path, tensor::DType dtype, const tensor::Shape& shape, const void* bytes) {
+  void add_copy(const std::string& path, tensor::DataType dtype, const tensor::Shape& shape, const void* bytes) {
     hdf5::Lock lock;
     Properties plain(check(H5Pcreate(H5P_DATASET_CREATE), "prepare", path));
     Dataset dataset = create(path, dtype, shape, plain);
@@ -99,7 +99,8 @@ class ViewWriter {
     Properties plain(check(H5Pcreate(H5P_DATASET_CREATE), "prepare", path));
     return create(path, entry.dtype, entry.shape, plain);
   }
-  Dataset create(const std::string& path, tensor::DType dtype, const tensor::Shape& shape, const Properties& creation) {
+  Dataset create(const std::string& path, tensor::DataType dtype, const tensor::Shape& shape,
+                 const Properties& creation) {
     Type type = element_type(dtype);
     Space space = space_of(shape);
     return Dataset(
@@ -132,7 +133,7 @@ std::vector<TensorEntry> export_view(const Summary& checkpoint, const std::files
   view.add_step(checkpoint.step);
   for (const TensorEntry& entry : selected) add_tensor(view, reader, entry);
   for (const auto& [key, value] : checkpoint.state)
-    view.add_copy("/state/" + key, tensor::DType::u8, {static_cast<std::int64_t>(value.size())}, value.data());
+    view.add_copy("/state/" + key, tensor::DataType::byte, {static_cast<std::int64_t>(value.size())}, value.data());
   view.close(file.string());
   out.publish();
   return selected;

@@ -142,8 +142,8 @@ Manifest join(const std::vector<Manifest>& parts) {
       StoredTensor& joined = tensors.try_emplace(stored.entry.name, StoredTensor{stored.entry, {}}).first->second;
       if (joined.entry != stored.entry)
         throw StorageError(fmt::format("ranks disagree about tensor \"{}\": {} {} and {} {}", stored.entry.name,
-                                       tensor::name_of(joined.entry.dtype), tensor::to_string(joined.entry.shape),
-                                       tensor::name_of(stored.entry.dtype), tensor::to_string(stored.entry.shape)),
+                                       tensor::code_of(joined.entry.dtype), tensor::to_string(joined.entry.shape),
+                                       tensor::code_of(stored.entry.dtype), tensor::to_string(stored.entry.shape)),
                            ExitCode::incompatible);
       for (StoredBox box : stored.boxes) {
         box.file += first_file;

@@ -70,7 +70,7 @@ json to_json(const StoredTensor& stored) {
   json boxes = json::array();
   for (const StoredBox& box : stored.boxes) boxes.push_back(to_json(box));
   return {{"name", stored.entry.name},
-          {"dtype", tensor::name_of(stored.entry.dtype)},
+          {"dtype", tensor::code_of(stored.entry.dtype)},
           {"shape", stored.entry.shape},
           {"boxes", std::move(boxes)}};
 }
@@ -124,9 +124,10 @@ StoredBox box_from(const json& value) {
 }
 
 StoredTensor tensor_from(const json& value) {
-  StoredTensor stored{{value.at("name").get<std::string>(), tensor::dtype_from(value.at("dtype").get<std::string>()),
-                       shape_from(value.at("shape"))},
-                      {}};
+  StoredTensor stored{
+      {value.at("name").get<std::string>(), tensor::data_type_from_code(value.at("dtype").get<std::string>()),
+       shape_from(value.at("shape"))},
+      {}};
   for (const json& box : list(value.at("boxes"))) stored.boxes.push_back(box_from(box));
   return stored;
 }

@@ -119,7 +119,7 @@ bool simulate(comm::Communicator& comm, const Options& options) {
   store.take(ranks, owner);
   Step step(0);
   if (const auto found = store.newest_valid(ranks)) {
-    const checkpoint::Target target{"temperature", tensor::DType::f64, plate.shape(), plate.box(),
+    const checkpoint::Target target{"temperature", tensor::DataType::float64, plate.shape(), plate.box(),
                                     plate.bytes().data()};
     store.read(*found, {&target, 1});
     step = found->step;
@@ -131,7 +131,8 @@ bool simulate(comm::Communicator& comm, const Options& options) {
     ++step.value;
     const bool stop = votes[1] > 0, last = step.value == options.steps;
     if (!stop && !last && step.value % options.save_every != 0) continue;
-    const checkpoint::Slice slice{"temperature", tensor::DType::f64, plate.shape(), plate.box(), plate.bytes().data()};
+    const checkpoint::Slice slice{"temperature", tensor::DataType::float64, plate.shape(), plate.box(),
+                                  plate.bytes().data()};
     store.save(ranks, step, {&slice, 1}, {});
     if (speaks) fmt::print("step {}: largest change {:.3e}; saved\n", step, votes[0]);
     if (stop && !last) return false;

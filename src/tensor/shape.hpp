@@ -17,15 +17,6 @@ std::int64_t element_count(const Shape& shape);
 /// "(64, 1, 28, 28)"
 std::string to_string(const Shape& shape);
 
-enum class DType { f32, f64, f16, bf16, i32, i64, u8 };
-std::size_t size_of(DType dtype);
-/// "f32", "i64", ...
-std::string_view name_of(DType dtype);
-/// One element as it lies in memory, aligned or not. Exact, but for large i64.
-double value_of(DType dtype, const std::byte* element);
-/// Throws ConfigError for an unknown name.
-DType dtype_from(std::string_view name);
-
 /// A rectangular part of a tensor: `offset[d] .. offset[d] + extent[d]` in each dimension.
 struct Box {
   Shape offset;

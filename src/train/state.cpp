@@ -159,7 +159,7 @@ StateCheckpointer::Part StateCheckpointer::part_of(const TrainingState& state) {
       if (!box) continue;
       std::size_t row = view.shape.empty() ? 0 : view.count / static_cast<std::size_t>(view.shape[0]);
       std::size_t first = view.shape.empty() ? 0 : static_cast<std::size_t>(box->offset[0]) * row;
-      part.slices.push_back({arena.prefix + view.name, tensor::DType::f32, view.shape, *box,
+      part.slices.push_back({arena.prefix + view.name, tensor::DataType::float32, view.shape, *box,
                              host + (view.offset + first) * sizeof(float)});
     }
   }
@@ -316,7 +316,7 @@ std::vector<checkpoint::Target> StateCheckpointer::targets_in(const TrainingStat
     std::byte* host = host_copy(arena_number++, *arena.memory);
     for (const auto& view : tensors_.layout.tensors()) {
       if (view.role == tensor::Role::statistic && arena.moments) continue;
-      targets.push_back({arena.prefix + view.name, tensor::DType::f32, view.shape, tensor::whole(view.shape),
+      targets.push_back({arena.prefix + view.name, tensor::DataType::float32, view.shape, tensor::whole(view.shape),
                          host + view.offset * sizeof(float)});
     }
   }

@@ -327,7 +327,7 @@ TEST(Manifest, CostsTimeThatGrowsWithItsBoxesOnly) {
   auto seconds = [](std::int64_t count) {
     Manifest manifest;
     manifest.world_size = 1;
-    StoredTensor stored{{"parameter/many", tensor::DType::u8, {count}}, {}};
+    StoredTensor stored{{"parameter/many", tensor::DataType::byte, {count}}, {}};
     for (std::int64_t i = 0; i < count; ++i)
       stored.boxes.push_back({{{i}, {1}}, 0, static_cast<std::uint64_t>(i), {0}});
     manifest.files.push_back({"node0000.h5", static_cast<std::uint64_t>(count), 0});

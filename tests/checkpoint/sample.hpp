@@ -61,15 +61,15 @@ using Sample = std::vector<SampleTensor>;
 
 /// Tensors with random bytes that depend on the seed only, in name order; `rows` scales the largest.
 inline Sample make_sample(std::uint64_t seed, std::int64_t rows = 40) {
-  std::vector<TensorEntry> entries{{"momentum/conv1.weight", tensor::DType::f32, {8, 3, 5, 5}},
-                                   {"parameter/conv1.bias", tensor::DType::f64, {7}},
-                                   {"parameter/conv1.weight", tensor::DType::f32, {8, 3, 5, 5}},
-                                   {"parameter/embedding", tensor::DType::bf16, {rows, 33}},
-                                   {"parameter/empty", tensor::DType::f32, {0, 4}},
-                                   {"parameter/half", tensor::DType::f16, {3, 2}},
-                                   {"parameter/scale", tensor::DType::f32, {}},
-                                   {"rng", tensor::DType::i64, {6}},
-                                   {"small", tensor::DType::u8, {11, 1, 2}}};
+  std::vector<TensorEntry> entries{{"momentum/conv1.weight", tensor::DataType::float32, {8, 3, 5, 5}},
+                                   {"parameter/conv1.bias", tensor::DataType::float64, {7}},
+                                   {"parameter/conv1.weight", tensor::DataType::float32, {8, 3, 5, 5}},
+                                   {"parameter/embedding", tensor::DataType::bfloat16, {rows, 33}},
+                                   {"parameter/empty", tensor::DataType::float32, {0, 4}},
+                                   {"parameter/half", tensor::DataType::float16, {3, 2}},
+                                   {"parameter/scale", tensor::DataType::float32, {}},
+                                   {"rng", tensor::DataType::int64, {6}},
+                                   {"small", tensor::DataType::byte, {11, 1, 2}}};
   Sample sample;
   for (auto& entry : entries) {
     auto bytes = static_cast<std::size_t>(tensor::element_count(entry.shape)) * tensor::size_of(entry.dtype);

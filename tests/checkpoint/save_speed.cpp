@@ -17,7 +17,8 @@ int main(int count, char** arguments) {
   int rounds = count > 3 ? std::atoi(arguments[3]) : 3;
   std::vector<std::byte> bytes(static_cast<std::size_t>(mib) << 20);
   for (std::size_t i = 0; i < bytes.size(); i += 64) bytes[i] = static_cast<std::byte>(i >> 6);
-  Slice slice{"parameter/weight", tensor::DType::f32, {mib, 512, 512}, tensor::whole({mib, 512, 512}), bytes.data()};
+  Slice slice{
+      "parameter/weight", tensor::DataType::float32, {mib, 512, 512}, tensor::whole({mib, 512, 512}), bytes.data()};
 
   SingleProcessGroup alone;
   Store store(root / "checkpoints", {.keep = 2});

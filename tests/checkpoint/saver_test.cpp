@@ -109,7 +109,7 @@ TEST(Saver, TheSnapshotIsTheOldValueWhateverTrainingDoesRightAfter) {
       std::vector<float> memory(20'000);
       auto rows = static_cast<std::int64_t>(memory.size());
       Slice slice{"parameter/x",
-                  tensor::DType::f32,
+                  tensor::DataType::float32,
                   {kWorld * rows},
                   {{here.group.rank() * rows}, {rows}},
                   reinterpret_cast<const std::byte*>(memory.data())};
@@ -300,7 +300,7 @@ TEST(Saver, ValuesThatAreNotFiniteAreRefusedOnAllRanksAndNothingIsSaved) {
       std::vector<float> memory(100, 1.0f);
       if (here.group.rank() == 1) memory[7] = std::numeric_limits<float>::infinity();
       Slice slice{"parameter/x",
-                  tensor::DType::f32,
+                  tensor::DataType::float32,
                   {200},
                   {{here.group.rank() * 100}, {100}},
                   reinterpret_cast<const std::byte*>(memory.data())};
@@ -371,7 +371,7 @@ TEST(Saver, AByteThatChangesBetweenTheCopyAndTheDiskIsSeen) {
   TemporaryFolder root;
   std::vector<float> memory(1000, 1.0f);
   Slice slice{"parameter/x",
-              tensor::DType::f32,
+              tensor::DataType::float32,
               {1000},
               tensor::whole({1000}),
               reinterpret_cast<const std::byte*>(memory.data())};

@@ -102,7 +102,7 @@ TEST(Store, RefusesAModelOfAnotherShape) {
   EXPECT_TRUE(all_empty(save_as(root.path(), 1, Step(1), make_sample(1))));
   Store store(root.path(), {});
   Summary summary = newest(store);
-  auto message = [&](const std::string& name, tensor::DType dtype, const tensor::Shape& shape) -> std::string {
+  auto message = [&](const std::string& name, tensor::DataType dtype, const tensor::Shape& shape) -> std::string {
     std::vector<std::byte> memory(10000);
     Target target{name, dtype, shape, tensor::whole(shape), memory.data()};
     try {
@@ -113,12 +113,12 @@ TEST(Store, RefusesAModelOfAnotherShape) {
     }
     return "";
   };
-  EXPECT_THAT(message("parameter/fc9.weight", tensor::DType::f32, {3}),
+  EXPECT_THAT(message("parameter/fc9.weight", tensor::DataType::float32, {3}),
               HasSubstr("\"parameter/fc9.weight\" is not in"));
-  EXPECT_THAT(message("parameter/conv1.weight", tensor::DType::f32, {9, 3, 5, 5}),
+  EXPECT_THAT(message("parameter/conv1.weight", tensor::DataType::float32, {9, 3, 5, 5}),
               HasSubstr("is f32 (9, 3, 5, 5) here, f32 (8, 3, 5, 5) there"));
-  EXPECT_THAT(message("parameter/conv1.weight", tensor::DType::f64, {8, 3, 5, 5}), HasSubstr("is f64"));
-  EXPECT_EQ(message("parameter/conv1.weight", tensor::DType::f32, {8, 3, 5, 5}), "");
+  EXPECT_THAT(message("parameter/conv1.weight", tensor::DataType::float64, {8, 3, 5, 5}), HasSubstr("is f64"));
+  EXPECT_EQ(message("parameter/conv1.weight", tensor::DataType::float32, {8, 3, 5, 5}), "");
 }
 
 TEST(Store, RefusesSlicesThatDoNotFormWholeTensors) {
@@ -145,7 +145,7 @@ TEST(Store, RefusesBadNames) {
   store.take(alone, owner_called("test"));
   float value = 1;
   for (const char* name : {"", "/a", "a//b", "../a", "a/..", "a b", "a\n"}) {
-    Slice slice{name, tensor::DType::f32, {}, {}, reinterpret_cast<const std::byte*>(&value)};
+    Slice slice{name, tensor::DataType::float32, {}, {}, reinterpret_cast<const std::byte*>(&value)};
     EXPECT_THROW(store.save(alone, Step(1), std::span(&slice, 1), {}), StorageError) << name;
   }
 }
@@ -158,7 +158,7 @@ TEST(Store, RefusesATensorWithinTheNameOfAnother) {
   const float value = 1;
   std::vector<Slice> slices;
   for (const char* name : {"x", "x-1", "x/0"})
-    slices.push_back({name, tensor::DType::f32, {}, {}, reinterpret_cast<const std::byte*>(&value)});
+    slices.push_back({name, tensor::DataType::float32, {}, {}, reinterpret_cast<const std::byte*>(&value)});
   try {
     store.save(alone, Step(1), slices, {});
     ADD_FAILURE() << "saved";

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/tensor/element.hpp>
 #include <distdl/tensor/shape.hpp>
 
 namespace distdl::tensor {
@@ -19,10 +20,11 @@ TEST(Shape, RefusesNonsense) {
   EXPECT_THROW(element_count({std::int64_t{1} << 60}), ConfigError) << "its bytes would be no number";
 }
 
-TEST(DType, NamesRoundTrip) {
-  for (DType type : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8})
-    EXPECT_EQ(dtype_from(name_of(type)), type);
-  EXPECT_THROW(dtype_from("float"), ConfigError);
+TEST(DataType, NamesRoundTrip) {
+  for (DataType type : {DataType::float32, DataType::float64, DataType::float16, DataType::bfloat16, DataType::int32,
+                        DataType::int64, DataType::byte})
+    EXPECT_EQ(data_type_from_code(code_of(type)), type);
+  EXPECT_THROW(data_type_from_code("float"), ConfigError);
 }
 }  // namespace
 }  // namespace distdl::tensor

@@ -62,7 +62,7 @@ class IgnoredLabels : public Run {
     std::vector<float> arena(layout.size());
     std::vector<checkpoint::Target> targets;
     for (const auto& view : layout.tensors())
-      targets.push_back({"parameter/" + view.name, tensor::DType::f32, view.shape, tensor::whole(view.shape),
+      targets.push_back({"parameter/" + view.name, tensor::DataType::float32, view.shape, tensor::whole(view.shape),
                          reinterpret_cast<std::byte*>(&arena[view.offset])});
     checkpoint::Store(folder_ / name, {}).read(checkpoint::open(folder_ / name), targets);
     return arena;

@@ -178,7 +178,7 @@ TEST_F(Partial, WeightsAloneAreEnough) {
       std::vector<float> weights(side.tensors.layout.size(), 3.5f);
       std::vector<checkpoint::Slice> slices;
       for (const auto& tensor : side.tensors.tensors)
-        slices.push_back({"parameter/" + tensor.view.name, tensor::DType::f32, tensor.view.shape,
+        slices.push_back({"parameter/" + tensor.view.name, tensor::DataType::float32, tensor.view.shape,
                           tensor::whole(tensor.view.shape), reinterpret_cast<const std::byte*>(weights.data())});
       store.save(group, Step(3), slices, {});
       try {

@@ -56,7 +56,7 @@ class BenchState {
     const tensor::Shape shape{kTensorBytes / 4 / 1024, 1024};
     for (std::size_t i = 0, at = 0; i < tensors; ++i) {
       if (i % static_cast<std::size_t>(ranks) != static_cast<std::size_t>(rank)) continue;
-      slices_.push_back({fmt::format("layer{:05d}.weight", i), tensor::DType::f32, shape, tensor::whole(shape),
+      slices_.push_back({fmt::format("layer{:05d}.weight", i), tensor::DataType::float32, shape, tensor::whole(shape),
                          static_cast<std::byte*>(memory_.data()) + at});
       at += kTensorBytes;
     }

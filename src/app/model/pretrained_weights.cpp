@@ -14,7 +14,7 @@
 namespace distdl::app {
 namespace {
 using checkpoint::SafetensorsTensor;
-using tensor::DType;
+using tensor::DataType;
 using tensor::TensorView;
 
 constexpr std::string_view kWrappers[] = {"module.", "_orig_mod.", "model.", "transformer."};
@@ -73,7 +73,7 @@ class Matching {
       for (const auto* tensor : match.tensors)
         if (!fits(*match.view, *tensor))
           problems_.push_back(fmt::format("\"{}\" is {} {}, the model's is f32 {}", tensor->entry.name,
-                                          tensor::name_of(tensor->entry.dtype), tensor::to_string(tensor->entry.shape),
+                                          tensor::code_of(tensor->entry.dtype), tensor::to_string(tensor->entry.shape),
                                           tensor::to_string(match.view->shape)));
   }
 
@@ -132,8 +132,8 @@ class Matching {
 
   bool fits(const TensorView& view, const SafetensorsTensor& tensor) const {
     const auto& entry = tensor.entry;
-    if (entry.dtype != DType::f32 && entry.dtype != DType::f64 && entry.dtype != DType::f16 &&
-        entry.dtype != DType::bf16)
+    if (entry.dtype != DataType::float32 && entry.dtype != DataType::float64 && entry.dtype != DataType::float16 &&
+        entry.dtype != DataType::bfloat16)
       return false;
     if (turns(view)) return is_turned(view, tensor);
     const auto shape = squeezed(entry.shape, view.shape.size());
@@ -151,7 +151,7 @@ class Matching {
 };
 
 /// Copies (rows, columns) of the model, of which `bytes` hold the transposed if `turned`.
-void convert(DType dtype, const std::vector<std::byte>& bytes, const TensorView& view, bool turned, float* out) {
+void convert(DataType dtype, const std::vector<std::byte>& bytes, const TensorView& view, bool turned, float* out) {
   const std::size_t element = tensor::size_of(dtype);
   const std::size_t columns = turned ? static_cast<std::size_t>(view.shape[1]) : 1, rows = view.count / columns;
   for (std::size_t row = 0; row < rows; ++row)

@@ -76,7 +76,7 @@ TrainedModel::TrainedModel(const std::string& name, const kernels::Options& opti
   std::vector<checkpoint::Target> targets;
   const std::string prefix = prefix_in(summary_);
   for (const auto& view : tensors_.layout.tensors())
-    targets.push_back({prefix + view.name, tensor::DType::f32, view.shape, tensor::whole(view.shape),
+    targets.push_back({prefix + view.name, tensor::DataType::float32, view.shape, tensor::whole(view.shape),
                        static_cast<std::byte*>(host.data()) + view.offset * sizeof(float)});
   checkpoint::Store(summary_.folder.parent_path(), {}).read(summary_, targets);
   parameters_ = backend_->allocate(host.bytes());

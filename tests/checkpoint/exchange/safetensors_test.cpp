@@ -36,8 +36,9 @@ std::pair<ExitCode, std::string> refusal_of_bytes(const std::string& bytes) {
 }
 
 TEST(Safetensors, WhatIsWrittenIsUnderstood) {
-  std::vector<TensorEntry> entries{
-      {"b", tensor::DType::f64, {2}}, {"a", tensor::DType::bf16, {}}, {"c", tensor::DType::u8, {0, 3}}};
+  std::vector<TensorEntry> entries{{"b", tensor::DataType::float64, {2}},
+                                   {"a", tensor::DataType::bfloat16, {}},
+                                   {"c", tensor::DataType::byte, {0, 3}}};
   std::string header = safetensors_header(entries, {{"key", "value"}});
   EXPECT_EQ(header.size() % 8, 0u);
   TemporaryFolder folder;
@@ -115,7 +116,7 @@ TEST(Safetensors, AHeaderCostsTimeThatGrowsWithItsTensorsOnly) {
   // long.
   auto seconds = [](int count) {
     std::vector<TensorEntry> entries;
-    for (int i = 0; i < count; ++i) entries.push_back({fmt::format("tensor{:06}", i), tensor::DType::u8, {0}});
+    for (int i = 0; i < count; ++i) entries.push_back({fmt::format("tensor{:06}", i), tensor::DataType::byte, {0}});
     const std::clock_t begin = std::clock();
     EXPECT_EQ(refusal_of_bytes(safetensors_header(entries, {})).first, ExitCode::ok);
     return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
@@ -125,7 +126,7 @@ TEST(Safetensors, AHeaderCostsTimeThatGrowsWithItsTensorsOnly) {
 }
 
 TEST(Safetensors, RandomChangesOfAHeaderNeverCrash) {
-  std::vector<TensorEntry> entries{{"b", tensor::DType::f64, {2}}, {"a", tensor::DType::bf16, {3, 1}}};
+  std::vector<TensorEntry> entries{{"b", tensor::DataType::float64, {2}}, {"a", tensor::DataType::bfloat16, {3, 1}}};
   std::string good = safetensors_header(entries, {{"key", "value"}}) + std::string(22, 'x');
   std::mt19937 random(7);
   for (int trial = 0; trial < 500; ++trial) {

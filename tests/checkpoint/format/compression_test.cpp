@@ -33,9 +33,10 @@ const std::vector<std::string> kCodecs{"zstd", "shuffle+zstd"};
 
 Sample of_every_type() {
   Sample sample = make_compressible(7, 200'000);  // its largest tensor has 13 MB
-  for (auto dtype : {tensor::DType::f64, tensor::DType::f16, tensor::DType::bf16, tensor::DType::f32,
-                     tensor::DType::i32, tensor::DType::i64, tensor::DType::u8}) {
-    SampleTensor made{{fmt::format("type/{}", tensor::name_of(dtype)), dtype, {61, 3, 17}}, {}};
+  for (auto dtype :
+       {tensor::DataType::float64, tensor::DataType::float16, tensor::DataType::bfloat16, tensor::DataType::float32,
+        tensor::DataType::int32, tensor::DataType::int64, tensor::DataType::byte}) {
+    SampleTensor made{{fmt::format("type/{}", tensor::code_of(dtype)), dtype, {61, 3, 17}}, {}};
     made.bytes.resize(61 * 3 * 17 * tensor::size_of(dtype));
     for (std::size_t i = 0; i < made.bytes.size(); ++i) made.bytes[i] = static_cast<std::byte>(i * i / 977 % 7);
     sample.push_back(std::move(made));
@@ -46,7 +47,7 @@ Sample of_every_type() {
 
 /// One tensor of bytes.
 SampleTensor bytes_called(const std::string& name, std::size_t zeros, std::size_t random) {
-  SampleTensor made{{name, tensor::DType::u8, {static_cast<std::int64_t>(zeros + random)}}, {}};
+  SampleTensor made{{name, tensor::DataType::byte, {static_cast<std::int64_t>(zeros + random)}}, {}};
   made.bytes.resize(zeros + random);
   Sample source = make_sample(3, static_cast<std::int64_t>(random / 66 + 1));
   std::copy_n(source[3].bytes.begin(), random, made.bytes.begin());
@@ -252,7 +253,7 @@ TEST(Compression, OnlyTheChunksThatHoldABoxAreRead) {
   std::uint64_t manifest = fs::file_size(summary.folder / kManifestName);
   tensor::Box box{{250'000, 0}, {10, 33}};
   std::vector<std::byte> found(10 * 33 * 2);
-  Target target{"parameter/embedding", tensor::DType::bf16, {500'000, 33}, box, found.data()};
+  Target target{"parameter/embedding", tensor::DataType::bfloat16, {500'000, 33}, box, found.data()};
   store.read(summary, std::span(&target, 1));
   EXPECT_EQ(found, gather(sample[3], box));
   EXPECT_LT(files.read, manifest + summary.stored_bytes / 4);

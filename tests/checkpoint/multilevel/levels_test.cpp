@@ -316,7 +316,7 @@ TEST(Levels, RefuseAModelThatHasFewerTensorsOrMore) {
   save(site, names_of(2), sample, Step(40), {true, false, false});
   Sample fewer = sample, more = sample;
   fewer.pop_back();
-  more.push_back({{"parameter/zz", tensor::DType::u8, {1}}, Bytes(1)});
+  more.push_back({{"parameter/zz", tensor::DataType::byte, {1}}, Bytes(1)});
   for (const auto& [asked, problem] :
        {std::pair(fewer, "it has small, which the model has not"), std::pair(more, "it lacks parameter/zz")}) {
     const auto error = error_of(site, names_of(2), [&, asked = asked](Levels& levels, int, const std::string&) {

@@ -256,7 +256,7 @@ TEST_F(SnapshotBufferTest, FailingToFillLeavesItEmpty) {
 TEST_F(SnapshotBufferTest, RefusesValuesThatAreNotFiniteWhenAsked) {
   std::vector<float> values(300'000, 1.5f);
   Slice slice{"parameter/x",
-              tensor::DType::f32,
+              tensor::DataType::float32,
               {300'000},
               tensor::whole({300'000}),
               reinterpret_cast<const std::byte*>(values.data())};
@@ -279,13 +279,13 @@ TEST(Finite, KnowsEveryFloatingType) {
   auto bytes = [](auto& value) { return std::as_bytes(std::span(&value, 1)); };
   std::uint16_t half_infinite = 0x7C00, half_largest = 0xFBFF, brain_nan = 0xFF81, brain_largest = 0x7F7F;
   double nan = std::nan(""), large = 1e308;
-  EXPECT_FALSE(all_finite(tensor::DType::f16, bytes(half_infinite)));
-  EXPECT_TRUE(all_finite(tensor::DType::f16, bytes(half_largest)));
-  EXPECT_FALSE(all_finite(tensor::DType::bf16, bytes(brain_nan)));
-  EXPECT_TRUE(all_finite(tensor::DType::bf16, bytes(brain_largest)));
-  EXPECT_FALSE(all_finite(tensor::DType::f64, bytes(nan)));
-  EXPECT_TRUE(all_finite(tensor::DType::f64, bytes(large)));
-  EXPECT_TRUE(all_finite(tensor::DType::i64, bytes(nan)));
+  EXPECT_FALSE(all_finite(tensor::DataType::float16, bytes(half_infinite)));
+  EXPECT_TRUE(all_finite(tensor::DataType::float16, bytes(half_largest)));
+  EXPECT_FALSE(all_finite(tensor::DataType::bfloat16, bytes(brain_nan)));
+  EXPECT_TRUE(all_finite(tensor::DataType::bfloat16, bytes(brain_largest)));
+  EXPECT_FALSE(all_finite(tensor::DataType::float64, bytes(nan)));
+  EXPECT_TRUE(all_finite(tensor::DataType::float64, bytes(large)));
+  EXPECT_TRUE(all_finite(tensor::DataType::int64, bytes(nan)));
 }
 
 TEST_F(SnapshotBufferTest, MemoryIsPrivateToTheUserAndNamed) {

@@ -24,7 +24,7 @@ std::vector<Part> parts(std::int64_t mebibytes, int rank, int size, std::vector<
     memory.emplace_back(static_cast<std::size_t>(tensor::element_count(box.extent)) * 4);
     Part part;
     part.name = "parameter/" + std::to_string(i);
-    part.dtype = tensor::DType::f32, part.shape = shape, part.box = box, part.bytes = memory.back().data();
+    part.dtype = tensor::DataType::float32, part.shape = shape, part.box = box, part.bytes = memory.back().data();
     made.push_back(std::move(part));
   }
   return made;

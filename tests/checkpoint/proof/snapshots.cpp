@@ -25,7 +25,8 @@ struct Vector {
   std::vector<float> memory;
   Slice slice() const {
     auto count = static_cast<std::int64_t>(memory.size());
-    return {"x", tensor::DType::f32, {count}, {{0}, {count}}, reinterpret_cast<const std::byte*>(memory.data()), {}};
+    return {"x", tensor::DataType::float32, {count}, {{0}, {count}}, reinterpret_cast<const std::byte*>(memory.data()),
+            {}};
   }
 };
 
@@ -33,7 +34,8 @@ struct Vector {
 float value_in(const Store& store, const Summary& checkpoint, std::size_t count = 500'000) {
   Vector found(0, count);
   auto size = static_cast<std::int64_t>(count);
-  Target target{"x", tensor::DType::f32, {size}, {{0}, {size}}, reinterpret_cast<std::byte*>(found.memory.data())};
+  Target target{
+      "x", tensor::DataType::float32, {size}, {{0}, {size}}, reinterpret_cast<std::byte*>(found.memory.data())};
   store.read(checkpoint, std::span(&target, 1));
   for (float value : found.memory)
     if (value != found.memory[0]) return std::nanf("");

@@ -17,11 +17,11 @@ using checkpoint::TensorEntry;
 using nlohmann::json;
 
 std::string form_of(const TensorEntry& entry) {
-  return fmt::format("{} {}", tensor::name_of(entry.dtype), tensor::to_string(entry.shape));
+  return fmt::format("{} {}", tensor::code_of(entry.dtype), tensor::to_string(entry.shape));
 }
 
 json to_json(const TensorEntry& entry) {
-  return {{"name", entry.name}, {"dtype", tensor::name_of(entry.dtype)}, {"shape", entry.shape}};
+  return {{"name", entry.name}, {"dtype", tensor::code_of(entry.dtype)}, {"shape", entry.shape}};
 }
 
 json to_json(const std::vector<TensorEntry>& entries) {

@@ -94,7 +94,7 @@ void show(const std::string& name, bool as_json) {
   if (as_json) {
     json document = to_json(summary), tensors = json::array();
     for (const auto& entry : summary.tensors)
-      tensors.push_back({{"name", entry.name}, {"dtype", tensor::name_of(entry.dtype)}, {"shape", entry.shape}});
+      tensors.push_back({{"name", entry.name}, {"dtype", tensor::code_of(entry.dtype)}, {"shape", entry.shape}});
     document["tensors"] = std::move(tensors);
     document["state"] = summary.state;
     return print(document);
@@ -110,7 +110,7 @@ void show(const std::string& name, bool as_json) {
   for (const auto& entry : summary.tensors) width = std::max(width, printable(entry.name).size());
   fmt::print("{:<{}}  {:<5}  shape\n", "tensor", width, "type");
   for (const auto& entry : summary.tensors)
-    fmt::print("{:<{}}  {:<5}  {}\n", printable(entry.name), width, tensor::name_of(entry.dtype),
+    fmt::print("{:<{}}  {:<5}  {}\n", printable(entry.name), width, tensor::code_of(entry.dtype),
                tensor::to_string(entry.shape));
   fmt::print("\nstate\n");
   width = 0;

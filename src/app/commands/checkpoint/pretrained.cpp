@@ -63,7 +63,7 @@ void import_pretrained(const PretrainedArguments& arguments) {
   std::vector<checkpoint::Slice> slices;
   for (const auto& view : tensors.layout.tensors())
     if (!std::ranges::binary_search(weights.left_out, view.name))
-      slices.push_back({"parameter/" + view.name, tensor::DType::f32, view.shape, tensor::whole(view.shape),
+      slices.push_back({"parameter/" + view.name, tensor::DataType::float32, view.shape, tensor::whole(view.shape),
                         reinterpret_cast<const std::byte*>(&weights.arena[view.offset])});
   const auto made = checkpoint::save_imported(std::filesystem::path(job.run_dir) / "checkpoints", Step(0), slices,
                                               state_of(job.recipe.model, samples), arguments.take);
