@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <distdl/base/log.hpp>
+#include <distdl/base/random.hpp>
 #include <distdl/checkpoint/disk_snapshots.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>

@@ -12,6 +12,7 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/handles.hpp>
+#include <distdl/base/random.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/checkpoint/snapshot_memory.hpp>
 

@@ -5,6 +5,7 @@
 
 #include <distdl/base/clock.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/base/random.hpp>
 #include <distdl/checkpoint/commit/agreement.hpp>
 #include <distdl/checkpoint/commit/collector.hpp>
 #include <distdl/checkpoint/commit/commit.hpp>

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sys/stat.h>
 
+#include <distdl/base/clock.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/commit/history.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
@@ -28,11 +29,6 @@ std::optional<Fate> fate_called(const std::string& name) {
   for (Fate fate : kFates)
     if (name_of(fate) == name) return fate;
   return std::nullopt;
-}
-
-std::int64_t now() {
-  auto time = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::seconds>(time).count();
 }
 
 std::optional<Event> event_of(const std::string& line) {
@@ -75,7 +71,8 @@ std::string_view name_of(Fate fate) {
 }
 
 std::string to_text(const Event& event) {
-  json row{{"time", event.time != 0 ? event.time : now()}, {"event", name_of(event.fate)}};
+  json row{{"time", event.time != 0 ? event.time : static_cast<std::int64_t>(seconds_since_1970())},
+           {"event", name_of(event.fate)}};
   if (event.step) row["step"] = event.step->value;
   if (!event.reason.empty()) row["reason"] = event.reason.substr(0, kLongestNote);
   if (event.fate == Fate::taken) row["keep"] = event.keep, row["keep_every"] = event.keep_every;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include <distdl/base/clock.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/commit/agreement.hpp>
 #include <distdl/checkpoint/commit/commit.hpp>
@@ -17,11 +18,6 @@
 
 namespace distdl::checkpoint {
 namespace {
-std::int64_t seconds_since_1970() {
-  auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::seconds>(now).count();
-}
-
 /// A run that takes the folder moves our stage away. If that made `work` fail, say so, rather than that a file is
 /// missing.
 template <class Work>
@@ -99,7 +95,7 @@ Manifest whole_manifest(const SaveContext& context, Step step, const std::vector
   for (const std::string& part : parts) manifests.push_back(parse_manifest(part, "a rank's part of the manifest"));
   Manifest whole = join(manifests);
   whole.step = step;
-  whole.written_at = seconds_since_1970();
+  whole.written_at = static_cast<std::int64_t>(seconds_since_1970());
   whole.world_size = context.group.size();
   whole.start = context.owner.start;
   whole.state = state;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <random>
 
 #include <distdl/base/philox.hpp>
+#include <distdl/base/random.hpp>
 #include <distdl/checkpoint/format/hyperslabs.hpp>
 
 namespace distdl::checkpoint {
@@ -32,12 +32,6 @@ __extension__ typedef unsigned __int128 Wide;  // ISO C++ has none
 
 std::uint64_t multiply(std::uint64_t a, std::uint64_t b) {
   return static_cast<std::uint64_t>(Wide{a} * b % kPrime);
-}
-
-/// Nobody who writes a manifest can know it.
-std::uint64_t random_key() {
-  std::random_device random;
-  return std::uint64_t{random()} << 32 | random();
 }
 
 std::uint64_t place(std::uint64_t key, std::size_t dimension, std::int64_t at) {
@@ -73,7 +67,7 @@ std::optional<Box> intersection(const Box& one, const Box& other) {
 // for verification of polynomial identities", JACM 27, 1980). Comparing boxes in pairs would take minutes where a
 // manifest has a million of them.
 bool cover_exactly(const Shape& shape, const std::vector<Box>& boxes) {
-  static const std::uint64_t key = random_key();
+  static const std::uint64_t key = random_number();
   auto volume = [](const Shape& offset, const Shape& extent) {
     std::uint64_t product = 1;
     for (std::size_t d = 0; d < offset.size(); ++d) {

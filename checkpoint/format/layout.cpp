@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/base/random.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
 

@@ -5,7 +5,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -292,15 +291,6 @@ std::optional<std::uint64_t> free_bytes(FileSystem& files, const Path& folder) {
     throw FileError("ask for the free space of", folder, errno);
   if (status.f_blocks == 0) return std::nullopt;
   return std::uint64_t{status.f_bavail} * status.f_frsize;
-}
-
-std::string random_hex(std::size_t bytes) {
-  std::vector<unsigned char> random(bytes);
-  if (::getrandom(random.data(), bytes, 0) != static_cast<ssize_t>(bytes))
-    throw Error(ExitCode::internal, fmt::format("the kernel gives no random bytes: {}", errno_text(errno)));
-  std::string text;
-  for (unsigned char byte : random) text += fmt::format("{:02x}", byte);
-  return text;
 }
 
 }  // namespace distdl::checkpoint

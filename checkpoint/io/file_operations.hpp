@@ -104,7 +104,5 @@ void check_replaceable(const Path& file);
 void replace_text(FileSystem& files, const Path& file, const std::string& text);
 /// Bytes that may still be written; nothing if the file system does not tell.
 std::optional<std::uint64_t> free_bytes(FileSystem& files, const Path& folder);
-/// `bytes` random bytes as hexadecimal digits, for unique names.
-std::string random_hex(std::size_t bytes);
 
 }  // namespace distdl::checkpoint

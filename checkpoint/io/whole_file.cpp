@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cerrno>
 
+#include <distdl/base/random.hpp>
 #include <distdl/checkpoint/io/whole_file.hpp>
 
 namespace distdl::checkpoint {

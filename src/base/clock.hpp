@@ -23,6 +23,11 @@ class Deadline {
   Clock::time_point when_;
 };
 
+/// Wall clock, for records that other processes read.
+inline double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
 class Stopwatch {
  public:
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }

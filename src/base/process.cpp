@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <optional>
 
@@ -8,6 +9,7 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
@@ -112,6 +114,13 @@ pid_t start_process(const std::vector<std::string>& command, const std::map<std:
     become(argv.data(), environment.data(), parent);
   }
   return pid;
+}
+
+std::string host_name() {
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0)
+    throw InternalError(fmt::format("gethostname: {}", errno_text(errno)));
+  return name.data();
 }
 
 CommandResult run_command(const std::vector<std::string>& command, Milliseconds timeout, Milliseconds grace) {

@@ -11,6 +11,8 @@
 
 namespace distdl {
 
+std::string host_name();
+
 /// How a process ended: its exit code, or 128 + the number of the signal that killed it, as shells and srun count.
 int exit_code_from_status(int wait_status);
 

@@ -23,6 +23,8 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/file_descriptor.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/base/process.hpp>
+#include <distdl/base/random.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/launch/folder_lock.hpp>
 #include <distdl/launch/processes.hpp>
@@ -50,11 +52,6 @@ std::optional<std::int64_t> start_of_process(std::int64_t pid) {
   constexpr int kStartTime = 22, kState = 3;
   for (int i = kState; i < kStartTime; ++i) rest >> word;
   return rest ? std::optional(std::strtoll(word.c_str(), nullptr, 10)) : std::nullopt;
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
 /// Of a job that runs nowhere.
@@ -188,7 +185,7 @@ Holder Holder::self() {
     self.restart = job->restart;
   }
   self.since = std::time(nullptr);
-  self.nonce = checkpoint::random_hex(16);
+  self.nonce = random_hex(16);
   return self;
 }
 

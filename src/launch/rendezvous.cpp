@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/base/random.hpp>
 #include <distdl/base/temporary_folder.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/launch/rendezvous.hpp>
@@ -48,7 +49,7 @@ Rendezvous::Rendezvous() {
   sweep(parent);
   constexpr int kAttempts = 10;
   for (int i = 0; i < kAttempts; ++i)
-    if (make(parent / (prefix() + checkpoint::random_hex(8)))) return;
+    if (make(parent / (prefix() + random_hex(8)))) return;
   throw StorageError(
       fmt::format("{} folders in \"{}\" vanished as soon as they were made", kAttempts, parent.string()));
 }

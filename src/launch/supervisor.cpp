@@ -11,6 +11,7 @@
 
 #include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/base/random.hpp>
 #include <distdl/checkpoint/inspect.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/checkpoint/summary.hpp>
@@ -205,7 +206,7 @@ class Launch {
   const Options& options_;
   SupervisorSignals& signals_;
   const FolderLock* lock_;
-  std::string id_ = checkpoint::random_hex(8);
+  std::string id_ = random_hex(8);
   std::optional<Rendezvous> rendezvous_;  ///< of local ranks
   Processes processes_;
   bool under_srun_;

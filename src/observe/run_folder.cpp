@@ -8,8 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <distdl/base/clock.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/base/median.hpp>
 #include <distdl/base/regular_file.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/checkpoint/io/json_numbers.hpp>
@@ -65,9 +67,6 @@ StorageError damaged(const std::string& file, const std::exception& why) {
                       ExitCode::corrupt);
 }
 
-double seconds_since_1970() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 }  // namespace
 
 /// For appending. Without a file where that is not possible: a run does without these records.
@@ -197,10 +196,7 @@ void RunFolder::on(const train::Finished& event) {
   for_each_record(folder_ / "metrics.jsonl", [&](const Record& row) {
     if (row.samples_per_s) speeds.push_back(*row.samples_per_s);
   });
-  if (!speeds.empty()) {
-    std::nth_element(speeds.begin(), speeds.begin() + static_cast<std::ptrdiff_t>(speeds.size() / 2), speeds.end());
-    result_.samples_per_s = speeds[speeds.size() / 2];
-  }
+  if (!speeds.empty()) result_.samples_per_s = median(std::move(speeds));
   result_.interruptions = result_.steps_repeated = result_.failed_saves = result_.skipped_saves = 0;
   for_each_record(folder_ / "journal.jsonl", [&](const Record& row) {
     if (row.interrupted) ++result_.interruptions;

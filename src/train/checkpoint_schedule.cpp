@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/base/median.hpp>
 #include <distdl/train/checkpoint_schedule.hpp>
 
 namespace distdl::train {
@@ -16,11 +17,6 @@ constexpr double kWorthIt = 0.1;        // smaller changes of the interval are n
 constexpr double kNewest = 0.05;        // weight of the newest step
 constexpr double kSmallest = 1e-6;      // seconds; clocks tell no less
 
-double median(std::vector<double> values) {
-  auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 }  // namespace
 
 CheckpointSchedule::CheckpointSchedule(const checkpoint::Options& options, const checkpoint::FailureRecord& failures)

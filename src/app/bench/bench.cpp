@@ -13,6 +13,7 @@
 #include <distdl/app/ranks/local_ranks.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/median.hpp>
 #include <distdl/base/philox.hpp>
 #include <distdl/model/models.hpp>
 #include <distdl/model/network.hpp>
@@ -138,12 +139,12 @@ void bench_train(const Arguments& arguments, comm::Communicator& communicator) {
   for (std::int64_t i = 0; i < arguments.steps; ++i) seconds.push_back(bench.step());
   if (communicator.rank() != Rank(0)) return;
   std::sort(seconds.begin(), seconds.end());
-  double median = seconds[seconds.size() / 2];
+  const double step_s = median(seconds);
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-union-access): so glibc declares rusage
   double peak_mib = static_cast<double>(usage.ru_maxrss) / 1024;
-  double samples_per_s = static_cast<double>(arguments.batch * communicator.size()) / median;
+  double samples_per_s = static_cast<double>(arguments.batch * communicator.size()) / step_s;
   if (arguments.json)
     fmt::print("{}\n", nlohmann::ordered_json{{"model", arguments.model},
                                               {"backend", bench.backend()},
@@ -152,7 +153,7 @@ void bench_train(const Arguments& arguments, comm::Communicator& communicator) {
                                               {"threads", arguments.kernels.threads},
                                               {"batch", arguments.batch},
                                               {"steps", arguments.steps},
-                                              {"step_ms", median * 1e3},
+                                              {"step_ms", step_s * 1e3},
                                               {"step_ms_min", seconds.front() * 1e3},
                                               {"step_ms_max", seconds.back() * 1e3},
                                               {"samples_per_s", samples_per_s},
@@ -164,7 +165,7 @@ void bench_train(const Arguments& arguments, comm::Communicator& communicator) {
         "{} on {}, batch {}{}: median step {:.2f} ms (of {}: {:.2f} to {:.2f}), {:.0f} samples/s, peak memory {:.0f} "
         "MiB\n",
         arguments.model, bench.backend(), arguments.batch,
-        communicator.size() > 1 ? fmt::format(" on each of {} ranks", communicator.size()) : "", median * 1e3,
+        communicator.size() > 1 ? fmt::format(" on each of {} ranks", communicator.size()) : "", step_s * 1e3,
         arguments.steps, seconds.front() * 1e3, seconds.back() * 1e3, samples_per_s, peak_mib);
 }
 }  // namespace

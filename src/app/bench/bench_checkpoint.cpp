@@ -17,6 +17,7 @@
 #include <distdl/base/checksum.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/base/line_process.hpp>
+#include <distdl/base/median.hpp>
 #include <distdl/base/philox.hpp>
 #include <distdl/checkpoint/saver.hpp>
 #include <distdl/train/state.hpp>
@@ -71,11 +72,6 @@ class BenchState {
   tensor::Buffer memory_;
   std::vector<checkpoint::Slice> slices_;
 };
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 /// What is measured, in the order of a round; and what is divided by what, above 1: distdl is better, but for the
 /// stall.

@@ -7,16 +7,10 @@
 #include <nlohmann/json.hpp>
 
 #include <distdl/app/bench/comm_report.hpp>
+#include <distdl/base/median.hpp>
 
 namespace distdl::app {
 namespace {
-double middle(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
 /// Ratios of what was measured in the same rounds.
 std::vector<double> in_turn(const Rounds& others, const Rounds& ours) {
   std::vector<double> all;
@@ -42,7 +36,7 @@ nlohmann::ordered_json times_json(const CommPoint& point, const Rounds& rounds, 
 }  // namespace
 
 double Rounds::median() const {
-  return middle(seconds);
+  return distdl::median(seconds);
 }
 double Rounds::best() const {
   return seconds.empty() ? 0 : *std::min_element(seconds.begin(), seconds.end());
@@ -60,7 +54,7 @@ double bus_bandwidth(const CommPoint& point, double seconds, int ranks) {
 }
 
 double fraction_of_limit(const CommPoint& point) {
-  return middle(in_turn(point.limit, point.ours));
+  return median(in_turn(point.limit, point.ours));
 }
 
 std::vector<double> ratios(const CommPoint& point, const PeerRounds& peer) {
@@ -97,18 +91,18 @@ std::string table_head(const CommReport& report) {
 }
 
 std::string table_row(const CommReport& report, const CommPoint& point) {
-  const double median = point.ours.median();
+  const double typical = point.ours.median();
   auto text =
       fmt::format("{:<15}{:>9}{:>12}{:>12}{:>12}{:>10.3f}{:>10.3f}{:>6.0f}%  {:<20}", name_of(point.operation),
-                  size_text(point.bytes), time_text(median), time_text(point.ours.best()),
-                  time_text(point.ours.worst()), algorithm_bandwidth(point, median) / 1e9,
-                  bus_bandwidth(point, median, report.ranks) / 1e9, 100 * fraction_of_limit(point), point.algorithm);
+                  size_text(point.bytes), time_text(typical), time_text(point.ours.best()),
+                  time_text(point.ours.worst()), algorithm_bandwidth(point, typical) / 1e9,
+                  bus_bandwidth(point, typical, report.ranks) / 1e9, 100 * fraction_of_limit(point), point.algorithm);
   for (const auto& peer : point.peers) {
     const auto ratio = ratios(point, peer);
     text += fmt::format("  {:>34}", ratio.empty()
                                         ? peer.refused
                                         : fmt::format("{} = {:.2f}x ({:.2f}-{:.2f})", time_text(peer.rounds.median()),
-                                                      middle(ratio), ratio.front(), ratio.back()));
+                                                      median(ratio), ratio.front(), ratio.back()));
   }
   return text + "\n";
 }
@@ -140,7 +134,7 @@ nlohmann::ordered_json to_json(const CommReport& report) {
         continue;
       }
       auto side = times_json(point, peer.rounds, report.ranks);
-      side["ratio"] = {{"median", middle(ratio)}, {"min", ratio.front()}, {"max", ratio.back()}};
+      side["ratio"] = {{"median", median(ratio)}, {"min", ratio.front()}, {"max", ratio.back()}};
       row["peers"][peer.name] = side;
     }
     document["points"].push_back(row);

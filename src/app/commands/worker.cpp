@@ -11,6 +11,7 @@
 #include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/printable.hpp>
+#include <distdl/base/process.hpp>
 #include <distdl/base/process_start.hpp>
 #include <distdl/comm/communicator.hpp>
 #include <distdl/observe/progress.hpp>
@@ -22,12 +23,6 @@
 
 namespace distdl::app {
 namespace {
-std::string host_name() {
-  char name[256] = {};
-  if (::gethostname(name, sizeof name - 1) != 0) return "unknown";
-  return name;
-}
-
 void start_worker_log(const config::Job& job, Rank rank) {
   LogOptions options;
   options.level = severity_from(job.observe.level);

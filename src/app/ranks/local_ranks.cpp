@@ -10,6 +10,7 @@
 #include <distdl/app/ranks/local_ranks.hpp>
 #include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/base/random.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/launch/processes.hpp>
 #include <distdl/launch/rendezvous.hpp>
@@ -95,7 +96,7 @@ bool LocalRanks::launch(const std::function<void()>& check) const {
   launch::LaunchSpec spec;
   spec.worker = own_command_line();
   spec.ranks = ranks;
-  launch::Processes processes(launch::processes_of(spec, {}, rendezvous.folder(), checkpoint::random_hex(8)));
+  launch::Processes processes(launch::processes_of(spec, {}, rendezvous.folder(), random_hex(8)));
   std::optional<Deadline> end;
   while (processes.reap() > 0) {
     const auto number = signals.wait(end ? 10ms : 1000ms);

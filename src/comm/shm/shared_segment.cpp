@@ -7,13 +7,13 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/handles.hpp>
+#include <distdl/base/random.hpp>
 #include <distdl/comm/shm/shared_segment.hpp>
 
 namespace distdl::comm {
@@ -45,13 +45,10 @@ std::string prefix() {
 }
 
 std::string new_name(const std::string& job) {
-  std::uint64_t random = 0;
-  if (::getrandom(&random, sizeof random, 0) != sizeof random)
-    throw InternalError(fmt::format("the system gives no random numbers: {}", errno_text(errno)));
   std::string plain = job.substr(0, 64);
   for (char& c : plain)
     if (std::string_view("/-. \n").find(c) != std::string_view::npos) c = '_';
-  return fmt::format("{}{}-{:016x}", prefix(), plain, random);
+  return fmt::format("{}{}-{:016x}", prefix(), plain, random_number());
 }
 
 bool is_private(const struct stat& status) {

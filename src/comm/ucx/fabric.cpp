@@ -4,6 +4,7 @@
 #include <thread>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/base/random.hpp>
 #include <distdl/comm/peer_lost.hpp>
 #include <distdl/comm/ucx/fabric.hpp>
 

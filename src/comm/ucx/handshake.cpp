@@ -6,9 +6,9 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-#include <sys/random.h>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/base/random.hpp>
 #include <distdl/comm/ucx/handshake.hpp>
 
 namespace distdl::comm {
@@ -97,16 +97,6 @@ std::optional<HandshakeMessage> decode_handshake(std::string_view bytes) {
   auto proof = read<Proof>(bytes);
   take(bytes, proof.mac);
   return proof;
-}
-
-std::string random_bytes(std::size_t count) {
-  std::string bytes(count, '\0');
-  for (std::size_t filled = 0; filled < count;) {
-    const auto got = ::getrandom(bytes.data() + filled, count - filled, 0);
-    if (got < 0 && errno != EINTR) throw InternalError(fmt::format("getrandom: {}", errno_text(errno)));
-    filled += static_cast<std::size_t>(std::max<ssize_t>(got, 0));
-  }
-  return bytes;
 }
 
 Handshake::Handshake(const std::string& secret, Rank self, Rank peer, std::uint32_t generation)

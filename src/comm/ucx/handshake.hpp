@@ -39,8 +39,6 @@ std::string encode(const HandshakeMessage& handshake_message);
 std::optional<HandshakeMessage> decode_handshake(std::string_view bytes);
 
 constexpr std::size_t kSecretBytes = 32;
-/// From the kernel's generator. Throws InternalError if it refuses.
-std::string random_bytes(std::size_t count);
 
 /// How this rank and one peer convince each other that they know the job's secret, before anything else is sent to or
 /// taken from the peer. Either may begin, or both at once. Knows nothing of UCX.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <cerrno>
-#include <climits>
 #include <filesystem>
 #include <fstream>
 #include <span>
@@ -11,19 +10,13 @@
 
 #include <distdl/base/checksum.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/process.hpp>
 #include <distdl/comm/ucx/peer_address.hpp>
 
 namespace distdl::comm {
 namespace {
 
 constexpr std::string_view kAddressMagic = "distdl-card-3";
-
-std::string host_name() {
-  std::array<char, HOST_NAME_MAX + 1> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0)
-    throw CommError(fmt::format("gethostname: {}", errno_text(errno)));
-  return name.data();
-}
 
 /// "pid:[4026531836]"; empty where /proc does not tell.
 std::string name_space(const char* kind) {

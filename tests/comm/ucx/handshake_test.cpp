@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <distdl/base/random.hpp>
 #include <distdl/comm/ucx/handshake.hpp>
 
 namespace distdl::comm {
