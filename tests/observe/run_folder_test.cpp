@@ -93,7 +93,7 @@ TEST_F(Folder, RecordsStepsEvaluationsAndTheResult) {
   EXPECT_EQ(result.steps, 100);
   EXPECT_EQ(result.loss, 0.25);
   EXPECT_EQ(result.accuracy, 0.96875);
-  EXPECT_EQ(result.samples_per_s, 151);
+  EXPECT_EQ(result.samples_per_s, 150.5);
   EXPECT_EQ(result.interruptions, 0);
   EXPECT_EQ(result.steps_repeated, 0);
   EXPECT_EQ(result.ranks, 2);

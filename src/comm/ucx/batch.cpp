@@ -6,8 +6,10 @@
 
 namespace distdl::comm {
 
+Batch::Batch(Fabric& fabric) : Batch(fabric.connections()) {}
+
 Batch::~Batch() {
-  fabric_.cancel(*this);
+  connections_.cancel(*this);
 }
 
 Batch::Transfer& Batch::add(Rank peer, Kind kind) {

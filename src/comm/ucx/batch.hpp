@@ -13,6 +13,7 @@
 
 namespace distdl::comm {
 
+class Connections;
 class Fabric;
 class Handshake;
 
@@ -29,7 +30,8 @@ using Begin = std::function<ucs_status_ptr_t(const Contact& contact, ucp_request
 /// destroyed is cancelled first.
 class Batch {
  public:
-  explicit Batch(Fabric& fabric) : fabric_(fabric) {}
+  explicit Batch(Connections& connections) : connections_(connections) {}
+  explicit Batch(Fabric& fabric);
   ~Batch();
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
@@ -40,7 +42,7 @@ class Batch {
   bool receives_from(Rank rank) const;
 
  private:
-  friend class Fabric;
+  friend class Connections;
   enum class Kind { send, receive, other };
   struct Transfer {  // UCX holds its address
     Batch* batch;
@@ -64,7 +66,7 @@ class Batch {
   void begun(Transfer& transfer, ucs_status_ptr_t request);
   void finish(Transfer& transfer, ucs_status_t status, std::size_t received);
 
-  Fabric& fabric_;
+  Connections& connections_;
   std::deque<Transfer> transfers_;
   int open_ = 0;
   bool failed_ = false;  ///< some transfer is done, but not well

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transfers. Endpoints are in fabric_endpoints.cpp, waits in fabric_wait.cpp, control messages in fabric_control.cpp.
+// Waits, and the activities that advance in them.
 #include <algorithm>
-#include <thread>
 
 #include <distdl/base/errors.hpp>
-#include <distdl/base/random.hpp>
 #include <distdl/comm/peer_lost.hpp>
 #include <distdl/comm/ucx/fabric.hpp>
 
@@ -13,17 +11,10 @@ namespace {
 
 constexpr Operation kClose{"close", 0};
 constexpr Milliseconds kLateHandshake{1000};
-
-ucp_request_param_t how_for(void* transfer, ucs_memory_type_t memory = UCS_MEMORY_TYPE_UNKNOWN) {
-  ucp_request_param_t how{};
-  how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-  how.user_data = transfer;
-  if (memory != UCS_MEMORY_TYPE_UNKNOWN) {
-    how.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMORY_TYPE;
-    how.memory_type = memory;
-  }
-  return how;
-}
+/// Time after which the end of a process is seen.
+constexpr Milliseconds kMoment{200};
+/// How often an activity that polls memory looks there each time that UCX gets its turn.
+constexpr int kLooks = 16;
 
 }  // namespace
 
@@ -31,248 +22,231 @@ std::string to_string(const Operation& operation) {
   return operation.sequence ? fmt::format("{} {}", operation.name, operation.sequence) : operation.name;
 }
 
+/// All transfers of a batch.
+class Fabric::WholeBatch final : public Activity {
+ public:
+  WholeBatch(Fabric& fabric, Batch& batch, const Operation& operation)
+      : fabric_(fabric), batch_(batch), operation_(operation) {
+    fabric_.add(*this);
+  }
+  ~WholeBatch() override { fabric_.remove(*this); }
+  WholeBatch(const WholeBatch&) = delete;
+  WholeBatch& operator=(const WholeBatch&) = delete;
+  bool advance() override {
+    fabric_.check(batch_, operation_);
+    return batch_.done();
+  }
+  void add_awaited(std::vector<Rank>& ranks) const override { batch_.add_awaited(ranks); }
+  Operation operation() const override { return operation_; }
+  void cancel() noexcept override { fabric_.cancel(batch_); }
+
+ private:
+  Fabric& fabric_;
+  Batch& batch_;
+  Operation operation_;
+};
+
 Fabric::Fabric(const Options& options)
     : options_(options),
-      own_address_(describe_this_process(options.generation)),
-      context_(open_context(options)),
-      worker_(open_worker(context_.get())),
-      idle_(worker_.get()) {
-  own_address_.network_address = address_of(worker_.get(), AddressKind::network_only);
-  own_address_.full_address = address_of(worker_.get(), AddressKind::full);
-}
+      connections_(options),
+      idle_(connections_.worker()),
+      detector_(connections_, activities_, idle_) {}
 
+/// Connections may break while they are closed, of which the detector learns: it goes after them.
 Fabric::~Fabric() {
-  cancel_activities();
-  cancel(handshake_messages_.batch);
-  cancel(control_messages_.batch);
-  force_close_all();
-  cancel(outbox_);
-}
-
-PeerAddress Fabric::own_address(Rank self) {
-  if (self == Rank(0) && own_address_.secret.empty()) own_address_.secret = random_bytes(kSecretBytes);
-  return own_address_;
+  activities_.cancel();
+  detector_.stop_listening();
+  connections_.shut_down();
 }
 
 void Fabric::connect(Rank self, std::vector<PeerAddress> addresses) {
-  require(!addresses.empty() && addresses.size() <= std::size_t{kMostRanks},
-          "a world of {} ranks: at most {} are possible", addresses.size(), kMostRanks);
-  self_ = self;
-  peers_.resize(addresses.size());
-  awaited_now_.reserve(addresses.size());
-  for (int r = 0; r < size(); ++r) {
-    peers_[r].fabric = this;
-    peers_[r].rank = Rank(r);
-    peers_[r].address = std::move(addresses[r]);
-    require<CommError>(peer_address(Rank(r)).generation == own_address_.generation,
-                       "{} is of generation {}, this rank of generation {}", name(Rank(r)),
-                       peer_address(Rank(r)).generation, own_address_.generation);
-  }
-  secret_ = peer_address(Rank(0)).secret;
-  require<CommError>(
-      secret_.size() == kSecretBytes,
-      "the address of {} holds a secret of {} bytes, expected {}: without it ranks cannot know each other",
-      name(Rank(0)), secret_.size(), kSecretBytes);
-  listen(handshake_messages_, Channel::hello, kAnyGeneration, kLongestHandshake);
-  listen(control_messages_, Channel::control, kAnySource, kLongestControlMessage + kSealBytes);
-}
-
-std::string Fabric::name(Rank rank) const {
-  return fmt::format("rank {} ({})", rank, peer_address(rank).host);
-}
-
-bool Fabric::share_memory(Rank one, Rank other) const {
-  const auto together = static_cast<int>(options_.shared_memory_ranks);
-  return peer_address(one).memory == peer_address(other).memory &&
-         (together == 0 || one.value / together == other.value / together);
-}
-
-std::string Fabric::lanes_to(Rank rank) const {
-  if (rank == self_) return "self";
-  auto* const endpoint = peers_[rank.value].endpoint;
-  return endpoint ? lanes_of(endpoint) : "not connected";
+  connections_.connect(
+      self, std::move(addresses),
+      {[this](Rank rank) { detector_.watch(rank); },
+       [this](Rank rank, const std::string& why) { detector_.mark_lost(rank, Evidence::broken_connection, why); }});
+  detector_.listen();
 }
 
 int Fabric::open_endpoints() const {
+  const auto& peers = connections_.peers();
   return static_cast<int>(
-      std::count_if(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.endpoint != nullptr; }));
+      std::count_if(peers.begin(), peers.end(), [](const auto& peer) { return peer.endpoint != nullptr; }));
 }
 
 const Handshake* Fabric::handshake_with(Rank rank) const {
-  const auto& handshake = peers_[rank.value].handshake;
-  return handshake && handshake->proved() ? &*handshake : nullptr;
+  const auto& peer = connections_.peer(rank);
+  return peer.proved() ? &*peer.handshake : nullptr;
 }
 
-std::uint64_t Fabric::tag(Rank source, const Label& label) const {
-  return wire_tag(Generation(own_address_.generation), source, label);
-}
-
-void Fabric::send(Batch& batch, std::span<const std::byte> bytes, Rank to, const Label& label,
-                  ucs_memory_type_t memory) {
-  auto& transfer = batch.add(to, Batch::Kind::send);
-  transfer.data = const_cast<std::byte*>(bytes.data());  // NOLINT(cppcoreguidelines-pro-type-const-cast)
-  transfer.size = bytes.size();
-  transfer.tag = tag(self_, label);
-  transfer.memory = memory;
-  begin_or_queue(transfer);
-}
-
-void Fabric::receive(Batch& batch, std::span<std::byte> bytes, Rank from, const Label& label,
-                     ucs_memory_type_t memory) {
-  auto& transfer = batch.add(from, Batch::Kind::receive);
-  transfer.data = bytes.data();
-  transfer.size = bytes.size();
-  transfer.tag = tag(from, label);
-  transfer.memory = memory;
-  begin_or_queue(transfer);
-}
-
-void Fabric::start(Batch& batch, Rank peer, Begin begin) {
-  auto& transfer = batch.add(peer, Batch::Kind::other);
-  transfer.begin = std::move(begin);
-  begin_or_queue(transfer);
-}
-
-void Fabric::begin_or_queue(Batch::Transfer& transfer) {
-  Peer& peer = peers_[transfer.peer.value];
-  if (peer.rank != self_ && !peer.opened && worker_ && !closed_) open(peer);
-  if (!peer.handshake || peer.handshake->proved()) return begin(transfer);
-  transfer.queued = true;
-  peer.queue.push_back(&transfer);
-}
-
-void Fabric::begin_queued(Peer& peer) {
-  for (auto* transfer : std::exchange(peer.queue, {})) {
-    transfer->queued = false;
-    begin(*transfer);
-  }
-}
-
-void Fabric::begin(Batch::Transfer& transfer) {
-  const Peer& peer = peers_[transfer.peer.value];
-  if (!worker_ || !peer.endpoint) return transfer.batch->finish(transfer, UCS_ERR_NOT_CONNECTED, 0);
-  switch (transfer.kind) {
-    case Batch::Kind::send:
-      return begin_send(transfer, transfer.tag ^ (peer.handshake->send_token() & kDisguised));
-    case Batch::Kind::receive:
-      return begin_receive(transfer, transfer.tag ^ (peer.handshake->receive_token() & kDisguised), kWholeTag);
-    case Batch::Kind::other: {
-      auto how = how_for(&transfer);
-      how.cb.send = &Batch::on_sent;
-      transfer.batch->begun(transfer, transfer.begin({peer.endpoint, *peer.handshake}, how));
-    }
-  }
-}
-
-void Fabric::begin_send(Batch::Transfer& transfer, std::uint64_t tag) {
-  auto how = how_for(&transfer, transfer.memory);
-  how.cb.send = &Batch::on_sent;
-  auto* const endpoint = peers_[transfer.peer.value].endpoint;
-  transfer.batch->begun(transfer, ucp_tag_send_nbx(endpoint, transfer.data, transfer.size, tag, &how));
-}
-
-void Fabric::begin_receive(Batch::Transfer& transfer, std::uint64_t tag, std::uint64_t mask) {
-  auto how = how_for(&transfer, transfer.memory);
-  // Without the flag a receive that finds its message there is done at once, but UCX 1.13 does not tell its length.
-  how.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
-  how.cb.recv = &Batch::on_received;
-  transfer.batch->begun(transfer, ucp_tag_recv_nbx(worker_.get(), transfer.data, transfer.size, tag, mask, &how));
+Refused Fabric::refused() const {
+  Refused all = connections_.refused();
+  all.control_messages = detector_.refused_messages();
+  return all;
 }
 
 void Fabric::check(Batch& batch, const Operation& operation) {
-  for (std::size_t i = 0; batch.failed_ && i < batch.transfers_.size(); ++i) {
-    const auto& transfer = batch.transfers_[i];
-    if (transfer.is_open()) continue;
-    const bool receives = transfer.kind == Batch::Kind::receive;
-    if (transfer.status == UCS_ERR_MESSAGE_TRUNCATED ||
-        (transfer.status == UCS_OK && receives && transfer.received != transfer.size))
-      throw CommError(
-          fmt::format("{}: {} sent {} bytes, expected {}: all ranks must call the same operation with the same sizes",
-                      to_string(operation), name(transfer.peer), transfer.received, transfer.size));
-    if (transfer.status == UCS_OK || (closing_down_ && !receives)) continue;
-    const Loss broken =
-        mark_lost(transfer.peer, Evidence::broken_connection,
-                  fmt::format("the connection to {} broke ({})", name(transfer.peer), ucx_text(transfer.status)));
-    throw PeerLost(broken.rank, peer_address(broken.rank).host,
-                   fmt::format("{}: {}", to_string(operation), broken.why));
-  }
-  if (!batch.done()) return;
-  batch.transfers_.clear();
-  batch.failed_ = false;
+  const auto broken = connections_.check(batch, operation);
+  if (!broken) return;
+  detector_.mark_lost(broken->peer, Evidence::broken_connection, broken->why);
+  throw PeerLost(broken->peer, peer_address(broken->peer).host,
+                 fmt::format("{}: {}", to_string(operation), broken->why));
 }
 
-/// A receive that has not met its message can be cancelled; any other transfer ends with its endpoint. Only then is its
-/// memory the caller's again.
-void Fabric::cancel(Batch& batch) noexcept {
-  for (auto& transfer : batch.transfers_) {
-    if (!transfer.queued) continue;
-    std::erase(peers_[transfer.peer.value].queue, &transfer);
-    batch.finish(transfer, UCS_ERR_CANCELED, 0);
-  }
-  if (worker_ && !batch.done()) {
-    for (auto& transfer : batch.transfers_)
-      if (transfer.request && transfer.kind == Batch::Kind::receive)
-        ucp_request_cancel(worker_.get(), transfer.request);
-    if (!drain(batch, Milliseconds(20))) {
-      for (const auto& transfer : batch.transfers_)
-        if (transfer.request) force_close(peers_[transfer.peer.value]);
-      // UCX 1.13 keeps a large receive whose sender died half-way, even when its endpoint is closed.
-      if (!drain(batch, Milliseconds(100))) {
-        force_close_all();
-        worker_.reset();
-      }
-    }
-  }
-  batch.transfers_.clear();
-  batch.open_ = 0;
-  batch.failed_ = false;
+Clock::duration Fabric::timeout() const {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.timeout_seconds));
 }
 
-bool Fabric::drain(const Batch& batch, Milliseconds limit) noexcept {
-  const Deadline deadline = Deadline::after(limit);
-  while (!batch.done() && !deadline.expired())
-    if (ucp_worker_progress(worker_.get()) == 0) std::this_thread::yield();
-  return batch.done();
+void Fabric::add(Activity& activity) {
+  throw_if_unusable(activity.operation());
+  activities_.add(activity);
 }
 
-/// A finished send may still lie in a buffer of UCX, from where a forced close would throw it away.
-void Fabric::flush(Milliseconds limit) noexcept {
-  const ucp_request_param_t how{};
-  void* request = ucp_worker_flush_nbx(worker_.get(), &how);
-  if (!UCS_PTR_IS_PTR(request)) return;
-  closing_.push_back(request);
-  const Deadline deadline = Deadline::after(limit);
-  while (ucp_request_check_status(request) == UCS_INPROGRESS && !deadline.expired())
-    if (ucp_worker_progress(worker_.get()) == 0) std::this_thread::yield();
+void Fabric::wait(Batch& batch, const Operation& operation, Clock::duration timeout) {
+  WholeBatch whole(*this, batch, operation);
+  wait(whole, timeout);
+}
+
+void Fabric::wait(Activity& activity, Clock::duration timeout) {
+  if (!under_way(activity)) return throw_if_unusable(activity.operation());
+  require<InternalError>(!advancing_, "{}: an activity waits for another", to_string(activity.operation()));
+  struct Waiting {
+    Activities& activities;
+    ~Waiting() { activities.set_waiting(nullptr); }
+  } waiting{activities_};
+  activities_.set_waiting(&activity);
+  const auto start = Clock::now();
+  idle_.restart();
+  for (advance_all(); under_way(activity);) {
+    const bool progressed = progress();
+    for (int i = 0; i < kLooks && activity.polls() && under_way(activity); ++i) advance(activity);
+    if (!under_way(activity)) return;
+    if (const auto loss = detector_.find_loss()) fail(activity.operation(), *loss);
+    if (const auto waited = Clock::now() - start; waited > timeout)
+      if (const auto loss = detector_.find_culprit(activity, waited, timeout, [this] { progress_or_pause(); }))
+        fail(activity.operation(), *loss);
+    if (progressed)
+      idle_.restart();
+    else
+      idle_.pause(activities_.polls());
+  }
+}
+
+bool Fabric::poll() {
+  const Operation operation = activities_.size() == 0 ? Operation{"poll", 0} : activities_[0].operation();
+  throw_if_unusable(operation);
+  const bool progressed = progress();
+  idle_.restart();  // which looks for ended processes now and then
+  if (const auto loss = detector_.find_loss()) fail(operation, *loss);
+  return progressed;
+}
+
+void Fabric::look_for_loss(std::span<const Rank> ranks, const Operation& operation) {
+  const Deadline deadline = Deadline::after(kMoment);
+  do {
+    progress();
+    detector_.mark_processes_lost(ranks);
+    if (const auto loss = detector_.find_loss()) fail(operation, *loss);
+    idle_.pause();
+  } while (!deadline.expired());
+}
+
+bool Fabric::progress() {
+  const std::uint64_t before = activities_.steps();
+  const bool progressed = connections_.progress();
+  connections_.read_handshakes();
+  detector_.poll();
+  advance_all();
+  if (idle_.looked()) detector_.check_liveness();
+  return progressed || activities_.steps() != before;
+}
+
+void Fabric::progress_or_pause() {
+  if (progress())
+    idle_.restart();
+  else
+    idle_.pause(activities_.polls());
+}
+
+void Fabric::advance_all() {
+  for (std::size_t i = 0; i < activities_.size();) {
+    Activity& activity = activities_[i];
+    advance(activity);
+    if (i < activities_.size() && &activities_[i] == &activity) ++i;
+  }
+}
+
+/// What an activity throws ends all of them. But where a transfer broke, why it did is still to come.
+void Fabric::advance(Activity& activity) {
+  if (activities_.is_stuck(activity)) return;
+  struct Advancing {
+    bool& flag;
+    ~Advancing() { flag = false; }
+  } advancing{advancing_};
+  advancing_ = true;
+  try {
+    if (activity.advance()) activities_.remove(activity);
+  } catch (const PeerLost& broken) {
+    if (!detector_.is_lost(broken.rank())) give_up();
+    activities_.set_stuck(activity);
+  } catch (...) {
+    give_up();
+  }
+}
+
+void Fabric::give_up() {
+  error_ = std::current_exception();
+  activities_.cancel();
+  throw;
+}
+
+void Fabric::fail(const Operation& operation, const Loss& loss) {
+  revoked_ = detector_.settle(loss);
+  activities_.cancel();
+  throw_if_unusable(operation);
+  std::abort();  // not reached
+}
+
+void Fabric::throw_if_unusable(const Operation& operation) const {
+  if (revoked_)
+    throw PeerLost(revoked_->rank, peer_address(revoked_->rank).host,
+                   fmt::format("{}: {}", to_string(operation), revoked_->why), revoked_->code,
+                   detector_.lost_ranks(revoked_->rank));
+  if (error_) std::rethrow_exception(error_);
+  require<CommError>(connections_.usable(), "{}: the communicator is closed", to_string(operation));
 }
 
 void Fabric::close() {
-  closing_down_ = true;
-  for (Peer& peer : peers_)
-    if (peer.opened && peer.said_hello) exchange_close(peer);
+  connections_.begin_close();
   await_handshakes(kLateHandshake);
-  wait(closes_, kClose);
-  flush(Milliseconds(500));
-  cancel_activities();
-  closed_ = true;
-  force_close_all();
+  wait(connections_.closes(), kClose);
+  connections_.flush(Milliseconds(500));
+  activities_.cancel();
+  connections_.close();
+  connections_.force_close_all();
 }
 
 /// A peer that this rank has only begun to talk with, as after a cancelled receive, may leave without knowing of it. If
 /// it does know, it answers, and awaits the close.
 void Fabric::await_handshakes(Milliseconds limit) {
-  const auto is_silent = [this](const Peer& peer) { return peer.opened && !peer.said_hello && !is_lost(peer.rank); };
+  const auto any_is_silent = [this] {
+    const auto& peers = connections_.peers();
+    return std::any_of(peers.begin(), peers.end(), [this](const auto& peer) {
+      return peer.opened && !peer.said_hello && !detector_.is_lost(peer.rank);
+    });
+  };
   const Deadline deadline = Deadline::after(limit);
   do {
     progress();
-    if (const auto loss = find_loss()) fail(kClose, *loss);
-    if (std::any_of(peers_.begin(), peers_.end(), is_silent)) idle_.pause();
-  } while (!deadline.expired() && std::any_of(peers_.begin(), peers_.end(), is_silent));
+    if (const auto loss = detector_.find_loss()) fail(kClose, *loss);
+    if (any_is_silent()) idle_.pause();
+  } while (!deadline.expired() && any_is_silent());
 }
 
-void Fabric::exchange_close(Peer& peer) {
-  receive(closes_, {}, peer.rank, {.channel = Channel::close});
-  send(closes_, {}, peer.rank, {.channel = Channel::close});
+void Fabric::abort(const std::string& reason, ExitCode code) noexcept {
+  if (!connections_.worker() || !connections_.close()) return;
+  detector_.tell_all(rank(), fmt::format("{} stopped: {}", name(rank()), reason), code);
+  activities_.cancel();
+  connections_.force_close_all();
 }
 
 }  // namespace distdl::comm

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Endpoints: opened when needed, used when the peer behind them has proved itself.
+#include <algorithm>
+#include <thread>
 #include <utility>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
-#include <distdl/comm/ucx/fabric.hpp>
+#include <distdl/comm/ucx/connections.hpp>
 #include <distdl/comm/ucx/network_device.hpp>
 
 namespace distdl::comm {
@@ -12,43 +14,34 @@ namespace {
 constexpr int kMostWarnings = 10;
 }
 
-Fabric::Peer* Fabric::known(Rank rank) {
+const Connections::Peer* Connections::known(Rank rank) const {
   return rank.value >= 0 && rank.value < size() && rank != self_ ? &peers_[rank.value] : nullptr;
 }
 
-void Fabric::open(Peer& peer) {
+void Connections::open(Peer& peer) {
   peer.opened = true;
   peer.handshake.emplace(secret_, self_, peer.rank, own_address_.generation);
-  watch(peer);
+  if (events_.opened) events_.opened(peer.rank);
   const bool same_memory = share_memory(self_, peer.rank);
   try {
     peer.endpoint = open_endpoint(worker_.get(), same_memory ? peer.address.full_address : peer.address.network_address,
                                   &on_peer_error, &peer);
   } catch (const CommError& error) {
-    mark_lost(peer.rank, Evidence::broken_connection,
-              fmt::format("no way to {}: {}; {}", name(peer.rank), error.what(), why_unreachable()));
-    return;
+    return events_.broke(peer.rank,
+                         fmt::format("no way to {}: {}; {}", name(peer.rank), error.what(), why_unreachable()));
   }
   post_small(peer, Channel::hello, encode(peer.handshake->hello()));
 }
 
-/// Ranks that are threads of one process end together.
-void Fabric::watch(Peer& peer) {
-  if (peer.watched || peer.address.process_space != own_address_.process_space || peer.address.pid == own_address_.pid)
-    return;
-  peer.watched = true;
-  idle_.watch(peer.rank, peer.address.pid);
-}
-
-void Fabric::on_peer_error(void* argument, ucp_ep_h, ucs_status_t status) {
+void Connections::on_peer_error(void* argument, ucp_ep_h, ucs_status_t status) {
   auto& peer = *static_cast<Peer*>(argument);
-  peer.fabric->mark_lost(peer.rank, Evidence::broken_connection,
-                         fmt::format("the connection to {} broke ({}): its process or its node died",
-                                     peer.fabric->name(peer.rank), ucx_text(status)));
+  const Connections& all = *peer.connections;
+  all.events_.broke(peer.rank, fmt::format("the connection to {} broke ({}): its process or its node died",
+                                           all.name(peer.rank), ucx_text(status)));
 }
 
 /// Handshake messages and control messages: short enough to be sent eagerly, so the receiver need not take part.
-void Fabric::post_small(Peer& peer, Channel channel, std::string bytes) {
+void Connections::post_small(Peer& peer, Channel channel, std::string bytes) {
   if (!worker_ || !peer.endpoint) return;
   if (outbox_.done()) {
     outbox_.transfers_.clear();
@@ -61,7 +54,7 @@ void Fabric::post_small(Peer& peer, Channel channel, std::string bytes) {
   begin_send(transfer, tag(self_, {.channel = channel}));
 }
 
-void Fabric::listen(Inbox& inbox, Channel channel, std::uint64_t mask, std::size_t longest) {
+void Connections::listen(Inbox& inbox, Channel channel, std::uint64_t mask, std::size_t longest) {
   inbox.text.assign(longest, '\0');
   auto& transfer = inbox.batch.add(self_, Batch::Kind::receive);
   transfer.data = inbox.text.data();
@@ -69,7 +62,7 @@ void Fabric::listen(Inbox& inbox, Channel channel, std::uint64_t mask, std::size
   begin_receive(transfer, tag(Rank(0), {.channel = channel}), mask);
 }
 
-std::optional<std::string> Fabric::take(Inbox& inbox) {
+std::optional<std::string> Connections::take(Inbox& inbox) {
   if (!inbox.batch.done() || inbox.batch.transfers_.empty()) return std::nullopt;
   const auto arrived = inbox.batch.transfers_.front();
   inbox.batch.transfers_.clear();
@@ -77,7 +70,7 @@ std::optional<std::string> Fabric::take(Inbox& inbox) {
   return arrived.status == UCS_OK ? inbox.text.substr(0, arrived.received) : "";
 }
 
-void Fabric::read_handshakes() {
+void Connections::read_handshakes() {
   while (const auto bytes = take(handshake_messages_)) {
     listen(handshake_messages_, Channel::hello, kAnyGeneration, kLongestHandshake);
     if (const auto handshake_message = decode_handshake(*bytes))
@@ -87,14 +80,14 @@ void Fabric::read_handshakes() {
   }
 }
 
-void Fabric::handle(const Hello& hello) {
+void Connections::handle(const Hello& hello) {
   if (hello.generation != own_address_.generation)
     return refuse_handshake(fmt::format("it says that it is rank {} of generation {}, but this is generation {}",
                                         hello.from, hello.generation, own_address_.generation));
-  Peer* peer = known(hello.from);
-  if (!peer || hello.to != self_)
+  if (!known(hello.from) || hello.to != self_)
     return refuse_handshake(
         fmt::format("from \"rank {}\" to \"rank {}\", in a world of {} ranks", hello.from, hello.to, size()));
+  Peer* peer = &peers_[hello.from.value];
   if (!peer->opened && !closed_) open(*peer);
   if (!std::exchange(peer->said_hello, true) && peer->opened && closing_down_) exchange_close(*peer);
   // The answer goes to the endpoint that the rank has published, whoever sent the hello.
@@ -104,8 +97,8 @@ void Fabric::handle(const Hello& hello) {
     refuse_handshake(fmt::format("{} has said hello too often", name(peer->rank)));
 }
 
-void Fabric::handle(const Proof& proof) {
-  Peer* peer = known(proof.from);
+void Connections::handle(const Proof& proof) {
+  Peer* peer = known(proof.from) ? &peers_[proof.from.value] : nullptr;
   if (!peer || !peer->handshake)
     return refuse_handshake(fmt::format("a proof of rank {} that nobody asked for", proof.from));
   const bool before = peer->handshake->proved();
@@ -116,15 +109,31 @@ void Fabric::handle(const Proof& proof) {
   if (!before) begin_queued(*peer);
 }
 
-void Fabric::refuse_handshake(const std::string& why) {
+void Connections::finish_handshakes(Clock::duration limit, const std::function<bool(Rank)>& matters) {
+  const auto is_handshaking = [&](const Peer& peer) {
+    return peer.endpoint && peer.handshake && !peer.handshake->proved() && matters(peer.rank);
+  };
+  const Deadline deadline = Deadline::after(limit);
+  while (worker_ && !deadline.expired() && std::any_of(peers_.begin(), peers_.end(), is_handshaking)) {
+    if (!progress()) std::this_thread::yield();
+    read_handshakes();
+  }
+}
+
+void Connections::send_control(Rank rank, const std::string& text) {
+  Peer& peer = peers_[rank.value];
+  if (peer.proved()) post_small(peer, Channel::control, peer.handshake->seal(text));
+}
+
+void Connections::refuse_handshake(const std::string& why) {
   if (++refused_.handshake_messages <= kMostWarnings) log(Severity::warning, "refused a handshake message: {}", why);
 }
 
-void Fabric::count_refused_message(const std::string& what) {
+void Connections::count_refused_message(const std::string& what) {
   if (++refused_.messages <= kMostWarnings) log(Severity::warning, "refused an active message: {}", what);
 }
 
-void Fabric::force_close(Peer& peer) noexcept {
+void Connections::force_close(Peer& peer) noexcept {
   if (!peer.endpoint) return;
   ucp_request_param_t how{};
   how.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
@@ -133,7 +142,7 @@ void Fabric::force_close(Peer& peer) noexcept {
   if (UCS_PTR_IS_PTR(request)) closing_.push_back(request);
 }
 
-void Fabric::force_close_all() noexcept {
+void Connections::force_close_all() noexcept {
   if (!worker_) return;
   for (Peer& peer : peers_) force_close(peer);
   const Deadline deadline = Deadline::after(Milliseconds(200));

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ucp/api/ucp.h>
+
+#include <distdl/base/clock.hpp>
+#include <distdl/base/ids.hpp>
+#include <distdl/comm/options.hpp>
+#include <distdl/comm/ucx/activity.hpp>
+#include <distdl/comm/ucx/batch.hpp>
+#include <distdl/comm/ucx/handshake.hpp>
+#include <distdl/comm/ucx/peer_address.hpp>
+#include <distdl/comm/ucx/ucx_handles.hpp>
+#include <distdl/comm/ucx/wire_tag.hpp>
+
+namespace distdl::comm {
+
+/// Counts of refused messages since the start. Each one is logged as a warning, up to a limit.
+struct Refused {
+  int handshake_messages = 0;  ///< garbage, unknown ranks, other generations, wrong proofs
+  int control_messages = 0;    ///< not from a proved peer
+  int messages = 0;            ///< active messages that are not from a proved peer, or that nobody handles
+};
+
+/// One rank's UCX worker, its endpoints, and the transfers over them. Nothing here waits for a peer, but where a
+/// function has a limit of time.
+///
+/// An endpoint is opened by the first transfer to or from a peer. Transfers wait in a queue until the peer has proved
+/// that it knows the job's secret, and then begin in their order.
+class Connections {
+ public:
+  /// Called when something happens to a peer.
+  struct Events {
+    std::function<void(Rank)> opened;                         ///< this rank opens an endpoint to it
+    std::function<void(Rank, const std::string& why)> broke;  ///< the connection; or there is no way to the peer
+  };
+  /// What this rank knows of another.
+  struct Peer {
+    Connections* connections = nullptr;
+    Rank rank;
+    PeerAddress address;
+    ucp_ep_h endpoint = nullptr;
+    bool opened = false;                  ///< once; a closed endpoint is not opened again
+    bool said_hello = false;              ///< its hello has come
+    std::optional<Handshake> handshake;   ///< since this rank opened the endpoint
+    std::vector<Batch::Transfer*> queue;  ///< until it is proved
+    int wrong_proofs = 0;
+    bool proved() const { return handshake && handshake->proved(); }
+  };
+  /// Messages from any rank.
+  struct Inbox {
+    std::string text;  ///< where the next one arrives
+    Batch batch;
+  };
+  struct BrokenTransfer {
+    Rank peer;
+    std::string why;
+  };
+
+  explicit Connections(const Options& options);
+  ~Connections() { shut_down(); }
+  Connections(const Connections&) = delete;
+  Connections& operator=(const Connections&) = delete;
+
+  /// See Fabric.
+  PeerAddress own_address(Rank self);
+  void connect(Rank self, std::vector<PeerAddress> addresses, Events events);
+
+  Rank rank() const { return self_; }
+  int size() const { return static_cast<int>(peers_.size()); }
+  const std::vector<Peer>& peers() const { return peers_; }
+  const Peer& peer(Rank rank) const { return peers_[rank.value]; }
+  /// Another rank of this world; null if there is no such rank, and for this rank itself.
+  const Peer* known(Rank rank) const;
+  const PeerAddress& own() const { return own_address_; }
+  bool share_memory(Rank one, Rank other) const;
+  /// "rank 3 (n3)".
+  std::string name(Rank rank) const;
+  std::string lanes_to(Rank rank) const;
+  /// False after close() or a failure that left transfers behind which nothing else could end.
+  bool usable() const { return worker_ && !closed_; }
+  ucp_worker_h worker() const { return worker_.get(); }
+  ucp_context_h context() const { return context_.get(); }
+  void keep(std::shared_ptr<void> memory) { kept_.push_back(std::move(memory)); }
+  const Refused& refused() const { return refused_; }
+  void count_refused_message(const std::string& what);
+
+  /// See Fabric.
+  void send(Batch& batch, std::span<const std::byte> bytes, Rank to, const Label& label, ucs_memory_type_t memory);
+  void receive(Batch& batch, std::span<std::byte> bytes, Rank from, const Label& label, ucs_memory_type_t memory);
+  void start(Batch& batch, Rank peer, Begin begin);
+  void cancel(Batch& batch) noexcept;
+  /// Returns the first transfer that broke with its connection. Throws CommError if a message had another size than
+  /// expected. When all are done, the batch may be used again.
+  std::optional<BrokenTransfer> check(Batch& batch, const Operation& operation);
+
+  /// Lets UCX work; true if it did something.
+  bool progress() { return worker_ && ucp_worker_progress(worker_.get()) > 0; }
+  /// Handles the handshake messages that have come.
+  void read_handshakes();
+  void open(Rank rank) { open(peers_[rank.value]); }
+  /// Waits until all peers whose handshake has begun, and to whom it `matters`, are proved.
+  void finish_handshakes(Clock::duration limit, const std::function<bool(Rank)>& matters);
+
+  /// Receives the next message of this channel.
+  void listen(Inbox& inbox, Channel channel, std::uint64_t mask, std::size_t longest);
+  /// What has come; nothing if that is nothing. Then listen again.
+  static std::optional<std::string> take(Inbox& inbox);
+  /// Sends a sealed control message to a peer, if it is proved.
+  void send_control(Rank rank, const std::string& text);
+  /// Waits until the small messages and finished sends have left.
+  void flush_small(Milliseconds limit) noexcept;
+  void flush(Milliseconds limit) noexcept;
+
+  /// Exchanges closes with all peers whose hello has come, or comes from now on.
+  void begin_close();
+  bool is_closing() const { return closing_down_; }
+  Batch& closes() { return closes_; }
+  bool awaits_close_of(Rank rank) const { return closes_.receives_from(rank); }
+  /// From now on no endpoint is opened for a transfer. False if it was so already.
+  bool close() { return !std::exchange(closed_, true); }
+  void force_close(Rank rank) noexcept { force_close(peers_[rank.value]); }
+  void force_close_all() noexcept;
+  /// Cancels the own messages and closes all endpoints, for which events may be called. A second call does nothing.
+  void shut_down() noexcept;
+
+ private:
+  std::uint64_t tag(Rank source, const Label& label) const;
+  void begin_or_queue(Batch::Transfer& transfer);
+  void begin_queued(Peer& peer);
+  void begin(Batch::Transfer& transfer);
+  void begin_send(Batch::Transfer& transfer, std::uint64_t tag);
+  void begin_receive(Batch::Transfer& transfer, std::uint64_t tag, std::uint64_t mask);
+  bool drain(const Batch& batch, Milliseconds limit) noexcept;
+
+  // endpoints.cpp
+  static void on_peer_error(void* argument, ucp_ep_h endpoint, ucs_status_t status);
+  void open(Peer& peer);
+  void exchange_close(Peer& peer);
+  void handle(const Hello& hello);
+  void handle(const Proof& proof);
+  void refuse_handshake(const std::string& why);
+  void post_small(Peer& peer, Channel channel, std::string bytes);
+  void force_close(Peer& peer) noexcept;
+
+  Options options_;
+  PeerAddress own_address_;
+  std::string secret_;
+  std::vector<std::shared_ptr<void>> kept_;
+  UcxContext context_;
+  UcxWorker worker_;
+  Rank self_;
+  std::vector<Peer> peers_;
+  Events events_;
+  Refused refused_;
+  std::vector<void*> closing_;  ///< requests of endpoints being closed
+  bool closing_down_ = false;   ///< a peer whose close has come may go
+  bool closed_ = false;
+
+  std::deque<std::string> sent_text_;  ///< small messages under way
+  Batch outbox_{*this};
+  Inbox handshake_messages_{{}, Batch(*this)};
+  Batch closes_{*this};
+};
+
+}  // namespace distdl::comm
