@@ -10,7 +10,7 @@ deps:
 # processor time of a build, a longer one after a change. CMake alone (cmake --preset default) compiles each file alone.
 TOGETHER = -DDISTDL_UNITY=12 -DDISTDL_PRECOMPILE=TESTS
 configure: deps
-	@cmake -S . -B $(BUILD) -G Ninja $(TOGETHER) $(CMAKE_FLAGS) > /dev/null
+	@cmake -S . -B $(BUILD) -G Ninja $(TOGETHER) -DDISTDL_TESTS=ALL $(CMAKE_FLAGS) > /dev/null
 build: configure
 	@cmake --build $(BUILD)
 test: build

@@ -35,9 +35,9 @@ SnapshotKind snapshot_kind_of(const SnapshotLabel& label) {
 /// The replicas of one kind.
 class Candidate {
  public:
-  Candidate(std::span<const Replica> replicas, std::span<const std::string> nodes, const SnapshotKind& kind,
+  Candidate(std::span<const Replica> replicas, std::span<const std::string> nodes, SnapshotKind kind,
             const std::vector<std::size_t>& mine)
-      : replicas_(replicas), nodes_(nodes), kind_(kind) {
+      : replicas_(replicas), nodes_(nodes), kind_(std::move(kind)) {
     for (std::size_t i : mine) {
       const Replica& replica = replicas[i];
       if (replica.is_parity())

@@ -1,10 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
+#include <distdl/base/one_of.hpp>
+
 namespace distdl::checkpoint {
+
+/// What training waits for when its state is saved.
+enum class SaveMode { async, lazy, sync };
+constexpr std::array<Named<SaveMode>, 3> choices_of(SaveMode) {
+  return {{
+      {SaveMode::async, "async",
+       "a copy in /dev/shm, which must hold twice the state, or three times with snapshots that stay there, or four "
+       "times with both partners and parity"},
+      {SaveMode::lazy, "lazy", "nothing: the copy is made during the next forward and backward pass"},
+      {SaveMode::sync, "sync", "the disk"},
+  }};
+}
+
+/// What is lost as one.
+enum class FailureDomain { node, network_switch };
+constexpr std::array<Named<FailureDomain>, 2> choices_of(FailureDomain) {
+  return {{
+      {FailureDomain::node, "node", ""},
+      {FailureDomain::network_switch, "switch", "all nodes below a switch of Slurm's topology"},
+  }};
+}
 
 /// Steps between checkpoints: a number, or computed from the costs of saves and failures.
 struct Interval {
@@ -29,15 +53,14 @@ struct Options {
   bool partial = false;             ///< resume also from a checkpoint that lacks tensors, or has more
   bool verify_after_write = false;  ///< read every file back before the commit; doubles the time of a save
   double timeout_seconds = 1800;  ///< longest wait for another rank that writes or checks files; for the caller's Group
-  std::string mode = "async";     ///< "async": training waits for a copy in memory; "lazy": not even for that, but for
-                                  ///< its end before the next update; "sync": training waits for the disk
-  std::int64_t memory_every = 0;  ///< steps between snapshots that stay in the nodes' memory; 0: none
-  std::int64_t partner_every = 0;       ///< between those copied to another node's memory
-  std::int64_t parity_every = 0;        ///< between those of which other nodes keep parity
-  std::int64_t parity_set = 8;          ///< ranks that share parity, at most
-  std::int64_t disk_every = 0;          ///< between those copied to the node's own disk
-  std::string disk_folder = {};         ///< on the node's own disk
-  std::string failure_domain = "node";  ///< what is lost as one: "node", or "switch": all nodes of one
+  OneOf<SaveMode> mode = SaveMode::async;
+  std::int64_t memory_every = 0;   ///< steps between snapshots that stay in the nodes' memory; 0: none
+  std::int64_t partner_every = 0;  ///< between those copied to another node's memory
+  std::int64_t parity_every = 0;   ///< between those of which other nodes keep parity
+  std::int64_t parity_set = 8;     ///< ranks that share parity, at most
+  std::int64_t disk_every = 0;     ///< between those copied to the node's own disk
+  std::string disk_folder = {};    ///< on the node's own disk
+  OneOf<FailureDomain> failure_domain = FailureDomain::node;
   std::int64_t copy_threads = 1;     ///< of a rank that copies its state; more help where memory is faster than a core
   std::int64_t write_threads = 2;    ///< of a rank that writes or reads its file
   std::string compression = "none";  ///< see compression_help(); a save then needs memory for what it
@@ -60,7 +83,7 @@ void describe(Options& options, Visitor&& visit) {
         "with checkpoint.every = \"auto\": mean hours between failures; 0: learnt from the run's journal");
   visit("checkpoint.keep", options.keep, "number of newest verified checkpoints to keep; at least 2");
   visit("checkpoint.keep_every", options.keep_every,
-        "also keep the first checkpoint of every this many steps for good; 0: none");
+        "keep the first checkpoint of every N steps for good, besides the newest ones; 0: none");
   visit("checkpoint.partial", options.partial,
         "resume also from a checkpoint that lacks tensors, which begin afresh, or has others, which are ignored, and "
         "leave aside snapshots that do not fit; \"distdl run --partial\" does it for one command with its relaunches");
@@ -69,10 +92,7 @@ void describe(Options& options, Visitor&& visit) {
   visit(
       "checkpoint.timeout_seconds", options.timeout_seconds,
       "longest wait for a rank that prepares, writes, checks or reads files, in seconds; after that it counts as lost");
-  visit("checkpoint.mode", options.mode,
-        "\"async\": training waits while its state is copied, twice its size in /dev/shm is needed (three times with "
-        "snapshots that stay there, four times with both partners and parity); \"lazy\": the copy is made during the "
-        "next forward and backward pass; \"sync\": training waits for the disk");
+  visit("checkpoint.mode", options.mode, OneOf<SaveMode>::help("what training waits for when its state is saved"));
   visit("checkpoint.memory_every", options.memory_every,
         "steps between snapshots that stay in the nodes' memory, for a restart on the same nodes; 0: none");
   visit("checkpoint.partner_every", options.partner_every,
@@ -83,8 +103,7 @@ void describe(Options& options, Visitor&& visit) {
   visit("checkpoint.disk_every", options.disk_every,
         "steps between snapshots that are copied to the node's own disk; 0: none");
   visit("checkpoint.disk_folder", options.disk_folder, "folder on the node's own disk, for checkpoint.disk_every");
-  visit("checkpoint.failure_domain", options.failure_domain,
-        "what is lost as one: \"node\", or \"switch\": all nodes below a switch of Slurm's topology");
+  visit("checkpoint.failure_domain", options.failure_domain, OneOf<FailureDomain>::help("what is lost as one"));
   visit("checkpoint.copy_threads", options.copy_threads, "threads of a rank that copy its state");
   visit("checkpoint.write_threads", options.write_threads, "threads of a rank that write or read its file");
   visit("checkpoint.compression", options.compression, compression_help());

@@ -26,9 +26,9 @@ enum class SnapshotUse { newest, none };
 
 /// Which start of a run wrote something. Later ones are greater.
 struct Start {
-  std::uint64_t number = 0;    ///< Owner::start; 0: not known
-  std::uint32_t identity = 0;  ///< of two that took the folder at the same moment
-  auto operator<=>(const Start&) const = default;
+  std::uint64_t number = 0;                        ///< Owner::start; 0: not known
+  std::uint32_t identity = 0;                      ///< of two that took the folder at the same moment
+  auto operator<=>(const Start&) const = default;  // NOLINT(modernize-use-nullptr): it is none
 };
 Start start_of(const Owner& owner);
 

@@ -57,7 +57,7 @@ class Saver::Impl {
     for (std::size_t rank = 0; rank < busy.size(); ++rank)
       if (!busy[rank].empty()) return skip(step, rank), false;
     begin(step, slices, state, destination);
-    if (shared_->store.options().mode == "lazy") {
+    if (shared_->store.options().mode == SaveMode::lazy) {
       save_.slices.assign(slices.begin(), slices.end());
       save_.state = state;
       control_.advance(Phase::idle, Phase::copying);
@@ -108,7 +108,7 @@ class Saver::Impl {
   }
 
  private:
-  bool is_synchronous() const { return shared_->store.options().mode == "sync"; }
+  bool is_synchronous() const { return shared_->store.options().mode == SaveMode::sync; }
 
   std::string too_long(const std::string& whom) const {
     return fmt::format(

@@ -193,7 +193,7 @@ std::size_t buffer_bytes(std::span<const Slice> slices, const State& state) {
 }
 
 void fill_buffer(std::span<std::byte> buffer, const SnapshotLabel& label, std::span<const Slice> slices,
-                 const State& state, const CopyPlan& copy) {
+                 const State& state, const CopyPlan& how) {
   empty_buffer(buffer);
   check_slices(slices);
   Header header;
@@ -204,8 +204,8 @@ void fill_buffer(std::span<std::byte> buffer, const SnapshotLabel& label, std::s
   std::memcpy(buffer.data() + kPage, plan.text.data(), plan.text.size());
   std::vector<BufferBlock> blocks = blocks_to_copy(slices, plan, buffer);
   auto* checksums = reinterpret_cast<std::uint32_t*>(buffer.data() + plan.checksums_at);
-  for_each_block(blocks.size(), copy.threads,
-                 [&](std::size_t i) { checksums[i] = copy_block(blocks[i], copy.finite, label.step); });
+  for_each_block(blocks.size(), how.threads,
+                 [&](std::size_t i) { checksums[i] = copy_block(blocks[i], how.finite, label.step); });
   header.magic = kMagic;
   header.format = kBufferFormat;
   header.rank = label.rank;

@@ -56,7 +56,7 @@ std::size_t buffer_bytes(std::span<const Slice> slices, const State& state);
 /// page and has at least buffer_bytes(). Until it is sealed, and if this throws, it counts as empty. Throws
 /// StorageError (incompatible) for slices that cannot be saved, ConfigError for values that are not finite.
 void fill_buffer(std::span<std::byte> buffer, const SnapshotLabel& label, std::span<const Slice> slices,
-                 const State& state, const CopyPlan& plan = {});
+                 const State& state, const CopyPlan& how = {});
 /// Marks a buffer as empty.
 void empty_buffer(std::span<std::byte> buffer) noexcept;
 

@@ -47,7 +47,7 @@ static void check_levels(const Options& options) {
                             std::pair("checkpoint.disk_every", options.disk_every)})
     require(every >= 0, "{} is {}, but must not be negative", key, every);
   require(
-      !has_levels(options) || options.mode != "sync",
+      !has_levels(options) || options.mode != SaveMode::sync,
       "checkpoint.mode = \"sync\" takes no snapshots that could be kept in memory or on local disks; use \"async\" or "
       "\"lazy\", or leave out checkpoint.memory_every, partner_every, parity_every and disk_every");
   require(options.parity_set >= 3 && options.parity_set <= 1024,
@@ -55,8 +55,6 @@ static void check_levels(const Options& options) {
   require(options.disk_every == 0 || !options.disk_folder.empty(),
           "checkpoint.disk_every is {}, but checkpoint.disk_folder names no folder of the nodes' own disks",
           options.disk_every);
-  require(options.failure_domain == "node" || options.failure_domain == "switch",
-          R"(checkpoint.failure_domain is "{}", but must be "node" or "switch")", options.failure_domain);
 }
 
 void check(const Options& options) {
@@ -69,8 +67,6 @@ void check(const Options& options) {
           "checkpoint.timeout_seconds is {}, but must be above 0 and at most 1e6", options.timeout_seconds);
   require(options.keep >= 2, "checkpoint.keep is {}, but at least 2 checkpoints must stay", options.keep);
   require(options.keep_every >= 0, "checkpoint.keep_every is {}, but must not be negative", options.keep_every);
-  require(options.mode == "async" || options.mode == "lazy" || options.mode == "sync",
-          R"(checkpoint.mode is "{}", but must be "async", "lazy" or "sync")", options.mode);
   require(codec_called(options.compression).has_value(), R"(checkpoint.compression is "{}", but must be {})",
           options.compression, codec_names());
   for (auto [key, threads] : {std::pair("checkpoint.copy_threads", options.copy_threads),

@@ -42,6 +42,7 @@ set(DISTDL_WARNINGS $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow$
   $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-bitwise-instead-of-logical;-Wno-unknown-pragmas>)
 
 if(DISTDL_SANITIZE)
+  add_compile_definitions(DISTDL_SANITIZED)  # tests do less: __SANITIZE_ADDRESS__ is GCC's alone
   foreach(option -fsanitize=${DISTDL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
     add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:${option}>)  # nvcc knows none of them
   endforeach()

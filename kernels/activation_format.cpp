@@ -6,10 +6,8 @@
 namespace distdl::kernels {
 
 tensor::DataType activation_type(const Options& options) {
-  if (options.precision == "bf16") return tensor::DataType::bfloat16;
-  if (options.precision == "fp16") return tensor::DataType::float16;
-  require(options.precision == "fp32" || options.precision == "tf32",
-          "kernels.precision is \"{}\"; \"fp32\", \"bf16\", \"fp16\" or \"tf32\" is expected", options.precision);
+  if (options.precision == Precision::bf16) return tensor::DataType::bfloat16;
+  if (options.precision == Precision::fp16) return tensor::DataType::float16;
   return tensor::DataType::float32;
 }
 

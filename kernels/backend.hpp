@@ -181,7 +181,7 @@ class Backend {
 
 /// Names of the backends built into this program, best first.
 std::vector<std::string> built_backends();
-/// Of Options::precision. Throws ConfigError if it is not known.
+/// Of Options::precision.
 tensor::DataType activation_type(const Options& options);
 /// "auto" takes the best one that is available. Throws ConfigError if the backend is unknown, BackendUnavailable (see
 /// unavailable.hpp) if it was not built in or cannot run here (no GPU), and says how to get it.

@@ -1,17 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
+#include <distdl/base/one_of.hpp>
+
 namespace distdl::kernels {
 
+/// Of activations and products.
+enum class Precision { fp32, bf16, fp16, tf32 };
+constexpr std::array<Named<Precision>, 4> choices_of(Precision) {
+  return {{
+      {Precision::fp32, "fp32", ""},
+      {Precision::bf16, "bf16", "activations of 16 bits, parameters and sums of 32"},
+      {Precision::fp16, "fp16", "the same, with more digits and less range"},
+      {Precision::tf32, "tf32", "the GPU's short products"},
+  }};
+}
+
 struct Options {
-  std::string backend = "auto";    ///< reference, onednn, cuda; auto takes the best that works here
-  std::string precision = "fp32";  ///< fp32, bf16, fp16, tf32
-  std::int64_t threads = 1;        ///< CPU threads per rank; one rank per core with one thread each is fastest
-  bool replay = true;              ///< cuda: a step's work is recorded once and replayed (CUDA graphs)
-  bool deterministic = true;       ///< cuda: the same bits in every run; else cuDNN chooses the fastest algorithms
+  std::string backend = "auto";  ///< reference, onednn, cuda; auto takes the best that works here
+  OneOf<Precision> precision = Precision::fp32;
+  std::int64_t threads = 1;   ///< CPU threads per rank; one rank per core with one thread each is fastest
+  bool replay = true;         ///< cuda: a step's work is recorded once and replayed (CUDA graphs)
+  bool deterministic = true;  ///< cuda: the same bits in every run; else cuDNN chooses the fastest algorithms
   /// Which GPU, modulo the GPUs that this process can see; -1: the rank's place on its node (SLURM_LOCALID, else 0).
   /// Not a key of the job file: it differs from rank to rank.
   std::int64_t device = -1;
@@ -21,9 +35,7 @@ template <class Visitor>
 void describe(Options& options, Visitor&& visit) {
   visit("kernels.backend", options.backend,
         R"(where layers run: "reference", "onednn", "cuda"; "auto" takes the best that works here)");
-  visit(
-      "kernels.precision", options.precision,
-      R"("fp32"; "bf16" or "fp16": activations of 16 bits, parameters and sums of 32; "tf32": the GPU's short products)");
+  visit("kernels.precision", options.precision, OneOf<Precision>::help("precision"));
   visit("kernels.threads", options.threads, "CPU threads per rank; one rank per core with one thread each is fastest");
   visit("kernels.replay", options.replay,
         "on a GPU, record a step once and replay it (CUDA graphs): the same bits, launched faster");

@@ -76,8 +76,16 @@ std::string list_of(std::span<const CodecEntry> entries, bool with_purposes) {
 }
 }  // namespace
 
+/// Row i of the table is that of the value i.
+constexpr bool rows_follow_the_enum() {
+  for (std::size_t i = 0; i < std::size(kCodecs); ++i)
+    if (kCodecs[i].codec != static_cast<Codec>(i)) return false;
+  return true;
+}
+static_assert(rows_follow_the_enum());
+
 const CodecEntry& entry_of(Codec codec) {
-  return *std::ranges::find(kCodecs, codec, &CodecEntry::codec);
+  return kCodecs.at(static_cast<std::size_t>(codec));
 }
 
 const char* name_of(Codec codec) {

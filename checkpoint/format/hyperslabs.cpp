@@ -28,7 +28,7 @@ std::int64_t offset_in(const Box& box, const Shape& position) {
 
 constexpr std::uint64_t kPrime = (std::uint64_t{1} << 61) - 1;
 
-__extension__ typedef unsigned __int128 Wide;  // ISO C++ has none
+__extension__ typedef unsigned __int128 Wide;  // ISO C++ has none; NOLINT(modernize-use-using)
 
 std::uint64_t multiply(std::uint64_t a, std::uint64_t b) {
   return static_cast<std::uint64_t>(Wide{a} * b % kPrime);

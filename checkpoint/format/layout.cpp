@@ -63,7 +63,8 @@ std::optional<Step> step_of_folder(std::string_view name) {
 
 EntryName parse_entry_name(std::string_view name) {
   using Kind = EntryName::Kind;
-  if (name.find('/') != name.npos || name.find('\0') != name.npos) return {};  // no entry has such a name
+  if (name.find('/') != std::string_view::npos || name.find('\0') != std::string_view::npos)
+    return {};  // no entry has such a name
   for (const char* own : {kOwnerName, kLatestName, kHistoryName, kTagsName, kQuarantineName})
     if (name == own) return {Kind::own};
   if (const auto step = step_of_folder(name)) return {Kind::checkpoint, step};

@@ -125,7 +125,7 @@ void check_manifest(const Manifest& manifest, const std::string& origin) {
       check_box(manifest, stored, box, origin);
       boxes.push_back(box.box);
     }
-    demand(cover_exactly(stored.entry.shape, std::move(boxes)), origin,
+    demand(cover_exactly(stored.entry.shape, boxes), origin,
            "the {} boxes of tensor \"{}\" do not hold each element of {} exactly once", stored.boxes.size(),
            stored.entry.name, tensor::to_string(stored.entry.shape));
   }

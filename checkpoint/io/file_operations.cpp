@@ -11,6 +11,7 @@
 #include <distdl/base/file_descriptor.hpp>
 #include <distdl/base/handles.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/base/random.hpp>
 #include <distdl/base/regular_file.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
 

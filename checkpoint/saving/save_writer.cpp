@@ -89,8 +89,8 @@ void run(SharedSave& shared, std::unique_ptr<Group> group) {
 }
 }  // namespace
 
-SharedSave::SharedSave(const Store& the_store, int the_rank, Saver::Setup the_setup)
-    : store(the_store),
+SharedSave::SharedSave(Store the_store, int the_rank, Saver::Setup the_setup)
+    : store(std::move(the_store)),
       rank(the_rank),
       setup(std::move(the_setup)),
       buffers(setup.run, setup.levels ? setup.levels->memory : setup.run, rank,

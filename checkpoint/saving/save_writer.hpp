@@ -32,7 +32,7 @@ struct PendingSave {
 /// What the training thread and the writing thread of a rank share. `buffers` and `save` belong to the thread whose
 /// turn it is, see SaveControl.
 struct SharedSave {
-  SharedSave(const Store& the_store, int the_rank, Saver::Setup the_setup);
+  SharedSave(Store the_store, int the_rank, Saver::Setup the_setup);
   /// Fills the current buffer; a failure becomes save.copy_error.
   void copy(std::span<const Slice> slices, const State& state);
   Clock::duration timeout() const;

@@ -146,7 +146,7 @@ class CudaBackend : public Backend {
 }  // namespace
 
 std::unique_ptr<Backend> make_backend(const Options& options) {
-  const Arithmetic arithmetic{activation_type(options), options.precision == "tf32", options.deterministic};
+  const Arithmetic arithmetic{activation_type(options), options.precision == Precision::tf32, options.deterministic};
   return std::make_unique<CudaBackend>(choose_gpu(options.device), arithmetic, options.replay);
 }
 

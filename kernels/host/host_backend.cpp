@@ -38,7 +38,7 @@ void update_ranges(const Step& step, ArenaRanges ranges, float* __restrict param
 }  // namespace
 
 tensor::DataType host_activation_type(const Options& options) {
-  require(options.precision != "tf32", "{}",
+  require(options.precision != Precision::tf32, "{}",
           "kernels.precision is \"tf32\", which only GPUs have; \"fp32\" is the same to the CPU's backends");
   return kernels::activation_type(options);
 }

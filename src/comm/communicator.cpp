@@ -25,9 +25,6 @@ void check(const Options& options) {
   for (auto [key, seconds] : {std::pair("comm.timeout_seconds", options.timeout_seconds),
                               std::pair("comm.connect_timeout_seconds", options.connect_timeout_seconds)})
     require(seconds > 0 && seconds <= kMost, "{} is {}, but must be above 0 and at most {}", key, seconds, kMost);
-  const std::string& transport = options.gpu_transport;
-  require(transport == "auto" || transport == "ucx" || transport == "nccl",
-          R"(comm.gpu_transport is "{}", but must be "auto", "ucx" or "nccl")", transport);
   require(options.shared_memory_ranks >= 0, "comm.shared_memory_ranks is {}, but must not be negative",
           options.shared_memory_ranks);
 }
@@ -116,7 +113,7 @@ void Communicator::Impl::use(const CostTable& others) {
 
 std::unique_ptr<Communicator> Communicator::connect(world::World& world, const Options& options) {
   check(options);
-  if (options.gpu_transport == "nccl") load_nccl();
+  if (options.gpu_transport == GpuTransport::nccl) load_nccl();
   const Deadline deadline = Deadline::after(milliseconds(options.connect_timeout_seconds));
   NodeMemory::sweep();
   const std::string job = job_name();

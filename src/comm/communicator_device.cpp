@@ -40,7 +40,7 @@ void Communicator::Impl::agree_on_device(Communicator& communicator, std::shared
   executions_.clear();
   plans_.clear();
   group.device.reset();
-  require(accelerator || connect_options.gpu_transport != "nccl",
+  require(accelerator || connect_options.gpu_transport != GpuTransport::nccl,
           "comm.gpu_transport is \"nccl\", but there is no GPU whose memory it could carry: take kernels.backend = "
           "\"cuda\", or comm.gpu_transport = \"auto\"");
   if (!accelerator) return;
@@ -75,10 +75,10 @@ std::string first_problem(const Communicator& communicator, const std::vector<st
 
 void Communicator::Impl::agree_on_library(Communicator& communicator) {
   group.library.reset();
-  if (!group.device || connect_options.gpu_transport == "ucx") return;
+  if (!group.device || connect_options.gpu_transport == GpuTransport::ucx) return;
   const auto give_up = [&](const std::string& problem) {
     group.library.reset();
-    if (connect_options.gpu_transport == "nccl") throw ConfigError(problem);
+    if (connect_options.gpu_transport == GpuTransport::nccl) throw ConfigError(problem);
     log(Severity::debug, "GPUs talk without NCCL: {}", problem);
   };
   std::string problem, id;
@@ -91,7 +91,7 @@ void Communicator::Impl::agree_on_library(Communicator& communicator) {
     return give_up(problem);
   id = communicator.all_gather_strings(id).front();
   group.library = std::make_unique<LibraryAccess>();
-  group.library->also_sums = connect_options.gpu_transport == "nccl";
+  group.library->also_sums = connect_options.gpu_transport == GpuTransport::nccl;
   try {
     group.library->transport.reset(load_nccl().join(id, group.rank, static_cast<int>(group.members.size())));
     LibraryMeeting meeting(group, *group.library->transport);

@@ -1,18 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
+#include <distdl/base/one_of.hpp>
+
 namespace distdl::comm {
+
+/// What carries collectives between GPUs.
+enum class GpuTransport { automatic, ucx, nccl };
+constexpr std::array<Named<GpuTransport>, 3> choices_of(GpuTransport) {
+  return {{
+      {GpuTransport::automatic, "auto", "NCCL where there is one and no order of additions was promised, else UCX"},
+      {GpuTransport::ucx, "ucx", ""},
+      {GpuTransport::nccl, "nccl", "its sums have bits that depend on the number of ranks"},
+  }};
+}
 
 struct Options {
   double timeout_seconds = 30;           ///< longest wait for a peer in one operation; then the peer counts as lost
   double connect_timeout_seconds = 60;   ///< longest wait for all ranks to appear at start
   std::string interface = "auto";        ///< network device for UCX, e.g. "ib0" or "eth0"; "auto" lets UCX choose
   std::int64_t shared_memory_ranks = 0;  ///< consecutive ranks that may share memory; 0: all of a node, 1: none
-  std::string gpu_transport = "auto";    ///< what carries collectives between GPUs: "auto", "ucx", "nccl"
-  std::uint32_t generation = 0;          ///< of the membership; not a key of the job file
+  OneOf<GpuTransport> gpu_transport = GpuTransport::automatic;
+  std::uint32_t generation = 0;  ///< of the membership; not a key of the job file
 };
 
 /// Calls visit(key, field, help) for each key of the job file's section [comm].
@@ -27,8 +40,7 @@ void describe(Options& options, Visitor&& visit) {
   visit("comm.shared_memory_ranks", options.shared_memory_ranks,
         "number of consecutive ranks of a node that share memory; 0: all; 1: none, the network carries everything");
   visit("comm.gpu_transport", options.gpu_transport,
-        "what carries collectives between GPUs: \"ucx\"; \"nccl\", whose sums have bits that depend on the number of "
-        "ranks; \"auto\": NCCL where there is one and no order of additions was promised, else UCX");
+        OneOf<GpuTransport>::help("what carries collectives between GPUs"));
 }
 
 }  // namespace distdl::comm

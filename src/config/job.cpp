@@ -10,6 +10,8 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/base/one_of.hpp>
+#include <distdl/base/printable.hpp>
 #include <distdl/comm/check_options.hpp>
 #include <distdl/config/job.hpp>
 #include <distdl/launch/supervisor.hpp>
@@ -48,7 +50,13 @@ std::string nearest_key(const std::string& key) {
 }
 
 template <class T>
+constexpr bool is_choice = false;
+template <class Enum>
+constexpr bool is_choice<OneOf<Enum>> = true;
+
+template <class T>
 std::string type_name() {
+  if constexpr (is_choice<T>) return T::names();
   if constexpr (std::is_same_v<T, bool>) return "true or false";
   if constexpr (std::is_same_v<T, std::int64_t>) return "a whole number";
   if constexpr (std::is_same_v<T, double>) return "a number";
@@ -70,6 +78,11 @@ bool assign(T& field, const toml::node& node) {
     }
     field = values;
     return true;
+  } else if constexpr (is_choice<T>) {
+    const auto name = node.value_exact<std::string>();
+    const auto value = name ? T::find(*name) : std::nullopt;
+    if (value) field = *value;
+    return value.has_value();
   } else if constexpr (std::is_same_v<T, checkpoint::Interval>) {
     auto number = node.value_exact<std::int64_t>();
     bool automatic = node.value_exact<std::string>() == "auto";
@@ -87,6 +100,13 @@ bool assign(T& field, const toml::node& node) {
   }
 }
 
+/// For the error.
+template <class T>
+std::string got(const toml::node& node) {
+  const auto text = node.value_exact<std::string>();
+  return is_choice<T> && text ? fmt::format(", not \"{}\"", printable(*text)) : "";
+}
+
 /// Sets one key. `where` begins the error message: `job.toml:3: ` or `--set: `.
 void set(Job& job, const std::string& key, const toml::node& node, const std::string& where) {
   bool known = false;
@@ -94,7 +114,7 @@ void set(Job& job, const std::string& key, const toml::node& node, const std::st
     if (name != key) return;
     known = true;
     using T = std::decay_t<decltype(field)>;
-    require(assign(field, node), "{}key \"{}\" must be {}", where, key, type_name<T>());
+    require(assign(field, node), "{}key \"{}\" must be {}{}", where, key, type_name<T>(), got<T>(node));
   });
   if (known) return;
   constexpr std::size_t kLongest = 100;
@@ -191,7 +211,10 @@ void apply_override(Job& job, const std::string& text) {
   std::string key = text.substr(0, equals), value = text.substr(equals + 1);
   bool is_text = false;
   describe(job, [&](const std::string& name, auto& field, const char*) {
-    if (name == key) is_text = std::is_same_v<std::decay_t<decltype(field)>, std::string>;
+    if (name == key) {
+      using T = std::decay_t<decltype(field)>;
+      is_text = std::is_same_v<T, std::string> || is_choice<T>;
+    }
   });
   if (is_text && (value.empty() || value.front() != '"')) {
     set(job, key, toml::value<std::string>(value), "--set: ");
@@ -236,6 +259,10 @@ std::string as_toml(const std::string& value) {
       text += c;
   }
   return text + '"';
+}
+template <class Enum>
+std::string as_toml(OneOf<Enum> value) {
+  return as_toml(std::string(value.name()));
 }
 std::string as_toml(checkpoint::Interval interval) {
   return interval.automatic ? "\"auto\"" : std::to_string(interval.steps);

@@ -1,10 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
+#include <distdl/base/one_of.hpp>
+
 namespace distdl::launch {
+
+/// What SIGHUP means to a run.
+enum class Hangup { stop, ignore };
+constexpr std::array<Named<Hangup>, 2> choices_of(Hangup) {
+  return {{
+      {Hangup::stop, "stop", "save and stop"},
+      {Hangup::ignore, "ignore", "go on, as a run under nohup always does"},
+  }};
+}
 
 struct Options {
   std::int64_t relaunches = 3;       ///< in a row that bring the run no further before giving up
@@ -16,7 +28,7 @@ struct Options {
   double scheduler_minutes = 10;     ///< how long to go on asking a Slurm controller that is away to requeue the job
   double step_seconds = 30;          ///< under Slurm, between checks whether srun's step exists; not a key
   std::int64_t lost_launches = 120;  ///< under Slurm, in a row that lose a node each before giving up; not a key
-  std::string hangup = "stop";       ///< what SIGHUP (a closed terminal) means: "stop" or "ignore"
+  OneOf<Hangup> hangup = Hangup::stop;
 };
 
 template <class Visitor>
@@ -31,17 +43,14 @@ void describe(Options& options, Visitor&& visit) {
         "seconds that the other ranks have to end by themselves after the first rank has failed; under Slurm after the "
         "first rank has ended at all (srun's `--wait`)");
   visit("run.probe_seconds", options.probe_seconds,
-        "under Slurm: seconds within which a task must run on a node; later the node counts as not answering; above "
-        "Slurm's MessageTimeout (10)");
+        "under Slurm: seconds to wait until a task runs on a node; after that the node counts as not answering; must "
+        "be larger than Slurm's MessageTimeout (10)");
   visit("run.node_minutes", options.node_minutes,
         "under Slurm: after a launch failed, wait so long until as many nodes answer as the job needs (sbatch "
         "--nodes=MIN-MAX), or Slurm has given up the others; then requeue the job. Above Slurm's SlurmdTimeout (5)");
   visit("run.scheduler_minutes", options.scheduler_minutes,
         "under Slurm: minutes to retry when the job must be requeued and the controller does not answer");
-  visit(
-      "run.hangup", options.hangup,
-      "when the terminal is closed (SIGHUP): \"stop\" saves and stops, \"ignore\" goes on, as a run under nohup always "
-      "does");
+  visit("run.hangup", options.hangup, OneOf<Hangup>::help("when the terminal is closed (SIGHUP)"));
 }
 
 }  // namespace distdl::launch

@@ -356,8 +356,6 @@ void check(const Options& options) {
        {std::pair("node", options.node_minutes), std::pair("scheduler", options.scheduler_minutes)})
     require(minutes >= 0 && minutes <= kLongestGrace, "run.{}_minutes is {}, but must be between 0 and {}", name,
             minutes, kLongestGrace);
-  require(options.hangup == "stop" || options.hangup == "ignore",
-          "run.hangup is \"{}\", but must be \"stop\" or \"ignore\"", options.hangup);
 }
 
 int supervise(const LaunchSpec& spec, const Options& options) {

@@ -25,7 +25,7 @@ class Builder {
   Builder(Description& model, const Options& options)
       : layers_(model.layers),
         options_(options),
-        llama_(options.variant == "llama"),
+        llama_(options.variant == GptVariant::llama),
         kv_heads_(options.kv_heads == 0 ? options.heads : options.kv_heads) {}
 
   void embedding(std::int64_t vocabulary) {
@@ -48,7 +48,8 @@ class Builder {
     stream = layers_.back().name;
     norm(name + ".ln_2");
     linear(name + ".mlp.c_fc", llama_ ? 2 * gated_width() : 4 * options_.width);
-    layers_.push_back({name + ".mlp.act", llama_ ? LayerSpec(GatedSilu{}) : Gelu{.tanh = options_.gelu == "tanh"}});
+    layers_.push_back(
+        {name + ".mlp.act", llama_ ? LayerSpec(GatedSilu{}) : Gelu{.tanh = options_.gelu == GeluFormula::tanh}});
     add_to(stream, name + ".mlp.c_proj");
   }
 
@@ -93,10 +94,6 @@ class Builder {
 void check(const Options& options, const tensor::Shape& sample, std::int64_t tokens) {
   require(sample.size() == 1, "model \"gpt\" takes sequences of tokens (T), but the data set has samples of shape {}",
           tensor::to_string(sample));
-  require(options.variant == "gpt2" || options.variant == "llama",
-          "model.variant is \"{}\"; \"gpt2\" or \"llama\" is expected", options.variant);
-  require(options.gelu == "tanh" || options.gelu == "erf", "model.gelu is \"{}\"; \"tanh\" or \"erf\" is expected",
-          options.gelu);
   require(options.layers >= 1 && options.width >= 1, "model.layers is {} and model.width {}; both must be at least 1",
           options.layers, options.width);
   require(options.heads >= 1 && options.width % options.heads == 0,

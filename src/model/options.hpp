@@ -1,11 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include <distdl/base/one_of.hpp>
+
 namespace distdl::model {
+
+/// The first layers of a resnet.
+enum class Stem { automatic, imagenet, cifar };
+constexpr std::array<Named<Stem>, 3> choices_of(Stem) {
+  return {{
+      {Stem::automatic, "auto", "cifar for images of up to 64 pixels a side"},
+      {Stem::imagenet, "imagenet", "7 x 7 with stride 2, then pooled"},
+      {Stem::cifar, "cifar", "3 x 3"},
+  }};
+}
+
+/// The layers of a gpt.
+enum class GptVariant { gpt2, llama };
+constexpr std::array<Named<GptVariant>, 2> choices_of(GptVariant) {
+  return {{
+      {GptVariant::gpt2, "gpt2", "layer norm, GELU, learnt positions, biases"},
+      {GptVariant::llama, "llama", "RMS norm, gated SiLU, rotary positions, no biases"},
+  }};
+}
+
+/// How GELU is computed.
+enum class GeluFormula { tanh, erf };
+constexpr std::array<Named<GeluFormula>, 2> choices_of(GeluFormula) {
+  return {{
+      {GeluFormula::tanh, "tanh", "as published"},
+      {GeluFormula::erf, "erf", "exact"},
+  }};
+}
 
 /// Which model, and its sizes. Each model reads the keys that its line names and leaves the rest alone.
 struct Options {
@@ -13,18 +44,18 @@ struct Options {
   double label_smoothing = 0;                ///< all: part of the target that is spread evenly over all classes
   std::vector<std::int64_t> hidden = {128};  ///< mlp, lenet: widths of the hidden linear layers
   bool batch_norm = false;                   ///< mlp, lenet: normalize after each hidden or convolution layer
-  std::string stem = "auto";                 ///< resnet: "imagenet", "cifar", or by the size of the images
+  OneOf<Stem> stem = Stem::automatic;        ///< resnet
   std::int64_t layers = 12;                  ///< gpt, vit: blocks
   std::int64_t width = 768;                  ///< gpt, vit: values per place of the sequence
   std::int64_t heads = 12;                   ///< gpt, vit: of attention; divides width
   std::int64_t kv_heads = 0;                 ///< gpt: heads for keys and values; 0: as many as heads
   std::int64_t context = 1024;               ///< gpt: longest sequence, and what it is trained on
   std::int64_t vocabulary = 0;               ///< gpt: rows of the table of tokens; 0: as many as the data set has
-  std::string variant = "gpt2";              ///< gpt: "gpt2" or "llama"
-  std::string gelu = "tanh";                 ///< gpt: how gpt2's GELU is computed, "tanh" or "erf"
-  bool tied_head = true;                     ///< gpt: logits by the table of tokens
-  std::int64_t patch = 16;                   ///< vit: height and width of a patch, in pixels
-  double dropout = 0;                        ///< gpt, vit: probability
+  OneOf<GptVariant> variant = GptVariant::gpt2;
+  OneOf<GeluFormula> gelu = GeluFormula::tanh;  ///< gpt: of the variant gpt2
+  bool tied_head = true;                        ///< gpt: logits by the table of tokens
+  std::int64_t patch = 16;                      ///< vit: height and width of a patch, in pixels
+  double dropout = 0;                           ///< gpt, vit: probability
 };
 
 template <class Visitor>
@@ -37,20 +68,15 @@ void describe(Options& options, Visitor&& visit) {
   visit("model.hidden", options.hidden, "mlp, lenet: widths of the hidden linear layers, e.g. [256, 128]");
   visit("model.batch_norm", options.batch_norm,
         "mlp, lenet: normalize after each hidden or convolution layer, over each microbatch");
-  visit(
-      "model.stem", options.stem,
-      "resnet: \"imagenet\" (7 x 7 with stride 2, then pooled), \"cifar\" (3 x 3), \"auto\": the latter for images of "
-      "up to 64 pixels a side");
+  visit("model.stem", options.stem, OneOf<Stem>::help("first layers of a resnet"));
   visit("model.layers", options.layers, "gpt, vit: number of blocks");
   visit("model.width", options.width, "gpt, vit: values per place of the sequence");
   visit("model.heads", options.heads, "gpt, vit: attention heads; must divide model.width");
   visit("model.kv_heads", options.kv_heads, "gpt: heads for keys and values, shared by groups of heads; 0: as many");
   visit("model.context", options.context, "gpt: tokens of a sample, and the longest sequence that the model can take");
   visit("model.vocabulary", options.vocabulary, "gpt: rows of the table of tokens; 0: as many as the data set has");
-  visit("model.variant", options.variant,
-        "gpt: \"gpt2\" (layer norm, GELU, learnt positions, biases) or \"llama\" (RMS norm, gated SiLU, rotary "
-        "positions, no biases)");
-  visit("model.gelu", options.gelu, "gpt: GELU of the variant gpt2 by \"tanh\", as published, or by \"erf\"");
+  visit("model.variant", options.variant, OneOf<GptVariant>::help("layers of a gpt"));
+  visit("model.gelu", options.gelu, OneOf<GeluFormula>::help("GELU of the gpt variant gpt2"));
   visit("model.tied_head", options.tied_head, "gpt: the table of tokens also gives the logits");
   visit("model.patch", options.patch, "vit: height and width of a patch in pixels");
   visit("model.dropout", options.dropout,

@@ -71,10 +71,8 @@ class ResnetBuilder {
 };
 
 bool small_stem(const Options& options, const tensor::Shape& sample) {
-  if (options.stem == "auto") return sample[1] <= kLargestSmallImage && sample[2] <= kLargestSmallImage;
-  require(options.stem == "cifar" || options.stem == "imagenet",
-          "model.stem is \"{}\"; \"auto\", \"cifar\" or \"imagenet\" is expected", options.stem);
-  return options.stem == "cifar";
+  if (options.stem == Stem::automatic) return sample[1] <= kLargestSmallImage && sample[2] <= kLargestSmallImage;
+  return options.stem == Stem::cifar;
 }
 }  // namespace
 

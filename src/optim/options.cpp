@@ -9,13 +9,6 @@
 
 namespace distdl::optim {
 namespace {
-using Words = std::vector<std::string>;
-
-void check_word(const char* key, const std::string& word, const Words& known) {
-  require(std::find(known.begin(), known.end(), word) != known.end(), "{} is \"{}\"; known are \"{}\"", key, word,
-          fmt::join(known, "\", \""));
-}
-
 /// A share of what was that a step leaves.
 void check_share(const char* key, double value) {
   require(value >= 0 && value < 1, "{} is {}, but must be in [0, 1)", key, value);
@@ -26,8 +19,6 @@ void check_not_negative(const char* key, double value) {
 }
 
 void check_schedule(const Options& options) {
-  check_word("optim.schedule", options.schedule, {"constant", "cosine", "linear", "step"});
-  check_word("optim.scale_rate", options.scale_rate, {"none", "linear", "sqrt"});
   require(options.learning_rate > 0 && std::isfinite(options.learning_rate),
           "optim.learning_rate is {}, but must be above 0", options.learning_rate);
   require(options.base_batch >= 1, "optim.base_batch is {}, but must be at least 1", options.base_batch);
@@ -39,7 +30,7 @@ void check_schedule(const Options& options) {
           milestones.empty() ? 0 : milestones.front());
   require(std::adjacent_find(milestones.begin(), milestones.end(), std::greater_equal<>()) == milestones.end(),
           "optim.milestones are {}, but must ascend", fmt::join(milestones, ", "));
-  require(milestones.empty() || options.schedule == "step",
+  require(milestones.empty() || options.schedule == Schedule::step,
           "optim.milestones are given, but optim.schedule is \"{}\"; it must be \"step\"", options.schedule);
   require(options.milestone_factor > 0 && options.milestone_factor <= 1,
           "optim.milestone_factor is {}, but must be in (0, 1]", options.milestone_factor);

@@ -17,17 +17,18 @@ std::ptrdiff_t milestones_passed(const Options& options, std::int64_t done, doub
 /// The rate after the warm-up, as a share of the peak.
 double share_of_peak(const Options& options, std::int64_t done, double progress) {
   const double end = options.final_rate_share;
-  if (options.schedule == "cosine") return end + (1 - end) * 0.5 * (1 + std::cos(std::numbers::pi * progress));
-  if (options.schedule == "linear") return end + (1 - end) * (1 - progress);
-  if (options.schedule == "step") return std::pow(options.milestone_factor, milestones_passed(options, done, progress));
+  if (options.schedule == Schedule::cosine) return end + (1 - end) * 0.5 * (1 + std::cos(std::numbers::pi * progress));
+  if (options.schedule == Schedule::linear) return end + (1 - end) * (1 - progress);
+  if (options.schedule == Schedule::step)
+    return std::pow(options.milestone_factor, milestones_passed(options, done, progress));
   return 1;
 }
 }  // namespace
 
 double peak_rate(const Options& options, std::int64_t global_batch) {
   const double growth = static_cast<double>(global_batch) / static_cast<double>(options.base_batch);
-  if (options.scale_rate == "linear") return options.learning_rate * growth;
-  if (options.scale_rate == "sqrt") return options.learning_rate * std::sqrt(growth);
+  if (options.scale_rate == RateScale::linear) return options.learning_rate * growth;
+  if (options.scale_rate == RateScale::sqrt) return options.learning_rate * std::sqrt(growth);
   return options.learning_rate;
 }
 

@@ -11,7 +11,7 @@ Identity identity_of(Recipe recipe, const data::Source& samples) {
   describe(recipe.model, note);
   describe(recipe.parallel, note);
   describe(recipe.optim, note);
-  identity["kernels.precision"] = recipe.kernels.precision;
+  identity["kernels.precision"] = recipe.kernels.precision.name();
   identity["train.seed"] = std::to_string(recipe.train.seed);
   identity["train.epochs"] = std::to_string(recipe.train.epochs);
   identity["train.steps"] = std::to_string(recipe.train.steps);

@@ -497,7 +497,7 @@ TEST(Saver, AWritingGroupThatIsLostFailsTheNextSave) {
 }
 
 TEST(SaverOptions, ThatMakeNoSenseAreRefused) {
-  for (const Options& options : {Options{.mode = "fast"}, Options{.copy_threads = 0}, Options{.write_threads = -1}})
+  for (const Options& options : {Options{.copy_threads = 0}, Options{.write_threads = -1}})
     EXPECT_THROW(check(options), ConfigError);
 }
 }  // namespace

@@ -91,6 +91,13 @@ TEST(Job, ReportsBrokenTomlAndMissingFiles) {
   EXPECT_THROW(load("/nowhere/job.toml", {}), ConfigError);
 }
 
+TEST(Job, NamesThePossibleValuesOfAKey) {
+  EXPECT_THAT(error_of("[checkpoint]\nmode = \"fast\"\n"),
+              HasSubstr(R"(job_test.toml:2: key "checkpoint.mode" must be "async", "lazy" or "sync", not "fast")"));
+  EXPECT_THAT(error_of("[checkpoint]\nmode = 3\n"),
+              HasSubstr(R"(key "checkpoint.mode" must be "async", "lazy" or "sync")"));
+}
+
 TEST(Job, IsRefusedWithEveryValueThatARunWouldRefuse) {
   for (const std::string key : {"checkpoint.every=-1",
                                 "checkpoint.keep=0",
@@ -122,6 +129,14 @@ TEST(Job, IsRefusedWithEveryValueThatARunWouldRefuse) {
                                 "data.holdout=-1",
                                 "data.cache_mib=-1",
                                 "run.relaunches=-1",
+                                "run.hangup=\"stay\"",
+                                "checkpoint.mode=fast",
+                                "checkpoint.failure_domain=rack",
+                                "optim.schedule=poly",
+                                "optim.scale_rate=yes",
+                                "model.stem=large",
+                                "model.variant=gpt5",
+                                "model.gelu=fast",
                                 "log.level=x"})
     EXPECT_THAT(error_of("", {key}), HasSubstr(key == "log.level=x" ? "log level" : key.substr(0, key.find('='))));
 }

@@ -27,7 +27,12 @@ using Words = std::vector<std::uint32_t>;  // floats or int32, bit by bit
 Options options_from(const json& given) {
   Options options;
   describe(options, [&](const std::string& key, auto& value, const char*) {
-    if (auto found = given.find(key.substr(key.find('.') + 1)); found != given.end()) found->get_to(value);
+    auto found = given.find(key.substr(key.find('.') + 1));
+    if (found == given.end()) return;
+    if constexpr (requires { value.name(); })
+      value = found->template get<std::string>();
+    else
+      found->get_to(value);
   });
   return options;
 }

@@ -14,7 +14,11 @@ Options options_from(const json& given) {
   Options options;
   auto read = [&](const std::string& key, auto& field, const char*) {
     auto word = key.substr(key.find('.') + 1);
-    if (given.contains(word)) field = given.at(word).get<std::decay_t<decltype(field)>>();
+    if (!given.contains(word)) return;
+    if constexpr (requires { field.name(); })
+      field = given.at(word).template get<std::string>();
+    else
+      field = given.at(word).template get<std::decay_t<decltype(field)>>();
   };
   describe(options, read);
   return options;

@@ -31,8 +31,6 @@ TEST(Options, DefaultsAndOrdinaryRecipesAreTaken) {
 TEST(Options, WordsThatNobodyKnowsAreRefusedWithThoseThatAreKnown) {
   EXPECT_THAT(error_of({.name = "adam"}),
               HasSubstr(R"(optim.name is "adam"; known are "sgd", "adamw", "lamb", "lars")"));
-  EXPECT_THAT(error_of({.schedule = "poly"}), HasSubstr(R"("constant", "cosine", "linear", "step")"));
-  EXPECT_THAT(error_of({.scale_rate = "yes"}), HasSubstr(R"("none", "linear", "sqrt")"));
 }
 
 TEST(Options, NumbersThatMakeNoSenseAreRefusedByKey) {

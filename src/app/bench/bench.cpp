@@ -26,7 +26,7 @@ namespace {
 struct Arguments {
   LocalRanks local;
   kernels::Options kernels;
-  std::string model = "lenet";
+  std::string model = "lenet", precision = "fp32";
   std::int64_t batch = 64, steps = 20;
   bool json = false;
 };
@@ -149,7 +149,7 @@ void bench_train(const Arguments& arguments, comm::Communicator& communicator) {
     fmt::print("{}\n", nlohmann::ordered_json{{"model", arguments.model},
                                               {"backend", bench.backend()},
                                               {"ranks", communicator.size()},
-                                              {"precision", arguments.kernels.precision},
+                                              {"precision", arguments.kernels.precision.name()},
                                               {"threads", arguments.kernels.threads},
                                               {"batch", arguments.batch},
                                               {"steps", arguments.steps},
@@ -182,7 +182,7 @@ void add_bench_command(Command app) {
                   "of the published sizes: resnet50-224 (3 x 224 x 224), gpt2 (124M parameters, 1024 tokens)")
       .show_default();
   command.add_option("--backend", arguments->kernels.backend, "reference, onednn, cuda or auto").show_default();
-  command.add_option("--precision", arguments->kernels.precision, "fp32, bf16, fp16 or (on GPUs) tf32").show_default();
+  command.add_option("--precision", arguments->precision, "fp32, bf16, fp16 or (on GPUs) tf32").show_default();
   command.add_flag("!--no-replay", arguments->kernels.replay, "Do not record and replay steps (CUDA graphs)");
   command.add_flag("!--no-deterministic", arguments->kernels.deterministic,
                    "On a GPU, let cuDNN choose the fastest algorithms by its own estimate");
@@ -191,6 +191,7 @@ void add_bench_command(Command app) {
   command.add_option("--steps", arguments->steps, "Steps to time, after two to warm up").positive().show_default();
   command.add_flag("--json", arguments->json, "Print JSON");
   command.callback([arguments] {
+    arguments->kernels.precision = arguments->precision;
     arguments->local.run([&] { check(*arguments); },
                          [&](comm::Communicator& communicator) { bench_train(*arguments, communicator); });
   });

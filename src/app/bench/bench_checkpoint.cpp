@@ -245,7 +245,7 @@ class CheckpointBench {
     nlohmann::ordered_json report{{"bytes", state_.total()},
                                   {"ranks", communicator_.size()},
                                   {"dir", arguments_.dir.string()},
-                                  {"mode", arguments_.options.mode},
+                                  {"mode", arguments_.options.mode.name()},
                                   {"copy_threads", arguments_.options.copy_threads},
                                   {"write_threads", arguments_.options.write_threads},
                                   {"compression", arguments_.options.compression}};
@@ -274,7 +274,8 @@ class CheckpointBench {
 }  // namespace
 
 void add_bench_checkpoint(Command bench) {
-  auto command = bench.add_subcommand("checkpoint", "Time saves and restores; with --peers also those of PyTorch");
+  auto command = bench.add_subcommand(
+      "checkpoint", "Time saves and restores beside memcpy and plain files; with --peers also those of PyTorch");
   auto a = std::make_shared<CheckpointBenchArguments>();
   a->local.ranks = 1;
   a->local.add_to(command);

@@ -207,7 +207,7 @@ void add_info(Command data_command) {
   command.add_option("FILE", options->file, "HDF5 data set").required();
   command.add_flag("--verify", options->verify, "Read everything and check every checksum");
   command.add_flag("--json", options->json, "Print one JSON document");
-  command.add_option("--preview", options->preview, "Draw this number of images").not_negative();
+  command.add_option("--preview", options->preview, "Draw the first N images").not_negative();
   command.callback([options] { info(*options); });
 }
 
@@ -218,7 +218,7 @@ void add_data_command(Command app) {
   auto command = app.add_subcommand("data", "Make, import and inspect data sets");
   command.require_subcommand();
   add_make(command);
-  auto import = command.add_subcommand("import", "Convert files of other formats");
+  auto import = command.add_subcommand("import", "Convert files of other formats into a data set");
   import.require_subcommand();
   add_import_idx(import);
   add_import_text(import);

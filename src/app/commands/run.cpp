@@ -95,7 +95,7 @@ void run(const RunArguments& arguments) {
   LogOptions logging;
   logging.level = severity_from(job.observe.level);
   start_logging(logging);
-  if (job.launch.hangup == "ignore") ignore_hangup();
+  if (job.launch.hangup == launch::Hangup::ignore) ignore_hangup();
   launch::SupervisorSignals signals;  // from here on a request to stop ends with 75
   launch::LaunchSpec spec;
   spec.checkpoints = std::filesystem::path(job.run_dir) / "checkpoints";

@@ -100,7 +100,7 @@ train::Outcome run_rank(config::Job job, const Resume& resume, comm::Communicato
   auto setting = make_setting(job, signals);
   if (resume.no_snapshots) setting.snapshots = checkpoint::SnapshotUse::none;
   if (resume.below) setting.resume_below = Step(*resume.below);
-  if (job.recipe.checkpoint.failure_domain == "switch") {
+  if (job.recipe.checkpoint.failure_domain == checkpoint::FailureDomain::network_switch) {
     setting.failure_domain = slurm::switches_of_node();
     if (setting.failure_domain.empty())
       log(Severity::warning, "Slurm knows of no switch above {}: it counts as a failure domain of its own",
@@ -164,7 +164,7 @@ train::Outcome run_connected(const config::Job& job, const Resume& resume, world
 void work(const WorkerArguments& arguments) {
   Signals signals;  // before any library starts a thread
   config::Job job = arguments.job.load();
-  if (job.launch.hangup == "ignore") ignore_hangup();
+  if (job.launch.hangup == launch::Hangup::ignore) ignore_hangup();
   auto world = world::make_world();
   start_worker_log(job, world->rank());
   auto outcome = train::Outcome::stopped;

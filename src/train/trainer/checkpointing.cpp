@@ -43,7 +43,7 @@ void Checkpointing::schedule_from_here() {
 void Checkpointing::start(bool resumed) {
   auto levels = levels_setup(store_, place());
   checkpoint::Saver::Setup setup{run_name(store_), true, levels.has_value(), levels};
-  const bool writes_beside = recipe_.checkpoint.mode != "sync";
+  const bool writes_beside = recipe_.checkpoint.mode != checkpoint::SaveMode::sync;
   saver_.emplace(store_, group_, writes_beside ? make_writing_group(communicator_, group_.timeout()) : nullptr, setup);
   const auto left = levels || communicator_.rank() != Rank(0) ? std::nullopt : step_left_in_memory(store_, Rank(0));
   if (left && *left > state_.step)

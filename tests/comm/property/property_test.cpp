@@ -17,7 +17,7 @@
 namespace distdl::comm::property {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef DISTDL_SANITIZED
 constexpr int kRounds = 8;
 constexpr std::size_t kMostBytes = 1 << 20;
 #else

@@ -10,7 +10,7 @@ namespace distdl::comm {
 
 /// One thread that computes: sanitizers, which make it twenty times slower, need to see each kind of schedule only, and
 /// get one of so many tries.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef DISTDL_SANITIZED
 constexpr int kShare = 8;
 #else
 constexpr int kShare = 1;

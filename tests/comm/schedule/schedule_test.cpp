@@ -11,7 +11,7 @@
 namespace distdl::comm {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef DISTDL_SANITIZED
 constexpr int kMostRanks = 13;
 constexpr int kLargeSizes[] = {48, 63, 64, 65, 100};
 constexpr int kSizesWhereAllMeet[] = {64};

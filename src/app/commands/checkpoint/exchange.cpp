@@ -80,8 +80,9 @@ void add_import_safetensors(Command import) {
       .add_option("DIR", arguments->folder,
                   "Folder of checkpoints, for instance RUN/checkpoints; created if it is missing")
       .required();
-  add_step(command, "--step", arguments->step, "Step of the checkpoint; default: the file's, or 0");
-  command.add_flag("--weights", arguments->how.weights_only, "Import the weights only, as step 0 of a new training");
+  add_step(command, "--step", arguments->step, "Step of the checkpoint; default: the file's, or 0; with --weights 0");
+  command.add_flag("--weights", arguments->how.weights_only,
+                   "Import the weights only, for a new training; as step 0 unless --step is given");
   auto prefix = command.add_option("--prefix", arguments->how.prefix,
                                    "Prefix for names that begin neither with parameter/ nor with the name of an "
                                    "optimizer's state, such as momentum/; default: parameter/");
