@@ -60,10 +60,10 @@ class Candidate {
   }
 
  private:
-  Source source_of(const Replica& replica) const {
-    if (replica.on_disk) return Source::disk;
+  RestoreSource source_of(const Replica& replica) const {
+    if (replica.on_disk) return RestoreSource::disk;
     const auto rank = static_cast<std::size_t>(replica.label.rank);
-    return rank < nodes_.size() && nodes_[rank] == replica.node ? Source::memory : Source::partner;
+    return rank < nodes_.size() && nodes_[rank] == replica.node ? RestoreSource::memory : RestoreSource::partner;
   }
 
   /// The best snapshot of a rank. One on disk comes after parity.
@@ -98,7 +98,7 @@ class Candidate {
       parities.push_back(parity->second);
     }
     snapshots.insert(snapshots.end(), parities.begin(), parities.end());
-    return ShardPlan{rank, Source::parity, std::move(snapshots)};
+    return ShardPlan{rank, RestoreSource::parity, std::move(snapshots)};
   }
 
   std::span<const Replica> replicas_;
@@ -110,15 +110,15 @@ class Candidate {
 
 }  // namespace
 
-const char* name_of(Source source) {
+const char* name_of(RestoreSource source) {
   switch (source) {
-    case Source::memory:
+    case RestoreSource::memory:
       return "memory of its node";
-    case Source::partner:
+    case RestoreSource::partner:
       return "memory of another node";
-    case Source::parity:
+    case RestoreSource::parity:
       return "parity";
-    case Source::disk:
+    case RestoreSource::disk:
       return "a node's disk";
   }
   return "?";

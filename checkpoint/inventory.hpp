@@ -14,13 +14,13 @@
 namespace distdl::checkpoint {
 
 /// Where a rank's snapshot comes from, the best first.
-enum class Source {
+enum class RestoreSource {
   memory,   ///< of the node on which that rank runs
   partner,  ///< memory of another node
   parity,   ///< worked out from the other members of its parity set
   disk      ///< local to a node
 };
-const char* name_of(Source source);
+const char* name_of(RestoreSource source);
 
 /// One copy of a snapshot or parity that some rank can reach.
 struct Replica {
@@ -50,7 +50,7 @@ std::vector<Replica> replicas_from(const std::string& text, int ranks);
 /// How to get the snapshot of one rank of the world that saved.
 struct ShardPlan {
   int rank = 0;
-  Source source = Source::memory;
+  RestoreSource source = RestoreSource::memory;
   std::vector<std::size_t> replicas;  ///< one; for parity those of all other members of the set and then their parities
 };
 

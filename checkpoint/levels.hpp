@@ -35,7 +35,7 @@ struct Protection {
 
 struct ShardReport {
   int rank = 0;  ///< of the world that saved
-  Source source = Source::memory;
+  RestoreSource source = RestoreSource::memory;
   double seconds = 0;  ///< until its bytes lay on every node that needs them
 };
 

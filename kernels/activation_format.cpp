@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <distdl/base/errors.hpp>
 #include <distdl/kernels/backend.hpp>
+#include <distdl/kernels/options.hpp>
 
 // Apart from backend.cpp, because the CUDA plug-in needs these and not the list of all backends.
 namespace distdl::kernels {

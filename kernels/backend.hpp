@@ -12,7 +12,6 @@
 
 #include <distdl/kernels/layer_spec.hpp>
 #include <distdl/kernels/optimizer_steps.hpp>
-#include <distdl/kernels/options.hpp>
 #include <distdl/kernels/rng_key.hpp>
 #include <distdl/tensor/accelerator.hpp>
 #include <distdl/tensor/buffer.hpp>
@@ -20,6 +19,8 @@
 #include <distdl/tensor/shape.hpp>
 
 namespace distdl::kernels {
+
+struct Options;  // options.hpp formats texts, which nvcc does not compile
 
 /// The format of an activation between two layers: logical shape, bytes, the backend's own layout of the elements
 /// (nullptr: dense row-major), and their type. Only the backend reads `layout`.

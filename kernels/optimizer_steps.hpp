@@ -71,7 +71,7 @@ struct LarsStep {
   double trust_coefficient = 1;
   bool operator==(const LarsStep&) const = default;
 
-  constexpr double term(float /*parameter*/, float /*velocity*/, float gradient) const {
+  static constexpr double term(float /*parameter*/, float /*velocity*/, float gradient) {
     return double{gradient} * double{gradient};
   }
   template <class T>

@@ -296,7 +296,7 @@ std::vector<ShardReport> Levels::restore(const RestorePlan& plan, std::span<cons
   std::vector<Replica> served, here;
   for (const ShardPlan& shard : plan.shards) {
     Stopwatch watch;
-    served.push_back(shard.source == Source::parity ? rebuild(shard) : replicas_[shard.replicas[0]]);
+    served.push_back(shard.source == RestoreSource::parity ? rebuild(shard) : replicas_[shard.replicas[0]]);
     reports.push_back({shard.rank, shard.source, watch.seconds()});
   }
   const auto parts = announce(served);

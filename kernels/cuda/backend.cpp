@@ -16,6 +16,7 @@
 #include <distdl/kernels/cuda/optimizers/optimizers.hpp>
 #include <distdl/kernels/cuda/optimizers/range_tables.hpp>
 #include <distdl/kernels/cuda/primitives/elementwise.hpp>
+#include <distdl/kernels/options.hpp>
 
 namespace distdl::kernels::cuda {
 namespace {

@@ -9,6 +9,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/base/plugin.hpp>
 #include <distdl/kernels/cuda/loader.hpp>
+#include <distdl/kernels/options.hpp>
 #include <distdl/kernels/registry/registry.hpp>
 
 namespace distdl::kernels {

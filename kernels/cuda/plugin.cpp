@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <distdl/kernels/cuda/backend.hpp>
 #include <distdl/kernels/cuda/plugin.hpp>
+#include <distdl/kernels/options.hpp>
 
 namespace {
 distdl::kernels::Backend* make(const distdl::kernels::Options& options) {

@@ -76,8 +76,8 @@ struct Silu {
 /// Of dropout: which values of the dense microbatch stay.
 struct Stays {
   RngKey rng_key;
-  std::uint32_t stream;
-  float probability;
+  std::uint32_t stream = 0;
+  float probability = 0;
   /// Of places 4 * number to 4 * number + 3.
   constexpr std::array<bool, 4> four(std::uint64_t number) const {
     const auto block = Philox::block(rng_key.seed, rng_key.microbatch << 16 | stream, number);

@@ -11,6 +11,7 @@
 #include <distdl/kernels/host/host_backend.hpp>
 #include <distdl/kernels/host/losses.hpp>
 #include <distdl/kernels/host/vectors.hpp>
+#include <distdl/kernels/options.hpp>
 #include <distdl/tensor/half.hpp>
 
 namespace distdl::kernels {

@@ -6,6 +6,7 @@
 #include <distdl/kernels/onednn/bfloat16.hpp>
 #include <distdl/kernels/onednn/layers.hpp>
 #include <distdl/kernels/onednn/operation.hpp>
+#include <distdl/kernels/options.hpp>
 #include <distdl/kernels/registry/registry.hpp>
 
 namespace distdl::kernels {

@@ -25,9 +25,8 @@ class OneOf {
  public:
   constexpr OneOf(Enum value) : value_(value) {}  // NOLINT(google-explicit-constructor): it is one
   /// Throws ConfigError for another name than those in the table.
-  template <class Text>
-  requires std::convertible_to<const Text&, std::string_view> OneOf(const Text& name)
-      : value_() {  // NOLINT(google-explicit-constructor): users write names
+  template <std::convertible_to<std::string_view> Text>
+  OneOf(const Text& name) : value_() {  // NOLINT(google-explicit-constructor): users write names
     const auto found = find(name);
     require(found.has_value(), "\"{}\" is not {}", std::string_view(name), names());
     value_ = *found;

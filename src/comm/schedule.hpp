@@ -33,14 +33,14 @@ struct Block {
   bool operator==(const Block&) const = default;
 };
 
-/// A source of a reduce step; `merges` as in comm::Source.
+/// A source of a reduce step; `merges` as in comm::ReduceSource.
 struct Operand {
   Block block;
   std::uint16_t merges = 0;
 };
 
 /// What one rank does next. Steps run in order; send and receive only begin.
-struct Step {
+struct ScheduleStep {
   enum class Kind : std::uint8_t {
     send,     ///< begin to send `block` to `peer`; joins `group`
     receive,  ///< begin to receive `block` from `peer`; joins `group`
@@ -64,7 +64,7 @@ struct Step {
 /// Execution. The messages between two ranks are matched in the order of their steps.
 struct Schedule {
   int rank = 0;
-  std::vector<Step> steps;
+  std::vector<ScheduleStep> steps;
   std::vector<Operand> sources;
   std::vector<Block> targets;
   std::size_t scratch = 0;  ///< elements

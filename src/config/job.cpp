@@ -50,13 +50,13 @@ std::string nearest_key(const std::string& key) {
 }
 
 template <class T>
-constexpr bool is_choice = false;
+constexpr bool kIsChoice = false;
 template <class Enum>
-constexpr bool is_choice<OneOf<Enum>> = true;
+constexpr bool kIsChoice<OneOf<Enum>> = true;
 
 template <class T>
 std::string type_name() {
-  if constexpr (is_choice<T>) return T::names();
+  if constexpr (kIsChoice<T>) return T::names();
   if constexpr (std::is_same_v<T, bool>) return "true or false";
   if constexpr (std::is_same_v<T, std::int64_t>) return "a whole number";
   if constexpr (std::is_same_v<T, double>) return "a number";
@@ -78,7 +78,7 @@ bool assign(T& field, const toml::node& node) {
     }
     field = values;
     return true;
-  } else if constexpr (is_choice<T>) {
+  } else if constexpr (kIsChoice<T>) {
     const auto name = node.value_exact<std::string>();
     const auto value = name ? T::find(*name) : std::nullopt;
     if (value) field = *value;
@@ -104,7 +104,7 @@ bool assign(T& field, const toml::node& node) {
 template <class T>
 std::string got(const toml::node& node) {
   const auto text = node.value_exact<std::string>();
-  return is_choice<T> && text ? fmt::format(", not \"{}\"", printable(*text)) : "";
+  return kIsChoice<T> && text ? fmt::format(", not \"{}\"", printable(*text)) : "";
 }
 
 /// Sets one key. `where` begins the error message: `job.toml:3: ` or `--set: `.
@@ -213,7 +213,7 @@ void apply_override(Job& job, const std::string& text) {
   describe(job, [&](const std::string& name, auto& field, const char*) {
     if (name == key) {
       using T = std::decay_t<decltype(field)>;
-      is_text = std::is_same_v<T, std::string> || is_choice<T>;
+      is_text = std::is_same_v<T, std::string> || kIsChoice<T>;
     }
   });
   if (is_text && (value.empty() || value.front() != '"')) {

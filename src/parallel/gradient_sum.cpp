@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kAlignment = 16;  ///< floats: a cache line
 }  // namespace
 
-GradientSum::GradientSum(kernels::Backend& backend, comm::Communicator& communicator, const Plan& plan,
+GradientSum::GradientSum(kernels::Backend& backend, comm::Communicator& communicator, const MicrobatchPlan& plan,
                          std::size_t count)
     : backend_(backend),
       communicator_(communicator),

@@ -17,7 +17,8 @@ namespace distdl::parallel {
 class GradientSum {
  public:
   /// `count`: floats of an arena. The references must outlive this object.
-  GradientSum(kernels::Backend& backend, comm::Communicator& communicator, const Plan& plan, std::size_t count);
+  GradientSum(kernels::Backend& backend, comm::Communicator& communicator, const MicrobatchPlan& plan,
+              std::size_t count);
 
   /// Collective: registers the backend's device with the communicator. Without a device, the arenas are allocated in
   /// memory that the node's other ranks can read. Throws CommError without room for them, ConfigError where only some

@@ -21,7 +21,7 @@ std::vector<int> shares(int microbatches, const std::vector<double>& speeds) {
 }
 }  // namespace
 
-Plan make_plan(const Options& options, const std::vector<double>& speeds) {
+MicrobatchPlan make_plan(const Options& options, const std::vector<double>& speeds) {
   require(options.microbatch_size >= 1, "parallel.microbatch_size is {}, but must be at least 1",
           options.microbatch_size);
   require(options.microbatches >= 1 && options.microbatches <= kMostMicrobatches,
@@ -35,7 +35,7 @@ Plan make_plan(const Options& options, const std::vector<double>& speeds) {
       speeds.size(), options.microbatches);
   for (double speed : speeds) require(speed > 0, "the speed of a rank is {}, but must be above 0", speed);
 
-  Plan plan{static_cast<int>(options.microbatches), options.microbatch_size, {}};
+  MicrobatchPlan plan{static_cast<int>(options.microbatches), options.microbatch_size, {}};
   int first = 0;
   for (int count : shares(plan.microbatches, speeds)) {
     plan.ranges.push_back({first, count});
@@ -44,7 +44,7 @@ Plan make_plan(const Options& options, const std::vector<double>& speeds) {
   return plan;
 }
 
-Plan make_plan(const Options& options, int world_size) {
+MicrobatchPlan make_plan(const Options& options, int world_size) {
   return make_plan(options, std::vector<double>(static_cast<std::size_t>(world_size), 1.0));
 }
 

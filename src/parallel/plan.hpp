@@ -12,7 +12,7 @@ namespace distdl::parallel {
 
 /// The assignment of a step's microbatches to ranks. Any plan gives the same bits, because gradients are summed along
 /// the fixed tree of comm::TreeNode over all microbatches.
-struct Plan {
+struct MicrobatchPlan {
   int microbatches = 0;
   std::int64_t microbatch_size = 0;
   std::vector<comm::LeafRange> ranges;  ///< per rank, ascending and gapless
@@ -24,8 +24,8 @@ struct Plan {
 /// Microbatches in proportion to `speeds` (relative, one per rank, above 0); at least one each. Where the ranks are
 /// equally fast, shares differ by at most one.
 /// Throws ConfigError if there are fewer microbatches than ranks, or numbers make no sense.
-Plan make_plan(const Options& options, const std::vector<double>& speeds);
+MicrobatchPlan make_plan(const Options& options, const std::vector<double>& speeds);
 /// All ranks equally fast.
-Plan make_plan(const Options& options, int world_size);
+MicrobatchPlan make_plan(const Options& options, int world_size);
 
 }  // namespace distdl::parallel

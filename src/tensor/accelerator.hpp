@@ -13,7 +13,7 @@ namespace distdl::tensor {
 
 /// One operand of a reduction. The operands come in the order of the tree's leaves; after `merges` is the number of
 /// times that the two newest partial results are then replaced by their sum: (a + b) + (c + d) is a:0 b:1 c:0 d:2.
-struct Source {
+struct ReduceSource {
   const void* data = nullptr;
   int merges = 0;
 };
@@ -48,7 +48,7 @@ class Accelerator {
   virtual void copy_from_host(void* to, const void* from, std::size_t bytes) = 0;
   /// As comm::reduce(), on the device's memory, with its bits (but for those of a NaN). All memory is aligned to its
   /// elements.
-  virtual void reduce(DataType type, Reduction reduction, std::span<const Source> sources,
+  virtual void reduce(DataType type, Reduction reduction, std::span<const ReduceSource> sources,
                       std::span<void* const> targets, std::size_t count, double scale) = 0;
 
   /// The end of the queue, apart from copies to the host.

@@ -36,6 +36,6 @@ std::string_view code_of(DataType type);
 /// Throws ConfigError for an unknown code.
 DataType data_type_from_code(std::string_view code);
 /// One element as it lies in memory, aligned or not. Exact, but for large int64.
-double value_of(DataType type, const std::byte* element);
+double value_of(DataType type, const std::byte* at);
 
 }  // namespace distdl::tensor

@@ -4,6 +4,7 @@
 
 #include <distdl/base/clock.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/kernels/options.hpp>
 #include <distdl/model/models.hpp>
 #include <distdl/parallel/plan.hpp>
 #include <distdl/train/agreement.hpp>
@@ -54,7 +55,7 @@ class Trainer {
   Observer& observer_;
   std::unique_ptr<kernels::Backend> backend_;
   data::Sources sources_;
-  parallel::Plan plan_;
+  parallel::MicrobatchPlan plan_;
   data::Sampler sampler_;
   Step total_;
   model::Description model_;

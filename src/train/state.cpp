@@ -288,7 +288,7 @@ std::optional<std::string> StateCheckpointer::restore(TrainingState& state, chec
     take_over(state, plan.step, saved, nullptr);
   });
   levels.keep_only(plan);
-  std::map<checkpoint::Source, int> counts;
+  std::map<checkpoint::RestoreSource, int> counts;
   for (const auto& shard : reports) {
     ++counts[shard.source];
     if (communicator_.rank().value == 0)

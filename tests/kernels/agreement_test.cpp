@@ -9,6 +9,7 @@
 #include "tests/kernels/each_backend.hpp"
 #include "tests/kernels/layer_cases.hpp"
 #include "tests/kernels/layer_run.hpp"
+#include <distdl/kernels/options.hpp>
 #include <distdl/tensor/half.hpp>
 
 namespace distdl::kernels::test {

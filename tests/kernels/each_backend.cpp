@@ -2,6 +2,7 @@
 #include "tests/kernels/each_backend.hpp"
 
 #include <distdl/base/errors.hpp>
+#include <distdl/kernels/options.hpp>
 
 namespace distdl::kernels::test {
 

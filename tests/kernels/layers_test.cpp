@@ -8,6 +8,7 @@
 #include "tests/kernels/each_backend.hpp"
 #include "tests/kernels/layer_run.hpp"
 #include <distdl/base/errors.hpp>
+#include <distdl/kernels/options.hpp>
 
 namespace distdl::kernels::test {
 namespace {

@@ -12,6 +12,7 @@
 
 #include "tests/kernels/layer_run.hpp"
 #include <distdl/kernels/device_value.hpp>
+#include <distdl/kernels/options.hpp>
 
 namespace distdl::kernels::test {
 namespace {

@@ -6,6 +6,7 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/kernels/backend.hpp>
+#include <distdl/kernels/options.hpp>
 
 namespace distdl::kernels {
 namespace {

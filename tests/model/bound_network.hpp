@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <distdl/base/philox.hpp>
+#include <distdl/kernels/options.hpp>
 #include <distdl/model/models.hpp>
 #include <distdl/model/network.hpp>
 

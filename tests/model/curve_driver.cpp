@@ -15,6 +15,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/philox.hpp>
 #include <distdl/kernels/device_value.hpp>
+#include <distdl/kernels/options.hpp>
 #include <distdl/model/models.hpp>
 #include <distdl/model/network.hpp>
 

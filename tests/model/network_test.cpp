@@ -7,6 +7,7 @@
 
 #include "tests/model/bound_network.hpp"
 #include <distdl/base/errors.hpp>
+#include <distdl/kernels/options.hpp>
 #include <distdl/kernels/unavailable.hpp>
 
 namespace distdl::model {

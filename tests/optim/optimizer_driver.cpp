@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <distdl/kernels/options.hpp>
 #include <distdl/optim/optimizer.hpp>
 
 namespace distdl::optim {

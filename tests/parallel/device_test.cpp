@@ -11,6 +11,7 @@
 #include <distdl/comm/sum_tree.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/kernels/cuda/primitives/reduce_passes.hpp>
+#include <distdl/kernels/options.hpp>
 
 namespace distdl::parallel {
 namespace {
@@ -31,8 +32,8 @@ struct OnCpu {
 };
 
 /// Any order of merges that ends in one value.
-std::vector<comm::Source> random_order(const std::vector<Bytes>& operands, std::mt19937& random) {
-  std::vector<comm::Source> sources;
+std::vector<comm::ReduceSource> random_order(const std::vector<Bytes>& operands, std::mt19937& random) {
+  std::vector<comm::ReduceSource> sources;
   int depth = 0;
   for (const Bytes& operand : operands) {
     ++depth;

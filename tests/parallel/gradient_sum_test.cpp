@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <distdl/base/philox.hpp>
+#include <distdl/kernels/options.hpp>
 #include <distdl/parallel/gradient_sum.hpp>
 #include <distdl/world/thread_world.hpp>
 

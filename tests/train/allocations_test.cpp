@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "tests/train/run_fixture.hpp"
+#include <distdl/kernels/options.hpp>
 #include <distdl/model/models.hpp>
 #include <distdl/model/network.hpp>
 #include <distdl/optim/optimizer.hpp>
@@ -184,7 +185,7 @@ class Trained {
 
  private:
   kernels::Backend& backend_;
-  parallel::Plan plan_;
+  parallel::MicrobatchPlan plan_;
   comm::LeafRange range_;
   model::Description model_;
   model::ModelTensors tensors_;

@@ -8,6 +8,7 @@
 #include "tests/train/run_fixture.hpp"
 #include <distdl/data/sampler.hpp>
 #include <distdl/data/source.hpp>
+#include <distdl/kernels/options.hpp>
 #include <distdl/model/models.hpp>
 #include <distdl/model/network.hpp>
 

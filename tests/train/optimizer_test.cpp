@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/train/run_fixture.hpp"
+#include <distdl/kernels/options.hpp>
 #include <distdl/model/models.hpp>
 #include <distdl/train/state.hpp>
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <distdl/kernels/backend.hpp>
+#include <distdl/kernels/options.hpp>
 #include <distdl/model/models.hpp>
 #include <distdl/train/state.hpp>
 #include <distdl/world/thread_world.hpp>

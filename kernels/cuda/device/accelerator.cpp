@@ -66,7 +66,7 @@ class CudaAccelerator final : public tensor::Accelerator {
   void copy_from_host(void* to, const void* from, std::size_t bytes) override {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, main()), "copy to the GPU");
   }
-  void reduce(tensor::DataType type, tensor::Reduction reduction, std::span<const tensor::Source> sources,
+  void reduce(tensor::DataType type, tensor::Reduction reduction, std::span<const tensor::ReduceSource> sources,
               std::span<void* const> targets, std::size_t count, double scale) override;
 
   Mark mark() override {
@@ -109,8 +109,8 @@ class CudaAccelerator final : public tensor::Accelerator {
 };
 
 void CudaAccelerator::reduce(tensor::DataType type, tensor::Reduction reduction,
-                             std::span<const tensor::Source> sources, std::span<void* const> targets, std::size_t count,
-                             double scale) {
+                             std::span<const tensor::ReduceSource> sources, std::span<void* const> targets,
+                             std::size_t count, double scale) {
   const std::size_t bytes = count * tensor::size_of(type);
   if (sources.size() == 1 && scale == 1) {
     for (void* target : targets)

@@ -8,7 +8,8 @@
 #include <distdl/tensor/accelerator.hpp>
 #include <distdl/tensor/element_maths.hpp>
 
-/// A reduction in the order that its operands tell (see tensor::Source), as kernels do it: one element per thread.
+/// A reduction in the order that its operands tell (see tensor::ReduceSource), as kernels do it: one element per
+/// thread.
 namespace distdl::kernels::cuda {
 
 struct Gpu {};

@@ -14,11 +14,11 @@ namespace distdl::kernels::cuda {
 /// workspace(1), ...: the next pass begins with these. Throws InternalError for more than ReducePass::kPartials at a
 /// time.
 template <class Workspace>
-std::vector<ReducePass> passes_of(std::span<const tensor::Source> sources, std::span<void* const> targets, double scale,
-                                  const Workspace& workspace) {
+std::vector<ReducePass> passes_of(std::span<const tensor::ReduceSource> sources, std::span<void* const> targets,
+                                  double scale, const Workspace& workspace) {
   std::vector<ReducePass> passes(1);
   int depth = 0;
-  for (const tensor::Source& source : sources) {
+  for (const tensor::ReduceSource& source : sources) {
     if (passes.back().source_count == ReducePass::kSources) {
       ReducePass& full = passes.back();
       full.partial = true;

@@ -15,6 +15,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/median.hpp>
 #include <distdl/base/philox.hpp>
+#include <distdl/kernels/options.hpp>
 #include <distdl/model/models.hpp>
 #include <distdl/model/network.hpp>
 #include <distdl/optim/optimizer.hpp>

@@ -54,7 +54,7 @@ class Slices {
  private:
   std::size_t count_, each_;
   std::vector<void*> targets_;
-  std::vector<comm::Source> sources_;
+  std::vector<comm::ReduceSource> sources_;
 };
 }  // namespace
 

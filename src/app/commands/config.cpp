@@ -7,6 +7,7 @@
 #include <distdl/app/cli/commands.hpp>
 #include <distdl/base/printable.hpp>
 #include <distdl/kernels/backend.hpp>
+#include <distdl/kernels/options.hpp>
 #include <distdl/train/memory.hpp>
 
 namespace distdl::app {

@@ -17,6 +17,7 @@
 #include <distdl/comm/ucx/transports.hpp>
 #include <distdl/hdf5/library.hpp>
 #include <distdl/kernels/backend.hpp>
+#include <distdl/kernels/options.hpp>
 #include <distdl/slurm/allocation.hpp>
 
 namespace distdl::app {

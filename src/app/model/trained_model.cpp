@@ -6,6 +6,7 @@
 #include <distdl/app/model/trained_model.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/config/job.hpp>
+#include <distdl/kernels/options.hpp>
 #include <distdl/model/models.hpp>
 
 namespace distdl::app {

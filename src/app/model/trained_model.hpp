@@ -6,6 +6,7 @@
 
 #include <distdl/checkpoint/summary.hpp>
 #include <distdl/kernels/backend.hpp>
+#include <distdl/kernels/options.hpp>
 #include <distdl/model/network.hpp>
 
 namespace distdl::app {

@@ -26,7 +26,7 @@ void LibraryExecution::set(const DeviceTransport::Call& call, const std::vector<
   if (partials.size() < 2) return;
   Accelerator& accelerator = *group_.device->accelerator;
   accelerator.follow_caller();
-  std::vector<tensor::Source> sources;
+  std::vector<tensor::ReduceSource> sources;
   sources.reserve(partials.size());
   for (const std::byte* partial : partials) sources.push_back({partial, sources.empty() ? 0 : 1});
   accelerator.reduce(call_.type, call_.reduction, sources, {&call_.output, 1}, call_.count, 1);
@@ -74,7 +74,7 @@ bool LibraryExecution::go_on() {
     if (!ready() || !accelerator.reached(mark_)) return false;
     const bool has_result = call_.collective != Collective::reduce || call_.root == group_.rank;
     if (scale_ == 1 || !has_result) return true;
-    const tensor::Source source{call_.output, 0};
+    const tensor::ReduceSource source{call_.output, 0};
     accelerator.reduce(call_.type, Reduction::sum, {&source, 1}, {&call_.output, 1}, call_.count, scale_);
     mark_ = accelerator.mark();
     state_ = State::dividing;

@@ -26,7 +26,7 @@ struct Communicator::Impl {
 
   /// The next collective. All ranks count alike, since all call the same ones in the same order.
   Operation next(const char* name) { return {name, ++group.sequence}; }
-  std::shared_ptr<const Plan> plan(Problem&& key, DataType type, bool on_device, const CallOptions& options);
+  std::shared_ptr<const CollectivePlan> plan(Problem&& key, DataType type, bool on_device, const CallOptions& options);
   Request start(const char* name, Problem&& key, Execution::Call&& call, const CallOptions& options);
   Request start_reduction(const char* name, Problem&& key, Execution::Call&& call, int terms,
                           const CallOptions& options);
@@ -84,7 +84,7 @@ struct Communicator::Impl {
     bool on_device;
     Order order;
     std::optional<Choice> choice;
-    std::shared_ptr<const Plan> plan;
+    std::shared_ptr<const CollectivePlan> plan;
   };
   std::vector<Known> plans_;  ///< the last used first
   std::vector<std::unique_ptr<Execution>> executions_;

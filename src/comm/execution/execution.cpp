@@ -14,7 +14,7 @@ constexpr std::uint64_t kNothing = ~std::uint64_t{0};
 
 }  // namespace
 
-void Execution::set(std::shared_ptr<const Plan> plan, const Call& call, Operation operation) {
+void Execution::set(std::shared_ptr<const CollectivePlan> plan, const Call& call, Operation operation) {
   plan_ = std::move(plan);
   call_ = call;
   if (call_.on_device) set_up_device();
@@ -130,22 +130,22 @@ void Execution::check_fingerprint(int local) const {
 
 bool Execution::run() {
   for (; next_ < schedule_->steps.size(); ++next_, ++steps_) {
-    const Step& step = schedule_->steps[next_];
+    const ScheduleStep& step = schedule_->steps[next_];
     switch (step.kind) {
-      case Step::Kind::send:
-      case Step::Kind::receive:
+      case ScheduleStep::Kind::send:
+      case ScheduleStep::Kind::receive:
         transfer(step);
         break;
-      case Step::Kind::wait:
+      case ScheduleStep::Kind::wait:
         if (!wait_for(step)) return false;
         break;
-      case Step::Kind::reduce:
+      case ScheduleStep::Kind::reduce:
         reduce(step);
         break;
-      case Step::Kind::signal:
+      case ScheduleStep::Kind::signal:
         group_.node_ranks->signal(number_, step.stage);
         break;
-      case Step::Kind::await:
+      case ScheduleStep::Kind::await:
         if (!await(step)) return false;
         break;
     }
@@ -169,21 +169,21 @@ Batch& Execution::batch(int group) {
   return batches_[static_cast<std::size_t>(group)];
 }
 
-void Execution::transfer(const Step& step) {
+void Execution::transfer(const ScheduleStep& step) {
   const std::span<std::byte> bytes(address(step.block), step.block.count * plan_->problem.element);
   const Rank peer = group_.members[static_cast<std::size_t>(step.peer)];
   const Label label{Channel::collective, group_.id, operation_.sequence};
   if (call_.on_device)
     return transfers_->add(
-        step.kind == Step::Kind::send ? DeviceTransfers::Direction::send : DeviceTransfers::Direction::receive, bytes,
-        peer, label, step.group);
-  if (step.kind == Step::Kind::send)
+        step.kind == ScheduleStep::Kind::send ? DeviceTransfers::Direction::send : DeviceTransfers::Direction::receive,
+        bytes, peer, label, step.group);
+  if (step.kind == ScheduleStep::Kind::send)
     group_.fabric.send(batch(step.group), bytes, peer, label);
   else
     group_.fabric.receive(batch(step.group), bytes, peer, label);
 }
 
-bool Execution::wait_for(const Step& step) {
+bool Execution::wait_for(const ScheduleStep& step) {
   if (call_.on_device) return transfers_->done(step.group);
   Batch& transfers = batch(step.group);
   if (!transfers.done()) return false;
@@ -191,7 +191,7 @@ bool Execution::wait_for(const Step& step) {
   return true;
 }
 
-bool Execution::await(const Step& step) {
+bool Execution::await(const ScheduleStep& step) {
   const int local = group_.local_of[static_cast<std::size_t>(step.peer)];
   if (!group_.node_ranks->has_reached(local, number_, step.stage)) return false;
   check_fingerprint(local);
@@ -219,7 +219,7 @@ std::byte* Execution::address(const Block& block) {
   return scratch_.data() + offset;
 }
 
-void Execution::reduce(const Step& step) {
+void Execution::reduce(const ScheduleStep& step) {
   sources_.clear();
   targets_.clear();
   for (std::uint32_t i = 0; i < step.source_count; ++i) {
@@ -251,9 +251,9 @@ void Execution::add_awaited(std::vector<Rank>& ranks) const {
         [&](int local) { return !group_.node_ranks->has_completed(local, number_ - NodeMemory::kControlBlocks); });
   else if (state_ == State::arriving)
     ranks_that([&](int local) { return !group_.node_ranks->has_reached(local, number_, kArrived); });
-  else if (const Step& step = schedule_->steps[next_]; step.kind == Step::Kind::await)
+  else if (const ScheduleStep& step = schedule_->steps[next_]; step.kind == ScheduleStep::Kind::await)
     ranks.push_back(group_.members[static_cast<std::size_t>(step.peer)]);
-  else if (step.kind == Step::Kind::wait)
+  else if (step.kind == ScheduleStep::Kind::wait)
     call_.on_device ? transfers_->add_awaited(step.group, ranks) : batches_[step.group].add_awaited(ranks);
 }
 
@@ -265,7 +265,7 @@ std::string Execution::own_delay() const {
 bool Execution::polls() const {
   if (call_.on_device && state_ != State::idle) return state_ == State::finishing || transfers_->awaits_device();
   return state_ == State::entering || state_ == State::arriving ||
-         (state_ == State::running && schedule_->steps[next_].kind == Step::Kind::await);
+         (state_ == State::running && schedule_->steps[next_].kind == ScheduleStep::Kind::await);
 }
 
 void Execution::cancel() noexcept {

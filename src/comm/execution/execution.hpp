@@ -29,7 +29,7 @@ class Execution final : public Request::Pending {
     bool on_device = false;  ///< inputs and output are memory of group.device
   };
   /// Sets out; Pending::start() begins.
-  void set(std::shared_ptr<const Plan> plan, const Call& call, Operation operation);
+  void set(std::shared_ptr<const CollectivePlan> plan, const Call& call, Operation operation);
 
   void add_awaited(std::vector<Rank>& ranks) const override;
   Operation operation() const override { return operation_; }
@@ -51,17 +51,17 @@ class Execution final : public Request::Pending {
   bool all_reached(std::uint32_t stage);
   void publish();
   bool choose_direct();
-  void transfer(const Step& step);
-  bool wait_for(const Step& step);
-  bool await(const Step& step);
-  void reduce(const Step& step);
+  void transfer(const ScheduleStep& step);
+  bool wait_for(const ScheduleStep& step);
+  bool await(const ScheduleStep& step);
+  void reduce(const ScheduleStep& step);
   std::byte* address(const Block& block);
   Batch& batch(int group);
   std::uint64_t fingerprint() const;
   void check_fingerprint(int local) const;
 
   Group& group_;
-  std::shared_ptr<const Plan> plan_;
+  std::shared_ptr<const CollectivePlan> plan_;
   const Schedule* schedule_ = nullptr;
   Call call_;
   Operation operation_;
@@ -79,7 +79,7 @@ class Execution final : public Request::Pending {
     std::vector<std::byte*> inputs;
   };
   std::vector<Theirs> theirs_;  ///< per rank of the node, where the schedule accesses their memory
-  std::vector<Source> sources_;
+  std::vector<ReduceSource> sources_;
   std::vector<void*> targets_;
 };
 

@@ -15,7 +15,7 @@
 namespace distdl::comm {
 
 /// A collective whose schedules are made: calls that differ in nothing but addresses share one.
-struct Plan {
+struct CollectivePlan {
   Problem problem;
   Choice choice;
   Schedule schedule;

@@ -51,10 +51,10 @@ Choice choose_apart(const Problem& problem, Choice choice, const CallOptions& op
   return choice;
 }
 
-Plan make_plan(const Group& group, Problem problem, DataType type, Operands operands, const CallOptions& options,
-               const CostTable& costs) {
+CollectivePlan make_plan(const Group& group, Problem problem, DataType type, Operands operands,
+                         const CallOptions& options, const CostTable& costs) {
   problem.nodes = group.nodes;
-  Plan plan;
+  CollectivePlan plan;
   plan.choice = options.choice ? *options.choice : choose(problem, costs, options.order, operands);
   require(plan.choice.algorithm != nullptr, "the choice for this {} names no algorithm", name_of(problem.collective));
   const Algorithm& algorithm = *plan.choice.algorithm;
@@ -73,8 +73,8 @@ Plan make_plan(const Group& group, Problem problem, DataType type, Operands oper
 
 }  // namespace
 
-std::shared_ptr<const Plan> Communicator::Impl::plan(Problem&& key, DataType type, bool on_device,
-                                                     const CallOptions& options) {
+std::shared_ptr<const CollectivePlan> Communicator::Impl::plan(Problem&& key, DataType type, bool on_device,
+                                                               const CallOptions& options) {
   const auto same = [&](const Known& one) {
     return one.type == type && one.on_device == on_device && one.order == options.order &&
            one.choice == options.choice && one.key == key;
@@ -83,7 +83,7 @@ std::shared_ptr<const Plan> Communicator::Impl::plan(Problem&& key, DataType typ
   if (found == plans_.end()) {
     if (plans_.size() == kMostPlans) plans_.pop_back();
     const Operands operands = on_device ? Operands::device : Operands::shared;
-    auto made = std::make_shared<const Plan>(make_plan(group, key, type, operands, options, costs));
+    auto made = std::make_shared<const CollectivePlan>(make_plan(group, key, type, operands, options, costs));
     found =
         plans_.insert(plans_.end(), {std::move(key), type, on_device, options.order, options.choice, std::move(made)});
   }

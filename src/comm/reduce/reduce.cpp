@@ -43,11 +43,11 @@ const std::byte* at(const void* address, std::size_t offset) {
 /// Works out blocks of up to `block()` bytes.
 class Fold {
  public:
-  Fold(const Kernels& kernels, std::span<const Source> sources, std::span<void* const> targets, std::size_t element,
-       double scale, bool streams)
+  Fold(const Kernels& kernels, std::span<const ReduceSource> sources, std::span<void* const> targets,
+       std::size_t element, double scale, bool streams)
       : kernels_(kernels), sources_(sources), targets_(targets), element_(element), scale_(scale), streams_(streams) {
     std::size_t depth = 0, deepest = 1;
-    for (const Source& source : sources) {
+    for (const ReduceSource& source : sources) {
       deepest = std::max(deepest, ++depth);
       assert(source.merges >= 0 && static_cast<std::size_t>(source.merges) < depth);
       depth -= source.merges;
@@ -63,7 +63,7 @@ class Fold {
   void run(std::size_t offset, std::size_t bytes) {
     std::array<const void*, kDepth> partial;  // NOLINT(cppcoreguidelines-pro-type-member-init): written before read
     std::size_t depth = 0;
-    for (const Source& source : sources_) {
+    for (const ReduceSource& source : sources_) {
       partial[depth++] = at(source.data, offset);
       for (int m = 0; m < source.merges; ++m) {
         --depth;
@@ -112,7 +112,7 @@ class Fold {
   }
 
   const Kernels& kernels_;
-  std::span<const Source> sources_;
+  std::span<const ReduceSource> sources_;
   std::span<void* const> targets_;
   std::size_t element_;
   double scale_;
@@ -122,16 +122,17 @@ class Fold {
 };
 
 /// Where that is faster: nothing of the targets is in the caches, and they take most of the traffic.
-bool are_streamed(std::span<const Source> sources, std::span<void* const> targets) {
+bool are_streamed(std::span<const ReduceSource> sources, std::span<void* const> targets) {
   const auto is_apart = [&](void* target) {
-    return std::all_of(sources.begin(), sources.end(), [&](const Source& source) { return source.data != target; });
+    return std::all_of(sources.begin(), sources.end(),
+                       [&](const ReduceSource& source) { return source.data != target; });
   };
   return sources.size() <= targets.size() && std::all_of(targets.begin(), targets.end(), is_apart);
 }
 
 }  // namespace
 
-void reduce(DataType type, Reduction reduction, std::span<const Source> sources, std::span<void* const> targets,
+void reduce(DataType type, Reduction reduction, std::span<const ReduceSource> sources, std::span<void* const> targets,
             std::size_t count, double scale) {
   if (count == 0 || targets.empty()) return;
   const std::size_t element = size_of(type);

@@ -9,7 +9,7 @@
 
 namespace distdl::comm {
 
-using tensor::Source;
+using tensor::ReduceSource;
 
 /// target[i] = the reduction of source[0][i], source[1][i], ... in exactly the order that `merges` tells, for all
 /// targets and i < count; times `scale` (rounded once more) unless that is 1. One source is a copy. Sources and targets
@@ -22,7 +22,7 @@ using tensor::Source;
 ///
 /// Goes through the operands in blocks that stay in the first-level cache: each is read once and each target is written
 /// once. `sources` merge into exactly one value. Throws InternalError for more than 64 partial results at a time.
-void reduce(DataType type, Reduction reduction, std::span<const Source> sources, std::span<void* const> targets,
+void reduce(DataType type, Reduction reduction, std::span<const ReduceSource> sources, std::span<void* const> targets,
             std::size_t count, double scale = 1);
 
 }  // namespace distdl::comm

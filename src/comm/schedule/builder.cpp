@@ -89,15 +89,15 @@ bool ScheduleBuilder::is_empty(const Block& block) const {
   return block.count == 0 && problem_.collective != Collective::barrier;
 }
 
-Step& ScheduleBuilder::add(Step::Kind kind) {
-  Step& step = schedule_.steps.emplace_back();
+ScheduleStep& ScheduleBuilder::add(ScheduleStep::Kind kind) {
+  ScheduleStep& step = schedule_.steps.emplace_back();
   step.kind = kind;
   return step;
 }
 
 void ScheduleBuilder::send(int peer, Block block, int group) {
   if (is_empty(block)) return;
-  Step& step = add(Step::Kind::send);
+  ScheduleStep& step = add(ScheduleStep::Kind::send);
   step.peer = peer;
   step.block = block;
   step.group = static_cast<std::uint16_t>(group);
@@ -108,19 +108,19 @@ void ScheduleBuilder::send(int peer, Block block, int group) {
 void ScheduleBuilder::receive(int peer, Block block, int group) {
   if (is_empty(block)) return;
   send(peer, block, group);
-  schedule_.steps.back().kind = Step::Kind::receive;
+  schedule_.steps.back().kind = ScheduleStep::Kind::receive;
 }
 
 void ScheduleBuilder::wait(int group) {
   idle_.resize(schedule_.groups, true);
   if (idle_[group]) return;
-  add(Step::Kind::wait).group = static_cast<std::uint16_t>(group);
+  add(ScheduleStep::Kind::wait).group = static_cast<std::uint16_t>(group);
   idle_[group] = true;
 }
 
 void ScheduleBuilder::reduce(std::span<const Operand> sources, std::span<const Block> targets, bool last) {
   if (sources.empty() || targets.empty() || sources.front().block.count == 0) return;
-  Step& step = add(Step::Kind::reduce);
+  ScheduleStep& step = add(ScheduleStep::Kind::reduce);
   step.sources = static_cast<std::uint32_t>(schedule_.sources.size());
   step.source_count = static_cast<std::uint32_t>(sources.size());
   step.targets = static_cast<std::uint32_t>(schedule_.targets.size());
@@ -136,13 +136,13 @@ void ScheduleBuilder::copy(Block from, Block to, bool last) {
 }
 
 std::uint32_t ScheduleBuilder::signal() {
-  add(Step::Kind::signal).stage = ++stage_;
+  add(ScheduleStep::Kind::signal).stage = ++stage_;
   schedule_.uses_node_ranks = true;
   return stage_;
 }
 
 void ScheduleBuilder::await(int peer, std::uint32_t stage) {
-  Step& step = add(Step::Kind::await);
+  ScheduleStep& step = add(ScheduleStep::Kind::await);
   step.peer = peer;
   step.stage = stage;
   schedule_.uses_node_ranks = true;

@@ -77,7 +77,7 @@ class ScheduleBuilder {
   Schedule take() { return std::move(schedule_); }
 
  private:
-  Step& add(Step::Kind kind);
+  ScheduleStep& add(ScheduleStep::Kind kind);
   bool is_empty(const Block& block) const;
 
   const Problem& problem_;

@@ -90,6 +90,7 @@ void Connections::handle(const Hello& hello) {
   Peer* peer = &peers_[hello.from.value];
   if (!peer->opened && !closed_) open(*peer);
   if (!std::exchange(peer->said_hello, true) && peer->opened && closing_down_) exchange_close(*peer);
+  if (!peer->handshake) return;  // this rank is closed and has never opened that one
   // The answer goes to the endpoint that the rank has published, whoever sent the hello.
   if (const auto proof = peer->handshake->answer(hello))
     post_small(*peer, Channel::hello, encode(*proof));

@@ -199,7 +199,7 @@ void Fabric::give_up() {
   throw;
 }
 
-void Fabric::fail(const Operation& operation, const Loss& loss) {
+void Fabric::fail(const Operation& operation, const RankLoss& loss) {
   revoked_ = detector_.settle(loss);
   activities_.cancel();
   throw_if_unusable(operation);

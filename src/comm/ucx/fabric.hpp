@@ -123,7 +123,7 @@ class Fabric {
   void advance_all();
   void await_handshakes(Milliseconds limit);
   [[noreturn]] void give_up();
-  [[noreturn]] void fail(const Operation& operation, const Loss& loss);
+  [[noreturn]] void fail(const Operation& operation, const RankLoss& loss);
   void throw_if_unusable(const Operation& operation) const;
 
   static constexpr unsigned kPollEvery = 64;
@@ -135,8 +135,8 @@ class Fabric {
   FailureDetector detector_;
   bool advancing_ = false;
   unsigned skipped_polls_ = 0;
-  std::optional<Loss> revoked_;  ///< the loss by which all failed
-  std::exception_ptr error_;     ///< or the error
+  std::optional<RankLoss> revoked_;  ///< the loss by which all failed
+  std::exception_ptr error_;         ///< or the error
 };
 
 }  // namespace distdl::comm

@@ -38,17 +38,17 @@ void FailureDetector::watch(Rank rank) {
 }
 
 bool FailureDetector::is_lost(Rank rank) const {
-  return std::any_of(losses_.begin(), losses_.end(), [&](const Loss& loss) { return loss.rank == rank; });
+  return std::any_of(losses_.begin(), losses_.end(), [&](const RankLoss& loss) { return loss.rank == rank; });
 }
 
 bool FailureDetector::is_certain(Rank rank) const {
   return std::any_of(losses_.begin(), losses_.end(),
-                     [&](const Loss& loss) { return loss.rank == rank && loss.evidence == Evidence::certain; });
+                     [&](const RankLoss& loss) { return loss.rank == rank && loss.evidence == Evidence::certain; });
 }
 
-Loss FailureDetector::mark_lost(Rank rank, Evidence evidence, const std::string& why, ExitCode code) {
+RankLoss FailureDetector::mark_lost(Rank rank, Evidence evidence, const std::string& why, ExitCode code) {
   idle_.unwatch(rank);
-  return losses_.emplace_back(Loss{rank, evidence, why, code});
+  return losses_.emplace_back(RankLoss{rank, evidence, why, code});
 }
 
 /// A process that stopped on purpose has sent the reason, so control messages are drained before it counts as lost. The
@@ -92,7 +92,7 @@ bool FailureDetector::is_known_dead(const Peer& peer) const {
 
 /// A rank that leaves after a loss breaks the connections to those who had no time yet to prove themselves, and whom it
 /// could not tell. On its own host this rank sees who has died.
-Loss FailureDetector::cause_of(const Loss& loss) {
+RankLoss FailureDetector::cause_of(const RankLoss& loss) {
   if (loss.evidence == Evidence::certain || is_known_dead(connections_.peer(loss.rank))) return loss;
   const auto& peers = connections_.peers();
   const auto dead = std::find_if(peers.begin(), peers.end(), [this](const Peer& peer) { return is_known_dead(peer); });
@@ -117,28 +117,28 @@ void FailureDetector::check_liveness() {
   }
 }
 
-bool FailureDetector::matters(const Loss& loss) const {
+bool FailureDetector::matters(const RankLoss& loss) const {
   return !connections_.is_closing() || connections_.awaits_close_of(loss.rank);
 }
 
-std::optional<Loss> FailureDetector::find_loss() const {
-  for (const Loss& loss : losses_)
+std::optional<RankLoss> FailureDetector::find_loss() const {
+  for (const RankLoss& loss : losses_)
     if (loss.evidence == Evidence::certain && matters(loss)) return loss;
-  for (const Loss& loss : losses_)
+  for (const RankLoss& loss : losses_)
     if (Clock::now() - loss.since > kCauseGrace && matters(loss)) return loss;
   return std::nullopt;
 }
 
 std::vector<Rank> FailureDetector::lost_ranks(Rank cause) const {
   std::set<Rank> ranks{cause};
-  for (const Loss& loss : losses_)
+  for (const RankLoss& loss : losses_)
     if (loss.evidence == Evidence::certain) ranks.insert(loss.rank);
   return {ranks.begin(), ranks.end()};
 }
 
-Loss FailureDetector::settle(const Loss& loss) {
+RankLoss FailureDetector::settle(const RankLoss& loss) {
   mark_ended();  // others may have died with it
-  Loss cause = cause_of(loss);
+  RankLoss cause = cause_of(loss);
   if (cause.rank != connections_.rank()) {
     connections_.force_close(cause.rank);  // so that tell_all() need not wait for it
     tell_all(cause.rank, cause.why, cause.code);
@@ -185,8 +185,8 @@ std::string FailureDetector::silence_of(const std::vector<Rank>& silent) const {
                      names, first.proved() ? "" : " and has not yet proved that it belongs to this job");
 }
 
-std::optional<Loss> FailureDetector::find_culprit(const Activity& activity, Clock::duration waited,
-                                                  Clock::duration timeout, const std::function<void()>& progress) {
+std::optional<RankLoss> FailureDetector::find_culprit(const Activity& activity, Clock::duration waited,
+                                                      Clock::duration timeout, const std::function<void()>& progress) {
   const auto patience = std::clamp<Clock::duration>(timeout / 4, Milliseconds(50), Milliseconds(500));
   std::vector<Rank> suspects = activities_.awaited_by(activity);
   std::set<Rank> asked{connections_.rank()};
@@ -196,7 +196,7 @@ std::optional<Loss> FailureDetector::find_culprit(const Activity& activity, Cloc
   while (true) {
     const auto silent = ask(suspects, activity, Deadline::after(patience), progress);
     if (!activities_.contains(activity)) return std::nullopt;
-    if (const auto loss = find_loss()) return loss;
+    if (auto loss = find_loss()) return loss;
     if (!silent.empty()) return blame(silent.front(), silence_of(silent));
     const Rank suspect = suspects.front();
     const ControlMessage answer = *observed_[suspect.value].answer;

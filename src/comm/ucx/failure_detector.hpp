@@ -32,7 +32,7 @@ struct LossBoard {
 /// A connection may break because the peer gives up after a loss that is not known here yet. Certain evidence
 /// therefore takes precedence, and gets some time to arrive.
 enum class Evidence { certain, broken_connection };
-struct Loss {
+struct RankLoss {
   Rank rank;
   Evidence evidence;
   std::string why;
@@ -55,13 +55,13 @@ class FailureDetector {
 
   /// Watches the process of a rank, if it is one of this node.
   void watch(Rank rank);
-  Loss mark_lost(Rank rank, Evidence evidence, const std::string& why, ExitCode code = ExitCode::peer_lost);
+  RankLoss mark_lost(Rank rank, Evidence evidence, const std::string& why, ExitCode code = ExitCode::peer_lost);
   bool is_lost(Rank rank) const;
   /// Ascending: the cause and the others of which there is certain evidence. Those whose connections broke may only
   /// have given up because of the cause.
   std::vector<Rank> lost_ranks(Rank cause) const;
   /// The loss that ends this generation, if there is one.
-  std::optional<Loss> find_loss() const;
+  std::optional<RankLoss> find_loss() const;
   /// Marks those of `ranks` whose processes have ended.
   void mark_processes_lost(std::span<const Rank> ranks);
 
@@ -72,11 +72,11 @@ class FailureDetector {
   /// The wait for an activity, which began `waited` ago, takes longer than `timeout`: the one to blame. The rank that
   /// it waits for may itself wait for another; the chain is followed to the one that does not answer. Nothing if the
   /// activity ends after all. `progress` lets everything advance and pauses.
-  std::optional<Loss> find_culprit(const Activity& activity, Clock::duration waited, Clock::duration timeout,
-                                   const std::function<void()>& progress);
+  std::optional<RankLoss> find_culprit(const Activity& activity, Clock::duration waited, Clock::duration timeout,
+                                       const std::function<void()>& progress);
 
   /// Finds the cause behind a loss and tells it to all.
-  Loss settle(const Loss& loss);
+  RankLoss settle(const RankLoss& loss);
   /// Tells the others that `subject` is lost. Each rank forwards a loss once to all peers with a finished handshake,
   /// which do the same.
   void tell_all(Rank subject, const std::string& why, ExitCode code) noexcept;
@@ -90,13 +90,13 @@ class FailureDetector {
     std::uint64_t looks = 0;               ///< on the board when it was asked
   };
 
-  bool matters(const Loss& loss) const;
+  bool matters(const RankLoss& loss) const;
   bool is_certain(Rank rank) const;  ///< not only by a broken connection
   void mark_ended();
   void mark_process_lost(Rank rank);
   std::string end_of(Rank rank) const;
   bool is_known_dead(const Peer& peer) const;
-  Loss cause_of(const Loss& loss);
+  RankLoss cause_of(const RankLoss& loss);
   std::vector<Rank> ask(const std::vector<Rank>& suspects, const Activity& activity, const Deadline& deadline,
                         const std::function<void()>& progress);
   std::string silence_of(const std::vector<Rank>& silent) const;
@@ -115,7 +115,7 @@ class FailureDetector {
   Idle& idle_;
   LossBoard board_;
   std::vector<Observed> observed_;  ///< of each rank
-  std::vector<Loss> losses_;        ///< in the order in which they came to light
+  std::vector<RankLoss> losses_;    ///< in the order in which they came to light
   std::vector<Rank> ended_;         ///< processes that ended, of ranks without an endpoint
   std::optional<Deadline> barrier_deadline_;
   bool told_ = false;  ///< the others know why this rank gives up

@@ -13,7 +13,7 @@ std::string text_of(const Block& block) {
                      block.first + block.count, block.rank);
 }
 
-std::string SymbolicRun::check_overlaps(Member& member, const Step& step) {
+std::string SymbolicRun::check_overlaps(Member& member, const ScheduleStep& step) {
   const Schedule& schedule = schedules_[member.rank];
   const auto by_place = [](const Place& a, const Place& b) {
     return std::pair(a.memory, a.begin) < std::pair(b.memory, b.begin);
@@ -37,7 +37,7 @@ std::string SymbolicRun::check_overlaps(Member& member, const Step& step) {
 }
 
 // Runs of all sources are cut where one of them changes; in between a stack holds the partial results.
-std::string SymbolicRun::evaluate(Member& member, const Step& step, std::vector<Run>& result) {
+std::string SymbolicRun::evaluate(Member& member, const ScheduleStep& step, std::vector<Run>& result) {
   const auto sources = std::span(schedules_[member.rank].sources).subspan(step.sources, step.source_count);
   std::vector<std::vector<Run>> runs(sources.size());
   std::vector<std::ptrdiff_t> cuts{0};
@@ -83,7 +83,7 @@ std::string SymbolicRun::fold(std::span<const Operand> sources, std::span<const 
 }
 
 /// A copy of memory onto itself, which is left out.
-bool SymbolicRun::is_no_op(Member& member, const Step& step, const Block& target) {
+bool SymbolicRun::is_no_op(Member& member, const ScheduleStep& step, const Block& target) {
   if (step.source_count != 1 || step.last) return false;
   Place from, to;
   locate(member, schedules_[member.rank].sources[step.sources].block, from);
@@ -91,7 +91,7 @@ bool SymbolicRun::is_no_op(Member& member, const Step& step, const Block& target
   return from == to;
 }
 
-std::string SymbolicRun::reduce(Member& member, const Step& step) {
+std::string SymbolicRun::reduce(Member& member, const ScheduleStep& step) {
   if (step.source_count == 0 || step.target_count == 0) return "without operands";
   std::vector<Run> result;
   if (auto problem = check_overlaps(member, step); !problem.empty()) return problem;

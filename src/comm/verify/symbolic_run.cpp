@@ -11,20 +11,20 @@ namespace distdl::comm {
 
 namespace {
 
-const char* name_of(Step::Kind kind) {
+const char* name_of(ScheduleStep::Kind kind) {
   constexpr const char* kNames[] = {"send", "receive", "wait", "reduce", "signal", "await"};
   return kNames[static_cast<int>(kind)];
 }
 
-std::string text_of(const Step& step) {
+std::string text_of(const ScheduleStep& step) {
   switch (step.kind) {
-    case Step::Kind::send:
+    case ScheduleStep::Kind::send:
       return fmt::format("send {} to {}", step.block.count, step.peer);
-    case Step::Kind::receive:
+    case ScheduleStep::Kind::receive:
       return fmt::format("receive {} from {}", step.block.count, step.peer);
-    case Step::Kind::wait:
+    case ScheduleStep::Kind::wait:
       return fmt::format("wait for group {}", step.group);
-    case Step::Kind::await:
+    case ScheduleStep::Kind::await:
       return fmt::format("await stage {} of {}", step.stage, step.peer);
     default:
       return name_of(step.kind);
@@ -96,12 +96,12 @@ std::string SymbolicRun::check_form(int rank) const {
     return fmt::format("rank {}: {} shared elements are too many", rank, schedule.shared);
   bool uses_node_ranks = false;
   std::uint32_t stage = 1;
-  for (const Step& step : schedule.steps) {
-    uses_node_ranks |= step.kind == Step::Kind::signal || step.kind == Step::Kind::await;
-    if (step.kind == Step::Kind::signal && (step.stage <= stage || step.stage >= 1u << 24))
+  for (const ScheduleStep& step : schedule.steps) {
+    uses_node_ranks |= step.kind == ScheduleStep::Kind::signal || step.kind == ScheduleStep::Kind::await;
+    if (step.kind == ScheduleStep::Kind::signal && (step.stage <= stage || step.stage >= 1u << 24))
       return fmt::format("rank {} signals stage {} after {}", rank, step.stage, stage);
-    if (step.kind == Step::Kind::signal) stage = step.stage;
-    if (step.kind <= Step::Kind::wait && step.group >= schedule.groups)
+    if (step.kind == ScheduleStep::Kind::signal) stage = step.stage;
+    if (step.kind <= ScheduleStep::Kind::wait && step.group >= schedule.groups)
       return fmt::format("rank {}: group {} of {}", rank, step.group, schedule.groups);
     if (std::size_t{step.sources} + step.source_count > schedule.sources.size() ||
         std::size_t{step.targets} + step.target_count > schedule.targets.size())
@@ -157,9 +157,9 @@ bool SymbolicRun::arrive(Member& member, bool& moved) {
 std::string SymbolicRun::run_until_blocked(int rank, bool& moved) {
   Member& member = members_[rank];
   if (!arrive(member, moved)) return "";
-  const std::vector<Step>& steps = schedules_[rank].steps;
+  const std::vector<ScheduleStep>& steps = schedules_[rank].steps;
   while (member.next < steps.size() && !is_blocked(member, steps[member.next])) {
-    const Step& step = steps[member.next];
+    const ScheduleStep& step = steps[member.next];
     if (auto problem = perform(member, step); !problem.empty())
       return fmt::format("rank {}, step {} ({}): {}", rank, member.next, text_of(step), problem);
     ++member.next;
@@ -168,30 +168,30 @@ std::string SymbolicRun::run_until_blocked(int rank, bool& moved) {
   return "";
 }
 
-bool SymbolicRun::is_blocked(const Member& member, const Step& step) const {
-  if (step.kind == Step::Kind::wait) {
+bool SymbolicRun::is_blocked(const Member& member, const ScheduleStep& step) const {
+  if (step.kind == ScheduleStep::Kind::wait) {
     const auto& group = member.groups[step.group];
     return !std::all_of(group.begin(), group.end(), [&](std::size_t i) { return member.transfers[i].matched; });
   }
-  if (step.kind != Step::Kind::await || !is_on_node(member, step.peer)) return false;
+  if (step.kind != ScheduleStep::Kind::await || !is_on_node(member, step.peer)) return false;
   const auto& stages = members_[step.peer].stages;
   return stages.empty() || stages.back().stage < step.stage;
 }
 
-std::string SymbolicRun::perform(Member& member, const Step& step) {
+std::string SymbolicRun::perform(Member& member, const ScheduleStep& step) {
   switch (step.kind) {
-    case Step::Kind::send:
-    case Step::Kind::receive:
+    case ScheduleStep::Kind::send:
+    case ScheduleStep::Kind::receive:
       return begin_transfer(member, step);
-    case Step::Kind::wait:
+    case ScheduleStep::Kind::wait:
       return wait(member, step);
-    case Step::Kind::reduce:
+    case ScheduleStep::Kind::reduce:
       return reduce(member, step);
-    case Step::Kind::signal:
+    case ScheduleStep::Kind::signal:
       member.stages.push_back({step.stage, member.seen, member.heard});
       ++member.seen[member.local];
       return "";
-    case Step::Kind::await:
+    case ScheduleStep::Kind::await:
       if (!is_on_node(member, step.peer) || step.peer == member.rank) return "that rank is not on this node";
       join(member, step.peer, step.stage);
       return "";
@@ -234,8 +234,8 @@ std::string SymbolicRun::locate(const Member& member, const Block& block, Place&
   return "";
 }
 
-std::string SymbolicRun::begin_transfer(Member& member, const Step& step) {
-  const bool sending = step.kind == Step::Kind::send;
+std::string SymbolicRun::begin_transfer(Member& member, const ScheduleStep& step) {
+  const bool sending = step.kind == ScheduleStep::Kind::send;
   if (step.peer < 0 || step.peer >= static_cast<int>(members_.size()) || step.peer == member.rank)
     return "there is no such peer";
   if (step.block.rank != member.rank) return fmt::format("the {} is not the rank's own", text_of(step.block));
@@ -283,12 +283,12 @@ std::string SymbolicRun::match(Member& member, Member& other, std::size_t mine, 
   return "";
 }
 
-std::string SymbolicRun::wait(Member& member, const Step& step) {
+std::string SymbolicRun::wait(Member& member, const ScheduleStep& step) {
   for (std::size_t i : member.groups[step.group]) {
     Transfer& transfer = member.transfers[i];
     const auto& [memory, begin, end] = transfer.place;
     member.ended.push_back(i);
-    if (transfer.step->kind == Step::Kind::send) {
+    if (transfer.step->kind == ScheduleStep::Kind::send) {
       memory->end_send(begin, end, witness(member));
       continue;
     }

@@ -43,7 +43,7 @@ class SymbolicRun {
   };
 
   struct Transfer {
-    const Step* step = nullptr;
+    const ScheduleStep* step = nullptr;
     Place place;
     std::vector<Run> runs;             ///< sent; of a receive once it is matched
     std::vector<std::uint64_t> heard;  ///< what the sender had heard of
@@ -85,20 +85,20 @@ class SymbolicRun {
   std::string check_form(int rank) const;
   std::string check_end(int rank) const;
 
-  bool is_blocked(const Member& member, const Step& step) const;
-  std::string perform(Member& member, const Step& step);
-  std::string begin_transfer(Member& member, const Step& step);
+  bool is_blocked(const Member& member, const ScheduleStep& step) const;
+  std::string perform(Member& member, const ScheduleStep& step);
+  std::string begin_transfer(Member& member, const ScheduleStep& step);
   static std::string match(Member& member, Member& other, std::size_t mine, std::size_t theirs, bool sending);
-  std::string wait(Member& member, const Step& step);
-  std::string reduce(Member& member, const Step& step);
-  std::string evaluate(Member& member, const Step& step, std::vector<Run>& result);
+  std::string wait(Member& member, const ScheduleStep& step);
+  std::string reduce(Member& member, const ScheduleStep& step);
+  std::string evaluate(Member& member, const ScheduleStep& step, std::vector<Run>& result);
   std::string fold(std::span<const Operand> sources, std::span<const Run> runs, Formulas::Id& sum);
-  std::string check_overlaps(Member& member, const Step& step);
-  std::string signal(Member& member, const Step& step);
+  std::string check_overlaps(Member& member, const ScheduleStep& step);
+  std::string signal(Member& member, const ScheduleStep& step);
   void join(Member& member, int peer, std::uint32_t stage);
 
   std::string locate(const Member& member, const Block& block, Place& place);
-  bool is_no_op(Member& member, const Step& step, const Block& target);
+  bool is_no_op(Member& member, const ScheduleStep& step, const Block& target);
   bool is_on_node(const Member& member, int rank) const;
   std::string blocked(int rank) const;
   static Witness witness(const Member& member);

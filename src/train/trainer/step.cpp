@@ -5,7 +5,7 @@
 namespace distdl::train {
 
 TrainingStep::TrainingStep(const Recipe& recipe, comm::Communicator& communicator, kernels::Backend& backend,
-                           const parallel::Plan& plan, const model::Description& model,
+                           const parallel::MicrobatchPlan& plan, const model::Description& model,
                            const model::ModelTensors& tensors, Step total)
     : recipe_(recipe),
       backend_(backend),

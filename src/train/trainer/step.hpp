@@ -22,8 +22,8 @@ class TrainingStep {
  public:
   /// Not collective. The references must outlive this object.
   TrainingStep(const Recipe& recipe, comm::Communicator& communicator, kernels::Backend& backend,
-               const parallel::Plan& plan, const model::Description& model, const model::ModelTensors& tensors,
-               Step total);
+               const parallel::MicrobatchPlan& plan, const model::Description& model,
+               const model::ModelTensors& tensors, Step total);
   model::Network& network() { return network_; }
   const optim::Optimizer& optimizer() const { return optimizer_; }
   /// Collective, once, before the first step.
@@ -51,7 +51,7 @@ class TrainingStep {
 
   const Recipe& recipe_;
   kernels::Backend& backend_;
-  const parallel::Plan& plan_;
+  const parallel::MicrobatchPlan& plan_;
   comm::LeafRange range_;
   Step total_;
   model::Network network_;

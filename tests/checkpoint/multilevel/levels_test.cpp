@@ -14,7 +14,7 @@ namespace {
 
 /// What ranks on these nodes get back; nothing if there is no step to go back to. All must get the same.
 std::optional<Step> restore(const Site& site, const std::vector<std::string>& nodes, const Sample& sample,
-                            std::vector<Source>* sources = nullptr) {
+                            std::vector<RestoreSource>* sources = nullptr) {
   std::mutex mutex;
   std::optional<Step> step;
   run_on(site, nodes, [&](Levels& levels, int rank, const std::string&) {
@@ -101,18 +101,18 @@ TEST(Levels, PreferTheNodesOwnMemory) {
   Site site;
   const Sample sample = make_sample(3);
   save(site, names_of(3), sample, Step(40), {true, true, false});
-  std::vector<Source> sources;
+  std::vector<RestoreSource> sources;
   EXPECT_EQ(restore(site, names_of(3), sample, &sources), Step(40));
-  EXPECT_EQ(sources, std::vector(3, Source::memory));
+  EXPECT_EQ(sources, std::vector(3, RestoreSource::memory));
 }
 
 TEST(Levels, TakeThePartnersCopyBeforeParity) {
   Site site;
   const Sample sample = make_sample(3);
   save(site, names_of(3), sample, Step(40), {true, true, false});
-  std::vector<Source> sources;
+  std::vector<RestoreSource> sources;
   EXPECT_EQ(restore(site, {"n0", "fresh", "n2"}, sample, &sources), Step(40));
-  EXPECT_EQ(sources, (std::vector{Source::memory, Source::partner, Source::memory}));
+  EXPECT_EQ(sources, (std::vector{RestoreSource::memory, RestoreSource::partner, RestoreSource::memory}));
 }
 
 TEST(Levels, ComeBackFromLocalDisksWhenAllMemoryIsGone) {
@@ -121,9 +121,9 @@ TEST(Levels, ComeBackFromLocalDisksWhenAllMemoryIsGone) {
   const Sample sample = make_sample(3);
   save(site, names_of(3), sample, Step(40), {true, false, true});
   site.remove_all_but({});
-  std::vector<Source> sources;
+  std::vector<RestoreSource> sources;
   EXPECT_EQ(restore(site, names_of(3), sample, &sources), Step(40));
-  EXPECT_EQ(sources, std::vector(3, Source::disk));
+  EXPECT_EQ(sources, std::vector(3, RestoreSource::disk));
 }
 
 TEST(Levels, GoBackToTheStepThatAllHave) {
@@ -166,14 +166,14 @@ TEST(Levels, SeeDamageAndTakeTheNextSource) {
     for (const auto& name : found) damage(name);
   };
   hurt("n1", 1);  // its own snapshot, and its parity
-  std::vector<Source> sources;
+  std::vector<RestoreSource> sources;
   EXPECT_EQ(restore(site, names_of(3), sample, &sources), Step(40));
-  EXPECT_EQ(sources[1], Source::partner);
+  EXPECT_EQ(sources[1], RestoreSource::partner);
   site.remove_all_but(kept);
   hurt("n2", 1);  // the copy, too: its parity is lost, the others' are enough
   sources.clear();
   EXPECT_EQ(restore(site, names_of(3), sample, &sources), Step(40));
-  EXPECT_EQ(sources[1], Source::parity);
+  EXPECT_EQ(sources[1], RestoreSource::parity);
   site.remove_all_but(kept);
   hurt("n0", 0);
   EXPECT_EQ(restore(site, names_of(3), sample), std::nullopt);

@@ -106,9 +106,9 @@ void FarAccelerator::copy_from_host(void* to, const void* from, std::size_t byte
   put(kMain, [=] { std::memcpy(target, from, bytes); });
 }
 
-void FarAccelerator::reduce(DataType type, Reduction reduction, std::span<const tensor::Source> sources,
+void FarAccelerator::reduce(DataType type, Reduction reduction, std::span<const tensor::ReduceSource> sources,
                             std::span<void* const> targets, std::size_t count, double scale) {
-  std::vector<tensor::Source> real_sources;
+  std::vector<tensor::ReduceSource> real_sources;
   std::vector<void*> real_targets;
   for (const auto& source : sources) real_sources.push_back({inside(source.data), source.merges});
   for (void* target : targets) real_targets.push_back(inside(target));

@@ -36,7 +36,7 @@ class FarAccelerator final : public Accelerator {
   void follow_caller() override;
   Mark copy_to_host(void* to, const void* from, std::size_t bytes) override;
   void copy_from_host(void* to, const void* from, std::size_t bytes) override;
-  void reduce(tensor::DataType type, tensor::Reduction reduction, std::span<const tensor::Source> sources,
+  void reduce(tensor::DataType type, tensor::Reduction reduction, std::span<const tensor::ReduceSource> sources,
               std::span<void* const> targets, std::size_t count, double scale) override;
   Mark mark() override;
   bool reached(Mark mark) override;

@@ -217,7 +217,7 @@ struct Case {
 void expect_right(Pair pair, const Case& c, std::mt19937& random) {
   const std::size_t bytes = c.count * size_of(pair.type);
   std::vector<Bytes> values, rooms;
-  std::vector<Source> sources;
+  std::vector<ReduceSource> sources;
   std::vector<void*> targets;
   for (int merges : c.merges) {
     values.push_back(random_values(pair.type, c.count, random));
@@ -306,9 +306,9 @@ TEST(ReduceOrder, ShowsInTheBits) {
   const float a = 1e8F, b = -1e8F, c = 1;
   float result = 0;
   void* const target = &result;
-  reduce(DataType::float32, Reduction::sum, std::vector<Source>{{&a, 0}, {&b, 1}, {&c, 1}}, {&target, 1}, 1);
+  reduce(DataType::float32, Reduction::sum, std::vector<ReduceSource>{{&a, 0}, {&b, 1}, {&c, 1}}, {&target, 1}, 1);
   EXPECT_EQ(result, 1);
-  reduce(DataType::float32, Reduction::sum, std::vector<Source>{{&a, 0}, {&b, 0}, {&c, 2}}, {&target, 1}, 1);
+  reduce(DataType::float32, Reduction::sum, std::vector<ReduceSource>{{&a, 0}, {&b, 0}, {&c, 2}}, {&target, 1}, 1);
   EXPECT_EQ(result, 0);
 }
 
@@ -317,7 +317,7 @@ TEST(ReduceValues, AverageOfFloatsIsTheQuotientRoundedOnce) {
   std::vector<float> values(10000), result(values.size());
   for (float& value : values) value = static_cast<float>(random()) / 1000;
   void* const target = result.data();
-  const Source source{values.data(), 0};
+  const ReduceSource source{values.data(), 0};
   reduce(DataType::float32, Reduction::average, {&source, 1}, {&target, 1}, values.size(), 1.0 / 3);
   for (std::size_t i = 0; i < values.size(); ++i) ASSERT_EQ(result[i], values[i] / 3);
 }
@@ -326,7 +326,7 @@ TEST(ReduceValues, IntegersWrapAround) {
   const std::int32_t most = std::numeric_limits<std::int32_t>::max(), one = 1;
   std::int32_t result = 0;
   void* const target = &result;
-  reduce(DataType::int32, Reduction::sum, std::vector<Source>{{&most, 0}, {&one, 1}}, {&target, 1}, 1);
+  reduce(DataType::int32, Reduction::sum, std::vector<ReduceSource>{{&most, 0}, {&one, 1}}, {&target, 1}, 1);
   EXPECT_EQ(result, std::numeric_limits<std::int32_t>::min());
 }
 
@@ -336,7 +336,7 @@ TEST(ReduceValues, NaNWinsOverEverything) {
     for (auto [a, b] : {std::pair{nan, infinity}, {infinity, nan}, {nan, -infinity}, {-infinity, nan}}) {
       float result = 0;
       void* const target = &result;
-      reduce(DataType::float32, reduction, std::vector<Source>{{&a, 0}, {&b, 1}}, {&target, 1}, 1);
+      reduce(DataType::float32, reduction, std::vector<ReduceSource>{{&a, 0}, {&b, 1}}, {&target, 1}, 1);
       EXPECT_TRUE(std::isnan(result)) << name_of(reduction);
     }
 }
@@ -347,14 +347,14 @@ TEST(ReduceValues, MinusZeroIsLessThanPlusZero) {
     for (auto [a, b] : {std::pair{minus, plus}, {plus, minus}}) {
       float result = 1;
       void* const target = &result;
-      reduce(DataType::float32, reduction, std::vector<Source>{{&a, 0}, {&b, 1}}, {&target, 1}, 1);
+      reduce(DataType::float32, reduction, std::vector<ReduceSource>{{&a, 0}, {&b, 1}}, {&target, 1}, 1);
       EXPECT_EQ(std::signbit(result), reduction == Reduction::minimum);
     }
 }
 
 TEST(ReduceOrder, RefusesMorePartialResultsThanItHasRoomFor) {
   const std::vector<float> values(65, 1);
-  std::vector<Source> sources;
+  std::vector<ReduceSource> sources;
   for (const float& value : values) sources.push_back({&value, 0});
   sources.back().merges = 64;
   float result = 0;

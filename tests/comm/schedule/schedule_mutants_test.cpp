@@ -13,7 +13,7 @@
 namespace distdl::comm {
 namespace {
 
-using Kind = Step::Kind;
+using Kind = ScheduleStep::Kind;
 
 /// A right set of schedules.
 struct Case {
@@ -57,10 +57,10 @@ bool is_harmful(const Case& it) {
 }
 
 /// A random step of one of the kinds, of some rank.
-Step* pick(Case& it, std::mt19937& random, std::initializer_list<Kind> kinds, Schedule** owner = nullptr) {
-  std::vector<std::pair<Step*, Schedule*>> found;
+ScheduleStep* pick(Case& it, std::mt19937& random, std::initializer_list<Kind> kinds, Schedule** owner = nullptr) {
+  std::vector<std::pair<ScheduleStep*, Schedule*>> found;
   for (Schedule& schedule : it.schedules)
-    for (Step& step : schedule.steps)
+    for (ScheduleStep& step : schedule.steps)
       if (std::find(kinds.begin(), kinds.end(), step.kind) != kinds.end()) found.emplace_back(&step, &schedule);
   if (found.empty()) return nullptr;
   const auto [step, schedule] = found[random() % found.size()];
@@ -70,7 +70,7 @@ Step* pick(Case& it, std::mt19937& random, std::initializer_list<Kind> kinds, Sc
 
 bool drop(Case& it, std::mt19937& random, std::initializer_list<Kind> kinds) {
   Schedule* owner = nullptr;
-  const Step* step = pick(it, random, kinds, &owner);
+  const ScheduleStep* step = pick(it, random, kinds, &owner);
   if (step == nullptr) return false;
   owner->steps.erase(owner->steps.begin() + (step - owner->steps.data()));
   return true;
@@ -103,14 +103,14 @@ bool swap_adjacent_steps(Case& it, std::mt19937& random) {
 }
 
 bool shift_transfer(Case& it, std::mt19937& random) {
-  Step* step = pick(it, random, {Kind::send, Kind::receive});
+  ScheduleStep* step = pick(it, random, {Kind::send, Kind::receive});
   if (step == nullptr || step->block.count == 0) return false;
   step->block.first += random() % 2 ? 1 : static_cast<std::size_t>(-1);
   return true;
 }
 
 bool shorten_transfer(Case& it, std::mt19937& random) {
-  Step* step = pick(it, random, {Kind::send, Kind::receive});
+  ScheduleStep* step = pick(it, random, {Kind::send, Kind::receive});
   if (step == nullptr || step->block.count == 0) return false;
   --step->block.count;
   return true;
@@ -118,7 +118,7 @@ bool shorten_transfer(Case& it, std::mt19937& random) {
 
 bool shift_source(Case& it, std::mt19937& random) {
   Schedule* owner = nullptr;
-  const Step* step = pick(it, random, {Kind::reduce}, &owner);
+  const ScheduleStep* step = pick(it, random, {Kind::reduce}, &owner);
   if (step == nullptr) return false;
   owner->sources[step->sources + random() % step->source_count].block.first += random() % 2 ? 1 : std::size_t(-1);
   return true;
@@ -126,7 +126,7 @@ bool shift_source(Case& it, std::mt19937& random) {
 
 bool shift_target(Case& it, std::mt19937& random) {
   Schedule* owner = nullptr;
-  const Step* step = pick(it, random, {Kind::reduce}, &owner);
+  const ScheduleStep* step = pick(it, random, {Kind::reduce}, &owner);
   if (step == nullptr) return false;
   owner->targets[step->targets + random() % step->target_count].first += random() % 2 ? 1 : std::size_t(-1);
   return true;
@@ -134,7 +134,7 @@ bool shift_target(Case& it, std::mt19937& random) {
 
 bool exchange_sources(Case& it, std::mt19937& random) {
   Schedule* owner = nullptr;
-  const Step* step = pick(it, random, {Kind::reduce}, &owner);
+  const ScheduleStep* step = pick(it, random, {Kind::reduce}, &owner);
   if (step == nullptr || step->source_count < 2 || it.order == Order::any) return false;
   Operand* first = &owner->sources[step->sources + random() % (step->source_count - 1)];
   std::swap(first[0].block, first[1].block);
@@ -143,21 +143,21 @@ bool exchange_sources(Case& it, std::mt19937& random) {
 
 bool change_merges(Case& it, std::mt19937& random) {
   Schedule* owner = nullptr;
-  const Step* step = pick(it, random, {Kind::reduce}, &owner);
+  const ScheduleStep* step = pick(it, random, {Kind::reduce}, &owner);
   if (step == nullptr) return false;
   owner->sources[step->sources + random() % step->source_count].merges += random() % 2 ? 1 : 0xFFFF;
   return true;
 }
 
 bool flip_last(Case& it, std::mt19937& random) {
-  Step* step = pick(it, random, {Kind::reduce});
+  ScheduleStep* step = pick(it, random, {Kind::reduce});
   if (step == nullptr) return false;
   step->last = !step->last;
   return true;
 }
 
 bool change_peer(Case& it, std::mt19937& random) {
-  Step* step = pick(it, random, {Kind::send, Kind::receive});
+  ScheduleStep* step = pick(it, random, {Kind::send, Kind::receive});
   if (step == nullptr) return false;
   step->peer = static_cast<int>((step->peer + 1 + random() % (it.problems.size() - 1)) % it.problems.size());
   return true;
@@ -165,15 +165,15 @@ bool change_peer(Case& it, std::mt19937& random) {
 
 bool repeat_transfer(Case& it, std::mt19937& random) {
   Schedule* owner = nullptr;
-  const Step* step = pick(it, random, {Kind::send, Kind::receive}, &owner);
+  const ScheduleStep* step = pick(it, random, {Kind::send, Kind::receive}, &owner);
   if (step == nullptr) return false;
-  const Step again = *step;
+  const ScheduleStep again = *step;
   owner->steps.insert(owner->steps.begin() + (step - owner->steps.data()), again);
   return true;
 }
 
 bool await_less(Case& it, std::mt19937& random) {
-  Step* step = pick(it, random, {Kind::await});
+  ScheduleStep* step = pick(it, random, {Kind::await});
   if (step == nullptr) return false;
   --step->stage;
   return true;
@@ -181,7 +181,7 @@ bool await_less(Case& it, std::mt19937& random) {
 
 bool wait_for_another_group(Case& it, std::mt19937& random) {
   Schedule* owner = nullptr;
-  Step* step = pick(it, random, {Kind::wait}, &owner);
+  ScheduleStep* step = pick(it, random, {Kind::wait}, &owner);
   if (step == nullptr || owner->groups < 2) return false;
   step->group = static_cast<std::uint16_t>((step->group + 1) % owner->groups);
   return true;

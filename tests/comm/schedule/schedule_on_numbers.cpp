@@ -63,7 +63,7 @@ struct Wrong : std::runtime_error {
 };
 
 struct Transfer {
-  const Step* step;
+  const ScheduleStep* step;
   Number *from = nullptr, *to = nullptr;
   bool matched = false, delivered = false;
 };
@@ -224,28 +224,28 @@ class NumberRun {
     return true;
   }
 
-  bool perform(int r, const Step& step) {
+  bool perform(int r, const ScheduleStep& step) {
     Rank& rank = ranks_[r];
     switch (step.kind) {
-      case Step::Kind::send:
-      case Step::Kind::receive:
+      case ScheduleStep::Kind::send:
+      case ScheduleStep::Kind::receive:
         begin_transfer(r, step);
         return true;
-      case Step::Kind::wait: {
+      case ScheduleStep::Kind::wait: {
         auto& group = rank.groups[step.group];
         if (!std::all_of(group.begin(), group.end(), [](Transfer* each) { return each->matched; })) return false;
         for (Transfer* each : group) deliver(*each);
         group.clear();
         return true;
       }
-      case Step::Kind::reduce:
+      case ScheduleStep::Kind::reduce:
         reduce(r, step);
         return true;
-      case Step::Kind::signal:
+      case ScheduleStep::Kind::signal:
         if (step.stage <= rank.stage) throw Wrong("stages must ascend");
         rank.stage = step.stage;
         return true;
-      case Step::Kind::await:
+      case ScheduleStep::Kind::await:
         if (step.peer < 0 || step.peer >= static_cast<int>(ranks_.size()) || step.peer == r ||
             !is_on_node(r, step.peer))
           throw Wrong("awaits a rank of another node");
@@ -254,8 +254,8 @@ class NumberRun {
     return true;
   }
 
-  void begin_transfer(int r, const Step& step) {
-    const bool sending = step.kind == Step::Kind::send;
+  void begin_transfer(int r, const ScheduleStep& step) {
+    const bool sending = step.kind == ScheduleStep::Kind::send;
     if (step.peer < 0 || step.peer >= static_cast<int>(ranks_.size()) || step.peer == r) throw Wrong("no such peer");
     if (step.block.rank != r) throw Wrong("not its own memory");
     Number* data = find(r, step.block);
@@ -294,7 +294,7 @@ class NumberRun {
     if (!flying_.empty()) deliver(*flying_[random_() % flying_.size()].first);
   }
 
-  void reduce(int r, const Step& step) {
+  void reduce(int r, const ScheduleStep& step) {
     const Schedule& schedule = schedules_[r];
     const std::size_t count = schedule.sources.at(step.sources).block.count;
     std::vector<const Number*> sources;

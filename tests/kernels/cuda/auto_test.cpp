@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <distdl/kernels/backend.hpp>
+#include <distdl/kernels/options.hpp>
 #include <distdl/kernels/unavailable.hpp>
 
 namespace distdl::kernels {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <distdl/kernels/cuda/plugin.hpp>
+#include <distdl/kernels/options.hpp>
 #include <distdl/kernels/unavailable.hpp>
 
 namespace {

@@ -8,6 +8,7 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/kernels/cuda/loader.hpp>
+#include <distdl/kernels/options.hpp>
 
 namespace distdl::kernels::cuda::test {
 namespace {

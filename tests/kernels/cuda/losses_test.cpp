@@ -12,6 +12,7 @@
 #include <distdl/kernels/backend.hpp>
 #include <distdl/kernels/cuda/layers/cross_entropy.hpp>
 #include <distdl/kernels/cuda/layers/squared_error.hpp>
+#include <distdl/kernels/options.hpp>
 
 namespace distdl::kernels::cuda::test {
 namespace {

@@ -11,6 +11,7 @@
 #include "tests/kernels/cuda/reference_layer.hpp"
 #include <distdl/kernels/cuda/layers/dropout.hpp>
 #include <distdl/kernels/cuda/layers/embedding.hpp>
+#include <distdl/kernels/options.hpp>
 
 namespace distdl::kernels::cuda::test {
 namespace {

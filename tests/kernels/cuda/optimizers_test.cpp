@@ -7,6 +7,7 @@
 #include "tests/kernels/layer_run.hpp"
 #include <distdl/kernels/cuda/optimizers/optimizers.hpp>
 #include <distdl/kernels/cuda/optimizers/range_kernels.cuh>
+#include <distdl/kernels/options.hpp>
 
 namespace distdl::kernels::cuda::test {
 namespace {

@@ -9,6 +9,7 @@
 
 #include "tests/kernels/layer_run.hpp"
 #include <distdl/kernels/backend.hpp>
+#include <distdl/kernels/options.hpp>
 #include <distdl/tensor/half.hpp>
 
 namespace distdl::kernels::cuda::test {
