@@ -65,39 +65,44 @@ std::string type_name() {
   if constexpr (std::is_same_v<T, std::vector<std::int64_t>>) return "a list of whole numbers, e.g. [128, 64]";
 }
 
+/// Each false if the node is of another type.
+bool assign(std::vector<std::int64_t>& field, const toml::node& node) {
+  const auto* array = node.as_array();
+  if (!array) return false;
+  std::vector<std::int64_t> values;
+  for (const auto& element : *array) {
+    auto value = element.value_exact<std::int64_t>();
+    if (!value) return false;
+    values.push_back(*value);
+  }
+  field = values;
+  return true;
+}
+bool assign(checkpoint::Interval& field, const toml::node& node) {
+  const auto number = node.value_exact<std::int64_t>();
+  const bool automatic = node.value_exact<std::string>() == "auto";
+  if (number) field = *number;
+  if (automatic) field = checkpoint::Interval::by_cost();
+  return number || automatic;
+}
+template <class T>
+bool assign_known(T& field, const std::optional<T>& value) {
+  if (value) field = *value;
+  return value.has_value();
+}
+bool assign(double& field, const toml::node& node) {
+  return assign_known(field, node.is_number() ? node.value<double>() : std::nullopt);
+}
+template <class Enum>
+bool assign(OneOf<Enum>& field, const toml::node& node) {
+  const auto name = node.value_exact<std::string>();
+  const auto value = name ? OneOf<Enum>::find(*name) : std::nullopt;
+  if (value) field = *value;
+  return value.has_value();
+}
 template <class T>
 bool assign(T& field, const toml::node& node) {
-  if constexpr (std::is_same_v<T, std::vector<std::int64_t>>) {
-    const auto* array = node.as_array();
-    if (!array) return false;
-    T values;
-    for (const auto& element : *array) {
-      auto value = element.value_exact<std::int64_t>();
-      if (!value) return false;
-      values.push_back(*value);
-    }
-    field = values;
-    return true;
-  } else if constexpr (kIsChoice<T>) {
-    const auto name = node.value_exact<std::string>();
-    const auto value = name ? T::find(*name) : std::nullopt;
-    if (value) field = *value;
-    return value.has_value();
-  } else if constexpr (std::is_same_v<T, checkpoint::Interval>) {
-    auto number = node.value_exact<std::int64_t>();
-    bool automatic = node.value_exact<std::string>() == "auto";
-    if (number) field = *number;
-    if (automatic) field = T::by_cost();
-    return number || automatic;
-  } else {
-    std::optional<T> value;
-    if constexpr (std::is_same_v<T, double>)
-      value = node.is_number() ? node.value<double>() : std::nullopt;
-    else
-      value = node.value_exact<T>();
-    if (value) field = *value;
-    return value.has_value();
-  }
+  return assign_known(field, node.value_exact<T>());
 }
 
 /// For the error.

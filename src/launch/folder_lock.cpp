@@ -232,6 +232,34 @@ struct FolderLock::Impl {
   std::condition_variable_any wake;
   std::jthread renewer;  // the last member: ends first
 
+  std::optional<Found> find() const {
+    auto found = read_lock(folder.get());
+    if (found) found->age = age_of(*found, folder.get(), self.nonce);
+    return found;
+  }
+  std::chrono::milliseconds pause_after(const std::optional<Found>& found) const {
+    if (self.job.empty()) return 50ms;
+    return found && found->holder ? 1000ms : 250ms;
+  }
+  bool is_left_behind(const Found& found) const {
+    return found.holder ? is_gone(*found.holder, self, found.age) : found.age > kLongestSilence;
+  }
+  /// `is_ending`: of the holder's job, when it was seen last.
+  bool may_end_soon(const Found& found, bool& is_ending) const {
+    if (found.holder) is_ending = job_is_ending(*found.holder, self, is_ending);
+    return !found.holder || is_ending;
+  }
+  [[noreturn]] static void refuse(const std::filesystem::path& path, const Found& found) {
+    throw StorageError(
+        fmt::format("another \"distdl run\" uses the run folder \"{}\": {}; wait until it ends, end it, choose another "
+                    "run.dir, or take the folder from it with --take-over",
+                    path.string(), describe(found)),
+        ExitCode::superseded);
+  }
+  static void tell_of_wait(const std::filesystem::path& path, const Found& found) {
+    log(Severity::warning, "run folder \"{}\": {}; waiting, for up to {} s, until {}", path.string(), describe(found),
+        kLongestSilence.count(), found.holder ? "all of that job has ended" : "it tells who has the folder");
+  }
   /// False if a signal asks to stop first. Throws StorageError.
   bool take(const std::filesystem::path& path, bool take_over) const {
     // Others may come and go meanwhile, or just be writing. A job that Slurm has restarted may find what a machine left
@@ -241,31 +269,20 @@ struct FolderLock::Impl {
     bool is_told = false, is_ending = false;
     for (int removed = 0;;) {
       if (create_lock(folder.get(), self)) return true;
-      auto found = read_lock(folder.get());
-      if (found) found->age = age_of(*found, folder.get(), self.nonce);
-      const bool gone =
-          found && (found->holder ? is_gone(*found->holder, self, found->age) : found->age > kLongestSilence);
+      const auto found = find();
+      const bool gone = found && is_left_behind(*found);
       if (gone || (found && take_over)) {
         require<StorageError>(++removed <= kMostRemoved, "it comes and goes");
         if (!gone) log(Severity::warning, "taking \"{}\" over from another start: {}", path.string(), describe(*found));
         remove_lock(folder.get(), *found, self.nonce);
         is_ending = false;
-      } else if (found && (patience.expired() ||
-                           (found->holder && !(is_ending = job_is_ending(*found->holder, self, is_ending))))) {
-        throw StorageError(
-            fmt::format("another \"distdl run\" uses the run folder \"{}\": {}; wait until it ends, end it, choose "
-                        "another run.dir, or take the folder from it with --take-over",
-                        path.string(), describe(*found)),
-            ExitCode::superseded);
-      } else {
-        if (stop_is_pending()) return false;
-        require<StorageError>(!patience.expired(), "it comes and goes, or is damaged");
-        if (found && !self.job.empty() && !std::exchange(is_told, true))
-          log(Severity::warning, "run folder \"{}\": {}; waiting, for up to {} s, until {}", path.string(),
-              describe(*found), kLongestSilence.count(),
-              found->holder ? "all of that job has ended" : "it tells who has the folder");
-        std::this_thread::sleep_for(self.job.empty() ? 50ms : found && found->holder ? 1000ms : 250ms);
+        continue;
       }
+      if (found && (patience.expired() || !may_end_soon(*found, is_ending))) refuse(path, *found);
+      if (stop_is_pending()) return false;
+      require<StorageError>(!patience.expired(), "it comes and goes, or is damaged");
+      if (found && !self.job.empty() && !std::exchange(is_told, true)) tell_of_wait(path, *found);
+      std::this_thread::sleep_for(pause_after(found));
     }
   }
   /// Renews the file's time and detects a start that has taken over. Makes the file again if it was removed or damaged.

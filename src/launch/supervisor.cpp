@@ -295,6 +295,31 @@ bool is_superseded(const LaunchSpec& spec) {
   return true;
 }
 
+/// A node that has not mounted the program's file system (yet) ends its ranks with "no such file", which is 2 too.
+bool is_of_srun(int code, const LaunchSpec& spec, const Progress& progress, const std::vector<std::string>& nodes,
+                const Options& options) {
+  return !is_of_a_rank(code) || (code == static_cast<int>(ExitCode::corrupt) &&
+                                 one_lacks(*spec.allocation, files_of(spec, progress), nodes, options));
+}
+
+LaunchResult launch_next(const LaunchSpec& spec, const Progress& progress, const std::vector<std::string>& nodes,
+                         const Options& options, SupervisorSignals& signals) {
+  LaunchResult result = launch(on_nodes(progress.next_launch(), nodes), options, signals);
+  if (spec.allocation && is_of_srun(result.code, spec, progress, nodes, options)) {
+    log(Severity::warning, "srun itself failed, with code {}", result.code);
+    result.code = static_cast<int>(ExitCode::scheduler);
+  }
+  return result;
+}
+
+RestartDecision restart_decision(int code, const Progress& progress) {
+  // As a disk that is full, or a file system that is away: the run has had what it needs.
+  const bool can_pass =
+      (code == static_cast<int>(ExitCode::storage) || code == static_cast<int>(ExitCode::incomplete)) &&
+      progress.has_begun();
+  return can_pass ? RestartDecision::relaunch : launch::restart_decision(code);
+}
+
 /// Without having finished; `state`: of what is saved, for people.
 void leave(const LaunchSpec& spec, const Options& options, SupervisorSignals& signals, const std::string& state) {
   const bool requeues = spec.allocation && options.requeue;
@@ -375,21 +400,10 @@ int supervise(const LaunchSpec& spec, const Options& options, SupervisorSignals&
   for (Milliseconds pause{0};; pause = spec.allocation ? tries.pause() : 0ms) {
     if (signals.wait_for_stop(pause)) return stop();
     if (is_superseded(spec)) return static_cast<int>(ExitCode::superseded);
-    auto [code, told_to_stop, is_saved] = launch(on_nodes(progress.next_launch(), next.nodes), options, signals);
-    const auto files = files_of(spec, progress);
-    // A node that has not mounted the program's file system (yet) ends its ranks with "no such file", which is 2 too.
-    if (spec.allocation && (!is_of_a_rank(code) || (code == static_cast<int>(ExitCode::corrupt) &&
-                                                    one_lacks(*spec.allocation, files, next.nodes, options)))) {
-      log(Severity::warning, "srun itself failed, with code {}", code);
-      code = static_cast<int>(ExitCode::scheduler);
-    }
+    const auto [code, told_to_stop, is_saved] = launch_next(spec, progress, next.nodes, options, signals);
     if (code != 0 && is_superseded(spec)) return static_cast<int>(ExitCode::superseded);
     if (progress.is_made()) tries.renew();
-    // As a disk that is full, or a file system that is away: the run has had what it needs.
-    const bool can_pass =
-        (code == static_cast<int>(ExitCode::storage) || code == static_cast<int>(ExitCode::incomplete)) &&
-        progress.has_begun();
-    const RestartDecision decision = can_pass ? RestartDecision::relaunch : restart_decision(code);
+    const RestartDecision decision = restart_decision(code, progress);
     if (decision == RestartDecision::finished || decision == RestartDecision::give_up) return code;
     if (decision == RestartDecision::resume_later || told_to_stop) {
       if (decision == RestartDecision::relaunch)  // the signal may have met ranks that were just starting
@@ -397,7 +411,8 @@ int supervise(const LaunchSpec& spec, const Options& options, SupervisorSignals&
       leave(spec, options, signals, is_saved ? " with everything saved" : "; " + progress.outlook());
       return code;
     }
-    if (spec.allocation) next = surviving_nodes(*spec.allocation, files, next.nodes, options, signals);
+    if (spec.allocation)
+      next = surviving_nodes(*spec.allocation, files_of(spec, progress), next.nodes, options, signals);
     if (next.decision == NextNodes::Decision::end) return code;
     if (next.decision == NextNodes::Decision::requeue) return stop();
     if (!tries.use(next.lost)) {

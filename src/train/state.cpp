@@ -219,6 +219,14 @@ void StateCheckpointer::check_identity(const checkpoint::State& saved, bool part
         backend_.description(), backend->second);
 }
 
+namespace {
+void tell_what_is_left_aside(Step newest_snapshot, const std::optional<checkpoint::Summary>& found) {
+  if (newest_snapshot <= (found ? found->step : Step(0))) return;
+  log(Severity::warning, "the run goes on from {}; the snapshots of step {} are removed",
+      found ? fmt::format("the checkpoint of step {}", found->step) : "the start", newest_snapshot);
+}
+}  // namespace
+
 std::optional<std::string> StateCheckpointer::restore(TrainingState& state, checkpoint::Levels* levels,
                                                       const StartValues* fallback, std::optional<Step> below) {
   auto snapshots = levels ? levels->find() : std::nullopt;
@@ -241,9 +249,7 @@ std::optional<std::string> StateCheckpointer::restore(TrainingState& state, chec
   if (snapshots && (!found || is_as_new_as(*snapshots, *found)))
     if (auto source = from_snapshots()) return source;
   if (found && !at_once) agree(communicator_, group_.timeout(), [&] { read_all(*found); });
-  if (communicator_.rank().value == 0 && newest_snapshot > (found ? found->step : Step(0)))
-    log(Severity::warning, "the run goes on from {}; the snapshots of step {} are removed",
-        found ? fmt::format("the checkpoint of step {}", found->step) : "the start", newest_snapshot);
+  if (communicator_.rank().value == 0) tell_what_is_left_aside(newest_snapshot, found);
   if (levels) levels->keep_only(std::nullopt);
   return found ? std::optional<std::string>("the file system") : std::nullopt;
 }
@@ -374,8 +380,9 @@ void StateCheckpointer::check_finite(const checkpoint::Summary& found, const std
 void StateCheckpointer::read(const checkpoint::Summary& found, TrainingState& state, const StartValues* fallback) {
   auto targets = targets_in(state);
   auto fit = checkpoint::fit(found, targets);
-  if (!fit.mismatched.empty() || (!fit.exact() && !fallback)) refuse(found, fit);
-  if (!fit.exact()) {
+  const bool is_partial = !fit.exact();
+  if (!fit.mismatched.empty() || (is_partial && !fallback)) refuse(found, fit);
+  if (is_partial) {
     fill_start_values(state, *fallback);
     std::erase_if(targets, [&](const checkpoint::Target& target) {
       return std::binary_search(fit.missing.begin(), fit.missing.end(), target.name);

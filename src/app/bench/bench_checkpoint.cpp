@@ -109,7 +109,8 @@ class CheckpointBench {
         group_(communicator, kSavePatience),
         state_(sizes_from(arguments.size).back(), communicator.rank().value, communicator.size()),
         folder_(arguments.dir, communicator),
-        store_(folder_.path() / "checkpoints", arguments.options) {
+        store_(folder_.path() / "checkpoints", arguments.options),
+        checksum_(crc32c(state_.bytes())) {
     require<UsageError>(state_.total() >= kTensorBytes * static_cast<std::size_t>(communicator.size()),
                         "--size {} is less than 4 MiB a rank", arguments.size);
     store_.take(group_, {"local", 0, 0, ""});
@@ -117,7 +118,6 @@ class CheckpointBench {
                    checkpoint::Saver::Setup{fmt::format("bench_{}", ::getppid())});
     saver_->prepare(state_.slices(), {});
     copy_ = tensor::allocate_host(state_.bytes().size());
-    checksum_ = crc32c(state_.bytes());
     if (first_) start_peers();
   }
 
@@ -265,8 +265,8 @@ class CheckpointBench {
   BenchFolder folder_;
   checkpoint::Store store_;
   std::optional<checkpoint::Saver> saver_;
-  tensor::Buffer copy_;         ///< what memcpy fills
-  std::uint32_t checksum_ = 0;  ///< of the state
+  tensor::Buffer copy_;     ///< what memcpy fills
+  std::uint32_t checksum_;  ///< of the state
   std::unique_ptr<LineProcess> torch_;
   std::string peer_;
   Seconds seconds_;

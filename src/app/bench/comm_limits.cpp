@@ -24,6 +24,7 @@ std::vector<std::vector<Rank>> nodes_of(const comm::Communicator& communicator) 
   std::map<std::string, std::vector<Rank>> nodes;
   for (Rank rank(0); rank.value < communicator.size(); ++rank.value) nodes[communicator.host(rank)].push_back(rank);
   std::vector<std::vector<Rank>> members;
+  members.reserve(nodes.size());
   for (auto& [host, ranks] : nodes) members.push_back(std::move(ranks));
   return members;
 }
@@ -49,9 +50,11 @@ class Slices {
   }
   /// Read and written.
   double added() const { return 2 * static_cast<double>(count_ * each_); }
-  double copied() const { return 2 * static_cast<double>(count_ / 2 * each_); }
+  double copied() const { return 2 * static_cast<double>(pairs() * each_); }
 
  private:
+  std::size_t pairs() const { return count_ / 2; }
+
   std::size_t count_, each_;
   std::vector<void*> targets_;
   std::vector<comm::ReduceSource> sources_;
@@ -120,7 +123,7 @@ double Limits::exchange_rate(std::size_t pairs) {
 }
 
 double Limits::least_seconds(Operation operation, std::size_t bytes) {
-  const double size = static_cast<double>(bytes);
+  const auto size = static_cast<double>(bytes);
   const int local = static_cast<int>(members_.front().size());
   if (nodes() > 1) return network_traffic(operation, communicator_.size(), local) * size / network_rate();
   return memory_traffic(operation, communicator_.size()) * size / memory_rate(bytes);

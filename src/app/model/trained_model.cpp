@@ -50,7 +50,7 @@ model::Description description_in(const checkpoint::Summary& summary) {
   config::Job job;
   std::vector<std::string> said_of_model;
   for (const auto& [key, value] : summary.state)
-    if (key.starts_with("model.")) said_of_model.push_back(key + "=" + value);
+    if (key.starts_with("model.")) said_of_model.push_back(fmt::format("{}={}", key, value));
   try {
     config::apply(job, said_of_model);
     return model::describe_model(job.recipe.model, shape_in(summary, said(summary, "data.shape")),

@@ -43,6 +43,7 @@ const std::byte* at(const void* address, std::size_t offset) {
 /// Works out blocks of up to `block()` bytes.
 class Fold {
  public:
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): arena_ is written before it is read, and large
   Fold(const Kernels& kernels, std::span<const ReduceSource> sources, std::span<void* const> targets,
        std::size_t element, double scale, bool streams)
       : kernels_(kernels), sources_(sources), targets_(targets), element_(element), scale_(scale), streams_(streams) {

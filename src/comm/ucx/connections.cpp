@@ -157,6 +157,7 @@ void Connections::begin_receive(Batch::Transfer& transfer, std::uint64_t tag, st
   transfer.batch->begun(transfer, ucp_tag_recv_nbx(worker_.get(), transfer.data, transfer.size, tag, mask, &how));
 }
 
+// NOLINTNEXTLINE(readability-make-member-function-const): it changes the batch
 std::optional<Connections::BrokenTransfer> Connections::check(Batch& batch, const Operation& operation) {
   for (std::size_t i = 0; batch.failed_ && i < batch.transfers_.size(); ++i) {
     const auto& transfer = batch.transfers_[i];

@@ -102,6 +102,7 @@ class Connections {
   void cancel(Batch& batch) noexcept;
   /// Returns the first transfer that broke with its connection. Throws CommError if a message had another size than
   /// expected. When all are done, the batch may be used again.
+  // NOLINTNEXTLINE(readability-make-member-function-const): it changes the batch
   std::optional<BrokenTransfer> check(Batch& batch, const Operation& operation);
 
   /// Lets UCX work; true if it did something.

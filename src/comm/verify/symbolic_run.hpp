@@ -89,7 +89,7 @@ class SymbolicRun {
   std::string perform(Member& member, const ScheduleStep& step);
   std::string begin_transfer(Member& member, const ScheduleStep& step);
   static std::string match(Member& member, Member& other, std::size_t mine, std::size_t theirs, bool sending);
-  std::string wait(Member& member, const ScheduleStep& step);
+  static std::string wait(Member& member, const ScheduleStep& step);
   std::string reduce(Member& member, const ScheduleStep& step);
   std::string evaluate(Member& member, const ScheduleStep& step, std::vector<Run>& result);
   std::string fold(std::span<const Operand> sources, std::span<const Run> runs, Formulas::Id& sum);
