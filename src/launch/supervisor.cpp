@@ -388,43 +388,66 @@ int supervise(const LaunchSpec& spec, const Options& options) {
   return supervise(spec, options, signals);
 }
 
-int supervise(const LaunchSpec& spec, const Options& options, SupervisorSignals& signals) {
-  check(options);
-  Tries tries(options);
-  NextNodes next;
-  Progress progress(spec);
-  const auto stop = [&] {
-    leave(spec, options, signals, "; " + progress.outlook());
+namespace {
+class Supervision {
+ public:
+  Supervision(const LaunchSpec& spec, const Options& options, SupervisorSignals& signals)
+      : spec_(spec), options_(options), signals_(signals), tries_(options), progress_(spec) {}
+
+  int run() {
+    for (Milliseconds pause{0};; pause = spec_.allocation ? tries_.pause() : 0ms) {
+      if (signals_.wait_for_stop(pause)) return stop();
+      if (is_superseded(spec_)) return static_cast<int>(ExitCode::superseded);
+      const LaunchResult result = launch_next(spec_, progress_, next_.nodes, options_, signals_);
+      if (const auto code = end_after(result)) return *code;
+      log(Severity::warning,
+          "the ranks ended with code {}; relaunching ({} more times if the run comes no further); {}", result.code,
+          tries_.left(), progress_.outlook());
+    }
+  }
+
+ private:
+  int stop() {
+    leave(spec_, options_, signals_, "; " + progress_.outlook());
     return static_cast<int>(ExitCode::requeue);
-  };
-  for (Milliseconds pause{0};; pause = spec.allocation ? tries.pause() : 0ms) {
-    if (signals.wait_for_stop(pause)) return stop();
-    if (is_superseded(spec)) return static_cast<int>(ExitCode::superseded);
-    const auto [code, told_to_stop, is_saved] = launch_next(spec, progress, next.nodes, options, signals);
-    if (code != 0 && is_superseded(spec)) return static_cast<int>(ExitCode::superseded);
-    if (progress.is_made()) tries.renew();
-    const RestartDecision decision = restart_decision(code, progress);
+  }
+  /// The code to end with, or nothing if another launch is to follow.
+  std::optional<int> end_after(const LaunchResult& result) {
+    const int code = result.code;
+    if (code != 0 && is_superseded(spec_)) return static_cast<int>(ExitCode::superseded);
+    if (progress_.is_made()) tries_.renew();
+    const RestartDecision decision = restart_decision(code, progress_);
     if (decision == RestartDecision::finished || decision == RestartDecision::give_up) return code;
-    if (decision == RestartDecision::resume_later || told_to_stop) {
+    if (decision == RestartDecision::resume_later || result.told_to_stop) {
       if (decision == RestartDecision::relaunch)  // the signal may have met ranks that were just starting
         log(Severity::warning, "the ranks ended with code {} when asked to stop", code);
-      leave(spec, options, signals, is_saved ? " with everything saved" : "; " + progress.outlook());
+      leave(spec_, options_, signals_, result.is_saved ? " with everything saved" : "; " + progress_.outlook());
       return code;
     }
-    if (spec.allocation)
-      next = surviving_nodes(*spec.allocation, files_of(spec, progress), next.nodes, options, signals);
-    if (next.decision == NextNodes::Decision::end) return code;
-    if (next.decision == NextNodes::Decision::requeue) return stop();
-    if (!tries.use(next.lost)) {
-      log(Severity::error,
-          "the ranks ended with code {}, {} relaunches brought the run no further; giving up. What each rank said is "
-          "in \"{}\"",
-          code, tries.relaunches(), (spec.checkpoints.parent_path() / "logs").string());
-      return code;
-    }
-    log(Severity::warning, "the ranks ended with code {}; relaunching ({} more times if the run comes no further); {}",
-        code, tries.left(), progress.outlook());
+    if (spec_.allocation)
+      next_ = surviving_nodes(*spec_.allocation, files_of(spec_, progress_), next_.nodes, options_, signals_);
+    if (next_.decision == NextNodes::Decision::end) return code;
+    if (next_.decision == NextNodes::Decision::requeue) return stop();
+    if (tries_.use(next_.lost)) return std::nullopt;
+    log(Severity::error,
+        "the ranks ended with code {}, {} relaunches brought the run no further; giving up. What each rank said is "
+        "in \"{}\"",
+        code, tries_.relaunches(), (spec_.checkpoints.parent_path() / "logs").string());
+    return code;
   }
+
+  const LaunchSpec& spec_;
+  const Options& options_;
+  SupervisorSignals& signals_;
+  Tries tries_;
+  NextNodes next_;
+  Progress progress_;
+};
+}  // namespace
+
+int supervise(const LaunchSpec& spec, const Options& options, SupervisorSignals& signals) {
+  check(options);
+  return Supervision(spec, options, signals).run();
 }
 
 }  // namespace distdl::launch
