@@ -127,7 +127,7 @@ void ImageSet::read(std::span<const std::int64_t> indices, float* images, std::i
 struct TokenSet::Impl {
   std::string file;
   Description description;
-  ElementType type;
+  StoredInteger type;
   ChunkReader tokens;
   std::string digest;
 };
@@ -172,7 +172,7 @@ void TokenSet::read(std::int64_t first, std::span<std::int32_t> tokens) {
     const auto bytes = chunks.chunk(at / chunks.rows_per_chunk());
     const auto skip = static_cast<std::size_t>(at % chunks.rows_per_chunk());
     const auto taken = std::min(bytes.size() / chunks.row_bytes() - skip, tokens.size());
-    if (impl_->type == ElementType::u8)
+    if (impl_->type == StoredInteger::u8)
       widen(std::span(reinterpret_cast<const std::uint8_t*>(bytes.data()) + skip, taken));
     else
       widen(std::span(reinterpret_cast<const std::uint16_t*>(bytes.data()) + skip, taken));

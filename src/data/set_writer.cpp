@@ -79,12 +79,12 @@ void SetWriter::append(std::span<const std::uint8_t> pixels, std::span<const std
 }
 
 void SetWriter::append(std::span<const std::uint8_t> tokens) {
-  assert(impl_->specs[0].name == kTokens && impl_->specs[0].type == ElementType::u8);
+  assert(impl_->specs[0].name == kTokens && impl_->specs[0].type == StoredInteger::u8);
   impl_->writers[0].append(std::as_bytes(tokens));
 }
 
 void SetWriter::append(std::span<const std::uint16_t> tokens) {
-  assert(impl_->specs[0].name == kTokens && impl_->specs[0].type == ElementType::u16);
+  assert(impl_->specs[0].name == kTokens && impl_->specs[0].type == StoredInteger::u16);
   for (std::uint16_t token : tokens)
     require(token < impl_->description.classes, "token {} is outside the vocabulary 0 to {}", token,
             impl_->description.classes - 1);

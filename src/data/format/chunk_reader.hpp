@@ -21,7 +21,7 @@ class ChunkReader {
  public:
   /// At least one chunk is kept, whatever `cache_bytes` says. Throws StorageError corrupt if the dataset is not as the
   /// shape and type say or if its checksum table is damaged.
-  ChunkReader(const hdf5::File& file, std::string file_name, std::string name, ElementType type, tensor::Shape shape,
+  ChunkReader(const hdf5::File& file, std::string file_name, std::string name, StoredInteger type, tensor::Shape shape,
               std::size_t cache_bytes);
 
   std::int64_t chunks() const noexcept { return static_cast<std::int64_t>(checksums_.size()); }
@@ -45,7 +45,7 @@ class ChunkReader {
   std::size_t bytes_of(std::int64_t number) const;
 
   std::string file_name_, name_;
-  ElementType type_;
+  StoredInteger type_;
   std::int64_t rows_;
   std::size_t row_bytes_;
   std::size_t cache_bytes_;

@@ -92,7 +92,7 @@ std::vector<DatasetSpec> datasets_of(const Description& description) {
     require(description.shape.empty(), "tokens have no shape, but {} is given", tensor::to_string(description.shape));
     require(description.classes <= 1 << 16, "tokens have a vocabulary of at most {}, not {}", 1 << 16,
             description.classes);
-    return {{kTokens, description.classes <= 1 << 8 ? ElementType::u8 : ElementType::u16, {description.samples}}};
+    return {{kTokens, description.classes <= 1 << 8 ? StoredInteger::u8 : StoredInteger::u16, {description.samples}}};
   }
   require(description.kind == kImages, "\"{}\" is not a kind of data set; known are images, tokens", description.kind);
   require(description.shape.size() == 3, "images have the shape (C, H, W), not {}",
@@ -108,7 +108,7 @@ std::vector<DatasetSpec> datasets_of(const Description& description) {
           "each",
           tensor::to_string(description.shape));
   tensor::element_count(all);  // throws on overflow
-  return {{kImages, ElementType::u8, all}, {kLabels, ElementType::i32, {description.samples}}};
+  return {{kImages, StoredInteger::u8, all}, {kLabels, StoredInteger::i32, {description.samples}}};
 }
 
 void write_description(const hdf5::File& file, const Description& description) {

@@ -22,7 +22,7 @@ inline constexpr const char* kLabels = "labels";
 /// A chunked dataset that a set must have.
 struct DatasetSpec {
   std::string name;
-  ElementType type;
+  StoredInteger type;
   tensor::Shape shape;
 };
 
