@@ -5,6 +5,7 @@
 
 #include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/base/vote.hpp>
 #include <distdl/comm/check_options.hpp>
 #include <distdl/comm/execution/communicator_impl.hpp>
 #include <distdl/comm/selection/cost_cache.hpp>
@@ -83,6 +84,13 @@ void Communicator::Impl::meet_node_ranks(const std::vector<std::string>& segment
   attach("connect", [&] { memory->attach(node_ranks); });
   group.node_ranks.emplace(*memory);
   if (static_cast<long>(node_ranks.size()) > processors()) group.spins = kFewSpins;
+}
+
+std::string Communicator::Impl::first_problem(const std::vector<std::string>& votes) const {
+  const auto failed = failure_of(votes);
+  if (!failed) return "";
+  return fmt::format("rank {} ({}): {}", failed->rank, fabric->peer_address(group.members[failed->rank]).host,
+                     failed->message);
 }
 
 /// Memory that is gone belonged to a rank that died, or to one that left because another died.
@@ -240,23 +248,18 @@ std::unique_ptr<Communicator> Communicator::duplicate() {
 tensor::Buffer Communicator::allocate(std::size_t bytes) {
   Impl& impl = *impl_;
   NodeMemory::Created created{};
-  std::string outcome;  // the name, or, after a blank, what went wrong
-  try {
+  const auto votes = all_gather_strings(vote_on([&] {
     created = impl.memory->create_buffer(bytes);
-    outcome = created.segment;
-  } catch (const Error& error) {
-    outcome = std::string(" ") + error.what();
+    return created.segment;
+  }));
+  if (const std::string problem = impl.first_problem(votes); !problem.empty()) {
+    if (created.data) impl.memory->release_buffer(created.id);
+    throw CommError(problem);
   }
-  const auto outcomes = all_gather_strings(outcome);
+  const auto segments = results_of(votes);
   std::vector<std::string> names;
-  for (int r = 0; r < size(); ++r) {
-    const auto& theirs = outcomes[static_cast<std::size_t>(r)];
-    if (theirs.starts_with(' ')) {
-      if (created.data) impl.memory->release_buffer(created.id);
-      throw CommError(fmt::format("rank {} ({}):{}", r, host(Rank(r)), theirs));
-    }
-    if (impl.group.local_of[static_cast<std::size_t>(r)] >= 0) names.push_back(theirs);
-  }
+  for (std::size_t r = 0; r < segments.size(); ++r)
+    if (impl.group.local_of[r] >= 0) names.push_back(segments[r]);
   impl.attach("allocate", [&] { impl.memory->attach_buffer(created.id, names); });
   barrier().wait();
   impl.memory->unlink_buffer(created.id);

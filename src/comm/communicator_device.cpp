@@ -5,6 +5,7 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/base/vote.hpp>
 #include <distdl/comm/execution/communicator_impl.hpp>
 
 namespace distdl::comm {
@@ -63,12 +64,14 @@ std::string library_offer(const DeviceAccess& device, int rank) {
   return rank == 0 ? plugin.make_id() : "";
 }
 
-/// "rank 2 (n2): text", of the first that is not empty.
-std::string first_problem(const Communicator& communicator, const std::vector<std::string>& texts) {
-  for (int r = 0; r < communicator.size(); ++r)
-    if (const auto& text = texts[static_cast<std::size_t>(r)]; !text.empty())
-      return fmt::format("rank {} ({}): {}", r, communicator.host(Rank(r)), text);
-  return "";
+/// A rank that is lost is no problem of the library's: PeerLost is thrown.
+std::string vote_on_joining(const std::function<std::string()>& join) try {
+  const std::string problem = join();
+  return problem.empty() ? vote_for("") : vote_against(ExitCode::peer_lost, problem);
+} catch (const PeerLost&) {
+  throw;
+} catch (const CommError& error) {
+  return vote_against(error.exit_code(), error.what());
 }
 
 }  // namespace
@@ -81,30 +84,20 @@ void Communicator::Impl::agree_on_library(Communicator& communicator) {
     if (connect_options.gpu_transport == GpuTransport::nccl) throw ConfigError(problem);
     log(Severity::debug, "GPUs talk without NCCL: {}", problem);
   };
-  std::string problem, id;
-  try {
-    id = library_offer(*group.device, group.rank);
-  } catch (const Error& error) {
-    problem = error.what();
-  }
-  if (problem = first_problem(communicator, communicator.all_gather_strings(problem)); !problem.empty())
-    return give_up(problem);
-  id = communicator.all_gather_strings(id).front();
+  const auto offers =
+      communicator.all_gather_strings(vote_on([&] { return library_offer(*group.device, group.rank); }));
+  if (const auto problem = first_problem(offers); !problem.empty()) return give_up(problem);
+  const std::string id = results_of(offers).front();
   group.library = std::make_unique<LibraryAccess>();
   group.library->also_sums = connect_options.gpu_transport == GpuTransport::nccl;
-  try {
+  const auto joined = communicator.all_gather_strings(vote_on_joining([&] {
     group.library->transport.reset(load_nccl().join(id, group.rank, static_cast<int>(group.members.size())));
     LibraryMeeting meeting(group, *group.library->transport);
     fabric->add(meeting);
     fabric->wait(meeting, fabric->timeout());
-    problem = meeting.problem();
-  } catch (const PeerLost&) {
-    throw;
-  } catch (const CommError& error) {
-    problem = error.what();
-  }
-  if (problem = first_problem(communicator, communicator.all_gather_strings(problem)); !problem.empty())
-    return give_up(problem);
+    return meeting.problem();
+  }));
+  if (const auto problem = first_problem(joined); !problem.empty()) return give_up(problem);
   log(Severity::debug, "GPUs talk through {}", load_nccl().version());
 }
 

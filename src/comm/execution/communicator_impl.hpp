@@ -47,6 +47,8 @@ struct Communicator::Impl {
   ActiveMessages& active_messages();
   std::size_t place() const { return static_cast<std::size_t>(group.rank); }
   Clock::duration timeout(const CallOptions& options) const;
+  /// "rank 2 (n2): message" of the first rank whose vote says that it failed; empty if none did.
+  std::string first_problem(const std::vector<std::string>& votes) const;
 
   std::shared_ptr<Fabric> fabric;  ///< of the whole world
   std::string job;                 ///< in the names of shared memory
