@@ -275,12 +275,18 @@ std::vector<std::string> Communicator::all_gather_strings(const std::string& min
                                                           std::optional<Clock::duration> timeout) {
   CallOptions options;
   options.timeout = timeout;
+  return all_gather_strings(mine, options, [](Request& request) { request.wait(); });
+}
+
+std::vector<std::string> Communicator::all_gather_strings(const std::string& mine, const CallOptions& options,
+                                                          const std::function<void(Request&)>& wait) {
   std::vector<std::int64_t> lengths(static_cast<std::size_t>(size()));
   const auto own = static_cast<std::int64_t>(mine.size());
-  all_gather(std::span(&own, 1), lengths, {}, options).wait();
+  const auto finish = [&](Request request) { wait(request); };
+  finish(all_gather(std::span(&own, 1), lengths, {}, options));
   const std::vector<std::size_t> counts(lengths.begin(), lengths.end());
   std::string together(total_of(counts), '\0');
-  all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(together)), counts, options).wait();
+  finish(all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(together)), counts, options));
   std::vector<std::string> all;
   all.reserve(counts.size());
   std::size_t first = 0;

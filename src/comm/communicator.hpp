@@ -150,6 +150,9 @@ class Communicator {
                   const CallOptions& options = {});
   /// Blocking. Returns all ranks' strings in rank order; lengths may differ.
   std::vector<std::string> all_gather_strings(const std::string& mine, std::optional<Clock::duration> timeout = {});
+  /// The same where the caller waits in its own way: `wait` returns when the request is done.
+  std::vector<std::string> all_gather_strings(const std::string& mine, const CallOptions& options,
+                                              const std::function<void(Request&)>& wait);
 
   /// Tells all peers that can be reached why this rank ends. Their pending operations fail with PeerLost, with `reason`
   /// and `code`. Never throws, returns within a second.

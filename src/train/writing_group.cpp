@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <atomic>
-#include <numeric>
 #include <thread>
 
 #include <distdl/base/log.hpp>
@@ -34,22 +33,7 @@ class WritingGroup final : public checkpoint::Group {
   void cancel() noexcept override { cancelled_ = true; }
 
   std::vector<std::string> all_gather(const std::string& mine) override try {
-    auto ranks = static_cast<std::size_t>(size());
-    std::vector<std::int64_t> lengths(ranks);
-    auto length = static_cast<std::int64_t>(mine.size());
-    wait(communicator_->all_gather(std::span<const std::int64_t>(&length, 1), std::span(lengths), {}, options()));
-    std::vector<std::size_t> counts(lengths.begin(), lengths.end());
-    std::string joined(std::accumulate(counts.begin(), counts.end(), std::size_t{0}), '\0');
-    if (!joined.empty())
-      wait(communicator_->all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(joined)), counts,
-                                     options()));
-    std::vector<std::string> all;
-    std::size_t at = 0;
-    for (std::size_t count : counts) {
-      all.push_back(joined.substr(at, count));
-      at += count;
-    }
-    return all;
+    return communicator_->all_gather_strings(mine, options(), [this](comm::Request& request) { wait(request); });
   } catch (...) {
     failed_ = true;
     throw;
@@ -68,7 +52,6 @@ class WritingGroup final : public checkpoint::Group {
     options.timeout = kLastLook;  // of the Communicator's own wait, which only comes after ours
     return options;
   }
-  void wait(comm::Request&& request) { wait(request); }
   void wait(comm::Request& request) {
     const auto end = Deadline::after(patience_);
     for (auto pause = 20us; !request.test(); pause = std::min<std::chrono::microseconds>(2 * pause, 2ms)) {
