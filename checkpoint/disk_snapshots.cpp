@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <charconv>
-#include <ctime>
 
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <distdl/base/clock.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/random.hpp>
 #include <distdl/checkpoint/disk_snapshots.hpp>
@@ -13,8 +13,8 @@
 
 namespace distdl::checkpoint {
 namespace {
-constexpr const char* kHalf = ".half";                           // being written
-constexpr std::time_t kForgotten = std::time_t{14} * 24 * 3600;  // seconds; a requeued job may wait for days
+constexpr const char* kHalf = ".half";                             // being written
+constexpr std::int64_t kForgotten = std::int64_t{14} * 24 * 3600;  // seconds; a requeued job may wait for days
 
 /// The number at the start of `text`, which is cut off together with the '-' behind it.
 template <class Number>
@@ -105,7 +105,7 @@ void DiskSnapshots::clear_leftovers() noexcept try {
     const auto status = own_file(path);
     const std::string name = path.filename().string();
     const bool is_ours = name.starts_with(prefix_);
-    if (status && (is_ours ? path.extension() == kHalf : std::time(nullptr) - status->st_mtime > kForgotten))
+    if (status && (is_ours ? path.extension() == kHalf : whole_seconds_since_1970() - status->st_mtime > kForgotten))
       remove(name);
   }
 } catch (const std::exception& error) {

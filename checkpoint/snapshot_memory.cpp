@@ -10,6 +10,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <distdl/base/clock.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/handles.hpp>
 #include <distdl/base/random.hpp>
@@ -177,7 +178,7 @@ static bool remove_orphan(const std::string& name, std::chrono::seconds restart)
   const FileDescriptor file(::shm_open(name.c_str(), O_RDONLY | O_NONBLOCK, 0));
   struct stat status {};
   const bool stale = file && ::fstat(file.get(), &status) == 0 && is_private(status) &&
-                     ::time(nullptr) - status.st_mtime >= restart.count() &&
+                     whole_seconds_since_1970() - status.st_mtime >= restart.count() &&
                      ::flock(file.get(), LOCK_EX | LOCK_NB) == 0;
   return stale && ::shm_unlink(name.c_str()) == 0;
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cerrno>
-#include <ctime>
 
 #include <fmt/ranges.h>
 #include <sys/stat.h>
 
+#include <distdl/base/clock.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/commit/history.hpp>
 #include <distdl/checkpoint/commit/ownership.hpp>
@@ -16,7 +16,7 @@
 namespace distdl::checkpoint {
 namespace {
 using Kind = EntryName::Kind;
-constexpr std::time_t kHalfIsDead = 3600;  // seconds
+constexpr std::int64_t kHalfIsDead = 3600;  // seconds
 
 /// The oldest checkpoint of each full interval of `every` steps; the first interval has none.
 std::map<std::int64_t, Step> milestones(const std::map<Step, Path>& folders, std::int64_t every) {
@@ -164,7 +164,8 @@ void clear_leftovers(FileSystem& files, const Path& root) {
     if (!bring_back(files, root, trash)) remove_tree(files, trash);
   // Half-written files of a run that is taking the folder right now must stay, so only old ones go.
   for (const Path& half : entries_of(root, Kind::half))
-    if (struct stat status{}; ::lstat(half.c_str(), &status) == 0 && std::time(nullptr) - status.st_mtime > kHalfIsDead)
+    if (struct stat status{};
+        ::lstat(half.c_str(), &status) == 0 && whole_seconds_since_1970() - status.st_mtime > kHalfIsDead)
       files.unlink(half.c_str());
   shorten_history(files, root);
 }

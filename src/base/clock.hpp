@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <ctime>
 
 namespace distdl {
 
@@ -26,6 +28,11 @@ class Deadline {
 /// Wall clock, for records that other processes read.
 inline double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+/// The same in whole seconds, as file systems count them in stat's st_mtime.
+inline std::int64_t whole_seconds_since_1970() {
+  return std::time(nullptr);
 }
 
 class Stopwatch {

@@ -104,7 +104,7 @@ std::int64_t now_of(int folder, const std::string& nonce) {
   struct stat info {};
   const bool known = file && ::fstat(file.get(), &info) == 0;
   if (file) ::unlinkat(folder, name.c_str(), 0);
-  return known ? info.st_mtim.tv_sec : std::time(nullptr);
+  return known ? info.st_mtim.tv_sec : whole_seconds_since_1970();
 }
 
 std::optional<Holder> read_holder(int file) {
@@ -184,7 +184,7 @@ Holder Holder::self() {
     self.job = job->called();
     self.restart = job->restart;
   }
-  self.since = std::time(nullptr);
+  self.since = whole_seconds_since_1970();
   self.nonce = random_hex(16);
   return self;
 }

@@ -14,6 +14,7 @@
 
 #include "tests/checkpoint/sample.hpp"
 #include <distdl/base/checksum.hpp>
+#include <distdl/base/clock.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/checkpoint/commit/finite.hpp>
 #include <distdl/checkpoint/snapshot_buffer.hpp>
@@ -145,8 +146,8 @@ TEST_F(SnapshotBufferTest, IsReadByAnotherProcessAfterItsMakerWasKilled) {
   const std::chrono::hours restart(1);  // never 0 here: other tests' buffers must stay
   sweep_buffers("", restart);
   EXPECT_EQ(buffers_of(run_name(), 7), names) << "its run may be about to restart";
-  struct timespec long_ago[2] = {{.tv_sec = ::time(nullptr) - 5000, .tv_nsec = 0},
-                                 {.tv_sec = ::time(nullptr) - 5000, .tv_nsec = 0}};
+  struct timespec long_ago[2] = {{.tv_sec = whole_seconds_since_1970() - 5000, .tv_nsec = 0},
+                                 {.tv_sec = whole_seconds_since_1970() - 5000, .tv_nsec = 0}};
   ASSERT_EQ(::utimensat(AT_FDCWD, ("/dev/shm/" + names[0]).c_str(), long_ago, 0), 0);
   sweep_buffers(run_name(), restart);
   EXPECT_EQ(buffers_of(run_name(), 7), names) << "spared";
