@@ -5,13 +5,12 @@
 #include <string>
 #include <vector>
 
+#include <distdl/base/regular_file.hpp>
 #include <distdl/checkpoint/summary.hpp>
 
 // Checkpoints in the formats of other programs. Tensors are read in pieces of some mebibytes, each block against its
 // checksum; a file appears whole or not at all.
 namespace distdl::checkpoint {
-
-enum class Overwrite { refuse, replace };
 
 /// Shell patterns for names of tensors, in which '*' also stands for '/'; none: all tensors.
 using Patterns = std::vector<std::string>;

@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-#include <distdl/checkpoint/exchange/export.hpp>
+#include <distdl/base/regular_file.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
 
 namespace distdl::checkpoint {

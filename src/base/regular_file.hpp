@@ -15,6 +15,9 @@ namespace distdl {
 /// What a st_mode tells: "a regular file", "a folder", "a link", "a FIFO", "a socket" or "a device".
 std::string_view kind_of(mode_t mode);
 
+/// What to do where a file is to be written and exists already.
+enum class Overwrite { refuse, replace };
+
 /// Opens a regular file, and nothing else: a link is not followed, and a FIFO is not waited for. `flags` as of open(2).
 /// Throws StorageError, incomplete if there is no such file.
 FileDescriptor open_regular(const std::filesystem::path& file, int flags, mode_t mode = 0644);

@@ -29,6 +29,17 @@ bool stop_is_pending() {
   return std::ranges::any_of(kStops, [&](int number) { return sigismember(&pending, number) == 1; });
 }
 
+SignalsBlocked::SignalsBlocked() {
+  sigset_t all;
+  sigfillset(&all);
+  const int error = ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  require<SchedulerError>(error == 0, "cannot block signals: {}", errno_text(error));
+}
+
+SignalsBlocked::~SignalsBlocked() {
+  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
 Signals::Signals(const std::vector<int>& numbers) {
   sigset_t set;
   sigemptyset(&set);

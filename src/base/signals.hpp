@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <csignal>
 #include <optional>
 #include <vector>
 
@@ -14,6 +15,19 @@ namespace distdl {
 std::vector<int> stop_signals();
 /// Whether one of them is pending: sent, and not yet read from a Signals. Thread-safe.
 bool stop_is_pending();
+
+/// While it lives, the calling thread takes no signals, and a thread that it starts meanwhile never will.
+class SignalsBlocked {
+ public:
+  /// Throws SchedulerError.
+  SignalsBlocked();
+  ~SignalsBlocked();
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_{};
+};
 
 /// Signals as a file descriptor (signalfd). Not thread-safe.
 class Signals {

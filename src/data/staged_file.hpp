@@ -3,9 +3,9 @@
 
 #include <filesystem>
 
-namespace distdl::data {
+#include <distdl/base/regular_file.hpp>
 
-enum class Overwrite { refuse, replace };
+namespace distdl::data {
 
 /// A file that appears under its name complete or not at all: it is written under a temporary name in the same folder,
 /// fsynced and renamed. A killed writer leaves at most the temporary file, ".NAME.partial-PID".

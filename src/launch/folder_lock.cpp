@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
-#include <csignal>
 #include <ctime>
 #include <fstream>
 #include <map>
@@ -25,6 +24,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>
 #include <distdl/base/random.hpp>
+#include <distdl/base/signals.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/launch/folder_lock.hpp>
 #include <distdl/launch/processes.hpp>
@@ -317,12 +317,8 @@ FolderLock::FolderLock(const std::filesystem::path& folder, bool take_over) : im
         (folder / kName).string(), error.what());
     return;
   }
-  // The signals are for the main thread.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsBlocked in_renewer;  // they are for the main thread
   impl_->renewer = std::jthread([this](const std::stop_token& stop) { impl_->keep_renewing(stop); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 FolderLock::~FolderLock() {

@@ -30,6 +30,26 @@ TEST(Signals, AreReadOneByOneAndNeverKill) {
   });
 }
 
+TEST(Signals, AreBlockedInThreadsStartedMeanwhile) {
+  in_a_thread([] {
+    const auto blocks = [] {
+      sigset_t mask;
+      return ::pthread_sigmask(SIG_SETMASK, nullptr, &mask) == 0 && sigismember(&mask, SIGTERM) == 1;
+    };
+    const bool before = blocks();
+    bool within = false, in_child = false;
+    {
+      const SignalsBlocked blocked;
+      within = blocks();
+      in_a_thread([&] { in_child = blocks(); });
+    }
+    EXPECT_FALSE(before);
+    EXPECT_TRUE(within);
+    EXPECT_TRUE(in_child);
+    EXPECT_FALSE(blocks());
+  });
+}
+
 TEST(Signals, ThatAskToStopAreFiveUnlessTheTerminalMayGo) {
   std::vector<int> all{SIGTERM, SIGINT, SIGUSR1, SIGUSR2};
   if (!hangup_is_ignored()) all.push_back(SIGHUP);

@@ -17,8 +17,7 @@ class ChangedData : public Run {
     };
   }
   void write_others() {
-    data::make_shapes({.samples = 330, .size = 12, .classes = 4, .seed = 6}, folder_ / "others.h5",
-                      data::Overwrite::replace);
+    data::make_shapes({.samples = 330, .size = 12, .classes = 4, .seed = 6}, folder_ / "others.h5", Overwrite::replace);
     std::filesystem::copy_file(folder_ / "others.h5", set(), std::filesystem::copy_options::overwrite_existing);
   }
   Step newest_step(const std::string& name) {
@@ -30,7 +29,7 @@ class ChangedData : public Run {
 TEST_F(ChangedData, EndsTheRunAtItsNextSaveWhichIsNotCommitted) {
   for (const std::string mode : {"sync", "async"}) {
     SCOPED_TRACE(mode);
-    data::make_shapes({.samples = 330, .size = 12, .classes = 4, .seed = 5}, set(), data::Overwrite::replace);
+    data::make_shapes({.samples = 330, .size = 12, .classes = 4, .seed = 5}, set(), Overwrite::replace);
     recipe_.checkpoint.mode = mode;
     change_at(9, [this] { write_others(); });
     EXPECT_THAT(error_of(2, mode),
@@ -41,8 +40,7 @@ TEST_F(ChangedData, EndsTheRunAtItsNextSaveWhichIsNotCommitted) {
 }
 
 TEST_F(ChangedData, IsNoticedInTheValidationSetAndAtTheEndToo) {
-  data::make_shapes({.samples = 60, .size = 12, .classes = 4, .seed = 7}, folder_ / "validation.h5",
-                    data::Overwrite::refuse);
+  data::make_shapes({.samples = 60, .size = 12, .classes = 4, .seed = 7}, folder_ / "validation.h5", Overwrite::refuse);
   recipe_.data.holdout = 0;
   recipe_.data.validation = (folder_ / "validation.h5").string();
   recipe_.checkpoint.every = 0;

@@ -107,7 +107,7 @@ TEST_F(IgnoredLabels, TheNormThatIsClippedIsThatOfThisMean) {
 }
 
 TEST_F(IgnoredLabels, AStepInWhichNothingCountsIsNoError) {
-  data::make_shapes({.samples = 60, .size = 12, .classes = 4, .seed = 5}, folder_ / "few.h5", data::Overwrite::refuse);
+  data::make_shapes({.samples = 60, .size = 12, .classes = 4, .seed = 5}, folder_ / "few.h5", Overwrite::refuse);
   recipe_.parallel = {.microbatches = 1, .microbatch_size = 1};  // some of the 60 are of the class that is ignored
   recipe_.data = {};
   recipe_.data.train = (folder_ / "few.h5").string();

@@ -54,7 +54,7 @@ class Run : public ::testing::Test {
     folder_ = std::filesystem::path(::testing::TempDir()) / ("run_" + std::to_string(::getpid()));
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
-    data::make_shapes({.samples = 330, .size = 12, .classes = 4, .seed = 5}, set(), data::Overwrite::refuse);
+    data::make_shapes({.samples = 330, .size = 12, .classes = 4, .seed = 5}, set(), Overwrite::refuse);
     recipe_.data.train = set().string();
     recipe_.data.holdout = 50;
     recipe_.model = {.name = "mlp", .hidden = {16}, .batch_norm = true};

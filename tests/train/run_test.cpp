@@ -245,7 +245,7 @@ TEST_F(Run, RefusesACheckpointOfAnotherDataSet) {
 
 TEST_F(Run, RefusesADataSetOfTheSameShapeWithOtherSamples) {
   run(2, "digest");
-  data::make_shapes({.samples = 330, .size = 12, .classes = 4, .seed = 6}, set(), data::Overwrite::replace);
+  data::make_shapes({.samples = 330, .size = 12, .classes = 4, .seed = 6}, set(), Overwrite::replace);
   EXPECT_THAT(error_of(2, "digest"), HasSubstr("data.digest"));
   EXPECT_EQ(code_, ExitCode::incompatible);
   recipe_.checkpoint.partial = true;
@@ -258,7 +258,7 @@ TEST_F(Run, RefusesADataSetOfTheSameShapeWithOtherSamples) {
 
 TEST_F(Run, RefusesADataSetThatIsAnotherOneOnAnotherNode) {
   const auto other = folder_ / "other.h5";
-  data::make_shapes({.samples = 330, .size = 12, .classes = 4, .seed = 6}, other, data::Overwrite::refuse);
+  data::make_shapes({.samples = 330, .size = 12, .classes = 4, .seed = 6}, other, Overwrite::refuse);
   world::run_threads(2, [&](world::World& world) {
     auto communicator = comm::Communicator::connect(world, {});
     Recipe mine = recipe_;

@@ -20,7 +20,7 @@ class Text : public Run {
     std::ofstream text(folder_ / "text");
     for (int i = 0; i < 600; ++i) text << static_cast<char>('a' + i % 5);
     text.close();
-    data::import_text(folder_ / "text", folder_ / "text.h5", data::Overwrite::refuse);
+    data::import_text(folder_ / "text", folder_ / "text.h5", Overwrite::refuse);
     recipe_.data.train = (folder_ / "text.h5").string();
     recipe_.data.holdout = 51;  // 5 pieces, and the label of the last letter
     recipe_.model = {.name = "gpt", .layers = 1, .width = 16, .heads = 2, .context = 10, .dropout = 0.1};

@@ -28,8 +28,8 @@ struct InfoOptions {
   std::int64_t preview = 0;
 };
 
-data::Overwrite overwrite(bool force) {
-  return force ? data::Overwrite::replace : data::Overwrite::refuse;
+Overwrite overwrite(bool force) {
+  return force ? Overwrite::replace : Overwrite::refuse;
 }
 
 void add_force(Command command, bool& force) {

@@ -46,7 +46,7 @@ void check_same_job(const config::Job& job, comm::Communicator& communicator) {
 }
 
 /// A rank's signals, and the watch over them until it trains.
-struct Signals {
+struct WorkerSignals {
   train::StopSignals stop;
   train::StartWatch watch{stop, [](const std::string& reason) {
                             log_nothing_to_save(reason);
@@ -59,7 +59,7 @@ struct Signals {
   }
 };
 
-train::Setting make_setting(const config::Job& job, Signals& signals) {
+train::Setting make_setting(const config::Job& job, WorkerSignals& signals) {
   train::Setting setting;
   setting.checkpoints = std::filesystem::path(job.run_dir) / "checkpoints";
   setting.owner = {env("SLURM_JOB_ID").value_or("local"), env_integer("SLURM_RESTART_COUNT").value_or(0),
@@ -78,8 +78,8 @@ train::Setting make_setting(const config::Job& job, Signals& signals) {
 
 /// Ranks on one host take its GPUs in turn.
 std::int64_t place_on_host(const comm::Communicator& communicator) {
-  auto neighbours = communicator.ranks_on_host_of(communicator.rank());
-  return std::find(neighbours.begin(), neighbours.end(), communicator.rank()) - neighbours.begin();
+  auto on_host = communicator.ranks_on_host_of(communicator.rank());
+  return std::find(on_host.begin(), on_host.end(), communicator.rank()) - on_host.begin();
 }
 
 /// Where to resume from.
@@ -93,7 +93,8 @@ struct WorkerArguments {
   Resume resume;
 };
 
-train::Outcome run_rank(config::Job job, const Resume& resume, comm::Communicator& communicator, Signals& signals) {
+train::Outcome run_rank(config::Job job, const Resume& resume, comm::Communicator& communicator,
+                        WorkerSignals& signals) {
   check_same_job(job, communicator);
   job.recipe.kernels.device = place_on_host(communicator);
   log(Severity::debug, "device {}: this rank's place on its host", job.recipe.kernels.device);
@@ -139,7 +140,8 @@ bool speaks(Rank self, const std::exception& error) {
   throw Ended(static_cast<int>(exit_code_of(error)));
 }
 
-train::Outcome run_connected(const config::Job& job, const Resume& resume, world::World& world, Signals& signals) {
+train::Outcome run_connected(const config::Job& job, const Resume& resume, world::World& world,
+                             WorkerSignals& signals) {
   require_descriptors(world.size());
   auto communicator = comm::Communicator::connect(world, job.comm);
   log(Severity::debug, "rank {} of {} by {}, {}", communicator->rank(), communicator->size(), world.description(),
@@ -154,7 +156,7 @@ train::Outcome run_connected(const config::Job& job, const Resume& resume, world
     // A rank that was starting left at once, on a signal that this one got too, just as it began its first step.
     if (signals.looks < 2 && !gone(error).empty())
       if (const auto& reason = signals.stop.poll()) {
-        Signals::log_nothing_to_save(*reason);
+        WorkerSignals::log_nothing_to_save(*reason);
         throw Ended(static_cast<int>(ExitCode::requeue));
       }
     throw;
@@ -162,7 +164,7 @@ train::Outcome run_connected(const config::Job& job, const Resume& resume, world
 }
 
 void work(const WorkerArguments& arguments) {
-  Signals signals;  // before any library starts a thread
+  WorkerSignals signals;  // before any library starts a thread
   config::Job job = arguments.job.load();
   if (job.launch.hangup == launch::Hangup::ignore) ignore_hangup();
   auto world = world::make_world();

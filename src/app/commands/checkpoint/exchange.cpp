@@ -14,7 +14,6 @@
 namespace distdl::app {
 namespace {
 namespace fs = std::filesystem;
-using checkpoint::Overwrite;
 using nlohmann::json;
 
 struct ExportOptions {
