@@ -76,7 +76,7 @@ Memory memory_now() {
 }
 
 /// There and back.
-void greet(comm::Communicator& comm, Rank peer) {
+void ping(comm::Communicator& comm, Rank peer) {
   std::vector<std::byte> mine(8), theirs(8);
   auto receive = comm.receive(theirs, peer, 0);
   comm.send(mine, peer, 0).wait();
@@ -84,8 +84,8 @@ void greet(comm::Communicator& comm, Rank peer) {
 }
 
 void measure_endpoints(comm::Communicator& comm) {
-  if (comm.rank() != Rank(0)) return greet(comm, Rank(0));
-  for (int r = 1; r < comm.size(); ++r) greet(comm, Rank(r));
+  if (comm.rank() != Rank(0)) return ping(comm, Rank(0));
+  for (int r = 1; r < comm.size(); ++r) ping(comm, Rank(r));
   const Memory memory = memory_now();
   fmt::print("{{\"endpoints\": {}, \"heap_bytes\": {:.0f}, \"resident_bytes\": {:.0f}}}\n", comm.size() - 1,
              memory.heap, memory.resident);

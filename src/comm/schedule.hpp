@@ -33,10 +33,10 @@ struct Block {
   bool operator==(const Block&) const = default;
 };
 
-/// A source of a reduce step; `merges` as in comm::ReduceSource.
+/// A source of a reduce step; `reductions` as in comm::ReduceSource.
 struct Operand {
   Block block;
-  std::uint16_t merges = 0;
+  std::uint16_t reductions = 0;
 };
 
 /// What one rank does next. Steps run in order; send and receive only begin.

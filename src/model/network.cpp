@@ -156,10 +156,10 @@ void Network::plan_gradients() {
 void Network::share_gradients() {
   SharedMemory memory;
   constexpr int kNone = -1;
-  std::vector<int> slot_of(stages_.size(), kNone);
-  const auto give = [&](int stage, int neighbour, bool stays) {
-    if (stage < 0 || slot_of[stage] != kNone) return;
-    slot_of[stage] = stays ? memory.share(slot_of[neighbour]) : memory.take(stages_[stage].layer->output().bytes);
+  std::vector<int> buffer_of(stages_.size(), kNone);
+  const auto give = [&](int stage, int consumer, bool stays) {
+    if (stage < 0 || buffer_of[stage] != kNone) return;
+    buffer_of[stage] = stays ? memory.share(buffer_of[consumer]) : memory.take(stages_[stage].layer->output().bytes);
   };
   for (int i = static_cast<int>(stages_.size()) - 1; i >= 0; --i) {
     const Stage& stage = stages_[i];
@@ -167,10 +167,10 @@ void Network::share_gradients() {
     if (stage.plus >= 0)
       give(stage.plus, i, backend_.same_layout(stage.layer->output(), stages_[stage.plus].layer->output()));
     give(stage.from, i, stage.in_place);
-    memory.leave(slot_of[i]);
+    memory.leave(buffer_of[i]);
   }
   for (std::size_t bytes : memory.sizes()) gradients_.push_back(backend_.allocate(bytes));
-  for (std::size_t i = 0; i < stages_.size(); ++i) stages_[i].gradient = gradients_[slot_of[i]].data();
+  for (std::size_t i = 0; i < stages_.size(); ++i) stages_[i].gradient = gradients_[buffer_of[i]].data();
 }
 
 void Network::load_parameters(const float* arena) {

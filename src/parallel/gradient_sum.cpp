@@ -38,7 +38,7 @@ float* GradientSum::arena(std::size_t index) const {
   return static_cast<float*>(arenas_.data()) + index * stride_;
 }
 
-float* GradientSum::slot() {
+float* GradientSum::microbatch_arena() {
   if (node_ == cover_.size()) depth_ = node_ = 0;  // the first of a new step
   return arena(depth_);
 }
@@ -47,7 +47,7 @@ float* GradientSum::first_partial() {
   return arena(0);
 }
 
-void GradientSum::merge_top() {
+void GradientSum::reduce_top() {
   --depth_;
   backend_.add(arena(depth_ - 1), arena(depth_), count_);
 }
@@ -56,10 +56,10 @@ void GradientSum::add() {
   assert(node_ < cover_.size());
   ++depth_;
   // A binary counter: after leaf number k, as many sibling pairs are complete as k has trailing one bits.
-  for (int k = leaf_; k & 1; k >>= 1) merge_top();
+  for (int k = leaf_; k & 1; k >>= 1) reduce_top();
   ++leaf_;
   if (leaf_ == comm::leaves_of(cover_[node_], leaves_.count).count) {
-    while (depth_ > node_ + 1) merge_top();  // the right edge of the tree: subtrees without a full sibling
+    while (depth_ > node_ + 1) reduce_top();  // the right edge of the tree: subtrees without a full sibling
     ++node_;
     leaf_ = 0;
   }

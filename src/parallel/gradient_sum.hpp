@@ -13,7 +13,7 @@ namespace distdl::parallel {
 
 /// Sums the gradient arenas of all microbatches of a step along the fixed tree: first this rank's own, as they are
 /// computed, in at most log2(microbatches) + 2 arenas, then over the ranks.
-/// Once: allocate(). Per step: for each own microbatch, fill slot() and call add(); then finish().
+/// Once: allocate(). Per step: for each own microbatch, fill microbatch_arena() and call add(); then finish().
 class GradientSum {
  public:
   /// `count`: floats of an arena. The references must outlive this object.
@@ -26,11 +26,11 @@ class GradientSum {
   void allocate();
 
   /// Memory for the next microbatch's gradients (backend memory).
-  float* slot();
-  /// Adds the gradients in slot().
+  float* microbatch_arena();
+  /// Adds the gradients in microbatch_arena().
   void add();
   /// Collective. The sum over all microbatches of all ranks (backend memory, in the same place after each step), valid
-  /// until the next slot().
+  /// until the next microbatch_arena().
   /// Throws comm::PeerLost.
   float* finish();
   /// The arena of this rank's first partial sum, before finish(): a place to add per-rank values such as flags.
@@ -38,7 +38,7 @@ class GradientSum {
 
  private:
   float* arena(std::size_t index) const;
-  void merge_top();
+  void reduce_top();
 
   kernels::Backend& backend_;
   comm::Communicator& communicator_;

@@ -11,11 +11,11 @@
 
 namespace distdl::tensor {
 
-/// One operand of a reduction. The operands come in the order of the tree's leaves; after `merges` is the number of
+/// One operand of a reduction. The operands come in the order of the tree's leaves; after `reductions` is the number of
 /// times that the two newest partial results are then replaced by their sum: (a + b) + (c + d) is a:0 b:1 c:0 d:2.
 struct ReduceSource {
   const void* data = nullptr;
-  int merges = 0;
+  int reductions = 0;
 };
 
 /// A device with its own memory, as far as communication needs it. Only one thread may use it. Work is put into a queue

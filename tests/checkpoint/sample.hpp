@@ -148,12 +148,12 @@ inline Share share_of(const Sample& sample, int rank, int size, bool grid = fals
   return share;
 }
 
-/// Room for a whole sample.
-struct Room {
+/// Memory to restore a whole sample into.
+struct RestoreMemory {
   std::vector<std::vector<std::byte>> memory;
   std::vector<Target> targets;
 
-  explicit Room(const Sample& sample) {
+  explicit RestoreMemory(const Sample& sample) {
     for (const auto& [entry, bytes] : sample) {
       memory.emplace_back(bytes.size());
       targets.push_back({entry.name, entry.dtype, entry.shape, tensor::whole(entry.shape), memory.back().data()});

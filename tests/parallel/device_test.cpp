@@ -31,16 +31,16 @@ struct OnCpu {
   }
 };
 
-/// Any order of merges that ends in one value.
+/// Any order of reductions that ends in one value.
 std::vector<comm::ReduceSource> random_order(const std::vector<Bytes>& operands, std::mt19937& random) {
   std::vector<comm::ReduceSource> sources;
   int depth = 0;
   for (const Bytes& operand : operands) {
     ++depth;
-    int merges = static_cast<int>(random() % static_cast<unsigned>(depth));
-    if (&operand == &operands.back() || depth > 20) merges = depth - 1;
-    sources.push_back({operand.data(), merges});
-    depth -= merges;
+    int reductions = static_cast<int>(random() % static_cast<unsigned>(depth));
+    if (&operand == &operands.back() || depth > 20) reductions = depth - 1;
+    sources.push_back({operand.data(), reductions});
+    depth -= reductions;
   }
   return sources;
 }
@@ -63,7 +63,7 @@ void expect_same_bits(DataType type, Reduction reduction, int operands, std::siz
                                   << " times " << scale;
 }
 
-TEST(DeviceReduce, HasTheBitsOfTheCpusForAnyOrderOfMerges) {
+TEST(DeviceReduce, HasTheBitsOfTheCpusForAnyOrderOfReductions) {
   std::mt19937 random(3);
   for (const DataType type : kTypes)
     for (const Reduction reduction : {Reduction::sum, Reduction::maximum, Reduction::minimum})

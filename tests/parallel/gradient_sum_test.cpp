@@ -40,8 +40,8 @@ std::vector<float> sum_with(int microbatches, std::vector<double> speeds, int st
     for (int step = 0; step < steps; ++step) {
       auto range = plan.of(world.rank());
       for (int m = range.first; m < range.first + range.count; ++m) {
-        float* slot = sum.slot();
-        for (std::size_t i = 0; i < kCount; ++i) slot[i] = gradient(m, i);
+        float* arena = sum.microbatch_arena();
+        for (std::size_t i = 0; i < kCount; ++i) arena[i] = gradient(m, i);
         sum.add();
       }
       const float* total = sum.finish();

@@ -174,7 +174,7 @@ class Trained {
     for (int m = 0; m < range_.count; ++m) {
       network_.set_batch(samples_.data(), labels_.data());
       backend_.set_rng_key({1, static_cast<std::uint64_t>(m)});
-      network_.forward_backward(sum_.slot(), 0.01f);
+      network_.forward_backward(sum_.microbatch_arena(), 0.01f);
       sum_.add();
     }
     const float* gradients = sum_.finish();

@@ -21,7 +21,7 @@ struct ReducePass {
   static constexpr int kPartials = 64;
 
   const void* sources[kSources];
-  std::uint8_t merges[kSources];
+  std::uint8_t reductions[kSources];
   void* results[kPartials];
   int source_count = 0;
   int result_count = 0;
@@ -40,7 +40,7 @@ struct ReduceElement {
     int depth = 0;
     for (int s = 0; s < pass.source_count; ++s) {
       stack[depth++] = static_cast<const Value*>(pass.sources[s])[i];
-      for (int m = 0; m < pass.merges[s]; ++m) {
+      for (int m = 0; m < pass.reductions[s]; ++m) {
         --depth;
         stack[depth - 1] = Operation::of(stack[depth - 1], stack[depth], 1);
       }
@@ -77,7 +77,7 @@ struct ReduceTwo {
 template <class Type, class Operation, class Run>
 void reduce_pass(const ReducePass& pass, const Run& run) {
   using Value = typename Type::Value;
-  if (pass.source_count != 2 || pass.merges[1] != 1 || pass.result_count > 2)
+  if (pass.source_count != 2 || pass.reductions[1] != 1 || pass.result_count > 2)
     return run(ReduceElement<Type, Operation>{pass});
   run(ReduceTwo<Type, Operation>{static_cast<const Value*>(pass.sources[0]), static_cast<const Value*>(pass.sources[1]),
                                  static_cast<Value*>(pass.results[0]),

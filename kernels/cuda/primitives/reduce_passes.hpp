@@ -30,10 +30,10 @@ std::vector<ReducePass> passes_of(std::span<const tensor::ReduceSource> sources,
     }
     ReducePass& pass = passes.back();
     pass.sources[pass.source_count] = source.data;
-    pass.merges[pass.source_count++] = static_cast<std::uint8_t>(source.merges);
+    pass.reductions[pass.source_count++] = static_cast<std::uint8_t>(source.reductions);
     depth += 1;
     require<InternalError>(depth < ReducePass::kPartials, "a sum with {} partial results at a time", depth);
-    depth -= source.merges;
+    depth -= source.reductions;
   }
   ReducePass& last = passes.back();
   require<InternalError>(targets.size() <= ReducePass::kPartials, "a sum with {} targets", targets.size());

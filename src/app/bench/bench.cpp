@@ -91,7 +91,7 @@ class TrainBench {
   double step() {
     Stopwatch watch;
     network_.set_batch(samples_.data(), labels_.data());
-    network_.forward_backward(sum_.slot(), scale_);
+    network_.forward_backward(sum_.microbatch_arena(), scale_);
     sum_.add();
     optim::Arenas arenas{.parameters = floats(parameters_), .gradients = sum_.finish()};
     std::transform(moments_.begin(), moments_.end(), arenas.moments.begin(), &floats);

@@ -63,7 +63,7 @@ std::vector<std::int32_t> prompt_of(const GenerateArguments& arguments, std::int
   return arguments.prompt_tokens;
 }
 
-void say(std::int32_t token, bool as_text) {
+void print_token(std::int32_t token, bool as_text) {
   if (as_text)
     std::fputc(token, stdout);
   else
@@ -79,7 +79,7 @@ void generate(const GenerateArguments& arguments) {
   const auto context = static_cast<std::size_t>(about.sample[0]), vocabulary = static_cast<std::size_t>(about.classes);
   const bool as_text = arguments.prompt_tokens.empty();
   auto tokens = prompt_of(arguments, about.classes);
-  for (std::int32_t token : tokens) say(token, as_text);
+  for (std::int32_t token : tokens) print_token(token, as_text);
   const auto network = model.network(1);
   const std::vector<std::int32_t> labels(context, 0);  // of no use here
   std::vector<std::int32_t> window(context);
@@ -92,7 +92,7 @@ void generate(const GenerateArguments& arguments) {
     const auto bits = Philox::block(arguments.seed, 0, static_cast<std::uint64_t>(made));
     tokens.push_back(draw(std::span(logits).subspan((seen - 1) * vocabulary, vocabulary), arguments.temperature,
                           arguments.top, Philox::uniform(bits[0])));
-    say(tokens.back(), as_text);
+    print_token(tokens.back(), as_text);
   }
   if (as_text) fmt::print("\n");
 }

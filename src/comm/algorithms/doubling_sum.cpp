@@ -20,17 +20,17 @@ DoublingSum::DoublingSum(ScheduleBuilder& build, std::vector<int> members, std::
 }
 
 void DoublingSum::plan_tree(std::span<const LeafRange> leaves, int all) {
-  const auto merges = merges_of(leaves, all, Order::deterministic);
+  const auto reductions = reductions_of(leaves, all, Order::deterministic);
   std::vector<int> open;
   for (int i = 0; i < static_cast<int>(members_.size()); ++i) {
     open.push_back(static_cast<int>(nodes_.size()));
     nodes_.push_back({i, i, i + 1});
-    for (int merge = 0; merge < merges[i]; ++merge) merge_newest(open);
+    for (int k = 0; k < reductions[i]; ++k) reduce_newest(open);
   }
   plan_path(open.front());
 }
 
-void DoublingSum::merge_newest(std::vector<int>& open) {
+void DoublingSum::reduce_newest(std::vector<int>& open) {
   const int right = open.back(), left = open[open.size() - 2];
   open.pop_back();
   const Node &a = nodes_[left], &b = nodes_[right];

@@ -39,7 +39,7 @@ class DoublingSum {
   };
 
   void plan_tree(std::span<const LeafRange> leaves, int all);
-  void merge_newest(std::vector<int>& open);
+  void reduce_newest(std::vector<int>& open);
   void plan_path(int root);
   void plan_hops(int level);
   Block arrival(int level) const;

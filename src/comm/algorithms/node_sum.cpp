@@ -120,10 +120,10 @@ std::vector<int> NodeSum::owners(std::size_t partition) const {
   return all;
 }
 
-std::vector<std::uint16_t> NodeSum::merges_within(const GroupSum& sum) const {
+std::vector<std::uint16_t> NodeSum::reductions_within(const GroupSum& sum) const {
   std::vector<LeafRange> leaves;
   for (const Term& term : sum.terms) leaves.push_back(term.leaves);
-  return merges_of(leaves, leaves_of(build_.problem()), build_.choice().order);
+  return reductions_of(leaves, leaves_of(build_.problem()), build_.choice().order);
 }
 
 }  // namespace distdl::comm

@@ -42,7 +42,7 @@ class NodeSum : public PairwiseSum {
   Block value(std::size_t partition, std::size_t k, int owner, std::size_t t) const override;
   /// Those whose pieces of a partition differ: all of them, or of a short partition one that wants it.
   std::vector<int> owners(std::size_t partition) const;
-  std::vector<std::uint16_t> merges_within(const GroupSum& sum) const;
+  std::vector<std::uint16_t> reductions_within(const GroupSum& sum) const;
 
  private:
   void double_partition(std::size_t partition);

@@ -26,7 +26,7 @@ class DirectNodeSum : public NodeSum {
           for (const Term& term : sums()[k].terms)
             blocks.push_back(build_.input_of(term.rank, owned(partition, owner, t), term.part));
           const Block target = prepared(partition, k, owner, t);
-          build_.reduce(operands(blocks, merges_within(sums()[k])), {&target, 1}, false);
+          build_.reduce(operands(blocks, reductions_within(sums()[k])), {&target, 1}, false);
         }
       }
   }

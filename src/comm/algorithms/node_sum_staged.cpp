@@ -133,7 +133,7 @@ class StagedNodeSum : public NodeSum {
       Block target = prepared(partition, k, part.owner, t);
       target.first += part.first;
       target.count = part.count;
-      build_.reduce(operands(blocks, merges_within(sums()[k])), {&target, 1}, false);
+      build_.reduce(operands(blocks, reductions_within(sums()[k])), {&target, 1}, false);
     }
   }
 

@@ -151,8 +151,8 @@ void PairwiseSum::sum_own(std::size_t partition, std::size_t t) {
       leaves.push_back(sums_[k].leaves);
     }
   }
-  const auto merges = merges_of(leaves, leaves_of(build_.problem()), build_.choice().order);
-  build_.reduce(operands(blocks, merges), targets(partition, t), true);
+  const auto reductions = reductions_of(leaves, leaves_of(build_.problem()), build_.choice().order);
+  build_.reduce(operands(blocks, reductions), targets(partition, t), true);
 }
 
 // The result may lie where the operands do: their other pieces may be overwritten now, for the wait has also waited

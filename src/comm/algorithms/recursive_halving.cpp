@@ -186,9 +186,9 @@ bool can_halve(const Problem& problem) {
   if (!std::has_single_bit(static_cast<unsigned>(problem.size)) || one_term_each(problem).empty()) return false;
   std::vector<LeafRange> leaves;
   for (const Term& term : terms_of(problem)) leaves.push_back(term.leaves);
-  const auto merges = merges_of(leaves, leaves_of(problem), Order::deterministic);
-  for (std::size_t i = 0; i < merges.size(); ++i)
-    if (merges[i] != std::countr_one(i)) return false;  // the tree over the ranks is not a full one
+  const auto reductions = reductions_of(leaves, leaves_of(problem), Order::deterministic);
+  for (std::size_t i = 0; i < reductions.size(); ++i)
+    if (reductions[i] != std::countr_one(i)) return false;  // the tree over the ranks is not a full one
   return true;
 }
 

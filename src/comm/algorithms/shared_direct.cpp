@@ -30,7 +30,7 @@ void sum(ScheduleBuilder& build) {
   std::vector<Block> blocks;
   blocks.reserve(terms.size());
   for (const Term& term : terms) blocks.push_back(build.input_of(term.rank, slice, term.part));
-  build.reduce(operands(blocks, merges_of(build, terms)), result_blocks(build, slice), true);
+  build.reduce(operands(blocks, reductions_of(build, terms)), result_blocks(build, slice), true);
   build.await_all(build.signal());
 }
 

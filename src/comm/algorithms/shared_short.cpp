@@ -56,7 +56,7 @@ void sum(ScheduleBuilder& build) {
     blocks.push_back(term.rank == build.rank() ? build.input(piece, term.part)
                                                : ScheduleBuilder::shared_of(term.rank, shared_part(term, piece)));
   const Block result = build.output(piece);
-  build.reduce(operands(blocks, merges_of(build, terms)), {&result, 1}, true);
+  build.reduce(operands(blocks, reductions_of(build, terms)), {&result, 1}, true);
 }
 
 void move(ScheduleBuilder& build) {

@@ -33,7 +33,7 @@ class StagedSum {
       : build_(build), terms_(terms_of(build.problem())), length_(staged_length(build)) {
     for (const Term& term : terms_) parts_ = std::max<std::size_t>(parts_, term.part + 1u);
     for (int q = 0; q < build.size(); ++q) segments_ = std::max(segments_, segments_in(build.slice(q).count, length_));
-    merges_ = merges_of(build, terms_);
+    reductions_ = reductions_of(build, terms_);
     build.reserve_shared(kHalves * parts_ * build.size() * length_);
   }
 
@@ -77,7 +77,7 @@ class StagedSum {
     const bool others =
         build_.problem().collective == Collective::all_reduce ? build_.size() > 1 : !has_result(build_.problem(), self);
     if (others) targets.push_back(stage_of(self, 0, self, t));
-    build_.reduce(operands(blocks, merges_), targets, true);
+    build_.reduce(operands(blocks, reductions_), targets, true);
   }
 
   void take(std::size_t t) {
@@ -89,7 +89,7 @@ class StagedSum {
 
   ScheduleBuilder& build_;
   std::vector<Term> terms_;
-  std::vector<std::uint16_t> merges_;
+  std::vector<std::uint16_t> reductions_;
   std::size_t parts_ = 1, length_ = 0, segments_ = 0;
 };
 

@@ -137,8 +137,8 @@ class TaskRunner {
     if (last || blocks.size() > 1) {
       result =
           last ? build_.output(piece) : build_.scratch({summed_ + (t % kSlots * own_.size() + i) * room_, piece.count});
-      const auto merges = merges_of(leaves, leaves_of(build_.problem()), order_);
-      build_.reduce(operands(blocks, merges), {&result, 1}, last);
+      const auto reductions = reductions_of(leaves, leaves_of(build_.problem()), order_);
+      build_.reduce(operands(blocks, reductions), {&result, 1}, last);
     }
     if (!last) build_.send(task.receiver, result, leaving_[t % kSlots]);
   }

@@ -224,7 +224,7 @@ void Execution::reduce(const ScheduleStep& step) {
   targets_.clear();
   for (std::uint32_t i = 0; i < step.source_count; ++i) {
     const Operand& operand = schedule_->sources[step.sources + i];
-    sources_.push_back({address(operand.block), operand.merges});
+    sources_.push_back({address(operand.block), operand.reductions});
   }
   for (std::uint32_t i = 0; i < step.target_count; ++i) {
     std::byte* target = address(schedule_->targets[step.targets + i]);

@@ -17,7 +17,7 @@ constexpr std::size_t kArena = 8 * kBlock;  ///< for partial results
 constexpr std::size_t kDepth = 64;          ///< partial results at a time
 
 struct Kernels {
-  MergeKernel merge, last_merge;
+  ReduceKernel reduce, last_reduce;
   ScaleKernel scale;
   CopyKernel copy;
 
@@ -25,8 +25,8 @@ struct Kernels {
     const auto& all = reduce_kernels();
     const auto t = static_cast<std::size_t>(type);
     const auto r = reduction == Reduction::average ? 0 : static_cast<std::size_t>(reduction);
-    merge = all.merge[t][r];
-    last_merge = by == 1 ? merge : all.scaled_sum[t];
+    reduce = all.reduce[t][r];
+    last_reduce = by == 1 ? reduce : all.scaled_sum[t];
     copy = all.copy;
     scale = by == 1 ? nullptr : all.scale[t];
   }
@@ -50,8 +50,8 @@ class Fold {
     std::size_t depth = 0, deepest = 1;
     for (const ReduceSource& source : sources) {
       deepest = std::max(deepest, ++depth);
-      assert(source.merges >= 0 && static_cast<std::size_t>(source.merges) < depth);
-      depth -= source.merges;
+      assert(source.reductions >= 0 && static_cast<std::size_t>(source.reductions) < depth);
+      depth -= source.reductions;
     }
     assert(depth == 1);
     require<InternalError>(deepest <= kDepth, "a sum with {} partial results at a time: at most {} were expected",
@@ -66,11 +66,11 @@ class Fold {
     std::size_t depth = 0;
     for (const ReduceSource& source : sources_) {
       partial[depth++] = at(source.data, offset);
-      for (int m = 0; m < source.merges; ++m) {
+      for (int m = 0; m < source.reductions; ++m) {
         --depth;
         if (&source == &sources_.back() && depth == 1) break;
         void* const sum = arena_ + (depth - 1) * block_;
-        kernels_.merge(sum, nullptr, partial[depth - 1], partial[depth], bytes / element_, 1);
+        kernels_.reduce(sum, nullptr, partial[depth - 1], partial[depth], bytes / element_, 1);
         partial[depth - 1] = sum;
       }
     }
@@ -89,7 +89,7 @@ class Fold {
       rest = targets_.subspan(std::min<std::size_t>(targets_.size(), 2));
     }
     if (right) {
-      kernels_.last_merge(first, second, left, right, bytes / element_, scale_);
+      kernels_.last_reduce(first, second, left, right, bytes / element_, scale_);
     } else {
       kernels_.scale(first, second, left, bytes / element_, scale_);
     }
@@ -144,8 +144,8 @@ void reduce(DataType type, Reduction reduction, std::span<const ReduceSource> so
   }
   const Kernels kernels(type, reduction, scale);
   if (sources.size() == 2 && targets.size() <= 2 && !streams)
-    return kernels.last_merge(targets[0], targets.size() > 1 ? targets[1] : nullptr, sources[0].data, sources[1].data,
-                              count, scale);
+    return kernels.last_reduce(targets[0], targets.size() > 1 ? targets[1] : nullptr, sources[0].data, sources[1].data,
+                               count, scale);
   Fold fold(kernels, sources, targets, element, scale, streams);
   for (std::size_t offset = 0; offset < count * element; offset += fold.block())
     fold.run(offset, std::min(fold.block(), count * element - offset));

@@ -11,7 +11,7 @@ namespace distdl::comm {
 
 using tensor::ReduceSource;
 
-/// target[i] = the reduction of source[0][i], source[1][i], ... in exactly the order that `merges` tells, for all
+/// target[i] = the reduction of source[0][i], source[1][i], ... in exactly the order that `reductions` tells, for all
 /// targets and i < count; times `scale` (rounded once more) unless that is 1. One source is a copy. Sources and targets
 /// need no alignment; a target may be one of the sources (same address), no other overlap is allowed. Each addition is
 /// rounded to `type`: the bits depend on order and values alone, not on this processor's vector length.
@@ -21,7 +21,7 @@ using tensor::ReduceSource;
 /// next wider type (float64: in float64) and rounded once; only floating types can be scaled.
 ///
 /// Goes through the operands in blocks that stay in the first-level cache: each is read once and each target is written
-/// once. `sources` merge into exactly one value. Throws InternalError for more than 64 partial results at a time.
+/// once. `sources` reduce to exactly one value. Throws InternalError for more than 64 partial results at a time.
 void reduce(DataType type, Reduction reduction, std::span<const ReduceSource> sources, std::span<void* const> targets,
             std::size_t count, double scale = 1);
 

@@ -7,8 +7,8 @@ namespace distdl::comm {
 
 /// first[i] = second[i] = left[i] (+, max, min) right[i], i < count. `second` may be null; both may be `left` or
 /// `right`.
-using MergeKernel = void (*)(void* first, void* second, const void* left, const void* right, std::size_t count,
-                             double scale);
+using ReduceKernel = void (*)(void* first, void* second, const void* left, const void* right, std::size_t count,
+                              double scale);
 /// first[i] = second[i] = source[i] * scale.
 using ScaleKernel = void (*)(void* first, void* second, const void* source, std::size_t count, double scale);
 /// To two targets.
@@ -17,8 +17,8 @@ using CopyKernel = void (*)(void* first, void* second, const void* source, std::
 /// The loops of reduce() for one kind of processor. Indices: DataType, Reduction; null where reduce() has no use.
 /// C arrays: see ReduceLoops.
 struct ReduceKernels {
-  MergeKernel merge[7][3]{};  ///< ignore `scale`
-  MergeKernel scaled_sum[7]{};
+  ReduceKernel reduce[7][3]{};  ///< ignore `scale`
+  ReduceKernel scaled_sum[7]{};
   ScaleKernel scale[7]{};
   CopyKernel copy{};
 };

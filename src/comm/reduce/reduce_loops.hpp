@@ -43,7 +43,7 @@ struct ReduceLoops {
 
   // ivdep: a target is a source or far from it, so no iteration depends on an earlier one.
   template <class Type, class Operation>
-  static void merge(void* first, void* second, const void* left, const void* right, std::size_t count, double scale) {
+  static void reduce(void* first, void* second, const void* left, const void* right, std::size_t count, double scale) {
     using Stored = ReduceLoops::Stored<Type>;
     const auto* const a = static_cast<const Stored*>(left);
     const auto* const b = static_cast<const Stored*>(right);
@@ -90,24 +90,24 @@ struct ReduceLoops {
   }
 
   // float32: the product with a float is exact in float64, so both give the same bits; one is faster.
-  static void merge_scaled(void* first, void* second, const void* left, const void* right, std::size_t count,
-                           double by) {
+  static void reduce_scaled(void* first, void* second, const void* left, const void* right, std::size_t count,
+                            double by) {
     const bool is_float = static_cast<double>(static_cast<float>(by)) == by;
-    (is_float ? &merge<ShortFloat, ScaledSum<ShortFloat>> : &merge<Float, ScaledSum<Float>>)(first, second, left, right,
-                                                                                             count, by);
+    (is_float ? &reduce<ShortFloat, ScaledSum<ShortFloat>> : &reduce<Float, ScaledSum<Float>>)(first, second, left,
+                                                                                               right, count, by);
   }
 
   template <class Type>
   static constexpr void add_type(ReduceKernels& kernels, DataType type) {
-    MergeKernel* const merges = kernels.merge[static_cast<int>(type)];
-    merges[static_cast<int>(Reduction::sum)] = &merge<Type, Sum<Type>>;
-    merges[static_cast<int>(Reduction::maximum)] = &merge<Type, Maximum<Type>>;
-    merges[static_cast<int>(Reduction::minimum)] = &merge<Type, Minimum<Type>>;
+    ReduceKernel* const of_type = kernels.reduce[static_cast<int>(type)];
+    of_type[static_cast<int>(Reduction::sum)] = &reduce<Type, Sum<Type>>;
+    of_type[static_cast<int>(Reduction::maximum)] = &reduce<Type, Maximum<Type>>;
+    of_type[static_cast<int>(Reduction::minimum)] = &reduce<Type, Minimum<Type>>;
   }
   template <class Type>
   static constexpr void add_floating(ReduceKernels& kernels, DataType type) {
     add_type<Type>(kernels, type);
-    kernels.scaled_sum[static_cast<int>(type)] = &merge<Type, ScaledSum<Type>>;
+    kernels.scaled_sum[static_cast<int>(type)] = &reduce<Type, ScaledSum<Type>>;
     kernels.scale[static_cast<int>(type)] = &scale<Type>;
   }
 
@@ -115,7 +115,7 @@ struct ReduceLoops {
     ReduceKernels all;
     all.copy = &copy;
     add_floating<Float>(all, DataType::float32);
-    all.scaled_sum[static_cast<int>(DataType::float32)] = &merge_scaled;
+    all.scaled_sum[static_cast<int>(DataType::float32)] = &reduce_scaled;
     add_floating<Double>(all, DataType::float64);
     add_floating<Float16>(all, DataType::float16);
     add_floating<Bfloat16>(all, DataType::bfloat16);

@@ -22,7 +22,7 @@ struct SixteenBitLoops {
   }
 
   template <bool scaled>
-  static void merge(void* first, void* second, const void* left, const void* right, std::size_t count, double by) {
+  static void reduce(void* first, void* second, const void* left, const void* right, std::size_t count, double by) {
     auto* const t = static_cast<char*>(first);
     auto* const u = static_cast<char*>(second ? second : first);
     const auto* const a = static_cast<const char*>(left);
@@ -35,7 +35,7 @@ struct SixteenBitLoops {
       store(t, u, at, sum);
     }
     using Operation = typename Loops::template SumOrScaled<scaled, Plain>;
-    Loops::template merge<Plain, Operation>(t + at, u + at, a + at, b + at, count - at / 2, by);
+    Loops::template reduce<Plain, Operation>(t + at, u + at, a + at, b + at, count - at / 2, by);
   }
 
   static void scale(void* first, void* second, const void* source, std::size_t count, double by) {
@@ -50,8 +50,8 @@ struct SixteenBitLoops {
 
   static constexpr void replace(ReduceKernels& kernels, DataType type) {
     const int t = static_cast<int>(type);
-    kernels.merge[t][static_cast<int>(Reduction::sum)] = &merge<false>;
-    kernels.scaled_sum[t] = &merge<true>;
+    kernels.reduce[t][static_cast<int>(Reduction::sum)] = &reduce<false>;
+    kernels.scaled_sum[t] = &reduce<true>;
     kernels.scale[t] = &scale;
   }
 };

@@ -155,9 +155,9 @@ void ScheduleBuilder::await_all(std::uint32_t stage) {
   for (auto peer = node_ranks_.begin(); peer != self; ++peer) await(*peer, stage);
 }
 
-std::vector<Operand> operands(std::span<const Block> blocks, std::span<const std::uint16_t> merges) {
+std::vector<Operand> operands(std::span<const Block> blocks, std::span<const std::uint16_t> reductions) {
   std::vector<Operand> all;
-  for (std::size_t i = 0; i < blocks.size(); ++i) all.push_back({blocks[i], merges[i]});
+  for (std::size_t i = 0; i < blocks.size(); ++i) all.push_back({blocks[i], reductions[i]});
   return all;
 }
 

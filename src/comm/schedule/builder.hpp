@@ -90,7 +90,7 @@ class ScheduleBuilder {
   Schedule schedule_;
 };
 
-/// Operands from blocks and merges of the same number.
-std::vector<Operand> operands(std::span<const Block> blocks, std::span<const std::uint16_t> merges);
+/// Operands from blocks and reductions of the same number.
+std::vector<Operand> operands(std::span<const Block> blocks, std::span<const std::uint16_t> reductions);
 
 }  // namespace distdl::comm

@@ -11,7 +11,7 @@ int end_of(LeafRange range) {
   return range.first + range.count;
 }
 
-/// Walks down the tree to where values lie and notes what is merged on the way up.
+/// Walks down the tree to where values lie and notes what is reduced on the way up.
 class Folding {
  public:
   Folding(std::span<const LeafRange> values, int all)
@@ -23,24 +23,24 @@ class Folding {
     if (covered.first >= end_of(whole_) || end_of(covered) <= whole_.first || covered.count == 0) return false;
     if (next_ < values_.size() && values_[next_] == covered) {
       ++next_;
-      merges_.push_back(0);
+      reductions_.push_back(0);
       return true;
     }
     require<InternalError>(node.level > 0, "no value for leaf {} of {}", node.index, all_);
     const bool left = fold({node.level - 1, 2 * node.index});
     const bool right = fold({node.level - 1, 2 * node.index + 1});
-    if (left && right) ++merges_.back();
+    if (left && right) ++reductions_.back();
     return left || right;
   }
 
-  std::vector<std::uint16_t> take() { return std::move(merges_); }
+  std::vector<std::uint16_t> take() { return std::move(reductions_); }
 
  private:
   std::span<const LeafRange> values_;
   int all_;
   LeafRange whole_;
   std::size_t next_ = 0;
-  std::vector<std::uint16_t> merges_;
+  std::vector<std::uint16_t> reductions_;
 };
 
 /// Cuts the terms into the widest nodes that lie within one group.
@@ -143,11 +143,11 @@ std::vector<GroupSum> group_sums(const Problem& problem, std::span<const int> gr
   return sums;
 }
 
-std::vector<std::uint16_t> merges_of(std::span<const LeafRange> leaves, int all, Order order) {
+std::vector<std::uint16_t> reductions_of(std::span<const LeafRange> leaves, int all, Order order) {
   if (order == Order::any || leaves.empty()) {
-    std::vector<std::uint16_t> merges(leaves.size(), 1);
-    if (!merges.empty()) merges.front() = 0;
-    return merges;
+    std::vector<std::uint16_t> reductions(leaves.size(), 1);
+    if (!reductions.empty()) reductions.front() = 0;
+    return reductions;
   }
   Folding folding(leaves, all);
   folding.fold({root_level(all), 0});

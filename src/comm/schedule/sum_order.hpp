@@ -37,8 +37,8 @@ std::vector<int> one_term_each(const Problem& problem);
 /// added.
 std::vector<GroupSum> group_sums(const Problem& problem, std::span<const int> group_of, Order order);
 
-/// Operand::merges that turn values over `leaves`, in leaf order, into the value of the tree's node that covers them
-/// all. Order::any: one after the other.
-std::vector<std::uint16_t> merges_of(std::span<const LeafRange> leaves, int all, Order order);
+/// Operand::reductions that turn values over `leaves`, in leaf order, into the value of the tree's node that covers
+/// them all. Order::any: one after the other.
+std::vector<std::uint16_t> reductions_of(std::span<const LeafRange> leaves, int all, Order order);
 
 }  // namespace distdl::comm

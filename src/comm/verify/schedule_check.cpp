@@ -94,9 +94,10 @@ class TreeSum {
   std::vector<Id> operands_;
 };
 
-class Verdict {
+/// Compares what the ranks' outputs hold after the run with what the collective promises.
+class ResultCheck {
  public:
-  Verdict(std::span<const Problem> problems, SymbolicRun& run, Order order)
+  ResultCheck(std::span<const Problem> problems, SymbolicRun& run, Order order)
       : problems_(problems), run_(run), order_(order), promise_(problems, run.formulas()) {
     const Collective collective = problems[0].collective;
     if (collective == Collective::reduce || collective == Collective::all_reduce ||
@@ -107,7 +108,8 @@ class Verdict {
     }
   }
 
-  std::string on(int rank) {
+  /// Empty if the output of the rank is right.
+  std::string problem_of(int rank) {
     if (problems_[rank].collective == Collective::barrier)
       return run_.has_heard_of_all(rank) ? "" : fmt::format("rank {} leaves the barrier before all have come", rank);
     const std::vector<Run> found = run_.output(rank);
@@ -153,9 +155,9 @@ std::string check_schedules(std::span<const Problem> problems, std::span<const S
     return fmt::format("{} problems and {} schedules", problems.size(), schedules.size());
   SymbolicRun run(problems, schedules, in_place);
   if (std::string problem = run.run(); !problem.empty()) return problem;
-  Verdict verdict(problems, run, order);
+  ResultCheck check(problems, run, order);
   for (std::size_t r = 0; r < problems.size(); ++r)
-    if (std::string problem = verdict.on(static_cast<int>(r)); !problem.empty()) return problem;
+    if (std::string problem = check.problem_of(static_cast<int>(r)); !problem.empty()) return problem;
   return "";
 }
 

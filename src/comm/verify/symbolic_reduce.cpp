@@ -70,14 +70,14 @@ std::string SymbolicRun::fold(std::span<const Operand> sources, std::span<const 
   for (std::size_t i = 0; i < sources.size(); ++i) {
     if (runs[i].shift != runs[0].shift) return "adds different elements of the vector";
     stack.push_back(runs[i].formula);
-    for (int merge = 0; merge < sources[i].merges; ++merge) {
-      if (stack.size() < 2) return "merges more values than there are";
+    for (int k = 0; k < sources[i].reductions; ++k) {
+      if (stack.size() < 2) return "reduces more values than there are";
       const Formulas::Id right = stack.back();
       stack.pop_back();
       stack.back() = formulas_.sum(stack.back(), right);
     }
   }
-  if (stack.size() != 1) return "merges too few values";
+  if (stack.size() != 1) return "reduces too few values";
   sum = stack[0];
   return "";
 }

@@ -36,7 +36,7 @@ void TrainingStep::add_gradients(const TrainingState& state, float scale) {
     network_.set_batch(batch.samples(), batch.labels.data());
     backend_.set_rng_key({static_cast<std::uint64_t>(recipe_.train.seed),
                           static_cast<std::uint64_t>(state.step.value * plan_.microbatches + m)});
-    network_.forward_backward(sum_.slot(), scale);
+    network_.forward_backward(sum_.microbatch_arena(), scale);
     sum_.add();
   }
 }

@@ -20,7 +20,7 @@ std::optional<Step> restore(const Site& site, const std::vector<std::string>& no
   run_on(site, nodes, [&](Levels& levels, int rank, const std::string&) {
     const auto plan = levels.find();
     if (!plan) return;
-    const Room room(sample);
+    const RestoreMemory room(sample);
     State state;
     const auto reports = levels.restore(*plan, room.targets, state);
     std::lock_guard lock(mutex);
@@ -181,7 +181,7 @@ TEST(Levels, SeeDamageAndTakeTheNextSource) {
 
 /// What `levels` gives back of a sample; throws what restore() throws.
 void restore_all(Levels& levels, const RestorePlan& plan, const Sample& sample) {
-  const Room room(sample);
+  const RestoreMemory room(sample);
   State state;
   levels.restore(plan, room.targets, state);
   for (std::size_t i = 0; i < sample.size(); ++i) EXPECT_EQ(room.memory[i], sample[i].bytes) << sample[i].entry.name;

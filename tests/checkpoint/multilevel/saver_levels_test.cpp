@@ -174,7 +174,7 @@ TEST(Levels, LeaveNothingOfARestoreThatFailed) {
     Levels levels(without_network, real_file_system(), site.setup(fmt::format("n{}", group.rank())));
     const auto plan = levels.find();
     ASSERT_TRUE(plan);
-    const Room room(sample);
+    const RestoreMemory room(sample);
     State state;
     EXPECT_THROW(levels.restore(*plan, room.targets, state), StorageError);
     group.all_gather("");

@@ -77,7 +77,7 @@ inline std::optional<Step> step_restored(const Site& site, const std::vector<std
     const auto plan = levels.find();
     if (!plan) return;
     const Sample sample = sample_of(plan->step.value);
-    const Room room(sample);
+    const RestoreMemory room(sample);
     State state;
     levels.restore(*plan, room.targets, state);
     for (std::size_t i = 0; i < sample.size(); ++i)

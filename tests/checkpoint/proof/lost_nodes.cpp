@@ -36,7 +36,7 @@ Restored restore(const Site& site, const std::vector<std::string>& nodes, const 
           levels.restore(*plan, {}, state);
           return;
         }
-        const Room room(sample);
+        const RestoreMemory room(sample);
         levels.restore(*plan, room.targets, state);
         result.found = true;
         result.step = plan->step;

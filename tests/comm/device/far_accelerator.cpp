@@ -110,7 +110,7 @@ void FarAccelerator::reduce(DataType type, Reduction reduction, std::span<const 
                             std::span<void* const> targets, std::size_t count, double scale) {
   std::vector<tensor::ReduceSource> real_sources;
   std::vector<void*> real_targets;
-  for (const auto& source : sources) real_sources.push_back({inside(source.data), source.merges});
+  for (const auto& source : sources) real_sources.push_back({inside(source.data), source.reductions});
   for (void* target : targets) real_targets.push_back(inside(target));
   put(kMain, [=] { comm::reduce(type, reduction, real_sources, real_targets, count, scale); });
 }

@@ -24,7 +24,7 @@
 namespace distdl::comm {
 namespace {
 
-void say(const std::string& line) {
+void print_line(const std::string& line) {
   std::cout << line << std::endl;
 }
 
@@ -50,14 +50,14 @@ void measure(Communicator& comm, std::size_t floats) {
   std::sort(times.begin() + 5, times.end());  // the first ones warm up
   const double median = times[15], bytes = static_cast<double>(floats * sizeof(float));
   if (comm.rank() == Rank(0))
-    say(fmt::format("{} bytes, {} ranks: median {:.1f} us (best {:.1f}, worst {:.1f}), {:.2f} GB/s", bytes, comm.size(),
-                    median * 1e6, times[5] * 1e6, times.back() * 1e6, bytes / median * 1e-9));
+    print_line(fmt::format("{} bytes, {} ranks: median {:.1f} us (best {:.1f}, worst {:.1f}), {:.2f} GB/s", bytes,
+                           comm.size(), median * 1e6, times[5] * 1e6, times.back() * 1e6, bytes / median * 1e-9));
 }
 
 void crowd(Communicator& comm, std::size_t floats) {
   const Stopwatch stopwatch;
   for (int round = 0; round < 1000; ++round) (void)sum_once(comm, floats);
-  say(fmt::format("crowd {:.2f} s", stopwatch.seconds()));
+  print_line(fmt::format("crowd {:.2f} s", stopwatch.seconds()));
 }
 
 double processor_seconds() {
@@ -73,27 +73,27 @@ void be_late(Communicator& comm, std::size_t floats) {
   const double before = processor_seconds();
   const Stopwatch stopwatch;
   (void)sum_once(comm, floats);
-  say(fmt::format("waited {:.3f} s, {:.3f} s of them on a processor", stopwatch.seconds(),
-                  processor_seconds() - before));
+  print_line(fmt::format("waited {:.3f} s, {:.3f} s of them on a processor", stopwatch.seconds(),
+                         processor_seconds() - before));
 }
 
 void play(Communicator& comm, const std::string& scenario, std::size_t floats) {
-  say(fmt::format("connected rank {} of {} on {}", comm.rank(), comm.size(), comm.host(comm.rank())));
+  print_line(fmt::format("connected rank {} of {} on {}", comm.rank(), comm.size(), comm.host(comm.rank())));
   if (scenario == "speed") return measure(comm, floats);
   if (scenario == "crowd") return crowd(comm, floats);
   if (scenario == "late") return be_late(comm, floats);
   if (scenario == "one_sided") {
     put_get_and_send_messages(comm, floats);
-    return say("one-sided done");
+    return print_line("one-sided done");
   }
   for (int round = 0; scenario != "sum" || round < 20; ++round) {
     const float sum = sum_once(comm, floats);
     if (sum != static_cast<float>(comm.size() * (comm.size() + 1) / 2)) throw Error(ExitCode::internal, "wrong sum");
-    if (round == 5) say(fmt::format("running {}", comm.description()));
+    if (round == 5) print_line(fmt::format("running {}", comm.description()));
     if (scenario == "abort" && comm.rank() == Rank(1))
       throw Error(ExitCode::config, "cannot open \"x.h5\": no such file");
   }
-  say(fmt::format("sum {}", sum_once(comm, floats)));
+  print_line(fmt::format("sum {}", sum_once(comm, floats)));
 }
 
 int run(int argc, char** argv) {

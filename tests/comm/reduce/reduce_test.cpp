@@ -103,7 +103,7 @@ struct Oracle {
     return sum;
   }
 
-  void merge(std::byte* a, const std::byte* b) const {
+  void reduce_into(std::byte* a, const std::byte* b) const {
     switch (type) {
       case DataType::float32:
         return store(a, floating(load<float>(a), load<float>(b)));
@@ -137,14 +137,14 @@ struct Oracle {
     }
   }
 
-  Bytes reduce(const std::vector<Bytes>& sources, const std::vector<int>& merges, double by) const {
+  Bytes reduce(const std::vector<Bytes>& sources, const std::vector<int>& reductions, double by) const {
     std::vector<Bytes> partial;
     for (std::size_t s = 0; s < sources.size(); ++s) {
       partial.push_back(sources[s]);
-      for (int m = 0; m < merges[s]; ++m) {
+      for (int m = 0; m < reductions[s]; ++m) {
         const Bytes right = std::move(partial.back());
         partial.pop_back();
-        for (std::size_t i = 0; i < right.size(); i += size_of(type)) merge(&partial.back()[i], &right[i]);
+        for (std::size_t i = 0; i < right.size(); i += size_of(type)) reduce_into(&partial.back()[i], &right[i]);
       }
     }
     if (by != 1)
@@ -207,7 +207,7 @@ class Reduce : public testing::TestWithParam<Pair> {};
 enum class Place { apart, first_source, all_sources };
 
 struct Case {
-  std::vector<int> merges;
+  std::vector<int> reductions;
   std::size_t targets;
   std::size_t count;
   std::size_t misaligned;
@@ -219,11 +219,11 @@ void expect_right(Pair pair, const Case& c, std::mt19937& random) {
   std::vector<Bytes> values, rooms;
   std::vector<ReduceSource> sources;
   std::vector<void*> targets;
-  for (int merges : c.merges) {
+  for (int reductions : c.reductions) {
     values.push_back(random_values(pair.type, c.count, random));
     Bytes& room = rooms.emplace_back(bytes + 2 * c.misaligned + 1, std::byte{0x5A});
     std::copy(values.back().begin(), values.back().end(), room.begin() + static_cast<std::ptrdiff_t>(c.misaligned));
-    sources.push_back({room.data() + c.misaligned, merges});
+    sources.push_back({room.data() + c.misaligned, reductions});
   }
   const std::size_t in_place = c.place == Place::apart ? 0 : c.place == Place::first_source ? 1 : sources.size();
   for (std::size_t t = 0; t < c.targets; ++t) {
@@ -236,7 +236,7 @@ void expect_right(Pair pair, const Case& c, std::mt19937& random) {
   }
   const double scale = pair.reduction == Reduction::average ? 1.0 / 3 : 1;
   reduce(pair.type, pair.reduction, sources, targets, c.count, scale);
-  const Bytes expected = Oracle{pair.type, pair.reduction}.reduce(values, c.merges, scale);
+  const Bytes expected = Oracle{pair.type, pair.reduction}.reduce(values, c.reductions, scale);
   for (void* target : targets) expect_same(pair.type, static_cast<const std::byte*>(target), expected, pair.reduction);
   for (const Bytes& room : rooms) {
     const auto guards = [&](std::size_t first, std::size_t count) { return std::span(room).subspan(first, count); };
@@ -258,14 +258,14 @@ const std::vector<std::vector<int>> kOrders{
 
 TEST_P(Reduce, EqualsThePlainLoopForAllOrders) {
   std::mt19937 random(1);
-  for (std::vector<int> merges : kOrders) {
-    int open = 0;  // the orders above may leave something to merge
-    for (int m : merges) open += 1 - m;
-    merges.back() += open - 1;
+  for (std::vector<int> reductions : kOrders) {
+    int open = 0;  // the orders above may leave something to reduce
+    for (int m : reductions) open += 1 - m;
+    reductions.back() += open - 1;
     for (std::size_t targets : {1, 2, 3, 4})
       for (std::size_t count : {1, 2, 7, 333})
         for (auto place : {Place::apart, Place::first_source, Place::all_sources})
-          expect_right(GetParam(), {merges, targets, count, 0, place}, random);
+          expect_right(GetParam(), {reductions, targets, count, 0, place}, random);
   }
 }
 
@@ -276,15 +276,15 @@ TEST_P(Reduce, EqualsThePlainLoopAroundEveryVectorAndBlock) {
   for (std::size_t block = 128; block <= 8192; block *= 2)
     for (std::size_t off : {-1, 0, 1}) counts.push_back(block / size_of(GetParam().type) * 2 + off);
   for (std::size_t count : counts)
-    for (const std::vector<int>& merges : {std::vector{0}, {0, 1}, {0, 1, 0, 2}})
-      expect_right(GetParam(), {merges, 2, count, count % 3, Place::first_source}, random);
+    for (const std::vector<int>& reductions : {std::vector{0}, {0, 1}, {0, 1, 0, 2}})
+      expect_right(GetParam(), {reductions, 2, count, count % 3, Place::first_source}, random);
 }
 
 TEST_P(Reduce, NeedsNoAlignment) {
   std::mt19937 random(3);
   for (std::size_t off = 1; off < 9; ++off)
-    for (const std::vector<int>& merges : {std::vector{0}, {0, 1}, {0, 1, 0, 2}})
-      expect_right(GetParam(), {merges, 2, 1000 + off, off, Place::apart}, random);
+    for (const std::vector<int>& reductions : {std::vector{0}, {0, 1}, {0, 1, 0, 2}})
+      expect_right(GetParam(), {reductions, 2, 1000 + off, off, Place::apart}, random);
 }
 
 TEST(ReduceLarge, IsRightPastTheCaches) {
@@ -356,12 +356,12 @@ TEST(ReduceOrder, RefusesMorePartialResultsThanItHasRoomFor) {
   const std::vector<float> values(65, 1);
   std::vector<ReduceSource> sources;
   for (const float& value : values) sources.push_back({&value, 0});
-  sources.back().merges = 64;
+  sources.back().reductions = 64;
   float result = 0;
   void* const target = &result;
   EXPECT_THROW(reduce(DataType::float32, Reduction::sum, sources, {&target, 1}, 1), InternalError);
   sources.erase(sources.begin());
-  sources.back().merges = 63;
+  sources.back().reductions = 63;
   reduce(DataType::float32, Reduction::sum, sources, {&target, 1}, 1);
   EXPECT_EQ(result, 64);
 }
@@ -377,19 +377,19 @@ TEST(ReduceKernels, AgreeForAllHalves) {
       const std::vector<std::uint16_t> others(all.size(), static_cast<std::uint16_t>(other));
       std::vector<std::uint16_t> fast(all.size()), plain(all.size());
       const auto t = static_cast<std::size_t>(type);
-      for (auto [kernel, baseline] : {std::pair{best.merge[t][0], kReduceBaseline.merge[t][0]},
-                                      {best.merge[t][1], kReduceBaseline.merge[t][1]},
-                                      {best.merge[t][2], kReduceBaseline.merge[t][2]},
+      for (auto [kernel, baseline] : {std::pair{best.reduce[t][0], kReduceBaseline.reduce[t][0]},
+                                      {best.reduce[t][1], kReduceBaseline.reduce[t][1]},
+                                      {best.reduce[t][2], kReduceBaseline.reduce[t][2]},
                                       {best.scaled_sum[t], kReduceBaseline.scaled_sum[t]}}) {
         kernel(fast.data(), nullptr, all.data(), others.data(), all.size(), 1.0 / 3);
         baseline(plain.data(), nullptr, all.data(), others.data(), all.size(), 1.0 / 3);
         ASSERT_EQ(fast, plain) << name_of(type) << " with " << other;
       }
-      best.merge[t][0](fast.data(), nullptr, all.data(), others.data(), all.size(), 1);
+      best.reduce[t][0](fast.data(), nullptr, all.data(), others.data(), all.size(), 1);
       for (std::size_t i = 0; i < all.size(); ++i) {
         Bytes a(8);
         store(a.data(), all[i]);
-        Oracle{type, Reduction::sum}.merge(a.data(), reinterpret_cast<const std::byte*>(&others[i]));
+        Oracle{type, Reduction::sum}.reduce_into(a.data(), reinterpret_cast<const std::byte*>(&others[i]));
         ASSERT_NO_FATAL_FAILURE(
             expect_same(type, reinterpret_cast<const std::byte*>(&fast[i]), {a[0], a[1]}, Reduction::sum));
       }

@@ -141,11 +141,11 @@ bool exchange_sources(Case& it, std::mt19937& random) {
   return true;
 }
 
-bool change_merges(Case& it, std::mt19937& random) {
+bool change_reductions(Case& it, std::mt19937& random) {
   Schedule* owner = nullptr;
   const ScheduleStep* step = pick(it, random, {Kind::reduce}, &owner);
   if (step == nullptr) return false;
-  owner->sources[step->sources + random() % step->source_count].merges += random() % 2 ? 1 : 0xFFFF;
+  owner->sources[step->sources + random() % step->source_count].reductions += random() % 2 ? 1 : 0xFFFF;
   return true;
 }
 
@@ -210,7 +210,7 @@ constexpr Family kFamilies[] = {{"drop a transfer", drop_transfer, true},
                                 {"shift a source", shift_source, true},
                                 {"shift a target", shift_target, true},
                                 {"exchange sources", exchange_sources, true},
-                                {"change merges", change_merges, true},
+                                {"change reductions", change_reductions, true},
                                 {"flip last", flip_last, true},
                                 {"drop a reduce step", drop_reduce, true},
                                 {"forget the arrival", forget_arrival, false},

@@ -308,14 +308,14 @@ class NumberRun {
       std::vector<Number> stack;
       for (std::uint32_t i = 0; i < step.source_count; ++i) {
         stack.push_back(sources[i][e]);
-        for (int merge = schedule.sources[step.sources + i].merges; merge > 0; --merge) {
-          if (stack.size() < 2) throw Wrong("bad merges");
+        for (int left = schedule.sources[step.sources + i].reductions; left > 0; --left) {
+          if (stack.size() < 2) throw Wrong("bad reductions");
           const Number right = stack.back();
           stack.pop_back();
           stack.back() = add(stack.back(), right, order_);
         }
       }
-      if (stack.size() != 1) throw Wrong("bad merges");
+      if (stack.size() != 1) throw Wrong("bad reductions");
       sums.push_back(step.last ? finish(stack[0]) : stack[0]);
     }
     for (std::uint32_t i = 0; i < step.target_count; ++i) {

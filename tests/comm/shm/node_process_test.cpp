@@ -34,13 +34,13 @@ struct Pipe {
 class Peer {
  public:
   Peer(FileDescriptor in, FileDescriptor out) : in_(std::move(in)), out_(std::move(out)) {}
-  void tell(const std::string& text) {
+  void write_line(const std::string& text) {
     std::array<char, 128> line{};
     text.copy(line.data(), line.size() - 1);
     if (::write(out_.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size()))
       throw std::runtime_error("the other process is gone");
   }
-  std::string hear() {
+  std::string read_line() {
     pollfd ready{in_.get(), POLLIN, 0};
     std::array<char, 128> line{};
     if (::poll(&ready, 1, kWaitMilliseconds) != 1 ||
@@ -53,14 +53,14 @@ class Peer {
   FileDescriptor in_, out_;
 };
 
-class Child {
+class ChildProcess {
  public:
-  explicit Child(const std::function<void(Peer&)>& body) : Child(Pipe(), Pipe(), body) {}
-  ~Child() {
+  explicit ChildProcess(const std::function<void(Peer&)>& body) : ChildProcess(Pipe(), Pipe(), body) {}
+  ~ChildProcess() {
     if (id_ > 0) kill();
   }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
 
   Peer& peer() { return peer_; }
   void kill() {
@@ -74,7 +74,7 @@ class Child {
   }
 
  private:
-  Child(Pipe down, Pipe up, const std::function<void(Peer&)>& body)
+  ChildProcess(Pipe down, Pipe up, const std::function<void(Peer&)>& body)
       : id_(::fork()), peer_(std::move(up.read), std::move(down.write)) {
     if (id_ != 0) return;
     try {
@@ -92,14 +92,14 @@ class Child {
 };
 
 void meet(Peer& other) {
-  other.tell("here");
-  other.hear();
+  other.write_line("here");
+  other.read_line();
 }
 
 /// Attaches two processes: `local` is this one's place.
 void attach(NodeMemory& memory, int local, Peer& other) {
-  other.tell(memory.name());
-  const std::string theirs = other.hear();
+  other.write_line(memory.name());
+  const std::string theirs = other.read_line();
   memory.attach(std::vector<NodeRank>{{Rank(0), local == 0 ? memory.name() : theirs},
                                       {Rank(1), local == 1 ? memory.name() : theirs}});
   meet(other);
@@ -107,8 +107,8 @@ void attach(NodeMemory& memory, int local, Peer& other) {
 
 NodeMemory::Created create_buffer(NodeMemory& memory, std::size_t bytes, Peer& other) {
   auto created = memory.create_buffer(bytes);
-  other.tell(created.segment);
-  const std::string theirs = other.hear();
+  other.write_line(created.segment);
+  const std::string theirs = other.read_line();
   memory.attach_buffer(created.id,
                        memory.self() == 0 ? std::array{created.segment, theirs} : std::array{theirs, created.segment});
   meet(other);
@@ -123,11 +123,11 @@ void await(const std::atomic<std::uint64_t>& word, std::uint64_t value) {
   }
 }
 
-TEST(NodeProcesses, SeeEachOthersDoorsAndBuffers) {
+TEST(NodeProcesses, SeeEachOthersControlBlocksAndBuffers) {
   const auto before = traces();
   {
     const std::string job = job_of_test();
-    Child child([&](Peer& parent) {
+    ChildProcess child([&](Peer& parent) {
       NodeMemory memory(job);
       attach(memory, 1, parent);
       const auto buffer = create_buffer(memory, 5000, parent);
@@ -171,16 +171,16 @@ TEST(NodeProcesses, SeeEachOthersDoorsAndBuffers) {
 TEST(NodeProcesses, ReadTheLossThatADeadRankPosted) {
   for (int local : {0, 1}) {  // the board is the first rank's
     const std::string job = job_of_test();
-    Child child([&](Peer& parent) {
+    ChildProcess child([&](Peer& parent) {
       NodeMemory memory(job);
       attach(memory, local, parent);
       memory.post_loss({Rank(9), 75, "rank 9 on node7 was preempted"});
-      parent.tell("posted");
-      parent.hear();
+      parent.write_line("posted");
+      parent.read_line();
     });
     NodeMemory memory(job);
     attach(memory, 1 - local, child.peer());
-    EXPECT_EQ(child.peer().hear(), "posted");
+    EXPECT_EQ(child.peer().read_line(), "posted");
     child.kill();
     memory.post_loss({Rank(local), 69, "a consequence"});
     const auto loss = memory.posted_loss();
@@ -203,7 +203,7 @@ TEST_P(NodeDeath, LeavesNothingThatASweepDoesNotFind) {
   const Phase phase = GetParam();
   {
     NodeMemory memory(job);
-    Child child([&](Peer& parent) {
+    ChildProcess child([&](Peer& parent) {
       const int killed_here = static_cast<int>(phase);
       NodeMemory mine(job);
       if (killed_here >= static_cast<int>(Phase::attached)) attach(mine, 1, parent);
@@ -212,13 +212,13 @@ TEST_P(NodeDeath, LeavesNothingThatASweepDoesNotFind) {
       if (phase == Phase::buffer_created) buffer = mine.create_buffer(100000);
       if (phase > Phase::buffer_created) buffer = create_buffer(mine, 100000, parent);
       if (phase == Phase::buffer_unlinked) mine.unlink_buffer(buffer->id);
-      parent.tell("ready");
-      parent.hear();
+      parent.write_line("ready");
+      parent.read_line();
     });
     if (phase >= Phase::attached) attach(memory, 0, child.peer());
     NodeMemory::Created buffer{};
     if (phase > Phase::buffer_created) buffer = create_buffer(memory, 1000, child.peer());
-    EXPECT_EQ(child.peer().hear(), "ready");
+    EXPECT_EQ(child.peer().read_line(), "ready");
     const int living = names_of(job);
     NodeMemory::sweep();
     EXPECT_EQ(names_of(job), living) << "both live";
