@@ -19,7 +19,7 @@ TEST(LineProcess, GoesLineByLine) {
 }
 
 TEST(LineProcess, EndsWhenTheOtherDoes) {
-  LineProcess brief({"sh", "-c", "echo $GREETING; exit 7"}, {{"GREETING", "hello"}});
+  LineProcess brief({"sh", "-c", "echo $HELLO; exit 7"}, {{"HELLO", "hello"}});
   EXPECT_EQ(brief.read_line(10s), "hello");
   EXPECT_EQ(brief.read_line(10s), std::nullopt);
   while (brief.write_line("anyone?")) std::this_thread::sleep_for(1ms);

@@ -95,7 +95,7 @@ class OneSided(unittest.TestCase):
 
 
 class Handshake(unittest.TestCase):
-    """What goes wrong when all have everyone's address, before anyone has greeted another."""
+    """What goes wrong when all have everyone's address, before any two have said hello."""
 
     def lose(self, name, expected, fault=(), fate=""):
         """`expected`: whom each rank may name; of those it must name one."""

@@ -162,12 +162,12 @@ def rogue(storm, fault):
                "            one.recv(64)\n"
                "    except OSError:\n"
                "        pass\n")
-    doors = [f"{node if address == '0.0.0.0' else address}:{port}" for address, port in one.listens_on()]
-    if not doors:
+    ports = [f"{node if address == '0.0.0.0' else address}:{port}" for address, port in one.listens_on()]
+    if not ports:
         raise NoVictim(f"{name} listens on no port")
     for _ in range(fault.how["packets"]):
-        pocket.finished(pocket.TOOL, "exec", sender, "python3", "-c", program, ROGUE_PACKET.hex(), *doors)
-    return f"{len(doors)} ports of {name}"
+        pocket.finished(pocket.TOOL, "exec", sender, "python3", "-c", program, ROGUE_PACKET.hex(), *ports)
+    return f"{len(ports)} ports of {name}"
 
 
 HOW = {function.__name__: function for function in

@@ -21,12 +21,12 @@ def folder_of(name):
     return parts[0] if parts[0] in ("kernels", "checkpoint") else None
 
 
-def judge(floors, name, folder, other, where):
+def problem_of(floors, name, folder, other, where):
     if other not in floors:
         return f"{where}: no folder {other} in src/floors.txt"
     if other == folder or floors[other] < floors[folder]:
         return None
-    relation = "its neighbour" if floors[other] == floors[folder] else "the higher floor"
+    relation = "the room beside it," if floors[other] == floors[folder] else "the higher floor"
     return f"{where}: {folder} must not use {relation} {other} (src/floors.txt)"
 
 
@@ -44,7 +44,7 @@ def check_includes(root, floors, name, folder):
         if kind == '"':
             yield f'{where}: include "{header}" as <distdl/folder/file.hpp>'
         elif header.startswith("distdl/"):
-            problem = judge(floors, name, folder, included_folder(header), where)
+            problem = problem_of(floors, name, folder, included_folder(header), where)
             if problem:
                 yield problem
 
@@ -56,7 +56,7 @@ def check_links(root, floors, name, folder):
         other = match.group(1)
         if match.group(0).startswith("distdl_") and other not in floors:
             continue  # a CMake function or a target of the folder's own
-        problem = judge(floors, name, folder, other.split("_")[0], where)
+        problem = problem_of(floors, name, folder, other.split("_")[0], where)
         if problem:
             yield problem
 
@@ -132,10 +132,10 @@ class Floors(project.CheckCase):
                    "src/base/a.cpp:2", "higher floor comm")
 
     def test_finds_neighbour(self):
-        self.finds(check, self.tree(src__world__a_D_hpp="#include <distdl/tensor/b.hpp>\n"), "its neighbour tensor")
+        self.finds(check, self.tree(src__world__a_D_hpp="#include <distdl/tensor/b.hpp>\n"), "the room beside it, tensor")
 
     def test_finds_neighbour_of_kernels_folder(self):
-        self.finds(check, self.tree(kernels__cuda__a_D_cu="#include <distdl/comm/b.hpp>\n"), "its neighbour comm")
+        self.finds(check, self.tree(kernels__cuda__a_D_cu="#include <distdl/comm/b.hpp>\n"), "the room beside it, comm")
 
     def test_finds_unknown_folder(self):
         self.finds(check, self.tree(src__base__a_D_hpp="#include <distdl/attic/b.hpp>\n"), "no folder attic")

@@ -50,8 +50,15 @@ def code_of(text):
     return _TOKENS.sub(lambda m: m.group(0) if m.group("keep") else re.sub(r"[^\n]", " ", m.group(0)), text)
 
 
+def literals_of(text):
+    """(line, text) of each string literal of a C++ file."""
+    for match in _TOKENS.finditer(text):
+        if match.group(0).startswith(('"', "R")):
+            yield text.count("\n", 0, match.start()) + 1, match.group(0)
+
+
 class CheckCase(unittest.TestCase):
-    """Base of the checks: `clean` judges the project, `finds` judges a bad example in a temporary tree."""
+    """Base of the checks: `clean` checks the project, `finds` checks a bad example in a temporary tree."""
 
     def clean(self, check):
         problems = check(ROOT)
@@ -86,13 +93,13 @@ def require_tool(*names):
 
 
 def main():
-    """Runs the calling script's cases; exit code 1 on failure, 77 if nothing was left to judge."""
+    """Runs the calling script's cases; exit code 1 on failure, 77 if nothing was left to check."""
     os.environ.setdefault("PYTHONDONTWRITEBYTECODE", "1")
     result = unittest.main(module="__main__", exit=False, verbosity=2).result
     for case, reason in result.skipped:
         print(f"skipped: {case}: {reason}", file=sys.stderr)
     # A class that skips as a whole is in `skipped`, but not counted as run.
-    judged = result.testsRun - sum(isinstance(case, unittest.TestCase) for case, _ in result.skipped)
-    if not result.wasSuccessful() or judged + len(result.skipped) == 0:
+    checked = result.testsRun - sum(isinstance(case, unittest.TestCase) for case, _ in result.skipped)
+    if not result.wasSuccessful() or checked + len(result.skipped) == 0:
         sys.exit(1)
-    sys.exit(0 if judged else SKIPPED)
+    sys.exit(0 if checked else SKIPPED)

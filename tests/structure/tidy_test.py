@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The clang-tidy configuration is read and finds what it is for. `cmake/tidy` judges the sources themselves: that takes
+"""The clang-tidy configuration is read and finds what it is for. `cmake/tidy` checks the sources themselves: that takes
 minutes, so it is no test."""
 
 import pathlib

@@ -150,7 +150,7 @@ TEST_F(HostileFolder, TheFolderItselfMayBeNamedByALink) {
   out.append("x");
   out.publish();
   EXPECT_EQ(slurp(real / "weights"), "x");
-  EXPECT_TRUE(DiskSnapshots(files_, named / "slots", "run").list().empty());
+  EXPECT_TRUE(DiskSnapshots(files_, named / "snapshots", "run").list().empty());
 }
 
 TEST_F(HostileFolder, WhatShouldBeAFileAndIsNoneIsNamedAndNeverWaitedFor) {

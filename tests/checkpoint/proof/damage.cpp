@@ -223,8 +223,8 @@ class Victim {
 };
 }  // namespace
 
-Verdict prove_damage(const Effort& effort, const std::string& compression) {
-  Verdict verdict;
+ProofResult prove_damage(const Effort& effort, const std::string& compression) {
+  ProofResult verdict;
   Victim victim(compression);
   verdict.add(victim.judge_swapped_folders(), "swapped folders");
   for (const Contradiction& one : kContradictions) verdict.add(victim.judge(one), one.what);
@@ -239,8 +239,8 @@ Verdict prove_damage(const Effort& effort, const std::string& compression) {
   return verdict;
 }
 
-Verdict prove_saving_over_damage(const Effort& effort) {
-  Verdict verdict;
+ProofResult prove_saving_over_damage(const Effort& effort) {
+  ProofResult verdict;
   for (std::uint64_t seed = effort.first_seed; verdict.cases < effort.random_cases; ++seed) {
     if (effort.stop_at_first && !verdict.broken.empty()) return verdict;
     Victim victim;

@@ -8,17 +8,17 @@
 namespace distdl::checkpoint::proof {
 namespace {
 TEST(Damage, IsNeverRestored) {
-  Verdict verdict = prove_damage({.first_seed = first_seed(), .random_cases = cases(2000, 20'000)});
+  ProofResult verdict = prove_damage({.first_seed = first_seed(), .random_cases = cases(2000, 20'000)});
   std::printf("%zu damaged checkpoints\n", verdict.cases);
   for (const std::string& broken : verdict.broken) ADD_FAILURE() << broken;
 }
 TEST(Damage, OfCompressedCheckpointsIsNeverRestored) {
-  Verdict verdict = prove_damage({.first_seed = first_seed(), .random_cases = cases(2000, 20'000)}, "shuffle+zstd");
+  ProofResult verdict = prove_damage({.first_seed = first_seed(), .random_cases = cases(2000, 20'000)}, "shuffle+zstd");
   std::printf("%zu damaged checkpoints\n", verdict.cases);
   for (const std::string& broken : verdict.broken) ADD_FAILURE() << broken;
 }
 TEST(Damage, IsNotTakenForWhatIsToBeSaved) {
-  Verdict verdict = prove_saving_over_damage({.first_seed = first_seed(), .random_cases = cases(300, 3000)});
+  ProofResult verdict = prove_saving_over_damage({.first_seed = first_seed(), .random_cases = cases(300, 3000)});
   for (const std::string& broken : verdict.broken) ADD_FAILURE() << broken;
 }
 }  // namespace

@@ -111,7 +111,7 @@ struct Bench {
 };
 
 /// Tells the story until the power goes, then judges what the disk holds. Returns whether it went.
-bool tell_without_power(Bench& bench, const Story& story, const Cut& cut, Verdict& verdict) {
+bool tell_without_power(Bench& bench, const Story& story, const Cut& cut, ProofResult& verdict) {
   fs::remove(bench.image);
   copy_sparse(bench.blank, bench.image);
   Promise promise = story.start;
@@ -130,8 +130,8 @@ bool tell_without_power(Bench& bench, const Story& story, const Cut& cut, Verdic
 }
 }  // namespace
 
-Verdict prove_ext4_power_loss(const Story& story, const Effort& effort) {
-  Verdict verdict;
+ProofResult prove_ext4_power_loss(const Story& story, const Effort& effort) {
+  ProofResult verdict;
   // The second gives the least; the first is what machines have.
   for (const char* options : {"commit=600,noinit_itable", "commit=600,noinit_itable,data=writeback,noauto_da_alloc"}) {
     if (!effort.thorough && options == std::string_view("commit=600,noinit_itable")) continue;

@@ -13,7 +13,7 @@ namespace {
 void lose_power(const Story& story) {
   static const std::string missing = cannot_make_ext4();
   if (!missing.empty()) GTEST_SKIP() << missing;
-  Verdict verdict = prove_ext4_power_loss(story, {.thorough = is_long_run()});
+  ProofResult verdict = prove_ext4_power_loss(story, {.thorough = is_long_run()});
   std::printf("%zu losses of power of ext4 in \"%s\"\n", verdict.cases, story.name.c_str());
   EXPECT_GT(verdict.cases, 150u);
   for (const std::string& broken : verdict.broken) ADD_FAILURE() << broken;

@@ -8,7 +8,7 @@
 namespace distdl::checkpoint::proof {
 namespace {
 
-void expect_none(const char* what, const Verdict& verdict, std::size_t least = 100) {
+void expect_none(const char* what, const ProofResult& verdict, std::size_t least = 100) {
   std::printf("%zu %s\n", verdict.cases, what);
   EXPECT_GT(verdict.cases, least);
   for (const std::string& broken : verdict.broken) ADD_FAILURE() << broken;

@@ -95,8 +95,8 @@ std::string attempt_with_vanishing_file() {
 }
 }  // namespace
 
-Verdict prove_faults(const Story& story, const Effort& effort) {
-  Verdict verdict;
+ProofResult prove_faults(const Story& story, const Effort& effort) {
+  ProofResult verdict;
   auto enough = [&] { return effort.stop_at_first && !verdict.broken.empty(); };
   verdict.add(attempt_with_vanishing_file(), "a file that vanishes");
   for (const Way& way : kWays)
@@ -125,8 +125,8 @@ class HintlessFileSystem final : public FailingFileSystem {
 };
 }  // namespace
 
-Verdict prove_fault_and_power_loss(const Effort& effort) {
-  Verdict verdict;
+ProofResult prove_fault_and_power_loss(const Effort& effort) {
+  ProofResult verdict;
   Story story = failed_then_saved_again();
   for (int at = 0;; ++at) {
     TemporaryFolder root;

@@ -117,8 +117,8 @@ std::string meet(Meeting& meeting, bool thorough) {
 }
 }  // namespace
 
-Verdict prove_fence(const Effort& effort) {
-  Verdict verdict;
+ProofResult prove_fence(const Effort& effort) {
+  ProofResult verdict;
   auto enough = [&] { return effort.stop_at_first && !verdict.broken.empty(); };
   for (Meeting meeting :
        {Meeting{3, true, false}, Meeting{3, false, false}, Meeting{3, true, true}, Meeting{2, true, false}}) {

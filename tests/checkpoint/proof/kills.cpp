@@ -42,12 +42,12 @@ Death tell_and_die(const std::filesystem::path& root, const Story& story, int op
 }
 }  // namespace
 
-void Verdict::add(const std::string& problem, const std::string& where) {
+void ProofResult::add(const std::string& problem, const std::string& where) {
   if (!problem.empty() && broken.size() < 20) broken.push_back(where + ": " + problem);
 }
 
-Verdict prove_kills(const Story& story, const Effort& effort) {
-  Verdict verdict;
+ProofResult prove_kills(const Story& story, const Effort& effort) {
+  ProofResult verdict;
   for (int operation = 0;; ++operation) {
     TemporaryFolder root;
     story.before(root.path());

@@ -11,7 +11,7 @@ namespace {
 class Kills : public testing::TestWithParam<Story> {};
 
 TEST_P(Kills, BeforeEveryOperationLeaveAPromisedCheckpoint) {
-  Verdict verdict = prove_kills(GetParam(), {});
+  ProofResult verdict = prove_kills(GetParam(), {});
   std::printf("%zu kills in \"%s\"\n", verdict.cases, GetParam().name.c_str());
   EXPECT_GT(verdict.cases, 60u);
   for (const std::string& broken : verdict.broken) ADD_FAILURE() << broken;

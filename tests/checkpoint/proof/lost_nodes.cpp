@@ -144,8 +144,8 @@ std::string later_parity() {
 }
 }  // namespace
 
-Verdict prove_lost_nodes(const Effort& effort) {
-  Verdict verdict;
+ProofResult prove_lost_nodes(const Effort& effort) {
+  ProofResult verdict;
   const Sample sample = make_sample(3);
   auto enough = [&] { return effort.stop_at_first && !verdict.broken.empty(); };
   verdict.add(later_parity(), "partner, then parity");

@@ -15,7 +15,7 @@ using distdl_mutation::Mutant;
 
 struct Proof {
   std::string name;
-  std::function<Verdict()> hold;
+  std::function<ProofResult()> hold;
 };
 
 std::vector<Proof> proofs() {
@@ -55,7 +55,7 @@ TEST_P(Mutation, IsCaught) {
   for (const Proof& proof : all) {
     std::string broken;
     try {
-      Verdict verdict = proof.hold();
+      ProofResult verdict = proof.hold();
       if (!verdict.broken.empty()) broken = verdict.broken[0];
     } catch (const std::exception& error) {  // not even the folder before the story could be made
       broken = error.what();
@@ -73,7 +73,7 @@ TEST(Mutants, NothingIsCaughtWhenNothingIsTakenAway) {
   EXPECT_GE(distdl_mutation::mutants().size(), 12u);
   for (const Proof& proof : proofs()) {
     Stopwatch watch;
-    Verdict verdict = proof.hold();
+    ProofResult verdict = proof.hold();
     std::printf("%s: %zu cases in %.1f s\n", proof.name.c_str(), verdict.cases, watch.seconds());
     EXPECT_GT(verdict.cases, 0u) << proof.name;
     for (const std::string& broken : verdict.broken) ADD_FAILURE() << proof.name << ": " << broken;

@@ -27,7 +27,7 @@ class Court {
   Court(const Story& story, const Effort& effort)
       : story_(story), effort_(effort), recording_(record(story)), model_(recording_) {}
 
-  Verdict hold() {
+  ProofResult hold() {
     model_.for_each_loss([&](const PowerModel::Loss& loss) { judge_loss(loss, "chosen"); });
     for (std::size_t i = 0; i < effort_.random_cases; ++i) {
       std::uint64_t seed = effort_.first_seed + i;
@@ -65,11 +65,11 @@ class Court {
   Recording recording_;
   PowerModel model_;
   std::unordered_set<std::size_t> seen_;
-  Verdict verdict_;
+  ProofResult verdict_;
 };
 }  // namespace
 
-Verdict prove_power_loss(const Story& story, const Effort& effort) {
+ProofResult prove_power_loss(const Story& story, const Effort& effort) {
   return Court(story, effort).hold();
 }
 

@@ -11,7 +11,7 @@ namespace {
 class PowerLoss : public testing::TestWithParam<Story> {};
 
 TEST_P(PowerLoss, LeavesAPromisedCheckpoint) {
-  Verdict verdict = prove_power_loss(
+  ProofResult verdict = prove_power_loss(
       GetParam(), {.first_seed = first_seed(), .random_cases = cases(2000, 20'000) / all_stories().size() + 1});
   std::printf("%zu losses of power in \"%s\"\n", verdict.cases, GetParam().name.c_str());
   EXPECT_GT(verdict.cases, 500u);

@@ -12,7 +12,7 @@
 // mutants demands some. C1 to C6 are the names in the list of what is to be shown.
 namespace distdl::checkpoint::proof {
 
-struct Verdict {
+struct ProofResult {
   std::size_t cases = 0;
   std::vector<std::string> broken;  ///< what went wrong, and where; the first few
   void add(const std::string& problem, const std::string& where);
@@ -28,21 +28,21 @@ struct Effort {
 };
 
 /// C1: SIGKILL before every operation of a story.
-Verdict prove_kills(const Story& story, const Effort& effort);
+ProofResult prove_kills(const Story& story, const Effort& effort);
 /// C2: the power of a real ext4 goes before every operation of a story, in the middle of every write, and in every sync
 /// between data and journal. Call cannot_make_ext4 before.
-Verdict prove_ext4_power_loss(const Story& story, const Effort& effort);
+ProofResult prove_ext4_power_loss(const Story& story, const Effort& effort);
 /// C3: what may be on the disk after a loss of power, at every moment of a story, and `random_cases` more.
-Verdict prove_power_loss(const Story& story, const Effort& effort);
+ProofResult prove_power_loss(const Story& story, const Effort& effort);
 
 /// Two runs want the same folder, and their operations interleave in every way with three switches: the one that took
 /// it last finds what is there, and nothing is added to that but by itself. Unless thorough, they switch only before
 /// what changes a name.
-Verdict prove_fence(const Effort& effort);
+ProofResult prove_fence(const Effort& effort);
 /// C5: every operation fails, once and from then on, in each of six ways; then the disk is well again.
-Verdict prove_faults(const Story& story, const Effort& effort);
+ProofResult prove_faults(const Story& story, const Effort& effort);
 /// A fault at every operation of a story, then a loss of power right after a save was acknowledged.
-Verdict prove_fault_and_power_loss(const Effort& effort);
+ProofResult prove_fault_and_power_loss(const Effort& effort);
 /// One folder through `count` kills of its run at random instants.
 struct RandomKills {
   std::size_t kills = 0, in_save = 0, saves = 0, unreadable = 0, wrong = 0;
@@ -50,12 +50,12 @@ struct RandomKills {
 RandomKills prove_random_kills(std::size_t count, std::uint64_t seed);
 /// C7 and what else Saver and buffers promise: training that goes on, slow disks, damage between copy and disk, a run
 /// that was superseded; and tags that are set while old checkpoints are being deleted.
-Verdict prove_snapshots(const Effort& effort);
+ProofResult prove_snapshots(const Effort& effort);
 /// Snapshots that are damaged on the way to other nodes, on the way back, or in memory, with a node lost too.
-Verdict prove_lost_nodes(const Effort& effort);
+ProofResult prove_lost_nodes(const Effort& effort);
 /// C6: `random_cases` ways to damage the newest checkpoint, which must not be restored.
-Verdict prove_damage(const Effort& effort, const std::string& compression = "none");
+ProofResult prove_damage(const Effort& effort, const std::string& compression = "none");
 /// The same damage, and then the same step is saved again with the same bytes: it must be whole afterwards.
-Verdict prove_saving_over_damage(const Effort& effort);
+ProofResult prove_saving_over_damage(const Effort& effort);
 
 }  // namespace distdl::checkpoint::proof

@@ -294,8 +294,8 @@ std::string tag_in_time(int operation, bool& done) {
 }
 }  // namespace
 
-Verdict prove_snapshots(const Effort& effort) {
-  Verdict verdict;
+ProofResult prove_snapshots(const Effort& effort) {
+  ProofResult verdict;
   auto enough = [&] { return effort.stop_at_first && !verdict.broken.empty(); };
   const std::pair<const char*, std::function<std::string()>> proofs[] = {
       {"a copy that is broken off", &broken_off_copy},

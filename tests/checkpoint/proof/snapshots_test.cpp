@@ -8,7 +8,7 @@
 namespace distdl::checkpoint::proof {
 namespace {
 
-void expect_none(const char* what, const Verdict& verdict) {
+void expect_none(const char* what, const ProofResult& verdict) {
   std::printf("%zu %s\n", verdict.cases, what);
   EXPECT_GT(verdict.cases, 15u);
   for (const std::string& broken : verdict.broken) ADD_FAILURE() << broken;
