@@ -112,6 +112,16 @@ std::string got(const toml::node& node) {
   return kIsChoice<T> && text ? fmt::format(", not \"{}\"", printable(*text)) : "";
 }
 
+/// The name that a key has now. `where` as in set().
+std::string present_name(Job& job, const std::string& key, const std::vector<RenamedKey>& renamed,
+                         const std::string& where) {
+  const auto found = std::ranges::find(renamed, key, &RenamedKey::former);
+  if (found == renamed.end()) return key;
+  job.warnings.push_back(fmt::format("{}key \"{}\" is called \"{}\" now; the next version will not know the old name",
+                                     where, key, found->present));
+  return found->present;
+}
+
 /// Sets one key. `where` begins the error message: `job.toml:3: ` or `--set: `.
 void set(Job& job, const std::string& key, const toml::node& node, const std::string& where) {
   bool known = false;
@@ -137,14 +147,17 @@ bool is_section(Job& job, const std::string& name) {
   return found;
 }
 
-void set_all(Job& job, const toml::table& table, const std::string& prefix, const std::string& file) {
+void set_all(Job& job, const toml::table& table, const std::string& prefix, const std::string& file,
+             const std::vector<RenamedKey>& renamed) {
   for (const auto& [name, node] : table) {
     std::string key = prefix + std::string(name.str());
     const auto* inner = node.as_table();
     if (inner && (!inner->empty() || is_section(job, key)))
-      set_all(job, *inner, key + ".", file);
-    else
-      set(job, key, node, fmt::format("{}:{}: ", file, node.source().begin.line));
+      set_all(job, *inner, key + ".", file, renamed);
+    else {
+      const auto where = fmt::format("{}:{}: ", file, node.source().begin.line);
+      set(job, present_name(job, key, renamed, where), node, where);
+    }
   }
 }
 
@@ -209,11 +222,12 @@ toml::table parse(const std::string& text, const std::string& file) {
 }
 
 /// A value on the command line is TOML, or, where a text is wanted, just the text.
-void apply_override(Job& job, const std::string& text) {
+void apply_override(Job& job, const std::string& text, const std::vector<RenamedKey>& renamed) {
   auto equals = text.find('=');
   require(equals != std::string::npos && equals > 0, "--set \"{}\": expected KEY=VALUE, e.g. --set train.epochs=3",
           text);
-  std::string key = text.substr(0, equals), value = text.substr(equals + 1);
+  const std::string key = present_name(job, text.substr(0, equals), renamed, "--set: ");
+  const std::string value = text.substr(equals + 1);
   bool is_text = false;
   describe(job, [&](const std::string& name, auto& field, const char*) {
     if (name == key) {
@@ -291,16 +305,21 @@ std::string write(Job job, bool comments) {
 }
 }  // namespace
 
-Job load(const std::filesystem::path& file, const std::vector<std::string>& overrides) {
+Job load(const std::filesystem::path& file, const std::vector<std::string>& overrides,
+         const std::vector<RenamedKey>& renamed) {
   require(std::filesystem::exists(file), "there is no job file \"{}\"; ready ones lie in examples/", file.string());
   Job job;
   const std::string text = read(file);
   try {
-    set_all(job, parse(text, file.string()), "", file.string());
+    const toml::table table = parse(text, file.string());
+    for (const auto& [former, present] : renamed)
+      require(!table.at_path(former) || !table.at_path(present),
+              "{}: \"{}\" is the old name of \"{}\"; give one of them", file.string(), former, present);
+    set_all(job, table, "", file.string(), renamed);
   } catch (const toml::parse_error& error) {
     throw ConfigError(fmt::format("{}:{}: {}", file.string(), error.source().begin.line, error.description()));
   }
-  apply(job, overrides);
+  apply(job, overrides, renamed);
   check(job);
   return job;
 }
@@ -312,8 +331,12 @@ void check(const Job& job) {
   severity_from(job.observe.level);
 }
 
-void apply(Job& job, const std::vector<std::string>& overrides) {
-  for (const auto& text : overrides) apply_override(job, text);
+void log_warnings(const Job& job) {
+  for (const auto& warning : job.warnings) log(Severity::warning, "{}", warning);
+}
+
+void apply(Job& job, const std::vector<std::string>& overrides, const std::vector<RenamedKey>& renamed) {
+  for (const auto& text : overrides) apply_override(job, text, renamed);
 }
 
 std::string defaults_as_toml() {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <distdl/comm/options.hpp>
+#include <distdl/config/renamed_keys.hpp>
 #include <distdl/launch/options.hpp>
 #include <distdl/observe/options.hpp>
 #include <distdl/train/run.hpp>
@@ -19,6 +20,7 @@ struct Job {
   train::Recipe recipe;
   comm::Options comm;
   observe::Options observe;
+  std::vector<std::string> warnings;  ///< of what it was read from, see log_warnings()
 };
 
 /// Calls visit(key, field, help) for every key of a job file. The one table behind files, --set, --defaults and docs.
@@ -39,14 +41,18 @@ void describe(Job& job, Visitor&& visit) {
 
 /// Reads a TOML job file and applies `overrides` ("train.epochs=3") on top. Relative paths in it mean the current
 /// folder. Throws ConfigError naming file, line and key; an unknown key comes with the nearest known one. What it
-/// returns has passed check().
-Job load(const std::filesystem::path& file, const std::vector<std::string>& overrides);
+/// returns has passed check(). A key may have its former name, and Job::warnings says so.
+Job load(const std::filesystem::path& file, const std::vector<std::string>& overrides,
+         const std::vector<RenamedKey>& renamed = renamed_keys());
+/// For whoever has loaded a job, once its log is open.
+void log_warnings(const Job& job);
 
 /// All that can be found wrong with a job without its data set; the same for whoever loads one. Throws ConfigError.
 void check(const Job& job);
 
 /// Overrides alone, on top of `job`. Throws ConfigError.
-void apply(Job& job, const std::vector<std::string>& overrides);
+void apply(Job& job, const std::vector<std::string>& overrides,
+           const std::vector<RenamedKey>& renamed = renamed_keys());
 
 /// A complete job file with every key at its default and its help as a comment.
 std::string defaults_as_toml();

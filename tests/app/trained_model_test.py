@@ -44,6 +44,7 @@ class TrainedModel(ProgramTest):
             probabilities = [prediction["probability"] for prediction in row["predictions"]]
             self.assertAlmostEqual(sum(probabilities), 1, places=6)
             self.assertEqual(probabilities, sorted(probabilities, reverse=True))
+            self.assertEqual(row["guesses"], row["predictions"])
         right = sum(row["predictions"][0]["class"] == row["label"] for row in rows)
         self.assertGreater(right, 20)
         few = self.succeed("predict", "run", "set.h5", "--count", "3", "--top", "1")

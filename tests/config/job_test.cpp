@@ -70,6 +70,42 @@ TEST(Job, NamesTheLineAndTheNearestKey) {
   EXPECT_THAT(error_of("", {"train.sed=1"}), HasSubstr("did you mean \"train.seed\"?"));
 }
 
+TEST(Job, AcceptsARenamedKeyUnderItsFormerNameWithAWarning) {
+  const std::vector<RenamedKey> renamed{{"train.passes", "train.epochs"}, {"network.kind", "model.name"}};
+  const auto job = load(file_with("[train]\n\npasses = 3\n"), {"network.kind=mlp"}, renamed);
+  EXPECT_EQ(job.recipe.train.epochs, 3);
+  EXPECT_EQ(job.recipe.model.name, "mlp");
+  EXPECT_THAT(job.warnings,
+              ::testing::ElementsAre(HasSubstr("job_test.toml:3: key \"train.passes\" is called \"train.epochs\" now"),
+                                     HasSubstr("--set: key \"network.kind\" is called \"model.name\" now")));
+  EXPECT_THAT(to_toml(job), HasSubstr("epochs = 3\n"));
+  testing::internal::CaptureStderr();
+  log_warnings(job);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("\"train.passes\" is called"));
+  EXPECT_TRUE(load(file_with("[train]\nepochs = 3\n"), {}, renamed).warnings.empty());
+}
+
+TEST(Job, RefusesBothNamesOfARenamedKey) {
+  const std::vector<RenamedKey> renamed{{"train.passes", "train.epochs"}};
+  const auto file = file_with("[train]\npasses = 3\nepochs = 4\n");
+  EXPECT_THROW(load(file, {}, renamed), ConfigError);
+  EXPECT_THROW(load(file_with("[train]\npasses = \"three\"\n"), {}, renamed), ConfigError);
+  EXPECT_THROW(load(file_with("[train]\npasses = 3\n"), {}), ConfigError) << "renamed in no version";
+  EXPECT_EQ(load(file_with("[train]\npasses = 3\n"), {"train.epochs=5"}, renamed).recipe.train.epochs, 5);
+}
+
+TEST(Job, RenamedKeysLeadToKeysThatThereAre) {
+  for (const auto& [former, present] : renamed_keys()) {
+    Job job;
+    bool found = false;
+    describe(job, [&](const std::string& key, auto&, const char*) {
+      EXPECT_NE(key, former);
+      found |= key == present;
+    });
+    EXPECT_TRUE(found) << present;
+  }
+}
+
 TEST(Job, NamesTheExpectedType) {
   EXPECT_THAT(error_of("[train]\nepochs = \"three\"\n"), HasSubstr("key \"train.epochs\" must be a whole number"));
   EXPECT_THAT(error_of("[train]\nepochs = 1.5\n"), HasSubstr("must be a whole number"));

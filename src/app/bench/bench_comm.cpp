@@ -29,7 +29,7 @@ struct CommBenchArguments {
   std::vector<std::string> operations{"all_reduce"}, peers;
   std::string sizes = "8:64M:8", type = "float32", algorithm;
   std::size_t segment = 0;
-  bool free_order = false, tune = false, json = false;
+  bool any_order = false, free_order = false, tune = false, json = false;
   bool wants_points = false;  ///< --tune alone measures none
   int rounds = 5;
   double seconds = 0.2;
@@ -61,7 +61,9 @@ class CommBench {
         peers_(start_peers(arguments.peers, communicator, folder_, arguments.local.local)) {
     if (first_ && !arguments.plot.empty()) write_plot("");  // rather now than after the measurement
     for (const auto& name : arguments.operations) operations_.push_back(operation_of(name));
-    options_.order = arguments.free_order ? comm::Order::any : comm::Order::deterministic;
+    if (first_ && arguments.free_order)
+      log(Severity::warning, "--free-order is called --any-order now; the next version will not know the old name");
+    options_.order = arguments.any_order || arguments.free_order ? comm::Order::any : comm::Order::deterministic;
     if (!arguments.algorithm.empty())
       options_.choice = comm::Choice{
           .algorithm = comm::algorithm_of(arguments.algorithm), .segment = arguments.segment, .order = options_.order};
@@ -219,8 +221,9 @@ void add_bench_comm(Command bench) {
   command.add_option("--algorithm", a->algorithm,
                      "Use this algorithm, for instance ring, instead of the fastest by measured cost");
   command.add_option("--segment", a->segment, "With --algorithm: elements sent at a time; 0: all at once");
-  command.add_flag("--free-order", a->free_order,
+  command.add_flag("--any-order", a->any_order,
                    "Allow sums to depend on the number and placement of ranks where that is faster");
+  command.add_flag("--free-order", a->free_order, "The old name of --any-order, for this version");
   command.add_option("--rounds", a->rounds, "Rounds; each measures every library once").positive().show_default();
   command.add_option("--seconds", a->seconds, "Seconds per size, round and library").positive().show_default();
   command.add_flag("--tune", a->tune,

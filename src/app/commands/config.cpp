@@ -14,6 +14,7 @@ namespace distdl::app {
 namespace {
 void check(const std::string& file, const std::vector<std::string>& overrides) {
   auto job = config::load(file, overrides);
+  config::log_warnings(job);
   auto backend = kernels::make_backend(job.recipe.kernels);
   const auto memory = backend->memory_is_host() ? train::memory_of_node() : kAnyMemory;
   fmt::print("{}: ok; {}, backend {}\n", printable(file), check_job(job, memory), backend->description());

@@ -128,8 +128,10 @@ void predict(EvaluateArguments& arguments) {
       ordered_json predictions = ordered_json::array();
       for (const auto& prediction : best_of(std::span(logits).subspan(i * classes, classes), arguments.top))
         predictions.push_back({{"class", prediction.classification}, {"probability", prediction.probability}});
-      rows.push_back(
-          {{"sample", first + static_cast<std::int64_t>(i)}, {"label", batch.labels[i]}, {"predictions", predictions}});
+      rows.push_back({{"sample", first + static_cast<std::int64_t>(i)},
+                      {"label", batch.labels[i]},
+                      {"predictions", predictions},
+                      {"guesses", predictions}});  // the old name, for one version
     }
   });
   if (arguments.as_json) return print(rows);

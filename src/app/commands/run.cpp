@@ -77,6 +77,7 @@ void check_run_folder(const std::filesystem::path& folder) {
 
 void check_run(const RunArguments& arguments) {
   const config::Job job = arguments.job.load();
+  config::log_warnings(job);
   parallel::make_plan(job.recipe.parallel, std::max(1, arguments.ranks));
   check_run_folder(job.run_dir);
   fmt::print("{}: ok; {}\n", printable(arguments.job.file.string()), check_job(job));
@@ -95,6 +96,7 @@ void run(const RunArguments& arguments) {
   LogOptions logging;
   logging.level = severity_from(job.observe.level);
   start_logging(logging);
+  config::log_warnings(job);
   if (job.launch.hangup == launch::Hangup::ignore) ignore_hangup();
   launch::SupervisorSignals signals;  // from here on a request to stop ends with 75
   launch::LaunchSpec spec;

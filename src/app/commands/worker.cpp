@@ -31,6 +31,7 @@ void start_worker_log(const config::Job& job, Rank rank) {
   options.rank = rank.value;
   options.file = std::filesystem::path(job.run_dir) / "logs" / (options.host + ".log");
   start_logging(options);
+  config::log_warnings(job);
   std::istringstream keys(config::to_toml(job));
   for (std::string line; std::getline(keys, line);)
     if (!line.empty()) log(Severity::debug, "job file with overrides: {}", line);

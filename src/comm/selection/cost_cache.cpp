@@ -57,6 +57,10 @@ CostTable costs_from_json(const std::string& text) {
       const auto& costs_there = document.at("costs");
       // Up to 0.1 "reduce" was called "combine".
       const bool is_old = std::string_view(name) == "reduce" && !costs_there.contains(name);
+      if (is_old)
+        log(Severity::warning,
+            "measured communication costs call \"reduce\" by its old name \"combine\", which the next version will not "
+            "know; \"distdl bench comm --tune\" writes them anew");
       value = costs_there.at(is_old ? "combine" : name).at("value").get<double>();
       require(std::isfinite(value) && value > 0, "{} is {}, no positive number", name, value);
     });

@@ -30,12 +30,15 @@ TEST(CostTable, ComesThroughBytesAndJsonUnchanged) {
   EXPECT_EQ(costs_from_json(to_json(table, std::vector<std::string>{"a", "b"})), table);
 }
 
-TEST(CostTable, IsReadWithItsNameOfVersion01) {
+TEST(CostTable, IsReadWithItsNameOfVersion01AndAWarning) {
   const CostTable table = odd_numbers();
   const std::string text = to_json(table, std::vector<std::string>{"a"});
   const auto place = text.find("\"reduce\"");
   ASSERT_NE(place, std::string::npos);
+  testing::internal::CaptureStderr();
   EXPECT_EQ(costs_from_json(std::string(text).replace(place, 8, "\"combine\"")), table);
+  const auto warning = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(warning, AllOf(HasSubstr("warning "), HasSubstr("\"combine\""), HasSubstr("--tune")));
 }
 
 TEST(CostTable, RefusesOtherBytes) {

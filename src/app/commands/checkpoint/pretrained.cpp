@@ -55,6 +55,7 @@ checkpoint::State state_of(model::Options options, const Samples& samples) {
 
 void import_pretrained(const PretrainedArguments& arguments) {
   const config::Job job = arguments.job.load();
+  config::log_warnings(job);
   PretrainedFile file(arguments.file);
   const Samples samples = samples_of(arguments, job.recipe, file);
   const auto model = model::describe_model(job.recipe.model, samples.shape, samples.classes);
