@@ -15,6 +15,7 @@ using onednn::Context;
 using onednn::dense_desc;
 using onednn::desc_of;
 using onednn::Operation;
+using onednn::SixteenBits;
 using onednn::with_type;
 using tensor::DataType;
 
@@ -41,32 +42,24 @@ std::string isa_name() {
   }
 }
 
-std::unique_ptr<Layer> make_onednn_layer(Context& context, const auto& spec, const ActivationFormat& input) {
-  if constexpr (requires { onednn::make_layer(context, spec, input); })
+/// Has a layer in this folder; else it is one of host/.
+template <class Spec>
+concept Native = requires(Context& context, const Spec& spec, const ActivationFormat& input) {
+  onednn::make_layer(context, spec, input);
+};
+
+template <class Spec>
+std::unique_ptr<Layer> make_onednn_layer(Context& context, const Spec& spec, const ActivationFormat& input) {
+  if constexpr (Native<Spec>)
     return onednn::make_layer(context, spec, input);
   else
-    return nullptr;  // one of host/
+    return nullptr;
 }
 
-/// Whether there is a layer for activations of 16 bits; else one of floats serves.
-struct TakesShort {
-  bool by_onednn, multiplies, is_dense;
-  bool operator()(const Linear&) const { return multiplies; }
-  bool operator()(const Conv2d&) const { return multiplies; }
-  bool operator()(const BatchNorm&) const { return by_onednn; }
-  bool operator()(const Elementwise auto&) const { return by_onednn; }
-  bool operator()(const Relu&) const { return true; }
-  bool operator()(const MaxPool2d&) const { return true; }
-  bool operator()(const GatedSilu&) const { return true; }
-  bool operator()(const LayerNorm&) const { return true; }
-  bool operator()(const RmsNorm&) const { return true; }
-  bool operator()(const Dropout&) const { return is_dense; }
-  bool operator()(const PositionEmbedding&) const { return is_dense; }
-  bool operator()(const ClassToken&) const { return is_dense; }
-  bool operator()(const PixelsToSequence&) const { return is_dense; }
-  bool operator()(const SelectPlace&) const { return is_dense; }
-  bool operator()(const auto&) const { return false; }
-};
+template <class Spec>
+constexpr SixteenBits sixteen_bits_of(const Spec& /*spec*/) {
+  return Native<Spec> ? onednn::kSixteenBits<Spec> : SixteenBits::dense;
+}
 
 /// Packs an image before the layer, and its gradient after it.
 class OfDense : public Layer {
@@ -173,9 +166,19 @@ class OneDnnBackend : public HostBackend {
   static bool is_native(const LayerSpec& spec, const ActivationFormat& input) {
     if (input.type == DataType::float32 || input.type == DataType::int32) return true;
     const bool is_bfloat16 = input.type == DataType::bfloat16;
-    return std::visit(
-        TakesShort{is_bfloat16 && onednn::has_bfloat16(), is_bfloat16 && onednn::has_fast_bfloat16(), !input.layout},
-        spec);
+    switch (std::visit([](const auto& own) { return sixteen_bits_of(own); }, spec)) {
+      case SixteenBits::none:
+        return false;
+      case SixteenBits::bfloat16:
+        return is_bfloat16 && onednn::has_bfloat16();
+      case SixteenBits::fast_bfloat16:
+        return is_bfloat16 && onednn::has_fast_bfloat16();
+      case SixteenBits::dense:
+        return !input.layout;
+      case SixteenBits::all:
+        return true;
+    }
+    return false;
   }
 
   std::unique_ptr<Layer> make(const LayerSpec& spec, const ActivationFormat& input) {
