@@ -35,8 +35,8 @@ function(distdl_compile_together target)
 endfunction()
 
 # distdl_add_library(comm SOURCES a.cpp b.cpp PUBLIC distdl::world PRIVATE PkgConfig::UCX)
-# makes the target distdl_comm, alias distdl::comm. Its public headers are the *.hpp at the top of the folder, but for
-# *_handles.hpp and *_error.hpp; those in subfolders are internal.
+# makes the target distdl_comm, alias distdl::comm. Its public headers are the *.hpp at the top of the folder; those in subfolders,
+# which may include headers of C libraries, are internal.
 function(distdl_add_library folder)
   cmake_parse_arguments(arg "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   add_library(distdl_${folder} ${arg_SOURCES})

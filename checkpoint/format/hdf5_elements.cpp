@@ -3,7 +3,7 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/checkpoint/format/hdf5_elements.hpp>
-#include <distdl/hdf5/hdf5_error.hpp>
+#include <distdl/hdf5/objects/hdf5_error.hpp>
 
 namespace distdl::checkpoint {
 namespace {

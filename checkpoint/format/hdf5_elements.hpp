@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <distdl/hdf5/hdf5_handles.hpp>
+#include <distdl/hdf5/objects/hdf5_handles.hpp>
 #include <distdl/tensor/element.hpp>
 #include <distdl/tensor/shape.hpp>
 

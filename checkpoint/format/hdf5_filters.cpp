@@ -2,7 +2,7 @@
 #include <vector>
 
 #include <distdl/checkpoint/format/hdf5_filters.hpp>
-#include <distdl/hdf5/hdf5_error.hpp>
+#include <distdl/hdf5/objects/hdf5_error.hpp>
 
 namespace distdl::checkpoint {
 namespace {

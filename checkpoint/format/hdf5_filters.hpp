@@ -2,7 +2,7 @@
 #pragma once
 
 #include <distdl/checkpoint/format/compression.hpp>
-#include <distdl/hdf5/hdf5_handles.hpp>
+#include <distdl/hdf5/objects/hdf5_handles.hpp>
 
 // How HDF5 calls what compress() does.
 namespace distdl::checkpoint {

@@ -13,7 +13,7 @@
 #include <distdl/checkpoint/format/hdf5_elements.hpp>
 #include <distdl/checkpoint/format/hdf5_filters.hpp>
 #include <distdl/checkpoint/format/hdf5_structure.hpp>
-#include <distdl/hdf5/hdf5_error.hpp>
+#include <distdl/hdf5/objects/hdf5_error.hpp>
 
 namespace distdl::checkpoint {
 namespace {

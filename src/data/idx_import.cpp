@@ -5,8 +5,8 @@
 #include <vector>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/data/format/gzip_handles.hpp>
 #include <distdl/data/format/set_format.hpp>
-#include <distdl/data/gzip_handles.hpp>
 #include <distdl/data/idx_import.hpp>
 #include <distdl/data/set_writer.hpp>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mutex>
 
-#include <distdl/hdf5/hdf5_handles.hpp>
 #include <distdl/hdf5/lock.hpp>
+#include <distdl/hdf5/objects/hdf5_handles.hpp>
 
 namespace distdl::hdf5 {
 namespace {

@@ -4,8 +4,8 @@
 namespace distdl::hdf5 {
 
 /// The one lock on HDF5 in this process. Many builds of HDF5 are not thread-safe, and even where one is, a failed call
-/// and its error stack belong together. Every call is made under a Lock; handles (hdf5_handles.hpp) take it themselves
-/// when they close.
+/// and its error stack belong together. Every call is made under a Lock; handles (objects/hdf5_handles.hpp) take it
+/// themselves when they close.
 ///
 /// A thread may nest Locks. Hold one for an object or a chunk, not for a whole file: the thread that loads data waits
 /// for it. Never wait for another thread or rank while you hold it.

@@ -4,7 +4,7 @@
 
 #include "tests/data/scratch_folder.hpp"
 #include <distdl/base/errors.hpp>
-#include <distdl/hdf5/hdf5_error.hpp>
+#include <distdl/hdf5/objects/hdf5_error.hpp>
 
 namespace distdl::hdf5 {
 namespace {

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "tests/hdf5/waiting.hpp"
-#include <distdl/hdf5/hdf5_error.hpp>
 #include <distdl/hdf5/library.hpp>
+#include <distdl/hdf5/objects/hdf5_error.hpp>
 
 namespace distdl::hdf5 {
 namespace {

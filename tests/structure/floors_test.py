@@ -83,9 +83,8 @@ def check_cycles(root):
 
 
 def is_public(name):
-    """Headers at the top of a room are installed, but for those that open C libraries; see cmake/DistdlTargets.cmake."""
-    return (name.endswith(".hpp") and len(re.sub(r"^src/", "", name).split("/")) == 2
-            and not name.endswith(("_handles.hpp", "_error.hpp")))
+    """Headers at the top of a room are installed; see cmake/DistdlTargets.cmake."""
+    return name.endswith(".hpp") and len(re.sub(r"^src/", "", name).split("/")) == 2
 
 
 def check_public(root, name):

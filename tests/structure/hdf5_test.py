@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HDF5 is used through the room src/hdf5: only its hdf5_handles.hpp includes HDF5's header, other rooms call HDF5 only in files
+"""HDF5 is used through the room src/hdf5: only its objects/hdf5_handles.hpp includes HDF5's header, other rooms call HDF5 only in files
 called hdf5_*, and none has a mutex for it beside hdf5::Lock."""
 
 import re
@@ -16,8 +16,8 @@ def check(root):
     problems = []
     for name in project.cxx_files(root, project.CODE):
         text = project.read(root, name)
-        if name != f"{ROOM}hdf5_handles.hpp" and HEADER.search(text):
-            problems.append(f"{name}: include <distdl/hdf5/hdf5_handles.hpp> instead of HDF5's header")
+        if name != f"{ROOM}objects/hdf5_handles.hpp" and HEADER.search(text):
+            problems.append(f"{name}: include <distdl/hdf5/objects/hdf5_handles.hpp> instead of HDF5's header")
         if name.startswith(ROOM):
             continue
         code, mine = project.code_of(text), name.split("/")[-1].startswith("hdf5_")
@@ -44,7 +44,7 @@ class Hdf5(project.CheckCase):
         self.finds(check, {"checkpoint/format/hdf5_a.cpp": "std::mutex one_at_a_time;\n"}, "hdf5_a.cpp", "hdf5::Lock")
 
     def test_accepts_the_room_and_files_called_after_it(self):
-        self.accepts(check, {"src/hdf5/hdf5_handles.hpp": "#include <hdf5.h>\n", "src/hdf5/lock.cpp": "std::mutex mutex; H5open();\n",
+        self.accepts(check, {"src/hdf5/objects/hdf5_handles.hpp": "#include <hdf5.h>\n", "src/hdf5/lock.cpp": "std::mutex mutex; H5open();\n",
                              "src/data/format/hdf5_rows.cpp": "// mutex\nH5Dread(a);\n", "src/data/a.cpp": "// H5Dread(a)\nauto a = \"H5open()\";\n"})
 
 

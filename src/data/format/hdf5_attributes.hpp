@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include <distdl/hdf5/hdf5_handles.hpp>
+#include <distdl/hdf5/objects/hdf5_handles.hpp>
 #include <distdl/tensor/shape.hpp>
 
 namespace distdl::data {

@@ -4,7 +4,7 @@
 #include <cassert>
 #include <string_view>
 
-#include <distdl/hdf5/hdf5_error.hpp>
+#include <distdl/hdf5/objects/hdf5_error.hpp>
 
 /// What a user reads when HDF5 cannot do something with a data set. Called under the lock of HDF5.
 namespace distdl::data {

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include <distdl/hdf5/hdf5_handles.hpp>
+#include <distdl/hdf5/objects/hdf5_handles.hpp>
 
 /// Files of data sets. All functions of the files hdf5_* take the lock of HDF5 themselves. What writes throws
 /// StorageError storage, what reads StorageError corrupt, unless said otherwise.

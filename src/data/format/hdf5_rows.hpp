@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <distdl/hdf5/hdf5_handles.hpp>
+#include <distdl/hdf5/objects/hdf5_handles.hpp>
 #include <distdl/tensor/shape.hpp>
 
 namespace distdl::data {

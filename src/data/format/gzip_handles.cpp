@@ -3,7 +3,7 @@
 #include <cerrno>
 
 #include <distdl/base/errors.hpp>
-#include <distdl/data/gzip_handles.hpp>
+#include <distdl/data/format/gzip_handles.hpp>
 
 namespace distdl::data {
 namespace {

@@ -2,7 +2,7 @@
 #include <array>
 
 #include <distdl/base/errors.hpp>
-#include <distdl/hdf5/hdf5_error.hpp>
+#include <distdl/hdf5/objects/hdf5_error.hpp>
 
 namespace distdl::hdf5 {
 namespace {

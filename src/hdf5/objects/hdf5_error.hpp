@@ -4,7 +4,7 @@
 #include <cassert>
 #include <string>
 
-#include <distdl/hdf5/hdf5_handles.hpp>
+#include <distdl/hdf5/objects/hdf5_handles.hpp>
 
 /// What HDF5 has to say about a call that failed. All of it is called under the Lock that the call was made under.
 namespace distdl::hdf5 {
