@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""make build installs packages only if it cannot do without, says which, and asks nothing: cmake/configure and
+cmake/install-dependencies between programs that only pretend."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "structure"))
+
+import project  # noqa: E402
+
+PRETEND = {
+    # Fails until apt-get has run, or always where the file "never" is there; -DDISTDL_SLURM=ON also without the file "slurm".
+    "cmake": """echo "cmake $*" >> calls
+[ ! -e never ] || { echo "no compiler"; exit 1; }
+case "$*" in *DISTDL_SLURM=ON*) [ -e slurm ] || exit 1 ;; esac
+[ -e installed ] || exit 1
+echo "-- distdl: libslurm: OFF" """,
+    "dpkg-query": """[ -e installed ] && echo -n installed""",
+    "apt-get": """echo "apt-get $* $DEBIAN_FRONTEND" >> calls
+case $1 in install) touch installed slurm ;; esac""",
+    "id": "cat uid",
+}
+
+
+class Dependencies(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.top = pathlib.Path(folder.name)
+        (self.top / "cmake").mkdir()
+        for name in ("configure", "install-dependencies"):
+            shutil.copy(project.ROOT / "cmake" / name, self.top / "cmake" / name)
+        (self.top / "bin").mkdir()
+        for name, text in PRETEND.items():
+            program = self.top / "bin" / name
+            program.write_text(f"#!/bin/bash\n{text}\n")
+            program.chmod(0o755)
+        self.be("0")
+
+    def be(self, user):
+        (self.top / "uid").write_text(user + "\n")
+
+    def have(self, *names):
+        for name in names:
+            (self.top / name).touch()
+
+    def run_script(self, name, *arguments):
+        path = f"{self.top}/bin:{os.environ['PATH']}"
+        return subprocess.run([self.top / "cmake" / name, *arguments], cwd=self.top, env={**os.environ, "PATH": path},
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+
+    def calls(self):
+        log = self.top / "calls"
+        return log.read_text().splitlines() if log.exists() else []
+
+    def test_installs_nothing_where_configuring_succeeds(self):
+        self.have("installed", "slurm")
+        done = self.run_script("configure", "build", "-DMINE=1")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+        self.assertEqual(len(self.calls()), 1)
+        self.assertIn("-DDISTDL_ONEDNN=ON -DDISTDL_SLURM=ON -DMINE=1", self.calls()[0])
+
+    def test_installs_what_is_missing_and_says_so(self):
+        done = self.run_script("configure", "build", "-DMINE=1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, "installing: .*libhdf5-dev.*libgtest-dev")
+        self.assertNotRegex(done.stdout, r"slurmctld|slurmd|munge", "those are for tests and the demo")
+        kinds = [call.split()[:2] for call in self.calls()]
+        self.assertEqual([kind[0] for kind in kinds], ["cmake", "apt-get", "apt-get", "cmake"])
+        self.assertEqual([kind[1] for kind in kinds[1:3]], ["update", "install"])
+        self.assertRegex(self.calls()[2], " -y .* noninteractive$")
+        self.assertIn("--fresh -DDISTDL_ONEDNN=AUTO -DDISTDL_SLURM=AUTO -DMINE=1", self.calls()[3])
+
+    def test_does_without_optional_parts_and_says_so(self):
+        self.have("installed")
+        self.be("1000")
+        done = self.run_script("configure", "build")
+        self.assertEqual((done.returncode, done.stdout), (0, "distdl: libslurm: OFF\n"), done.stderr)
+        self.assertFalse([call for call in self.calls() if call.startswith("apt-get")])
+
+    def test_names_what_is_missing_to_who_may_not_install(self):
+        self.be("1000")
+        done = self.run_script("configure", "build")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, "not installed: .*libhdf5-dev.*as root on Debian: apt-get install")
+        self.assertFalse([call for call in self.calls() if call.startswith("apt-get")])
+
+    def test_shows_why_configuring_failed(self):
+        self.have("installed", "slurm", "never")
+        done = self.run_script("configure", "build")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no compiler", done.stderr)
+
+    def test_counts_programs_as_packages_and_refuses_other_groups(self):
+        done = self.run_script("install-dependencies", "--checks", "python3")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("python3", done.stdout)
+        self.assertEqual(self.run_script("install-dependencies", "--everything").returncode, 64)
+
+
+if __name__ == "__main__":
+    project.main()
