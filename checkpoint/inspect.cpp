@@ -30,7 +30,7 @@ std::filesystem::path checkpoint_in(const std::filesystem::path& folder) {
   auto folders = step_folders(folder);
   if (folders.empty())
     throw StorageError(
-        fmt::format("there is no checkpoint in \"{}\": folders called {} and the like were expected. Has its "
+        fmt::format("there is no checkpoint in \"{}\": folders with names such as {} were expected. Has its "
                     "run saved already, and is it the run's folder (run.dir)?",
                     folder.string(), step_folder_name(Step(100))),
         ExitCode::incomplete);

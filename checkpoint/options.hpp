@@ -77,8 +77,8 @@ const char* compression_help();
 template <class Visitor>
 void describe(Options& options, Visitor&& visit) {
   visit("checkpoint.every", options.every,
-        "steps between checkpoints; 0: only at the end and when the run must stop; \"auto\": as often as it pays, by "
-        "what saves take and how often runs fail");
+        "steps between checkpoints; 0: only at the end and when the run must stop; \"auto\": computed from "
+        "the cost of saves and the rate of failures");
   visit("checkpoint.mtbf_hours", options.mtbf_hours,
         "with checkpoint.every = \"auto\": mean hours between failures; 0: learnt from the run's journal");
   visit("checkpoint.keep", options.keep, "number of newest verified checkpoints to keep; at least 2");

@@ -39,7 +39,7 @@ std::vector<std::string> results_of(std::vector<std::string> votes, const std::s
 }  // namespace
 
 void Group::exchange_buffers(std::span<const Outgoing>, std::span<const Incoming>) {
-  throw Error(ExitCode::internal, "this group of ranks carries no snapshots");
+  throw Error(ExitCode::internal, "this group of ranks does not exchange snapshots");
 }
 
 std::vector<std::string> agree(Group& group, const std::string& what, const std::function<std::string()>& work) {

@@ -115,7 +115,7 @@ bool says_no_room(const StorageError& error) {
 
 /// How much is missing, a quota does not tell: one at a time. False if none may go.
 bool drop_oldest(const SaveContext& context, Step step) {
-  const auto gone = leader_decides(context.group, fmt::format("make room for step {}", step), [&] {
+  const auto gone = leader_decides(context.group, fmt::format("free space for step {}", step), [&] {
     try {
       check_owner(context.files, context.root, context.owner);
       return std::to_string(context.collector.make_room([](std::uint64_t more) { return more > 0; }, 1));
