@@ -15,8 +15,8 @@ constexpr std::array<Named<Precision>, 4> choices_of(Precision) {
   return {{
       {Precision::fp32, "fp32", ""},
       {Precision::bf16, "bf16", "activations of 16 bits, parameters and sums of 32"},
-      {Precision::fp16, "fp16", "the same, with more digits and less range"},
-      {Precision::tf32, "tf32", "the GPU's short products"},
+      {Precision::fp16, "fp16", "the same, with more precision and less range"},
+      {Precision::tf32, "tf32", "the GPU's products of reduced precision"},
   }};
 }
 
@@ -34,11 +34,11 @@ struct Options {
 template <class Visitor>
 void describe(Options& options, Visitor&& visit) {
   visit("kernels.backend", options.backend,
-        R"(where layers run: "reference", "onednn", "cuda"; "auto" takes the best that works here)");
+        R"(where layers run: "reference", "onednn", "cuda"; "auto" chooses the best that works here)");
   visit("kernels.precision", options.precision, OneOf<Precision>::help("precision"));
   visit("kernels.threads", options.threads, "CPU threads per rank; one rank per core with one thread each is fastest");
   visit("kernels.replay", options.replay,
-        "on a GPU, record a step once and replay it (CUDA graphs): the same bits, launched faster");
+        "on a GPU, record a step once and replay it (CUDA graphs): the same bits in less time");
   visit("kernels.deterministic", options.deterministic,
         "on a GPU, use only algorithms that give the same bits in every run; false: use those that cuDNN estimates to "
         "be the fastest");

@@ -32,11 +32,13 @@ std::vector<ReducePass> passes_of(std::span<const tensor::ReduceSource> sources,
     pass.sources[pass.source_count] = source.data;
     pass.merges[pass.source_count++] = static_cast<std::uint8_t>(source.merges);
     depth += 1;
-    require<InternalError>(depth < ReducePass::kPartials, "a sum with {} partial results at a time", depth);
+    require<InternalError>(depth < ReducePass::kPartials, "a sum has {} partial results at a time, which are too many",
+                           depth);
     depth -= source.merges;
   }
   ReducePass& last = passes.back();
-  require<InternalError>(targets.size() <= ReducePass::kPartials, "a sum with {} targets", targets.size());
+  require<InternalError>(targets.size() <= ReducePass::kPartials, "a sum has {} targets, which are too many",
+                         targets.size());
   std::copy(targets.begin(), targets.end(), last.results);
   last.result_count = static_cast<int>(targets.size());
   last.scale = scale;
