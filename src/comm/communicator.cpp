@@ -174,7 +174,7 @@ std::string Communicator::description() const {
     if (lanes.empty() && impl_->fabric->proved(member)) lanes = impl_->fabric->lanes_to(member);
   return fmt::format("{} ranks, generation {}: {} share this node's memory{}{}", size(),
                      impl_->fabric->peer_address(impl_->fabric->rank()).generation, group.node_ranks->size(),
-                     lanes.empty() ? "" : ", UCX talks to others over ", lanes);
+                     lanes.empty() ? "" : ", UCX uses for the others ", lanes);
 }
 
 const CostTable& Communicator::costs() const noexcept {

@@ -54,9 +54,9 @@ void describe_costs(Table& table, Visitor&& visit) {
   visit("copy", table.copy, "B/s", "one rank copying, in caches, read and written");
   visit("share", table.share, "B/s", "one rank reading what others on the node have just written");
   visit("memory", table.memory, "B/s", "all ranks of a node beyond the caches, read and written");
-  visit("cache", table.cache, "B", "what a rank can work on within its caches");
-  visit("processors", table.processors, "", "of a node");
-  visit("turn", table.turn, "s", "more per wait for each rank that shares a processor");
+  visit("cache", table.cache, "B", "size of the caches of a rank");
+  visit("processors", table.processors, "", "processors of a node");
+  visit("turn", table.turn, "s", "additional time per wait for each rank that shares a processor");
 }
 
 }  // namespace distdl::comm

@@ -13,7 +13,7 @@ namespace distdl::comm {
 enum class GpuTransport { automatic, ucx, nccl };
 constexpr std::array<Named<GpuTransport>, 3> choices_of(GpuTransport) {
   return {{
-      {GpuTransport::automatic, "auto", "NCCL where there is one and no order of additions was promised, else UCX"},
+      {GpuTransport::automatic, "auto", "NCCL where it is available and no order of additions is required, else UCX"},
       {GpuTransport::ucx, "ucx", ""},
       {GpuTransport::nccl, "nccl", "its sums have bits that depend on the number of ranks"},
   }};
@@ -37,10 +37,11 @@ void describe(Options& options, Visitor&& visit) {
         "longest wait for all ranks to appear at start, in seconds");
   visit("comm.interface", options.interface,
         "network device for UCX, such as \"ib0\" or \"eth0\"; \"auto\" lets UCX choose");
-  visit("comm.shared_memory_ranks", options.shared_memory_ranks,
-        "number of consecutive ranks of a node that share memory; 0: all; 1: none, the network carries everything");
+  visit(
+      "comm.shared_memory_ranks", options.shared_memory_ranks,
+      "number of consecutive ranks of a node that share memory; 0: all; 1: none, so that all messages use the network");
   visit("comm.gpu_transport", options.gpu_transport,
-        OneOf<GpuTransport>::help("what carries collectives between GPUs"));
+        OneOf<GpuTransport>::help("transport of collectives between GPUs"));
 }
 
 }  // namespace distdl::comm

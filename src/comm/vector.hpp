@@ -13,7 +13,7 @@ namespace distdl::comm {
 template <class T>
 constexpr DataType kDataTypeOf = [] {
   static_assert(sizeof(T) == 0,
-                "not a type of comm::DataType: name it, as in Vector(pointer, count, DataType::float16)");
+                "this is not a type of comm::DataType: give it, as in Vector(pointer, count, DataType::float16)");
 }();
 template <>
 inline constexpr DataType kDataTypeOf<std::byte> = DataType::byte;

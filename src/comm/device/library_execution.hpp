@@ -47,7 +47,7 @@ class LibraryMeeting final : public Activity {
   LibraryMeeting(Group& group, DeviceTransport& transport) : group_(group), transport_(transport) {}
   bool advance() override;
   void add_awaited(std::vector<Rank>& ranks) const override;
-  Operation operation() const override { return {"meeting in NCCL", 0}; }
+  Operation operation() const override { return {"connecting NCCL", 0}; }
   bool polls() const override { return true; }
   void cancel() noexcept override { transport_.abort(); }
   const std::string& problem() const { return problem_; }

@@ -30,7 +30,7 @@ class Activity {
   /// Grows with what it has done by itself, without UCX: as long as it grows, a wait stays awake.
   virtual std::uint64_t steps() const { return 0; }
   /// What keeps it where it waits for no peer, for errors.
-  virtual std::string own_delay() const { return "itself: a defect of distdl"; }
+  virtual std::string own_delay() const { return "its own work, which is a defect of distdl"; }
   /// Gives up: afterwards its memory is the caller's again. Must not throw.
   virtual void cancel() noexcept = 0;
 };

@@ -108,7 +108,7 @@ void Fabric::wait(Batch& batch, const Operation& operation, Clock::duration time
 
 void Fabric::wait(Activity& activity, Clock::duration timeout) {
   if (!under_way(activity)) return throw_if_unusable(activity.operation());
-  require<InternalError>(!advancing_, "{}: an activity waits for another", to_string(activity.operation()));
+  require<InternalError>(!advancing_, "{}: an activity must not wait for another one", to_string(activity.operation()));
   struct Waiting {
     Activities& activities;
     ~Waiting() { activities.set_waiting(nullptr); }

@@ -178,10 +178,10 @@ std::string FailureDetector::silence_of(const std::vector<Rank>& silent) const {
   const Peer& first = connections_.peer(silent.front());
   if (first.wrong_proofs > 0 && !first.proved())
     return fmt::format(
-        "{}, which could not prove that it belongs to this job ({} wrong proofs): it is of another "
-        "launch, or not what it says",
+        "{}, which could not prove that it belongs to this job ({} wrong proofs): it belongs to another "
+        "launch, or pretends to be a rank",
         names, first.wrong_proofs);
-  return fmt::format("{}, which does not answer{}: it hangs, is stopped, is too busy, or its node or network is down",
+  return fmt::format("{}, which does not answer{}: it hangs, is stopped or too busy, or its node or network is down",
                      names, first.proved() ? "" : " and has not yet proved that it belongs to this job");
 }
 
@@ -200,7 +200,7 @@ std::optional<RankLoss> FailureDetector::find_culprit(const Activity& activity, 
     if (!silent.empty()) return blame(silent.front(), silence_of(silent));
     const Rank suspect = suspects.front();
     const ControlMessage answer = *observed_[suspect.value].answer;
-    chain += fmt::format("{}, which in {} waits for ", connections_.name(suspect), answer.text);
+    chain += fmt::format("{}, which waits in {} for ", connections_.name(suspect), answer.text);
     if (!asked.insert(answer.subject).second)
       return blame(suspect, fmt::format("{}: the ranks do not call the same operations in the same order",
                                         connections_.name(answer.subject)));

@@ -101,7 +101,7 @@ PeerAddress decode_peer_address(const std::string& sealed) {
                      "a peer's address does not start with \"{}\": another version of distdl?", kAddressMagic);
   const std::string bytes = sealed.substr(0, sealed.size() - sizeof(std::uint32_t));
   require<CommError>(bytes.size() >= kAddressMagic.size() && with_address_checksum(bytes) == sealed,
-                     "a peer's address of {} bytes has another checksum: it did not arrive whole", sealed.size());
+                     "a peer's address of {} bytes has a wrong checksum: it was damaged on the way", sealed.size());
   Reader reader(bytes);
   reader.take(kAddressMagic.size());
   PeerAddress address;
