@@ -50,7 +50,7 @@ inline constexpr std::array<ExitCodeEntry, 12> kExitCodes{{
     {ExitCode::peer_lost, "peer lost", "another rank died, froze or could not be reached", RestartDecision::relaunch},
     {ExitCode::internal, "internal", "a defect of distdl", RestartDecision::relaunch},
     {ExitCode::scheduler, "scheduler", "Slurm or the bootstrap (PMIx, rendezvous) failed", RestartDecision::relaunch},
-    {ExitCode::superseded, "superseded", "another start has the run folder, or took it over while this one ran",
+    {ExitCode::superseded, "superseded", "another start has the run folder, or took it while this one ran",
      RestartDecision::give_up},
     {ExitCode::storage, "storage",
      "the file system refused: full, unwritable, I/O error, a file beyond `ulimit -f`; or a result could not be "

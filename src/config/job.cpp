@@ -164,8 +164,8 @@ class Outline {
         rest_.remove_prefix(std::min(rest_.find('\n'), rest_.size()));
       } else {
         if (c == '[' && line_begins) check_heading();
-        require(c != '.' || ++dots_ <= kMost, "{}:{}: more than {} dots; keys have two parts, as train.epochs", file_,
-                line_, kMost);
+        require(c != '.' || ++dots_ <= kMost,
+                "{}:{}: there are more than {} dots; keys have two parts, such as train.epochs", file_, line_, kMost);
         rest_.remove_prefix(1);
       }
       line_ += c == '\n';
@@ -195,7 +195,7 @@ class Outline {
     name.remove_prefix(std::min(name.find_first_not_of(" \t"), name.size()));
     const bool is_name = name.empty() || std::isalnum(static_cast<unsigned char>(name.front())) ||
                          std::string_view("_-\"']").find(name.front()) != std::string_view::npos;
-    require(is_name, "{}:{}: expected a name behind the bracket, as in [train]", file_, line_);
+    require(is_name, "{}:{}: expected a name after the bracket, as in [train]", file_, line_);
   }
 
   std::string_view rest_;
@@ -240,7 +240,7 @@ std::string read(const std::filesystem::path& file) {
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   require(!in.bad() && in.gcount() >= 0 && (in || in.eof()), "cannot read the job file \"{}\"", file.string());
   text.resize(static_cast<std::size_t>(in.gcount()));
-  require(text.size() <= kMost, "the job file \"{}\" has more than {} bytes; is it one?", file.string(), kMost);
+  require(text.size() <= kMost, "the job file \"{}\" has more than {} bytes; is it a job file?", file.string(), kMost);
   return text;
 }
 
@@ -292,7 +292,7 @@ std::string write(Job job, bool comments) {
 }  // namespace
 
 Job load(const std::filesystem::path& file, const std::vector<std::string>& overrides) {
-  require(std::filesystem::exists(file), "there is no job file \"{}\"; ready ones lie in examples/", file.string());
+  require(std::filesystem::exists(file), "there is no job file \"{}\"; examples are in examples/", file.string());
   Job job;
   const std::string text = read(file);
   try {

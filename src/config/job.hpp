@@ -24,7 +24,7 @@ struct Job {
 /// Calls visit(key, field, help) for every key of a job file. The one table behind files, --set, --defaults and docs.
 template <class Visitor>
 void describe(Job& job, Visitor&& visit) {
-  visit("run.dir", job.run_dir, "folder of the run: checkpoints, logs, metrics, result; seen by all nodes");
+  visit("run.dir", job.run_dir, "folder of the run for checkpoints, logs, metrics and result; all nodes must see it");
   describe(job.launch, visit);
   describe(job.recipe.data, visit);
   describe(job.recipe.model, visit);

@@ -35,7 +35,7 @@ std::uint64_t permute(std::uint64_t seed, std::uint64_t epoch, std::uint64_t val
 Sampler::Sampler(std::uint64_t seed, std::int64_t samples)
     : seed_(seed), samples_(samples), half_bits_(half_bits_for(samples)) {
   require(samples >= 1 && samples <= std::int64_t{1} << 62,
-          "cannot draw samples from a data set of {}; at least 1 is needed", samples);
+          "cannot draw samples from a data set of {} samples; at least 1 is needed", samples);
 }
 
 std::int64_t Sampler::index(std::int64_t position) const {

@@ -14,7 +14,7 @@ namespace distdl::model {
 enum class Stem { automatic, imagenet, cifar };
 constexpr std::array<Named<Stem>, 3> choices_of(Stem) {
   return {{
-      {Stem::automatic, "auto", "cifar for images of up to 64 pixels a side"},
+      {Stem::automatic, "auto", "cifar for images of up to 64 x 64 pixels"},
       {Stem::imagenet, "imagenet", "7 x 7 with stride 2, then pooled"},
       {Stem::cifar, "cifar", "3 x 3"},
   }};
@@ -70,11 +70,12 @@ void describe(Options& options, Visitor&& visit) {
         "mlp, lenet: normalize after each hidden or convolution layer, over each microbatch");
   visit("model.stem", options.stem, OneOf<Stem>::help("first layers of a resnet"));
   visit("model.layers", options.layers, "gpt, vit: number of blocks");
-  visit("model.width", options.width, "gpt, vit: values per place of the sequence");
+  visit("model.width", options.width, "gpt, vit: values per position of the sequence");
   visit("model.heads", options.heads, "gpt, vit: attention heads; must divide model.width");
-  visit("model.kv_heads", options.kv_heads, "gpt: heads for keys and values, shared by groups of heads; 0: as many");
+  visit("model.kv_heads", options.kv_heads,
+        "gpt: heads for keys and values, shared by groups of heads; 0: model.heads");
   visit("model.context", options.context, "gpt: tokens of a sample, and the longest sequence that the model can take");
-  visit("model.vocabulary", options.vocabulary, "gpt: rows of the table of tokens; 0: as many as the data set has");
+  visit("model.vocabulary", options.vocabulary, "gpt: rows of the table of tokens; 0: the vocabulary of the data set");
   visit("model.variant", options.variant, OneOf<GptVariant>::help("layers of a gpt"));
   visit("model.gelu", options.gelu, OneOf<GeluFormula>::help("GELU of the gpt variant gpt2"));
   visit("model.tied_head", options.tied_head, "gpt: the table of tokens also gives the logits");

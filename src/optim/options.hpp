@@ -15,8 +15,8 @@ enum class Schedule { constant, cosine, linear, step };
 constexpr std::array<Named<Schedule>, 4> choices_of(Schedule) {
   return {{
       {Schedule::constant, "constant", ""},
-      {Schedule::cosine, "cosine", "falls to optim.final_rate_share of the peak at the last step"},
-      {Schedule::linear, "linear", "the same along a line"},
+      {Schedule::cosine, "cosine", "falls along a cosine to optim.final_rate_share of the peak at the last step"},
+      {Schedule::linear, "linear", "the same, but linearly"},
       {Schedule::step, "step", "falls at optim.milestones"},
   }};
 }
@@ -27,7 +27,7 @@ constexpr std::array<Named<RateScale>, 3> choices_of(RateScale) {
   return {{
       {RateScale::none, "none", ""},
       {RateScale::linear, "linear", "times global batch / optim.base_batch"},
-      {RateScale::sqrt, "sqrt", "times the root of it"},
+      {RateScale::sqrt, "sqrt", "times the square root of that"},
   }};
 }
 
@@ -57,35 +57,37 @@ template <class Visitor>
 void describe(Options& options, Visitor&& visit) {
   visit("optim.name", options.name, R"("sgd", "adamw", "lamb" or "lars": docs/optimizers.md)");
   visit("optim.learning_rate", options.learning_rate, "peak learning rate for the mean loss over the global batch");
-  visit("optim.scale_rate", options.scale_rate, OneOf<RateScale>::help("how the peak follows the global batch"));
+  visit("optim.scale_rate", options.scale_rate, OneOf<RateScale>::help("how the peak depends on the global batch"));
   visit("optim.base_batch", options.base_batch,
-        "samples; with optim.scale_rate the global batch for which optim.learning_rate is the peak");
+        "with optim.scale_rate: the global batch, in samples, for which optim.learning_rate is the peak");
   visit("optim.momentum", options.momentum, "momentum of sgd and lars; 0: none");
   visit("optim.nesterov", options.nesterov, "look-ahead momentum; sgd only");
-  visit("optim.beta1", options.beta1, "adamw and lamb: share of the mean of the gradients that each step keeps");
-  visit("optim.beta2", options.beta2, "adamw and lamb: share of the mean of their squares that each step keeps");
+  visit("optim.beta1", options.beta1, "adamw and lamb: part of the mean of the gradients that each step keeps");
+  visit("optim.beta2", options.beta2, "adamw and lamb: part of the mean of their squares that each step keeps");
   visit("optim.epsilon", options.epsilon, "adamw and lamb: added to the root of the mean square");
   visit("optim.trust_coefficient", options.trust_coefficient,
-        "lars: a step's length as a share of the tensor's, for a learning rate of 1");
+        "lars: length of a step relative to that of the tensor, for a learning rate of 1");
   visit("optim.weight_decay", options.weight_decay,
-        "sgd and lars add weight_decay * parameter to each gradient; adamw and lamb to each step, before the learning "
+        "sgd and lars add weight_decay * parameter to each gradient; adamw and lamb add it to each step, before the "
+        "learning "
         "rate");
   visit("optim.decay_one_dimensional", options.decay_one_dimensional,
-        "adamw, lamb and lars: decay biases and norms' weights too; sgd always does");
+        "adamw, lamb and lars: also decay biases and the weights of norm layers, as sgd always does");
   visit("optim.schedule", options.schedule, OneOf<Schedule>::help("the learning rate after the warm-up"));
-  visit("optim.warmup_steps", options.warmup_steps, "number of steps at the start in which the rate rises linearly");
+  visit("optim.warmup_steps", options.warmup_steps,
+        "number of steps at the start during which the rate rises linearly");
   visit("optim.final_rate_share", options.final_rate_share,
-        "where \"cosine\" and \"linear\" end, as a share of the peak");
+        "final rate of \"cosine\" and \"linear\" as a part of the peak");
   visit("optim.milestones", options.milestones,
-        "steps after which \"step\" lowers the rate, ascending; none: 1/2 and 3/4 of the run");
+        "ascending steps after which \"step\" lowers the rate; empty: 1/2 and 3/4 of the run");
   visit("optim.milestone_factor", options.milestone_factor, "factor by which a milestone multiplies the rate");
   visit("optim.clip_norm", options.clip_norm,
-        "a gradient whose norm over all parameters is larger is scaled down to it; 0: never");
+        "a gradient with a larger norm over all parameters is scaled down to this norm; 0: never");
   visit("optim.ema_decay", options.ema_decay,
-        "evaluate an exponential moving average of the parameters of which each step keeps this share; 0: evaluate the "
+        "evaluate an exponential moving average of the parameters, with this decay per step; 0: evaluate the "
         "parameters");
   visit("optim.statistic_weight", options.statistic_weight,
-        "part of a running statistic (batch norm) that one step replaces");
+        "part of a running statistic (batch norm) that each step replaces");
 }
 
 /// Throws ConfigError for values that make no sense.

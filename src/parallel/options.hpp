@@ -12,8 +12,9 @@ struct Options {
 
 template <class Visitor>
 void describe(Options& options, Visitor&& visit) {
-  visit("parallel.microbatches", options.microbatches,
-        "microbatches per step, shared out among the ranks; the result depends on this number, never on the ranks");
+  visit(
+      "parallel.microbatches", options.microbatches,
+      "microbatches per step, which are divided among the ranks; the result depends on this number, not on the ranks");
   visit("parallel.microbatch_size", options.microbatch_size,
         "samples per microbatch; the global batch is microbatches * microbatch_size");
 }

@@ -62,8 +62,8 @@ hdf5::File open_hdf5_file(const std::filesystem::path& path, Metadata metadata) 
     check(H5Pset_fapl_stdio(access.get()), Access::reading, H5I_INVALID_HID, "a property list");
   hdf5::File file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()));
   if (!file)
-    throw StorageError(fmt::format("cannot open data set \"{}\" (HDF5: {}); make or copy the file anew", path.string(),
-                                   hdf5::failure_reason()),
+    throw StorageError(fmt::format("cannot open data set \"{}\" (HDF5: {}); create or copy the file again",
+                                   path.string(), hdf5::failure_reason()),
                        ExitCode::corrupt);
   return file;
 }
