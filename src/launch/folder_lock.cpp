@@ -162,9 +162,9 @@ void remove_lock(int folder, const Found& found, const std::string& nonce) {
 }
 
 std::string describe(const Found& found) {
-  if (!found.holder) return fmt::format("its {} is being written, or damaged", kName);
+  if (!found.holder) return fmt::format("its {} is being written or is damaged", kName);
   const Holder& holder = *found.holder;
-  return fmt::format("host {}, pid {}, {}, since {:%Y-%m-%d %H:%M:%S} UTC, last sign of life {} s ago", holder.host,
+  return fmt::format("host {}, pid {}, {}, since {:%Y-%m-%d %H:%M:%S} UTC, last renewed {} s ago", holder.host,
                      holder.pid,
                      holder.job.empty() ? "no job" : fmt::format("job {} (restart {})", holder.job, holder.restart),
                      fmt::gmtime(static_cast<std::time_t>(holder.since)), found.age.count());
@@ -251,14 +251,15 @@ struct FolderLock::Impl {
   }
   [[noreturn]] static void refuse(const std::filesystem::path& path, const Found& found) {
     throw StorageError(
-        fmt::format("another \"distdl run\" uses the run folder \"{}\": {}; wait until it ends, end it, choose another "
-                    "run.dir, or take the folder from it with --take-over",
-                    path.string(), describe(found)),
+        fmt::format(
+            "another \"distdl run\" uses the run folder \"{}\": {}; wait until it ends, stop it, choose another "
+            "run.dir, or take the folder from it with --take-over",
+            path.string(), describe(found)),
         ExitCode::superseded);
   }
   static void tell_of_wait(const std::filesystem::path& path, const Found& found) {
     log(Severity::warning, "run folder \"{}\": {}; waiting, for up to {} s, until {}", path.string(), describe(found),
-        kLongestSilence.count(), found.holder ? "all of that job has ended" : "it tells who has the folder");
+        kLongestSilence.count(), found.holder ? "that job has ended completely" : "its holder is known");
   }
   /// False if a signal asks to stop first. Throws StorageError.
   bool take(const std::filesystem::path& path, bool take_over) const {
@@ -272,15 +273,15 @@ struct FolderLock::Impl {
       const auto found = find();
       const bool gone = found && is_left_behind(*found);
       if (gone || (found && take_over)) {
-        require<StorageError>(++removed <= kMostRemoved, "it comes and goes");
-        if (!gone) log(Severity::warning, "taking \"{}\" over from another start: {}", path.string(), describe(*found));
+        require<StorageError>(++removed <= kMostRemoved, "it is created again and again");
+        if (!gone) log(Severity::warning, "taking over \"{}\" from another start: {}", path.string(), describe(*found));
         remove_lock(folder.get(), *found, self.nonce);
         is_ending = false;
         continue;
       }
       if (found && (patience.expired() || !may_end_soon(*found, is_ending))) refuse(path, *found);
       if (stop_is_pending()) return false;
-      require<StorageError>(!patience.expired(), "it comes and goes, or is damaged");
+      require<StorageError>(!patience.expired(), "it is created again and again, or is damaged");
       if (found && !self.job.empty() && !std::exchange(is_told, true)) tell_of_wait(path, *found);
       std::this_thread::sleep_for(pause_after(found));
     }
@@ -313,7 +314,7 @@ FolderLock::FolderLock(const std::filesystem::path& folder, bool take_over) : im
     if (!impl_->take(folder, take_over)) return;
   } catch (const StorageError& error) {
     if (error.exit_code() == ExitCode::superseded) throw;
-    log(Severity::warning, "cannot write \"{}\": {}; another start in this folder would not be noticed at once",
+    log(Severity::warning, "cannot write \"{}\": {}; another start in this folder is not noticed at once",
         (folder / kName).string(), error.what());
     return;
   }

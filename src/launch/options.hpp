@@ -14,7 +14,7 @@ enum class Hangup { stop, ignore };
 constexpr std::array<Named<Hangup>, 2> choices_of(Hangup) {
   return {{
       {Hangup::stop, "stop", "save and stop"},
-      {Hangup::ignore, "ignore", "go on, as a run under nohup always does"},
+      {Hangup::ignore, "ignore", "continue, as a run under nohup always does"},
   }};
 }
 
@@ -34,23 +34,25 @@ struct Options {
 template <class Visitor>
 void describe(Options& options, Visitor&& visit) {
   visit("run.relaunches", options.relaunches,
-        "how often lost ranks lead to a relaunch before the run gives up; a new checkpoint, a start from a newer "
-        "snapshot than any before, or a loss after another step than the time before, begins the count afresh");
+        "how often a run is relaunched after lost ranks before it gives up; the count restarts with a new checkpoint, "
+        "with a "
+        "start from a newer snapshot than before, or with a loss after another step than the last time");
   visit("run.requeue", options.requeue, "under Slurm: requeue the job when it must stop with work left");
   visit("run.pause_seconds", options.pause_seconds,
         "under Slurm: pause before the second relaunch in a row without progress; doubled before each next one");
   visit("run.grace_seconds", options.grace_seconds,
-        "seconds that the other ranks have to end by themselves after the first rank has failed; under Slurm after the "
-        "first rank has ended at all (srun's `--wait`)");
+        "seconds for the other ranks to end by themselves after the first rank has failed; under Slurm, after the "
+        "first rank has ended for any reason (srun's `--wait`)");
   visit("run.probe_seconds", options.probe_seconds,
-        "under Slurm: seconds to wait until a task runs on a node; after that the node counts as not answering; must "
+        "under Slurm: seconds until a node that does not run a task counts as not answering; must "
         "be larger than Slurm's MessageTimeout (10)");
   visit("run.node_minutes", options.node_minutes,
-        "under Slurm: after a launch failed, wait so long until as many nodes answer as the job needs (sbatch "
-        "--nodes=MIN-MAX), or Slurm has given up the others; then requeue the job. Above Slurm's SlurmdTimeout (5)");
+        "under Slurm: minutes to wait after a failed launch until as many nodes answer as the job needs (sbatch "
+        "--nodes=MIN-MAX), or Slurm has given up the others; then the job is requeued. Must be above Slurm's "
+        "SlurmdTimeout (5)");
   visit("run.scheduler_minutes", options.scheduler_minutes,
-        "under Slurm: minutes to retry when the job must be requeued and the controller does not answer");
-  visit("run.hangup", options.hangup, OneOf<Hangup>::help("when the terminal is closed (SIGHUP)"));
+        "under Slurm: minutes to retry if the job must be requeued and the controller does not answer");
+  visit("run.hangup", options.hangup, OneOf<Hangup>::help("what happens when the terminal is closed (SIGHUP)"));
 }
 
 }  // namespace distdl::launch

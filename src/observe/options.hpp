@@ -11,7 +11,7 @@ struct Options {
 
 template <class Visitor>
 void describe(Options& options, Visitor&& visit) {
-  visit("log.level", options.level, "least severity that is logged: \"debug\", \"info\", \"warning\" or \"error\"");
+  visit("log.level", options.level, "lowest severity that is logged: \"debug\", \"info\", \"warning\" or \"error\"");
 }
 
 }  // namespace distdl::observe

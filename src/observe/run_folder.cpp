@@ -77,7 +77,7 @@ RunFolder::Lines RunFolder::open_lines(const std::filesystem::path& file) try {
   bool torn = size > 0 && ::pread(descriptor.get(), &last, 1, size - 1) == 1 && last != '\n';
   return {file, std::move(descriptor), torn};
 } catch (const StorageError& error) {
-  log(Severity::warning, "{}; the run goes on without it", error.what());
+  log(Severity::warning, "{}; the run continues without it", error.what());
   return {file, {}, false};
 }
 
@@ -89,7 +89,7 @@ void RunFolder::append(Lines& lines, const std::string& row) try {
   lines.torn = false;
 } catch (const StorageError& error) {
   if (!std::exchange(warned_, true))
-    log(Severity::warning, "{}; such lines are lost until there is room", error.what());
+    log(Severity::warning, "{}; such lines are lost until there is free space", error.what());
 }
 
 RunFolder::RunFolder(std::filesystem::path folder, std::int64_t restart)

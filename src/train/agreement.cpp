@@ -27,7 +27,7 @@ void agree(comm::Communicator& communicator, Clock::duration timeout, const std:
   Rank rank(static_cast<int>(failed - outcomes.begin()));
   // A trouble of one node is found sooner when its name is given; one of all ranks is not about nodes.
   if (good == 0) throw Error(static_cast<ExitCode>(code), message);
-  throw Error(static_cast<ExitCode>(code), fmt::format("rank {} ({}): {}; {} of {} ranks do not have this problem",
+  throw Error(static_cast<ExitCode>(code), fmt::format("rank {} ({}): {}; the problem does not occur on {} of {} ranks",
                                                        rank, communicator.host(rank), message, good, outcomes.size()));
 }
 

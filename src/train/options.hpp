@@ -16,15 +16,15 @@ struct Options {
 
 template <class Visitor>
 void describe(Options& options, Visitor&& visit) {
-  visit("train.epochs", options.epochs, "how often every sample is seen");
-  visit("train.steps", options.steps, "length of the run in optimizer steps; 0: train.epochs decides");
+  visit("train.epochs", options.epochs, "number of passes over all samples");
+  visit("train.steps", options.steps, "length of the run in optimizer steps; 0: given by train.epochs");
   visit("train.seed", options.seed, "seed of the initial parameters and of the sample order");
   visit("train.evaluate_every", options.evaluate_every,
         "epochs between evaluations; 0: only at the end and after train.evaluate_every_steps");
   visit("train.evaluate_every_steps", options.evaluate_every_steps,
         "steps between evaluations, besides those after epochs; 0: none");
   visit("train.stop_margin_seconds", options.stop_margin_seconds,
-        "seconds kept free before the job's end, beyond the measured time of a save");
+        "seconds to spare before the end of the job, in addition to the measured time of a save");
 }
 
 }  // namespace distdl::train
