@@ -24,7 +24,7 @@ int complain(const char* about, const char* message, ExitCode code) noexcept {
   try {
     write_console(STDERR_FILENO, fmt::format("distdl: {}{}\n", about, printable(message)));
   } catch (const std::exception&) {
-    write_console(STDERR_FILENO, "distdl: no memory is left even to say what is wrong\n");
+    write_console(STDERR_FILENO, "distdl: there is no memory left for an error message\n");
   }
   return static_cast<int>(code);
 }

@@ -26,7 +26,7 @@ void add_import_pretrained(Command import);    ///< import pretrained
 /// What help says about an argument that root_of or checkpoint_at takes.
 inline constexpr const char* kRootHelp = "Folder of checkpoints, or of a run";
 inline constexpr const char* kCheckpointHelp =
-    "One checkpoint: its folder, DIR@STEP or DIR@TAG; of a folder or a run, the newest";
+    "A checkpoint: its folder, DIR@STEP or DIR@TAG; for the folder of checkpoints or of a run: the newest one";
 
 /// The folder of checkpoints that a folder stands for: itself, or the one in a run's folder.
 /// Throws StorageError (incomplete) if there is no such folder, UsageError if it is one checkpoint or a file.
