@@ -8,7 +8,7 @@
 
 namespace distdl::kernels::onednn {
 
-// `context` outlives the layer.
+// `context` must outlive the layer.
 std::unique_ptr<Layer> make_layer(Context& context, const Linear& spec, const ActivationFormat& input);
 std::unique_ptr<Layer> make_layer(Context& context, const Conv2d& spec, const ActivationFormat& input);
 std::unique_ptr<Layer> make_layer(Context& context, const MaxPool2d& spec, const ActivationFormat& input);

@@ -10,9 +10,9 @@
 
 namespace distdl::kernels::cuda {
 
-/// More operands than one pass takes are taken in several, which keep their partial results in workspace(0),
-/// workspace(1), ...: the next pass begins with these. Throws InternalError for more than ReducePass::kPartials at a
-/// time.
+/// If there are more operands than one pass takes, several passes are made. They keep their partial results in
+/// workspace(0), workspace(1), ..., which the next pass reads. Throws InternalError for more than ReducePass::kPartials
+/// partial results at a time.
 template <class Workspace>
 std::vector<ReducePass> passes_of(std::span<const tensor::ReduceSource> sources, std::span<void* const> targets,
                                   double scale, const Workspace& workspace) {
