@@ -7,8 +7,8 @@
 
 #include <distdl/base/errors.hpp>
 
-/// Arithmetic of sizes and counts that come from outside: job files, command lines, headers of files. Where a result
-/// does not fit its type these throw ConfigError naming `what`, rather than go on with another number.
+/// Arithmetic on sizes and counts from outside: job files, command lines, headers of files. If a result does not fit
+/// its type, these functions throw ConfigError that names `what`.
 namespace distdl {
 
 template <std::integral T>

@@ -12,11 +12,11 @@
 
 namespace distdl {
 
-/// What a st_mode tells: "a regular file", "a folder", "a link", "a FIFO", "a socket" or "a device".
+/// The kind of file for st_mode: "a regular file", "a folder", "a link", "a FIFO", "a socket" or "a device".
 std::string_view kind_of(mode_t mode);
 
-/// Opens a regular file, and nothing else: a link is not followed, and a FIFO is not waited for. `flags` as of open(2).
-/// Throws StorageError, incomplete if there is no such file.
+/// Opens a file only if it is a regular file: it does not follow a link or wait for a FIFO. `flags` are those of
+/// open(2). Throws StorageError: incomplete if there is no such file.
 FileDescriptor open_regular(const std::filesystem::path& file, int flags, mode_t mode = 0644);
 
 /// The bytes of a regular file. Throws StorageError: incomplete if there is no such file, corrupt if it has more than
