@@ -9,7 +9,7 @@
 
 namespace distdl::comm {
 
-/// What carries collectives between GPUs.
+/// The transport of collectives between GPUs.
 enum class GpuTransport { automatic, ucx, nccl };
 constexpr std::array<Named<GpuTransport>, 3> choices_of(GpuTransport) {
   return {{
@@ -20,12 +20,12 @@ constexpr std::array<Named<GpuTransport>, 3> choices_of(GpuTransport) {
 }
 
 struct Options {
-  double timeout_seconds = 30;           ///< longest wait for a peer in one operation; then the peer counts as lost
+  double timeout_seconds = 30;  ///< longest wait for a peer in one operation; after that the peer counts as lost
   double connect_timeout_seconds = 60;   ///< longest wait for all ranks to appear at start
   std::string interface = "auto";        ///< network device for UCX, e.g. "ib0" or "eth0"; "auto" lets UCX choose
   std::int64_t shared_memory_ranks = 0;  ///< consecutive ranks that may share memory; 0: all of a node, 1: none
   OneOf<GpuTransport> gpu_transport = GpuTransport::automatic;
-  std::uint32_t generation = 0;  ///< of the membership; not a key of the job file
+  std::uint32_t generation = 0;  ///< number of the membership; not a key of the job file
 };
 
 /// Calls visit(key, field, help) for each key of the job file's section [comm].
