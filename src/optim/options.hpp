@@ -10,7 +10,7 @@
 
 namespace distdl::optim {
 
-/// Of the learning rate.
+/// The schedule of the learning rate.
 enum class Schedule { constant, cosine, linear, step };
 constexpr std::array<Named<Schedule>, 4> choices_of(Schedule) {
   return {{
@@ -21,7 +21,7 @@ constexpr std::array<Named<Schedule>, 4> choices_of(Schedule) {
   }};
 }
 
-/// How the peak of the learning rate follows the global batch.
+/// The dependence of the peak learning rate on the global batch.
 enum class RateScale { none, linear, sqrt };
 constexpr std::array<Named<RateScale>, 3> choices_of(RateScale) {
   return {{
@@ -32,25 +32,26 @@ constexpr std::array<Named<RateScale>, 3> choices_of(RateScale) {
 }
 
 struct Options {
-  std::string name = "sgd";     ///< sgd, adamw, lamb, lars; docs/optimizers.md tells what each computes
-  double learning_rate = 0.05;  ///< the peak of the schedule; adamw wants 1e-4 to 3e-3, lars 1 to 30
+  std::string name = "sgd";     ///< sgd, adamw, lamb or lars, see docs/optimizers.md
+  double learning_rate = 0.05;  ///< the peak of the schedule; typical: 1e-4 to 3e-3 for adamw, 1 to 30 for lars
   OneOf<RateScale> scale_rate = RateScale::none;
-  std::int64_t base_batch = 256;  ///< samples; the global batch that learning_rate is meant for, with scale_rate
+  /// With scale_rate: the global batch, in samples, for which learning_rate is the peak.
+  std::int64_t base_batch = 256;
   double momentum = 0.9;
   bool nesterov = false;
-  double beta1 = 0.9, beta2 = 0.999;  ///< adamw and lamb: what a step leaves of the moments
+  double beta1 = 0.9, beta2 = 0.999;  ///< adamw and lamb: part of the moments that a step keeps
   double epsilon = 1e-8;              ///< adamw and lamb: keeps the quotient of the moments finite
   double trust_coefficient = 1e-3;    ///< lars
   double weight_decay = 0;
-  bool decay_one_dimensional = false;  ///< adamw, lamb, lars: also norms' weights and biases decay; sgd decays all
+  bool decay_one_dimensional = false;  ///< adamw, lamb, lars: also decay norms' weights and biases; sgd decays all
   OneOf<Schedule> schedule = Schedule::cosine;
-  std::int64_t warmup_steps = 0;              ///< the rate rises linearly from 0 over so many steps
-  double final_rate_share = 0;                ///< cosine and linear end at this share of the peak
+  std::int64_t warmup_steps = 0;              ///< number of steps over which the rate rises linearly from 0
+  double final_rate_share = 0;                ///< final rate of cosine and linear as a part of the peak
   std::vector<std::int64_t> milestones = {};  ///< steps; with schedule = "step" the rate falls there; none: 1/2 and 3/4
-  double milestone_factor = 0.1;              ///< what is left of the rate at each milestone
-  double clip_norm = 0;                       ///< the gradient's largest Euclidean norm; 0: as long as it is
-  double ema_decay = 0;           ///< of the moving average of the parameters that is evaluated; 0: there is none
-  double statistic_weight = 0.1;  ///< how much of a running statistic one step replaces
+  double milestone_factor = 0.1;              ///< factor of the rate at each milestone
+  double clip_norm = 0;                       ///< largest Euclidean norm of the gradient; 0: not limited
+  double ema_decay = 0;           ///< decay of the parameters' moving average, which is then evaluated; 0: none
+  double statistic_weight = 0.1;  ///< part of a running statistic that one step replaces
 };
 
 template <class Visitor>
@@ -90,7 +91,7 @@ void describe(Options& options, Visitor&& visit) {
         "part of a running statistic (batch norm) that each step replaces");
 }
 
-/// Throws ConfigError for values that make no sense.
+/// Throws ConfigError for invalid values.
 void check(const Options& options);
 
 }  // namespace distdl::optim

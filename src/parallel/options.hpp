@@ -6,8 +6,8 @@
 namespace distdl::parallel {
 
 struct Options {
-  std::int64_t microbatches = 12;     ///< per step; the global batch is microbatches * microbatch_size
-  std::int64_t microbatch_size = 16;  ///< samples
+  std::int64_t microbatches = 12;     ///< number per step; the global batch is microbatches * microbatch_size
+  std::int64_t microbatch_size = 16;  ///< samples per microbatch
 };
 
 template <class Visitor>
