@@ -12,7 +12,7 @@
 
 namespace distdl::config {
 
-/// A whole job file: everyone's Options.
+/// A whole job file: the Options of all libraries.
 struct Job {
   std::string run_dir = "run";
   launch::Options launch;
@@ -21,7 +21,8 @@ struct Job {
   observe::Options observe;
 };
 
-/// Calls visit(key, field, help) for every key of a job file. The one table behind files, --set, --defaults and docs.
+/// Calls visit(key, field, help) for every key of a job file. It is the only table of keys, and is used for files,
+/// --set, --defaults and docs.
 template <class Visitor>
 void describe(Job& job, Visitor&& visit) {
   visit("run.dir", job.run_dir, "folder of the run for checkpoints, logs, metrics and result; all nodes must see it");
@@ -37,22 +38,22 @@ void describe(Job& job, Visitor&& visit) {
   describe(job.observe, visit);
 }
 
-/// Reads a TOML job file and applies `overrides` ("train.epochs=3") on top. Relative paths in it mean the current
-/// folder. Throws ConfigError naming file, line and key; an unknown key comes with the nearest known one. What it
-/// returns has passed check().
+/// Reads a TOML job file and applies `overrides` ("train.epochs=3"). Relative paths in it refer to the current folder.
+/// Throws ConfigError that names file, line and key, and the nearest known key for an unknown one. The result has
+/// passed check().
 Job load(const std::filesystem::path& file, const std::vector<std::string>& overrides);
 
-/// All that can be found wrong with a job without its data set; the same for whoever loads one. Throws ConfigError.
+/// Checks a job as far as that is possible without its data set. Throws ConfigError.
 void check(const Job& job);
 
-/// Overrides alone, on top of `job`. Throws ConfigError.
+/// Applies overrides to `job`. Throws ConfigError.
 void apply(Job& job, const std::vector<std::string>& overrides);
 
-/// A complete job file with every key at its default and its help as a comment.
+/// A complete job file with the default of every key, and its help as a comment.
 std::string defaults_as_toml();
-/// The same keys with the values of `job`, without comments: for logs and checkpoints.
+/// The same keys with the values of `job` and without comments, for logs and checkpoints.
 std::string to_toml(const Job& job);
-/// The reference page: one table row per key.
+/// The reference page with one table row per key.
 std::string reference_as_markdown();
 
 }  // namespace distdl::config

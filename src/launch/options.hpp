@@ -9,7 +9,7 @@
 
 namespace distdl::launch {
 
-/// What SIGHUP means to a run.
+/// The reaction of a run to SIGHUP.
 enum class Hangup { stop, ignore };
 constexpr std::array<Named<Hangup>, 2> choices_of(Hangup) {
   return {{
@@ -19,15 +19,16 @@ constexpr std::array<Named<Hangup>, 2> choices_of(Hangup) {
 }
 
 struct Options {
-  std::int64_t relaunches = 3;       ///< in a row that bring the run no further before giving up
-  bool requeue = true;               ///< under Slurm, requeue the job when it stops with work left
-  double pause_seconds = 8;          ///< under Slurm, before the second relaunch in a row; then twice as long each time
-  double grace_seconds = 5;          ///< after the first rank ended in failure, the others have so long to end
-  double probe_seconds = 15;         ///< under Slurm, a node that runs no task within this time is silent
-  double node_minutes = 10;          ///< under Slurm, how long to wait until enough nodes answer; above SlurmdTimeout
-  double scheduler_minutes = 10;     ///< how long to go on asking a Slurm controller that is away to requeue the job
-  double step_seconds = 30;          ///< under Slurm, between checks whether srun's step exists; not a key
-  std::int64_t lost_launches = 120;  ///< under Slurm, in a row that lose a node each before giving up; not a key
+  std::int64_t relaunches = 3;  ///< relaunches in a row without progress before the run gives up
+  bool requeue = true;          ///< under Slurm, requeue the job when it stops with work left
+  double pause_seconds = 8;     ///< under Slurm: before the second relaunch in a row; doubled each time
+  double grace_seconds = 5;     ///< time for the other ranks to end after the first one has failed
+  double probe_seconds = 15;  ///< under Slurm: a node that does not run a task within this time counts as not answering
+  double node_minutes = 10;   ///< under Slurm: longest wait until enough nodes answer; above SlurmdTimeout
+  double scheduler_minutes = 10;  ///< how long to repeat a requeue while Slurm's controller does not answer
+  double step_seconds = 30;       ///< under Slurm: time between checks whether srun's step exists; not a key
+  /// Under Slurm: launches in a row that each lose a node before the run gives up; not a key.
+  std::int64_t lost_launches = 120;
   OneOf<Hangup> hangup = Hangup::stop;
 };
 

@@ -6,7 +6,7 @@
 namespace distdl::observe {
 
 struct Options {
-  std::string level = "info";  ///< of the log: debug, info, warning, error
+  std::string level = "info";  ///< lowest severity in the log: debug, info, warning or error
 };
 
 template <class Visitor>

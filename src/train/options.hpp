@@ -7,11 +7,13 @@ namespace distdl::train {
 
 struct Options {
   std::int64_t epochs = 8;
-  std::int64_t steps = 0;                 ///< instead of epochs, if it is not 0: optimizer steps of the whole run
-  std::int64_t seed = 1;                  ///< of start values and sample order
-  std::int64_t evaluate_every = 1;        ///< epochs between evaluations; 0: not by epochs
-  std::int64_t evaluate_every_steps = 0;  ///< steps between evaluations; 0: not by steps. The last step always is
-  double stop_margin_seconds = 15;        ///< kept free before the end of the job, beyond the measured time of a save
+  std::int64_t steps = 0;           ///< length of the run in optimizer steps; 0: given by the epochs
+  std::int64_t seed = 1;            ///< seed of the initial parameters and the sample order
+  std::int64_t evaluate_every = 1;  ///< epochs between evaluations; 0: none after epochs
+  /// Steps between evaluations; 0: none after steps; the last step is always evaluated.
+  std::int64_t evaluate_every_steps = 0;
+  /// Spare time before the end of the job, in addition to the measured time of a save.
+  double stop_margin_seconds = 15;
 };
 
 template <class Visitor>
