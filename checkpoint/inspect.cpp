@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tools do with checkpoints that nobody is writing to: list, open, verify, digest.
+// Functions for tools on checkpoints that are not being written: list, open, verify, digest.
 #include <distdl/base/checksum.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/checkpoint/format/tensor_pieces.hpp>

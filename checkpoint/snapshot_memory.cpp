@@ -93,7 +93,7 @@ SnapshotMemory SnapshotMemory::create(const std::string& run, int rank, std::siz
 void SnapshotMemory::reserve(std::size_t bytes) {
   struct statvfs status {};
   bool known = ::fstatvfs(file_.get(), &status) == 0 && status.f_blocks != 0;
-  // Asked first, so that memory which others may need is not taken in vain.
+  // The free space is checked first, so that memory which other processes need is not allocated without success.
   if (known && bytes / status.f_bsize >= status.f_bavail) throw_no_room(bytes, ENOSPC);
   if (::ftruncate(file_.get(), static_cast<off_t>(bytes)) != 0) throw_no_room(bytes, errno);
   int error = EINTR;

@@ -30,7 +30,7 @@ void take_low_priority() {
   ::syscall(SYS_ioprio_set, kWhoProcess, 0, (kBestEffort << kClassShift) | kLast);
 }
 
-/// Passes on what reads and deletes until it is told to stop: then each call fails, so that a long check ends soon.
+/// Forwards calls that read and delete until stop(). Afterwards each call fails, so that a long check ends soon.
 class Interruptible final : public FileSystem {
  public:
   explicit Interruptible(FileSystem& files) : files_(files) {}

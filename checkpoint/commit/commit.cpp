@@ -12,7 +12,7 @@ namespace distdl::checkpoint {
 namespace {
 constexpr std::uint64_t kSlack = std::uint64_t{1} << 20;  // manifest, HDF5's own structures
 
-// The run came to a step again that exists with other contents, or damaged: the newer one wins.
+// The step exists with other contents, or is damaged: the newer checkpoint replaces it.
 constexpr const char* kReplaced = "the step was saved again with other contents";
 
 double mebibytes(std::uint64_t bytes) {
@@ -57,7 +57,7 @@ void check_room_of_run(FileSystem& files, const Path& root, std::uint64_t bytes,
   const auto available = free_bytes(files, root);
   if (!available) return;
   const std::uint64_t each = expected_bytes(files, root, bytes, compressed) + kSlack;
-  // Without a look at the bytes of each: that comes when one has to go.
+  // The bytes of checkpoints are not read here, but only when one has to be deleted.
   const auto decisions = decide_retention(files, root, {1, rule.keep_every}, std::nullopt,
                                           [](Step, const Path& folder) { return is_there(folder / kManifestName); });
   const auto may_go = static_cast<std::uint64_t>(std::count_if(

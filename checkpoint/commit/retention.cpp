@@ -26,7 +26,7 @@ std::map<std::int64_t, Step> milestones(const std::map<Step, Path>& folders, std
     if (step.value >= every) first.try_emplace(step.value / every, step);
   return first;
 }
-/// What was tagged just when a dead run had moved it away. If the tags cannot be read, nobody knows.
+/// Restores a checkpoint that was tagged just when a dead run had moved it away. It is kept if the tags cannot be read.
 bool bring_back(FileSystem& files, const Path& root, const Path& trash) try {
   const auto step = parse_entry_name(trash.filename().native()).step;
   if (!step || !is_there(trash / kManifestName) || names_of(read_tags(files, root), *step).empty()) return false;

@@ -54,7 +54,7 @@ std::string name_here(const std::string& name, const std::string& prefix) {
   return own ? name : prefix + name;
 }
 
-/// The step that the metadata tells.
+/// The step in the metadata.
 std::optional<Step> step_of(const std::map<std::string, std::string>& metadata) {
   auto found = metadata.find(kStepKey);
   if (found == metadata.end()) return std::nullopt;

@@ -31,7 +31,7 @@ bool cannot(int number) {
 }
 
 int flags_of(OpenFile::Mode mode) {
-  // O_NONBLOCK: opening a pipe that somebody put there must not wait for its other end.
+  // O_NONBLOCK: if the file is a pipe, opening it must not wait for its other end.
   int common = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
   switch (mode) {
     case OpenFile::Mode::read:

@@ -202,7 +202,7 @@ std::vector<Manifest> Levels::announce(const std::vector<Replica>& served) {
   return all;
 }
 
-/// What the ranks want must be all that the snapshots hold, and nothing else: as it is with checkpoints.
+/// The tensors that the ranks want must be exactly those in the snapshots, as with checkpoints.
 void Levels::check_fit(Step step, const std::vector<Manifest>& parts, std::span<const Target> targets) {
   const Summary all = summary_of(join(parts), {});
   const auto refuse = [step](const Fit& fit) {
@@ -234,7 +234,8 @@ static bool is_needed(const Manifest& part, std::span<const Target> targets) {
   return false;
 }
 
-/// To the first rank of each node that needs it and has it not; afterwards `here` has what lies on this node.
+/// Copies a snapshot to the first rank of each node that needs it and does not have it. Afterwards `here` lists the
+/// replicas on this node.
 void Levels::deliver(const Replica& from, const std::vector<bool>& needed_by, std::vector<Replica>& here) {
   std::set<std::string> nodes;
   for (std::size_t rank = 0; rank < nodes_.size(); ++rank)

@@ -31,7 +31,7 @@ class Writing {
   }
 
  private:
-  /// The run is over, and well: nobody needs its snapshots.
+  /// The run ended well, so its snapshots are not needed.
   void forget() try { levels_->keep_only(std::nullopt); } catch (const StorageError& error) {
     log(Severity::warning, "snapshots of this run remain in the nodes' memory or on their disks: {}", error.what());
   }

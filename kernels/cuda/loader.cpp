@@ -67,7 +67,7 @@ std::unique_ptr<Backend> make_cuda_backend(const Options& options) {
     if (options.device < 0) with_place.device = env_integer("SLURM_LOCALID").value_or(0);
     return std::unique_ptr<Backend>(plugin.make(with_place));
   } catch (const BackendUnavailable& error) {
-    // With a driver, somebody may have meant the GPU to be used.
+    // There is a driver, so the user may have expected the GPU to be used.
     if (options.backend == "auto") log(Severity::warning, "the GPU cannot be used: {}", error.what());
     throw;
   }

@@ -52,7 +52,7 @@ class ConnectedWorld final : public world::World {
   Communicator& communicator_;
 };
 
-/// In the names of shared memory: who finds a left-over can tell whose it was.
+/// A part of the names of shared memory, which identifies the job of a stale segment.
 std::string job_name() {
   return env("SLURM_JOB_ID").value_or("local");
 }

@@ -10,7 +10,7 @@
 namespace distdl::comm {
 namespace {
 
-/// What a rank tells the others of its device.
+/// How a rank's device can be used, as sent to the other ranks.
 constexpr const char* kNone = "none";
 constexpr const char* kStaged = "staged";
 constexpr const char* kDirect = "direct";

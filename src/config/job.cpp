@@ -148,9 +148,9 @@ void set_all(Job& job, const toml::table& table, const std::string& prefix, cons
   }
 }
 
-/// Before toml++ sees a text: what it does not stand. It goes through tables that lie in each other, one for each part
-/// of a key, by recursion; and the begin of a heading's name must be that of a name. Texts and comments are left out as
-/// in toml++, which stops at the first mistake.
+/// Checks a text for what toml++ cannot handle. toml++ recurses over nested tables, one for each part of a key, and
+/// requires that a heading's name begins like a name. Like toml++, which stops at the first error, the check skips
+/// texts and comments.
 class Outline {
  public:
   Outline(std::string_view text, const std::string& file) : rest_(text), file_(file) {}

@@ -42,7 +42,8 @@ std::int64_t Sampler::index(std::int64_t position) const {
   assert(position >= 0);
   auto epoch = static_cast<std::uint64_t>(position / samples_);
   auto value = static_cast<std::uint64_t>(position % samples_);
-  // Cycle walking: the network permutes a larger domain; whoever lands outside the samples goes on until inside.
+  // Cycle walking: the network permutes a larger domain, so a value outside the samples is permuted again until it is
+  // inside.
   do value = permute(seed_, epoch, value, half_bits_);
   while (value >= static_cast<std::uint64_t>(samples_));
   return static_cast<std::int64_t>(value);

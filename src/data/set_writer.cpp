@@ -27,7 +27,7 @@ void set_moments(const std::array<std::uint64_t, 256>& histogram, Description& d
   description.deviation = variance > 1e-12 ? static_cast<float>(std::sqrt(variance)) : 1.0f;
 }
 
-/// Where there is room for the payload: HDF5 lays it out at once, and takes hours over sizes that no disk has.
+/// Checks the space for the payload first: HDF5 allocates it at creation, and takes hours for sizes that no disk has.
 hdf5::File create_file(const std::filesystem::path& path, const std::vector<DatasetSpec>& specs) {
   std::uint64_t bytes = 0;
   for (const DatasetSpec& spec : specs)

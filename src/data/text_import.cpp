@@ -112,7 +112,7 @@ Description import_tokens(const std::filesystem::path& tokens, std::int64_t voca
 }
 
 Description import_text(const std::filesystem::path& text, const std::filesystem::path& output, Overwrite overwrite) {
-  // Twice through the file, because only its end tells how long a gzip file is.
+  // The file is read twice, because the length of a gzip file is known only at its end.
   const std::int64_t length = count_bytes(text);
   SetWriter writer(output,
                    {.kind = kTokens,

@@ -38,8 +38,8 @@ constexpr const char* kName = "LOCK";
 constexpr std::size_t kLargest = 4096;  ///< bytes of the file
 constexpr auto kRenewEvery = 5s;
 
-/// When the process began, in clock ticks since the boot; nothing if there is none, or it has ended and nobody took
-/// note of it yet.
+/// The start of the process, in clock ticks since the boot. Returns nothing if there is no such process, or if it is a
+/// zombie.
 std::optional<std::int64_t> start_of_process(std::int64_t pid) {
   std::string line;
   std::getline(std::ifstream(fmt::format("/proc/{}/stat", pid)), line);
@@ -70,8 +70,8 @@ bool job_is_gone(const Holder& holder, std::chrono::seconds age) try {
   return age > kLongestSilence;
 }
 
-/// Another job, which has been ended, but not yet on all of its nodes, or has just gone. `otherwise`: where Slurm does
-/// not tell.
+/// Whether the holder is another job that is being ended on its nodes, or has just ended. `otherwise`: the result if
+/// Slurm does not answer.
 bool job_is_ending(const Holder& holder, const Holder& self, bool otherwise) try {
   if (holder.job.empty() || self.job.empty() || holder.cluster != self.cluster || holder.job == self.job) return false;
   const auto record = slurm::find_job(holder.job);
@@ -263,8 +263,9 @@ struct FolderLock::Impl {
   }
   /// False if a signal asks to stop first. Throws StorageError.
   bool take(const std::filesystem::path& path, bool take_over) const {
-    // Others may come and go meanwhile, or just be writing. A job that Slurm has restarted may find what a machine left
-    // that went down while it wrote, and nobody is there to try again once that is old.
+    // Other starts may create and remove the lock meanwhile, or just write it. A restarted job may find an incomplete
+    // lock of a machine that went down while it wrote. It must wait until that is old, because nothing else would try
+    // again later.
     const auto patience = Deadline::after(self.job.empty() ? 1s : kLongestSilence + 5s);
     constexpr int kMostRemoved = 20;
     bool is_told = false, is_ending = false;

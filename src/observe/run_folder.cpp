@@ -31,7 +31,7 @@ void write_whole(int descriptor, std::string_view text, const std::filesystem::p
   }
 }
 
-/// Puts the whole file in place at once, on the disk: nobody ever sees half of it, whatever goes off when.
+/// Replaces a file durably in one step, so that no reader and no crash ever leaves a part of it.
 void replace_file(const std::filesystem::path& file, std::string_view text) {
   auto temporary = file.parent_path() / ("." + file.filename().string() + ".new");
   ::unlink(temporary.c_str());  // what a crash left; if something else has the name, open says so
@@ -104,7 +104,7 @@ RunFolder::RunFolder(std::filesystem::path folder, std::int64_t restart)
 }
 
 void RunFolder::on(const train::Started& event) {
-  // Of the last start alone: after several interruptions an earlier one may have come further.
+  // Only the last start counts: after several interruptions an earlier one may have advanced further.
   std::int64_t last_step = 0;
   for_each_record(folder_ / "metrics.jsonl", [&](const Record& row) { last_step = row.step.value_or(last_step); });
   bool unfinished = false;

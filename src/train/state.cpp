@@ -261,7 +261,7 @@ bool StateCheckpointer::counts(const checkpoint::RestorePlan& snapshots, std::op
   return snapshots.start.number >= store_.owner().snapshots_since && (!below || snapshots.step < *below);
 }
 
-/// Rather the step that was to be left out than a start afresh.
+/// Uses the step that was to be left out rather than a new start.
 std::optional<checkpoint::Summary> StateCheckpointer::newest_valid(std::optional<Step> below,
                                                                    const checkpoint::Store::Reading& reading) {
   auto found = store_.newest_valid(group_, below, reading);

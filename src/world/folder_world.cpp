@@ -26,7 +26,7 @@ std::string header(int size) {
   return fmt::format("distdl-rendezvous 1 {}\n", size);
 }
 
-/// Whoever sees the name sees the whole file.
+/// Writes a file so that its name exists only when it is complete.
 void write_whole(const fs::path& file, const std::string& text) {
   const fs::path temporary = file.string() + fmt::format(".tmp{}", ::getpid());
   errno = 0;

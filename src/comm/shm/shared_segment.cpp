@@ -74,7 +74,8 @@ bool lock(int descriptor) {
   return ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
 }
 
-/// Opens a segment that another rank of the node has named. The rank is trusted, but somebody else may own that name.
+/// Opens a segment that another rank of the node has named. The rank is trusted, but the file may belong to another
+/// user.
 FileDescriptor open_checked(const std::string& name, std::size_t& bytes) {
   if (!name.starts_with(prefix()) || name.find('/') != std::string::npos)
     throw CommError(

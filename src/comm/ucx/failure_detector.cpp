@@ -90,8 +90,8 @@ bool FailureDetector::is_known_dead(const Peer& peer) const {
   return peer.address.process_space == own.process_space && peer.address.pid != own.pid && has_ended(peer.address.pid);
 }
 
-/// A rank that leaves after a loss breaks the connections to those who had no time yet to prove themselves, and whom it
-/// could not tell. On its own host this rank sees who has died.
+/// A rank that leaves after a loss closes its connections. Peers without a finished handshake do not get the reason
+/// from it. For its own host this rank finds the ended processes itself.
 RankLoss FailureDetector::cause_of(const RankLoss& loss) {
   if (loss.evidence == Evidence::certain || is_known_dead(connections_.peer(loss.rank))) return loss;
   const auto& peers = connections_.peers();
@@ -103,7 +103,7 @@ RankLoss FailureDetector::cause_of(const RankLoss& loss) {
 
 void FailureDetector::check_liveness() {
   if (board_.posted_loss)
-    // Whoever else writes to the board may have written anything.
+    // A process with access to the board may have written anything.
     if (const auto loss = board_.posted_loss();
         loss && (connections_.known(loss->rank) || loss->rank == connections_.rank()) && !is_certain(loss->rank))
       mark_lost(loss->rank, Evidence::certain, loss->why, static_cast<ExitCode>(loss->exit_code));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control messages: how ranks tell each other, beside the data, who is lost and whom they wait for.
+// Control messages: ranks report lost ranks and the ranks for which they wait.
 #include <algorithm>
 #include <utility>
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kAddressMagic = "distdl-card-3";
 
-/// "pid:[4026531836]"; empty where /proc does not tell.
+/// The name space, such as "pid:[4026531836]"; empty if /proc does not show it.
 std::string name_space(const char* kind) {
   std::error_code error;
   return std::filesystem::read_symlink(std::filesystem::path("/proc/self/ns") / kind, error).string();

@@ -31,7 +31,7 @@ void SymbolicMemory::fill(const Run& run) {
 }
 
 void SymbolicMemory::note_read(Cell& cell, Witness witness) {
-  // Whoever happens after this read happens after all that this reader has seen.
+  // An access after this read is also after all accesses that this reader has seen.
   std::erase_if(cell.reads, [&](Touch read) { return has_seen(witness, read); });
   cell.reads.push_back({witness.who, witness.seen[witness.who]});
 }

@@ -14,7 +14,8 @@ namespace {
 hdf5::Properties file_access() {
   hdf5::Properties access(check(H5Pcreate(H5P_FILE_ACCESS), Access::writing, H5I_INVALID_HID, "a property list"));
 #if H5_VERSION_GE(1, 10, 7)
-  // Many cluster file systems have no locks, and HDF5 then refuses to open; nobody ever writes to a published file.
+  // Many cluster file systems have no locks, and HDF5 then refuses to open a file. Published files are never written
+  // to.
   check(H5Pset_file_locking(access.get(), false, true), Access::writing, H5I_INVALID_HID, "a property list");
 #endif
   return access;

@@ -81,7 +81,8 @@ void verify(const std::string& name, Depth depth, bool as_json) {
   if (ExitCode worst = code_of(all); worst != ExitCode::ok) throw Ended(static_cast<int>(worst));
 }
 
-/// What the run's own journal, beside the folder of checkpoints, tells of a step that the folder tells nothing of.
+/// Takes information about a step from the run's journal, beside the folder of checkpoints, if the folder itself has
+/// none.
 void ask_journal(const fs::path& root, Step step, Explanation& answer) {
   std::int64_t last = -1;
   observe::for_each_record(root.parent_path() / "journal.jsonl", [&](const observe::Record& row) {
