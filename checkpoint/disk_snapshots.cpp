@@ -87,7 +87,8 @@ std::vector<DiskSnapshots::Entry> DiskSnapshots::list(const Path& folder, const 
 
 SnapshotMemory DiskSnapshots::load(const std::string& name) const {
   OpenFile file(files_, folder_ / name, OpenFile::Mode::read);
-  require<StorageError>(file.is_private(), "\"{}\" is open to other users: expected a file of user {} with mode 0600",
+  require<StorageError>(file.is_private(),
+                        "\"{}\" is accessible to other users: expected a file of user {} with mode 0600",
                         file.path().string(), ::geteuid());
   if (file.size() == 0) throw StorageError(fmt::format("\"{}\" is empty", file.path().string()), ExitCode::corrupt);
   SnapshotMemory memory = SnapshotMemory::create_private(file.size());
@@ -109,7 +110,7 @@ void DiskSnapshots::clear_leftovers() noexcept try {
       remove(name);
   }
 } catch (const std::exception& error) {
-  log(Severity::warning, "leftovers in \"{}\" stay: {}", folder_.string(), error.what());
+  log(Severity::warning, "old files in \"{}\" were not removed: {}", folder_.string(), error.what());
 }
 
 }  // namespace distdl::checkpoint

@@ -12,7 +12,7 @@
 
 namespace distdl::checkpoint {
 
-/// Parses the name of a snapshot file, which may be any bytes. Returns nothing unless it is the whole name of a buffer
+/// Parses the name of a snapshot file, which may be any bytes. Returns nothing unless it is a complete name of a buffer
 /// of this run.
 std::optional<SnapshotLabel> parse_disk_snapshot_name(std::string_view name, const std::string& run);
 
@@ -23,10 +23,10 @@ std::string disk_snapshot_name(const SnapshotLabel& label, const std::string& ru
 /// hold the label: "distdl.slot-<uid>-<run>-<rank>-<world>-<start>-<its identity>-<step>-<sequence>-<random>".
 class DiskSnapshots {
  public:
-  /// Makes the folder where it is missing.
+  /// Creates the folder if it is missing.
   DiskSnapshots(FileSystem& files, const std::filesystem::path& folder, const std::string& run);
 
-  /// Writes and syncs a buffer under a new name; a crash leaves all or nothing of it. Throws StorageError.
+  /// Writes and syncs a buffer under a new name. After a crash the file is complete or absent. Throws StorageError.
   std::string write(std::span<const std::byte> buffer);
   struct Entry {
     std::string name;
@@ -35,14 +35,14 @@ class DiskSnapshots {
   };
   /// The snapshot files of the run.
   std::vector<Entry> list() const { return list(folder_, run_); }
-  /// The same of a folder that may not be there.
+  /// The snapshot files of a run in a folder that need not exist.
   static std::vector<Entry> list(const std::filesystem::path& folder, const std::string& run);
-  /// Reads a file into private memory; open_snapshot() and verify() check the bytes. Throws StorageError, also if the
-  /// file belongs to another user or others may access it.
+  /// Reads a file into private memory; open_snapshot() and verify() check the bytes. Throws StorageError if the file
+  /// cannot be read, belongs to another user, or is accessible to others.
   SnapshotMemory load(const std::string& name) const;
   void remove(const std::string& name) noexcept;
   /// Removes files that a crash left incomplete, and files of this user's other runs that are older than two weeks. No
-  /// process of this run may write meanwhile.
+  /// process of this run may write during the call.
   void clear_leftovers() noexcept;
 
  private:

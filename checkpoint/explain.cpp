@@ -69,11 +69,12 @@ Explanation of_present(CheckedFolders& all, Step step, const Explanation& restar
     found.reason = worst_of(findings).message;
   } else if (restart.instead == step) {
     found.standing = Standing::used;
-    found.reason = "it is whole, and the newest one that is";
+    found.reason = "it is the newest intact one";
   } else {
     found.standing = Standing::older;
-    found.reason = restart.barrier ? fmt::format("it is whole, but step {} is newer", *restart.barrier)
-                                   : fmt::format("it is whole, but step {} is newer and whole too", *restart.instead);
+    found.reason = restart.barrier
+                       ? fmt::format("it is intact, but step {} is newer", *restart.barrier)
+                       : fmt::format("it is intact, but step {} is newer and also intact", *restart.instead);
   }
   return found;
 }
@@ -92,35 +93,35 @@ std::optional<Explanation> of_quarantined(const Path& root, Step step) {
   auto last =
       std::max_element(places.begin(), places.end(), [&](const Path& a, const Path& b) { return age(a) < age(b); });
   std::string reason =
-      read_text(real_file_system(), *last / kReasonName, kLongestReason).value_or("there is no reason with it");
+      read_text(real_file_system(), *last / kReasonName, kLongestReason).value_or("no reason is recorded");
   while (reason.ends_with('\n')) reason.pop_back();
-  return Explanation{Standing::quarantined, fmt::format("it lies in \"{}\": {}", last->string(), reason)};
+  return Explanation{Standing::quarantined, fmt::format("it is in \"{}\": {}", last->string(), reason)};
 }
 
 std::optional<Explanation> of_stage(const Path& root, Step step) {
   auto stages = entries_of(root, Kind::stage);
   std::erase_if(stages, [&](const Path& stage) { return parse_entry_name(stage.filename().native()).step != step; });
   if (stages.empty()) return std::nullopt;
-  return Explanation{
-      Standing::being_written,
-      fmt::format("\"{}\" has not been committed: a run is writing it, or died over it", stages.front().string())};
+  return Explanation{Standing::being_written,
+                     fmt::format("\"{}\" has not been committed: a run is writing it, or died while it wrote it",
+                                 stages.front().string())};
 }
 
 Explanation of_event(const Event& event) {
   switch (event.fate) {
     case Fate::collected:
-      return {Standing::collected, fmt::format("it was deleted to make room: {}", event.reason)};
+      return {Standing::collected, fmt::format("it was deleted: {}", event.reason)};
     case Fate::failed:
       return {Standing::failed, event.reason};
     case Fate::abandoned:
       return {Standing::abandoned, event.reason};
     case Fate::quarantined:
-      return {Standing::quarantined, fmt::format("{}; it is not in {} any more", event.reason, kQuarantineName)};
+      return {Standing::quarantined, fmt::format("{}; it is no longer in {}", event.reason, kQuarantineName)};
     case Fate::saved:
     case Fate::taken:
       break;
   }
-  return {Standing::removed, "it was saved, and has been taken away by hand since"};
+  return {Standing::removed, "it was saved, and was later removed by hand"};
 }
 
 std::optional<Explanation> of_history(const Path& root, Step step) {
@@ -180,7 +181,7 @@ const Finding& worst_of(const std::vector<Finding>& findings) {
 Explanation explain(const std::filesystem::path& root, Step step) {
   CheckedFolders all(step_folders(root));
   Explanation restart = restart_from(all), found;
-  found.reason = "nothing in this folder tells of it";
+  found.reason = "this folder has no record of it";
   if (all.folders().contains(step))
     found = of_present(all, step, restart);
   else if (auto staged = of_stage(root, step))

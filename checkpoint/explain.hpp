@@ -13,37 +13,37 @@
 namespace distdl::checkpoint {
 
 enum class Standing {
-  used,           ///< whole, and what a restart takes
-  older,          ///< whole, but a newer one is whole too
-  damaged,        ///< there, and cannot be restored
-  incomplete,     ///< there, and some of its files are not
-  incompatible,   ///< there, in a format that this program does not know
-  being_written,  ///< there is a stage: a run is saving it now, or died while it was
+  used,           ///< intact, and used by a restart
+  older,          ///< intact, but a newer one is also intact
+  damaged,        ///< it exists, but cannot be restored
+  incomplete,     ///< it exists, but some of its files are missing
+  incompatible,   ///< it exists in a format that this program does not know
+  being_written,  ///< there is a stage: a run writes it now, or died while it wrote
   quarantined,
   collected,
-  skipped,   ///< the save before was still under way; explain() does not know, the run's journal does
-  snapshot,  ///< kept nearer than the file system only; likewise
+  skipped,   ///< the previous save was not finished; only the run's journal knows this, not explain()
+  snapshot,  ///< kept only in memory or on node disks; only the run's journal knows this
   failed,
   abandoned,
-  removed,  ///< it was saved, and somebody removed it
+  removed,  ///< it was saved and later removed by hand
   never     ///< there is no record of it
 };
-/// "being written", "never saved"
+/// The name for people, such as "being written" or "never saved".
 std::string_view name_of(Standing standing);
 
 struct Explanation {
   Standing standing = Standing::never;
   std::string reason{};           ///< a sentence
-  std::optional<Step> instead{};  ///< the step of this root that a restart takes, unless a snapshot is newer
-  std::optional<Step> barrier{};  ///< the step at which a restart ends with an error, for it does not know its format
-  std::vector<Step> present{};    ///< committed steps, whatever state they are in
-  /// ok if the step is whole; else what worst_of() says, and incomplete if it is not there.
+  std::optional<Step> instead{};  ///< the step of this root that a restart uses, unless a snapshot is newer
+  std::optional<Step> barrier{};  ///< the step whose unknown format ends a restart with an error
+  std::vector<Step> present{};    ///< committed steps, intact or not
+  /// ok if the step is intact; else the code of worst_of(), or incomplete if the step does not exist.
   ExitCode code = ExitCode::incomplete;
 };
 /// The most severe finding: damage, then a missing file, then an unknown format. `findings` must not be empty.
 const Finding& worst_of(const std::vector<Finding>& findings);
-/// Inspects a root and its history. Reads all bytes of the step, and of the newest steps until one is whole. Throws
-/// StorageError for lack of permission.
+/// Inspects a root and its history. Reads all bytes of the step, and of the newest steps until one is intact. Throws
+/// StorageError if permission is missing.
 Explanation explain(const std::filesystem::path& root, Step step);
 
 }  // namespace distdl::checkpoint

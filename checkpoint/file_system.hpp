@@ -9,12 +9,12 @@
 namespace distdl::checkpoint {
 
 /// The system calls by which checkpoints access a disk, as virtual functions, so that tests can make each one fail,
-/// write less or end the process. Every function behaves like its namesake: -1 and errno on failure. This class calls
-/// the operating system.
+/// write less or end the process. Every function behaves like the system call of the same name: -1 and errno on
+/// failure. This class calls the operating system.
 ///
 /// It never changes anything behind a link. Functions that create, open for writing, rename or remove an entry work on
-/// the descriptor of its folder. They fail with ELOOP if a folder on the way is a link. An entry that is a link is
-/// renamed and removed itself. A folder that a user may name by a link has to be resolved() first.
+/// the descriptor of its folder. They fail with ELOOP if a folder of the path is a link. If the entry is a link, the
+/// link itself is renamed or removed. A folder that a user may name by a link has to be resolved() first.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
@@ -23,7 +23,8 @@ class FileSystem {
   virtual ssize_t pwrite(int descriptor, const std::byte* data, std::size_t bytes, off_t offset);
   virtual ssize_t pread(int descriptor, std::byte* data, std::size_t bytes, off_t offset);
   virtual int fsync(int descriptor);
-  /// fallocate(2), not posix_fallocate: where a file system cannot reserve, glibc would write the whole file once.
+  /// Calls fallocate(2) rather than posix_fallocate: on file systems that cannot reserve space, glibc would write the
+  /// whole file once.
   virtual int fallocate(int descriptor, off_t offset, off_t bytes);
   virtual int mkdir(const char* path, mode_t mode);
   /// renameat2(2): `flags` is 0, RENAME_NOREPLACE or RENAME_EXCHANGE.
@@ -31,7 +32,7 @@ class FileSystem {
   virtual int unlink(const char* path);
   virtual int rmdir(const char* path);
   virtual int statvfs(const char* path, struct statvfs* result);
-  /// Called before HDF5 creates and writes `path` by itself, which must not exist.
+  /// Called before HDF5 creates and writes `path` itself. The file must not exist.
   virtual int before_hdf5(const char* path);
 };
 

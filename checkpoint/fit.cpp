@@ -34,16 +34,16 @@ std::string problem_of(const Fit& fit) {
   if (fit.exact()) return "";
   std::string problem;
   for (const auto& [wanted, there] : fit.mismatched)
-    problem += fmt::format("{}tensor \"{}\" is {} {} here, {} {} there", problem.empty() ? "" : "; ", wanted.name,
-                           tensor::code_of(wanted.dtype), tensor::to_string(wanted.shape), tensor::code_of(there.dtype),
-                           tensor::to_string(there.shape));
-  const std::string advice = "use another run.dir to start afresh";
+    problem += fmt::format("{}tensor \"{}\" is {} {} in the model, but was saved as {} {}", problem.empty() ? "" : "; ",
+                           wanted.name, tensor::code_of(wanted.dtype), tensor::to_string(wanted.shape),
+                           tensor::code_of(there.dtype), tensor::to_string(there.shape));
+  const std::string advice = "use another run.dir for a new run";
   if (!problem.empty()) return fmt::format("{}; {}", problem, advice);
   if (!fit.missing.empty()) problem = fmt::format("it lacks {}", shortened(fit.missing, kNames));
   if (!fit.unused.empty())
-    problem +=
-        fmt::format("{}it has {}, which the model has not", problem.empty() ? "" : "; ", shortened(fit.unused, kNames));
-  return fmt::format("{}; --partial (checkpoint.partial = true) loads what fits and begins afresh with the rest; or {}",
+    problem += fmt::format("{}it has {}, which the model does not have", problem.empty() ? "" : "; ",
+                           shortened(fit.unused, kNames));
+  return fmt::format("{}; --partial (checkpoint.partial = true) loads what fits and initializes the rest; or {}",
                      problem, advice);
 }
 

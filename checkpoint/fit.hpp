@@ -8,21 +8,21 @@
 #include <distdl/checkpoint/slice.hpp>
 #include <distdl/checkpoint/summary.hpp>
 
-// How a checkpoint's tensors fit those that a program wants to fill.
+// Compares the tensors of a checkpoint with those that a program wants to fill.
 namespace distdl::checkpoint {
 
 struct Fit {
   struct Mismatch {
     TensorEntry wanted, found;
   };
-  std::vector<std::string> matching;  ///< wanted, and in it with this type and shape
-  std::vector<std::string> missing;   ///< wanted, and not in it
-  std::vector<std::string> unused;    ///< in it, and not wanted
-  std::vector<Mismatch> mismatched;   ///< in it with another type or shape
+  std::vector<std::string> matching;  ///< wanted, and stored with this type and shape
+  std::vector<std::string> missing;   ///< wanted, but not stored
+  std::vector<std::string> unused;    ///< stored, but not wanted
+  std::vector<Mismatch> mismatched;   ///< stored with another type or shape
   bool exact() const { return missing.empty() && unused.empty() && mismatched.empty(); }
 };
 
-/// All lists in name order; several targets may be parts of one tensor.
+/// All lists are sorted by name. Several targets may be parts of one tensor.
 Fit fit(const Summary& checkpoint, std::span<const Target> targets);
 
 /// Describes the misfit and a remedy: "it lacks a, b; ...". Empty if they fit.

@@ -8,17 +8,18 @@
 
 namespace distdl::checkpoint {
 
-/// The processes that save or restore together. checkpoint does not depend on comm: the caller implements this class.
+/// The processes that save or restore together. The checkpoint library does not depend on comm: the caller implements
+/// this class.
 class Group {
  public:
   virtual ~Group() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// Collective: returns all ranks' strings in rank order. Throws if a peer is lost. The timeout is long, because
-  /// others may write or read gigabytes before they call it (Options::timeout_seconds).
+  /// Collective. Returns all ranks' strings in rank order. Throws if a peer is lost. The timeout is long, because other
+  /// ranks may write or read gigabytes before they call it (Options::timeout_seconds).
   virtual std::vector<std::string> all_gather(const std::string& mine) = 0;
-  /// The same where no rank has long work on files before the call. The timeout is that of a training step, so that a
-  /// rank that hangs is found as early.
+  /// Like all_gather(), for calls before which no rank has long work on files. The timeout is that of a training step,
+  /// so that a hanging rank is found as early.
   virtual std::vector<std::string> all_gather_in_step(const std::string& mine) { return all_gather(mine); }
 
   struct Outgoing {
@@ -29,21 +30,21 @@ class Group {
     int from = 0;
     std::span<std::byte> bytes;
   };
-  /// Sends and receives all of these at the same time, for Levels. Messages between two ranks arrive in order; the two
-  /// ranks make their calls in the same order. Otherwise as all_gather().
+  /// Sends and receives all these buffers at the same time, for Levels. Messages between two ranks arrive in order, and
+  /// both ranks make their calls in the same order. Errors are as in all_gather().
   virtual void exchange_buffers(std::span<const Outgoing> out, std::span<const Incoming> in);
-  /// From any thread: makes the all_gather under way, and each later one, throw soon. Without that, ending a Saver may
-  /// take as long as the timeout.
+  /// May be called from any thread. The current all_gather() and all later ones throw soon afterwards. Without it, the
+  /// end of a Saver may take as long as the timeout.
   virtual void cancel() noexcept {}
 };
 
-/// A group of one, for tools.
+/// A group of one process, for tools.
 class SingleProcessGroup final : public Group {
  public:
   int rank() const override { return 0; }
   int size() const override { return 1; }
   std::vector<std::string> all_gather(const std::string& mine) override { return {mine}; }
-  void exchange_buffers(std::span<const Outgoing>, std::span<const Incoming>) override {}  // to nobody
+  void exchange_buffers(std::span<const Outgoing>, std::span<const Incoming>) override {}  // there are no other ranks
 };
 
 }  // namespace distdl::checkpoint

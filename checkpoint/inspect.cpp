@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tools do with checkpoints that nobody is writing to: list, open, verify, digest.
+// Functions for tools on checkpoints that are not being written: list, open, verify, digest.
 #include <distdl/base/checksum.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/checkpoint/format/tensor_pieces.hpp>
@@ -30,7 +30,7 @@ std::filesystem::path checkpoint_in(const std::filesystem::path& folder) {
   auto folders = step_folders(folder);
   if (folders.empty())
     throw StorageError(
-        fmt::format("there is no checkpoint in \"{}\": folders called {} and the like were expected. Has its "
+        fmt::format("there is no checkpoint in \"{}\": folders with names such as {} were expected. Has its "
                     "run saved already, and is it the run's folder (run.dir)?",
                     folder.string(), step_folder_name(Step(100))),
         ExitCode::incomplete);

@@ -171,16 +171,16 @@ std::optional<ParitySet> parity_set_of(const Snapshot& snapshot) try {
   ParitySet parity{wholes<int>(text.at(0)), wholes<std::size_t>(text.at(1))};
   const std::set<int> ranks(parity.ranks.begin(), parity.ranks.end());
   demand_parity(ranks.size() >= 2 && ranks.size() == parity.ranks.size() && ranks.size() == parity.sizes.size(), label,
-                "its set has not two or more ranks, each with a size");
+                "its set must have two or more ranks, each with a size");
   demand_parity(*ranks.begin() >= 0 && *ranks.rbegin() < label.world && ranks.contains(label.rank), label,
-                "its set is none of this world");
+                "its set has ranks outside this world");
   const std::size_t longest = *std::max_element(parity.sizes.begin(), parity.sizes.end());
   demand_parity(longest <= kMost, label, "a size is impossible");
   const auto chunk = static_cast<std::int64_t>(ParityLayout{static_cast<int>(ranks.size()), longest}.chunk());
   const bool fits = snapshot.slices.size() == 1 && snapshot.slices[0].bytes &&
                     snapshot.slices[0].dtype == tensor::DataType::byte &&
                     snapshot.slices[0].box.extent == tensor::Shape{chunk};
-  demand_parity(fits, label, "it has not the bytes that its set's sizes ask for");
+  demand_parity(fits, label, "its size does not match the sizes of its set");
   return parity;
 } catch (const json::exception& error) {
   throw StorageError(fmt::format("the parity of {} is damaged: {}", text_of(snapshot.label), error.what()),

@@ -9,34 +9,34 @@
 
 #include <distdl/checkpoint/snapshot_buffer.hpp>
 
-// What is left of a run's snapshots in the nodes' memory and on their disks, and which of it gives back the newest
-// step.
+// Lists the remaining snapshots of a run in the nodes' memory and on their disks, and selects those that restore the
+// newest step.
 namespace distdl::checkpoint {
 
-/// Where a rank's snapshot comes from, the best first.
+/// The source of a rank's snapshot, best first.
 enum class RestoreSource {
-  memory,   ///< of the node on which that rank runs
+  memory,   ///< memory of the node on which that rank runs
   partner,  ///< memory of another node
-  parity,   ///< worked out from the other members of its parity set
-  disk      ///< local to a node
+  parity,   ///< rebuilt from the other members of its parity set
+  disk      ///< a local disk of any node
 };
 const char* name_of(RestoreSource source);
 
-/// One copy of a snapshot or parity that some rank can reach.
+/// One copy of a snapshot or parity that some rank can read.
 struct Replica {
-  SnapshotLabel label;  ///< of a parity: that of the rank that keeps it
-  int holder = 0;       ///< rank of the present world
-  std::string node;     ///< of the holder
-  std::string name;     ///< by which the holder finds it
+  SnapshotLabel label;  ///< for parity: that of the rank that keeps it
+  int holder = 0;       ///< rank of the present world that can read it
+  std::string node;     ///< node of the holder
+  std::string name;     ///< name by which the holder finds it
   std::size_t bytes = 0;
   bool on_disk = false;
-  std::vector<int> set;            ///< of a parity: the ranks of its set, in order
-  std::vector<std::size_t> sizes;  ///< and the bytes of their snapshots
+  std::vector<int> set;            ///< for parity: the ranks of its set, in order
+  std::vector<std::size_t> sizes;  ///< for parity: the bytes of their snapshots
   bool is_parity() const { return !set.empty(); }
 };
 
-/// Of a snapshot that is a parity: the ranks of its set and the bytes of their snapshots. Nothing if it is none. Throws
-/// StorageError (corrupt) if it cannot be what it says.
+/// The ranks of a parity set and the bytes of their snapshots. Returns nothing if the snapshot is not a parity. Throws
+/// StorageError (corrupt) if the values are impossible.
 struct ParitySet {
   std::vector<int> ranks;
   std::vector<std::size_t> sizes;
@@ -44,28 +44,30 @@ struct ParitySet {
 std::optional<ParitySet> parity_set_of(const Snapshot& snapshot);
 
 std::string to_text(std::span<const Replica> replicas);
-/// Throws StorageError (corrupt) for a text that to_text() did not make in a world of `ranks`.
+/// Throws StorageError (corrupt) if to_text() did not make the text in a world of `ranks`.
 std::vector<Replica> replicas_from(const std::string& text, int ranks);
 
 /// How to get the snapshot of one rank of the world that saved.
 struct ShardPlan {
   int rank = 0;
   RestoreSource source = RestoreSource::memory;
-  std::vector<std::size_t> replicas;  ///< one; for parity those of all other members of the set and then their parities
+  /// One; for parity, those of all other members of the set and then their parities.
+  std::vector<std::size_t> replicas;
 };
 
 struct RestorePlan {
   Step step;
-  int world = 0;  ///< ranks that saved
+  int world = 0;  ///< number of ranks that saved
   std::vector<ShardPlan> shards;
-  Start start = {};  ///< in which they saved
+  Start start = {};  ///< the start in which they saved
 };
 
-/// The newest snapshot (moment_of) of which every rank's part can be had, from the best sources. Parts that different
-/// starts wrote are never put together. `nodes[rank]`: of the present world. Nothing if there is none.
+/// The newest snapshot (moment_of) of which every rank's part is available, from the best sources. Parts of different
+/// starts are never combined. `nodes[rank]` is the node of a rank of the present world. Returns nothing if there is no
+/// such snapshot.
 std::optional<RestorePlan> plan_restore(std::span<const Replica> replicas, std::span<const std::string> nodes);
-/// Whether it is at least as new as a checkpoint on the file system: what a later start saved is newer. Where that is
-/// not known (of an older distdl) the step decides.
+/// Whether the snapshot is at least as new as a checkpoint on the file system. A later start is newer. If the
+/// checkpoint's start is unknown, because an older distdl wrote it, the step decides.
 bool is_as_new_as(const RestorePlan& plan, const Summary& checkpoint);
 
 }  // namespace distdl::checkpoint

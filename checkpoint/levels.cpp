@@ -20,12 +20,12 @@ using nlohmann::json;
 void check_copy(const SnapshotMemory& copy, const Group::Incoming& in, const SnapshotLabel& label) try {
   const Snapshot snapshot = open_snapshot(copy.bytes().first(in.bytes.size()));
   require<StorageError>(moment_of(snapshot.label) == moment_of(label) && snapshot.label.run == label.run,
-                        "the snapshot of {} came where one of the same step as that of {} was expected",
+                        "the snapshot of {} arrived, but one of the same step as that of {} was expected",
                         text_of(snapshot.label), text_of(label));
   verify(snapshot);
 } catch (const StorageError& error) {
   throw StorageError(
-      fmt::format("the snapshot of rank {}, step {}, did not arrive whole: {}", in.from, label.step, error.what()),
+      fmt::format("the snapshot of rank {}, step {}, was damaged on the way: {}", in.from, label.step, error.what()),
       ExitCode::corrupt);
 }
 
@@ -73,15 +73,15 @@ std::vector<std::string> Levels::gaps() const {
   const std::string nodes = setup_.place.domain.empty() ? "" : R"(, set checkpoint.failure_domain = "node")";
   if (setup_.used.partner && std::count(partners_.begin(), partners_.end(), -1) > 0)
     gaps.push_back(
-        fmt::format("none of the {} ranks has a partner, since all run in one {}: its loss takes all snapshots "
+        fmt::format("none of the {} ranks has a partner, because all run in one {}: its loss destroys all snapshots "
                     "in memory; use more nodes{}, or set checkpoint.partner_every = 0",
                     nodes_.size(), domain, nodes));
   const auto alone = ranks_without_parity();
   if (setup_.used.parity && !alone.empty())
     gaps.push_back(
-        fmt::format("{} of {} ranks share no parity (the first is rank {}), since no other {} has a "
-                    "counterpart of theirs: the loss of their {} takes their snapshots; run as many ranks on "
-                    "each of several nodes{}, or set checkpoint.parity_every = 0",
+        fmt::format("{} of {} ranks have no parity (the first is rank {}), because no other {} has a "
+                    "counterpart for them: the loss of their {} destroys their snapshots; run equally many ranks on "
+                    "several nodes{}, or set checkpoint.parity_every = 0",
                     alone.size(), nodes_.size(), alone.front(), domain, domain, nodes));
   return gaps;
 }
@@ -124,7 +124,7 @@ void Levels::copy_to_partner(std::span<const std::byte> buffer, std::vector<Snap
   const SnapshotLabel label = open_snapshot(buffer).label;
   const auto sizes = sizes_of_all(buffer.size());
   std::vector<Group::Incoming> in;
-  agree(group_, "make room for partners' snapshots", [&] {
+  agree(group_, "allocate memory for partners' snapshots", [&] {
     for (int rank = 0; rank < group_.size(); ++rank) {
       const auto at = static_cast<std::size_t>(rank);
       if (partners_[at] != group_.rank()) continue;
@@ -165,7 +165,7 @@ Levels::Parity Levels::parity_of(std::span<const std::byte> buffer, const std::v
     std::swap(passed, arrived);
     std::memcpy(&crc, passed.data() + chunk, sizeof crc);
     if (const auto found = crc32c(std::span(passed).first(chunk)); found != crc)  // the others go on: so does this one
-      damage = fmt::format("what rank {} passed on did not arrive whole: checksum {:08x} expected, {:08x} found",
+      damage = fmt::format("parity from rank {} was damaged on the way: checksum {:08x} expected, {:08x} found",
                            in.from, crc, found);
   }
   passed.resize(chunk);
@@ -184,7 +184,7 @@ void Levels::share_parity(std::span<const std::byte> buffer, std::vector<Snapsho
     for (int rank : *set) set_sizes.push_back(sizes[static_cast<std::size_t>(rank)]);
     made = parity_of(buffer, *set, *std::max_element(set_sizes.begin(), set_sizes.end()));
   }
-  agree(group_, "share the parity of snapshots", [&] {
+  agree(group_, "compute the parity of snapshots", [&] {
     if (!made.damage.empty())
       throw StorageError(fmt::format("the parity of step {}: {}", label.step, made.damage), ExitCode::corrupt);
     if (made.bytes.empty()) return std::string();
@@ -214,7 +214,7 @@ void Levels::remove_from_disk(const std::function<bool(const SnapshotLabel&)>& i
   for (const auto& [name, label, bytes] : disk_->list())
     if (!is_wanted(label)) disk_->remove(name);
 } catch (const StorageError& error) {
-  log(Severity::warning, "older snapshots stay on the local disk: {}", error.what());
+  log(Severity::warning, "older snapshots remain on the local disk: {}", error.what());
 }
 
 void Levels::keep_only(const std::optional<RestorePlan>& plan) {

@@ -21,7 +21,7 @@ constexpr std::array<Named<SaveMode>, 3> choices_of(SaveMode) {
   }};
 }
 
-/// What is lost as one.
+/// The set of nodes that may be lost together.
 enum class FailureDomain { node, network_switch };
 constexpr std::array<Named<FailureDomain>, 2> choices_of(FailureDomain) {
   return {{
@@ -32,7 +32,7 @@ constexpr std::array<Named<FailureDomain>, 2> choices_of(FailureDomain) {
 
 /// Steps between checkpoints: a number, or computed from the costs of saves and failures.
 struct Interval {
-  std::int64_t steps = 0;  ///< 0: none on the way
+  std::int64_t steps = 0;  ///< 0: none before the end of the run
   bool automatic = false;
 
   constexpr Interval() = default;
@@ -47,38 +47,39 @@ struct Interval {
 
 struct Options {
   Interval every = 100;             ///< steps between checkpoints; 0: only at the end and when the run must stop
-  double mtbf_hours = 0;            ///< for Interval::by_cost; 0: learnt from the run's own journal
-  std::int64_t keep = 3;            ///< newest verified checkpoints that stay; at least 2
-  std::int64_t keep_every = 0;      ///< of each so many steps the first checkpoint stays for good; 0: of none
-  bool partial = false;             ///< resume also from a checkpoint that lacks tensors, or has more
+  double mtbf_hours = 0;            ///< for Interval::by_cost; 0: estimated from the run's own journal
+  std::int64_t keep = 3;            ///< newest verified checkpoints to keep; at least 2
+  std::int64_t keep_every = 0;      ///< keep the first checkpoint of every so many steps for good; 0: none
+  bool partial = false;             ///< resume also from a checkpoint that lacks tensors or has others
   bool verify_after_write = false;  ///< read every file back before the commit; doubles the time of a save
   double timeout_seconds = 1800;  ///< longest wait for another rank that writes or checks files; for the caller's Group
   OneOf<SaveMode> mode = SaveMode::async;
   std::int64_t memory_every = 0;   ///< steps between snapshots that stay in the nodes' memory; 0: none
-  std::int64_t partner_every = 0;  ///< between those copied to another node's memory
-  std::int64_t parity_every = 0;   ///< between those of which other nodes keep parity
-  std::int64_t parity_set = 8;     ///< ranks that share parity, at most
-  std::int64_t disk_every = 0;     ///< between those copied to the node's own disk
-  std::string disk_folder = {};    ///< on the node's own disk
+  std::int64_t partner_every = 0;  ///< steps between snapshots that are copied to another node's memory; 0: none
+  std::int64_t parity_every = 0;   ///< steps between snapshots of which other nodes keep parity; 0: none
+  std::int64_t parity_set = 8;     ///< most ranks that share parity
+  std::int64_t disk_every = 0;     ///< steps between snapshots that are copied to the node's own disk; 0: none
+  std::string disk_folder = {};    ///< folder on the node's own disk
   OneOf<FailureDomain> failure_domain = FailureDomain::node;
-  std::int64_t copy_threads = 1;     ///< of a rank that copies its state; more help where memory is faster than a core
-  std::int64_t write_threads = 2;    ///< of a rank that writes or reads its file
-  std::string compression = "none";  ///< see compression_help(); a save then needs memory for what it
-                                     ///< compresses, and its threads work longer than a fast disk would
+  /// Threads with which a rank copies its state; more are useful if memory is faster than a core.
+  std::int64_t copy_threads = 1;
+  std::int64_t write_threads = 2;    ///< threads with which a rank writes or reads its file
+  std::string compression = "none";  ///< see compression_help(); a save then needs memory for the
+                                     ///< compressed bytes, and takes longer than on a fast disk
 };
 
-/// Whether snapshots are kept anywhere beside the file system of the checkpoints.
+/// Whether snapshots are kept anywhere else than on the file system of the checkpoints.
 bool has_levels(const Options& options);
-/// Throws ConfigError for values that make no sense.
+/// Throws ConfigError for invalid values.
 void check(const Options& options);
-/// The values of Options::compression and what they are for.
+/// The values of Options::compression and their purposes.
 const char* compression_help();
 
 template <class Visitor>
 void describe(Options& options, Visitor&& visit) {
   visit("checkpoint.every", options.every,
-        "steps between checkpoints; 0: only at the end and when the run must stop; \"auto\": as often as it pays, by "
-        "what saves take and how often runs fail");
+        "steps between checkpoints; 0: only at the end and when the run must stop; \"auto\": computed from "
+        "the cost of saves and the rate of failures");
   visit("checkpoint.mtbf_hours", options.mtbf_hours,
         "with checkpoint.every = \"auto\": mean hours between failures; 0: learnt from the run's journal");
   visit("checkpoint.keep", options.keep, "number of newest verified checkpoints to keep; at least 2");

@@ -13,7 +13,7 @@ std::optional<OrphanedSnapshot> in_memory(const std::string& name, const std::st
   if (snapshot.label.run != run) return std::nullopt;
   return OrphanedSnapshot{snapshot.label, snapshot.state.contains(kParityKey), false};
 } catch (const StorageError& error) {  // empty, being filled, or just removed
-  log(Severity::debug, "the snapshot {} is of no use: {}", name, error.what());
+  log(Severity::debug, "the snapshot {} cannot be used: {}", name, error.what());
   return std::nullopt;
 }
 }  // namespace

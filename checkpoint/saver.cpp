@@ -42,7 +42,7 @@ class Saver::Impl {
   void prepare(std::span<const Slice> slices, const State& state) {
     // With levels these go when newer ones are safe.
     if (const int left = setup_.levels ? 0 : sweep_buffers_of(setup_.run); left > 0)
-      log(Severity::info, "{} buffers that an earlier start of this run had left in memory are removed", left);
+      log(Severity::info, "removed {} buffers that an earlier start of this run left in memory", left);
     if (!is_synchronous()) buffers_.prepare(buffer_bytes(slices, state));
   }
 
@@ -73,7 +73,7 @@ class Saver::Impl {
     if (is_synchronous() || !is_pending_copy(control_.phase())) return;
     Stopwatch stall;
     if (!control_.await_training_turn(shared_->timeout()))
-      control_.set_fatal({ExitCode::storage, too_long("its own copy")});
+      control_.set_fatal({ExitCode::storage, too_long("this rank's own copy")});
     write_or_give_up(Phase::copied);
     control_.add_stall(stall.seconds());
   }
@@ -112,7 +112,7 @@ class Saver::Impl {
 
   std::string too_long(const std::string& whom) const {
     return fmt::format(
-        "the save of step {} to \"{}\" is not done after checkpoint.timeout_seconds = {}: it waits for {}",
+        "the save of step {} to \"{}\" has not finished after checkpoint.timeout_seconds = {}: it waits for {}",
         save_.label.step, shared_->store.root().string(), shared_->store.options().timeout_seconds, whom);
   }
 
@@ -121,7 +121,8 @@ class Saver::Impl {
     // Less and less often: a short interval skips many.
     if (training_.rank() == 0 && std::has_single_bit(static_cast<std::uint64_t>(skipped_)))
       log(Severity::warning,
-          "step {} is not saved: rank {} still writes step {}; {} saves were skipped so far, these come too often for "
+          "step {} is not saved: rank {} still writes step {}; {} saves were skipped so far, because saves are too "
+          "frequent for "
           "this disk or network",
           step, rank, save_.label.step, skipped_);
   }
@@ -152,7 +153,7 @@ class Saver::Impl {
       for (std::size_t rank = is_private.size(); rank-- > 0;)
         if (!is_private[rank].empty())
           save_.unkept = fmt::format(
-              "rank {} finds no room in /dev/shm; its snapshot lies in private memory, which ends with its process",
+              "/dev/shm is full for rank {}; its snapshot is in private memory, which is freed when its process ends",
               rank);
     } catch (...) {
       control_.give_up_copy();
@@ -178,8 +179,7 @@ class Saver::Impl {
     agree(training_, fmt::format("save step {}", step), [&] {
       for (const Slice& slice : slices)
         require(!setup_.finite || all_finite(slice.dtype, {slice.bytes, bytes_of(std::span(&slice, 1))}),
-                "tensor \"{}\" became infinite or not a number by step {}: such a state is never saved", slice.name,
-                step);
+                "tensor \"{}\" is infinite or not a number at step {}: such a state is never saved", slice.name, step);
       return std::string();
     });
     SaveReport report = shared_->store.save(training_, step, slices, state);

@@ -19,8 +19,8 @@ struct Slice {
   tensor::Shape shape;  ///< of the whole tensor
   tensor::Box box;
   const std::byte* bytes = nullptr;
-  /// CRC-32C of each 4 MiB of the bytes (the last may be shorter), if they were computed before. They are then written
-  /// as they are, so that a read detects bytes that have changed since. Empty: they are computed while writing.
+  /// CRC-32C of each 4 MiB of the bytes (the last block may be shorter), if they were computed before. They are written
+  /// unchanged, so that a read detects bytes that have changed since. Empty: they are computed during the write.
   std::span<const std::uint32_t> checksums = {};
 };
 
@@ -33,12 +33,12 @@ struct Target {
   std::byte* bytes = nullptr;
 };
 
-/// `passed`: read past the page cache where file system and alignment allow it. That is faster, but other readers on
-/// this node have to fetch the same bytes again.
+/// `passed`: read past the page cache if file system and alignment allow it. This is faster, but other readers on this
+/// node must read the same bytes from the disk again.
 enum class PageCache { used, passed };
 
 /// Small named texts or bytes, equal on all ranks: configuration, position, backend. A key is a valid tensor name other
-/// than "distdl.parity", which distdl uses itself.
+/// than "distdl.parity", which distdl itself uses.
 using State = std::map<std::string, std::string>;
 
 }  // namespace distdl::checkpoint

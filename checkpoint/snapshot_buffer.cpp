@@ -120,7 +120,7 @@ std::uint32_t copy_block(const BufferBlock& block, bool finite, Step step) {
   for (std::size_t at = 0; at < block.from.size(); at += kPiece) {
     auto piece = block.from.subspan(at, std::min(kPiece, block.from.size() - at));
     require(!finite || all_finite(block.slice->dtype, piece),
-            "tensor \"{}\" became infinite or not a number by step {}: such a state is never saved", block.slice->name,
+            "tensor \"{}\" is infinite or not a number at step {}: such a state is never saved", block.slice->name,
             step);
     crc = copy_with_crc32c(block.to + at, piece, crc);
   }
@@ -136,22 +136,21 @@ void demand_intact(bool condition, fmt::format_string<Args...> message, Args&&..
 
 Header open_header(std::span<const std::byte> buffer) {
   Header header;
-  if (buffer.size() < kPage)
-    throw StorageError("a snapshot buffer is too small to hold anything", ExitCode::incomplete);
+  if (buffer.size() < kPage) throw StorageError("a snapshot buffer is too small for its header", ExitCode::incomplete);
   std::memcpy(&header, buffer.data(), sizeof header);
   if (header.magic != kMagic || header.seal == 0)
     throw StorageError("a snapshot buffer is empty or was never sealed", ExitCode::incomplete);
   if (header.format != kBufferFormat)
     throw StorageError(
-        fmt::format("a snapshot buffer has format {}, this program reads {}", header.format, kBufferFormat),
+        fmt::format("a snapshot buffer has format {}, but this program reads {}", header.format, kBufferFormat),
         ExitCode::incompatible);
-  demand_intact(header.seal == seal_of(header), "its label's checksum is {:08x}, {:08x} was expected", seal_of(header),
-                header.seal);
+  demand_intact(header.seal == seal_of(header), "its label's checksum is {:08x}, but {:08x} was expected",
+                seal_of(header), header.seal);
   std::uint64_t room = buffer.size();
   demand_intact(header.bytes <= room && header.text_bytes <= header.bytes && header.checksums_at <= header.bytes &&
                     header.checksums_at % kLine == 0 && kPage + header.text_bytes <= header.checksums_at &&
                     header.checksums <= (header.bytes - header.checksums_at) / sizeof(std::uint32_t),
-                "{} bytes cannot hold what its label says", buffer.size());
+                "its {} bytes are fewer than its label says", buffer.size());
   demand_intact(header.run.back() == 0 && header.rank >= 0 && header.rank < header.world, "rank {} of {}", header.rank,
                 header.world);
   return header;
@@ -167,10 +166,10 @@ Slice slice_of(const StoredTensor& stored, std::span<const std::byte> data, std:
   }
   const StoredBox& box = stored.boxes.front();
   demand_intact(box.chunks.empty(), "tensor \"{}\" is compressed", entry.name);
-  demand_intact(lies_inside(box.box, entry.shape), "tensor \"{}\" has a box outside of its shape", entry.name);
+  demand_intact(lies_inside(box.box, entry.shape), "tensor \"{}\" has a box outside its shape", entry.name);
   std::uint64_t bytes = bytes_of(stored, box);
   demand_intact(bytes <= data.size() && box.offset <= data.size() - bytes && blocks_of(bytes) <= checksums.size(),
-                "tensor \"{}\" reaches beyond the end", entry.name);
+                "tensor \"{}\" extends beyond the end", entry.name);
   Slice slice{
       entry.name, entry.dtype, entry.shape, box.box, data.data() + box.offset, checksums.first(blocks_of(bytes))};
   checksums = checksums.subspan(blocks_of(bytes));
@@ -233,11 +232,12 @@ Snapshot open_snapshot(std::span<const std::byte> buffer) {
   std::string text(reinterpret_cast<const char*>(buffer.data()) + kPage, header.text_bytes);
   Manifest part = parse_manifest(text, "a snapshot buffer");
   std::span checksums(reinterpret_cast<const std::uint32_t*>(buffer.data() + header.checksums_at), header.checksums);
-  demand_intact(crc32c(std::as_bytes(checksums)) == header.checksums_crc, "its list of checksums has another checksum");
-  demand_intact(part.step.value == header.step && part.files.size() == 1, "it is of another step than its label says");
+  demand_intact(crc32c(std::as_bytes(checksums)) == header.checksums_crc,
+                "the checksum of its list of checksums is wrong");
+  demand_intact(part.step.value == header.step && part.files.size() == 1, "its step differs from its label");
   std::size_t data_at = round_up(header.checksums_at + checksums.size_bytes(), kPage);
   demand_intact(data_at <= header.bytes && part.files[0].bytes == header.bytes - data_at, "{}",
-                "its sizes do not add up");
+                "its sizes are inconsistent");
   auto data = buffer.subspan(data_at, header.bytes - data_at);
   Snapshot snapshot{{header.run.data(),
                      header.rank,

@@ -33,7 +33,7 @@ bool is_private(const struct stat& status) {
 
 [[noreturn]] void throw_no_room(std::size_t bytes, int number) {
   throw StorageError(
-      fmt::format("no room for a snapshot buffer of {} bytes in {}: {}; free some (leftovers are called "
+      fmt::format("no space for a snapshot buffer of {} bytes in {}: {}; free some (old files have names like "
                   "distdl*), enlarge it, or set checkpoint.mode = \"sync\"",
                   bytes, kShared, errno_text(number)));
 }
@@ -78,7 +78,7 @@ SnapshotMemory SnapshotMemory::create(const std::string& run, int rank, std::siz
                           errno_text(problem));
     if (problem != 0) continue;
     const bool seen = ::fstat(memory.file_.get(), &status) == 0;
-    require<StorageError>(seen, "cannot look at {}/{}: {}", kShared, name, errno_text(errno));
+    require<StorageError>(seen, "cannot inspect {}/{}: {}", kShared, name, errno_text(errno));
   } while (status.st_nlink == 0);
   try {
     memory.reserve(bytes);
@@ -94,7 +94,7 @@ SnapshotMemory SnapshotMemory::create(const std::string& run, int rank, std::siz
 void SnapshotMemory::reserve(std::size_t bytes) {
   struct statvfs status {};
   bool known = ::fstatvfs(file_.get(), &status) == 0 && status.f_blocks != 0;
-  // Asked first, so that memory which others may need is not taken in vain.
+  // The free space is checked first, so that memory which other processes need is not allocated without success.
   if (known && bytes / status.f_bsize >= status.f_bavail) throw_no_room(bytes, ENOSPC);
   if (::ftruncate(file_.get(), static_cast<off_t>(bytes)) != 0) throw_no_room(bytes, errno);
   int error = EINTR;
@@ -127,7 +127,7 @@ SnapshotMemory SnapshotMemory::open(const std::string& name) {
 
 SnapshotMemory SnapshotMemory::peek(const std::string& name) {
   require<StorageError>(name.starts_with(buffer_prefix()) && name.find('/') == std::string::npos,
-                        "\"{}\" is no buffer of this user: expected a name like {}...", name, buffer_prefix());
+                        "\"{}\" is not a buffer of this user: expected a name like {}...", name, buffer_prefix());
   SnapshotMemory memory;
   memory.file_.reset(::shm_open(name.c_str(), O_RDONLY | O_NONBLOCK, 0));
   if (!memory.file_)
@@ -135,8 +135,8 @@ SnapshotMemory SnapshotMemory::peek(const std::string& name) {
                        errno == ENOENT ? ExitCode::incomplete : ExitCode::storage);
   struct stat status {};
   bool mine = ::fstat(memory.file_.get(), &status) == 0 && is_private(status);
-  require<StorageError>(mine, "{}/{} is open to other users: expected a file of user {} with mode 0600", kShared, name,
-                        ::geteuid());
+  require<StorageError>(mine, "{}/{} is accessible to other users: expected a file of user {} with mode 0600", kShared,
+                        name, ::geteuid());
   if (status.st_size == 0) throw_being_removed(name);
   memory.name_ = name;
   memory.map(static_cast<std::size_t>(status.st_size), false, name);

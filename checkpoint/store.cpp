@@ -46,10 +46,10 @@ static void check_levels(const Options& options) {
                             std::pair("checkpoint.parity_every", options.parity_every),
                             std::pair("checkpoint.disk_every", options.disk_every)})
     require(every >= 0, "{} is {}, but must not be negative", key, every);
-  require(
-      !has_levels(options) || options.mode != SaveMode::sync,
-      "checkpoint.mode = \"sync\" takes no snapshots that could be kept in memory or on local disks; use \"async\" or "
-      "\"lazy\", or leave out checkpoint.memory_every, partner_every, parity_every and disk_every");
+  require(!has_levels(options) || options.mode != SaveMode::sync,
+          "checkpoint.mode = \"sync\" does not take snapshots, which could be kept in memory or on local disks; use "
+          "\"async\" or "
+          "\"lazy\", or leave out checkpoint.memory_every, partner_every, parity_every and disk_every");
   require(options.parity_set >= 3 && options.parity_set <= 1024,
           "checkpoint.parity_set is {}, but must be between 3 and 1024", options.parity_set);
   require(options.disk_every == 0 || !options.disk_folder.empty(),
@@ -65,7 +65,7 @@ void check(const Options& options) {
           "checkpoint.mtbf_hours is {}, but must be between 0 and 1e9", options.mtbf_hours);
   require(options.timeout_seconds > 0 && options.timeout_seconds <= kMost,
           "checkpoint.timeout_seconds is {}, but must be above 0 and at most 1e6", options.timeout_seconds);
-  require(options.keep >= 2, "checkpoint.keep is {}, but at least 2 checkpoints must stay", options.keep);
+  require(options.keep >= 2, "checkpoint.keep is {}, but must be at least 2", options.keep);
   require(options.keep_every >= 0, "checkpoint.keep_every is {}, but must not be negative", options.keep_every);
   require(codec_called(options.compression).has_value(), R"(checkpoint.compression is "{}", but must be {})",
           options.compression, codec_names());
@@ -127,7 +127,7 @@ void Store::take(Group& group, const Owner& owner, SnapshotUse snapshots) {
 }
 
 void Store::check_room(Group& group, std::uint64_t bytes) const {
-  leader_decides(group, "make room for checkpoints", [&] {
+  leader_decides(group, "check the free space for checkpoints", [&] {
     check_room_of_run(*files_, root_, bytes, options_.compression != "none", {options_.keep, options_.keep_every});
     return std::string();
   });
@@ -158,7 +158,7 @@ void Store::set_aside(Step step, const std::filesystem::path& folder, const std:
   check_owner(*files_, root_, owner_);
   quarantine(*files_, root_, folder, step_folder_name(step), reason);
 } catch (const StorageError& error) {
-  log(Severity::warning, "it stays where it is: {}", error.what());
+  log(Severity::warning, "it cannot be moved to quarantine: {}", error.what());
 }
 
 std::optional<Summary> Store::newest(Group& group, std::optional<Step> below) {
@@ -256,10 +256,10 @@ void Store::read(const Summary& checkpoint, std::span<const Target> targets, Pag
     const StoredTensor* stored = reader.find(target.name);
     if (!stored) throw refuse(target, "is not in it");
     if (stored->entry.dtype != target.dtype || stored->entry.shape != target.shape)
-      throw refuse(target, fmt::format("is {} {} here, {} {} there", tensor::code_of(target.dtype),
+      throw refuse(target, fmt::format("is {} {} in the model, but was saved as {} {}", tensor::code_of(target.dtype),
                                        tensor::to_string(target.shape), tensor::code_of(stored->entry.dtype),
                                        tensor::to_string(stored->entry.shape)));
-    if (!lies_inside(target.box, target.shape)) throw refuse(target, "is asked for with a box outside of its shape");
+    if (!lies_inside(target.box, target.shape)) throw refuse(target, "is requested with a box outside its shape");
     wanted.push_back({stored, target.box, target.bytes});
   }
   read_boxes(*files_, checkpoint.folder, reader.manifest(), wanted, static_cast<std::size_t>(options_.write_threads),

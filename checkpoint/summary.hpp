@@ -20,18 +20,18 @@ struct TensorEntry {
   bool operator==(const TensorEntry&) const = default;
 };
 
-/// What the manifest of a committed checkpoint says.
+/// The contents of the manifest of a committed checkpoint.
 struct Summary {
   Step step;
   std::filesystem::path folder;
-  std::uint64_t bytes = 0;      ///< of all files
+  std::uint64_t bytes = 0;      ///< bytes of all files
   std::int64_t written_at = 0;  ///< seconds since 1970
   int world_size = 0;
   std::vector<TensorEntry> tensors;  ///< in name order
   State state;
-  std::uint64_t plain_bytes = 0;   ///< of all tensors
-  std::uint64_t stored_bytes = 0;  ///< of the same in the files: fewer if they are compressed
-  std::uint64_t start = 0;         ///< Owner::start of the run that saved; 0: not known
+  std::uint64_t plain_bytes = 0;   ///< bytes of all tensors
+  std::uint64_t stored_bytes = 0;  ///< bytes of all tensors in the files; fewer if they are compressed
+  std::uint64_t start = 0;         ///< Owner::start of the run that saved; 0: unknown
 };
 
 struct SaveReport {

@@ -34,7 +34,7 @@ std::unique_ptr<Backend> make_best(const Options& options) {
       // Built, but cannot run here: the next one.
     }
   }
-  throw BackendUnavailable("no backend works here; ask \"distdl doctor\" why");
+  throw BackendUnavailable("no backend works here; \"distdl doctor\" shows why");
 }
 }  // namespace
 
@@ -55,7 +55,7 @@ void check(const Options& options) {
     if (options.backend == "auto" || options.backend == entry.name) return;
     known += std::string(", ") + entry.name;
   }
-  throw ConfigError(fmt::format("kernels.backend is \"{}\"; known are auto{}", options.backend, known));
+  throw ConfigError(fmt::format("kernels.backend is \"{}\", but must be auto{}", options.backend, known));
 }
 
 std::unique_ptr<Backend> make_backend(const Options& options) {

@@ -20,64 +20,68 @@
 
 namespace distdl::kernels {
 
-struct Options;  // options.hpp formats texts, which nvcc does not compile
+struct Options;  // declared only: options.hpp formats texts, which nvcc does not compile
 
-/// The format of an activation between two layers: logical shape, bytes, the backend's own layout of the elements
-/// (nullptr: dense row-major), and their type. Only the backend reads `layout`.
+/// The format of an activation between two layers: its logical shape, its bytes, the backend's own layout of the
+/// elements (nullptr: dense row-major), and their type. Only the backend reads `layout`.
 struct ActivationFormat {
   tensor::Shape shape;
   std::size_t bytes = 0;
   std::shared_ptr<const void> layout;
-  tensor::DataType type = tensor::DataType::float32;  ///< or bfloat16, float16; int32: numbers, see Embedding
+  tensor::DataType type = tensor::DataType::float32;  ///< or bfloat16, float16; int32 for numbers, see Embedding
 
-  std::size_t elements() const { return bytes / tensor::size_of(type); }  ///< with what fills up blocks
+  std::size_t elements() const { return bytes / tensor::size_of(type); }  ///< including the padding of blocks
 };
-/// Dense row-major.
+/// The dense row-major format.
 ActivationFormat dense(const tensor::Shape& shape, tensor::DataType type = tensor::DataType::float32);
 
 enum class Phase { training, evaluation };
 
-/// Training updates the statistics' gradient slots; see tensor::Role.
+/// One pointer per tensor of a layer. For statistics, training writes the observed values to the gradients' memory, see
+/// tensor::Role.
 using Pointers = std::span<float* const>;
 using ConstPointers = std::span<const float* const>;
 using ArenaRanges = std::span<const ArenaRange>;
 
-/// How much of the next layer a layer computes.
+/// The part of the next layer's work that a layer takes over.
 enum class Fusion {
   none,
-  forward,  ///< computes that one's output too
-  whole,    ///< and in backward takes dy from it: the gradient of that output
+  forward,  ///< forward also computes the output of the next layer
+  whole,    ///< as forward; backward also takes dy of that output
 };
 
-/// One layer bound to a backend and to the shape of its input: primitives, workspaces and what backward needs of
-/// forward. All pointers are to the backend's memory. Activations are in the formats that `input` (at creation) and
-/// output() describe; parameters and gradients are dense row-major floats, one pointer per parameters_of() entry.
+/// A layer that is bound to a backend and to the shape of its input. It owns primitives, workspaces and the values that
+/// backward needs from forward. All pointers are to the backend's memory. Activations have the formats of `input` (at
+/// creation) and output(). Parameters and gradients are dense row-major floats, with one pointer per entry of
+/// parameters_of().
 class Layer {
  public:
   virtual ~Layer() = default;
   virtual const ActivationFormat& output() const = 0;
-  /// Called after each change of the parameters, before forward: backends that keep a repacked copy renew it here.
+  /// Called after each change of the parameters, before forward. Backends with a repacked copy update it here.
   virtual void load_parameters(ConstPointers parameters) = 0;
-  /// x and y are different memory, unless works_in_place(), and must stay unchanged until backward.
+  /// x and y are different memory unless works_in_place(). Both must stay unchanged until backward.
   virtual void forward(const void* x, void* y, Phase phase) = 0;
-  /// dx (format of the input) from dy (format of the output). x and y as in the last training forward, after which both
-  /// ways backward come once, in any order and with the same dy.
+  /// Computes dx (in the format of the input) from dy (in the format of the output). x and y are those of the last
+  /// training forward. After a forward, backward_input and backward_weights are each called once, in any order and with
+  /// the same dy.
   virtual void backward_input(const void* x, const void* y, const void* dy, void* dx) = 0;
-  /// Writes (does not add) the gradients of this microbatch; for statistics, the observed values.
+  /// Overwrites (does not add to) the gradients of this microbatch; for statistics, writes the observed values.
   virtual void backward_weights(const void* x, const void* dy, Pointers gradients) = 0;
-  /// y may be x, and dx dy: backward never looks at x.
+  /// Whether y may be x, and dx may be dy. Backward does not read x then.
   virtual bool works_in_place() const { return false; }
-  /// Else what comes after it may overwrite y before backward.
+  /// If false, a later layer may overwrite y before backward.
   virtual bool backward_reads_output() const { return true; }
 
-  /// Takes `next` over as far as it can, which alone reads its output. Once, before anything else. `in_place`: the two
-  /// outputs are one memory, which will hold that of `next`; else both are wanted.
+  /// Takes over as much work of `next` as possible. `next` must be the only reader of the output. Called at most once,
+  /// before all other functions. `in_place`: both outputs share one memory, which will contain that of `next`;
+  /// otherwise both outputs are needed.
   virtual Fusion fuse(const LayerSpec& /*next*/, bool /*in_place*/) { return Fusion::none; }
-  /// Instead of forward(), if fuse() took something: writes the output of `next` too.
+  /// Called instead of forward() if fuse() took over work. It also writes the output of `next`.
   virtual void forward_fused(const void* /*x*/, void* /*y*/, void* /*next_y*/, Phase /*phase*/) {}
 };
 
-/// A layer whose activations are all of type T.
+/// A layer whose activations all have the type T.
 template <class T>
 class LayerOf : public Layer {
  public:
@@ -96,14 +100,14 @@ class LayerOf : public Layer {
 };
 using FloatLayer = LayerOf<float>;
 
-/// A LossSpec bound to a backend and to predictions of one shape.
+/// A LossSpec that is bound to a backend and to predictions of one shape.
 class Loss {
  public:
   virtual ~Loss() = default;
-  /// Adds nothing, writes: totals[0] = sum of the losses, totals[1] = number of rows whose largest logit is the
-  /// target's (the first of equal ones counts; 0 for other losses), totals[2] = losses in the sum: those that were not
-  /// ignored. gradient = that of scale * totals[0] to the predictions, or not written if nullptr; both in the format of
-  /// the predictions. targets: see LossSpec. All pointers are to the backend's memory.
+  /// Overwrites `totals`: totals[0] = sum of the losses; totals[1] = number of rows whose largest logit is the target's
+  /// (the first of equal ones counts; 0 for other losses); totals[2] = number of losses in the sum, without ignored
+  /// ones. `gradient` becomes the gradient of scale * totals[0] with respect to the predictions, unless it is nullptr.
+  /// It has the format of the predictions. For targets see LossSpec. All pointers are to the backend's memory.
   virtual void forward_backward(const void* predictions, const void* targets, float scale, void* gradient,
                                 float* totals) = 0;
 };
@@ -112,33 +116,33 @@ class Loss {
 class Replay {
  public:
   virtual ~Replay() = default;
-  /// Does the work, by calling work() or by replaying a record of an earlier call. work() must therefore give the
-  /// backend the same work each time; only values in memory and the RNG key may change. From the second run on this
-  /// neither waits for the backend nor allocates.
+  /// Does the work by calling work() or by replaying a record of an earlier call. work() must therefore do the same
+  /// work each time; only values in memory and the RNG key may change. From the second run on, this neither waits for
+  /// the backend nor allocates.
   virtual void run(const std::function<void()>& work) = 0;
-  /// Why the work could not be recorded, if that is so; each run then calls work().
+  /// The reason why the work could not be recorded. Each run then calls work().
   virtual std::optional<std::string> obstacle() const = 0;
 };
 
-/// One implementation of all layers on one device. Not thread-safe; one per rank.
+/// An implementation of all layers on one device. Not thread-safe; each rank has one.
 class Backend {
  public:
   virtual ~Backend() = default;
-  /// "reference", "onednn", "cuda"
+  /// The name: "reference", "onednn" or "cuda".
   virtual std::string name() const = 0;
-  /// Library version and instruction set or device: what decides the bits of a result. Recorded in checkpoints.
+  /// Library version and instruction set or device, which determine the bits of a result. Recorded in checkpoints.
   virtual std::string description() const = 0;
-  /// Of activations and their gradients: Options::precision.
+  /// The type of activations and their gradients, from Options::precision.
   virtual tensor::DataType activation_type() const = 0;
 
   /// Zeroed memory of the backend, aligned to 64 bytes or more.
   virtual tensor::Buffer allocate(std::size_t bytes) = 0;
-  /// Zeroed host memory from which copies are fast (pinned where that means something).
+  /// Zeroed host memory for fast copies (pinned if the backend has a GPU).
   virtual tensor::Buffer allocate_staging(std::size_t bytes) = 0;
-  /// Whether allocate() returns memory that the host can address: then no copies to the wire or to files are needed.
+  /// Whether the host can address the memory of allocate(). Messages and files then need no copies.
   virtual bool memory_is_host() const = 0;
   virtual void copy_from_host(void* to, const void* from, std::size_t bytes) = 0;
-  virtual void copy_to_host(void* to, const void* from, std::size_t bytes) = 0;  ///< returns when the bytes are there
+  virtual void copy_to_host(void* to, const void* from, std::size_t bytes) = 0;  ///< returns when the copy is complete
 
   virtual void fill(float* data, std::size_t count, float value) = 0;
   /// Sets bytes to 0.
@@ -146,46 +150,46 @@ class Backend {
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
   /// accumulate += addend
   virtual void add(float* accumulate, const float* addend, std::size_t count) = 0;
-  /// The same for activations of one format.
+  /// Adds activations of one format.
   virtual void add(const ActivationFormat& format, void* accumulate, const void* addend) = 0;
-  /// Elements one by one; floats, bfloat16 or float16.
+  /// Converts element by element between floats, bfloat16 and float16.
   virtual void convert(tensor::DataType from_type, const void* from, tensor::DataType to_type, void* to,
                        std::size_t count) = 0;
 
-  /// The step of an optimizer over arena ranges, as one piece of work. The ranges are disjoint.
+  /// The step of an optimizer over disjoint arena ranges, as one operation.
   virtual void update(const OptimizerStep& step, const UpdateArenas& arenas, ArenaRanges ranges) = 0;
-  /// sums[i] (backend memory) = sum of the squares in range i, in double and in the order of
-  /// elementwise/ordered_sum.hpp.
+  /// Sets sums[i] (in the backend's memory) to the sum of the squares in range i, computed in double and in the order
+  /// of elementwise/ordered_sum.hpp.
   virtual void sums_of_squares(const float* data, ArenaRanges ranges, double* sums) = 0;
 
-  /// nullptr: this backend would gain nothing.
+  /// Returns nullptr if this backend gains nothing from replays.
   virtual std::unique_ptr<Replay> make_replay() { return nullptr; }
 
-  /// For collectives on the backend's memory; nullptr where memory_is_host().
+  /// The accelerator for collectives on the backend's memory. Returns nullptr if memory_is_host().
   virtual std::shared_ptr<tensor::Accelerator> accelerator() { return nullptr; }
 
-  /// Between an activation in its own format and dense row-major floats of the same shape, both in the backend's
-  /// memory. As they stand, they serve backends whose activations are all dense.
+  /// Converts between an activation in its own format and dense row-major floats of the same shape, both in the
+  /// backend's memory. The default implementations are for backends whose activations are all dense.
   virtual void to_dense(const ActivationFormat& format, const void* from, float* to);
   virtual void from_dense(const ActivationFormat& format, const float* from, void* to);
 
-  /// May values in one format be added to those in the other, place by place? As it stands: where both are dense.
+  /// Whether values of both formats can be added element by element. By default this is true if both are dense.
   virtual bool same_layout(const ActivationFormat& one, const ActivationFormat& other) const;
 
-  /// The output is of activation_type(), as the input is where it is not numbers.
+  /// The output has the type activation_type(). The input has it too, unless it is numbers.
   virtual std::unique_ptr<Layer> layer(const LayerSpec& spec, const ActivationFormat& input) = 0;
   virtual std::unique_ptr<Loss> loss(const LossSpec& spec, const ActivationFormat& predictions) = 0;
 
-  /// For the forward and backward passes that follow.
+  /// Sets the key for the following forward and backward passes.
   virtual void set_rng_key(const RngKey& rng_key) = 0;
 };
 
-/// Names of the backends built into this program, best first.
+/// Names of the backends that were built into this program, best first.
 std::vector<std::string> built_backends();
-/// Of Options::precision.
+/// The type of activations for Options::precision.
 tensor::DataType activation_type(const Options& options);
-/// "auto" takes the best one that is available. Throws ConfigError if the backend is unknown, BackendUnavailable (see
-/// unavailable.hpp) if it was not built in or cannot run here (no GPU), and says how to get it.
+/// "auto" chooses the best available backend. Throws ConfigError if the backend is unknown. Throws BackendUnavailable
+/// (see unavailable.hpp) with a remedy if it was not built or cannot run here, for instance without a GPU.
 std::unique_ptr<Backend> make_backend(const Options& options);
 
 }  // namespace distdl::kernels

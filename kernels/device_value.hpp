@@ -8,14 +8,14 @@
 
 namespace distdl::kernels {
 
-/// A small value in a backend's memory, which recorded work reads.
+/// A small value in the backend's memory that recorded work reads.
 template <class T>
 class DeviceValue {
  public:
   explicit DeviceValue(Backend& backend) : backend_(backend), memory_(backend.allocate(sizeof(T))) {}
   DeviceValue(Backend& backend, const T& value) : DeviceValue(backend) { set(value); }
 
-  /// For the work that follows.
+  /// Sets the value for the following work.
   void set(const T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
     if (value == value_) return;

@@ -45,11 +45,11 @@ Shape windows(const char* kind, const Shape& input, std::int64_t channels, const
 }
 
 void require_outputs(const char* kind, std::int64_t out) {
-  require(out > 0, "a {} layer has {} outputs: it needs at least one", kind, out);
+  require(out > 0, "a {} layer has {} outputs, but needs at least one", kind, out);
 }
 
 void require_epsilon(const char* kind, float epsilon) {
-  require(epsilon > 0, "a {} layer has epsilon {}: it must be positive", kind, epsilon);
+  require(epsilon > 0, "a {} layer has epsilon {}, which must be positive", kind, epsilon);
 }
 
 Shape rows(const char* kind, const Shape& input, float epsilon) {
@@ -76,8 +76,9 @@ struct Output {
   }
   Shape operator()(const MaxPool2d& spec) const {
     check_input("max_pool2d", input, {4}, kImages);
-    require(spec.padding <= spec.kernel / 2, "a max_pool2d layer has padding {}: at most half of its kernel {}",
-            spec.padding, spec.kernel);
+    require(spec.padding <= spec.kernel / 2,
+            "a max_pool2d layer has padding {}, which must be at most half of its kernel {}", spec.padding,
+            spec.kernel);
     return windows("max_pool2d", input, input[1], {spec.kernel, spec.stride, spec.padding});
   }
   Shape operator()(const AveragePool2d& spec) const {
@@ -90,7 +91,7 @@ struct Output {
   }
   Shape operator()(const GatedSilu&) const {
     check_input("gated_silu", input, {2, 3}, kRows);
-    require(input.back() % 2 == 0, "a gated_silu layer halves its input, and cannot halve {}",
+    require(input.back() % 2 == 0, "a gated_silu layer halves the last extent of its input, and {} cannot be halved",
             tensor::to_string(input));
     Shape half = input;
     half.back() /= 2;
@@ -104,9 +105,10 @@ struct Output {
   Shape operator()(const LayerNorm& spec) const { return rows("layer_norm", input, spec.epsilon); }
   Shape operator()(const RmsNorm& spec) const { return rows("rms_norm", input, spec.epsilon); }
   Shape operator()(const Dropout& spec) const {
-    require(spec.probability >= 0 && spec.probability < 1 && spec.stream < 65536,
-            "a dropout layer has probability {} and stream {}: 0 <= probability < 1 and stream < 65536",
-            spec.probability, spec.stream);
+    require(
+        spec.probability >= 0 && spec.probability < 1 && spec.stream < 65536,
+        "a dropout layer has probability {} and stream {}, but 0 <= probability < 1 and stream < 65536 are required",
+        spec.probability, spec.stream);
     return input;
   }
   Shape operator()(const Embedding& spec) const {
@@ -117,8 +119,8 @@ struct Output {
   }
   Shape operator()(const PositionEmbedding& spec) const {
     check_input("position_embedding", input, {3}, kSequences);
-    require(input[1] <= spec.places, "a position_embedding layer of {} places cannot take {} of them: {}", spec.places,
-            input[1], tensor::to_string(input));
+    require(input[1] <= spec.places, "a position_embedding layer of {} positions cannot take {} of them: {}",
+            spec.places, input[1], tensor::to_string(input));
     return input;
   }
   Shape operator()(const ClassToken&) const {
@@ -131,8 +133,8 @@ struct Output {
   }
   Shape operator()(const SelectPlace& spec) const {
     check_input("select_place", input, {3}, kSequences);
-    require(spec.place >= 0 && spec.place < input[1], "a select_place layer takes place {} of {}: there is none",
-            spec.place, tensor::to_string(input));
+    require(spec.place >= 0 && spec.place < input[1],
+            "a select_place layer takes position {} of {}, which does not exist", spec.place, tensor::to_string(input));
     return {input[0], input[2]};
   }
   Shape operator()(const Attention& spec) const {
@@ -142,10 +144,10 @@ struct Output {
             "an attention layer has {} heads and {} for keys and values, which must divide them", spec.heads, kv);
     const std::int64_t width = input[2] / (spec.heads + 2 * kv);
     require(input[2] % (spec.heads + 2 * kv) == 0,
-            "an attention layer of {} heads and 2 * {} for keys and values does not divide the last extent of {}",
+            "an attention layer of {} heads and 2 * {} for keys and values must divide the last extent of {}",
             spec.heads, kv, tensor::to_string(input));
     require(spec.rotary_base == 0 || (spec.rotary_base > 0 && width % 2 == 0),
-            "an attention layer turns pairs, but its heads are {} wide and its rotary base is {}", width,
+            "an attention layer rotates pairs of values, but its heads are {} wide and its rotary base is {}", width,
             spec.rotary_base);
     return {input[0], input[1], spec.heads * width};
   }
@@ -192,8 +194,7 @@ struct Parameters {
 };
 
 std::int64_t rows_of(const CrossEntropy& spec, const Shape& logits) {
-  require(spec.smoothing >= 0 && spec.smoothing < 1, "label smoothing is {}: at least 0 and less than 1 is expected",
-          spec.smoothing);
+  require(spec.smoothing >= 0 && spec.smoothing < 1, "label smoothing is {}, but must be in [0, 1)", spec.smoothing);
   require((logits.size() == 2 || logits.size() == 3) && tensor::element_count(logits) > 0,
           "cross-entropy takes logits (N, classes) or (N, T, classes), not {}", tensor::to_string(logits));
   return tensor::element_count(logits) / logits.back();

@@ -12,9 +12,9 @@
 
 namespace distdl::kernels {
 
-// Layers as plain values. kKind is the name of a layer; kElementwise: y has the shape of x, there are no parameters,
-// and each value depends on one. Shapes in comments: N samples of a microbatch, C channels, H x W pixels, T places of a
-// sequence.
+// Layers as plain values. kKind is the name of a layer. kElementwise: y has the shape of x, there are no parameters,
+// and each value of y depends on one of x. Shapes in comments: N samples of a microbatch, C channels, H x W pixels, T
+// positions of a sequence.
 
 /// y = x W^T + b. x: (N, in), (N, T, in), or (N, C, H, W) with C*H*W = in, flattened in that order; y: (N, out) or
 /// (N, T, out).
@@ -63,7 +63,7 @@ struct Relu {
   static constexpr bool kElementwise = true;
 };
 
-/// x * Phi(x), by erf or by the approximation 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), as GPT-2 has it.
+/// x * Phi(x), computed with erf or with the approximation 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) of GPT-2.
 /// Hendrycks and Gimpel, "Gaussian error linear units", 2016.
 struct Gelu {
   static constexpr const char* kKind = "gelu";
@@ -102,17 +102,17 @@ struct RmsNorm {
   float epsilon = 1e-5f;
 };
 
-/// In training each value is 0 with this probability, else divided by 1 - probability; in evaluation nothing happens.
-/// Which ones is a function of RngKey, `stream` and the place of the value in the dense microbatch alone, the same on
-/// every backend: see elementwise::Stays.
+/// In training each value is set to 0 with this probability, else divided by 1 - probability. In evaluation values are
+/// unchanged. The choice is a function of RngKey, `stream` and the index of the value in the dense microbatch, the same
+/// on every backend: see elementwise::Stays.
 struct Dropout {
   static constexpr const char* kKind = "dropout";
   float probability = 0.1f;
-  std::uint32_t stream = 0;  ///< different for each of a model; below 2^16
+  std::uint32_t stream = 0;  ///< different for each dropout layer of a model; below 2^16
 };
 
-/// Rows of a table: (N, T) numbers 0 .. entries - 1, as int32 in the place of the floats, to (N, T, width). Has no
-/// gradient to its input. Parameter: weight (entries, width).
+/// Rows of a table: (N, T) numbers 0 .. entries - 1, stored as int32 instead of floats, to (N, T, width). The input has
+/// no gradient. Parameter: weight (entries, width).
 struct Embedding {
   static constexpr const char* kKind = "embedding";
   std::int64_t entries = 0;
@@ -126,7 +126,7 @@ struct PositionEmbedding {
   std::int64_t places = 0;
 };
 
-/// (N, T, C) to (N, 1 + T, C): a learnt row before each sequence. Parameter: weight (C).
+/// (N, T, C) to (N, 1 + T, C): adds a learned row before each sequence. Parameter: weight (C).
 struct ClassToken {
   static constexpr const char* kKind = "class_token";
 };
@@ -136,23 +136,23 @@ struct PixelsToSequence {
   static constexpr const char* kKind = "pixels_to_sequence";
 };
 
-/// (N, T, C) to (N, C): one place of each sequence.
+/// (N, T, C) to (N, C): selects one position of each sequence.
 struct SelectPlace {
   static constexpr const char* kKind = "select_place";
   std::int64_t place = 0;
 };
 
-/// Softmax(q k^T / sqrt(D)) v of each head. x: (N, T, (heads + 2 kv_heads) * D): all queries, then all keys, then all
-/// values, each head after head; y: (N, T, heads * D). Query head h uses key and value head h * kv_heads / heads.
-/// Causal: place t sees places 0 .. t only. Vaswani et al., "Attention is all you need", 2017; Ainslie et al., "GQA",
-/// 2023.
+/// Softmax(q k^T / sqrt(D)) v of each head. x: (N, T, (heads + 2 kv_heads) * D), in the order of all queries, all keys
+/// and all values, each sorted by head; y: (N, T, heads * D). Query head h uses key and value head h * kv_heads /
+/// heads. Causal: position t sees only positions 0 .. t. Vaswani et al., "Attention is all you need", 2017; Ainslie et
+/// al., "GQA", 2023.
 struct Attention {
   static constexpr const char* kKind = "attention";
   std::int64_t heads = 1;
-  std::int64_t kv_heads = 0;  ///< divides heads; 0: as many
+  std::int64_t kv_heads = 0;  ///< divides heads; 0: equal to heads
   bool causal = true;
-  /// Turns queries and keys by place: pairs (i, i + D/2) by the angle t * base^(-2 i / D). 0: not. Su et al.,
-  /// "RoFormer", 2021, in the arrangement of Llama.
+  /// Rotates queries and keys by position: pairs (i, i + D/2) by the angle t * base^(-2 i / D). 0: no rotation. Su et
+  /// al., "RoFormer", 2021, in the arrangement of Llama.
   double rotary_base = 0;
 };
 
@@ -167,11 +167,11 @@ concept Elementwise = requires {
 
 // Losses as plain values.
 
-/// Softmax and cross-entropy, fused. Predictions: logits (N, classes) or (N, T, classes); targets: the class number of
-/// each row, int32. A row's loss is in nats.
+/// Softmax and cross-entropy, fused. Predictions: logits (N, classes) or (N, T, classes); targets: the class of each
+/// row, int32. A row's loss is in nats.
 struct CrossEntropy {
-  float smoothing = 0;                   ///< this part of the target is spread evenly over all classes
-  std::optional<std::int32_t> ignore{};  ///< rows with this target count for nothing
+  float smoothing = 0;                   ///< part of the target that is spread evenly over all classes
+  std::optional<std::int32_t> ignore{};  ///< rows with this target are ignored
 };
 
 /// The mean over a sample's values of (prediction - target)^2. Predictions: (N, ..), targets: floats of the same shape.
@@ -179,13 +179,13 @@ struct MeanSquaredError {};
 
 using LossSpec = std::variant<CrossEntropy, MeanSquaredError>;
 
-/// Terms of the sum of losses: rows of logits, or samples.
+/// The number of terms in the sum of losses: rows of logits, or samples.
 std::int64_t loss_terms(const LossSpec& spec, const tensor::Shape& predictions);
-/// Numbers, of four bytes each, that the loss compares predictions of this shape with. Throws ConfigError for a shape
-/// or a parameter that it does not take.
+/// The number of targets, of four bytes each, for predictions of this shape. Throws ConfigError for an invalid shape or
+/// parameter.
 std::int64_t target_count(const LossSpec& spec, const tensor::Shape& predictions);
 
-/// How a tensor starts.
+/// The initial values of a tensor.
 enum class Init {
   fan_in_uniform,  ///< uniform in +-1/sqrt(fan_in), PyTorch's default for linear and convolution
   normal,          ///< mean 0, deviation ParameterSpec::deviation
@@ -203,10 +203,10 @@ struct ParameterSpec {
   float deviation = 0.02f;
 };
 
-/// Attention::kv_heads, or heads where that is 0.
+/// Attention::kv_heads, or heads if that is 0.
 std::int64_t kv_heads_of(const Attention& spec);
 
-/// "linear", "conv2d", ...
+/// The name of a layer, such as "linear" or "conv2d".
 std::string kind_of(const LayerSpec& spec);
 /// Shape of the output for an input of shape `input`. Throws ConfigError if they do not fit.
 tensor::Shape output_shape(const LayerSpec& spec, const tensor::Shape& input);

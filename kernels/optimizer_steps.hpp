@@ -10,8 +10,8 @@ namespace distdl::kernels {
 
 /// Options of a parameter group.
 struct GroupOptions {
-  bool decays = true;   ///< its weights
-  bool adapts = false;  ///< LARS and LAMB: its rate has a trust ratio of its own
+  bool decays = true;   ///< its weights decay
+  bool adapts = false;  ///< LARS and LAMB: its rate has a trust ratio
   bool operator==(const GroupOptions&) const = default;
 };
 
@@ -22,22 +22,22 @@ struct ArenaRange {
   bool operator==(const ArenaRange&) const = default;
 };
 
-/// What Backend::update() reads and writes, in the backend's memory. None overlap.
+/// The arrays that Backend::update() reads and writes, in the backend's memory. They do not overlap.
 struct UpdateArenas {
   float* parameters = nullptr;
-  std::array<float*, 2> moments{};  ///< as many as the step has
+  std::array<float*, 2> moments{};  ///< as many as the step needs
   const float* gradients = nullptr;
 };
 
-// The steps of the optimizers: the numbers of a step and its arithmetic, one definition for all backends, which each
-// backend runs over arena ranges. The numbers lie in the backend's memory, so that a recorded update (see Replay) sees
-// each change. A step has
+// The steps of the optimizers: the numbers of a step and its arithmetic. There is one definition for all backends, and
+// each backend applies it to arena ranges. The numbers are in the backend's memory, so that a recorded update (see
+// Replay) sees each change. A step has
 //   kMoments, the number of its moments;
 //   operator()(parameter, moments..., gradient), the update of one element;
 //   if its rate has trust ratios (Adaptive): term(parameter, moments..., gradient), called once for each element before
 //   the updates, and trusted_rate(), the rate of a tensor that adapts, from sums of squared parameters and of terms.
-// In the formulas p is a parameter, g = gradient_scale * its gradient. As functors.hpp, the functions are constexpr,
-// and templates where they call what C++20 does not make constexpr.
+// In the formulas p is a parameter, and g = gradient_scale * its gradient. As in functors.hpp, the functions are
+// constexpr, and they are templates if they call functions that C++20 does not make constexpr.
 
 /// Stochastic gradient descent, as PyTorch defines it:
 /// g += weight_decay * p; m = momentum * m + g; p -= learning_rate * (nesterov ? g + momentum * m : m).
@@ -58,10 +58,9 @@ struct SgdStep {
   }
 };
 
-/// LARS, You et al., "Large Batch Training of Convolutional Networks", 2017, algorithm 1:
-/// v = momentum * v + learning_rate * (g + weight_decay * p); p -= v.
-/// A tensor that adapts has learning_rate * trust_coefficient * |p| / (|g| + weight_decay * |p|) instead, unless a norm
-/// is 0.
+/// LARS, You et al., "Large Batch Training of Convolutional Networks", 2017, algorithm 1: v = momentum * v +
+/// learning_rate * (g + weight_decay * p); p -= v. A tensor that adapts uses the rate learning_rate * trust_coefficient
+/// * |p| / (|g| + weight_decay * |p|), unless a norm is 0.
 struct LarsStep {
   static constexpr std::size_t kMoments = 1;
   double learning_rate = 0;
@@ -87,15 +86,14 @@ struct LarsStep {
   }
 };
 
-/// What AdamW and LAMB share: the moments, and the direction u.
-/// m = beta1 * m + rest1 * g; v = beta2 * v + rest2 * g^2;
-/// u = m * correction1 / (sqrt(v * correction2) + epsilon) + weight_decay * p; p -= learning_rate * u.
+/// The common part of AdamW and LAMB: the moments and the direction u. m = beta1 * m + rest1 * g; v = beta2 * v + rest2
+/// * g^2; u = m * correction1 / (sqrt(v * correction2) + epsilon) + weight_decay * p; p -= learning_rate * u.
 struct AdamStep {
   static constexpr std::size_t kMoments = 2;
   double learning_rate = 0;
   float beta1 = 0, rest1 = 1;  ///< rest1 = 1 - beta1
   float beta2 = 0, rest2 = 1;
-  float correction1 = 1, correction2 = 1;  ///< of step t: 1 / (1 - beta^t)
+  float correction1 = 1, correction2 = 1;  ///< at step t: 1 / (1 - beta^t)
   float epsilon = 0;
   float weight_decay = 0;
   float gradient_scale = 1;
@@ -117,7 +115,7 @@ struct AdamStep {
 };
 
 /// Adam with decoupled weight decay: Kingma and Ba, 2015; Loshchilov and Hutter, "Decoupled Weight Decay
-/// Regularization", 2019, algorithm 2, as PyTorch reads it.
+/// Regularization", 2019, algorithm 2, as implemented by PyTorch.
 struct AdamWStep : AdamStep {
   template <class T>
   constexpr void operator()(T& parameter, T& first, T& second, T gradient) const {
@@ -126,8 +124,8 @@ struct AdamWStep : AdamStep {
   }
 };
 
-/// LAMB, You et al., "Large Batch Optimization for Deep Learning", 2019: a tensor that adapts has
-/// learning_rate * |p| / |u| instead, unless a norm is 0. The terms are u^2, and renew the moments.
+/// LAMB, You et al., "Large Batch Optimization for Deep Learning", 2019: a tensor that adapts uses the rate
+/// learning_rate * |p| / |u|, unless a norm is 0. The terms are u^2. Computing them also updates the moments.
 struct LambStep : AdamStep {
   template <class T>
   constexpr double term(T parameter, T& first, T& second, T gradient) const {
@@ -146,8 +144,8 @@ struct LambStep : AdamStep {
   }
 };
 
-/// A running average of statistics or of parameters. The value stands in the parameters' place, what was observed in
-/// the gradients': value = (1 - weight) * value + weight * scale * observed.
+/// A running average of statistics or of parameters. The average is in the place of the parameters, and the observed
+/// value in that of the gradients: value = (1 - weight) * value + weight * scale * observed.
 struct AverageStep {
   static constexpr std::size_t kMoments = 0;
   float weight = 0;
@@ -159,7 +157,7 @@ struct AverageStep {
   }
 };
 
-/// Any of them, in the backend's memory: see DeviceValue.
+/// The number types of all optimizers, in the backend's memory: see DeviceValue.
 using OptimizerStep =
     std::variant<const SgdStep*, const LarsStep*, const AdamWStep*, const LambStep*, const AverageStep*>;
 
@@ -168,7 +166,7 @@ concept Adaptive = requires(const Step& step) {
   step.trusted_rate(1.0, 1.0);
 };
 
-/// The step of a range, still without its trust ratio.
+/// The step of a range before its trust ratio is applied.
 template <class Step>
 constexpr Step step_of_group(Step step, GroupOptions options) {
   if constexpr (requires { step.weight_decay; })

@@ -20,7 +20,7 @@ std::vector<std::string> agreed(std::vector<std::string> votes, const std::strin
 }  // namespace
 
 void Group::exchange_buffers(std::span<const Outgoing>, std::span<const Incoming>) {
-  throw Error(ExitCode::internal, "this group of ranks carries no snapshots");
+  throw Error(ExitCode::internal, "this group of ranks does not exchange snapshots");
 }
 
 std::vector<std::string> agree(Group& group, const std::string& what, const std::function<std::string()>& work) {

@@ -30,7 +30,7 @@ void take_low_priority() {
   ::syscall(SYS_ioprio_set, kWhoProcess, 0, (kBestEffort << kClassShift) | kLast);
 }
 
-/// Passes on what reads and deletes until it is told to stop: then each call fails, so that a long check ends soon.
+/// Forwards calls that read and delete until stop(). Afterwards each call fails, so that a long check ends soon.
 class Interruptible final : public FileSystem {
  public:
   explicit Interruptible(FileSystem& files) : files_(files) {}
@@ -121,7 +121,8 @@ void Collector::Shared::remove(const RetentionDecision& decision) {
     std::lock_guard lock(mutex);
     good.erase(decision.step);
   }
-  if (!collect(files, root, decision)) log(Severity::warning, "part of old checkpoint step {} is left", decision.step);
+  if (!collect(files, root, decision))
+    log(Severity::warning, "the old checkpoint of step {} was deleted only in part", decision.step);
 }
 
 void Collector::Shared::collect_garbage(Step just_saved) try {
@@ -130,7 +131,7 @@ void Collector::Shared::collect_garbage(Step just_saved) try {
   for (auto oldest = decisions.rbegin(); oldest != decisions.rend() && !files.stopped(); ++oldest)
     if (!oldest->stays) remove(*oldest);
 } catch (const std::exception& error) {
-  log(Severity::warning, "old checkpoints stay for now: {}", error.what());
+  log(Severity::warning, "old checkpoints were not deleted: {}", error.what());
 }
 
 Collector::Collector(FileSystem& files, Path root, Rule rule)
@@ -141,7 +142,7 @@ Collector::~Collector() {
   if (!shared.thread.joinable()) return;
   bool settled = settle(kPatience);
   if (!settled) {
-    log(Severity::warning, "old checkpoints in \"{}\" are left for the next run to delete", shared.root.string());
+    log(Severity::warning, "old checkpoints in \"{}\" remain; the next run deletes them", shared.root.string());
     shared.files.stop();
   }
   std::unique_lock lock(shared.mutex);
@@ -199,9 +200,10 @@ int Collector::make_room(const std::function<bool(std::uint64_t)>& enough, int m
   for (auto oldest = decisions.rbegin(); oldest != decisions.rend() && gone < most && (gone == 0 || !enough(0));
        ++oldest) {
     log(Severity::warning,
-        "\"{}\" is short of room: the checkpoint of step {} is deleted, though checkpoint.keep = {} would keep it",
+        "\"{}\" has too little free space: the checkpoint of step {} is deleted, although checkpoint.keep = {} covers "
+        "it",
         shared.root.string(), oldest->step, shared.rule.keep);
-    oldest->why = "room was short";
+    oldest->why = "the file system had too little free space";
     shared.remove(*oldest);
     ++gone;
   }

@@ -10,29 +10,31 @@
 
 namespace distdl::checkpoint {
 
-/// Deletes checkpoints that are no longer needed in a thread of the lowest priority, which training never waits for.
-/// For one thread.
+/// Deletes checkpoints that are no longer needed. It uses a thread of the lowest priority, for which training never
+/// waits. All calls come from one thread.
 class Collector {
  public:
   /// `files` must outlive the collector.
   Collector(FileSystem& files, Path root, Rule rule);
   Collector(const Collector&) = delete;
   Collector& operator=(const Collector&) = delete;
-  /// Waits for what has been asked for, 30 s at most; then breaks it off: what is left of it the next run does.
+  /// Waits at most 30 s for the requested deletions, then stops them. The next run deletes the rest.
   ~Collector();
 
-  /// A step that has been read or written in full, so that it counts.
+  /// Reports a step that was read or written in full, so that it counts as verified.
   void verified(Step step);
-  /// A step was saved: delete what does not stay any more. Returns at once; of several requests the last counts.
-  /// Failing is logged: the run goes on.
+  /// Reports a step that was saved, and requests the deletion of checkpoints that are no longer kept. Returns at once.
+  /// Of several requests only the last one counts. Failures are logged, and the run continues.
   void saved(Step step);
-  /// Where room is short: deletes checkpoints, the oldest first and no more than `most`, until there is `enough`. The
-  /// newest verified one stays, as do the one that was saved or verified last, tagged ones and those of
-  /// Rule::keep_every. Says so in the log. What was asked for before comes first. `enough` is told bytes that would be
-  /// free besides: where all that may go is not enough, nothing goes.
-  /// In the caller's thread; returns how many went. Throws StorageError.
+  /// Frees space: deletes checkpoints, oldest first and at most `most` of them, until `enough` returns true. The newest
+  /// verified checkpoint stays, as do the one that was saved or verified last, tagged ones and those of
+  /// Rule::keep_every. Each deletion is logged. Earlier requests are served first. The argument of `enough` is the
+  /// number of bytes that deletions would free in addition: if deleting all candidates would not suffice, nothing is
+  /// deleted.
+  ///
+  /// Runs in the caller's thread and returns the number of deleted checkpoints. Throws StorageError.
   int make_room(const std::function<bool(std::uint64_t)>& enough, int most);
-  /// Waits until nothing is left to do. False if it takes longer.
+  /// Waits until there is nothing left to do. Returns false if that takes longer than `patience`.
   bool settle(Clock::duration patience);
 
  private:

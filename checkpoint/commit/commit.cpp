@@ -12,7 +12,7 @@ namespace distdl::checkpoint {
 namespace {
 constexpr std::uint64_t kSlack = std::uint64_t{1} << 20;  // manifest, HDF5's own structures
 
-// The run came to a step again that exists with other contents, or damaged: the newer one wins.
+// The step exists with other contents, or is damaged: the newer checkpoint replaces it.
 constexpr const char* kReplaced = "the step was saved again with other contents";
 
 double mebibytes(std::uint64_t bytes) {
@@ -34,9 +34,10 @@ bool has_room(FileSystem& files, const Path& root, std::uint64_t bytes) {
 
 void check_room(FileSystem& files, const Path& root, std::uint64_t bytes) {
   auto available = free_bytes(files, root);
-  require<StorageError>(!available || *available >= bytes + kSlack,
-                        "\"{}\" has {:.1f} MiB free, a checkpoint needs {:.1f} MiB: make room or save elsewhere",
-                        root.string(), mebibytes(available.value_or(0)), mebibytes(bytes + kSlack));
+  require<StorageError>(
+      !available || *available >= bytes + kSlack,
+      "\"{}\" has {:.1f} MiB free, but a checkpoint needs {:.1f} MiB: free some space or save elsewhere", root.string(),
+      mebibytes(available.value_or(0)), mebibytes(bytes + kSlack));
 }
 
 std::uint64_t expected_bytes(FileSystem& files, const Path& root, std::uint64_t bytes, bool compressed) try {
@@ -56,20 +57,21 @@ void check_room_of_run(FileSystem& files, const Path& root, std::uint64_t bytes,
   const auto available = free_bytes(files, root);
   if (!available) return;
   const std::uint64_t each = expected_bytes(files, root, bytes, compressed) + kSlack;
-  // Without a look at the bytes of each: that comes when one has to go.
+  // The bytes of checkpoints are not read here, but only when one has to be deleted.
   const auto decisions = decide_retention(files, root, {1, rule.keep_every}, std::nullopt,
                                           [](Step, const Path& folder) { return is_there(folder / kManifestName); });
   const auto may_go = static_cast<std::uint64_t>(std::count_if(
       decisions.begin(), decisions.end(), [](const RetentionDecision& decision) { return !decision.stays; }));
   const std::uint64_t missing = decisions.empty() ? 2 : 1;  // one that stays and one that is being written
-  require<StorageError>(*available / each + may_go >= missing,
-                        "\"{}\" has {:.1f} MiB free, but the run needs room for {} checkpoint{} of {:.1f} MiB, so that "
-                        "one is there while the next is written: make room or save elsewhere",
-                        root.string(), mebibytes(*available), missing, missing == 1 ? "" : "s", mebibytes(each));
+  require<StorageError>(
+      *available / each + may_go >= missing,
+      "\"{}\" has {:.1f} MiB free, but the run needs space for {} checkpoint{} of {:.1f} MiB, because "
+      "one must exist while the next one is written: free some space or save elsewhere",
+      root.string(), mebibytes(*available), missing, missing == 1 ? "" : "s", mebibytes(each));
   const auto fitting = *available / each + decisions.size();
   if (fitting <= static_cast<std::uint64_t>(rule.keep))
     log(Severity::warning,
-        "\"{}\" has room for {} checkpoints, but checkpoint.keep = {} and the one that is being written need {}: older "
+        "\"{}\" has space for {} checkpoints, but checkpoint.keep = {} and the one being written need {}: older "
         "ones will be deleted sooner",
         root.string(), fitting, rule.keep, rule.keep + 1);
 }
@@ -86,7 +88,7 @@ const Path& Commit::open_stage(std::uint64_t bytes) {
 void Commit::check_files(const Manifest& manifest) {
   for (const StoredFile& file : manifest.files) {
     OpenFile seen(files_, stage_ / file.name, OpenFile::Mode::read);
-    require<StorageError>(seen.size() == file.bytes, "\"{}\" was written with {} bytes, rank 0 sees {}",
+    require<StorageError>(seen.size() == file.bytes, "\"{}\" was written with {} bytes, but rank 0 sees {}",
                           seen.path().string(), file.bytes, seen.size());
   }
 }
@@ -129,7 +131,7 @@ void Commit::publish(const Manifest& manifest) {
     else
       explain_quarantine(files_, root_, old, name, kReplaced);
   } catch (const StorageError& error) {
-    log(Severity::warning, "the replaced checkpoint stays in \"{}\": {}", old.string(), error.what());
+    log(Severity::warning, "the replaced checkpoint remains in \"{}\": {}", old.string(), error.what());
   }
 }
 

@@ -9,7 +9,8 @@
 
 namespace distdl::checkpoint {
 
-/// Whether no value is infinite or not a number; `bytes` are whole elements. True for integers. As fast as memory.
+/// Whether no value is infinite or not a number. `bytes` contains whole elements. Integers are always finite. Runs at
+/// the speed of memory.
 bool all_finite(tensor::DataType dtype, std::span<const std::byte> bytes);
 
 }  // namespace distdl::checkpoint

@@ -95,7 +95,7 @@ void note(FileSystem& files, const Path& root, const Event& event) noexcept try 
   files.close(descriptor);
   if (n != static_cast<ssize_t>(line.size())) throw FileError("write", path, number);
 } catch (const std::exception& error) {
-  log(Severity::debug, "an event is not noted: {}", error.what());
+  log(Severity::debug, "an event was not recorded: {}", error.what());
 }
 
 std::vector<Event> events_in(const std::string& text) {
@@ -115,7 +115,7 @@ void shorten_history(FileSystem& files, const Path& root) noexcept try {
   if (!text || text->size() <= kLongHistory) return;
   replace_text(files, root / kHistoryName, text->substr(text->find('\n', text->size() - kLongHistory / 2)));
 } catch (const std::exception& error) {
-  log(Severity::debug, "{} stays long: {}", kHistoryName, error.what());
+  log(Severity::debug, "{} was not shortened: {}", kHistoryName, error.what());
 }
 
 }  // namespace distdl::checkpoint

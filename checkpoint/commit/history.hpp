@@ -10,18 +10,18 @@
 #include <distdl/base/ids.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
 
-// <root>/HISTORY: what became of each step, one JSON object per line. It answers "why is that checkpoint not there?".
-// A hint for people: nothing that is saved, restored or deleted depends on it, it is not synced, and lines may be lost.
-// (Where an older distdl made OWNER, a tool has the rule of retention from here.)
+// <root>/HISTORY records what happened to each step, one JSON object per line. It answers "why is that checkpoint not
+// there?". HISTORY is a hint for people: saving, restoring and deleting do not depend on it, it is not synced, and
+// lines may be lost. (If an older distdl wrote OWNER, tools read the retention rule from HISTORY.)
 namespace distdl::checkpoint {
 
 enum class Fate {
-  taken,        ///< a run took the folder; with its rule of retention
+  taken,        ///< a run took the folder; the event has its retention rule
   saved,        ///< committed
   failed,       ///< the save failed
-  abandoned,    ///< a run that took the folder removed the stage of a save that had not come to its end
-  collected,    ///< deleted because newer ones were enough
-  quarantined,  ///< found damaged, or replaced
+  abandoned,    ///< a run that took the folder removed the stage of an unfinished save
+  collected,    ///< deleted because there were enough newer ones
+  quarantined,  ///< moved to quarantine because it was damaged or replaced
 };
 std::string_view name_of(Fate fate);
 
@@ -30,20 +30,20 @@ struct Event {
   Fate fate = Fate::taken;
   std::optional<Step> step{};
   std::string reason{};
-  std::int64_t keep = 0, keep_every = 0;  ///< of Fate::taken: the rule of that run
+  std::int64_t keep = 0, keep_every = 0;  ///< for Fate::taken: the retention rule of that run
 };
 
-/// The line of an event, whose time 0 stands for now. It begins with the newline, so that it ends whatever half a line
-/// a full disk left before.
+/// The line of an event. Time 0 stands for now. The line begins with a newline, so that it also ends a partial line
+/// that was left by a full disk.
 std::string to_text(const Event& event);
-/// The events of such lines, oldest first; lines that make no sense are left out.
+/// Parses lines into events, oldest first. Invalid lines are skipped.
 std::vector<Event> events_in(const std::string& text);
 
-/// Adds a line. Never fails: what cannot be written is lost. Time 0 stands for now.
+/// Appends a line. Never fails: an event that cannot be written is lost. Time 0 stands for now.
 void note(FileSystem& files, const Path& root, const Event& event) noexcept;
-/// All events, oldest first; lines that make no sense are left out. Throws StorageError if the file cannot be read.
+/// All events, oldest first. Invalid lines are skipped. Throws StorageError if the file cannot be read.
 std::vector<Event> read_history(FileSystem& files, const Path& root);
-/// Drops the older half of a history that has grown long. Never fails.
+/// Removes the older half of a history that has become long. Never fails.
 void shorten_history(FileSystem& files, const Path& root) noexcept;
 
 }  // namespace distdl::checkpoint

@@ -63,7 +63,7 @@ void write_owner(FileSystem& files, const Path& root, const Owner& owner) {
 void check_owner(FileSystem& files, const Path& root, const Owner& owner) {
   auto text = read_text(files, root / kOwnerName, kLargestOwner);
   if (!text)
-    throw StorageError(fmt::format("\"{}\" has no {} any more: somebody removed it, so this run ({}) may not write",
+    throw StorageError(fmt::format("\"{}\" no longer has {}: it was removed, so this run ({}) may not write",
                                    root.string(), kOwnerName, name_of(owner)),
                        ExitCode::superseded);
   Owner found = owner_from(*text);

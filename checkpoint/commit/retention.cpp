@@ -26,7 +26,7 @@ std::map<std::int64_t, Step> milestones(const std::map<Step, Path>& folders, std
     if (step.value >= every) first.try_emplace(step.value / every, step);
   return first;
 }
-/// What was tagged just when a dead run had moved it away. If the tags cannot be read, nobody knows.
+/// Restores a checkpoint that was tagged just when a dead run had moved it away. It is kept if the tags cannot be read.
 bool bring_back(FileSystem& files, const Path& root, const Path& trash) try {
   const auto step = parse_entry_name(trash.filename().native()).step;
   if (!step || !is_there(trash / kManifestName) || names_of(read_tags(files, root), *step).empty()) return false;
@@ -34,10 +34,10 @@ bool bring_back(FileSystem& files, const Path& root, const Path& trash) try {
   if (is_there(folder)) return false;
   move_folder(files, trash, folder);
   sync_folder(files, root);
-  log(Severity::warning, "brought back \"{}\", which has a tag", folder.string());
+  log(Severity::warning, "restored \"{}\", which has a tag", folder.string());
   return true;
 } catch (const StorageError& error) {
-  log(Severity::warning, "\"{}\" stays: {}", trash.string(), error.what());
+  log(Severity::warning, "\"{}\" was not deleted: {}", trash.string(), error.what());
   return true;
 }
 
@@ -50,7 +50,7 @@ void warn_of_strangers(const Path& root) {
     names += fmt::format("{}{:?}", i > 0 ? ", " : "", strangers[i].filename().native());
   if (strangers.size() > kMostNamed) names += fmt::format(" and {} more", strangers.size() - kMostNamed);
   if (!names.empty())
-    log(Severity::warning, "left alone in \"{}\", because distdl gives no such names: {}", root.string(), names);
+    log(Severity::warning, "ignored in \"{}\", because distdl does not use such names: {}", root.string(), names);
 }
 }  // namespace
 
@@ -76,7 +76,7 @@ void explain_quarantine(FileSystem& files, const Path& root, const Path& place, 
     sync_folder(files, place.parent_path());
     sync_folder(files, root);
   } catch (const StorageError& error) {
-    log(Severity::warning, "the reason was not written: {}", error.what());
+    log(Severity::warning, "the reason was not recorded: {}", error.what());
   }
 }
 
@@ -119,8 +119,9 @@ std::vector<RetentionDecision> decide_retention(FileSystem& files, const Path& r
     if (good < rule.keep) {
       bool counts = is_good(step, folder);
       good += counts;
-      decision.why = counts ? fmt::format("one of the newest {} that are verified", rule.keep)
-                            : fmt::format("damaged; does not count, fewer than {} newer ones are verified", rule.keep);
+      decision.why =
+          counts ? fmt::format("one of the newest {} that are verified", rule.keep)
+                 : fmt::format("damaged; it does not count, but fewer than {} newer ones are verified", rule.keep);
     } else if (!names.empty()) {
       decision.why = fmt::format("tagged {}", fmt::join(names, ", "));
     } else if (step == just_saved) {
@@ -158,7 +159,7 @@ void clear_leftovers(FileSystem& files, const Path& root) {
     note(files, root,
          {.fate = Fate::abandoned,
           .step = parse_entry_name(stage.filename().native()).step,
-          .reason = "another run took the folder before this save had come to its end"});
+          .reason = "another run took the folder before this save was finished"});
   for (const Path& stage : entries_of(root, Kind::stage)) discard(files, root, stage);
   for (const Path& trash : entries_of(root, Kind::trash))
     if (!bring_back(files, root, trash)) remove_tree(files, trash);

@@ -10,31 +10,32 @@
 #include <distdl/base/ids.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
 
-// Which checkpoints stay, and how the others go.
+// Decides which checkpoints are kept, and deletes the others.
 namespace distdl::checkpoint {
 
-/// Moves a folder out of the way, to quarantine/<label>.<random>, with a file REASON. Throws StorageError if it cannot.
+/// Moves a folder to quarantine/<label>.<random> and adds a file REASON. Throws StorageError on failure.
 void quarantine(FileSystem& files, const Path& root, const Path& folder, const std::string& label,
                 const std::string& reason);
-/// The same in steps: a name that is free there, for a move of the caller's, and the reason afterwards.
+/// The two steps of quarantine(), for callers that move the folder themselves: a free name in the quarantine, and the
+/// record of the reason.
 Path place_in_quarantine(FileSystem& files, const Path& root, const std::string& label);
 void explain_quarantine(FileSystem& files, const Path& root, const Path& place, const std::string& label,
                         const std::string& reason);
 
-/// Renames a folder to .trash-* first, so that nobody ever sees half of it, then deletes it. False if it is still
-/// there. `stays`, asked when it has been moved away, may bring it back.
+/// Renames a folder to .trash-* first, so that no process sees it partly deleted, then deletes it. Returns false if
+/// part of it remains. `stays` is called after the rename; if it returns true, the folder is renamed back.
 bool discard(FileSystem& files, const Path& root, const Path& folder, const std::function<bool()>& stays = {});
 
 struct Rule {
-  std::int64_t keep = 3;        ///< newest verified checkpoints that stay
-  std::int64_t keep_every = 0;  ///< of each so many steps the first checkpoint stays; 0: of none
+  std::int64_t keep = 3;        ///< number of newest verified checkpoints that are kept
+  std::int64_t keep_every = 0;  ///< the first checkpoint of every so many steps is kept; 0: none
 };
 
-/// The rule of the run that took the folder last, so that a tool deletes nothing that the run would keep: from OWNER,
-/// else the history; the default if neither tells. Throws StorageError.
+/// The retention rule of the run that took the folder last, so that a tool deletes nothing that the run would keep. It
+/// comes from OWNER, else from the history, else it is the default. Throws StorageError.
 Rule last_rule(FileSystem& files, const Path& root);
 
-/// What becomes of a checkpoint, and why.
+/// Whether a checkpoint is kept, and the reason.
 struct RetentionDecision {
   Step step;
   Path folder;
@@ -43,17 +44,17 @@ struct RetentionDecision {
 };
 
 /// Decides about all checkpoints of a root, newest first. Calls `is_good` only where the result matters. `just_saved`
-/// stays. Throws StorageError if folder or tags cannot be read; nothing may be deleted then.
+/// is kept. Throws StorageError if the folder or the tags cannot be read; nothing may be deleted then.
 std::vector<RetentionDecision> decide_retention(FileSystem& files, const Path& root, const Rule& rule,
                                                 std::optional<Step> just_saved,
                                                 const std::function<bool(Step, const Path&)>& is_good);
 
-/// Deletes a checkpoint that is to go, and notes it in the history; brings it back if it has got a tag meanwhile.
-/// False if part of it is left. Throws StorageError.
+/// Deletes a checkpoint and records that in the history. If it has been tagged meanwhile, it is kept. Returns false if
+/// part of it remains. Throws StorageError.
 bool collect(FileSystem& files, const Path& root, const RetentionDecision& decision);
 
-/// Removes what dead runs left: stages, trash, half-written files over an hour old. Stages are renamed first, so that a
-/// zombie of an earlier run can never commit one that is half deleted.
+/// Removes what dead runs left: stages, trash, and incomplete files older than an hour. Stages are renamed first, so
+/// that a zombie of an earlier run cannot commit a partly deleted one.
 void clear_leftovers(FileSystem& files, const Path& root);
 
 }  // namespace distdl::checkpoint

@@ -113,9 +113,10 @@ bool says_no_room(const StorageError& error) {
   return error.exit_code() == ExitCode::storage && (says("No space left") || says("EDQUOT"));
 }
 
-/// How much is missing, a quota does not tell: one at a time. False if none may go.
+/// A quota does not show how much space is missing, so checkpoints are deleted one at a time. Returns false if none may
+/// be deleted.
 bool drop_oldest(const SaveContext& context, Step step) {
-  const auto gone = leader_decides(context.group, fmt::format("make room for step {}", step), [&] {
+  const auto gone = leader_decides(context.group, fmt::format("free space for step {}", step), [&] {
     try {
       check_owner(context.files, context.root, context.owner);
       return std::to_string(context.collector.make_room([](std::uint64_t more) { return more > 0; }, 1));

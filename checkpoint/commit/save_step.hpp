@@ -14,7 +14,7 @@
 
 namespace distdl::checkpoint {
 
-/// Where and with whom a run saves.
+/// The folder, the ranks and the owner of a save.
 struct SaveContext {
   FileSystem& files;
   const std::filesystem::path& root;
@@ -24,10 +24,10 @@ struct SaveContext {
   Collector& collector;
 };
 
-/// Collective: Store::save up to the commit point. Returns the bytes of the checkpoint's files.
+/// Collective. Does the work of Store::save up to the commit point. Returns the bytes of the checkpoint's files.
 std::uint64_t save_step(const SaveContext& context, Step step, std::span<const Slice> slices, const State& state);
-/// The same; but where the disk turns out to be full in the midst of it, or the quota is used up, which no look at the
-/// free room shows, older checkpoints go and it is tried once more.
+/// Like save_step(). If the disk becomes full or the quota is exceeded during the save, which free_bytes() cannot
+/// predict, older checkpoints are deleted and the save is tried again.
 std::uint64_t save_with_room(const SaveContext& context, Step step, std::span<const Slice> slices, const State& state);
 
 }  // namespace distdl::checkpoint

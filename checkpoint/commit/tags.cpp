@@ -41,10 +41,11 @@ std::map<std::string, Step> read_tags(FileSystem& files, const Path& root) {
     if (!text) continue;  // just removed
     const auto step = tagged_step(name, *text);
     if (!step)
-      throw StorageError(fmt::format("\"{}\" is no tag: it should hold the name of a step's folder; remove it, or "
-                                     "nothing can be collected here",
-                                     file.string()),
-                         ExitCode::corrupt);
+      throw StorageError(
+          fmt::format("\"{}\" is not a tag: the name of a step's folder was expected in it; remove it, because "
+                      "nothing is deleted here while it exists",
+                      file.string()),
+          ExitCode::corrupt);
     tags[name] = *step;
   }
   return tags;
@@ -58,9 +59,9 @@ std::vector<std::string> names_of(const std::map<std::string, Step>& tags, Step 
 }
 
 void add_tag(FileSystem& files, const Path& root, Step step, const std::string& name, bool move) {
-  require<UsageError>(is_tag_name(name),
-                      "\"{}\" cannot be a tag: letters, digits, '.', '_' and '-', at most 64, the first a letter",
-                      name);
+  require<UsageError>(
+      is_tag_name(name),
+      "\"{}\" cannot be a tag: expected at most 64 letters, digits, '.', '_' and '-', with a letter first", name);
   auto missing = [&] {
     return StorageError(fmt::format("there is no checkpoint of step {} in \"{}\"; see \"distdl checkpoint why {} {}\"",
                                     step, root.string(), step, root.string()),
@@ -70,8 +71,8 @@ void add_tag(FileSystem& files, const Path& root, Step step, const std::string& 
   auto tags = read_tags(files, root);
   auto found = tags.find(name);
   if (found != tags.end() && found->second == step) return;
-  require<UsageError>(found == tags.end() || move, "\"{}\" is the name of step {} already; --move takes it from there",
-                      name, found == tags.end() ? step : found->second);
+  require<UsageError>(found == tags.end() || move, "\"{}\" is already a tag of step {}; --move moves it", name,
+                      found == tags.end() ? step : found->second);
   Path file = root / kTagsName / name;
   make_folders(files, file.parent_path());
   replace_text(files, file, step_folder_name(step) + "\n");
@@ -85,9 +86,8 @@ void add_tag(FileSystem& files, const Path& root, Step step, const std::string& 
 void remove_tag(FileSystem& files, const Path& root, Step step, const std::string& name) {
   auto tags = read_tags(files, root);
   auto found = tags.find(name);
-  require<UsageError>(
-      found != tags.end() && found->second == step, "step {} has no tag \"{}\"; {}", step, name,
-      found == tags.end() ? std::string("nor has any other") : fmt::format("step {} has", found->second));
+  require<UsageError>(found != tags.end() && found->second == step, "step {} no tag \"{}\"; {} has it", step, name,
+                      found == tags.end() ? std::string("no other step") : fmt::format("step {} has", found->second));
   remove_file(files, root / kTagsName / name);
 }
 

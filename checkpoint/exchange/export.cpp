@@ -41,7 +41,7 @@ std::vector<TensorEntry> export_safetensors(const Summary& checkpoint, const std
     if (is_utf8(value))
       metadata["distdl.state." + key] = value;
     else
-      log(Severity::warning, "\"{}\" goes without the state \"{}\": its {} bytes are no text", file.string(), key,
+      log(Severity::warning, "\"{}\" does not contain the state \"{}\": its {} bytes are not text", file.string(), key,
           value.size());
   TensorReader reader(real_file_system(), checkpoint.folder);
   WholeFile out(real_file_system(), file, overwrite);

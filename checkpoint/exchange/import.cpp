@@ -54,7 +54,7 @@ std::string name_here(const std::string& name, const std::string& prefix) {
   return own ? name : prefix + name;
 }
 
-/// The step that the metadata tells.
+/// The step in the metadata.
 std::optional<Step> step_of(const std::map<std::string, std::string>& metadata) {
   auto found = metadata.find(kStepKey);
   if (found == metadata.end()) return std::nullopt;
@@ -70,7 +70,7 @@ State state_of(const std::map<std::string, std::string>& metadata) {
   for (const auto& [key, value] : metadata)
     if (key.starts_with(kStateKey)) state[key.substr(kStateKey.size())] = value;
   for (const auto& [key, value] : state)
-    require<StorageError>(is_valid_name(key), "the metadata has a state \"{}\", which cannot be the name of one", key);
+    require<StorageError>(is_valid_name(key), "the metadata has a state \"{}\", which is not a valid name", key);
   return state;
 }
 
@@ -79,15 +79,14 @@ void check_root(const Path& root, Step step, bool take) {
   if (!std::filesystem::exists(root, ignored)) return;
   require<UsageError>(
       take || !std::filesystem::exists(root / kOwnerName, ignored),
-      "\"{}\" has an owner, a run or an import, which would have to stop if it still works; choose a new "
+      "\"{}\" already belongs to a run or an import, which would have to stop if it is still active; choose a new "
       "folder, or --take this one",
       root.string());
   auto steps = step_folders(root);
-  require<UsageError>(
-      steps.empty() || steps.rbegin()->first < step,
-      "\"{}\" has a checkpoint of step {} already, and a restart takes the newest; choose a new folder, "
-      "or a larger --step",
-      root.string(), steps.empty() ? step : steps.rbegin()->first);
+  require<UsageError>(steps.empty() || steps.rbegin()->first < step,
+                      "\"{}\" already has a checkpoint of step {}, and a restart uses the newest; choose a new folder, "
+                      "or a larger --step",
+                      root.string(), steps.empty() ? step : steps.rbegin()->first);
 }
 }  // namespace
 

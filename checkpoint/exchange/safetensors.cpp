@@ -37,7 +37,7 @@ std::uint64_t bytes_of(const TensorEntry& entry) {
 template <class... Args>
 void demand_header(bool condition, const OpenFile& file, fmt::format_string<Args...> message, Args&&... args) {
   if (condition) return;
-  throw StorageError(fmt::format("\"{}\" is no whole safetensors file: {}", file.path().string(),
+  throw StorageError(fmt::format("\"{}\" is not a complete safetensors file: {}", file.path().string(),
                                  fmt::format(message, std::forward<Args>(args)...)),
                      ExitCode::corrupt);
 }
@@ -45,11 +45,11 @@ void demand_header(bool condition, const OpenFile& file, fmt::format_string<Args
 /// Refuses what nests deeper than a header can, and two tensors of one name.
 json parse(const std::string& text, const OpenFile& file) {
   const JsonOutline outline = outline_of(text);
-  demand_header(outline.depth <= 4, file, "its header nests deeper than a header can");
+  demand_header(outline.depth <= 4, file, "its header is nested too deeply");
   try {
     json header = json::parse(text);
-    demand_header(header.size() == outline.members, file, "{} names are in it, {} of them different", outline.members,
-                  header.size());
+    demand_header(header.size() == outline.members, file, "it has {} names, but only {} different ones",
+                  outline.members, header.size());
     return header;
   } catch (const json::exception& error) {
     demand_header(false, file, "its header cannot be understood ({})", error.what());
@@ -87,7 +87,8 @@ SafetensorsTensor tensor_from(const std::string& name, const json& value, std::u
   const json& offsets = value.at("data_offsets");
   if (!offsets.is_array() || offsets.size() != 2) throw std::invalid_argument("two offsets were expected");
   std::uint64_t begin = whole_number(offsets[0]), end = whole_number(offsets[1]);
-  demand_header(begin <= end && end <= file.size() - data, file, "tensor \"{}\" reaches beyond its end", name);
+  demand_header(begin <= end && end <= file.size() - data, file, "tensor \"{}\" extends beyond the end of the file",
+                name);
   std::uint64_t elements = (end - begin) / tensor::size_of(known->dtype);
   demand_header(elements == static_cast<std::uint64_t>(tensor::element_count(tensor.entry.shape)) &&
                     end - begin == bytes_of(tensor.entry),
@@ -100,11 +101,11 @@ SafetensorsTensor tensor_from(const std::string& name, const json& value, std::u
 void check_gapless(const SafetensorsFile& content, std::uint64_t data, const OpenFile& file) {
   std::uint64_t at = data;
   for (const SafetensorsTensor& tensor : content.tensors) {
-    demand_header(tensor.offset == at, file, "tensor \"{}\" begins at byte {}, the one before ends at {}",
+    demand_header(tensor.offset == at, file, "tensor \"{}\" begins at byte {}, but the previous one ends at {}",
                   tensor.entry.name, tensor.offset, at);
     at += bytes_of(tensor.entry);
   }
-  demand_header(at == file.size(), file, "it has {} bytes, its tensors end at byte {}", file.size(), at);
+  demand_header(at == file.size(), file, "it has {} bytes, but its tensors end at byte {}", file.size(), at);
 }
 }  // namespace
 

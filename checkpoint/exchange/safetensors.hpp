@@ -11,10 +11,10 @@
 #include <distdl/checkpoint/summary.hpp>
 
 // The layout of https://huggingface.co/docs/safetensors: eight bytes with the length of the header, the header in JSON,
-// the tensors one after the other without gaps.
+// and the tensors without gaps.
 namespace distdl::checkpoint {
 
-/// The first bytes of a file whose tensors follow in this order; a multiple of 8 bytes.
+/// The first bytes of a file whose tensors follow in this order. Their number is a multiple of 8.
 std::string safetensors_header(const std::vector<TensorEntry>& tensors,
                                const std::map<std::string, std::string>& metadata);
 
@@ -26,8 +26,8 @@ struct SafetensorsFile {
   std::vector<SafetensorsTensor> tensors;  ///< in the order of their bytes
   std::map<std::string, std::string> metadata;
 };
-/// Reads and checks the header: a tensor lies where it says, and all of them fill the file exactly.
-/// Throws StorageError: corrupt; incompatible naming a tensor of a type that checkpoints do not have.
+/// Reads and checks the header: each tensor has the size of its shape, and the tensors fill the file exactly. Throws
+/// StorageError: corrupt, or incompatible if a tensor has a type that checkpoints do not support.
 SafetensorsFile read_safetensors(OpenFile& file);
 
 }  // namespace distdl::checkpoint

@@ -69,7 +69,7 @@ Opened open_file(FileSystem& files, const Path& folder, const StoredFile& expect
   OpenFile file(files, path, OpenFile::Mode::read);
   if (file.size() != expected.bytes)
     throw StorageError(
-        fmt::format("\"{}\" is {} bytes long, {} were written", file.path().string(), file.size(), expected.bytes),
+        fmt::format("\"{}\" is {} bytes long, but {} were written", file.path().string(), file.size(), expected.bytes),
         ExitCode::corrupt);
   auto direct =
       cache == PageCache::passed ? OpenFile::past_cache(files, path, OpenFile::Mode::read_past_cache) : std::nullopt;

@@ -10,15 +10,15 @@
 
 namespace distdl::checkpoint {
 
-/// A box of a stored tensor, to be put dense and row-major at `out`.
+/// A box of a stored tensor that is to be written to `out`, dense and row-major.
 struct WantedBox {
   const StoredTensor* stored = nullptr;
   tensor::Box box;
   std::byte* out = nullptr;
 };
 
-/// Fills all of them with `threads` threads, reading each block that any of them needs once for each, and using it only
-/// when its checksum holds. Throws StorageError as TensorReader::read does; then `out` holds anything.
+/// Fills all boxes with `threads` threads. A block is read once for each box that needs it, and used only after its
+/// checksum is verified. Throws StorageError as TensorReader::read does; the contents of `out` are then undefined.
 void read_boxes(FileSystem& files, const Path& folder, const Manifest& manifest, std::span<const WantedBox> wanted,
                 std::size_t threads, PageCache cache);
 

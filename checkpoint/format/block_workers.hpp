@@ -6,8 +6,8 @@
 
 namespace distdl::checkpoint {
 
-/// Calls work(0) .. work(count - 1), each once, in any order, from the caller and up to `threads` - 1 further threads.
-/// Returns when all are done. If one throws, no new ones begin, and the first exception is thrown again.
+/// Calls work(0) .. work(count - 1), each once and in any order, from the caller and up to `threads` - 1 other threads.
+/// Returns when all calls are done. If one throws, no new calls begin, and the first exception is rethrown.
 void for_each_block(std::size_t count, std::size_t threads, const std::function<void(std::size_t)>& work);
 
 }  // namespace distdl::checkpoint

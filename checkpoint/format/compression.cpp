@@ -20,7 +20,7 @@ std::optional<std::size_t> compress_zstd(std::span<const std::byte> from, std::s
 std::string decompress_zstd(std::span<const std::byte> from, std::span<std::byte> to) {
   const std::size_t bytes = ZSTD_decompress(to.data(), to.size(), from.data(), from.size());
   if (ZSTD_isError(bytes)) return fmt::format("zstd: {}", ZSTD_getErrorName(bytes));
-  return bytes == to.size() ? "" : fmt::format("zstd: {} bytes come out", bytes);
+  return bytes == to.size() ? "" : fmt::format("zstd: {} bytes were decompressed", bytes);
 }
 
 // Level 1 is the fastest: a save should not wait for the last percent. One block of 128 KiB takes 4 bytes at least.

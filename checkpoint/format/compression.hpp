@@ -10,19 +10,19 @@
 
 namespace distdl::checkpoint {
 
-/// What is done to the bytes of a chunk, as HDF5's filters do it. A new one has its line here and its row in
-/// compression.cpp.
+/// How the bytes of a chunk are encoded, in the same way as by HDF5's filters. A new codec needs its value here and its
+/// row in compression.cpp.
 enum class Codec { none, zstd, shuffle_zstd };
 
-/// What makes bytes fewer: a filter of HDF5.
+/// A compressing filter of HDF5.
 struct Compressor {
   const char* name;
   int hdf5_filter;             ///< its number, as registered with The HDF Group
   unsigned level;              ///< the filter's one parameter
-  std::size_t most_expansion;  ///< nothing that it makes holds more than this many times its bytes
-  /// Returns the bytes written to `to`, or nothing if they do not fit.
+  std::size_t most_expansion;  ///< upper bound of the ratio of decompressed to compressed bytes
+  /// Returns the number of bytes written to `to`, or nothing if they do not fit.
   std::optional<std::size_t> (*compress)(std::span<const std::byte> from, std::span<std::byte> to, unsigned level);
-  /// Returns what is wrong unless `to` is filled exactly.
+  /// Returns an error text unless `to` is filled exactly.
   std::string (*decompress)(std::span<const std::byte> from, std::span<std::byte> to);
 };
 
@@ -30,26 +30,27 @@ struct CodecEntry {
   Codec codec;
   const char* name;     ///< in job files and manifests
   const char* purpose;  ///< for the help text
-  /// First the first bytes of all elements, then the second ones, and so on (HDF5's filter "shuffle"): it makes floats
-  /// compress.
+  /// Stores the first bytes of all elements, then the second bytes, and so on (HDF5's filter "shuffle"). Floating point
+  /// values compress better that way.
   bool shuffles;
   const Compressor* compressor;  ///< null: bytes are stored as they are
 };
 
 const CodecEntry& entry_of(Codec codec);
 const char* name_of(Codec codec);
-/// Nothing for any other name.
+/// Returns nothing for an unknown name.
 std::optional<Codec> codec_called(std::string_view name);
-/// "none", "zstd" or ..., for messages.
+/// The names of all codecs, for messages.
 std::string codec_names();
 
-/// What to store for `bytes`, which are padded with zeros to `chunk` bytes: compressed, which is shorter than `chunk`,
-/// or, where that does not save a thirty-second, the padded bytes; empty if these are `bytes` themselves.
+/// The bytes to store for `bytes`, which are padded with zeros to `chunk` bytes. The result is compressed and shorter
+/// than `chunk`. If compression saves less than a thirty-second, the result is the padded bytes, or empty if no padding
+/// is needed.
 std::vector<std::byte> compress(Codec codec, std::span<const std::byte> bytes, std::size_t element, std::size_t chunk);
 
-/// Fills `out` with the first bytes of a chunk that compress() made. `scratch` is memory that stays for the next call.
-/// Returns what is wrong with `stored`, the empty text if all is well. No more than `chunk` bytes come into being,
-/// whatever `stored` says.
+/// Fills `out` with the first bytes of a chunk that compress() made. `scratch` is memory that is reused by the next
+/// call. Returns an error text if `stored` is invalid, else an empty text. At most `chunk` bytes are decompressed,
+/// whatever `stored` contains.
 std::string decompress(Codec codec, std::span<const std::byte> stored, std::size_t element, std::size_t chunk,
                        std::span<std::byte> out, std::vector<std::byte>& scratch);
 

@@ -12,10 +12,10 @@ using hdf5::Space;
 using hdf5::Type;
 
 Type floating(std::size_t bytes, std::size_t exponent, std::size_t mantissa, std::size_t bias) {
-  Type type(check(H5Tcopy(H5T_IEEE_F32LE), "make a type for", "floats"));
+  Type type(check(H5Tcopy(H5T_IEEE_F32LE), "create a type for", "floats"));
   std::size_t sign = exponent + mantissa;
-  check(H5Tset_fields(type.get(), sign, mantissa, exponent, 0, mantissa), "make a type for", "floats");
-  check(H5Tset_size(type.get(), bytes), "make a type for", "floats");
+  check(H5Tset_fields(type.get(), sign, mantissa, exponent, 0, mantissa), "create a type for", "floats");
+  check(H5Tset_size(type.get(), bytes), "create a type for", "floats");
   check(H5Tset_ebias(type.get(), bias), "make a type for", "floats");
   return type;
 }
@@ -46,9 +46,9 @@ Type element_type(tensor::DataType dtype) {
 
 Space space_of(const tensor::Shape& shape) {
   hdf5::Lock lock;
-  if (shape.empty()) return Space(check(H5Screate(H5S_SCALAR), "make a space for", "a scalar"));
+  if (shape.empty()) return Space(check(H5Screate(H5S_SCALAR), "create a space for", "a scalar"));
   std::vector<hsize_t> extents(shape.begin(), shape.end());
-  return Space(check(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr), "make a space for",
+  return Space(check(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr), "create a space for",
                      tensor::to_string(shape)));
 }
 

@@ -7,9 +7,9 @@
 
 namespace distdl::checkpoint {
 
-/// How elements lie in a file: little-endian; bf16 is a float of two bytes.
+/// The type of elements in a file. It is little-endian; bf16 is a float of two bytes.
 hdf5::Type element_type(tensor::DataType dtype);
-/// A scalar for the empty shape.
+/// The dataspace of a shape. The empty shape is a scalar.
 hdf5::Space space_of(const tensor::Shape& shape);
 
 }  // namespace distdl::checkpoint

@@ -13,20 +13,20 @@
 
 namespace distdl::checkpoint {
 
-/// A contiguous dataset whose bytes are written later, without HDF5; or one of chunks, in one dimension, which HDF5 can
+/// A dataset whose bytes are written later without HDF5. It is contiguous, or one-dimensional with chunks that HDF5 can
 /// read if it has the filters of the codec.
 struct PlannedDataset {
   std::string path;  ///< "/t/parameter/conv1.weight/0"
   tensor::DataType dtype = tensor::DataType::float32;
-  tensor::Shape shape;  ///< of the whole tensor; kept as an attribute, like the box's offset
-  tensor::Box box;      ///< its extent is the contiguous dataset's; not empty
+  tensor::Shape shape;  ///< shape of the whole tensor; stored as an attribute, like the offset of the box
+  tensor::Box box;      ///< its extent is that of the contiguous dataset; not empty
   Codec codec = Codec::none;
-  std::vector<std::span<const std::byte>> chunks = {};  ///< as compress() made them; none: contiguous
+  std::vector<std::span<const std::byte>> chunks = {};  ///< the results of compress(); empty: contiguous
 };
 
-/// Creates an HDF5 file (there must be none) with room for these datasets, their chunks and with /state/<key>, and
-/// closes it. Returns for each dataset where in the file its bytes belong, or where its chunks lie. Throws StorageError
-/// naming file and dataset. Safe to call from several threads.
+/// Creates an HDF5 file, which must not exist, with space for these datasets, their chunks and /state/<key>, and closes
+/// it. Returns for each dataset the file offset of its bytes, or of each of its chunks. Throws StorageError that names
+/// file and dataset. Safe to call from several threads.
 std::vector<std::vector<std::uint64_t>> create_skeleton(const std::filesystem::path& file, Step step,
                                                         const std::vector<PlannedDataset>& datasets,
                                                         const State& state);

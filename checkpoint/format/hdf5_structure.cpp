@@ -68,8 +68,8 @@ tensor::Shape read_numbers(hid_t object, const char* name) {
 void check_contiguous(hid_t dataset) {
   Properties creation(check(H5Dget_create_plist(dataset), "look at", "a dataset"));
   demand_structure(H5Pget_layout(creation.get()) == H5D_CONTIGUOUS, "it is not contiguous");
-  demand_structure(H5Pget_external_count(creation.get()) == 0, "its bytes lie in another file");
-  demand_structure(H5Pget_nfilters(creation.get()) == 0, "it is filtered");
+  demand_structure(H5Pget_external_count(creation.get()) == 0, "its bytes are in another file");
+  demand_structure(H5Pget_nfilters(creation.get()) == 0, "it has filters");
 }
 
 void check_chunks(hid_t dataset, const ExpectedDataset& expected) {
@@ -84,7 +84,8 @@ void check_chunks(hid_t dataset, const ExpectedDataset& expected) {
                    elements);
   Space all(check(H5Dget_space(dataset), "look at", "a dataset"));
   check(H5Dget_num_chunks(dataset, all.get(), &chunks), "count", "chunks");
-  demand_structure(chunks == box.chunks.size(), "it has {} chunks, the manifest says {}", chunks, box.chunks.size());
+  demand_structure(chunks == box.chunks.size(), "it has {} chunks, but the manifest says {}", chunks,
+                   box.chunks.size());
   for (hsize_t i = 0; i < chunks; ++i) {
     hsize_t first = i * elements, bytes = 0;
     unsigned skipped = 0;
@@ -92,12 +93,12 @@ void check_chunks(hid_t dataset, const ExpectedDataset& expected) {
     check(H5Dget_chunk_info_by_coord(dataset, &first, &skipped, &offset, &bytes), "look at", "a chunk");
     const StoredChunk& chunk = box.chunks[i];
     demand_structure(offset == chunk.offset && bytes == chunk.bytes,
-                     "chunk {} is {} bytes at {}, the manifest says {} at {}", i, bytes, offset, chunk.bytes,
+                     "chunk {} is {} bytes at {}, but the manifest says {} at {}", i, bytes, offset, chunk.bytes,
                      chunk.offset);
     demand_structure(skipped == (bytes == whole ? all_filters(box.codec) : 0), "chunk {} skips filters {:b}", i,
                      skipped);
   }
-  demand_structure(read_numbers(dataset, "extent") == box.box.extent, "its attribute extent is another");
+  demand_structure(read_numbers(dataset, "extent") == box.box.extent, "its attribute extent is wrong");
 }
 
 void check_dataset(hid_t dataset, const ExpectedDataset& expected) {
@@ -115,11 +116,11 @@ void check_dataset(hid_t dataset, const ExpectedDataset& expected) {
   demand_structure(H5Sextent_equal(space.get(), space_of(extent).get()) > 0, "its extent is not {}",
                    tensor::to_string(extent));
   haddr_t offset = chunked ? expected.box->offset : H5Dget_offset(dataset);
-  demand_structure(offset == expected.box->offset, "it lies at byte {}, the manifest says {}", offset,
+  demand_structure(offset == expected.box->offset, "it is at byte {}, but the manifest says {}", offset,
                    expected.box->offset);
   demand_structure(H5Aget_num_attrs(dataset) == (chunked ? 3 : 2), "it has other attributes than shape and offset");
-  demand_structure(read_numbers(dataset, "shape") == expected.tensor->entry.shape, "its attribute shape is another");
-  demand_structure(read_numbers(dataset, "offset") == expected.box->box.offset, "its attribute offset is another");
+  demand_structure(read_numbers(dataset, "shape") == expected.tensor->entry.shape, "its attribute shape is wrong");
+  demand_structure(read_numbers(dataset, "offset") == expected.box->box.offset, "its attribute offset is wrong");
 }
 
 struct Walk {
@@ -133,12 +134,12 @@ void check_object(Walk& walk, hid_t group, const std::string& path, H5L_type_t l
   hdf5::Object object(check(H5Oopen(group, path.c_str(), H5P_DEFAULT), "open", path));
   H5I_type_t kind = H5Iget_type(object.get());
   if (kind == H5I_GROUP) return demand_structure(H5Aget_num_attrs(object.get()) == 0, "it has attributes");
-  demand_structure(kind == H5I_DATASET, "it is neither group nor dataset");
+  demand_structure(kind == H5I_DATASET, "it is neither a group nor a dataset");
   if (auto found = walk.expected.find(path); found != walk.expected.end()) {
     check_dataset(object.get(), found->second);
     walk.expected.erase(found);
   } else {
-    demand_structure(walk.state.erase(path) == 1, "the manifest does not know it");
+    demand_structure(walk.state.erase(path) == 1, "the manifest does not list it");
     check_contiguous(object.get());
     demand_structure(H5Aget_num_attrs(object.get()) == 0, "it has attributes");
   }
@@ -163,7 +164,7 @@ std::vector<std::string> look(const std::filesystem::path& path, const Manifest&
   try {
     File file(check(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), "open", path.string()));
     demand_structure(read_numbers(file.get(), "step") == tensor::Shape{manifest.step.value},
-                     "its attribute step is another");
+                     "its attribute step is wrong");
     hdf5::Object root(check(H5Oopen(file.get(), "/", H5P_DEFAULT), "open", "the root group"));
     demand_structure(H5Aget_num_attrs(root.get()) == 1, "it has other attributes than step");
     check(H5Lvisit(file.get(), H5_INDEX_NAME, H5_ITER_NATIVE, &visit, &walk), "walk through", path.string());
@@ -171,7 +172,7 @@ std::vector<std::string> look(const std::filesystem::path& path, const Manifest&
     walk.problems.emplace_back(error.what());
   }
   for (const auto& [name, dataset] : walk.expected)
-    if (walk.problems.size() < kMostProblems) walk.problems.push_back(fmt::format("/{} is missing or another", name));
+    if (walk.problems.size() < kMostProblems) walk.problems.push_back(fmt::format("/{} is missing or wrong", name));
   for (const auto& name : walk.state)
     if (walk.problems.size() < kMostProblems) walk.problems.push_back(fmt::format("/{} is missing", name));
   return walk.problems;
@@ -230,10 +231,10 @@ std::vector<std::string> structure_problems(const std::filesystem::path& folder,
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   require<StorageError>(!WIFSIGNALED(status) || WTERMSIG(status) != SIGALRM,
-                        "HDF5 did not come to the end of \"{}\" within {} s: its storage is slow or hangs; try again",
+                        "HDF5 did not finish reading \"{}\" within {} s: its storage is slow or hangs; try again",
                         path.string(), seconds);
   if (WIFSIGNALED(status))
-    problems.push_back(fmt::format("HDF5 cannot read it: it was ended by signal {}", WTERMSIG(status)));
+    problems.push_back(fmt::format("HDF5 cannot read it: its process was ended by signal {}", WTERMSIG(status)));
   else if (WEXITSTATUS(status) != 0)
     problems.emplace_back("HDF5 cannot read it");
   return problems;

@@ -10,11 +10,11 @@
 
 namespace distdl::checkpoint {
 
-/// What file `index` of a checkpoint holds beyond, or otherwise than, the manifest says, as HDF5 sees it: a dataset
-/// that lies elsewhere or is missing, a link out of the file, a filter, an object that nobody knows. Empty if all is
-/// well. HDF5 reads the file in a process of its own, for a minute at most, or longer if there are many tensors: a file
-/// that was made to break it breaks nothing else. Call it when the file's checksums hold. Throws StorageError (storage)
-/// if HDF5 did not come to the end within that time, which says nothing about the file.
+/// The differences between file `index` of a checkpoint, as HDF5 reads it, and the manifest: a dataset that is missing
+/// or has another offset, a link out of the file, a filter, an object that is not listed. Empty if there are none. HDF5
+/// reads the file in a separate process, so a malicious file cannot harm the caller. The process may run for a minute,
+/// or longer if there are many tensors. Call it after the file's checksums were verified. Throws StorageError (storage)
+/// if HDF5 does not finish in time, which says nothing about the file.
 std::vector<std::string> structure_problems(const std::filesystem::path& folder, const Manifest& manifest,
                                             std::size_t index, std::chrono::seconds patience = std::chrono::minutes(1));
 

@@ -7,16 +7,16 @@
 
 namespace distdl::checkpoint {
 
-/// What the brackets of a JSON text tell before a parser builds anything of it. (A callback given to the parser could
-/// tell the same, but it makes the parser look at all brothers of each object: quadratic time.)
+/// Nesting and number of members of a JSON text, counted before a parser allocates memory for it. (A callback of the
+/// parser could count the same, but it makes the parser visit all siblings of each object, which takes quadratic time.)
 struct JsonOutline {
-  std::size_t depth = 0;    ///< of the deepest nesting; nesting costs a hundred times the memory of its text
-  std::size_t members = 0;  ///< of the outermost object; a parser keeps the last of several that have one name
+  std::size_t depth = 0;    ///< deepest nesting; a level costs a hundred times the memory of its text
+  std::size_t members = 0;  ///< members of the outermost object; a parser keeps only the last of several with one name
 };
-/// Makes sense if the text is valid JSON, which is for a parser to say.
+/// The result is meaningful only if the text is valid JSON, which is left to a parser.
 JsonOutline outline_of(std::string_view json);
 
-/// Whether JSON can hold the text as it is.
+/// Whether the text is UTF-8, so that JSON can contain it unchanged.
 bool is_utf8(const std::string& text);
 
 }  // namespace distdl::checkpoint

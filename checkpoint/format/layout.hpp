@@ -11,36 +11,39 @@
 
 #include <distdl/base/ids.hpp>
 
-// How the files and folders of a checkpoint root are called. See docs/checkpoint-format.md.
+// Names of the files and folders of a checkpoint root. See docs/checkpoint-format.md.
 namespace distdl::checkpoint {
 
-inline constexpr std::size_t kBlockBytes = std::size_t{4} << 20;  ///< each has a CRC-32C of its own
+inline constexpr std::size_t kBlockBytes = std::size_t{4} << 20;  ///< bytes with a CRC-32C of their own
 inline constexpr const char* kManifestName = "MANIFEST";
 inline constexpr const char* kOwnerName = "OWNER";
 inline constexpr const char* kLatestName = "LATEST";
 inline constexpr const char* kHistoryName = "HISTORY";
 inline constexpr const char* kTagsName = "tags";
 inline constexpr const char* kQuarantineName = "quarantine";
-inline constexpr const char* kReasonName = "REASON";  ///< in each folder of the quarantine
+inline constexpr const char* kReasonName = "REASON";  ///< in each folder in quarantine
 inline constexpr const char* kStagePrefix = ".stage-";
 inline constexpr const char* kTrashPrefix = ".trash-";
-inline constexpr const char* kViewName = "view.h5";  ///< in a step's folder: an export_view() of it
+inline constexpr const char* kViewName = "view.h5";  ///< in a step's folder: its export_view()
 
 /// "step-000000001200"
 std::string step_folder_name(Step step);
-/// The step of such a name; nothing for any other name.
+/// The step of such a name. Returns nothing for any other name.
 std::optional<Step> step_of_folder(std::string_view name);
 /// "node0003.h5"
 std::string data_file_name(int writer);
-/// Whether a manifest may name this file: only what data_file_name makes, so never a path out of the folder.
+/// Whether a manifest may name this file. Only results of data_file_name() are allowed, so a path cannot leave the
+/// folder.
 bool is_data_file_name(std::string_view name);
-/// Whether a tensor or state key may bear this name: parts of printable ASCII joined by '/', none empty, "." or "..".
+/// Whether a tensor or a state key may have this name: parts of printable ASCII joined by '/', none of them empty, "."
+/// or "..".
 bool is_valid_name(std::string_view name);
-/// A name of which another one is the beginning, up to a '/': "x/0" beside "x". HDF5 cannot hold both. Empty: none.
+/// A name that begins with another name and a '/', as "x/0" beside "x"; HDF5 cannot contain both. Empty if there is
+/// none.
 std::string_view name_within_another(const std::set<std::string_view>& names);
 
-/// What an entry of a root, or of its quarantine, is by its name. All such names are told apart in parse_entry_name;
-/// what is `unknown` belongs to the user, and is never moved or removed.
+/// The kind of an entry of a root, or of its quarantine, according to its name. parse_entry_name() is the only place
+/// that distinguishes these names. An `unknown` entry belongs to the user, and is never moved or removed.
 struct EntryName {
   enum class Kind {
     checkpoint,   ///< "step-000000001200"
@@ -52,20 +55,20 @@ struct EntryName {
     unknown
   };
   Kind kind = Kind::unknown;
-  std::optional<Step> step{};  ///< of a checkpoint, a stage, one quarantined, and of trash that was a checkpoint
+  std::optional<Step> step{};  ///< of a checkpoint, a stage, a quarantined checkpoint, or trash that was a checkpoint
 };
-/// For any bytes. <random> stands for 4 to 64 lower-case hexadecimal digits.
+/// Accepts any bytes. <random> stands for 4 to 64 lower-case hexadecimal digits.
 EntryName parse_entry_name(std::string_view name);
-/// Names that nothing has yet.
+/// Names that are not in use yet.
 std::string stage_name(Step step);
 std::string trash_name(std::string_view name_before);
 std::string quarantined_name(std::string_view label);
 
-/// The checkpoints in a root by step, whatever state they are in. Throws StorageError if the folder cannot be read.
+/// The checkpoints in a root by step, intact or not. Throws StorageError if the folder cannot be read.
 std::map<Step, std::filesystem::path> step_folders(const std::filesystem::path& root);
-/// Entries of a folder whose name starts with `prefix`.
+/// The entries of a folder whose names begin with `prefix`.
 std::vector<std::filesystem::path> entries_with_prefix(const std::filesystem::path& root, std::string_view prefix);
-/// Entries of a root that are this by their name.
+/// The entries of a root whose names are of this kind.
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& root, EntryName::Kind kind);
 
 }  // namespace distdl::checkpoint

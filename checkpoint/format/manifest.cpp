@@ -22,13 +22,13 @@ void demand(bool condition, const std::string& origin, fmt::format_string<Args..
 void check_box(const Manifest& manifest, const StoredTensor& stored, const StoredBox& box, const std::string& origin) {
   const std::string& name = stored.entry.name;
   demand(lies_inside(box.box, stored.entry.shape) && tensor::element_count(box.box.extent) > 0, origin,
-         "tensor \"{}\" has a box at {} of {} outside its shape {}", name, tensor::to_string(box.box.offset),
+         "tensor \"{}\" has a box at {} with extent {} outside its shape {}", name, tensor::to_string(box.box.offset),
          tensor::to_string(box.box.extent), tensor::to_string(stored.entry.shape));
-  demand(box.file < manifest.files.size(), origin, "tensor \"{}\" lies in a file that is not listed", name);
+  demand(box.file < manifest.files.size(), origin, "tensor \"{}\" is in a file that is not listed", name);
   const StoredFile& file = manifest.files[box.file];
   std::uint64_t bytes = bytes_of(stored, box);
   auto demand_inside = [&](std::uint64_t offset, std::uint64_t length) {
-    demand(length <= file.bytes && offset <= file.bytes - length, origin, "tensor \"{}\" reaches beyond the end of {}",
+    demand(length <= file.bytes && offset <= file.bytes - length, origin, "tensor \"{}\" extends beyond the end of {}",
            name, file.name);
   };
   if (box.chunks.empty()) demand_inside(box.offset, bytes);
@@ -37,10 +37,10 @@ void check_box(const Manifest& manifest, const StoredTensor& stored, const Store
     demand_inside(chunk.offset, chunk.bytes);
     std::size_t plain = chunk_bytes(stored, box);
     demand(chunk.bytes <= plain && compressor && chunk.bytes * compressor->most_expansion >= plain, origin,
-           "tensor \"{}\" has a chunk of {} bytes for {}", name, chunk.bytes, plain);
+           "tensor \"{}\" has a chunk of {} bytes that stands for {} bytes", name, chunk.bytes, plain);
   }
   demand(box.chunks.empty() || box.chunks.size() == box.checksums.size(), origin,
-         "tensor \"{}\" has {} chunks and {} block checksums", name, box.chunks.size(), box.checksums.size());
+         "tensor \"{}\" has {} chunks, but {} block checksums", name, box.chunks.size(), box.checksums.size());
   demand(box.checksums.size() == (bytes + kBlockBytes - 1) / kBlockBytes, origin,
          "tensor \"{}\" has {} block checksums for {} bytes", name, box.checksums.size(), bytes);
 }
@@ -112,7 +112,7 @@ void check_manifest(const Manifest& manifest, const std::string& origin) {
   for (const StoredTensor& stored : manifest.tensors) names.insert(stored.entry.name);
   for (const auto& [key, value] : manifest.state) keys.insert(key);
   for (const auto& both : {names, keys})
-    demand(name_within_another(both).empty(), origin, "\"{}\" begins with the name of another one and a '/'",
+    demand(name_within_another(both).empty(), origin, "\"{}\" begins with another name and a '/'",
            name_within_another(both));
 
   const StoredTensor* previous = nullptr;
@@ -141,7 +141,7 @@ Manifest join(const std::vector<Manifest>& parts) {
     for (const StoredTensor& stored : part.tensors) {
       StoredTensor& joined = tensors.try_emplace(stored.entry.name, StoredTensor{stored.entry, {}}).first->second;
       if (joined.entry != stored.entry)
-        throw StorageError(fmt::format("ranks disagree about tensor \"{}\": {} {} and {} {}", stored.entry.name,
+        throw StorageError(fmt::format("ranks disagree about tensor \"{}\": it is {} {} and {} {}", stored.entry.name,
                                        tensor::code_of(joined.entry.dtype), tensor::to_string(joined.entry.shape),
                                        tensor::code_of(stored.entry.dtype), tensor::to_string(stored.entry.shape)),
                            ExitCode::incompatible);

@@ -13,22 +13,22 @@
 
 namespace distdl::checkpoint {
 
-/// A block of a box as it lies in a file if it is compressed: decompressed, or with chunk_bytes() as it is, it has
-/// chunk_bytes(), where the last one is padded with zeros.
+/// A block of a compressed box in a file. It has chunk_bytes() when decompressed; the last block is padded with zeros.
+/// A block that compression does not shorten is stored uncompressed, with chunk_bytes().
 struct StoredChunk {
   std::uint64_t offset = 0;  ///< in bytes from the start of the file
   std::uint64_t bytes = 0;
-  std::uint32_t checksum = 0;  ///< CRC-32C of these
+  std::uint32_t checksum = 0;  ///< CRC-32C of these bytes
 };
 
-/// A box of a tensor as it lies in a file: contiguous, row-major; or each of its blocks for itself, compressed.
+/// A box of a tensor in a file: contiguous and row-major, or divided into compressed blocks.
 struct StoredBox {
   tensor::Box box;
   std::size_t file = 0;                  ///< index into Manifest::files
-  std::uint64_t offset = 0;              ///< in bytes from the start of the file; means nothing if there are chunks
-  std::vector<std::uint32_t> checksums;  ///< CRC-32C of each kBlockBytes of the box, the last may be shorter
-  Codec codec = Codec::none;             ///< of the chunks
-  std::vector<StoredChunk> chunks = {};  ///< one for each checksum; none: the box is contiguous
+  std::uint64_t offset = 0;              ///< in bytes from the start of the file; unused if there are chunks
+  std::vector<std::uint32_t> checksums;  ///< CRC-32C of each kBlockBytes of the box; the last block may be shorter
+  Codec codec = Codec::none;             ///< codec of the chunks
+  std::vector<StoredChunk> chunks = {};  ///< one per checksum; empty: the box is contiguous
 };
 
 struct StoredTensor {
@@ -42,45 +42,48 @@ struct StoredFile {
   std::uint32_t rest = 0;  ///< CRC-32C of all bytes of the file that belong to no box, in order
 };
 
-/// What a checkpoint folder holds: the only thing a restore trusts, and enough to read every tensor without HDF5.
+/// The contents of a checkpoint folder. It is the only source that a restore trusts, and suffices to read every tensor
+/// without HDF5.
 struct Manifest {
   Step step;
   std::int64_t written_at = 0;
   int world_size = 0;
-  std::uint64_t start = 0;  ///< Owner::start; 0: not known
+  std::uint64_t start = 0;  ///< Owner::start; 0: unknown
   std::vector<StoredFile> files;
   std::vector<StoredTensor> tensors;  ///< in name order
   State state;
 };
 
 std::uint64_t bytes_of(const StoredTensor& tensor, const StoredBox& box);
-/// Whether a part of it is.
+/// Whether any box of the tensor is compressed.
 bool is_compressed(const StoredTensor& tensor);
-/// Bytes of each chunk of a box, uncompressed.
+/// Bytes of each chunk of a box before compression.
 std::size_t chunk_bytes(const StoredTensor& tensor, const StoredBox& box);
-/// Bytes of a file that hold a box, or a chunk of it.
+/// The bytes of a file that contain a box, or one of its chunks.
 struct Extent {
   std::uint64_t begin, end;
 };
 std::vector<Extent> extents_of(const StoredTensor& tensor, const StoredBox& box);
 
-/// Nothing longer is written or read. About 60 bytes are needed for a box, and 11 for each 4 MiB, or 40 if
+/// Longer manifests are neither written nor read. A box needs about 60 bytes, and each 4 MiB need 11 bytes, or 40 if
 /// they are compressed.
 inline constexpr std::uint64_t kLargestManifest = std::uint64_t{512} << 20;
 
-/// JSON, then a line with the SHA-256 of all before it. Throws StorageError (incompatible) if that is too long.
+/// JSON, followed by a line with the SHA-256 of all preceding bytes. Throws StorageError (incompatible) if that is too
+/// long.
 std::string to_text(const Manifest& manifest);
-/// Checks the hash and the form, not yet whether it makes sense. `origin` names the text in errors.
-/// Throws StorageError: corrupt, or incompatible if a newer version wrote it.
+/// Checks the hash and the syntax, but not whether the values are consistent. `origin` names the text in errors. Throws
+/// StorageError: corrupt, or incompatible if a newer version wrote it.
 Manifest parse_manifest(const std::string& text, const std::string& origin);
-/// Whether a tensor's name is harmless and its size can be. Throws StorageError (corrupt).
+/// Checks that a tensor's name is safe and its size possible. Throws StorageError (corrupt).
 void check_shape(const TensorEntry& entry, const std::string& origin);
-/// Whether names are harmless, boxes lie inside their files and make up whole tensors. Throws StorageError (corrupt).
+/// Checks that names are safe, boxes lie inside their files, and the boxes of each tensor cover it exactly. Throws
+/// StorageError (corrupt).
 void check_manifest(const Manifest& manifest, const std::string& origin);
-/// Joins the parts that several writers made. Throws StorageError (incompatible) if they disagree about a tensor.
+/// Joins the parts of several writers. Throws StorageError (incompatible) if they disagree about a tensor.
 Manifest join(const std::vector<Manifest>& parts);
-/// Reads, parses and checks the manifest of a checkpoint folder; also that its step is that of the folder's name.
-/// Throws StorageError: incomplete if there is none.
+/// Reads, parses and checks the manifest of a checkpoint folder, including that its step is that of the folder's name.
+/// Throws StorageError: incomplete if there is no manifest.
 Manifest load_manifest(FileSystem& files, const std::filesystem::path& folder);
 
 Summary summary_of(const Manifest& manifest, const std::filesystem::path& folder);

@@ -30,8 +30,8 @@ std::string wrong_hash(std::string_view line, std::string_view right) {
   auto digits = [](std::string_view hash) { return hash.substr(kHashTag.size(), kHashLine - kHashTag.size() - 1); };
   bool is_hash =
       line.starts_with(kHashTag) && digits(line).find_first_not_of("0123456789abcdef") == std::string_view::npos;
-  if (!is_hash) return "its last line is no checksum: it is not whole";
-  return fmt::format("its checksum does not hold: sha256 {} expected, {} found", digits(line), digits(right));
+  if (!is_hash) return "its last line is not a checksum: it is incomplete";
+  return fmt::format("its checksum is wrong: sha256 {} expected, {} found", digits(line), digits(right));
 }
 
 std::string to_hex(const std::string& bytes) {
@@ -166,10 +166,11 @@ std::string to_text(const Manifest& manifest) {
   if (manifest.start > 0) document["start"] = manifest.start;
   std::string text = document.dump() + "\n";
   if (text.size() + kHashLine > kLargestManifest)
-    throw StorageError(fmt::format("the manifest of step {} would be {} bytes long, {} is the limit: the tensors are "
-                                   "cut into too many parts",
-                                   manifest.step, text.size(), kLargestManifest),
-                       ExitCode::incompatible);
+    throw StorageError(
+        fmt::format("the manifest of step {} would be {} bytes long, but {} is the limit: the tensors are "
+                    "cut into too many parts",
+                    manifest.step, text.size(), kLargestManifest),
+        ExitCode::incompatible);
   return fmt::format("{}{}{}\n", text, kHashTag, hash_of(text));
 }
 
@@ -180,13 +181,13 @@ Manifest parse_manifest(const std::string& text, const std::string& origin) {
   std::string expected = fmt::format("{}{}\n", kHashTag, hash_of(body));
   if (text.substr(body.size()) != expected) throw bad(wrong_hash(std::string_view(text).substr(body.size()), expected));
   try {
-    if (outline_of(body).depth > kDeepest) throw std::invalid_argument("it nests deeper than a manifest can");
+    if (outline_of(body).depth > kDeepest) throw std::invalid_argument("it is nested too deeply");
     json document = json::parse(body);
     std::int64_t format = integer(document.at("format"));
     if (format != kManifestFormat && format != kManifestFormat - 1)
       throw StorageError(
-          fmt::format("{}: it has format {}, this program reads formats up to {}; use the distdl that wrote it", origin,
-                      format, kManifestFormat),
+          fmt::format("{}: it has format {}, but this program reads formats up to {}; use the distdl that wrote it",
+                      origin, format, kManifestFormat),
           ExitCode::incompatible);
     return manifest_from(document);
   } catch (const StorageError&) {

@@ -48,7 +48,7 @@ void read_block(OpenFile& file, const StoredTensor& stored, const StoredBox& box
   std::string problem = decompress(box.codec, scratch.stored, tensor::size_of(stored.entry.dtype),
                                    chunk_bytes(stored, box), out, scratch.plain);
   if (!problem.empty())
-    throw StorageError(fmt::format("{}: its {} bytes are not {} compressed ({})", where(), chunk->bytes,
+    throw StorageError(fmt::format("{}: its {} bytes do not decompress to {} ({})", where(), chunk->bytes,
                                    chunk_bytes(stored, box), problem),
                        ExitCode::corrupt);
   check(crc32c(out), box.checksums[number], "decompressed: ");

@@ -11,7 +11,7 @@
 
 namespace distdl::checkpoint {
 
-/// A block's checksum does not hold.
+/// The checksum of a block is wrong.
 class BlockDamage : public StorageError {
  public:
   BlockDamage(const std::string& message, std::uint32_t expected, std::uint32_t found)
@@ -23,18 +23,18 @@ class BlockDamage : public StorageError {
   std::uint32_t expected_, found_;
 };
 
-/// Bytes of a block of a box, uncompressed.
+/// Bytes of a block of a box before compression.
 std::size_t bytes_of_block(const StoredTensor& stored, const StoredBox& box, std::size_t number);
 
-/// Memory that reading compressed blocks, or blocks past the page cache, needs, kept for the next one.
+/// Memory that is reused to read compressed blocks, or blocks past the page cache.
 struct Scratch {
   std::vector<std::byte> stored, plain;
 };
 
-/// Fills `out`, which is bytes_of_block() long, with block `number` of the box. What is stored is checked before
-/// anything is made of it, and what comes out of that once more. Throws BlockDamage or another StorageError (corrupt),
-/// naming file, tensor and block.
-/// `past_cache` is the same file once more, for what lies so that it can be read past the page cache; may be nullptr.
+/// Fills `out`, which has bytes_of_block() bytes, with block `number` of the box. The stored bytes are checked before
+/// they are decompressed, and the result is checked again. Throws BlockDamage or another StorageError (corrupt) that
+/// names file, tensor and block. `past_cache` is the same file opened past the page cache, for blocks whose alignment
+/// allows it; it may be nullptr.
 void read_block(OpenFile& file, const StoredTensor& stored, const StoredBox& box, std::size_t number,
                 std::span<std::byte> out, Scratch& scratch, OpenFile* past_cache = nullptr);
 

@@ -9,7 +9,8 @@
 
 namespace distdl::checkpoint {
 
-/// A tensor's bytes in row-major order, in pieces of some mebibytes and of whole elements; the visitor may change them.
+/// Visits a tensor's bytes in row-major order, in pieces of some mebibytes that contain whole elements. The visitor may
+/// change the bytes.
 void for_each_piece(TensorReader& reader, const TensorEntry& entry,
                     const std::function<void(std::span<std::byte>)>& visit);
 

@@ -25,7 +25,7 @@ OpenFile& TensorReader::open(std::size_t index) try {
   OpenFile file(files_, folder_ / expected.name, OpenFile::Mode::read);
   if (file.size() != expected.bytes)
     throw StorageError(
-        fmt::format("\"{}\" is {} bytes long, {} were written", file.path().string(), file.size(), expected.bytes),
+        fmt::format("\"{}\" is {} bytes long, but {} were written", file.path().string(), file.size(), expected.bytes),
         ExitCode::corrupt);
   return open_.emplace(index, std::move(file)).first->second;
 } catch (const FileError& error) {

@@ -12,18 +12,18 @@
 
 namespace distdl::checkpoint {
 
-/// Reads any box of a checkpoint's tensors, however they were cut. Files are read at the places that the manifest
-/// tells, without HDF5, and no byte leaves before the checksum of its block holds. For one thread.
+/// Reads any box of a checkpoint's tensors, however they are divided in the files. Files are read at the offsets in the
+/// manifest, without HDF5. No byte is returned before the checksum of its block is verified. For one thread.
 class TensorReader {
  public:
   /// Throws StorageError if the manifest is missing or damaged.
   TensorReader(FileSystem& files, Path folder);
 
   const Manifest& manifest() const noexcept { return manifest_; }
-  /// nullptr if there is none of that name.
+  /// Returns nullptr if there is no tensor of that name.
   const StoredTensor* find(const std::string& name) const;
-  /// Fills `out`, dense and row-major, with the box `wanted` inside the tensor's shape.
-  /// Throws StorageError: corrupt, naming file, tensor and block; incomplete if a file is missing.
+  /// Fills `out` with the box `wanted` of the tensor, dense and row-major. Throws StorageError: corrupt, with file,
+  /// tensor and block; incomplete if a file is missing.
   void read(const StoredTensor& stored, const tensor::Box& wanted, std::byte* out);
 
  private:
@@ -34,7 +34,7 @@ class TensorReader {
   Path folder_;
   Manifest manifest_;
   std::map<std::size_t, OpenFile> open_;
-  // The block read last.
+  // The block that was read last.
   const StoredBox* held_box_ = nullptr;
   std::size_t held_number_ = 0;
   std::vector<std::byte> held_;

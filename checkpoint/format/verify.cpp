@@ -90,7 +90,7 @@ void find_strangers(std::vector<Finding>& findings, const Path& folder, const Ma
     std::string name = entry.filename().string();
     if (known.contains(name)) continue;
     findings.push_back(
-        {ExitCode::corrupt, name, "", fmt::format("\"{}\" is no part of the checkpoint", entry.string())});
+        {ExitCode::corrupt, name, "", fmt::format("\"{}\" is not part of the checkpoint", entry.string())});
   }
 }
 }  // namespace
@@ -118,7 +118,7 @@ std::vector<Finding> verify_file(OpenFile& file, const Manifest& manifest, std::
   collect(findings, expected.name, "", [&] {
     found = rest_checksum(file, manifest, index);
     if (found == expected.rest) return std::string();
-    return fmt::format("\"{}\": outside of the tensors: checksum {:08x} expected, {:08x} found", file.path().string(),
+    return fmt::format("\"{}\": outside the tensors: checksum {:08x} expected, {:08x} found", file.path().string(),
                        expected.rest, *found);
   });
   if (findings.size() > before) {
@@ -153,7 +153,8 @@ std::vector<Finding> verify_listed_file(FileSystem& files, const Path& folder, c
   collect(findings, expected.name, "", [&] {
     OpenFile file(files, folder / expected.name, OpenFile::Mode::read);
     if (file.size() != expected.bytes)
-      return fmt::format("\"{}\" is {} bytes long, {} were written", file.path().string(), file.size(), expected.bytes);
+      return fmt::format("\"{}\" is {} bytes long, but {} were written", file.path().string(), file.size(),
+                         expected.bytes);
     if (depth == Depth::sizes) return std::string();
     findings = verify_file(file, manifest, index, depth);
     if (findings.empty() && depth == Depth::structure) findings = structure_findings(folder, manifest, index);

@@ -13,24 +13,24 @@ namespace distdl::checkpoint {
 /// CRC-32C of all bytes of file `index` that belong to no box: HDF5's own structures and the gaps.
 std::uint32_t rest_checksum(OpenFile& file, const Manifest& manifest, std::size_t index);
 
-/// Compares every byte of one open file with the manifest, or those outside of tensors.
+/// Compares every byte of one open file with the manifest, or only the bytes outside tensors.
 std::vector<Finding> verify_file(OpenFile& file, const Manifest& manifest, std::size_t index,
                                  Depth depth = Depth::bytes);
-/// What a reading throws about the disk's content becomes findings; the rest passes.
+/// Converts exceptions of `reading` about the contents of the disk to findings. Other exceptions pass.
 std::vector<Finding> findings_of(const std::function<void()>& reading);
 
-/// A checkpoint folder and what is wrong with it; without findings, `manifest` is the truth about it.
+/// A checkpoint folder and its damage. If there are no findings, `manifest` is valid.
 struct Verified {
   Manifest manifest;
   std::vector<Finding> findings;
 };
-/// These three throw StorageError only if a file cannot be checked: no permission, no descriptors, a newer format. A
-/// bad sector (EIO) is a finding. This one checks the manifest alone.
+/// These three functions throw StorageError only if a file cannot be checked: missing permission, no descriptors, a
+/// newer format. A bad sector (EIO) is a finding. This function checks only the manifest.
 Verified verify_manifest(FileSystem& files, const Path& folder);
-/// At one of its files.
+/// Checks one of the files.
 std::vector<Finding> verify_listed_file(FileSystem& files, const Path& folder, const Manifest& manifest,
                                         std::size_t index, Depth depth = Depth::bytes);
-/// At all.
+/// Checks the manifest and all files.
 Verified verify_folder(FileSystem& files, const Path& folder, Depth depth = Depth::bytes);
 
 }  // namespace distdl::checkpoint

@@ -222,16 +222,16 @@ void check_slices(std::span<const Slice> slices) {
   std::set<std::string_view> names;
   for (const Slice& slice : slices) names.insert(slice.name);
   if (const auto inner = name_within_another(names); !inner.empty())
-    throw StorageError(fmt::format("tensor \"{}\" cannot be saved: another one's name is the beginning of its own, up "
-                                   "to a '/', where HDF5 needs a folder; rename one",
+    throw StorageError(fmt::format("tensor \"{}\" cannot be saved: its name begins with that of another tensor "
+                                   "and a '/', where HDF5 needs a group; rename one",
                                    inner),
                        ExitCode::incompatible);
 }
 
 void check_state(const State& state) {
   if (state.contains(kParityKey))
-    throw StorageError(fmt::format("the state \"{}\" cannot be saved: distdl itself uses this key, for the parity of "
-                                   "snapshots; choose another one",
+    throw StorageError(fmt::format("the state \"{}\" cannot be saved: distdl uses this key for the parity of "
+                                   "snapshots; choose another key",
                                    kParityKey),
                        ExitCode::incompatible);
   std::set<std::string_view> keys;
@@ -239,11 +239,11 @@ void check_state(const State& state) {
   const auto inner = name_within_another(keys);
   const auto bad = std::find_if_not(keys.begin(), keys.end(), is_valid_name);
   if (bad != keys.end() || !inner.empty())
-    throw StorageError(
-        fmt::format("the state \"{}\" cannot be saved: keys are parts of printable characters joined by '/', none "
-                    "within another",
-                    inner.empty() ? *bad : inner),
-        ExitCode::incompatible);
+    throw StorageError(fmt::format("the state \"{}\" cannot be saved: keys are parts of printable characters joined by "
+                                   "'/', and no key may begin "
+                                   "with another key and a '/'",
+                                   inner.empty() ? *bad : inner),
+                       ExitCode::incompatible);
 }
 
 Manifest write_data_file(FileSystem& files, const std::filesystem::path& folder, const std::string& name,

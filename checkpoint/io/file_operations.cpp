@@ -31,7 +31,7 @@ bool cannot(int number) {
 }
 
 int flags_of(OpenFile::Mode mode) {
-  // O_NONBLOCK: opening a pipe that somebody put there must not wait for its other end.
+  // O_NONBLOCK: if the file is a pipe, opening it must not wait for its other end.
   int common = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
   switch (mode) {
     case OpenFile::Mode::read:
@@ -58,7 +58,7 @@ using OpenFolder = UniqueHandle<DIR*, &close_entries>;
 
 FileError::FileError(const std::string& purpose, const Path& file, int number)
     : StorageError(fmt::format("cannot {} \"{}\": {}{}", purpose, file.string(), errno_text(number),
-                               number == ELOOP ? "; no link is followed there: remove it" : "")),
+                               number == ELOOP ? "; it is a link, which is not followed: remove it" : "")),
       number_(number) {}
 
 FileError::FileError(const Path& file, mode_t mode, const char* expected)
@@ -132,7 +132,7 @@ void OpenFile::read_at(std::span<std::byte> bytes, std::uint64_t offset) {
         [&] { return files_.pread(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset)); });
     if (n < 0) throw FileError("read", path_, errno);
     if (n == 0)
-      throw StorageError(fmt::format("\"{}\" ends at byte {}, more was expected", path_.string(), offset),
+      throw StorageError(fmt::format("\"{}\" ends at byte {}, but more bytes were expected", path_.string(), offset),
                          ExitCode::corrupt);
     bytes = bytes.subspan(static_cast<std::size_t>(n));
     offset += static_cast<std::uint64_t>(n);
@@ -250,7 +250,7 @@ std::optional<std::string> read_text(FileSystem& files, const Path& file, std::u
   OpenFile in(files, file, OpenFile::Mode::read);
   if (in.size() > limit)
     throw StorageError(
-        fmt::format("\"{}\" is {} bytes long, more than {} cannot be right", file.string(), in.size(), limit),
+        fmt::format("\"{}\" is {} bytes long, but at most {} were expected", file.string(), in.size(), limit),
         ExitCode::corrupt);
   std::string text(in.size(), '\0');
   in.read_at(std::as_writable_bytes(std::span(text)), 0);
@@ -289,7 +289,7 @@ void replace_text(FileSystem& files, const Path& file, const std::string& text) 
 std::optional<std::uint64_t> free_bytes(FileSystem& files, const Path& folder) {
   struct statvfs status {};
   if (retry_interrupted([&] { return files.statvfs(folder.c_str(), &status); }) != 0)
-    throw FileError("ask for the free space of", folder, errno);
+    throw FileError("get the free space of", folder, errno);
   if (status.f_blocks == 0) return std::nullopt;
   return std::uint64_t{status.f_bavail} * status.f_frsize;
 }

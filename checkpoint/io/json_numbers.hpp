@@ -9,10 +9,10 @@
 
 #include <distdl/base/errors.hpp>
 
-// Numbers from untrusted JSON. The JSON library's own conversions wrap around and truncate silently.
+// Reads numbers from untrusted JSON. The JSON library's own conversions wrap around and truncate silently.
 namespace distdl::checkpoint {
 
-/// Nothing unless it is a whole number that a `Number` can hold.
+/// Returns nothing unless the value is a whole number in the range of `Number`.
 template <class Number>
 std::optional<Number> as_whole(const nlohmann::json& value) {
   if (value.is_number_unsigned() && std::in_range<Number>(value.get<std::uint64_t>()))
@@ -22,7 +22,7 @@ std::optional<Number> as_whole(const nlohmann::json& value) {
   return std::nullopt;
 }
 
-/// Throws StorageError (corrupt) for anything else.
+/// Throws StorageError (corrupt) unless the value is a whole number in the range of `Number`.
 template <class Number>
 Number whole(const nlohmann::json& value) {
   if (const auto number = as_whole<Number>(value)) return *number;
@@ -31,7 +31,7 @@ Number whole(const nlohmann::json& value) {
                      ExitCode::corrupt);
 }
 
-/// 0 if the object does not have it.
+/// Returns 0 if the object does not have the key.
 template <class Number>
 Number whole_in(const nlohmann::json& object, const char* key) {
   const auto found = object.find(key);

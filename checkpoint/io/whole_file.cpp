@@ -18,11 +18,11 @@ WholeFile::WholeFile(FileSystem& files, Path path, Overwrite overwrite) : files_
   std::error_code ignored;  // a link is there also if it leads nowhere
   const auto there = std::filesystem::symlink_status(path_, ignored).type();
   require<UsageError>(overwrite == Overwrite::replace || there == std::filesystem::file_type::not_found,
-                      "\"{}\" exists already; --force replaces it", path_.string());
+                      "\"{}\" already exists; --force replaces it", path_.string());
   check_replaceable(path_);
   const Path folder = path_.has_parent_path() ? path_.parent_path() : Path(".");
   require<StorageError>(std::filesystem::is_directory(folder, ignored),
-                        "cannot create \"{}\": there is no folder \"{}\"; make it first", path_.string(),
+                        "cannot create \"{}\": there is no folder \"{}\"; create it first", path_.string(),
                         folder.string());
   path_ = resolved(folder) / path_.filename();
   unfinished_ = path_.parent_path() / fmt::format(".{}.{}", path_.filename().string(), random_hex(4));

@@ -11,22 +11,22 @@
 
 namespace distdl::checkpoint {
 
-/// A new file that is written from its begin to its end, under another name until it is whole.
+/// A new file that is written from beginning to end. It has a temporary name until it is complete.
 class WholeFile {
  public:
-  /// Throws UsageError if the file exists and must not be replaced, StorageError if it cannot be created.
+  /// Throws UsageError if the file exists and must not be replaced, and StorageError if it cannot be created.
   WholeFile(FileSystem& files, Path path, Overwrite overwrite);
   WholeFile(const WholeFile&) = delete;
   WholeFile& operator=(const WholeFile&) = delete;
-  /// Removes what has not been published.
+  /// Removes the file unless it was published.
   ~WholeFile();
 
   void append(std::span<const std::byte> bytes);
   void append(std::string_view text) { append(std::as_bytes(std::span(text))); }
-  /// Writes over bytes that were appended before.
+  /// Overwrites bytes that were appended before.
   void rewrite(std::string_view text, std::uint64_t offset);
   std::uint64_t size() const noexcept { return size_; }
-  /// The name under which another library may write it instead of append.
+  /// The temporary name, for a library that writes the file itself.
   const Path& unfinished() const noexcept { return unfinished_; }
   /// Syncs the file and gives it its name.
   void publish();

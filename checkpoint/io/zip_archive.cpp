@@ -62,7 +62,7 @@ class Deflater {
     do {
       stream_.next_out = reinterpret_cast<Bytef*>(buffer_.data());
       stream_.avail_out = static_cast<uInt>(buffer_.size());
-      if (::deflate(&stream_, flush) == Z_STREAM_ERROR) throw InternalError("zlib lost its state");
+      if (::deflate(&stream_, flush) == Z_STREAM_ERROR) throw InternalError("zlib's state is inconsistent");
       out_.append(std::span(buffer_).first(buffer_.size() - stream_.avail_out));
     } while (stream_.avail_out == 0);
   }

@@ -10,12 +10,12 @@
 
 namespace distdl::checkpoint {
 
-/// Writes a zip archive (PKWARE APPNOTE 6.3) with the 64-bit fields that large members need, member after member.
+/// Writes a zip archive (PKWARE APPNOTE 6.3) member by member, with the 64-bit fields that large members need.
 class ZipArchive {
  public:
   explicit ZipArchive(WholeFile& out) : out_(out) {}
   using Sink = std::function<void(std::span<const std::byte>)>;
-  /// `write` hands over the member's bytes in pieces.
+  /// `write` passes the member's bytes to the sink in pieces.
   void add(const std::string& name, bool deflate, const std::function<void(const Sink&)>& write);
   /// Writes the directory at the end.
   void finish();

@@ -28,7 +28,7 @@ void BufferRotation::make_room(std::optional<SnapshotMemory>& buffer, std::size_
       buffer.emplace(SnapshotMemory::create(memory_, rank_, bytes));
     }
   } catch (const StorageError& error) {
-    log(Severity::warning, "{}; private memory is taken instead", error.what());
+    log(Severity::warning, "{}; private memory is used instead", error.what());
     buffer.emplace(SnapshotMemory::create_private(bytes));
   }
 }

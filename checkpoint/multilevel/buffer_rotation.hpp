@@ -11,29 +11,31 @@
 
 namespace distdl::checkpoint {
 
-/// The buffers that one rank fills in turn, and their memory. The newest buffer stays as it is until the next one is
-/// sealed. So do buffers with a partner's copy or parity, since these are useless without the buffer. Not thread-safe.
+/// The buffers that one rank fills in turn, and their memory. The newest buffer is unchanged until the next one is
+/// sealed. Buffers with a partner's copy or parity are also kept, because the copy or parity is useless without them.
+/// Not thread-safe.
 class BufferRotation {
  public:
-  /// `run`: its buffers are kept when others are removed to make room. `memory`: the buffers' names contain it; equal
-  /// to `run` unless a test simulates nodes. `levels`: the kinds of copies that will be made; nothing without levels.
+  /// `run`: buffers of this run are kept when others are removed to free memory. `memory`: a part of the buffers'
+  /// names; equal to `run` unless a test simulates nodes. `levels`: the kinds of copies that will be made; empty
+  /// without levels.
   BufferRotation(std::string run, std::string memory, int rank, const std::optional<Protection>& levels);
 
-  /// Takes and touches memory for as many buffers as will be in use, so that the first saves are no slower. Throws
-  /// StorageError if there is none.
+  /// Allocates and touches memory for as many buffers as will be in use, so that the first saves are not slower. Throws
+  /// StorageError if there is no memory.
   void prepare(std::size_t bytes);
-  /// Chooses the buffer to fill next, with room for so many bytes: shared memory, or, with a warning, private memory.
-  /// Throws StorageError if there is neither; the choice is made all the same.
+  /// Chooses the next buffer to fill, with space for so many bytes. The memory is shared, or private with a warning.
+  /// Throws StorageError if neither is available; the buffer is chosen all the same.
   void take_next(std::size_t bytes);
-  /// The buffer that was chosen last, and found room.
+  /// The buffer that was chosen last and has memory.
   SnapshotMemory& current() { return buffers_[current_].value(); }
   /// Makes the current buffer, which has been filled and sealed, the newest one.
   void sealed();
-  /// Notes that the newest buffer has copies or parity elsewhere, and that older ones of the same kind are gone.
+  /// Reports that the newest buffer has copies or parity elsewhere, and that older ones of the same kind are removed.
   void kept_elsewhere(const Protection& how);
-  /// Name of the newest buffer; empty if there is none or it lies in private memory.
+  /// Name of the newest buffer. Empty if there is none or it is in private memory.
   std::string newest_name() const;
-  /// Removes the names; processes that have mapped the memory keep it.
+  /// Removes the names of the buffers. Processes that have mapped the memory keep it.
   void remove() noexcept;
   /// Unmaps the memory.
   void release() noexcept;

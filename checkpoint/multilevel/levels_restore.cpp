@@ -20,7 +20,7 @@ namespace {
 using nlohmann::json;
 
 void demand_label(const SnapshotLabel& found, const Replica& replica) {
-  require<StorageError>(found == replica.label, "the snapshot {} has been replaced: {} was expected, {} is there",
+  require<StorageError>(found == replica.label, "the snapshot {} has been replaced: {} was expected, {} was found",
                         replica.name, text_of(replica.label),
                         found.run == replica.label.run ? text_of(found) : found.run);
 }
@@ -57,7 +57,7 @@ std::optional<Replica> Levels::look_at(const std::string& name) try {
   }
   return replica;
 } catch (const StorageError& error) {
-  log(Severity::debug, "the snapshot {} is of no use: {}", name, error.what());
+  log(Severity::debug, "the snapshot {} cannot be used: {}", name, error.what());
   return std::nullopt;
 }
 
@@ -168,13 +168,13 @@ Replica Levels::rebuild(const ShardPlan& shard) {
     add_chunks(shard, keeper,
                mine ? std::span(whole).subspan(chunk * layout.chunk(), layout.chunk()) : std::span(whole));
   }
-  const auto built = agree(group_, fmt::format("work out the snapshot of rank {} from parity", shard.rank), [&] {
+  const auto built = agree(group_, fmt::format("rebuild the snapshot of rank {} from parity", shard.rank), [&] {
     if (!mine) return std::string();
     SnapshotMemory memory = SnapshotMemory::create(setup_.memory, shard.rank, parity.sizes[lost]);
     std::copy_n(whole.begin(), parity.sizes[lost], memory.writable().begin());
     copies_.push_back(std::move(memory));  // before what may throw: it is to be removed some time
     const auto replica = look_at(copies_.back().name());
-    require<StorageError>(replica && replica->label.rank == shard.rank, "what came out is no snapshot of that rank");
+    require<StorageError>(replica && replica->label.rank == shard.rank, "the result is not a snapshot of that rank");
     open(*replica);
     return to_text({&*replica, 1});
   });
@@ -183,7 +183,7 @@ Replica Levels::rebuild(const ShardPlan& shard) {
 
 /// What the snapshots hold, learnt from their holders; without the bytes.
 std::vector<Manifest> Levels::announce(const std::vector<Replica>& served) {
-  const auto texts = agree(group_, "tell what the snapshots hold", [&] {
+  const auto texts = agree(group_, "list the contents of the snapshots", [&] {
     json mine = json::array();
     for (const Replica& replica : served)
       if (replica.holder == group_.rank()) mine.push_back(contents(open(replica).snapshot));
@@ -197,12 +197,12 @@ std::vector<Manifest> Levels::announce(const std::vector<Replica>& served) {
   for (const Replica& replica : served) {
     const auto holder = static_cast<std::size_t>(replica.holder);
     all.push_back(
-        parse_manifest(lists[holder].at(next[holder]++).get<std::string>(), "what a rank tells of a snapshot"));
+        parse_manifest(lists[holder].at(next[holder]++).get<std::string>(), "a rank's list of a snapshot's contents"));
   }
   return all;
 }
 
-/// What the ranks want must be all that the snapshots hold, and nothing else: as it is with checkpoints.
+/// The tensors that the ranks want must be exactly those in the snapshots, as with checkpoints.
 void Levels::check_fit(Step step, const std::vector<Manifest>& parts, std::span<const Target> targets) {
   const Summary all = summary_of(join(parts), {});
   const auto refuse = [step](const Fit& fit) {
@@ -234,14 +234,15 @@ static bool is_needed(const Manifest& part, std::span<const Target> targets) {
   return false;
 }
 
-/// To the first rank of each node that needs it and has it not; afterwards `here` has what lies on this node.
+/// Copies a snapshot to the first rank of each node that needs it and does not have it. Afterwards `here` lists the
+/// replicas on this node.
 void Levels::deliver(const Replica& from, const std::vector<bool>& needed_by, std::vector<Replica>& here) {
   std::set<std::string> nodes;
   for (std::size_t rank = 0; rank < nodes_.size(); ++rank)
     if (needed_by[rank] && nodes_[rank] != from.node) nodes.insert(nodes_[rank]);
   std::vector<Group::Outgoing> out;
   std::vector<Group::Incoming> in;
-  const auto texts = agree(group_, "make room for snapshots of other nodes", [&] {
+  const auto texts = agree(group_, "allocate memory for snapshots of other nodes", [&] {
     for (const std::string& node : nodes)
       if (from.holder == group_.rank())
         out.push_back({first_of_node(node), open(from).memory.bytes().first(from.bytes)});
@@ -255,7 +256,7 @@ void Levels::deliver(const Replica& from, const std::vector<bool>& needed_by, st
     return to_text({&replica, 1});
   });
   group_.exchange_buffers(out, in);
-  agree(group_, "bring snapshots from other nodes", [&] {  // before others of the node open it
+  agree(group_, "copy snapshots from other nodes", [&] {  // before others of the node open it
     if (!in.empty()) verify(open_snapshot(in[0].bytes));
     return std::string();
   });

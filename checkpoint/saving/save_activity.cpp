@@ -18,7 +18,7 @@ std::string who_is_late(const std::vector<std::string>& activities) {
   constexpr std::size_t kNamed = 8;
   const auto is_late = [](const std::string& what) { return !what.empty() && what != kWaits; };
   const auto late = static_cast<std::size_t>(std::count_if(activities.begin(), activities.end(), is_late));
-  if (late == 0) return "a message between the threads that write, since each of them waits for the others";
+  if (late == 0) return "a message between the writing threads, because each of them waits for the others";
   std::string text;
   std::size_t named = 0;
   for (std::size_t rank = 0; rank < activities.size() && named < kNamed; ++rank) {

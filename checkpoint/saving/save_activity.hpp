@@ -8,7 +8,7 @@
 
 #include <distdl/checkpoint/group.hpp>
 
-// What a save is at, for the error of a wait that took too long.
+// The current activity of a save, for the error of a wait that took too long.
 namespace distdl::checkpoint {
 
 inline constexpr const char* kBegins = "begins";
@@ -17,11 +17,11 @@ inline constexpr const char* kProtects = "copies its snapshot to other nodes or 
 inline constexpr const char* kWrites = "writes or checks files";
 inline constexpr const char* kWaits = "waits for the other ranks";
 
-/// Of one rank: set by whoever is at it, read by whoever waits.
+/// The activity of one rank. The thread that works on the save sets it, and the thread that waits reads it.
 class SaveActivity {
  public:
   void set(const char* what) { what_ = what; }
-  /// The text before.
+  /// Sets the text and returns the previous one.
   const char* exchange(const char* what) { return what_.exchange(what); }
   std::string text() const { return what_.load(); }
 
@@ -29,10 +29,10 @@ class SaveActivity {
   std::atomic<const char*> what_{kBegins};
 };
 
-/// Notes when a save waits for others rather than for its own disk.
+/// Records when a save waits for other ranks rather than for its own disk.
 class WatchedGroup final : public Group {
  public:
-  /// Both must outlive it.
+  /// Both arguments must outlive this object.
   WatchedGroup(Group& group, SaveActivity& activity) : group_(group), activity_(activity) {}
   int rank() const override { return group_.rank(); }
   int size() const override { return group_.size(); }
@@ -47,7 +47,8 @@ class WatchedGroup final : public Group {
   SaveActivity& activity_;
 };
 
-/// Whom a save waits for, by what the ranks are at, in rank order; empty: done. "rank 1, which writes or checks files".
+/// The ranks for which a save waits, with their activities, such as "rank 1, which writes or checks files".
+/// `activities` has one text per rank; an empty one means that the rank has finished.
 std::string who_is_late(const std::vector<std::string>& activities);
 
 }  // namespace distdl::checkpoint

@@ -14,7 +14,7 @@
 
 namespace distdl::checkpoint {
 
-/// What ends a run, or what a save failed with; thrown again as what it was to the other ranks.
+/// The error that ends a run, or with which a save failed. Every rank throws it again with its original code.
 struct Failure {
   ExitCode code = ExitCode::storage;
   std::string message;
@@ -23,50 +23,52 @@ Failure failure_of(const std::exception& error);
 /// Throws StorageError if there is a failure.
 void throw_again(const std::optional<Failure>& failure);
 
-/// Whose turn a save is, and how it ended: what the training thread and the writing thread of a rank know of each
-/// other. Thread-safe.
+/// State of a save that the training thread and the writing thread of a rank share: its phase, its result, and the
+/// thread that works on it. Thread-safe.
 class SaveControl {
  public:
-  /// A lazy save goes idle -> copying -> copied -> writing -> idle. Where the training thread copies, it goes idle ->
-  /// writing -> idle. A save that any rank cannot copy goes back to idle. It is the writing thread's turn while copying
-  /// or writing, else the training thread's.
+  /// A lazy save goes idle -> copying -> copied -> writing -> idle. If the training thread copies, it goes idle ->
+  /// writing -> idle. A save that any rank cannot copy goes back to idle. The writing thread works in the phases
+  /// copying and writing, the training thread in the others.
   enum class Phase { idle, copying, copied, writing };
-  /// give_up: leave all as it is. close: the run ended well, so its snapshots are needless.
+  /// give_up: keep the buffers as they are. close: the run ended well, so its snapshots are not needed.
   enum class End { none, give_up, close };
 
   Phase phase() const;
-  /// Nothing happens if the phase is not `from`, because the other thread gave the save up.
+  /// Has no effect if the phase is not `from`, because the other thread then cancelled the save.
   void advance(Phase from, Phase to);
-  /// The save that was being copied is given up.
+  /// Cancels the save that was being copied.
   void give_up_copy();
-  /// For the training thread: returns when it is its turn, or the writing thread has failed. False after the timeout.
+  /// Called by the training thread. Returns when it may work on the save, or when the writing thread has failed.
+  /// Returns false after the timeout.
   bool await_training_turn(Clock::duration timeout);
-  /// For the writing thread: returns what it has to do, or nothing when it has to end.
+  /// Called by the writing thread. Returns the phase in which it has to work, or nothing if it has to end.
   std::optional<Phase> await_writing_turn();
 
-  /// A new save: forgets how the one before ended.
+  /// Begins a new save and clears the result of the previous one.
   void begin();
   void add_stall(double seconds);
-  /// With the stall up to now. A failure with another code than ExitCode::storage is fatal.
+  /// Records the outcome with the stall so far. A failure with another code than ExitCode::storage is fatal.
   void finish(SaveOutcome outcome, std::optional<Failure> failure);
   void add(SaveOutcome outcome);
   std::vector<SaveOutcome> take_outcomes();
-  /// The last one, with the stall up to now.
+  /// The last outcome with the stall so far.
   SaveOutcome last_outcome();
 
-  /// From now on all ranks' saves throw this.
+  /// Afterwards the saves of all ranks throw this failure.
   void set_fatal(Failure failure);
   void throw_if_fatal() const;
-  /// Also throws if the last save failed.
+  /// Throws the fatal failure, or the failure of the last save.
   void throw_if_failed() const;
 
-  /// The group of the writing thread, whose waits end() may cancel; null when the thread destroys it.
+  /// Sets the group of the writing thread, whose waits end() may cancel. Null: the thread destroys its group.
   void use(Group* group);
-  /// For the writing thread: it fails, or has ended and uses nothing any more.
+  /// Called by the writing thread when it fails (thread_failed), or when it ends and uses nothing any longer
+  /// (thread_ended).
   void thread_failed(Failure failure);
   void thread_ended();
-  /// Makes the writing thread end. Waits for what is under way for `patience` if the run ended well, then cancels it.
-  /// False if the thread does not end even then, because it is in a system call that does not come back.
+  /// Makes the writing thread end. If the run ended well, it waits for the current save for `patience`, then cancels
+  /// it. Returns false if the thread does not end even then, because a system call does not return.
   bool end(End how, Clock::duration patience);
   bool is_closed() const;
 

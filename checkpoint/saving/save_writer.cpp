@@ -31,9 +31,9 @@ class Writing {
   }
 
  private:
-  /// The run is over, and well: nobody needs its snapshots.
+  /// The run ended well, so its snapshots are not needed.
   void forget() try { levels_->keep_only(std::nullopt); } catch (const StorageError& error) {
-    log(Severity::warning, "snapshots of this run stay in the nodes' memory or on their disks: {}", error.what());
+    log(Severity::warning, "snapshots of this run remain in the nodes' memory or on their disks: {}", error.what());
   }
 
   void write() {
@@ -51,7 +51,7 @@ class Writing {
       failure = failure_of(error);
       outcome.error = error.what();
       if (failure->code == ExitCode::storage && !save.is_last && shared_.rank == 0)
-        log(Severity::error, "{}; training goes on, the checkpoint before is kept", error.what());
+        log(Severity::error, "{}; training continues, and the previous checkpoint is kept", error.what());
     }
     outcome.durable_seconds = save.since_begin.seconds();
     outcome.unkept = save.unkept;
@@ -68,7 +68,7 @@ class Writing {
   } catch (const StorageError& error) {
     shared_.save.unkept = error.what();
     if (shared_.rank == 0)
-      log(Severity::error, "step {} is not kept elsewhere: {}", shared_.save.label.step, error.what());
+      log(Severity::error, "the snapshot of step {} has no copy elsewhere: {}", shared_.save.label.step, error.what());
   }
 
   SharedSave& shared_;
@@ -119,7 +119,7 @@ bool SaveWriter::end(SaveControl::End how) {
   if (!thread_.joinable()) return false;
   if (shared_->control.end(how, shared_->timeout())) return thread_.join(), true;
   thread_.detach();  // what it needs stays with it
-  log(Severity::warning, "the thread that saves step {} to \"{}\" {} and does not come back: it is left alone",
+  log(Severity::warning, "the thread that saves step {} to \"{}\" {} and does not return: it was detached",
       shared_->save.label.step, shared_->store.root().string(), shared_->activity.text());
   return false;
 }

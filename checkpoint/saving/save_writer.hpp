@@ -17,7 +17,7 @@
 
 namespace distdl::checkpoint {
 
-/// The save that is under way.
+/// The current save.
 struct PendingSave {
   SnapshotLabel label;
   Destination destination;
@@ -25,15 +25,15 @@ struct PendingSave {
   Stopwatch since_begin = {};
   std::optional<Failure> copy_error = {};
   std::string unkept = {};         ///< see SaveOutcome
-  std::vector<Slice> slices = {};  ///< of a lazy copy
-  State state = {};                ///< of a lazy copy
+  std::vector<Slice> slices = {};  ///< for a lazy copy
+  State state = {};                ///< for a lazy copy
 };
 
-/// What the training thread and the writing thread of a rank share. `buffers` and `save` belong to the thread whose
-/// turn it is, see SaveControl.
+/// The data that the training thread and the writing thread of a rank share. The phase of SaveControl decides which of
+/// them may use `buffers` and `save`.
 struct SharedSave {
   SharedSave(Store the_store, int the_rank, Saver::Setup the_setup);
-  /// Fills the current buffer; a failure becomes save.copy_error.
+  /// Fills the current buffer. A failure is stored in save.copy_error.
   void copy(std::span<const Slice> slices, const State& state);
   Clock::duration timeout() const;
 
@@ -50,8 +50,8 @@ struct SharedSave {
 class SaveWriter {
  public:
   SaveWriter(std::shared_ptr<SharedSave> shared, std::unique_ptr<Group> group);
-  /// Joins the thread. False if it does not come back from a system call: it is then detached, and keeps `shared`. A
-  /// second call does nothing.
+  /// Joins the thread. Returns false if a system call of the thread does not return; the thread is then detached and
+  /// keeps `shared`. A second call does nothing.
   bool end(SaveControl::End how);
 
  private:

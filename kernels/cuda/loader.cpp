@@ -20,7 +20,7 @@ void require_driver() {
   if (::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL)) return;
   throw BackendUnavailable(
       fmt::format("the backend \"cuda\" cannot run: there is no NVIDIA driver on this machine ({}); run on a node with "
-                  "a GPU, or take kernels.backend = \"auto\"",
+                  "a GPU, or set kernels.backend = \"auto\"",
                   loader_error()));
 }
 
@@ -39,17 +39,18 @@ const Plugin& load_plugin(const std::filesystem::path& file) {
   if (!library)
     throw BackendUnavailable(fmt::format(
         "cannot load the plug-in \"{}\" ({}); it needs the libraries of the CUDA toolkit and of cuDNN 9: install them, "
-        "load their modules, or name their folders in LD_LIBRARY_PATH",
+        "load their modules, or add their folders to LD_LIBRARY_PATH",
         file.string(), loader_error()));
   const auto* plugin = static_cast<const Plugin*>(::dlsym(library, kPluginSymbol));
   if (!plugin)
     throw ConfigError(
         fmt::format("\"{}\" is not a plug-in of distdl ({}); correct DISTDL_PLUGIN_PATH or install distdl again",
                     file.string(), loader_error()));
-  require(plugin->interface == std::string_view(DISTDL_KERNELS_INTERFACE),
-          "the plug-in \"{}\" belongs to another distdl: its interface is {}, this program's is {}; install both from "
-          "one build",
-          file.string(), plugin->interface, DISTDL_KERNELS_INTERFACE);
+  require(
+      plugin->interface == std::string_view(DISTDL_KERNELS_INTERFACE),
+      "the plug-in \"{}\" belongs to another distdl: its interface is {}, but this program's is {}; install both from "
+      "one build",
+      file.string(), plugin->interface, DISTDL_KERNELS_INTERFACE);
   return *plugin;
 }
 }  // namespace cuda
@@ -66,7 +67,7 @@ std::unique_ptr<Backend> make_cuda_backend(const Options& options) {
     if (options.device < 0) with_place.device = env_integer("SLURM_LOCALID").value_or(0);
     return std::unique_ptr<Backend>(plugin.make(with_place));
   } catch (const BackendUnavailable& error) {
-    // With a driver, somebody may have meant the GPU to be used.
+    // There is a driver, so the user may have expected the GPU to be used.
     if (options.backend == "auto") log(Severity::warning, "the GPU cannot be used: {}", error.what());
     throw;
   }

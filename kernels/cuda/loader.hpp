@@ -7,15 +7,15 @@
 
 namespace distdl::kernels::cuda {
 
-/// Throws BackendUnavailable if there is no NVIDIA driver here: asked first, because without one nothing else is worth
-/// loading.
+/// Throws BackendUnavailable if there is no NVIDIA driver. This is checked first, because nothing can be loaded without
+/// a driver.
 void require_driver();
 
-/// Where the plug-in lies. Throws BackendUnavailable, and names the places that were looked at, if it is nowhere.
+/// The path of the plug-in. Throws BackendUnavailable that names the searched places if it does not exist.
 std::filesystem::path own_plugin();
 
-/// Loads the plug-in, for good. Throws BackendUnavailable if a library that it needs is missing, ConfigError if the
-/// file is something else or was built with another distdl.
+/// Loads the plug-in permanently. Throws BackendUnavailable if a library that it needs is missing, and ConfigError if
+/// the file is not the plug-in or was built with another distdl.
 const Plugin& load_plugin(const std::filesystem::path& file);
 
 }  // namespace distdl::kernels::cuda

@@ -5,13 +5,13 @@
 
 namespace distdl::kernels::cuda {
 
-/// What the plug-in libdistdl_cuda.so exports under kPluginSymbol. It is a plug-in so that a program starts without
-/// CUDA's libraries (half a gigabyte) where no GPU is used, and at all where they are not installed.
+/// The symbol kPluginSymbol of the plug-in libdistdl_cuda.so. Because of the plug-in, a program without a GPU does not
+/// load CUDA's libraries (half a gigabyte), which need not be installed.
 struct Plugin {
-  /// Version and digest of the headers that both sides were compiled with: C++ objects cross the border, so these must
-  /// be the same. Stays the first member.
+  /// Version and digest of the headers with which both sides were compiled. They must be equal, because C++ objects are
+  /// passed across the border. Must stay the first member.
   const char* interface;
-  /// The caller owns the result. Throws what make_cuda_backend does.
+  /// The caller owns the result. Throws as make_cuda_backend() does.
   Backend* (*make)(const Options& options);
 };
 

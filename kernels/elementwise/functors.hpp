@@ -9,12 +9,12 @@
 #include <distdl/base/philox.hpp>
 #include <distdl/kernels/rng_key.hpp>
 
-/// Element-wise maths, one definition for all backends. constexpr, so that nvcc takes them in device code with
-/// --expt-relaxed-constexpr. Compile without contraction (-ffp-contract=off, -fmad=false): then each backend gets the
-/// same bits.
+/// Element-wise arithmetic with one definition for all backends. The functions are constexpr, so that nvcc accepts them
+/// in device code with --expt-relaxed-constexpr. Compile without contraction (-ffp-contract=off, -fmad=false): then all
+/// backends produce the same bits.
 namespace distdl::kernels::elementwise {
 
-/// max(x, 0); a NaN stays one, so that a diverged run is seen.
+/// max(x, 0). A NaN stays NaN, so that a diverged run is noticed.
 struct Relu {
   constexpr float operator()(float x) const { return 0.0f > x ? 0.0f : x; }
 };
@@ -24,9 +24,9 @@ struct ReluGradient {
   constexpr float operator()(float y, float dy) const { return y > 0.0f ? dy : 0.0f; }
 };
 
-// Templates, since C++20's exp and erf are not constexpr.
+// These are templates, because C++20's exp and erf are not constexpr.
 
-/// By erf.
+/// GELU computed with erf.
 struct Gelu {
   template <class T>
   constexpr T operator()(T x) const {
@@ -73,12 +73,12 @@ struct Silu {
   }
 };
 
-/// Of dropout: which values of the dense microbatch stay.
+/// The values of the dense microbatch that dropout keeps.
 struct Stays {
   RngKey rng_key;
   std::uint32_t stream = 0;
   float probability = 0;
-  /// Of places 4 * number to 4 * number + 3.
+  /// Whether the values 4 * number to 4 * number + 3 are kept.
   constexpr std::array<bool, 4> four(std::uint64_t number) const {
     const auto block = Philox::block(rng_key.seed, rng_key.microbatch << 16 | stream, number);
     std::array<bool, 4> stay{};

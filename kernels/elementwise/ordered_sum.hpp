@@ -5,14 +5,14 @@
 #include <array>
 #include <cstddef>
 
-/// Sums in double whose order of additions depends on the number of terms only, and is the same on CPU and GPU.
+/// Sums in double whose order of additions depends only on the number of terms. It is the same on CPU and GPU.
 namespace distdl::kernels::elementwise {
 
-/// Of one sum, lane l adds the terms l, l + kLanes, l + 2 kLanes, ... in that order; then a binary tree adds lane l +
-/// half to lane l for half = kLanes / 2, ..., 1.
+/// Lane l of a sum adds the terms l, l + kLanes, l + 2 kLanes, ... in that order. Then a binary tree adds lane l + half
+/// to lane l for half = kLanes / 2, ..., 1.
 inline constexpr int kLanes = 256;
 
-/// A long sum is one of partial sums over so many terms each, all in the order above.
+/// A long sum is a sum of partial sums over so many terms each, all in the order above.
 inline constexpr std::size_t kPart = 16384;
 
 constexpr std::size_t parts_of(std::size_t count) {
@@ -26,7 +26,7 @@ constexpr double sum_of_lanes(std::array<double, kLanes>& lanes) {
   return lanes[0];
 }
 
-/// The sum of term(i) over all i below count, on the CPU. Each term is asked for once.
+/// The sum of term(i) over all i below count, on the CPU. Each term is evaluated once.
 template <class Term>
 double ordered_sum(std::size_t count, const Term& term) {
   std::array<double, kLanes> parts{};

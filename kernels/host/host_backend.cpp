@@ -40,7 +40,7 @@ void update_ranges(const Step& step, ArenaRanges ranges, float* __restrict param
 
 tensor::DataType host_activation_type(const Options& options) {
   require(options.precision != Precision::tf32, "{}",
-          "kernels.precision is \"tf32\", which only GPUs have; \"fp32\" is the same to the CPU's backends");
+          "kernels.precision is \"tf32\", which only GPUs support; set \"fp32\" for the CPU's backends");
   return kernels::activation_type(options);
 }
 

@@ -8,10 +8,10 @@
 
 namespace distdl::kernels {
 
-/// As activation_type(), but throws ConfigError for "tf32", which CPUs have not.
+/// Like activation_type(), but throws ConfigError for "tf32", which CPUs do not have.
 tensor::DataType host_activation_type(const Options& options);
 
-/// What the backends on the CPU share: host memory, element-wise loops, the loss. They add the layers.
+/// The common part of the CPU backends: host memory, element-wise loops and losses. Each backend adds its layers.
 class HostBackend : public Backend {
  public:
   explicit HostBackend(tensor::DataType type) : type_(type) {}
@@ -37,9 +37,9 @@ class HostBackend : public Backend {
 
  protected:
   const RngKey& rng_key() const { return rng_key_; }
-  /// "", ", bf16" or ", fp16", for description().
+  /// Returns "", ", bf16" or ", fp16", for description().
   std::string precision_note() const;
-  /// `layer` of floats, if activations are shorter; `input` and `output` are then of their type.
+  /// Wraps `layer`, which computes in floats, if activations have 16 bits; `input` and `output` then have that type.
   std::unique_ptr<Layer> rounded(std::unique_ptr<Layer> layer, const ActivationFormat& input,
                                  const ActivationFormat& output) {
     return host::make_rounding(std::move(layer), input, output, copies_);

@@ -8,8 +8,8 @@
 
 namespace distdl::kernels::host {
 
-/// Layers that do little more than move dense numbers, of any type: the same for all backends on the CPU. nullptr if
-/// `spec` is another one. `rng_key` must outlive the layer.
+/// Layers that mainly move dense numbers of any type, and are shared by all CPU backends. Returns nullptr if `spec` is
+/// another layer. `rng_key` must outlive the layer.
 std::unique_ptr<Layer> make_layer(const LayerSpec& spec, const ActivationFormat& input, tensor::DataType output,
                                   const RngKey& rng_key);
 

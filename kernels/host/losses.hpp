@@ -5,7 +5,7 @@
 
 #include <distdl/kernels/backend.hpp>
 
-/// Losses on the CPU, summed in double. Specs and shapes were checked before.
+/// Losses on the CPU, summed in double. The caller has checked specs and shapes.
 namespace distdl::kernels::host {
 
 std::unique_ptr<Loss> make_cross_entropy(const CrossEntropy& spec, const ActivationFormat& logits);

@@ -7,13 +7,13 @@
 
 namespace distdl::kernels::host {
 
-/// Where one layer after the other has its activations as floats. Must not be used by two at once.
+/// Memory for the activations of one layer at a time as floats. Two layers must not use it at the same time.
 struct FloatCopies {
   tensor::Buffer x, y, dy, dx;
 };
 
-/// A layer of floats for activations of 16 bits: widens what comes in, rounds what goes out. `input` and `output` are
-/// the formats of the layer's but for the type. `copies` must outlive the layer.
+/// Adapts a layer of floats to activations of 16 bits: it widens the input and rounds the output. `input` and `output`
+/// are the formats of the layer except for the type. `copies` must outlive the layer.
 std::unique_ptr<Layer> make_rounding(std::unique_ptr<Layer> layer, const ActivationFormat& input,
                                      const ActivationFormat& output, FloatCopies& copies);
 

@@ -34,7 +34,7 @@ class EmbeddingLayer : public LayerOf<T> {
   std::int64_t row(const T* x, std::int64_t place) const {
     const std::int32_t number = reinterpret_cast<const std::int32_t*>(x)[place];
     require(0 <= number && number < spec_.entries,
-            "place {} of the microbatch has number {}, but the table has {} rows", place, number, spec_.entries);
+            "position {} of the microbatch has number {}, but the table has {} rows", place, number, spec_.entries);
     return number * spec_.width;
   }
 

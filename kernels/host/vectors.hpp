@@ -19,8 +19,9 @@ inline bool has_avx512() {
 }
 #endif
 
-/// Runs loop(), compiled for the widest vectors that the processor has. All it calls is inlined into it, and the order
-/// of its sums does not depend on their width (no contraction, no reassociation): the same bits everywhere.
+/// Runs loop(), compiled for the widest vectors of the processor. All functions that it calls are inlined, and the
+/// order of its sums does not depend on the width (no contraction, no reassociation). The bits are the same on all
+/// processors.
 template <class Loop>
 void vectorized(const Loop& loop) {
 #if defined(__x86_64__)
@@ -29,7 +30,7 @@ void vectorized(const Loop& loop) {
   loop();
 }
 
-/// Merges value(0) ... value(count - 1) in lanes, so that the compiler takes vectors; count >= 0.
+/// Merges value(0) ... value(count - 1) in lanes, so that the compiler uses vectors; count >= 0.
 template <class Value, class Merge>
 float merged(std::int64_t count, float start, Value&& value, Merge&& merge) {
   constexpr std::int64_t kLanes = 16;
@@ -47,7 +48,7 @@ template <class Value>
 float sum_of(std::int64_t count, Value&& value) {
   return merged(count, 0.0f, value, [](float a, float b) { return a + b; });
 }
-/// Of numbers that are no NaN; minus infinity of none.
+/// The largest of numbers without NaN; minus infinity if there are none.
 template <class Value>
 float largest_of(std::int64_t count, Value&& value) {
   return merged(count, -std::numeric_limits<float>::infinity(), value, [](float a, float b) { return a < b ? b : a; });

@@ -150,7 +150,7 @@ class OneDnnBackend : public HostBackend {
       return rounded(std::move(layer), input, output);
     } catch (const dnnl::error& error) {
       throw ConfigError(
-          fmt::format("oneDNN cannot make a {} layer for an input of shape {} ({}); kernels.backend = "
+          fmt::format("oneDNN cannot create a {} layer for an input of shape {} ({}); kernels.backend = "
                       "\"reference\" can",
                       kind_of(spec), tensor::to_string(input.shape), error.what()));
     }

@@ -146,8 +146,8 @@ class BatchNormLayer : public Layer {
   ActivationFormat output_;
   std::int64_t channels_, values_;  // values of one channel: N * H * W
   tensor::Buffer mean_, variance_;  // of the last training forward
-  // oneDNN computes all gradients at once: those of the parameters are kept from backward_input() for
-  // backward_weights(). Only where that comes first, dx is computed in vain.
+  // oneDNN computes all gradients together. Those of the parameters are kept from backward_input() for
+  // backward_weights(). If the latter is called first, its dx is not used.
   tensor::Buffer gradients_, unwanted_dx_;
   tensor::Buffer signs_;                // where the fused ReLU let pass
   const void* gradients_of_ = nullptr;  // dy of gradients_

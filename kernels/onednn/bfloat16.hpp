@@ -3,10 +3,11 @@
 
 namespace distdl::kernels::onednn {
 
-/// Whether the processor multiplies bfloat16. oneDNN takes it from AVX512 on, but then by way of floats.
+/// Whether the processor multiplies bfloat16. oneDNN accepts it from AVX512 on, but then converts it to floats.
 bool has_bfloat16();
 
-/// Whether it does so faster than floats; not where AMX is to do it, but is hidden, by a virtual machine say.
+/// Whether products of bfloat16 are faster than those of floats. They are not if they need AMX and a virtual machine
+/// hides it.
 bool has_fast_bfloat16();
 
 }  // namespace distdl::kernels::onednn

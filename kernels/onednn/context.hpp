@@ -10,7 +10,8 @@
 
 namespace distdl::kernels::onednn {
 
-/// What all layers of one backend share: engine, stream, threads, and one scratchpad, as big as the neediest primitive.
+/// The objects that all layers of one backend share: engine, stream, threads, and a scratchpad as large as the largest
+/// that a primitive needs.
 class Context {
  public:
   explicit Context(int threads);
@@ -18,7 +19,8 @@ class Context {
   const dnnl::engine& engine() const { return engine_; }
   const dnnl::stream& stream() const { return stream_; }
   int threads() const { return threads_; }
-  /// To be called before oneDNN makes or runs a primitive: OpenMP's number of threads belongs to the calling thread.
+  /// Must be called before oneDNN creates or runs a primitive, because OpenMP's number of threads belongs to the
+  /// calling thread.
   void enter() const;
   void reserve_scratchpad(std::size_t bytes);
   void* scratchpad() const { return scratchpad_.data(); }
@@ -33,11 +35,11 @@ class Context {
 /// ActivationFormat::layout is a dnnl::memory::desc.
 dnnl::memory::desc desc_of(const ActivationFormat& format);
 ActivationFormat format_of(const tensor::Shape& shape, const dnnl::memory::desc& desc);
-/// The same with elements of another type.
+/// The same format with elements of another type.
 ActivationFormat with_type(const ActivationFormat& format, tensor::DataType type);
-/// Of 1 to 5 dimensions, row-major.
+/// A row-major descriptor of 1 to 5 dimensions.
 dnnl::memory::desc dense_desc(const tensor::Shape& shape, tensor::DataType type = tensor::DataType::float32);
-/// In the format that the primitive likes best.
+/// A descriptor that lets the primitive choose its format.
 dnnl::memory::desc any_desc(const tensor::Shape& shape, tensor::DataType type = tensor::DataType::float32);
 /// Attributes of every primitive: its scratchpad is the context's.
 dnnl::primitive_attr attributes();

@@ -35,7 +35,7 @@ void Operation::run(std::initializer_list<Binding> bindings) {
       if (arguments_[i].arg == binding.index) bind(memories_[i], binding.data);
   bind(memories_.back(), context_->scratchpad());
   context_->enter();
-  // The C call: the C++ one builds its list of arguments anew each time.
+  // This is the C call, because the C++ one builds its list of arguments each time.
   dnnl_status_t status = dnnl_primitive_execute(primitive_.get(), context_->stream().get(),
                                                 static_cast<int>(arguments_.size()), arguments_.data());
   if (status != dnnl_success)

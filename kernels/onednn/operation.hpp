@@ -17,7 +17,7 @@ class Operation {
   };
   struct Binding {
     Binding(int argument, void* output) : index(argument), data(output) {}
-    /// What oneDNN only reads, it takes without const all the same.
+    /// oneDNN takes arguments without const even if it only reads them.
     Binding(int argument, const void* input)
         : index(argument), data(const_cast<void*>(input)) {}  // NOLINT(cppcoreguidelines-pro-type-const-cast)
     int index;
@@ -28,28 +28,28 @@ class Operation {
   Operation(Context& context, dnnl::primitive primitive, const dnnl::memory::desc& scratchpad,
             std::initializer_list<Argument> arguments);
 
-  /// Binds each argument that was declared, and runs. Throws Error.
+  /// Binds all declared arguments and runs the primitive. Throws Error.
   void run(std::initializer_list<Binding> bindings);
 
  private:
   Context* context_ = nullptr;
   dnnl::primitive primitive_;
   std::vector<dnnl::memory> memories_;
-  std::vector<dnnl_exec_arg_t> arguments_;  // of memories_, in the same order; the scratchpad is the last
+  std::vector<dnnl_exec_arg_t> arguments_;  // for memories_, in the same order; the scratchpad is the last
 };
 
-/// An operand that its owner has in the format `given` and a primitive wants in the format `wanted`: the owner's own
-/// memory where they agree, else a repacked copy that belongs to this object.
+/// An operand that its owner has in the format `given` and a primitive needs in the format `wanted`. If both are equal,
+/// it is the owner's memory, else a repacked copy that belongs to this object.
 class Operand {
  public:
   Operand() = default;
   Operand(Context& context, const dnnl::memory::desc& given, const dnnl::memory::desc& wanted);
 
-  /// For reading: renews the copy, if there is one, and returns what the primitive should read.
+  /// For reading: updates the copy, if there is one, and returns the address that the primitive should read.
   const void* load(const void* data);
-  /// The copy as the last load() left it, or `data`.
+  /// The copy from the last load(), or `data`.
   const void* loaded(const void* data) const { return same_ ? data : copy_.data(); }
-  /// For writing: where the primitive should write, and, after it ran, store() moves that to its owner.
+  /// For writing: the address that the primitive should write. After it ran, store() copies the result to its owner.
   void* target(void* data) const { return same_ ? data : copy_.data(); }
   void store(void* data);
 

@@ -15,8 +15,8 @@ Planes planes_of(const ActivationFormat& format) {
       return {candidate,       desc.data_type(), format.shape[0] * ((channels + lanes - 1) / lanes),
               format.shape[2], format.shape[3],  lanes};
   throw ConfigError(
-      fmt::format("oneDNN chose a format for an activation of shape {} that the onednn backend does not know; "
-                  "take kernels.backend = \"reference\" and report this",
+      fmt::format("oneDNN chose a format for an activation of shape {} that the onednn backend does not support; "
+                  "set kernels.backend = \"reference\" and report this",
                   tensor::to_string(format.shape)));
 }
 

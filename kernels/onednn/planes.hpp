@@ -5,8 +5,8 @@
 
 namespace distdl::kernels::onednn {
 
-/// A format of images seen as planes of pixels, where a pixel is the values of a few channels that lie side by side: 16
-/// in nChw16c, all of them in nhwc, one in dense nchw. What fills up a block is zero and must stay so.
+/// A format of images as planes of pixels, where a pixel has the values of some adjacent channels: 16 in nChw16c, all
+/// of them in nhwc, and one in dense nchw. The padding of a block is zero and must stay zero.
 struct Planes {
   dnnl::memory::format_tag tag;
   dnnl::memory::data_type type;
@@ -16,7 +16,7 @@ struct Planes {
 
 /// Throws ConfigError for a format of another kind.
 Planes planes_of(const ActivationFormat& format);
-/// The format with the tag of `planes` for another shape.
+/// The format of another shape with the tag of `planes`.
 ActivationFormat format_of(const tensor::Shape& shape, const Planes& planes);
 
 }  // namespace distdl::kernels::onednn

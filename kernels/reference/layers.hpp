@@ -6,7 +6,8 @@
 #include <distdl/kernels/backend.hpp>
 #include <distdl/kernels/host/stateless.hpp>
 
-/// Plain loops over dense row-major arrays, sums in double; slow and easy to check. The oracle for every other backend.
+/// Plain loops over dense row-major arrays, with sums in double. They are slow and easy to check, and serve as the
+/// reference for every other backend.
 namespace distdl::kernels::reference {
 
 std::unique_ptr<Layer> make_layer(const Linear& spec, const tensor::Shape& input);

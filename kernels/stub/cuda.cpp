@@ -10,7 +10,7 @@ bool cuda_is_built() {
 std::unique_ptr<Backend> make_cuda_backend(const Options&) {
   throw BackendUnavailable(
       "the backend \"cuda\" was not built into this program; install the CUDA toolkit and cuDNN 9, configure with "
-      "-DDISTDL_CUDA=ON and build again, or take kernels.backend = \"auto\"");
+      "-DDISTDL_CUDA=ON and build again, or set kernels.backend = \"auto\"");
 }
 
 }  // namespace distdl::kernels

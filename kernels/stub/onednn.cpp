@@ -10,7 +10,7 @@ bool onednn_is_built() {
 std::unique_ptr<Backend> make_onednn_backend(const Options&) {
   throw BackendUnavailable(
       "the backend \"onednn\" was not built into this program; install oneDNN (libdnnl-dev), configure with "
-      "-DDISTDL_ONEDNN=ON and build again, or take kernels.backend = \"auto\"");
+      "-DDISTDL_ONEDNN=ON and build again, or set kernels.backend = \"auto\"");
 }
 
 }  // namespace distdl::kernels

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # What a pocket cluster needs of the host.
 
-# Prints, in one line, what is missing; nothing when all is there.
+# Prints in one line what is missing; prints nothing if nothing is.
 missing() {
   local program package wanted=()
   ((EUID == 0)) || { echo "must run as root"; return; }

@@ -14,7 +14,7 @@ wait_until() {
   until "$@"; do
     ! interrupted || return 1
     if ((${EPOCHREALTIME/[.,]/} > deadline)); then
-      say "waited $seconds s in vain for $what"
+      say "gave up waiting for $what after $seconds s"
       return 1
     fi
     sleep 0.05

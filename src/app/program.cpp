@@ -19,17 +19,17 @@
 
 namespace distdl::app {
 namespace {
-/// Even where nothing can be written any more, the exit code must tell.
+/// The exit code must be right even if nothing can be written.
 int complain(const char* about, const char* message, ExitCode code) noexcept {
   try {
     write_console(STDERR_FILENO, fmt::format("distdl: {}{}\n", about, printable(message)));
   } catch (const std::exception&) {
-    write_console(STDERR_FILENO, "distdl: no memory is left even to say what is wrong\n");
+    write_console(STDERR_FILENO, "distdl: there is no memory left for an error message\n");
   }
   return static_cast<int>(code);
 }
 
-/// Whoever has closed the pipe (head) has seen enough, and hears no complaint.
+/// A reader that has closed the pipe (head) needs no error message.
 int output_lost(int error) {
   if (error == EPIPE) return static_cast<int>(ExitCode::storage);
   return complain("", fmt::format("cannot write the result to stdout: {}", errno_text(error)).c_str(),

@@ -3,8 +3,8 @@
 
 namespace distdl::app {
 
-/// The program `distdl`: runs the subcommand that the arguments name, prints what goes wrong, and returns the exit code
-/// (docs/exit-codes.md). For a main() of one's own, which first adds a model; the ranks of its jobs are started from
+/// The program `distdl`: runs the subcommand in the arguments, prints errors, and returns the exit code
+/// (docs/exit-codes.md). A user's main() can call it after it has added a model. The ranks of its jobs are started from
 /// the same executable.
 int program(int argc, char** argv) noexcept;
 

@@ -7,14 +7,14 @@
 
 #include <distdl/base/errors.hpp>
 
-/// Arithmetic of sizes and counts that come from outside: job files, command lines, headers of files. Where a result
-/// does not fit its type these throw ConfigError naming `what`, rather than go on with another number.
+/// Arithmetic on sizes and counts from outside: job files, command lines, headers of files. If a result does not fit
+/// its type, these functions throw ConfigError that names `what`.
 namespace distdl {
 
 template <std::integral T>
 T checked_product(T a, T b, std::string_view what) {
   T result{};
-  require(!__builtin_mul_overflow(a, b, &result), "{} is {} * {}, which is more than the largest number, {}", what, a,
+  require(!__builtin_mul_overflow(a, b, &result), "{} would be {} * {}, but the largest possible number is {}", what, a,
           b, std::numeric_limits<T>::max());
   return result;
 }
@@ -22,7 +22,7 @@ T checked_product(T a, T b, std::string_view what) {
 template <std::integral T>
 T checked_sum(T a, T b, std::string_view what) {
   T result{};
-  require(!__builtin_add_overflow(a, b, &result), "{} is {} + {}, which is more than the largest number, {}", what, a,
+  require(!__builtin_add_overflow(a, b, &result), "{} would be {} + {}, but the largest possible number is {}", what, a,
           b, std::numeric_limits<T>::max());
   return result;
 }

@@ -22,7 +22,7 @@ struct Sha256::State {
 Sha256::Sha256() : state_(std::make_unique<State>()) {
   state_->context.reset(EVP_MD_CTX_new());
   if (!state_->context || EVP_DigestInit_ex(state_->context.get(), EVP_sha256(), nullptr) != 1)
-    throw InternalError("OpenSSL offers no SHA-256");
+    throw InternalError("OpenSSL does not provide SHA-256");
 }
 Sha256::~Sha256() = default;
 Sha256::Sha256(Sha256&&) noexcept = default;

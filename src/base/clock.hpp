@@ -11,7 +11,7 @@ namespace distdl {
 using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::milliseconds;
 
-/// A point in time after which a wait gives up.
+/// The point in time at which a wait ends.
 class Deadline {
  public:
   static Deadline after(Clock::duration timeout) { return Deadline(Clock::now() + timeout); }
@@ -25,7 +25,7 @@ class Deadline {
   Clock::time_point when_;
 };
 
-/// Wall clock, for records that other processes read.
+/// Wall clock time, for records that other processes read.
 inline double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }

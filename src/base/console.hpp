@@ -5,9 +5,9 @@
 
 namespace distdl {
 
-/// Writes to a console if that is possible. Output is dropped if it cannot be written: no such descriptor, a closed
-/// terminal, a pipe without reader, a full disk. If a stopped terminal or an unread pipe takes nothing for a second,
-/// all output is dropped until it takes something again.
+/// Writes to a console if possible. Output that cannot be written is dropped: there is no such descriptor, the terminal
+/// is closed, a pipe has no reader, or a disk is full. If a stopped terminal or an unread pipe accepts nothing for a
+/// second, all output is dropped until it accepts bytes again.
 void write_console(int descriptor, std::string_view text) noexcept;
 
 }  // namespace distdl

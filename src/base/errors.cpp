@@ -11,7 +11,7 @@ ExitCode exit_code_of(const std::exception& error) {
 }
 
 std::string errno_text(int number) {
-  if (number == 0) return "no cause is known";  // "Success" would be none
+  if (number == 0) return "the cause is unknown";  // "Success" would be none
   const char* name = strerrorname_np(number);
   const char* text = strerrordesc_np(number);
   return fmt::format("{} ({})", text ? text : "unknown error", name ? name : std::to_string(number));

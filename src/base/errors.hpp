@@ -12,8 +12,8 @@
 
 namespace distdl {
 
-/// Base of all errors that distdl throws on purpose. One class per reaction, not per cause.
-/// Message: problem, object, what was expected, what to do next.
+/// Base of all errors that distdl throws on purpose. There is one class per reaction, not per cause. A message names
+/// the problem, the object, what was expected, and what to do next.
 class Error : public std::runtime_error {
  public:
   Error(ExitCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
@@ -47,21 +47,21 @@ class SchedulerError : public Error {
   explicit SchedulerError(const std::string& message) : Error(ExitCode::scheduler, message) {}
 };
 
-/// Files: try an older checkpoint, another folder, or free some space.
-/// `code` tells which: storage, corrupt, incomplete, incompatible or superseded.
+/// A problem with files: try an older checkpoint, use another folder, or free some space. `code` is storage, corrupt,
+/// incomplete, incompatible or superseded.
 class StorageError : public Error {
  public:
   explicit StorageError(const std::string& message, ExitCode code = ExitCode::storage) : Error(code, message) {}
 };
 
-/// Communication failed and the communicator cannot be used any more. `code`: the cause, where a lost peer could tell
-/// it.
+/// Communication failed, and the communicator can no longer be used. `code` is that of the cause if a lost peer could
+/// send it.
 class CommError : public Error {
  public:
   explicit CommError(const std::string& message, ExitCode code = ExitCode::peer_lost) : Error(code, message) {}
 };
 
-/// Checks input; always on. Throws E with a formatted message. Use assert for our own invariants.
+/// Checks input, in all builds. Throws E with a formatted message. Use assert for internal invariants.
 template <class E = ConfigError, class... Args>
 void require(bool condition, fmt::format_string<Args...> message, Args&&... args) {
   if (!condition) throw E(fmt::format(message, std::forward<Args>(args)...));
@@ -70,7 +70,7 @@ void require(bool condition, fmt::format_string<Args...> message, Args&&... args
 /// The exit code of a program that fails with this exception.
 ExitCode exit_code_of(const std::exception& error);
 
-/// errno as text, e.g. "No space left on device (ENOSPC)". Thread-safe.
+/// The text of errno, such as "No space left on device (ENOSPC)". Thread-safe.
 std::string errno_text(int number);
 
 }  // namespace distdl

@@ -7,7 +7,7 @@
 namespace distdl {
 
 /// Exit codes of every distdl program. srun reports the highest code of its tasks, so a cause has a higher number than
-/// its consequence (a lost peer). What else the program knows of a code is in kExitCodes.
+/// its consequence (a lost peer). kExitCodes has all other properties of the codes.
 enum class ExitCode : int {
   ok = 0,
   corrupt = 2,
@@ -23,12 +23,12 @@ enum class ExitCode : int {
   config = 78,
 };
 
-/// What the supervisor does with a run whose ranks have ended.
+/// The reaction of the supervisor when the ranks of a run have ended.
 enum class RestartDecision {
   finished,
-  resume_later,  ///< stopped on purpose: report it, and run the same command again
-  relaunch,      ///< from the newest checkpoint or snapshot
-  give_up        ///< a relaunch would end the same way
+  resume_later,  ///< stopped on purpose: report it; the same command continues the run
+  relaunch,      ///< relaunch from the newest checkpoint or snapshot
+  give_up        ///< a relaunch would fail in the same way
 };
 
 struct ExitCodeEntry {
@@ -50,7 +50,7 @@ inline constexpr std::array<ExitCodeEntry, 12> kExitCodes{{
     {ExitCode::peer_lost, "peer lost", "another rank died, froze or could not be reached", RestartDecision::relaunch},
     {ExitCode::internal, "internal", "a defect of distdl", RestartDecision::relaunch},
     {ExitCode::scheduler, "scheduler", "Slurm or the bootstrap (PMIx, rendezvous) failed", RestartDecision::relaunch},
-    {ExitCode::superseded, "superseded", "another start has the run folder, or took it over while this one ran",
+    {ExitCode::superseded, "superseded", "another start has the run folder, or took it while this one ran",
      RestartDecision::give_up},
     {ExitCode::storage, "storage",
      "the file system refused: full, unwritable, I/O error, a file beyond `ulimit -f`; or a result could not be "
@@ -67,7 +67,7 @@ inline constexpr std::array<ExitCodeEntry, 12> kExitCodes{{
      RestartDecision::give_up},
 }};
 
-/// The entry of `code`; null if no program of distdl ends with it.
+/// The entry of `code`. Null if no program of distdl uses that code.
 constexpr const ExitCodeEntry* entry_of(int code) {
   for (const ExitCodeEntry& entry : kExitCodes)
     if (static_cast<int>(entry.code) == code) return &entry;

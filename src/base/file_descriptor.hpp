@@ -11,7 +11,7 @@ inline void close_descriptor(int descriptor) noexcept {
   ::close(descriptor);
 }
 
-/// An open file descriptor. A writer that must know whether close succeeded calls ::close(fd.release()) itself.
+/// An open file descriptor. A writer that must know whether close() succeeded calls ::close(fd.release()) itself.
 using FileDescriptor = UniqueHandle<int, &close_descriptor, -1>;
 
 }  // namespace distdl

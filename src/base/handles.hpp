@@ -5,8 +5,8 @@
 
 namespace distdl {
 
-/// Owns one handle of a C library: `Close` is called once, unless the handle is `Null`.
-/// Example: using File = UniqueHandle<hid_t, &close_file, hid_t{-1}>;
+/// Owns one handle of a C library. `Close` is called once, unless the handle is `Null`. Example: using File =
+/// UniqueHandle<hid_t, &close_file, hid_t{-1}>;
 template <class T, auto Close, T Null = T{}>
 class UniqueHandle {
  public:

@@ -8,7 +8,7 @@
 
 namespace distdl {
 
-/// A number that cannot be mixed up with another kind of number.
+/// A number with a type of its own, so that it cannot be confused with other numbers.
 template <class Tag, class Value>
 struct StrongId {
   Value value{};
@@ -20,7 +20,7 @@ struct StrongId {
 
 using Rank = StrongId<struct RankTag, int>;                        ///< 0 .. world size - 1
 using Step = StrongId<struct StepTag, std::int64_t>;               ///< optimizer steps done so far
-using Generation = StrongId<struct GenerationTag, std::uint32_t>;  ///< of the membership: a new one after each loss
+using Generation = StrongId<struct GenerationTag, std::uint32_t>;  ///< of the membership; increases with each loss
 
 }  // namespace distdl
 

@@ -16,17 +16,18 @@ namespace distdl {
 /// A program with which this process exchanges lines through stdin and stdout. The destructor kills it.
 class LineProcess {
  public:
-  /// Starts it as start_process() does.
+  /// Starts the program as start_process() does.
   LineProcess(const std::vector<std::string>& command, const std::map<std::string, std::string>& variables);
   ~LineProcess();
   LineProcess(const LineProcess&) = delete;
   LineProcess& operator=(const LineProcess&) = delete;
 
-  /// Writes `line` and a line feed. False if the program has closed its stdin.
+  /// Writes `line` and a line feed. Returns false if the program has closed its stdin.
   bool write_line(const std::string& line);
-  /// The next line; nothing after `timeout` or at the end of the output.
+  /// Returns the next line, or nothing after `timeout` or at the end of the output.
   std::optional<std::string> read_line(Milliseconds timeout);
-  /// Closes its stdin and waits until it ends; kills it after `timeout`. Returns its exit code as of a shell.
+  /// Closes the program's stdin and waits until it ends; kills it after `timeout`. Returns its exit code as a shell
+  /// would.
   int finish(Milliseconds timeout);
 
  private:

@@ -92,7 +92,7 @@ FileDescriptor open_or_throw(const std::filesystem::path& file) {
 Severity severity_from(std::string_view name) {
   for (int i = 0; i < 4; ++i)
     if (name == kNames[i]) return static_cast<Severity>(i);
-  throw ConfigError(fmt::format("log level \"{}\" is none of debug, info, warning, error", name));
+  throw ConfigError(fmt::format("log level is \"{}\", but must be debug, info, warning or error", name));
 }
 
 void start_logging(const LogOptions& options) {

@@ -6,7 +6,7 @@
 
 namespace distdl {
 
-/// The mean of the two middle values where their number is even; 0 of none.
+/// The middle value, or the mean of the two middle values. Returns 0 for an empty list.
 inline double median(std::vector<double> values) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());

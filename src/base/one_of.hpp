@@ -10,7 +10,7 @@
 
 namespace distdl {
 
-/// A row of the table of an enum whose values users choose by name.
+/// A row in the table of an enum whose values users choose by name.
 template <class Enum>
 struct Named {
   Enum value;
@@ -18,13 +18,13 @@ struct Named {
   std::string_view help;
 };
 
-/// An option whose values have names. The table, choices_of(Enum), lies beside the enum: a range of Named<Enum>. It
-/// gives the check, the help, the documents and the texts of errors.
+/// An option whose values have names. The table choices_of(Enum), a range of Named<Enum>, is defined beside the enum.
+/// It provides the check, the help, the documents and the texts of errors.
 template <class Enum>
 class OneOf {
  public:
   constexpr OneOf(Enum value) : value_(value) {}  // NOLINT(google-explicit-constructor): it is one
-  /// Throws ConfigError for another name than those in the table.
+  /// Throws ConfigError for a name that is not in the table.
   template <std::convertible_to<std::string_view> Text>
   OneOf(const Text& name) : value_() {  // NOLINT(google-explicit-constructor): users write names
     const auto found = find(name);
@@ -43,9 +43,9 @@ class OneOf {
       if (row.name == name) return row.value;
     return std::nullopt;
   }
-  /// "\"async\", \"lazy\" or \"sync\"".
+  /// The names of all values: "\"async\", \"lazy\" or \"sync\"".
   static std::string names() { return list(false); }
-  /// `about: "async" (what it means), "lazy" (...) or "sync" (...)`.
+  /// The help text: `about: "async" (what it means), "lazy" (...) or "sync" (...)`.
   static const char* help(std::string_view about) {
     static const std::string text = fmt::format("{}: {}", about, list(true));
     return text.c_str();

@@ -6,7 +6,7 @@
 
 namespace distdl {
 
-/// Philox4x32-10, a counter-based random number generator: the same key and counter give the same numbers on every
+/// Philox4x32-10, a counter-based random number generator. The same key and counter give the same numbers on every
 /// rank, backend and machine. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 struct Philox {
   using Block = std::array<std::uint32_t, 4>;
@@ -25,7 +25,7 @@ struct Philox {
     return c;
   }
 
-  /// Uniform in [0, 1) with 24 random bits.
+  /// A uniform number in [0, 1) with 24 random bits.
   static constexpr float uniform(std::uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
 };
 

@@ -57,7 +57,7 @@ std::optional<fs::path> find_plugin(const std::string& file) {
 
 std::string loader_error() {
   const char* text = ::dlerror();  // NOLINT(concurrency-mt-unsafe): glibc keeps one per thread
-  return text ? text : "no reason is known";
+  return text ? text : "the reason is unknown";
 }
 
 }  // namespace distdl

@@ -8,15 +8,15 @@
 
 namespace distdl {
 
-/// Where a plug-in of distdl, "libdistdl_slurm.so", may lie, best first: in the folders of DISTDL_PLUGIN_PATH
-/// (separated by colons) alone where that is set, else in distdl/ beside this shared library or in ../lib/ as seen from
-/// the program or library that holds this code, and where it was installed.
+/// The paths of a plug-in of distdl, such as "libdistdl_slurm.so", best first. If DISTDL_PLUGIN_PATH (folders separated
+/// by colons) is set, these are its folders only. Otherwise they are distdl/ beside this shared library, ../lib/
+/// relative to the program or library with this code, and the installation folder.
 std::vector<std::filesystem::path> plugin_candidates(const std::string& file);
 
-/// The first of them that is a file; nothing if none is.
+/// The first of these paths that is a file. Returns nothing if there is none.
 std::optional<std::filesystem::path> find_plugin(const std::string& file);
 
-/// The error of this thread's last dlopen or dlsym.
+/// The error of this thread's last dlopen() or dlsym().
 std::string loader_error();
 
 }  // namespace distdl

@@ -6,9 +6,9 @@
 
 namespace distdl {
 
-/// Escapes `text` for one line of a console or a log, since names of files, keys and hosts are not trusted. Line ends,
-/// control characters, changes of the writing direction and bytes that are no UTF-8 become escapes ("\n", "\x1b",
-/// "\u202e"). All other characters, including letters of any language, stay as they are.
+/// Escapes `text` for one line of a console or a log, because names of files, keys and hosts are not trusted. Line
+/// ends, control characters, changes of the writing direction and bytes that are not UTF-8 become escapes ("\n",
+/// "\x1b", "\u202e"). All other characters, including letters of any language, are unchanged.
 std::string printable(std::string_view text);
 
 }  // namespace distdl

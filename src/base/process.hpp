@@ -13,19 +13,19 @@ namespace distdl {
 
 std::string host_name();
 
-/// How a process ended: its exit code, or 128 + the number of the signal that killed it, as shells and srun count.
+/// The exit code of a process, or 128 + the number of the signal that killed it, as in shells and srun.
 int exit_code_from_status(int wait_status);
 
-/// What a process gets for its stdin and stdout; -1: this process's own.
+/// The stdin and stdout of a new process; -1: those of this process.
 struct StandardStreams {
   int input = -1;
   int output = -1;
 };
 
-/// Starts a program (searched on PATH) with the given variables added to the environment. Signals blocked or ignored in
-/// this process are not so in the child. The child is killed when the calling thread ends, which for the main thread
-/// means with this process: call it from a thread that outlives the child. Throws SchedulerError if the system refuses
-/// a process; a program that does not exist ends with code 127.
+/// Starts a program (searched on PATH) with the given variables added to the environment. Signals that are blocked or
+/// ignored in this process have their default action in the child. The child is killed when the calling thread ends, so
+/// call this from a thread that outlives the child. Throws SchedulerError if the system cannot start a process. If the
+/// program does not exist, the child ends with code 127.
 pid_t start_process(const std::vector<std::string>& command, const std::map<std::string, std::string>& variables,
                     const StandardStreams& streams = {});
 
@@ -35,8 +35,8 @@ struct CommandResult {
   std::string errors;  ///< stderr
 };
 
-/// Runs a program to its end and collects what it prints. At the timeout it is killed, or first asked by SIGTERM to end
-/// within `grace`. Throws Error only if the system refuses a process or a pipe.
+/// Runs a program to its end and collects its output. At the timeout it is killed; with `grace`, it gets SIGTERM first
+/// and may end within `grace`. Throws Error only if the system cannot start a process or create a pipe.
 CommandResult run_command(const std::vector<std::string>& command, Milliseconds timeout, Milliseconds grace = {});
 
 }  // namespace distdl

@@ -37,7 +37,7 @@ void require_descriptors(int ranks) {
   constexpr rlim_t kOwn = 48;  // files, libraries, the connections of the thread that saves
   rlimit limit{};
   const bool known = ::getrlimit(RLIMIT_NOFILE, &limit) == 0;
-  require<InternalError>(known, "cannot ask for the limit of open files: {}", errno_text(errno));
+  require<InternalError>(known, "cannot get the limit of open files: {}", errno_text(errno));
   const auto needed = kOwn + static_cast<rlim_t>(ranks);
   require(limit.rlim_max >= needed,
           "this process may have {} files open (ulimit -Hn), but one of {} ranks may need {}; raise the limit",

@@ -15,7 +15,7 @@ std::string random_bytes(std::size_t count) {
   for (std::size_t filled = 0; filled < count;) {
     const auto got = ::getrandom(bytes.data() + filled, count - filled, 0);
     if (got < 0 && errno != EINTR)
-      throw InternalError(fmt::format("the system gives no random numbers: {}", errno_text(errno)));
+      throw InternalError(fmt::format("the system does not provide random numbers: {}", errno_text(errno)));
     filled += static_cast<std::size_t>(std::max<ssize_t>(got, 0));
   }
   return bytes;

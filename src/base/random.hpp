@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string>
 
-// Random numbers of the operating system, see getrandom(2): nobody can predict them. They throw InternalError if there
-// are none. For numbers that repeat, see philox.hpp.
+// Unpredictable random numbers of the operating system, see getrandom(2). The functions throw InternalError if there
+// are none. For reproducible numbers see philox.hpp.
 namespace distdl {
 
 std::string random_bytes(std::size_t count);

@@ -51,7 +51,7 @@ std::string read_regular(const std::filesystem::path& file, std::size_t most) {
   const off_t size = ::lseek(descriptor.get(), 0, SEEK_END);
   if (size > static_cast<off_t>(most))
     throw StorageError(
-        fmt::format("\"{}\" has {} bytes, more than {} cannot be right: remove it", file.string(), size, most),
+        fmt::format("\"{}\" has {} bytes, but at most {} were expected: remove it", file.string(), size, most),
         ExitCode::corrupt);
   std::string text(static_cast<std::size_t>(std::max<off_t>(size, 0)), '\0');
   for (std::size_t at = 0; at < text.size();) {

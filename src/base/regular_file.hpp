@@ -12,7 +12,7 @@
 
 namespace distdl {
 
-/// What a st_mode tells: "a regular file", "a folder", "a link", "a FIFO", "a socket" or "a device".
+/// The kind of file for st_mode: "a regular file", "a folder", "a link", "a FIFO", "a socket" or "a device".
 std::string_view kind_of(mode_t mode);
 
 /// What to do where a file is to be written and exists already.

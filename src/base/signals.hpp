@@ -10,10 +10,10 @@
 
 namespace distdl {
 
-/// SIGTERM, SIGINT, SIGUSR1, SIGUSR2 and SIGHUP: sites send different ones before a preemption or a time limit, and all
-/// of them mean "save and stop". Not SIGHUP where it was ignored when the program started (nohup).
+/// SIGTERM, SIGINT, SIGUSR1, SIGUSR2 and SIGHUP. Sites send different ones before a preemption or a time limit, and all
+/// of them mean "save and stop". SIGHUP is not in the list if it was ignored at program start (nohup).
 std::vector<int> stop_signals();
-/// Whether one of them is pending: sent, and not yet read from a Signals. Thread-safe.
+/// Whether one of them is pending: it was sent and not yet read by a Signals object. Thread-safe.
 bool stop_is_pending();
 
 /// While it lives, the calling thread takes no signals, and a thread that it starts meanwhile never will.
@@ -34,11 +34,11 @@ class Signals {
  public:
   /// Blocks the signals in the calling thread, and in the threads that it starts later. Throws SchedulerError.
   explicit Signals(const std::vector<int>& numbers);
-  /// The number of one that came; nothing if there is none. Never blocks.
+  /// Returns the number of a signal, or nothing if none was received. Never blocks.
   std::optional<int> poll();
-  /// Waits for one; nothing after `timeout`.
+  /// Waits for a signal. Returns nothing after `timeout`.
   std::optional<int> wait(Milliseconds timeout);
-  /// Readable while there is a signal that was not read.
+  /// The descriptor is readable while there is an unread signal.
   int descriptor() const { return descriptor_.get(); }
 
  private:

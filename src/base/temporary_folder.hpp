@@ -5,8 +5,8 @@
 
 namespace distdl {
 
-/// Where short-lived files go: TMPDIR. Slurm carries the variable from the login node to nodes that may lack the
-/// folder: then a warning says so, and /tmp is taken.
+/// The folder for short-lived files: TMPDIR. Slurm passes the variable from the login node to nodes that may lack the
+/// folder; /tmp is then used, with a warning.
 std::filesystem::path temporary_folder();
 
 }  // namespace distdl

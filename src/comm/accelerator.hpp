@@ -5,8 +5,8 @@
 
 namespace distdl::comm {
 
-/// A device whose memory collectives can work on: see Communicator::use(). The interface is declared in
-/// tensor, so that the backends can implement it.
+/// A device whose memory collectives can use, see Communicator::use(). The interface is declared in tensor, so that the
+/// backends can implement it.
 using tensor::Accelerator;
 
 }  // namespace distdl::comm

@@ -5,7 +5,7 @@
 
 namespace distdl::comm {
 
-/// Throws ConfigError for values that make no sense on any machine.
+/// Throws ConfigError for values that are invalid on any machine.
 void check(const Options& options);
 
 }  // namespace distdl::comm

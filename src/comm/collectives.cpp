@@ -50,8 +50,8 @@ void check_root(const char* name, Rank root, int size) {
 std::vector<std::size_t> counts_of(const char* name, std::span<const std::size_t> counts, int size, std::size_t total) {
   const auto ranks = static_cast<std::size_t>(size);
   if (counts.empty()) {
-    require(total % ranks == 0, "{}: {} elements are not equally many for {} ranks: give the counts", name, total,
-            size);
+    require(total % ranks == 0, "{}: {} elements cannot be divided equally among {} ranks: give the counts", name,
+            total, size);
     return std::vector<std::size_t>(ranks, total / ranks);
   }
   require(counts.size() == ranks, "{}: {} counts for {} ranks", name, counts.size(), size);
@@ -121,7 +121,7 @@ Rank Communicator::Impl::member(Rank rank) const {
 
 void Communicator::Impl::require_host_memory(const char* what, const void* data) const {
   require(!group.device || !group.device->accelerator->owns(data),
-          "{} lies in the memory of a device, but only collectives work there: copy it to host memory, or take a "
+          "{} is in the memory of a device, where only collectives work: copy it to host memory, or use a "
           "collective",
           what);
 }
@@ -190,11 +190,11 @@ Request Communicator::all_reduce(ConstVector values, Vector result, const CallOp
 Request Communicator::all_reduce(const Leaves& leaves, std::span<const ConstVector> partials, Vector result,
                                  const CallOptions& options) {
   check_reduction(result.type(), options.reduction);
-  require(leaves.ranges.size() == static_cast<std::size_t>(size()), "all-reduce: {} leaf ranges for {} ranks",
-          leaves.ranges.size(), size());
+  require(leaves.ranges.size() == static_cast<std::size_t>(size()),
+          "all-reduce: {} leaf ranges were given for {} ranks", leaves.ranges.size(), size());
   const std::size_t expected = cover_size(leaves.ranges[static_cast<std::size_t>(rank().value)], leaves.count);
-  require(partials.size() == expected, "all-reduce: {} partial sums for leaves that take {}", partials.size(),
-          expected);
+  require(partials.size() == expected, "all-reduce: {} partial sums were given, but the leaves need {}",
+          partials.size(), expected);
   // A training step's own: it allocates nothing once it is known.
   auto& [problem, call] = impl_->sum_of_leaves;
   describe(call, {nullptr, result.count(), result.type()}, result);
@@ -239,10 +239,11 @@ Request Communicator::all_to_all(ConstVector values, Vector result, std::span<co
   problem.receive_counts = counts_of("all-to-all", receive_counts, size(), result.count());
   check_count("all-to-all", "the input has", values.count(), total_of(problem.send_counts));
   check_count("all-to-all", "the result has", result.count(), total_of(problem.receive_counts));
-  require(!overlap(values, result) || (values.data() == result.data() && problem.send_counts == problem.receive_counts),
-          "all-to-all in place: rank {} would overwrite what it has not sent yet, as it sends other counts than it "
-          "receives, or the result begins elsewhere than the values: give memory of its own for the result",
-          rank());
+  require(
+      !overlap(values, result) || (values.data() == result.data() && problem.send_counts == problem.receive_counts),
+      "all-to-all in place: rank {} would overwrite what it has not sent yet, because it sends other counts than it "
+      "receives, or the result begins elsewhere than the values: use separate memory for the result",
+      rank());
   if (send_counts.empty() && receive_counts.empty()) problem.count = problem.send_counts[0];
   return impl_->start("all-to-all", std::move(problem), call_of(values, result), options);
 }

@@ -53,7 +53,7 @@ class ConnectedWorld final : public world::World {
   Communicator& communicator_;
 };
 
-/// In the names of shared memory: who finds a left-over can tell whose it was.
+/// A part of the names of shared memory, which identifies the job of a stale segment.
 std::string job_name() {
   return env("SLURM_JOB_ID").value_or("local");
 }
@@ -182,7 +182,7 @@ std::string Communicator::description() const {
     if (lanes.empty() && impl_->fabric->proved(member)) lanes = impl_->fabric->lanes_to(member);
   return fmt::format("{} ranks, generation {}: {} share this node's memory{}{}", size(),
                      impl_->fabric->peer_address(impl_->fabric->rank()).generation, group.node_ranks->size(),
-                     lanes.empty() ? "" : ", UCX talks to others over ", lanes);
+                     lanes.empty() ? "" : ", UCX uses for the others ", lanes);
 }
 
 const CostTable& Communicator::costs() const noexcept {

@@ -11,7 +11,7 @@
 namespace distdl::comm {
 namespace {
 
-/// What a rank tells the others of its device.
+/// How a rank's device can be used, as sent to the other ranks.
 constexpr const char* kNone = "none";
 constexpr const char* kStaged = "staged";
 constexpr const char* kDirect = "direct";
@@ -31,7 +31,7 @@ void Communicator::Impl::agree_on_device(Communicator& communicator, std::shared
   if (with != all.end() && without != all.end()) {
     const Rank has(static_cast<int>(with - all.begin())), lacks(static_cast<int>(without - all.begin()));
     throw ConfigError(
-        fmt::format("rank {} ({}) computes in a device's memory, rank {} ({}) does not: give all ranks a "
+        fmt::format("rank {} ({}) computes in a device's memory, but rank {} ({}) does not: give all ranks a "
                     "device, or none",
                     has, communicator.host(has), lacks, communicator.host(lacks)));
   }
@@ -42,13 +42,13 @@ void Communicator::Impl::agree_on_device(Communicator& communicator, std::shared
   plans_.clear();
   group.device.reset();
   require(accelerator || connect_options.gpu_transport != GpuTransport::nccl,
-          "comm.gpu_transport is \"nccl\", but there is no GPU whose memory it could carry: take kernels.backend = "
+          "comm.gpu_transport is \"nccl\", but the backend does not use a GPU: set kernels.backend = "
           "\"cuda\", or comm.gpu_transport = \"auto\"");
   if (!accelerator) return;
   group.device = std::make_shared<DeviceAccess>(std::move(accelerator));
   group.device->direct = std::all_of(all.begin(), all.end(), [](const std::string& one) { return one == kDirect; });
   if (group.device->direct) group.device->memory_type = *type;
-  log(Severity::debug, "memory of {} reaches the wire {}", group.device->accelerator->description(),
+  log(Severity::debug, "memory of {} is sent {}", group.device->accelerator->description(),
       group.device->direct ? "directly" : "through pinned host memory");
   agree_on_library(communicator);
 }
@@ -59,7 +59,7 @@ namespace {
 std::string library_offer(const DeviceAccess& device, int rank) {
   const NcclPlugin& plugin = load_nccl();
   require(device.accelerator->library_queue() != nullptr,
-          "comm.gpu_transport \"nccl\" carries the memory of NVIDIA's GPUs, not of {}",
+          "comm.gpu_transport \"nccl\" supports the memory of NVIDIA's GPUs, not of {}",
           device.accelerator->description());
   return rank == 0 ? plugin.make_id() : "";
 }
@@ -82,7 +82,7 @@ void Communicator::Impl::agree_on_library(Communicator& communicator) {
   const auto give_up = [&](const std::string& problem) {
     group.library.reset();
     if (connect_options.gpu_transport == GpuTransport::nccl) throw ConfigError(problem);
-    log(Severity::debug, "GPUs talk without NCCL: {}", problem);
+    log(Severity::debug, "GPUs communicate without NCCL: {}", problem);
   };
   const auto offers =
       communicator.all_gather_strings(vote_on([&] { return library_offer(*group.device, group.rank); }));
@@ -98,7 +98,7 @@ void Communicator::Impl::agree_on_library(Communicator& communicator) {
     return meeting.problem();
   }));
   if (const auto problem = first_problem(joined); !problem.empty()) return give_up(problem);
-  log(Severity::debug, "GPUs talk through {}", load_nccl().version());
+  log(Severity::debug, "GPUs communicate through {}", load_nccl().version());
 }
 
 namespace {
@@ -162,11 +162,10 @@ bool Communicator::Impl::on_device(const char* name, const Execution::Call& call
   if (!some) return false;
   const auto check = [&](const std::byte* data, std::size_t bytes) {
     if (bytes == 0) return;
-    require(accelerator.owns(data), "{}: some operands lie in the memory of {}, others in the host's: copy one of them",
+    require(accelerator.owns(data), "{}: some operands are in the memory of {}, others in the host's: copy one of them",
             name, accelerator.description());
     require(reinterpret_cast<std::uintptr_t>(data) % size_of(call.type) == 0,
-            "{}: {} at address {} of a device: its memory is only worked on where elements are aligned", name,
-            name_of(call.type), fmt::ptr(data));
+            "{}: {} at address {} of a device: the elements must be aligned", name, name_of(call.type), fmt::ptr(data));
   };
   check(call.output, call.output_bytes);
   for (const auto* input : call.inputs) check(input, call.input_bytes);

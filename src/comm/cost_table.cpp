@@ -25,7 +25,7 @@ CostTable CostTable::decode(std::string_view bytes) {
   const std::size_t head = kMagic.size() + 1;
   require<CommError>(bytes.size() == head + fields * sizeof(double) && bytes.starts_with(kMagic) &&
                          bytes[kMagic.size()] == static_cast<char>(kVersion),
-                     "{} bytes are no cost table of version {}; do all ranks run the same distdl?", bytes.size(),
+                     "{} bytes are not a cost table of version {}; do all ranks run the same distdl?", bytes.size(),
                      kVersion);
   const char* next = bytes.data() + head;
   describe_costs(table, [&](const char*, double& value, const char*, const char*) {

@@ -6,34 +6,34 @@
 
 namespace distdl::comm {
 
-/// A message of n bytes takes latency + n / bandwidth (Hockney, Parallel Computing 1994). Sender and receiver are busy
-/// for the overhead of that time (LogP: Culler et al., PPoPP 1993).
+/// A message of n bytes takes latency + n / bandwidth (Hockney, Parallel Computing 1994). During a part of that time,
+/// the overhead, sender and receiver are busy (LogP: Culler et al., PPoPP 1993).
 struct LinkCost {
-  double latency = 0;    ///< seconds, of an empty message
+  double latency = 0;    ///< seconds of an empty message
   double overhead = 0;   ///< seconds
-  double bandwidth = 0;  ///< bytes per second and direction, with both directions busy
+  double bandwidth = 0;  ///< bytes per second and direction if both directions are busy
   bool operator==(const LinkCost&) const = default;
 };
 
-/// What the parts of a collective cost on the machines of one communicator: the numbers that choose() works with.
-/// The defaults are of a common server and 10 Gbit/s Ethernet; measure_costs() replaces them by measured ones.
+/// The costs of the parts of a collective on the machines of one communicator, from which choose() predicts times. The
+/// defaults are those of a common server with 10 Gbit/s Ethernet; measure_costs() replaces them.
 struct CostTable {
   static constexpr int kVersion = 2;
 
   LinkCost within{0.8e-6, 0.3e-6, 5e9};  ///< messages between ranks of one node
-  LinkCost between{15e-6, 3e-6, 1.2e9};  ///< between nodes: what all ranks of a node send together shares the bandwidth
+  LinkCost between{15e-6, 3e-6, 1.2e9};  ///< messages between nodes; all ranks of a node share the bandwidth
   double signal = 0.12e-6;               ///< seconds until another rank of the node sees a signal
   double step = 0.02e-6;                 ///< seconds of any other step of a schedule
   double reduce = 20e9;                  ///< bytes read and written per second by one rank that adds, in caches
-  double copy = 30e9;                    ///< the same, copying
-  double share = 8e9;                    ///< bytes per second of reading what another rank of the node has just written
+  double copy = 30e9;                    ///< bytes read and written per second by one rank that copies, in caches
+  double share = 8e9;      ///< bytes per second of reading data that another rank of the node has just written
   double memory = 30e9;    ///< bytes read and written per second by all ranks of a node, beyond the caches
   double cache = 1 << 20;  ///< bytes that a rank can work on within its caches
-  double processors = 64;  ///< of a node; counted anew whenever ranks connect
-  double turn = 8e-6;      ///< seconds more per wait for each rank that has to share a processor with others
+  double processors = 64;  ///< processors of a node; counted again whenever ranks connect
+  double turn = 8e-6;      ///< additional seconds per wait for each rank that shares a processor with others
 
   bool operator==(const CostTable&) const = default;
-  /// For other ranks: choices agree only where the tables are the same to the bit.
+  /// The table for other ranks. All ranks make the same choices only if their tables are equal in every bit.
   std::string encode() const;
   /// Throws CommError for bytes that encode() did not write.
   static CostTable decode(std::string_view bytes);
@@ -54,9 +54,9 @@ void describe_costs(Table& table, Visitor&& visit) {
   visit("copy", table.copy, "B/s", "one rank copying, in caches, read and written");
   visit("share", table.share, "B/s", "one rank reading what others on the node have just written");
   visit("memory", table.memory, "B/s", "all ranks of a node beyond the caches, read and written");
-  visit("cache", table.cache, "B", "what a rank can work on within its caches");
-  visit("processors", table.processors, "", "of a node");
-  visit("turn", table.turn, "s", "more per wait for each rank that shares a processor");
+  visit("cache", table.cache, "B", "size of the caches of a rank");
+  visit("processors", table.processors, "", "processors of a node");
+  visit("turn", table.turn, "s", "additional time per wait for each rank that shares a processor");
 }
 
 }  // namespace distdl::comm

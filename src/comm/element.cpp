@@ -38,10 +38,10 @@ Reduction reduction_of(std::string_view name) {
 }
 
 void check_reduction(DataType type, Reduction reduction) {
-  require(type != DataType::byte, "cannot reduce bytes ({}): they have no values; name the type of the elements",
+  require(type != DataType::byte, "cannot reduce bytes ({}): they have no values; give the type of the elements",
           name_of(reduction));
   require(reduction != Reduction::average || is_floating(type),
-          "cannot take the average of {}: it is seldom an integer; take the sum and divide", name_of(type));
+          "cannot take the average of {}: it is seldom an integer; use the sum and divide it", name_of(type));
 }
 
 }  // namespace distdl::comm

@@ -12,13 +12,13 @@ using tensor::is_floating;
 using tensor::Reduction;
 using tensor::size_of;
 
-/// "float32", "sum": as tools and errors name them.
+/// The name in tools and errors, such as "float32" or "sum".
 std::string_view name_of(DataType type);
 std::string_view name_of(Reduction reduction);
-/// Throws ConfigError naming the possible ones.
+/// Throws ConfigError that lists the possible names.
 DataType data_type_of(std::string_view name);
 Reduction reduction_of(std::string_view name);
-/// Throws ConfigError for pairs without meaning: an average of integers, any reduction of bytes.
+/// Throws ConfigError for impossible combinations: an average of integers, any reduction of bytes.
 void check_reduction(DataType type, Reduction reduction);
 
 }  // namespace distdl::comm

@@ -31,12 +31,12 @@ std::size_t RemoteMemory::size_of(Rank rank) const {
 }
 
 Request RemoteMemory::put(std::span<const std::byte> bytes, Rank to, std::size_t offset) {
-  impl_->owner.require_host_memory("what is put", bytes.data());
+  impl_->owner.require_host_memory("the source of a put", bytes.data());
   return impl_->start("put", [&](Batch& batch) { impl_->window.put(batch, bytes, impl_->member(to), offset); });
 }
 
 Request RemoteMemory::get(std::span<std::byte> room, Rank from, std::size_t offset) {
-  impl_->owner.require_host_memory("the room for what is got", room.data());
+  impl_->owner.require_host_memory("the target of a get", room.data());
   return impl_->start("get", [&](Batch& batch) { impl_->window.get(batch, room, impl_->member(from), offset); });
 }
 
@@ -45,7 +45,7 @@ Request RemoteMemory::flush(Rank peer) {
 }
 
 RemoteMemory Communicator::expose(std::span<std::byte> memory) {
-  impl_->require_host_memory("what is exposed", memory.data());
+  impl_->require_host_memory("the exposed memory", memory.data());
   auto remote = std::make_unique<RemoteMemory::Impl>(*impl_, memory);
   // The window counts the ranks of the whole world; those outside this communicator expose nothing.
   const std::string nothing(2 * sizeof(std::uint64_t), '\0');
@@ -71,7 +71,7 @@ Request Communicator::send_message(Rank to, std::uint16_t number, std::string_vi
 
 ActiveMessages& Communicator::Impl::active_messages() {
   require(group.id == 0, "{}",
-          "active messages belong to the communicator of the whole world, not to one split from it");
+          "active messages need the communicator of the whole world, not one that was split from it");
   if (!messages) messages = std::make_unique<ActiveMessages>(*fabric);
   return *messages;
 }

@@ -9,23 +9,23 @@
 
 namespace distdl::comm {
 
-/// What carries collectives between GPUs.
+/// The transport of collectives between GPUs.
 enum class GpuTransport { automatic, ucx, nccl };
 constexpr std::array<Named<GpuTransport>, 3> choices_of(GpuTransport) {
   return {{
-      {GpuTransport::automatic, "auto", "NCCL where there is one and no order of additions was promised, else UCX"},
+      {GpuTransport::automatic, "auto", "NCCL where it is available and no order of additions is required, else UCX"},
       {GpuTransport::ucx, "ucx", ""},
       {GpuTransport::nccl, "nccl", "its sums have bits that depend on the number of ranks"},
   }};
 }
 
 struct Options {
-  double timeout_seconds = 30;           ///< longest wait for a peer in one operation; then the peer counts as lost
+  double timeout_seconds = 30;  ///< longest wait for a peer in one operation; after that the peer counts as lost
   double connect_timeout_seconds = 60;   ///< longest wait for all ranks to appear at start
   std::string interface = "auto";        ///< network device for UCX, e.g. "ib0" or "eth0"; "auto" lets UCX choose
   std::int64_t shared_memory_ranks = 0;  ///< consecutive ranks that may share memory; 0: all of a node, 1: none
   OneOf<GpuTransport> gpu_transport = GpuTransport::automatic;
-  std::uint32_t generation = 0;  ///< of the membership; not a key of the job file
+  std::uint32_t generation = 0;  ///< number of the membership; not a key of the job file
 };
 
 /// Calls visit(key, field, help) for each key of the job file's section [comm].
@@ -37,10 +37,11 @@ void describe(Options& options, Visitor&& visit) {
         "longest wait for all ranks to appear at start, in seconds");
   visit("comm.interface", options.interface,
         "network device for UCX, such as \"ib0\" or \"eth0\"; \"auto\" lets UCX choose");
-  visit("comm.shared_memory_ranks", options.shared_memory_ranks,
-        "number of consecutive ranks of a node that share memory; 0: all; 1: none, the network carries everything");
+  visit(
+      "comm.shared_memory_ranks", options.shared_memory_ranks,
+      "number of consecutive ranks of a node that share memory; 0: all; 1: none, so that all messages use the network");
   visit("comm.gpu_transport", options.gpu_transport,
-        OneOf<GpuTransport>::help("what carries collectives between GPUs"));
+        OneOf<GpuTransport>::help("transport of collectives between GPUs"));
 }
 
 }  // namespace distdl::comm

@@ -10,7 +10,7 @@
 
 namespace distdl::comm {
 
-/// A peer died, froze, left or cannot be reached. The communicator cannot be used any more; build one of the next
+/// A peer died, froze, left or cannot be reached. The communicator can no longer be used; create one of the next
 /// generation. The message names operation, rank, host and, if the peer could send it, the reason. exit_code() is then
 /// the code of the reason, so that all ranks end with the code of the cause.
 class PeerLost : public CommError {
@@ -20,10 +20,10 @@ class PeerLost : public CommError {
       : CommError(message, code), rank_(rank), host_(std::move(host)), ranks_(std::move(ranks)) {
     if (ranks_.empty()) ranks_ = {rank};
   }
-  /// The first cause.
+  /// The rank that was lost first.
   Rank rank() const noexcept { return rank_; }
   const std::string& host() const noexcept { return host_; }
-  /// All lost ranks known here, ascending.
+  /// All lost ranks that this rank knows, ascending.
   const std::vector<Rank>& ranks() const noexcept { return ranks_; }
 
  private:

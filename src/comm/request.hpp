@@ -8,26 +8,26 @@ namespace distdl::comm {
 /// An operation under way. Only the thread of its Communicator may use it. The Communicator must outlive it.
 class [[nodiscard]] Request {
  public:
-  class Pending;  ///< what is behind it
+  class Pending;  ///< the operation itself
 
   Request() = default;
   explicit Request(Pending* pending) : pending_(pending) {}
   Request(Request&& other) noexcept;
   Request& operator=(Request&& other) noexcept;
-  /// Cancels what is not done.
+  /// Cancels the operation unless it is done.
   ~Request();
 
-  /// Waits until the operation is done. Throws as its Communicator says.
+  /// Waits until the operation is done. For the errors see Communicator.
   void wait();
-  /// Is it done? Advances everything under way.
+  /// Whether the operation is done. Advances everything under way.
   bool test();
-  /// Gives up the operation. The caller may use its private memory again; other ranks of the node may access shared
-  /// memory until they have given up too. A collective that one rank gives up fails on the others at their deadline.
-  /// Cancelling a long message between two nodes closes the connection.
+  /// Cancels the operation. The caller may then reuse its private memory; other ranks of the node may access shared
+  /// memory until they have also cancelled. A collective that one rank cancels fails on the other ranks at their
+  /// deadline. Cancelling a long message between two nodes closes the connection.
   void cancel() noexcept;
 
  private:
-  Pending* pending_ = nullptr;  ///< owned by the communicator's pool, which takes it back
+  Pending* pending_ = nullptr;  ///< owned by the pool of the communicator
 };
 
 }  // namespace distdl::comm

@@ -52,20 +52,23 @@ bool is_on_one_node(const Problem& problem) {
 
 void check(const Problem& problem) {
   const auto size = static_cast<std::size_t>(std::max(problem.size, 0));
-  require(size > 0 && problem.rank >= 0 && problem.rank < problem.size, "rank {} of {}", problem.rank, problem.size);
-  require(problem.root >= 0 && problem.root < problem.size, "root {} of {} ranks", problem.root, problem.size);
-  require(problem.nodes.size() == size, "the nodes of {} ranks for {}", problem.nodes.size(), size);
-  require(problem.element > 0, "elements of no bytes");
-  require(problem.ranges.empty() || problem.ranges.size() == size, "leaves for {} ranks of {}", problem.ranges.size(),
-          size);
+  require(size > 0 && problem.rank >= 0 && problem.rank < problem.size, "rank {} is not in a world of {} ranks",
+          problem.rank, problem.size);
+  require(problem.root >= 0 && problem.root < problem.size, "root {} is not in a world of {} ranks", problem.root,
+          problem.size);
+  require(problem.nodes.size() == size, "nodes were given for {} ranks, but there are {}", problem.nodes.size(), size);
+  require(problem.element > 0, "elements must have at least one byte");
+  require(problem.ranges.empty() || problem.ranges.size() == size,
+          "leaf ranges were given for {} ranks, but there are {}", problem.ranges.size(), size);
   const bool has_slices = problem.collective == Collective::reduce_scatter ||
                           problem.collective == Collective::all_gather || problem.collective == Collective::gather ||
                           problem.collective == Collective::scatter;
-  require(problem.counts.size() == (has_slices ? size : 0), "{} counts for {} ranks", problem.counts.size(), size);
+  require(problem.counts.size() == (has_slices ? size : 0), "{} counts were given for {} ranks", problem.counts.size(),
+          size);
   const std::size_t exchanged = problem.collective == Collective::all_to_all ? size : 0;
   require(problem.send_counts.size() == exchanged && problem.receive_counts.size() == exchanged,
-          "{} counts to send and {} to receive for {} ranks", problem.send_counts.size(), problem.receive_counts.size(),
-          size);
+          "{} counts to send and {} to receive were given for {} ranks", problem.send_counts.size(),
+          problem.receive_counts.size(), size);
   const auto is_equal = [&](std::size_t count) { return problem.count == 0 || count == problem.count; };
   require(std::all_of(problem.send_counts.begin(), problem.send_counts.end(), is_equal) &&
               std::all_of(problem.receive_counts.begin(), problem.receive_counts.end(), is_equal),

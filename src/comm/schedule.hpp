@@ -11,13 +11,13 @@
 
 namespace distdl::comm {
 
-/// Bytes of Space::shared, per rank and operation.
+/// Bytes of Space::shared per rank and operation.
 constexpr std::size_t kSharedBytes = std::size_t{256} << 10;
 
-/// The memory that a step works on. A rank sends from and receives into its own memory. The steps reduce, signal and
-/// await also reach the memory of the other ranks of the node.
+/// The memory that a step accesses. A rank sends from and receives into its own memory. The steps reduce, signal and
+/// await also access the memory of the other ranks of the node.
 enum class Space : std::uint8_t {
-  input,    ///< the caller's operand; `part` tells which of several partial sums
+  input,    ///< the caller's operand; `part` is the number of a partial sum
   output,   ///< the caller's result; may be the same memory as the input (see in_place_offset())
   scratch,  ///< private to the rank and the operation
   shared,   ///< the operation's area in shared memory: all ranks of the node may read and write it
@@ -33,35 +33,35 @@ struct Block {
   bool operator==(const Block&) const = default;
 };
 
-/// A source of a reduce step; `reductions` as in comm::ReduceSource.
+/// A source of a reduce step; for `reductions` see comm::ReduceSource.
 struct Operand {
   Block block;
   std::uint16_t reductions = 0;
 };
 
-/// What one rank does next. Steps run in order; send and receive only begin.
+/// The next action of a rank. Steps run in order. Send and receive only begin a transfer.
 struct ScheduleStep {
   enum class Kind : std::uint8_t {
     send,     ///< begin to send `block` to `peer`; joins `group`
     receive,  ///< begin to receive `block` from `peer`; joins `group`
-    wait,     ///< until all transfers of `group` so far are done
-    reduce,   ///< targets = reduction of the sources
+    wait,     ///< wait until all transfers of `group` so far are done
+    reduce,   ///< compute targets = reduction of the sources
     signal,   ///< show the node that this rank has reached `stage` (stages ascend within an operation, from 2;
               ///< 1 means "arrived": Execution signals and awaits it before the first step where reads_node_ranks)
-    await,    ///< until `peer`, of the same node, has signalled `stage` or a later one
+    await,    ///< wait until `peer`, on the same node, has signalled `stage` or a later one
   };
   Kind kind = Kind::wait;
   std::uint16_t group = 0;
   std::int32_t peer = 0;
   std::uint32_t stage = 0;
   Block block{};
-  std::uint32_t sources = 0, source_count = 0;  ///< in Schedule::sources
-  std::uint32_t targets = 0, target_count = 0;  ///< in Schedule::targets
-  bool last = false;                            ///< reduce: writes the final result (an average is divided here)
+  std::uint32_t sources = 0, source_count = 0;  ///< range in Schedule::sources
+  std::uint32_t targets = 0, target_count = 0;  ///< range in Schedule::targets
+  bool last = false;                            ///< reduce: this writes the final result (an average is divided here)
 };
 
-/// A collective operation as one rank performs it: data, made by make_schedule(), proved by check_schedules(), run by
-/// Execution. The messages between two ranks are matched in the order of their steps.
+/// A collective operation as a list of steps of one rank. make_schedule() creates it, check_schedules() verifies it,
+/// and Execution runs it. Messages between two ranks are matched in the order of their steps.
 struct Schedule {
   int rank = 0;
   std::vector<ScheduleStep> steps;
@@ -70,73 +70,75 @@ struct Schedule {
   std::size_t scratch = 0;  ///< elements
   std::size_t shared = 0;   ///< elements
   int groups = 0;
-  bool uses_node_ranks = false;   ///< has signal or await steps
-  bool reads_node_ranks = false;  ///< accesses input or output of other ranks, which must lie in shared memory
+  bool uses_node_ranks = false;   ///< it has signal or await steps
+  bool reads_node_ranks = false;  ///< it accesses input or output of other ranks, which must be in shared memory
 };
 
 enum class Collective : std::uint8_t {
   barrier,
-  broadcast,  ///< count elements of root's input to all outputs
-  reduce,     ///< sum to root's output
+  broadcast,  ///< sends `count` elements of root's input to all outputs
+  reduce,     ///< writes the sum to root's output
   all_reduce,
   reduce_scatter,  ///< rank r's output: the sum over its slice of counts[r] elements
-  all_gather,      ///< rank r contributes counts[r] elements; outputs hold all in rank order
-  all_to_all,      ///< input: send_counts[r] elements for each rank r; output: receive_counts[r] from each
-  gather,          ///< as all_gather, to root only
-  scatter,         ///< root's input in slices of counts[r]
+  all_gather,      ///< rank r contributes counts[r] elements; outputs contain all in rank order
+  all_to_all,      ///< input: send_counts[r] elements for each rank r; output: receive_counts[r] elements from each
+  gather,          ///< like all_gather, but only to root
+  scatter,         ///< distributes root's input in slices of counts[r]
 };
 
-/// "all_reduce": as tools and logs name it.
+/// The name in tools and logs, such as "all_reduce".
 std::string_view name_of(Collective collective);
-/// Throws ConfigError naming the possible ones.
+/// Throws ConfigError that lists the possible names.
 Collective collective_of(std::string_view name);
-/// Reduce, all-reduce and reduce-scatter.
+/// Whether it is reduce, all-reduce or reduce-scatter.
 bool is_sum(Collective collective);
 
-/// May the result of a floating-point sum depend on how many ranks there are and where they run?
+/// The order of the additions of a floating-point sum.
 enum class Order : std::uint8_t {
-  deterministic,  ///< no: along the tree of sum_tree.hpp
-  any,            ///< yes, where that is faster
+  deterministic,  ///< along the tree of sum_tree.hpp, so that the result does not depend on the number and placement of
+                  ///< ranks
+  any,            ///< the fastest order
 };
 
-/// What is to be done, as far as a schedule depends on it. Equal on all ranks, but for `rank` and all_to_all's counts.
+/// The parameters of a collective on which a schedule depends. They are equal on all ranks, except for `rank` and the
+/// counts of all_to_all.
 struct Problem {
   Collective collective = Collective::barrier;
   int rank = 0;
   int size = 1;
   int root = 0;
-  std::vector<int> nodes;           ///< of each rank: equal where ranks share memory; size entries
+  std::vector<int> nodes;           ///< node of each rank: equal for ranks that share memory; size entries
   std::size_t count = 0;            ///< broadcast, reduce, all_reduce: elements; all_to_all: see below
   std::vector<std::size_t> counts;  ///< reduce_scatter, all_gather, gather, scatter: elements per rank
-  std::vector<std::size_t> send_counts, receive_counts;  ///< all_to_all; all equal to `count` unless that is 0
-  std::size_t element = 1;                               ///< bytes
-  /// Reductions: the leaves of each rank and their number; empty ranges mean one leaf per rank. A rank's input has one
+  std::vector<std::size_t> send_counts, receive_counts;  ///< all_to_all; all are equal to `count` unless that is 0
+  std::size_t element = 1;                               ///< bytes of an element
+  /// Reductions: the leaves of each rank and their number. Empty ranges mean one leaf per rank. A rank's input has one
   /// part per node of cover(range, leaves); a rank without leaves has none.
   int leaves = 0;
   std::vector<LeafRange> ranges;
   bool operator==(const Problem&) const = default;
 };
 
-/// Throws ConfigError for a problem that makes no sense.
+/// Throws ConfigError for an invalid problem.
 void check(const Problem& problem);
 bool is_on_one_node(const Problem& problem);
 
-/// Where input and output are one memory, input element 0 is output element in_place_offset(): 0, but for all_gather
-/// and gather (own slice of the output) and, negative, reduce_scatter and scatter (the output is the own slice of the
-/// input). Every schedule is right in place and out of place alike, but for all_to_all on a rank whose send_counts
-/// differ from its receive_counts: there is no in place then.
+/// If input and output are the same memory, input element 0 is output element in_place_offset(). For all_gather and
+/// gather this is the offset of the own slice of the output, for reduce_scatter and scatter the negative offset of the
+/// own slice of the input, else 0. Every schedule works both in place and out of place. The only exception is
+/// all_to_all on a rank whose send_counts and receive_counts differ, which is never in place.
 std::ptrdiff_t in_place_offset(const Problem& problem);
 
-/// A way to do collectives, see algorithms/algorithm.hpp; they are told apart by address.
+/// An algorithm for collectives, see algorithms/algorithm.hpp. Algorithms are compared by address.
 struct Algorithm;
-/// "recursive_halving". Throws ConfigError naming the possible ones.
+/// The algorithm with this name, such as "recursive_halving". Throws ConfigError that lists the possible names.
 const Algorithm* algorithm_of(std::string_view name);
 std::string_view name_of(const Algorithm& algorithm);
 
 struct Choice {
   const Algorithm* algorithm = nullptr;
-  std::size_t segment = 0;  ///< elements sent at a time, so that adding and sending overlap; 0: all at once
-  bool staged = false;  ///< hierarchical: this rank's node goes through shared memory in pieces (may differ by node)
+  std::size_t segment = 0;  ///< elements sent at a time, so that additions overlap with messages; 0: all at once
+  bool staged = false;      ///< hierarchical: this node's ranks use shared memory in pieces (may differ by node)
   Order order = Order::deterministic;
   bool operator==(const Choice&) const = default;
 };

@@ -19,7 +19,7 @@ class Summing {
         ++used_;
         return static_cast<int>(i);
       }
-    require(node.level > 0, "no partial sum holds leaf {} of {}: the ranges of the ranks must cover every leaf once",
+    require(node.level > 0, "no partial sum contains leaf {} of {}: the ranges of the ranks must cover every leaf once",
             node.index, leaves_);
     const TreeNode left{node.level - 1, 2 * node.index};
     const TreeNode right{node.level - 1, 2 * node.index + 1};
@@ -29,7 +29,8 @@ class Summing {
   }
 
   Summation finish(int result) {
-    require(used_ == nodes_.size(), "two partial sums hold the same leaves: the ranges of the ranks must be disjoint");
+    require(used_ == nodes_.size(),
+            "two partial sums contain the same leaves: the ranges of the ranks must be disjoint");
     return {std::move(additions_), result};
   }
 
@@ -88,7 +89,7 @@ std::size_t cover_size(LeafRange range, int leaves) {
 }
 
 Summation summation(std::span<const TreeNode> nodes, int leaves) {
-  require(leaves > 0, "a sum over {} leaves: there must be at least one", leaves);
+  require(leaves > 0, "a sum has {} leaves, but needs at least one", leaves);
   Summing summing(nodes, leaves);
   const int result = summing.sum({root_level(leaves), 0});
   return summing.finish(result);

@@ -6,10 +6,10 @@
 
 namespace distdl::comm {
 
-/// The one summation order of distdl: a binary tree over `leaves` leaves. Node (level, index) covers the leaves
-/// [index * 2^level, min((index + 1) * 2^level, leaves)); its value is left child + right child, or the left child
-/// alone where no leaf lies right. The order of additions therefore depends on the number of leaves only, never on
-/// which rank computed what; any assignment of leaves to ranks gives the same bits.
+/// The summation order of distdl: a binary tree over `leaves` leaves. Node (level, index) covers the leaves [index *
+/// 2^level, min((index + 1) * 2^level, leaves)). Its value is left child + right child, or the left child if the right
+/// child covers no leaf. The order of additions therefore depends only on the number of leaves. Any assignment of
+/// leaves to ranks gives the same bits.
 struct TreeNode {
   int level = 0;
   int index = 0;
@@ -30,21 +30,22 @@ struct Addition {
   bool operator==(const Addition&) const = default;
 };
 
-/// The additions, in order, that turn partial sums into the sum over all leaves, which then lies in values[result].
+/// The additions, in order, that turn partial sums into the sum over all leaves. The sum is then in values[result].
 struct Summation {
   std::vector<Addition> additions;
   int result = 0;
 };
 
-/// The smallest tree level whose single node covers all leaves. `leaves` is at least 1, here and below.
+/// The smallest tree level with a single node that covers all leaves. In all functions `leaves` is at least 1.
 int root_level(int leaves);
-/// Empty if the node lies right of all leaves.
+/// The leaves that a node covers. Empty if the node is to the right of all leaves.
 LeafRange leaves_of(TreeNode node, int leaves);
 /// The cover: the fewest nodes that together contain exactly the leaves of `range`, in leaf order. They are the partial
-/// sums that a rank with `range` can finish alone. Of nodes that cover the same leaves, the lowest.
+/// sums that a rank with `range` can finish alone. If several nodes cover the same leaves, the lowest one is used.
 std::vector<TreeNode> cover(LeafRange range, int leaves);
 std::size_t cover_size(LeafRange range, int leaves);
-/// How to finish the sum, given values of `nodes`, in any order. Throws ConfigError unless they cover each leaf once.
+/// The additions that finish the sum from the values of `nodes`, which may be in any order. Throws ConfigError unless
+/// they cover each leaf once.
 Summation summation(std::span<const TreeNode> nodes, int leaves);
 
 }  // namespace distdl::comm

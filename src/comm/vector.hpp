@@ -13,7 +13,7 @@ namespace distdl::comm {
 template <class T>
 constexpr DataType kDataTypeOf = [] {
   static_assert(sizeof(T) == 0,
-                "not a type of comm::DataType: name it, as in Vector(pointer, count, DataType::float16)");
+                "this is not a type of comm::DataType: give it, as in Vector(pointer, count, DataType::float16)");
 }();
 template <>
 inline constexpr DataType kDataTypeOf<std::byte> = DataType::byte;
@@ -26,10 +26,10 @@ inline constexpr DataType kDataTypeOf<std::int32_t> = DataType::int32;
 template <>
 inline constexpr DataType kDataTypeOf<std::int64_t> = DataType::int64;
 
-// Implicit conversions are intended here, so that callers can pass containers of numbers.
+// Implicit conversions are intended, so that callers can pass containers of numbers.
 // NOLINTBEGIN(google-explicit-constructor)
 
-/// `count` elements of one type, somewhere in memory.
+/// `count` elements of one type in any memory.
 class ConstVector {
  public:
   ConstVector() = default;
@@ -48,7 +48,7 @@ class ConstVector {
   DataType type_ = DataType::byte;
 };
 
-/// The same, to be written.
+/// `count` elements that may be written.
 class Vector {
  public:
   Vector() = default;

@@ -161,9 +161,9 @@ void set_all(Job& job, const toml::table& table, const std::string& prefix, cons
   }
 }
 
-/// Before toml++ sees a text: what it does not stand. It goes through tables that lie in each other, one for each part
-/// of a key, by recursion; and the begin of a heading's name must be that of a name. Texts and comments are left out as
-/// in toml++, which stops at the first mistake.
+/// Checks a text for what toml++ cannot handle. toml++ recurses over nested tables, one for each part of a key, and
+/// requires that a heading's name begins like a name. Like toml++, which stops at the first error, the check skips
+/// texts and comments.
 class Outline {
  public:
   Outline(std::string_view text, const std::string& file) : rest_(text), file_(file) {}
@@ -177,8 +177,8 @@ class Outline {
         rest_.remove_prefix(std::min(rest_.find('\n'), rest_.size()));
       } else {
         if (c == '[' && line_begins) check_heading();
-        require(c != '.' || ++dots_ <= kMost, "{}:{}: more than {} dots; keys have two parts, as train.epochs", file_,
-                line_, kMost);
+        require(c != '.' || ++dots_ <= kMost,
+                "{}:{}: there are more than {} dots; keys have two parts, such as train.epochs", file_, line_, kMost);
         rest_.remove_prefix(1);
       }
       line_ += c == '\n';
@@ -208,7 +208,7 @@ class Outline {
     name.remove_prefix(std::min(name.find_first_not_of(" \t"), name.size()));
     const bool is_name = name.empty() || std::isalnum(static_cast<unsigned char>(name.front())) ||
                          std::string_view("_-\"']").find(name.front()) != std::string_view::npos;
-    require(is_name, "{}:{}: expected a name behind the bracket, as in [train]", file_, line_);
+    require(is_name, "{}:{}: expected a name after the bracket, as in [train]", file_, line_);
   }
 
   std::string_view rest_;
@@ -254,7 +254,7 @@ std::string read(const std::filesystem::path& file) {
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   require(!in.bad() && in.gcount() >= 0 && (in || in.eof()), "cannot read the job file \"{}\"", file.string());
   text.resize(static_cast<std::size_t>(in.gcount()));
-  require(text.size() <= kMost, "the job file \"{}\" has more than {} bytes; is it one?", file.string(), kMost);
+  require(text.size() <= kMost, "the job file \"{}\" has more than {} bytes; is it a job file?", file.string(), kMost);
   return text;
 }
 

@@ -13,7 +13,7 @@
 
 namespace distdl::config {
 
-/// A whole job file: everyone's Options.
+/// A whole job file: the Options of all libraries.
 struct Job {
   std::string run_dir = "run";
   launch::Options launch;
@@ -23,10 +23,11 @@ struct Job {
   std::vector<std::string> warnings;  ///< of what it was read from, see log_warnings()
 };
 
-/// Calls visit(key, field, help) for every key of a job file. The one table behind files, --set, --defaults and docs.
+/// Calls visit(key, field, help) for every key of a job file. It is the only table of keys, and is used for files,
+/// --set, --defaults and docs.
 template <class Visitor>
 void describe(Job& job, Visitor&& visit) {
-  visit("run.dir", job.run_dir, "folder of the run: checkpoints, logs, metrics, result; seen by all nodes");
+  visit("run.dir", job.run_dir, "folder of the run for checkpoints, logs, metrics and result; all nodes must see it");
   describe(job.launch, visit);
   describe(job.recipe.data, visit);
   describe(job.recipe.model, visit);
@@ -47,18 +48,18 @@ Job load(const std::filesystem::path& file, const std::vector<std::string>& over
 /// For whoever has loaded a job, once its log is open.
 void log_warnings(const Job& job);
 
-/// All that can be found wrong with a job without its data set; the same for whoever loads one. Throws ConfigError.
+/// Checks a job as far as that is possible without its data set. Throws ConfigError.
 void check(const Job& job);
 
 /// Overrides alone, on top of `job`. Throws ConfigError.
 void apply(Job& job, const std::vector<std::string>& overrides,
            const std::vector<RenamedKey>& renamed = renamed_keys());
 
-/// A complete job file with every key at its default and its help as a comment.
+/// A complete job file with the default of every key, and its help as a comment.
 std::string defaults_as_toml();
-/// The same keys with the values of `job`, without comments: for logs and checkpoints.
+/// The same keys with the values of `job` and without comments, for logs and checkpoints.
 std::string to_toml(const Job& job);
-/// The reference page: one table row per key.
+/// The reference page with one table row per key.
 std::string reference_as_markdown();
 
 }  // namespace distdl::config

@@ -50,8 +50,8 @@ std::vector<std::int32_t> read_labels(ChunkReader& chunks, const std::string& fi
   auto wrong = std::find_if(labels.begin(), labels.end(), [&](auto label) { return label < 0 || label >= classes; });
   if (wrong != labels.end())
     throw StorageError(
-        fmt::format("\"{}\" is damaged: sample {} has the label {}, outside the classes 0 to {}; make the "
-                    "file anew",
+        fmt::format("\"{}\" is damaged: sample {} has the label {}, outside the classes 0 to {}; create the "
+                    "file again",
                     file, wrong - labels.begin(), *wrong, classes - 1),
         ExitCode::corrupt);
   return labels;
@@ -179,10 +179,11 @@ void TokenSet::read(std::int64_t first, std::span<std::int32_t> tokens) {
     auto* const got = tokens.data() - taken;
     const auto* wrong = std::find_if(got, tokens.data(), [&](std::int32_t token) { return token >= classes; });
     if (wrong != tokens.data())
-      throw StorageError(fmt::format("\"{}\" is damaged: token {} is {}, outside the vocabulary 0 to {}; make the file "
-                                     "anew",
-                                     impl_->file, at + (wrong - got), *wrong, classes - 1),
-                         ExitCode::corrupt);
+      throw StorageError(
+          fmt::format("\"{}\" is damaged: token {} is {}, outside the vocabulary 0 to {}; create the file "
+                      "again",
+                      impl_->file, at + (wrong - got), *wrong, classes - 1),
+          ExitCode::corrupt);
     at += static_cast<std::int64_t>(taken);
   }
 }

@@ -60,7 +60,7 @@ class IdxReader {
   }
 
   [[noreturn]] void cut_off() const {
-    throw StorageError(fmt::format("\"{}\" is cut off: it ends before all of its {} {}; fetch it anew", name(),
+    throw StorageError(fmt::format("\"{}\" is truncated: it ends before all of its {} {}; download it again", name(),
                                    shape_.empty() ? std::string("header and") : tensor::to_string(shape_), what_),
                        ExitCode::corrupt);
   }

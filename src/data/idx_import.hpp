@@ -19,13 +19,13 @@ struct IdxImport {
   Overwrite overwrite = Overwrite::refuse;
 };
 
-/// Turns MNIST and what is stored like it into a set of images with one channel (the IDX format:
-/// http://yann.lecun.com/exdb/mnist). Throws ConfigError if the files are not what they should be, StorageError if they
-/// are missing, cut off or damaged, or if the output cannot be written.
+/// Converts MNIST and data sets in the same format to a set of images with one channel (the IDX format:
+/// http://yann.lecun.com/exdb/mnist). Throws ConfigError if the files have unexpected contents. Throws StorageError if
+/// they are missing, truncated or damaged, or if the output cannot be written.
 Description import_idx(const IdxImport& import);
 
-/// Reads and checks as import_idx() does, without writing: `begin` is given the description once both headers and all
-/// labels are well, then `each` every image in turn, with its label. `begin` throws if there can be no such set.
+/// Reads and checks as import_idx() does, without writing. `begin` gets the description after both headers and all
+/// labels were checked; then `each` gets every image with its label. `begin` throws if such a set is impossible.
 void read_idx(const IdxImport& import, const std::function<void(const Description&)>& begin,
               const std::function<void(std::span<const std::uint8_t> pixels, std::int32_t label)>& each);
 

@@ -32,7 +32,7 @@ const Batch& Prefetcher::at(std::int64_t position, Clock::duration patience) {
   changed_.notify_all();
   const bool there = changed_.wait_for(lock, patience, [&] { return !ready_.empty(); });
   waited_ += watch.seconds();
-  require<StorageError>(there, "reading {} samples of {} takes longer than {} s; is its file system well?", size_,
+  require<StorageError>(there, "reading {} samples of {} takes longer than {} s; check its file system", size_,
                         source_.name(), std::chrono::duration_cast<std::chrono::seconds>(patience).count());
   spare_.push_back(std::move(used_.batch));
   used_ = std::move(ready_.front());

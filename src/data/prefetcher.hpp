@@ -15,20 +15,20 @@
 
 namespace distdl::data {
 
-/// Reads training batches ahead of their use, in a separate thread.
+/// Reads training batches before they are used, in a separate thread.
 class Prefetcher {
  public:
-  /// The position that is read after a position; see Sampler.
+  /// The position that is read after a position, see Sampler.
   using Next = std::function<std::int64_t(std::int64_t)>;
-  /// Batches of so many samples, `depth` of them ahead. `source` must outlive the prefetcher; only the
+  /// Reads batches of `batch` samples, up to `depth` of them ahead. `source` must outlive the prefetcher, and only the
   /// prefetcher's thread may use it.
   Prefetcher(Source& source, Sampler sampler, std::int64_t batch, Next next, std::size_t depth = 3);
   ~Prefetcher();
 
-  /// The samples from `position` of the stream on, valid until the next call. Any position is possible; only the next
-  /// one is read ahead. Rethrows errors of reading; throws StorageError if reading takes longer than `patience`.
+  /// The samples starting at `position` of the stream, valid until the next call. Any position is allowed, but only the
+  /// next one is read ahead. Rethrows errors of reading. Throws StorageError if reading takes longer than `patience`.
   const Batch& at(std::int64_t position, Clock::duration patience = std::chrono::minutes(10));
-  /// Seconds spent waiting in at() so far.
+  /// Total seconds of waiting in at().
   double waited_seconds() const noexcept { return waited_; }
 
  private:
@@ -45,16 +45,16 @@ class Prefetcher {
   std::int64_t size_;
   Next next_;
   std::size_t depth_;
-  std::vector<Source::Pick> picks_;  // the thread's
-  double waited_ = 0;                // the caller's
+  std::vector<Source::Pick> picks_;  // used by the thread
+  double waited_ = 0;                // used by the caller
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Read> ready_;     // in the order of their use
-  Read used_;                  // what at() gave
-  std::vector<Batch> spare_;   // memory of batches that were used
-  std::int64_t to_read_ = -1;  // -1: nothing was asked for yet
-  std::uint64_t round_ = 0;    // what was read for an earlier one is thrown away
+  std::deque<Read> ready_;     // in the order of use
+  Read used_;                  // the last result of at()
+  std::vector<Batch> spare_;   // memory of used batches
+  std::int64_t to_read_ = -1;  // -1: nothing was requested yet
+  std::uint64_t round_ = 0;    // batches that were read for an earlier round are discarded
   bool ends_ = false;
   std::thread thread_;
 };

@@ -35,14 +35,15 @@ std::uint64_t permute(std::uint64_t seed, std::uint64_t epoch, std::uint64_t val
 Sampler::Sampler(std::uint64_t seed, std::int64_t samples)
     : seed_(seed), samples_(samples), half_bits_(half_bits_for(samples)) {
   require(samples >= 1 && samples <= std::int64_t{1} << 62,
-          "cannot draw samples from a data set of {}; at least 1 is needed", samples);
+          "cannot draw samples from a data set of {} samples; at least 1 is needed", samples);
 }
 
 std::int64_t Sampler::index(std::int64_t position) const {
   assert(position >= 0);
   auto epoch = static_cast<std::uint64_t>(position / samples_);
   auto value = static_cast<std::uint64_t>(position % samples_);
-  // Cycle walking: the network permutes a larger domain; whoever lands outside the samples goes on until inside.
+  // Cycle walking: the network permutes a larger domain, so a value outside the samples is permuted again until it is
+  // inside.
   do value = permute(seed_, epoch, value, half_bits_);
   while (value >= static_cast<std::uint64_t>(samples_));
   return static_cast<std::int64_t>(value);

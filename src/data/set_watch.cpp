@@ -28,7 +28,7 @@ void SetWatch::require_unchanged() {
   if (now == seen_) return;
   if (!now) {
     log(Severity::warning,
-        "data set \"{}\" is gone: the run goes on with the file that it has open, but a restart needs it",
+        "data set \"{}\" was removed: the run continues with the file that it has open, but a restart needs it",
         file_.string());
   } else {
     std::string digest;
@@ -36,14 +36,14 @@ void SetWatch::require_unchanged() {
       digest = digest_of_file(file_);
     } catch (const StorageError& error) {
       throw StorageError(
-          fmt::format("data set \"{}\" has been changed while the run reads it: {}", file_.string(), error.what()),
+          fmt::format("data set \"{}\" was changed while the run reads it: {}", file_.string(), error.what()),
           error.exit_code());
     }
     if (digest != digest_)
       throw StorageError(
           fmt::format(
-              "data set \"{}\" has been changed while the run reads it: its digest was {}, now it is {}; put the "
-              "former file back and run the same command again, or choose another run.dir for the new one",
+              "data set \"{}\" was changed while the run reads it: its digest was {} and is now {}; restore the "
+              "former file and run the same command again, or choose another run.dir for the new one",
               file_.string(), digest_, digest),
           ExitCode::incompatible);
     log(Severity::info, "data set \"{}\" was touched or replaced while the run reads it; its digest is the same",

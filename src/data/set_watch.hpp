@@ -11,13 +11,13 @@ namespace distdl::data {
 /// Detects changes of a data set's file while a run reads it. Not thread-safe.
 class SetWatch {
  public:
-  /// Records the state of the file. To be called before the set is opened, so that no later change is missed.
+  /// Records the state of the file. Call it before the set is opened, so that no later change is missed.
   explicit SetWatch(std::filesystem::path file);
-  /// The digest of the set as it was opened.
+  /// Sets the digest of the set at the time when it was opened.
   void opened(std::string digest) { digest_ = std::move(digest); }
-  /// Costs one stat() while device, inode, size and times of the file stay the same. If they change, description and
-  /// checksums are read again. An equal digest is logged and accepted. So is a file that is gone, since the opened file
-  /// stays readable. Throws StorageError: incompatible for another digest, or what opening the set throws.
+  /// Calls only stat() while device, inode, size and times of the file are unchanged. If they change, description and
+  /// checksums are read again. An equal digest is logged and accepted. A removed file is also accepted, because the
+  /// opened file stays readable. Throws StorageError: incompatible for another digest, or as opening the set does.
   void require_unchanged();
 
  private:
@@ -29,7 +29,7 @@ class SetWatch {
   std::optional<Identity> look() const;
 
   std::filesystem::path file_;
-  std::optional<Identity> seen_;  ///< nothing: there was no such file
+  std::optional<Identity> seen_;  ///< empty: there was no such file
   std::string digest_;
 };
 

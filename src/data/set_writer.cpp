@@ -27,7 +27,7 @@ void set_moments(const std::array<std::uint64_t, 256>& histogram, Description& d
   description.deviation = variance > 1e-12 ? static_cast<float>(std::sqrt(variance)) : 1.0f;
 }
 
-/// Where there is room for the payload: HDF5 lays it out at once, and takes hours over sizes that no disk has.
+/// Checks the space for the payload first: HDF5 allocates it at creation, and takes hours for sizes that no disk has.
 hdf5::File create_file(const std::filesystem::path& path, const std::vector<DatasetSpec>& specs) {
   std::uint64_t bytes = 0;
   for (const DatasetSpec& spec : specs)
@@ -37,8 +37,8 @@ hdf5::File create_file(const std::filesystem::path& path, const std::vector<Data
   const auto space = std::filesystem::space(path.has_parent_path() ? path.parent_path() : ".", unknown);
   require<StorageError>(
       unknown || bytes <= space.available,
-      "\"{}\" needs {:.1f} MiB, but its file system has {:.1f} MiB free: make room or write elsewhere", path.string(),
-      static_cast<double>(bytes) / kMebibyte, static_cast<double>(space.available) / kMebibyte);
+      "\"{}\" needs {:.1f} MiB, but its file system has {:.1f} MiB free: free some space or write elsewhere",
+      path.string(), static_cast<double>(bytes) / kMebibyte, static_cast<double>(space.available) / kMebibyte);
   return create_hdf5_file(path);
 }
 
@@ -68,7 +68,7 @@ SetWriter::~SetWriter() = default;
 void SetWriter::append(std::span<const std::uint8_t> pixels, std::span<const std::int32_t> labels) {
   assert(impl_->description.kind == kImages);
   auto image = static_cast<std::size_t>(tensor::element_count(impl_->description.shape));
-  require(pixels.size() == labels.size() * image, "{} labels do not fit {} pixels of images {}", labels.size(),
+  require(pixels.size() == labels.size() * image, "{} labels do not match {} pixels of images {}", labels.size(),
           pixels.size(), tensor::to_string(impl_->description.shape));
   for (std::int32_t label : labels)
     require(label >= 0 && label < impl_->description.classes, "label {} is outside the {} classes 0 to {}", label,

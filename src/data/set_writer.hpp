@@ -11,24 +11,23 @@
 
 namespace distdl::data {
 
-/// Writes a set from front to back; it appears under its name with commit(), complete, or not at all.
-/// Example: SetWriter writer("a.h5", {.kind = "images", ...}, Overwrite::refuse); writer.append(pixels, labels);
-/// writer.commit();
+/// Writes a set from beginning to end. The file appears under its name only after commit(). Example: SetWriter
+/// writer("a.h5", {.kind = "images", ...}, Overwrite::refuse); writer.append(pixels, labels); writer.commit();
 class SetWriter {
  public:
-  /// Kind, origin, samples, shape and classes are given; the rest of the description is found while writing.
-  /// Throws ConfigError (impossible description, file exists), StorageError.
+  /// The description contains kind, origin, samples, shape and classes; the rest is computed while writing. Throws
+  /// ConfigError (impossible description, existing file), StorageError.
   SetWriter(const std::filesystem::path& file, Description description, Overwrite overwrite);
   ~SetWriter();
 
-  /// Images: any number of whole ones, (n, C, H, W), and a label each. Throws ConfigError for a label outside the
-  /// classes or more samples than announced, StorageError.
+  /// Appends any number of whole images, (n, C, H, W), with a label each. Throws ConfigError for a label outside the
+  /// classes or too many samples, and StorageError.
   void append(std::span<const std::uint8_t> pixels, std::span<const std::int32_t> labels);
-  /// Tokens of a vocabulary of up to 256.
+  /// Appends tokens of a vocabulary of up to 256.
   void append(std::span<const std::uint8_t> tokens);
-  /// Tokens of a larger one. Throws ConfigError for a token outside of it.
+  /// Appends tokens of a larger vocabulary. Throws ConfigError for a token outside it.
   void append(std::span<const std::uint16_t> tokens);
-  /// The description as stored. Throws ConfigError if samples are missing, StorageError.
+  /// Returns the stored description. Throws ConfigError if samples are missing, and StorageError.
   Description commit();
 
  private:

@@ -113,12 +113,12 @@ void paint(const Figure& figure, const Scene& scene, std::span<const Light> ligh
 
 void check(const ShapesOptions& options) {
   auto most = static_cast<std::int64_t>(figures().size());
-  require(options.samples >= 1, "--samples is {}; at least 1 is expected", options.samples);
-  require(options.size >= 8 && options.size <= 4096, "--size is {}; 8 to 4096 pixels are expected", options.size);
-  require(options.channels >= 1 && options.channels <= 16, "--channels is {}; 1 to 16 are expected", options.channels);
-  require(options.classes >= 2 && options.classes <= most, "--classes is {}; 2 to {} are expected", options.classes,
+  require(options.samples >= 1, "--samples is {}, but must be at least 1", options.samples);
+  require(options.size >= 8 && options.size <= 4096, "--size is {}, but must be 8 to 4096 pixels", options.size);
+  require(options.channels >= 1 && options.channels <= 16, "--channels is {}, but must be 1 to 16", options.channels);
+  require(options.classes >= 2 && options.classes <= most, "--classes is {}, but must be 2 to {}", options.classes,
           most);
-  require(options.noise >= 0 && options.noise <= 1, "--noise is {}; 0 to 1 is expected", options.noise);
+  require(options.noise >= 0 && options.noise <= 1, "--noise is {}, but must be 0 to 1", options.noise);
 }
 
 }  // namespace

@@ -11,20 +11,20 @@
 
 namespace distdl::data {
 
-/// Procedural labelled images: one figure each, somewhat shifted and turned, of some size and thickness, on a
-/// background with a gradient, partly covered at times, with noise. The class is the kind of figure. Sample i is a pure
-/// function of these options (less `samples`) and i, the same on every machine: only +, -, *, / and square roots are
-/// used.
+/// Procedural labelled images. Each has one shape with a random position, angle, size and thickness, on a background
+/// with a gradient, sometimes partly covered, with noise. The class is the kind of shape. Sample i is a pure function
+/// of these options (except `samples`) and i. It is the same on every machine, because only +, -, *, / and square roots
+/// are used.
 struct ShapesOptions {
   std::int64_t samples = 12000;
   std::int64_t size = 28;     ///< height and width in pixels, at least 8
-  std::int64_t channels = 1;  ///< each with brightnesses of its own
-  std::int64_t classes = 10;  ///< 2 to 10, the first so many of shape_names()
+  std::int64_t channels = 1;  ///< each has its own brightness
+  std::int64_t classes = 10;  ///< 2 to 10: the first names of shape_names()
   std::uint64_t seed = 1;
-  double noise = 0.05;  ///< standard deviation of the noise of a pixel; 1 is the span from black to white
+  double noise = 0.05;  ///< standard deviation of the noise of a pixel, where 1 is the difference of black and white
 };
 
-/// What the classes are, by label.
+/// The names of the classes, by label.
 std::span<const std::string_view> shape_names();
 
 /// Draws sample i into `pixels`, (C, H, W), and returns its label. Throws ConfigError if an option is out of range.

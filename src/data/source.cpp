@@ -134,17 +134,17 @@ Sources open_sources(const Options& options, std::int64_t context, std::uint64_t
   } else {
     const Description validation = describe_file(options.validation);
     require(validation.kind == train.kind && validation.shape == train.shape && validation.classes == train.classes,
-            "data.validation \"{}\" has {} {} of {} classes, data.train \"{}\" has {} {} of {}; they must agree",
+            "data.validation \"{}\" has {} {} of {} classes, data.train \"{}\" has {} {} of {}; both must agree",
             options.validation, validation.kind, tensor::to_string(validation.shape), validation.classes, options.train,
             train.kind, tensor::to_string(train.shape), train.classes);
     sources.training = open(options.train, {0, train.samples}, true);
     sources.validation = open(options.validation, {0, validation.samples}, false);
   }
   require(sources.training->samples() > 0,
-          "\"{}\" holds {} tokens to train on, too few for one sample of model.context = {}", options.train,
+          "\"{}\" has {} tokens to train on, too few for one sample of model.context = {}", options.train,
           train.samples - options.holdout, context);
   require(!sources.validation || sources.validation->samples() > 0,
-          "{} holds too few tokens to evaluate on for one sample of model.context = {}",
+          "{} has too few tokens to evaluate on for one sample of model.context = {}",
           sources.validation ? sources.validation->name() : "", context);
   sources.files.front().opened(sources.training->digest());
   if (sources.files.size() > 1) sources.files.back().opened(sources.validation->digest());

@@ -27,7 +27,7 @@ void sync_to_disk(const fs::path& path, int flags) {
 void refuse_existing(const fs::path& target) {
   std::error_code ignored;
   require(!fs::exists(fs::symlink_status(target, ignored)),
-          "\"{}\" exists already; give another name, or --force to replace it", target.string());
+          "\"{}\" already exists; choose another name, or replace it with --force", target.string());
 }
 
 /// False with errno set if it failed.

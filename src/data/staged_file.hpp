@@ -7,22 +7,22 @@
 
 namespace distdl::data {
 
-/// A file that appears under its name complete or not at all: it is written under a temporary name in the same folder,
-/// fsynced and renamed. A killed writer leaves at most the temporary file, ".NAME.partial-PID".
+/// A file that appears under its name only when it is complete. It is written under a temporary name in the same
+/// folder, fsynced and renamed. A killed writer leaves at most the temporary file, ".NAME.partial-PID".
 class StagedFile {
  public:
-  /// Throws ConfigError if the file exists and Overwrite::refuse is given.
+  /// Throws ConfigError if the file exists and `overwrite` is Overwrite::refuse.
   StagedFile(std::filesystem::path target, Overwrite overwrite);
-  /// Removes the temporary file unless published.
+  /// Removes the temporary file unless it was published.
   ~StagedFile();
   StagedFile(const StagedFile&) = delete;
   StagedFile& operator=(const StagedFile&) = delete;
 
-  /// Where to write; does not exist yet.
+  /// The temporary file to write. It does not exist yet.
   const std::filesystem::path& temporary() const noexcept { return temporary_; }
   const std::filesystem::path& target() const noexcept { return target_; }
-  /// Call once, after the temporary file was closed. Throws StorageError storage, and ConfigError if the target
-  /// appeared meanwhile and may not be replaced.
+  /// Call it once, after the temporary file was closed. Throws StorageError (storage), and ConfigError if the target
+  /// was created meanwhile and may not be replaced.
   void publish();
 
  private:

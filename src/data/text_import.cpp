@@ -76,15 +76,15 @@ std::int64_t count_tokens(const std::filesystem::path& tokens, std::int64_t voca
             vocabulary - 1);
     count += static_cast<std::int64_t>(piece.size());
   }
-  require(count > 0, "\"{}\" holds no tokens", tokens.string());
-  require(counted.announced().value_or(count) == count, "\"{}\" holds {} tokens, its header says {}", tokens.string(),
-          count, counted.announced().value_or(count));
+  require(count > 0, "\"{}\" contains no tokens", tokens.string());
+  require(counted.announced().value_or(count) == count, "\"{}\" contains {} tokens, but its header says {}",
+          tokens.string(), count, counted.announced().value_or(count));
   return count;
 }
 
 std::int64_t count_bytes(const std::filesystem::path& text) {
   const std::int64_t length = for_each_piece(text, [](auto) {});
-  require(length > 0, "\"{}\" is empty; a text of at least one byte is expected", text.string());
+  require(length > 0, "\"{}\" is empty, but a text of at least one byte is expected", text.string());
   return length;
 }
 
@@ -112,7 +112,7 @@ Description import_tokens(const std::filesystem::path& tokens, std::int64_t voca
 }
 
 Description import_text(const std::filesystem::path& text, const std::filesystem::path& output, Overwrite overwrite) {
-  // Twice through the file, because only its end tells how long a gzip file is.
+  // The file is read twice, because the length of a gzip file is known only at its end.
   const std::int64_t length = count_bytes(text);
   SetWriter writer(output,
                    {.kind = kTokens,

@@ -6,13 +6,13 @@
 
 namespace distdl::hdf5 {
 
-/// The HDF5 that this process runs with.
+/// The HDF5 library that this process uses.
 struct Library {
   std::string version;  ///< "1.10.8"
   bool is_thread_safe = false;
 };
 
-/// Nothing if it does not answer.
+/// Returns nothing if the library cannot be used.
 std::optional<Library> find_library();
 
 }  // namespace distdl::hdf5

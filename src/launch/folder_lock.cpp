@@ -38,8 +38,8 @@ constexpr const char* kName = "LOCK";
 constexpr std::size_t kLargest = 4096;  ///< bytes of the file
 constexpr auto kRenewEvery = 5s;
 
-/// When the process began, in clock ticks since the boot; nothing if there is none, or it has ended and nobody took
-/// note of it yet.
+/// The start of the process, in clock ticks since the boot. Returns nothing if there is no such process, or if it is a
+/// zombie.
 std::optional<std::int64_t> start_of_process(std::int64_t pid) {
   std::string line;
   std::getline(std::ifstream(fmt::format("/proc/{}/stat", pid)), line);
@@ -70,8 +70,8 @@ bool job_is_gone(const Holder& holder, std::chrono::seconds age) try {
   return age > kLongestSilence;
 }
 
-/// Another job, which has been ended, but not yet on all of its nodes, or has just gone. `otherwise`: where Slurm does
-/// not tell.
+/// Whether the holder is another job that is being ended on its nodes, or has just ended. `otherwise`: the result if
+/// Slurm does not answer.
 bool job_is_ending(const Holder& holder, const Holder& self, bool otherwise) try {
   if (holder.job.empty() || self.job.empty() || holder.cluster != self.cluster || holder.job == self.job) return false;
   const auto record = slurm::find_job(holder.job);
@@ -162,9 +162,9 @@ void remove_lock(int folder, const Found& found, const std::string& nonce) {
 }
 
 std::string describe(const Found& found) {
-  if (!found.holder) return fmt::format("its {} is being written, or damaged", kName);
+  if (!found.holder) return fmt::format("its {} is being written or is damaged", kName);
   const Holder& holder = *found.holder;
-  return fmt::format("host {}, pid {}, {}, since {:%Y-%m-%d %H:%M:%S} UTC, last sign of life {} s ago", holder.host,
+  return fmt::format("host {}, pid {}, {}, since {:%Y-%m-%d %H:%M:%S} UTC, last renewed {} s ago", holder.host,
                      holder.pid,
                      holder.job.empty() ? "no job" : fmt::format("job {} (restart {})", holder.job, holder.restart),
                      fmt::gmtime(static_cast<std::time_t>(holder.since)), found.age.count());
@@ -251,19 +251,21 @@ struct FolderLock::Impl {
   }
   [[noreturn]] static void refuse(const std::filesystem::path& path, const Found& found) {
     throw StorageError(
-        fmt::format("another \"distdl run\" uses the run folder \"{}\": {}; wait until it ends, end it, choose another "
-                    "run.dir, or take the folder from it with --take-over",
-                    path.string(), describe(found)),
+        fmt::format(
+            "another \"distdl run\" uses the run folder \"{}\": {}; wait until it ends, stop it, choose another "
+            "run.dir, or take the folder from it with --take-over",
+            path.string(), describe(found)),
         ExitCode::superseded);
   }
   static void tell_of_wait(const std::filesystem::path& path, const Found& found) {
     log(Severity::warning, "run folder \"{}\": {}; waiting, for up to {} s, until {}", path.string(), describe(found),
-        kLongestSilence.count(), found.holder ? "all of that job has ended" : "it tells who has the folder");
+        kLongestSilence.count(), found.holder ? "that job has ended completely" : "its holder is known");
   }
   /// False if a signal asks to stop first. Throws StorageError.
   bool take(const std::filesystem::path& path, bool take_over) const {
-    // Others may come and go meanwhile, or just be writing. A job that Slurm has restarted may find what a machine left
-    // that went down while it wrote, and nobody is there to try again once that is old.
+    // Other starts may create and remove the lock meanwhile, or just write it. A restarted job may find an incomplete
+    // lock of a machine that went down while it wrote. It must wait until that is old, because nothing else would try
+    // again later.
     const auto patience = Deadline::after(self.job.empty() ? 1s : kLongestSilence + 5s);
     constexpr int kMostRemoved = 20;
     bool is_told = false, is_ending = false;
@@ -272,15 +274,15 @@ struct FolderLock::Impl {
       const auto found = find();
       const bool gone = found && is_left_behind(*found);
       if (gone || (found && take_over)) {
-        require<StorageError>(++removed <= kMostRemoved, "it comes and goes");
-        if (!gone) log(Severity::warning, "taking \"{}\" over from another start: {}", path.string(), describe(*found));
+        require<StorageError>(++removed <= kMostRemoved, "it is created again and again");
+        if (!gone) log(Severity::warning, "taking over \"{}\" from another start: {}", path.string(), describe(*found));
         remove_lock(folder.get(), *found, self.nonce);
         is_ending = false;
         continue;
       }
       if (found && (patience.expired() || !may_end_soon(*found, is_ending))) refuse(path, *found);
       if (stop_is_pending()) return false;
-      require<StorageError>(!patience.expired(), "it comes and goes, or is damaged");
+      require<StorageError>(!patience.expired(), "it is created again and again, or is damaged");
       if (found && !self.job.empty() && !std::exchange(is_told, true)) tell_of_wait(path, *found);
       std::this_thread::sleep_for(pause_after(found));
     }
@@ -313,7 +315,7 @@ FolderLock::FolderLock(const std::filesystem::path& folder, bool take_over) : im
     if (!impl_->take(folder, take_over)) return;
   } catch (const StorageError& error) {
     if (error.exit_code() == ExitCode::superseded) throw;
-    log(Severity::warning, "cannot write \"{}\": {}; another start in this folder would not be noticed at once",
+    log(Severity::warning, "cannot write \"{}\": {}; another start in this folder is not noticed at once",
         (folder / kName).string(), error.what());
     return;
   }

@@ -10,22 +10,22 @@
 
 namespace distdl::launch {
 
-/// The holder of a run folder, as its file LOCK says.
+/// The holder of a run folder, according to its file LOCK.
 struct Holder {
-  std::string host, boot, pid_space;  ///< where `pid` means something
+  std::string host, boot, pid_space;  ///< the place where `pid` is valid
   std::int64_t pid = 0;
-  std::int64_t started = 0;  ///< of the process, in clock ticks since the boot
+  std::int64_t started = 0;  ///< start of the process, in clock ticks since the boot
   std::string cluster, job;  ///< of Slurm; empty: none
   std::int64_t restart = 0;  ///< how often Slurm has requeued the job
   std::int64_t since = 0;    ///< seconds since 1970
   std::string nonce;         ///< random, unique to the start
 
-  /// This process.
+  /// The description of this process.
   static Holder self();
 };
 
 std::string to_text(const Holder& holder);
-/// Nothing if the text is none that to_text made.
+/// Returns nothing if to_text() did not make the text.
 std::optional<Holder> holder_from(const std::string& text);
 
 /// A holder that has not renewed the lock for longer is gone, unless Slurm reports its job as suspended.
@@ -43,14 +43,14 @@ class FolderLock {
   /// Throws StorageError (superseded) if another start holds the folder and is not gone, unless `take_over`. If the
   /// file cannot be written, logs a warning and works without a lock.
   FolderLock(const std::filesystem::path& folder, bool take_over);
-  /// Removes the file if it is still this start's.
+  /// Removes the file if it still belongs to this start.
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
 
-  /// Whether another start has been seen to take the folder over. Never blocks.
+  /// Whether another start is known to have taken over the folder. Never blocks.
   bool is_lost() const;
-  /// The same, looked at now.
+  /// Reads the file now and returns whether another start has taken over the folder.
   bool check();
 
  private:

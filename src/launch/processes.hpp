@@ -12,13 +12,13 @@
 
 namespace distdl::launch {
 
-/// The signals that a supervisor acts on: those that ask to stop, and SIGCHLD.
+/// The signals that a supervisor handles: those that ask to stop, and SIGCHLD.
 class SupervisorSignals {
  public:
   SupervisorSignals() : signals_(numbers()) {}
-  /// Waits for one; nothing after `timeout`.
+  /// Waits for a signal. Returns nothing after `timeout`.
   std::optional<int> wait(Milliseconds timeout) { return signals_.wait(timeout); }
-  /// The same for signals that ask to stop; SIGCHLD does not.
+  /// Waits for a signal that asks to stop, which SIGCHLD does not.
   std::optional<int> wait_for_stop(Milliseconds timeout);
 
  private:
@@ -35,15 +35,15 @@ class Processes {
   Processes(const Processes&) = delete;
   Processes& operator=(const Processes&) = delete;
 
-  /// Collects those that ended; returns how many still run.
+  /// Collects processes that have ended. Returns the number of running ones.
   std::size_t reap();
   void signal(int number);
-  /// Makes an end. Those that are killed here say nothing about the cause of the failure.
+  /// Kills the running processes. Their codes do not count as the cause of the failure.
   void kill();
-  /// Whether one of them ended with a code other than ok.
+  /// Whether a process ended with a code other than ok.
   bool failed() const { return code_ != 0; }
-  /// The highest exit code so far, but a lost peer is only ever a consequence of something else; 128 + SIGKILL if all
-  /// were killed here.
+  /// The highest exit code so far, except that a lost peer counts only as a consequence of other codes. 128 + SIGKILL
+  /// if all were killed here.
   int code() const;
 
  private:

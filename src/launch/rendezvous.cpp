@@ -51,14 +51,14 @@ Rendezvous::Rendezvous() {
   for (int i = 0; i < kAttempts; ++i)
     if (make(parent / (prefix() + random_hex(8)))) return;
   throw StorageError(
-      fmt::format("{} folders in \"{}\" vanished as soon as they were made", kAttempts, parent.string()));
+      fmt::format("{} folders in \"{}\" were removed as soon as they were created", kAttempts, parent.string()));
 }
 
 /// False if a sweep got between creation and lock.
 bool Rendezvous::make(const fs::path& folder) {
   const bool made = ::mkdir(folder.c_str(), 0700) == 0;
-  require<StorageError>(made, "cannot make the folder \"{}\": {}; set TMPDIR to a folder that can be written",
-                        folder.string(), errno_text(errno));
+  require<StorageError>(made, "cannot make the folder \"{}\": {}; set TMPDIR to a writable folder", folder.string(),
+                        errno_text(errno));
   lock_ = open_folder(folder);
   struct stat status {};
   // A file system without locks has no sweeps either.

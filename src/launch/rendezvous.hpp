@@ -7,8 +7,8 @@
 
 namespace distdl::launch {
 
-/// A rendezvous folder for the ranks of one launch on this machine; the destructor removes it. This process holds a
-/// lock on it. If this process is killed, the next one of the same user removes the folder.
+/// A rendezvous folder for the ranks of one launch on this machine. The destructor removes it. This process holds a
+/// lock on it. If the process is killed, the next one of the same user removes the folder.
 class Rendezvous {
  public:
   /// Throws StorageError.

@@ -18,7 +18,7 @@ constexpr int kMostRefusals = 3;
 std::optional<std::string> fate_of(const slurm::Allocation& allocation) {
   const auto record = slurm::find_job(allocation.called());
   if (!record) return "unknown to Slurm";
-  if (record->restarts > allocation.restart) return "restarted by Slurm already";
+  if (record->restarts > allocation.restart) return "already restarted by Slurm";
   if (std::find(std::begin(kAlive), std::end(kAlive), record->state) == std::end(kAlive)) return record->state;
   return std::nullopt;
 }
@@ -39,7 +39,7 @@ void requeue_job(const slurm::Allocation& allocation, const Options& options, Su
         return log(Severity::info, "job {} is {}: not requeued", allocation.called(), *fate);
       answers = true;
       slurm::requeue(allocation);
-      return log(Severity::info, "job {} is back in the queue", allocation.called());
+      return log(Severity::info, "job {} was requeued", allocation.called());
     } catch (const SchedulerError& error) {
       // A controller that answers means what it says, but it may be going down just now.
       if (limit.expired() || (answers && ++refusals == kMostRefusals)) throw;

@@ -7,7 +7,7 @@
 
 namespace distdl::launch {
 
-/// Exponential back-off: each pause is twice as long as the one before, up to `longest`.
+/// Exponential back-off: each pause is twice as long as the previous one, up to `longest`.
 class BackOff {
  public:
   BackOff(Milliseconds first, Milliseconds longest) : next_(first), longest_(longest) {}
@@ -21,11 +21,11 @@ class BackOff {
   Milliseconds next_, longest_;
 };
 
-/// Whether Slurm has ended this run of the job, or restarted it elsewhere. This process must then leave the job alone.
-/// Throws SchedulerError if Slurm does not answer.
+/// Whether Slurm has ended this run of the job, or restarted it elsewhere. This process must then not change the job
+/// any more. Throws SchedulerError if Slurm does not answer.
 bool is_over(const slurm::Allocation& allocation);
 
-/// Requeues the job, unless it was cancelled (scontrol would revive it) or Slurm has requeued it already. Repeats the
+/// Requeues the job, unless it was cancelled (scontrol would revive it) or Slurm has already requeued it. Repeats the
 /// request while the controller does not answer. Slurm restarts the job earliest if this process then ends at once.
 /// Throws SchedulerError if Slurm refuses, or does not answer within run.scheduler_minutes.
 void requeue_job(const slurm::Allocation& allocation, const Options& options, SupervisorSignals& signals);

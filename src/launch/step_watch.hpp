@@ -11,9 +11,9 @@
 
 namespace distdl::launch {
 
-/// Detects an srun that waits for a step that is over. A node that is cut off while its tasks end cannot tell srun; its
-/// slurmstepd gives up after a minute. Slurm's controller knows that the step is over; srun never learns it and waits
-/// for ever.
+/// Detects an srun that waits for a step that has ended. A node that is cut off while its tasks end cannot report that
+/// to srun, and its slurmstepd gives up after a minute. Slurm's controller knows that the step has ended, but srun
+/// waits forever.
 class StepWatch {
  public:
   StepWatch(const slurm::Allocation& allocation, std::string name, Milliseconds period)
@@ -22,8 +22,8 @@ class StepWatch {
         period_(period),
         until_seen_(std::min(period, kFirstLook), period) {}
 
-  /// Whether Slurm has known the step of this name since this began, and no more at the last two looks. Looks once in a
-  /// period; until it has seen the step, sooner, for a step may be over before the first period is.
+  /// Whether Slurm knew the step of this name at some time, but not at the last two checks. It checks once per period,
+  /// and more often until it has seen the step, because a step may end before the first period does.
   bool is_over();
 
  private:
@@ -35,7 +35,7 @@ class StepWatch {
   BackOff until_seen_;
   Deadline next_ = Deadline::after(until_seen_.next());
   bool seen_ = false;
-  int missed_ = 0;  ///< looks in a row
+  int missed_ = 0;  ///< number of checks in a row
 };
 
 }  // namespace distdl::launch

@@ -77,7 +77,7 @@ class Progress {
   std::string outlook() const {
     if (checkpoint_ < 0) return "there is no checkpoint yet";
     if (below_ && !spec_.below.empty())
-      return fmt::format("two starts from step {} have failed, so the next one goes back to the checkpoint of step {}",
+      return fmt::format("two starts from step {} have failed, so the next one starts from the checkpoint of step {}",
                          *below_, newest_step_or(-1, spec_.checkpoints, below_));
     return fmt::format("the newest checkpoint is that of step {}", checkpoint_);
   }
@@ -290,7 +290,7 @@ LaunchSpec on_nodes(LaunchSpec spec, const std::vector<std::string>& nodes) {
 
 bool is_superseded(const LaunchSpec& spec) {
   if (!spec.lock || !spec.lock->check()) return false;
-  log(Severity::error, "another start has taken the run folder \"{}\" over: this one ends",
+  log(Severity::error, "another start has taken over the run folder \"{}\": this one ends",
       spec.checkpoints.parent_path().string());
   return true;
 }
@@ -323,7 +323,7 @@ RestartDecision restart_decision(int code, const Progress& progress) {
 /// Without having finished; `state`: of what is saved, for people.
 void leave(const LaunchSpec& spec, const Options& options, SupervisorSignals& signals, const std::string& state) {
   const bool requeues = spec.allocation && options.requeue;
-  log(Severity::info, "stopped{}{}", state, requeues ? "" : "; run the same command again to go on");
+  log(Severity::info, "stopped{}{}", state, requeues ? "" : "; run the same command again to continue");
   if (requeues) requeue_job(*spec.allocation, options, signals);
 }
 }  // namespace
@@ -401,7 +401,7 @@ class Supervision {
       const LaunchResult result = launch_next(spec_, progress_, next_.nodes, options_, signals_);
       if (const auto code = end_after(result)) return *code;
       log(Severity::warning,
-          "the ranks ended with code {}; relaunching ({} more times if the run comes no further); {}", result.code,
+          "the ranks ended with code {}; relaunching ({} more times if the run makes no progress); {}", result.code,
           tries_.left(), progress_.outlook());
     }
   }
@@ -430,7 +430,7 @@ class Supervision {
     if (next_.decision == NextNodes::Decision::requeue) return stop();
     if (tries_.use(next_.lost)) return std::nullopt;
     log(Severity::error,
-        "the ranks ended with code {}, {} relaunches brought the run no further; giving up. What each rank said is "
+        "the ranks ended with code {}; giving up after {} relaunches without progress. The log of each rank is "
         "in \"{}\"",
         code, tries_.relaunches(), (spec_.checkpoints.parent_path() / "logs").string());
     return code;

@@ -24,44 +24,44 @@ struct Process {
   std::map<std::string, std::string> variables;  ///< added to the environment
 };
 
-/// What the supervisor starts, and how it sees progress.
+/// The processes that the supervisor starts, and the functions by which it observes progress.
 struct LaunchSpec {
   std::vector<std::string> worker;    ///< command line of a rank
-  std::filesystem::path checkpoints;  ///< of the run: a new one there counts as progress
+  std::filesystem::path checkpoints;  ///< folder of the run's checkpoints; a new one counts as progress
   int ranks = 1;
-  std::optional<slurm::Allocation> allocation;  ///< nothing: the ranks are processes on this machine
-  /// The first steps of all starts of the run so far, the oldest start first. A start at a later step than before
-  /// counts as progress too: the run then advances by snapshots, without checkpoints.
+  std::optional<slurm::Allocation> allocation;  ///< empty: the ranks are processes on this machine
+  /// The first steps of all starts of the run so far, oldest start first. A start at a later step than before also
+  /// counts as progress, because the run then advances by snapshots without checkpoints.
   std::function<std::vector<Step>()> starts = {};
-  /// The last step of any start of the run so far. A launch that trained, and failed at another step than the launch
-  /// before, does not count against the limit of relaunches: training is deterministic, so the run is not the cause.
+  /// The last step of any start of the run so far. A launch that trained, and failed at another step than the previous
+  /// launch, does not count against the limit of relaunches: training is deterministic, so the run is not the cause.
   std::function<std::optional<Step>()> last_done = {};
-  /// More arguments for the ranks, until a launch has begun to train.
+  /// Additional arguments for the ranks, until a launch has begun to train.
   std::vector<std::string> at_first = {};
-  /// The rank's option for resuming below a step, which the supervisor appends. It is used after two launches that
-  /// began at the same step made no progress: the next ones resume from the checkpoint before, if there is one. Empty:
-  /// never.
+  /// The rank's option for resuming before a step, which the supervisor appends. It is used after two launches that
+  /// began at the same step made no progress: the next launches resume from an earlier checkpoint, if there is one.
+  /// Empty: never used.
   std::string below = {};
-  FolderLock* lock = nullptr;  ///< of the run folder: once it is lost, the ranks are ended
+  FolderLock* lock = nullptr;  ///< lock of the run folder; when it is lost, the ranks are ended
 };
 
-/// The processes of one launch: `ranks` local ones with the rendezvous folder `rendezvous`, or one srun, whose step has
+/// The processes of one launch: `ranks` local ones with the rendezvous folder `rendezvous`, or one srun whose step has
 /// the name "distdl-<launch_id>".
 std::vector<Process> processes_of(const LaunchSpec& spec, const Options& options,
                                   const std::filesystem::path& rendezvous, const std::string& launch_id);
 
-/// What to do after a launch ended with `code`: as kExitCodes says; relaunch after a signal (128 + n); else give up.
+/// The decision after a launch ended with `code`: that of kExitCodes; relaunch after a signal (128 + n); else give up.
 RestartDecision restart_decision(int code);
 
-/// Throws ConfigError for values that make no sense.
+/// Throws ConfigError for invalid values.
 void check(const Options& options);
 
-/// Starts and supervises the ranks: forwards signals, relaunches them after a crash, requeues the Slurm job when
-/// the ranks stopped on purpose. Returns the exit code of the run: ok, requeue (stopped, also between two launches),
-/// superseded (another start has taken the run folder), or the ranks' code. Throws ConfigError for options that make no
-/// sense. Blocks SIGCHLD, SIGTERM, SIGINT, SIGUSR1, SIGUSR2 and, unless it is ignored, SIGHUP in the calling thread.
+/// Starts and supervises the ranks: forwards signals, relaunches the ranks after a crash, and requeues the Slurm job
+/// when they stopped on purpose. Returns the exit code of the run: ok, requeue (stopped, also between two launches),
+/// superseded (another start has taken the run folder), or the code of the ranks. Throws ConfigError for invalid
+/// options. Blocks SIGCHLD, SIGTERM, SIGINT, SIGUSR1, SIGUSR2 and, unless it is ignored, SIGHUP in the calling thread.
 int supervise(const LaunchSpec& spec, const Options& options);
-/// The same with signals that are watched already. A signal that has come before stops the run before the first launch.
+/// Uses signals that are already blocked. A signal that was sent before stops the run before the first launch.
 int supervise(const LaunchSpec& spec, const Options& options, SupervisorSignals& signals);
 
 }  // namespace distdl::launch

@@ -52,8 +52,8 @@ Look look(Wanted& wanted, const Options& options, const Deadline& limit) try {
                                   [&] { return end.expired() || stop_is_pending(); });
   Look found{probe.answering, static_cast<int>(names.size()), "", false, probe.lacking == probe.silent.size()};
   if (probe.silent.empty()) return found;
-  found.trouble = fmt::format("of the {} nodes of job {} {}: {} ({})", names.size(), allocation.job, complaint(probe),
-                              fmt::join(probe.silent, ", "), probe.cause);
+  found.trouble = fmt::format("job {1} has {0} nodes, but {2}: {3} ({4})", names.size(), allocation.job,
+                              complaint(probe), fmt::join(probe.silent, ", "), probe.cause);
   if (stop_is_pending()) return found;
   found.over = is_over(allocation);
   if (!wanted.fewest) wanted.fewest = slurm::fewest_nodes(allocation);
@@ -88,7 +88,7 @@ NextNodes surviving_nodes(const slurm::Allocation& allocation, const std::vector
   BackOff pauses(1s, 30s);
   const auto stops = [&](Milliseconds pause) {
     const auto number = signals.wait_for_stop(pause);
-    if (number) log(Severity::info, "signal SIG{} ends the look for nodes", sigabbrev_np(*number));
+    if (number) log(Severity::info, "signal SIG{} ends the search for nodes", sigabbrev_np(*number));
     return number.has_value();
   };
   for (bool lost = false;;) {
@@ -102,18 +102,18 @@ NextNodes surviving_nodes(const slurm::Allocation& allocation, const std::vector
     lost = lost || now.answering.empty() || before.empty() ||
            !std::all_of(before.begin(), before.end(), [&](const auto& name) { return has(now.answering, name); });
     if (now.is_enough()) {
-      log(Severity::warning, "{}; going on with {}", now.trouble, fmt::join(now.answering, ", "));
+      log(Severity::warning, "{}; continuing with {}", now.trouble, fmt::join(now.answering, ", "));
       return {Decision::launch, now.answering, lost};
     }
     if (limit.expired() && now.lacks_files_only) return {Decision::launch, {}, false};
     if (limit.expired()) {
-      log(Severity::error, "{}; waited {:g} min in vain (run.node_minutes)", now.trouble, options.node_minutes);
+      log(Severity::error, "{}; giving up after {:g} min (run.node_minutes)", now.trouble, options.node_minutes);
       return {Decision::requeue, {}, true};
     }
     const auto pause = pauses.next();
     log(Severity::warning,
-        "{}; waiting until {} answer, or Slurm has given the others up, for up to {:g} min (run.node_minutes); next "
-        "look "
+        "{}; waiting until {} answer, or Slurm has given up the others, for up to {:g} min (run.node_minutes); next "
+        "try "
         "in {} s",
         now.trouble, now.needed > 0 ? fmt::format("at least {}", now.needed) : "they", options.node_minutes,
         pause / 1s);

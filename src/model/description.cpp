@@ -42,7 +42,7 @@ Wiring wire(const Description& model, std::int64_t samples) {
   const auto place_of = [&](const NamedLayer& layer, const std::string& name) {
     const auto found = places.find(name);
     require(found != places.end(),
-            "layer \"{}\" of model \"{}\" takes the output of \"{}\", which does not come before it", layer.name,
+            "layer \"{}\" of model \"{}\" takes the output of \"{}\", which must be an earlier layer", layer.name,
             model.name, name);
     return found->second;
   };
@@ -55,12 +55,13 @@ Wiring wire(const Description& model, std::int64_t samples) {
     if (!layer.plus.empty()) {
       wired.plus = place_of(layer, layer.plus);
       const auto& other = wiring.layers[wired.plus].output;
-      require(other == wired.output, "layer \"{}\" of model \"{}\" gives {} and adds \"{}\", which gives {}",
-              layer.name, model.name, tensor::to_string(wired.output), layer.plus, tensor::to_string(other));
+      require(other == wired.output,
+              "layer \"{}\" of model \"{}\" has the output {} and adds \"{}\", whose output is {}", layer.name,
+              model.name, tensor::to_string(wired.output), layer.plus, tensor::to_string(other));
       require(
           !std::holds_alternative<kernels::Relu>(layer.spec) && !std::holds_alternative<kernels::MaxPool2d>(layer.spec),
-          "layer \"{}\" of model \"{}\" cannot add anything: its gradient is found from its output", layer.name,
-          model.name);
+          "layer \"{}\" of model \"{}\" cannot add another output: its gradient is computed from its own output",
+          layer.name, model.name);
     }
     wiring.layers.push_back(std::move(wired));
     require(places.emplace(layer.name, static_cast<int>(i)).second, "model \"{}\" has two layers \"{}\"", model.name,
@@ -81,7 +82,8 @@ ModelTensors tensors_of(const Description& model) {
       if (spec.name == "weight" && !layer.shares.empty()) {
         const auto* other = all.layout.find(layer.shares + ".weight");
         require(other && other->shape == spec.shape,
-                "layer \"{}\" of model \"{}\" shares the weight {} of \"{}\", which has none of this shape before it",
+                "layer \"{}\" of model \"{}\" shares the weight {} of \"{}\", which must be an earlier layer with a "
+                "weight of this shape",
                 layer.name, model.name, tensor::to_string(spec.shape), layer.shares);
         all.tensors.push_back({*other, spec, i, true});
         continue;

@@ -94,8 +94,8 @@ class Builder {
 void check(const Options& options, const tensor::Shape& sample, std::int64_t tokens) {
   require(sample.size() == 1, "model \"gpt\" takes sequences of tokens (T), but the data set has samples of shape {}",
           tensor::to_string(sample));
-  require(options.layers >= 1 && options.width >= 1, "model.layers is {} and model.width {}; both must be at least 1",
-          options.layers, options.width);
+  require(options.layers >= 1 && options.width >= 1,
+          "model.layers is {} and model.width is {}, but both must be at least 1", options.layers, options.width);
   require(options.heads >= 1 && options.width % options.heads == 0,
           "model.heads is {}, which must divide model.width = {}", options.heads, options.width);
   require(sample[0] <= options.context, "model.context is {}, but the samples have {} tokens", options.context,

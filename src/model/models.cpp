@@ -43,7 +43,7 @@ void check(const Options& options) {
 Description describe_model(const Options& options, const tensor::Shape& sample, std::int64_t classes) {
   check(options);
   const auto found = models().find(options.name);
-  require(found != models().end(), "model.name is \"{}\"; known models are {}", options.name,
+  require(found != models().end(), "model.name is \"{}\", but must be one of {}", options.name,
           fmt::join(known_models(), ", "));
   require(classes >= 2, "model \"{}\" needs at least 2 classes, but the data set has {}", options.name, classes);
   Description model = found->second(options, sample, classes);
@@ -53,7 +53,7 @@ Description describe_model(const Options& options, const tensor::Shape& sample, 
 }
 
 void add_model(const std::string& name, Describe describe) {
-  require(models().emplace(name, std::move(describe)).second, "there is a model \"{}\" already; choose another name",
+  require(models().emplace(name, std::move(describe)).second, "there is already a model \"{}\"; choose another name",
           name);
 }
 

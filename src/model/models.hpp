@@ -11,29 +11,29 @@
 
 namespace distdl::model {
 
-/// Writes down a model for samples of one shape, (C, H, W) of images or (T) of tokens, in so many classes or tokens.
-/// Throws ConfigError for options or samples that do not fit.
+/// Makes the description of a model for samples of one shape, (C, H, W) for images or (T) for tokens, and so many
+/// classes or tokens. Throws ConfigError for options or samples that do not fit.
 using Describe = std::function<Description(const Options& options, const tensor::Shape& sample, std::int64_t classes)>;
 
-/// Throws ConfigError for values that make no sense for any model.
+/// Throws ConfigError for values that are invalid for any model.
 void check(const Options& options);
 
-/// The model that Options name. Throws ConfigError for an unknown name, or as that model does.
+/// The model named by the options. Throws ConfigError for an unknown name, or as that model does.
 Description describe_model(const Options& options, const tensor::Shape& sample, std::int64_t classes);
 
-/// Registers a user's model under a value of model.name; see examples/own_model. To be called before any thread uses
-/// models. Throws ConfigError if the name is taken.
+/// Registers a user's model under a value of model.name; see examples/own_model. Call it before any thread uses models.
+/// Throws ConfigError if the name is taken.
 void add_model(const std::string& name, Describe describe);
 
-/// Their names, in alphabetical order.
+/// The names of all models in alphabetical order.
 std::vector<std::string> known_models();
 
 /// Throws ConfigError unless samples are images (C, H, W).
 void require_images(const std::string& model, const tensor::Shape& sample);
 
-/// Fully connected: hidden layers with ReLU, then the logits.
+/// Fully connected: hidden layers with ReLU, followed by the logits.
 Description mlp(const Options& options, const tensor::Shape& sample, std::int64_t classes);
-/// conv 32, pool, conv 64, pool, hidden linear layers, logits; 3 x 3 convolutions that keep the size.
+/// conv 32, pool, conv 64, pool, hidden linear layers, logits; the 3 x 3 convolutions keep the size.
 Description lenet(const Options& options, const tensor::Shape& sample, std::int64_t classes);
 /// "resnet18", "resnet34" or "resnet50", with torchvision's names of tensors. He et al., "Deep residual learning for
 /// image recognition", CVPR 2016; stride in the 3 x 3 convolution of a bottleneck (v1.5).

@@ -26,7 +26,7 @@ tensor::DataType sample_type(const Description& model, const Wiring& wiring, ten
 /// Plans a few blocks of memory that serve many in turn.
 class SharedMemory {
  public:
-  /// A block that nobody uses: the smallest that fits, or else the largest, which grows, or else a new one.
+  /// An unused block: the smallest that fits, else the largest, which grows, else a new one.
   int take(std::size_t bytes) {
     const auto better = [&](const Block& one, const Block& other) {
       if ((one.users > 0) != (other.users > 0)) return one.users == 0;
@@ -131,7 +131,7 @@ const void* Network::rearranged(const Stage& from, const void* values, const Sta
   return rearranged_.data();
 }
 
-/// Who comes first in the backward pass writes, the others add.
+/// The first layer in the backward pass that computes a gradient writes it, and the others add to it.
 void Network::plan_gradients() {
   std::set<int> written;
   std::set<std::size_t> offsets;

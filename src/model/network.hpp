@@ -16,62 +16,63 @@ namespace distdl::model {
 
 /// Sums over the samples of a microbatch.
 struct Totals {
-  double loss = 0;     ///< in nats, for cross-entropy
-  double correct = 0;  ///< rows of logits of which the largest is the label's
-  double count = 0;    ///< terms of `loss`, without those that are ignored
+  double loss = 0;     ///< in nats for cross-entropy
+  double correct = 0;  ///< rows of logits whose largest logit is that of the label
+  double count = 0;    ///< terms of `loss` without ignored ones
 };
 
-/// A model bound to a backend for microbatches of a fixed size: layers and the activations between them.
-/// Gradient arenas follow ModelTensors::layout, with kTail more floats at the end: the microbatch's totals travel with
-/// its gradients, so that one sum over ranks serves both. The floats after the totals are zero, for whoever sums.
+/// A model that is bound to a backend for microbatches of a fixed size: its layers and the activations between them.
+/// Gradient arenas follow ModelTensors::layout and have kTail more floats at the end. These contain the totals of the
+/// microbatch, so that one sum over the ranks is enough. The floats after the totals are zero and may be used by the
+/// code that sums.
 class Network {
  public:
   static constexpr std::size_t kTail = 16, kTotals = 3;
-  static constexpr std::size_t kLossAt = 0, kCorrectAt = 1, kCountAt = 2;  ///< places in the tail
+  static constexpr std::size_t kLossAt = 0, kCorrectAt = 1, kCountAt = 2;  ///< indices in the tail
 
   /// `backend` must outlive the network. Throws ConfigError if the layers do not fit the sample shape.
   Network(kernels::Backend& backend, const Description& model, const ModelTensors& tensors, std::int64_t samples);
 
   std::int64_t samples() const noexcept { return samples_; }
-  /// Terms of the loss of one sample: 1, or the tokens of a sequence.
+  /// Loss terms of one sample: 1, or the tokens of a sequence.
   std::int64_t terms() const noexcept { return terms_; }
-  /// Elements of a gradient arena, tail included.
+  /// Number of elements of a gradient arena including the tail.
   std::size_t gradient_count() const noexcept { return layout_size_ + kTail; }
 
-  /// Call after every change of the parameter arena (backend memory) and once before the first forward.
+  /// Call it after every change of the parameter arena (backend memory) and once before the first forward.
   void load_parameters(const float* arena);
-  /// change() gives the backend the same work each time, which writes the parameters loaded last; then they are loaded
-  /// anew. Recorded where the backend has a Replay.
+  /// Calls change(), which writes the parameters that were loaded last, and loads them again. change() must do the same
+  /// work each time. It is recorded if the backend has a Replay.
   void change_parameters(const std::function<void()>& change);
-  /// samples() samples of Description::sample, floats or int32 numbers; targets: what the loss takes, see
-  /// kernels::LossSpec. Host memory, copied.
+  /// samples() samples of Description::sample, as floats or int32 numbers, and their targets, see kernels::LossSpec.
+  /// Both are copied from host memory.
   void set_batch(const void* samples, const void* targets);
-  /// Writes the whole gradient arena (backend memory): gradient of `scale` times the summed loss, observed statistics,
-  /// and the totals in the tail.
+  /// Writes the whole gradient arena (backend memory): the gradient of `scale` times the summed loss, observed
+  /// statistics, and the totals in the tail.
   void forward_backward(float* gradients, float scale);
-  /// With the running statistics, no gradients.
+  /// Uses the running statistics and computes no gradients.
   Totals evaluate();
-  /// The same without labels: (samples, classes) or (samples, T, classes), dense.
+  /// Like evaluate(), without labels: (samples, classes) or (samples, T, classes), dense.
   std::vector<float> logits();
 
  private:
-  /// One of a layer's tensors in the arenas.
+  /// The place of one of a layer's tensors in the arenas.
   struct Place {
     std::size_t offset, count;
-    bool adds;  ///< its gradient to that of a later layer that shares it
+    bool adds;  ///< adds its gradient to that of a later layer that shares it
   };
   struct Stage {
     std::unique_ptr<kernels::Layer> layer;
     tensor::Buffer output;
-    void* data = nullptr;      ///< the output, or that of the layer before it where this one works in place
-    void* gradient = nullptr;  ///< of the output, in one of gradients_
+    void* data = nullptr;      ///< the output; if the layer works in place, the output of the previous layer
+    void* gradient = nullptr;  ///< gradient of the output, in one of gradients_
     bool in_place = false;
-    kernels::Fusion done_before = kernels::Fusion::none;  ///< by the layer before it
-    const Stage* fused = nullptr;                         ///< the layer after it of which it does something
+    kernels::Fusion done_before = kernels::Fusion::none;  ///< work that the previous layer does
+    const Stage* fused = nullptr;                         ///< the next layer, if this one does some of its work
     std::vector<Place> tensors;
     int from = Wiring::kSample, plus = Wiring::kNothing;
-    bool from_adds = false, plus_adds = false;  ///< another layer's gradient to the same output is there before
-    bool is_used = false;                       ///< by a later layer, or the loss
+    bool from_adds = false, plus_adds = false;  ///< another layer's gradient of the same output exists already
+    bool is_used = false;                       ///< by a later layer or the loss
   };
   void pass(float* gradients, float scale);
   void bind(const Description& model, const ModelTensors& tensors);
@@ -81,7 +82,7 @@ class Network {
   void forward(kernels::Phase phase);
   void forward(const Stage& stage, kernels::Phase phase);
   const void* input_of(const Stage& stage) const;
-  /// Values in the arrangement of one layer's output, in that of another's of the same shape.
+  /// Converts values from the layout of one layer's output to that of another's of the same shape.
   const void* rearranged(const Stage& from, const void* values, const Stage& to);
   void backward_plus(Stage& stage);
   void backward_weights(Stage& stage, float* gradients);
@@ -93,16 +94,16 @@ class Network {
   std::int64_t terms_ = 1;
   kernels::ActivationFormat sample_;
   tensor::Buffer batch_, targets_, totals_;
-  tensor::Buffer given_;               ///< the batch as it comes, where it is to be rounded
-  tensor::Buffer dense_logits_;        ///< once they were asked for
-  tensor::Buffer spare_;               ///< for a gradient that is then added to another
-  tensor::Buffer dense_, rearranged_;  ///< on the way to the arrangement of another layer; few models need them
+  tensor::Buffer given_;               ///< the batch before rounding
+  tensor::Buffer dense_logits_;        ///< allocated by the first call of logits()
+  tensor::Buffer spare_;               ///< for a gradient that is then added to another one
+  tensor::Buffer dense_, rearranged_;  ///< for conversion to the layout of another layer; few models need them
   std::vector<Stage> stages_;
-  std::vector<tensor::Buffer> gradients_;  ///< of outputs, each used again for layers further down; once asked for
+  std::vector<tensor::Buffer> gradients_;  ///< of outputs; reused by other layers; allocated at the first use
   std::unique_ptr<kernels::Loss> loss_;
-  const float* parameters_ = nullptr;  ///< the arena that was loaded
-  StepReplays replays_;                ///< of what uses all of the above
-  StepReplays changes_;                ///< of parameters
+  const float* parameters_ = nullptr;  ///< the arena that was loaded last
+  StepReplays replays_;                ///< of passes that use all of the above
+  StepReplays changes_;                ///< of changes of parameters
 };
 
 }  // namespace distdl::model

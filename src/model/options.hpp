@@ -14,7 +14,7 @@ namespace distdl::model {
 enum class Stem { automatic, imagenet, cifar };
 constexpr std::array<Named<Stem>, 3> choices_of(Stem) {
   return {{
-      {Stem::automatic, "auto", "cifar for images of up to 64 pixels a side"},
+      {Stem::automatic, "auto", "cifar for images of up to 64 x 64 pixels"},
       {Stem::imagenet, "imagenet", "7 x 7 with stride 2, then pooled"},
       {Stem::cifar, "cifar", "3 x 3"},
   }};
@@ -29,7 +29,7 @@ constexpr std::array<Named<GptVariant>, 2> choices_of(GptVariant) {
   }};
 }
 
-/// How GELU is computed.
+/// The formula for GELU.
 enum class GeluFormula { tanh, erf };
 constexpr std::array<Named<GeluFormula>, 2> choices_of(GeluFormula) {
   return {{
@@ -38,7 +38,7 @@ constexpr std::array<Named<GeluFormula>, 2> choices_of(GeluFormula) {
   }};
 }
 
-/// Which model, and its sizes. Each model reads the keys that its line names and leaves the rest alone.
+/// The model and its sizes. Each model uses only the keys that name it.
 struct Options {
   std::string name = "lenet";                ///< see known_models()
   double label_smoothing = 0;                ///< all: part of the target that is spread evenly over all classes
@@ -46,14 +46,14 @@ struct Options {
   bool batch_norm = false;                   ///< mlp, lenet: normalize after each hidden or convolution layer
   OneOf<Stem> stem = Stem::automatic;        ///< resnet
   std::int64_t layers = 12;                  ///< gpt, vit: blocks
-  std::int64_t width = 768;                  ///< gpt, vit: values per place of the sequence
-  std::int64_t heads = 12;                   ///< gpt, vit: of attention; divides width
-  std::int64_t kv_heads = 0;                 ///< gpt: heads for keys and values; 0: as many as heads
-  std::int64_t context = 1024;               ///< gpt: longest sequence, and what it is trained on
-  std::int64_t vocabulary = 0;               ///< gpt: rows of the table of tokens; 0: as many as the data set has
+  std::int64_t width = 768;                  ///< gpt, vit: values per position of the sequence
+  std::int64_t heads = 12;                   ///< gpt, vit: attention heads; must divide width
+  std::int64_t kv_heads = 0;                 ///< gpt: heads for keys and values; 0: equal to heads
+  std::int64_t context = 1024;               ///< gpt: longest sequence, also used in training
+  std::int64_t vocabulary = 0;               ///< gpt: rows of the table of tokens; 0: the vocabulary of the data set
   OneOf<GptVariant> variant = GptVariant::gpt2;
-  OneOf<GeluFormula> gelu = GeluFormula::tanh;  ///< gpt: of the variant gpt2
-  bool tied_head = true;                        ///< gpt: logits by the table of tokens
+  OneOf<GeluFormula> gelu = GeluFormula::tanh;  ///< gpt: for the variant gpt2
+  bool tied_head = true;                        ///< gpt: compute logits with the table of tokens
   std::int64_t patch = 16;                      ///< vit: height and width of a patch, in pixels
   double dropout = 0;                           ///< gpt, vit: probability
 };
@@ -70,11 +70,12 @@ void describe(Options& options, Visitor&& visit) {
         "mlp, lenet: normalize after each hidden or convolution layer, over each microbatch");
   visit("model.stem", options.stem, OneOf<Stem>::help("first layers of a resnet"));
   visit("model.layers", options.layers, "gpt, vit: number of blocks");
-  visit("model.width", options.width, "gpt, vit: values per place of the sequence");
+  visit("model.width", options.width, "gpt, vit: values per position of the sequence");
   visit("model.heads", options.heads, "gpt, vit: attention heads; must divide model.width");
-  visit("model.kv_heads", options.kv_heads, "gpt: heads for keys and values, shared by groups of heads; 0: as many");
+  visit("model.kv_heads", options.kv_heads,
+        "gpt: heads for keys and values, shared by groups of heads; 0: model.heads");
   visit("model.context", options.context, "gpt: tokens of a sample, and the longest sequence that the model can take");
-  visit("model.vocabulary", options.vocabulary, "gpt: rows of the table of tokens; 0: as many as the data set has");
+  visit("model.vocabulary", options.vocabulary, "gpt: rows of the table of tokens; 0: the vocabulary of the data set");
   visit("model.variant", options.variant, OneOf<GptVariant>::help("layers of a gpt"));
   visit("model.gelu", options.gelu, OneOf<GeluFormula>::help("GELU of the gpt variant gpt2"));
   visit("model.tied_head", options.tied_head, "gpt: the table of tokens also gives the logits");

@@ -79,7 +79,7 @@ bool small_stem(const Options& options, const tensor::Shape& sample) {
 Description resnet(const Options& options, const tensor::Shape& sample, std::int64_t classes) {
   require_images(options.name, sample);
   const auto depth = kDepths.find(options.name);
-  require(depth != kDepths.end(), "model.name is \"{}\", which is no depth of resnet that is known here", options.name);
+  require(depth != kDepths.end(), "model.name is \"{}\", but this depth of resnet is unknown", options.name);
   const auto& [blocks, expansion] = depth->second;
   Description model{options.name, sample, classes, {}};
   ResnetBuilder build(model);

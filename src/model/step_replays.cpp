@@ -17,7 +17,7 @@ void StepReplays::run(const float* target, float scale, const std::function<void
   entry->replay->run(pass);
   if (warned_) return;
   if (const auto obstacle = entry->replay->obstacle()) {
-    log(Severity::warning, "a step's work cannot be recorded, so its parts are started one by one: {}", *obstacle);
+    log(Severity::warning, "a step cannot be recorded, so its kernels are launched one by one: {}", *obstacle);
     warned_ = true;
   }
 }

@@ -9,20 +9,20 @@
 
 namespace distdl::model {
 
-/// Parts of a step, each recorded where the backend has a Replay for it: one for every place where results go and every
-/// scale of the loss, since a record keeps both.
+/// Replays of a pass, if the backend supports them. There is one for every target and every scale of the loss, because
+/// a recording keeps both.
 class StepReplays {
  public:
   using Make = std::function<std::unique_ptr<kernels::Replay>()>;
   explicit StepReplays(Make make) : make_(std::move(make)) {}
 
-  /// pass() writes to `target`, which with `scale` is all that differs between passes.
+  /// pass() writes to `target`. Passes may differ only in `target` and `scale`.
   void run(const float* target, float scale, const std::function<void()>& pass);
-  /// What they read otherwise has moved.
+  /// Must be called when other memory that the passes use has moved.
   void forget() { replays_.clear(); }
 
  private:
-  static constexpr std::size_t kMost = 16;  ///< then the oldest is forgotten
+  static constexpr std::size_t kMost = 16;  ///< then the oldest is removed
   struct Entry {
     const float* target;
     float scale;

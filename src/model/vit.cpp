@@ -74,8 +74,8 @@ class VitBuilder {
 
 Description vit(const Options& options, const tensor::Shape& sample, std::int64_t classes) {
   require_images("vit", sample);
-  require(options.layers >= 1 && options.width >= 1, "model.layers is {} and model.width {}; both must be at least 1",
-          options.layers, options.width);
+  require(options.layers >= 1 && options.width >= 1,
+          "model.layers is {} and model.width is {}, but both must be at least 1", options.layers, options.width);
   require(options.heads >= 1 && options.width % options.heads == 0,
           "model.heads is {}, which must divide model.width = {}", options.heads, options.width);
   require(options.patch >= 1 && sample[1] % options.patch == 0 && sample[2] % options.patch == 0,

@@ -10,7 +10,7 @@
 
 namespace distdl::observe {
 
-/// Shows the progress of a run: a progress bar on a terminal, a plain line now and then elsewhere.
+/// Shows the progress of a run: a progress bar on a terminal, else a line from time to time.
 class Progress final : public train::Observer {
  public:
   /// `out` is usually stderr. The form depends on whether it is a terminal. Output that cannot be written is dropped.
@@ -27,7 +27,7 @@ class Progress final : public train::Observer {
   void on(const train::Finished& event) override;
 
  private:
-  /// A line that stays, above the bar if there is one.
+  /// Prints a permanent line, above the bar if there is one.
   void line(const std::string& text);
   void draw(const train::StepDone& event);
   void show(const std::string& text);
@@ -40,7 +40,7 @@ class Progress final : public train::Observer {
   Clock::time_point next_draw_{};
 };
 
-/// Hands each event to several observers in turn.
+/// Passes each event to several observers in turn.
 class Observers final : public train::Observer {
  public:
   explicit Observers(std::vector<train::Observer*> observers) : observers_(std::move(observers)) {}

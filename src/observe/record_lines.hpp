@@ -12,8 +12,7 @@
 // Readers of journal.jsonl and metrics.jsonl. The files are not trusted, and a run does not depend on them.
 namespace distdl::observe {
 
-/// The fields of one line that readers need. Fields that are missing, of another type or out of range keep these
-/// values.
+/// The fields of a line that readers need. Fields that are missing, of another type or out of range keep these values.
 struct Record {
   std::string event{}, reason{};
   double time = 0;  ///< seconds since 1970
@@ -23,20 +22,20 @@ struct Record {
   std::optional<double> samples_per_s{};
 };
 
-inline constexpr std::size_t kLongestLine = 64 << 10;  ///< bytes; longer ones are left out
-inline constexpr std::size_t kMostRead = 64 << 20;     ///< bytes: of a longer file its end
+inline constexpr std::size_t kLongestLine = 64 << 10;  ///< bytes; longer lines are ignored
+inline constexpr std::size_t kMostRead = 64 << 20;     ///< bytes; only the end of a longer file is read
 
-/// For any bytes; nothing unless they are a JSON object.
+/// Accepts any bytes. Returns nothing unless they are a JSON object.
 std::optional<Record> parse_record(std::string_view line);
 
-/// Calls visit for each line that parse_record understands, of a text that comes in pieces.
+/// Calls `visit` for each valid line of a text that is given in pieces.
 class RecordLines {
  public:
   explicit RecordLines(std::function<void(const Record&)> visit) : visit_(std::move(visit)) {}
-  /// What comes first is the rest of a line.
+  /// Skips the rest of a line, with which the text begins.
   void skip_one() { too_long_ = true; }
   void take(std::string_view piece);
-  /// The last line, which may lack its newline.
+  /// Handles the last line, which may lack its newline.
   void finish();
 
  private:
@@ -47,8 +46,8 @@ class RecordLines {
   bool too_long_ = false;
 };
 
-/// The same of a file, or of the last `most` bytes of a longer one. Nothing where there is no file, nor where something
-/// else than a regular file has its name.
+/// Visits the lines of a file, or of the last `most` bytes of a longer one. Does nothing if the file does not exist or
+/// is not a regular file.
 void for_each_record(const std::filesystem::path& file, const std::function<void(const Record&)>& visit,
                      std::size_t most = kMostRead);
 

@@ -31,7 +31,7 @@ void write_whole(int descriptor, std::string_view text, const std::filesystem::p
   }
 }
 
-/// Puts the whole file in place at once, on the disk: nobody ever sees half of it, whatever goes off when.
+/// Replaces a file durably in one step, so that no reader and no crash ever leaves a part of it.
 void replace_file(const std::filesystem::path& file, std::string_view text) {
   auto temporary = file.parent_path() / ("." + file.filename().string() + ".new");
   ::unlink(temporary.c_str());  // what a crash left; if something else has the name, open says so
@@ -77,7 +77,7 @@ RunFolder::Lines RunFolder::open_lines(const std::filesystem::path& file) try {
   bool torn = size > 0 && ::pread(descriptor.get(), &last, 1, size - 1) == 1 && last != '\n';
   return {file, std::move(descriptor), torn};
 } catch (const StorageError& error) {
-  log(Severity::warning, "{}; the run goes on without it", error.what());
+  log(Severity::warning, "{}; the run continues without it", error.what());
   return {file, {}, false};
 }
 
@@ -89,7 +89,7 @@ void RunFolder::append(Lines& lines, const std::string& row) try {
   lines.torn = false;
 } catch (const StorageError& error) {
   if (!std::exchange(warned_, true))
-    log(Severity::warning, "{}; such lines are lost until there is room", error.what());
+    log(Severity::warning, "{}; such lines are lost until there is free space", error.what());
 }
 
 RunFolder::RunFolder(std::filesystem::path folder, std::int64_t restart)
@@ -104,7 +104,7 @@ RunFolder::RunFolder(std::filesystem::path folder, std::int64_t restart)
 }
 
 void RunFolder::on(const train::Started& event) {
-  // Of the last start alone: after several interruptions an earlier one may have come further.
+  // Only the last start counts: after several interruptions an earlier one may have advanced further.
   std::int64_t last_step = 0;
   for_each_record(folder_ / "metrics.jsonl", [&](const Record& row) { last_step = row.step.value_or(last_step); });
   bool unfinished = false;

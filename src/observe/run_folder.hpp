@@ -14,20 +14,20 @@
 
 namespace distdl::observe {
 
-/// What `result.json` says.
+/// The contents of `result.json`.
 struct Result {
   std::int64_t steps = 0;
-  std::optional<double> loss = {}, accuracy = {};  ///< of the last evaluation; accuracy 0 .. 1. null: there was none
-  double samples_per_s = 0;                        ///< median over all steps ever recorded
+  std::optional<double> loss = {}, accuracy = {};  ///< of the last evaluation; accuracy 0 .. 1; null: there was none
+  double samples_per_s = 0;                        ///< median over all recorded steps
   std::int64_t interruptions = 0;                  ///< starts that resumed an unfinished run
-  std::int64_t steps_repeated = 0;                 ///< steps done again because of them, each as often as it was
+  std::int64_t steps_repeated = 0;  ///< number of steps that were done again because of them, each counted every time
   int ranks = 0;
-  std::int64_t failed_saves = 0;   ///< saves before the end that the file system refused; later ones succeeded
-  std::int64_t skipped_saves = 0;  ///< due while the one before was still being written
+  std::int64_t failed_saves = 0;   ///< saves before the end that failed on the file system; later ones succeeded
+  std::int64_t skipped_saves = 0;  ///< saves that were due while the previous one was not finished
   std::string backend;
 };
 
-/// Keeps the records of a run, over all its restarts, in its folder:
+/// The records of a run, over all its restarts, in its folder:
 ///   metrics.jsonl   one object per step {step, epoch, loss, accuracy, learning_rate, samples_per_s,
 ///                   waited_seconds, with optim.clip_norm also gradient_norm, with fp16 also loss_scale and, where the
 ///                   gradients overflowed, skipped} and per evaluation {step, epoch, validation_loss,
@@ -35,12 +35,12 @@ struct Result {
 ///   journal.jsonl   one object per event: started, checkpoint, snapshot, snapshot_failed, save_skipped,
 ///                   save_failed, stopped, finished
 ///   result.json     at the end: Result
-/// A torn line of a killed run or a full disk is completed with a newline and ignored. Lines that the file system
-/// refuses are lost with one warning, and so are all where the file cannot be opened or is no regular file: they must
-/// not end a run. The files are not trusted when they are read back (record_lines.hpp).
+/// An incomplete line of a killed run or a full disk is completed with a newline and ignored. Lines that cannot be
+/// written are lost with one warning, as are all lines if the file cannot be opened or is not a regular file. Such
+/// errors must not end a run. The files are not trusted when they are read (record_lines.hpp).
 class RunFolder final : public train::Observer {
  public:
-  /// `restart`: how often the scheduler restarted the job. Throws StorageError if the folder cannot be made.
+  /// `restart`: how often the scheduler has restarted the job. Throws StorageError if the folder cannot be created.
   RunFolder(std::filesystem::path folder, std::int64_t restart);
 
   void on(const train::Started& event) override;
@@ -58,7 +58,7 @@ class RunFolder final : public train::Observer {
   struct Lines {
     std::filesystem::path file;
     FileDescriptor descriptor;
-    bool torn = false;  ///< the last line is not whole
+    bool torn = false;  ///< the last line is incomplete
   };
   static Lines open_lines(const std::filesystem::path& file);
   void append(Lines& lines, const std::string& row);
@@ -70,20 +70,20 @@ class RunFolder final : public train::Observer {
   Result result_;
 };
 
-/// How long the run in a folder has trained, and how many of its starts failed, according to the journal. The next
-/// start calls this before it writes its own line. Nothing if there is no journal.
+/// The training time of the run in a folder and the number of failed starts, according to the journal. The next start
+/// calls this before it writes its own line. Empty if there is no journal.
 checkpoint::FailureRecord read_failures(const std::filesystem::path& run_folder);
 
-/// The first steps of all starts of the run in a folder, the oldest start first, according to the journal.
+/// The first steps of all starts of the run in a folder, oldest start first, according to the journal.
 std::vector<Step> read_starts(const std::filesystem::path& run_folder);
 
-/// The step of the newest row of metrics.jsonl: that which the run in a folder has done last. Nothing where none can be
-/// read.
+/// The last step that the run in a folder has done, according to the newest row of metrics.jsonl. Returns nothing if
+/// there is no readable row.
 std::optional<Step> read_last_step(const std::filesystem::path& run_folder);
 
 /// The text of result.json.
 std::string to_text(const Result& result);
-/// Throws StorageError (corrupt), which calls the file by `name`, if the text is none that to_text made.
+/// Throws StorageError (corrupt) that names the file `name` if to_text() did not make the text.
 Result result_from(const std::string& text, const std::string& name);
 /// Reads result.json. Throws StorageError: incomplete if the run has not finished, corrupt if the file is damaged.
 Result read_result(const std::filesystem::path& run_folder);

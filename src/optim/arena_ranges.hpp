@@ -10,15 +10,15 @@
 
 namespace distdl::optim {
 
-/// The tensors of one role as ranges. Adjacent tensors with equal options make one range, unless they adapt.
+/// The tensors of one role as ranges. Adjacent tensors with equal options form one range, unless they adapt.
 std::vector<kernels::ArenaRange> ranges_of(
     const tensor::ArenaLayout& layout, tensor::Role role,
     const std::function<kernels::GroupOptions(const tensor::TensorView&)>& treat);
-/// The same with equal options for all tensors: as few ranges as possible.
+/// Like above with equal options for all tensors, so that there are as few ranges as possible.
 std::vector<kernels::ArenaRange> ranges_of(const tensor::ArenaLayout& layout, tensor::Role role);
 
-/// The parameters for AdamW, LAMB and LARS: tensors of one dimension (biases, norms' weights) neither adapt nor, unless
-/// optim.decay_one_dimensional says so, decay. `adapts`: whether the others do.
+/// The parameter ranges for AdamW, LAMB and LARS. Tensors of one dimension (biases, norms' weights) do not adapt; they
+/// decay only if optim.decay_one_dimensional is set. `adapts`: whether the other tensors adapt.
 std::vector<kernels::ArenaRange> ranges_by_dimensions(const tensor::ArenaLayout& layout, const Options& options,
                                                       bool adapts);
 

@@ -20,30 +20,30 @@ namespace distdl::optim {
 /// An arena of optimizer state, with the layout of the parameters.
 struct StateArena {
   enum class Kind {
-    moment,   ///< begins as zeros; nothing for statistics
-    average,  ///< of the parameters, statistics included; begins as they do
+    moment,   ///< begins with zeros; has no values for statistics
+    average,  ///< average of the parameters including statistics; begins with their values
   };
   std::string name;  ///< "momentum": what its tensors' names in a checkpoint begin with
   Kind kind = Kind::moment;
 };
 
-/// What an optimizer keeps: moments first, then, with optim.ema_decay, "average".
+/// The state of an optimizer: first the moments, then, with optim.ema_decay, "average".
 std::vector<StateArena> state_of(const Options& options);
 
 /// The position of a step within the run.
 struct StepInfo {
   double rate = 0;            ///< learning rate of this step
-  std::int64_t step = 0;      ///< steps done before it
-  std::int64_t updates = 0;   ///< of these, those that the moments have seen
-  int microbatches = 1;       ///< of this step
-  double gradient_scale = 1;  ///< the gradient counts so many times, in its norm too; statistics are left alone
+  std::int64_t step = 0;      ///< number of steps done before it
+  std::int64_t updates = 0;   ///< number of these steps that updated the moments
+  int microbatches = 1;       ///< number in this step
+  double gradient_scale = 1;  ///< factor of the gradient, also in its norm; does not apply to statistics
 };
 
-/// A whole optimizer step over arenas: the gradient is clipped, parameters follow their rule, statistics become
-/// running averages, and the parameters' average follows them. What it makes depends on its arguments only.
+/// An optimizer step over arenas: the gradient is clipped, parameters are updated by their rule, statistics become
+/// running averages, and the average of the parameters is updated. The result depends only on the arguments.
 class Optimizer {
  public:
-  /// Throws ConfigError, see check(). `backend` must outlive the optimizer, `layout` need not.
+  /// Throws ConfigError, see check(). `backend` must outlive the optimizer; `layout` need not.
   Optimizer(const Options& options, const tensor::ArenaLayout& layout, kernels::Backend& backend);
 
   /// The arenas of its state.
@@ -51,9 +51,9 @@ class Optimizer {
 
   /// Whether no gradient has overflowed. Waits for the backend.
   bool is_finite(const float* gradients);
-  /// For apply(). Returns the gradient's norm, scaled, before clipping, where it was measured: with optim.clip_norm.
+  /// Prepares apply(). With optim.clip_norm, returns the scaled norm of the gradient before clipping.
   std::optional<double> prepare(const float* gradients, const StepInfo& now);
-  /// One step. With the same arenas it gives the backend the same work each time, so that it may be recorded.
+  /// Does one step. With the same arenas, the backend gets the same work each time, so that it can be recorded.
   void apply(const Arenas& arenas);
 
  private:
@@ -62,8 +62,8 @@ class Optimizer {
   Options options_;
   kernels::Backend& backend_;
   std::unique_ptr<Rule> rule_;
-  std::vector<kernels::ArenaRange> ranges_, statistics_;  ///< of parameters, of statistics
-  std::array<kernels::ArenaRange, 1> whole_;              ///< the whole arena
+  std::vector<kernels::ArenaRange> ranges_, statistics_;  ///< ranges of parameters and of statistics
+  std::array<kernels::ArenaRange, 1> whole_;              ///< the whole arena as one range
   kernels::DeviceValue<kernels::AverageStep> statistics_step_, average_step_;
   Sums squares_;  ///< of the gradients of each range
 };

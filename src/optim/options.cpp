@@ -29,9 +29,9 @@ void check_schedule(const Options& options) {
   require(milestones.empty() || milestones.front() >= 1, "optim.milestones begin with step {}, but must be above 0",
           milestones.empty() ? 0 : milestones.front());
   require(std::adjacent_find(milestones.begin(), milestones.end(), std::greater_equal<>()) == milestones.end(),
-          "optim.milestones are {}, but must ascend", fmt::join(milestones, ", "));
+          "optim.milestones are {}, but must be ascending", fmt::join(milestones, ", "));
   require(milestones.empty() || options.schedule == Schedule::step,
-          "optim.milestones are given, but optim.schedule is \"{}\"; it must be \"step\"", options.schedule);
+          "optim.milestones are set, but optim.schedule is \"{}\" and must be \"step\"", options.schedule);
   require(options.milestone_factor > 0 && options.milestone_factor <= 1,
           "optim.milestone_factor is {}, but must be in (0, 1]", options.milestone_factor);
 }
@@ -41,7 +41,7 @@ void check(const Options& options) {
   find_rule(options.name);  // throws if there is none
   check_schedule(options);
   check_share("optim.momentum", options.momentum);
-  require(!options.nesterov || options.name == "sgd", "optim.nesterov goes with optim.name = \"sgd\" only, not \"{}\"",
+  require(!options.nesterov || options.name == "sgd", "optim.nesterov needs optim.name = \"sgd\", not \"{}\"",
           options.name);
   check_share("optim.beta1", options.beta1);
   check_share("optim.beta2", options.beta2);

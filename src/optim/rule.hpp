@@ -14,38 +14,39 @@
 
 namespace distdl::optim {
 
-/// What a step reads and writes: all in the backend's memory and in the layout of the parameters.
+/// The arrays that a step reads and writes, in the backend's memory and in the layout of the parameters.
 struct Arenas {
   float* parameters = nullptr;
-  std::array<float*, 2> moments{};   ///< in the order of Optimizer::state()
-  float* average = nullptr;          ///< of the parameters, if there is one
-  const float* gradients = nullptr;  ///< of the mean loss; for statistics the sum of what the microbatches saw
+  std::array<float*, 2> moments{};  ///< in the order of Optimizer::state()
+  float* average = nullptr;         ///< average of the parameters; nullptr: none
+  /// Gradients of the mean loss; for statistics, the sum of the microbatches' observed values.
+  const float* gradients = nullptr;
 };
 
-/// How one optimizer changes parameters and moments. Statistics, clipping and averages are handled by Optimizer.
+/// The update of parameters and moments by one optimizer. Optimizer handles statistics, clipping and averages.
 class Rule {
  public:
   struct Now {
     double rate;           ///< learning rate
-    float gradient_scale;  ///< the gradient counts so many times
-    std::int64_t update;   ///< 1 for the first one since the moments were zero
+    float gradient_scale;  ///< factor of the gradient
+    std::int64_t update;   ///< number of the update since the moments were zero, from 1
   };
   virtual ~Rule() = default;
-  /// For the calls of apply() that follow.
+  /// Sets the values for the following calls of apply().
   virtual void prepare(const Now& now) = 0;
-  /// Gives the backend the same work each time, so that it may be recorded.
+  /// Gives the backend the same work each time, so that it can be recorded.
   virtual void apply(const Arenas& arenas) = 0;
 };
 
-/// A row of the table of optimizers, rules.cpp.
+/// A row of the table of optimizers in rules.cpp.
 struct KnownRule {
-  std::string name;                  ///< of optim.name
-  std::vector<std::string> moments;  ///< their names; they begin as zeros
+  std::string name;                  ///< value of optim.name
+  std::vector<std::string> moments;  ///< names of the moments, which begin with zeros
   /// The backend must outlive the rule; options and layout need not.
   std::unique_ptr<Rule> (*make)(const Options& options, const tensor::ArenaLayout& layout, kernels::Backend& backend);
 };
 std::span<const KnownRule> known_rules();
-/// Throws ConfigError if there is none of this name.
+/// Throws ConfigError if there is no rule of this name.
 const KnownRule& find_rule(const std::string& name);
 
 }  // namespace distdl::optim

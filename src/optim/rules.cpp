@@ -96,7 +96,7 @@ const KnownRule& find_rule(const std::string& name) {
   if (found != rules.end()) return *found;
   std::vector<std::string> names;
   for (const auto& rule : rules) names.push_back(rule.name);
-  throw ConfigError(fmt::format("optim.name is \"{}\"; known are \"{}\"", name, fmt::join(names, "\", \"")));
+  throw ConfigError(fmt::format("optim.name is \"{}\", but must be one of \"{}\"", name, fmt::join(names, "\", \"")));
 }
 
 }  // namespace distdl::optim

@@ -8,12 +8,12 @@
 
 namespace distdl::optim {
 
-/// The highest rate of a run whose steps have `global_batch` samples. optim.scale_rate = "linear" is the rule of Goyal
-/// et al., "Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour", 2017; "sqrt" keeps the variance of a step, and
-/// is what You et al. take for LAMB.
+/// The peak rate of a run whose steps have `global_batch` samples. optim.scale_rate = "linear" is the rule of Goyal et
+/// al., "Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour", 2017. "sqrt" keeps the variance of a step, and is
+/// used by You et al. for LAMB.
 double peak_rate(const Options& options, std::int64_t global_batch);
 
-/// The rate of the step that follows `done` steps, of a run of `total` steps.
+/// The rate of the step that follows `done` steps in a run of `total` steps.
 double learning_rate(const Options& options, Step done, Step total, std::int64_t global_batch);
 
 }  // namespace distdl::optim

@@ -9,15 +9,15 @@
 
 namespace distdl::optim {
 
-/// Numbers that a backend computes where its memory is and the host then reads at once.
+/// Numbers that a backend computes in its own memory and the host reads together.
 class Sums {
  public:
   Sums(kernels::Backend& backend, std::size_t count)
       : backend_(backend), memory_(backend.allocate(count * sizeof(double))), host_(count) {}
 
-  /// In the backend's memory.
+  /// The address in the backend's memory.
   double* at(std::size_t index) const { return static_cast<double*>(memory_.data()) + index; }
-  /// Waits for the backend. Valid until the next call.
+  /// Waits for the backend. The result is valid until the next call.
   std::span<const double> read() {
     backend_.copy_to_host(host_.data(), memory_.data(), host_.size() * sizeof(double));
     return host_;

@@ -11,29 +11,28 @@
 
 namespace distdl::parallel {
 
-/// Sums the gradient arenas of all microbatches of a step along the fixed tree: first this rank's own, as they are
-/// computed, in at most log2(microbatches) + 2 arenas, then over the ranks.
-/// Once: allocate(). Per step: for each own microbatch, fill microbatch_arena() and call add(); then finish().
+/// Sums the gradient arenas of all microbatches of a step along the fixed tree: first those of this rank, as they are
+/// computed, in at most log2(microbatches) + 2 arenas, then over the ranks. Call allocate() once. In each step, for
+/// each own microbatch, fill microbatch_arena() and call add(); then call finish().
 class GradientSum {
  public:
   /// `count`: floats of an arena. The references must outlive this object.
   GradientSum(kernels::Backend& backend, comm::Communicator& communicator, const MicrobatchPlan& plan,
               std::size_t count);
 
-  /// Collective: registers the backend's device with the communicator. Without a device, the arenas are allocated in
-  /// memory that the node's other ranks can read. Throws CommError without room for them, ConfigError where only some
-  /// ranks have a device.
+  /// Collective. Registers the backend's device with the communicator. Without a device, the arenas are allocated in
+  /// memory that the node's other ranks can read. Throws CommError if there is no memory for them, and ConfigError if
+  /// only some ranks have a device.
   void allocate();
 
   /// Memory for the next microbatch's gradients (backend memory).
   float* microbatch_arena();
   /// Adds the gradients in microbatch_arena().
   void add();
-  /// Collective. The sum over all microbatches of all ranks (backend memory, in the same place after each step), valid
-  /// until the next microbatch_arena().
-  /// Throws comm::PeerLost.
+  /// Collective. Returns the sum over all microbatches of all ranks, valid until the next microbatch_arena(). It is in the
+  /// backend's memory, at the same address in each step. Throws comm::PeerLost.
   float* finish();
-  /// The arena of this rank's first partial sum, before finish(): a place to add per-rank values such as flags.
+  /// The arena of this rank's first partial sum before finish(). Per-rank values such as flags can be added to it.
   float* first_partial();
 
  private:
@@ -46,11 +45,11 @@ class GradientSum {
   std::size_t count_;
   std::vector<comm::TreeNode> cover_;        ///< partial sums that this rank finishes alone
   std::size_t stride_;                       ///< floats from one arena to the next
-  tensor::Buffer arenas_;                    ///< a stack: finished partial sums, then those of the node being summed
-  std::vector<comm::ConstVector> partials_;  ///< where they are when a step ends
+  tensor::Buffer arenas_;                    ///< a stack: finished partial sums, then those of the current node
+  std::vector<comm::ConstVector> partials_;  ///< their addresses at the end of a step
   std::size_t depth_ = 0;                    ///< arenas in use
   std::size_t node_ = 0;                     ///< index in cover_
-  int leaf_ = 0;                             ///< leaves done of that node
+  int leaf_ = 0;                             ///< number of leaves of that node that are done
 };
 
 }  // namespace distdl::parallel

@@ -28,11 +28,10 @@ MicrobatchPlan make_plan(const Options& options, const std::vector<double>& spee
           "parallel.microbatches is {}, but must be between 1 and {}", options.microbatches, kMostMicrobatches);
   checked_product(options.microbatches, options.microbatch_size,
                   "the global batch, parallel.microbatches times parallel.microbatch_size,");
-  require(
-      options.microbatches >= static_cast<std::int64_t>(speeds.size()),
-      "{} ranks, but only {} microbatches to share out (parallel.microbatches): start fewer ranks, or raise it (which "
-      "changes the result of the run)",
-      speeds.size(), options.microbatches);
+  require(options.microbatches >= static_cast<std::int64_t>(speeds.size()),
+          "there are {} ranks, but only {} microbatches (parallel.microbatches): start fewer ranks, or raise it (which "
+          "changes the result of the run)",
+          speeds.size(), options.microbatches);
   for (double speed : speeds) require(speed > 0, "the speed of a rank is {}, but must be above 0", speed);
 
   MicrobatchPlan plan{static_cast<int>(options.microbatches), options.microbatch_size, {}};

@@ -10,22 +10,22 @@
 
 namespace distdl::parallel {
 
-/// The assignment of a step's microbatches to ranks. Any plan gives the same bits, because gradients are summed along
+/// The assignment of a step's microbatches to ranks. Every plan gives the same bits, because gradients are summed along
 /// the fixed tree of comm::TreeNode over all microbatches.
 struct MicrobatchPlan {
   int microbatches = 0;
   std::int64_t microbatch_size = 0;
-  std::vector<comm::LeafRange> ranges;  ///< per rank, ascending and gapless
+  std::vector<comm::LeafRange> ranges;  ///< per rank, ascending and without gaps
 
   std::int64_t global_batch() const { return microbatches * microbatch_size; }
   comm::LeafRange of(Rank rank) const { return ranges.at(static_cast<std::size_t>(rank.value)); }
 };
 
-/// Microbatches in proportion to `speeds` (relative, one per rank, above 0); at least one each. Where the ranks are
-/// equally fast, shares differ by at most one.
-/// Throws ConfigError if there are fewer microbatches than ranks, or numbers make no sense.
+/// Assigns microbatches in proportion to `speeds` (relative, one per rank, above 0), and at least one to each rank. If
+/// the ranks are equally fast, their numbers differ by at most one. Throws ConfigError if there are fewer microbatches
+/// than ranks, or if numbers are invalid.
 MicrobatchPlan make_plan(const Options& options, const std::vector<double>& speeds);
-/// All ranks equally fast.
+/// The plan for equally fast ranks.
 MicrobatchPlan make_plan(const Options& options, int world_size);
 
 }  // namespace distdl::parallel

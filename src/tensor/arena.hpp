@@ -10,10 +10,10 @@
 
 namespace distdl::tensor {
 
-/// What the optimizer does with a tensor of the parameter arena.
+/// The use of a tensor of the parameter arena by the optimizer.
 enum class Role {
-  parameter,  ///< its gradient arena slot holds a gradient
-  statistic,  ///< a running average; its gradient arena slot holds the value observed in the batch
+  parameter,  ///< the gradient arena has its gradient in the same place
+  statistic,  ///< a running average; the gradient arena has the value observed in the batch in the same place
 };
 
 /// A named view of an arena of floats.
@@ -25,17 +25,17 @@ struct TensorView {
   std::size_t count = 0;   ///< elements
 };
 
-/// Where each tensor lies in an arena: contiguous, in the order of adding, each starting on a 64-byte line (the gap is
-/// zero and stays zero). Parameters, gradients and optimizer moments share one layout, so a range means the same in
-/// each.
+/// The places of tensors in an arena. Tensors are contiguous, in the order in which they were added, and each begins on
+/// a 64-byte line. The gaps are zero and stay zero. Parameters, gradients and optimizer moments share one layout, so a
+/// range means the same in each of them.
 class ArenaLayout {
  public:
   /// Throws ConfigError if the name is taken.
   const TensorView& add(std::string name, Shape shape, Role role = Role::parameter);
-  /// nullptr if there is none of that name.
+  /// Returns nullptr if there is no tensor of that name.
   const TensorView* find(std::string_view name) const;
   const std::vector<TensorView>& tensors() const noexcept { return tensors_; }
-  /// Elements, gaps included; a multiple of 16.
+  /// Number of elements including gaps; a multiple of 16.
   std::size_t size() const noexcept { return size_; }
 
  private:

@@ -8,7 +8,7 @@
 
 namespace distdl::tensor {
 
-/// Owns a block of memory, wherever it lies: host, pinned host or device. The allocator knows how to free it.
+/// Owns a block of memory: host, pinned host or device memory. The allocator provides the function that frees it.
 class Buffer {
  public:
   using Free = std::function<void(void*)>;
@@ -18,7 +18,7 @@ class Buffer {
 
   void* data() const noexcept { return data_.get(); }
   std::size_t bytes() const noexcept { return bytes_; }
-  /// The memory as an array. Only the side that can address it may look inside.
+  /// The memory as an array. Only code that can address the memory may access it.
   template <class T>
   std::span<T> as() const noexcept {
     return {static_cast<T*>(data_.get()), bytes_ / sizeof(T)};

@@ -32,7 +32,7 @@ std::string_view code_of(DataType type) {
 
 DataType data_type_from_code(std::string_view code) {
   const auto* const found = std::find(kCodes.begin(), kCodes.end(), code);
-  require(found != kCodes.end(), "\"{}\" is not a data type; known are {}", code, fmt::join(kCodes, ", "));
+  require(found != kCodes.end(), "\"{}\" is not a data type; it must be one of {}", code, fmt::join(kCodes, ", "));
   return static_cast<DataType>(std::distance(kCodes.begin(), found));
 }
 

@@ -7,11 +7,12 @@
 
 namespace distdl::tensor {
 
-/// Of the elements of tensors. Ranks exchange all of these and reduce all but byte, which is an unsigned integer.
+/// The type of the elements of a tensor. Ranks exchange all of these and reduce all except byte, which is an unsigned
+/// integer.
 enum class DataType : std::uint8_t { byte, float32, float64, float16, bfloat16, int32, int64 };
 enum class Reduction : std::uint8_t { sum, maximum, minimum, average };
 
-/// In bytes.
+/// The size in bytes.
 constexpr std::size_t size_of(DataType type) {
   switch (type) {
     case DataType::byte:
@@ -31,11 +32,11 @@ constexpr bool is_floating(DataType type) {
   return type != DataType::byte && type != DataType::int32 && type != DataType::int64;
 }
 
-/// "f32", "u8": as checkpoints store it.
+/// The code in checkpoints, such as "f32" or "u8".
 std::string_view code_of(DataType type);
 /// Throws ConfigError for an unknown code.
 DataType data_type_from_code(std::string_view code);
-/// One element as it lies in memory, aligned or not. Exact, but for large int64.
+/// The value of one element in memory, aligned or not. It is exact except for large int64 values.
 double value_of(DataType type, const std::byte* at);
 
 }  // namespace distdl::tensor

@@ -6,16 +6,16 @@
 
 namespace distdl::tensor {
 
-/// The arithmetic of reductions, one element at a time: one definition for processors and GPUs, which gives the same
-/// bits on all of them (but for those of a NaN) where it is compiled without contraction (-ffp-contract=off,
-/// -fmad=false). constexpr, so that nvcc takes it in device code with --expt-relaxed-constexpr.
+/// The arithmetic of reductions on single elements. There is one definition for processors and GPUs. It gives the same
+/// bits on all of them (except those of a NaN) if it is compiled without contraction (-ffp-contract=off, -fmad=false).
+/// The functions are constexpr, so that nvcc accepts them in device code with --expt-relaxed-constexpr.
 ///
-/// Each of these types, another one in each source file that is compiled with flags of its own, gets functions of its
-/// own: the linker would keep one copy of a function that several of them share, perhaps one that not every processor
-/// can run. So nothing here may call an inline function from elsewhere.
+/// Each source file that is compiled with its own flags uses its own `Processor` type, and so gets its own functions.
+/// If several files shared an inline function, the linker would keep one copy of it, which some processors might not be
+/// able to run. Therefore no function here may call an inline function from another file.
 template <class Processor>
 struct ElementMaths {
-  /// Integers in the order of the floating values: -0 before +0. T: the signed integer of the same size.
+  /// Integers in the order of the floating point values, with -0 before +0. T is the signed integer of the same size.
   template <class T, class Value, T infinity>
   struct FloatingOrder {
     static constexpr T kSize = static_cast<T>(~(T{1} << (8 * sizeof(T) - 1)));  ///< all bits but the sign
@@ -75,7 +75,7 @@ struct ElementMaths {
     }
   };
 
-  // After F. Giesen, "float->half variants": without branches, and without assists for small numbers.
+  // After F. Giesen, "float->half variants": without branches, and without microcode assists for small numbers.
   struct Float16 {
     using Value = std::uint16_t;
     using Order = FloatingOrder<std::int16_t, Value, 0x7C00>;

@@ -9,8 +9,8 @@
 
 namespace distdl::tensor {
 
-/// A number of 16 bits that is computed with as a float: widening is exact, narrowing rounds to the nearest, ties to
-/// even. constexpr, for processors and GPUs.
+/// A number of 16 bits that is computed as a float. Widening is exact; narrowing rounds to nearest, ties to even.
+/// constexpr, for processors and GPUs.
 template <class Maths>
 struct Half {
   std::uint16_t bits = 0;
@@ -24,14 +24,14 @@ struct HalfMaths {};
 using Bfloat16 = Half<ElementMaths<HalfMaths>::Bfloat16>;
 using Float16 = Half<ElementMaths<HalfMaths>::Float16>;
 
-/// Of float, Bfloat16 or Float16.
+/// The DataType of float, Bfloat16 or Float16.
 template <class T>
 constexpr DataType data_type_of() {
   if (std::is_same_v<T, Bfloat16>) return DataType::bfloat16;
   return std::is_same_v<T, Float16> ? DataType::float16 : DataType::float32;
 }
 
-/// act(T{}) for the C++ type of a floating type of activations.
+/// Calls act(T{}), where T is the C++ type of a floating type of activations.
 template <class Act>
 auto with_type(DataType type, Act&& act) {
   if (type == DataType::bfloat16) return act(Bfloat16{});

@@ -9,12 +9,12 @@
 
 namespace distdl::tensor {
 
-/// Extents, outermost first: (N, C, H, W), (out, in). Row-major unless a backend says otherwise.
+/// Extents, outermost first: (N, C, H, W), (out, in). The order is row-major unless a backend uses another one.
 using Shape = std::vector<std::int64_t>;
 
 /// Product of the extents; 1 for the empty shape. Throws ConfigError on a negative extent or overflow.
 std::int64_t element_count(const Shape& shape);
-/// "(64, 1, 28, 28)"
+/// The shape as text, such as "(64, 1, 28, 28)".
 std::string to_string(const Shape& shape);
 
 /// A rectangular part of a tensor: `offset[d] .. offset[d] + extent[d]` in each dimension.
@@ -23,7 +23,7 @@ struct Box {
   Shape extent;
   bool operator==(const Box&) const = default;
 };
-/// The whole of a tensor.
+/// The box of the whole tensor.
 Box whole(const Shape& shape);
 
 }  // namespace distdl::tensor

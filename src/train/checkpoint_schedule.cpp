@@ -29,7 +29,7 @@ CheckpointSchedule::CheckpointSchedule(const checkpoint::Options& options, const
     source_ = "checkpoint.mtbf_hours";
   } else {
     mean_between_failures_ = checkpoint::mean_between_failures(failures);
-    source_ = fmt::format("learnt from {:.3g} h with {} failures", failures.seconds / 3600, failures.failures);
+    source_ = fmt::format("estimated from {:.3g} h with {} failures", failures.seconds / 3600, failures.failures);
   }
 }
 
@@ -65,15 +65,16 @@ bool CheckpointSchedule::saved(double stall, double durable) {
 
 std::string CheckpointSchedule::plan() const {
   return fmt::format(
-      "a first checkpoint after {} steps, then as often as loses least; a failure is expected every {:.3g} h ({})",
+      "the first checkpoint comes after {} steps, then the interval is computed; a failure is expected every {:.3g} h "
+      "({})",
       steps_, mean_between_failures_ / 3600, source_);
 }
 
 std::string CheckpointSchedule::reason() const {
   return fmt::format(
-      "a save holds training up for {:.3g} s, a step takes {:.3g} s, a failure is expected every {:.3g} h{}",
+      "a save delays training by {:.3g} s, a step takes {:.3g} s, and a failure is expected every {:.3g} h{}",
       stalls_.empty() ? 0 : median({stalls_.begin(), stalls_.end()}), step_seconds_, mean_between_failures_ / 3600,
-      disk_decides_ ? "; more often would be before the last save is on the disk" : "");
+      disk_decides_ ? "; a shorter interval would end before the previous save is on the disk" : "");
 }
 
 }  // namespace distdl::train

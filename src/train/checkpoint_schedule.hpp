@@ -12,25 +12,25 @@
 namespace distdl::train {
 
 /// Decides after which steps to save: at a fixed interval or, with checkpoint.every = "auto", at the optimal interval
-/// for the measured times of steps and saves on this rank. Since ranks measure different times, rank 0 decides for all.
+/// for the measured times of steps and saves on this rank. Ranks measure different times, so rank 0 decides for all.
 class CheckpointSchedule {
  public:
-  /// Throws ConfigError for options that make no sense.
+  /// Throws ConfigError for invalid options.
   CheckpointSchedule(const checkpoint::Options& options, const checkpoint::FailureRecord& failures);
 
   bool automatic() const noexcept { return automatic_; }
-  /// Whether to save once `step` steps are done.
+  /// Whether to save after `step` steps.
   bool due(Step step) const;
-  /// Counts the steps to the next save from here. Called where the run starts and where a save is tried.
+  /// Sets the start of the interval to the next save. Called at the start of the run and at every attempt to save.
   void tried(Step step) { last_ = step; }
   void step_took(double seconds);
-  /// Takes the times of a save: training waited for `stall` seconds, and the commit came after `durable`. True if the
-  /// interval should be reported: the first measured one, or one that has changed.
+  /// Records the times of a save: training waited for `stall` seconds, and the commit came after `durable` seconds.
+  /// Returns true if the interval should be reported, because it is the first measured one or has changed.
   bool saved(double stall, double durable);
 
   /// The initial interval as text for users.
   std::string plan() const;
-  std::int64_t steps() const noexcept { return steps_; }  ///< between saves; 0: none on the way
+  std::int64_t steps() const noexcept { return steps_; }  ///< steps between saves; 0: none before the end
   /// The reason for the interval as text for users.
   std::string reason() const;
 
@@ -40,10 +40,10 @@ class CheckpointSchedule {
   bool automatic_;
   std::int64_t steps_;
   double mean_between_failures_;
-  std::string source_;  ///< of that number
+  std::string source_;  ///< source of that number
   Step last_;
-  bool disk_decides_ = false;  ///< an interval that pays would end before the save is on the disk
-  double step_seconds_ = 0;    ///< a mean in which older steps count less and less
+  bool disk_decides_ = false;  ///< the optimal interval would end before the save is on the disk
+  double step_seconds_ = 0;    ///< a mean in which older steps have decreasing weights
   std::deque<double> stalls_;
 };
 

@@ -9,11 +9,10 @@ Evaluator::Evaluator(kernels::Backend& backend, const model::Description& model,
                      model::Network& network, const data::Sources& samples)
     : network_(network), samples_(samples.validation.get()) {
   const std::int64_t labels = samples.training->labels_per_sample();
-  require(
-      std::holds_alternative<kernels::CrossEntropy>(model.loss) && network.terms() == labels,
-      "the loss of model \"{}\" is not one of {} label{} a sample, which is what the data set has; other targets need "
-      "a training loop of your own, around model::Network",
-      model.name, labels, labels == 1 ? "" : "s");
+  require(std::holds_alternative<kernels::CrossEntropy>(model.loss) && network.terms() == labels,
+          "the loss of model \"{}\" does not take {} label{} per sample, which the data set has; other targets need "
+          "a training loop of your own, around model::Network",
+          model.name, labels, labels == 1 ? "" : "s");
   std::int64_t rest = this->samples() % network.samples();
   if (rest > 0) rest_ = std::make_unique<model::Network>(backend, model, tensors, rest);
 }

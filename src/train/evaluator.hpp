@@ -11,16 +11,16 @@
 
 namespace distdl::train {
 
-/// Evaluates a model on the validation samples. The samples form fixed groups, which are shared out among the ranks and
+/// Evaluates a model on the validation samples. The samples form fixed groups, which are divided among the ranks and
 /// summed in a fixed order.
 class Evaluator {
  public:
-  /// `network` evaluates whole groups; a second one is made for the rest. References must outlive the evaluator. Throws
-  /// ConfigError if the model's loss compares with something other than the samples' labels.
+  /// `network` evaluates whole groups; a second network is created for the rest. The references must outlive the
+  /// evaluator. Throws ConfigError if the targets of the model's loss are not the samples' labels.
   Evaluator(kernels::Backend& backend, const model::Description& model, const model::ModelTensors& tensors,
             model::Network& network, const data::Sources& samples);
   std::int64_t samples() const { return samples_ ? samples_->samples() : 0; }
-  /// Collective. The parameter arena is in the backend's memory. Sums over all validation samples.
+  /// Collective. The parameter arena is in the backend's memory. Returns the sums over all validation samples.
   model::Totals operator()(const float* parameters, comm::Communicator& communicator);
 
  private:

@@ -9,7 +9,7 @@
 
 namespace distdl::train {
 
-// Events of a run as plain values, on rank 0 only. observe/ shows them as bars and writes them to files.
+// Events of a run as plain values, on rank 0 only. observe/ shows them in the progress bar and writes them to files.
 
 struct Started {
   std::optional<Step> resumed_from;
@@ -21,16 +21,16 @@ struct Started {
 };
 
 struct StepDone {
-  Step step;            ///< steps done, this one included
+  Step step;            ///< steps done, including this one
   double epoch = 0;     ///< epochs done, as a fraction
   double loss = 0;      ///< mean over the global batch, nats per label
   double accuracy = 0;  ///< of the global batch, 0 .. 1
   double learning_rate = 0;
   double samples_per_s = 0;
-  double waited_seconds = 0;                 ///< of this step, on this rank, for samples to be read
-  std::optional<double> gradient_norm = {};  ///< before clipping, where that is on
-  std::optional<double> loss_scale = {};     ///< of this step, with float16
-  bool skipped = false;                      ///< its gradients had overflowed, and were not applied
+  double waited_seconds = 0;                 ///< time of this step in which this rank waited for samples
+  std::optional<double> gradient_norm = {};  ///< before clipping; only with clipping
+  std::optional<double> loss_scale = {};     ///< of this step; only with float16
+  bool skipped = false;                      ///< its gradients overflowed and were not applied
 };
 
 struct Evaluated {
@@ -43,31 +43,32 @@ struct Evaluated {
 struct CheckpointSaved {
   Step step;
   std::uint64_t bytes = 0;
-  double seconds = 0;        ///< until it was committed
-  double stall_seconds = 0;  ///< of these, that training waited
+  double seconds = 0;        ///< time until the commit
+  double stall_seconds = 0;  ///< part of it during which training waited
 };
 
-/// A snapshot that lies in the nodes' memory or on their disks now, not on the file system.
+/// A snapshot that is now in the nodes' memory or on their disks, not on the file system.
 struct SnapshotKept {
   Step step;
-  double seconds = 0;        ///< until all its copies were made
-  double stall_seconds = 0;  ///< of these, that training waited
+  double seconds = 0;        ///< time until all its copies were made
+  double stall_seconds = 0;  ///< part of it during which training waited
 };
 
-/// A snapshot could not be protected as requested. The run continues; older snapshots are still there.
+/// A snapshot could not be protected as requested. The run continues, and older snapshots still exist.
 struct SnapshotFailed {
   Step step;
   std::string reason;
 };
 
-/// A save was due while the previous one was still being written. If that was only a snapshot, the checkpoint follows
-/// as soon as it is done.
+/// A save was due while the previous one was not finished. If the previous one was only a snapshot, the checkpoint
+/// follows as soon as it is finished.
 struct SaveSkipped {
   Step step;
-  std::int64_t so_far = 0;  ///< skipped since this start
+  std::int64_t so_far = 0;  ///< number of skipped saves since this start
 };
 
-/// The file system refused a save before the end of the run. The run continues and saves again after the next interval.
+/// A save before the end of the run failed on the file system. The run continues and saves again after the next
+/// interval.
 struct SaveFailed {
   Step step;
   std::string reason;
@@ -80,7 +81,7 @@ struct Stopped {
 
 struct Finished {
   Step step;
-  std::optional<double> loss = {}, accuracy = {};  ///< of the last evaluation; nothing without validation data
+  std::optional<double> loss = {}, accuracy = {};  ///< of the last evaluation; empty without validation data
 };
 
 class Observer {

@@ -9,7 +9,7 @@ namespace distdl::train {
 void LossScale::step_done(bool finite) {
   if (!finite) {
     require(exponent > kSmallest,
-            "gradients overflow float16 though the loss is scaled by {}; take kernels.precision = \"bf16\", or lower "
+            "gradients overflow float16 although the loss is scaled by {}; set kernels.precision = \"bf16\", or lower "
             "optim.learning_rate",
             value());
     *this = {exponent - 1, 0};

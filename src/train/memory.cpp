@@ -56,7 +56,7 @@ model::ModelTensors tensors_that_fit(const model::Description& model, const para
   require(
       static_cast<std::uint64_t>(all) <= memory,
       "model \"{}\" with {} parameters in microbatches of {} samples needs at least {:.1f} GiB for {} rank{} on this "
-      "machine, which has {:.1f} GiB; take a smaller model or parallel.microbatch_size, or fewer ranks a machine",
+      "machine, which has {:.1f} GiB; use a smaller model or parallel.microbatch_size, or fewer ranks per machine",
       model.name, model::parameter_count(tensors), parallel.microbatch_size, static_cast<double>(all) / kGibibyte,
       ranks, ranks == 1 ? "" : "s", static_cast<double>(memory) / kGibibyte);
   return tensors;

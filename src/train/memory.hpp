@@ -9,12 +9,11 @@
 
 namespace distdl::train {
 
-/// The memory of this machine, swap space included, or the limit of the process's control group if that is less.
+/// The memory of this machine including swap space, or the limit of the process's control group if that is less.
 std::uint64_t memory_of_node();
 
-/// The tensors of a model that is to be trained by `ranks` processes of one machine in its own memory. Throws
-/// ConfigError, before anything is allocated, if even parameters, gradients, moments and the largest activation are
-/// more than `memory` bytes.
+/// The tensors of a model that `ranks` processes of one machine train in its own memory. Throws ConfigError before
+/// anything is allocated if parameters, gradients, moments and the largest activation need more than `memory` bytes.
 model::ModelTensors tensors_that_fit(const model::Description& model, const parallel::Options& parallel,
                                      const optim::Options& optim, int ranks, std::uint64_t memory);
 

@@ -7,24 +7,26 @@ namespace distdl::train {
 
 struct Options {
   std::int64_t epochs = 8;
-  std::int64_t steps = 0;                 ///< instead of epochs, if it is not 0: optimizer steps of the whole run
-  std::int64_t seed = 1;                  ///< of start values and sample order
-  std::int64_t evaluate_every = 1;        ///< epochs between evaluations; 0: not by epochs
-  std::int64_t evaluate_every_steps = 0;  ///< steps between evaluations; 0: not by steps. The last step always is
-  double stop_margin_seconds = 15;        ///< kept free before the end of the job, beyond the measured time of a save
+  std::int64_t steps = 0;           ///< length of the run in optimizer steps; 0: given by the epochs
+  std::int64_t seed = 1;            ///< seed of the initial parameters and the sample order
+  std::int64_t evaluate_every = 1;  ///< epochs between evaluations; 0: none after epochs
+  /// Steps between evaluations; 0: none after steps; the last step is always evaluated.
+  std::int64_t evaluate_every_steps = 0;
+  /// Spare time before the end of the job, in addition to the measured time of a save.
+  double stop_margin_seconds = 15;
 };
 
 template <class Visitor>
 void describe(Options& options, Visitor&& visit) {
-  visit("train.epochs", options.epochs, "how often every sample is seen");
-  visit("train.steps", options.steps, "length of the run in optimizer steps; 0: train.epochs decides");
+  visit("train.epochs", options.epochs, "number of passes over all samples");
+  visit("train.steps", options.steps, "length of the run in optimizer steps; 0: given by train.epochs");
   visit("train.seed", options.seed, "seed of the initial parameters and of the sample order");
   visit("train.evaluate_every", options.evaluate_every,
         "epochs between evaluations; 0: only at the end and after train.evaluate_every_steps");
   visit("train.evaluate_every_steps", options.evaluate_every_steps,
         "steps between evaluations, besides those after epochs; 0: none");
   visit("train.stop_margin_seconds", options.stop_margin_seconds,
-        "seconds kept free before the job's end, beyond the measured time of a save");
+        "seconds to spare before the end of the job, in addition to the measured time of a save");
 }
 
 }  // namespace distdl::train

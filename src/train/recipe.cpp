@@ -39,7 +39,7 @@ Step steps_of(const Recipe& recipe, std::int64_t samples) {
   std::int64_t steps = recipe.train.steps;
   if (steps == 0) {
     const auto seen =
-        checked_product(recipe.train.epochs, samples, "what train.epochs asks for, epochs times samples,");
+        checked_product(recipe.train.epochs, samples, "the length of the run, train.epochs times samples,");
     steps = seen / global_batch + (seen % global_batch > 0);
   }
   // Positions in the stream of samples must be numbers too, and a few steps beyond are read ahead.

@@ -14,7 +14,7 @@
 
 namespace distdl::train {
 
-/// All that decides what a run computes.
+/// All settings that determine the result of a run.
 struct Recipe {
   data::Options data;
   model::Options model;
@@ -25,15 +25,15 @@ struct Recipe {
   checkpoint::Options checkpoint;
 };
 
-/// Throws ConfigError for values that make no sense.
+/// Throws ConfigError for invalid values.
 void check(const Options& options);
 
 /// Checks the options of a recipe as far as that is possible without its data set. The program that starts the ranks
-/// calls it too. Throws ConfigError.
+/// also calls it. Throws ConfigError.
 void check(const Recipe& recipe);
 
-/// The number of optimizer steps of a run with so many training samples. Throws ConfigError if this number, or that of
-/// all samples, overflows.
+/// The number of optimizer steps of a run with so many training samples. Throws ConfigError if this number, or the
+/// number of all samples, overflows.
 Step steps_of(const Recipe& recipe, std::int64_t samples);
 
 }  // namespace distdl::train

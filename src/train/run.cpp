@@ -157,7 +157,7 @@ void Trainer::diverged(const char* what, double loss) {
   throw ConfigError(fmt::format("{} became {} at step {}; lower optim.learning_rate or raise optim.warmup_steps{}. {}",
                                 what, loss, state_.step,
                                 backend_->activation_type() == tensor::DataType::float16
-                                    ? ", or take kernels.precision = \"bf16\", since float16 ends at 65504"
+                                    ? ", or set kernels.precision = \"bf16\", because float16 ends at 65504"
                                     : "",
                                 checkpointing_.way_back()));
 }
@@ -213,10 +213,10 @@ void check_same_samples(comm::Communicator& communicator, const std::string& dig
   for (std::size_t r = 1; r < digests.size(); ++r)
     if (digests[r] != digests[0])
       throw StorageError(
-          fmt::format("rank {} ({}) reads a data set with the digest {}, rank 0 ({}) one with {}: data.train must be "
-                      "the same file on all nodes",
-                      r, communicator.host(Rank(static_cast<int>(r))), digests[r], communicator.host(Rank(0)),
-                      digests[0]),
+          fmt::format(
+              "rank {} ({}) reads a data set with the digest {}, but rank 0 ({}) reads one with {}: data.train must be "
+              "the same file on all nodes",
+              r, communicator.host(Rank(static_cast<int>(r))), digests[r], communicator.host(Rank(0)), digests[0]),
           ExitCode::incompatible);
 }
 
@@ -225,8 +225,8 @@ void warn_of_different_backends(const std::vector<std::string>& backends) {
   for (std::size_t r = 1; r < backends.size(); ++r)
     if (backends[r] != backends[0])
       return log(Severity::warning,
-                 "rank {} computes with \"{}\", rank 0 with \"{}\": the result will depend on the number of ranks; "
-                 "kernels.backend and equal nodes avoid that",
+                 "rank {} computes with \"{}\", but rank 0 with \"{}\": the result will depend on the number of ranks; "
+                 "use equal nodes or set kernels.backend",
                  r, backends[r], backends[0]);
 }
 }  // namespace

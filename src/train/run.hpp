@@ -17,30 +17,31 @@
 
 namespace distdl::train {
 
-/// Where the run is executed, and until when.
+/// The place and the time limits of a run.
 struct Setting {
-  std::filesystem::path checkpoints;  ///< the folder of the run's checkpoints, seen by all ranks
+  std::filesystem::path checkpoints;  ///< folder of the run's checkpoints, visible to all ranks
   checkpoint::Owner owner;            ///< the same on all ranks
   std::optional<std::chrono::system_clock::time_point> end_of_job;
-  checkpoint::FailureRecord failures{};  ///< of the run so far; rank 0's counts
-  /// Asked between steps on every rank; a reason makes all ranks save at the same step and stop.
+  checkpoint::FailureRecord failures{};  ///< of the run so far; only that of rank 0 is used
+  /// Called between steps on every rank. If it returns a reason, all ranks save at the same step and stop.
   std::function<std::optional<std::string>()> stop_requested = {};
-  /// The node's, if nodes of one domain may be lost together: for checkpoint.failure_domain = "switch".
+  /// The failure domain of the node, for checkpoint.failure_domain = "switch".
   std::string failure_domain = {};
   checkpoint::SnapshotUse snapshots = checkpoint::SnapshotUse::newest;  ///< where to resume from
-  std::optional<Step> resume_below = {};  ///< from a smaller step than this, unless there is no such checkpoint
-  /// Under the checkpoints and the local disks, for tests; must outlive the run. Nothing: the operating system's.
+  std::optional<Step> resume_below = {};  ///< resume from an earlier step than this, unless there is no such checkpoint
+  /// For tests: the file system of the checkpoints and the local disks. It must outlive the run. Null: that of the
+  /// operating system.
   checkpoint::FileSystem* files = nullptr;
 };
 
 enum class Outcome {
-  finished,  ///< all steps done, final checkpoint written
-  stopped,   ///< saved; start again to go on
+  finished,  ///< all steps are done, and the final checkpoint is written
+  stopped,   ///< saved; the next start continues
 };
 
-/// Collective over the communicator's ranks. Resumes from the newest snapshot or valid checkpoint, or starts anew.
+/// Collective over the communicator's ranks. Resumes from the newest snapshot or valid checkpoint, or starts a new run.
 /// Trains to the end, or until any rank is asked to stop. Failed saves are logged and reported to the observer, and the
-/// run continues; only the last save must succeed. The result depends on the recipe only, not on the number of ranks or
+/// run continues; only the last save must succeed. The result depends only on the recipe, not on the number of ranks or
 /// interruptions. Throws Error on all ranks, with the code of the cause: bad input, a missing data set or checkpoint,
 /// another run that took the checkpoint folder; comm::PeerLost.
 Outcome run(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, Observer& observer);

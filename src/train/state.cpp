@@ -30,7 +30,7 @@ std::pair<int, int> writer_index(const comm::Communicator& communicator) {
 
 std::int64_t number(const checkpoint::State& state, const std::string& key) {
   auto found = state.find(key);
-  require<StorageError>(found != state.end(), "the checkpoint does not say its \"{}\"", key);
+  require<StorageError>(found != state.end(), "the checkpoint has no entry \"{}\" in its state", key);
   std::int64_t value = 0;
   const auto& text = found->second;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -184,10 +184,11 @@ void StateCheckpointer::check_optimizer(const checkpoint::State& saved, bool par
   const std::string mine = value(identity_, "optim.name");
   if (partial || theirs.empty() || mine.empty() || theirs == mine) return;
   throw StorageError(
-      fmt::format("the checkpoint was trained with optim.name = \"{}\", the job file says \"{}\", which cannot go on "
-                  "from its moments; --partial (checkpoint.partial = true) loads the rest and begins those afresh that "
-                  "it lacks; or take \"{}\" again, or another run.dir to start afresh",
-                  theirs, mine, theirs),
+      fmt::format(
+          "the checkpoint was trained with optim.name = \"{}\", but the job file says \"{}\", which cannot continue "
+          "from its moments; --partial (checkpoint.partial = true) loads the rest and initializes missing "
+          "tensors; or use \"{}\" again, or another run.dir for a new run",
+          theirs, mine, theirs),
       ExitCode::incompatible);
 }
 
@@ -201,28 +202,29 @@ void StateCheckpointer::check_identity(const checkpoint::State& saved, bool part
     if (key == "data.samples" || key == "data.classes" || (key == "data.digest" && !partial))
       throw StorageError(
           fmt::format("the checkpoint was trained with {} = {}, but the job file's data set has {}; use the same "
-                      "data set, or another run.dir to start afresh",
+                      "data set, or another run.dir for a new run",
                       key, found->second, mine),
           ExitCode::incompatible);
     if (communicator_.rank().value == 0)
-      log(Severity::warning, "resuming with {} = {}, the checkpoint was written with {}", key, mine, found->second);
+      log(Severity::warning, "resuming with {} = {}, but the checkpoint was written with {}", key, mine, found->second);
   }
   if (communicator_.rank() != Rank(0)) return;
   if (!untold.empty() && saved.contains("position"))  // imported weights say nothing at all
     log(Severity::warning,
-        "an older distdl wrote the checkpoint, which does not say its {}: whether the run goes on "
-        "with the same cannot be compared",
+        "the checkpoint was written by an older distdl and does not contain {}: whether the run continues "
+        "with the same values is unknown",
         fmt::join(untold, ", "));
   const auto backend = saved.find("backend");
   if (backend != saved.end() && backend->second != backend_.description())
-    log(Severity::warning, "resuming with \"{}\", the checkpoint was written with \"{}\": results round differently",
+    log(Severity::warning,
+        "resuming with \"{}\", but the checkpoint was written with \"{}\": results round differently",
         backend_.description(), backend->second);
 }
 
 namespace {
 void tell_what_is_left_aside(Step newest_snapshot, const std::optional<checkpoint::Summary>& found) {
   if (newest_snapshot <= (found ? found->step : Step(0))) return;
-  log(Severity::warning, "the run goes on from {}; the snapshots of step {} are removed",
+  log(Severity::warning, "the run continues from {}; the snapshots of step {} are removed",
       found ? fmt::format("the checkpoint of step {}", found->step) : "the start", newest_snapshot);
 }
 }  // namespace
@@ -259,14 +261,13 @@ bool StateCheckpointer::counts(const checkpoint::RestorePlan& snapshots, std::op
   return snapshots.start.number >= store_.owner().snapshots_since && (!below || snapshots.step < *below);
 }
 
-/// Rather the step that was to be left out than a start afresh.
+/// Uses the step that was to be left out rather than a new start.
 std::optional<checkpoint::Summary> StateCheckpointer::newest_valid(std::optional<Step> below,
                                                                    const checkpoint::Store::Reading& reading) {
   auto found = store_.newest_valid(group_, below, reading);
   if (found || !below) return found;
   if (communicator_.rank() == Rank(0))
-    log(Severity::warning, "there is no checkpoint that can be used of a step before {}: the newest one is taken",
-        *below);
+    log(Severity::warning, "there is no usable checkpoint before step {}: the newest one is used", *below);
   return store_.newest_valid(group_, {}, reading);
 }
 
@@ -279,8 +280,8 @@ std::vector<checkpoint::ShardReport> StateCheckpointer::read_snapshots(checkpoin
 } catch (const StorageError& error) {
   if (error.exit_code() != ExitCode::incompatible) throw;
   if (fallback)
-    throw StorageError(fmt::format("{}; what fits in part only is taken from checkpoints alone", error.what()));
-  throw StorageError(fmt::format("{}; --no-snapshots leaves the snapshots aside", error.what()), error.exit_code());
+    throw StorageError(fmt::format("{}; a state that fits only in part is loaded from checkpoints only", error.what()));
+  throw StorageError(fmt::format("{}; --no-snapshots ignores the snapshots", error.what()), error.exit_code());
 }
 
 std::optional<std::string> StateCheckpointer::restore(TrainingState& state, checkpoint::Levels& levels,
@@ -355,14 +356,14 @@ void StateCheckpointer::begin_averages(const TrainingState& state, const std::ve
 void StateCheckpointer::tell(const checkpoint::Summary& found, const checkpoint::Fit& fit) const {
   if (communicator_.rank().value != 0) return;
   constexpr std::size_t kAll = ~std::size_t{0};
-  log(Severity::warning, "the checkpoint of step {} fits in part; {} tensors are loaded: {}", found.step,
+  log(Severity::warning, "the checkpoint of step {} fits only in part; {} tensors are loaded: {}", found.step,
       fit.matching.size(), checkpoint::shortened(fit.matching, kAll));
   if (!fit.missing.empty())
-    log(Severity::warning, "{} tensors are not in it and begin afresh: {}", fit.missing.size(),
+    log(Severity::warning, "{} tensors are not in it and are initialized: {}", fit.missing.size(),
         checkpoint::shortened(fit.missing, kAll));
   if (!fit.unused.empty())
-    log(Severity::warning, "{} tensors of it are ignored, this run has none of these names: {}", fit.unused.size(),
-        checkpoint::shortened(fit.unused, kAll));
+    log(Severity::warning, "{} tensors of it are ignored, because this run has none with these names: {}",
+        fit.unused.size(), checkpoint::shortened(fit.unused, kAll));
 }
 
 /// Such a checkpoint counts as damaged, so that a run goes back to the one before by itself.
@@ -370,10 +371,11 @@ void StateCheckpointer::check_finite(const checkpoint::Summary& found, const std
   for (const auto& target : targets) {
     const auto values = static_cast<std::size_t>(tensor::element_count(target.shape));
     if (checkpoint::all_finite(target.dtype, {target.bytes, values * tensor::size_of(target.dtype)})) continue;
-    throw StorageError(fmt::format("tensor \"{}\" of checkpoint \"{}\" holds values that are infinite or not a number; "
-                                   "nothing can go on from it, and if the folder is still there, it is to be removed",
-                                   target.name, found.folder.string()),
-                       ExitCode::corrupt);
+    throw StorageError(
+        fmt::format("tensor \"{}\" of checkpoint \"{}\" contains values that are infinite or not a number; "
+                    "a run cannot continue from it: remove its folder if it still exists",
+                    target.name, found.folder.string()),
+        ExitCode::corrupt);
   }
 }
 
@@ -405,7 +407,7 @@ void StateCheckpointer::take_over(TrainingState& state, Step step, const checkpo
   const std::int64_t position =
       says_where ? number(saved, "position") : checked_product(step.value, fallback->global_batch, "the position");
   if (!says_where && communicator_.rank().value == 0)
-    log(Severity::warning, "the checkpoint does not say which samples it has seen: going on at {}", position);
+    log(Severity::warning, "the checkpoint does not contain the position in the samples: continuing at {}", position);
   std::size_t arena_number = 0;
   for (const auto& arena : arenas(state)) {
     std::byte* host = host_copy(arena_number++, *arena.memory);
@@ -413,8 +415,9 @@ void StateCheckpointer::take_over(TrainingState& state, Step step, const checkpo
   }
   const std::int64_t updates = saved.contains("updates") ? number(saved, "updates") : step.value;
   if (position < 0 || updates < 0)
-    throw StorageError(fmt::format("the checkpoint says that it is at position {} after {} updates", position, updates),
-                       ExitCode::corrupt);
+    throw StorageError(
+        fmt::format("the checkpoint has the impossible position {} or number of updates {}", position, updates),
+        ExitCode::corrupt);
   state.step = step;
   state.position = position;
   state.updates = updates;

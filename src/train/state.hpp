@@ -25,7 +25,7 @@
 
 namespace distdl::train {
 
-/// Everything that the rest of a run depends on. Two runs with equal TrainingState continue alike, byte for byte.
+/// Everything that determines the rest of a run. Two runs with equal TrainingState continue identically in every byte.
 struct TrainingState {
   struct OptimizerArena {
     optim::StateArena what;
@@ -35,35 +35,35 @@ struct TrainingState {
   std::int64_t position = 0;  ///< samples taken from the stream so far
   LossScale loss_scale;
   std::int64_t updates = 0;               ///< steps since the optimizer's moments were zero
-  tensor::Buffer parameters;              ///< an arena in the backend's memory, as those that follow
+  tensor::Buffer parameters;              ///< an arena in the backend's memory, like the following ones
   std::vector<OptimizerArena> optimizer;  ///< in the order of optim::Optimizer::state()
 
   float* parameter_arena() const { return static_cast<float*>(parameters.data()); }
-  /// The average of the parameters if there is one, else themselves.
+  /// The average of the parameters if there is one, else the parameters.
   const float* evaluation_arena() const;
-  /// All of them, for a step.
+  /// All arenas of a step.
   optim::Arenas arenas(const float* gradients) const;
-  std::size_t bytes() const;  ///< of all arenas
+  std::size_t bytes() const;  ///< bytes of all arenas
 };
 
-/// Arenas of zeros.
+/// Allocates arenas of zeros.
 void allocate(TrainingState& state, kernels::Backend& backend, const tensor::ArenaLayout& layout,
               const std::vector<optim::StateArena>& optimizer);
 
 /// Properties that a run compares with those of the run that wrote a checkpoint: a difference is an error or a warning.
 using Identity = std::map<std::string, std::string>;
 
-/// checkpoint::Group::exchange_buffers() over a communicator. Buffers are sent in pieces, so that a late receiver has
-/// to queue little.
+/// Implements checkpoint::Group::exchange_buffers() with a communicator. Buffers are sent in pieces, so that a late
+/// receiver has to queue little.
 void exchange_buffers(comm::Communicator& communicator, std::span<const checkpoint::Group::Outgoing> out,
                       std::span<const checkpoint::Group::Incoming> in, Clock::duration timeout,
                       const std::function<void(comm::Request&)>& wait);
 
 /// The checkpoint group of a communicator's ranks. Its timeout is checkpoint.timeout_seconds, because a rank that
-/// writes gigabytes does not answer meanwhile. Within a step the timeout is comm.timeout_seconds.
+/// writes gigabytes does not answer during that time. Within a step the timeout is comm.timeout_seconds.
 class CommunicatorGroup final : public checkpoint::Group {
  public:
-  /// Throws ConfigError for a timeout that makes no sense.
+  /// Throws ConfigError for an invalid timeout.
   CommunicatorGroup(comm::Communicator& communicator, double timeout_seconds);
   int rank() const override { return communicator_.rank().value; }
   int size() const override { return communicator_.size(); }
@@ -81,36 +81,36 @@ class CommunicatorGroup final : public checkpoint::Group {
   Clock::duration timeout_{};
 };
 
-/// Start values for tensors that a checkpoint lacks.
+/// Initial values of tensors that a checkpoint lacks.
 struct StartValues {
   std::function<void(std::span<float>)> fill;  ///< writes the whole arena of parameters, in host memory
   std::int64_t global_batch = 0;               ///< samples per step
 };
 
-/// Saves a training state to a checkpoint store and restores it. Decides which rank writes what, and makes host copies
-/// of arenas on a device.
+/// Saves a training state to a checkpoint store and restores it. It divides the state among the ranks, and makes host
+/// copies of arenas on a device.
 class StateCheckpointer {
  public:
   /// References must outlive this object.
   StateCheckpointer(kernels::Backend& backend, comm::Communicator& communicator, CommunicatorGroup& group,
                     checkpoint::Store& store, const model::ModelTensors& tensors, Identity identity);
 
-  /// What this rank saves. The slices point into the state's memory, or into host copies of it.
+  /// The part of the state that this rank saves. The slices point into the state's memory, or into host copies of it.
   struct Part {
     std::vector<checkpoint::Slice> slices;
     checkpoint::State state;
   };
   Part part_of(const TrainingState& state);
   /// Collective. Fills `state` from the newest whole snapshot of `levels` or from the newest valid checkpoint,
-  /// whichever is newer. Returns a description of the source, or nothing if there is none; `state` may then contain
-  /// bytes of snapshots that turned out to be unusable.
+  /// whichever is newer. Returns a description of the source. Returns nothing if there is none; `state` may then
+  /// contain bytes of unusable snapshots.
   ///
-  /// The tensors must be exactly those of the state. With `fallback`, a checkpoint may also fit in part: missing
-  /// tensors get start values, others are ignored, and both are logged. Snapshots that do not fit are skipped if there
-  /// are checkpoints. Snapshots that checkpoint::Owner::snapshots_since excludes are always skipped. Afterwards only
-  /// the snapshots of the restored step are kept; the log says if newer ones are removed.
+  /// The tensors must be exactly those of the state. With `fallback`, a checkpoint may also fit only in part: missing
+  /// tensors get initial values, others are ignored, and both are logged. Snapshots that do not fit are skipped if
+  /// there are checkpoints. Snapshots that checkpoint::Owner::snapshots_since excludes are always skipped. Afterwards
+  /// only the snapshots of the restored step are kept; the log reports if newer ones are removed.
   ///
-  /// `below`: uses only smaller steps, unless there is no such checkpoint. Throws the same Error on all ranks:
+  /// With `below`, only smaller steps are used, unless there is no such checkpoint. Throws the same Error on all ranks:
   /// incompatible for a checkpoint of another model or data set.
   std::optional<std::string> restore(TrainingState& state, checkpoint::Levels* levels = nullptr,
                                      const StartValues* fallback = nullptr, std::optional<Step> below = {});
@@ -119,11 +119,12 @@ class StateCheckpointer {
   struct Arena {
     std::string prefix;
     const tensor::Buffer* memory;
-    bool moments;  ///< which begin as zeros, and of which tensors of Role::statistic have none
+    bool moments;  ///< begins with zeros, and has none for tensors of Role::statistic
   };
   static std::vector<Arena> arenas(const TrainingState& state);
   std::byte* host_copy(std::size_t index, const tensor::Buffer& memory);
-  /// Throws StorageError for a checkpoint of another data set or, unless parts of it will do, another optimizer.
+  /// Throws StorageError for a checkpoint of another data set. Unless `partial` is set, it also throws for another
+  /// optimizer.
   void check_identity(const checkpoint::State& saved, bool partial) const;
   void check_optimizer(const checkpoint::State& saved, bool partial) const;
   bool counts(const checkpoint::RestorePlan& snapshots, std::optional<Step> below) const;
@@ -139,9 +140,9 @@ class StateCheckpointer {
   std::vector<checkpoint::ShardReport> read_snapshots(checkpoint::Levels& levels, const checkpoint::RestorePlan& plan,
                                                       const TrainingState& state, checkpoint::State& saved,
                                                       const StartValues* fallback);
-  /// Averages that a checkpoint lacks begin as the parameters that it has.
+  /// Averages that a checkpoint lacks begin with the values of the parameters.
   void begin_averages(const TrainingState& state, const std::vector<std::string>& missing);
-  /// To be called when host memory holds the tensors.
+  /// Called when host memory contains the tensors.
   void take_over(TrainingState& state, Step step, const checkpoint::State& saved, const StartValues* fallback);
 
   kernels::Backend& backend_;
@@ -153,8 +154,8 @@ class StateCheckpointer {
   std::vector<tensor::Buffer> staging_;
 };
 
-/// The part of a tensor that writer `index` of `writers` stores: rows for large tensors, all or nothing for small ones.
-/// Over all writers each element is stored once.
+/// The part of a tensor that writer `index` of `writers` stores: some rows of a large tensor; all or nothing of a small
+/// one. All writers together store each element once.
 std::optional<tensor::Box> share_of(const tensor::Shape& shape, std::size_t tensor_number, int index, int writers);
 
 }  // namespace distdl::train

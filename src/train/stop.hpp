@@ -13,14 +13,14 @@
 
 namespace distdl::train {
 
-/// The signals that ask to stop, as a state that can be polled between two steps.
+/// The signals that ask to stop, as a state that is polled between two steps.
 class StopSignals {
  public:
   /// Blocks the signals as Signals does. Throws SchedulerError.
   StopSignals() : signals_(stop_signals()) {}
-  /// The first signal that came, "signal SIGTERM"; stays once set. Never blocks.
+  /// The first signal that was received, such as "signal SIGTERM". It is kept once it is set. Never blocks.
   const std::optional<std::string>& poll();
-  /// Readable while there is a signal that poll() has not seen.
+  /// The descriptor is readable while there is a signal that poll() has not seen.
   int descriptor() const { return signals_.descriptor(); }
 
  private:
@@ -38,7 +38,7 @@ class StartWatch {
   StartWatch(const StartWatch&) = delete;
   StartWatch& operator=(const StartWatch&) = delete;
 
-  /// Training begins, or the start has failed.
+  /// Called when training begins or the start has failed.
   void end() noexcept;
 
  private:
@@ -54,10 +54,10 @@ class EndOfJob {
 
   void step_took(double seconds) { longest_step_ = std::max(longest_step_, seconds); }
   void save_took(double seconds) { longest_save_ = std::max(longest_save_, seconds); }
-  /// A save that went to the nodes' memory or disks only.
+  /// Records a save that wrote only to the nodes' memory or disks.
   void snapshot_took(double seconds) { longest_snapshot_ = std::max(longest_snapshot_, seconds); }
-  /// A reason to stop now, because after one more step there might not be time for a save. `saving`: another save is
-  /// under way, or would begin after this step, and the last one has to wait for it.
+  /// A reason to stop now, because there might not be time for a save after one more step. `saving`: another save is
+  /// under way, or would begin after this step, so that the last save has to wait for it.
   std::optional<std::string> poll(Time now, bool saving = false) const;
 
  private:

@@ -23,7 +23,7 @@ class WritingGroup final : public checkpoint::Group {
     try {
       if (parts) communicator_->close();
     } catch (const std::exception& error) {
-      log(Severity::debug, "the writing threads did not part in order: {}", error.what());
+      log(Severity::debug, "the writing threads did not close their communicator in order: {}", error.what());
       parts = false;
     }
     if (!parts) communicator_->abort("a rank stopped writing its checkpoint");
@@ -55,7 +55,7 @@ class WritingGroup final : public checkpoint::Group {
   void wait(comm::Request& request) {
     const auto end = Deadline::after(patience_);
     for (auto pause = 20us; !request.test(); pause = std::min<std::chrono::microseconds>(2 * pause, 2ms)) {
-      if (cancelled_) throw CommError("the checkpoint being written was given up");
+      if (cancelled_) throw CommError("the save was cancelled");
       if (end.expired()) return name_the_late(request);
       std::this_thread::sleep_for(pause);
     }

@@ -9,9 +9,9 @@
 
 namespace distdl::train {
 
-/// Collective. The group of the threads that write checkpoints, for checkpoint::Saver. Only one thread may use a
-/// Communicator, so these threads get a duplicate of the training threads'. `patience`: the longest wait, since others
-/// may write gigabytes. Throws what Communicator::connect() throws; its waits throw PeerLost, or CommError after
+/// Collective. The group of the writing threads, for checkpoint::Saver. Only one thread may use a Communicator, so
+/// these threads get a duplicate of the training threads' communicator. `patience` is the longest wait, because other
+/// ranks may write gigabytes. Throws as Communicator::connect() does. Its waits throw PeerLost, or CommError after
 /// cancel().
 std::unique_ptr<checkpoint::Group> make_writing_group(comm::Communicator& training, Clock::duration patience);
 

@@ -26,7 +26,7 @@ std::string header(int size) {
   return fmt::format("distdl-rendezvous 1 {}\n", size);
 }
 
-/// Whoever sees the name sees the whole file.
+/// Writes a file so that its name exists only when it is complete.
 void write_whole(const fs::path& file, const std::string& text) {
   const fs::path temporary = file.string() + fmt::format(".tmp{}", ::getpid());
   errno = 0;
@@ -50,7 +50,7 @@ class FolderWorld : public World {
   std::vector<std::string> all_gather_strings(const std::string& mine, Milliseconds timeout) override {
     const Deadline deadline = Deadline::after(timeout);
     lay_down(rendezvous_text(size_, mine));
-    wait_for("rank", "come", deadline, timeout);
+    wait_for("rank", "arrive", deadline, timeout);
     std::vector<std::string> all;
     all.reserve(static_cast<std::size_t>(size_));
     for (int r = 0; r < size_; ++r)
@@ -75,7 +75,7 @@ class FolderWorld : public World {
     if (error) throw StorageError(fmt::format("cannot make folder \"{}\": {}", folder_.string(), error.message()));
     const fs::path own = file("rank", rank_);
     require<SchedulerError>(!fs::exists(own),
-                            "\"{}\" is there already: the launch id \"{}\" was used before; give each launch a new one",
+                            "\"{}\" already exists: the launch id \"{}\" was used before; give each launch a new one",
                             own.string(), folder_.filename().string());
     write_whole(own, text);
   }
@@ -98,11 +98,12 @@ class FolderWorld : public World {
       const std::vector<Rank> absent = missing(kind);
       if (absent.empty()) return;
       if (deadline.expired())
-        throw RanksMissing(absent, fmt::format("{} did not {} within {:.1f} s at the rendezvous in \"{}\": not "
-                                               "started, ended early, or the folder is not "
-                                               "shared between all hosts",
-                                               name_ranks(absent), verb, std::chrono::duration<double>(timeout).count(),
-                                               folder_.string()));
+        throw RanksMissing(
+            absent,
+            fmt::format("{} did not {} within {:.1f} s at the rendezvous in \"{}\": the ranks were not "
+                        "started or ended early, or the folder is not "
+                        "shared between all hosts",
+                        name_ranks(absent), verb, std::chrono::duration<double>(timeout).count(), folder_.string()));
       std::this_thread::sleep_for(pause);
     }
   }
@@ -121,11 +122,11 @@ std::string rendezvous_text(int size, const std::string& blob) {
 std::string blob_from(const std::string& text, Rank rank, int size) {
   const std::string expected = header(size);
   constexpr std::size_t kShown = 100;
-  require<SchedulerError>(text.starts_with(expected),
-                          "rank {} wrote \"{}\" to the rendezvous, expected \"{}\": it was started with another world "
-                          "size or by another version of distdl",
-                          rank, text.substr(0, std::min(text.find('\n'), kShown)),
-                          expected.substr(0, expected.size() - 1));
+  require<SchedulerError>(
+      text.starts_with(expected),
+      "rank {} wrote \"{}\" to the rendezvous, but \"{}\" was expected: it was started with another world "
+      "size or by another version of distdl",
+      rank, text.substr(0, std::min(text.find('\n'), kShown)), expected.substr(0, expected.size() - 1));
   return text.substr(expected.size());
 }
 

@@ -19,7 +19,7 @@ class SoloWorld : public World {
 
 int number(const std::string& variable, std::optional<long long> fallback = std::nullopt) {
   const auto value = env_integer(variable);
-  require(value || fallback, "environment variable {} is not set, though its companions are", variable);
+  require(value || fallback, "environment variable {} is not set, but others that belong to it are", variable);
   return static_cast<int>(value ? *value : *fallback);
 }
 
@@ -28,7 +28,7 @@ std::unique_ptr<World> from_launcher() {
   const auto folder = env("DISTDL_RENDEZVOUS");
   const auto launch_id = env("DISTDL_LAUNCH_ID");
   require(folder && launch_id,
-          "DISTDL_RANK is set, but not DISTDL_RENDEZVOUS (a folder that all ranks see) and DISTDL_LAUNCH_ID");
+          "DISTDL_RANK is set, but DISTDL_RENDEZVOUS (a folder that all ranks see) or DISTDL_LAUNCH_ID is not");
   return make_folder_world({*folder, *launch_id, Rank(number("DISTDL_RANK")), number("DISTDL_WORLD_SIZE")});
 }
 
@@ -47,12 +47,12 @@ std::unique_ptr<World> without_pmix(int tasks, const std::filesystem::path& shar
   if (tasks == 1) return std::make_unique<SoloWorld>();
   require<SchedulerError>(
       !shared_folder.empty(),
-      "this Slurm step has {} tasks, but no PMIx server answers, so each would take itself for rank 0 of 1; start the "
-      "step with \"srun --mpi=pmix\" (\"srun --mpi=list\" shows whether this Slurm has it), or name a rendezvous "
+      "this Slurm step has {} tasks, but no PMIx server answers, so each task would be rank 0 of 1; start the "
+      "step with \"srun --mpi=pmix\" (\"srun --mpi=list\" shows whether this Slurm supports it), or give a rendezvous "
       "folder "
       "that all nodes see",
       tasks);
-  log(Severity::warning, "no PMIx server answers: the ranks meet in \"{}\"", shared_folder.string());
+  log(Severity::warning, "no PMIx server answers: the rendezvous of the ranks is in \"{}\"", shared_folder.string());
   return make_folder_world({shared_folder, slurm_launch_id(), Rank(number("SLURM_PROCID")), tasks});
 }
 

@@ -7,13 +7,13 @@
 
 namespace distdl::world {
 
-/// The world this process was started in. In this order:
+/// The world in which this process was started. The sources are tried in this order:
 /// 1. DISTDL_RANK, DISTDL_WORLD_SIZE, DISTDL_RENDEZVOUS (a folder) and DISTDL_LAUNCH_ID, set by distdl's own launcher;
-/// 2. PMIx, in a Slurm step or under another launcher that serves PMIx;
-/// 3. in a Slurm step without PMIx: `shared_folder`, if one is given;
-/// 4. without a launcher: a world of one.
-/// Throws SchedulerError in a Slurm step of several tasks where neither 2 nor 3 works, rather than start so many copies
-/// of rank 0; ConfigError if the variables of 1 are incomplete or wrong.
+/// 2. PMIx, in a Slurm step or under another launcher with PMIx;
+/// 3. in a Slurm step without PMIx: `shared_folder`, if it is given;
+/// 4. without a launcher: a world of one rank.
+/// Throws SchedulerError in a Slurm step of several tasks if neither 2 nor 3 works, because each task would be rank 0.
+/// Throws ConfigError if the variables of 1 are incomplete or invalid.
 std::unique_ptr<World> make_world(const std::filesystem::path& shared_folder = {});
 
 }  // namespace distdl::world

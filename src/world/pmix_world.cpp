@@ -99,10 +99,11 @@ class PmixWorld : public World {
     const int seconds = static_cast<int>((timeout.count() + 999) / 1000);
     connection_.put(mine);
     const pmix_status_t status = connection_.fence(seconds);
-    require<SchedulerError>(status == PMIX_SUCCESS,
-                            "not all {} ranks met within {} s (PMIx_Fence: {}); which ones are missing PMIx does not "
-                            "tell, see the output of the others",
-                            size_, seconds, PMIx_Error_string(status));
+    require<SchedulerError>(
+        status == PMIX_SUCCESS,
+        "not all of {} ranks reached the rendezvous within {} s (PMIx_Fence: {}); PMIx does not report which ones "
+        "are missing: see the output of the others",
+        size_, seconds, PMIx_Error_string(status));
     std::vector<std::string> all;
     for (int r = 0; r < size_; ++r) all.push_back(connection_.get(r, seconds));
     connection_.finalize();

@@ -5,9 +5,9 @@
 
 namespace distdl::world {
 
-/// The world that PMIx knows: the processes of a step started by `srun --mpi=pmix`, or by another launcher that serves
-/// PMIx. Nothing if no PMIx server answers (PMIX_ERR_UNREACH). Throws SchedulerError for any other failure.
-/// Until all_gather_strings() has returned this process is PMIx-connected: if it dies, Slurm ends the whole step.
+/// The world of PMIx: the processes of a step that was started by `srun --mpi=pmix` or by another launcher with PMIx.
+/// Returns nothing if no PMIx server answers (PMIX_ERR_UNREACH). Throws SchedulerError for any other failure. Until
+/// all_gather_strings() has returned, this process is PMIx-connected: if it dies, Slurm ends the whole step.
 std::unique_ptr<World> connect_pmix_world();
 
 }  // namespace distdl::world

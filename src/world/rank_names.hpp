@@ -8,7 +8,7 @@
 
 namespace distdl::world {
 
-/// For messages: "rank 3", "ranks 1, 2 and 5", "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 120 more".
+/// A list of ranks for messages: "rank 3", "ranks 1, 2 and 5", "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 120 more".
 std::string name_ranks(std::span<const Rank> ranks);
 
 }  // namespace distdl::world

@@ -27,9 +27,10 @@ class MeetingPoint {
     const bool in_time =
         changed_.wait_for(lock, timeout, [this] { return missing().empty() || !ended_early().empty(); });
     if (auto ended = ended_early(); !ended.empty())
-      throw CommError(fmt::format("{} ended before the ranks met", name_ranks(ended)));
+      throw CommError(fmt::format("{} ended before the rendezvous", name_ranks(ended)));
     if (!in_time)
-      throw SchedulerError(fmt::format("{} did not come within {} ms", name_ranks(missing()), timeout.count()));
+      throw SchedulerError(
+          fmt::format("{} did not arrive at the rendezvous within {} ms", name_ranks(missing()), timeout.count()));
     std::vector<std::string> all;
     for (const auto& one : given_) all.push_back(*one);
     return all;
@@ -98,7 +99,7 @@ void rethrow_cause(const std::vector<std::exception_ptr>& failures) {
 }  // namespace
 
 void run_threads(int size, const std::function<void(World&)>& body) {
-  require(size > 0, "a world of {} ranks: there must be at least one", size);
+  require(size > 0, "a world has {} ranks, but needs at least one", size);
   MeetingPoint meeting_point(size);
   std::vector<std::exception_ptr> failures(size);
   std::vector<std::jthread> threads;

@@ -31,12 +31,12 @@ class World {
 
   virtual Rank rank() const = 0;
   virtual int size() const = 0;
-  /// For logs and errors: "PMIx (Slurm job 17.0)", "4 threads", "folder /x/rendezvous".
+  /// A description for logs and errors, such as "PMIx (Slurm job 17.0)", "4 threads" or "folder /x/rendezvous".
   virtual std::string description() const = 0;
 
-  /// Collective, once per World: sends `mine` to all ranks and returns all ranks' strings in rank order. Then leaves
-  /// the bootstrap service: PMIx is finalized, since Slurm ends the whole step if a PMIx-connected process dies. Throws
-  /// SchedulerError if ranks are missing after `timeout`, as RanksMissing where the service can name them.
+  /// Collective, once per World. Sends `mine` to all ranks and returns all ranks' strings in rank order. It then leaves
+  /// the bootstrap service: PMIx is finalized, because Slurm ends the whole step if a PMIx-connected process dies.
+  /// Throws SchedulerError if ranks are missing after `timeout`; it is RanksMissing if the service can name them.
   virtual std::vector<std::string> all_gather_strings(const std::string& mine, Milliseconds timeout) = 0;
 };
 

@@ -9,7 +9,7 @@ from program import JOB, OTHERS_END, ProgramTest
 class BadInput(ProgramTest):
     def test_missing_data_set(self):
         line = self.fails(3, ["set.h5", "No such file"], *self.run_local(3))
-        self.assertNotIn("ranks do not have this problem", line)
+        self.assertNotIn("the problem does not occur on", line)
         self.assertEqual(self.log(), "", "a rank was started")
 
     def test_a_job_is_checked_without_being_started(self):
@@ -126,7 +126,7 @@ class OneRankOnly(ProgramTest):
                 self.make_set()
                 ends = [self.finish(each, OTHERS_END) for each in self.start_ranks(range(3), 3, missing_set=[rank])]
                 self.assertEqual([code for code, _, _ in ends], [3, 3, 3])
-                self.says_once([f"rank {rank} ({socket.gethostname()})", "set.h5", "2 of 3 ranks do not have this problem"],
+                self.says_once([f"rank {rank} ({socket.gethostname()})", "set.h5", "the problem does not occur on 2 of 3 ranks"],
                                "".join(err for _, _, err in ends))
 
     def test_other_values_on_one_rank(self):
@@ -151,7 +151,7 @@ class OneRankOnly(ProgramTest):
                 ends = [self.finish(each, 2 + OTHERS_END)
                         for each in self.start_ranks(present, 3, "--set", "comm.connect_timeout_seconds=2")]
                 self.assertEqual([code for code, _, _ in ends], [71, 71])
-                self.says_once([f"rank {absent} did not come", "2.0 s"], "".join(err for _, _, err in ends))
+                self.says_once([f"rank {absent} did not arrive", "2.0 s"], "".join(err for _, _, err in ends))
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ class BenchComm(CommTest):
         self.assertNotIn("openmpi", out)
 
     def test_mistakes_are_answered_before_a_rank_starts(self):
-        for words, hint in ((["--sizes", "1Q"], "64K"), (["--sizes", "8:4"], "goes nowhere"), (["--op", "sum"], "all_reduce"),
+        for words, hint in ((["--sizes", "1Q"], "64K"), (["--sizes", "8:4"], "empty range"), (["--op", "sum"], "all_reduce"),
                             (["--sizes", ""], "size"), (["--peers", "nccl"], "gloo")):
             self.fails(64, [hint], *BENCH, *words)
         for words, hint in ((["--type", "byte"], "byte"), (["--algorithm", "fast"], "ring"),

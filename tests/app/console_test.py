@@ -157,7 +157,7 @@ class Surroundings(ProgramTest):
             code, _, err = self.distdl("run", "job.toml", "--set", f"data.train={data}.h5", "--set", f"run.dir={folder}", "--set",
                                        "run.requeue=false", variables=job)
             self.assertEqual(code, expected, err)
-            self.assertEqual("so its ranks try" in err, expected == 75, err)
+            self.assertEqual("because the run has trained before" in err, expected == 75, err)
         self.assertEqual((self.folder / "launches").read_text(), "started\n")
 
     def test_few_descriptors(self):

@@ -43,7 +43,7 @@ TEST(FabricCheck, NamesAHostWhoseLinksAreSlow) {
   EXPECT_EQ(report.slow.size(), 4u);
   ASSERT_EQ(report.advice.size(), 1u);
   EXPECT_THAT(report.advice[0], AllOf(HasSubstr("host n3"), HasSubstr("4 of 4"), HasSubstr("--exclude=n3")));
-  EXPECT_THAT(to_text(report), HasSubstr("1.000 GB/s, good ones have 10.000"));
+  EXPECT_THAT(to_text(report), HasSubstr("1.000 GB/s, but good links have 10.000"));
 }
 
 TEST(FabricCheck, NamesTheSlowHostAmongThree) {

@@ -54,7 +54,7 @@ class FullDisk(ProgramTest):
 
         def failed_twice():  # what older checkpoints left when they went is filled too
             fill(self.disk, "more")
-            return run.stderr_file.read_text().count("training goes on") >= 2
+            return run.stderr_file.read_text().count("training continues") >= 2
         wait_until(failed_twice, "failed saves")
         self.assertIsNone(run.poll(), "the run ended")
         self.verify("disk/run")
@@ -71,9 +71,9 @@ class FullDisk(ProgramTest):
         self.mount_tmpfs("small", int(3.6 * size / (1 << 20)))  # not for three and the one that is being written
         code, _, err = self.distdl(*self.run_local(2, *job, "--set", "run.dir=small/run"))
         self.assertEqual(code, 0, err)
-        self.assertIn("has room for 3 checkpoints, but checkpoint.keep = 3", err)
-        self.assertIn("is short of room: the checkpoint of step 10 is deleted", err)
-        self.assertNotIn("training goes on", err)
+        self.assertIn("has space for 3 checkpoints, but checkpoint.keep = 3", err)
+        self.assertIn("has too little free space: the checkpoint of step 10 is deleted", err)
+        self.assertNotIn("training continues", err)
         self.assertEqual(self.digest("small/run"), self.digest("whole"))
         self.verify("small/run")
 
@@ -103,7 +103,7 @@ class FullDisk(ProgramTest):
         run.terminate()
         code, _, err = self.finish(run, OTHERS_END)
         self.assertEqual(code, 74, err)
-        self.assertNotIn("training goes on", error_lines(err)[-1])
+        self.assertNotIn("training continues", error_lines(err)[-1])
         self.assertIn("MiB free", error_lines(err)[-1])
         self.assertRegex(err.splitlines()[-1], r"stopped; the newest checkpoint is that of step \d+")
         self.verify("disk/run")

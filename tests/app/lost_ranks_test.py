@@ -58,7 +58,7 @@ class LostRanks(ProgramTest):
         error = self.ends(run, started, 128 + signal.SIGKILL, [f"rank {rank}"])
         death = rf"rank {rank} .*ended \(pid {pids[rank]}\)"
         if "tcp" in os.environ.get("UCX_TLS", ""):  # where the broken connection may be seen before the ended process
-            death = rf"({death}|rank {rank} .*broke .*its process or its node died)"
+            death = rf"({death}|rank {rank} .*failed .*its process or its node died)"
         self.assertRegex(error, death)
         log = self.log()
         for other in {0, 1, 2} - {rank}:  # each of the others says in its log why it ends
@@ -103,7 +103,7 @@ class LostRanks(ProgramTest):
         code, _, err = self.finish(run)
         self.assertEqual(code, 0, err)
         self.assertEqual([row.get("resumed_from") for row in told("started")], [None, 600, 600, 300])
-        self.assertIn("two starts from step 600 have failed, so the next one goes back to the checkpoint of step 300", err)
+        self.assertIn("two starts from step 600 have failed, so the next one starts from the checkpoint of step 300", err)
         self.succeed(*self.run_local(2, *job, "--set", "run.dir=whole"))
         self.assertEqual(self.digest(), self.digest("whole"))
 

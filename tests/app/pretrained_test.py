@@ -192,8 +192,8 @@ class Pretrained(ProgramTest):
         self.refused(4, ["lacks h.1.ln_2.weight, h.1.ln_2.bias"], less, "--sample", "20")
         self.refused(4, ['has score.weight, which the model has not'], {**tensors, "score.weight": torch.zeros(2, 48)},
                      "--sample", "20")
-        self.refused(4, ["has ", "h.1.", "which the model has not"], tensors, "--sample", "20", "--set", "model.layers=1")
-        self.refused(4, ["transformer.h.0.attn.c_attn.weight", "f32 (48, 144)", "f32 (192, 64)", "more have another shape"], tensors,
+        self.refused(4, ["has ", "h.1.", "which the model does not have"], tensors, "--sample", "20", "--set", "model.layers=1")
+        self.refused(4, ["transformer.h.0.attn.c_attn.weight", "f32 (48, 144)", "f32 (192, 64)", "more have other shapes"], tensors,
                      "--sample", "20", "--set", "model.width=64", "--set", "model.heads=4")
         self.refused(4, ["lm_head.weight", "transformer.wte.weight", "tied_head"],
                      {**tensors, "lm_head.weight": torch.randn(101, 48)}, "--sample", "20")

@@ -27,7 +27,7 @@ TEST(Printable, EscapesBytesThatAreNoUtf8) {
 }
 
 TEST(ErrnoText, NeverSaysSuccess) {
-  EXPECT_EQ(errno_text(0), "no cause is known");
+  EXPECT_EQ(errno_text(0), "the cause is unknown");
   EXPECT_EQ(errno_text(ENOSPC), "No space left on device (ENOSPC)");
 }
 }  // namespace

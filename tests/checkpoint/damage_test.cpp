@@ -247,10 +247,10 @@ TEST_F(Damage, ManifestsThatCostTimeAndMemoryAreRefusedAtOnce) {
     EXPECT_TRUE(refused());
     return findings.empty() ? std::string() : findings[0].message;
   };
-  EXPECT_THAT(refused_as(std::string(30'000'000, '[') + "\n"), HasSubstr("nests deeper"));
+  EXPECT_THAT(refused_as(std::string(30'000'000, '[') + "\n"), HasSubstr("nested too deeply"));
   std::string deep = document_of(original_["MANIFEST"]).dump();
   deep.replace(deep.find("\"state\":"), 8, "\"state\":" + std::string(1'000'000, '['));
-  EXPECT_THAT(refused_as(deep + "\n"), HasSubstr("nests deeper"));
+  EXPECT_THAT(refused_as(deep + "\n"), HasSubstr("nested too deeply"));
   for (const char* number : {"NaN", "1e400", "-0.5", "99999999999999999999", "Infinity", "0x10"}) {
     std::string text = document_of(original_["MANIFEST"]).dump();
     std::size_t at = text.find("\"shape\":[") + 9;

@@ -314,7 +314,7 @@ TEST(Saver, ValuesThatAreNotFiniteAreRefusedOnAllRanksAndNothingIsSaved) {
     });
     for (const auto& error : errors)
       EXPECT_THAT(error,
-                  AllOf(HasSubstr("rank 1 of 2"), HasSubstr("parameter/x"), HasSubstr("not a number by step 3")));
+                  AllOf(HasSubstr("rank 1 of 2"), HasSubstr("parameter/x"), HasSubstr("not a number at step 3")));
     EXPECT_TRUE(list(root.path()).empty());
   }
 }

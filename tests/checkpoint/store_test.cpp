@@ -181,7 +181,7 @@ TEST(Store, RefusesAStateWithAKeyOfItsOwn) {
     ADD_FAILURE() << "saved";
   } catch (const StorageError& error) {
     EXPECT_EQ(error.exit_code(), ExitCode::incompatible);
-    EXPECT_THAT(error.what(), HasSubstr("\"distdl.parity\" cannot be saved: distdl itself uses this key"));
+    EXPECT_THAT(error.what(), HasSubstr("\"distdl.parity\" cannot be saved: distdl uses this key"));
   }
   EXPECT_TRUE(list(root.path()).empty());
 }

@@ -162,7 +162,7 @@ TEST(Communicator, NamesBothSizesWhenTheyDiffer) {
 }
 
 TEST(Communicator, NoticesThatRanksOfANodeCallDifferentOperations) {
-  expect_mismatch(test_options(), {"broadcast", "calls another operation, or one of other sizes, types or options"});
+  expect_mismatch(test_options(), {"broadcast", "calls another operation, or uses other sizes, types or options"});
 }
 
 int open_descriptors() {

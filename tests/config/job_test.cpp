@@ -196,7 +196,7 @@ TEST(Job, AHeadingWithoutANameIsRefused) {  // toml++ 3.3 takes for granted that
   for (const char* text : {"[[ = 1", "[=]", "\xef\xbb\xbf [.a]", "[", "[[[a]]]", "[\n", "[ \xc3\xa4 ]"})
     EXPECT_NE(error_of(std::string(text)), "no error") << text;
   EXPECT_THAT(error_of("[train]\nepochs = 3\n [[ = 1\n"),
-              HasSubstr("job_test.toml:3: expected a name behind the bracket"));
+              HasSubstr("job_test.toml:3: expected a name after the bracket"));
   EXPECT_EQ(error_of("[ \"train\" ]\nepochs = 3\n[data]\ntrain = \"\"\"\n[=\n\"\"\"\n[model]\nhidden = [\n  1,\n]\n"),
             "no error");
 }

@@ -113,8 +113,8 @@ TEST_F(ImportIdx, RefusesImagesWithoutPixels) {
 
 TEST_F(ImportIdx, NoticesThatAFileIsCutOff) {
   for (std::size_t length : {8u, 15u, 16u, 40u, 75u})
-    EXPECT_THAT(failure(images_.substr(0, length), labels_, ExitCode::corrupt), HasSubstr("cut off")) << length;
-  EXPECT_THAT(failure(images_, labels_.substr(0, 10), ExitCode::corrupt), HasSubstr("cut off"));
+    EXPECT_THAT(failure(images_.substr(0, length), labels_, ExitCode::corrupt), HasSubstr("truncated")) << length;
+  EXPECT_THAT(failure(images_, labels_.substr(0, 10), ExitCode::corrupt), HasSubstr("truncated"));
 }
 
 TEST_F(ImportIdx, NoticesAFileLongerThanItSays) {
@@ -124,16 +124,16 @@ TEST_F(ImportIdx, NoticesAFileLongerThanItSays) {
 
 TEST_F(ImportIdx, SurvivesAHeaderThatAnnouncesAbsurdAmounts) {
   EXPECT_THAT(failure(idx({3, 65536, 65536}, "x"), labels_, ExitCode::config), HasSubstr("too large"));
-  EXPECT_THAT(failure(idx({0xFFFFFFFF, 4, 5}, "x"), idx({0xFFFFFFFF}, "x"), ExitCode::corrupt), HasSubstr("cut off"));
+  EXPECT_THAT(failure(idx({0xFFFFFFFF, 4, 5}, "x"), idx({0xFFFFFFFF}, "x"), ExitCode::corrupt), HasSubstr("truncated"));
 }
 
 TEST_F(ImportIdx, NoticesDamagedGzip) {
   write_gzip(folder_ / "good.gz", idx({3, 40, 50}, pixels(6000)));
   std::string good = read_file(folder_ / "good.gz");
   std::filesystem::remove(folder_ / "good.gz");
-  EXPECT_THAT(failure(good.substr(0, good.size() - 30), labels_, ExitCode::corrupt), HasSubstr("damaged or cut off"));
+  EXPECT_THAT(failure(good.substr(0, good.size() - 30), labels_, ExitCode::corrupt), HasSubstr("damaged or truncated"));
   good[good.size() - 6] ^= 1;  // its checksum
-  EXPECT_THAT(failure(good, labels_, ExitCode::corrupt), HasSubstr("damaged or cut off"));
+  EXPECT_THAT(failure(good, labels_, ExitCode::corrupt), HasSubstr("damaged or truncated"));
 }
 
 TEST_F(ImportIdx, NamesAMissingFile) {

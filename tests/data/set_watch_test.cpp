@@ -55,7 +55,7 @@ class Changes : public ::testing::TestWithParam<std::string> {
       watch_->require_unchanged();
       return ExitCode::ok;
     } catch (const StorageError& error) {
-      EXPECT_THAT(error.what(), testing::HasSubstr("has been changed while the run reads it: "));
+      EXPECT_THAT(error.what(), testing::HasSubstr("was changed while the run reads it: "));
       return error.exit_code();
     }
   }

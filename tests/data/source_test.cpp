@@ -225,8 +225,8 @@ TEST(ImportTokens, RefusesWhatIsNotTokens) {
   };
   EXPECT_THAT(refusal(numbers({1, 300}), 300), HasSubstr("token 1 of"));
   EXPECT_THAT(refusal("abc", 50257), HasSubstr("ends within a token"));
-  EXPECT_THAT(refusal("", 50257), HasSubstr("holds no tokens"));
-  EXPECT_THAT(refusal(numbers({1, 2}, 3), 50257), HasSubstr("holds 2 tokens, its header says 3"));
+  EXPECT_THAT(refusal("", 50257), HasSubstr("contains no tokens"));
+  EXPECT_THAT(refusal(numbers({1, 2}, 3), 50257), HasSubstr("contains 2 tokens, but its header says 3"));
 }
 
 /// Tells where its samples come from; slow, or failing, where asked.

@@ -31,8 +31,8 @@ TEST(Error, NamesPurposeObjectAndTheInnermostReason) {
 TEST(Error, IsForgottenOnceItIsRead) {
   Lock lock;
   H5Fopen("/nowhere/at/all.h5", H5F_ACC_RDONLY, H5P_DEFAULT);
-  EXPECT_NE(failure_reason(), "no reason given");
-  EXPECT_EQ(failure_reason(), "no reason given");
+  EXPECT_NE(failure_reason(), "the reason is unknown");
+  EXPECT_EQ(failure_reason(), "the reason is unknown");
 }
 
 TEST(Error, NamesOpenObjects) {

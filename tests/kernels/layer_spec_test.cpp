@@ -54,13 +54,13 @@ TEST(LayerSpec, TellsTheShapeOfSequencesToo) {
 TEST(LayerSpec, RefusesSequencesThatDoNotFit) {
   EXPECT_THAT(message_of(Conv2d{.out = 4, .groups = 3}, {1, 4, 4, 4}), HasSubstr("3 groups"));
   EXPECT_THAT(message_of(MaxPool2d{3, 2, 2}, {1, 4, 4, 4}), HasSubstr("at most half of its kernel"));
-  EXPECT_THAT(message_of(GatedSilu{}, {2, 5}), HasSubstr("cannot halve"));
-  EXPECT_THAT(message_of(PositionEmbedding{4}, {2, 5, 3}), HasSubstr("4 places cannot take 5"));
-  EXPECT_THAT(message_of(SelectPlace{5}, {2, 5, 3}), HasSubstr("there is none"));
+  EXPECT_THAT(message_of(GatedSilu{}, {2, 5}), HasSubstr("cannot be halved"));
+  EXPECT_THAT(message_of(PositionEmbedding{4}, {2, 5, 3}), HasSubstr("4 positions cannot take 5"));
+  EXPECT_THAT(message_of(SelectPlace{5}, {2, 5, 3}), HasSubstr("does not exist"));
   EXPECT_THAT(message_of(Dropout{.probability = 1}, {2, 5}), HasSubstr("probability 1"));
   EXPECT_THAT(message_of(Attention{.heads = 4, .kv_heads = 3}, {2, 5, 60}), HasSubstr("must divide them"));
-  EXPECT_THAT(message_of(Attention{.heads = 4}, {2, 5, 50}), HasSubstr("does not divide"));
-  EXPECT_THAT(message_of(Attention{.heads = 2, .rotary_base = 10}, {2, 5, 18}), HasSubstr("turns pairs"));
+  EXPECT_THAT(message_of(Attention{.heads = 4}, {2, 5, 50}), HasSubstr("must divide"));
+  EXPECT_THAT(message_of(Attention{.heads = 2, .rotary_base = 10}, {2, 5, 18}), HasSubstr("rotates pairs"));
 }
 
 TEST(LossSpec, TellsWhatItComparesWith) {

@@ -33,7 +33,7 @@ TEST(Backends, AutoTakesOneThatIsBuilt) {
 }
 
 TEST(Backends, AnUnknownNameNamesTheKnown) {
-  EXPECT_THAT(message_of({.backend = "onednm"}), HasSubstr("known are auto, cuda, onednn, reference"));
+  EXPECT_THAT(message_of({.backend = "onednm"}), HasSubstr("must be auto, cuda, onednn, reference"));
 }
 
 TEST(Backends, OneThatIsNotBuiltSaysHowToGetIt) {

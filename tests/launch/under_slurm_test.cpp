@@ -180,7 +180,7 @@ TEST_F(UnderSlurm, TakesAnSrunThatCannotBeStartedForALaunchThatFailed) {
     if (::getuid() == 0 && ::setuid(65534) != 0) std::_Exit(99);  // for root there is no such limit
     std::_Exit(supervise(work, {.relaunches = 1}));
   };
-  EXPECT_EXIT(run(), ::testing::ExitedWithCode(71), "1 relaunches brought the run no further");
+  EXPECT_EXIT(run(), ::testing::ExitedWithCode(71), "giving up after 1 relaunches without progress");
 }
 
 TEST_F(UnderSlurm, WaitsForNodesWhereTooFewAnswer) {

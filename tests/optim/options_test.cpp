@@ -30,7 +30,7 @@ TEST(Options, DefaultsAndOrdinaryRecipesAreTaken) {
 
 TEST(Options, WordsThatNobodyKnowsAreRefusedWithThoseThatAreKnown) {
   EXPECT_THAT(error_of({.name = "adam"}),
-              HasSubstr(R"(optim.name is "adam"; known are "sgd", "adamw", "lamb", "lars")"));
+              HasSubstr(R"(optim.name is "adam", but must be one of "sgd", "adamw", "lamb", "lars")"));
 }
 
 TEST(Options, NumbersThatMakeNoSenseAreRefusedByKey) {
@@ -48,7 +48,7 @@ TEST(Options, NumbersThatMakeNoSenseAreRefusedByKey) {
            {{.warmup_steps = -1}, "optim.warmup_steps is -1"},
            {{.final_rate_share = 1.5}, "optim.final_rate_share is 1.5"},
            {{.schedule = "step", .milestones = {0, 3}}, "optim.milestones begin with step 0"},
-           {{.schedule = "step", .milestones = {5, 5}}, "optim.milestones are 5, 5, but must ascend"},
+           {{.schedule = "step", .milestones = {5, 5}}, "optim.milestones are 5, 5, but must be ascending"},
            {{.schedule = "step", .milestone_factor = 0}, "optim.milestone_factor is 0"},
            {{.clip_norm = -1}, "optim.clip_norm is -1"},
            {{.clip_norm = infinity}, "optim.clip_norm is inf"},
@@ -58,9 +58,8 @@ TEST(Options, NumbersThatMakeNoSenseAreRefusedByKey) {
 }
 
 TEST(Options, WhatWouldBeIgnoredIsRefused) {
-  EXPECT_THAT(error_of({.name = "adamw", .nesterov = true}),
-              HasSubstr("optim.nesterov goes with optim.name = \"sgd\""));
-  EXPECT_THAT(error_of({.schedule = "cosine", .milestones = {5}}), HasSubstr("it must be \"step\""));
+  EXPECT_THAT(error_of({.name = "adamw", .nesterov = true}), HasSubstr("optim.nesterov needs optim.name = \"sgd\""));
+  EXPECT_THAT(error_of({.schedule = "cosine", .milestones = {5}}), HasSubstr("must be \"step\""));
 }
 }  // namespace
 }  // namespace distdl::optim

@@ -33,7 +33,7 @@ TEST_F(ChangedData, EndsTheRunAtItsNextSaveWhichIsNotCommitted) {
     recipe_.checkpoint.mode = mode;
     change_at(9, [this] { write_others(); });
     EXPECT_THAT(error_of(2, mode),
-                AllOf(HasSubstr("cannot save step 10"), HasSubstr("shapes.h5"), HasSubstr("has been changed")));
+                AllOf(HasSubstr("cannot save step 10"), HasSubstr("shapes.h5"), HasSubstr("was changed")));
     EXPECT_EQ(code_, ExitCode::incompatible);
     EXPECT_EQ(newest_step(mode), Step(5));
   }
@@ -47,7 +47,7 @@ TEST_F(ChangedData, IsNoticedInTheValidationSetAndAtTheEndToo) {
   change_at(12, [this] {
     std::filesystem::copy_file(set(), folder_ / "validation.h5", std::filesystem::copy_options::overwrite_existing);
   });
-  EXPECT_THAT(error_of(2, "end"), AllOf(HasSubstr("validation.h5"), HasSubstr("has been changed")));
+  EXPECT_THAT(error_of(2, "end"), AllOf(HasSubstr("validation.h5"), HasSubstr("was changed")));
   EXPECT_EQ(code_, ExitCode::incompatible);
 }
 

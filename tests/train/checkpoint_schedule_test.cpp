@@ -61,7 +61,7 @@ TEST(CheckpointSchedule, NeverSavesBeforeTheLastSaveIsOnTheDisk) {
   checkpoint_schedule.step_took(1);
   checkpoint_schedule.saved(0.01, 500);
   EXPECT_EQ(checkpoint_schedule.steps(), 500);
-  EXPECT_THAT(checkpoint_schedule.reason(), testing::HasSubstr("before the last save is on the disk"));
+  EXPECT_THAT(checkpoint_schedule.reason(), testing::HasSubstr("before the previous save is on the disk"));
 }
 
 TEST(CheckpointSchedule, HasBounds) {

@@ -86,7 +86,7 @@ TEST_F(Snapshots, AreLeftAsideWhereThatIsAskedFor) {
   testing::internal::CaptureStderr();
   EXPECT_THROW(run(2, "back"), std::runtime_error);  // at step 13
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
-              HasSubstr("the run goes on from the checkpoint of step 5; the snapshots of step 8 are removed"));
+              HasSubstr("the run continues from the checkpoint of step 5; the snapshots of step 8 are removed"));
   snapshots_ = checkpoint::SnapshotUse::newest;
   crash_at_ = -1;
   EXPECT_EQ(run(2, "back"), Outcome::finished);
@@ -161,9 +161,10 @@ TEST_F(Snapshots, ThatFitInPartAreLeftAsideByAPartialResume) {
     recipe_.checkpoint.partial = true;
     testing::internal::CaptureStderr();
     EXPECT_EQ(run(2, name), Outcome::finished);
-    EXPECT_THAT(testing::internal::GetCapturedStderr(),
-                AllOf(HasSubstr("the snapshots of step 8 cannot be used: "),
-                      HasSubstr("the run goes on from the checkpoint of step 5; the snapshots of step 8 are removed")));
+    EXPECT_THAT(
+        testing::internal::GetCapturedStderr(),
+        AllOf(HasSubstr("the snapshots of step 8 cannot be used: "),
+              HasSubstr("the run continues from the checkpoint of step 5; the snapshots of step 8 are removed")));
     EXPECT_EQ(recorder_.started.at(1).resumed_from, Step(5));
     recipe_.checkpoint.partial = false;
   }
@@ -244,7 +245,7 @@ TEST_F(Snapshots, ThatTheJobFileDoesNotAskForAnyMoreGoWithAWord) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(run(2, "without"), Outcome::finished);
   const std::string said = testing::internal::GetCapturedStderr();
-  EXPECT_EQ(count(said, "the run goes on from step 5; the snapshots of step 8 in the nodes' memory are removed"), 1u)
+  EXPECT_EQ(count(said, "the run continues from step 5; the snapshots of step 8 in the nodes' memory are removed"), 1u)
       << said;
   EXPECT_EQ(recorder_.started.at(1).resumed_from, Step(5));
   EXPECT_TRUE(buffers_of("without").empty());

@@ -201,7 +201,7 @@ TEST_F(Restart, ACheckpointFromBeforeAKeyWasSavedIsTakenWithAWord) {
   carry(
       {{"optim.name", "sgd"}}, momentum_, [](checkpoint::State&) {}, now, momentum_, false,
       [](Side&, Side& after) { EXPECT_EQ(after.state.step, Step(7)); });
-  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("does not say its data.crop, data.digest"));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("does not contain data.crop, data.digest"));
 }
 
 TEST_F(Restart, ACheckpointThatIsNotFiniteGivesWayToTheOneBefore) {

@@ -135,7 +135,8 @@ TEST_F(Partial, AnAddedLayerBeginsAfreshAndTheRestIsLoaded) {
 
 TEST_F(Partial, ARemovedLayerIsIgnoredWhenAskedFor) {
   auto message = carry(with_norm_, plain_, false, nothing);
-  EXPECT_THAT(message, AllOf(HasSubstr("fc1_norm."), HasSubstr("which the model has not"), HasSubstr("--partial")));
+  EXPECT_THAT(message,
+              AllOf(HasSubstr("fc1_norm."), HasSubstr("which the model does not have"), HasSubstr("--partial")));
   EXPECT_EQ(carry(with_norm_, plain_, true,
                   [](const Side& before, const Side& after) {
                     EXPECT_EQ(after.of(after.state.parameters, "fc2.weight"),

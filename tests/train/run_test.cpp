@@ -293,7 +293,7 @@ TEST_F(Run, NeverSavesWhatIsNotFinite) {
   recipe_.optim.schedule = "constant";
   recipe_.model.batch_norm = false;
   recipe_.checkpoint.every = 1;
-  EXPECT_THAT(error_of(2, "poisoned"), HasSubstr("infinite or not a number by step 1"));
+  EXPECT_THAT(error_of(2, "poisoned"), HasSubstr("infinite or not a number at step 1"));
   EXPECT_EQ(code_, ExitCode::config);
   EXPECT_TRUE(checkpoint::list(folder_ / "poisoned").empty());
 }

@@ -57,7 +57,7 @@ TEST_F(Text, IsNothingForAModelOfImagesNorImagesForOneOfText) {
   recipe_.data.train = set().string();
   EXPECT_THAT(error_of(2, "b"), HasSubstr("takes sequences of tokens"));
   recipe_.data.validation = (folder_ / "text.h5").string();
-  EXPECT_THAT(error_of(2, "c"), HasSubstr("they must agree"));
+  EXPECT_THAT(error_of(2, "c"), HasSubstr("both must agree"));
 }
 
 TEST_F(Text, ModelsWhoseLossTakesOtherTargetsThanLabelsAreRefused) {

@@ -49,7 +49,7 @@ TEST(RunThreads, NamesARankThatIsLate) {
     run_threads(2, body);
     FAIL() << "no error";
   } catch (const SchedulerError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("rank 1 did not come within 50 ms"));
+    EXPECT_THAT(error.what(), HasSubstr("rank 1 did not arrive at the rendezvous within 50 ms"));
   }
 }
 

@@ -6,11 +6,11 @@
 
 namespace distdl::kernels::cuda {
 
-/// By how much a layer turns queries and keys: Attention::rotary_base.
+/// The rotation angles of a layer's queries and keys, see Attention::rotary_base.
 class AngleTables {
  public:
   AngleTables(const Device& device, const AttentionExtents& of, double rotary_base);
-  /// Null where nothing is turned.
+  /// Null pointers if the layer does not rotate.
   const Angles& get() const { return angles_; }
 
  private:

@@ -12,8 +12,8 @@
 
 namespace distdl::kernels::cuda {
 
-/// Extents of an attention layer. x: (N, T, heads + 2 kv_heads, D), y: (N, T, heads, D). A group are the queries that
-/// share a key and a value head, one after the other: (group_rows, D) against T keys and values.
+/// Extents of an attention layer. x: (N, T, heads + 2 kv_heads, D), y: (N, T, heads, D). A group is the queries that
+/// share a key and value head, one after the other: (group_rows, D) against T keys and values.
 struct AttentionExtents {
   std::int64_t samples;
   std::int64_t places;
@@ -26,35 +26,35 @@ struct AttentionExtents {
   DISTDL_HOST_DEVICE constexpr std::int64_t x_heads() const { return heads + 2 * kv_heads; }
   DISTDL_HOST_DEVICE constexpr std::int64_t groups() const { return samples * kv_heads; }
   DISTDL_HOST_DEVICE constexpr std::int64_t group_rows() const { return heads / kv_heads * places; }
-  /// Of one group.
+  /// Scores of one group.
   DISTDL_HOST_DEVICE constexpr std::int64_t scores() const { return group_rows() * places; }
   DISTDL_HOST_DEVICE constexpr std::int64_t queries() const { return samples * heads * places * width; }
   /// Queries of all heads.
   std::size_t rows() const { return static_cast<std::size_t>(samples * places * heads); }
   DISTDL_HOST_DEVICE constexpr std::int64_t keys() const { return samples * kv_heads * places * width; }
-  /// Places that a query sees, which is row `row` of the scores of any groups.
+  /// Number of positions that a query sees. The query has row `row` in the scores of its group.
   DISTDL_HOST_DEVICE constexpr std::int64_t seen(std::int64_t row) const {
     return is_causal ? row % places + 1 : places;
   }
 
-  // Products of groups; all arrays row-major: queries and outputs (group_rows, D), keys and values (T, D), scores
-  // (group_rows, T).
+  // Matrix products of groups. All arrays are row-major: queries and outputs (group_rows, D), keys and values (T, D),
+  // scores (group_rows, T).
 
-  /// A = keys, B = queries, C = scores; A = values, B = dy, C = gradient of the probabilities
+  /// A = keys, B = queries, C = scores; or A = values, B = dy, C = gradient of the probabilities.
   constexpr GemmBatch compare() const {
     return {{true, false, places, group_rows(), width, width, width, places},
             places * width,
             group_rows() * width,
             scores()};
   }
-  /// A = values, B = probabilities, C = outputs; A = keys, B = dscores, C = gradient of the queries
+  /// A = values, B = probabilities, C = outputs; or A = keys, B = dscores, C = gradient of the queries.
   constexpr GemmBatch mix() const {
     return {{false, false, width, group_rows(), places, width, places, width},
             places * width,
             scores(),
             group_rows() * width};
   }
-  /// A = dy, B = probabilities, C = gradient of the values; A = queries, B = dscores, C = gradient of the keys
+  /// A = dy, B = probabilities, C = gradient of the values; or A = queries, B = dscores, C = gradient of the keys.
   constexpr GemmBatch collect() const {
     return {{false, true, width, places, group_rows(), width, places, width},
             group_rows() * width,
@@ -69,12 +69,12 @@ inline AttentionExtents extents_of(const Attention& spec, const tensor::Shape& x
   return {x[0], x[1], spec.heads, kv_heads, x[2] / (spec.heads + 2 * kv_heads), spec.causal};
 }
 
-/// Head after head: queries (N, heads, T, D), keys and values (N, kv_heads, T, D).
+/// Arrays in order of the heads: queries (N, heads, T, D), keys and values (N, kv_heads, T, D).
 struct SplitHeads {
   float* queries;
   float* keys;
   float* values;
-  /// Where head `head` of x lies at a place.
+  /// The address of head `head` of x at position t of sample n.
   DISTDL_HOST_DEVICE float* at(const AttentionExtents& of, std::int64_t n, std::int64_t t, std::int64_t head) const {
     if (head < of.heads) return queries + ((n * of.heads + head) * of.places + t) * of.width;
     const std::int64_t kv = (head - of.heads) % of.kv_heads;
@@ -84,7 +84,7 @@ struct SplitHeads {
 
 /// cos and sin of t * base^(-2 i / D), (T, D / 2) each.
 struct Angles {
-  float* cosines;  ///< nullptr: nothing is turned
+  float* cosines;  ///< nullptr: there is no rotation
   float* sines;
 };
 
@@ -101,7 +101,7 @@ struct FillAngles {
   }
 };
 
-/// Copies one head at place t, turned: forwards with direction 1, back with -1.
+/// Copies and rotates one head at position t; direction 1 rotates forwards, -1 backwards.
 struct Turn {
   Angles angles;
   std::int64_t width;
@@ -119,8 +119,8 @@ struct Turn {
   }
 };
 
-/// Queries and keys turned, values as they are, in the arrangement of x, perhaps in place. A row is a head at a place
-/// of a sample.
+/// Rotates queries and keys and copies values, in the arrangement of x and possibly in place. A row is a head at a
+/// position of a sample.
 template <class T>
 struct TurnHeads {
   AttentionExtents of;
@@ -138,8 +138,8 @@ struct TurnHeads {
   }
 };
 
-/// The sum of y * dy over a head at a place, (N, heads, T): what the softmax's gradient takes off. A row is such a head
-/// in the order of y.
+/// The sum of y * dy over a head at a position, (N, heads, T), which the gradient of softmax subtracts. A row is such a
+/// head in the order of y.
 template <class T>
 struct MeanSlopes {
   AttentionExtents of;
@@ -156,7 +156,7 @@ struct MeanSlopes {
   }
 };
 
-/// x to its heads, queries and keys turned. A row is a head at a place of a sample.
+/// Splits x into its heads and rotates queries and keys. A row is a head at a position of a sample.
 struct TakeHeads {
   AttentionExtents of;
   const float* x;
@@ -192,7 +192,7 @@ struct ReturnHeads {
   }
 };
 
-/// Between (N, T, heads, D) and (N, heads, T, D): a row is a head at a place, in the first order.
+/// Converts between (N, T, heads, D) and (N, heads, T, D). A row is a head at a position, in the first order.
 struct JoinHeads {
   AttentionExtents of;
   const float* split;
@@ -216,7 +216,8 @@ struct SplitOutput {
   }
 };
 
-/// Scores to probabilities, in place; 0 where the query does not see. A row is one of the scores of any groups.
+/// Converts scores to probabilities in place; 0 for positions that the query does not see. A row is a row of the scores
+/// of any group.
 struct SoftmaxOfScores {
   AttentionExtents of;
   float* scores;
@@ -232,7 +233,7 @@ struct SoftmaxOfScores {
   }
 };
 
-/// The gradient of the probabilities to that of the scores, in place.
+/// Converts the gradient of the probabilities to that of the scores, in place.
 struct SoftmaxOfScoresGradient {
   AttentionExtents of;
   const float* probabilities;

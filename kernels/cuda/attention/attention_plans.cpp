@@ -177,7 +177,7 @@ AttentionPlans::AttentionPlans(const AttentionExtents& of, tensor::DataType type
     : of_(of), type_(type), is_deterministic_(limits.is_deterministic) {
   // Up to 9.15.0 backward is wrong where the places are no multiple of 128.
   if (cudnnGetVersion() <= 91500) throw DnnRefusal("cuDNN is older than 9.15.1");
-  if (of.places < 2) throw DnnRefusal("cuDNN takes no sequence of one place");
+  if (of.places < 2) throw DnnRefusal("cuDNN does not support sequences of one token");
   forward_ = forward_graph(of, type).plan(target, limits);
   backward_ = backward_graph(of, type, is_deterministic_).plan(target, limits);
 }

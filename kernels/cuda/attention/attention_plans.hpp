@@ -10,13 +10,13 @@
 #include <distdl/kernels/cuda/attention/dnn_graph.hpp>
 #include <distdl/tensor/element.hpp>
 
-// Attention as cuDNN's graphs, which keep no matrix of scores in memory, or only in backward's workspace.
+// Attention as cuDNN's graphs. They keep no matrix of scores in memory, or only in the workspace of backward.
 namespace distdl::kernels::cuda {
 
-/// `heads` heads beside each other in rows of `row_heads`, as cuDNN counts: (N, heads, T, D).
+/// The view (N, heads, T, D), as cuDNN describes it, of `heads` adjacent heads in rows of `row_heads` heads.
 DnnView heads_view(const AttentionExtents& of, std::int64_t row_heads, std::int64_t heads);
 
-/// Where the heads start in x or dx.
+/// The addresses of the heads in x or dx.
 struct PackedHeads {
   const void* queries;
   const void* keys;
@@ -24,27 +24,27 @@ struct PackedHeads {
 };
 PackedHeads packed_heads(const AttentionExtents& of, const void* x);
 
-/// What attention reads and writes. x: (N, T, heads + 2 kv_heads, D), as dx; y: (N, T, heads, D), as dy; each 16 bits
-/// an element. Turned by the caller, where spec.rotary_base says so.
+/// The arrays that attention reads and writes. x and dx: (N, T, heads + 2 kv_heads, D); y and dy: (N, T, heads, D).
+/// Elements have 16 bits. If spec.rotary_base asks for it, the caller has rotated them.
 struct AttentionForward {
   const void* x;
   void* y;
-  float* logarithms;  ///< (N, heads, T): of the sum of the exponentials
+  float* logarithms;  ///< (N, heads, T): logarithm of the sum of the exponentials
 };
 struct AttentionBackward {
   const void* x;
   const void* y;
   const void* dy;
   const float* logarithms;
-  float* means;         ///< (N, heads, T), to be written: the sum of y * dy over a head
-  float* dqueries_sum;  ///< (N, heads, T, D), likewise; nullptr where the plans are deterministic
+  float* means;         ///< (N, heads, T), written: the sum of y * dy over a head
+  float* dqueries_sum;  ///< (N, heads, T, D), written; nullptr if the plans are deterministic
   void* dx;
 };
 
-/// cuDNN's plans for one layer's extents, which all layers with them share.
+/// cuDNN's plans for certain extents, which all layers with these extents share.
 class AttentionPlans {
  public:
-  /// Throws DnnRefusal where cuDNN has no way within the limits.
+  /// Throws DnnRefusal if cuDNN has no plan within the limits.
   AttentionPlans(const AttentionExtents& of, tensor::DataType type, const DnnTarget& target, const DnnLimits& limits);
 
   std::size_t workspace_bytes() const;

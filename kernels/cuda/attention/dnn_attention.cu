@@ -74,7 +74,7 @@ std::shared_ptr<const AttentionPlans> plans_for(Device& device, const AttentionE
     if (auto plans = weak.lock(); plans->is_for(of, type)) return plans;
   const cudnnHandle_t dnn = device.dnn();
   std::size_t free = 0, total = 0;
-  check(cudaMemGetInfo(&free, &total), "ask for the size of the GPU's memory");
+  check(cudaMemGetInfo(&free, &total), "get the size of the GPU's memory");
   auto made = std::make_shared<const AttentionPlans>(of, type, DnnTarget{dnn, nullptr},
                                                      DnnLimits{total / kPartOfMemory, device.is_deterministic()});
   all.push_back(made);

@@ -94,11 +94,11 @@ bool is_deterministic(const DnnDescriptor& configuration) {
   std::int64_t count = 0;
   require_taken(cudnnBackendGetAttribute(configuration.get(), CUDNN_ATTR_ENGINECFG_ENGINE,
                                          CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &pointer),
-                "name an engine");
+                "get an engine");
   std::array<cudnnBackendNumericalNote_t, CUDNN_NUMERICAL_NOTE_TYPE_COUNT> notes{};
   require_taken(cudnnBackendGetAttribute(engine.get(), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
                                          notes.size(), &count, notes.data()),
-                "tell an engine's notes");
+                "get an engine's notes");
   return std::find(notes.begin(), notes.begin() + count, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) ==
          notes.begin() + count;
 }
@@ -175,7 +175,7 @@ DnnGraph::Tensor DnnGraph::number(float value) {
 }
 
 void DnnGraph::add(DnnDescriptor how, DnnDescriptor operation) {
-  finalize(operation, "take an operation");
+  finalize(operation, "accept an operation");
   hows_.push_back(std::move(how));
   operations_.push_back(std::move(operation));
 }
@@ -243,7 +243,7 @@ DnnPlan DnnGraph::plan(const DnnTarget& target, const DnnLimits& limits) {
   for (const DnnDescriptor& operation : operations_) operations.push_back(operation.get());
   set(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, operations.data(), operations.size());
   if (target.handle != nullptr) set(graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, target.handle);
-  finalize(graph, "take a graph of operations");
+  finalize(graph, "accept a graph of operations");
 
   std::string problem = "cuDNN has no engine for a graph of operations (" + last_error() + ")";
   for (const DnnDescriptor& configuration : configurations(graph, target)) {
@@ -258,11 +258,11 @@ DnnPlan DnnGraph::plan(const DnnTarget& target, const DnnLimits& limits) {
       std::int64_t bytes = 0, count = 0;
       require_taken(cudnnBackendGetAttribute(made.plan_.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
                                              CUDNN_TYPE_INT64, 1, &count, &bytes),
-                    "tell a plan's workspace");
+                    "get a plan's workspace size");
       made.workspace_bytes_ = static_cast<std::size_t>(bytes);
       made.numbers_ = numbers_;
       if (made.workspace_bytes_ <= limits.most_workspace) return made;
-      problem = "cuDNN wants " + std::to_string(bytes) + " bytes for it";
+      problem = "cuDNN needs " + std::to_string(bytes) + " bytes of workspace for a graph of operations";
     } catch (const DnnRefusal& refusal) {
       problem = refusal.what();
     }

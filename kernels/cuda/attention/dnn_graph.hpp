@@ -14,48 +14,48 @@
 
 #include <distdl/base/handles.hpp>
 
-// Graphs of operations that cuDNN computes as one, by its "backend" API.
+// Graphs of operations that cuDNN computes together, by its "backend" API.
 namespace distdl::kernels::cuda {
 
 void close_descriptor(cudnnBackendDescriptor_t descriptor) noexcept;
 using DnnDescriptor = UniqueHandle<cudnnBackendDescriptor_t, &close_descriptor>;
 
-/// cuDNN does not take a graph, and why.
+/// cuDNN does not support a graph; the text has the reason.
 class DnnRefusal : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// For which GPU a plan is made: that of a handle, or one of which cuDNN has only a description.
+/// The GPU of a plan: that of a handle, or a GPU of which cuDNN has only a description.
 struct DnnTarget {
   cudnnHandle_t handle = nullptr;
   cudnnBackendDescriptor_t description = nullptr;
 };
-/// Of a GPU that need not be there, from cuDNN's JSON.
+/// The description of a GPU from cuDNN's JSON. The GPU need not exist.
 DnnDescriptor describe_gpu(const std::string& json);
 
 struct DnnView {
   using Four = std::array<std::int64_t, 4>;
   Four extents;
   Four strides;  ///< in elements
-  /// The last two axes swapped.
+  /// The view with the last two axes swapped.
   DnnView turned() const {
     return {{extents[0], extents[1], extents[3], extents[2]}, {strides[0], strides[1], strides[3], strides[2]}};
   }
 };
-/// Row-major.
+/// A row-major view.
 DnnView dense_view(const DnnView::Four& extents);
 
-/// What a plan must keep to.
+/// Limits of a plan.
 struct DnnLimits {
   std::size_t most_workspace = std::numeric_limits<std::size_t>::max();  ///< bytes
   bool is_deterministic = true;                                          ///< the same bits in every run
 };
 
-/// How cuDNN computes a graph on one GPU.
+/// A way in which cuDNN computes a graph on one GPU.
 class DnnPlan {
  public:
-  /// Memory of the GPU for the tensor that DnnGraph::memory() was told of by this number.
+  /// GPU memory for the tensor that was added by DnnGraph::memory() with this id.
   struct Binding {
     std::int64_t id;
     const void* data;
@@ -70,31 +70,31 @@ class DnnPlan {
   std::vector<float> numbers_;  // see DnnGraph::number()
 };
 
-/// Operations that are added one by one. A tensor that no call of memory() gave exists only within a kernel. All
-/// arithmetic is in fp32. Everything throws DnnRefusal where cuDNN does not go along.
+/// A graph to which operations are added one by one. A tensor that memory() did not create exists only within a kernel.
+/// All arithmetic is in fp32. All functions throw DnnRefusal if cuDNN does not support the call.
 class DnnGraph {
  public:
   using Tensor = cudnnBackendDescriptor_t;  ///< the graph owns it
 
-  /// id: from 1 to 99, and unique.
+  /// A tensor in GPU memory. `id` is unique, from 1 to 99.
   Tensor memory(std::int64_t id, cudnnDataType_t type, const DnnView& view);
   Tensor within(cudnnDataType_t type, const DnnView& view);
-  /// One that does not change.
+  /// A constant.
   Tensor number(float value);
 
   void multiply(Tensor a, Tensor b, Tensor c);
-  /// y = f(x), f(x, b) or, with a choice, choice ? x : b
+  /// y = f(x), f(x, b) or, with `choice`, choice ? x : b.
   void apply(cudnnPointwiseMode_t mode, Tensor x, Tensor b, Tensor y, Tensor choice = nullptr);
-  /// Whether a >= b, as a boolean.
+  /// y = (a >= b), as a boolean.
   void compare(Tensor a, Tensor b, Tensor y);
-  /// y = the index along an axis of x, as int32
+  /// y = the index along an axis of x, as int32.
   void index(std::int64_t axis, Tensor x, Tensor y);
-  /// Along the axes where y has extent 1, or fewer heads than x.
+  /// Reduces along the axes in which y has extent 1, or fewer heads than x.
   void reduce(cudnnReduceTensorOp_t operation, Tensor x, Tensor y);
-  /// The same elements in another arrangement.
+  /// Arranges the same elements in another way.
   void view(Tensor x, Tensor y);
 
-  /// The best within the limits, as far as cuDNN tells: not of each engine it says that its bits vary.
+  /// The best plan within the limits. cuDNN does not report for every engine that its bits vary.
   DnnPlan plan(const DnnTarget& target, const DnnLimits& limits = {});
 
  private:

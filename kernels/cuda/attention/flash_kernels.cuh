@@ -8,15 +8,15 @@
 #include <distdl/kernels/cuda/attention/flash_tiles.cuh>
 
 // Attention without a matrix of scores in memory. Dao, "FlashAttention-2", 2023: forward keeps the logarithm of each
-// row's sum; backward computes the scores again, once for the queries' gradient and once for that of keys and values,
-// so that each sum belongs to one warp and has one order. kWidth: the heads' width, filled up with zeros to 32, 64 or
-// 128.
+// row's sum. Backward computes the scores again, once for the gradient of the queries and once for that of keys and
+// values. Each sum then belongs to one warp and has one order. kWidth is the width of the heads, padded with zeros to
+// 32, 64 or 128.
 namespace distdl::kernels::cuda {
 
 struct FlashArguments {
   AttentionExtents of;
-  float scale;  ///< of the scores
-  /// (N, heads, T): the logarithm, to base 2, of the sum of exp(score) over what a query sees.
+  float scale;  ///< factor of the scores
+  /// (N, heads, T): the logarithm to base 2 of the sum of exp(score) over the positions that a query sees.
   float* logarithms;
   /// (N, heads, T): the sum of y * dy over a row.
   const float* means;
@@ -24,19 +24,19 @@ struct FlashArguments {
   __device__ std::int64_t at(std::int64_t sample, std::int64_t head, std::int64_t place) const {
     return (sample * of.heads + head) * of.places + place;
   }
-  /// From scores to exponents of 2.
+  /// The factor from scores to exponents of 2.
   __device__ float to_base_2() const { return scale * 1.4426950408889634f; }
   __device__ bool sees(std::int64_t query, std::int64_t key) const {
     return query < of.places && key < of.places && (!of.is_causal || key <= query);
   }
-  /// Keys that some of the 16 queries from `first` on see: the others need no products.
+  /// Number of keys that some of the 16 queries starting with `first` see. Products with other keys are skipped.
   __device__ std::int64_t keys_seen_from(std::int64_t first) const {
     return of.is_causal && first + kPiece < of.places ? first + kPiece : of.places;
   }
   DISTDL_HOST_DEVICE std::int64_t tiles() const { return (of.places + kFlashRows - 1) / kFlashRows; }
 };
 
-/// What a block works on. Blocks with the most work come first where queries do not see all keys.
+/// The work of a block. If queries do not see all keys, blocks with the most work come first.
 struct FlashBlock {
   std::int64_t tile, head, sample;
   static __device__ FlashBlock here(std::int64_t tiles, std::int64_t heads) {
@@ -51,13 +51,13 @@ __device__ float of_quad(float value, const Merge& merge) {
   return merge(value, of_other_lane(value, 2));
 }
 
-/// Of two rows of queries, the lane's: the largest exponent, and its share of the sum.
+/// The largest exponent of two rows of queries, and this lane's part of the sum.
 struct OnlineSoftmax {
   float largest[2] = {-std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()};
   float sum[2] = {0, 0};
 
-  /// Exponents of 64 keys to powers of 2, relative to the largest so far. Returns by what earlier ones are to be
-  /// scaled.
+  /// Converts the exponents of 64 keys to powers of 2, relative to the largest exponent so far. Returns the factor for
+  /// earlier powers.
   __device__ void take(float (&scores)[kFlashRows / 8][4], float (&factor)[2]) {
     DISTDL_UNROLL
     for (int half = 0; half < 2; ++half) {
@@ -85,7 +85,7 @@ struct OnlineSoftmax {
   static __device__ float larger(float a, float b) { return a > b ? a : b; }
 };
 
-/// A block has 64 queries of a head; blocks: tiles * heads * samples.
+/// A block has 64 queries of a head. Blocks: tiles * heads * samples.
 template <class Core, class T, int kWidth>
 __global__ void __launch_bounds__(kFlashThreads) flash_forward_kernel(FlashArguments arguments, const T* x, T* y) {
   __shared__ __align__(16) Tile<kWidth> keys;
@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(kFlashThreads) flash_forward_kernel(FlashArgum
   }
 }
 
-/// Probabilities, and the gradients of scores (before `scale`), from scores and the gradients of probabilities.
+/// Probabilities and gradients of the scores (before `scale`), from scores and gradients of the probabilities.
 struct ScoreGradient {
   float probability, gradient;
   static __device__ ScoreGradient of(float score, float slope, float logarithm, float mean, float to_base_2,
@@ -146,7 +146,7 @@ struct ScoreGradient {
   }
 };
 
-/// dx of the queries. Blocks as in forward.
+/// The gradient of the queries. Blocks are as in forward.
 template <class Core, class T, int kWidth>
 __global__ void __launch_bounds__(kFlashThreads)
     flash_query_gradient_kernel(FlashArguments arguments, const T* x, const T* dy, T* dx) {
@@ -198,7 +198,7 @@ __global__ void __launch_bounds__(kFlashThreads)
   gradient.template store<Core>(lane, HeadRows<T>::of(dx, of, of.x_heads(), sample, head), first);
 }
 
-/// dx of keys and values. A block has 64 keys of a head of keys; blocks: tiles * kv_heads * samples.
+/// The gradients of keys and values. A block has 64 keys of a key head. Blocks: tiles * kv_heads * samples.
 template <class Core, class T, int kWidth>
 __global__ void __launch_bounds__(kFlashThreads)
     flash_key_gradient_kernel(FlashArguments arguments, const T* x, const T* dy, T* dx) {

@@ -6,24 +6,24 @@
 #include <distdl/kernels/cuda/attention/attention.hpp>
 #include <distdl/kernels/cuda/primitives/row_kernels.cuh>
 
-// What the kernels of flash_kernels.cuh are made of: blocks of four warps with 16 rows each, operands of the tensor
-// cores (tensor_core.cuh tells which lane has what) and tiles in shared memory.
+// The parts of the kernels in flash_kernels.cuh: blocks of four warps with 16 rows each, operands of the tensor cores
+// (see tensor_core.cuh for the lanes), and tiles in shared memory.
 namespace distdl::kernels::cuda {
 
 inline constexpr int kFlashThreads = 128;
-inline constexpr int kFlashRows = 64;  ///< queries or keys of a block, and of a tile
-inline constexpr int kPiece = 16;      ///< of them, those that one matrix instruction takes
+inline constexpr int kFlashRows = 64;  ///< queries or keys of a block and of a tile
+inline constexpr int kPiece = 16;      ///< rows that one matrix instruction takes
 
-/// Neighbours, moved at once.
+/// Two adjacent values, which are moved together.
 using TwoValues [[gnu::may_alias]] = std::uint32_t;
 using FourValues [[gnu::may_alias]] = std::uint64_t;
 
-/// Values of one head of a sample: row after row, a place each, `stride` values apart.
+/// Values of one head of a sample, one row per position, with `stride` values between rows.
 template <class T>
 struct HeadRows {
   T* first;
   std::int64_t stride;
-  std::int64_t count;  ///< places
+  std::int64_t count;  ///< positions
   std::int64_t width;  ///< a multiple of 8
 
   /// The head of an array (N, T, of_all, D).
@@ -36,7 +36,7 @@ struct HeadRows {
   __device__ T* at(std::int64_t row, std::int64_t column) const { return first + row * stride + column; }
 };
 
-/// A lane's place in an operand.
+/// The place of a lane in an operand.
 struct FlashLane {
   int group, turn;  ///< lane / 4, lane % 4
   int warp;
@@ -46,13 +46,13 @@ struct FlashLane {
   }
 };
 
-/// 64 rows in shared memory, zeros where there are none. The gap of 16 bytes keeps rows off each other's banks.
+/// 64 rows in shared memory, with zeros for missing rows. The gap of 16 bytes avoids bank conflicts between rows.
 template <int kWidth>
 struct Tile {
   static constexpr int kStride = kWidth + 8;
   std::uint16_t bits[kFlashRows * kStride];
 
-  /// By all threads of the block, which must meet before and after it.
+  /// Called by all threads of the block, which must synchronize before and after it.
   template <class T>
   __device__ void load(const HeadRows<const T>& rows, std::int64_t first) {
     constexpr int kFours = kWidth / 4;
@@ -64,13 +64,14 @@ struct Tile {
     }
   }
 
-  /// b of a product along the width: column `group` is row `row + group` of the tile, k begins at `column`.
+  /// Operand b of a product along the width: column `group` is row `row + group` of the tile, and k begins at `column`.
   __device__ void along_width(const FlashLane& lane, int row, int column, std::uint32_t (&b)[2]) const {
     const std::uint16_t* from = &bits[(row + lane.group) * kStride + column + 2 * lane.turn];
     b[0] = *reinterpret_cast<const TwoValues*>(from);
     b[1] = *reinterpret_cast<const TwoValues*>(from + 8);
   }
-  /// b of a product along the rows: column `group` is column `column + group` of the tile, k begins at `row`.
+  /// Operand b of a product along the rows: column `group` is column `column + group` of the tile, and k begins at
+  /// `row`.
   __device__ void along_rows(const FlashLane& lane, int row, int column, std::uint32_t (&b)[2]) const {
     const std::uint16_t* from = &bits[(row + 2 * lane.turn) * kStride + column + lane.group];
     b[0] = from[0] | std::uint32_t{from[kStride]} << 16;
@@ -120,7 +121,7 @@ struct WarpSums {
     for (auto& eight : c)
       for (float& sum : eight) sum = 0;
   }
-  /// += weights, (16 x 16) as two neighbouring results c, times 16 rows of a tile, which begin at `row`.
+  /// Adds weights, (16 x 16) as two adjacent results c, times 16 rows of a tile, which begin at `row`.
   template <class Core, class T>
   __device__ void add(const FlashLane& lane, const float (&left)[4], const float (&right)[4], const Tile<kWidth>& tile,
                       int row) {
@@ -133,7 +134,7 @@ struct WarpSums {
       Core::template multiply_add<T>(c[n], a, b);
     }
   }
-  /// Each times the factor of its row: group's, group + 8's.
+  /// Multiplies each sum by the factor of its row: row `group` or `group + 8`.
   __device__ void scale(float upper, float lower) {
     DISTDL_UNROLL
     for (auto& eight : c) {

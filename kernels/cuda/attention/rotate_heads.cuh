@@ -6,17 +6,17 @@
 
 namespace distdl::kernels::cuda {
 
-/// Rotary positions of a layer of 16 bits: a turned copy of x in the device's scratch.
+/// Rotary positions of a layer of 16 bits: a rotated copy of x in the device's scratch memory.
 template <class T>
 class HeadTurns {
  public:
   HeadTurns(const Device& device, const AttentionExtents& of, double rotary_base)
       : of_(of), tables_(device, of, rotary_base) {}
 
-  /// Of the copy, to be reserved by the layer.
+  /// Bytes of the copy, which the layer must reserve.
   std::size_t bytes() const { return turns() ? sizeof(T) * static_cast<std::size_t>(rows() * of_.width) : 0; }
 
-  /// x itself where nothing is turned.
+  /// Returns x itself if there is no rotation.
   const T* turn(const Device& device, const T* x, void* copy) const {
     if (!turns()) return x;
     for_each_row(device, rows(), TurnHeads<T>{of_, x, static_cast<T*>(copy), tables_.get(), 1});

@@ -50,7 +50,7 @@ class CudaAccelerator final : public tensor::Accelerator {
   std::string memory_type() const override { return "cuda"; }
   bool owns(const void* address) const override {
     cudaPointerAttributes attributes{};
-    check(cudaPointerGetAttributes(&attributes, address), "ask where memory lies");
+    check(cudaPointerGetAttributes(&attributes, address), "find out where memory is");
     return attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged;
   }
 

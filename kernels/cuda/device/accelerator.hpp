@@ -8,7 +8,8 @@
 
 namespace distdl::kernels::cuda {
 
-/// Streams of their own beside the device's, which is the caller's, so that layers are computed while gradients travel.
+/// An accelerator with its own streams in addition to that of the device, so that layers are computed while gradients
+/// are sent.
 std::shared_ptr<tensor::Accelerator> make_accelerator(const SharedDevice& device);
 
 }  // namespace distdl::kernels::cuda

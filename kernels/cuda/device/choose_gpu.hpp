@@ -6,12 +6,11 @@
 
 namespace distdl::kernels::cuda {
 
-/// The GPU for place `wanted`, counted modulo the GPUs that this process can see. Throws BackendUnavailable with CUDA's
-/// reason if there is none that can run this program: no driver, driver too old, no GPU, GPU unknown to the compiled
-/// kernels.
+/// The GPU for index `wanted`, modulo the number of GPUs that this process can see. Throws BackendUnavailable with
+/// CUDA's reason if no GPU can run this program: no driver, an old driver, no GPU, or a GPU without compiled kernels.
 int choose_gpu(std::int64_t wanted);
 
-/// "13.0" for 13000
+/// Returns "13.0" for 13000.
 std::string cuda_version(int number);
 
 }  // namespace distdl::kernels::cuda

@@ -10,7 +10,7 @@ namespace {
   std::string problem = fmt::format("cannot {} ({}: {})", what, library, text);
   if (memory_is_full)
     throw ConfigError(problem +
-                      "; the GPU's memory is full: take smaller microbatches, or a GPU that nobody else uses");
+                      "; the GPU's memory is full: use smaller microbatches, or a GPU that no other process uses");
   throw Error(ExitCode::internal, problem + "; \"nvidia-smi\" shows whether the GPU is healthy");
 }
 }  // namespace

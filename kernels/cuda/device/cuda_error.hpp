@@ -11,19 +11,19 @@
 
 namespace distdl::kernels::cuda {
 
-// The one place where return codes of CUDA, cuBLAS and cuDNN become exceptions. `what` completes "cannot ...".
-// Throws ConfigError where the GPU's memory is full, Error (internal) otherwise.
+// The only place where return codes of CUDA, cuBLAS and cuDNN become exceptions. `what` completes "cannot ...". Throws
+// ConfigError if the GPU's memory is full, else Error (internal).
 void check(cudaError_t code, std::string_view what);
 void check(cublasStatus_t code, std::string_view what);
 void check(cudnnStatus_t code, std::string_view what);
 
-/// Whether cuDNN can do it at all; what else goes wrong is thrown.
+/// Whether cuDNN supports the call. Other errors are thrown.
 bool is_supported(cudnnStatus_t code, std::string_view what);
 
-/// Does the work; false where the GPU's memory is full for it. What else goes wrong is thrown.
+/// Does the work. Returns false if the GPU's memory does not suffice. Other errors are thrown.
 bool fits_in_memory(const std::function<void()>& work);
 
-/// "no CUDA-capable device is detected (cudaErrorNoDevice)"
+/// The text of a code, such as "no CUDA-capable device is detected (cudaErrorNoDevice)".
 std::string text_of(cudaError_t code);
 
 }  // namespace distdl::kernels::cuda

@@ -11,7 +11,7 @@ namespace {
 /// cuDNN counts in int.
 std::array<int, 4> extents(const tensor::Shape& shape) {
   require(shape.size() == 4 && tensor::element_count(shape) <= std::numeric_limits<int>::max(),
-          "a convolution on the GPU takes (N, C, H, W) of at most 2^31 - 1 elements, not {}; take smaller microbatches",
+          "a convolution on the GPU takes (N, C, H, W) of at most 2^31 - 1 elements, not {}; use smaller microbatches",
           tensor::to_string(shape));
   return {static_cast<int>(shape[0]), static_cast<int>(shape[1]), static_cast<int>(shape[2]),
           static_cast<int>(shape[3])};
@@ -118,11 +118,11 @@ Blas make_blas(cudaStream_t stream) {
   cublasHandle_t created = nullptr;
   check(cublasCreate(&created), "start cuBLAS");
   Blas blas(created);
-  check(cublasSetStream(blas.get(), stream), "give cuBLAS its stream");
+  check(cublasSetStream(blas.get(), stream), "set cuBLAS's stream");
   // Whether floats are rounded to TF32 each call says by its compute type.
   check(cublasSetMathMode(blas.get(), static_cast<cublasMath_t>(CUBLAS_DEFAULT_MATH |
                                                                 CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)),
-        "set cuBLAS to sums in fp32");
+        "set cuBLAS to compute sums in fp32");
   check(cublasSetAtomicsMode(blas.get(), CUBLAS_ATOMICS_NOT_ALLOWED), "set cuBLAS to work without atomics");
   check(cublasSetPointerMode(blas.get(), CUBLAS_POINTER_MODE_HOST), "set cuBLAS's pointer mode");
   return blas;
@@ -142,7 +142,7 @@ MatmulDescriptor make_matmul(cublasComputeType_t compute) {
 
 MatmulPreference make_matmul_preference() {
   cublasLtMatmulPreference_t created = nullptr;
-  check(cublasLtMatmulPreferenceCreate(&created), "create the wishes for a product");
+  check(cublasLtMatmulPreferenceCreate(&created), "create the preferences for a product");
   return MatmulPreference(created);
 }
 
@@ -159,7 +159,7 @@ Dnn make_dnn(cudaStream_t stream) {
   cudnnHandle_t created = nullptr;
   check(cudnnCreate(&created), "start cuDNN");
   Dnn dnn(created);
-  check(cudnnSetStream(dnn.get(), stream), "give cuDNN its stream");
+  check(cudnnSetStream(dnn.get(), stream), "set cuDNN's stream");
   return dnn;
 }
 

@@ -18,9 +18,10 @@
 
 namespace distdl::kernels::cuda {
 
-// Closing ignores the return code: there is nobody left to tell, and at program end CUDA may be gone already.
+// Closing ignores return codes: they cannot be handled there, and at program end CUDA may already be closed.
 void close_stream(cudaStream_t stream) noexcept;
-void close_event(cudaEvent_t event) noexcept;  ///< waits for it: what it stands for may use memory that goes next
+void close_event(
+    cudaEvent_t event) noexcept;  ///< waits for the event, because its work may use memory that is freed next
 void close_graph(cudaGraph_t graph) noexcept;
 void close_recording(cudaGraphExec_t recording) noexcept;
 void close_blas(cublasHandle_t blas) noexcept;
@@ -50,40 +51,41 @@ using ConvolutionDescriptor = UniqueHandle<cudnnConvolutionDescriptor_t, &close_
 using ActivationDescriptor = UniqueHandle<cudnnActivationDescriptor_t, &close_activation>;
 static_assert(!std::is_copy_constructible_v<Stream> && std::is_nothrow_move_constructible_v<Stream>);
 
-/// Of a floating type.
+/// cuBLAS's type for a floating type.
 cudaDataType_t library_type(tensor::DataType type);
-/// Of products of such a type: always fp32, but for how operands are rounded.
+/// The type in which cuBLAS computes products of such operands: always fp32, except for the rounding of operands.
 cublasComputeType_t compute_type(tensor::DataType operands, bool allows_tf32);
 
-/// Until all work is done, however it ended.
+/// Waits until all work is done, and ignores its errors.
 void drain(cudaStream_t stream) noexcept;
 
-/// On the calling thread's current GPU; independent of the legacy default stream.
+/// A stream of the calling thread's current GPU. It is independent of the legacy default stream.
 Stream make_stream();
-/// For ordering only, without a time stamp.
+/// An event without a time stamp, for ordering only.
 Event make_event();
-/// What work() puts into the stream, ready to be launched; nullopt where it cannot be recorded: then nothing of it was
-/// done, and `problem` says why.
+/// Records the work that work() enqueues in the stream, ready to be launched. Returns nullopt if it cannot be recorded:
+/// then none of it was done, and `problem` has the reason.
 std::optional<Recording> record(cudaStream_t stream, const std::function<void()>& work, std::string& problem);
-/// No atomics, partial sums in fp32: the same bits in every run.
+/// Uses no atomics and computes partial sums in fp32: the bits are the same in every run.
 Blas make_blas(cudaStream_t stream);
 BlasLt make_blas_lt();
 MatmulDescriptor make_matmul(cublasComputeType_t compute);
 MatmulPreference make_matmul_preference();
-/// Column-major.
+/// A column-major matrix.
 MatrixLayout make_matrix(tensor::DataType type, std::int64_t rows, std::int64_t columns,
                          std::int64_t leading_dimension);
 Dnn make_dnn(cudaStream_t stream);
-/// How cuDNN is to see images and filters: float32 as (N, C, H, W), 16 bits as (N, H, W, C).
+/// The format of images and filters for cuDNN: float32 as (N, C, H, W), 16 bits as (N, H, W, C).
 cudnnTensorFormat_t dnn_format(tensor::DataType type);
-/// Of shape (N, C, H, W). Throws ConfigError if it has more elements than cuDNN can count.
+/// A tensor of shape (N, C, H, W). Throws ConfigError if it has more elements than cuDNN can count.
 TensorDescriptor make_tensor(const tensor::Shape& shape, tensor::DataType type);
-/// Of shape (out, C / groups, kernel, kernel).
+/// A filter of shape (out, C / groups, kernel, kernel).
 FilterDescriptor make_filter(const tensor::Shape& shape, tensor::DataType type);
 ActivationDescriptor make_activation(cudnnActivationMode_t mode, cudnnNanPropagation_t nan);
-/// Cross-correlation that adds up in fp32.
+/// A cross-correlation that accumulates in fp32.
 ConvolutionDescriptor make_convolution(const Conv2d& spec, cudnnMathType_t math);
-/// Floats are multiplied as they are, unless TF32 is allowed; for 16 bits, what cuDNN may start from.
+/// Floats are multiplied without rounding unless TF32 is allowed. For 16 bits, the mode with which cuDNN's search
+/// begins.
 cudnnMathType_t convolution_math(tensor::DataType type, bool allows_tf32);
 
 }  // namespace distdl::kernels::cuda

@@ -15,9 +15,9 @@ constexpr std::size_t kBlasWorkspace = std::size_t{32} << 20;  // bytes: what NV
 /// Whole "major.minor.patch" of cuBLAS.
 std::string blas_version() {
   int major = 0, minor = 0, patch = 0;
-  check(cublasGetProperty(MAJOR_VERSION, &major), "ask for cuBLAS's version");
-  check(cublasGetProperty(MINOR_VERSION, &minor), "ask for cuBLAS's version");
-  check(cublasGetProperty(PATCH_LEVEL, &patch), "ask for cuBLAS's version");
+  check(cublasGetProperty(MAJOR_VERSION, &major), "get cuBLAS's version");
+  check(cublasGetProperty(MINOR_VERSION, &minor), "get cuBLAS's version");
+  check(cublasGetProperty(PATCH_LEVEL, &patch), "get cuBLAS's version");
   return fmt::format("{}.{}.{}", major, minor, patch);
 }
 
@@ -34,7 +34,7 @@ Device::Device(int ordinal, const Arithmetic& arithmetic)
       number_fault_(allocate_pinned(sizeof(NumberFault))),
       rng_key_(allocate(sizeof(RngKey))) {
   // One of its own: else cuBLAS allocates where a step is recorded, and results may depend on what it gets.
-  check(cublasSetWorkspace(blas_.get(), blas_workspace_.data(), blas_workspace_.bytes()), "give cuBLAS its workspace");
+  check(cublasSetWorkspace(blas_.get(), blas_workspace_.data(), blas_workspace_.bytes()), "set cuBLAS's workspace");
 }
 
 void Device::make_current() const {
@@ -66,8 +66,9 @@ void Device::wait() const {
   const NumberFault fault = std::exchange(*number_fault(), NumberFault{});
   require(fault.of != NumberFault::Of::label, "row {} of the microbatch has label {}, but the model has {} classes",
           fault.place, fault.number, fault.limit);
-  require(fault.of != NumberFault::Of::table_row, "place {} of the microbatch has number {}, but the table has {} rows",
-          fault.place, fault.number, fault.limit);
+  require(fault.of != NumberFault::Of::table_row,
+          "position {} of the microbatch has number {}, but the table has {} rows", fault.place, fault.number,
+          fault.limit);
 }
 
 tensor::Buffer Device::allocate_unset(std::size_t bytes) const {
@@ -112,7 +113,7 @@ std::string Device::arithmetic_note() const {
 
 std::string Device::description() const {
   cudaDeviceProp gpu{};
-  check(cudaGetDeviceProperties(&gpu, ordinal_), fmt::format("ask for the properties of GPU {}", ordinal_));
+  check(cudaGetDeviceProperties(&gpu, ordinal_), fmt::format("get the properties of GPU {}", ordinal_));
   std::size_t dnn = cudnnGetVersion();
   return fmt::format("cuda: {} (compute capability {}.{}), CUDA {}, cuDNN {}.{}.{}, cuBLAS {}{}", gpu.name, gpu.major,
                      gpu.minor, cuda_version(CUDART_VERSION), dnn / 10000, dnn % 10000 / 100, dnn % 100, blas_version(),

@@ -21,14 +21,14 @@ class AttentionPlans;
 
 struct Arithmetic {
   tensor::DataType activations = tensor::DataType::float32;
-  bool allows_tf32 = false;      ///< products of floats may round them to TF32
+  bool allows_tf32 = false;      ///< products of floats may round their operands to TF32
   bool is_deterministic = true;  ///< the same bits in every run
 };
 
-/// Memory of the device that all layers share, since they run one after the other: for one call until the next.
-enum class Workspace { scratch, x, y, dy, dx };  ///< all but the first: see adapted.hpp
+/// Memory of the device that all layers share, because they run one after the other. It is valid during one call.
+enum class Workspace { scratch, x, y, dy, dx };  ///< for all but scratch see adapted.hpp
 
-/// One GPU as one rank uses it: a single stream, so that all work happens in the order of the calls, and the handles of
+/// One GPU as used by one rank: a single stream, in which all work runs in the order of the calls, and the handles of
 /// the libraries on it. Every call first makes the GPU the calling thread's current one.
 class Device {
  public:
@@ -43,14 +43,14 @@ class Device {
   cublasLtHandle_t blas_lt() const;
   cudnnHandle_t dnn() const;
 
-  /// Until all work is done. Throws what went wrong in it: CUDA's error, or ConfigError for a number out of range.
+  /// Waits until all work is done. Throws its error: CUDA's error, or ConfigError for a number out of range.
   void wait() const;
 
   /// Zeroed memory of the GPU, aligned to 256 bytes.
   tensor::Buffer allocate(std::size_t bytes) const;
-  /// The same, not zeroed: does not wait for the work on the GPU.
+  /// Memory that is not zeroed, so that the call does not wait for work on the GPU.
   tensor::Buffer allocate_unset(std::size_t bytes) const;
-  /// Zeroed host memory that the GPU reads and writes without a detour.
+  /// Zeroed host memory that the GPU accesses directly.
   tensor::Buffer allocate_pinned(std::size_t bytes) const;
 
   void reserve(Workspace workspace, std::size_t bytes);
@@ -60,26 +60,26 @@ class Device {
   void reserve_scratch(std::size_t bytes) { reserve(Workspace::scratch, bytes); }
   void* scratch() const noexcept { return workspace(Workspace::scratch); }
   std::size_t scratch_bytes() const noexcept { return workspaces_[0].bytes(); }
-  /// Grows when a workspace moves: what was recorded with its address must be forgotten.
+  /// Is incremented when a workspace moves. Recorded work that has its address must then be discarded.
   std::uint64_t moves() const noexcept { return moves_; }
 
   tensor::DataType activation_type() const noexcept { return arithmetic_.activations; }
   bool allows_tf32() const noexcept { return arithmetic_.allows_tf32; }
   bool is_deterministic() const noexcept { return arithmetic_.is_deterministic; }
 
-  /// Where kernels report a bad label or row of a table; host memory that the GPU can write.
+  /// The place where kernels report an invalid label or row of a table, in host memory that the GPU can write.
   NumberFault* number_fault() const noexcept { return static_cast<NumberFault*>(number_fault_.data()); }
 
-  /// From what the layers' next passes draw; memory of the GPU, so that recorded work sees each change. Written by
-  /// store_rng_key() of elementwise.hpp.
+  /// The key of the layers' next passes, in GPU memory, so that recorded work sees each change. store_rng_key() of
+  /// elementwise.hpp writes it.
   RngKey* rng_key() const noexcept { return static_cast<RngKey*>(rng_key_.data()); }
 
-  /// Those in use, which layers of the same extents share.
+  /// The plans in use. Layers with the same extents share them.
   std::vector<std::weak_ptr<const AttentionPlans>>& attention_plans() noexcept { return attention_plans_; }
-  /// Extents for which cuDNN has none: not to be asked again.
+  /// Extents for which cuDNN has no plan, so that it is not asked again.
   std::set<std::vector<std::int64_t>>& refused_attention() noexcept { return refused_attention_; }
 
-  /// Versions and GPU: what decides the bits of a result.
+  /// Versions and GPU, which determine the bits of a result.
   std::string description() const;
 
  private:
@@ -87,7 +87,7 @@ class Device {
 
   int ordinal_;
   Arithmetic arithmetic_;
-  Stream stream_;  // before the handles that work on it
+  Stream stream_;  // declared before the handles that use it
   Blas blas_;
   BlasLt blas_lt_;
   Dnn dnn_;

@@ -8,8 +8,9 @@
 
 namespace distdl::kernels::cuda {
 
-/// By a CUDA graph. The first run is as ever, so that libraries and memory are set up; the second one is recorded. When
-/// a workspace of the device moves, it begins anew. Where recording fails, every run is as ever.
+/// A replay by a CUDA graph. The first run is executed normally, so that libraries and memory are initialized; the
+/// second one is recorded. When a workspace of the device moves, recording starts again. If recording fails, every run
+/// is executed normally.
 class GraphReplay : public Replay {
  public:
   explicit GraphReplay(SharedDevice device) : device_(std::move(device)) {}
@@ -21,7 +22,7 @@ class GraphReplay : public Replay {
   Recording recording_;
   bool has_run_ = false;
   std::optional<std::string> obstacle_;
-  std::uint64_t moves_ = 0;  ///< of the device, when it ran last
+  std::uint64_t moves_ = 0;  ///< Device::moves() at the last run
 };
 
 }  // namespace distdl::kernels::cuda

@@ -9,13 +9,14 @@
 
 namespace distdl::kernels::cuda {
 
-/// Copies to the GPU from memory that the caller may change at once, in pieces: each goes into a pinned slot, by a
-/// stream for copies into a slot of the GPU while the other stream still computes, and from there in the order of that
-/// stream to its place. So a training step waits neither for the GPU nor, on the GPU, for the next samples.
+/// Copies to the GPU from memory that the caller may change at once. The copy is made in pieces. Each piece goes to a
+/// pinned buffer, then by a copy stream to a buffer on the GPU while the main stream still computes, and then by the
+/// main stream to its target. A training step therefore does not wait for the GPU, and the GPU does not wait for the
+/// next samples.
 class StagingRing {
  public:
   explicit StagingRing(const Device& device);
-  /// Waits only if all slots are on their way.
+  /// Waits only if all buffers are in use.
   void send(const Device& device, void* to, const void* from, std::size_t bytes);
 
  private:
@@ -24,7 +25,8 @@ class StagingRing {
 
   struct Slot {
     tensor::Buffer pinned, on_gpu;
-    Event sent, used;  // after the memory, which they guard: it reached the GPU's slot; it left it
+    Event sent,
+        used;  // the copy reached the buffer on the GPU; the copy left it; declared after the memory that they guard
   };
   void send_piece(cudaStream_t stream, void* to, const void* from, std::size_t bytes);
 

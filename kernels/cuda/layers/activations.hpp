@@ -9,7 +9,7 @@
 
 namespace distdl::kernels::cuda {
 
-// T: the type of activations. Maths is in float.
+// T is the type of activations. The arithmetic is in float.
 
 /// y = Function(x)
 template <class Function, class T>
@@ -29,7 +29,7 @@ struct ReluInputGradient {
   DISTDL_HOST_DEVICE float value(std::size_t i) const { return elementwise::ReluGradient{}(y[i], dy[i]); }
 };
 
-/// From x, for a Function that has a gradient(x, dy).
+/// The gradient from x, for a Function that has gradient(x, dy).
 template <class Function, class T>
 struct ActivationGradient {
   const T* x;
@@ -41,7 +41,7 @@ struct ActivationGradient {
   }
 };
 
-/// Rows of x are a gate and a value, `width` numbers each.
+/// Rows of x are a gate and a value, with `width` numbers each.
 template <class T>
 struct GatedSiluForward {
   const T* x;

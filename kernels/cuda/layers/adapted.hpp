@@ -5,11 +5,11 @@
 
 namespace distdl::kernels::cuda {
 
-/// Wraps a layer so that it takes and makes activations of the same shapes in other formats. Activations are converted
-/// in the device's workspaces. Returns the layer itself where nothing is to be done.
+/// Wraps a layer so that it takes and returns activations of the same shapes in other formats. Activations are
+/// converted in the device's workspaces. Returns the layer itself if no conversion is needed.
 std::unique_ptr<Layer> adapted(SharedDevice device, std::unique_ptr<Layer> layer, const ActivationFormat& layer_input,
                                const ActivationFormat& input, const ActivationFormat& output);
-/// The same for a loss.
+/// Wraps a loss in the same way.
 std::unique_ptr<Loss> adapted(SharedDevice device, std::unique_ptr<Loss> loss, const ActivationFormat& loss_input,
                               const ActivationFormat& predictions);
 

@@ -9,7 +9,7 @@
 
 namespace distdl::kernels::cuda {
 
-/// Of windows without padding: each has kernel * kernel values.
+/// Averages windows without padding. Each has kernel * kernel values.
 template <class T>
 struct AveragePoolForward {
   const T* x;
@@ -25,7 +25,7 @@ struct AveragePoolForward {
   }
 };
 
-/// Each element of dx collects from the windows that contain it, in the order of the windows.
+/// Each element of dx sums the gradients of the windows that contain it, in the order of the windows.
 template <class T>
 struct AveragePoolBackward {
   const T* dy;
@@ -68,7 +68,7 @@ struct PlaneMeanGradient {
   }
 };
 
-/// The same where channels lie side by side: element i of (N, C), and of (N, pixels, C).
+/// The same for channels that are adjacent: element i of (N, C) and of (N, pixels, C).
 template <class T>
 struct PixelMean {
   const T* x;

@@ -9,14 +9,14 @@
 
 namespace distdl::kernels::cuda {
 
-/// What a batch norm keeps per channel, in double like the reference backend.
+/// The values that a batch norm keeps per channel, in double as in the reference backend.
 struct BatchMoments {
   double* mean;
   double* variance;  ///< biased
   double* inverse;   ///< 1 / sqrt(variance + epsilon)
 };
 
-// Sums over a channel (see reduction.hpp) and element-wise passes, in the order in which they run.
+// Sums over a channel (see reduction.hpp) and element-wise passes, in the order of execution.
 
 template <class T>
 struct BatchMean {
@@ -45,7 +45,7 @@ struct BatchVariance {
   }
 };
 
-/// Both in one pass, where channels are last: a column sum, see columns.hpp. The squares of 16 bits are exact.
+/// Both sums in one pass if channels are last: a column sum, see columns.hpp. The squares of 16 bits are exact.
 template <class T>
 struct BatchSums {
   using Sum = TwoColumnSums;
@@ -66,17 +66,17 @@ struct BatchSums {
   }
 };
 
-/// The gradient of the norm's output, where that of a ReLU after it came.
+/// The gradient of the norm's output if a ReLU follows.
 template <class T>
 struct Slope {
   const T* dy;
-  const T* y = nullptr;  ///< of the ReLU; nullptr: there is none
+  const T* y = nullptr;  ///< output of the ReLU; nullptr: there is none
   DISTDL_HOST_DEVICE float operator[](std::int64_t i) const {
     return y == nullptr ? static_cast<float>(dy[i]) : elementwise::ReluGradient{}(y[i], dy[i]);
   }
 };
 
-/// For evaluation: the running statistics instead of the microbatch's.
+/// For evaluation: uses the running statistics instead of those of the microbatch.
 struct RunningMoments {
   const float* running_mean;
   const float* running_var;
@@ -135,7 +135,7 @@ struct BiasGradient {
   DISTDL_HOST_DEVICE void finish(std::int64_t c, double sum) const { sums.bias[c] = sum; }
 };
 
-/// Both in one pass, where channels are last.
+/// Both sums in one pass if channels are last.
 template <class T>
 struct BothGradients {
   using Sum = TwoColumnSums;
@@ -173,7 +173,7 @@ struct InputGradient {
   }
 };
 
-/// Writes one microbatch's gradients and observed statistics; the observed variance is the unbiased one.
+/// Writes the gradients and observed statistics of one microbatch. The observed variance is the unbiased one.
 struct BatchNormGradients {
   BatchMoments moments;
   GradientSums sums;
@@ -181,7 +181,7 @@ struct BatchNormGradients {
   float* bias;
   float* mean;
   float* variance;
-  double unbiased;  ///< factor from the biased variance
+  double unbiased;  ///< factor from the biased to the unbiased variance
   DISTDL_HOST_DEVICE void operator()(std::size_t c) const {
     weight[c] = static_cast<float>(sums.weight[c]);
     bias[c] = static_cast<float>(sums.bias[c]);

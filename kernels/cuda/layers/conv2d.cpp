@@ -92,7 +92,9 @@ struct Convolution {
     };
     std::array<Performance, 16> found{};
     int count = 0;
-    if (!is_supported(ask(static_cast<int>(found.size()), &count, found.data()), "ask for convolutions")) return false;
+    if (!is_supported(ask(static_cast<int>(found.size()), &count, found.data()),
+                      "get the algorithms for a convolution"))
+      return false;
     const auto end = found.begin() + count, first = std::find_if(found.begin(), end, is_wanted);
     if (first == end) return false;
     way = {first->algo, make_shared_convolution(spec, first->mathType)};
@@ -260,7 +262,8 @@ std::unique_ptr<Layer> make_for(const SharedDevice& device, const Conv2d& spec, 
 std::unique_ptr<Layer> make_layer(SharedDevice device, const Conv2d& spec, const ActivationFormat& input) {
   const auto of_floats = [&] {
     auto layer = make_for<float>(device, spec, dense(input.shape));
-    require(layer != nullptr, "cuDNN has no convolution for an input of shape {}; kernels.backend = \"onednn\" has one",
+    require(layer != nullptr,
+            "cuDNN has no convolution for an input of shape {}; set kernels.backend = \"onednn\", which has one",
             tensor::to_string(input.shape));
     return layer;
   };

@@ -11,11 +11,11 @@
 
 namespace distdl::kernels::cuda {
 
-/// What one pass over a row of logits finds.
+/// The results of one pass over a row of logits.
 struct RowOfLogits {
-  double sum;  ///< of the logits, where labels are smoothed
+  double sum;  ///< sum of the logits if labels are smoothed
   Exponentials exponentials;
-  std::int32_t at;  ///< of the first of the largest
+  std::int32_t at;  ///< index of the first of the largest logits
   std::int32_t unused;
 
   DISTDL_HOST_DEVICE static RowOfLogits none() {
@@ -33,21 +33,21 @@ struct RowOfLogits {
   }
 };
 
-/// Of each row, (3, rows).
+/// Values of each row, (3, rows).
 struct RowLosses {
   double* loss;
   double* is_hit;      ///< 1 or 0
-  double* is_counted;  ///< 0: ignored
+  double* is_counted;  ///< 0: the row is ignored
 };
 
-/// A row of logits: its loss and its gradient, reading it twice.
+/// Computes the loss and the gradient of a row of logits. It reads the row twice.
 template <class T>
 struct CrossEntropyRow {
   const T* logits;
   Numbers labels;  ///< limit: classes
   float smoothing;
   float scale;
-  T* gradient;  ///< nullptr: not wanted
+  T* gradient;  ///< nullptr: not needed
   RowLosses losses;
 
   template <class Lanes>
@@ -80,7 +80,7 @@ struct CrossEntropyRow {
 
   DISTDL_HOST_DEVICE double loss_of(const RowOfLogits& found, const T* from, std::int32_t label) const {
     if (!labels.is_valid(label)) return std::numeric_limits<double>::quiet_NaN();
-    // Without smoothing a logit that is infinite must not matter where it is not the label's.
+    // Without smoothing, an infinite logit of another class must not affect the result.
     const double even = smoothing > 0 ? smoothing * found.sum / labels.limit : 0;
     return std::log(static_cast<double>(found.exponentials.sum)) + found.exponentials.largest -
            (1 - static_cast<double>(smoothing)) * from[label] - even;
@@ -99,7 +99,7 @@ struct CrossEntropyRow {
   }
 };
 
-/// Three sums over rows, see reduction.hpp: totals[0] = losses, totals[1] = hits, totals[2] = rows that count.
+/// Three sums over rows, see reduction.hpp: totals[0] = losses, totals[1] = hits, totals[2] = counted rows.
 struct TotalLosses {
   const double* losses;  // (3, rows)
   float* totals;

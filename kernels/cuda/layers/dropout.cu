@@ -8,7 +8,7 @@
 
 namespace distdl::kernels::cuda {
 namespace {
-/// Srivastava et al., "Dropout", 2014. Which values stay is drawn anew for the gradient: nothing is kept.
+/// Srivastava et al., "Dropout", 2014. The choice of values is computed again for the gradient, so nothing is stored.
 template <class T>
 class DropoutLayer : public StatelessOf<T> {
  public:

@@ -9,7 +9,7 @@
 
 namespace distdl::kernels::cuda {
 
-/// Forward and backward of dropout, four neighbouring values at a time: one block of random numbers serves four.
+/// Forward and backward of dropout for four adjacent values at a time, which share one block of random numbers.
 template <class T>
 struct Drop {
   const RngKey* rng_key;
@@ -18,7 +18,7 @@ struct Drop {
   float scale;
   const T* from;
   T* to;
-  std::size_t count;  ///< of values
+  std::size_t count;  ///< number of values
   DISTDL_HOST_DEVICE void operator()(std::size_t four) const {
     const auto stay = elementwise::Stays{*rng_key, stream, probability}.four(four);
     for (std::size_t j = 0; j < 4; ++j) {

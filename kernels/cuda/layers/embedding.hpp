@@ -10,7 +10,7 @@
 
 namespace distdl::kernels::cuda {
 
-/// y[place] = table[number of the place]; NaN where the table has no such row. A row is a place.
+/// y[position] = table[number of the position], or NaN if the table has no such row. A row is a position.
 template <class T>
 struct LookUp {
   Numbers numbers;
@@ -33,7 +33,7 @@ struct Count {
   DISTDL_HOST_DEVICE void operator()(std::size_t i) const { to[i] = static_cast<std::int32_t>(i); }
 };
 
-/// For each number below the limit, and the limit itself, where it begins in the sorted numbers: starts[number].
+/// The start of each number below the limit, and of the limit itself, in the sorted numbers: starts[number].
 struct FindStarts {
   Numbers sorted;
   std::int32_t* starts;
@@ -50,11 +50,11 @@ struct FindStarts {
   }
 };
 
-/// Adds dy of all places that have a number, in the order of the places, to a row of the table's gradient: no atomics.
-/// A row is one of the table.
+/// Adds dy of all positions with a number, in the order of the positions and without atomics, to a row of the table's
+/// gradient. A row is a row of the table.
 template <class T>
 struct CollectGradient {
-  const std::int32_t* places;  ///< sorted by their numbers, those of one number in their order
+  const std::int32_t* places;  ///< positions sorted by their numbers; those with one number are in order
   const std::int32_t* starts;
   const T* dy;
   float* gradient;

@@ -7,15 +7,15 @@
 #include <distdl/kernels/cuda/device/device.hpp>
 #include <distdl/tensor/half.hpp>
 
-// One file per layer, or per kind of layers. They all work on the device's one stream and return before it is done.
-// What a step needs beside its arguments is allocated when a layer is made. Activations are of the input's type; those
-// of images may have their channels last, see image_layout.hpp.
+// One file per layer, or per kind of layers. All layers work on the device's one stream and return before the work is
+// done. A layer allocates at its creation what a step needs besides its arguments. Activations have the type of the
+// input; those of images may have their channels last, see image_layout.hpp.
 namespace distdl::kernels::cuda {
 
-/// Shared by the backend, its layers and its losses: they may end in any order.
+/// Shared by the backend, its layers and its losses, which may be destroyed in any order.
 using SharedDevice = std::shared_ptr<Device>;
 
-/// Made<T> for the type of activations, as a layer or a loss.
+/// Makes Made<T> for the type of activations, as a layer or a loss.
 template <template <class> class Made, class Base = Layer, class... Arguments>
 std::unique_ptr<Base> make_of_type(tensor::DataType type, const Arguments&... arguments) {
   return tensor::with_type(type, [&](auto example) -> std::unique_ptr<Base> {
@@ -24,7 +24,7 @@ std::unique_ptr<Base> make_of_type(tensor::DataType type, const Arguments&... ar
 }
 
 std::unique_ptr<Layer> make_layer(SharedDevice device, const Linear& spec, const ActivationFormat& input);
-/// Where the input has 16 bits, the channels of input and output are last.
+/// If the input has 16 bits, the channels of input and output are last.
 std::unique_ptr<Layer> make_layer(SharedDevice device, const Conv2d& spec, const ActivationFormat& input);
 std::unique_ptr<Layer> make_layer(SharedDevice device, const MaxPool2d& spec, const ActivationFormat& input);
 std::unique_ptr<Layer> make_layer(SharedDevice device, const AveragePool2d& spec, const ActivationFormat& input);
@@ -36,7 +36,7 @@ std::unique_ptr<Layer> make_layer(SharedDevice device, const GatedSilu& spec, co
 std::unique_ptr<Layer> make_layer(SharedDevice device, const BatchNorm& spec, const ActivationFormat& input);
 std::unique_ptr<Layer> make_layer(SharedDevice device, const LayerNorm& spec, const ActivationFormat& input);
 std::unique_ptr<Layer> make_layer(SharedDevice device, const RmsNorm& spec, const ActivationFormat& input);
-/// Draws from Device::rng_key().
+/// Uses the key in Device::rng_key().
 std::unique_ptr<Layer> make_layer(SharedDevice device, const Dropout& spec, const ActivationFormat& input);
 std::unique_ptr<Layer> make_layer(SharedDevice device, const Embedding& spec, const ActivationFormat& input);
 std::unique_ptr<Layer> make_layer(SharedDevice device, const PositionEmbedding& spec, const ActivationFormat& input);
@@ -44,12 +44,12 @@ std::unique_ptr<Layer> make_layer(SharedDevice device, const ClassToken& spec, c
 std::unique_ptr<Layer> make_layer(SharedDevice device, const PixelsToSequence& spec, const ActivationFormat& input);
 std::unique_ptr<Layer> make_layer(SharedDevice device, const SelectPlace& spec, const ActivationFormat& input);
 std::unique_ptr<Layer> make_layer(SharedDevice device, const Attention& spec, const ActivationFormat& input);
-/// cuDNN's, of 16 bits; nullptr where it has no way.
+/// cuDNN's attention for 16 bits. Returns nullptr if cuDNN has no plan.
 std::unique_ptr<Layer> make_dnn_attention(SharedDevice device, const Attention& spec, const ActivationFormat& input);
-/// Of 16 bits, for heads of a width that is a multiple of 8 up to 128.
+/// Attention for 16 bits and heads whose width is a multiple of 8, up to 128.
 std::unique_ptr<Layer> make_flash_attention(SharedDevice device, const Attention& spec, const ActivationFormat& input);
 
-// Specs and shapes as CudaBackend has checked them, because nvcc cannot compile fmt 9.
+// CudaBackend has checked specs and shapes, because nvcc cannot compile fmt 9.
 std::unique_ptr<Loss> make_cross_entropy(SharedDevice device, const CrossEntropy& spec, const ActivationFormat& logits);
 std::unique_ptr<Loss> make_squared_error(SharedDevice device, const ActivationFormat& predictions);
 

@@ -8,7 +8,8 @@
 
 namespace distdl::kernels::cuda {
 
-/// Index in x of the first largest value of a window, which is a place in the output; a NaN counts as largest.
+/// Index in x of the first largest value of a window, where a window is an element of the output. A NaN counts as the
+/// largest value.
 template <class T>
 DISTDL_HOST_DEVICE std::int64_t largest_of(const PoolWindows& windows, const T* x, const PoolWindows::Place& window) {
   std::int64_t best = -1;
@@ -30,8 +31,8 @@ struct MaxPoolForward {
   }
 };
 
-/// Each element of dx collects from the windows that chose it, in the order of the windows: no atomics, the same bits
-/// as plain loops over the windows.
+/// Each element of dx sums the gradients of the windows that chose it, in the order of the windows. It uses no atomics,
+/// so the bits equal those of plain loops over the windows.
 template <class T>
 struct MaxPoolBackward {
   const T* x;

@@ -8,18 +8,18 @@
 
 namespace distdl::kernels::cuda {
 
-/// Numbers that count classes or rows of a table, as they come from outside.
+/// Numbers from outside that are classes or rows of a table.
 struct Numbers {
   const std::int32_t* data;
   std::int64_t count;
-  std::int32_t limit;  ///< each must be one of 0 .. limit - 1
+  std::int32_t limit;  ///< valid numbers are 0 .. limit - 1
   bool has_ignored = false;
-  std::int32_t ignored = 0;  ///< or this one, where has_ignored
+  std::int32_t ignored = 0;  ///< also valid if has_ignored
   DISTDL_HOST_DEVICE bool is_ignored(std::int32_t number) const { return has_ignored && number == ignored; }
   DISTDL_HOST_DEVICE bool is_valid(std::int32_t number) const { return 0 <= number && number < limit; }
 };
 
-/// One row: reports the first number that is not valid, unless an earlier fault has not been read yet.
+/// One row: reports the first invalid number, unless an earlier fault has not been read yet.
 struct ReportFirstFault {
   Numbers numbers;
   NumberFault::Of of;
@@ -42,7 +42,7 @@ struct ReportFirstFault {
 
 class Device;
 
-/// Has Device::wait() throw for the first number that is not valid.
+/// Makes Device::wait() throw for the first invalid number.
 void check_numbers(const Device& device, const Numbers& numbers, NumberFault::Of of);
 
 }  // namespace distdl::kernels::cuda

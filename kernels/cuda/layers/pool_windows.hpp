@@ -7,8 +7,8 @@
 
 namespace distdl::kernels::cuda {
 
-/// Planes of in_height x in_width and the windows over them; there are as many planes as samples times channels. Where
-/// channels lie side by side, a plane is a sample, and each pixel has `channels` values.
+/// Planes of in_height x in_width and their windows. There is a plane per sample and channel. If channels are adjacent,
+/// a plane is a sample, and each pixel has `channels` values.
 struct PoolWindows {
   std::int64_t kernel;
   std::int64_t stride;
@@ -17,14 +17,14 @@ struct PoolWindows {
   std::int64_t in_width;
   std::int64_t out_height;
   std::int64_t out_width;
-  std::int64_t channels = 1;  ///< side by side
+  std::int64_t channels = 1;  ///< number of adjacent channels
 
   struct Place {
     std::int64_t plane, row, column, channel;
   };
   DISTDL_HOST_DEVICE Place in_input(std::int64_t i) const { return place(i, in_height, in_width); }
   DISTDL_HOST_DEVICE Place in_output(std::int64_t i) const { return place(i, out_height, out_width); }
-  // The other way round.
+  // The inverse.
   DISTDL_HOST_DEVICE std::int64_t input(const Place& at) const {
     return ((at.plane * in_height + at.row) * in_width + at.column) * channels + at.channel;
   }
@@ -32,7 +32,7 @@ struct PoolWindows {
     return ((at.plane * out_height + at.row) * out_width + at.column) * channels + at.channel;
   }
 
-  /// Where a window begins along one direction, in the plane.
+  /// The position at which a window begins along one direction of the plane.
   DISTDL_HOST_DEVICE std::int64_t begin(std::int64_t window) const {
     const std::int64_t start = window * stride - padding;
     return start > 0 ? start : 0;
@@ -42,7 +42,7 @@ struct PoolWindows {
     return stop < extent ? stop : extent;
   }
 
-  /// The first of the windows along one direction that contain position `at`; may lie beyond last_window.
+  /// The first window along one direction that contains position `at`. It may be greater than last_window.
   DISTDL_HOST_DEVICE std::int64_t first_window(std::int64_t at) const {
     return at + padding < kernel ? 0 : (at + padding - kernel) / stride + 1;
   }

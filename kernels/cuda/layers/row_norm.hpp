@@ -13,10 +13,10 @@ namespace distdl::kernels::cuda {
 struct RowNorm {
   std::int64_t width;
   float epsilon;
-  bool is_centred;  ///< or the mean counts as 0
+  bool is_centred;  ///< if false, the mean is taken as 0
 };
 
-/// Of each row. `inverse` is 1 / its deviation, or 1 / its root mean square.
+/// Values of each row. `inverse` is 1 / its deviation, or 1 / its root mean square.
 struct RowMoments {
   float* mean;
   float* inverse;
@@ -29,7 +29,7 @@ struct RowNormForward {
   const float* weight;
   const float* bias;  ///< nullptr: none
   T* y;
-  RowMoments moments;  ///< kept for backward, unless nullptr
+  RowMoments moments;  ///< stored for backward, unless nullptr
   template <class Lanes>
   DISTDL_HOST_DEVICE void operator()(std::int64_t row, const Lanes& lanes) const {
     const T* from = x + row * norm.width;
@@ -73,7 +73,7 @@ struct RowNormInputGradient {
   }
 };
 
-/// A column sum, see columns.hpp. `first` is the weight's gradient, `second` the bias's.
+/// A column sum, see columns.hpp. `first` is the gradient of the weight, `second` that of the bias.
 template <class T>
 struct RowNormWeightGradient {
   using Sum = TwoColumnSums;

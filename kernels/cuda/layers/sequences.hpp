@@ -5,8 +5,8 @@
 
 #include <distdl/kernels/cuda/primitives/lanes.hpp>
 
-// Layers that move rows of `width` numbers, (N, T, C) with C = width. Bodies of lanes.hpp; a row is a place of a sample
-// unless it says otherwise.
+// Layers that move rows of `width` numbers, (N, T, C) with C = width. These are bodies for lanes.hpp. A row is a
+// position of a sample unless stated otherwise.
 namespace distdl::kernels::cuda {
 
 template <class Lanes, class From, class To>
@@ -28,7 +28,7 @@ struct AddPositions {
   }
 };
 
-/// x: (N, T, C), y: (N, 1 + T, C). Rows of y.
+/// x: (N, T, C), y: (N, 1 + T, C). A row is one of y.
 template <class T>
 struct PrependToken {
   const T* x;
@@ -44,7 +44,7 @@ struct PrependToken {
   }
 };
 
-/// The gradient of PrependToken. Rows of dx.
+/// The gradient of PrependToken. A row is one of dx.
 template <class T>
 struct DropToken {
   const T* dy;
@@ -71,7 +71,7 @@ struct SelectRow {
   }
 };
 
-/// The gradient of SelectRow. Rows of dx.
+/// The gradient of SelectRow. A row is one of dx.
 template <class T>
 struct SelectRowGradient {
   const T* dy;

@@ -14,7 +14,7 @@ struct SampleError {
   const T* predictions;
   const float* targets;
   double* errors;       // (samples)
-  std::int64_t values;  ///< of a sample
+  std::int64_t values;  ///< values of a sample
   DISTDL_HOST_DEVICE double operator()(std::int64_t sample, std::int64_t j) const {
     const std::int64_t i = sample * values + j;
     const double error = static_cast<double>(predictions[i]) - targets[i];
@@ -25,7 +25,7 @@ struct SampleError {
   }
 };
 
-/// One sum over the samples; writes all totals of a loss.
+/// One sum over the samples, which writes all totals of a loss.
 struct TotalError {
   const double* errors;  // (samples)
   float* totals;
@@ -43,7 +43,7 @@ struct ErrorGradient {
   const T* predictions;
   const float* targets;
   T* gradient;
-  double scale;  ///< of the error: 2 * the loss's scale / values of a sample
+  double scale;  ///< factor of the error: 2 * the loss's scale / values of a sample
   DISTDL_HOST_DEVICE void operator()(std::size_t i) const {
     gradient[i] = static_cast<float>((static_cast<double>(predictions[i]) - targets[i]) * scale);
   }

@@ -13,7 +13,7 @@ namespace distdl::kernels::cuda {
 
 class Device;
 
-/// call(parameter, moments..., gradient) of element i.
+/// Calls call(parameter, moments..., gradient) for element i.
 template <class Step, class Call>
 DISTDL_HOST_DEVICE auto with_element(const UpdateArenas& arenas, std::size_t i, const Call& call) {
   if constexpr (Step::kMoments == 0)
@@ -24,12 +24,12 @@ DISTDL_HOST_DEVICE auto with_element(const UpdateArenas& arenas, std::size_t i, 
     return call(arenas.parameters[i], arenas.moments[0][i], arenas.moments[1][i], arenas.gradients[i]);
 }
 
-/// A body of ranges_kernel(): what of(table, number) gives updates the elements of that range.
+/// A body of ranges_kernel(). The result of of(table, number) updates the elements of that range.
 template <class Step>
 struct Update {
   const Step* step;
   UpdateArenas arenas;
-  const double* rates = nullptr;  ///< of the ranges, where the step is Adaptive
+  const double* rates = nullptr;  ///< rates of the ranges if the step is Adaptive
   DISTDL_HOST_DEVICE Step of(const RangeTable& table, std::int64_t number) const {
     Step own = step_of_group(*step, table.ranges[number].options);
     if constexpr (Adaptive<Step>) own.learning_rate = rates[number];
@@ -45,7 +45,7 @@ struct Square {
   DISTDL_HOST_DEVICE double operator()(GroupOptions, std::size_t i) const { return elementwise::Square{}(data[i]); }
 };
 
-/// Of an Adaptive step.
+/// The term of an Adaptive step.
 template <class Step>
 struct Term {
   const Step* step;
@@ -65,12 +65,12 @@ struct Term {
   };
 };
 
-/// Takes the sum of SumOfRange over the terms.
+/// Receives the sums of SumOfRange over the terms.
 template <class Step>
 struct StoreRate {
   const Step* step;
   const RangeParts* ranges;
-  const double* squares;  ///< of the parameters of each range
+  const double* squares;  ///< sums of the squared parameters of each range
   double* rates;
   DISTDL_HOST_DEVICE void operator()(std::int64_t number, double sum) const {
     const GroupOptions options = ranges[number].options;
@@ -79,8 +79,8 @@ struct StoreRate {
   }
 };
 
-// As Backend's calls of the same names; steps are in the GPU's memory. The device's scratch, which is not where the
-// table lies, has places for the partial sums and, twice, for a double of each range.
+// Backend's functions of the same names; steps are in GPU memory. The device's scratch memory must have space for the
+// partial sums and for two doubles per range. The table must not be in it.
 void update(const Device& device, const OptimizerStep& step, const UpdateArenas& arenas, const RangeTable& table);
 void sums_of_squares(const Device& device, const float* data, const RangeTable& table, double* sums);
 

@@ -8,12 +8,12 @@
 
 namespace distdl::kernels::cuda {
 
-/// What a block takes of a range: short, so that small models too keep a GPU busy.
+/// Elements of a range per block. The number is small, so that small models also use the whole GPU.
 inline constexpr std::int64_t kPieceOfPart = 2048;
 inline constexpr std::int64_t kPiecesOfPart = kPart / kPieceOfPart;
 
-/// body(update, i) for every element i of the ranges, `update` being body.of(table, number of the range).
-/// table.parts * kPiecesOfPart blocks.
+/// Calls body(update, i) for every element i of the ranges, where `update` is body.of(table, number of the range).
+/// Needs table.parts * kPiecesOfPart blocks.
 template <class Body>
 __global__ void ranges_kernel(RangeTable table, Body body) {
   const std::int64_t part = blockIdx.x / kPiecesOfPart, number = table.range_of(part);

@@ -9,10 +9,10 @@
 
 namespace distdl::kernels::cuda {
 
-/// Lists of ranges on the GPU. Each is sent once and kept: an optimizer has few, and asks for them in each step.
+/// Tables of ranges on the GPU. Each is copied once and kept, because an optimizer has few and uses them in each step.
 class RangeTables {
  public:
-  /// Reserves the scratch that the calls of optimizers.hpp take.
+  /// Also reserves the scratch memory for the functions of optimizers.hpp.
   RangeTable of(Device& device, StagingRing& staging, ArenaRanges ranges);
 
  private:

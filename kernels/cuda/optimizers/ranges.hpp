@@ -13,7 +13,7 @@ namespace distdl::kernels::cuda {
 
 inline constexpr auto kPart = static_cast<std::int64_t>(elementwise::kPart);
 
-/// A range, and where its partial sums lie among those of all.
+/// A range, and the index of its partial sums among those of all ranges.
 struct RangeParts {
   std::int64_t offset, count, first_part;
   GroupOptions options;
@@ -30,14 +30,14 @@ inline std::vector<RangeParts> parts_of(ArenaRanges ranges) {
   return all;
 }
 
-/// ArenaRanges where a kernel finds them.
+/// ArenaRanges in the form that kernels read.
 struct RangeTable {
   const RangeParts* ranges;
   std::int64_t count;
-  std::int64_t parts;       ///< of all
-  std::int64_t most_parts;  ///< of one
+  std::int64_t parts;       ///< parts of all ranges
+  std::int64_t most_parts;  ///< most parts of one range
 
-  /// The last one that begins at or before the part; empty ones before it begin there too.
+  /// The last range that begins at or before the part. Empty ranges before it may begin there too.
   DISTDL_HOST_DEVICE std::int64_t range_of(std::int64_t part) const {
     std::int64_t low = 0, high = count;
     while (high - low > 1) {
@@ -57,10 +57,10 @@ inline RangeTable table_of(const std::vector<RangeParts>& all, const RangeParts*
   return table;
 }
 
-// Two sums, see reduction.hpp: together the sum of ordered_sum.hpp for each range, to the bit, in two launches for
-// all of them. term(options, i): the term of element i of the arenas, in a range with these group options.
+// Two sums, see reduction.hpp. Together they give the sum of ordered_sum.hpp for each range, with the same bits, in two
+// launches for all ranges. term(options, i) is the term of element i of the arenas in a range with these group options.
 
-/// A result is a part of some range.
+/// A result is the sum of one part of a range.
 template <class Term>
 struct SumOfPart {
   Term term;
@@ -74,7 +74,7 @@ struct SumOfPart {
   DISTDL_HOST_DEVICE void finish(std::int64_t part, double sum) const { parts[part] = sum; }
 };
 
-/// A result is a range, handed to take(number, sum); terms: table.most_parts.
+/// A result is the sum of one range, which is passed to take(number, sum). Terms: table.most_parts.
 template <class Take>
 struct SumOfRange {
   RangeTable table;

@@ -12,7 +12,7 @@ namespace distdl::kernels::cuda {
 
 class Device;
 
-/// Where the values of a channel lie in (N, C, H, W), in (N, H, W, C), or in (N, C) with one pixel each.
+/// The positions of a channel's values in (N, C, H, W), in (N, H, W, C), or in (N, C) with one pixel each.
 struct Channels {
   std::int64_t samples;
   std::int64_t channels;
@@ -30,7 +30,7 @@ struct Channels {
 };
 Channels channels_of(const ActivationFormat& format);
 
-/// As a matrix with a column for each channel, where they are last.
+/// The matrix with one column per channel, if channels are last.
 constexpr ColumnChunks columns_of(const Channels& channels) {
   return column_chunks(channels.values(), channels.channels);
 }
@@ -57,10 +57,10 @@ struct SumChannel {
   DISTDL_HOST_DEVICE void finish(std::int64_t c, double sum) const { sums[c] = static_cast<float>(sum); }
 };
 
-// T: a type of activations.
+// T is a type of activations.
 template <class T>
 void add_bias(const Device& device, const Channels& channels, const float* bias, T* y);
-/// Where the channels are last, takes column_scratch<SumOfRows<T>>(columns_of(channels)) of the device's scratch.
+/// If channels are last, uses column_scratch<SumOfRows<T>>(columns_of(channels)) of the device's scratch memory.
 template <class T>
 void sum_channels(const Device& device, const Channels& channels, const T* dy, float* sums);
 

@@ -8,8 +8,8 @@
 
 namespace distdl::kernels::cuda {
 
-/// Hands the sum of each column to reduce.finish(column, sum); see columns.hpp. Takes column_scratch<Reduce>(chunks) of
-/// the device's scratch.
+/// Passes the sum of each column to reduce.finish(column, sum); see columns.hpp. Uses column_scratch<Reduce>(chunks) of
+/// the device's scratch memory.
 template <class Reduce>
 void sum_columns(const Device& device, const ColumnChunks& chunks, const Reduce& reduce) {
   auto* partial = static_cast<typename Reduce::Sum*>(device.scratch());

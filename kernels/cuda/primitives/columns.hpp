@@ -9,9 +9,9 @@
 
 namespace distdl::kernels::cuda {
 
-/// Sums over the rows of a row-major matrix, one per column, in an order that depends on its shape alone: the rows are
-/// cut into chunks; row r of a chunk belongs to lane r % kColumnLanes, which adds its rows in their order; a binary
-/// tree adds the lanes; the chunks' sums are added in their order.
+/// Sums over the rows of a row-major matrix, one per column, in an order that depends only on its shape. The rows are
+/// divided into chunks. Row r of a chunk belongs to lane r % kColumnLanes, which adds its rows in order. A binary tree
+/// adds the lanes. The sums of the chunks are added in order.
 inline constexpr int kColumnLanes = 8;
 inline constexpr int kColumnsPerBlock = 32;
 
@@ -27,7 +27,7 @@ struct ColumnChunks {
   }
 };
 
-/// Enough chunks to fill a GPU where there are few columns; at most 1024.
+/// Enough chunks to use the whole GPU if there are few columns; at most 1024.
 constexpr ColumnChunks column_chunks(std::int64_t rows, std::int64_t columns) {
   constexpr std::int64_t kBlocks = 1024, kLeastRows = std::int64_t{8} * kColumnLanes;
   const std::int64_t across = (columns + kColumnsPerBlock - 1) / kColumnsPerBlock;
@@ -44,7 +44,7 @@ struct TwoColumnSums {
   }
 };
 
-/// What sum_columns() needs for partial sums.
+/// The scratch memory that sum_columns() needs for partial sums.
 template <class Reduce>
 constexpr std::size_t column_scratch(const ColumnChunks& chunks) {
   return static_cast<std::size_t>(chunks.count() * chunks.columns) * sizeof(typename Reduce::Sum);
@@ -60,7 +60,7 @@ DISTDL_HOST_DEVICE typename Reduce::Sum column_lane_sum(const Reduce& reduce, co
   return sum;
 }
 
-/// Adds the chunks of a column and hands the sum to reduce.finish(column, sum).
+/// Adds the chunks of a column and passes the sum to reduce.finish(column, sum).
 template <class Reduce>
 struct FinishColumn {
   const typename Reduce::Sum* partial;  // (chunks, columns)
@@ -80,7 +80,7 @@ struct SumOfRows {
   using Sum = double;
   const T* dy;
   float* sums;
-  std::int64_t stride;  ///< from row to row
+  std::int64_t stride;  ///< elements from row to row
   DISTDL_HOST_DEVICE double operator()(std::int64_t row, std::int64_t column) const {
     return dy[row * stride + column];
   }

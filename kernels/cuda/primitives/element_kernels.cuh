@@ -16,8 +16,9 @@ __global__ void for_each_kernel(std::size_t count, Body body) {
 
 inline constexpr int kAtOnce = 4;
 
-/// The same for a body that fills an array, body.target()[i] = body.value(i). A thread reads for several elements
-/// before it writes one, so that short elements keep memory busy. Blocks must cover count elements, kAtOnce a thread.
+/// The same for a body that fills an array: body.target()[i] = body.value(i). A thread reads several elements before it
+/// writes one, so that small elements also use the whole bandwidth. The blocks must cover `count` elements, kAtOnce per
+/// thread.
 template <class Body>
 __global__ void fill_kernel(std::size_t count, Body body) {
   const std::size_t first = std::size_t{blockIdx.x} * blockDim.x * kAtOnce + threadIdx.x;
@@ -34,7 +35,8 @@ __global__ void fill_kernel(std::size_t count, Body body) {
   }
 }
 
-/// One block per result: result r is the sum of reduce(r, j) over all j below `terms`, handed to reduce.finish(r, sum).
+/// One block per result: result r is the sum of reduce(r, j) over all j below `terms`. It is passed to reduce.finish(r,
+/// sum).
 template <class Reduce>
 __global__ void __launch_bounds__(kLanes) sum_kernel(std::int64_t terms, Reduce reduce) {
   __shared__ double partial[kLanes];

@@ -9,7 +9,7 @@
 namespace distdl::kernels::cuda {
 
 /// The largest of some numbers and the sum of exp(number - largest), in one pass. Milakov and Gimelshein, "Online
-/// normalizer calculation for softmax", 2018. A NaN makes the sum one.
+/// normalizer calculation for softmax", 2018. A NaN makes the sum NaN.
 struct Exponentials {
   float largest;
   float sum;
@@ -23,7 +23,7 @@ struct Exponentials {
       sum += std::exp(number - largest);
     }
   }
-  /// Where both are the same, infinite or not, nothing is scaled.
+  /// If both largest numbers are equal, even infinite, nothing is scaled.
   DISTDL_HOST_DEVICE static Exponentials merged(const Exponentials& a, const Exponentials& b) {
     const float largest = a.largest > b.largest ? a.largest : b.largest;
     return {largest, a.scaled_to(largest) + b.scaled_to(largest)};

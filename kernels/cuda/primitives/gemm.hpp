@@ -7,8 +7,8 @@
 
 namespace distdl::kernels::cuda {
 
-/// One product C = op(A) op(B) as BLAS counts: column-major, op(A): m x k, op(B): k x n, C: m x n. To BLAS each
-/// row-major array is its own transpose.
+/// A product C = op(A) op(B) in the terms of BLAS: column-major, op(A): m x k, op(B): k x n, C: m x n. BLAS sees a
+/// row-major array as its transpose.
 struct Gemm {
   bool transpose_a;
   bool transpose_b;
@@ -20,7 +20,7 @@ struct Gemm {
   std::int64_t ldc;
 };
 
-/// The same product of `count` matrices each; from one to the next there are so many elements.
+/// `count` products of this kind, with fixed distances between consecutive matrices.
 struct GemmBatch {
   Gemm gemm;
   std::int64_t stride_a;
@@ -28,7 +28,7 @@ struct GemmBatch {
   std::int64_t stride_c;
 };
 
-/// The products of a linear layer. Its arrays are row-major, x (rows, in), weight (out, in), y (rows, out).
+/// The products of a linear layer. Its arrays are row-major: x (rows, in), weight (out, in), y (rows, out).
 struct LinearGemms {
   std::int64_t rows;
   std::int64_t in;
@@ -44,13 +44,13 @@ struct LinearGemms {
 
 class Device;
 
-/// Types of a product's matrices; it adds up in fp32.
+/// Types of the matrices of a product, which is accumulated in fp32.
 struct ProductTypes {
   tensor::DataType operands = tensor::DataType::float32;
   tensor::DataType result = tensor::DataType::float32;
 };
 
-/// C = op(A) op(B), and alpha times that. Products of floats are plain fp32, unless the device allows TF32.
+/// C = alpha op(A) op(B). Products of floats are plain fp32 unless the device allows TF32.
 void multiply(const Device& device, const Gemm& gemm, const ProductTypes& types, const void* a, const void* b, void* c);
 void multiply(const Device& device, const GemmBatch& batch, std::int64_t count, float alpha, const float* a,
               const float* b, float* c);

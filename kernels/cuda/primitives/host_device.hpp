@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Marks index and element maths that a kernel runs, and that a test runs on the CPU in the same order.
-/// DISTDL_UNROLL: before a loop over what must stay in registers.
+/// Marks index and element arithmetic that a kernel runs, and that a test runs on the CPU in the same order.
+/// DISTDL_UNROLL precedes a loop over values that must stay in registers.
 #ifdef __CUDACC__
 #define DISTDL_HOST_DEVICE __host__ __device__
 #define DISTDL_UNROLL _Pragma("unroll")

@@ -7,14 +7,15 @@
 
 namespace distdl::kernels::cuda {
 
-// Maths of whole rows is written as bodies, body(row, lanes), that a warp or a block runs (rows.cuh) and a test on the
-// CPU runs in the same order of additions (tests/kernels/cuda/on_cpu.hpp). `lanes` are the threads that share the row:
+// Arithmetic on whole rows is written as bodies, body(row, lanes). A warp or a block runs them (rows.cuh), and a test
+// runs them on the CPU in the same order of additions (tests/kernels/cuda/on_cpu.hpp). `lanes` are the threads that
+// share the row:
 //   lanes.each(count, visit)                 visit(j) for each j < count; lane l has j = l, l + lanes, l + 2 lanes, ...
-//   lanes.reduce(count, start, visit, merge) visit(state, j) likewise, each lane with a state of its own; then the
+//   lanes.reduce(count, start, visit, merge) visit(state, j) in the same way, with a state per lane; then the
 //                                            states are merged in pairs, lane l with l + half, half = lanes / 2, ..., 1
 //                                            within warps of 32, then over warps. All lanes get the result.
 //   lanes.once(act)                          act() by one lane
-// What each() reads that another lane wrote must have a reduce() between. All lanes must come to the same calls.
+// If each() reads values that another lane wrote, a reduce() must be in between. All lanes must make the same calls.
 
 template <class Lanes, class Term>
 DISTDL_HOST_DEVICE float sum_over(const Lanes& lanes, std::int64_t count, const Term& term) {

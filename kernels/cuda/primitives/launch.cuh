@@ -13,7 +13,7 @@ namespace distdl::kernels::cuda {
 
 inline constexpr int kThreads = 256;
 
-/// body(i) for every i below count, in any order, on the current GPU.
+/// Runs body(i) for every i below count, in any order, on the current GPU.
 template <class Body>
 void for_each(cudaStream_t stream, std::size_t count, const Body& body) {
   if (count == 0) return;
@@ -22,7 +22,7 @@ void for_each(cudaStream_t stream, std::size_t count, const Body& body) {
   check(cudaGetLastError(), "start a kernel");
 }
 
-/// body.target()[i] = body.value(i) for every i below count; a value may read what is at its own place only.
+/// Sets body.target()[i] = body.value(i) for every i below count. value(i) may read only element i of the target.
 template <class Body>
 void fill_each(const Device& device, std::size_t count, const Body& body) {
   constexpr std::size_t kOfBlock = std::size_t{kThreads} * kAtOnce;
@@ -36,7 +36,7 @@ void for_each(const Device& device, std::size_t count, const Body& body) {
   for_each(device.stream(), count, body);
 }
 
-/// See reduction.hpp: a fixed order of additions, so the same bits in every run.
+/// Uses a fixed order of additions, see reduction.hpp, so the bits are the same in every run.
 template <class Reduce>
 void sum_each(const Device& device, std::int64_t results, std::int64_t terms, const Reduce& reduce) {
   if (results == 0) return;

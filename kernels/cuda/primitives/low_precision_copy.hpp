@@ -8,16 +8,17 @@
 
 namespace distdl::kernels::cuda {
 
-/// A parameter as products of T take it: itself, or a copy of 16 bits.
+/// A parameter as an operand of type T: the parameter itself, or a copy of 16 bits.
 template <class T>
 class ShortCopy {
  public:
-  /// (N, rows, columns), which the copy has as (N, columns, rows); rows = columns = 1: as it stands.
+  /// The parameter is (N, rows, columns), and the copy is (N, columns, rows). With rows = columns = 1 the order is
+  /// unchanged.
   ShortCopy(const Device& device, std::int64_t count, std::int64_t rows = 1, std::int64_t columns = 1)
       : count_(static_cast<std::size_t>(count)), rows_(rows), columns_(columns) {
     if constexpr (!std::is_same_v<T, float>) copy_ = device.allocate(sizeof(T) * count_);
   }
-  /// After each change of the parameter.
+  /// Must be called after each change of the parameter.
   void load(const Device& device, const float* parameter) {
     parameter_ = parameter;
     if constexpr (!std::is_same_v<T, float>)

@@ -16,7 +16,7 @@ void set(const MatmulDescriptor& product, cublasLtMatmulDescAttributes_t attribu
 template <class Value>
 void set(const MatmulPreference& preference, cublasLtMatmulPreferenceAttributes_t attribute, const Value& value) {
   check(cublasLtMatmulPreferenceSetAttribute(preference.get(), attribute, &value, sizeof(value)),
-        "describe the wishes for a product");
+        "set the preferences for a product");
 }
 
 cublasLtEpilogue_t library_epilogue(Epilogue epilogue) {

@@ -9,24 +9,25 @@
 
 namespace distdl::kernels::cuda {
 
-/// What cuBLASLt does beside a product C = op(A) op(B).
+/// The additional work of cuBLASLt with a product C = op(A) op(B).
 enum class Epilogue {
   none,
-  bias,           ///< adds one bias per row of C, of C's type
-  bias_gelu,      ///< and writes that elsewhere, its GELU by tanh to C
-  bias_gradient,  ///< writes the sums of the columns of op(B), of C's type: one per column of C
+  bias,           ///< adds one bias per row of C, which has C's type
+  bias_gelu,      ///< adds the bias, stores the result separately, and writes its GELU (by tanh) to C
+  bias_gradient,  ///< writes the sums of the columns of op(B), one per column of C and of C's type
 };
 
-/// One product by cuBLASLt, fused with its epilogue where the library has a way for these extents and types; else by
-/// cuBLAS, without. The way is chosen when this is made, from the extents alone, and none that adds up in place: the
-/// same bits in every run.
+/// A product by cuBLASLt, fused with its epilogue if the library supports these extents and types; else by cuBLAS
+/// without the epilogue. The algorithm is chosen at creation from the extents alone, and never accumulates in place, so
+/// the bits are the same in every run.
 class Product {
  public:
-  /// Reserves what it needs of the device's scratch. C is packed: ldc = m.
+  /// Reserves the scratch memory of the device that it needs. C is packed: ldc = m.
   Product(Device& device, const Gemm& gemm, const ProductTypes& types, Epilogue epilogue);
-  /// Else the caller has to do what the epilogue would.
+  /// If false, the caller has to do the work of the epilogue.
   bool fuses() const { return way_.has_value(); }
-  /// All pointers are aligned to 16 bytes. `bias`: what the epilogue reads or writes. `before_gelu`: as C.
+  /// All pointers are aligned to 16 bytes. `bias` is read or written by the epilogue. `before_gelu` has the format of
+  /// C.
   void run(const Device& device, const void* a, const void* b, void* c, const void* bias = nullptr,
            void* before_gelu = nullptr);
 
@@ -36,7 +37,7 @@ class Product {
   Epilogue epilogue_;
   MatmulDescriptor product_;
   MatrixLayout a_, b_, c_;
-  std::optional<cublasLtMatmulAlgo_t> way_;  ///< nullopt: cuBLASLt has none
+  std::optional<cublasLtMatmulAlgo_t> way_;  ///< nullopt: cuBLASLt has no algorithm
 };
 
 }  // namespace distdl::kernels::cuda

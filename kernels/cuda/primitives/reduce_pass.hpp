@@ -8,14 +8,14 @@
 #include <distdl/tensor/accelerator.hpp>
 #include <distdl/tensor/element_maths.hpp>
 
-/// A reduction in the order that its operands tell (see tensor::ReduceSource), as kernels do it: one element per
+/// A reduction in the order of its operands (see tensor::ReduceSource), executed by kernels with one element per
 /// thread.
 namespace distdl::kernels::cuda {
 
 struct Gpu {};
 using Maths = tensor::ElementMaths<Gpu>;
 
-/// What one kernel reads and writes: passed by value, so it must fit a kernel's 4 KiB of arguments.
+/// The arguments of one kernel. They are passed by value, so they must fit into 4 KiB.
 struct ReducePass {
   static constexpr int kSources = 128;
   static constexpr int kPartials = 64;
@@ -25,7 +25,8 @@ struct ReducePass {
   void* results[kPartials];
   int source_count = 0;
   int result_count = 0;
-  bool partial = false;  ///< writes its partial results, oldest first; else the only one to all results
+  /// If true, partial results are written, oldest first; else the only result is written to all targets.
+  bool partial = false;
   double scale = 1;
 };
 
@@ -57,7 +58,7 @@ struct ReduceElement {
   }
 };
 
-/// The most frequent case, in registers: two operands, one or two results.
+/// The most frequent case, in registers: two operands, and one or two results.
 template <class Type, class Operation>
 struct ReduceTwo {
   using Value = typename Type::Value;
@@ -96,7 +97,7 @@ void reduce_pass(tensor::Reduction reduction, const ReducePass& pass, const Run&
   }
 }
 
-/// Calls run(body), where body(i) does element i. Not for DataType::byte.
+/// Calls run(body), where body(i) handles element i. Not for DataType::byte.
 template <class Run>
 void reduce_pass(tensor::DataType type, tensor::Reduction reduction, const ReducePass& pass, const Run& run) {
   switch (type) {
@@ -113,7 +114,7 @@ void reduce_pass(tensor::DataType type, tensor::Reduction reduction, const Reduc
     case tensor::DataType::int64:
       return reduce_pass<Maths::Integer<std::int64_t, std::uint64_t>>(reduction, pass, run);
     case tensor::DataType::byte:
-      break;  // has no sum
+      break;  // cannot be summed
   }
 }
 

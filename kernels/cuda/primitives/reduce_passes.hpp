@@ -10,9 +10,9 @@
 
 namespace distdl::kernels::cuda {
 
-/// More operands than one pass takes are taken in several, which keep their partial results in workspace(0),
-/// workspace(1), ...: the next pass begins with these. Throws InternalError for more than ReducePass::kPartials at a
-/// time.
+/// If there are more operands than one pass takes, several passes are made. They keep their partial results in
+/// workspace(0), workspace(1), ..., which the next pass reads. Throws InternalError for more than ReducePass::kPartials
+/// partial results at a time.
 template <class Workspace>
 std::vector<ReducePass> passes_of(std::span<const tensor::ReduceSource> sources, std::span<void* const> targets,
                                   double scale, const Workspace& workspace) {
@@ -36,7 +36,8 @@ std::vector<ReducePass> passes_of(std::span<const tensor::ReduceSource> sources,
     depth -= source.reductions;
   }
   ReducePass& last = passes.back();
-  require<InternalError>(targets.size() <= ReducePass::kPartials, "a sum with {} targets", targets.size());
+  require<InternalError>(targets.size() <= ReducePass::kPartials, "a sum has {} targets, which are too many",
+                         targets.size());
   std::copy(targets.begin(), targets.end(), last.results);
   last.result_count = static_cast<int>(targets.size());
   last.scale = scale;

@@ -8,7 +8,7 @@
 
 namespace distdl::kernels::cuda {
 
-/// Threads that share one sum, in the order that ordered_sum.hpp tells.
+/// Threads that share one sum, in the order of ordered_sum.hpp.
 using elementwise::kLanes;
 
 template <class Reduce>

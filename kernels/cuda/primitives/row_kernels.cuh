@@ -7,13 +7,13 @@
 
 #include <distdl/kernels/cuda/primitives/lanes.hpp>
 
-// Lanes of lanes.hpp on the GPU, and the kernels that run bodies with them. Started in rows.cuh; tests/kernels/cuda
-// runs them with threads of the CPU.
+// The lanes of lanes.hpp on the GPU, and the kernels that run bodies with them. rows.cuh launches them;
+// tests/kernels/cuda runs them with threads of the CPU.
 namespace distdl::kernels::cuda {
 
 inline constexpr int kRowThreads = 256;
 inline constexpr int kWarp = 32;
-inline constexpr int kWarps = kRowThreads / kWarp;  ///< of a block
+inline constexpr int kWarps = kRowThreads / kWarp;  ///< warps of a block
 
 template <class State>
 __device__ State of_other_lane(const State& state, int mask) {
@@ -26,8 +26,8 @@ __device__ State of_other_lane(const State& state, int mask) {
   return other;
 }
 
-/// A butterfly over 2 * half lanes. The lower lane's state goes first, so that all of them end with the same bits even
-/// if merging does not commute.
+/// A butterfly over 2 * half lanes. The lower lane's state is the first argument, so that all lanes get the same bits
+/// even if merging is not commutative.
 template <class State, class Merge>
 __device__ State merged(State state, int half, const Merge& merge) {
   for (; half > 0; half /= 2) {
@@ -37,7 +37,7 @@ __device__ State merged(State state, int half, const Merge& merge) {
   return state;
 }
 
-/// Lanes of one warp.
+/// The lanes of one warp.
 struct WarpLanes {
   template <class Visit>
   __device__ void each(std::int64_t count, const Visit& visit) const {
@@ -54,7 +54,7 @@ struct WarpLanes {
   }
 };
 
-/// Lanes of a whole block of kRowThreads.
+/// The lanes of a block of kRowThreads.
 struct BlockLanes {
   template <class Visit>
   __device__ void each(std::int64_t count, const Visit& visit) const {
@@ -66,7 +66,7 @@ struct BlockLanes {
     auto* of_warp = reinterpret_cast<State*>(workspace);
     each(count, [&](std::int64_t j) { visit(state, j); });
     state = merged(state, kWarp / 2, merge);
-    __syncthreads();  // an earlier result may still be read
+    __syncthreads();  // an earlier result may not have been read yet
     if (threadIdx.x % kWarp == 0) of_warp[threadIdx.x / kWarp] = state;
     __syncthreads();
     return merged(of_warp[threadIdx.x % kWarps], kWarps / 2, merge);

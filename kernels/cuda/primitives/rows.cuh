@@ -6,10 +6,11 @@
 #include <distdl/kernels/cuda/primitives/launch.cuh>
 #include <distdl/kernels/cuda/primitives/row_kernels.cuh>
 
-// Runs bodies of lanes.hpp on the GPU.
+// Runs the bodies of lanes.hpp on the GPU.
 namespace distdl::kernels::cuda {
 
-/// body(row, lanes) for every row, by a warp each: for rows of up to some thousand values. At most 2^34 rows.
+/// Runs body(row, lanes) for every row with one warp per row, for rows of up to some thousand values. At most 2^34
+/// rows.
 template <class Body>
 void for_each_row(const Device& device, std::int64_t rows, const Body& body) {
   if (rows == 0) return;
@@ -18,7 +19,7 @@ void for_each_row(const Device& device, std::int64_t rows, const Body& body) {
   check(cudaGetLastError(), "start a kernel over rows");
 }
 
-/// The same by a block each: for few or long rows. At most 2^31 - 1 rows.
+/// Runs body(row, lanes) with one block per row, for few or long rows. At most 2^31 - 1 rows.
 template <class Body>
 void for_each_long_row(const Device& device, std::int64_t rows, const Body& body) {
   if (rows == 0) return;

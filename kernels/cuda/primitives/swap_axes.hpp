@@ -8,7 +8,8 @@
 
 namespace distdl::kernels::cuda {
 
-/// (N, rows, columns) to (N, columns, rows), perhaps of another type; rows = columns = 1: as they stand.
+/// Converts (N, rows, columns) to (N, columns, rows), possibly to another type. With rows = columns = 1 the order is
+/// unchanged.
 template <class From, class To>
 struct SwapAxes {
   const From* from;

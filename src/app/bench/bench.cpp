@@ -128,7 +128,7 @@ void check(const Arguments& arguments) {
   require<UsageError>(arguments.batch >= 1 && arguments.steps >= 1, "{}", "--batch and --steps must be at least 1");
   require<UsageError>(
       !arguments.local.local || arguments.kernels.threads == 1,
-      "--threads {}: a rank of --local has one processor; use --threads 1, or start the ranks with srun",
+      "--threads {}: each rank of --local has one processor; use --threads 1, or start the ranks with srun",
       arguments.kernels.threads);
 }
 
@@ -189,7 +189,7 @@ void add_bench_command(Command app) {
                    "On a GPU, let cuDNN choose the fastest algorithms by its own estimate");
   command.add_option("--threads", arguments->kernels.threads, "CPU threads").positive().show_default();
   command.add_option("--batch", arguments->batch, "Samples per rank and step").positive().show_default();
-  command.add_option("--steps", arguments->steps, "Steps to time, after two to warm up").positive().show_default();
+  command.add_option("--steps", arguments->steps, "Steps to time, after two warm-up steps").positive().show_default();
   command.add_flag("--json", arguments->json, "Print JSON");
   command.callback([arguments] {
     arguments->kernels.precision = arguments->precision;

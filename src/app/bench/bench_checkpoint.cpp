@@ -80,13 +80,13 @@ struct Ratio {
   const char *name, *above, *below, *meaning;
 };
 constexpr Ratio kRatios[] = {
-    {"save_to_raw", "raw_write", "save", "durable save: speed over that of pwrite and fsync"},
-    {"save_to_raw_direct", "raw_write_direct", "save", "durable save: speed over that of pwrite past the page cache"},
-    {"stall_to_memcpy", "stall", "memcpy", "stall: time over that of memcpy"},
-    {"restore_to_raw", "raw_read", "restore", "restore: speed over that of pread"},
-    {"torch_to_save", "torch_save", "save", "durable save: torch.save's time over distdl's"},
-    {"torch_to_stall", "torch_save", "stall", "stall: torch.save's time over it"},
-    {"torch_to_restore", "torch_load", "restore", "restore: torch.load's time over distdl's"},
+    {"save_to_raw", "raw_write", "save", "durable save: speed relative to pwrite and fsync"},
+    {"save_to_raw_direct", "raw_write_direct", "save", "durable save: speed relative to pwrite past the page cache"},
+    {"stall_to_memcpy", "stall", "memcpy", "stall: time relative to memcpy"},
+    {"restore_to_raw", "raw_read", "restore", "restore: speed relative to pread"},
+    {"torch_to_save", "torch_save", "save", "durable save: time of torch.save relative to distdl"},
+    {"torch_to_stall", "torch_save", "stall", "stall: time of torch.save relative to it"},
+    {"torch_to_restore", "torch_load", "restore", "restore: time of torch.load relative to distdl"},
 };
 
 /// Round by round, so that a drift of the machine's speed cancels.
@@ -142,7 +142,7 @@ class CheckpointBench {
         peer_ = ready->substr(6);
       } catch (const CommError& error) {
         torch_.reset();
-        fmt::print(stderr, "distdl: without {}: {}\n", name, error.what());
+        fmt::print(stderr, "distdl: {} is left out: {}\n", name, error.what());
       }
   }
 
@@ -188,7 +188,8 @@ class CheckpointBench {
     const auto restored = [&] {
       drop_caches(saved.folder);
       time(round, "restore", [&] { restore(saved); });
-      require<InternalError>(crc32c(state_.bytes()) == checksum_, "{}", "the state that was restored is another one");
+      require<InternalError>(crc32c(state_.bytes()) == checksum_, "{}",
+                             "the restored state differs from the saved one");
     };
     drop_caches(saved.folder);
     file.read(state_.memory());
@@ -275,16 +276,17 @@ class CheckpointBench {
 
 void add_bench_checkpoint(Command bench) {
   auto command = bench.add_subcommand(
-      "checkpoint", "Time saves and restores beside memcpy and plain files; with --peers also those of PyTorch");
+      "checkpoint",
+      "Time saves and restores, and memcpy and plain files for comparison; with --peers also those of PyTorch");
   auto a = std::make_shared<CheckpointBenchArguments>();
   a->local.ranks = 1;
   a->local.add_to(command);
   a->options.keep = 2;
   command.add_option("--size", a->size, "Bytes of the state of all ranks, such as 1G").show_default();
-  command.add_option("--dir", a->dir, "Folder on the disk to measure, with room for five times the size")
+  command.add_option("--dir", a->dir, "Folder on the disk to measure, with space for five times the size")
       .show_default();
   command.add_option("--peers", a->peers, "Also measure: torch").list();
-  command.add_option("--rounds", a->rounds, "Measured rounds, after one to warm up").positive().show_default();
+  command.add_option("--rounds", a->rounds, "Measured rounds, after one warm-up round").positive().show_default();
   command.add_option("--copy-threads", a->options.copy_threads, "Same as checkpoint.copy_threads").show_default();
   command.add_option("--write-threads", a->options.write_threads, "Same as checkpoint.write_threads").show_default();
   command.add_option("--compression", a->options.compression, "Same as checkpoint.compression").show_default();

@@ -217,18 +217,19 @@ void add_bench_comm(Command bench) {
   auto sizes = command.add_option("--sizes", a->sizes, "Bytes: 8, 64K, 1K:256M (powers of two), 1K:256M:4, and lists")
                    .show_default();
   command.add_option("--type", a->type, "float32, float64, float16, bfloat16, int32 or int64").show_default();
-  command.add_option("--peers", a->peers, "Also measure, in turn: openmpi, mpich, gloo (through PyTorch)").list();
+  command.add_option("--peers", a->peers, "Also measure: openmpi, mpich, gloo (through PyTorch)").list();
   command.add_option("--algorithm", a->algorithm,
-                     "Use this algorithm, for instance ring, instead of the fastest by measured cost");
+                     "Use this algorithm, for instance ring, instead of the one that costs predict to be the fastest");
   command.add_option("--segment", a->segment, "With --algorithm: elements sent at a time; 0: all at once");
   command.add_flag("--any-order", a->any_order,
                    "Allow sums to depend on the number and placement of ranks where that is faster");
   command.add_flag("--free-order", a->free_order, "The old name of --any-order, for this version");
   command.add_option("--rounds", a->rounds, "Rounds; each measures every library once").positive().show_default();
   command.add_option("--seconds", a->seconds, "Seconds per size, round and library").positive().show_default();
-  command.add_flag("--tune", a->tune,
-                   "First measure the costs by which algorithms are chosen, and store them for these hosts; measure "
-                   "collectives only with --op or --sizes");
+  command.add_flag(
+      "--tune", a->tune,
+      "First measure the costs that decide which algorithms are used, and store them for these hosts; measure "
+      "collectives only with --op or --sizes");
   command.add_option("--plot", a->plot, "Draw time and bandwidth over size into this SVG file");
   command.add_flag("--json", a->json, "Print JSON");
   command.callback([a, op, sizes] {

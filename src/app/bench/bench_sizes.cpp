@@ -32,9 +32,10 @@ std::size_t size_from(const std::string& text, const std::string& all) {
     good = unit != std::string_view::npos && (tail.empty() || tail == "B" || tail == "iB");
     if (good) number <<= 10 * (unit + 1);
   }
-  require<UsageError>(
-      good && number >= 1 && number <= kLargest,
-      "--sizes {}: \"{}\" is no size; write 8, 64K, 1M, ranges as 1K:256M or 1K:256M:4, and commas between", all, text);
+  require<UsageError>(good && number >= 1 && number <= kLargest,
+                      "--sizes {}: \"{}\" is not a size; write 8, 64K, 1M, ranges such as 1K:256M or 1K:256M:4, with "
+                      "commas between them",
+                      all, text);
   return number;
 }
 }  // namespace
@@ -47,7 +48,7 @@ std::vector<std::size_t> sizes_from(const std::string& text) {
     const auto low = size_from(words[0], text);
     const auto high = words.size() > 1 ? size_from(words[1], text) : low;
     const auto step = words.size() > 2 ? size_from(words[2], text) : 2;
-    require<UsageError>(low <= high && step >= 2, "--sizes {}: \"{}\" goes nowhere", text, part);
+    require<UsageError>(low <= high && step >= 2, "--sizes {}: \"{}\" is an empty range", text, part);
     for (auto size = low; size <= high; size *= step) sizes.push_back(size);
   }
   std::sort(sizes.begin(), sizes.end());

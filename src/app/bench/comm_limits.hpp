@@ -5,20 +5,20 @@
 
 namespace distdl::app {
 
-/// What memory and network of this machine allow: no collective can be faster. A machine's speed drifts, so this is
-/// measured beside what it limits, in turn with it. All functions that measure are collective.
+/// The limits of this machine's memory and network: no collective can be faster. The speed of a machine drifts, so the
+/// limits are measured in turn with the collectives. All functions that measure are collective.
 class Limits {
  public:
-  /// A measurement takes about `seconds`, longer where so few bytes per second can be moved. Ranks of one node must be
-  /// as many on each.
+  /// A measurement takes about `seconds`, or longer if bytes are moved very slowly. Every node must have the same
+  /// number of ranks.
   Limits(comm::Communicator& communicator, Workspace& workspace, double seconds);
 
   int nodes() const { return static_cast<int>(members_.size()); }
-  /// Measures the bytes per second that all ranks of a node together read and write now, on `bytes` each.
+  /// Measures the bytes per second that all ranks of a node together read and write now, with `bytes` per rank.
   double memory_rate(std::size_t bytes);
-  /// Measures the bytes per second and direction between two nodes, both directions at once; 0 on one node.
+  /// Measures the bytes per second and direction between two nodes with both directions busy; 0 on one node.
   double network_rate();
-  /// Measures the least that `operation` can take now.
+  /// Measures the least time that `operation` can take now.
   double least_seconds(Operation operation, std::size_t bytes);
 
  private:
@@ -29,7 +29,7 @@ class Limits {
   comm::Communicator& communicator_;
   Workspace& workspace_;
   double seconds_;
-  tensor::Buffer out_, in_;                 ///< with other nodes only
+  tensor::Buffer out_, in_;                 ///< used only with several nodes
   std::vector<std::vector<Rank>> members_;  ///< of each node
 };
 

@@ -11,8 +11,8 @@
 
 namespace distdl::app {
 
-/// What "distdl bench comm" can measure: the collectives, and a message there and back between the first and the last
-/// rank.
+/// The operations that "distdl bench comm" can measure: the collectives, and a message from the first to the last rank
+/// and back.
 enum class Operation {
   barrier,
   broadcast,
@@ -26,39 +26,41 @@ enum class Operation {
   send_receive,
 };
 std::string_view name_of(Operation operation);
-/// Throws UsageError naming the possible ones.
+/// Throws UsageError that lists the possible names.
 Operation operation_of(std::string_view name);
 std::vector<std::string> operation_names();
 
-/// Bus bandwidth / algorithm bandwidth, as in NVIDIA's nccl-tests (doc/PERFORMANCE.md): so much of the data crosses the
-/// busiest link.
+/// Bus bandwidth / algorithm bandwidth, as in NVIDIA's nccl-tests (doc/PERFORMANCE.md): the part of the data that
+/// crosses the busiest link.
 double bus_factor(Operation operation, int ranks);
-/// Bytes that the ranks of one node cannot but read and write together, as multiples of the vector's.
+/// The bytes that the ranks of one node must at least read and write together, as multiples of the vector's bytes.
 double memory_traffic(Operation operation, int ranks);
-/// Bytes that the busiest node cannot but send or receive, as multiples of the vector's, with `local` ranks per node.
+/// The bytes that the busiest node must at least send or receive, as multiples of the vector's bytes, with `local`
+/// ranks per node.
 double network_traffic(Operation operation, int ranks, int local);
 
-/// Memory that all operations of a benchmark work on.
+/// The memory that all operations of a benchmark use.
 struct Workspace {
   Workspace(comm::Communicator& communicator, std::size_t bytes);
   tensor::Buffer values, others;
 };
 
-/// One operation on vectors of one size, in place where it can be; sums.
+/// One operation on vectors of one size, in place if possible. Reductions are sums.
 class OperationRun {
  public:
-  /// `bytes`: of the whole vector; rounded down to what can be divided.
+  /// `bytes` of the whole vector are rounded down to a divisible number.
   OperationRun(comm::Communicator& communicator, Workspace& workspace, Operation operation, comm::DataType type,
                std::size_t bytes, const comm::CallOptions& options);
 
   std::size_t bytes() const { return count_ * comm::size_of(type_); }
   void call();
-  /// How distdl does it, once it was called by is_right().
+  /// The choice of distdl, after a call of is_right().
   comm::Choice choice() const { return choice_; }
-  /// Collective: puts numbers in, calls, compares all results on all ranks. The memory is zero afterwards.
+  /// Collective. Sets numbers, calls the operation, and compares all results on all ranks. The memory is zero
+  /// afterwards.
   bool is_right();
-  /// Collective: seconds per call of the slowest rank, of each of several blocks of calls that follow a barrier;
-  /// takes about `seconds`.
+  /// Collective. The seconds per call of the slowest rank, for each of several blocks of calls that follow a barrier.
+  /// Takes about `seconds`.
   std::vector<double> measure(double seconds);
 
  private:

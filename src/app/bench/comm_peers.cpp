@@ -27,8 +27,7 @@ fs::path peer_programs() {
   for (auto folder = program.parent_path(); folder.has_relative_path(); folder = folder.parent_path())
     for (const char* place : {"share/distdl/bench/peers", "bench/peers"})
       if (fs::exists(folder / place / "collectives_mpi.c", error)) return folder / place;
-  throw CommError(
-      fmt::format("their programs (share/distdl/bench/peers) are not installed beside \"{}\"", program.string()));
+  throw CommError(fmt::format("its program (share/distdl/bench/peers) is not installed with \"{}\"", program.string()));
 }
 
 namespace {
@@ -143,7 +142,7 @@ std::unique_ptr<LineProcess> start(const std::string& name, comm::Communicator& 
                                    bool local) {
   const bool one_node = static_cast<int>(communicator.ranks_on_host_of(Rank(0)).size()) == communicator.size();
   if (name == "gloo") return start_gloo(communicator, one_node);
-  require<CommError>(local, "{}", "MPI's ranks are started with --local only");
+  require<CommError>(local, "{}", "MPI is measured with --local only");
   if (communicator.rank() != Rank(0)) return nullptr;
   const Unpinned anywhere;
   const auto mpi = std::find_if(mpis().begin(), mpis().end(), [&](const Mpi& each) { return each.name == name; });
@@ -155,7 +154,8 @@ Peer::Peer(std::string name, std::unique_ptr<LineProcess> program, bool speaks)
     : name_(std::move(name)), program_(std::move(program)) {
   if (!speaks) return;
   const auto ready = program_->read_line(kStart);
-  require<CommError>(ready && ready->starts_with("ready "), "its program does not start (run it by hand to see why)");
+  require<CommError>(ready && ready->starts_with("ready "),
+                     "its program does not start (run it by hand to see the error)");
   version_ = ready->substr(6);
 }
 
@@ -170,7 +170,7 @@ Peer::Answer Peer::measure(Operation operation, comm::DataType type, std::size_t
   Answer answer;
   if (kind == "times")
     for (double time; words >> time;) answer.times.push_back(time);
-  if (answer.times.empty()) answer.refused = kind == "refused" ? line->substr(8) : "it said \"" + *line + "\"";
+  if (answer.times.empty()) answer.refused = kind == "refused" ? line->substr(8) : "it answered \"" + *line + "\"";
   return answer;
 }
 
@@ -213,7 +213,7 @@ std::vector<Peer> start_peers(const std::vector<std::string>& names, comm::Commu
     if (problem.empty())
       peers.push_back(std::move(*peer));
     else if (first)
-      fmt::print(stderr, "distdl: without {}: {}\n", name, problem);
+      fmt::print(stderr, "distdl: {} is left out: {}\n", name, problem);
   }
   return peers;
 }

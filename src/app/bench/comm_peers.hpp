@@ -11,21 +11,21 @@
 
 namespace distdl::app {
 
-/// Another library doing the same on the same machine, as programs of its own that wait quietly until it is their turn.
+/// Another library that does the same on the same machine, in separate programs that are idle until it is their turn.
 class Peer {
  public:
-  /// Seconds per call, as OperationRun::measure() returns; or why not.
+  /// Seconds per call, as from OperationRun::measure(), or the reason why there are none.
   struct Answer {
     std::vector<double> times;
     std::string refused;
   };
 
-  /// `speaks`: this rank's program is the one that is asked; it must come up.
+  /// `speaks`: commands go to the program of this rank, which must start.
   Peer(std::string name, std::unique_ptr<LineProcess> program, bool speaks);
   const std::string& name() const { return name_; }
-  /// What it says of itself: "Open MPI v4.1.4".
+  /// The version that it reports, such as "Open MPI v4.1.4".
   const std::string& version() const { return version_; }
-  /// On rank 0.
+  /// Called on rank 0.
   Answer measure(Operation operation, comm::DataType type, std::size_t bytes, double seconds);
 
  private:
@@ -33,7 +33,7 @@ class Peer {
   std::unique_ptr<LineProcess> program_;
 };
 
-/// A temporary folder for what is compiled, removed at the end.
+/// A temporary folder for compiled programs, which is removed at the end.
 class PeerFolder {
  public:
   PeerFolder();
@@ -46,14 +46,15 @@ class PeerFolder {
   std::filesystem::path path_;
 };
 
-/// Where the peers' programs lie: beside the installed or the built distdl. Throws CommError if they do not.
+/// The folder of the peers' programs, which belongs to the installed or built distdl. Throws CommError if it does not
+/// exist.
 std::filesystem::path peer_programs();
 
 /// Throws UsageError for a name that start_peers() does not know.
 void check_peers(const std::vector<std::string>& names);
 
-/// Collective: the peers of `names` ("openmpi" stands for its default and its tuned settings, "mpich", "gloo") that
-/// work here, each with its programs started; the others are explained on stderr. Rank 0 may ask them. Throws
+/// Collective. Starts the programs of those peers in `names` that work here: "openmpi" (with default and tuned
+/// settings), "mpich" and "gloo". For the others the reason is printed to stderr. Rank 0 may use them. Throws
 /// UsageError for an unknown name.
 std::vector<Peer> start_peers(const std::vector<std::string>& names, comm::Communicator& communicator,
                               const PeerFolder& folder, bool local);

@@ -7,8 +7,8 @@
 
 namespace distdl::app {
 
-/// An SVG document: latency and bus bandwidth over size, both axes logarithmic, one line per library, and the measured
-/// limit; one row of two diagrams per operation. Points of size 0 are left out.
+/// An SVG document with latency and bus bandwidth over size. Both axes are logarithmic; there is one line per library,
+/// and one for the measured limit. Each operation has a row of two diagrams. Points of size 0 are left out.
 std::string plot(const CommReport& report);
 
 }  // namespace distdl::app

@@ -11,7 +11,7 @@
 
 namespace distdl::app {
 
-/// How long something took: the median of each round, in the order of the rounds.
+/// The median time of each round, in the order of the rounds.
 struct Rounds {
   std::vector<double> seconds;
   double median() const;
@@ -19,7 +19,7 @@ struct Rounds {
   double worst() const;
 };
 
-/// A peer's side of a point; `refused` says why there is none.
+/// A peer's results for a point; `refused` is the reason if there are none.
 struct PeerRounds {
   std::string name;
   std::string refused;
@@ -30,7 +30,7 @@ struct PeerRounds {
 struct CommPoint {
   Operation operation = Operation::all_reduce;
   std::size_t bytes = 0;
-  std::string algorithm;    ///< of distdl; empty for messages
+  std::string algorithm;    ///< algorithm of distdl; empty for messages
   std::size_t segment = 0;  ///< elements
   Rounds limit, ours;
   std::vector<PeerRounds> peers;
@@ -41,21 +41,21 @@ struct CommReport {
   std::vector<std::string> hosts;  ///< of each rank
   std::string type;
   double network_rate = 0;                                 ///< bytes/s; 0 on one node
-  std::size_t largest = 0;                                 ///< size
-  double memory_rate = 0;                                  ///< of a node where each rank works on `largest` bytes
+  std::size_t largest = 0;                                 ///< largest size
+  double memory_rate = 0;                                  ///< memory rate of a node if each rank uses `largest` bytes
   std::vector<std::pair<std::string, std::string>> peers;  ///< name and version
   std::vector<CommPoint> points;
 };
 
-/// Bytes per second: of the data, and over the busiest link (bus_factor()).
+/// Bytes per second of the data, and over the busiest link (bus_factor()).
 double algorithm_bandwidth(const CommPoint& point, double seconds);
 double bus_bandwidth(const CommPoint& point, double seconds, int ranks);
-/// What the measured limit would have taken over what we took, round by round, their median; 0 without a limit.
+/// The median over the rounds of the measured limit's time divided by distdl's time; 0 without a limit.
 double fraction_of_limit(const CommPoint& point);
-/// A peer's time over ours, round by round, so that a drift of the machine's speed cancels; ascending.
+/// A peer's time divided by distdl's time for each round, so that drifts of the machine's speed cancel; ascending.
 std::vector<double> ratios(const CommPoint& point, const PeerRounds& peer);
 
-/// "64 KiB".
+/// The size as text, such as "64 KiB".
 std::string size_text(std::size_t bytes);
 std::string report_head(const CommReport& report);
 std::string table_head(const CommReport& report);

@@ -58,7 +58,7 @@ void RawFile::remove() const {
 void drop_cache(const std::filesystem::path& path) {
   FileDescriptor file = open_file(path, O_RDONLY);
   int error = ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
-  require<StorageError>(error == 0, "cannot drop the cache of \"{}\": {}", path.string(), errno_text(error));
+  require<StorageError>(error == 0, "cannot drop \"{}\" from the page cache: {}", path.string(), errno_text(error));
 }
 
 BenchFolder::BenchFolder(const std::filesystem::path& parent, comm::Communicator& communicator)

@@ -9,13 +9,14 @@
 
 namespace distdl::app {
 
-/// The bare disk, to compare with: one file, one thread, calls of 4 MiB.
+/// The speed of the disk itself, for comparison: one file, one thread, calls of 4 MiB.
 class RawFile {
  public:
   enum class Cache { used, passed };
   explicit RawFile(std::filesystem::path path) : path_(std::move(path)) {}
   const std::filesystem::path& path() const { return path_; }
-  /// A new file, synced. Past the cache `bytes` are copied to aligned memory in pieces first. Throws StorageError.
+  /// Writes and syncs a new file. Past the page cache, `bytes` are first copied to aligned memory in pieces. Throws
+  /// StorageError.
   void write(std::span<const std::byte> bytes, Cache cache) const;
   void read(std::span<std::byte> bytes) const;
   void remove() const;
@@ -24,10 +25,10 @@ class RawFile {
   std::filesystem::path path_;
 };
 
-/// Forgets what the page cache holds of a synced file.
+/// Drops a synced file from the page cache.
 void drop_cache(const std::filesystem::path& file);
 
-/// Collective: a folder of its own within `parent`, the same for all ranks; rank 0 removes it at the end.
+/// Collective. A new folder in `parent`, the same for all ranks. Rank 0 removes it at the end.
 class BenchFolder {
  public:
   BenchFolder(const std::filesystem::path& parent, comm::Communicator& communicator);

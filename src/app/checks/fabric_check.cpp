@@ -121,12 +121,12 @@ std::string complaint(const FabricReport& report, std::size_t i) {
   const double rate = good(large, std::greater()), small_rate = good(small, std::greater());
   const double latency = good(latencies, std::less());
   if (link.large_rate < rate / 2)
-    return fmt::format("{:.3f} GB/s, good ones have {:.3f}", link.large_rate / 1e9, rate / 1e9);
+    return fmt::format("{:.3f} GB/s, but good links have {:.3f}", link.large_rate / 1e9, rate / 1e9);
   if (link.small_rate < small_rate / 2)
-    return fmt::format("{:.3f} GB/s in messages of 64 KiB, good ones have {:.3f}", link.small_rate / 1e9,
+    return fmt::format("{:.3f} GB/s in messages of 64 KiB, but good links have {:.3f}", link.small_rate / 1e9,
                        small_rate / 1e9);
   if (link.latency > 2 * latency)
-    return fmt::format("{:.1f} us, good ones have {:.1f}", link.latency * 1e6, latency * 1e6);
+    return fmt::format("{:.1f} us, but good links have {:.1f}", link.latency * 1e6, latency * 1e6);
   return "";
 }
 }  // namespace
@@ -178,19 +178,19 @@ void check_fabric(FabricReport& report) {
     explained = false;
     if (2 * count.first <= count.second) continue;
     report.advice.push_back(
-        fmt::format("{} of {} links of host {} are slow: look at its cable, port speed and errors (ethtool, ibstat) "
-                    "and at what else "
-                    "runs there; until it is repaired leave it out (srun --exclude={})",
+        fmt::format("{} of {} links of host {} are slow: check its cable, port speed and errors (ethtool, ibstat) "
+                    "and what else "
+                    "runs there; leave it out until it is repaired (srun --exclude={})",
                     count.first, count.second, host, host));
   }
   if (!explained && report.advice.empty())
     report.advice.emplace_back(
-        "the slow links have no host in common: look at the switches between these hosts; choosing nodes of one switch "
-        "(sbatch --switches=1) avoids them");
+        "the slow links have no host in common: check the switches between these hosts; nodes of one switch "
+        "(sbatch --switches=1) avoid them");
   for (const auto& host : within)
     report.advice.push_back(fmt::format(
-        "within host {}: ranks that share a core or sit on different sockets; bind each to a core of its own (srun "
-        "--cpu-bind=cores) and look at what else runs there",
+        "within host {}: its ranks may share a core or run on different sockets; bind each to its own core (srun "
+        "--cpu-bind=cores) and check what else runs there",
         host));
 }
 
@@ -211,7 +211,7 @@ std::string to_text(const FabricReport& report) {
     text += fmt::format("slow: rank {} - rank {}: {}\n", named(report.links[slow.link].a),
                         named(report.links[slow.link].b), slow.why);
   for (const auto& advice : report.advice) text += "-> " + advice + "\n";
-  if (report.slow.empty()) text += fmt::format("no slow link among {}\n", report.links.size());
+  if (report.slow.empty()) text += fmt::format("none of {} links is slow\n", report.links.size());
   return text;
 }
 

@@ -10,18 +10,18 @@
 
 namespace distdl::app {
 
-/// What lies between two ranks.
+/// The link between two ranks.
 struct FabricLink {
   Rank a, b;
-  bool within = false;    ///< one node
+  bool within = false;    ///< the ranks are on one node
   double latency = 0;     ///< seconds, one way, 8 bytes
-  double small_rate = 0;  ///< bytes per second, messages of 64 KiB, both directions at once: each of them
-  double large_rate = 0;  ///< the same, of 4 MiB
+  double small_rate = 0;  ///< bytes per second and direction with messages of 64 KiB and both directions busy
+  double large_rate = 0;  ///< the same with messages of 4 MiB
 };
 
 /// A link that is much worse than the others of its class.
 struct SlowLink {
-  std::size_t link = 0;  ///< in FabricReport::links
+  std::size_t link = 0;  ///< index in FabricReport::links
   std::string why;
 };
 
@@ -32,12 +32,12 @@ struct FabricReport {
   std::vector<std::string> advice;
 };
 
-/// Collective: measures all pairs of ranks within each node (up to some number of ranks), and of the first ranks of the
-/// nodes between them. Pairs that share no rank go at the same time. The result is complete on rank 0.
+/// Collective. Measures all pairs of ranks within each node (up to some number of ranks), and all pairs of the nodes'
+/// first ranks. Pairs without a common rank are measured at the same time. The result is complete on rank 0.
 FabricReport measure_fabric(comm::Communicator& communicator);
 
-/// Fills in `slow` and `advice`: bandwidth below half, or latency above twice what the best quarter of the links of the
-/// same class have, where there are at least three. Pure.
+/// Sets `slow` and `advice`. A link is slow if its bandwidth is below half, or its latency above twice, that of the
+/// best quarter of its class. A class must have at least three links. Pure.
 void check_fabric(FabricReport& report);
 
 std::string to_text(const FabricReport& report);

@@ -51,17 +51,18 @@ Finding check_folder(const std::filesystem::path& folder) {
   struct statfs system {};
   if (::statfs(folder.c_str(), &system) != 0)
     return {what, Health::fail, fmt::format("\"{}\": {}", folder.string(), errno_text(errno)),
-            "make the folder, or name another with --dir"};
+            "create the folder, or choose another with --dir"};
   std::string error;
   double seconds = write_durably(folder, error);
   auto free_gb = static_cast<double>(system.f_bavail) * static_cast<double>(system.f_bsize) / 1e9;
   auto text = fmt::format("\"{}\" on {}, {:.1f} GB free", folder.string(), name_of(system.f_type), free_gb);
-  if (!error.empty()) return {what, Health::fail, text + ": " + error, "make it writable, or name another with --dir"};
+  if (!error.empty())
+    return {what, Health::fail, text + ": " + error, "make it writable, or choose another with --dir"};
   text += fmt::format(", 4 MiB durable in {:.0f} ms", seconds * 1e3);
   if (system.f_type == 0x01021994)
     return {what, Health::warn, text,
-            "memory of this node only: checkpoints are lost with it; use the parallel file system"};
-  if (free_gb < 1) return {what, Health::warn, text, "little space left"};
+            "this is the node's memory: checkpoints are lost with the node; use the parallel file system"};
+  if (free_gb < 1) return {what, Health::warn, text, "there is little free space"};
   return {what, Health::ok, text, ""};
 }
 

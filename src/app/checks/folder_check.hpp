@@ -13,10 +13,11 @@ struct Finding {
   std::string what;
   Health health;
   std::string found;
-  std::string advice;  ///< what to do; empty if all is well
+  std::string advice;  ///< the remedy; empty if nothing is wrong
 };
 
-/// Whether checkpoints can be kept in a folder: kind of file system, free space, and a real write, fsync and rename.
+/// Checks whether a folder is suitable for checkpoints: kind of file system, free space, and a real write, fsync and
+/// rename.
 Finding check_folder(const std::filesystem::path& folder);
 
 }  // namespace distdl::app

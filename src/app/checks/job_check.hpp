@@ -11,9 +11,9 @@ namespace distdl::app {
 
 inline constexpr std::uint64_t kAnyMemory = std::numeric_limits<std::uint64_t>::max();
 
-/// What can be found wrong with a job on any machine that sees its data sets, before a rank starts: the data sets, the
-/// model, how the two fit, the number of steps. `memory`: bytes of the node that one rank may fill. Returns what the
-/// job trains, for people. Throws ConfigError or StorageError, as a rank would.
+/// Checks a job before a rank starts, on any machine that sees its data sets: the data sets, the model, whether they
+/// fit together, and the number of steps. `memory`: bytes of the node that one rank may use. Returns a description of
+/// the training for people. Throws ConfigError or StorageError, as a rank would.
 std::string check_job(const config::Job& job, std::uint64_t memory = kAnyMemory);
 
 }  // namespace distdl::app

@@ -8,15 +8,15 @@
 #include <string>
 #include <vector>
 
-namespace CLI {  // NOLINT(readability-identifier-naming): as CLI11 has it
+namespace CLI {  // CLI11's name
 class App;
 class Option;
 }  // namespace CLI
 
-// What the commands take. Only arguments.cpp includes CLI11, which costs a compiler 20 s in each file.
+// The arguments of commands. Only arguments.cpp includes CLI11, which costs a compiler 20 s per file.
 namespace distdl::app {
 
-/// Thrown by a command that has said all there is to say: the program ends with this code.
+/// Thrown by a command that has printed all its output. The program ends with this code.
 class Ended : public std::exception {
  public:
   explicit Ended(int code) : code_(code) {}
@@ -27,25 +27,25 @@ class Ended : public std::exception {
   int code_;
 };
 
-/// An argument, option or flag of a command; like a pointer, it can be copied.
+/// An argument, option or flag of a command. Like a pointer, it can be copied.
 class Option {
  public:
   explicit Option(CLI::Option* option) : option_(option) {}
   Option& required();
-  /// What the variable holds now is shown in the help as the default.
+  /// Shows the present value of the variable as the default in the help.
   Option& show_default();
   Option& positive();
   Option& not_negative();
   template <typename T>
   Option& within(T least, T most);  ///< T: int or double
   Option& one_of(const std::vector<std::string>& choices);
-  /// `validate` returns what is wrong with a text, or nothing.
+  /// `validate` returns an error text, or an empty text.
   Option& check(const std::function<std::string(const std::string&)>& validate);
-  /// What the help calls the value.
+  /// The name of the value in the help.
   Option& type_name(const std::string& name);
-  /// One value each time that the option is given; the list has all.
+  /// The option may be repeated with one value each time. The list gets all of them.
   Option& repeatable(const std::string& name);
-  /// Several values in one word, with commas.
+  /// The option takes several values in one word, separated by commas.
   Option& list();
   Option& excludes(Option other);
   Option& needs(Option other);
@@ -55,42 +55,43 @@ class Option {
   CLI::Option* option_;
 };
 
-/// A command or subcommand; like a pointer, it can be copied. Variables given to it must live as long as the
-/// CommandLine; they are written before the callback is called.
+/// A command or subcommand. Like a pointer, it can be copied. Its variables must live as long as the CommandLine. They
+/// are written before the callback is called.
 class Command {
  public:
   explicit Command(CLI::App* app) : app_(app) {}
   Command add_subcommand(const std::string& name, const std::string& help);
-  /// One of the subcommands must be given.
+  /// Requires one of the subcommands.
   void require_subcommand();
-  /// Exactly one of what is added to the result must be given.
+  /// Adds a group of options of which exactly one must be given.
   Command add_choice(const std::string& name);
-  /// "-n,--ranks" is an option, "NAME" an argument by its place. For bool: use add_flag. For the types that
-  /// arguments.cpp names.
+  /// "-n,--ranks" is an option, and "NAME" is a positional argument. For bool use add_flag(). The possible types are
+  /// instantiated in arguments.cpp.
   template <typename T>
   Option add_option(const std::string& names, T& value, const std::string& help);
-  /// "!--no-replay" makes the variable false.
+  /// "!--no-replay" sets the variable to false.
   Option add_flag(const std::string& names, bool& value, const std::string& help);
-  /// Called when the command is given. It throws distdl::Error on failure, or Ended.
+  /// Called if the command is given. It throws distdl::Error on failure, or Ended.
   void callback(const std::function<void()>& work);
 
  protected:
   CLI::App* app_;
 };
 
-/// The program's whole command line. One subcommand must be given.
+/// The whole command line of the program. A subcommand is required.
 class CommandLine : public Command {
  public:
   CommandLine(const std::string& name, const std::string& help);
   ~CommandLine();
-  /// What the help ends with.
+  /// The end of the help.
   void footer(const std::string& text);
-  /// The help of the program or, unless `subcommand` is empty, of one command. Throws UsageError if there is none.
+  /// The help of the program or, unless `subcommand` is empty, of one command. Throws UsageError if there is no such
+  /// command.
   std::string help(const std::string& subcommand) const;
-  /// Calls what the words ask for and returns the exit code; prints the help that was asked for, or what is wrong with
-  /// the words. Throws what the commands throw, but for Ended.
+  /// Runs the command in the arguments and returns the exit code. Prints the help on request, and errors in the
+  /// arguments. Throws the exceptions of the commands, except Ended.
   int run(int argc, char** argv);
-  /// Calls what the words ask for. Throws UsageError if something is wrong with them, and what the commands throw.
+  /// Runs the command in `words`. Throws UsageError for an error in them, and the exceptions of the commands.
   void call(const std::string& words);
 
  private:

@@ -10,7 +10,7 @@
 
 namespace distdl::app {
 
-/// `job.toml --set key=value ...`, which several subcommands take.
+/// The arguments `job.toml --set key=value ...` of several subcommands.
 struct JobArguments {
   std::filesystem::path file;
   std::vector<std::string> overrides;

@@ -100,7 +100,7 @@ nlohmann::json to_json(const InfoOptions& options, const Description& set) {
 void report_damage(const InfoOptions& options, const data::Verification& result) {
   if (result.damage.empty()) return;
   for (const auto& line : result.damage) fmt::print(stderr, "{}\n", printable(line));
-  throw StorageError(fmt::format("\"{}\" is damaged in {} places; make or copy the file anew", options.file.string(),
+  throw StorageError(fmt::format("\"{}\" is damaged in {} places; create or copy the file again", options.file.string(),
                                  result.damage.size()),
                      ExitCode::corrupt);
 }
@@ -128,7 +128,7 @@ void info(const InfoOptions& options) {
 void add_make(Command data_command) {
   auto make = data_command.add_subcommand("make", "Make a synthetic data set");
   make.require_subcommand();
-  auto shapes = make.add_subcommand("shapes", "Labelled images of figures: discs, squares, stars ...");
+  auto shapes = make.add_subcommand("shapes", "Labelled images of shapes: discs, squares, stars ...");
   struct Given {
     data::ShapesOptions options;
     std::filesystem::path output;
@@ -140,7 +140,7 @@ void add_make(Command data_command) {
   shapes.add_option("--samples", options.samples, "Number of images").show_default();
   shapes.add_option("--size", options.size, "Height and width in pixels").show_default();
   shapes.add_option("--channels", options.channels, "1: grey; 3: colour").show_default();
-  shapes.add_option("--classes", options.classes, "Number of kinds of figures, 2 to 10").show_default();
+  shapes.add_option("--classes", options.classes, "Number of kinds of shapes, 2 to 10").show_default();
   shapes.add_option("--seed", options.seed, "Seed of the random numbers").show_default();
   shapes.add_option("--noise", options.noise, "Standard deviation of the noise; black is 0, white is 1").show_default();
   add_force(shapes, given->force);
@@ -205,7 +205,7 @@ void add_info(Command data_command) {
   auto command = data_command.add_subcommand("info", "Show what a data set contains, and whether it is intact");
   auto options = std::make_shared<InfoOptions>();
   command.add_option("FILE", options->file, "HDF5 data set").required();
-  command.add_flag("--verify", options->verify, "Read everything and check every checksum");
+  command.add_flag("--verify", options->verify, "Read all data and check every checksum");
   command.add_flag("--json", options->json, "Print one JSON document");
   command.add_option("--preview", options->preview, "Draw the first N images").not_negative();
   command.callback([options] { info(*options); });

@@ -67,12 +67,12 @@ Finding check_slurm() {
   if (version.exit_code == 127)
     return {"Slurm", Health::warn, "its commands are not on PATH", "only \"distdl run --local\" works here"};
   if (version.exit_code != 0)
-    return {"Slurm", Health::warn, "its commands find no configuration",
+    return {"Slurm", Health::warn, "its commands do not find a configuration",
             "set SLURM_CONF, or use \"distdl run --local\""};
   auto ping = run_command({"scontrol", "ping"}, 10s);
   auto text = fmt::format("{}; {}", first_line(version.output), first_line(ping.output + ping.errors));
   if (ping.exit_code != 0)
-    return {"Slurm", Health::warn, text, "no controller answers; is SLURM_CONF right, is slurmctld up?"};
+    return {"Slurm", Health::warn, text, "no controller answers; check SLURM_CONF and whether slurmctld runs"};
   if (auto job = slurm::current_allocation()) text += fmt::format("; in job {} on {} nodes", job->job, job->nodes);
   return {"Slurm", Health::ok, text, ""};
 }
@@ -82,12 +82,12 @@ Finding check_pmix() {
   if (list.exit_code == 127) return {"PMIx", Health::warn, "no srun here", "ranks can start with --local only"};
   auto all = list.output + list.errors;
   if (list.exit_code != 0)
-    return {"PMIx", Health::warn, "srun cannot say what it offers: " + first_line(all),
-            "ask again where Slurm is set up"};
+    return {"PMIx", Health::warn, "\"srun --mpi=list\" fails: " + first_line(all),
+            "try again where Slurm is configured"};
   if (all.find("pmix") == std::string::npos)
-    return {"PMIx", Health::fail, "srun offers no --mpi=pmix",
+    return {"PMIx", Health::fail, "srun does not support --mpi=pmix",
             "ask the site for Slurm's PMIx plug-in (slurm-wlm-pmix-plugin)"};
-  return {"PMIx", Health::ok, "srun offers --mpi=pmix", ""};
+  return {"PMIx", Health::ok, "srun supports --mpi=pmix", ""};
 }
 
 Finding check_fabric() {
@@ -95,16 +95,16 @@ Finding check_fabric() {
   auto text = fmt::format("UCX {}: {}", found.ucx_version, fmt::join(found.names, ", "));
   if (!found.rdma)
     return {"network", Health::warn, text,
-            "no RDMA transport: nodes talk over TCP; fine for tests, slow for large models"};
+            "there is no RDMA transport: nodes use TCP, which suffices for tests and is slow for large models"};
   return {"network", Health::ok, text, ""};
 }
 
 Finding check_hdf5() {
   auto library = hdf5::find_library();
-  if (!library) return {"HDF5", Health::fail, "the library does not answer", "reinstall HDF5"};
+  if (!library) return {"HDF5", Health::fail, "the library cannot be opened", "reinstall HDF5"};
   if (!library->is_thread_safe)
     return {"HDF5", Health::fail, library->version + ", not thread-safe",
-            "data are read while a checkpoint is saved: use an HDF5 built with --enable-threadsafe"};
+            "data are read while a checkpoint is saved: use an HDF5 that was built with --enable-threadsafe"};
   return {"HDF5", Health::ok, library->version + ", thread-safe", ""};
 }
 
@@ -156,7 +156,7 @@ void diagnose_fabric(const LocalRanks& ranks, bool json) {
             [&](comm::Communicator& communicator) {
               require<UsageError>(
                   communicator.size() > 1, "{}",
-                  "--fabric tests what lies between ranks: start several, as in \"srun --mpi=pmix distdl doctor "
+                  "--fabric tests the links between ranks: start several, as in \"srun --mpi=pmix distdl doctor "
                   "--fabric\", or add --local -n RANKS");
               auto report = measure_fabric(communicator);
               check_fabric(report);
@@ -180,7 +180,7 @@ void add_doctor_command(Command app) {
   command.add_option("--dir", arguments->folder, "Folder for checkpoints (run.dir)").show_default();
   auto fabric = command.add_flag("--fabric", arguments->fabric,
                                  "Test latency and bandwidth between all ranks that run this command (under srun or "
-                                 "with --local) instead, and list slow links; ends with 78 if there are any");
+                                 "with --local) instead, and list slow links; the exit code is 78 if there are any");
   arguments->local.add_to(command).needs(fabric);
   command.add_flag("--json", arguments->json, "Print JSON");
   command.callback([arguments] {

@@ -34,7 +34,7 @@ std::unique_ptr<data::Source> open_for(const TrainedModel& model, EvaluateArgume
   arguments.data.validation = arguments.data.train;
   auto source = data::open_sources(arguments.data, context, 0).validation;
   require(source->shape() == about.sample && source->classes() == about.classes,
-          "{} has samples {} of {} classes, the model of \"{}\" wants {} of {}", source->name(),
+          "{} has samples {} of {} classes, but the model of \"{}\" takes {} of {}", source->name(),
           tensor::to_string(source->shape()), source->classes(), model.checkpoint().folder.string(),
           tensor::to_string(about.sample), about.classes);
   return source;
@@ -112,10 +112,10 @@ std::vector<Prediction> best_of(std::span<const float> logits, std::int64_t top)
 void predict(EvaluateArguments& arguments) {
   TrainedModel model(arguments.checkpoint, arguments.kernels);
   require<UsageError>(model.description().sample.size() == 3,
-                      "the model \"{}\" does not take images; for a model of text there is \"distdl generate\"",
+                      "the model \"{}\" does not take images; use \"distdl generate\" for a model of text",
                       model.description().name);
   const auto source = open_for(model, arguments);
-  require<UsageError>(arguments.first < source->samples(), "--first {}: {} has {} samples, counted from 0",
+  require<UsageError>(arguments.first < source->samples(), "--first {}: {} has only {} samples, counted from 0",
                       arguments.first, printable(source->name()), source->samples());
   const auto end = std::min(source->samples(), arguments.first + arguments.count);
   const auto classes = static_cast<std::size_t>(model.description().classes);

@@ -50,10 +50,10 @@ std::int32_t draw(std::span<const float> logits, double temperature, std::int64_
 std::vector<std::int32_t> prompt_of(const GenerateArguments& arguments, std::int64_t vocabulary) {
   if (arguments.prompt_tokens.empty()) {
     require<UsageError>(vocabulary == kBytes,
-                        "the model knows {} tokens, which are no bytes of text: give the prompt as numbers with "
-                        "--prompt-tokens, as its tokenizer makes them",
+                        "the model has {} tokens, which are not bytes of text: give the prompt as numbers with "
+                        "--prompt-tokens, as its tokenizer produces them",
                         vocabulary);
-    require<UsageError>(!arguments.prompt.empty(), "--prompt is empty: at least one byte to begin with is expected");
+    require<UsageError>(!arguments.prompt.empty(), "--prompt is empty, but at least one byte is expected");
     return {reinterpret_cast<const std::uint8_t*>(arguments.prompt.data()),
             reinterpret_cast<const std::uint8_t*>(arguments.prompt.data()) + arguments.prompt.size()};
   }
@@ -75,7 +75,7 @@ void generate(const GenerateArguments& arguments) {
   TrainedModel model(arguments.checkpoint, arguments.kernels);
   const auto& about = model.description();
   require<UsageError>(about.sample.size() == 1,
-                      "the model \"{}\" makes no text; for images there is \"distdl predict\"", about.name);
+                      "the model \"{}\" does not generate text; use \"distdl predict\" for images", about.name);
   const auto context = static_cast<std::size_t>(about.sample[0]), vocabulary = static_cast<std::size_t>(about.classes);
   const bool as_text = arguments.prompt_tokens.empty();
   auto tokens = prompt_of(arguments, about.classes);
@@ -111,10 +111,10 @@ void add_generate_command(Command app) {
   command.add_option("--tokens", arguments->tokens, "Number of tokens to generate").positive().show_default();
   command
       .add_option("--temperature", arguments->temperature,
-                  "Sampling temperature; below 1 favours likely tokens; 0: always the likeliest")
+                  "Sampling temperature; values below 1 favour likely tokens; 0: always the most likely one")
       .within(0.0, 100.0)
       .show_default();
-  command.add_option("--top-k", arguments->top, "Sample from this number of likeliest tokens; 0: from all")
+  command.add_option("--top-k", arguments->top, "Sample from this number of most likely tokens; 0: from all")
       .not_negative()
       .show_default();
   command.add_option("--seed", arguments->seed, "Seed of the sampling").show_default();

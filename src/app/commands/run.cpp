@@ -88,7 +88,7 @@ void check_run(const RunArguments& arguments) {
 void check_before_launch(const config::Job& job, bool in_slurm_job) try { check_job(job); } catch (const Error& error) {
   const bool can_pass = error.exit_code() == ExitCode::storage || error.exit_code() == ExitCode::incomplete;
   if (!can_pass || !in_slurm_job || observe::read_starts(job.run_dir).empty()) throw;
-  log(Severity::warning, "{}; the run has trained before, so its ranks try", error.what());
+  log(Severity::warning, "{}; the ranks are started all the same, because the run has trained before", error.what());
 }
 
 void run(const RunArguments& arguments) {
@@ -104,7 +104,7 @@ void run(const RunArguments& arguments) {
   if (!arguments.local) spec.allocation = slurm::current_allocation();
   require<UsageError>(
       arguments.local || spec.allocation,
-      "this is no Slurm job: submit one with \"sbatch sbatch/train.sbatch JOB\", or add --local -n RANKS to run on "
+      "this is not a Slurm job: submit one with \"sbatch sbatch/train.sbatch JOB\", or add --local -n RANKS to run on "
       "this machine");
   spec.ranks = arguments.ranks > 0 ? arguments.ranks : spec.allocation ? spec.allocation->tasks : 1;
   parallel::make_plan(job.recipe.parallel, spec.ranks);
@@ -130,7 +130,8 @@ void add_run_command(Command app) {
       "run", "Run a job to its end: the ranks of a Slurm allocation, or processes on this machine with --local");
   auto arguments = std::make_shared<RunArguments>();
   arguments->job.add_to(command);
-  command.add_flag("--local", arguments->local, "Run the ranks as processes on this machine; no Slurm, no root");
+  command.add_flag("--local", arguments->local,
+                   "Run the ranks as processes on this machine, without Slurm and without root");
   command.add_option("-n,--ranks", arguments->ranks, "Number of ranks; under Slurm the default is the job's tasks")
       .positive();
   command.add_flag("--partial", arguments->partial,
@@ -139,9 +140,9 @@ void add_run_command(Command app) {
       "--no-snapshots", arguments->no_snapshots,
       "Start from the newest checkpoint, and remove newer snapshots in the nodes' memory and on their disks");
   command.add_flag("--take-over", arguments->take_over,
-                   "Take the run folder from another \"distdl run\" that uses it, and end that one");
+                   "Take the run folder from another \"distdl run\" that uses it; the other run then ends");
   command.add_flag("--check", arguments->check,
-                   "Only check the job, also outside of Slurm; GPUs and memory of its nodes are not checked");
+                   "Only check the job, also outside Slurm; GPUs and memory of its nodes are not checked");
   command.add_flag("--json", arguments->json, "Print the result as JSON");
   command.callback([arguments] {
     if (arguments->partial) arguments->job.overrides.emplace_back("checkpoint.partial=true");

@@ -42,7 +42,7 @@ void check_same_job(const config::Job& job, comm::Communicator& communicator) {
   auto all = communicator.all_gather_strings(config::to_toml(job));
   for (std::size_t r = 1; r < all.size(); ++r)
     require(all[r] == all[0],
-            "rank {} ({}) reads other values in the job file than rank 0 ({}); all nodes must see the same file", r,
+            "rank {} ({}) has other values in the job file than rank 0 ({}); all nodes must have the same file", r,
             communicator.host(Rank(static_cast<int>(r))), communicator.host(Rank(0)));
 }
 
@@ -98,14 +98,14 @@ train::Outcome run_rank(config::Job job, const Resume& resume, comm::Communicato
                         WorkerSignals& signals) {
   check_same_job(job, communicator);
   job.recipe.kernels.device = place_on_host(communicator);
-  log(Severity::debug, "device {}: this rank's place on its host", job.recipe.kernels.device);
+  log(Severity::debug, "device {}: this is the rank's place on its host", job.recipe.kernels.device);
   auto setting = make_setting(job, signals);
   if (resume.no_snapshots) setting.snapshots = checkpoint::SnapshotUse::none;
   if (resume.below) setting.resume_below = Step(*resume.below);
   if (job.recipe.checkpoint.failure_domain == checkpoint::FailureDomain::network_switch) {
     setting.failure_domain = slurm::switches_of_node();
     if (setting.failure_domain.empty())
-      log(Severity::warning, "Slurm knows of no switch above {}: it counts as a failure domain of its own",
+      log(Severity::warning, "Slurm has no switch for {}: the node counts as a failure domain of its own",
           communicator.host(communicator.rank()));
   }
   train::Observer silent;

@@ -72,7 +72,7 @@ class Matching {
     for (const auto& [name, match] : found_)
       for (const auto* tensor : match.tensors)
         if (!fits(*match.view, *tensor))
-          problems_.push_back(fmt::format("\"{}\" is {} {}, the model's is f32 {}", tensor->entry.name,
+          problems_.push_back(fmt::format("\"{}\" is {} {}, but the model has f32 {}", tensor->entry.name,
                                           tensor::code_of(tensor->entry.dtype), tensor::to_string(tensor->entry.shape),
                                           tensor::to_string(match.view->shape)));
   }
@@ -91,10 +91,9 @@ class Matching {
     std::vector<std::string> parts;
     if (!missing_.empty()) parts.push_back("it lacks " + checkpoint::shortened(missing_, kNames));
     if (!unknown_.empty())
-      parts.push_back(fmt::format("it has {}, which the model has not", checkpoint::shortened(unknown_, kNames)));
+      parts.push_back(fmt::format("it has {}, which the model does not have", checkpoint::shortened(unknown_, kNames)));
     for (std::size_t i = 0; i < std::min(problems_.size(), kNames); ++i) parts.push_back(problems_[i]);
-    if (problems_.size() > kNames)
-      parts.push_back(fmt::format("{} more have another shape", problems_.size() - kNames));
+    if (problems_.size() > kNames) parts.push_back(fmt::format("{} more have other shapes", problems_.size() - kNames));
     return fmt::format("{}", fmt::join(parts, "; "));
   }
 
@@ -176,7 +175,7 @@ std::int64_t PretrainedFile::classes(const model::Options& options, const tensor
   for (const auto& tensor : content_.tensors)
     if (keys.contains(key_of(tensor.entry.name)) && !tensor.entry.shape.empty()) return tensor.entry.shape.front();
   throw StorageError(
-      fmt::format("\"{}\" does not hold a model \"{}\": it lacks {}", file_.path().string(), options.name, last),
+      fmt::format("\"{}\" does not contain a model \"{}\": it lacks {}", file_.path().string(), options.name, last),
       ExitCode::incompatible);
 }
 
@@ -185,11 +184,11 @@ PretrainedWeights PretrainedFile::read(const model::Description& model, const mo
   const Matching matching(model, tensors, content_.tensors, without);
   for (const auto& pattern : without)
     require<UsageError>(matching.used_patterns().contains(pattern),
-                        "--without \"{}\" stands for no tensor of model \"{}\" or of \"{}\"", pattern, model.name,
+                        "--without \"{}\" matches no tensor of model \"{}\" or of \"{}\"", pattern, model.name,
                         file_.path().string());
   if (const auto problem = matching.problem(); !problem.empty())
-    throw StorageError(fmt::format("\"{}\" does not fit model \"{}\": {}; change the job's model keys, or leave "
-                                   "tensors out with --without NAME, so that a run begins afresh with them",
+    throw StorageError(fmt::format("\"{}\" does not fit model \"{}\": {}; change the job's model keys, or leave out "
+                                   "tensors with --without NAME, which a run then initializes",
                                    file_.path().string(), model.name, problem),
                        ExitCode::incompatible);
   PretrainedWeights weights{std::vector<float>(tensors.layout.size()), matching.left_out(), {}};
@@ -205,8 +204,8 @@ PretrainedWeights PretrainedFile::read(const model::Description& model, const mo
       const SafetensorsTensor* other = match.tensors[i];
       load(*other, match.view->count, again);
       if (other->entry.dtype != first.entry.dtype || again != bytes)
-        throw StorageError(fmt::format("\"{}\" and \"{}\" of \"{}\" are one tensor in model \"{}\", but differ; of "
-                                       "gpt, model.tied_head = false makes them two",
+        throw StorageError(fmt::format("\"{}\" and \"{}\" of \"{}\" are one tensor in model \"{}\", but differ; for "
+                                       "gpt, set model.tied_head = false to have two tensors",
                                        first.entry.name, other->entry.name, file_.path().string(), model.name),
                            ExitCode::incompatible);
     }

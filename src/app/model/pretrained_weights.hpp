@@ -13,30 +13,30 @@
 
 namespace distdl::app {
 
-/// A model's weights as another program had them.
+/// A model's weights from the file of another program.
 struct PretrainedWeights {
   std::vector<float> arena;            ///< in the layout of the model's tensors
-  std::vector<std::string> left_out;   ///< tensors of the model that have no values there, as was asked for
+  std::vector<std::string> left_out;   ///< tensors of the model that were left out on request
   std::vector<std::string> shortened;  ///< what was taken in part, in words: "wpe.weight: the first 256 of 1024 rows"
 };
 
-/// A safetensors file that a PyTorch program has written: Hugging Face's or nanoGPT's GPT-2, torchvision's ResNet,
-/// timm's vision transformer, or any model whose tensors have the names and shapes of one here. Not looked at are: what
-/// wrappers put before names ("transformer.", "model.", "module.", "_orig_mod."), extents of 1 before a shape, and
-/// buffers that are no weights (num_batches_tracked, the masks of GPT-2's attention). GPT-2's matrices may be (in,
-/// out), as Hugging Face has them; weights that two layers share may be there once or twice; positions beyond
-/// model.context are cut off. Values are float32, or are converted to it.
+/// A safetensors file of a PyTorch program: GPT-2 of Hugging Face or nanoGPT, ResNet of torchvision, a vision
+/// transformer of timm, or any model whose tensors have the names and shapes of a model here. It ignores prefixes of
+/// wrappers ("transformer.", "model.", "module.", "_orig_mod."), leading extents of 1, and buffers that are not weights
+/// (num_batches_tracked, the masks of GPT-2's attention). GPT-2's matrices may be (in, out), as Hugging Face stores
+/// them. Weights that two layers share may be stored once or twice. Positions beyond model.context are dropped. Values
+/// are float32, or are converted to it.
 class PretrainedFile {
  public:
-  /// Reads and checks the header. Throws StorageError as checkpoint::read_safetensors does.
+  /// Reads and checks the header. Throws StorageError as checkpoint::read_safetensors() does.
   explicit PretrainedFile(const std::filesystem::path& file);
 
-  /// Into how many classes or tokens the model of the file sorts, by the last tensor of `options`' model.
-  /// Throws StorageError incompatible if it is not there.
+  /// The number of classes or tokens, from the last tensor of the model in `options`. Throws StorageError
+  /// (incompatible) if the file does not have it.
   std::int64_t classes(const model::Options& options, const tensor::Shape& sample) const;
 
-  /// `without`: these tensors need not be there, nor fit. Throws StorageError incompatible, naming all that does not
-  /// fit and how; UsageError for a pattern of `without` that stands for nothing.
+  /// Tensors that match `without` may be missing or have other shapes. Throws StorageError (incompatible) that
+  /// describes all misfits, and UsageError for a pattern of `without` that matches nothing.
   PretrainedWeights read(const model::Description& model, const model::ModelTensors& tensors,
                          const checkpoint::Patterns& without);
 

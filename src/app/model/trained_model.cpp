@@ -18,8 +18,8 @@ namespace {
 const std::string& said(const checkpoint::Summary& summary, const std::string& key) {
   const auto found = summary.state.find(key);
   if (found == summary.state.end())
-    refuse(summary, fmt::format("does not say \"{}\", so that nobody knows what its weights are weights of; only "
-                                "checkpoints of a run of distdl do",
+    refuse(summary, fmt::format("has no entry \"{}\" in its state, so the model of its weights is unknown; only "
+                                "checkpoints that a run of distdl saved have it",
                                 key));
   return found->second;
 }
@@ -28,7 +28,7 @@ std::int64_t number_in(const checkpoint::Summary& summary, std::string_view text
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size())
-    refuse(summary, fmt::format("says \"{}\" where a number is expected", text));
+    refuse(summary, fmt::format("has \"{}\" in its state, but a number is expected", text));
   return value;
 }
 
@@ -56,7 +56,7 @@ model::Description description_in(const checkpoint::Summary& summary) {
     return model::describe_model(job.recipe.model, shape_in(summary, said(summary, "data.shape")),
                                  number_in(summary, said(summary, "data.classes")));
   } catch (const ConfigError& error) {
-    refuse(summary, fmt::format("holds a model that this distdl does not know: {}", error.what()));
+    refuse(summary, fmt::format("contains a model that this distdl does not know: {}", error.what()));
   }
 }
 

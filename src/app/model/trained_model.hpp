@@ -11,18 +11,18 @@
 
 namespace distdl::app {
 
-/// A model with the weights of a checkpoint, to be used and not trained. What it is, the checkpoint says.
+/// A trained model with the weights of a checkpoint. The checkpoint's state describes the model.
 class TrainedModel {
  public:
-  /// `name` as checkpoint_at() takes it. Weights are the running averages (optim.ema_decay) if the run kept them.
-  /// Throws StorageError: there is none, or it is damaged, or (incompatible) does not say what its model is;
-  /// BackendUnavailable.
+  /// For `name` see checkpoint_at(). The weights are the running averages (optim.ema_decay) if the run kept them.
+  /// Throws StorageError if there is no such checkpoint, if it is damaged, or (incompatible) if it does not describe
+  /// its model; BackendUnavailable.
   TrainedModel(const std::string& name, const kernels::Options& options);
 
   const checkpoint::Summary& checkpoint() const { return summary_; }
   const model::Description& description() const { return description_; }
   kernels::Backend& backend() { return *backend_; }
-  /// With the weights in it; of samples in groups of so many.
+  /// A network with these weights, for microbatches of so many samples.
   std::unique_ptr<model::Network> network(std::int64_t samples);
 
  private:

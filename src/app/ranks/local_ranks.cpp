@@ -44,7 +44,7 @@ void pin(int rank) {
   if (::sched_setaffinity(0, sizeof one, &one) == 0)
     before_pinning = before;
   else
-    log(Severity::warning, "cannot keep rank {} on one processor: {}", rank, errno_text(errno));
+    log(Severity::warning, "cannot bind rank {} to one processor: {}", rank, errno_text(errno));
 }
 
 std::vector<std::string> own_command_line() {
@@ -60,8 +60,8 @@ std::vector<std::string> own_command_line() {
 }  // namespace
 
 Option LocalRanks::add_to(Command command) {
-  auto option = command.add_flag("--local", local,
-                                 "Run the ranks as processes on this machine, each on its own processor; no Slurm");
+  auto option = command.add_flag(
+      "--local", local, "Run the ranks as processes on this machine, each on its own processor, without Slurm");
   command.add_option("-n,--ranks", ranks, "With --local: number of ranks").positive().show_default();
   command.add_option("--interface", interface, "Network device; same as comm.interface").show_default();
   return option;

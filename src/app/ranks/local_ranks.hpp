@@ -9,27 +9,27 @@
 
 namespace distdl::app {
 
-/// For tools that are a program of several ranks: those of a Slurm step, or `--local -n RANKS`.
+/// For tools that consist of several ranks: those of a Slurm step, or `--local -n RANKS`.
 struct LocalRanks {
   bool local = false;
   int ranks = 2;
 
   std::string interface = "auto";
 
-  /// Also --interface. Returns --local.
+  /// Adds also --interface. Returns the option --local.
   Option add_to(Command command);
-  /// Calls `check`, which checks the input, starts the ranks if it has to, connects them, and runs `body` on each. Only
-  /// rank 0 reports errors in the input. Any other error is reported by the rank that has it.
+  /// Calls `check`, which checks the input, starts the ranks if necessary, connects them, and runs `body` on each.
+  /// Errors in the input are reported only by rank 0, and other errors by the rank on which they occur.
   void run(const std::function<void()>& check, const std::function<void(comm::Communicator&)>& body) const;
 
  private:
-  /// With --local and in the process that the user started: runs this program again as so many ranks, passes signals
-  /// on, and returns true when all have ended well; throws Ended with their code if not. Returns false in a
-  /// rank, which keeps to one processor from then on if it is one of --local.
+  /// With --local, in the process that the user started: runs this program again once per rank, forwards signals, and
+  /// returns true when all have ended well. Throws Ended with their code otherwise. In a rank it returns false; a rank
+  /// of --local is then bound to one processor.
   bool launch(const std::function<void()>& check) const;
 };
 
-/// This process may run on any processor again, as long as this lives; for programs that it starts.
+/// While this object exists, this process may run on any processor, for programs that it starts.
 class Unpinned {
  public:
   Unpinned();

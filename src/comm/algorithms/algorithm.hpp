@@ -8,28 +8,29 @@
 
 namespace distdl::comm {
 
-/// Adds the steps of one rank.
+/// Adds the steps of one rank to a schedule.
 using Generator = void (*)(ScheduleBuilder&);
 
-/// What of the shared memory of a node's ranks an algorithm works on.
+/// The shared memory of a node's ranks that an algorithm uses.
 enum class SharedUse : std::uint8_t {
-  none,                    ///< nothing: all goes by messages
-  areas,                   ///< Space::shared: operands may lie anywhere in the host's memory
-  operands,                ///< the inputs and outputs, which must lie in shared memory
-  operands_unless_staged,  ///< the same, but the areas where Choice::staged
+  none,                    ///< none: all data are sent in messages
+  areas,                   ///< Space::shared; operands may be anywhere in the host's memory
+  operands,                ///< the inputs and outputs, which must be in shared memory
+  operands_unless_staged,  ///< the inputs and outputs, or the areas if Choice::staged is set
 };
 
-/// A way to do one or several collectives. Each is defined in a file of its own; registry.cpp lists them all.
+/// An algorithm for one or several collectives. Each is defined in its own file; registry.cpp lists them all.
 struct Algorithm {
-  std::string_view name;  ///< as tools and logs know it
+  std::string_view name;  ///< name in tools and logs
   SharedUse shared_use = SharedUse::none;
-  bool tries_segments = true;  ///< whether it is worth trying with several values of Choice::segment
-  bool reorders_sums = false;  ///< its sums are proposed only where any order will do
-  /// Null where it cannot do that: the test whether a choice is possible. Cheap, pure, and the same on all ranks.
+  bool tries_segments = true;  ///< whether several values of Choice::segment are worth trying
+  bool reorders_sums = false;  ///< its sums are used only if any order is allowed
+  /// Returns null if the algorithm cannot implement the choice, which makes this the test whether a choice is possible.
+  /// It is cheap, pure, and gives the same result on all ranks.
   Generator (*generator)(const Problem& problem, const Choice& choice);
-  /// Of two ranks or more.
+  /// For two or more ranks.
   double (*predicted_seconds)(const CostModel& model);
-  /// What does the same where operands turn out not to be shared memory; for SharedUse::operands only.
+  /// The algorithm with the same result for operands that are not in shared memory; for SharedUse::operands only.
   const Algorithm* apart = nullptr;
 };
 

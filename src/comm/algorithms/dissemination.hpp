@@ -7,7 +7,7 @@
 
 namespace distdl::comm {
 
-/// None of `members` goes on before all have come. Hensgen, Finkel, Manber, IJPP 1988.
+/// A barrier of `members`: no rank continues before all have arrived. Hensgen, Finkel, Manber, IJPP 1988.
 void disseminate(ScheduleBuilder& build, const std::vector<int>& members);
 
 }  // namespace distdl::comm

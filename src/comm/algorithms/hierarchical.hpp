@@ -5,13 +5,13 @@
 
 namespace distdl::comm {
 
-// What the algorithm "hierarchical" does besides sums (node_sum.hpp), in files of their own.
+// The parts of the algorithm "hierarchical" other than sums (node_sum.hpp), each in its own file.
 
 /// All-gather, gather, scatter.
 void node_move(ScheduleBuilder& build);
-/// Where all counts are equal.
+/// For equal counts only.
 void node_all_to_all(ScheduleBuilder& build);
-/// Is there little enough to be packed?
+/// Whether the data are small enough to be packed.
 bool fits_node_all_to_all(const Problem& problem);
 
 }  // namespace distdl::comm

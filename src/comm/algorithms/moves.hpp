@@ -5,13 +5,14 @@
 
 namespace distdl::comm {
 
-/// What a rank has of the vector before, and what it must have after an operation that moves data without summing.
+/// The part of the vector that a rank has before an operation that moves data without summing, and the part that it
+/// must have afterwards.
 Piece held_by(const ScheduleBuilder& build, int rank);
 Piece wanted_by(const ScheduleBuilder& build, int rank);
-/// By a neighbour, some of it.
+/// Whether another rank of the node needs some of it.
 bool is_wanted_elsewhere(const ScheduleBuilder& build, Piece held);
 
-/// Where the inputs and outputs of an all-to-all hold what one rank has for another; where all counts are equal
+/// The elements from one rank for another in the inputs and outputs of an all-to-all with equal counts
 /// (Problem::count).
 Block sent_block(const ScheduleBuilder& build, int from, int to);
 Block received_block(const ScheduleBuilder& build, int from, int to);

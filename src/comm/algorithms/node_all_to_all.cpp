@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::size_t kPackedBytes = 4 * 1024 * 1024;  ///< of a rank's input, beyond which packing is not worth it
 
-/// Packs what it has for each node, sends that to one rank there, and hands what comes to the other ranks of its node.
-/// All that this rank has is packed first: in place, the others' results go where it lay.
+/// Packs a rank's data for each node, sends them to one rank there, and distributes received data among the ranks of
+/// its own node. All data are packed first, because in place the results of others overwrite them.
 class NodeAllToAll {
  public:
   explicit NodeAllToAll(ScheduleBuilder& build)

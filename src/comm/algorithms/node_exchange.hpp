@@ -7,32 +7,33 @@
 
 namespace distdl::comm {
 
-/// A block that a rank of a node has for others: for their outputs, or for the scratch of one that sends it on.
+/// A block of one rank of a node for other ranks: for their outputs, or for the scratch memory of a rank that forwards
+/// it.
 struct Handover {
   Block from;
-  std::vector<Block> to;  ///< of the same length
+  std::vector<Block> to;  ///< targets of the same length
 };
 
-/// How the ranks of a node hand blocks to each other: directly, or staged through the shared areas, in chunks.
-/// Directly, the rank with the scratch does it, or else the one that gives: it reads other ranks' inputs and
-/// writes their outputs. In chunks, each turn begins when all ranks of the node have ended the one before, and what is
-/// put there in one turn is taken in the next.
+/// Exchanges blocks between the ranks of a node, directly or staged through the shared areas in chunks. Directly: the
+/// rank with the scratch memory, or else the giving rank, reads other ranks' inputs and writes their outputs. In
+/// chunks: each turn begins when all ranks of the node have ended the previous one, and blocks that are stored in one
+/// turn are read in the next.
 class NodeExchange {
  public:
   enum class Way { direct, staged };
   NodeExchange(ScheduleBuilder& build, Way way);
-  /// As Choice::staged says.
+  /// Works as Choice::staged says.
   explicit NodeExchange(ScheduleBuilder& build)
       : NodeExchange(build, build.choice().staged ? Way::staged : Way::direct) {}
 
-  /// Of all ranks of the node, in the same order on each of them. Directly, those done by others may be missing, and
-  /// others may still be at it afterwards.
+  /// Exchanges the blocks of all ranks of the node, which are in the same order on each of them. Directly, blocks that
+  /// other ranks move may be left out, and other ranks may not have finished afterwards.
   void run(const std::vector<Handover>& all);
-  /// Has something only to be named where this rank has it done?
+  /// Whether each rank needs to list only the blocks that it moves itself.
   bool is_direct() const { return half_ == 0; }
-  /// All have come here before their outputs are written directly.
+  /// A barrier before outputs are written directly.
   void meet();
-  /// No rank accesses another rank's memory any more.
+  /// Afterwards no rank accesses another rank's memory.
   void end() { meet(); }
 
  private:
@@ -41,7 +42,7 @@ class NodeExchange {
   bool alone() const { return build_.node_ranks().size() == 1; }
 
   ScheduleBuilder& build_;
-  std::size_t half_ = 0;  ///< of the shared area, in elements; 0: directly
+  std::size_t half_ = 0;  ///< half of the shared area, in elements; 0: direct
   std::size_t turn_ = 0;
   std::uint32_t stage_ = 0;
 };

@@ -8,9 +8,9 @@
 
 namespace distdl::comm {
 
-/// Does a rank get the result of a sum of which no slices are scattered?
+/// Whether a rank gets the result of a sum that does not scatter slices.
 bool has_result(const Problem& problem, int rank);
-/// Operand::reductions that sum these terms, as the choice's order wants it.
+/// The Operand::reductions that sum these terms in the order of the choice.
 std::vector<std::uint16_t> reductions_of(const ScheduleBuilder& build, const std::vector<Term>& terms);
 
 }  // namespace distdl::comm

@@ -31,8 +31,9 @@ void pairwise_move(ScheduleBuilder& build) {
   for (int group : groups) build.wait(group);
 }
 
-// In round k ranks a and b meet with a + b = k (modulo size): everyone meets everyone once, and sends what it takes the
-// place of. In place a block may therefore arrive only beside; where counts differ there is no in place.
+// In round k, ranks a and b with a + b = k (modulo size) exchange. Every two ranks do so once, and the received block
+// replaces the sent one. In place, a block must therefore first arrive in scratch memory. With different counts the
+// operation is never in place.
 void pairwise_all_to_all(ScheduleBuilder& build) {
   const Problem& problem = build.problem();
   const int self = build.rank(), size = build.size();
@@ -97,7 +98,7 @@ double predicted_seconds(const CostModel& model) {
 
 }  // namespace
 
-/// Everyone with everyone: slices to their owners, sums (or slices) back.
+/// Every rank exchanges with every other one: slices go to their owners, and sums (or slices) come back.
 extern const Algorithm kPairwise{
     .name = "pairwise",
     .generator = generator,

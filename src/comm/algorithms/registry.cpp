@@ -58,9 +58,10 @@ bool is_possible(const Problem& problem, const Choice& choice) {
 
 Schedule make_schedule(const Problem& problem, const Choice& choice) {
   check(problem);
-  require<InternalError>(choice.algorithm != nullptr, "a schedule without an algorithm");
+  require<InternalError>(choice.algorithm != nullptr, "the choice names no algorithm");
   const Generator generator = choice.algorithm->generator(problem, choice);
-  require(generator != nullptr, "no schedule {} for {} of {} ranks; without a choice the fastest possible one is taken",
+  require(generator != nullptr,
+          "the algorithm {} cannot do {} of {} ranks; without a choice the fastest possible one is used",
           choice.algorithm->name, name_of(problem.collective), problem.size);
   ScheduleBuilder build(problem, choice);
   generator(build);

@@ -8,14 +8,14 @@
 
 namespace distdl::comm {
 
-/// All of them, in the order of preference where two should take equally long.
+/// All algorithms. Of two with equal predicted time, the first is preferred.
 std::span<const Algorithm* const> algorithms();
-/// Its place among all: the same in all processes of one build.
+/// Index of the algorithm among all, the same in all processes of one build.
 int place_of(const Algorithm* algorithm);
 
-/// Is there such a schedule?
+/// Whether there is such a schedule.
 bool is_possible(const Problem& problem, const Choice& choice);
-/// Of problem.rank. Pure. Throws ConfigError for a problem that makes no sense or a choice that is not possible.
+/// The schedule of problem.rank. Pure. Throws ConfigError for an invalid problem or an impossible choice.
 Schedule make_schedule(const Problem& problem, const Choice& choice);
 
 }  // namespace distdl::comm

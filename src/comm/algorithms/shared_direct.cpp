@@ -46,8 +46,8 @@ void move(ScheduleBuilder& build) {
     if (q != build.rank() && overlap_of(held, wanted_by(build, q)).count > 0) build.await(q, read);
 }
 
-// Of each pair of ranks one swaps their blocks, as both may lie where the other's goes to. Two that are opposite to
-// each other share that.
+// One rank of each pair swaps their blocks, because each block may be in the target of the other one. Two ranks that
+// are opposite to each other share that work.
 void all_to_all(ScheduleBuilder& build) {
   build.open_memory();
   const int self = build.rank(), size = build.size();

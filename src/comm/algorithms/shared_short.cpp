@@ -9,7 +9,7 @@
 namespace distdl::comm {
 namespace {
 
-/// What a short sum needs of everyone: all, or only the own slice.
+/// The piece of every rank's operand that a short sum needs: all, or only the own slice.
 Piece needed(const ScheduleBuilder& build) {
   return build.problem().collective == Collective::reduce_scatter ? build.slice(build.rank()) : build.whole();
 }
@@ -108,7 +108,7 @@ double predicted_seconds(const CostModel& model) {
 
 }  // namespace
 
-/// Within one node: everyone copies to shared memory, signals once, and reduces all.
+/// Within one node: every rank copies to shared memory, signals once, and reduces all.
 extern const Algorithm kSharedShort{
     .name = "shared_short",
     .shared_use = SharedUse::areas,

@@ -25,8 +25,8 @@ std::size_t staged_length(const ScheduleBuilder& build) {
 }
 
 /// A sum through shared memory. In turn t each rank copies segment t of all slices but its own into its shared area,
-/// adds segment t - 1 of its own slice, and takes segment t - 2 of the other slices from where their owners put them.
-/// One signal a turn: who has seen everyone's turn t - 1 may use the half of turn t - 2 again.
+/// adds segment t - 1 of its own slice, and reads segment t - 2 of the other slices from the areas of their owners.
+/// There is one signal per turn: a rank that has seen turn t - 1 of all others may reuse the half of turn t - 2.
 class StagedSum {
  public:
   explicit StagedSum(ScheduleBuilder& build)

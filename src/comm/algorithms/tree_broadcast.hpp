@@ -8,17 +8,17 @@
 
 namespace distdl::comm {
 
-/// A rank's place in a tree of ranks.
+/// The neighbours of a rank in a tree of ranks.
 struct TreePlace {
-  int parent = -1;  ///< of the root
+  int parent = -1;  ///< -1 for the root
   std::vector<int> children;
 };
 
 TreePlace binomial_place(int size, int root, int rank);
-/// Of tree 0 or 1 of two, in each of which about half of the ranks are leaves.
+/// The place of a rank in tree 0 or 1 of a double tree. In each tree about half of the ranks are leaves.
 TreePlace double_tree_place(int size, int root, int rank, int which);
 
-/// A tree of ranks that carries a piece of the vector down from the root.
+/// A tree of ranks that sends a piece of the vector down from the root.
 struct Stream {
   Piece piece;
   int parent = -1;
@@ -26,8 +26,8 @@ struct Stream {
 };
 /// Elements that a broadcast sends at a time.
 std::size_t broadcast_segment(const ScheduleBuilder& build);
-/// This rank's part of a broadcast along some trees, the first of which carries most. `arrived` is called for each
-/// piece that lies in the output (of the root: input), after sending it on has begun.
+/// This rank's part of a broadcast along some trees. The first tree has the largest piece. `arrived` is called for each
+/// piece in the output (at the root: input) when its forwarding has begun.
 void broadcast(ScheduleBuilder& build, const std::vector<Stream>& streams,
                const std::function<void(Piece)>& arrived = {});
 

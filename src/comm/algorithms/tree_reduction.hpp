@@ -7,26 +7,26 @@
 
 namespace distdl::comm {
 
-/// Part of a reduction to a root that one rank does at a time: it adds what it has and what it gets, in order, and
-/// passes the sum on. Tasks are numbered such that each gets from tasks of lower numbers only.
+/// A part of a reduction to a root that one rank does at a time: it adds its own operands and received sums in order,
+/// and sends the sum on. Each task receives only from tasks with lower numbers.
 struct ReductionTask {
   struct Source {
     LeafRange leaves;
-    int part = 0;    ///< of the rank's own operand, unless
-    int child = -1;  ///< the task whose sum it gets
+    int part = 0;    ///< part of the rank's own operand, unless
+    int child = -1;  ///< the task whose sum is received
   };
   int rank = 0;
-  int receiver = -1;  ///< rank; the last task has none
+  int receiver = -1;  ///< rank; -1 for the last task
   Piece piece;
-  std::vector<Source> sources;  ///< a single own one is passed on as it is
+  std::vector<Source> sources;  ///< a single own operand is sent unchanged
 };
 
-/// The fixed tree itself: each sum is made by the rank of its left child, or by the root if it is below.
+/// The fixed tree itself. Each sum is computed by the rank of its left child, or by the root if that is below the node.
 std::vector<ReductionTask> binomial_tasks(const Problem& problem, Piece whole);
-/// Both trees, each for half of the vector; own operands are added first.
+/// Both trees, each for half of the vector. Own operands are added first.
 std::vector<ReductionTask> double_tree_tasks(const Problem& problem, Piece first, Piece second);
 
-/// This rank's part of them.
+/// This rank's part of the tasks.
 void reduce_along(ScheduleBuilder& build, const std::vector<ReductionTask>& tasks, Order order);
 
 }  // namespace distdl::comm

@@ -12,11 +12,11 @@
 
 namespace distdl::comm {
 
-/// Host memory between the device and the wire, kept for the next use: to pin memory takes long.
+/// Host memory for transfers of device memory. It is kept for reuse, because pinning memory takes long.
 class StagingPool {
  public:
   explicit StagingPool(Accelerator& accelerator) : accelerator_(accelerator) {}
-  /// Room for `bytes` or more.
+  /// Memory of `bytes` or more.
   tensor::Buffer take(std::size_t bytes);
   void give_back(tensor::Buffer buffer) noexcept;
 
@@ -25,14 +25,14 @@ class StagingPool {
   std::map<std::size_t, std::vector<tensor::Buffer>> free_;  ///< by size
 };
 
-/// How the collectives of one rank reach a device's memory.
+/// The access of one rank's collectives to a device's memory.
 struct DeviceAccess {
   explicit DeviceAccess(std::shared_ptr<Accelerator> the_accelerator)
       : accelerator(std::move(the_accelerator)), staging(*accelerator) {}
 
   std::shared_ptr<Accelerator> accelerator;
-  bool direct = false;                                      ///< UCX moves its memory, on all ranks
-  ucs_memory_type_t memory_type = UCS_MEMORY_TYPE_UNKNOWN;  ///< as UCX calls it, where direct
+  bool direct = false;                                      ///< UCX transfers its memory directly on all ranks
+  ucs_memory_type_t memory_type = UCS_MEMORY_TYPE_UNKNOWN;  ///< UCX's type of this memory, if it transfers it directly
   StagingPool staging;
 };
 

@@ -11,15 +11,16 @@
 
 namespace distdl::comm {
 
-/// Bytes that travel at a time between a device and the wire. Equal on all ranks: it decides how messages are cut.
+/// Bytes of a piece that is staged between a device and the network. It must be equal on all ranks, because it
+/// determines how messages are divided.
 constexpr std::size_t kStagingPiece = std::size_t{1} << 20;
 
-/// The messages of one operation from and to a device's memory. Where UCX moves such memory, each is one transfer that
-/// begins once the device is done with the memory. Else it goes through host memory in pieces, two at a time for each
-/// peer and direction: while one is on the wire, the next is copied.
+/// The messages of one operation from and to a device's memory. If UCX transfers such memory, each message is one
+/// transfer, which begins when the device has finished with the memory. Otherwise a message goes through host memory in
+/// pieces, two at a time for each peer and direction: while one piece is sent, the next is copied.
 ///
-/// The messages to (from) one peer begin in their order, and their pieces too, so that they match those of the peer.
-/// Received data are there for what follows in the device's queue.
+/// The messages to (from) one peer and their pieces begin in order, so that they match those of the peer. Later work in
+/// the device's queue can use received data.
 class DeviceTransfers {
  public:
   DeviceTransfers(Fabric& fabric, DeviceAccess& device) : fabric_(fabric), device_(device) {}
@@ -29,17 +30,17 @@ class DeviceTransfers {
 
   enum class Direction { send, receive };
   void add(Direction direction, std::span<std::byte> bytes, Rank peer, const Label& label, int group);
-  /// Does what can be done without waiting. Throws as Fabric::check().
+  /// Does the work that needs no waiting. Throws as Fabric::check() does.
   void advance(const Operation& operation);
-  /// All of the group are done.
+  /// Whether all transfers of the group are done.
   bool done(int group) const;
-  /// Appends whom the wire's part of the group waits for; those received from first.
+  /// Appends the ranks for which the group waits; those from which it receives come first.
   void add_awaited(int group, std::vector<Rank>& ranks) const;
-  /// Is the device at work on some piece?
+  /// Whether the device works on some piece.
   bool awaits_device() const;
-  /// Pieces that have come further, so far.
+  /// Number of state changes of pieces so far.
   std::uint64_t steps() const { return steps_; }
-  /// Gives up what is not done; afterwards the device no longer works on it.
+  /// Cancels the transfers that are not done. Afterwards the device no longer accesses their memory.
   void cancel() noexcept;
 
  private:
@@ -47,16 +48,16 @@ class DeviceTransfers {
     std::span<std::byte> bytes;
     Label label;
     int group;
-    std::size_t begun = 0;  ///< bytes
+    std::size_t begun = 0;  ///< bytes that have begun
     std::size_t done = 0;
   };
   struct Piece {
     explicit Piece(Fabric& fabric) : batch(fabric) {}
     enum class Stage { before_wire, on_wire, after_wire };
     Stage stage = Stage::before_wire;
-    std::uint64_t message = 0;  ///< number
+    std::uint64_t message = 0;  ///< number of the message
     std::span<std::byte> device;
-    tensor::Buffer staging;  ///< empty where direct
+    tensor::Buffer staging;  ///< empty for a direct transfer
     tensor::Accelerator::Mark mark = 0;
     Batch batch;
   };
@@ -65,14 +66,14 @@ class DeviceTransfers {
     Direction direction{};
     std::deque<Message> messages;
     std::uint64_t first = 0;   ///< number of messages.front()
-    std::uint64_t next = 0;    ///< of the first that has not begun completely
-    std::deque<Piece> pieces;  ///< under way, in their order
+    std::uint64_t next = 0;    ///< number of the first message that has not completely begun
+    std::deque<Piece> pieces;  ///< pieces under way, in order
   };
 
   Queue& queue_of(Rank peer, Direction direction);
   bool may_begin(const Queue& queue) const;
   void begin_piece(Queue& queue);
-  /// True if it came further.
+  /// Returns true if the piece changed its state.
   bool advance(Queue& queue, Piece& piece, bool may_post, const Operation& operation);
   void post(Queue& queue, Piece& piece);
   void arrived(Piece& piece);
@@ -82,7 +83,7 @@ class DeviceTransfers {
   Fabric& fabric_;
   DeviceAccess& device_;
   std::deque<Queue> queues_;
-  std::vector<int> open_;  ///< messages of each group that are not done
+  std::vector<int> open_;  ///< number of unfinished messages of each group
   std::uint64_t steps_ = 0;
 };
 

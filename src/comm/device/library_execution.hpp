@@ -10,13 +10,13 @@
 
 namespace distdl::comm {
 
-/// A collective that DeviceTransport does: this rank's partial sums are added first, an average is divided last.
+/// A collective of a DeviceTransport. This rank's partial sums are added first, and an average is divided last.
 class LibraryExecution final : public Request::Pending {
  public:
   explicit LibraryExecution(Group& group) : Pending(group.fabric), group_(group) {}
 
-  /// `partials`: this rank's operands, at least one; more than one are summed into call.output. Sets out;
-  /// Pending::start() begins.
+  /// `partials` are this rank's operands, at least one; several are summed into call.output. Only prepares the
+  /// operation; Pending::start() begins it.
   void set(const DeviceTransport::Call& call, const std::vector<const std::byte*>& partials, double scale,
            Operation operation);
 
@@ -41,13 +41,14 @@ class LibraryExecution final : public Request::Pending {
   std::optional<Clock::time_point> failed_since_;
 };
 
-/// Waits until the ranks have met in the library. What goes wrong is kept, not thrown: others may do without it.
+/// Waits until the ranks are connected in the library. Errors are stored rather than thrown, because communication can
+/// continue without the library.
 class LibraryMeeting final : public Activity {
  public:
   LibraryMeeting(Group& group, DeviceTransport& transport) : group_(group), transport_(transport) {}
   bool advance() override;
   void add_awaited(std::vector<Rank>& ranks) const override;
-  Operation operation() const override { return {"meeting in NCCL", 0}; }
+  Operation operation() const override { return {"connecting NCCL", 0}; }
   bool polls() const override { return true; }
   void cancel() noexcept override { transport_.abort(); }
   const std::string& problem() const { return problem_; }

@@ -21,12 +21,12 @@ const NcclPlugin* load() {
   const auto file = find_plugin(kNcclFile);
   require(file.has_value(),
           "comm.gpu_transport \"nccl\" needs the plug-in {}, which is not in any of: {}; install distdl where NCCL is, "
-          "name the plug-in's folder in DISTDL_PLUGIN_PATH, or take \"auto\"",
+          "name the plug-in's folder in DISTDL_PLUGIN_PATH, or set \"auto\"",
           kNcclFile, where_looked());
   void* library = ::dlopen(file->c_str(), RTLD_NOW | RTLD_LOCAL);
   require(library != nullptr,
-          "cannot load the plug-in \"{}\" ({}); it needs the library libnccl.so.2: install it, load its module, name "
-          "its folder in LD_LIBRARY_PATH, or take comm.gpu_transport = \"auto\"",
+          "cannot load the plug-in \"{}\" ({}); it needs the library libnccl.so.2: install it, load its module, add "
+          "its folder to LD_LIBRARY_PATH, or set comm.gpu_transport = \"auto\"",
           file->string(), library ? "" : loader_error());
   const auto* plugin = static_cast<const NcclPlugin*>(::dlsym(library, kNcclSymbol));
   require(plugin && plugin->interface == std::string_view(DISTDL_NCCL_INTERFACE),

@@ -39,8 +39,9 @@ void ActiveMessages::handle(std::uint16_t number, Handler handler) {
 
 void ActiveMessages::send(Batch& batch, Rank to, std::uint16_t number, std::string_view header,
                           std::span<const std::byte> payload) {
-  require(header.size() <= kLongestHeader, "active message {}: a header of {} bytes, at most {} are possible", number,
-          header.size(), kLongestHeader);
+  require(header.size() <= kLongestHeader,
+          "active message {}: a header of {} bytes is too long, at most {} are possible", number, header.size(),
+          kLongestHeader);
   // UCX wants the header to stay until the message is sent: as long as the transfer keeps this function.
   fabric_.start(batch, to,
                 [envelope = Envelope{0, fabric_.rank().value, number}, header = std::string(header),
@@ -61,14 +62,14 @@ ucs_status_t ActiveMessages::on_message(void* argument, const void* header, std:
   Incoming incoming;
   const auto opened = decode_envelope({static_cast<const char*>(header), header_size});
   if (!opened) {
-    self.fabric_.count_refused_message("its header is none");
+    self.fabric_.count_refused_message("its header cannot be decoded");
     return is_long ? UCS_ERR_REJECTED : UCS_OK;
   }
   incoming.envelope = opened->envelope;
   incoming.header = opened->header;
   const int from = incoming.envelope.from;
   if (from < 0 || from >= self.fabric_.size()) {
-    self.fabric_.count_refused_message(fmt::format("it says that it is of rank {}", from));
+    self.fabric_.count_refused_message(fmt::format("it claims to come from rank {}, which does not exist", from));
     return is_long ? UCS_ERR_REJECTED : UCS_OK;
   }
   incoming.payload = std::make_shared<std::vector<std::byte>>();
@@ -106,7 +107,8 @@ bool ActiveMessages::trust(const Incoming& incoming) {
   const Rank from(incoming.envelope.from);
   const Handshake* handshake = fabric_.handshake_with(from);
   const bool trusted = handshake && handshake->receive_token() == incoming.envelope.token;
-  if (!trusted) fabric_.count_refused_message(fmt::format("rank {} has not proved itself, or did not send it", from));
+  if (!trusted)
+    fabric_.count_refused_message(fmt::format("rank {} has not finished its handshake, or did not send it", from));
   return trusted;
 }
 
@@ -144,7 +146,7 @@ void ActiveMessages::deliver(const Incoming& incoming) {
   ++handled_;
   const auto handler = handlers_.find(static_cast<std::uint16_t>(incoming.envelope.number));
   if (handler == handlers_.end() || !handler->second)
-    return fabric_.count_refused_message(fmt::format("nobody handles number {}", incoming.envelope.number));
+    return fabric_.count_refused_message(fmt::format("there is no handler for number {}", incoming.envelope.number));
   handler->second(Rank(incoming.envelope.from), incoming.header, *incoming.payload);
 }
 

@@ -15,14 +15,15 @@
 
 namespace distdl::comm {
 
-/// Messages that a handler receives, not a posted receive. All ranks that get any must have constructed it before; at
-/// most one per fabric, and it must go before that. Handlers run in waits and polls, one at a time, in the order in
-/// which one sender sent; they may start transfers and activities, but not wait. What a handler throws ends all
-/// activities.
+/// Messages for a handler instead of a posted receive. A rank must construct this object before it receives any. A
+/// fabric has at most one, which must be destroyed before it. Handlers run in waits and polls, one at a time, in the
+/// order in which one sender sent. They may start transfers and activities, but must not wait. An exception of a
+/// handler ends all activities.
 class ActiveMessages final : public Activity {
  public:
   using Handler =
-      std::function<void(Rank from, std::string_view header, std::span<const std::byte> payload)>;  // may not be kept
+      std::function<void(Rank from, std::string_view header,
+                         std::span<const std::byte> payload)>;  // the arguments are valid only during the call
   static constexpr std::size_t kLongestHeader = comm::kLongestHeader;
 
   explicit ActiveMessages(Fabric& fabric);
@@ -30,9 +31,10 @@ class ActiveMessages final : public Activity {
   ActiveMessages(const ActiveMessages&) = delete;
   ActiveMessages& operator=(const ActiveMessages&) = delete;
 
-  /// For messages of that number; an empty one takes it away.
+  /// Sets the handler of messages with this number; an empty one removes it.
   void handle(std::uint16_t number, Handler handler);
-  /// Short payloads go at once, long ones when the receiver fetches them. Done means that `payload` may be used again.
+  /// Short payloads are sent at once; long ones when the receiver fetches them. When the transfer is done, `payload`
+  /// may be reused.
   void send(Batch& batch, Rank to, std::uint16_t number, std::string_view header, std::span<const std::byte> payload);
 
   bool advance() override;
@@ -46,9 +48,9 @@ class ActiveMessages final : public Activity {
     Envelope envelope{};
     std::string header{};
     std::shared_ptr<std::vector<std::byte>> payload{};
-    std::size_t size = 0;        ///< of a long payload
-    void* descriptor = nullptr;  ///< of a long payload that is still at the sender
-    void* request = nullptr;     ///< fetching it
+    std::size_t size = 0;        ///< bytes of a long payload
+    void* descriptor = nullptr;  ///< a long payload that is still at the sender
+    void* request = nullptr;     ///< the request that fetches it
     bool trusted = false;
   };
   static ucs_status_t on_message(void* argument, const void* header, std::size_t header_size, void* data,

@@ -24,7 +24,7 @@ struct Communicator::Impl {
         memory(std::move(the_memory)),
         group(*fabric, id, std::move(members), self) {}
 
-  /// The next collective. All ranks count alike, since all call the same ones in the same order.
+  /// The next collective. Its number is equal on all ranks, because they call the same ones in the same order.
   Operation next(const char* name) { return {name, ++group.sequence}; }
   std::shared_ptr<const CollectivePlan> plan(Problem&& key, DataType type, bool on_device, const CallOptions& options);
   Request start(const char* name, Problem&& key, Execution::Call&& call, const CallOptions& options);
@@ -34,15 +34,16 @@ struct Communicator::Impl {
                    const CallOptions& options);
   Problem problem(Collective collective, DataType type) const;
   void describe(Problem& problem, Collective collective, DataType type) const;
-  /// Calls `how`, which attaches memory of the node's ranks. Throws PeerLost if it fails because one of them is lost.
+  /// Calls `how`, which attaches memory of the node's ranks. Throws PeerLost if it fails because one of these ranks is
+  /// lost.
   void attach(const char* name, const std::function<void()>& how);
-  /// Attaches the segments of the node's ranks. `segments`: the names of all ranks' segments.
+  /// Attaches the segments of the node's ranks. `segments` are the names of all ranks' segments.
   void meet_node_ranks(const std::vector<std::string>& segments);
   Transfer& idle_transfer();
   Request start(Transfer& transfer, const CallOptions& options) const;
-  /// World rank. Throws ConfigError for a rank that is not in this communicator.
+  /// The world rank. Throws ConfigError for a rank that is not in this communicator.
   Rank member(Rank rank) const;
-  /// Throws ConfigError: `what` is not for collectives, and may not lie in a device's memory.
+  /// Throws ConfigError if `data` is in a device's memory, where only collectives work. `what` names the operand.
   void require_host_memory(const char* what, const void* data) const;
   ActiveMessages& active_messages();
   std::size_t place() const { return static_cast<std::size_t>(group.rank); }
@@ -50,32 +51,32 @@ struct Communicator::Impl {
   /// "rank 2 (n2): message" of the first rank whose vote says that it failed; empty if none did.
   std::string first_problem(const std::vector<std::string>& votes) const;
 
-  std::shared_ptr<Fabric> fabric;  ///< of the whole world
-  std::string job;                 ///< in the names of shared memory
+  std::shared_ptr<Fabric> fabric;  ///< fabric of the whole world
+  std::string job;                 ///< a part of the names of shared memory
   std::unique_ptr<NodeMemory> memory;
   Group group;
   Options connect_options;
-  std::unique_ptr<ActiveMessages> messages;  ///< once there are any
+  std::unique_ptr<ActiveMessages> messages;  ///< empty until active messages are used
   CostTable costs;                           ///< equal on all ranks
   struct {
     Problem problem;
     Execution::Call call;
-  } sum_of_leaves;             ///< of the last; kept for its memory
-  std::uint8_t newest_id = 0;  ///< of this communicator and those split from it
+  } sum_of_leaves;             ///< of the last call; kept for its memory
+  std::uint8_t newest_id = 0;  ///< newest id among this communicator and those split from it
 
-  /// Makes group.device if all ranks have an accelerator. Throws ConfigError if some have.
+  /// Creates group.device if all ranks have an accelerator. Throws ConfigError if only some have one.
   void agree_on_device(Communicator& communicator, std::shared_ptr<Accelerator> accelerator);
-  /// Makes group.library, as Options::gpu_transport says. Throws ConfigError where "nccl" is not to be had.
+  /// Creates group.library according to Options::gpu_transport. Throws ConfigError if "nccl" is not available.
   void agree_on_library(Communicator& communicator);
-  /// Does the library do it? All ranks answer alike.
+  /// Whether the library performs the operation. The result is the same on all ranks.
   bool takes_library(const Problem& problem, const Execution::Call& call, const CallOptions& options) const;
   Request start_library(const char* name, const Problem& problem, Execution::Call&& call, const CallOptions& options);
-  /// Are the operands in the device's memory? Throws ConfigError if some are, or one is not aligned.
+  /// Whether the operands are in the device's memory. Throws ConfigError if only some are, or if one is not aligned.
   bool on_device(const char* name, const Execution::Call& call) const;
 
-  /// Takes rank 0's costs.
+  /// Uses rank 0's costs on all ranks.
   void agree_on_costs(Communicator& communicator);
-  /// What was planned before is forgotten.
+  /// Discards earlier plans.
   void use(const CostTable& others);
   Choice last_choice() const { return plans_.empty() ? Choice() : plans_.front().plan->choice; }
 
@@ -88,7 +89,7 @@ struct Communicator::Impl {
     std::optional<Choice> choice;
     std::shared_ptr<const CollectivePlan> plan;
   };
-  std::vector<Known> plans_;  ///< the last used first
+  std::vector<Known> plans_;  ///< the last used one is first
   std::vector<std::unique_ptr<Execution>> executions_;
   std::vector<std::unique_ptr<LibraryExecution>> library_executions_;
   std::vector<std::unique_ptr<Transfer>> transfers_;

@@ -123,7 +123,7 @@ void Execution::check_fingerprint(int local) const {
   const auto theirs = node_ranks.control_block(local, number_).fingerprint.load(std::memory_order_relaxed);
   if (theirs != fingerprint())
     throw CommError(
-        fmt::format("{}: {} calls another operation, or one of other sizes, types or options: all ranks "
+        fmt::format("{}: {} calls another operation, or uses other sizes, types or options: all ranks "
                     "must call the same operations in the same order",
                     to_string(operation_), group_.fabric.name(node_ranks.memory().rank_of(local))));
 }
@@ -259,7 +259,7 @@ void Execution::add_awaited(std::vector<Rank>& ranks) const {
 
 std::string Execution::own_delay() const {
   if (!call_.on_device || state_ == State::idle) return Pending::own_delay();
-  return fmt::format("its own device ({}), which does not finish its work", group_.device->accelerator->description());
+  return fmt::format("its own device ({}), which has not finished its work", group_.device->accelerator->description());
 }
 
 bool Execution::polls() const {

@@ -14,7 +14,7 @@
 
 namespace distdl::comm {
 
-/// Performs one rank's schedule: the one interpreter of all collectives. May be used again when done.
+/// Performs one rank's schedule; it is the interpreter of all collectives. It may be reused when it is done.
 class Execution final : public Request::Pending {
  public:
   explicit Execution(Group& group) : Pending(group.fabric), group_(group) {}
@@ -22,13 +22,13 @@ class Execution final : public Request::Pending {
   struct Call {
     std::vector<const std::byte*> inputs;  ///< per part
     std::byte* output = nullptr;
-    std::size_t input_bytes = 0, output_bytes = 0;  ///< of one part; of the output
+    std::size_t input_bytes = 0, output_bytes = 0;  ///< bytes of one part; bytes of the output
     DataType type = DataType::byte;
     Reduction reduction = Reduction::sum;
-    double scale = 1;        ///< of the final result
-    bool on_device = false;  ///< inputs and output are memory of group.device
+    double scale = 1;        ///< factor of the final result
+    bool on_device = false;  ///< inputs and output are in the memory of group.device
   };
-  /// Sets out; Pending::start() begins.
+  /// Only prepares the operation; Pending::start() begins it.
   void set(std::shared_ptr<const CollectivePlan> plan, const Call& call, Operation operation);
 
   void add_awaited(std::vector<Rank>& ranks) const override;
@@ -67,18 +67,18 @@ class Execution final : public Request::Pending {
   Operation operation_;
   State state_ = State::idle;
   std::uint64_t number_ = 0;  ///< NodeRanks::next()
-  std::size_t next_ = 0;      ///< step
-  std::uint64_t steps_ = 0;   ///< taken by all operations so far
+  std::size_t next_ = 0;      ///< number of the next step
+  std::uint64_t steps_ = 0;   ///< steps taken by all operations so far
   std::vector<std::byte> scratch_;
   std::deque<Batch> batches_;  ///< per group of transfers
   tensor::Buffer device_scratch_;
-  std::optional<DeviceTransfers> transfers_;  ///< in place of the batches, once an operation was on the device
-  Accelerator::Mark end_ = 0;                 ///< of its work, in State::finishing
+  std::optional<DeviceTransfers> transfers_;  ///< used instead of the batches after an operation on the device
+  Accelerator::Mark end_ = 0;                 ///< end of its work, in State::finishing
   struct Theirs {
     std::byte* output = nullptr;
     std::vector<std::byte*> inputs;
   };
-  std::vector<Theirs> theirs_;  ///< per rank of the node, where the schedule accesses their memory
+  std::vector<Theirs> theirs_;  ///< per rank of the node, if the schedule accesses their memory
   std::vector<ReduceSource> sources_;
   std::vector<void*> targets_;
 };

@@ -8,8 +8,8 @@
 
 namespace distdl::comm {
 
-/// The ranks of one communicator on one node. They show each other the progress of operations by control blocks in
-/// shared memory. An operation reuses the control blocks of its kControlBlocks-th predecessor.
+/// The ranks of one communicator on one node. They share the progress of operations through control blocks in shared
+/// memory. An operation reuses the control blocks of the operation kControlBlocks before it.
 class NodeRanks {
  public:
   explicit NodeRanks(NodeMemory& memory) : memory_(memory), known_(memory.size(), 0) {}
@@ -18,12 +18,13 @@ class NodeRanks {
   int size() const { return memory_.size(); }
   int self() const { return memory_.self(); }
 
-  /// Number of the next operation. It is equal on all ranks of the node, since they begin operations in the same order.
+  /// Number of the next operation. It is equal on all ranks of the node, because they begin operations in the same
+  /// order.
   std::uint64_t next() { return ++number_; }
   ControlBlock& control_block(int local, std::uint64_t number) const {
     return memory_.control_block(local, static_cast<int>(number % NodeMemory::kControlBlocks));
   }
-  /// Have all ranks of the node completed the operation that used these control blocks before?
+  /// Whether all ranks of the node have completed the operation that used these control blocks before.
   bool may_begin(std::uint64_t number) {
     if (number <= NodeMemory::kControlBlocks) return true;
     for (int local = 0; local < size(); ++local)
@@ -45,7 +46,7 @@ class NodeRanks {
     known_[local] = std::max(known_[local], theirs.completed.load(std::memory_order_relaxed));
     return true;
   }
-  /// This rank has completed the operation.
+  /// Reports that this rank has completed the operation.
   void complete(std::uint64_t number) {
     early_.push_back(number);
     for (bool found = true; found;) {
@@ -62,10 +63,10 @@ class NodeRanks {
 
  private:
   NodeMemory& memory_;
-  std::vector<std::uint64_t> known_;  ///< per rank: it has completed all operations up to this one
+  std::vector<std::uint64_t> known_;  ///< per rank: the last of its completed operations, as far as this rank knows
   std::uint64_t number_ = 0;
   std::uint64_t completed_ = 0;
-  std::vector<std::uint64_t> early_;  ///< left before an earlier one
+  std::vector<std::uint64_t> early_;  ///< completed operations with an uncompleted earlier one
 };
 
 }  // namespace distdl::comm

@@ -8,25 +8,25 @@
 
 namespace distdl::comm {
 
-/// An operation behind a Request. Lives in a pool of its communicator and is used again and again.
+/// The operation of a Request. It is kept in a pool of its communicator and reused.
 class Request::Pending : public Activity {
  public:
   explicit Pending(Fabric& fabric) : fabric_(fabric) {}
   Pending(const Pending&) = delete;
   Pending& operator=(const Pending&) = delete;
 
-  /// It belongs to a Request now. `spins`: calls of advance() before a wait gives way to others.
+  /// Assigns the operation to a Request. `spins`: calls of advance() before a wait yields.
   void start(Clock::duration timeout, int spins);
   void wait();
   bool test();
-  /// The Request is gone.
+  /// Called when the Request is destroyed.
   void release() noexcept;
   bool in_use() const { return in_use_; }
 
   bool advance() final { return done_ || (done_ = proceed()); }
 
  protected:
-  /// What advance() does until it is done.
+  /// The work of advance() until the operation is done.
   virtual bool proceed() = 0;
 
  private:

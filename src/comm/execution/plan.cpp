@@ -60,8 +60,7 @@ CollectivePlan make_plan(const Group& group, Problem problem, DataType type, Ope
   const Algorithm& algorithm = *plan.choice.algorithm;
   plan.uses_node_ranks = algorithm.shared_use != SharedUse::none;
   require(operands != Operands::device || !plan.uses_node_ranks,
-          "the algorithm {} works through the host's shared memory, but the operands lie in a device's memory",
-          algorithm.name);
+          "the algorithm {} needs the host's shared memory, but the operands are in a device's memory", algorithm.name);
   plan.schedule = make_schedule(problem, plan.choice);
   plan.needs_arrival = algorithm.shared_use == SharedUse::operands ||
                        (algorithm.shared_use == SharedUse::operands_unless_staged && !plan.choice.staged);

@@ -21,12 +21,12 @@ std::string Window::description() const {
 
 void Window::connect(const std::vector<std::string>& descriptions) {
   require<CommError>(descriptions.size() == static_cast<std::size_t>(fabric_.size()),
-                     "{} descriptions of a window for {} ranks", descriptions.size(), fabric_.size());
+                     "there are {} descriptions of a window for {} ranks", descriptions.size(), fabric_.size());
   remotes_.resize(descriptions.size());
   for (std::size_t r = 0; r < descriptions.size(); ++r) {
     std::uint64_t numbers[2];
-    require<CommError>(descriptions[r].size() >= sizeof numbers, "the description of rank {}'s window has {} bytes", r,
-                       descriptions[r].size());
+    require<CommError>(descriptions[r].size() >= sizeof numbers,
+                       "the description of rank {}'s window is too short: {} bytes", r, descriptions[r].size());
     std::memcpy(numbers, descriptions[r].data(), sizeof numbers);
     remotes_[r].address = numbers[0];
     remotes_[r].size = numbers[1];
@@ -36,10 +36,10 @@ void Window::connect(const std::vector<std::string>& descriptions) {
 
 Window::Remote& Window::check(Rank rank, std::size_t offset, std::size_t size, const char* what) {
   require(rank.value >= 0 && static_cast<std::size_t>(rank.value) < remotes_.size(),
-          "{}: rank {} is not among the {} of the window", what, rank, remotes_.size());
+          "{}: rank {} is not one of the {} ranks of the window", what, rank, remotes_.size());
   Remote& remote = remotes_[static_cast<std::size_t>(rank.value)];
   require(offset <= remote.size && size <= remote.size - offset,
-          "{}: bytes {} to {} are not in the window of {}, which has {}", what, offset, offset + size,
+          "{}: bytes {} to {} are outside the window of {}, which has {} bytes", what, offset, offset + size,
           fabric_.name(rank), remote.size);
   return remote;
 }

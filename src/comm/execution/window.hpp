@@ -10,9 +10,9 @@
 
 namespace distdl::comm {
 
-/// Memory of each rank that the others put into and get from, without its taking part but for letting time pass in
-/// waits. Exposing it is collective: construct, exchange the descriptions, connect(). Must go before its fabric, and
-/// after all ranks have stopped using it.
+/// Memory of each rank that other ranks access by put and get. The target rank takes no part, except that it must be in
+/// a wait now and then. Exposing memory is collective: construct the object, exchange the descriptions, and call
+/// connect(). It must be destroyed before its fabric, and after all ranks have stopped using it.
 class Window {
  public:
   Window(Fabric& fabric, std::span<std::byte> memory);
@@ -20,19 +20,20 @@ class Window {
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;
 
-  /// Of this rank, for the others.
+  /// The description of this rank's memory for the other ranks.
   std::string description() const;
-  /// In rank order. Throws CommError for what description() did not make.
+  /// The descriptions are in rank order. Throws CommError for texts that description() did not make.
   void connect(const std::vector<std::string>& descriptions);
   /// Bytes that a rank exposes.
   std::size_t size_of(Rank rank) const { return remotes_.at(static_cast<std::size_t>(rank.value)).size; }
 
-  // Each joins `batch` and is done like any transfer. Throw ConfigError where the bytes do not lie in the window.
-  /// Done means that `bytes` may be used again, no more.
+  // Each operation is added to `batch` and finishes like a transfer. They throw ConfigError if the bytes are outside
+  // the window.
+  /// When a put is done, `bytes` may be reused; the data may not have arrived yet.
   void put(Batch& batch, std::span<const std::byte> bytes, Rank to, std::size_t offset);
-  /// Done means that the bytes are here.
+  /// When a get is done, the bytes have arrived.
   void get(Batch& batch, std::span<std::byte> room, Rank from, std::size_t offset);
-  /// Done means that what this rank has put to `peer` before lies in its memory: now tell it.
+  /// When a flush is done, all earlier puts to `peer` are in its memory, so that it can be notified.
   void flush(Batch& batch, Rank peer);
 
  private:

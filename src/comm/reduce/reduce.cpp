@@ -54,7 +54,7 @@ class Fold {
       depth -= source.reductions;
     }
     assert(depth == 1);
-    require<InternalError>(deepest <= kDepth, "a sum with {} partial results at a time: at most {} were expected",
+    require<InternalError>(deepest <= kDepth, "a sum has {} partial results at a time, but at most {} were expected",
                            deepest, kDepth);
     block_ = std::min(kBlock, kArena / (deepest + 1) / 64 * 64);
   }

@@ -10,12 +10,12 @@
 
 namespace distdl::comm {
 
-/// Plain loops that the compiler turns into vector instructions. Compiled several times, each with flags for one kind
-/// of processor and its own `Processor`: thus no function here has the same name in two of them, and none may call an
-/// inline function from elsewhere, of which the linker would keep one copy for all processors.
+/// Plain loops that the compiler vectorizes. They are compiled several times, each time with flags for one kind of
+/// processor and with its own `Processor`, so that all functions have different names. None of them may call an inline
+/// function from another file: the linker would keep one copy of it for all processors.
 template <class Processor>
 struct ReduceLoops {
-  /// In memory: of any alignment, and of any type to others.
+  /// Elements in memory of any alignment and of any type.
   template <class Type>
   struct [[gnu::packed, gnu::may_alias]] Stored {
     typename Type::Value value;

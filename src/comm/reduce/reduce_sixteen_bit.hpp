@@ -5,9 +5,10 @@
 
 namespace distdl::comm {
 
-/// Sums of 16-bit floating values with a processor's own conversions, which compilers do not find in plain loops.
-/// Format: Floats (a vector of kLanes floats), widen() from and narrow() to kLanes values in memory, and Plain, the
-/// format as one of Loops, for what is left over. As with ReduceLoops, Format is another type in each source file.
+/// Sums of 16-bit floating point values with a processor's own conversions, which compilers do not generate from plain
+/// loops. Format has Floats (a vector of kLanes floats), widen() from and narrow() to kLanes values in memory, and
+/// Plain, the format as a type of Loops, for the remaining elements. As with ReduceLoops, Format is another type in
+/// each source file.
 template <class Loops, class Format>
 struct SixteenBitLoops {
   using Floats = typename Format::Floats;

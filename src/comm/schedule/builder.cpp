@@ -150,7 +150,7 @@ void ScheduleBuilder::await(int peer, std::uint32_t stage) {
 
 void ScheduleBuilder::await_all(std::uint32_t stage) {
   const auto self = std::find(node_ranks_.begin(), node_ranks_.end(), rank());
-  // Everyone begins with another one.
+  // Each rank begins with another peer.
   for (auto peer = self + 1; peer != node_ranks_.end(); ++peer) await(*peer, stage);
   for (auto peer = node_ranks_.begin(); peer != self; ++peer) await(*peer, stage);
 }

@@ -17,16 +17,16 @@ struct Piece {
   std::size_t end() const { return first + count; }
 };
 
-/// Part `index` of `parts` nearly equal ones that begin at multiples of `line` elements. The first is the longest; some
-/// may be empty.
+/// Part `index` of `parts` nearly equal parts that begin at multiples of `line` elements. The first part is the
+/// longest; some may be empty.
 Piece slice_of(Piece whole, std::size_t parts, std::size_t index, std::size_t line);
-/// Part `index` of those of `length` each; empty behind the end.
+/// Part `index` of the parts of `length` elements each. Empty after the end.
 Piece segment_of(Piece whole, std::size_t index, std::size_t length);
 /// ceil(count / length).
 std::size_t segments_in(std::size_t count, std::size_t length);
 Piece overlap_of(Piece a, Piece b);
 
-/// Collects the steps of one rank. Steps that move nothing are left out, but for the messages of a barrier.
+/// Collects the steps of one rank. Steps without elements are left out, except for the messages of a barrier.
 class ScheduleBuilder {
  public:
   ScheduleBuilder(const Problem& problem, const Choice& choice);
@@ -36,17 +36,18 @@ class ScheduleBuilder {
   int rank() const { return problem_.rank; }
   int size() const { return problem_.size; }
   std::size_t line() const;  ///< elements in a cache line of 64 bytes, at least 1
-  /// Elements sent at a time for pieces of up to `longest`: Choice::segment in whole lines, or all; at least 1.
+  /// Elements sent at a time for pieces of up to `longest` elements: Choice::segment in whole lines, or all; at least
+  /// 1.
   std::size_t segment(std::size_t longest) const;
 
-  /// Ranks of this node, ascending, this one among them.
+  /// The ranks of this node including this one, ascending.
   const std::vector<int>& node_ranks() const { return node_ranks_; }
 
-  /// What rank `owner` owns of the vector that the operation works on: the slices of reduce_scatter, all_gather, gather
-  /// and scatter in rank order; else nearly equal ones.
+  /// The slice of the vector that rank `owner` owns: the slices of reduce_scatter, all_gather, gather and scatter in
+  /// rank order; else nearly equal slices.
   Piece slice(int owner) const;
   Piece whole() const { return {0, total_}; }
-  /// Elements `piece` of the vector in a rank's operand and result, wherever these begin.
+  /// The elements of `piece` of the vector in a rank's operand and result.
   Block input(Piece piece, int part = 0) const { return input_of(rank(), piece, part); }
   Block output(Piece piece) const { return output_of(rank(), piece); }
   Block input_of(int owner, Piece piece, int part = 0) const;
@@ -55,7 +56,7 @@ class ScheduleBuilder {
   Block shared(Piece piece) const { return shared_of(rank(), piece); }
   static Block shared_of(int owner, Piece piece) { return {owner, Space::shared, 0, piece.first, piece.count}; }
 
-  /// Where the room begins, in elements; at a multiple of 64 bytes.
+  /// Reserves scratch memory and returns its offset in elements, a multiple of 64 bytes.
   std::size_t reserve_scratch(std::size_t count);
   std::size_t reserve_shared(std::size_t count);
   int new_group() { return schedule_.groups++; }
@@ -71,7 +72,7 @@ class ScheduleBuilder {
   /// Awaits all other ranks of the node.
   void await_all(std::uint32_t stage);
 
-  /// The schedule accesses input or output of other ranks. All ranks of the node must call this.
+  /// Declares that the schedule accesses input or output of other ranks. All ranks of the node must call this.
   void open_memory() { schedule_.reads_node_ranks = true; }
 
   Schedule take() { return std::move(schedule_); }
@@ -83,9 +84,9 @@ class ScheduleBuilder {
   const Problem& problem_;
   const Choice& choice_;
   std::vector<int> node_ranks_;
-  std::vector<std::size_t> offsets_;  ///< of the slices, where problem.counts tells them
+  std::vector<std::size_t> offsets_;  ///< offsets of the slices, if the problem has counts
   std::size_t total_ = 0;
-  std::vector<bool> idle_;  ///< of each group: no transfer since the last wait
+  std::vector<bool> idle_;  ///< per group: there was no transfer since the last wait
   std::uint32_t stage_ = 1;
   Schedule schedule_;
 };

@@ -7,7 +7,7 @@
 
 namespace distdl::comm {
 
-/// Elements of the operand and the result of problem.rank; parts of its operand.
+/// Elements of the operand and of the result of problem.rank, and the number of parts of its operand.
 std::size_t input_size(const Problem& problem);
 std::size_t output_size(const Problem& problem);
 int input_parts(const Problem& problem);

@@ -26,7 +26,7 @@ class Folding {
       reductions_.push_back(0);
       return true;
     }
-    require<InternalError>(node.level > 0, "no value for leaf {} of {}", node.index, all_);
+    require<InternalError>(node.level > 0, "there is no value for leaf {} of {}", node.index, all_);
     const bool left = fold({node.level - 1, 2 * node.index});
     const bool right = fold({node.level - 1, 2 * node.index + 1});
     if (left && right) ++reductions_.back();
@@ -98,9 +98,9 @@ std::vector<Term> terms_of(const Problem& problem) {
   std::sort(terms.begin(), terms.end(), [](const Term& a, const Term& b) { return a.leaves.first < b.leaves.first; });
   int next = 0;
   for (const Term& term : terms) {
-    require(term.leaves.first == next, "the ranks' ranges must cover each of {} leaves once, but leaf {} is {}",
+    require(term.leaves.first == next, "the ranks' ranges must cover each of {} leaves once, but leaf {} {}",
             leaves_of(problem), std::min(next, term.leaves.first),
-            term.leaves.first > next ? "missing" : "there twice");
+            term.leaves.first > next ? "is missing" : "occurs twice");
     next = end_of(term.leaves);
   }
   require(next == leaves_of(problem) && next > 0, "the ranks' ranges end at leaf {} of {}", next, leaves_of(problem));

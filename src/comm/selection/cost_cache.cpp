@@ -51,7 +51,7 @@ CostTable costs_from_json(const std::string& text) {
   try {
     const auto document = nlohmann::json::parse(text);
     const auto& version = document.at("version");
-    require(version == CostTable::kVersion, "version {} where this distdl writes {}", version.dump(),
+    require(version == CostTable::kVersion, "its version is {}, but this distdl reads {}", version.dump(),
             CostTable::kVersion);
     describe_costs(costs, [&](const char* name, double& value, const char*, const char*) {
       const auto& costs_there = document.at("costs");
@@ -62,7 +62,7 @@ CostTable costs_from_json(const std::string& text) {
             "measured communication costs call \"reduce\" by its old name \"combine\", which the next version will not "
             "know; \"distdl bench comm --tune\" writes them anew");
       value = costs_there.at(is_old ? "combine" : name).at("value").get<double>();
-      require(std::isfinite(value) && value > 0, "{} is {}, no positive number", name, value);
+      require(std::isfinite(value) && value > 0, "{} is {}, but must be a positive number", name, value);
     });
   } catch (const nlohmann::json::exception& error) {
     throw ConfigError(error.what());
@@ -87,7 +87,7 @@ CostTable load_costs(std::span<const std::string> hosts) {
     return costs_from_json(read_regular(*file, kLargest));
   } catch (const Error& what) {
     log(Severity::warning,
-        "cannot use the measured communication costs in \"{}\": {}; the built-in ones choose the algorithms until "
+        "cannot use the measured communication costs in \"{}\": {}; algorithms are chosen by built-in costs until "
         "\"distdl bench comm --tune\" has run again",
         file->string(), what.what());
     return {};
@@ -97,7 +97,7 @@ CostTable load_costs(std::span<const std::string> hosts) {
 fs::path save_costs(const CostTable& costs, std::span<const std::string> hosts) {
   const auto file = cost_file(hosts);
   require<StorageError>(file.has_value(), "{}",
-                        "no place for the measured communication costs: neither XDG_CACHE_HOME nor HOME is set");
+                        "cannot store the measured communication costs: neither XDG_CACHE_HOME nor HOME is set");
   std::error_code error;
   fs::create_directories(file->parent_path(), error);
   const fs::path temporary = file->string() + fmt::format(".tmp{}", ::getpid());
@@ -105,7 +105,7 @@ fs::path save_costs(const CostTable& costs, std::span<const std::string> hosts) 
   std::ofstream out(temporary, std::ios::binary);
   out << to_json(costs, hosts);
   out.close();
-  require<StorageError>(out.good(), "cannot write \"{}\": {}; set XDG_CACHE_HOME to a folder that can be written",
+  require<StorageError>(out.good(), "cannot write \"{}\": {}; set XDG_CACHE_HOME to a writable folder",
                         temporary.string(), error ? error.message() : errno_text(errno));
   fs::rename(temporary, *file, error);
   require<StorageError>(!error, "cannot rename \"{}\": {}", temporary.string(), error.message());

@@ -10,16 +10,18 @@
 
 namespace distdl::comm {
 
-/// As a JSON document with version and hosts, and back. Throws ConfigError saying what is wrong with the text.
+/// Converts the costs to a JSON document with version and hosts, and back. Throws ConfigError with the reason for an
+/// invalid text.
 std::string to_json(const CostTable& costs, std::span<const std::string> hosts);
 CostTable costs_from_json(const std::string& text);
 
-/// Where "distdl bench comm --tune" keeps the costs between these hosts: in $XDG_CACHE_HOME/distdl or ~/.cache/distdl,
-/// named after the first and the last of them in alphabetical order. Nothing where there is no home.
+/// The file in which "distdl bench comm --tune" stores the costs between these hosts. It is in $XDG_CACHE_HOME/distdl
+/// or ~/.cache/distdl, and is named after the first and the last host in alphabetical order. Returns nothing if there
+/// is no home folder.
 std::optional<std::filesystem::path> cost_file(std::span<const std::string> hosts);
 
-/// The costs measured between these hosts, else the defaults; a file that cannot be read is named in a warning. For
-/// rank 0, which gives what it got to all others. `hosts`: of each rank, in any order.
+/// The costs that were measured between these hosts, else the defaults. Warns about a file that cannot be read. Rank 0
+/// calls this and sends the result to all others. `hosts` are the hosts of all ranks, in any order.
 CostTable load_costs(std::span<const std::string> hosts);
 
 /// Returns the file. Throws StorageError.

@@ -28,8 +28,8 @@ double total_bytes(const Problem& problem) {
   return count * static_cast<double>(problem.element);
 }
 
-/// Where a node has more ranks than processors: whoever waits gives way, and until those waited for have come, all
-/// others have had their turn; whoever works gets his part of the time.
+/// Costs for a node with more ranks than processors. A waiting rank yields, and all others have had their turn before
+/// the awaited ranks run. A working rank gets its share of the time.
 CostTable crowded(CostTable costs, int ranks) {
   const double each = ranks / costs.processors;
   if (each <= 1) return costs;

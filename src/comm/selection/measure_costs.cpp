@@ -117,7 +117,7 @@ class Bench {
   std::byte* bytes_;
 };
 
-/// Where ranks share processors, nothing else can be told from the time that they take.
+/// If ranks share processors, this is the only cost that can be measured.
 void measure_crowd(Bench& bench, int ranks, CostTable& costs) {
   costs = CostTable{.processors = costs.processors};
   costs.turn = bench.signalling(4) * costs.processors / ranks;

@@ -6,9 +6,9 @@
 
 namespace distdl::comm {
 
-/// Collective: measures what the parts of a collective cost here, in a few seconds, and returns the same table on all
-/// ranks: that of the first rank's node, and between it and the first rank on another host. What cannot be measured,
-/// for want of a second rank or a second node, stays as in communicator.costs().
+/// Collective. Measures the costs of the parts of a collective in a few seconds and returns the same table on all
+/// ranks. It describes the node of the first rank, and the network between it and the first rank on another host. Costs
+/// that cannot be measured, because there is no second rank or node, are those of communicator.costs().
 CostTable measure_costs(Communicator& communicator);
 
 }  // namespace distdl::comm

@@ -59,7 +59,7 @@ std::vector<Candidate> candidates(const Problem& problem, const CostTable& costs
 
 Choice choose(const Problem& problem, const CostTable& costs, Order order, Operands operands) {
   const auto all = candidates(problem, costs, order, operands);
-  require(!all.empty(), "no algorithm can do a {} of {} ranks", name_of(problem.collective), problem.size);
+  require(!all.empty(), "no algorithm implements a {} of {} ranks", name_of(problem.collective), problem.size);
   return all.front().choice;
 }
 

@@ -27,7 +27,7 @@ RankArea* area_in(const SharedSegment& segment) {
   auto* const area = std::launder(reinterpret_cast<RankArea*>(segment.data()));
   if (segment.bytes() != sizeof(RankArea) || area->magic != RankArea::kMagic)
     throw CommError(
-        fmt::format("{} was laid out by another version of distdl; run one version on all ranks", segment.name()),
+        fmt::format("{} was created by another version of distdl; run the same version on all ranks", segment.name()),
         ExitCode::config);
   return area;
 }
@@ -39,7 +39,7 @@ std::vector<std::shared_ptr<SharedSegment>> open_all(std::span<const Rank> ranks
     try {
       all.push_back(SharedSegment::open(names[i], mapping));
     } catch (const Error& error) {
-      throw CommError(fmt::format("no shared memory with rank {}: {}", ranks[i], error.what()), error.exit_code());
+      throw CommError(fmt::format("cannot share memory with rank {}: {}", ranks[i], error.what()), error.exit_code());
     }
   }
   return all;
@@ -80,7 +80,7 @@ void NodeMemory::attach(std::span<const NodeRank> node_ranks) {
     names.push_back(node_rank.segment);
   }
   const auto self = std::find(names.begin(), names.end(), name());
-  require<InternalError>(self != names.end(), "the {} ranks that share memory lack this rank itself", names.size());
+  require<InternalError>(self != names.end(), "this rank is not one of the {} ranks that share memory", names.size());
   auto segments = open_all(ranks, names, Mapping::lazy);
   std::vector<RankArea*> areas;
   areas.reserve(segments.size());
@@ -118,7 +118,8 @@ std::byte* NodeMemory::resolve(int local, std::uint64_t location) const {
 }
 
 NodeMemory::Created NodeMemory::create_buffer(std::size_t bytes) {
-  require<InternalError>(bytes <= kOffsets, "a shared buffer of {} bytes: at most {} were expected", bytes, kOffsets);
+  require<InternalError>(bytes <= kOffsets, "a shared buffer has {} bytes, but at most {} were expected", bytes,
+                         kOffsets);
   Buffer buffer{next_buffer_, SharedSegment::create(job_, std::max<std::size_t>(bytes, 1)), {}};
   Created created{buffer.id, buffer.own->name(), buffer.own->data()};
   const auto after = std::find_if(buffers_.begin(), buffers_.end(),
@@ -131,7 +132,7 @@ NodeMemory::Created NodeMemory::create_buffer(std::size_t bytes) {
 void NodeMemory::attach_buffer(int id, std::span<const std::string> segments) {
   const auto buffer = std::find_if(buffers_.begin(), buffers_.end(), HasId{id});
   require<InternalError>(buffer != buffers_.end() && segments.size() == ranks_.size(),
-                         "buffer {} with {} segments for {} ranks of the node", id, segments.size(), ranks_.size());
+                         "buffer {} has {} segments for {} ranks of the node", id, segments.size(), ranks_.size());
   buffer->all = open_all(ranks_, segments, Mapping::eager);
 }
 

@@ -18,18 +18,20 @@ namespace distdl::comm {
 
 /// The progress of one operation of a rank, in shared memory, for the other ranks of its node. Only the owner writes
 /// it, except for the payload.
-// Zeroed memory is its initial state, and who writes what has lines of its own.
+// Zeroed memory is its initial state. Fields of different writers are in different cache lines.
 // NOLINTBEGIN(cppcoreguidelines-pro-type-member-init, clang-analyzer-optin.performance.Padding)
 struct alignas(128) ControlBlock {  // processors fetch lines of 64 bytes in pairs
   static constexpr int kStageBits = 24;
   static constexpr std::size_t kParts = 32;  ///< partial sums of a rank that other ranks can read
 
-  std::atomic<std::uint64_t> reached;      ///< operation << kStageBits | stage; ascends
-  std::atomic<std::uint64_t> completed;    ///< copy of NodeMemory::completed() as of `reached`: saves reading that
+  std::atomic<std::uint64_t> reached;  ///< operation << kStageBits | stage; ascends
+  /// Copy of NodeMemory::completed() at the time of `reached`, which saves a read.
+  std::atomic<std::uint64_t> completed;
   std::atomic<std::uint64_t> fingerprint;  ///< equal on ranks that call the same operation
-  std::byte payload[kSharedBytes];         ///< Space::shared; a short one lies in the same cache line as `reached`
-  std::atomic<std::uint64_t> output;       ///< NodeMemory::locate() of the output, before `reached` tells of arrival
-  std::atomic<std::uint32_t> parts;        ///< of inputs, that are located
+  std::byte payload[kSharedBytes];         ///< Space::shared; a short payload is in the same cache line as `reached`
+  /// NodeMemory::locate() of the output; written before `reached` shows the arrival.
+  std::atomic<std::uint64_t> output;
+  std::atomic<std::uint32_t> parts;  ///< number of located inputs
   std::atomic<std::uint64_t> inputs[kParts];
 };
 
@@ -39,39 +41,40 @@ struct NodeRank {
   std::string segment;  ///< its NodeMemory::name()
 };
 
-/// A loss as the first rank of a node that learnt of it wrote it down for all others.
+/// A loss, as recorded by the first rank of a node that detected it.
 struct NodeLoss {
   Rank rank;
   int exit_code = 0;
   std::string why;
 };
 
-/// A loss in shared memory. The writer fills its own record, once, before it shows it on the board.
+/// A loss in shared memory. The writer fills its own record once, before it announces it on the board.
 struct LossRecord {
   std::int32_t rank;
   std::int32_t exit_code;
-  char why[240];  ///< ends with a zero; the rest is cut off
+  char why[240];  ///< ends with a zero; longer texts are truncated
 };
 
-/// Whom a rank waits for, as it last showed it.
+/// The rank for which a rank waits, according to its last record.
 struct NodeWait {
-  std::uint64_t looks = 0;      ///< grows each time: the rank is alive
-  std::optional<Rank> awaited;  ///< nothing: it waits for no rank
+  std::uint64_t looks = 0;      ///< increases with each record: the rank is alive
+  std::optional<Rank> awaited;  ///< empty: it waits for no rank
   std::string operation;        ///< at most 31 characters
 };
 
-/// A wait in shared memory. Its owner alone writes, over and over: readers look twice (a seqlock).
+/// A wait in shared memory. Only its owner writes it, repeatedly; readers compare `looks` before and afterwards (a
+/// seqlock).
 struct WaitRecord {
   static constexpr std::size_t kWords = 4;
 
-  std::atomic<std::uint64_t> looks;              ///< odd while it is written
+  std::atomic<std::uint64_t> looks;              ///< odd during a write
   std::atomic<std::uint64_t> awaited;            ///< 1 + rank; 0: none
   std::atomic<std::uint64_t> operation[kWords];  ///< text; ends with a zero
 };
 
 /// The shared memory of one rank.
 struct alignas(128) RankArea {
-  static constexpr std::uint64_t kMagic = 0x326D656D6C647364;  ///< changes with this layout
+  static constexpr std::uint64_t kMagic = 0x326D656D6C647364;  ///< must be changed with this layout
   static constexpr int kControlBlocks = 4;
 
   std::uint64_t magic;
@@ -92,41 +95,42 @@ class SharedSegment;
 /// mapping. Only the atomics and the loss board are thread-safe.
 class NodeMemory {
  public:
-  static constexpr int kControlBlocks =
-      RankArea::kControlBlocks;  ///< operations of one communicator under way at a time; then the oldest is awaited
+  static constexpr int kControlBlocks = RankArea::kControlBlocks;  ///< operations of one communicator that may be under
+                                                                   ///< way; a further one waits for the oldest
 
-  /// Creates this rank's segment. Throws CommError naming /dev/shm and the bytes if there is no room.
+  /// Creates this rank's segment. Throws CommError that names /dev/shm and the bytes if there is no space.
   explicit NodeMemory(const std::string& job);
   ~NodeMemory();
   NodeMemory(const NodeMemory&) = delete;
   NodeMemory& operator=(const NodeMemory&) = delete;
 
   std::string name() const;
-  /// Maps the segments of all ranks of this node, in rank order, this one's among them. Throws CommError naming rank
+  /// Maps the segments of all ranks of this node, including this one, in rank order. Throws CommError that names rank
   /// and segment.
   void attach(std::span<const NodeRank> node_ranks);
   /// Removes the segment's name. All ranks of the node must have attached.
   void unlink() noexcept;
 
   int size() const { return static_cast<int>(areas_.size()); }  ///< ranks of this node
-  int self() const { return self_; }                            ///< this rank's place among them
+  int self() const { return self_; }                            ///< index of this rank among them
   Rank rank_of(int local) const { return ranks_[local]; }
-  /// Of rank `local` of the node, for operations with number % kControlBlocks == slot.
+  /// The control block of rank `local` of the node for operations with number % kControlBlocks == slot.
   ControlBlock& control_block(int local, int slot) const { return areas_[local]->control_blocks[slot]; }
-  /// Rank `local` of the node has completed all operations up to this one, so that their control blocks may be reused.
-  /// Only the owner writes it.
+  /// The last operation up to which rank `local` of the node has completed all, so that their control blocks may be
+  /// reused. Only the owner writes it.
   std::atomic<std::uint64_t>& completed(int local) const { return areas_[local]->completed; }
 
-  /// A number by which the other ranks find [data, data + bytes) in their own mappings. It is 0 unless the bytes lie in
-  /// one attached buffer. Threads of one process could find other memory too, but a rank that fails frees it while
+  /// A number by which the other ranks find [data, data + bytes) in their own mappings. It is 0 unless the bytes are in
+  /// one attached buffer. Threads of one process could also access other memory, but a rank that fails frees it while
   /// others still access it.
   std::uint64_t locate(const void* data, std::size_t bytes) const;
-  /// The address, in this process, of what rank `local` of the node located.
+  /// The address in this process of memory that rank `local` of the node located.
   std::byte* resolve(int local, std::uint64_t location) const;
 
-  /// Collective within the node; the caller synchronizes: create() on each rank, then the names are exchanged, then
-  /// attach_buffer() on each rank with the names in rank order, then unlink_buffer(). Ids are equal on all ranks
-  /// if all create in the same order; sizes may differ. Begins at a page. Throws CommError if there is no room.
+  /// Collective within the node. The caller synchronizes the steps: create() on each rank, exchange of the names,
+  /// attach_buffer() on each rank with the names in rank order, and unlink_buffer(). Ids are equal on all ranks if all
+  /// create buffers in the same order; sizes may differ. Buffers begin at a page. Throws CommError if there is no
+  /// space.
   struct Created {
     int id;
     std::string segment;
@@ -138,21 +142,21 @@ class NodeMemory {
   /// Ranks that have attached the buffer keep their mapping. Unknown ids are ignored.
   void release_buffer(int id) noexcept;
 
-  /// Writes to the node's loss board, where the first loss wins. Any thread may call this and posted_loss(). A writer
-  /// that dies leaves either a whole record or none. Before attach() there is no board.
+  /// Writes to the node's loss board, on which the first loss is kept. Any thread may call this and posted_loss(). If
+  /// the writer dies, the board has a complete record or none. Before attach() there is no board.
   void post_loss(const NodeLoss& loss) noexcept;
-  /// Cheap enough for every slow wait: one atomic load if there is no loss.
+  /// Cheap enough for every slow wait: it is one atomic load if there is no loss.
   std::optional<NodeLoss> posted_loss() const {
     if (!board_ || board_->load(std::memory_order_acquire) == 0) return std::nullopt;
     return read_loss();
   }
 
-  /// Shows the other ranks of the node that this rank is alive, and for whom it waits. Not thread-safe.
+  /// Shows the other ranks of the node that this rank is alive, and for which rank it waits. Not thread-safe.
   void show_wait(std::optional<Rank> awaited, const Operation& operation);
-  /// Nothing for a rank of another node, one that has shown nothing yet, or one that is writing just now.
+  /// Returns nothing for a rank of another node, a rank without a record, or one that is writing its record.
   std::optional<NodeWait> shown_wait(Rank rank) const;
 
-  /// Removes segments of this user that no living process holds. Returns how many.
+  /// Removes segments of this user that no living process holds. Returns their number.
   static int sweep();
 
  private:
@@ -162,7 +166,7 @@ class NodeMemory {
 
   std::string job_;
   std::shared_ptr<SharedSegment> own_;
-  std::vector<std::shared_ptr<SharedSegment>> segments_;  ///< per rank of the node, as the next two
+  std::vector<std::shared_ptr<SharedSegment>> segments_;  ///< per rank of the node, like the next two members
   std::vector<RankArea*> areas_;
   std::vector<Rank> ranks_;
   int self_ = 0;

@@ -56,7 +56,7 @@ bool is_private(const struct stat& status) {
 }
 
 [[noreturn]] void throw_no_room(std::size_t bytes, int error) {
-  throw CommError(fmt::format("no room for {} bytes of shared memory in {}: {}; free some (distdl's own leftovers are "
+  throw CommError(fmt::format("no space for {} bytes of shared memory in {}: {}; free some (old files of distdl are "
                               "called distdl-*), enlarge it, or run fewer ranks per node",
                               bytes, kFolder, errno_text(error)),
                   ExitCode::storage);
@@ -74,18 +74,19 @@ bool lock(int descriptor) {
   return ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
 }
 
-/// Opens a segment that another rank of the node has named. The rank is trusted, but somebody else may own that name.
+/// Opens a segment that another rank of the node has named. The rank is trusted, but the file may belong to another
+/// user.
 FileDescriptor open_checked(const std::string& name, std::size_t& bytes) {
   if (!name.starts_with(prefix()) || name.find('/') != std::string::npos)
     throw CommError(
-        fmt::format(R"("{}" is no shared memory of this user: expected a name like {}...)", name, prefix()));
+        fmt::format(R"("{}" is not shared memory of this user: expected a name like {}...)", name, prefix()));
   FileDescriptor descriptor(::shm_open(name.c_str(), O_RDWR, 0));
   struct stat status {};
   if (!descriptor || ::fstat(descriptor.get(), &status) != 0)
     throw CommError(fmt::format("cannot open {}/{}: {}; its owner may have died", kFolder, name, errno_text(errno)));
   if (!is_private(status))
-    throw CommError(fmt::format("{}/{} is open to other users: expected a file of user {} with mode 0600", kFolder,
-                                name, ::geteuid()));
+    throw CommError(fmt::format("{}/{} is accessible to other users: expected a file of user {} with mode 0600",
+                                kFolder, name, ::geteuid()));
   bytes = static_cast<std::size_t>(status.st_size);
   return descriptor;
 }
@@ -98,7 +99,7 @@ std::shared_ptr<SharedSegment> SharedSegment::create(const std::string& job, std
   for (int i = 0; i < kAttempts; ++i)
     if (segment->create_locked(new_name(job))) break;
   if (!segment->locked_)
-    throw CommError(fmt::format("{}/{} was locked by others {} times; is it a file system with locks?", kFolder,
+    throw CommError(fmt::format("{}/{} was locked by others {} times; does its file system support locks?", kFolder,
                                 prefix(), kAttempts));
   check_room(segment->locked_.get(), bytes);
   if (::ftruncate(segment->locked_.get(), static_cast<off_t>(bytes)) != 0) throw_no_room(bytes, errno);

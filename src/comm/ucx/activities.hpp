@@ -10,7 +10,7 @@
 
 namespace distdl::comm {
 
-/// The activities that are under way on this rank, in the order in which they began, and what they wait for.
+/// The activities under way on this rank, in the order in which they began, and the ranks for which they wait.
 class Activities {
  public:
   void add(Activity& activity) { under_way_.push_back({&activity}); }
@@ -18,19 +18,20 @@ class Activities {
   bool contains(const Activity& activity) const;
   std::size_t size() const { return under_way_.size(); }
   Activity& operator[](std::size_t index) const { return *under_way_[index].activity; }
-  /// Cancels and removes all.
+  /// Cancels and removes all activities.
   void cancel() noexcept;
 
-  /// Of an activity that does not advance any more, because a transfer broke; the loss behind it will come to light.
+  /// Whether an activity no longer advances because a transfer failed. The loss behind the failure will be detected
+  /// later.
   bool is_stuck(const Activity& activity) const;
   void set_stuck(const Activity& activity);
 
-  /// The one that this rank waits for; null: for none.
+  /// Sets the activity for which this rank waits; null: none.
   void set_waiting(const Activity* activity) { waiting_ = activity; }
-  /// What this rank waits for; else what has been under way for longest; null if nothing is.
+  /// The activity for which this rank waits; else the oldest one; null if there is none.
   const Activity* foremost() const;
-  /// Whom an activity waits for; where it waits for another activity, whom that waits for. The result is valid until
-  /// the next call of this or awaited_by_any().
+  /// The ranks for which an activity waits. If it waits for another activity, these are the ranks of that one. The
+  /// result is valid until the next call of this or awaited_by_any().
   const std::vector<Rank>& awaited_by(const Activity& activity);
   const std::vector<Rank>& awaited_by_any();
 

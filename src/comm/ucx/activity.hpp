@@ -9,29 +9,29 @@
 
 namespace distdl::comm {
 
-/// An operation as errors name it: "all-reduce 17".
+/// An operation with its name in errors, such as "all-reduce 17".
 struct Operation {
   const char* name = "";
   std::uint32_t sequence = 0;
 };
 std::string to_string(const Operation& operation);
 
-/// Something under way that Fabric::wait() waits for; all activities that are under way advance in every wait.
+/// Something under way for which Fabric::wait() can wait. All activities under way advance in every wait.
 class Activity {
  public:
   virtual ~Activity() = default;
-  /// Does what can be done without waiting; true when all is done. Not called again after that.
+  /// Does the work that needs no waiting. Returns true when all is done; it is not called again after that.
   virtual bool advance() = 0;
-  /// Appends the peers that it waits for now; those it needs something from first.
+  /// Appends the peers for which the activity waits now; those from which it needs data come first.
   virtual void add_awaited(std::vector<Rank>& ranks) const = 0;
   virtual Operation operation() const = 0;
-  /// Does it wait for memory that another rank writes? Then nothing wakes a sleeping wait, which must look often.
+  /// Whether it waits for memory that another rank writes. Nothing then wakes a sleeping wait, which must poll often.
   virtual bool polls() const { return false; }
-  /// Grows with what it has done by itself, without UCX: as long as it grows, a wait stays awake.
+  /// Increases with the work that it does itself, without UCX. While it increases, a wait does not sleep.
   virtual std::uint64_t steps() const { return 0; }
-  /// What keeps it where it waits for no peer, for errors.
-  virtual std::string own_delay() const { return "itself: a defect of distdl"; }
-  /// Gives up: afterwards its memory is the caller's again. Must not throw.
+  /// The reason, for errors, why it is not done although it waits for no peer.
+  virtual std::string own_delay() const { return "its own work, which is a defect of distdl"; }
+  /// Cancels the activity. Afterwards the caller may reuse its memory. Must not throw.
   virtual void cancel() noexcept = 0;
 };
 

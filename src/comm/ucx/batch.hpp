@@ -17,17 +17,17 @@ class Connections;
 class Fabric;
 class Handshake;
 
-/// What a transfer needs of a peer that has proved itself.
+/// The connection to an authenticated peer, which a transfer needs.
 struct Contact {
   ucp_ep_h endpoint = nullptr;
   const Handshake& handshake;
 };
 
-/// Begins a transfer of UCX's, when its peer is proved, with the callback that `how` brings.
+/// Begins a UCX transfer when its peer is authenticated. `how` has the callback.
 using Begin = std::function<ucs_status_ptr_t(const Contact& contact, ucp_request_param_t& how)>;
 
-/// Transfers under way together. Their memory must stay until all are done or cancelled; what is left when the batch is
-/// destroyed is cancelled first.
+/// Transfers that are under way together. Their memory must be valid until all are done or cancelled. The destructor
+/// cancels unfinished transfers.
 class Batch {
  public:
   explicit Batch(Connections& connections) : connections_(connections) {}
@@ -35,9 +35,9 @@ class Batch {
   ~Batch();
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
-  /// All are done, well or not: Fabric::check() tells.
+  /// Whether all transfers have ended; Fabric::check() reports whether they succeeded.
   bool done() const { return open_ == 0; }
-  /// Ranks that it waits for; those it receives from first.
+  /// Appends the ranks for which it waits; those from which it receives come first.
   void add_awaited(std::vector<Rank>& ranks) const;
   bool receives_from(Rank rank) const;
 
@@ -51,10 +51,10 @@ class Batch {
     std::size_t size = 0;
     void* data = nullptr;                                ///< send, receive
     std::uint64_t tag = 0;                               ///< send, receive
-    ucs_memory_type_t memory = UCS_MEMORY_TYPE_UNKNOWN;  ///< send, receive; unknown: UCX finds out
-    Begin begin{};                                       ///< other
-    bool queued = false;                                 ///< until the peer is proved
-    void* request = nullptr;                             ///< UCX's, while under way
+    ucs_memory_type_t memory = UCS_MEMORY_TYPE_UNKNOWN;  ///< send, receive; unknown: UCX detects it
+    Begin begin{};                                       ///< other operations
+    bool queued = false;                                 ///< until the peer is authenticated
+    void* request = nullptr;                             ///< UCX's request while the transfer is under way
     ucs_status_t status = UCS_INPROGRESS;
     std::size_t received = 0;
     bool is_open() const { return status == UCS_INPROGRESS; }
@@ -62,14 +62,14 @@ class Batch {
   static void on_sent(void* request, ucs_status_t status, void* argument);
   static void on_received(void* request, ucs_status_t status, const ucp_tag_recv_info_t* info, void* argument);
   Transfer& add(Rank peer, Kind kind);
-  /// Takes what UCX returned when the transfer began.
+  /// Stores the value that UCX returned when the transfer began.
   void begun(Transfer& transfer, ucs_status_ptr_t request);
   void finish(Transfer& transfer, ucs_status_t status, std::size_t received);
 
   Connections& connections_;
   std::deque<Transfer> transfers_;
   int open_ = 0;
-  bool failed_ = false;  ///< some transfer is done, but not well
+  bool failed_ = false;  ///< some transfer has ended with an error
 };
 
 }  // namespace distdl::comm

@@ -45,7 +45,7 @@ PeerAddress Connections::own_address(Rank self) {
 
 void Connections::connect(Rank self, std::vector<PeerAddress> addresses, Events events) {
   require(!addresses.empty() && addresses.size() <= std::size_t{kMostRanks},
-          "a world of {} ranks: at most {} are possible", addresses.size(), kMostRanks);
+          "a world has {} ranks, but 1 to {} are possible", addresses.size(), kMostRanks);
   self_ = self;
   events_ = std::move(events);
   peers_.resize(addresses.size());
@@ -54,13 +54,13 @@ void Connections::connect(Rank self, std::vector<PeerAddress> addresses, Events 
     peers_[r].rank = Rank(r);
     peers_[r].address = std::move(addresses[r]);
     require<CommError>(peer(Rank(r)).address.generation == own_address_.generation,
-                       "{} is of generation {}, this rank of generation {}", name(Rank(r)),
+                       "{} belongs to generation {}, but this rank to generation {}", name(Rank(r)),
                        peer(Rank(r)).address.generation, own_address_.generation);
   }
   secret_ = peer(Rank(0)).address.secret;
   require<CommError>(
       secret_.size() == kSecretBytes,
-      "the address of {} holds a secret of {} bytes, expected {}: without it ranks cannot know each other",
+      "the address of {} has a secret of {} bytes, expected {}: without it ranks cannot authenticate each other",
       name(Rank(0)), secret_.size(), kSecretBytes);
   listen(handshake_messages_, Channel::hello, kAnyGeneration, kLongestHandshake);
 }
@@ -170,7 +170,7 @@ std::optional<Connections::BrokenTransfer> Connections::check(Batch& batch, cons
                       to_string(operation), name(transfer.peer), transfer.received, transfer.size));
     if (transfer.status == UCS_OK || (closing_down_ && !receives)) continue;
     return BrokenTransfer{
-        transfer.peer, fmt::format("the connection to {} broke ({})", name(transfer.peer), ucx_text(transfer.status))};
+        transfer.peer, fmt::format("the connection to {} failed ({})", name(transfer.peer), ucx_text(transfer.status))};
   }
   if (!batch.done()) return std::nullopt;
   batch.transfers_.clear();

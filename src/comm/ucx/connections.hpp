@@ -27,39 +27,39 @@ namespace distdl::comm {
 
 /// Counts of refused messages since the start. Each one is logged as a warning, up to a limit.
 struct Refused {
-  int handshake_messages = 0;  ///< garbage, unknown ranks, other generations, wrong proofs
-  int control_messages = 0;    ///< not from a proved peer
-  int messages = 0;            ///< active messages that are not from a proved peer, or that nobody handles
+  int handshake_messages = 0;  ///< invalid bytes, unknown ranks, other generations, wrong proofs
+  int control_messages = 0;    ///< not from an authenticated peer
+  int messages = 0;            ///< active messages that are not from an authenticated peer, or have no handler
 };
 
-/// One rank's UCX worker, its endpoints, and the transfers over them. Nothing here waits for a peer, but where a
-/// function has a limit of time.
+/// One rank's UCX worker, its endpoints, and the transfers over them. No function waits for a peer, except those with a
+/// time limit.
 ///
-/// An endpoint is opened by the first transfer to or from a peer. Transfers wait in a queue until the peer has proved
-/// that it knows the job's secret, and then begin in their order.
+/// The first transfer to or from a peer opens its endpoint. Transfers wait in a queue until the peer has proved that it
+/// knows the job's secret, and then begin in order.
 class Connections {
  public:
-  /// Called when something happens to a peer.
+  /// Functions that are called on events of a peer.
   struct Events {
-    std::function<void(Rank)> opened;                         ///< this rank opens an endpoint to it
-    std::function<void(Rank, const std::string& why)> broke;  ///< the connection; or there is no way to the peer
+    std::function<void(Rank)> opened;                         ///< this rank opens an endpoint to the peer
+    std::function<void(Rank, const std::string& why)> broke;  ///< the connection failed, or the peer cannot be reached
   };
-  /// What this rank knows of another.
+  /// The state of another rank.
   struct Peer {
     Connections* connections = nullptr;
     Rank rank;
     PeerAddress address;
     ucp_ep_h endpoint = nullptr;
-    bool opened = false;                  ///< once; a closed endpoint is not opened again
-    bool said_hello = false;              ///< its hello has come
-    std::optional<Handshake> handshake;   ///< since this rank opened the endpoint
-    std::vector<Batch::Transfer*> queue;  ///< until it is proved
+    bool opened = false;                  ///< whether it was ever opened; a closed endpoint is not opened again
+    bool said_hello = false;              ///< whether its hello was received
+    std::optional<Handshake> handshake;   ///< exists from the time when this rank opened the endpoint
+    std::vector<Batch::Transfer*> queue;  ///< transfers that wait until it is authenticated
     int wrong_proofs = 0;
     bool proved() const { return handshake && handshake->proved(); }
   };
-  /// Messages from any rank.
+  /// A posted receive for messages from any rank.
   struct Inbox {
-    std::string text;  ///< where the next one arrives
+    std::string text;  ///< memory for the next message
     Batch batch;
   };
   struct BrokenTransfer {
@@ -80,14 +80,14 @@ class Connections {
   int size() const { return static_cast<int>(peers_.size()); }
   const std::vector<Peer>& peers() const { return peers_; }
   const Peer& peer(Rank rank) const { return peers_[rank.value]; }
-  /// Another rank of this world; null if there is no such rank, and for this rank itself.
+  /// Another rank of this world. Null if there is no such rank, and for this rank itself.
   const Peer* known(Rank rank) const;
   const PeerAddress& own() const { return own_address_; }
   bool share_memory(Rank one, Rank other) const;
-  /// "rank 3 (n3)".
+  /// The name for messages, such as "rank 3 (n3)".
   std::string name(Rank rank) const;
   std::string lanes_to(Rank rank) const;
-  /// False after close() or a failure that left transfers behind which nothing else could end.
+  /// False after close(), or after a failure whose transfers could be ended only by closing the worker.
   bool usable() const { return worker_ && !closed_; }
   ucp_worker_h worker() const { return worker_.get(); }
   ucp_context_h context() const { return context_.get(); }
@@ -100,39 +100,39 @@ class Connections {
   void receive(Batch& batch, std::span<std::byte> bytes, Rank from, const Label& label, ucs_memory_type_t memory);
   void start(Batch& batch, Rank peer, Begin begin);
   void cancel(Batch& batch) noexcept;
-  /// Returns the first transfer that broke with its connection. Throws CommError if a message had another size than
-  /// expected. When all are done, the batch may be used again.
+  /// Returns the first transfer that failed with its connection. Throws CommError if a message had another size than
+  /// expected. When all transfers are done, the batch may be reused.
   // NOLINTNEXTLINE(readability-make-member-function-const): it changes the batch
   std::optional<BrokenTransfer> check(Batch& batch, const Operation& operation);
 
-  /// Lets UCX work; true if it did something.
+  /// Lets UCX progress. Returns true if it did something.
   bool progress() { return worker_ && ucp_worker_progress(worker_.get()) > 0; }
-  /// Handles the handshake messages that have come.
+  /// Handles the handshake messages that were received.
   void read_handshakes();
   void open(Rank rank) { open(peers_[rank.value]); }
-  /// Waits until all peers whose handshake has begun, and to whom it `matters`, are proved.
+  /// Waits until all peers whose handshake has begun, and for which `matters` returns true, are authenticated.
   void finish_handshakes(Clock::duration limit, const std::function<bool(Rank)>& matters);
 
   /// Receives the next message of this channel.
   void listen(Inbox& inbox, Channel channel, std::uint64_t mask, std::size_t longest);
-  /// What has come; nothing if that is nothing. Then listen again.
+  /// Returns a received message, or nothing. Call listen() again afterwards.
   static std::optional<std::string> take(Inbox& inbox);
-  /// Sends a sealed control message to a peer, if it is proved.
+  /// Sends a sealed control message to a peer if it is authenticated.
   void send_control(Rank rank, const std::string& text);
-  /// Waits until the small messages and finished sends have left.
+  /// Waits until the small messages and finished sends have been sent.
   void flush_small(Milliseconds limit) noexcept;
   void flush(Milliseconds limit) noexcept;
 
-  /// Exchanges closes with all peers whose hello has come, or comes from now on.
+  /// Begins to exchange closes with all peers whose hello has been received or will be received.
   void begin_close();
   bool is_closing() const { return closing_down_; }
   Batch& closes() { return closes_; }
   bool awaits_close_of(Rank rank) const { return closes_.receives_from(rank); }
-  /// From now on no endpoint is opened for a transfer. False if it was so already.
+  /// Afterwards transfers open no endpoints. Returns false if it was already closed.
   bool close() { return !std::exchange(closed_, true); }
   void force_close(Rank rank) noexcept { force_close(peers_[rank.value]); }
   void force_close_all() noexcept;
-  /// Cancels the own messages and closes all endpoints, for which events may be called. A second call does nothing.
+  /// Cancels the own messages and closes all endpoints, during which events may be called. A second call does nothing.
   void shut_down() noexcept;
 
  private:
@@ -144,7 +144,7 @@ class Connections {
   void begin_receive(Batch::Transfer& transfer, std::uint64_t tag, std::uint64_t mask);
   bool drain(const Batch& batch, Milliseconds limit) noexcept;
 
-  // endpoints.cpp
+  // defined in endpoints.cpp
   static void on_peer_error(void* argument, ucp_ep_h endpoint, ucs_status_t status);
   void open(Peer& peer);
   void exchange_close(Peer& peer);
@@ -164,8 +164,8 @@ class Connections {
   std::vector<Peer> peers_;
   Events events_;
   Refused refused_;
-  std::vector<void*> closing_;  ///< requests of endpoints being closed
-  bool closing_down_ = false;   ///< a peer whose close has come may go
+  std::vector<void*> closing_;  ///< requests of endpoints that are being closed
+  bool closing_down_ = false;   ///< a peer whose close was received may leave
   bool closed_ = false;
 
   std::deque<std::string> sent_text_;  ///< small messages under way

@@ -11,25 +11,26 @@
 
 namespace distdl::comm {
 
-/// A short message beside the data, read whenever a rank waits.
+/// A short message in addition to the data. Ranks read it in their waits.
 struct ControlMessage {
   enum class Kind : char {
-    stopped = 's',  ///< `subject` is lost; `text` says why. Sent on by whoever learns it first
+    stopped = 's',  ///< `subject` is lost, and `text` has the reason; the first rank that knows sends it to the others
     ask = '?',      ///< "are you there, and whom do you wait for?"
-    waiting = 'w',  ///< the answer: for `subject`, in the operation `text`
+    waiting = 'w',  ///< the answer: the sender waits for `subject` in the operation `text`
   };
   Kind kind = Kind::ask;
   Rank sender;
   Rank subject;
   std::string text;
-  ExitCode code = ExitCode::peer_lost;  ///< with `stopped`: with which code `subject` ends, as far as it could tell
+  ExitCode code = ExitCode::peer_lost;  ///< for `stopped`: the exit code of `subject` as far as it is known
 };
 
-/// Control messages are cut to this length, so that they are always sent eagerly: the receiver need not take part.
+/// Control messages are truncated to this length, so that they are always sent eagerly and need no action of the
+/// receiver.
 constexpr std::size_t kLongestControlMessage = 1024;
 
 std::string encode(const ControlMessage& control_message);
-/// Nothing if `bytes` were not made by encode().
+/// Returns nothing if encode() did not make `bytes`.
 std::optional<ControlMessage> decode_control_message(std::string_view bytes);
 
 }  // namespace distdl::comm

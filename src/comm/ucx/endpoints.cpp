@@ -28,7 +28,7 @@ void Connections::open(Peer& peer) {
                                   &on_peer_error, &peer);
   } catch (const CommError& error) {
     return events_.broke(peer.rank,
-                         fmt::format("no way to {}: {}; {}", name(peer.rank), error.what(), why_unreachable()));
+                         fmt::format("cannot connect to {}: {}; {}", name(peer.rank), error.what(), why_unreachable()));
   }
   post_small(peer, Channel::hello, encode(peer.handshake->hello()));
 }
@@ -36,7 +36,7 @@ void Connections::open(Peer& peer) {
 void Connections::on_peer_error(void* argument, ucp_ep_h, ucs_status_t status) {
   auto& peer = *static_cast<Peer*>(argument);
   const Connections& all = *peer.connections;
-  all.events_.broke(peer.rank, fmt::format("the connection to {} broke ({}): its process or its node died",
+  all.events_.broke(peer.rank, fmt::format("the connection to {} failed ({}): its process or its node died",
                                            all.name(peer.rank), ucx_text(status)));
 }
 
@@ -76,17 +76,17 @@ void Connections::read_handshakes() {
     if (const auto handshake_message = decode_handshake(*bytes))
       std::visit([this](const auto& one) { handle(one); }, *handshake_message);
     else
-      refuse_handshake(fmt::format("{} bytes that are none", bytes->size()));
+      refuse_handshake(fmt::format("its {} bytes cannot be decoded", bytes->size()));
   }
 }
 
 void Connections::handle(const Hello& hello) {
   if (hello.generation != own_address_.generation)
-    return refuse_handshake(fmt::format("it says that it is rank {} of generation {}, but this is generation {}",
+    return refuse_handshake(fmt::format("it claims to come from rank {} of generation {}, but this is generation {}",
                                         hello.from, hello.generation, own_address_.generation));
   if (!known(hello.from) || hello.to != self_)
     return refuse_handshake(
-        fmt::format("from \"rank {}\" to \"rank {}\", in a world of {} ranks", hello.from, hello.to, size()));
+        fmt::format("it claims to go from rank {} to rank {}, in a world of {} ranks", hello.from, hello.to, size()));
   Peer* peer = &peers_[hello.from.value];
   if (!peer->opened && !closed_) open(*peer);
   if (!std::exchange(peer->said_hello, true) && peer->opened && closing_down_) exchange_close(*peer);
@@ -95,17 +95,17 @@ void Connections::handle(const Hello& hello) {
   if (const auto proof = peer->handshake->answer(hello))
     post_small(*peer, Channel::hello, encode(*proof));
   else
-    refuse_handshake(fmt::format("{} has said hello too often", name(peer->rank)));
+    refuse_handshake(fmt::format("{} has sent too many hellos", name(peer->rank)));
 }
 
 void Connections::handle(const Proof& proof) {
   Peer* peer = known(proof.from) ? &peers_[proof.from.value] : nullptr;
   if (!peer || !peer->handshake)
-    return refuse_handshake(fmt::format("a proof of rank {} that nobody asked for", proof.from));
+    return refuse_handshake(fmt::format("a proof of rank {} was not requested", proof.from));
   const bool before = peer->handshake->proved();
   if (!peer->handshake->accept(proof)) {
     ++peer->wrong_proofs;
-    return refuse_handshake(fmt::format("a wrong proof, which says that it is of {}", name(peer->rank)));
+    return refuse_handshake(fmt::format("a proof is wrong, which claims to come from {}", name(peer->rank)));
   }
   if (!before) begin_queued(*peer);
 }

@@ -108,7 +108,7 @@ void Fabric::wait(Batch& batch, const Operation& operation, Clock::duration time
 
 void Fabric::wait(Activity& activity, Clock::duration timeout) {
   if (!under_way(activity)) return throw_if_unusable(activity.operation());
-  require<InternalError>(!advancing_, "{}: an activity waits for another", to_string(activity.operation()));
+  require<InternalError>(!advancing_, "{}: an activity must not wait for another one", to_string(activity.operation()));
   struct Waiting {
     Activities& activities;
     ~Waiting() { activities.set_waiting(nullptr); }
@@ -225,8 +225,8 @@ void Fabric::close() {
   connections_.force_close_all();
 }
 
-/// A peer that this rank has only begun to talk with, as after a cancelled receive, may leave without knowing of it. If
-/// it does know, it answers, and awaits the close.
+/// A peer whose handshake has only begun, for instance after a cancelled receive, may leave without this rank's hello.
+/// If it has received the hello, it answers and waits for the close.
 void Fabric::await_handshakes(Milliseconds limit) {
   const auto any_is_silent = [this] {
     const auto& peers = connections_.peers();

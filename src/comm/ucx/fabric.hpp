@@ -22,10 +22,10 @@
 
 namespace distdl::comm {
 
-/// One rank's connections, what is under way over them, and every wait. One thread at a time uses it.
+/// One rank's connections, its activities, and all its waits. One thread at a time uses it.
 ///
-/// After a loss, or when an activity has failed, everything under way is cancelled and every later wait throws the same
-/// at once: build a fabric of the next generation.
+/// After a loss, or when an activity has failed, everything under way is cancelled, and every later wait throws the
+/// same error at once. A fabric of the next generation has to be created.
 class Fabric {
  public:
   explicit Fabric(const Options& options);
@@ -33,16 +33,16 @@ class Fabric {
   Fabric(const Fabric&) = delete;
   Fabric& operator=(const Fabric&) = delete;
 
-  /// Of this rank, for the others. That of rank 0 holds the job's secret.
+  /// The address of this rank for the others. That of rank 0 contains the job's secret.
   PeerAddress own_address(Rank self) { return connections_.own_address(self); }
-  /// Takes the addresses of all, in rank order; opens no connection yet. Throws CommError for one of another
-  /// generation.
+  /// Stores the addresses of all ranks, in rank order, without opening connections. Throws CommError for an address of
+  /// another generation.
   void connect(Rank self, std::vector<PeerAddress> addresses);
-  /// After connect().
+  /// Call it after connect().
   void use(LossBoard board) { detector_.use(std::move(board)); }
-  /// To be called before a barrier that ends by `deadline`. Until barrier_passed(), a rank that gives up first
-  /// completes the handshakes with its partners in the barrier, for up to 1.5 seconds, so that it can send them the
-  /// reason.
+  /// Must be called before a barrier that ends by `deadline`. Until barrier_passed(), a rank that gives up first
+  /// completes the handshakes with its partners in the barrier, which takes up to 1.5 seconds, so that it can send them
+  /// the reason.
   void expect_barrier(Deadline deadline) { detector_.expect_barrier(deadline); }
   void barrier_passed() { detector_.expect_barrier(std::nullopt); }
 
@@ -50,19 +50,19 @@ class Fabric {
   Rank rank() const { return connections_.rank(); }
   int size() const { return connections_.size(); }
   const PeerAddress& peer_address(Rank rank) const { return connections_.peer(rank).address; }
-  /// Do two ranks see the same shared memory, and may they use it? See Options::shared_memory_ranks.
+  /// Whether two ranks have the same shared memory and may use it, see Options::shared_memory_ranks.
   bool share_memory(Rank one, Rank other) const { return connections_.share_memory(one, other); }
-  /// "rank 3 (n3)".
+  /// The name for messages, such as "rank 3 (n3)".
   std::string name(Rank rank) const { return connections_.name(rank); }
-  /// Transports to that peer; "not connected" while there is no endpoint.
+  /// The transports to a peer; "not connected" if there is no endpoint.
   std::string lanes_to(Rank rank) const { return connections_.lanes_to(rank); }
   int open_endpoints() const;
   bool proved(Rank rank) const { return connections_.peer(rank).proved(); }
-  /// Null until it is proved.
+  /// Null until the peer is authenticated.
   const Handshake* handshake_with(Rank rank) const;
   Refused refused() const;
 
-  // Transfers. They never wait, and throw nothing that check() does not throw.
+  // Transfers. They never wait, and throw only what check() throws.
   void send(Batch& batch, std::span<const std::byte> bytes, Rank to, const Label& label,
             ucs_memory_type_t memory = UCS_MEMORY_TYPE_UNKNOWN) {
     connections_.send(batch, bytes, to, label, memory);
@@ -72,32 +72,32 @@ class Fabric {
     connections_.receive(batch, bytes, from, label, memory);
   }
   void start(Batch& batch, Rank peer, Begin begin) { connections_.start(batch, peer, std::move(begin)); }
-  /// Throws CommError if a message had another size than expected, PeerLost if a transfer broke with its connection.
-  /// When all are done, the batch may be used again.
+  /// Throws CommError if a message had another size than expected, and PeerLost if a transfer failed with its
+  /// connection. When all transfers are done, the batch may be reused.
   void check(Batch& batch, const Operation& operation);
-  /// Gives up what is not done; afterwards its memory is the caller's again.
+  /// Cancels unfinished transfers. Afterwards the caller may reuse their memory.
   void cancel(Batch& batch) noexcept { connections_.cancel(batch); }
 
-  // Activities. Each that was added advances in every wait until it is done, has been removed, or all have failed.
-  /// Throws what the waits throw after a loss.
+  // Activities. Each one advances in every wait until it is done, is removed, or all have failed.
+  /// Throws as a wait does after a loss.
   void add(Activity& activity);
   void remove(Activity& activity) noexcept { activities_.remove(activity); }
-  /// Added, and neither done nor failed.
+  /// Whether it was added and has neither finished nor failed.
   bool under_way(const Activity& activity) const { return activities_.contains(activity); }
-  /// Returns when the activity is no longer under way. Throws PeerLost when any peer is lost, or when it takes longer
-  /// than `timeout`; what any activity's advance() throws. Not to be called by an activity.
+  /// Returns when the activity is no longer under way. Throws PeerLost if any peer is lost, or if the wait takes longer
+  /// than `timeout`; also throws the exceptions of any activity's advance(). Activities must not call it.
   void wait(Activity& activity, Clock::duration timeout);
-  /// Does what can be done without waiting; true if something happened. Throws as wait().
+  /// Does the work that needs no waiting. Returns true if something happened. Throws as wait() does.
   bool poll();
-  /// Called before waits that may end without checking liveness. Polls now and then, so that ranks detect losses that
-  /// do not block them.
+  /// Called before waits that may end without checking liveness. It polls now and then, so that ranks detect losses
+  /// that do not block them.
   void poll_sometimes() {
     if (++skipped_polls_ % kPollEvery == 0 && connections_.usable() && !revoked_ && !error_) poll();
   }
-  /// One of `ranks` seems to be gone. Throws PeerLost if a process has ended or another loss comes to light in a
-  /// moment.
+  /// Called when one of `ranks` seems to be lost. Throws PeerLost if its process has ended, or if another loss is
+  /// detected within a moment.
   void look_for_loss(std::span<const Rank> ranks, const Operation& operation);
-  /// Options::timeout_seconds.
+  /// The timeout in Options::timeout_seconds.
   Clock::duration timeout() const;
   /// Waits until the whole batch is done.
   void wait(Batch& batch, const Operation& operation, Clock::duration timeout);
@@ -107,11 +107,11 @@ class Fabric {
   void abort(const std::string& reason, ExitCode code) noexcept;
   void close();
 
-  /// Null after a failure that left transfers behind which nothing else could end.
+  /// Null after a failure whose transfers could be ended only by closing the worker.
   ucp_worker_h worker() const { return connections_.worker(); }
   ucp_context_h context() const { return connections_.context(); }
   void count_refused_message(const std::string& what) { connections_.count_refused_message(what); }
-  /// Memory that UCX may still write to: it goes after the worker.
+  /// Keeps memory to which UCX may still write until the worker is destroyed.
   void keep(std::shared_ptr<void> memory) { connections_.keep(std::move(memory)); }
 
  private:
@@ -135,8 +135,8 @@ class Fabric {
   FailureDetector detector_;
   bool advancing_ = false;
   unsigned skipped_polls_ = 0;
-  std::optional<RankLoss> revoked_;  ///< the loss by which all failed
-  std::exception_ptr error_;         ///< or the error
+  std::optional<RankLoss> revoked_;  ///< the loss because of which everything failed
+  std::exception_ptr error_;         ///< the error because of which everything failed
 };
 
 }  // namespace distdl::comm

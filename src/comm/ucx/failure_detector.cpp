@@ -90,8 +90,8 @@ bool FailureDetector::is_known_dead(const Peer& peer) const {
   return peer.address.process_space == own.process_space && peer.address.pid != own.pid && has_ended(peer.address.pid);
 }
 
-/// A rank that leaves after a loss breaks the connections to those who had no time yet to prove themselves, and whom it
-/// could not tell. On its own host this rank sees who has died.
+/// A rank that leaves after a loss closes its connections. Peers without a finished handshake do not get the reason
+/// from it. For its own host this rank finds the ended processes itself.
 RankLoss FailureDetector::cause_of(const RankLoss& loss) {
   if (loss.evidence == Evidence::certain || is_known_dead(connections_.peer(loss.rank))) return loss;
   const auto& peers = connections_.peers();
@@ -103,7 +103,7 @@ RankLoss FailureDetector::cause_of(const RankLoss& loss) {
 
 void FailureDetector::check_liveness() {
   if (board_.posted_loss)
-    // Whoever else writes to the board may have written anything.
+    // A process with access to the board may have written anything.
     if (const auto loss = board_.posted_loss();
         loss && (connections_.known(loss->rank) || loss->rank == connections_.rank()) && !is_certain(loss->rank))
       mark_lost(loss->rank, Evidence::certain, loss->why, static_cast<ExitCode>(loss->exit_code));
@@ -178,10 +178,10 @@ std::string FailureDetector::silence_of(const std::vector<Rank>& silent) const {
   const Peer& first = connections_.peer(silent.front());
   if (first.wrong_proofs > 0 && !first.proved())
     return fmt::format(
-        "{}, which could not prove that it belongs to this job ({} wrong proofs): it is of another "
-        "launch, or not what it says",
+        "{}, which could not prove that it belongs to this job ({} wrong proofs): it belongs to another "
+        "launch, or pretends to be a rank",
         names, first.wrong_proofs);
-  return fmt::format("{}, which does not answer{}: it hangs, is stopped, is too busy, or its node or network is down",
+  return fmt::format("{}, which does not answer{}: it hangs, is stopped or too busy, or its node or network is down",
                      names, first.proved() ? "" : " and has not yet proved that it belongs to this job");
 }
 
@@ -200,7 +200,7 @@ std::optional<RankLoss> FailureDetector::find_culprit(const Activity& activity, 
     if (!silent.empty()) return blame(silent.front(), silence_of(silent));
     const Rank suspect = suspects.front();
     const ControlMessage answer = *observed_[suspect.value].answer;
-    chain += fmt::format("{}, which in {} waits for ", connections_.name(suspect), answer.text);
+    chain += fmt::format("{}, which waits in {} for ", connections_.name(suspect), answer.text);
     if (!asked.insert(answer.subject).second)
       return blame(suspect, fmt::format("{}: the ranks do not call the same operations in the same order",
                                         connections_.name(answer.subject)));

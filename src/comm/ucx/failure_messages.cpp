@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control messages: how ranks tell each other, beside the data, who is lost and whom they wait for.
+// Control messages: ranks report lost ranks and the ranks for which they wait.
 #include <algorithm>
 #include <utility>
 
@@ -36,7 +36,8 @@ void FailureDetector::read_control_messages() {
     if (control_message)
       handle(*control_message);
     else if (++refused_messages_ <= 10)
-      log(Severity::warning, "refused a control message of {} bytes that no proved peer has sealed", bytes->size());
+      log(Severity::warning, "refused a control message of {} bytes that no authenticated peer has sealed",
+          bytes->size());
   }
 }
 
@@ -55,7 +56,7 @@ void FailureDetector::handle(const ControlMessage& control_message) {
     case ControlMessage::Kind::stopped:
       mark_lost(control_message.subject, Evidence::certain,
                 control_message.subject == connections_.rank()
-                    ? "the other ranks gave this rank up: " + control_message.text
+                    ? "the other ranks gave up this rank: " + control_message.text
                     : control_message.text,
                 control_message.code);
       return;

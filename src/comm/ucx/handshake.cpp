@@ -61,7 +61,7 @@ Mac hmac(std::string_view key, std::string_view bytes) {
   unsigned length = mac.size();
   const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
   if (!HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), data, bytes.size(), mac.data(), &length))
-    throw InternalError("OpenSSL refuses HMAC-SHA256, by which ranks prove who they are");
+    throw InternalError("OpenSSL does not provide HMAC-SHA256, which ranks need to authenticate each other");
   return mac;
 }
 

@@ -16,50 +16,51 @@ namespace distdl::comm {
 using Nonce = std::array<std::uint8_t, 16>;
 using Mac = std::array<std::uint8_t, 32>;
 
-/// "I am here; prove that you know the secret."
+/// The challenge: the sender is a rank and asks the receiver to prove that it knows the secret.
 struct Hello {
   Rank from, to;
   std::uint32_t generation = 0;
   Nonce nonce{};
 };
 
-/// "I know it": a MAC over both ranks, in this order, the generation, the prover's nonce and the challenger's. Naming
-/// the direction makes a reflected proof worthless, the challenger's nonce a recorded one.
+/// The answer to a challenge: a MAC over both ranks in this order, the generation, the prover's nonce and the
+/// challenger's nonce. The order makes a reflected proof invalid, and the challenger's nonce makes a recorded proof
+/// invalid.
 struct Proof {
   Rank from, to;
   std::uint32_t generation = 0;
-  Nonce nonce{};  ///< the prover's own
+  Nonce nonce{};  ///< nonce of the prover
   Mac mac{};
 };
 
 using HandshakeMessage = std::variant<Hello, Proof>;
 constexpr std::size_t kLongestHandshake = 128;
 std::string encode(const HandshakeMessage& handshake_message);
-/// Nothing if `bytes` were not made by encode().
+/// Returns nothing if encode() did not make `bytes`.
 std::optional<HandshakeMessage> decode_handshake(std::string_view bytes);
 
 constexpr std::size_t kSecretBytes = 32;
 
-/// How this rank and one peer convince each other that they know the job's secret, before anything else is sent to or
-/// taken from the peer. Either may begin, or both at once. Knows nothing of UCX.
+/// The handshake in which this rank and one peer prove to each other that they know the job's secret, before they
+/// exchange anything else. Either side may begin, or both at once. It does not depend on UCX.
 class Handshake {
  public:
   /// `secret` must outlive it.
   Handshake(const std::string& secret, Rank self, Rank peer, std::uint32_t generation);
 
-  /// This rank's challenge.
+  /// The challenge of this rank.
   Hello hello() const;
-  /// The proof that answers the peer's challenge. The first challenge that comes need not be the genuine one: all of
-  /// them are answered, to the peer's own address, up to a limit; then nothing.
+  /// The proof that answers the peer's challenge. The first challenge need not be the genuine one. All of them are
+  /// answered, at the peer's own address, up to a limit; then nothing is returned.
   std::optional<Proof> answer(const Hello& challenge);
-  /// Is this the peer's proof? From then on, or since an earlier one, the peer is proved.
+  /// Whether this is the peer's proof. The peer is then authenticated, as it also is after an earlier valid proof.
   bool accept(const Proof& proof);
   bool proved() const { return proved_; }
 
-  /// Of a proved peer: bits that only the two know, others in each direction.
+  /// For an authenticated peer: bits that only the two ranks know, different in each direction.
   std::uint64_t send_token() const { return send_token_; }
   std::uint64_t receive_token() const { return receive_token_; }
-  /// Bytes with a MAC behind them, and back: nothing if they are not what the peer sealed.
+  /// Appends a MAC to bytes, and verifies and removes it. unseal() returns nothing if the peer did not seal the bytes.
   std::string seal(std::string bytes) const;
   std::optional<std::string_view> unseal(std::string_view sealed) const;
 
@@ -72,7 +73,7 @@ class Handshake {
   Nonce nonce_{};
   int answers_ = 0;
   bool proved_ = false;
-  Mac send_key_{}, receive_key_{};  ///< of the seals
+  Mac send_key_{}, receive_key_{};  ///< keys of the seals
   std::uint64_t send_token_ = 0, receive_token_ = 0;
 };
 

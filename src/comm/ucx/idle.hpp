@@ -12,27 +12,27 @@
 
 namespace distdl::comm {
 
-/// Is there no such process any more, or only what its parent has not yet asked for?
+/// Whether the process has ended, or is a zombie that its parent has not waited for.
 bool has_ended(int pid);
 
-/// What a rank does while it has nothing to do: at first it spins, then it gives way to other threads, then it sleeps
-/// until UCX has something or the process of a watched peer ends.
+/// The pauses of a rank without work: it first spins, then yields to other threads, then sleeps until UCX has an event
+/// or the process of a watched peer ends.
 class Idle {
  public:
   explicit Idle(ucp_worker_h worker);
 
-  /// Wakes up when process `pid` ends, which shared memory alone does not tell.
+  /// Wakes up when process `pid` ends, which shared memory does not report.
   void watch(Rank rank, int pid);
   void unwatch(Rank rank);
 
-  /// Something has happened: spin again.
+  /// Called when something has happened: the next pause spins again.
   void restart();
-  /// Spins, yields or sleeps, 10 ms at most. `polls`: something is waited for that wakes nobody up, so sleeps are a
-  /// small part of the time already waited.
+  /// Spins, yields or sleeps for at most 10 ms. `polls`: the awaited event wakes nobody up, so sleeps are only a small
+  /// part of the time already waited.
   void pause(bool polls = false);
-  /// True about once a millisecond.
+  /// Returns true about once per millisecond.
   bool looked() { return std::exchange(new_look_, false); }
-  /// Ranks whose process ended since the last call.
+  /// The ranks whose process has ended since the last call.
   std::vector<Rank> take_ended() { return std::exchange(ended_, {}); }
 
  private:
@@ -49,7 +49,7 @@ class Idle {
   Clock::time_point since_ = Clock::now();
   Clock::time_point looked_ = since_;
   Clock::time_point yielded_ = since_;
-  bool crowded_ = false;  ///< the last yield let others run
+  bool crowded_ = false;  ///< other threads ran during the last yield
   bool new_look_ = false;
 };
 

@@ -58,8 +58,9 @@ std::string what_is_wrong_with_sys() {
   const auto shown = names_in(kInterfaces), own = own_interfaces();
   if (std::includes(shown.begin(), shown.end(), own.begin(), own.end())) return "";
   return fmt::format(
-      "/sys shows the network interfaces of another network namespace ({}), where UCX does not find this one's ({}): "
-      "mount it afresh in this namespace (mount -t sysfs sysfs /sys; \"ip netns exec\" does so)",
+      "/sys shows the network interfaces of another network namespace ({}), so UCX does not find those of this one "
+      "({}): "
+      "mount it again in this namespace (mount -t sysfs sysfs /sys; \"ip netns exec\" does so)",
       fmt::join(shown, ", "), fmt::join(own, ", "));
 }
 
@@ -95,8 +96,8 @@ std::string why_unreachable() {
   const auto networks = tcp_interfaces();
   if (networks.empty()) return "no network interface of this host is up (ip address)";
   return fmt::format(
-      "either it has ended, or the networks here ({}) do not lead there: name one that all hosts share with "
-      "comm.interface, and look at UCX_NET_DEVICES and UCX_TLS if they are set",
+      "either it has ended, or the networks here ({}) do not reach it: set one that all hosts share with "
+      "comm.interface, and check UCX_NET_DEVICES and UCX_TLS if they are set",
       fmt::join(networks, ", "));
 }
 

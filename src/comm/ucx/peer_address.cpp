@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kAddressMagic = "distdl-card-3";
 
-/// "pid:[4026531836]"; empty where /proc does not tell.
+/// The name space, such as "pid:[4026531836]"; empty if /proc does not show it.
 std::string name_space(const char* kind) {
   std::error_code error;
   return std::filesystem::read_symlink(std::filesystem::path("/proc/self/ns") / kind, error).string();
@@ -101,7 +101,7 @@ PeerAddress decode_peer_address(const std::string& sealed) {
                      "a peer's address does not start with \"{}\": another version of distdl?", kAddressMagic);
   const std::string bytes = sealed.substr(0, sealed.size() - sizeof(std::uint32_t));
   require<CommError>(bytes.size() >= kAddressMagic.size() && with_address_checksum(bytes) == sealed,
-                     "a peer's address of {} bytes has another checksum: it did not arrive whole", sealed.size());
+                     "a peer's address of {} bytes has a wrong checksum: it was damaged on the way", sealed.size());
   Reader reader(bytes);
   reader.take(kAddressMagic.size());
   PeerAddress address;

@@ -6,14 +6,14 @@
 
 namespace distdl::comm {
 
-/// What UCX offers on this host.
+/// The transports of UCX on this host.
 struct Transports {
   std::string ucx_version;
   std::vector<std::string> names;  ///< "tcp/eth0", "posix/memory", "rc_mlx5/mlx5_0:1", ...
   bool rdma = false;               ///< a network that bypasses TCP
 };
 
-/// Throws CommError if UCX does not answer.
+/// Throws CommError if UCX cannot be used.
 Transports available_transports();
 
 }  // namespace distdl::comm

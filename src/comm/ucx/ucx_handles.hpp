@@ -24,36 +24,37 @@ inline void close_worker(ucp_worker_h worker) noexcept {
 using UcxContext = UniqueHandle<ucp_context_h, &close_context>;
 using UcxWorker = UniqueHandle<ucp_worker_h, &close_worker>;
 
-/// The one way from a UCX status to an exception: throws CommError "<call>: <UCX's text>" unless `status` is UCS_OK.
+/// Converts a UCX status to an exception: throws CommError "<call>: <UCX's text>" unless `status` is UCS_OK. All calls
+/// are checked by it.
 void check_ucx(ucs_status_t status, const std::string& call);
-/// "Connection reset by remote peer".
+/// The text of a status, such as "Connection reset by remote peer".
 std::string ucx_text(ucs_status_t status);
 
 /// Throws ConfigError for an interface that this host does not have.
 UcxContext open_context(const Options& options);
-/// For one thread, which then owns it.
+/// A worker for one thread, which owns it.
 UcxWorker open_worker(ucp_context_h context);
-/// Readable when ucp_worker_arm has returned UCS_OK and something has happened since. Owned by the worker.
+/// Becomes readable when something happens after ucp_worker_arm() returned UCS_OK. The worker owns it.
 int event_descriptor(ucp_worker_h worker);
 
 /// UCX's memory type of that name, such as "host" or "cuda", if this UCX can send and receive from such memory.
 std::optional<ucs_memory_type_t> memory_type_of(ucp_context_h context, std::string_view name);
 
-/// What a peer needs to connect. Without shared memory's part it is a quarter as long.
+/// The address that a peer needs to connect. Without shared memory it is a quarter as long.
 enum class AddressKind { full, network_only };
 std::string address_of(ucp_worker_h worker, AddressKind kind);
 
-/// An endpoint with UCP_ERR_HANDLING_MODE_PEER: `on_error(argument, ...)` is called from ucp_worker_progress when the
-/// peer is lost.
+/// An endpoint with UCP_ERR_HANDLING_MODE_PEER. ucp_worker_progress() calls `on_error(argument, ...)` when the peer is
+/// lost.
 ucp_ep_h open_endpoint(ucp_worker_h worker, const std::string& address, ucp_err_handler_cb_t on_error, void* argument);
-/// Memory that peers may reach, as long as the object lives.
+/// Memory that peers may access as long as the object exists.
 class ExposedMemory {
  public:
   ExposedMemory(ucp_context_h context, std::span<std::byte> memory);
   ~ExposedMemory();
   ExposedMemory(const ExposedMemory&) = delete;
   ExposedMemory& operator=(const ExposedMemory&) = delete;
-  /// For peers, who unpack it; empty where the memory is.
+  /// The key that peers unpack. It is empty in the process of the memory.
   std::string key() const;
 
  private:
@@ -64,10 +65,10 @@ class ExposedMemory {
 inline void destroy_key(ucp_rkey_h key) noexcept {
   ucp_rkey_destroy(key);
 }
-/// Needs the worker that it was unpacked for.
+/// Needs the worker for which it was unpacked.
 using RemoteKey = UniqueHandle<ucp_rkey_h, &destroy_key>;
 
-/// Transports that carry the endpoint's messages, such as "posix/memory tcp/eth0".
+/// The transports of the endpoint's messages, such as "posix/memory tcp/eth0".
 std::string lanes_of(ucp_ep_h endpoint);
 
 }  // namespace distdl::comm

@@ -13,7 +13,7 @@ namespace distdl::comm {
 namespace {
 thread_local bool opening = false;
 
-/// UCX itself prints what comes before its abort, and what its user has asked for.
+/// UCX itself prints the messages before its abort, and those that its user requested.
 ucs_log_func_rc_t take(const char*, unsigned, const char*, ucs_log_level_t level, const ucs_log_component_config_t*,
                        const char* format, va_list arguments) {
   if (level != UCS_LOG_LEVEL_ERROR && level != UCS_LOG_LEVEL_WARN && level != UCS_LOG_LEVEL_DIAG)

@@ -3,12 +3,12 @@
 
 namespace distdl::comm {
 
-/// From the first call on, what UCX would print goes to distdl's log: warnings while a ContextOpening lives, as they
-/// are about settings; all else as debug, for distdl's own errors say what a failed call or a lost peer means. Does
-/// nothing where the user has set UCX_LOG_LEVEL.
+/// After the first call, UCX's messages go to distdl's log. Warnings are logged while a ContextOpening exists, because
+/// they are about settings. All others are logged as debug messages, because distdl's own errors describe failed calls
+/// and lost peers. Does nothing if the user has set UCX_LOG_LEVEL.
 void route_ucx_log();
 
-/// In the calling thread UCX reads its settings.
+/// Exists while UCX reads its settings in the calling thread.
 class ContextOpening {
  public:
   ContextOpening();

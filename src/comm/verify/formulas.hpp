@@ -10,22 +10,22 @@
 
 namespace distdl::comm {
 
-/// Which sum a piece of memory holds, whatever the numbers: equal formulas have equal numbers (hash-consing), so two
-/// sums are the same, operand by operand and bracket by bracket, if their numbers are.
+/// Symbolic sums. Equal formulas have equal numbers (hash-consing), so two sums have the same operands and brackets if
+/// their numbers are equal.
 class Formulas {
  public:
   using Id = std::uint32_t;
   static constexpr Id kNothing = 0;  ///< memory that was never written
 
-  /// Part `part` of what rank `rank` brought along.
+  /// Part `part` of the operand of rank `rank`.
   Id operand(int rank, int part);
   Id sum(Id left, Id right);
-  /// The finished result: where an average is divided.
+  /// The finished result, in which an average is divided.
   Id finished(Id value);
 
-  /// Is it finished(a sum that has each of `operands` once)? In any order.
+  /// Whether it is finished(a sum of all `operands`, each once), in any order.
   bool is_sum_of_each(Id id, const std::vector<Id>& operands);
-  /// "((0 + 1) + 2)", cut off when it gets long.
+  /// The formula as text, such as "((0 + 1) + 2)"; long texts are truncated.
   std::string text(Id id) const;
 
  private:
@@ -38,7 +38,7 @@ class Formulas {
 
   std::vector<Node> nodes_{Node{}};
   std::unordered_map<std::uint64_t, Id> ids_;
-  std::unordered_set<Id> proved_;  ///< by is_sum_of_each()
+  std::unordered_set<Id> proved_;  ///< formulas for which is_sum_of_each() was true
 };
 
 }  // namespace distdl::comm

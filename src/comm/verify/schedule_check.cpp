@@ -111,7 +111,9 @@ class ResultCheck {
   /// Empty if the output of the rank is right.
   std::string problem_of(int rank) {
     if (problems_[rank].collective == Collective::barrier)
-      return run_.has_heard_of_all(rank) ? "" : fmt::format("rank {} leaves the barrier before all have come", rank);
+      return run_.has_heard_of_all(rank)
+                 ? ""
+                 : fmt::format("rank {} leaves the barrier before all ranks have entered it", rank);
     const std::vector<Run> found = run_.output(rank);
     std::size_t next = 0;
     std::ptrdiff_t checked = 0;
@@ -133,7 +135,7 @@ class ResultCheck {
 
   std::string complaint(int rank, const Run& found, const Run& wanted) {
     const Id formula = wanted.formula == Formulas::kNothing ? sum_ : wanted.formula;
-    return fmt::format("rank {}: output [{}, {}) holds {} of element {}, but should hold {} of element {}", rank,
+    return fmt::format("rank {}: output [{}, {}) contains {} of element {}, but {} of element {} was expected", rank,
                        found.begin, found.end, run_.formulas().text(found.formula), found.begin + found.shift,
                        run_.formulas().text(formula), found.begin + wanted.shift);
   }

@@ -8,9 +8,9 @@
 
 namespace distdl::comm {
 
-/// Runs the schedules of all ranks on symbols instead of numbers, under the weakest promises: a send ends only when its
-/// receive has begun, and memory of a transfer may change until the wait. `problems[r]` and `schedules[r]` are rank
-/// r's. Returns "" if
+/// Runs the schedules of all ranks on symbols instead of numbers, under the weakest guarantees: a send ends only when
+/// its receive has begun, and memory of a transfer may change until the wait. `problems[r]` and `schedules[r]` are
+/// those of rank r. Returns "" if
 ///  - all ranks come to their end (no deadlock), with no message left and all sizes equal;
 ///  - each element of each output holds what the collective promises: each leaf once, for Order::deterministic along
 ///    the tree, for Order::any in any order;

@@ -31,7 +31,7 @@ void SymbolicMemory::fill(const Run& run) {
 }
 
 void SymbolicMemory::note_read(Cell& cell, Witness witness) {
-  // Whoever happens after this read happens after all that this reader has seen.
+  // An access after this read is also after all accesses that this reader has seen.
   std::erase_if(cell.reads, [&](Touch read) { return has_seen(witness, read); });
   cell.reads.push_back({witness.who, witness.seen[witness.who]});
 }
@@ -41,9 +41,9 @@ const char* SymbolicMemory::read(std::ptrdiff_t begin, std::ptrdiff_t end, std::
   const auto first = split(begin), last = split(end);
   for (auto it = first; it != last; ++it) {
     auto& [at, cell] = *it;
-    if (cell.receiving) return "reads what is being received";
-    if (!has_seen(witness, cell.written)) return "reads what another rank may be writing";
-    if (cell.formula == Formulas::kNothing) return "reads what was never written";
+    if (cell.receiving) return "reads values that are being received";
+    if (!has_seen(witness, cell.written)) return "reads values that another rank may be writing";
+    if (cell.formula == Formulas::kNothing) return "reads values that were never written";
     note_read(cell, witness);
     runs.push_back({at - begin + base, cell.end - begin + base, cell.formula, cell.shift + begin - base});
   }
@@ -52,10 +52,10 @@ const char* SymbolicMemory::read(std::ptrdiff_t begin, std::ptrdiff_t end, std::
 
 const char* SymbolicMemory::refuse_write(const Cell& cell, Witness witness) {
   if (cell.receiving) return "writes where a message is being received";
-  if (cell.sending) return "writes what is being sent";
-  if (!has_seen(witness, cell.written)) return "writes what another rank may be writing";
+  if (cell.sending) return "overwrites values that are being sent";
+  if (!has_seen(witness, cell.written)) return "overwrites values that another rank may be writing";
   for (Touch read : cell.reads)
-    if (!has_seen(witness, read)) return "writes what another rank may be reading";
+    if (!has_seen(witness, read)) return "overwrites values that another rank may be reading";
   return nullptr;
 }
 

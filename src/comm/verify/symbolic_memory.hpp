@@ -11,7 +11,7 @@
 
 namespace distdl::comm {
 
-/// Element i of a piece of memory, for begin <= i < end, holds element i + shift of the operands in `formula`.
+/// Element i of a range of memory, for begin <= i < end, contains element i + shift of the operands in `formula`.
 struct Run {
   std::ptrdiff_t begin = 0, end = 0;
   Formulas::Id formula = Formulas::kNothing;
@@ -19,35 +19,35 @@ struct Run {
   bool operator==(const Run&) const = default;
 };
 
-/// Who touches memory, and what it knows of the ranks of its node: seen[i] is the latest time of rank i that happened
-/// before (Fidge 1988, Mattern 1989). Its own time is seen[who].
+/// The rank that accesses memory, and its vector clock (Fidge 1988, Mattern 1989): seen[i] is the latest time of rank i
+/// that happened before. The rank's own time is seen[who].
 struct Witness {
   std::uint32_t who = 0;
   std::span<const std::uint32_t> seen;
 };
 
-/// A range of addresses that holds formulas, and remembers who touched what when. Every function returns what is wrong
-/// as a text without end of its own, or nullptr.
+/// A range of addresses that contains formulas and records all accesses. Every function returns an error text, or
+/// nullptr.
 class SymbolicMemory {
  public:
-  /// [begin, end), never written; `owner` may have touched it at time `since`, nobody else.
+  /// [begin, end) was never written. Only `owner` may have accessed it, at time `since`.
   SymbolicMemory(std::ptrdiff_t begin, std::ptrdiff_t end, std::uint32_t owner, std::uint32_t since);
 
-  /// What was there before the operation began.
+  /// Sets the contents before the operation.
   void fill(const Run& run);
-  /// Appends what [begin, end) holds, as runs that start at `base` instead of `begin`.
+  /// Appends the contents of [begin, end), as runs that start at `base` instead of `begin`.
   const char* read(std::ptrdiff_t begin, std::ptrdiff_t end, std::ptrdiff_t base, Witness witness,
                    std::vector<Run>& runs);
   const char* write(const Run& run, Witness witness);
-  /// Between begin and end of a transfer nobody may write, or for a receive even read.
+  /// Between begin and end of a transfer the range must not be written; for a receive it must not be read either.
   void begin_send(std::ptrdiff_t begin, std::ptrdiff_t end, Witness witness);
   void end_send(std::ptrdiff_t begin, std::ptrdiff_t end, Witness witness);
   const char* begin_receive(std::ptrdiff_t begin, std::ptrdiff_t end, Witness witness);
   void end_receive(const Run& run, Witness witness);
 
-  /// What it holds, for the final check.
+  /// The contents, for the final check.
   std::vector<Run> content(std::ptrdiff_t begin, std::ptrdiff_t end) const;
-  /// Have all accesses happened before `witness`?
+  /// Whether all accesses happened before `witness`.
   bool is_quiet(Witness witness) const;
 
  private:
@@ -68,7 +68,7 @@ class SymbolicMemory {
   static bool has_seen(Witness witness, Touch touch) { return witness.seen[touch.who] >= touch.when; }
   static void note_read(Cell& cell, Witness witness);
   static const char* refuse_write(const Cell& cell, Witness witness);
-  /// Makes `at` the begin of a cell.
+  /// Splits a cell so that `at` is the beginning of one.
   Cells::iterator split(std::ptrdiff_t at);
   void replace(const Run& run, Witness witness);
 

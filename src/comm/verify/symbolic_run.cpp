@@ -93,7 +93,7 @@ std::string SymbolicRun::check_form(int rank) const {
   const Schedule& schedule = schedules_[rank];
   if (schedule.rank != rank) return fmt::format("rank {} has the schedule of rank {}", rank, schedule.rank);
   if (schedule.shared * problems_[rank].element > kSharedBytes)
-    return fmt::format("rank {}: {} shared elements are too many", rank, schedule.shared);
+    return fmt::format("rank {} has too many shared elements: {}", rank, schedule.shared);
   bool uses_node_ranks = false;
   std::uint32_t stage = 1;
   for (const ScheduleStep& step : schedule.steps) {
@@ -105,7 +105,7 @@ std::string SymbolicRun::check_form(int rank) const {
       return fmt::format("rank {}: group {} of {}", rank, step.group, schedule.groups);
     if (std::size_t{step.sources} + step.source_count > schedule.sources.size() ||
         std::size_t{step.targets} + step.target_count > schedule.targets.size())
-      return fmt::format("rank {}: a reduce step with operands that are not there", rank);
+      return fmt::format("rank {}: a reduce step has operands that do not exist", rank);
   }
   if (uses_node_ranks != schedule.uses_node_ranks) return fmt::format("rank {}: uses_node_ranks is wrong", rank);
   return "";
@@ -134,7 +134,7 @@ std::string SymbolicRun::blocked(int rank) const {
   const Member& member = members_[rank];
   if (!member.arrived && schedules_[rank].reads_node_ranks)
     return fmt::format("rank {} awaits the arrival of a rank whose schedule does not announce it", rank);
-  return fmt::format("rank {}, step {} ({}): never ends", rank, member.next,
+  return fmt::format("rank {}, step {} ({}): the step never ends", rank, member.next,
                      text_of(schedules_[rank].steps[member.next]));
 }
 
@@ -275,8 +275,7 @@ std::string SymbolicRun::match(Member& member, Member& other, std::size_t mine, 
   Transfer& sent = sending ? member.transfers[mine] : other.transfers[theirs];
   Transfer& received = sending ? other.transfers[theirs] : member.transfers[mine];
   if (sent.step->block.count != received.step->block.count)
-    return fmt::format("{} elements are sent to where {} are expected", sent.step->block.count,
-                       received.step->block.count);
+    return fmt::format("{} elements are sent, but {} are expected", sent.step->block.count, received.step->block.count);
   received.runs = std::move(sent.runs);
   received.heard = std::move(sent.heard);
   sent.matched = received.matched = true;
@@ -303,9 +302,9 @@ std::string SymbolicRun::wait(Member& member, const ScheduleStep& step) {
 std::string SymbolicRun::check_end(int rank) const {
   const Member& member = members_[rank];
   for (const auto& group : member.groups)
-    if (!group.empty()) return fmt::format("rank {} ends without waiting for a transfer", rank);
+    if (!group.empty()) return fmt::format("rank {} ends without waiting for one of its transfers", rank);
   if (!member.from.empty())
-    return fmt::format("a message from rank {} to {} is left over", member.from.begin()->first, rank);
+    return fmt::format("a message from rank {} to {} is not received", member.from.begin()->first, rank);
   const auto quiet = [&](const SymbolicMemory& memory) { return memory.is_quiet(witness(member)); };
   if (!quiet(member.spaces[0]) || !std::all_of(member.inputs.begin(), member.inputs.end(), quiet))
     return fmt::format("rank {} ends while another rank may still touch its input or output", rank);

@@ -15,23 +15,22 @@
 
 namespace distdl::comm {
 
-/// "output [0, 8) of rank 3"
+/// The block as text, such as "output [0, 8) of rank 3".
 std::string text_of(const Block& block);
 
-/// All ranks of an operation, run on formulas: see check_schedules(). What a program of sends, receives, signals and
-/// awaits computes, and which of its steps happen before which, does not depend on who runs when, unless it races for
-/// memory, which is found: so one run speaks for all.
+/// Runs all ranks of an operation on formulas, see check_schedules(). Without a race for memory, which is detected,
+/// neither the results nor the order of steps depends on timing. One run therefore covers all.
 class SymbolicRun {
  public:
   SymbolicRun(std::span<const Problem> problems, std::span<const Schedule> schedules, bool in_place);
 
-  /// To the end of all ranks. "" or what is wrong.
+  /// Runs all ranks to their end. Returns "" or the error.
   std::string run();
 
   Formulas& formulas() { return formulas_; }
   /// After run(): the result of a rank.
   std::vector<Run> output(int rank) const;
-  /// After run(): had every rank begun before this one ended?
+  /// After run(): whether every rank had begun before this one ended.
   bool has_heard_of_all(int rank) const;
 
  private:
@@ -45,15 +44,15 @@ class SymbolicRun {
   struct Transfer {
     const ScheduleStep* step = nullptr;
     Place place;
-    std::vector<Run> runs;             ///< sent; of a receive once it is matched
-    std::vector<std::uint64_t> heard;  ///< what the sender had heard of
+    std::vector<Run> runs;             ///< contents of a send; of a receive once it is matched
+    std::vector<std::uint64_t> heard;  ///< vector clock of the sender
     bool matched = false;
   };
 
-  /// Messages from one rank to another that are not yet matched: either sends or receives.
+  /// Messages from one rank to another that are not matched yet: either sends or receives.
   struct Channel {
     bool sending = false;
-    std::deque<std::size_t> waiting;  ///< of the sender's or the receiver's transfers
+    std::deque<std::size_t> waiting;  ///< unmatched transfers of the sender or of the receiver
   };
 
   struct Stage {
@@ -64,17 +63,17 @@ class SymbolicRun {
 
   struct Member {
     int rank = 0;
-    std::uint32_t local = 0;  ///< its place in the node
-    std::size_t next = 0;     ///< step
+    std::uint32_t local = 0;  ///< index in its node
+    std::size_t next = 0;     ///< number of the next step
     bool arrived = false, announced = false;
-    std::vector<SymbolicMemory> inputs;      ///< parts; in place the first is unused
+    std::vector<SymbolicMemory> inputs;      ///< one per part; in place the first is unused
     std::vector<SymbolicMemory> spaces;      ///< output, scratch, shared
     std::optional<std::ptrdiff_t> in_place;  ///< input element 0 is this element of the output
     std::vector<std::uint32_t> seen;
     std::vector<std::uint64_t> heard;
     std::vector<Stage> stages;
     std::vector<Transfer> transfers;
-    std::vector<std::size_t> ended;  ///< transfers whose place may be used again
+    std::vector<std::size_t> ended;  ///< transfers whose entries may be reused
     std::vector<std::vector<std::size_t>> groups;
     std::unordered_map<int, Channel> from;  ///< by sender
   };

@@ -19,8 +19,8 @@ std::vector<std::uint32_t> read_checksums(const hdf5::File& file, const std::str
   std::int64_t found{crc32c(std::as_bytes(std::span(checksums)))};
   if (found != expected)
     throw StorageError(
-        fmt::format("\"{}\" is damaged: the checksum table /{} has CRC32C {:08x}, expected {:08x}; make or "
-                    "copy the file anew",
+        fmt::format("\"{}\" is damaged: the checksum table /{} has CRC32C {:08x}, expected {:08x}; create or "
+                    "copy the file again",
                     file_name, name, found, expected),
         ExitCode::corrupt);
   return checksums;
@@ -40,8 +40,8 @@ ChunkReader::ChunkReader(const hdf5::File& file, std::string file_name, std::str
       rows_per_chunk_(data::rows_per_chunk(dataset_)) {
   if (rows_per_chunk_ < 1 || rows_per_chunk_ > rows_)
     throw StorageError(
-        fmt::format("\"{}\" is damaged: /{} is not cut into chunks of samples; make or copy the file anew", file_name_,
-                    name_),
+        fmt::format("\"{}\" is damaged: /{} is not divided into chunks of samples; create or copy the file again",
+                    file_name_, name_),
         ExitCode::corrupt);
   checksums_ = read_checksums(file, file_name_, checksum_name(name_), (rows_ + rows_per_chunk_ - 1) / rows_per_chunk_);
 }
@@ -51,7 +51,7 @@ std::size_t ChunkReader::bytes_of(std::int64_t number) const {
 }
 
 std::span<const std::byte> ChunkReader::chunk(std::int64_t number) {
-  require(number >= 0 && number < chunks(), "/{} of \"{}\" has no chunk {}; it has {}", name_, file_name_, number,
+  require(number >= 0 && number < chunks(), "/{} of \"{}\" has no chunk {}, only {} chunks", name_, file_name_, number,
           chunks());
   if (auto found = cached_.find(number); found != cached_.end()) {
     recent_.splice(recent_.begin(), recent_, found->second);
@@ -78,9 +78,10 @@ void ChunkReader::verify(std::span<const std::byte> bytes, std::int64_t number) 
   auto found = crc32c(bytes), expected = checksums_[static_cast<std::size_t>(number)];
   if (found != expected)
     throw StorageError(
-        fmt::format("\"{}\" is damaged: chunk {} of /{} (samples {} to {}) has CRC32C {:08x}, expected {:08x}; make or "
-                    "copy the file anew, \"distdl data info --verify\" lists all damage",
-                    file_name_, number, name_, first, first + rows - 1, found, expected),
+        fmt::format(
+            "\"{}\" is damaged: chunk {} of /{} (samples {} to {}) has CRC32C {:08x}, expected {:08x}; create or "
+            "copy the file again; \"distdl data info --verify\" lists all damage",
+            file_name_, number, name_, first, first + rows - 1, found, expected),
         ExitCode::corrupt);
 }
 

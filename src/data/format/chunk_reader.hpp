@@ -13,14 +13,14 @@
 
 namespace distdl::data {
 
-/// Verified chunks of one dataset, the most recently used of them kept in memory. A chunk is copied before it is
-/// verified, so that whatever becomes of the file meanwhile, nobody gets other bytes than those of the checksum table
-/// as it was at the start. Not thread-safe. The file stays open as long as the dataset, whatever becomes of the handle
-/// given here.
+/// Verified chunks of one dataset; the most recently used ones are kept in memory. A chunk is copied before it is
+/// verified. If the file is changed later, readers therefore still get only bytes that match the checksum table as it
+/// was at the start. Not thread-safe. The file stays open as long as the dataset, independently of the handle given
+/// here.
 class ChunkReader {
  public:
-  /// At least one chunk is kept, whatever `cache_bytes` says. Throws StorageError corrupt if the dataset is not as the
-  /// shape and type say or if its checksum table is damaged.
+  /// Keeps at least one chunk, whatever `cache_bytes` is. Throws StorageError (corrupt) if the dataset does not have
+  /// the given shape and type, or if its checksum table is damaged.
   ChunkReader(const hdf5::File& file, std::string file_name, std::string name, StoredInteger type, tensor::Shape shape,
               std::size_t cache_bytes);
 
@@ -28,12 +28,13 @@ class ChunkReader {
   std::int64_t rows_per_chunk() const noexcept { return rows_per_chunk_; }
   std::int64_t rows() const noexcept { return rows_; }
   std::size_t row_bytes() const noexcept { return row_bytes_; }
-  /// Of all chunks, as the file had them when it was opened.
+  /// The checksums of all chunks at the time when the file was opened.
   std::span<const std::uint32_t> checksums() const noexcept { return checksums_; }
-  /// Chunks read from the file so far.
+  /// Number of chunks read from the file so far.
   std::int64_t reads() const noexcept { return reads_; }
 
-  /// Whole rows; valid until the next call. Throws StorageError corrupt naming file, dataset and chunk.
+  /// The whole rows of a chunk, valid until the next call. Throws StorageError (corrupt) that names file, dataset and
+  /// chunk.
   std::span<const std::byte> chunk(std::int64_t number);
 
  private:

@@ -11,18 +11,18 @@
 
 namespace distdl::data {
 
-/// Chunks aim at this size: small enough that a random sample does not drag much along, large enough to be read fast.
+/// The target size of chunks. A random sample then reads few unneeded bytes, and large reads are fast.
 inline constexpr std::int64_t kChunkBytes = std::int64_t{64} * 1024;
 
-/// Name of the dataset with the checksums of another.
+/// Name of the dataset with the checksums of another dataset.
 std::string checksum_name(const std::string& dataset);
 
-/// Writes one chunked dataset from front to back and then its checksums. Not thread-safe.
+/// Writes one chunked dataset from beginning to end, and then its checksums. Not thread-safe.
 class ChunkWriter {
  public:
   /// Throws StorageError.
   ChunkWriter(const hdf5::File& file, std::string name, StoredInteger type, tensor::Shape shape);
-  /// Any number of whole rows. Throws ConfigError if they are more than the shape holds.
+  /// Appends any number of whole rows. Throws ConfigError if there are more than the shape has.
   void append(std::span<const std::byte> rows);
   /// Writes the last chunk and the checksums. Throws ConfigError if rows are missing.
   void finish(const hdf5::File& file);

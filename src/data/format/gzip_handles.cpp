@@ -32,8 +32,9 @@ std::size_t GzipReader::read(std::span<std::byte> bytes) {
     const char* reason = gzerror(file_.get(), &status);
     if (status == Z_ERRNO) throw StorageError(fmt::format("cannot read \"{}\": {}", path_.string(), errno_text(errno)));
     if (count < 0 || status != Z_OK)  // a cut-off gzip file gives what it has, and Z_BUF_ERROR
-      throw StorageError(fmt::format("\"{}\" is damaged or cut off (zlib: {}); fetch it anew", path_.string(), reason),
-                         ExitCode::corrupt);
+      throw StorageError(
+          fmt::format("\"{}\" is damaged or truncated (zlib: {}); download it again", path_.string(), reason),
+          ExitCode::corrupt);
     if (count == 0) break;
     done += static_cast<std::size_t>(count);
   }

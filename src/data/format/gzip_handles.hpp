@@ -14,13 +14,13 @@ namespace distdl::data {
 void close_gzip(gzFile file) noexcept;
 using GzipFile = UniqueHandle<gzFile, &close_gzip>;
 
-/// Reads a file front to back, decompressing it if it is gzip and as it is if not.
+/// Reads a file from beginning to end, and decompresses it if it is gzip.
 class GzipReader {
  public:
-  /// Throws StorageError incomplete (no such file) or storage.
+  /// Throws StorageError: incomplete (no such file) or storage.
   explicit GzipReader(std::filesystem::path path);
-  /// As many bytes as there are, at most bytes.size(); fewer only at the end. Throws StorageError corrupt if a gzip
-  /// file is cut off or its content does not match its checksum.
+  /// Reads at most bytes.size() bytes; fewer only at the end. Throws StorageError (corrupt) if a gzip file is truncated
+  /// or does not match its checksum.
   std::size_t read(std::span<std::byte> bytes);
   const std::filesystem::path& path() const noexcept { return path_; }
 

@@ -41,7 +41,7 @@ hssize_t attribute_points(const hdf5::Attribute& attribute, hid_t object, const 
 
 void get_number(hid_t object, const char* name, H5T_class_t expected, hid_t memory_type, void* data) {
   hdf5::Attribute attribute = open_attribute(object, name, expected);
-  if (attribute_points(attribute, object, name) != 1) reject(object, attribute_label(name), "is not one number");
+  if (attribute_points(attribute, object, name) != 1) reject(object, attribute_label(name), "is not a single number");
   check(H5Aread(attribute.get(), memory_type, data), Access::reading, object, attribute_label(name));
 }
 
@@ -86,10 +86,10 @@ std::string read_text(hid_t object, const char* name) {
   hdf5::Attribute attribute = open_attribute(object, name, H5T_STRING);
   hdf5::Type type(check(H5Aget_type(attribute.get()), Access::reading, object, label));
   if (H5Tis_variable_str(type.get()) != 0 || attribute_points(attribute, object, name) != 1)
-    reject(object, label, "is not one text of fixed length");
+    reject(object, label, "is not a single text of fixed length");
   const std::size_t bytes = H5Tget_size(type.get());
   if (bytes > kLongestText)
-    reject(object, label, fmt::format("has {} bytes; at most {} are expected", bytes, kLongestText));
+    reject(object, label, fmt::format("has {} bytes, but at most {} are expected", bytes, kLongestText));
   std::string text(bytes, '\0');
   check(H5Aread(attribute.get(), type.get(), text.data()), Access::reading, object, label);
   text.resize(std::min(text.size(), text.find('\0')));

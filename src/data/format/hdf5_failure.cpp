@@ -9,13 +9,13 @@ void fail(Access access, hid_t object, std::string_view what) {
   if (access == Access::writing)
     throw StorageError(fmt::format("cannot write {} of \"{}\" (HDF5: {}); is the file system full or read-only?", what,
                                    hdf5::file_of(object), reason));
-  throw StorageError(fmt::format("cannot read {} of \"{}\" (HDF5: {}); make or copy the file anew", what,
+  throw StorageError(fmt::format("cannot read {} of \"{}\" (HDF5: {}); create or copy the file again", what,
                                  hdf5::file_of(object), reason),
                      ExitCode::corrupt);
 }
 
 void reject(hid_t object, std::string_view what, std::string_view why) {
-  throw StorageError(fmt::format("{} of \"{}\" {}; make or copy the file anew", what, hdf5::file_of(object), why),
+  throw StorageError(fmt::format("{} of \"{}\" {}; create or copy the file again", what, hdf5::file_of(object), why),
                      ExitCode::corrupt);
 }
 

@@ -6,16 +6,16 @@
 
 #include <distdl/hdf5/objects/hdf5_error.hpp>
 
-/// What a user reads when HDF5 cannot do something with a data set. Called under the lock of HDF5.
+/// Errors for users when HDF5 fails on a data set. Called under the lock of HDF5.
 namespace distdl::data {
 
 enum class Access { reading, writing };
 
-/// Throws StorageError that names `what`, the file that `object` lies in and HDF5's reason: storage for writing,
-/// corrupt for reading.
+/// Throws StorageError that names `what`, the file of `object` and HDF5's reason: storage for writing, corrupt for
+/// reading.
 [[noreturn]] void fail(Access access, hid_t object, std::string_view what);
 
-/// The value of a call, if it did not fail.
+/// Returns the value of a call if it did not fail.
 template <class Status>
 Status check(Status status, Access access, hid_t object, std::string_view what) {
   assert(hdf5::Lock::is_held());
@@ -23,7 +23,7 @@ Status check(Status status, Access access, hid_t object, std::string_view what) 
   return status;
 }
 
-/// Throws StorageError corrupt: HDF5 can read it, but distdl never writes such.
+/// Throws StorageError (corrupt) for data that HDF5 can read but distdl never writes.
 [[noreturn]] void reject(hid_t object, std::string_view what, std::string_view why);
 
 }  // namespace distdl::data

@@ -14,7 +14,8 @@ namespace {
 hdf5::Properties file_access() {
   hdf5::Properties access(check(H5Pcreate(H5P_FILE_ACCESS), Access::writing, H5I_INVALID_HID, "a property list"));
 #if H5_VERSION_GE(1, 10, 7)
-  // Many cluster file systems have no locks, and HDF5 then refuses to open; nobody ever writes to a published file.
+  // Many cluster file systems have no locks, and HDF5 then refuses to open a file. Published files are never written
+  // to.
   check(H5Pset_file_locking(access.get(), false, true), Access::writing, H5I_INVALID_HID, "a property list");
 #endif
   return access;
@@ -62,8 +63,8 @@ hdf5::File open_hdf5_file(const std::filesystem::path& path, Metadata metadata) 
     check(H5Pset_fapl_stdio(access.get()), Access::reading, H5I_INVALID_HID, "a property list");
   hdf5::File file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()));
   if (!file)
-    throw StorageError(fmt::format("cannot open data set \"{}\" (HDF5: {}); make or copy the file anew", path.string(),
-                                   hdf5::failure_reason()),
+    throw StorageError(fmt::format("cannot open data set \"{}\" (HDF5: {}); create or copy the file again",
+                                   path.string(), hdf5::failure_reason()),
                        ExitCode::corrupt);
   return file;
 }

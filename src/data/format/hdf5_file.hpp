@@ -5,17 +5,18 @@
 
 #include <distdl/hdf5/objects/hdf5_handles.hpp>
 
-/// Files of data sets. All functions of the files hdf5_* take the lock of HDF5 themselves. What writes throws
-/// StorageError storage, what reads StorageError corrupt, unless said otherwise.
+/// Files of data sets. All functions in files hdf5_* take the lock of HDF5 themselves. Functions that write throw
+/// StorageError (storage), and those that read throw StorageError (corrupt), unless documented otherwise.
 namespace distdl::data {
 
-/// A new file whose metadata carries HDF5's own checksums and no time stamps: the same content gives the same bytes.
+/// Creates a file whose metadata has HDF5's checksums and no time stamps: equal contents give equal bytes.
 hdf5::File create_hdf5_file(const std::filesystem::path& path);
-/// HDF5 keeps what it has read of a file's metadata as long as a handle of this process to the same inode is open.
+/// HDF5 keeps the metadata that it has read as long as this process has a handle to the same inode.
 enum class Metadata { shared, read_anew };
-/// Read-only and without file locks. Throws StorageError incomplete (no such file), incompatible (not HDF5), corrupt.
+/// Opens a file read-only and without file locks. Throws StorageError: incomplete (no such file), incompatible (not
+/// HDF5), or corrupt.
 hdf5::File open_hdf5_file(const std::filesystem::path& path, Metadata metadata = Metadata::shared);
-/// Writes out what HDF5 still holds. Close all datasets first.
+/// Writes the data that HDF5 still holds. Close all datasets first.
 void close_and_check(hdf5::File file);
 
 }  // namespace distdl::data

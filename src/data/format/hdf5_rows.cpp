@@ -74,11 +74,11 @@ RowSelection select_rows(const hdf5::Dataset& dataset, std::int64_t first, std::
 void require_plain_storage(const hdf5::File& file, const hdf5::Dataset& dataset, StoredInteger type,
                            const tensor::Shape& shape, const std::string& label) {
   hdf5::Properties creation(check(H5Dget_create_plist(dataset.get()), Access::reading, dataset.get(), label));
-  if (H5Pget_nfilters(creation.get()) != 0) reject(dataset.get(), label, "needs a filter, which distdl never writes");
+  if (H5Pget_nfilters(creation.get()) != 0) reject(dataset.get(), label, "has a filter, which distdl never writes");
   H5D_layout_t layout = H5Pget_layout(creation.get());
   if (layout != H5D_CHUNKED && layout != H5D_CONTIGUOUS) reject(dataset.get(), label, "has an unexpected layout");
   if (layout == H5D_CONTIGUOUS && H5Pget_external_count(creation.get()) != 0)
-    reject(dataset.get(), label, "lies in another file, which distdl never writes");
+    reject(dataset.get(), label, "is in another file, which distdl never writes");
   hsize_t file_bytes = 0;
   check(H5Fget_filesize(file.get(), &file_bytes), Access::reading, dataset.get(), label);
   std::uint64_t bytes = size_of(type);

@@ -14,13 +14,14 @@ namespace distdl::data {
 enum class StoredInteger { u8, u16, i32, u32 };
 std::size_t size_of(StoredInteger type);
 
-/// Rows are the elements along the first extent. Chunks hold `rows_per_chunk` of them and lie one after the other in
-/// the file; 0 means not chunked.
+/// Rows are the elements along the first extent. Chunks have `rows_per_chunk` of them and are contiguous in the file; 0
+/// means not chunked.
 hdf5::Dataset create_dataset(const hdf5::File& file, const char* name, StoredInteger type, const tensor::Shape& shape,
                              std::int64_t rows_per_chunk);
-/// Also throws if it has another type or shape, lies in another file, needs a filter, or claims more than the file has.
+/// Also throws if the dataset has another type or shape, is in another file, needs a filter, or claims more bytes than
+/// the file has.
 hdf5::Dataset open_dataset(const hdf5::File& file, const char* name, StoredInteger type, const tensor::Shape& shape);
-/// 0: not chunked. Throws if chunks are not whole rows.
+/// Returns 0 if the dataset is not chunked. Throws if chunks are not whole rows.
 std::int64_t rows_per_chunk(const hdf5::Dataset& dataset);
 void write_rows(const hdf5::Dataset& dataset, StoredInteger type, std::int64_t first, std::int64_t rows,
                 const void* data);

@@ -46,7 +46,7 @@ std::int64_t checksum_of(const Description& description, std::int64_t version) {
 }
 
 [[noreturn]] void damaged(const std::string& file, const std::string& why) {
-  throw StorageError(fmt::format("\"{}\" is damaged: {}; make or copy the file anew", file, why), ExitCode::corrupt);
+  throw StorageError(fmt::format("\"{}\" is damaged: {}; create or copy the file again", file, why), ExitCode::corrupt);
 }
 
 Description read_attributes(hid_t root) {
@@ -68,8 +68,8 @@ void require_known_format(hid_t root, const std::string& path) {
         ExitCode::incompatible);
   if (std::int64_t version = read_integer(root, "version"); version != kFormatVersion)
     throw StorageError(
-        fmt::format("\"{}\" has version {} of the data set format, this distdl reads version {}; use the "
-                    "distdl that wrote it, or make the file anew",
+        fmt::format("\"{}\" has version {} of the data set format, but this distdl reads version {}; use the "
+                    "distdl that wrote it, or create the file again",
                     path, version, kFormatVersion),
         ExitCode::incompatible);
 }
@@ -77,13 +77,13 @@ void require_known_format(hid_t root, const std::string& path) {
 }  // namespace
 
 std::size_t cache_bytes(std::int64_t cache_mib) {
-  require(cache_mib >= 0 && cache_mib <= (std::int64_t{1} << 40), "data.cache_mib is {}; 0 or more MiB are expected",
+  require(cache_mib >= 0 && cache_mib <= (std::int64_t{1} << 40), "data.cache_mib is {}, but must not be negative",
           cache_mib);
   return static_cast<std::size_t>(cache_mib) << 20;
 }
 
 std::vector<DatasetSpec> datasets_of(const Description& description) {
-  require(description.samples >= 1, "a data set needs at least one sample, this one has {}", description.samples);
+  require(description.samples >= 1, "a data set needs at least one sample, but this one has {}", description.samples);
   require(description.classes >= 1 && description.classes <= std::numeric_limits<std::int32_t>::max(),
           "a data set cannot have {} classes", description.classes);
   require(std::isfinite(description.mean) && std::isfinite(description.deviation) && description.deviation > 0,
@@ -94,7 +94,8 @@ std::vector<DatasetSpec> datasets_of(const Description& description) {
             description.classes);
     return {{kTokens, description.classes <= 1 << 8 ? StoredInteger::u8 : StoredInteger::u16, {description.samples}}};
   }
-  require(description.kind == kImages, "\"{}\" is not a kind of data set; known are images, tokens", description.kind);
+  require(description.kind == kImages, "\"{}\" is not a kind of data set; it must be images or tokens",
+          description.kind);
   require(description.shape.size() == 3, "images have the shape (C, H, W), not {}",
           tensor::to_string(description.shape));
   tensor::Shape all{description.samples};
@@ -104,8 +105,8 @@ std::vector<DatasetSpec> datasets_of(const Description& description) {
     all.push_back(extent);
   }
   require(tensor::element_count(description.shape) <= kMaxImageBytes,
-          "images of the shape {} are too large; at most 1 GiB "
-          "each",
+          "images of the shape {} are too large; each may have at most 1 "
+          "GiB",
           tensor::to_string(description.shape));
   tensor::element_count(all);  // throws on overflow
   return {{kImages, StoredInteger::u8, all}, {kLabels, StoredInteger::i32, {description.samples}}};
@@ -141,7 +142,7 @@ OpenSet open_set(const std::filesystem::path& path, Metadata metadata) {
   }
   std::error_code error;
   set.description.stored_bytes = std::filesystem::file_size(path, error);
-  if (error) throw StorageError(fmt::format("cannot look at \"{}\": {}", path.string(), error.message()));
+  if (error) throw StorageError(fmt::format("cannot access \"{}\": {}", path.string(), error.message()));
   return set;
 }
 

@@ -10,7 +10,7 @@
 #include <distdl/data/format/hdf5_file.hpp>
 #include <distdl/data/format/hdf5_rows.hpp>
 
-/// How a set is laid out in an HDF5 file; docs/data-format.md says the same in words.
+/// The layout of a set in an HDF5 file; docs/data-format.md describes it in words.
 namespace distdl::data {
 
 inline constexpr const char* kFormatName = "distdl-data";
@@ -26,13 +26,13 @@ struct DatasetSpec {
   tensor::Shape shape;
 };
 
-/// data.cache_mib in bytes. Throws ConfigError if it makes no sense.
+/// data.cache_mib in bytes. Throws ConfigError if it is invalid.
 std::size_t cache_bytes(std::int64_t cache_mib);
 
-/// Throws ConfigError if the description is not one that the format can hold.
+/// Throws ConfigError if the format cannot represent the description.
 std::vector<DatasetSpec> datasets_of(const Description& description);
 
-/// Attributes of the root group and their checksum. Throws StorageError.
+/// Writes the attributes of the root group and their checksum. Throws StorageError.
 void write_description(const hdf5::File& file, const Description& description);
 
 struct OpenSet {

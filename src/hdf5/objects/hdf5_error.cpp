@@ -17,7 +17,7 @@ std::string failure_reason() {
   std::string reason;
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, &note_innermost, &reason);
   H5Eclear2(H5E_DEFAULT);
-  return reason.empty() ? "no reason given" : reason;
+  return reason.empty() ? "the reason is unknown" : reason;
 }
 
 std::string file_of(hid_t object) {

@@ -6,13 +6,13 @@
 
 #include <distdl/hdf5/objects/hdf5_handles.hpp>
 
-/// What HDF5 has to say about a call that failed. All of it is called under the Lock that the call was made under.
+/// The error messages of HDF5. Each function is called under the Lock of the call that failed.
 namespace distdl::hdf5 {
 
-/// The innermost, and so most specific, entry of HDF5's error stack, which it clears.
+/// The innermost, most specific entry of HDF5's error stack, which is cleared.
 std::string failure_reason();
 
-/// For messages: the name of the file that an open object lies in, or "a file".
+/// For messages: the name of the file that contains an open object, or "a file".
 std::string file_of(hid_t object);
 /// For messages: the path of an open object within its file, or "an object".
 std::string name_of(hid_t object);
@@ -20,7 +20,7 @@ std::string name_of(hid_t object);
 /// Throws StorageError: cannot <purpose> "<object>" (HDF5: <reason>).
 [[noreturn]] void fail(const std::string& purpose, const std::string& object);
 
-/// The value of a call, if it did not fail.
+/// Returns the value of a call if it did not fail.
 template <class T>
 T check(T result, const std::string& purpose, const std::string& object) {
   assert(Lock::is_held());

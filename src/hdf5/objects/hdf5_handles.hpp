@@ -8,7 +8,7 @@
 #include <distdl/base/handles.hpp>
 #include <distdl/hdf5/lock.hpp>
 
-/// Owners of HDF5's objects. The only file that includes HDF5's header.
+/// Owners of HDF5's objects. This is the only file that includes HDF5's header.
 namespace distdl::hdf5 {
 
 template <auto Close>

@@ -48,8 +48,9 @@ void Checkpointing::start(bool resumed) {
   const auto left = levels || communicator_.rank() != Rank(0) ? std::nullopt : step_left_in_memory(store_, Rank(0));
   if (left && *left > state_.step)
     log(Severity::warning,
-        "the run goes on from step {}; the snapshots of step {} in the nodes' memory are removed, since the job file "
-        "asks for none (checkpoint.memory_every and the like)",
+        "the run continues from step {}; the snapshots of step {} in the nodes' memory are removed, because the job "
+        "file "
+        "does not ask for snapshots (checkpoint.memory_every and similar keys)",
         state_.step, *left);
   if (!levels) group_.all_gather("");  // the first rank has looked: each one sweeps the buffers of all on its node
   auto part = checkpointer_.part_of(state_);
@@ -106,7 +107,7 @@ void Checkpointing::save_on_the_way(const checkpoint::Destination& destination) 
   if (error.exit_code() != ExitCode::storage) throw;  // another run owns the folder, or a mistake of ours
   observer_.on(SaveFailed{state_.step, error.what()});
   if (communicator_.rank() == Rank(0))
-    log(Severity::error, "{}; training goes on, the checkpoint before is kept", error.what());
+    log(Severity::error, "{}; training continues, and the previous checkpoint is kept", error.what());
 }
 
 void Checkpointing::tell(const checkpoint::SaveOutcome& outcome) {
@@ -130,7 +131,7 @@ void Checkpointing::tell_outcomes() {
     tell(outcome);
     if (!outcome.file_system || !outcome.error.empty()) continue;
     if (schedule_.saved(outcome.stall_seconds, outcome.durable_seconds) && communicator_.rank() == Rank(0))
-      log(Severity::info, "from now on a checkpoint every {} steps: {}", schedule_.steps(), schedule_.reason());
+      log(Severity::info, "a checkpoint is now saved every {} steps: {}", schedule_.steps(), schedule_.reason());
   }
 }
 
@@ -144,10 +145,11 @@ void Checkpointing::end() try {
 
 std::string Checkpointing::way_back() {
   const auto newest = store_.newest(group_);
-  if (!newest) return "There is no checkpoint: the next start begins afresh";
+  if (!newest) return "There is no checkpoint: the next start begins at step 0";
   return fmt::format(
-      "The next start goes on from step {}; if it diverges again, remove the folder \"{}\": then it goes on from the "
-      "checkpoint before",
+      "The next start continues from step {}; if it diverges again, remove the folder \"{}\": then it continues from "
+      "the "
+      "previous checkpoint",
       newest->step, newest->folder.string());
 }
 

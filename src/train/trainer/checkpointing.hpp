@@ -14,7 +14,7 @@
 
 namespace distdl::train {
 
-/// When a run saves its state, where to, and what it tells the user about it.
+/// Leads the saves of a run: decides when and where to save, and reports the results to the user.
 class Checkpointing {
  public:
   /// Not collective. The references must outlive this object.
@@ -22,42 +22,45 @@ class Checkpointing {
                 CommunicatorGroup& group, Observer& observer, kernels::Backend& backend, data::Sources& sources,
                 const model::ModelTensors& tensors, TrainingState& state, EndOfJob& end_of_job);
 
-  /// Collective. Takes the folder and fills the state from the newest snapshot or valid checkpoint. Returns where it
-  /// came from; nothing if there is none, and the state may then have any value.
+  /// Collective. Takes the folder and fills the state from the newest snapshot or valid checkpoint. Returns the source.
+  /// Returns nothing if there is none; the state may then have any value.
   std::optional<std::string> restore(const StartValues& start_values);
-  /// Collective. Throws StorageError if the file system has no room for the run.
+  /// Collective. Throws StorageError if the file system has no space for the run.
   void check_room() { store_.check_room(group_, state_.bytes()); }
-  /// The first interval begins at this step.
+  /// Begins the first interval at the current step.
   void schedule_from_here();
-  /// Collective: from now on saves go on beside training. A state that was resumed gets its copies in other nodes'
-  /// memory at once: those it had may be lost.
+  /// Collective. Starts the Saver, which saves while training continues. A resumed state is at once copied to other
+  /// nodes' memory, because its earlier copies may be lost.
   void start(bool resumed);
 
-  /// Whether this rank wants a checkpoint of that step.
+  /// Whether this rank requests a checkpoint of that step.
   bool is_due(Step step) const;
   /// Whether a save is under way, or would begin after the step `next`.
   bool is_busy(Step next) const;
   void step_took(double seconds) { schedule_.step_took(seconds); }
   /// Returns when the state may be changed.
   void fence() { saver_->fence(); }
-  /// Tells how saves ended meanwhile, and learns from them how often to save.
+  /// Reports the results of finished saves, and adapts the interval to their times.
   void tell_outcomes();
-  /// Collective. Saves where it is due. A failure costs nothing yet: the next interval tries again. A checkpoint does
-  /// not wait that long for a mere snapshot: it is tried again after each step, and meanwhile no other snapshot begins.
+  /// Collective. Saves if a save is due. A failure is not fatal: the next interval tries again. A checkpoint that is
+  /// due during a snapshot does not wait for the next interval: it is tried again after each step, and no other
+  /// snapshot begins until then.
   void save_if_due(bool worth_a_save);
-  /// Collective. At the end, or before a stop: returns when it is committed.
+  /// Collective. Saves at the end or before a stop, and returns after the commit.
   void save_last();
-  /// Collective. Of a run that fails: the saves before are of better times.
+  /// Collective. Ends the saves of a run that fails. Earlier saves are still completed, because their states are valid.
   void end();
-  /// Collective. Where the next start goes on, and how to make it begin before that.
+  /// Collective. A text for the user: the step from which the next start continues, and how to start from an earlier
+  /// one.
   std::string way_back();
 
  private:
-  /// Where this rank runs.
+  /// The node and the failure domain of this rank.
   checkpoint::Place place() const { return {communicator_.host(communicator_.rank()), setting_.failure_domain}; }
-  /// Collective. Nothing is committed after a data set was changed on the disk of any rank.
+  /// Collective. Throws if any rank sees that a data set has changed on the disk, so that nothing is committed
+  /// afterwards.
   void require_unchanged_data();
-  /// False if the save before is still under way.
+  /// Returns false if the previous save is not finished.
   bool begin_save(const checkpoint::Destination& destination);
   void save_on_the_way(const checkpoint::Destination& destination);
   void tell(const checkpoint::SaveOutcome& outcome);
@@ -73,9 +76,9 @@ class Checkpointing {
   checkpoint::Store store_;
   StateCheckpointer checkpointer_;
   CheckpointSchedule schedule_;
-  std::optional<checkpoint::Saver> saver_;  ///< while there are steps to do
-  checkpoint::Destination under_way_;       ///< of the save that began last
-  bool owed_ = false;                       ///< a checkpoint was due while a mere snapshot was under way
+  std::optional<checkpoint::Saver> saver_;  ///< exists while there are steps to do
+  checkpoint::Destination under_way_;       ///< of the last save that began
+  bool owed_ = false;                       ///< a checkpoint was due while a snapshot was under way
 };
 
 }  // namespace distdl::train

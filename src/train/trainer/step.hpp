@@ -26,24 +26,25 @@ class TrainingStep {
                const model::ModelTensors& tensors, Step total);
   model::Network& network() { return network_; }
   const optim::Optimizer& optimizer() const { return optimizer_; }
-  /// Collective, once, before the first step.
+  /// Collective, called once before the first step.
   void allocate() { sum_.allocate(); }
-  /// Begins to read this rank's samples ahead, from `state.position` on.
+  /// Begins to read this rank's samples ahead, starting at `state.position`.
   void start_reading(const data::Sources& sources, const data::Sampler& sampler, const TrainingState& state);
 
-  /// What this rank wants all ranks to do after the step.
+  /// The requests of this rank to all ranks after the step.
   struct Requests {
     bool stop = false, save = false;
   };
   struct Result {
-    Requests agreed;  ///< of any rank
+    Requests agreed;  ///< the requests of all ranks together
     double loss = 0, accuracy = 0, learning_rate = 0;
-    double waited_seconds = 0;              ///< for samples
-    std::optional<double> norm = {};        ///< of the gradients, where they are clipped
-    std::optional<double> loss_scale = {};  ///< of this step, with float16
-    bool skipped = false;                   ///< the gradients had overflowed
+    double waited_seconds = 0;              ///< time of waiting for samples
+    std::optional<double> norm = {};        ///< norm of the gradients; only with clipping
+    std::optional<double> loss_scale = {};  ///< of this step; only with float16
+    bool skipped = false;                   ///< the gradients overflowed
   };
-  /// Collective. Changes the state; `before_update` returns when its arenas may be written. Throws comm::PeerLost.
+  /// Collective. Changes the state. `before_update` returns when the arenas of the state may be written. Throws
+  /// comm::PeerLost.
   Result operator()(TrainingState& state, const Requests& requests, const std::function<void()>& before_update);
 
  private:

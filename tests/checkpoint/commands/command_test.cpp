@@ -49,7 +49,7 @@ TEST_F(CheckpointCommand, ANewerFormatIsIncompatible) {
   EXPECT_THROW(store.newest_valid(alone), StorageError);
   Result why = run("why 10 " + root.string());
   EXPECT_EQ(why.code, 0);
-  EXPECT_THAT(why.out, testing::AllOf(HasSubstr("step 10: older"), HasSubstr("nothing: it ends at step 20")));
+  EXPECT_THAT(why.out, testing::AllOf(HasSubstr("step 10: older"), HasSubstr("no checkpoint: it fails at step 20")));
   EXPECT_EQ(nlohmann::json::parse(run("why 20 --json " + root.string()).out)["restart_ends_at"], 20);
   EXPECT_EQ(run("why 20 " + root.string()).code, 4);
 }
@@ -68,11 +68,11 @@ TEST_F(CheckpointCommand, WrongUseIsToldInWords) {
 TEST_F(CheckpointCommand, ErrorsSayWhatToDo) {
   EXPECT_THAT(run("show " + root.string() + "@banana").error,
               HasSubstr(fmt::format("tagged \"banana\"; \"distdl checkpoint ls {}\"", root.string())));
-  EXPECT_THAT(run("ls /does/not/exist").error, HasSubstr("\"/does/not/exist\"; name that of a run (run.dir)"));
+  EXPECT_THAT(run("ls /does/not/exist").error, HasSubstr("\"/does/not/exist\"; give a run folder (run.dir)"));
   TemporaryFolder empty;
   for (const char* action : {"show ", "verify "})
     EXPECT_THAT(run(action + empty.path().string()).error,
-                testing::AllOf(HasSubstr("step-000000000100 and the like"), HasSubstr("run.dir")));
+                testing::AllOf(HasSubstr("names such as step-000000000100"), HasSubstr("run.dir")));
   for (const char* option : {"--keep x", "--keep 1", "--keep 2.5", "--keep 99999999999999999999"})
     EXPECT_THAT(run(fmt::format("gc {} {}", option, root.string())).error,
                 HasSubstr("a whole number from 2 was expected"))

@@ -40,7 +40,8 @@ TEST_F(CheckpointCommand, StateGoesAlongAsFarAsItIsText) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(run("export " + root.string() + "@30 " + file).code, 0);
   const std::string said = testing::internal::GetCapturedStderr();
-  for (const char* key : {"cut", "bytes"}) EXPECT_THAT(said, HasSubstr(fmt::format("without the state \"{}\"", key)));
+  for (const char* key : {"cut", "bytes"})
+    EXPECT_THAT(said, HasSubstr(fmt::format("does not contain the state \"{}\"", key)));
   EXPECT_EQ(run("import safetensors " + file + " " + made).code, 0);
   EXPECT_EQ(open(made).state, (State{{"ascii", "plain"}, {"utf8", state.at("utf8")}}));
 }

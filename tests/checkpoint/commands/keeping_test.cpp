@@ -60,7 +60,7 @@ TEST_F(CheckpointCommand, GcNeverCountsDamagedOnes) {
   for (int step : {30, 40}) ASSERT_TRUE(all_empty(save_as(root, 1, Step(step), make_sample(1))));
   fs::resize_file(root / step_folder_name(Step(40)) / "node0000.h5", 3);
   Result done = run("gc --keep 2 " + root.string());
-  EXPECT_THAT(done.out, HasSubstr("40  stays     damaged; does not count"));
+  EXPECT_THAT(done.out, HasSubstr("40  stays     damaged; it does not count"));
   EXPECT_EQ(step_folders(root).size(), 3u);  // 20, 30 and the damaged one
 }
 

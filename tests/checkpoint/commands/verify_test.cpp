@@ -71,7 +71,7 @@ TEST_F(CheckpointCommand, VerifyDoesNotCountWhatARunCollectsMeanwhile) {
       "verify " + deep.string(), [&] { fs::remove_all(deep / step_folder_name(Step(12))); }, code);
   EXPECT_EQ(code, 0);
   EXPECT_THAT(out, testing::AllOf(HasSubstr(step_folder_name(Step(11)) + ": ok\n"),
-                                  HasSubstr(step_folder_name(Step(12)) + ": collected meanwhile\n")));
+                                  HasSubstr(step_folder_name(Step(12)) + ": deleted by a run meanwhile\n")));
 }
 
 TEST_F(CheckpointCommand, VerifyNamesBlockAndChecksums) {
@@ -102,11 +102,11 @@ TEST_F(CheckpointCommand, VerifyNamesBothChecksumsOfAManifest) {
   std::fstream(newest / kManifestName) << "?";
   EXPECT_THAT(
       run("verify " + root.string()).out,
-      testing::ContainsRegex("MANIFEST: its checksum does not hold: sha256 [0-9a-f]{64} expected, [0-9a-f]{64} found"));
+      testing::ContainsRegex("MANIFEST: its checksum is wrong: sha256 [0-9a-f]{64} expected, [0-9a-f]{64} found"));
   fs::resize_file(newest / kManifestName, 300);
   Result result = run("verify " + root.string());
   EXPECT_EQ(result.code, 2);
-  EXPECT_THAT(result.out, HasSubstr("its last line is no checksum"));
+  EXPECT_THAT(result.out, HasSubstr("its last line is not a checksum"));
 }
 
 TEST_F(CheckpointCommand, VerifyDeepWantsNothingElseInTheFolder) {

@@ -26,7 +26,7 @@ TEST_F(CheckpointCommand, WhyTellsWhatBecameOfAStep) {
   EXPECT_THAT(standing(15, 3), testing::StartsWith("never saved: "));
   Options two{.keep = 2};
   ASSERT_TRUE(all_empty(save_as(root, 1, Step(30), make_sample(1), false, two)));
-  EXPECT_THAT(standing(10, 3), HasSubstr("collected: it was deleted to make room: 2 newer ones are verified"));
+  EXPECT_THAT(standing(10, 3), HasSubstr("collected: it was deleted: 2 newer ones are verified"));
   fs::remove_all(root / step_folder_name(Step(20)));
   EXPECT_THAT(standing(20, 3), testing::StartsWith("removed: "));
   fs::create_directory(root / ".stage-40.0123456789abcdef");
@@ -42,7 +42,7 @@ TEST_F(CheckpointCommand, WhyTellsWhatBecameOfAStep) {
   EXPECT_THAT(standing(50, 3), testing::AllOf(testing::StartsWith("quarantined: "), HasSubstr("3 bytes long")));
   Result plain = run("why 50 " + root.string());
   EXPECT_THAT(plain.out,
-              testing::AllOf(HasSubstr("step 50: quarantined"), HasSubstr("of this folder a restart takes step 30\n"),
+              testing::AllOf(HasSubstr("step 50: quarantined"), HasSubstr("a restart from this folder uses step 30\n"),
                              HasSubstr("checkpoints in it: 30\n")));
 }
 
@@ -68,7 +68,7 @@ TEST_F(CheckpointCommand, WhyReadsTheJournalWhereTheHistoryTellsNothing) {
   EXPECT_THAT(run("why 18 " + root.string()).out, HasSubstr("step 18: failed\n  no room"));
   for (int step : {12, 14}) EXPECT_EQ(run(fmt::format("why {} {}", step, root.string())).code, 3);
   EXPECT_THAT(run("why 15 " + root.string()).out,
-              HasSubstr("step 15: never saved\n  nothing in this folder tells of it, nor does the run's journal\n"));
+              HasSubstr("step 15: never saved\n  this folder has no record of it, nor does the run's journal\n"));
   EXPECT_THAT(run("why 100 " + root.string()).out, HasSubstr("journal ends at step 20\n"));
 }
 

@@ -100,7 +100,7 @@ TEST(Safetensors, ImpossibleHeadersAreRefused) {
       }) {
     auto [code, message] = refusal_of_bytes(bytes);
     EXPECT_EQ(code, ExitCode::corrupt) << bytes.substr(0, 100);
-    EXPECT_THAT(message, HasSubstr("is no whole safetensors file"));
+    EXPECT_THAT(message, HasSubstr("is not a complete safetensors file"));
   }
 }
 

@@ -402,7 +402,7 @@ TEST_F(CompressedDamage, HDF5MustSeeTheChunksOfTheManifest) {
   };
   EXPECT_EQ(problems([](StoredBox&) {}), "");
   EXPECT_THAT(problems([](StoredBox& box) { box.chunks[1].offset += 1; }), HasSubstr("chunk 1 is"));
-  EXPECT_THAT(problems([](StoredBox& box) { box.chunks.pop_back(); }), HasSubstr("2 chunks, the manifest says 1"));
+  EXPECT_THAT(problems([](StoredBox& box) { box.chunks.pop_back(); }), HasSubstr("2 chunks, but the manifest says 1"));
   EXPECT_THAT(problems([](StoredBox& box) { box.codec = Codec::zstd; }), HasSubstr("its filters are not zstd"));
   EXPECT_THAT(problems([](StoredBox& box) { box.chunks.clear(); }), HasSubstr("it is not contiguous"));
 }

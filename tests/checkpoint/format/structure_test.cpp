@@ -65,8 +65,8 @@ TEST_F(Structure, StrangeObjectsAreRefused) {
   });
   EXPECT_THAT(problems(), testing::Contains(HasSubstr("other attributes than step")));
   change([](hid_t file) { H5Adelete(file, "note"); });
-  EXPECT_THAT(problems(), testing::UnorderedElementsAre("/t/more: the manifest does not know it",
-                                                        "/type: it is neither group nor dataset"));
+  EXPECT_THAT(problems(), testing::UnorderedElementsAre("/t/more: the manifest does not list it",
+                                                        "/type: it is neither a group nor a dataset"));
 }
 
 TEST_F(Structure, ADatasetInTheWrongPlaceIsSeen) {

@@ -113,7 +113,7 @@ TEST_F(Rotation, WithoutRoomPrivateMemoryIsTaken) {
   const auto said = testing::internal::GetCapturedStderr();
   ::setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, handler);
-  EXPECT_THAT(said, testing::HasSubstr("private memory is taken instead"));
+  EXPECT_THAT(said, testing::HasSubstr("private memory is used instead"));
   EXPECT_EQ(buffers.current().name(), "");
   EXPECT_GE(buffers.current().bytes().size(), kBytes);
   buffers.sealed();

@@ -72,7 +72,7 @@ TEST(SaverLevels, WhatCannotBeKeptIsToldAndLeavesWhatWas) {
       const auto reasons = unkept(outcomes);
       ASSERT_EQ(reasons.size(), 4U);
       EXPECT_EQ(reasons[0], "");
-      EXPECT_THAT(reasons[1], HasSubstr("did not arrive whole"));
+      EXPECT_THAT(reasons[1], HasSubstr("was damaged on the way"));
       EXPECT_THAT(reasons[1], HasSubstr("step 20"));
       EXPECT_EQ(reasons[2], "");
       lose_memory_of(site, "n1");
@@ -110,9 +110,9 @@ TEST(Levels, TellWhichRanksHaveNoPartnerOrParity) {
   EXPECT_THAT(gaps_on(names_of(2)), testing::IsEmpty());
   EXPECT_THAT(gaps_on({"n0", "n0"}), testing::ElementsAre(testing::AllOf(HasSubstr("none of the 2 ranks has a partner"),
                                                                          HasSubstr("checkpoint.partner_every = 0")),
-                                                          HasSubstr("2 of 2 ranks share no parity")));
+                                                          HasSubstr("2 of 2 ranks have no parity")));
   EXPECT_THAT(gaps_on({"n0", "n0", "n1"}),
-              testing::ElementsAre(testing::AllOf(HasSubstr("1 of 3 ranks share no parity (the first is rank 1)"),
+              testing::ElementsAre(testing::AllOf(HasSubstr("1 of 3 ranks have no parity (the first is rank 1)"),
                                                   HasSubstr("checkpoint.parity_every = 0"))));
 }
 
@@ -197,7 +197,7 @@ TEST(Levels, GoOnWhereOldSnapshotsCannotBeRemoved) {
     spill(folder, "no folder any more");
     EXPECT_NO_THROW(levels.keep_only(std::nullopt));
   });
-  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("older snapshots stay on the local disk: "));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("older snapshots remain on the local disk: "));
 }
 
 TEST(DiskSnapshots, TellsWhichSnapshotItCannotDelete) {
@@ -246,7 +246,7 @@ TEST(SaverLevels, SnapshotsThatCannotBeRemovedAtTheEndOfTheRunAreTold) {
     broken = true;
     EXPECT_NO_THROW(saver.close());
   }
-  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("snapshots of this run stay in the nodes' memory"));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("snapshots of this run remain in the nodes' memory"));
 }
 
 }  // namespace

@@ -193,13 +193,13 @@ TEST(Device, RefusesWhatItCannotDo) {
     std::vector<float> host(16);
     const Vector there(memory.data(), 16, DataType::float32);
     EXPECT_THAT(refusal<ConfigError>([&] { comm.all_reduce(there, host).wait(); }),
-                HasSubstr("all-reduce: some operands lie in the memory of far: a test, others in the host's"));
+                HasSubstr("all-reduce: some operands are in the memory of far: a test, others in the host's"));
     const Vector crooked(static_cast<std::byte*>(memory.data()) + 2, 4, DataType::float32);
-    EXPECT_THAT(refusal<ConfigError>([&] { comm.all_reduce(crooked).wait(); }), HasSubstr("elements are aligned"));
+    EXPECT_THAT(refusal<ConfigError>([&] { comm.all_reduce(crooked).wait(); }), HasSubstr("elements must be aligned"));
     CallOptions shared;
     shared.choice = Choice{algorithm_of("shared_direct")};
     EXPECT_THAT(refusal<ConfigError>([&] { comm.all_reduce(there, shared).wait(); }),
-                HasSubstr("the algorithm shared_direct works through the host's shared memory"));
+                HasSubstr("the algorithm shared_direct needs the host's shared memory"));
   });
 }
 
@@ -208,7 +208,7 @@ TEST(Device, RefusesMessagesFromItsMemory) {
     const tensor::Buffer memory = device.allocate(64);
     const std::span bytes(static_cast<std::byte*>(memory.data()), 64);
     EXPECT_THAT(refusal<ConfigError>([&] { comm.send(bytes, Rank(1 - comm.rank().value), 1).wait(); }),
-                HasSubstr("take a collective"));
+                HasSubstr("use a collective"));
   });
 }
 
@@ -219,7 +219,7 @@ TEST(Device, RefusesThatOneRankAloneReachesForItsMemory) {
     const Rank other(1 - comm.rank().value);
     std::vector<std::byte> host(64);
     const auto expect_refused = [](const std::function<void()>& call) {
-      EXPECT_THAT(refusal<ConfigError>(call), HasSubstr("lies in the memory of a device"));
+      EXPECT_THAT(refusal<ConfigError>(call), HasSubstr("is in the memory of a device"));
     };
     expect_refused([&] { (void)comm.expose(bytes); });
     expect_refused([&] { comm.send_message(other, 1, "", bytes).wait(); });
@@ -255,7 +255,7 @@ TEST(Device, OneThatHangsIsNamedAtTheDeadline) {
       EXPECT_THAT(text, HasSubstr("rank 1 ("));
       EXPECT_LT(stopwatch.seconds(), paced(2.5));
     } else {
-      EXPECT_THAT(text, ::testing::AnyOf(HasSubstr("its own device (far: a test)"), HasSubstr("gave this rank up")));
+      EXPECT_THAT(text, ::testing::AnyOf(HasSubstr("its own device (far: a test)"), HasSubstr("gave up this rank")));
     }
   };
   EXPECT_ANY_THROW(on_devices(2, body, Memory::hidden, options));

@@ -57,12 +57,12 @@ TEST_F(WithPlugin, KnowsItsVersion) {
 
 TEST_F(WithPlugin, RefusesHostMemory) {
   EXPECT_THAT(refusal("nccl", 2, [](Communicator& comm) { comm.use(nullptr); }),
-              HasSubstr("there is no GPU whose memory it could carry"));
+              HasSubstr("the backend does not use a GPU"));
 }
 
 TEST_F(WithPlugin, RefusesAnotherDevice) {
   EXPECT_THAT(refusal("nccl", 2, [](Communicator& comm) { comm.use(std::make_shared<FarAccelerator>()); }),
-              HasSubstr("carries the memory of NVIDIA's GPUs, not of far: a test"));
+              HasSubstr("supports the memory of NVIDIA's GPUs, not of far: a test"));
 }
 
 TEST_F(WithPlugin, AutoDoesWithoutWhereItCannotServe) {

@@ -135,7 +135,7 @@ TEST_P(Processes, AbsentRankIsNamed) {
   auto ranks = start({"sum", seconds(paced(1))}, 3, {0, 2});
   for (int r : {0, 2}) {
     EXPECT_EQ(ranks.wait(r, kStart), static_cast<int>(ExitCode::scheduler));
-    EXPECT_THAT(ranks.errors(r), HasSubstr("rank 1 did not come within " + seconds(paced(1)) + " s"));
+    EXPECT_THAT(ranks.errors(r), HasSubstr("rank 1 did not arrive within " + seconds(paced(1)) + " s"));
   }
 }
 

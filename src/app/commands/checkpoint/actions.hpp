@@ -13,7 +13,7 @@
 #include <distdl/base/exit_codes.hpp>
 #include <distdl/checkpoint/summary.hpp>
 
-// The parts of "distdl checkpoint". None needs Slurm or ranks.
+// The parts of "distdl checkpoint". They need neither Slurm nor ranks.
 namespace distdl::app {
 
 void add_checkpoint_listing(Command parent);   ///< ls, show, digest
@@ -23,32 +23,32 @@ void add_checkpoint_keeping(Command parent);   ///< gc, tag
 void add_checkpoint_exchange(Command parent);  ///< export, import
 void add_import_pretrained(Command import);    ///< import pretrained
 
-/// What help says about an argument that root_of or checkpoint_at takes.
+/// The help of an argument for root_of() or checkpoint_at().
 inline constexpr const char* kRootHelp = "Folder of checkpoints, or of a run";
 inline constexpr const char* kCheckpointHelp =
-    "One checkpoint: its folder, DIR@STEP or DIR@TAG; of a folder or a run, the newest";
+    "A checkpoint: its folder, DIR@STEP or DIR@TAG; for the folder of checkpoints or of a run: the newest one";
 
-/// The folder of checkpoints that a folder stands for: itself, or the one in a run's folder.
-/// Throws StorageError (incomplete) if there is no such folder, UsageError if it is one checkpoint or a file.
+/// The folder of checkpoints: the folder itself, or the one in a run folder. Throws StorageError (incomplete) if there
+/// is no such folder, and UsageError if it is one checkpoint or a file.
 std::filesystem::path root_of(const std::string& folder);
-/// The folder of the one checkpoint that `name` stands for; it may be damaged. Throws StorageError (incomplete).
+/// The folder of the checkpoint named by `name`. The checkpoint may be damaged. Throws StorageError (incomplete).
 std::filesystem::path checkpoint_folder(const std::string& name);
-/// The folders of all checkpoints that `name` stands for: of one, or of a root all. Throws StorageError (incomplete).
+/// The folders of the checkpoints named by `name`: one, or all in a root. Throws StorageError (incomplete).
 std::vector<std::filesystem::path> checkpoint_folders(const std::string& name);
-/// Whether a folder that was there is not any more: a run beside this collects what is old.
+/// Whether an existing folder has disappeared, because an active run has deleted old checkpoints.
 bool is_gone(const std::filesystem::path& folder);
-/// The one checkpoint that `name` stands for, opened.
+/// Opens the checkpoint named by `name`.
 checkpoint::Summary checkpoint_at(const std::string& name);
 
-/// An argument or option that is a whole number from `least`.
+/// An argument or option with a whole number of at least `least`.
 Option add_number(Command command, const char* name, std::optional<std::int64_t>& value, std::int64_t least,
                   const char* help);
-/// One that is a step.
+/// An argument or option with a step.
 Option add_step(Command command, const char* name, std::optional<std::int64_t>& step, const char* help);
 
-/// "ok", "damaged", "incomplete" or "incompatible".
+/// The result for people: "ok", "damaged", "incomplete" or "incompatible".
 const char* verdict_on(ExitCode code);
-/// The text itself in quotes if it is short and plain, else its length.
+/// The text in quotes if it is short and plain, else its length.
 std::string shortened(const std::string& value);
 void print(const nlohmann::json& document);
 std::string local_time(std::int64_t seconds);

@@ -23,11 +23,11 @@ fs::path existing_folder(const std::string& folder) {
   std::error_code ignored;
   if (!fs::exists(path, ignored))
     throw StorageError(
-        fmt::format("there is no folder \"{}\"; name that of a run (run.dir), the \"checkpoints\" in it, or a "
+        fmt::format("there is no folder \"{}\"; give a run folder (run.dir), the \"checkpoints\" in it, or a "
                     "checkpoint there",
                     folder),
         ExitCode::incomplete);
-  require<UsageError>(!fs::is_regular_file(path, ignored), "\"{}\" is a file; a folder was expected", folder);
+  require<UsageError>(!fs::is_regular_file(path, ignored), "\"{}\" is a file, but a folder was expected", folder);
   return path;
 }
 
@@ -75,7 +75,7 @@ std::optional<fs::path> called(const std::string& name) {
 
 fs::path root_of(const std::string& folder) {
   fs::path path = existing_folder(folder);
-  require<UsageError>(!is_one_checkpoint(path), "\"{}\" is one checkpoint; name the folder that it lies in", folder);
+  require<UsageError>(!is_one_checkpoint(path), "\"{}\" is one checkpoint; give the folder that contains it", folder);
   return root_in(path);
 }
 
@@ -109,7 +109,8 @@ Option add_number(Command command, const char* name, std::optional<std::int64_t>
     std::int64_t number = 0;
     auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     bool good = error == std::errc() && end == text.data() + text.size() && number >= least;
-    return good ? std::string() : fmt::format("\"{}\" was given, but a whole number from {} was expected", text, least);
+    return good ? std::string()
+                : fmt::format("\"{}\" was given, but a whole number, at least {}, was expected", text, least);
   };
   return command.add_option(name, value, help).check(check).type_name("N");
 }

@@ -57,7 +57,7 @@ void verify(const std::string& name, Depth depth, bool as_json) {
   for (const fs::path& one : checkpoint_folders(name)) {
     const auto outcome = verify_unless_collected(one, depth);
     if (!outcome) {
-      if (!as_json) fmt::print("{}: collected meanwhile\n", printable(one.string()));
+      if (!as_json) fmt::print("{}: deleted by a run meanwhile\n", printable(one.string()));
       continue;
     }
     const auto& findings = *outcome;
@@ -75,12 +75,14 @@ void verify(const std::string& name, Depth depth, bool as_json) {
   }
   if (as_json) print(document);
   if (document.empty())
-    throw StorageError(fmt::format("a run collected what \"{}\" stands for before it was verified; try again", name),
-                       ExitCode::incomplete);
+    throw StorageError(
+        fmt::format("a run deleted the checkpoints in \"{}\" before they were verified; try again", name),
+        ExitCode::incomplete);
   if (ExitCode worst = code_of(all); worst != ExitCode::ok) throw Ended(static_cast<int>(worst));
 }
 
-/// What the run's own journal, beside the folder of checkpoints, tells of a step that the folder tells nothing of.
+/// Takes information about a step from the run's journal, beside the folder of checkpoints, if the folder itself has
+/// none.
 void ask_journal(const fs::path& root, Step step, Explanation& answer) {
   std::int64_t last = -1;
   observe::for_each_record(root.parent_path() / "journal.jsonl", [&](const observe::Record& row) {
@@ -92,7 +94,7 @@ void ask_journal(const fs::path& root, Step step, Explanation& answer) {
     if (row.event == "save_skipped") answer = {Standing::skipped, "the save before it was still under way"};
     if (row.event == "snapshot_failed") answer = {Standing::failed, row.reason};
     if (row.event == "snapshot")
-      answer = {Standing::snapshot, "it was no checkpoint: nodes kept it in their memory or on their own disks"};
+      answer = {Standing::snapshot, "it was not a checkpoint, but a snapshot in the nodes' memory or on their disks"};
   });
   if (answer.standing == Standing::never && last >= 0)
     answer.reason += step.value > last ? fmt::format(", and the run's journal ends at step {}", last)
@@ -102,8 +104,8 @@ void ask_journal(const fs::path& root, Step step, Explanation& answer) {
 std::string restart_of(const Explanation& found) {
   if (found.instead) return fmt::format("step {}", *found.instead);
   if (found.barrier)
-    return fmt::format("nothing: it ends at step {}, whose format this program does not know", *found.barrier);
-  return "nothing: it begins afresh";
+    return fmt::format("no checkpoint: it fails at step {}, whose format this program does not know", *found.barrier);
+  return "no checkpoint: it begins at step 0";
 }
 
 std::string listing(const std::vector<Step>& steps) {
@@ -139,9 +141,10 @@ void print_snapshots(const KeptSteps& kept) {
                : here.in_memory ? "in memory and on disk"
                                 : "on disk");
   fmt::print(
-      "A run that keeps snapshots (checkpoint.memory_every and the like) takes the newest of which its nodes still "
+      "A run that keeps snapshots (checkpoint.memory_every and similar keys) uses the newest one of which its nodes "
+      "still "
       "have "
-      "all parts instead, if that is newer than the checkpoint; \"distdl run --no-snapshots\" begins without them.\n");
+      "all parts, if it is newer than the checkpoint; \"distdl run --no-snapshots\" ignores snapshots.\n");
 }
 
 json to_json(const KeptSteps& kept) {
@@ -178,7 +181,7 @@ void why(std::int64_t number, const std::string& folder, const std::string& disk
     document["snapshots_here"] = to_json(kept);
     print(document);
   } else {
-    fmt::print("step {}: {}\n  {}\nof this folder a restart takes {}\ncheckpoints in it: {}\n", step,
+    fmt::print("step {}: {}\n  {}\na restart from this folder uses {}\ncheckpoints in it: {}\n", step,
                checkpoint::name_of(found.standing), printable(found.reason), printable(restart_of(found)),
                listing(found.present));
     print_snapshots(kept);
@@ -195,8 +198,9 @@ void add_verify(Command parent) {
   Command command =
       parent.add_subcommand("verify", "Verify every byte; exit code 2: damaged, 3: incomplete, 4: another format");
   command
-      .add_option("CKPT", arguments->name,
-                  "One checkpoint: its folder, DIR@STEP or DIR@TAG; of a folder or a run, all checkpoints")
+      .add_option(
+          "CKPT", arguments->name,
+          "A checkpoint: its folder, DIR@STEP or DIR@TAG; for the folder of checkpoints or of a run: all of them")
       .required();
   auto deep = command.add_flag(
       "--deep", arguments->deep,
@@ -217,7 +221,7 @@ void add_why(Command parent) {
   };
   auto arguments = std::make_shared<Arguments>();
   Command command = parent.add_subcommand("why",
-                                          "Explain why a step is missing, or why a restart does not use it; also list "
+                                          "Explain why a step is missing, or why a restart does not use it, and list "
                                           "the snapshots of this node; exit codes as for verify");
   add_step(command, "STEP", arguments->step, "Step to explain").required();
   command.add_option("DIR", arguments->folder, kRootHelp).required();

@@ -53,13 +53,13 @@ void add_export(Command parent) {
           "--format", options->format,
           "npz: for NumPy; view: an HDF5 file that shows whole tensors without copying them; default: safetensors")
       .one_of({"safetensors", "npz", "view"});
-  command.add_option("--tensors", options->patterns, "Only tensors whose names match: 'parameter/*'")
+  command.add_option("--tensors", options->patterns, "Only tensors whose names match, for instance 'parameter/*'")
       .repeatable("GLOB");
   command.add_flag("--deflate", options->deflate, "Compress the file; npz only");
   command.add_flag("--force", options->force, "Replace the file if it exists");
   command.add_flag("--json", options->as_json, "Print one JSON document");
   command.callback([options] {
-    require<UsageError>(!options->deflate || options->format == "npz", "--deflate goes with --format npz only");
+    require<UsageError>(!options->deflate || options->format == "npz", "--deflate needs --format npz");
     export_to_file(*options);
   });
 }
@@ -81,7 +81,7 @@ void add_import_safetensors(Command import) {
       .required();
   add_step(command, "--step", arguments->step, "Step of the checkpoint; default: the file's, or 0; with --weights 0");
   command.add_flag("--weights", arguments->how.weights_only,
-                   "Import the weights only, for a new training; as step 0 unless --step is given");
+                   "Import the weights only, for a new training; the step is 0 unless --step is given");
   auto prefix = command.add_option("--prefix", arguments->how.prefix,
                                    "Prefix for names that begin neither with parameter/ nor with the name of an "
                                    "optimizer's state, such as momentum/; default: parameter/");

@@ -57,7 +57,7 @@ std::vector<Leftover> leftovers_in(const fs::path& root, bool quarantine) {
   std::vector<Leftover> found;
   using Kind = checkpoint::EntryName::Kind;
   for (const auto& path : checkpoint::entries_of(root, Kind::trash))
-    found.push_back({path, false, "a run was deleting it, or is"});
+    found.push_back({path, false, "a run deletes it, or did not finish deleting it"});
   for (const auto& path : checkpoint::entries_of(root, Kind::stage)) {
     bool dead = untouched_for_long(path);
     found.push_back({path, !dead, dead ? "no run has written to it for a day" : "a run may be writing it"});
@@ -66,7 +66,7 @@ std::vector<Leftover> leftovers_in(const fs::path& root, bool quarantine) {
   if (fs::exists(root / checkpoint::kQuarantineName, ignored))
     for (const auto& name : checkpoint::names_in(root / checkpoint::kQuarantineName))
       found.push_back({root / checkpoint::kQuarantineName / name, !quarantine,
-                       quarantine ? "asked for" : "quarantine; --quarantine deletes it"});
+                       quarantine ? "asked for" : "in quarantine; --quarantine deletes it"});
   return found;
 }
 
@@ -96,8 +96,8 @@ void finish_deleting(const fs::path& root) {
     errno = 0;
     const bool gone = checkpoint::remove_tree(checkpoint::real_file_system(), trash);
     require<StorageError>(gone,
-                          "cannot delete \"{}\": {}; it is no checkpoint any more. Run gc again once its files may be "
-                          "deleted, and no process has them open",
+                          "cannot delete \"{}\": {}; it is no longer a checkpoint. Run gc again when its files can be "
+                          "deleted and no process has them open",
                           trash.string(), errno_text(errno));
   }
 }
@@ -157,9 +157,10 @@ void gc(const GcOptions& options) {
 
 void add_gc(Command parent) {
   auto options = std::make_shared<GcOptions>();
-  Command command = parent.add_subcommand("gc",
-                                          "Delete old checkpoints by the retention rule of the last run, and leftovers "
-                                          "of dead runs; safe while a run is active");
+  Command command =
+      parent.add_subcommand("gc",
+                            "Delete old checkpoints by the retention rule of the last run, and incomplete files "
+                            "of dead runs; safe while a run is active");
   command.add_option("DIR", options->folder, kRootHelp).required();
   command.add_flag("-n,--dry-run", options->dry_run, "Only list what would be deleted, and why the others stay");
   add_number(command, "--keep", options->keep, 2,

@@ -32,11 +32,11 @@ struct Samples {
 
 Samples samples_of(const PretrainedArguments& arguments, const train::Recipe& recipe, const PretrainedFile& file) {
   if (!arguments.sample.empty()) return {arguments.sample, file.classes(recipe.model, arguments.sample)};
-  require<UsageError>(
-      !recipe.data.train.empty(),
-      "the job \"{}\" names no data set (data.train) that tells what the model takes; --sample tells it "
-      "too: 3,224,224 for images, 1024 for sequences of so many tokens",
-      arguments.job.file.string());
+  require<UsageError>(!recipe.data.train.empty(),
+                      "the job \"{}\" names no data set (data.train) from which the shape of the samples is known; "
+                      "give it with --sample: "
+                      "3,224,224 for images, 1024 for sequences of so many tokens",
+                      arguments.job.file.string());
   const auto source =
       data::open_sources(recipe.data, recipe.model.context, static_cast<std::uint64_t>(recipe.train.seed)).training;
   return {source->shape(), source->classes()};
@@ -88,20 +88,20 @@ void add_import_pretrained(Command import) {
   auto arguments = std::make_shared<PretrainedArguments>();
   Command command = import.add_subcommand(
       "pretrained",
-      "Make a checkpoint of a job's model from PyTorch's weights: GPT-2, ResNet, ViT. Use it as it is (distdl "
+      "Make a checkpoint of a job's model from PyTorch's weights: GPT-2, ResNet, ViT. Use it unchanged (distdl "
       "generate, evaluate, predict), or continue its training (distdl run JOB --partial)");
   command.add_option("FILE", arguments->file, "Safetensors file of Hugging Face, torchvision, timm, nanoGPT")
       .required();
   arguments->job.add_to(command);
   command
       .add_option("--sample", arguments->sample,
-                  "Shape of the samples, where the job's data set is not at hand: 3,224,224 for images, 1024 for "
-                  "tokens; the number of classes is then the file's")
+                  "Shape of the samples, if the job's data set is not available: 3,224,224 for images, 1024 for "
+                  "tokens; the number of classes then comes from the file")
       .list()
       .positive();
   command
       .add_option("--without", arguments->without,
-                  "Tensors that are left out, such as those of a last layer for other classes: 'fc.*'")
+                  "Tensors to leave out, for instance 'fc.*', the last layer, if the classes are others")
       .repeatable("GLOB");
   command.add_flag("--take", arguments->take,
                    "Take the folder even if a run owns it; a run that is still active then stops");

@@ -13,7 +13,7 @@ namespace {
 /// Throws CommError unless all is well or will be: a communicator that does not block says "in progress".
 void check(ncclResult_t code, const char* what) {
   if (code != ncclSuccess && code != ncclInProgress)
-    throw CommError(fmt::format("NCCL cannot {}: {} ({}); NCCL_DEBUG=WARN tells more", what, ncclGetErrorString(code),
+    throw CommError(fmt::format("NCCL cannot {}: {} ({}); NCCL_DEBUG=WARN shows more", what, ncclGetErrorString(code),
                                 ncclGetLastError(nullptr)));
 }
 
@@ -47,7 +47,8 @@ class NcclTransport final : public DeviceTransport {
  public:
   NcclTransport(const std::string& id, int rank, int size) {
     ncclUniqueId unique{};
-    require<CommError>(id.size() == sizeof unique, "an id of NCCL has {} bytes, this one {}", sizeof unique, id.size());
+    require<CommError>(id.size() == sizeof unique, "an id of NCCL has {} bytes, but this one has {}", sizeof unique,
+                       id.size());
     std::memcpy(&unique, id.data(), sizeof unique);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
@@ -58,10 +59,10 @@ class NcclTransport final : public DeviceTransport {
   NcclTransport& operator=(const NcclTransport&) = delete;
 
   bool ready() override {
-    require<CommError>(communicator_ != nullptr, "NCCL's communicator was given up");
+    require<CommError>(communicator_ != nullptr, "NCCL's communicator was aborted");
     ncclResult_t state = ncclSuccess;
-    check(ncclCommGetAsyncError(communicator_, &state), "tell how it is");
-    check(state, "go on");
+    check(ncclCommGetAsyncError(communicator_, &state), "report its state");
+    check(state, "continue");
     return state == ncclSuccess;
   }
 
@@ -85,7 +86,7 @@ class NcclTransport final : public DeviceTransport {
       case Collective::all_gather:
         return check(ncclAllGather(call.input, call.output, call.count, type, communicator_, stream), "all-gather");
       default:
-        throw InternalError("a collective that NCCL does not do");
+        throw InternalError("NCCL does not have this collective");
     }
   }
 
@@ -99,13 +100,13 @@ class NcclTransport final : public DeviceTransport {
 
 std::string version() {
   int number = 0;
-  check(ncclGetVersion(&number), "tell its version");
+  check(ncclGetVersion(&number), "report its version");
   return fmt::format("NCCL {}.{}.{}", number / 10000, number / 100 % 100, number % 100);
 }
 
 std::string make_id() {
   ncclUniqueId id{};
-  check(ncclGetUniqueId(&id), "make an id");
+  check(ncclGetUniqueId(&id), "create an id");
   return {reinterpret_cast<const char*>(&id), sizeof id};
 }
 
