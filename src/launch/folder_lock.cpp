@@ -27,7 +27,7 @@
 #include <distdl/base/random.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/launch/folder_lock.hpp>
-#include <distdl/launch/processes.hpp>
+#include <distdl/agent/processes.hpp>
 #include <distdl/slurm/allocation.hpp>
 
 namespace distdl::launch {

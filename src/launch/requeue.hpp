@@ -2,7 +2,7 @@
 #pragma once
 
 #include <distdl/launch/options.hpp>
-#include <distdl/launch/processes.hpp>
+#include <distdl/agent/processes.hpp>
 #include <distdl/slurm/allocation.hpp>
 
 namespace distdl::launch {
@@ -28,6 +28,6 @@ bool is_over(const slurm::Allocation& allocation);
 /// Requeues the job, unless it was cancelled (scontrol would revive it) or Slurm has requeued it already. Repeats the
 /// request while the controller does not answer. Slurm restarts the job earliest if this process then ends at once.
 /// Throws SchedulerError if Slurm refuses, or does not answer within run.scheduler_minutes.
-void requeue_job(const slurm::Allocation& allocation, const Options& options, SupervisorSignals& signals);
+void requeue_job(const slurm::Allocation& allocation, const Options& options, agent::SupervisorSignals& signals);
 
 }  // namespace distdl::launch

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <distdl/agent/processes.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/ids.hpp>
 #include <distdl/launch/folder_lock.hpp>
@@ -16,13 +17,6 @@
 
 namespace distdl::launch {
 
-class SupervisorSignals;
-
-/// One process to start: a rank, or the srun that starts all ranks.
-struct Process {
-  std::vector<std::string> command;
-  std::map<std::string, std::string> variables;  ///< added to the environment
-};
 
 /// What the supervisor starts, and how it sees progress.
 struct LaunchSpec {
@@ -42,16 +36,17 @@ struct LaunchSpec {
   /// began at the same step made no progress: the next ones resume from the checkpoint before, if there is one. Empty:
   /// never.
   std::string below = {};
+  /// Under Slurm: srun starts "distdl agent" on each node with the words of `worker`, and the agents start the ranks
+  /// (../agent/README.md). Else srun starts the ranks.
+  bool agents = false;
+  int min_nodes = 1;  ///< the agents go on with so many, after the loss of others
   FolderLock* lock = nullptr;  ///< of the run folder: once it is lost, the ranks are ended
 };
 
 /// The processes of one launch: `ranks` local ones with the rendezvous folder `rendezvous`, or one srun, whose step has
 /// the name "distdl-<launch_id>".
-std::vector<Process> processes_of(const LaunchSpec& spec, const Options& options,
+std::vector<agent::Process> processes_of(const LaunchSpec& spec, const Options& options,
                                   const std::filesystem::path& rendezvous, const std::string& launch_id);
-
-/// What to do after a launch ended with `code`: as kExitCodes says; relaunch after a signal (128 + n); else give up.
-RestartDecision restart_decision(int code);
 
 /// Throws ConfigError for values that make no sense.
 void check(const Options& options);
@@ -62,6 +57,6 @@ void check(const Options& options);
 /// sense. Blocks SIGCHLD, SIGTERM, SIGINT, SIGUSR1, SIGUSR2 and, unless it is ignored, SIGHUP in the calling thread.
 int supervise(const LaunchSpec& spec, const Options& options);
 /// The same with signals that are watched already. A signal that has come before stops the run before the first launch.
-int supervise(const LaunchSpec& spec, const Options& options, SupervisorSignals& signals);
+int supervise(const LaunchSpec& spec, const Options& options, agent::SupervisorSignals& signals);
 
 }  // namespace distdl::launch

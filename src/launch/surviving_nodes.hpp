@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <distdl/launch/options.hpp>
-#include <distdl/launch/processes.hpp>
+#include <distdl/agent/processes.hpp>
 #include <distdl/slurm/allocation.hpp>
 
 namespace distdl::launch {
@@ -28,7 +28,7 @@ struct NextNodes {
 /// to run.node_minutes. Nodes that lack a file for all of that time are launched on again: a requeue would not give
 /// them the file. `before`: the nodes of the launch that failed; empty: all.
 NextNodes surviving_nodes(const slurm::Allocation& allocation, const std::vector<std::string>& files,
-                          const std::vector<std::string>& before, const Options& options, SupervisorSignals& signals);
+                          const std::vector<std::string>& before, const Options& options, agent::SupervisorSignals& signals);
 
 /// Whether one of the nodes is known to lack one of the files. `nodes`: empty: all of the job.
 bool one_lacks(const slurm::Allocation& allocation, const std::vector<std::string>& files,
