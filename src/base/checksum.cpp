@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 
 #include <distdl/base/checksum.hpp>
 #include <distdl/base/errors.hpp>
@@ -41,6 +43,20 @@ std::string Sha256::hex() {
   std::string text;
   for (unsigned char byte : digest) text += fmt::format("{:02x}", byte);
   return text;
+}
+
+std::string hmac_sha256(std::string_view key, std::string_view bytes) {
+  std::string mac(kMacBytes, '\0');
+  unsigned length = kMacBytes;
+  const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
+  if (!HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), data, bytes.size(),
+            reinterpret_cast<unsigned char*>(mac.data()), &length))
+    throw InternalError("OpenSSL refuses HMAC-SHA256, by which processes of a job prove who they are");
+  return mac;
+}
+
+bool equal_in_constant_time(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
 }  // namespace distdl

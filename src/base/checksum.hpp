@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace distdl {
 
@@ -31,5 +32,12 @@ class Sha256 {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+constexpr std::size_t kMacBytes = 32;
+/// HMAC-SHA256 (RFC 2104) of `bytes`: kMacBytes bytes that only who has `key` can make. Throws Error if the crypto
+/// library refuses.
+std::string hmac_sha256(std::string_view key, std::string_view bytes);
+/// Takes as long for any content, so that nobody can guess a code byte by byte.
+bool equal_in_constant_time(std::string_view a, std::string_view b);
 
 }  // namespace distdl

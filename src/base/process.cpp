@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <climits>
 #include <csignal>
+#include <filesystem>
 #include <optional>
 
 #include <fcntl.h>
@@ -121,6 +122,13 @@ std::string host_name() {
   if (::gethostname(name.data(), name.size() - 1) != 0)
     throw InternalError(fmt::format("gethostname: {}", errno_text(errno)));
   return name.data();
+}
+
+std::string own_program() {
+  std::error_code error;
+  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
+  require<InternalError>(!error, "cannot find the file of this program: {}", error.message());
+  return path.string();
 }
 
 CommandResult run_command(const std::vector<std::string>& command, Milliseconds timeout, Milliseconds grace) {

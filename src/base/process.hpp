@@ -13,6 +13,9 @@ namespace distdl {
 
 std::string host_name();
 
+/// The file of the program that this process runs. Throws InternalError if the system does not tell.
+std::string own_program();
+
 /// The exit code of a process, or 128 + the number of the signal that killed it, as in shells and srun.
 int exit_code_from_status(int wait_status);
 

@@ -326,6 +326,7 @@ Job load(const std::filesystem::path& file, const std::vector<std::string>& over
 
 void check(const Job& job) {
   launch::check(job.launch);
+  agent::check(job.agent);
   train::check(job.recipe);
   comm::check(job.comm);
   severity_from(job.observe.level);

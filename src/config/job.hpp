@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <distdl/agent/options.hpp>
 #include <distdl/comm/options.hpp>
 #include <distdl/config/renamed_keys.hpp>
 #include <distdl/launch/options.hpp>
@@ -17,6 +18,7 @@ namespace distdl::config {
 struct Job {
   std::string run_dir = "run";
   launch::Options launch;
+  agent::Options agent;
   train::Recipe recipe;
   comm::Options comm;
   observe::Options observe;
@@ -29,6 +31,7 @@ template <class Visitor>
 void describe(Job& job, Visitor&& visit) {
   visit("run.dir", job.run_dir, "folder of the run for checkpoints, logs, metrics and result; all nodes must see it");
   describe(job.launch, visit);
+  describe(job.agent, visit);
   describe(job.recipe.data, visit);
   describe(job.recipe.model, visit);
   describe(job.recipe.train, visit);

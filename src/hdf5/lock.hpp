@@ -4,8 +4,8 @@
 namespace distdl::hdf5 {
 
 /// The lock on HDF5 in this process; there is only one. Many builds of HDF5 are not thread-safe, and even in those that
-/// are, a failed call and its error stack belong together. Every call is made under a Lock. Handles (objects/hdf5_handles.hpp)
-/// take it themselves when they are closed.
+/// are, a failed call and its error stack belong together. Every call is made under a Lock. Handles
+/// (objects/hdf5_handles.hpp) take it themselves when they are closed.
 ///
 /// A thread may nest Locks. Hold a Lock for an object or a chunk, not for a whole file, because the thread that loads
 /// data waits for it. Never wait for another thread or rank while you hold it.

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <distdl/agent/processes.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
@@ -27,7 +28,6 @@
 #include <distdl/base/signals.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/launch/folder_lock.hpp>
-#include <distdl/launch/processes.hpp>
 #include <distdl/slurm/allocation.hpp>
 
 namespace distdl::launch {

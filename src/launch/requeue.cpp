@@ -28,7 +28,7 @@ bool is_over(const slurm::Allocation& allocation) {
   return fate_of(allocation).has_value();
 }
 
-void requeue_job(const slurm::Allocation& allocation, const Options& options, SupervisorSignals& signals) {
+void requeue_job(const slurm::Allocation& allocation, const Options& options, agent::SupervisorSignals& signals) {
   const auto limit = Deadline::after(
       std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.scheduler_minutes * 60)));
   BackOff pauses(1s, 15s);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <distdl/agent/processes.hpp>
 #include <distdl/launch/options.hpp>
-#include <distdl/launch/processes.hpp>
 #include <distdl/slurm/allocation.hpp>
 
 namespace distdl::launch {
@@ -28,6 +28,6 @@ bool is_over(const slurm::Allocation& allocation);
 /// Requeues the job, unless it was cancelled (scontrol would revive it) or Slurm has already requeued it. Repeats the
 /// request while the controller does not answer. Slurm restarts the job earliest if this process then ends at once.
 /// Throws SchedulerError if Slurm refuses, or does not answer within run.scheduler_minutes.
-void requeue_job(const slurm::Allocation& allocation, const Options& options, SupervisorSignals& signals);
+void requeue_job(const slurm::Allocation& allocation, const Options& options, agent::SupervisorSignals& signals);
 
 }  // namespace distdl::launch

@@ -9,13 +9,14 @@
 
 #include <fmt/ranges.h>
 
+#include <distdl/agent/agent.hpp>
+#include <distdl/agent/processes.hpp>
 #include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/random.hpp>
 #include <distdl/checkpoint/inspect.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/checkpoint/summary.hpp>
-#include <distdl/launch/processes.hpp>
 #include <distdl/launch/rendezvous.hpp>
 #include <distdl/launch/requeue.hpp>
 #include <distdl/launch/step_watch.hpp>
@@ -137,13 +138,14 @@ std::string step_name(const std::string& launch_id) {
 /// One launch from start to end.
 class Launch {
  public:
-  Launch(const LaunchSpec& spec, const Options& options, SupervisorSignals& signals)
+  Launch(const LaunchSpec& spec, const Options& options, agent::SupervisorSignals& signals)
       : options_(options),
         signals_(signals),
         lock_(spec.lock),
         rendezvous_(spec.allocation ? std::optional<Rendezvous>() : std::optional<Rendezvous>(std::in_place)),
         processes_(processes_of(spec, options, rendezvous_ ? rendezvous_->folder() : "", id_)),
         under_srun_(spec.allocation.has_value()) {
+    if (under_srun_ && spec.agents) agents_of_ = spec.checkpoints.parent_path();
     if (spec.allocation) step_.emplace(*spec.allocation, step_name(id_), milliseconds(options.step_seconds));
   }
 
@@ -160,11 +162,18 @@ class Launch {
       if (step_ && step_->is_over()) end_srun();
     }
     constexpr int kSaved = static_cast<int>(ExitCode::requeue);
-    const int code = processes_.code();
+    const int code = code_of_launch();
     return {told_to_stop_ && is_stop_signal(code) ? kSaved : code, told_to_stop_, code == kSaved};
   }
 
  private:
+  /// srun fails where a node was lost, although the run has ended well on the others: agents say how it has.
+  int code_of_launch() const {
+    if (agents_of_.empty()) return processes_.code();
+    const auto agreed = agent::agreed_code(agents_of_, id_);
+    checkpoint::remove_tree(checkpoint::real_file_system(), agent::launch_folder(agents_of_, id_));
+    return agreed.value_or(processes_.code());
+  }
   void kill_after_grace() {
     kill_at_ = Deadline::after(
         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.grace_seconds)));
@@ -204,12 +213,13 @@ class Launch {
   }
 
   const Options& options_;
-  SupervisorSignals& signals_;
+  agent::SupervisorSignals& signals_;
   const FolderLock* lock_;
   std::string id_ = random_hex(8);
   std::optional<Rendezvous> rendezvous_;  ///< of local ranks
-  Processes processes_;
+  agent::Processes processes_;
   bool under_srun_;
+  std::filesystem::path agents_of_;  ///< the run folder, if agents start the ranks
   bool told_to_stop_ = false;
   std::optional<StepWatch> step_;
   std::optional<Deadline> kill_at_;
@@ -217,7 +227,7 @@ class Launch {
 };
 
 /// One that cannot begin, as the system refuses a process, has failed like any other.
-LaunchResult launch(const LaunchSpec& spec, const Options& options, SupervisorSignals& signals) try {
+LaunchResult launch(const LaunchSpec& spec, const Options& options, agent::SupervisorSignals& signals) try {
   return Launch(spec, options, signals).watch();
 } catch (const SchedulerError& error) {
   log(Severity::error, "{}", error.what());
@@ -303,7 +313,7 @@ bool is_of_srun(int code, const LaunchSpec& spec, const Progress& progress, cons
 }
 
 LaunchResult launch_next(const LaunchSpec& spec, const Progress& progress, const std::vector<std::string>& nodes,
-                         const Options& options, SupervisorSignals& signals) {
+                         const Options& options, agent::SupervisorSignals& signals) {
   LaunchResult result = launch(on_nodes(progress.next_launch(), nodes), options, signals);
   if (spec.allocation && is_of_srun(result.code, spec, progress, nodes, options)) {
     log(Severity::warning, "srun itself failed, with code {}", result.code);
@@ -317,38 +327,67 @@ RestartDecision restart_decision(int code, const Progress& progress) {
   const bool can_pass =
       (code == static_cast<int>(ExitCode::storage) || code == static_cast<int>(ExitCode::incomplete)) &&
       progress.has_begun();
-  return can_pass ? RestartDecision::relaunch : launch::restart_decision(code);
+  return can_pass ? RestartDecision::relaunch : distdl::restart_decision(code);
+}
+
+using Words = std::vector<std::string>;
+
+/// The tasks of the step: all ranks, which end as soon as one has ended; or an agent a node, each of which ends when
+/// the run has, whatever becomes of the others.
+Words tasks_of(const LaunchSpec& spec, const Options& options) {
+  const auto& job = *spec.allocation;
+  if (!spec.agents)
+    return {fmt::format("--ntasks={}", spec.ranks), fmt::format("--cpus-per-task={}", job.cpus_per_task),
+            fmt::format("--wait={:.0f}", std::ceil(std::max(1.0, options.grace_seconds)))};
+  const std::int64_t on_a_node = (spec.ranks + job.nodes - 1) / job.nodes;
+  return {fmt::format("--ntasks={}", job.nodes), "--ntasks-per-node=1",
+          fmt::format("--cpus-per-task={}", job.cpus_per_task * on_a_node), "--no-kill", "--wait=0"};
+}
+
+Words command_of(const LaunchSpec& spec, const std::string& launch_id) {
+  Words command = spec.worker;
+  if (!spec.agents) return command;
+  command.at(1) = "agent";
+  command.insert(command.end(), {"--launch", launch_id, "--ranks", std::to_string(spec.ranks), "--min-nodes",
+                                 std::to_string(spec.min_nodes)});
+  return command;
+}
+
+agent::Process srun_of(const LaunchSpec& spec, const Options& options, const std::string& launch_id) {
+  const auto& job = *spec.allocation;
+  agent::Process srun{{"srun", "--job-name=" + step_name(launch_id), "--mpi=pmix", fmt::format("--nodes={}", job.nodes),
+                       "--kill-on-bad-exit=0", "--unbuffered",
+                       "--export=ALL"},  // also where sbatch was told --export=NONE, which srun would repeat
+                      {}};
+  const auto append = [&srun](const Words& words) {
+    srun.command.insert(srun.command.end(), words.begin(), words.end());
+  };
+  append(tasks_of(spec, options));
+  // What is left of a launch before, on a node that was lost, may still hold processors of the others.
+  if (!job.only.empty()) {
+    append({fmt::format("--nodelist={}", fmt::join(job.only, ",")), "--overlap"});
+    // Else srun would ask for all that SLURM_GPUS says, also of fewer nodes.
+    if (!job.gpus.empty()) srun.command.push_back("--gpus=" + job.gpus);
+  }
+  append(command_of(spec, launch_id));
+  if (auto end = slurm::end_of_job(job))
+    srun.variables["DISTDL_END_OF_JOB"] = std::to_string(std::chrono::system_clock::to_time_t(*end));
+  return srun;
 }
 
 /// Without having finished; `state`: of what is saved, for people.
-void leave(const LaunchSpec& spec, const Options& options, SupervisorSignals& signals, const std::string& state) {
+void leave(const LaunchSpec& spec, const Options& options, agent::SupervisorSignals& signals,
+           const std::string& state) {
   const bool requeues = spec.allocation && options.requeue;
   log(Severity::info, "stopped{}{}", state, requeues ? "" : "; run the same command again to continue");
   if (requeues) requeue_job(*spec.allocation, options, signals);
 }
 }  // namespace
 
-std::vector<Process> processes_of(const LaunchSpec& spec, const Options& options,
-                                  const std::filesystem::path& rendezvous, const std::string& launch_id) {
-  if (spec.allocation) {
-    const auto& job = *spec.allocation;
-    Process srun{{"srun", "--job-name=" + step_name(launch_id), "--mpi=pmix", fmt::format("--nodes={}", job.nodes),
-                  fmt::format("--ntasks={}", spec.ranks), fmt::format("--cpus-per-task={}", job.cpus_per_task),
-                  "--kill-on-bad-exit=0", fmt::format("--wait={:.0f}", std::ceil(std::max(1.0, options.grace_seconds))),
-                  "--unbuffered", "--export=ALL"},  // also where sbatch was told --export=NONE, which srun would repeat
-                 {}};
-    // What is left of a launch before, on a node that was lost, may still hold processors of the others.
-    if (!job.only.empty()) {
-      srun.command.insert(srun.command.end(), {fmt::format("--nodelist={}", fmt::join(job.only, ",")), "--overlap"});
-      // Else srun would ask for all that SLURM_GPUS says, also of fewer nodes.
-      if (!job.gpus.empty()) srun.command.push_back("--gpus=" + job.gpus);
-    }
-    srun.command.insert(srun.command.end(), spec.worker.begin(), spec.worker.end());
-    if (auto end = slurm::end_of_job(job))
-      srun.variables["DISTDL_END_OF_JOB"] = std::to_string(std::chrono::system_clock::to_time_t(*end));
-    return {srun};
-  }
-  std::vector<Process> processes;
+std::vector<agent::Process> processes_of(const LaunchSpec& spec, const Options& options,
+                                         const std::filesystem::path& rendezvous, const std::string& launch_id) {
+  if (spec.allocation) return {srun_of(spec, options, launch_id)};
+  std::vector<agent::Process> processes;
   processes.reserve(static_cast<std::size_t>(spec.ranks));
   for (int rank = 0; rank < spec.ranks; ++rank) {
     processes.push_back({spec.worker,
@@ -362,11 +401,6 @@ std::vector<Process> processes_of(const LaunchSpec& spec, const Options& options
     if (!env("UCX_NET_DEVICES") && uses_tcp) processes.back().variables["UCX_NET_DEVICES"] = "lo";
   }
   return processes;
-}
-
-RestartDecision restart_decision(int code) {
-  if (const ExitCodeEntry* entry = entry_of(code)) return entry->restart;
-  return code >= 128 ? RestartDecision::relaunch : RestartDecision::give_up;
 }
 
 void check(const Options& options) {
@@ -384,14 +418,14 @@ void check(const Options& options) {
 }
 
 int supervise(const LaunchSpec& spec, const Options& options) {
-  SupervisorSignals signals;
+  agent::SupervisorSignals signals;
   return supervise(spec, options, signals);
 }
 
 namespace {
 class Supervision {
  public:
-  Supervision(const LaunchSpec& spec, const Options& options, SupervisorSignals& signals)
+  Supervision(const LaunchSpec& spec, const Options& options, agent::SupervisorSignals& signals)
       : spec_(spec), options_(options), signals_(signals), tries_(options), progress_(spec) {}
 
   int run() {
@@ -438,14 +472,14 @@ class Supervision {
 
   const LaunchSpec& spec_;
   const Options& options_;
-  SupervisorSignals& signals_;
+  agent::SupervisorSignals& signals_;
   Tries tries_;
   NextNodes next_;
   Progress progress_;
 };
 }  // namespace
 
-int supervise(const LaunchSpec& spec, const Options& options, SupervisorSignals& signals) {
+int supervise(const LaunchSpec& spec, const Options& options, agent::SupervisorSignals& signals) {
   check(options);
   return Supervision(spec, options, signals).run();
 }

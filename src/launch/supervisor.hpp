@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <distdl/agent/processes.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/ids.hpp>
 #include <distdl/launch/folder_lock.hpp>
@@ -15,14 +16,6 @@
 #include <distdl/slurm/allocation.hpp>
 
 namespace distdl::launch {
-
-class SupervisorSignals;
-
-/// One process to start: a rank, or the srun that starts all ranks.
-struct Process {
-  std::vector<std::string> command;
-  std::map<std::string, std::string> variables;  ///< added to the environment
-};
 
 /// The processes that the supervisor starts, and the functions by which it observes progress.
 struct LaunchSpec {
@@ -42,16 +35,17 @@ struct LaunchSpec {
   /// began at the same step made no progress: the next launches resume from an earlier checkpoint, if there is one.
   /// Empty: never used.
   std::string below = {};
+  /// Under Slurm: srun starts "distdl agent" on each node with the words of `worker`, and the agents start the ranks
+  /// (../agent/README.md). Else srun starts the ranks.
+  bool agents = false;
+  int min_nodes = 1;           ///< the agents go on with so many, after the loss of others
   FolderLock* lock = nullptr;  ///< lock of the run folder; when it is lost, the ranks are ended
 };
 
 /// The processes of one launch: `ranks` local ones with the rendezvous folder `rendezvous`, or one srun whose step has
 /// the name "distdl-<launch_id>".
-std::vector<Process> processes_of(const LaunchSpec& spec, const Options& options,
-                                  const std::filesystem::path& rendezvous, const std::string& launch_id);
-
-/// The decision after a launch ended with `code`: that of kExitCodes; relaunch after a signal (128 + n); else give up.
-RestartDecision restart_decision(int code);
+std::vector<agent::Process> processes_of(const LaunchSpec& spec, const Options& options,
+                                         const std::filesystem::path& rendezvous, const std::string& launch_id);
 
 /// Throws ConfigError for invalid values.
 void check(const Options& options);
@@ -62,6 +56,6 @@ void check(const Options& options);
 /// options. Blocks SIGCHLD, SIGTERM, SIGINT, SIGUSR1, SIGUSR2 and, unless it is ignored, SIGHUP in the calling thread.
 int supervise(const LaunchSpec& spec, const Options& options);
 /// Uses signals that are already blocked. A signal that was sent before stops the run before the first launch.
-int supervise(const LaunchSpec& spec, const Options& options, SupervisorSignals& signals);
+int supervise(const LaunchSpec& spec, const Options& options, agent::SupervisorSignals& signals);
 
 }  // namespace distdl::launch

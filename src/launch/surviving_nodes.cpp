@@ -81,7 +81,8 @@ bool one_lacks(const slurm::Allocation& allocation, const std::vector<std::strin
 }
 
 NextNodes surviving_nodes(const slurm::Allocation& allocation, const std::vector<std::string>& files,
-                          const std::vector<std::string>& before, const Options& options, SupervisorSignals& signals) {
+                          const std::vector<std::string>& before, const Options& options,
+                          agent::SupervisorSignals& signals) {
   if (allocation.node_list.empty()) return {};
   Wanted wanted{allocation, files};
   const auto limit = Deadline::after(seconds(options.node_minutes * 60));

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <distdl/agent/processes.hpp>
 #include <distdl/launch/options.hpp>
-#include <distdl/launch/processes.hpp>
 #include <distdl/slurm/allocation.hpp>
 
 namespace distdl::launch {
@@ -28,7 +28,8 @@ struct NextNodes {
 /// restarted the job. Nodes that lack a file during the whole time are used again, because a requeue would not give
 /// them the file. `before`: the nodes of the failed launch; empty: all.
 NextNodes surviving_nodes(const slurm::Allocation& allocation, const std::vector<std::string>& files,
-                          const std::vector<std::string>& before, const Options& options, SupervisorSignals& signals);
+                          const std::vector<std::string>& before, const Options& options,
+                          agent::SupervisorSignals& signals);
 
 /// Whether one of the nodes is known to lack one of the files. If `nodes` is empty, all nodes of the job are checked.
 bool one_lacks(const slurm::Allocation& allocation, const std::vector<std::string>& files,

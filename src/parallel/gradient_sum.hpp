@@ -29,8 +29,8 @@ class GradientSum {
   float* microbatch_arena();
   /// Adds the gradients in microbatch_arena().
   void add();
-  /// Collective. Returns the sum over all microbatches of all ranks, valid until the next microbatch_arena(). It is in the
-  /// backend's memory, at the same address in each step. Throws comm::PeerLost.
+  /// Collective. Returns the sum over all microbatches of all ranks, valid until the next microbatch_arena(). It is in
+  /// the backend's memory, at the same address in each step. Throws comm::PeerLost.
   float* finish();
   /// The arena of this rank's first partial sum before finish(). Per-rank values such as flags can be added to it.
   float* first_partial();

@@ -8,6 +8,7 @@ namespace distdl::app {
 // One function per subcommand. It adds the options and a callback, which throws distdl::Error on failure.
 void add_run_command(Command app);
 void add_worker_command(Command app);
+void add_agent_command(Command app);
 void add_data_command(Command app);
 void add_checkpoint_command(Command app);
 void add_config_command(Command app);

@@ -6,18 +6,20 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include <distdl/agent/processes.hpp>
 #include <distdl/app/checks/job_check.hpp>
 #include <distdl/app/cli/commands.hpp>
 #include <distdl/app/cli/job_arguments.hpp>
 #include <distdl/base/console.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/printable.hpp>
+#include <distdl/base/process.hpp>
 #include <distdl/base/process_start.hpp>
-#include <distdl/launch/processes.hpp>
 #include <distdl/launch/supervisor.hpp>
 #include <distdl/observe/run_folder.hpp>
 #include <distdl/parallel/plan.hpp>
 #include <distdl/slurm/allocation.hpp>
+#include <distdl/slurm/nodes.hpp>
 
 namespace distdl::app {
 namespace {
@@ -45,13 +47,6 @@ void print_result(const std::filesystem::path& folder, bool json) {
       accuracy, loss, result.steps, result.samples_per_s, result.interruptions, result.steps_repeated,
       printable(folder.string()));
   write_console(STDOUT_FILENO, text);  // a courtesy: the run has ended well, and result.json says the same
-}
-
-std::string own_program() {
-  std::error_code error;
-  auto path = std::filesystem::read_symlink("/proc/self/exe", error);
-  require<InternalError>(!error, "cannot find this program's own file: {}", error.message());
-  return path.string();
 }
 
 void require_writable(const std::filesystem::path& folder, int problem) {
@@ -91,6 +86,16 @@ void check_before_launch(const config::Job& job, bool in_slurm_job) try { check_
   log(Severity::warning, "{}; the ranks are started all the same, because the run has trained before", error.what());
 }
 
+/// Under Slurm, unless the job wants it otherwise.
+void use_agents(launch::LaunchSpec& spec, const config::Job& job) {
+  spec.agents = spec.allocation && job.agent.recovery == agent::Recovery::agents;
+  if (!spec.agents) return;
+  const int nodes = spec.allocation->nodes, spares = static_cast<int>(job.agent.spares);
+  require(spares < nodes, "run.spares is {}, but the job has {} nodes, one of which must run ranks", spares, nodes);
+  spec.ranks = spec.ranks * (nodes - spares) / nodes;
+  spec.min_nodes = std::min(slurm::fewest_nodes(*spec.allocation).value_or(nodes), nodes - spares);
+}
+
 void run(const RunArguments& arguments) {
   config::Job job = arguments.job.load();
   LogOptions logging;
@@ -98,7 +103,7 @@ void run(const RunArguments& arguments) {
   start_logging(logging);
   config::log_warnings(job);
   if (job.launch.hangup == launch::Hangup::ignore) ignore_hangup();
-  launch::SupervisorSignals signals;  // from here on a request to stop ends with 75
+  agent::SupervisorSignals signals;  // from here on a request to stop ends with 75
   launch::LaunchSpec spec;
   spec.checkpoints = std::filesystem::path(job.run_dir) / "checkpoints";
   if (!arguments.local) spec.allocation = slurm::current_allocation();
@@ -119,6 +124,7 @@ void run(const RunArguments& arguments) {
   spec.starts = [&job] { return observe::read_starts(job.run_dir); };
   spec.last_done = [&job] { return observe::read_last_step(job.run_dir); };
   spec.below = "--below";
+  use_agents(spec, job);
   int code = launch::supervise(spec, job.launch, signals);
   if (code != 0) throw Ended(code);
   print_result(job.run_dir, arguments.json);

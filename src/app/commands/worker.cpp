@@ -5,6 +5,8 @@
 
 #include <unistd.h>
 
+#include <distdl/agent/beats.hpp>
+#include <distdl/agent/cpu_binding.hpp>
 #include <distdl/app/cli/commands.hpp>
 #include <distdl/app/cli/job_arguments.hpp>
 #include <distdl/base/console.hpp>
@@ -54,10 +56,27 @@ struct WorkerSignals {
                             ::_exit(static_cast<int>(ExitCode::requeue));
                           }};
   int looks = 0;  ///< for a reason to stop: one before each step
+  std::unique_ptr<agent::Beats> beats = agent::Beats::from_environment();
 
   static void log_nothing_to_save(const std::string& reason) {
     log(Severity::info, "{} while this rank was starting: there was nothing to save", reason);
   }
+};
+
+/// Tells the agent how far the run is.
+class StepBeats : public train::Observer {
+ public:
+  explicit StepBeats(agent::Beats* beats) : beats_(beats) {}
+  using train::Observer::on;
+  void on(const train::Started& event) override { tell(event.resumed_from.value_or(Step(0))); }
+  void on(const train::StepDone& event) override { tell(event.step); }
+
+ private:
+  void tell(Step step) {
+    if (beats_) beats_->step_done(step);
+  }
+
+  agent::Beats* beats_;
 };
 
 train::Setting make_setting(const config::Job& job, WorkerSignals& signals) {
@@ -113,8 +132,9 @@ train::Outcome run_rank(config::Job job, const Resume& resume, comm::Communicato
   setting.failures = observe::read_failures(job.run_dir);
   observe::Progress progress(stderr);
   observe::RunFolder folder(job.run_dir, setting.owner.restart);
-  observe::Observers both({&folder, &progress});
-  return train::run(job.recipe, setting, communicator, both);
+  StepBeats beats(signals.beats.get());
+  observe::Observers all({&folder, &progress, &beats});
+  return train::run(job.recipe, setting, communicator, all);
 }
 
 /// Ranks that are gone without a word, as far as `error` knows.
@@ -165,8 +185,11 @@ train::Outcome run_connected(const config::Job& job, const Resume& resume, world
 }
 
 void work(const WorkerArguments& arguments) {
+  agent::bind_to_processors();
   WorkerSignals signals;  // before any library starts a thread
   config::Job job = arguments.job.load();
+  if (const auto generation = env_integer("DISTDL_GENERATION"))
+    job.comm.generation = static_cast<std::uint32_t>(*generation);
   if (job.launch.hangup == launch::Hangup::ignore) ignore_hangup();
   auto world = world::make_world();
   start_worker_log(job, world->rank());

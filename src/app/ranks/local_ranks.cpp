@@ -7,13 +7,14 @@
 
 #include <sched.h>
 
+#include <distdl/agent/processes.hpp>
 #include <distdl/app/ranks/local_ranks.hpp>
 #include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/random.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
-#include <distdl/launch/processes.hpp>
 #include <distdl/launch/rendezvous.hpp>
+#include <distdl/launch/supervisor.hpp>
 #include <distdl/world/make_world.hpp>
 
 namespace distdl::app {
@@ -91,12 +92,12 @@ bool LocalRanks::launch(const std::function<void()>& check) const {
     return false;
   }
   check();
-  launch::SupervisorSignals signals;
+  agent::SupervisorSignals signals;
   launch::Rendezvous rendezvous;
   launch::LaunchSpec spec;
   spec.worker = own_command_line();
   spec.ranks = ranks;
-  launch::Processes processes(launch::processes_of(spec, {}, rendezvous.folder(), random_hex(8)));
+  agent::Processes processes(launch::processes_of(spec, {}, rendezvous.folder(), random_hex(8)));
   std::optional<Deadline> end;
   while (processes.reap() > 0) {
     const auto number = signals.wait(end ? 10ms : 1000ms);

@@ -11,10 +11,11 @@ namespace distdl::comm {
 
 using tensor::ReduceSource;
 
-/// target[i] = the reduction of source[0][i], source[1][i], ... in exactly the order of `reductions`, for all targets and i
-/// < count. Unless `scale` is 1, the result is multiplied by it and rounded once more. One source is copied. Sources
-/// and targets need no alignment. A target may be one of the sources (same address); no other overlap is allowed. Each
-/// addition is rounded to `type`: the bits depend only on order and values, not on this processor's vector length.
+/// target[i] = the reduction of source[0][i], source[1][i], ... in exactly the order of `reductions`, for all targets
+/// and i < count. Unless `scale` is 1, the result is multiplied by it and rounded once more. One source is copied.
+/// Sources and targets need no alignment. A target may be one of the sources (same address); no other overlap is
+/// allowed. Each addition is rounded to `type`: the bits depend only on order and values, not on this processor's
+/// vector length.
 ///
 /// Integers wrap around. Maximum and minimum are those of IEEE 754-2019: NaN if an operand is NaN (with the bits of the
 /// left one), -0 less than +0. A sum with NaN is a NaN; of several NaNs it may be any. A scaled value is computed in

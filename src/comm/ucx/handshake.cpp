@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
+#include <tuple>
 
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
-
+#include <distdl/base/checksum.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/random.hpp>
 #include <distdl/comm/ucx/handshake.hpp>
@@ -58,10 +55,8 @@ Kind read(std::string_view& bytes) {
 
 Mac hmac(std::string_view key, std::string_view bytes) {
   Mac mac;
-  unsigned length = mac.size();
-  const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
-  if (!HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), data, bytes.size(), mac.data(), &length))
-    throw InternalError("OpenSSL does not provide HMAC-SHA256, which ranks need to authenticate each other");
+  static_assert(std::tuple_size_v<Mac> == kMacBytes);
+  std::ranges::copy(hmac_sha256(key, bytes), mac.begin());
   return mac;
 }
 
@@ -73,10 +68,6 @@ std::uint64_t first_bytes(const Mac& mac) {
   std::uint64_t token;
   std::memcpy(&token, mac.data(), sizeof token);
   return token;
-}
-
-bool equal(const void* a, const void* b, std::size_t size) {
-  return CRYPTO_memcmp(a, b, size) == 0;
 }
 
 }  // namespace
@@ -118,7 +109,7 @@ std::optional<Proof> Handshake::answer(const Hello& challenge) {
 bool Handshake::accept(const Proof& proof) {
   if (proof.from != peer_ || proof.to != self_ || proof.generation != generation_) return false;
   const Mac expected = mac_of("proof", peer_, self_, proof.nonce, nonce_);
-  if (!equal(proof.mac.data(), expected.data(), expected.size())) return false;
+  if (!equal_in_constant_time(text_of(proof.mac), text_of(expected))) return false;
   if (!std::exchange(proved_, true)) {
     send_key_ = mac_of("seal", self_, peer_, nonce_, proof.nonce);
     receive_key_ = mac_of("seal", peer_, self_, proof.nonce, nonce_);
@@ -145,7 +136,7 @@ std::optional<std::string_view> Handshake::unseal(std::string_view sealed) const
   if (!proved_ || sealed.size() < kSealBytes) return std::nullopt;
   const auto bytes = sealed.substr(0, sealed.size() - kSealBytes);
   const Mac mac = hmac(text_of(receive_key_), bytes);
-  if (!equal(mac.data(), sealed.data() + bytes.size(), kSealBytes)) return std::nullopt;
+  if (!equal_in_constant_time(text_of(mac).substr(0, kSealBytes), sealed.substr(bytes.size()))) return std::nullopt;
   return bytes;
 }
 

@@ -1,23 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <sys/types.h>
 
 #include <distdl/base/clock.hpp>
 #include <distdl/base/signals.hpp>
-#include <distdl/launch/supervisor.hpp>
 
-namespace distdl::launch {
+namespace distdl::agent {
 
-/// The signals that a supervisor handles: those that ask to stop, and SIGCHLD.
+/// One process to start: a rank, or the srun that starts all ranks or agents.
+struct Process {
+  std::vector<std::string> command;
+  std::map<std::string, std::string> variables;  ///< added to the environment
+};
+
+/// The signals that a supervisor or an agent acts on: those that ask to stop, and SIGCHLD.
 class SupervisorSignals {
  public:
   SupervisorSignals() : signals_(numbers()) {}
   /// Waits for a signal. Returns nothing after `timeout`.
   std::optional<int> wait(Milliseconds timeout) { return signals_.wait(timeout); }
+  /// The number of one that came; nothing if there is none. Never waits.
+  std::optional<int> poll() { return signals_.poll(); }
+  /// Readable while there is one that was not read.
+  int descriptor() const { return signals_.descriptor(); }
   /// Waits for a signal that asks to stop, which SIGCHLD does not.
   std::optional<int> wait_for_stop(Milliseconds timeout);
 
@@ -25,6 +37,12 @@ class SupervisorSignals {
   static std::vector<int> numbers();
 
   Signals signals_;
+};
+
+/// How a process ended.
+struct EndOfProcess {
+  std::size_t index = 0;  ///< its place among those that were started
+  int code = 0;           ///< 128 + n after signal n
 };
 
 /// The running processes of one launch. The destructor kills them.
@@ -40,16 +58,29 @@ class Processes {
   void signal(int number);
   /// Kills the running processes. Their codes do not count as the cause of the failure.
   void kill();
+  /// Makes an end of one, and says that it counts as ended with `code`.
+  void kill(std::size_t index, int code);
   /// Whether a process ended with a code other than ok.
   bool failed() const { return code_ != 0; }
   /// The highest exit code so far, except that a lost peer counts only as a consequence of other codes. 128 + SIGKILL
   /// if all were killed here.
   int code() const;
+  /// The first that failed, but a lost peer only if there is no other cause.
+  const std::optional<EndOfProcess>& cause() const { return cause_; }
+  bool runs(std::size_t index) const;
 
  private:
-  std::vector<pid_t> running_;
+  struct Running {
+    std::size_t index;
+    pid_t pid;
+    std::optional<int> code = {};  ///< that it counts as ended with
+  };
+  void note_end(const Running& process, int code);
+
+  std::vector<Running> running_;
+  std::optional<EndOfProcess> cause_;
   int code_ = 0;
   bool killed_ = false;
 };
 
-}  // namespace distdl::launch
+}  // namespace distdl::agent

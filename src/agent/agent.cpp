@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include <fmt/ranges.h>
+#include <poll.h>
+
+#include <distdl/agent/agent.hpp>
+#include <distdl/agent/cpu_binding.hpp>
+#include <distdl/agent/datagrams.hpp>
+#include <distdl/agent/ledger_thread.hpp>
+#include <distdl/agent/membership.hpp>
+#include <distdl/agent/messages.hpp>
+#include <distdl/agent/node_ranks.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/base/log.hpp>
+#include <distdl/base/process.hpp>
+#include <distdl/base/random.hpp>
+
+namespace distdl::agent {
+namespace {
+using namespace std::chrono_literals;
+
+constexpr Milliseconds kTick{50};  ///< between two looks at the ranks and at the other agents
+constexpr std::size_t kNonceBytes = 32;
+
+Milliseconds milliseconds(double seconds) {
+  return std::chrono::ceil<Milliseconds>(std::chrono::duration<double>(seconds));
+}
+
+Rules rules_of(const AgentSpec& spec, int nodes) {
+  Rules rules;
+  rules.wanted = static_cast<std::size_t>(nodes - spec.options.spares);
+  rules.min_nodes = static_cast<std::size_t>(std::min<std::int64_t>(spec.min_nodes, nodes - spec.options.spares));
+  rules.heartbeat = 250ms;
+  rules.dead = milliseconds(spec.options.node_lost_seconds);
+  rules.suspect = rules.dead / 2;
+  return rules;
+}
+
+/// Checked before a rank of `world` waits for the others.
+int nodes_of(const AgentSpec& spec, const world::World& world) {
+  check(spec.options);
+  require(spec.options.spares < world.size(), "run.spares is {}, but the job has {} nodes, one of which must run ranks",
+          spec.options.spares, world.size());
+  return world.size();
+}
+
+/// All agents of a launch, in the order of their nodes.
+std::vector<AgentCard> exchange(const AgentSpec& spec, world::World& world, const std::string& address) {
+  const AgentCard own{host_name(), address, random_hex(kNonceBytes)};
+  std::vector<AgentCard> cards;
+  for (const auto& text : world.all_gather_strings(to_text(own), spec.exchange_timeout)) {
+    auto card = card_from(text);
+    require<SchedulerError>(card.has_value(), "agent {} published \"{}\", which is no card of an agent", cards.size(),
+                            text);
+    cards.push_back(*std::move(card));
+  }
+  return cards;
+}
+
+/// Who has all of these has taken part in the exchange.
+std::string secret_of(const std::vector<AgentCard>& cards) {
+  std::string secret;
+  for (const auto& card : cards) secret += card.nonce;
+  return secret;
+}
+
+std::string name_of(Generation generation) {
+  return std::to_string(generation.value);
+}
+
+/// How many ranks the member at `place` of `wanted` runs: as many as the others, or one more.
+int ranks_at(std::size_t place, int ranks, std::size_t wanted) {
+  const auto all = static_cast<std::size_t>(ranks);
+  return static_cast<int>(all / wanted + (place < all % wanted ? 1 : 0));
+}
+
+class Agent {
+ public:
+  Agent(const AgentSpec& spec, world::World& world, SupervisorSignals& signals);
+  int run();
+
+ private:
+  void wait();
+  void read_signals();
+  void read_datagrams();
+  void read_ledger();
+  void look_at_ranks(Clock::time_point now);
+
+  void perform(const StartRanks& action);
+  void perform(const StopRanks& action);
+  void perform(const EndRanks& action);
+  void perform(const Propose& action);
+  void perform(const Read& action);
+  void perform(const Send& action);
+  void perform(const Finish& action);
+
+  std::vector<Process> processes_of(const Decision& decision, Rank& first) const;
+  std::string names(const std::vector<NodeId>& nodes) const;
+  bool speaks_for_supervisor() const;
+
+  const AgentSpec& spec_;
+  SupervisorSignals& signals_;
+  NodeId self_;
+  Rules rules_;
+  Datagrams datagrams_;
+  std::vector<AgentCard> cards_;
+  Membership membership_;
+  Ledger ledger_;
+  LedgerThread ledger_thread_;
+  std::optional<NodeRanks> ranks_;
+  std::optional<Deadline> kill_at_;
+  bool killed_ = false;
+  Clock::time_point looked_at_ = Clock::now();
+  std::optional<int> end_;
+};
+
+std::vector<std::string> hosts_of(const std::vector<AgentCard>& cards) {
+  std::vector<std::string> hosts;
+  hosts.reserve(cards.size());
+  for (const auto& card : cards) hosts.push_back(card.host);
+  return hosts;
+}
+
+Agent::Agent(const AgentSpec& spec, world::World& world, SupervisorSignals& signals)
+    : spec_(spec),
+      signals_(signals),
+      self_(static_cast<std::uint32_t>(world.rank().value)),
+      rules_(rules_of(spec, nodes_of(spec, world))),
+      datagrams_(own_address(spec.interface)),
+      cards_(exchange(spec, world, datagrams_.address())),
+      membership_(self_, hosts_of(cards_), rules_),
+      ledger_(launch_folder(spec.run_folder, spec.launch_id)),
+      ledger_thread_(ledger_) {
+  std::vector<std::string> addresses;
+  addresses.reserve(cards_.size());
+  for (const auto& card : cards_) addresses.push_back(card.address);
+  datagrams_.connect(addresses, secret_of(cards_));
+  log(Severity::debug, "agent of node {} of {}, at {}", self_, cards_.size(), datagrams_.address());
+}
+
+int Agent::run() {
+  while (!end_) {
+    wait();
+    read_signals();
+    read_datagrams();
+    read_ledger();
+    const auto now = Clock::now();
+    look_at_ranks(now);
+    for (const Action& action : membership_.advance(now)) std::visit([this](const auto& one) { perform(one); }, action);
+  }
+  return *end_;
+}
+
+void Agent::wait() {
+  std::vector<pollfd> polled{{signals_.descriptor(), POLLIN, 0},
+                             {datagrams_.descriptor(), POLLIN, 0},
+                             {ledger_thread_.descriptor(), POLLIN, 0}};
+  const bool failed = ::poll(polled.data(), polled.size(), static_cast<int>(kTick.count())) < 0 && errno != EINTR;
+  require<InternalError>(!failed, "cannot wait for signals and heartbeats: {}", errno_text(errno));
+}
+
+void Agent::read_signals() {
+  while (const auto number = signals_.poll()) {
+    if (*number == SIGCHLD) continue;
+    log(Severity::info, "signal SIG{}: asking all ranks to save and stop", sigabbrev_np(*number));
+    membership_.stop();
+  }
+}
+
+void Agent::read_datagrams() {
+  while (const auto bytes = datagrams_.receive())
+    if (const auto status = status_from(*bytes)) membership_.receive(*status);
+}
+
+void Agent::read_ledger() {
+  while (const auto answer = ledger_thread_.poll()) {
+    const Generation generation(static_cast<std::uint32_t>(std::stoul(answer->name)));
+    if (!answer->error.empty()) log(Severity::warning, "{}", answer->error);
+    const auto decision = answer->text ? decision_from(*answer->text) : std::nullopt;
+    if (answer->text && !decision)
+      log(Severity::error, "the record of generation {} in \"{}\" is damaged", generation, spec_.run_folder.string());
+    decision ? membership_.decided(*decision) : membership_.unanswered(generation);
+  }
+}
+
+void Agent::look_at_ranks(Clock::time_point now) {
+  const auto late = std::max<Clock::duration>(now - std::exchange(looked_at_, now) - 2 * kTick, {});
+  if (!ranks_) return;
+  ranks_->check(now, late);
+  membership_.progress(ranks_->step().value);
+  if (kill_at_ && kill_at_->expired()) {
+    killed_ = true;
+    ranks_->kill();
+  }
+  const auto running = ranks_->reap();
+  const std::string cause = ranks_->cause();
+  if (running > 0) {
+    if (ranks_->failed()) membership_.ranks_failed(ranks_->code(), cause);
+    return;
+  }
+  membership_.ranks_ended(cause.empty() && killed_ ? kPeerLost : ranks_->code(), cause);
+  ranks_.reset();
+}
+
+std::vector<Process> Agent::processes_of(const Decision& decision, Rank& first) const {
+  const auto place = static_cast<std::size_t>(std::ranges::find(decision.members, self_) - decision.members.begin());
+  int size = 0, own = 0;
+  for (std::size_t p = 0; p < decision.members.size(); ++p) {
+    const int count = ranks_at(p, spec_.ranks, rules_.wanted);
+    if (p == place) {
+      first = Rank(size);
+      own = count;
+    }
+    size += count;
+  }
+  auto command = spec_.worker;
+  if (!spec_.has_trained()) command.insert(command.end(), spec_.at_first.begin(), spec_.at_first.end());
+  const auto processors = processors_of_ranks(own);
+  std::vector<Process> processes;
+  for (int r = 0; r < own; ++r)
+    processes.push_back({command,
+                         {{"DISTDL_RANK", std::to_string(first.value + r)},
+                          {"DISTDL_WORLD_SIZE", std::to_string(size)},
+                          {"DISTDL_RENDEZVOUS", (launch_folder(spec_.run_folder, spec_.launch_id) / "ranks").string()},
+                          {"DISTDL_LAUNCH_ID", "generation-" + name_of(decision.generation)},
+                          {"DISTDL_GENERATION", name_of(decision.generation)},
+                          {"DISTDL_PROCESSORS", processors[static_cast<std::size_t>(r)]}}});
+  return processes;
+}
+
+std::string Agent::names(const std::vector<NodeId>& nodes) const {
+  std::vector<std::string> hosts;
+  for (NodeId node : nodes) hosts.push_back(cards_.at(node.value).host);
+  return fmt::format("{}", fmt::join(hosts, ", "));
+}
+
+void Agent::perform(const StartRanks& action) {
+  const Decision& decision = action.decision;
+  const bool speaks = decision.members.front() == self_;
+  if (decision.generation > Generation(1) && speaks)
+    log(Severity::warning, "{}; generation {} begins on {}", decision.cause, decision.generation,
+        names(decision.members));
+  killed_ = false;
+  kill_at_.reset();
+  try {
+    Rank first;
+    auto processes = processes_of(decision, first);
+    ranks_.emplace(first, std::move(processes), BeatLimits{.between = milliseconds(spec_.options.rank_frozen_seconds)},
+                   Clock::now());
+  } catch (const SchedulerError& error) {  // the system refuses a process
+    log(Severity::error, "{}", error.what());
+    membership_.ranks_ended(static_cast<int>(error.exit_code()), error.what());
+  }
+}
+
+void Agent::perform(const StopRanks&) {
+  if (ranks_) ranks_->stop();
+}
+
+void Agent::perform(const EndRanks&) {
+  kill_at_ = Deadline::after(spec_.grace);
+}
+
+void Agent::perform(const Propose& action) {
+  ledger_thread_.create(name_of(action.decision.generation), to_text(action.decision));
+}
+
+void Agent::perform(const Read& action) {
+  ledger_thread_.read(name_of(action.generation));
+}
+
+void Agent::perform(const Send&) {
+  const std::string bytes = to_text(membership_.status());
+  for (std::size_t node = 0; node < cards_.size(); ++node)
+    if (node != self_.value) datagrams_.send(node, bytes);
+}
+
+void Agent::perform(const Finish& action) {
+  if (action.code != 0) log(Severity::info, "the launch ends with code {}: {}", action.code, action.cause);
+  if (action.decided && speaks_for_supervisor()) spec_.without_supervisor(action.code);
+  end_ = action.code;
+}
+
+/// Whether this is the lowest node that is left, while the first one, where srun runs, is not.
+bool Agent::speaks_for_supervisor() const {
+  const auto& hears = membership_.status().hears;
+  const auto lowest = std::ranges::find(hears, true) - hears.begin();
+  return lowest > 0 && lowest == static_cast<std::ptrdiff_t>(self_.value);
+}
+}  // namespace
+
+std::filesystem::path launch_folder(const std::filesystem::path& run_folder, const std::string& launch_id) {
+  return run_folder / "launches" / launch_id;
+}
+
+std::optional<int> agreed_code(const std::filesystem::path& run_folder, const std::string& launch_id) {
+  const auto folder = launch_folder(run_folder, launch_id);
+  if (!std::filesystem::exists(folder)) return std::nullopt;
+  const Ledger ledger(folder);
+  std::optional<int> code;
+  for (std::uint32_t g = 1; const auto text = ledger.read(std::to_string(g)); ++g)
+    if (const auto decision = decision_from(*text)) code = decision->end;
+  return code;
+}
+
+int run_agent(const AgentSpec& spec, world::World& world, SupervisorSignals& signals) {
+  return Agent(spec, world, signals).run();
+}
+
+void check(const Options& options) {
+  constexpr double kLongest = 86400;
+  require(options.spares >= 0, "run.spares is {}, but must not be negative", options.spares);
+  for (const auto& [name, seconds, least] : {std::tuple("run.node_lost_seconds", options.node_lost_seconds, 1.0),
+                                             std::tuple("run.rank_frozen_seconds", options.rank_frozen_seconds, 1.0)})
+    require(seconds >= least && seconds <= kLongest, "{} is {}, but must be between {} and {}", name, seconds, least,
+            kLongest);
+}
+
+}  // namespace distdl::agent

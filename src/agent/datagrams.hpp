@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/socket.h>
+
+#include <distdl/base/file_descriptor.hpp>
+
+namespace distdl::agent {
+
+/// The numeric address of this host under which other agents reach it: that of the network interface `interface`, or,
+/// for "auto", the one from which packets to the host of srun leave; without a Slurm step 127.0.0.1. Throws ConfigError
+/// if there is no such interface or it has no address.
+std::string own_address(const std::string& interface);
+
+/// The UDP socket of one agent. Each datagram ends with an authentication code (HMAC-SHA256, RFC 2104), and what does
+/// not prove the launch's secret is dropped. Datagrams may be lost, repeated or late.
+class Datagrams {
+ public:
+  /// Binds a free port of the numeric `address`. Throws SchedulerError.
+  explicit Datagrams(const std::string& address);
+  /// "10.77.0.1 41234", for the other agents.
+  const std::string& address() const { return address_; }
+  /// Readable when receive() may return something.
+  int descriptor() const { return socket_.get(); }
+  /// `addresses` of all agents, this one's too, in the order of their nodes; `secret`: only these agents have it.
+  /// Throws SchedulerError for an address that is none.
+  void connect(const std::vector<std::string>& addresses, std::string secret);
+  /// Does not wait. What the system does not take now is lost, like any datagram.
+  void send(std::size_t node, std::string_view bytes);
+  /// The next datagram with a right code; nothing if there is none now.
+  std::optional<std::string> receive();
+
+ private:
+  struct Peer {
+    sockaddr_storage address{};
+    socklen_t length = 0;
+  };
+
+  FileDescriptor socket_;
+  std::string address_;
+  std::vector<Peer> peers_;
+  std::string secret_;
+};
+
+}  // namespace distdl::agent

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
+#include <cstdint>
+#include <utility>
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <distdl/agent/ledger_thread.hpp>
+#include <distdl/base/errors.hpp>
+
+namespace distdl::agent {
+
+LedgerThread::LedgerThread(const Ledger& ledger)
+    : ledger_(ledger), answered_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE)) {
+  require<SchedulerError>(static_cast<bool>(answered_), "cannot wait for the ledger: {}", errno_text(errno));
+  thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
+}
+
+LedgerThread::~LedgerThread() = default;
+
+void LedgerThread::ask(Question question) {
+  const std::lock_guard lock(mutex_);
+  questions_.push_back(std::move(question));
+  asked_.notify_one();
+}
+
+std::optional<LedgerThread::Answer> LedgerThread::poll() {
+  std::uint64_t one = 0;
+  (void)!::read(answered_.get(), &one, sizeof one);  // nothing to read where there is no answer
+  const std::lock_guard lock(mutex_);
+  if (answers_.empty()) return std::nullopt;
+  Answer answer = std::move(answers_.front());
+  answers_.pop_front();
+  return answer;
+}
+
+void LedgerThread::work(const std::stop_token& stop) {
+  for (;;) {
+    std::unique_lock lock(mutex_);
+    if (!asked_.wait(lock, stop, [this] { return !questions_.empty(); })) return;
+    const Question question = std::move(questions_.front());
+    questions_.pop_front();
+    lock.unlock();
+    Answer found = answer(question);
+    lock.lock();
+    answers_.push_back(std::move(found));
+    const std::uint64_t one = 1;
+    while (::write(answered_.get(), &one, sizeof one) < 0 && errno == EINTR) {
+    }
+  }
+}
+
+LedgerThread::Answer LedgerThread::answer(const Question& question) const try {
+  return {question.name, question.text ? ledger_.create(question.name, *question.text) : ledger_.read(question.name)};
+} catch (const StorageError& error) {
+  return {question.name, std::nullopt, error.what()};
+}
+
+}  // namespace distdl::agent

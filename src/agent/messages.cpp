@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include <distdl/agent/messages.hpp>
+
+namespace distdl::agent {
+namespace {
+using Json = nlohmann::json;
+
+std::vector<std::uint32_t> numbers(const std::vector<NodeId>& nodes) {
+  std::vector<std::uint32_t> all;
+  all.reserve(nodes.size());
+  for (NodeId node : nodes) all.push_back(node.value);
+  return all;
+}
+
+std::vector<NodeId> nodes_from(const Json& json) {
+  std::vector<NodeId> nodes;
+  for (const auto& number : json) nodes.emplace_back(number.get<std::uint32_t>());
+  return nodes;
+}
+
+/// Texts for people may hold any bytes.
+Json text_of(const std::string& bytes) {
+  return Json::parse(Json(bytes).dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+Json json_of(const Decision& decision) {
+  Json failures = Json::array();
+  for (const auto& one : decision.node_failures) failures.push_back({one.node.value, one.count});
+  Json json{{"generation", decision.generation.value},
+            {"members", numbers(decision.members)},
+            {"spares", numbers(decision.spares)},
+            {"cause", text_of(decision.cause)},
+            {"progress", decision.progress},
+            {"failures", decision.failures},
+            {"losses", decision.losses},
+            {"node_failures", failures}};
+  if (decision.end) json["end"] = *decision.end;
+  return json;
+}
+
+Decision decision_of(const Json& json) {
+  Decision decision;
+  decision.generation = Generation(json.at("generation").get<std::uint32_t>());
+  decision.members = nodes_from(json.at("members"));
+  decision.spares = nodes_from(json.at("spares"));
+  decision.cause = json.at("cause").get<std::string>();
+  decision.progress = json.at("progress").get<std::int64_t>();
+  decision.failures = json.at("failures").get<std::uint32_t>();
+  decision.losses = json.at("losses").get<std::uint32_t>();
+  for (const auto& one : json.at("node_failures"))
+    decision.node_failures.push_back({NodeId(one.at(0).get<std::uint32_t>()), one.at(1).get<std::uint32_t>()});
+  if (json.contains("end")) decision.end = json.at("end").get<int>();
+  return decision;
+}
+
+Status status_of(const Json& json) {
+  Status status;
+  status.node = NodeId(json.at("node").get<std::uint32_t>());
+  status.sequence = json.at("sequence").get<std::uint64_t>();
+  status.decision = decision_of(json.at("decision"));
+  status.phase = static_cast<Phase>(json.at("phase").get<std::uint8_t>());
+  status.code = json.at("code").get<int>();
+  status.cause = json.at("cause").get<std::string>();
+  status.fault = json.at("fault").get<std::string>();
+  status.regrow = json.at("regrow").get<bool>();
+  status.stop = json.at("stop").get<bool>();
+  status.progress = json.at("progress").get<std::int64_t>();
+  for (char c : json.at("hears").get<std::string>()) status.hears.push_back(c == '1');
+  return status;
+}
+
+/// Nothing if the text is none that `read` takes.
+template <class Read>
+auto parsed(const std::string& text, Read read) -> std::optional<decltype(read(Json()))> try {
+  return read(Json::parse(text));
+} catch (const Json::exception&) {
+  return std::nullopt;
+}
+}  // namespace
+
+std::string to_text(const AgentCard& card) {
+  return Json{{"host", text_of(card.host)}, {"address", card.address}, {"nonce", card.nonce}}.dump();
+}
+
+std::optional<AgentCard> card_from(const std::string& text) {
+  return parsed(text, [](const Json& json) {
+    return AgentCard{json.at("host").get<std::string>(), json.at("address").get<std::string>(),
+                     json.at("nonce").get<std::string>()};
+  });
+}
+
+std::string to_text(const Decision& decision) {
+  return json_of(decision).dump();
+}
+
+std::optional<Decision> decision_from(const std::string& text) {
+  return parsed(text, decision_of);
+}
+
+std::string to_text(const Status& status) {
+  std::string hears;
+  for (bool one : status.hears) hears += one ? '1' : '0';
+  return Json{{"node", status.node.value},
+              {"sequence", status.sequence},
+              {"decision", json_of(status.decision)},
+              {"phase", static_cast<int>(status.phase)},
+              {"code", status.code},
+              {"cause", text_of(status.cause)},
+              {"fault", text_of(status.fault)},
+              {"regrow", status.regrow},
+              {"stop", status.stop},
+              {"progress", status.progress},
+              {"hears", hears}}
+      .dump();
+}
+
+std::optional<Status> status_from(const std::string& text) {
+  auto status = parsed(text, status_of);
+  if (status && status->phase > Phase::ended) return std::nullopt;
+  return status;
+}
+
+}  // namespace distdl::agent

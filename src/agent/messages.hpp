@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <distdl/agent/decision.hpp>
+#include <distdl/agent/status.hpp>
+
+// What agents send and write, as JSON. The readers take any bytes and return nothing for what the writers do not make.
+namespace distdl::agent {
+
+/// What an agent publishes before the agents know each other.
+struct AgentCard {
+  std::string host;     ///< for people
+  std::string address;  ///< Datagrams::address()
+  std::string nonce;    ///< a share of the launch's secret
+};
+
+std::string to_text(const AgentCard& card);
+std::optional<AgentCard> card_from(const std::string& text);
+
+std::string to_text(const Decision& decision);
+std::optional<Decision> decision_from(const std::string& text);
+
+std::string to_text(const Status& status);
+std::optional<Status> status_from(const std::string& text);
+
+}  // namespace distdl::agent

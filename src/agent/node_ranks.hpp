@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <distdl/agent/beats.hpp>
+#include <distdl/agent/processes.hpp>
+#include <distdl/base/clock.hpp>
+#include <distdl/base/ids.hpp>
+
+namespace distdl::agent {
+
+/// How long a rank may give no sign of life.
+struct BeatLimits {
+  Milliseconds first{60000};   ///< until the first one: the process starts
+  Milliseconds between{3000};  ///< after that; the process is then taken to be frozen
+};
+
+/// The ranks of one generation on this node. The destructor kills them.
+class NodeRanks {
+ public:
+  /// `first`: the rank of the first of `ranks`. Throws SchedulerError if the system refuses a process.
+  NodeRanks(Rank first, std::vector<Process> ranks, const BeatLimits& limits, Clock::time_point now);
+
+  /// Descriptors that are readable when a rank has given a sign of life.
+  std::vector<int> descriptors() const;
+  /// Reads the signs of life, and ends the ranks that have given none for too long. `late`: by how much this process
+  /// was late for its own last look; it was starved then, and so may be the ranks.
+  void check(Clock::time_point now, Clock::duration late);
+  /// Collects those that ended; returns how many still run.
+  std::size_t reap() { return processes_.reap(); }
+  /// Asks them to save and stop.
+  void stop();
+  void kill() { processes_.kill(); }
+
+  bool failed() const { return processes_.failed(); }
+  int code() const { return processes_.code(); }
+  /// Why they failed, for people: "rank 3 was killed by SIGKILL". Empty if none has.
+  std::string cause() const;
+  /// Whether all have given a sign of life.
+  bool are_up() const;
+  /// The latest step that one of them says it has done.
+  Step step() const;
+
+ private:
+  struct Sign {
+    BeatPipe pipe;
+    Clock::time_point last;
+    bool came = false;
+    bool frozen = false;
+    Step step;
+  };
+
+  static std::vector<Process> with_pipes(std::vector<Process> ranks, const std::vector<Sign>& signs);
+
+  Rank first_;
+  BeatLimits limits_;
+  std::vector<Sign> signs_;
+  Processes processes_;
+};
+
+}  // namespace distdl::agent

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include <distdl/base/one_of.hpp>
+
+namespace distdl::agent {
+
+/// Who starts the ranks again after one was lost.
+enum class Recovery { agents, relaunch };
+constexpr std::array<Named<Recovery>, 2> choices_of(Recovery) {
+  return {{
+      {Recovery::agents, "agents",
+       "an agent on each node starts them again within seconds, on the nodes that are left"},
+      {Recovery::relaunch, "relaunch", "a new srun starts them, once Slurm can"},
+  }};
+}
+
+struct Options {
+  OneOf<Recovery> recovery = Recovery::agents;
+  std::int64_t spares = 0;       ///< nodes of the job without ranks until a node is lost
+  double node_lost_seconds = 4;  ///< a node without a heartbeat for so long is lost; below 2 s false alarms are likely
+  double rank_frozen_seconds = 3;  ///< a rank without a sign of life for so long is ended
+};
+
+template <class Visitor>
+void describe(Options& options, Visitor&& visit) {
+  visit("run.recovery", options.recovery, OneOf<Recovery>::help("under Slurm, after a rank or node was lost"));
+  visit("run.spares", options.spares,
+        "under Slurm: nodes of the job that run no ranks until a node is lost; with run.recovery = \"agents\"");
+  visit("run.node_lost_seconds", options.node_lost_seconds,
+        "a node whose agent has sent no heartbeat for so many seconds is lost");
+  visit("run.rank_frozen_seconds", options.rank_frozen_seconds,
+        "a rank whose process has given no sign of life for so many seconds is ended, and the run recovers");
+}
+
+/// Throws ConfigError for values that make no sense.
+void check(const Options& options);
+
+}  // namespace distdl::agent

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+
+#include <sys/wait.h>
+
+#include <distdl/agent/processes.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/base/process.hpp>
+
+namespace distdl::agent {
+namespace {
+constexpr int kKilled = 128 + SIGKILL;
+
+int weight(int code) {
+  return code == static_cast<int>(ExitCode::peer_lost) ? 1 : code;
+}
+}  // namespace
+
+std::vector<int> SupervisorSignals::numbers() {
+  auto numbers = stop_signals();
+  numbers.push_back(SIGCHLD);
+  return numbers;
+}
+
+std::optional<int> SupervisorSignals::wait_for_stop(Milliseconds timeout) {
+  for (const auto deadline = Deadline::after(timeout);;) {
+    const auto number = wait(std::chrono::ceil<Milliseconds>(deadline.remaining()));
+    if (number && *number != SIGCHLD) return number;
+    if (deadline.expired()) return std::nullopt;
+  }
+}
+
+Processes::Processes(const std::vector<Process>& processes) {
+  try {
+    for (const auto& child : processes)
+      running_.push_back({running_.size(), start_process(child.command, child.variables)});
+  } catch (...) {
+    signal(SIGKILL);
+    for (const auto& process : running_) ::waitpid(process.pid, nullptr, 0);
+    throw;
+  }
+}
+
+Processes::~Processes() {
+  signal(SIGKILL);
+  for (const auto& process : running_) ::waitpid(process.pid, nullptr, 0);
+}
+
+std::size_t Processes::reap() {
+  std::erase_if(running_, [this](const Running& process) {
+    int status = 0;
+    const pid_t found = ::waitpid(process.pid, &status, WNOHANG);
+    if (found != process.pid && !(found < 0 && errno == ECHILD)) return false;
+    const int code = found == process.pid ? exit_code_from_status(status) : static_cast<int>(ExitCode::internal);
+    note_end(process, process.code.value_or(code));
+    return true;
+  });
+  return running_.size();
+}
+
+void Processes::note_end(const Running& process, int code) {
+  if (killed_ && code == kKilled) return;
+  if (weight(code) > weight(code_)) code_ = code;
+  if (code != 0 && (!cause_ || (weight(cause_->code) == 1 && weight(code) > 1))) cause_ = {process.index, code};
+}
+
+void Processes::kill() {
+  killed_ = true;
+  signal(SIGKILL);
+}
+
+void Processes::kill(std::size_t index, int code) {
+  for (auto& process : running_)
+    if (process.index == index) {
+      process.code = code;
+      ::kill(process.pid, SIGKILL);
+    }
+}
+
+bool Processes::runs(std::size_t index) const {
+  return std::ranges::any_of(running_, [index](const Running& process) { return process.index == index; });
+}
+
+int Processes::code() const {
+  return code_ == 0 && killed_ ? kKilled : code_;
+}
+
+void Processes::signal(int number) {
+  for (const auto& process : running_) ::kill(process.pid, number);
+}
+
+}  // namespace distdl::agent

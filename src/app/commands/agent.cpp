@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <distdl/agent/agent.hpp>
+#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/cli/job_arguments.hpp>
+#include <distdl/app/program.hpp>
+#include <distdl/base/log.hpp>
+#include <distdl/base/process.hpp>
+#include <distdl/launch/requeue.hpp>
+#include <distdl/observe/run_folder.hpp>
+#include <distdl/slurm/allocation.hpp>
+#include <distdl/world/make_world.hpp>
+
+namespace distdl::app {
+namespace {
+struct AgentArguments {
+  JobArguments job;
+  std::string launch_id;
+  int ranks = 1, min_nodes = 1;
+  std::int64_t below = 0;
+  bool no_snapshots = false;
+};
+
+void start_agent_log(const config::Job& job, bool console) {
+  LogOptions options;
+  options.level = severity_from(job.observe.level);
+  options.console = console;
+  options.host = host_name();
+  options.file = std::filesystem::path(job.run_dir) / "logs" / (options.host + ".log");
+  start_logging(options);
+}
+
+/// Nobody else is left to do it: the batch host is lost, and with it "distdl run". A run that has finished is requeued
+/// too: its next start finds that out at once, and Slurm then counts the job as completed.
+void tell_slurm(const config::Job& job, int code, agent::SupervisorSignals& signals) {
+  const auto allocation = slurm::current_allocation();
+  const bool goes_on = code == 0 || restart_decision(code) != RestartDecision::give_up;
+  if (!allocation || !job.launch.requeue || !goes_on) return;
+  log(Severity::warning, "the batch host is lost: this agent asks Slurm to requeue job {}", allocation->called());
+  launch::requeue_job(*allocation, job.launch, signals);
+}
+
+int run_agent(const AgentArguments& arguments) {
+  const config::Job job = arguments.job.load();
+  agent::SupervisorSignals signals;  // before any library starts a thread
+  auto world = world::make_world(std::filesystem::path(job.run_dir) / "launches");
+  start_agent_log(job, world->rank().value == 0);
+  agent::AgentSpec spec;
+  spec.worker = {own_program(), "worker"};
+  for (auto& word : arguments.job.command_line()) spec.worker.push_back(word);
+  if (arguments.below > 0) spec.worker.insert(spec.worker.end(), {"--below", std::to_string(arguments.below)});
+  if (arguments.no_snapshots) spec.at_first = {"--no-snapshots"};
+  const auto starts = observe::read_starts(job.run_dir).size();
+  spec.has_trained = [&job, starts] { return observe::read_starts(job.run_dir).size() > starts; };
+  spec.run_folder = job.run_dir;
+  spec.launch_id = arguments.launch_id;
+  spec.ranks = arguments.ranks;
+  spec.min_nodes = arguments.min_nodes;
+  spec.interface = job.comm.interface;
+  spec.exchange_timeout =
+      std::chrono::ceil<Milliseconds>(std::chrono::duration<double>(job.comm.connect_timeout_seconds));
+  spec.options = job.agent;
+  spec.without_supervisor = [&](int code) { tell_slurm(job, code, signals); };
+  return agent::run_agent(spec, *world, signals);
+}
+}  // namespace
+
+void add_agent_command(Command app) {
+  auto command = app.add_subcommand(
+      "agent", "Start and watch the ranks of one node of a Slurm job; started by \"distdl run\" through srun");
+  auto arguments = std::make_shared<AgentArguments>();
+  arguments->job.add_to(command);
+  command.add_option("--launch", arguments->launch_id, "Id of the launch, the same on all nodes").required();
+  command.add_option("--ranks", arguments->ranks, "Number of ranks on all nodes without the spares").positive();
+  command.add_option("--min-nodes", arguments->min_nodes, "Go on with so many nodes after the loss of others")
+      .positive();
+  command.add_option("--below", arguments->below, "Passed on to the ranks").type_name("STEP").not_negative();
+  command.add_flag("--no-snapshots", arguments->no_snapshots, "Passed on to the ranks until they have trained");
+  command.callback([arguments] {
+    if (const int code = run_agent(*arguments); code != 0) throw Ended(code);
+  });
+}
+
+}  // namespace distdl::app

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <distdl/agent/ledger_thread.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/base/random.hpp>
+
+namespace distdl::agent {
+namespace {
+namespace fs = std::filesystem;
+
+class LedgerTest : public ::testing::Test {
+ protected:
+  void TearDown() override { fs::remove_all(folder_); }
+  fs::path folder_ = fs::path(::testing::TempDir()) / ("ledger_" + random_hex(8));
+};
+
+TEST_F(LedgerTest, KeepsWhatCameFirst) {
+  const Ledger ledger(folder_ / "deep" / "launch");
+  EXPECT_EQ(ledger.read("1"), std::nullopt);
+  EXPECT_EQ(ledger.create("1", "first"), "first");
+  EXPECT_EQ(ledger.create("1", "second"), "first");
+  EXPECT_EQ(ledger.read("1"), "first");
+  EXPECT_EQ(ledger.create("2", "third"), "third");
+}
+
+TEST_F(LedgerTest, AllWhoRaceReadTheSame) {
+  const Ledger ledger(folder_);
+  for (int round = 0; round < 20; ++round) {
+    std::vector<std::string> found(8);
+    {
+      std::vector<std::jthread> threads;
+      for (std::size_t i = 0; i < found.size(); ++i)
+        threads.emplace_back([&, i] { found[i] = ledger.create(std::to_string(round), "of " + std::to_string(i)); });
+    }
+    EXPECT_EQ(std::set<std::string>(found.begin(), found.end()).size(), 1u);
+  }
+  for (const auto& entry : fs::directory_iterator(folder_))
+    EXPECT_EQ(entry.path().extension(), ".json") << "left behind: " << entry.path();
+}
+
+TEST_F(LedgerTest, SaysWhatTheFileSystemRefuses) {
+  const Ledger ledger(folder_);
+  fs::remove_all(folder_);
+  EXPECT_THROW(ledger.create("1", "text"), StorageError);
+  std::ofstream(folder_) << "no folder";
+  EXPECT_THROW(Ledger{folder_}, StorageError);
+}
+
+TEST_F(LedgerTest, AnotherThreadAnswersInOrder) {
+  const Ledger ledger(folder_);
+  LedgerThread thread(ledger);
+  EXPECT_FALSE(thread.poll());
+  thread.read("1");
+  thread.create("1", "text");
+  thread.read("1");
+  std::vector<LedgerThread::Answer> answers;
+  while (answers.size() < 3) {
+    pollfd polled{thread.descriptor(), POLLIN, 0};
+    ASSERT_EQ(::poll(&polled, 1, 20000), 1);
+    while (auto answer = thread.poll()) answers.push_back(*answer);
+  }
+  EXPECT_EQ(answers[0].text, std::nullopt);
+  EXPECT_EQ(answers[0].error, "");
+  EXPECT_EQ(answers[1].text, "text");
+  EXPECT_EQ(answers[2].text, "text");
+}
+
+TEST_F(LedgerTest, AnErrorIsAnAnswer) {
+  const Ledger ledger(folder_);
+  fs::remove_all(folder_);
+  LedgerThread thread(ledger);
+  thread.create("1", "text");
+  pollfd polled{thread.descriptor(), POLLIN, 0};
+  ASSERT_EQ(::poll(&polled, 1, 20000), 1);
+  const auto answer = thread.poll();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->text, std::nullopt);
+  EXPECT_NE(answer->error, "");
+}
+}  // namespace
+}  // namespace distdl::agent

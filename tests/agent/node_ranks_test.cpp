@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <distdl/agent/cpu_binding.hpp>
+#include <distdl/agent/node_ranks.hpp>
+
+namespace distdl::agent {
+namespace {
+using namespace std::chrono_literals;
+
+Process shell(const std::string& text) {
+  return {{"sh", "-c", text}, {}};
+}
+/// Gives signs of life, as a rank does, until it ends; each says step 7.
+const std::string kBeating = R"(while :; do printf '\007\0\0\0\0\0\0\0' >&$DISTDL_BEATS; sleep 0.05; done)";
+
+/// Looks at the ranks until the condition holds; false after twenty seconds.
+template <class Condition>
+bool reaches(NodeRanks& ranks, Condition condition) {
+  for (const auto end = Deadline::after(20s); !end.expired(); std::this_thread::sleep_for(10ms)) {
+    ranks.check(Clock::now(), 0ms);
+    ranks.reap();
+    if (condition()) return true;
+  }
+  return false;
+}
+
+TEST(NodeRanks, EndWithTheCodeOfTheCause) {
+  NodeRanks ranks(Rank(4), {shell("exit 69"), shell("kill -SEGV $$"), shell("exit 0")}, {}, Clock::now());
+  ASSERT_TRUE(reaches(ranks, [&] { return ranks.reap() == 0; }));
+  EXPECT_EQ(ranks.code(), 128 + 11);
+  EXPECT_EQ(ranks.cause(), "rank 5 was killed by SIGSEGV");
+}
+
+TEST(NodeRanks, ALostPeerIsACauseIfThereIsNoOther) {
+  NodeRanks ranks(Rank(0), {shell("exit 69"), shell("exit 0")}, {}, Clock::now());
+  ASSERT_TRUE(reaches(ranks, [&] { return ranks.reap() == 0; }));
+  EXPECT_EQ(ranks.cause(), "rank 0 ended with code 69 (peer lost)");
+}
+
+TEST(NodeRanks, AFrozenRankIsEnded) {
+  NodeRanks ranks(Rank(0), {shell(kBeating), shell("printf '\\0\\0\\0\\0\\0\\0\\0\\0' >&$DISTDL_BEATS; exec sleep 60")},
+                  {.first = 20s, .between = 500ms}, Clock::now());
+  ASSERT_TRUE(reaches(ranks, [&] { return ranks.failed(); }));
+  EXPECT_EQ(ranks.cause(), "rank 1 was frozen");
+  EXPECT_EQ(ranks.code(), 128 + 9);
+  EXPECT_EQ(ranks.step(), Step(7));
+  EXPECT_EQ(ranks.reap(), 1u) << "the other one lives";
+  ranks.kill();
+  ASSERT_TRUE(reaches(ranks, [&] { return ranks.reap() == 0; }));
+  EXPECT_EQ(ranks.cause(), "rank 1 was frozen");
+}
+
+TEST(NodeRanks, AStartTakesLongerThanABeat) {
+  NodeRanks ranks(Rank(0), {shell("sleep 1; " + kBeating)}, {.first = 20s, .between = 300ms}, Clock::now());
+  EXPECT_FALSE(ranks.are_up());
+  ASSERT_TRUE(reaches(ranks, [&] { return ranks.are_up(); }));
+  EXPECT_FALSE(ranks.failed());
+}
+
+TEST(NodeRanks, AnAgentThatWasStarvedBlamesNoRank) {
+  auto now = Clock::now();
+  NodeRanks ranks(Rank(0), {shell(kBeating)}, {.first = 20s, .between = 1s}, now);
+  ASSERT_TRUE(reaches(ranks, [&] { return ranks.are_up(); }));
+  NodeRanks silent(Rank(0), {shell("sleep 60")}, {.first = 1s, .between = 1s}, now);
+  silent.check(now + 30s, 30s);
+  silent.reap();
+  EXPECT_FALSE(silent.failed());
+  silent.check(now + 31s + 1ms, 0s);
+  ASSERT_TRUE(reaches(silent, [&] { return silent.reap() == 0; }));
+  EXPECT_EQ(silent.cause(), "rank 0 was frozen");
+}
+
+TEST(NodeRanks, AreAskedToStop) {
+  NodeRanks ranks(Rank(0), {shell("trap 'exit 75' TERM; " + kBeating)}, {}, Clock::now());
+  ASSERT_TRUE(reaches(ranks, [&] { return ranks.are_up(); }));
+  ranks.stop();
+  ASSERT_TRUE(reaches(ranks, [&] { return ranks.reap() == 0; }));
+  EXPECT_EQ(ranks.code(), 75);
+}
+
+TEST(Processors, AreSharedInEqualParts) {
+  const auto one = processors_of_ranks(1);
+  ASSERT_EQ(one.size(), 1u);
+  EXPECT_NE(one[0], "");
+  const auto many = processors_of_ranks(100000);
+  EXPECT_EQ(many[0], "") << "more ranks than processors share all";
+}
+}  // namespace
+}  // namespace distdl::agent
