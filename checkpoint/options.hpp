@@ -81,13 +81,14 @@ void describe(Options& options, Visitor&& visit) {
         "steps between checkpoints; 0: only at the end and when the run must stop; \"auto\": computed from "
         "the cost of saves and the rate of failures");
   visit("checkpoint.mtbf_hours", options.mtbf_hours,
-        "with checkpoint.every = \"auto\": mean hours between failures; 0: learnt from the run's journal");
+        "with checkpoint.every = \"auto\": mean hours between failures; 0: estimated from the run's journal");
   visit("checkpoint.keep", options.keep, "number of newest verified checkpoints to keep; at least 2");
   visit("checkpoint.keep_every", options.keep_every,
         "keep the first checkpoint of every N steps for good, besides the newest ones; 0: none");
   visit("checkpoint.partial", options.partial,
-        "resume also from a checkpoint that lacks tensors, which begin afresh, or has others, which are ignored, and "
-        "leave aside snapshots that do not fit; \"distdl run --partial\" does it for one command with its relaunches");
+        "also resume from a checkpoint that lacks tensors or has others: missing ones are initialized, others are "
+        "ignored, and snapshots that do not fit are not used; \"distdl run --partial\" sets it for one command and "
+        "its relaunches");
   visit("checkpoint.verify_after_write", options.verify_after_write,
         "read every file back before the commit; doubles the time of a save");
   visit(
@@ -104,7 +105,8 @@ void describe(Options& options, Visitor&& visit) {
   visit("checkpoint.disk_every", options.disk_every,
         "steps between snapshots that are copied to the node's own disk; 0: none");
   visit("checkpoint.disk_folder", options.disk_folder, "folder on the node's own disk, for checkpoint.disk_every");
-  visit("checkpoint.failure_domain", options.failure_domain, OneOf<FailureDomain>::help("what is lost as one"));
+  visit("checkpoint.failure_domain", options.failure_domain,
+        OneOf<FailureDomain>::help("set of nodes that may be lost together"));
   visit("checkpoint.copy_threads", options.copy_threads, "threads of a rank that copy its state");
   visit("checkpoint.write_threads", options.write_threads, "threads of a rank that write or read its file");
   visit("checkpoint.compression", options.compression, compression_help());

@@ -103,8 +103,8 @@ std::string codec_names() {
 
 const char* compression_help() {
   static const std::string text = fmt::format(
-      "\"{}\"; {}, compress the tensors that become smaller, for slow or full disks: takes processor time, and "
-      "memory for what is compressed",
+      "\"{}\"; {}, compress the tensors that become smaller; suits slow or full disks, and costs processor time and "
+      "memory",
       kCodecs.front().name, list_of(std::span(kCodecs).subspan(1), true));
   return text.c_str();
 }

@@ -181,7 +181,7 @@ Replica Levels::rebuild(const ShardPlan& shard) {
   return replicas_from(built[static_cast<std::size_t>(replicas_[shard.replicas[0]].holder)], group_.size()).at(0);
 }
 
-/// What the snapshots hold, learnt from their holders; without the bytes.
+/// The contents of the snapshots as their holders report them; without the bytes.
 std::vector<Manifest> Levels::announce(const std::vector<Replica>& served) {
   const auto texts = agree(group_, "list the contents of the snapshots", [&] {
     json mine = json::array();

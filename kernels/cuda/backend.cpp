@@ -23,7 +23,7 @@ namespace {
 /// What its kernels count in 32 bits.
 void require_countable(std::int64_t count, const char* what, const tensor::Shape& shape) {
   require(count <= std::numeric_limits<std::int32_t>::max(),
-          "the cuda backend takes at most 2^31 - 1 {}, not {} of shape {}; take smaller microbatches", what, count,
+          "the cuda backend takes at most 2^31 - 1 {}, not {} of shape {}; use smaller microbatches", what, count,
           tensor::to_string(shape));
 }
 

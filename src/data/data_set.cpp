@@ -74,11 +74,10 @@ ImageSet::~ImageSet() = default;
 
 ImageSet ImageSet::open(const std::filesystem::path& file, std::int64_t cache_mib) {
   OpenSet set = open_set(file);
-  require(
-      set.description.kind == kImages,
-      "\"{}\" holds {}, but images are expected; make an image set with \"distdl data make shapes\" or \"distdl data "
-      "import idx\"",
-      file.string(), set.description.kind);
+  require(set.description.kind == kImages,
+          "\"{}\" contains {}, but images are expected; "
+          "make an image set with \"distdl data make shapes\" or \"distdl data import idx\"",
+          file.string(), set.description.kind);
   auto specs = datasets_of(set.description);
   auto label_chunks = open_chunks(set, file, specs[1], 0);
   auto labels = read_labels(label_chunks, file.string(), set.description.classes);
@@ -141,7 +140,7 @@ TokenSet TokenSet::open(const std::filesystem::path& file) {
   constexpr std::size_t kCache = 16 << 20;
   OpenSet set = open_set(file);
   require(set.description.kind == kTokens,
-          "\"{}\" holds {}, but tokens are expected; make a set of them with \"distdl data import text\"",
+          "\"{}\" contains {}, but tokens are expected; make a set of them with \"distdl data import text\"",
           file.string(), set.description.kind);
   const auto spec = datasets_of(set.description)[0];
   auto chunks = open_chunks(set, file, spec, kCache);

@@ -85,11 +85,12 @@ void read_idx(const IdxImport& import, const std::function<void(const Descriptio
   require(images.shape()[0] == label_file.shape()[0],
           "\"{}\" has {} images, but \"{}\" has {} labels; do they belong together?", images.name(), images.shape()[0],
           label_file.name(), label_file.shape()[0]);
-  require(images.shape()[0] > 0, "\"{}\" holds no images", images.name());
+  require(images.shape()[0] > 0, "\"{}\" contains no images", images.name());
   const auto labels = read_labels(label_file);
   const std::int64_t highest = *std::max_element(labels.begin(), labels.end());
-  require(import.classes == 0 || highest < import.classes, "\"{}\" holds the label {}, but --classes {} allows 0 to {}",
-          label_file.name(), highest, import.classes, import.classes - 1);
+  require(import.classes == 0 || highest < import.classes,
+          "\"{}\" contains the label {}, but --classes {} allows 0 to {}", label_file.name(), highest, import.classes,
+          import.classes - 1);
 
   const Description description{
       .kind = kImages,

@@ -35,9 +35,8 @@ struct Options {
 template <class Visitor>
 void describe(Options& options, Visitor&& visit) {
   visit("run.relaunches", options.relaunches,
-        "how often a run is relaunched after lost ranks before it gives up; the count restarts with a new checkpoint, "
-        "with a "
-        "start from a newer snapshot than before, or with a loss after another step than the last time");
+        "number of relaunches after lost ranks before the run gives up. The count restarts after a new checkpoint, a "
+        "start from a newer snapshot, or a loss after another step than before");
   visit("run.requeue", options.requeue, "under Slurm: requeue the job when it must stop with work left");
   visit("run.pause_seconds", options.pause_seconds,
         "under Slurm: pause before the second relaunch in a row without progress; doubled before each next one");
@@ -49,7 +48,7 @@ void describe(Options& options, Visitor&& visit) {
         "be larger than Slurm's MessageTimeout (10)");
   visit("run.node_minutes", options.node_minutes,
         "under Slurm: minutes to wait after a failed launch until as many nodes answer as the job needs (sbatch "
-        "--nodes=MIN-MAX), or Slurm has given up the others; then the job is requeued. Must be above Slurm's "
+        "--nodes=MIN-MAX), or Slurm has given up the others. Then the job is requeued. Must be above Slurm's "
         "SlurmdTimeout (5)");
   visit("run.scheduler_minutes", options.scheduler_minutes,
         "under Slurm: minutes to retry if the job must be requeued and the controller does not answer");

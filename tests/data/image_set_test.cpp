@@ -152,7 +152,7 @@ TEST(ImageSet, RefusesTokens) {
   import_text(folder / "a.txt", folder / "a.h5", Overwrite::refuse);
   auto [code, message] = failure([&] { ImageSet::open(folder / "a.h5", 1); });
   EXPECT_EQ(code, ExitCode::config);
-  EXPECT_THAT(message, HasSubstr("holds tokens, but images are expected"));
+  EXPECT_THAT(message, HasSubstr("contains tokens, but images are expected"));
 }
 
 TEST(ImageSet, ServesRanksThatAreThreads) {

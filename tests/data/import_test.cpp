@@ -84,7 +84,7 @@ TEST_F(ImportIdx, TakesTheNumberOfClassesFromTheUser) {
 }
 
 TEST_F(ImportIdx, RefusesALabelOutsideTheClasses) {
-  EXPECT_THAT(failure(images_, labels_, ExitCode::config, 4), HasSubstr("holds the label 4, but --classes 4"));
+  EXPECT_THAT(failure(images_, labels_, ExitCode::config, 4), HasSubstr("contains the label 4, but --classes 4"));
 }
 
 TEST_F(ImportIdx, NoticesThatImagesAndLabelsAreSwapped) {
@@ -104,7 +104,7 @@ TEST_F(ImportIdx, RefusesCountsThatDiffer) {
 }
 
 TEST_F(ImportIdx, RefusesAnEmptySet) {
-  EXPECT_THAT(failure(idx({0, 4, 5}, ""), idx({0}, ""), ExitCode::config), HasSubstr("holds no images"));
+  EXPECT_THAT(failure(idx({0, 4, 5}, ""), idx({0}, ""), ExitCode::config), HasSubstr("contains no images"));
 }
 
 TEST_F(ImportIdx, RefusesImagesWithoutPixels) {

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the documents name exists: each file in `backticks`, each file and heading that a link leads to."""
+"""What the documents name exists: each file in `backticks`, each file and heading that a link leads to, each name that a room's
+documents look for in a file."""
 
 import fnmatch
 import pathlib
@@ -11,6 +12,11 @@ import project
 SOURCE = re.compile(r"[\w./*-]+\.(?:cpp|hpp|cu|cuh|py|cmake)")
 PLACEHOLDER = re.compile(r"(?:^|/)[A-Z][A-Z-]+(?:/|$)")  # tests/fuzz/corpus/TARGET
 FENCE = re.compile(r"^```.*?^```$", re.M | re.S)
+NAME = r"`[A-Za-z_][\w:]*`"
+NAMES = rf"(?P<names>{NAME}(?:(?:,|,? and)\s+{NAME})*)"
+FILE = r"`(?P<file>[\w./-]+\.(?:cpp|hpp|cu|cuh|py))`"
+PAIRS = [re.compile(pair) for pair in (rf"{NAMES}\s+in\s+{FILE}", rf"{FILE}\s+\({NAMES}\)", rf"{NAMES}\s+\({FILE}\)")]
+GUIDES = re.compile(r"docs/architecture\.md|(?:src|kernels|checkpoint)/(?:.*/)?README\.md")
 LINK = re.compile(r"\[[^\]\n]*\]\(([^)\s]+)\)")
 
 
@@ -46,10 +52,17 @@ class Tree:
 
     def finds(self, word, home):
         """From the root, from the document's folder, or, a mere name, anywhere below that folder."""
-        if self.has(word) or self.has(posixpath.join(home, word)):
-            return True
+        return self.has(word) or self.has(posixpath.join(home, word)) or bool(self.below(home, word))
+
+    def below(self, home, word):
+        """The files of this mere name anywhere below a folder."""
         below = [name for name in self.files if name.startswith(f"{home}/" if home else "")]
-        return "/" not in word and any(fnmatch.fnmatchcase(name.rsplit("/", 1)[-1], word) for name in below)
+        return [name for name in below if "/" not in word and fnmatch.fnmatchcase(name.rsplit("/", 1)[-1], word)]
+
+    def sources(self, word, home):
+        """The files that a document in `home` may mean by this word."""
+        paths = [posixpath.normpath(path) for path in (posixpath.join(home, word), word)]
+        return [path for path in paths if path in self.files][:1] or self.below(home, word)
 
 
 def words_of(line):
@@ -68,6 +81,20 @@ def check_paths(root):
                 if (in_tree or SOURCE.fullmatch(word)) and not PLACEHOLDER.search(word) and not word.startswith("/"):
                     if not tree.finds(word, home):
                         problems.append(f"{name}:{number}: there is no {word}")
+    return problems
+
+
+def check_names(root):
+    """Where a document says "`name` in `file`" or "`file` (`name`)", the file has the name."""
+    tree, problems = Tree(root), []
+    for guide in filter(GUIDES.fullmatch, documents(root)):
+        text, home = without_fences(project.read(root, guide)), posixpath.dirname(guide)
+        for match in (match for pair in PAIRS for match in pair.finditer(text)):
+            found = tree.sources(match["file"], home)
+            code = "".join(project.read(root, name) for name in found)
+            for name in re.findall(r"[\w:]+", re.sub(r"\s(?:and|in)\s", " ", match["names"])):
+                if found and not all(re.search(rf"\b{part}\b", code) for part in name.split("::")):
+                    problems.append(f"{guide}:{text.count(chr(10), 0, match.start()) + 1}: {match['file']} has no {name}")
     return problems
 
 
@@ -100,6 +127,21 @@ class Documents(project.CheckCase):
         self.accepts(check_paths, {"docs/a.md": "`src/a.cpp`, `src/`, `src/*.cpp`, `src/NAME/x.cpp`, `run/result.json`, `a/b`\n",
                                    "src/README.md": "`comm/b.hpp` `b.hpp` `comm/`\n```\nsrc/gone.cpp\n`src/gone.cpp`\n```\n",
                                    "src/a.cpp": "", "src/comm/b.hpp": ""})
+
+    def test_project_names_are_in_their_files(self):
+        self.clean(check_names)
+
+    def test_finds_names_that_their_files_lack(self):
+        for words in ("`gone` in `src/a.cpp`", "`src/a.cpp` (`gone`)", "`Gone` (`src/a.cpp`)", "`here` and `gone` in `src/a.cpp`",
+                      "`src/a.cpp` (`here`, `gone`)", "`Class::gone`\nin `src/a.cpp`"):
+            self.finds(check_names, {"docs/architecture.md": f"x\n{words} y\n", "src/a.cpp": "Class here;\n"}, "docs/architecture.md:2",
+                       "src/a.cpp has no", "one")
+        self.finds(check_names, {"src/README.md": "`gone` in `b.hpp`\n", "src/sub/b.hpp": "here"}, "src/README.md:1")
+
+    def test_accepts_names_that_their_files_have(self):
+        self.accepts(check_names, {"docs/architecture.md": "`here` and `Class::here` in `src/a.cpp`, `src/a.cpp` (words), `gone` in `src/`\n",
+                                   "src/README.md": "`a.cpp` (`here`), `sub/a.cpp` (`Class`)\n```\n`gone` in `a.cpp`\n```\n",
+                                   "docs/other.md": "`gone` in `src/a.cpp`\n", "src/a.cpp": "Class::here", "src/sub/a.cpp": "Class"})
 
     def test_project_links_lead_somewhere(self):
         self.clean(check_links)

@@ -86,7 +86,7 @@ TEST(CheckpointSchedule, LearnsFromTheJournal) {
   EXPECT_GT(steps_with({}), 2 * steps_with({86400, 30}));
   EXPECT_THAT(CheckpointSchedule({.every = Interval::by_cost()}, {7200, 3}).plan(),
               testing::AllOf(testing::HasSubstr("after 100 steps"),
-                             testing::HasSubstr("every 6.5 h (learnt from 2 h with 3 ")));
+                             testing::HasSubstr("every 6.5 h (estimated from 2 h with 3 ")));
   EXPECT_THAT(CheckpointSchedule({.every = Interval::by_cost(), .mtbf_hours = 10}, {7200, 3}).plan(),
               testing::HasSubstr("every 10 h (checkpoint.mtbf_hours)"));
 }

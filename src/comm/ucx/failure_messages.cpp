@@ -113,7 +113,7 @@ void FailureDetector::tell_all(Rank subject, const std::string& why, ExitCode co
         connections_.send_control(peer.rank,
                                   encode({ControlMessage::Kind::stopped, connections_.rank(), subject, why, code}));
   } catch (const std::exception& error) {
-    log(Severity::warning, "cannot tell the other ranks of the loss: {}", error.what());
+    log(Severity::warning, "cannot report the loss to the other ranks: {}", error.what());
   }
   connections_.flush_small(kFarewell);
 }
