@@ -5,10 +5,8 @@ the bytes of a run that nothing happened to.
 A few faults run in `make test`. All of them, COUNT times each, with the times until the run trains again:
   DISTDL_LONG=COUNT [DISTDL_SLURMD_TIMEOUT=10] python3 tests/cluster/recovery_test.py build/bin/distdl Long
 """
-import json
 import os
 import signal
-import statistics
 import time
 import unittest
 
@@ -63,34 +61,19 @@ class Case(unittest.TestCase):
         job.wait("step 60", lambda: run.step() >= 60, 60)
         return run, job
 
-    def back(self, run, job, since, seconds=30):
-        """Seconds until the run trained again after the fault at the time `since`."""
-        starts = len(run.starts())
-
-        def trains():
-            return len(run.starts()) > starts and run.events("started")[-1]["time"] >= since - 1 and \
-                run.step() != self.step_at_start(run)
-
-        job.wait("training to go on", trains, seconds)
-        return time.monotonic() - self.began
-
-    @staticmethod
-    def step_at_start(run):
-        return run.starts()[-1].get("resumed_from", 0)
-
     def fault(self, run, job, what, act, seconds=30):
-        self.began = time.monotonic()
+        began = time.monotonic()
         starts = len(run.starts())
         act()
         job.wait(f"a new start after {what}", lambda: len(run.starts()) > starts, seconds)
         done = len(run.steps())
         job.wait(f"steps after {what}", lambda: len(run.steps()) > done, seconds)
-        taken = time.monotonic() - self.began
+        taken = time.monotonic() - began
         print(f"{what}: training again after {taken:.1f} s, from step {run.starts()[-1].get('resumed_from')} on "
               f"{run.starts()[-1]['ranks']} ranks", flush=True)
         return taken
 
-    def finish(self, run, job, lost=(), seconds=120):
+    def finish(self, run, job, lost=(), restarts="0", seconds=120):
         for node in set(NODES) - set(lost):
             CLUSTER.tool("rate", node, "none")
         job.wait("the end", run.finished, seconds)
@@ -98,7 +81,7 @@ class Case(unittest.TestCase):
             CLUSTER.tool("restart", node)  # Slurm waits for it: the job is COMPLETING
         job.wait_state("COMPLETED", 150)
         self.assertEqual(pocket.Run(f"{FOLDER}/undisturbed").digest(), run.digest())
-        self.assertEqual("0", job.field("Restarts"))
+        self.assertEqual(restarts, job.field("Restarts"))
         self.assertEqual([], processes(run, "worker") + processes(run, "agent"))
         self.assertEqual([], os.listdir(f"{run.folder}/launches"))
 
@@ -111,6 +94,74 @@ class Recovery(Case):
         self.fault(run, job, "a lost node", lambda: CLUSTER.tool("kill", "n3"))
         self.assertEqual([3, 3, 3, 2], [start["ranks"] for start in run.starts()])
         self.finish(run, job, lost=["n3"])
+
+
+@unittest.skipUnless(LONG, "DISTDL_LONG is not set")
+class Long(Case):
+    def kill_rank(self, run, node, number=signal.SIGKILL):
+        os.kill(processes(run, "worker", node)[0], number)
+
+    def test_a_spare_takes_the_place_of_a_lost_node(self):
+        for i in range(LONG):
+            with self.subTest(i):
+                run, job = self.start(f"spare{i}", "--nodes=3", more=["run.spares=1"])
+                self.fault(run, job, "a lost node with a spare", lambda: CLUSTER.tool("kill", "n2"))
+                self.assertEqual([2, 2], [start["ranks"] for start in run.starts()])
+                self.finish(run, job, lost=["n2"])
+
+    def test_a_lost_batch_host(self):
+        for i in range(LONG):
+            with self.subTest(i):
+                run, job = self.start(f"batch{i}")
+                self.fault(run, job, "a lost batch host", lambda: CLUSTER.tool("kill", "n1"))
+                for node in ("n2", "n3"):
+                    CLUSTER.tool("rate", node, "none")
+                job.wait("the end", run.finished, 120)
+                time.sleep(5)
+                CLUSTER.tool("restart", "n1")
+                job.wait_state("COMPLETED", 400)
+                self.assertEqual(pocket.Run(f"{FOLDER}/undisturbed").digest(), run.digest())
+
+    def test_a_cut_cable(self):
+        for i in range(LONG):
+            for node in ("n3", "n1"):
+                with self.subTest(f"{i} {node}"):
+                    run, job = self.start(f"cut{i}{node}")
+                    self.fault(run, job, f"a cut cable of {node}", lambda: CLUSTER.tool("cut", node))
+                    time.sleep(10)
+                    CLUSTER.tool("mend", node)
+                    self.finish(run, job)
+
+    def test_three_faults_within_ten_seconds(self):
+        for i in range(LONG):
+            with self.subTest(i):
+                run, job = self.start(f"three{i}")
+
+                def faults():
+                    self.kill_rank(run, "n2")
+                    time.sleep(1.5)
+                    self.kill_rank(run, "n1", signal.SIGSEGV)
+                    CLUSTER.tool("kill", "n3")
+
+                self.fault(run, job, "three faults", faults)
+                self.finish(run, job, lost=["n3"])
+
+    def test_killed_and_frozen_ranks(self):
+        run, job = self.start("ranks")
+        for i in range(LONG):
+            for node, number, what in (("n1", signal.SIGKILL, "a killed rank"), ("n2", signal.SIGSEGV, "a crashed rank"),
+                                       ("n3", signal.SIGSTOP, "a frozen rank")):
+                step = run.step()
+                self.fault(run, job, what, lambda node=node, number=number: self.kill_rank(run, node, number))
+                job.wait("more steps", lambda step=step: run.step() > step, 60)
+        self.finish(run, job)
+
+    def test_a_killed_agent(self):
+        for i in range(LONG):
+            with self.subTest(i):
+                run, job = self.start(f"agent{i}")
+                self.fault(run, job, "a killed agent", lambda: os.kill(processes(run, "agent", "n2")[0], signal.SIGKILL))
+                self.finish(run, job)
 
 
 pocket.main(3600 if LONG else 280)
