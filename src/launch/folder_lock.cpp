@@ -221,7 +221,7 @@ bool is_gone(const Holder& holder, const Holder& self, std::chrono::seconds age,
 class HolderJobs {
  public:
   const JobAnswer& of(const Holder& holder) {
-    if (holder.nonce != nonce_) pauses_ = BackOff(1s, 15s);
+    if (holder.nonce != nonce_) pauses_ = BackOff(1s, 5s);
     if (holder.nonce != nonce_ || again_.expired()) {
       answer_ = ask_about(holder);
       again_ = Deadline::after(pauses_.next());
@@ -233,7 +233,7 @@ class HolderJobs {
  private:
   std::string nonce_;
   JobAnswer answer_;
-  BackOff pauses_{1s, 15s};
+  BackOff pauses_{1s, 5s};
   Deadline again_ = Deadline::after(0s);
 };
 }  // namespace

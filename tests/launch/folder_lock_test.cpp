@@ -168,7 +168,7 @@ TEST_F(FolderLockTest, AJobThatIsJustEndingIsWaitedFor) {
   in_slurm_job();
   std::ofstream(folder_ / "LOCK") << to_text(other());
   job_is("cd " + folder_.string() +
-         "; echo x >> asked; case $(wc -l < asked) in [13]) exec echo JobId=5 JobState=COMPLETING;; 2) exit 1;; "
+         "; echo x >> asked; case $(wc -l < asked) in 1) exec echo JobId=5 JobState=COMPLETING;; 2) exit 1;; "
          "esac; echo JobId=5 JobState=CANCELLED");
   FolderLock mine(folder_, false);
   EXPECT_FALSE(mine.check());
