@@ -20,7 +20,14 @@ struct Record {
   std::optional<std::int64_t> step{};
   std::int64_t resumed_from = 0, steps_repeated = 0;
   bool interrupted = false;
-  std::optional<double> samples_per_s{};
+  std::optional<double> samples_per_s{}, loss{};
+  // Rows of the journal only (journal.hpp).
+  std::string job{}, host{}, cause{}, chain{}, nodes{};
+  std::optional<std::int64_t> code{}, total_steps{};
+  std::int64_t restart = 0, ranks = 0;
+  double seconds = 0, stall_seconds = 0;
+  double submit_time = 0, end = 0;  ///< seconds since 1970
+  bool is_final = false, has_progressed = false, was_asked = false;
 };
 
 inline constexpr std::size_t kLongestLine = 64 << 10;  ///< bytes; longer ones are left out
