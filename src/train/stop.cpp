@@ -37,12 +37,4 @@ void StartWatch::end() noexcept {
   thread_.join();
 }
 
-std::optional<std::string> EndOfJob::poll(Time now, bool saving) const {
-  if (!end_) return std::nullopt;
-  double left = std::chrono::duration<double>(*end_ - now).count();
-  double wait = saving ? std::max(longest_save_, longest_snapshot_) : 0;
-  if (left > longest_step_ * 2 + wait + longest_save_ * 1.5 + margin_) return std::nullopt;
-  return fmt::format("end of the job in {:.0f} s", left);
-}
-
 }  // namespace distdl::train

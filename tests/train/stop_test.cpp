@@ -68,31 +68,6 @@ TEST(StartWatch, LeavesLaterSignalsToTheTraining) {
   });
 }
 
-TEST(EndOfJob, StopsWhenOneMoreStepAndASaveMightNotFit) {
-  auto now = std::chrono::system_clock::now();
-  EndOfJob end(now + 100s, 10);
-  EXPECT_FALSE(end.poll(now + 89s));
-  EXPECT_TRUE(end.poll(now + 91s));
-  end.step_took(5);
-  end.save_took(20);
-  EXPECT_FALSE(end.poll(now + 49s));
-  EXPECT_TRUE(end.poll(now + 51s));
-  EXPECT_FALSE(EndOfJob({}, 10).poll(now + 1000s));
-}
-
-TEST(EndOfJob, LeavesTimeForASnapshotThatTheLastSaveWouldWaitFor) {
-  auto now = std::chrono::system_clock::now();
-  EndOfJob end(now + 200s, 15);
-  end.save_took(20);
-  end.snapshot_took(60);
-  EXPECT_FALSE(end.poll(now + 154s, false));
-  EXPECT_TRUE(end.poll(now + 156s, false));
-  EXPECT_FALSE(end.poll(now + 94s, true));
-  EXPECT_TRUE(end.poll(now + 96s, true));
-  end.save_took(80);  // an earlier one of which may be under way as well
-  EXPECT_TRUE(end.poll(now, true));
-}
-
 TEST(ShareOf, CoversEachTensorExactlyOnce) {
   for (const tensor::Shape& shape : {tensor::Shape{1000, 100}, {7}, {}, {3, 100000}, {128, 3136}})
     for (int writers = 1; writers <= 5; ++writers) {

@@ -63,7 +63,7 @@ bool Checkpointing::is_due(Step step) const {
 }
 
 bool Checkpointing::is_busy(Step next) const {
-  return saver_->is_busy() || destination_of(recipe_.checkpoint, next, is_due(next)).has_value();
+  return is_busy() || destination_of(recipe_.checkpoint, next, is_due(next)).has_value();
 }
 
 void Checkpointing::save_if_due(bool worth_a_save) {
