@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <distdl/slurm/job_limits.hpp>
 #include <distdl/train/events.hpp>
@@ -55,15 +56,18 @@ class EndOfJob {
   /// `before`: measured by an earlier start of the run; this one's own times replace them one by one.
   EndOfJob(const slurm::JobLimits& limits, double margin_seconds, const MeasuredTimes& before = {});
 
-  void step_took(double seconds) { steps_.add(seconds); }
-  void evaluation_took(double seconds) { evaluations_.add(seconds); }
-  void save_took(double seconds) { saves_.add(seconds); }
+  void step_took(double seconds) { add(steps_, seconds); }
+  void evaluation_took(double seconds) { add(evaluations_, seconds); }
+  void save_took(double seconds) { add(saves_, seconds); }
   /// A save that went to the nodes' memory or disks only.
-  void snapshot_took(double seconds) { snapshots_.add(seconds); }
+  void snapshot_took(double seconds) { add(snapshots_, seconds); }
   /// Until an evaluation was measured it counts as so many steps.
   void set_steps_per_evaluation(double steps) { steps_per_evaluation_ = steps; }
-  /// The scheduler has moved the end.
-  void set_end(Time end) { limits_.end = end; }
+  /// The end as the scheduler has it now. Returns whether it has moved.
+  bool set_end(Time end) { return std::exchange(limits_.end, end) != end; }
+  /// Whether what is measured counts for nothing, since the process was suspended meanwhile.
+  void set_disturbed(bool disturbed) { disturbed_ = disturbed; }
+  bool is_disturbed() const { return disturbed_; }
 
   MeasuredTimes times() const;
   /// A reason to stop now, because after one more step there might not be time for a save.
@@ -74,12 +78,18 @@ class EndOfJob {
   std::optional<DeadlineKnown> deadline(const NextStep& next = {}) const;
 
  private:
+  template <std::size_t N>
+  void add(LongestOfLast<N>& times, double seconds) {
+    if (!disturbed_) times.add(seconds);
+  }
+
   slurm::JobLimits limits_;
   double margin_;
   LongestOfLast<100> steps_;
   LongestOfLast<3> evaluations_;
   LongestOfLast<5> saves_, snapshots_;
   double steps_per_evaluation_ = 0;
+  bool disturbed_ = false;
 };
 
 /// The rule with its numbers, in words: "stops 49 s before the end of the job: two steps of 2 s, ...".

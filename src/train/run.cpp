@@ -49,6 +49,7 @@ class Trainer {
   /// The same during an evaluation.
   bool must_stop();
   NextStep next_step() const;
+  void look_for_suspension();
   /// Tells until when the run may train, and asks whether that has changed.
   void follow_deadline();
   /// Whether the model is to be evaluated after the last step, or so many later; a matter of its number alone.
@@ -74,6 +75,7 @@ class Trainer {
   EndOfJob end_of_job_;
   DeadlineNews deadline_news_;
   Clock::time_point next_look_{};  ///< for another end of the job
+  Clock::time_point doubted_{};    ///< until then the end of the job may not be what it was
   Checkpointing checkpointing_;
   std::optional<Evaluated> evaluated_;
 };
@@ -95,7 +97,8 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
                    : model::tensors_of(model_)),
       step_(recipe, communicator, *backend_, plan_, model_, tensors_, total_),
       evaluator_(*backend_, model_, tensors_, step_.network(), sources_),
-      end_of_job_(setting.limits, recipe.train.stop_margin_seconds, setting.measured),
+      end_of_job_(communicator.rank() == Rank(0) ? setting.limits : slurm::JobLimits{},
+                  recipe.train.stop_margin_seconds, setting.measured),
       checkpointing_(recipe, setting, communicator, group, observer, *backend_, sources_, tensors_, state_,
                      end_of_job_) {
   allocate(state_, *backend_, tensors_.layout, step_.optimizer().state());
@@ -143,8 +146,9 @@ TrainingStep::Requests Trainer::step(bool stop) {
   const bool save = communicator_.rank() == Rank(0) && checkpointing_.is_due(Step(state_.step.value + 1));
   const auto done = step_(state_, {stop, save}, [this] { checkpointing_.fence(); });
   set_log_step(state_.step);
+  look_for_suspension();
   end_of_job_.step_took(watch.seconds());
-  checkpointing_.step_took(watch.seconds());
+  if (!end_of_job_.is_disturbed()) checkpointing_.step_took(watch.seconds());
   if (!std::isfinite(done.loss)) diverged("the loss", done.loss);
   observer_.on(StepDone{state_.step, epochs_done(), done.loss, done.accuracy, done.learning_rate,
                         static_cast<double>(plan_.global_batch()) / watch.seconds(), done.waited_seconds, done.norm,
@@ -158,6 +162,7 @@ bool Trainer::evaluate() {
   const auto found = evaluator_(state_.evaluation_arena(), communicator_, [this] { return must_stop(); });
   step_.network().load_parameters(state_.parameter_arena());
   if (!found) return false;
+  look_for_suspension();
   end_of_job_.evaluation_took(watch.seconds());
   const double terms = std::max<double>(found->count, 1);
   const Evaluated evaluated{state_.step, epochs_done(), found->loss / terms, found->correct / terms,
@@ -181,12 +186,13 @@ void Trainer::diverged(const char* what, double loss) {
 std::optional<std::string> Trainer::reason_to_stop() {
   if (setting_.stop_requested)
     if (auto reason = setting_.stop_requested()) return reason;
+  if (Clock::now() < doubted_) return std::nullopt;
   return end_of_job_.poll(std::chrono::system_clock::now(), next_step());
 }
 
 bool Trainer::must_stop() {
   if (setting_.stop_is_pending && setting_.stop_is_pending()) return true;
-  return end_of_job_.must_save(std::chrono::system_clock::now(), checkpointing_.is_busy());
+  return Clock::now() >= doubted_ && end_of_job_.must_save(std::chrono::system_clock::now(), checkpointing_.is_busy());
 }
 
 NextStep Trainer::next_step() const {
@@ -194,11 +200,24 @@ NextStep Trainer::next_step() const {
           checkpointing_.is_busy(Step(state_.step.value + 1))};
 }
 
+void Trainer::look_for_suspension() {
+  constexpr std::chrono::seconds kUntilKnown{20};  // the supervisor asks Slurm at once
+  const bool suspended = setting_.was_suspended && setting_.was_suspended();
+  // A save that was under way is measured later.
+  end_of_job_.set_disturbed(suspended || (end_of_job_.is_disturbed() && checkpointing_.is_busy()));
+  if (!suspended) return;
+  log(Severity::info, "this rank was suspended, and goes on");
+  if (!setting_.end_of_job) return;
+  doubted_ = Clock::now() + kUntilKnown;
+  next_look_ = Clock::now();
+}
+
 void Trainer::follow_deadline() {
-  constexpr std::chrono::seconds kPeriod{10};
+  constexpr std::chrono::seconds kPeriod{10}, kDoubted{1};
   if (Clock::now() >= next_look_ && setting_.end_of_job) {
-    if (const auto end = setting_.end_of_job()) end_of_job_.set_end(*end);
-    next_look_ = Clock::now() + kPeriod;
+    const auto end = setting_.end_of_job();
+    if (end && end_of_job_.set_end(*end)) doubted_ = {};
+    next_look_ = Clock::now() + (Clock::now() < doubted_ ? kDoubted : kPeriod);
   }
   const auto deadline = end_of_job_.deadline(next_step());
   if (!deadline || !deadline_news_.is_news(*deadline, seconds_since_1970())) return;
@@ -233,6 +252,7 @@ Outcome Trainer::stop(std::optional<std::string> reason) {
 
 Outcome Trainer::train() {
   start();
+  look_for_suspension();
   if (state_.step < total_ && evaluation_is_due() && !evaluate()) return stop({});  // which an earlier start had left
   while (state_.step < total_) {
     auto reason = reason_to_stop();

@@ -11,6 +11,14 @@
 
 namespace distdl::train {
 
+StopSignals::StopSignals() : signals_(stop_signals()), continued_({SIGCONT}) {}
+
+bool StopSignals::was_suspended() {
+  bool was = false;
+  while (continued_.poll()) was = true;
+  return was;
+}
+
 const std::optional<std::string>& StopSignals::poll() {
   if (!reason_)
     if (const auto number = signals_.poll()) reason_ = fmt::format("signal SIG{}", sigabbrev_np(*number));

@@ -15,14 +15,17 @@ namespace distdl::train {
 class StopSignals {
  public:
   /// Blocks the signals as Signals does. Throws SchedulerError.
-  StopSignals() : signals_(stop_signals()) {}
+  StopSignals();
   /// The first signal that came, "signal SIGTERM"; stays once set. Never blocks.
   const std::optional<std::string>& poll();
+  /// Whether the process was stopped and continued (SIGCONT) since the last call, as by "scontrol suspend" and
+  /// "resume". Never blocks.
+  bool was_suspended();
   /// Readable while there is a signal that poll() has not seen.
   int descriptor() const { return signals_.descriptor(); }
 
  private:
-  Signals signals_;
+  Signals signals_, continued_;
   std::optional<std::string> reason_;
 };
 

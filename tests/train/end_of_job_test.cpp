@@ -76,10 +76,23 @@ TEST(EndOfJob, ForgetsWhatWasSlowLongAgo) {
   EXPECT_EQ(std::tuple(times.step, times.evaluation, times.save, times.snapshot), std::tuple(0.5, 3.0, 2.0, 1.0));
 }
 
+TEST(EndOfJob, MeasuresNothingWhileItIsDisturbed) {
+  EndOfJob end = ending_in(1000s, 0);
+  end.step_took(1);
+  end.set_disturbed(true);
+  end.step_took(600);
+  end.save_took(600);
+  end.set_disturbed(false);
+  end.save_took(2);
+  EXPECT_EQ(end.times().step, 1);
+  EXPECT_EQ(end.times().save, 2);
+}
+
 TEST(EndOfJob, FollowsAnEndThatIsMoved) {
   EndOfJob end = ending_in(100s, 10);
   EXPECT_TRUE(end.poll(kNow + 95s));
-  end.set_end(kNow + 200s);
+  EXPECT_FALSE(end.set_end(kNow + 100s)) << "it is the same";
+  EXPECT_TRUE(end.set_end(kNow + 200s));
   EXPECT_FALSE(end.poll(kNow + 95s));
   end.set_end(kNow + 50s);
   EXPECT_TRUE(end.poll(kNow + 45s));

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <atomic>
 #include <cmath>
 #include <fstream>
 #include <future>
@@ -128,6 +129,25 @@ TEST_F(Run, StopsWhereTheEndOfTheJobIsMoved) {
   });
   ASSERT_EQ(recorder_.stopped.size(), 1u);
   EXPECT_THAT(recorder_.stopped[0].reason, HasSubstr("end of the job in"));
+}
+
+TEST_F(Run, AfterASuspensionTheEndIsNotWhatItWas) {
+  recipe_.train.epochs = 2000;
+  const auto now = std::chrono::system_clock::now();
+  std::atomic<int> asked = 0;
+  world::run_threads(2, [&](world::World& world) {
+    auto communicator = comm::Communicator::connect(world, {});
+    Setting setting{folder_ / "suspended", {"local", 0, 0, "x"}, {now + std::chrono::seconds(3)}, {}};  // in the margin
+    Observer silent;
+    const bool is_first = world.rank().value == 0;
+    setting.was_suspended = [] { return true; };
+    if (is_first)
+      setting.end_of_job = [&] { return ++asked < 3 ? std::nullopt : std::optional(now + std::chrono::seconds(4)); };
+    EXPECT_EQ(train::run(recipe_, setting, *communicator, is_first ? recorder_ : silent), Outcome::stopped);
+    communicator->close();
+  });
+  EXPECT_GE(recorder_.stopped.at(0).step, Step(3)) << "not before it was asked for the end again";
+  for (const auto& deadline : recorder_.deadlines) EXPECT_EQ(deadline.times.step, 0) << "no step was measured";
 }
 
 TEST_F(Run, GivesAnEvaluationUpWhereOneRankMustStopAndDoesItAfterwards) {

@@ -48,6 +48,16 @@ TEST(StopSignals, ObeysAHangupUnlessItIsIgnored) {
   });
 }
 
+TEST(StopSignals, KnowThatTheProcessWasSuspended) {
+  expect_in_child([] {
+    StopSignals signals;
+    const bool before = signals.was_suspended();
+    ::raise(SIGCONT);
+    const bool then = signals.was_suspended();
+    return !before && then && !signals.was_suspended() && !signals.poll();
+  });
+}
+
 TEST(StartWatch, ActsOnASignalUntilTrainingBegins) {
   expect_in_child([] {
     StopSignals signals;

@@ -73,6 +73,7 @@ train::Setting make_setting(const config::Job& job, Signals& signals) {
     ++signals.looks;
     return signals.stop.poll();
   };
+  setting.was_suspended = [&signals] { return signals.stop.was_suspended(); };
   setting.stop_is_pending = [&signals] { return signals.stop.poll().has_value(); };
   return setting;
 }

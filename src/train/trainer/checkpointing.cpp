@@ -128,7 +128,7 @@ void Checkpointing::tell(const checkpoint::SaveOutcome& outcome) {
 void Checkpointing::tell_outcomes() {
   for (const auto& outcome : saver_->outcomes()) {
     tell(outcome);
-    if (!outcome.file_system || !outcome.error.empty()) continue;
+    if (!outcome.file_system || !outcome.error.empty() || end_of_job_.is_disturbed()) continue;
     if (schedule_.saved(outcome.stall_seconds, outcome.durable_seconds) && communicator_.rank() == Rank(0))
       log(Severity::info, "from now on a checkpoint every {} steps: {}", schedule_.steps(), schedule_.reason());
   }
