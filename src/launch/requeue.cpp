@@ -1,26 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <csignal>
 
 #include <distdl/base/log.hpp>
 #include <distdl/launch/requeue.hpp>
+#include <distdl/slurm/scheduler.hpp>
 
 namespace distdl::launch {
 namespace {
 using namespace std::chrono_literals;
 
-/// Of a job with at least one node that works for it.
-constexpr const char* kAlive[] = {"RUNNING",   "SUSPENDED", "CONFIGURING", "RESIZING",
-                                  "SIGNALING", "STAGE_OUT", "STOPPED"};
 constexpr int kMostRefusals = 3;
 
-/// What Slurm has made of it; nothing while it is this process's run.
+/// What Slurm has made of it; nothing while it is this process's run. What follows from it cannot be undone.
 std::optional<std::string> fate_of(const slurm::Allocation& allocation) {
-  const auto record = slurm::find_job(allocation.called());
+  const auto record = slurm::scheduler().job(allocation.called(), slurm::Freshness::now);
   if (!record) return "unknown to Slurm";
   if (record->restarts > allocation.restart) return "already restarted by Slurm";
-  if (std::find(std::begin(kAlive), std::end(kAlive), record->state) == std::end(kAlive)) return record->state;
-  return std::nullopt;
+  return record->is_alive() ? std::nullopt : std::optional(record->state);
 }
 }  // namespace
 
@@ -38,7 +34,7 @@ void requeue_job(const slurm::Allocation& allocation, const Options& options, ag
       if (auto fate = fate_of(allocation))
         return log(Severity::info, "job {} is {}: not requeued", allocation.called(), *fate);
       answers = true;
-      slurm::requeue(allocation);
+      slurm::scheduler().requeue(allocation.called());
       return log(Severity::info, "job {} was requeued", allocation.called());
     } catch (const SchedulerError& error) {
       // A controller that answers means what it says, but it may be going down just now.

@@ -17,6 +17,7 @@
 #include <distdl/checkpoint/inspect.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/checkpoint/summary.hpp>
+#include <distdl/launch/job_end.hpp>
 #include <distdl/launch/rendezvous.hpp>
 #include <distdl/launch/requeue.hpp>
 #include <distdl/launch/step_watch.hpp>
@@ -145,8 +146,10 @@ class Launch {
         rendezvous_(spec.allocation ? std::optional<Rendezvous>() : std::optional<Rendezvous>(std::in_place)),
         processes_(processes_of(spec, options, rendezvous_ ? rendezvous_->folder() : "", id_)),
         under_srun_(spec.allocation.has_value()) {
-    if (under_srun_ && spec.agents) agents_of_ = spec.checkpoints.parent_path();
-    if (spec.allocation) step_.emplace(*spec.allocation, step_name(id_), milliseconds(options.step_seconds));
+    if (!spec.allocation) return;
+    if (spec.agents) agents_of_ = spec.checkpoints.parent_path();
+    step_.emplace(*spec.allocation, step_name(id_), milliseconds(options.step_seconds));
+    end_.emplace(*spec.allocation, spec.checkpoints.parent_path(), spec.limits.end);
   }
 
   LaunchResult watch() {
@@ -160,6 +163,7 @@ class Launch {
       if (processes_.failed() && !under_srun_ && !kill_at_) kill_after_grace();
       if (kill_at_ && kill_at_->expired()) processes_.kill();
       if (step_ && step_->is_over()) end_srun();
+      if (end_) end_->poll();
     }
     constexpr int kSaved = static_cast<int>(ExitCode::requeue);
     const int code = code_of_launch();
@@ -222,6 +226,7 @@ class Launch {
   std::filesystem::path agents_of_;  ///< the run folder, if agents start the ranks
   bool told_to_stop_ = false;
   std::optional<StepWatch> step_;
+  std::optional<EndWatch> end_;
   std::optional<Deadline> kill_at_;
   std::optional<Deadline> stop_again_at_;
 };
@@ -314,7 +319,9 @@ bool is_of_srun(int code, const LaunchSpec& spec, const Progress& progress, cons
 
 LaunchResult launch_next(const LaunchSpec& spec, const Progress& progress, const std::vector<std::string>& nodes,
                          const Options& options, agent::SupervisorSignals& signals) {
-  LaunchResult result = launch(on_nodes(progress.next_launch(), nodes), options, signals);
+  LaunchSpec next = on_nodes(progress.next_launch(), nodes);
+  next.limits = limits_of_job(spec.allocation);
+  LaunchResult result = launch(next, options, signals);
   if (spec.allocation && is_of_srun(result.code, spec, progress, nodes, options)) {
     log(Severity::warning, "srun itself failed, with code {}", result.code);
     result.code = static_cast<int>(ExitCode::scheduler);
@@ -370,8 +377,7 @@ agent::Process srun_of(const LaunchSpec& spec, const Options& options, const std
     if (!job.gpus.empty()) srun.command.push_back("--gpus=" + job.gpus);
   }
   append(command_of(spec, launch_id));
-  if (auto end = slurm::end_of_job(job))
-    srun.variables["DISTDL_END_OF_JOB"] = std::to_string(std::chrono::system_clock::to_time_t(*end));
+  srun.variables = slurm::variables_of(spec.limits);
   return srun;
 }
 
@@ -395,6 +401,7 @@ std::vector<agent::Process> processes_of(const LaunchSpec& spec, const Options& 
                           {"DISTDL_WORLD_SIZE", std::to_string(spec.ranks)},
                           {"DISTDL_RENDEZVOUS", rendezvous.string()},
                           {"DISTDL_LAUNCH_ID", launch_id}}});
+    processes.back().variables.merge(slurm::variables_of(spec.limits));
     // Nobody beyond this machine has business at their ports. comm.interface, if it is set, counts for more. Of UCX's
     // transports only tcp can use loopback.
     const bool uses_tcp = env("UCX_TLS").value_or("tcp").find("tcp") != std::string::npos;

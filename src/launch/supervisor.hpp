@@ -14,6 +14,7 @@
 #include <distdl/launch/folder_lock.hpp>
 #include <distdl/launch/options.hpp>
 #include <distdl/slurm/allocation.hpp>
+#include <distdl/slurm/job_limits.hpp>
 
 namespace distdl::launch {
 
@@ -23,6 +24,7 @@ struct LaunchSpec {
   std::filesystem::path checkpoints;  ///< folder of the run's checkpoints; a new one counts as progress
   int ranks = 1;
   std::optional<slurm::Allocation> allocation;  ///< empty: the ranks are processes on this machine
+  slurm::JobLimits limits = {};                 ///< limits of the job at the launch; supervise() asks for them
   /// The first steps of all starts of the run so far, oldest start first. A start at a later step than before also
   /// counts as progress, because the run then advances by snapshots without checkpoints.
   std::function<std::vector<Step>()> starts = {};

@@ -38,20 +38,61 @@ std::optional<Number> number_in(const json& row, const char* key, Number most) {
   if (!(wide >= 0 && wide <= static_cast<double>(most))) return std::nullopt;
   return value->get<Number>();
 }
+
+bool flag_in(const json& row, const char* key) {
+  const json* value = member(row, key);
+  return value && value->is_boolean() && value->get<bool>();
+}
+
+void read_deadline(Record& record, const json& row) {
+  const auto seconds = [&row](const char* key) { return number_in(row, key, kMostSeconds).value_or(0); };
+  record.last_safe = seconds("last_safe");
+  record.margin_seconds = seconds("margin_seconds");
+  record.needed_seconds = seconds("needed_seconds");
+  record.notice_seconds = seconds("notice_seconds");
+  record.preemption = text_in(row, "preemption");
+  record.times = {seconds("step_seconds"), seconds("evaluation_seconds"), seconds("save_seconds"),
+                  seconds("snapshot_seconds")};
+}
+
+constexpr std::int64_t kMostCount = std::numeric_limits<std::int64_t>::max() >> 10;
+
+/// What only rows of the journal have.
+void read_event(Record& record, const json& row) {
+  record.reason = text_in(row, "reason");
+  record.job = text_in(row, "job");
+  record.host = text_in(row, "host");
+  record.cause = text_in(row, "cause");
+  record.chain = text_in(row, "chain");
+  record.nodes = text_in(row, "nodes");
+  record.code = number_in<std::int64_t>(row, "code", 0xffff);
+  record.total_steps = number_in(row, "total_steps", kMostCount);
+  record.restart = number_in(row, "restart", kMostCount).value_or(0);
+  record.ranks = number_in(row, "ranks", kMostCount).value_or(0);
+  record.resumed_from = number_in(row, "resumed_from", kMostCount).value_or(0);
+  record.steps_repeated = number_in(row, "steps_repeated", kMostSteps).value_or(0);
+  record.seconds = number_in(row, "seconds", kMostSeconds).value_or(0);
+  record.stall_seconds = number_in(row, "stall_seconds", kMostSeconds).value_or(0);
+  record.submit_time = number_in(row, "submit_time", kMostSeconds).value_or(0);
+  record.end = number_in(row, "end", kMostSeconds).value_or(0);
+  record.interrupted = flag_in(row, "interrupted");
+  record.is_final = flag_in(row, "final");
+  record.has_progressed = flag_in(row, "progressed");
+  record.was_asked = flag_in(row, "asked_to_stop");
+}
 }  // namespace
 
 std::optional<Record> parse_record(std::string_view line) {
   if (line.empty() || line.size() > kLongestLine) return std::nullopt;
   const json row = json::parse(line, nullptr, false);
   if (!row.is_object()) return std::nullopt;
-  Record record{.event = text_in(row, "event"), .reason = text_in(row, "reason")};
+  Record record{.event = text_in(row, "event")};
   record.time = number_in(row, "time", kMostSeconds).value_or(0);
-  record.step = number_in(row, "step", std::numeric_limits<std::int64_t>::max() >> 10);
-  record.resumed_from = number_in(row, "resumed_from", std::numeric_limits<std::int64_t>::max() >> 10).value_or(0);
-  record.steps_repeated = number_in(row, "steps_repeated", kMostSteps).value_or(0);
-  const json* interrupted = member(row, "interrupted");
-  record.interrupted = interrupted && interrupted->is_boolean() && interrupted->get<bool>();
+  record.step = number_in(row, "step", kMostCount);
+  record.loss = number_in(row, "loss", std::numeric_limits<double>::max());
   record.samples_per_s = number_in(row, "samples_per_s", std::numeric_limits<double>::max());
+  if (!record.event.empty()) read_event(record, row);
+  if (record.event == "deadline") read_deadline(record, row);
   return record;
 }
 

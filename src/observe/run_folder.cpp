@@ -1,51 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <utility>
 
-#include <fcntl.h>
 #include <nlohmann/json.hpp>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <distdl/base/clock.hpp>
 #include <distdl/base/errors.hpp>
-#include <distdl/base/log.hpp>
 #include <distdl/base/median.hpp>
-#include <distdl/base/regular_file.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/checkpoint/io/json_numbers.hpp>
 #include <distdl/observe/record_lines.hpp>
 #include <distdl/observe/run_folder.hpp>
+#include <distdl/train/end_of_job.hpp>
 
 namespace distdl::observe {
 namespace {
 using Json = nlohmann::ordered_json;
-
-void write_whole(int descriptor, std::string_view text, const std::filesystem::path& file) {
-  while (!text.empty()) {
-    ssize_t n = ::write(descriptor, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    require<StorageError>(n > 0, "cannot write \"{}\": {}", file.string(), errno_text(errno));
-    text.remove_prefix(static_cast<std::size_t>(n));
-  }
-}
-
-/// Replaces a file durably in one step, so that no reader and no crash ever leaves a part of it.
-void replace_file(const std::filesystem::path& file, std::string_view text) {
-  auto temporary = file.parent_path() / ("." + file.filename().string() + ".new");
-  ::unlink(temporary.c_str());  // what a crash left; if something else has the name, open says so
-  FileDescriptor out(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
-  require<StorageError>(static_cast<bool>(out), "cannot open \"{}\": {}", temporary.string(), errno_text(errno));
-  write_whole(out.get(), text, temporary);
-  const bool synced = ::fsync(out.get()) == 0;
-  require<StorageError>(synced, "cannot write \"{}\": {}", temporary.string(), errno_text(errno));
-  const bool renamed = ::rename(temporary.c_str(), file.c_str()) == 0;
-  require<StorageError>(renamed, "cannot write \"{}\": {}", file.string(), errno_text(errno));
-  FileDescriptor folder(::open(file.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  const bool durable = folder && ::fsync(folder.get()) == 0;
-  require<StorageError>(durable, "cannot make \"{}\" durable: {}", file.string(), errno_text(errno));
-}
 
 /// Text that is not UTF-8, as file names may be, must not end a run.
 std::string line_of(const Json& row) {
@@ -62,46 +34,34 @@ std::optional<double> optional_number(const nlohmann::json& row, const char* key
   return found != row.end() && found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
 }
 
+/// Of a row of the journal: written by rank 0 while it trains.
+bool is_of_training(const std::string& event) {
+  static constexpr std::array kEvents{"started",      "progress",    "checkpoint", "snapshot", "snapshot_failed",
+                                      "save_skipped", "save_failed", "deadline",   "stopped",  "finished"};
+  return std::find(kEvents.begin(), kEvents.end(), event) != kEvents.end();
+}
+
 StorageError damaged(const std::string& file, const std::exception& why) {
   return StorageError(fmt::format("\"{}\" is damaged: {}; run the same job again", file, why.what()),
                       ExitCode::corrupt);
 }
 
+/// Throws StorageError.
+const std::filesystem::path& made(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  require<StorageError>(!error, "cannot create run folder \"{}\": {}; choose a writable run.dir", folder.string(),
+                        error.message());
+  checkpoint::check_replaceable(folder / "result.json");  // rather now than when all is done
+  return folder;
+}
 }  // namespace
 
-/// For appending. Without a file where that is not possible: a run does without these records.
-RunFolder::Lines RunFolder::open_lines(const std::filesystem::path& file) try {
-  FileDescriptor descriptor = open_regular(file, O_RDWR | O_APPEND | O_CREAT);
-  off_t size = ::lseek(descriptor.get(), 0, SEEK_END);
-  char last = '\n';
-  bool torn = size > 0 && ::pread(descriptor.get(), &last, 1, size - 1) == 1 && last != '\n';
-  return {file, std::move(descriptor), torn};
-} catch (const StorageError& error) {
-  log(Severity::warning, "{}; the run continues without it", error.what());
-  return {file, {}, false};
-}
-
-void RunFolder::append(Lines& lines, const std::string& row) try {
-  if (!lines.descriptor) return;
-  std::string text = (lines.torn ? "\n" : "") + row + "\n";
-  lines.torn = true;
-  write_whole(lines.descriptor.get(), text, lines.file);
-  lines.torn = false;
-} catch (const StorageError& error) {
-  if (!std::exchange(warned_, true))
-    log(Severity::warning, "{}; such lines are lost until there is free space", error.what());
-}
-
 RunFolder::RunFolder(std::filesystem::path folder, std::int64_t restart)
-    : folder_(std::move(folder)), restart_(restart) {
-  std::error_code error;
-  std::filesystem::create_directories(folder_, error);
-  require<StorageError>(!error, "cannot create run folder \"{}\": {}; choose a writable run.dir", folder_.string(),
-                        error.message());
-  checkpoint::check_replaceable(folder_ / "result.json");  // rather now than when all is done
-  metrics_ = open_lines(folder_ / "metrics.jsonl");
-  journal_ = open_lines(folder_ / "journal.jsonl");
-}
+    : folder_(std::move(folder)),
+      restart_(restart),
+      metrics_(made(folder_) / "metrics.jsonl"),
+      journal_(folder_ / "journal.jsonl") {}
 
 void RunFolder::on(const train::Started& event) {
   // Only the last start counts: after several interruptions an earlier one may have advanced further.
@@ -125,13 +85,14 @@ void RunFolder::on(const train::Started& event) {
     row["resumed_from"] = resumed;
     row["resumed_source"] = event.resumed_source;
   }
-  append(journal_, line_of(row));
+  journal_.append(line_of(row));
   result_.ranks = event.world_size;
   result_.backend = event.backend;
 }
 
 void RunFolder::on(const train::StepDone& event) {
-  Json row{{"step", event.step.value},
+  Json row{{"time", seconds_since_1970()},
+           {"step", event.step.value},
            {"epoch", event.epoch},
            {"loss", event.loss},
            {"accuracy", event.accuracy},
@@ -141,21 +102,31 @@ void RunFolder::on(const train::StepDone& event) {
   if (event.gradient_norm) row["gradient_norm"] = *event.gradient_norm;
   if (event.loss_scale) row["loss_scale"] = *event.loss_scale;
   if (event.skipped) row["skipped"] = true;
-  append(metrics_, line_of(row));
+  metrics_.append(line_of(row));
+  if (Clock::now() >= next_progress_) progress(event.step);
+}
+
+/// Of a metrics.jsonl that is too long to be read as a whole, the ledger knows what these rows tell.
+void RunFolder::progress(Step step) {
+  constexpr std::chrono::minutes kEvery{1};
+  next_progress_ = Clock::now() + kEvery;
+  const Json row{{"event", "progress"}, {"time", seconds_since_1970()}, {"step", step.value}};
+  journal_.append(line_of(row));
 }
 
 void RunFolder::on(const train::Evaluated& event) {
-  Json row{{"step", event.step.value},
+  Json row{{"time", seconds_since_1970()},
+           {"step", event.step.value},
            {"epoch", event.epoch},
            {"validation_loss", event.loss},
            {"validation_accuracy", event.accuracy}};
-  append(metrics_, line_of(row));
+  metrics_.append(line_of(row));
 }
 
 void RunFolder::on(const train::CheckpointSaved& event) {
   Json row{{"event", "checkpoint"}, {"time", seconds_since_1970()}, {"step", event.step.value},
            {"bytes", event.bytes},  {"seconds", event.seconds},     {"stall_seconds", event.stall_seconds}};
-  append(journal_, line_of(row));
+  journal_.append(line_of(row));
 }
 
 void RunFolder::on(const train::SnapshotKept& event) {
@@ -164,7 +135,7 @@ void RunFolder::on(const train::SnapshotKept& event) {
            {"step", event.step.value},
            {"seconds", event.seconds},
            {"stall_seconds", event.stall_seconds}};
-  append(journal_, line_of(row));
+  journal_.append(line_of(row));
 }
 
 void RunFolder::on(const train::SnapshotFailed& event) {
@@ -172,23 +143,42 @@ void RunFolder::on(const train::SnapshotFailed& event) {
            {"time", seconds_since_1970()},
            {"step", event.step.value},
            {"reason", event.reason}};
-  append(journal_, line_of(row));
+  journal_.append(line_of(row));
 }
 
 void RunFolder::on(const train::SaveSkipped& event) {
   Json row{{"event", "save_skipped"}, {"time", seconds_since_1970()}, {"step", event.step.value}};
-  append(journal_, line_of(row));
+  journal_.append(line_of(row));
 }
 
 void RunFolder::on(const train::SaveFailed& event) {
   Json row{
       {"event", "save_failed"}, {"time", seconds_since_1970()}, {"step", event.step.value}, {"reason", event.reason}};
-  append(journal_, line_of(row));
+  journal_.append(line_of(row));
+}
+
+void RunFolder::on(const train::DeadlineKnown& event) {
+  Json row{{"event", "deadline"},
+           {"time", seconds_since_1970()},
+           {"end", as_json(event.end)},
+           {"last_safe", as_json(event.last_safe)},
+           {"needed_seconds", event.needed},
+           {"margin_seconds", event.margin},
+           {"step_seconds", event.times.step},
+           {"evaluation_seconds", event.times.evaluation},
+           {"save_seconds", event.times.save},
+           {"snapshot_seconds", event.times.snapshot},
+           {"reason", train::explain(event)}};
+  if (event.warning) row["warning"] = *event.warning;
+  if (!event.preemption.empty()) row["preemption"] = event.preemption;
+  if (event.notice_seconds) row["notice_seconds"] = *event.notice_seconds;
+  if (event.notice_is_enough) row["notice_is_enough"] = *event.notice_is_enough;
+  journal_.append(line_of(row));
 }
 
 void RunFolder::on(const train::Stopped& event) {
   Json row{{"event", "stopped"}, {"time", seconds_since_1970()}, {"step", event.step.value}, {"reason", event.reason}};
-  append(journal_, line_of(row));
+  journal_.append(line_of(row));
 }
 
 void RunFolder::on(const train::Finished& event) {
@@ -209,7 +199,7 @@ void RunFolder::on(const train::Finished& event) {
   result_.accuracy = event.accuracy;
   replace_file(folder_ / "result.json", to_text(result_));
   Json done{{"event", "finished"}, {"time", seconds_since_1970()}, {"step", event.step.value}};
-  append(journal_, line_of(done));
+  journal_.append(line_of(done));
 }
 
 checkpoint::FailureRecord read_failures(const std::filesystem::path& run_folder) {
@@ -217,6 +207,7 @@ checkpoint::FailureRecord read_failures(const std::filesystem::path& run_folder)
   double last = 0;
   bool running = false;
   for_each_record(run_folder / "journal.jsonl", [&](const Record& row) {
+    if (!is_of_training(row.event)) return;
     if (row.event == "started") {
       record.failures += running;
       last = row.time;  // what lies between two starts is no training
@@ -248,6 +239,14 @@ std::optional<Step> read_last_step(const std::filesystem::path& run_folder) {
       },
       kTail);
   return last;
+}
+
+train::MeasuredTimes read_measured_times(const std::filesystem::path& run_folder) {
+  train::MeasuredTimes times;
+  for_each_record(run_folder / "journal.jsonl", [&](const Record& row) {
+    if (row.event == "deadline") times = row.times;
+  });
+  return times;
 }
 
 std::string to_text(const Result& result) {

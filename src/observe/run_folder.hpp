@@ -8,8 +8,8 @@
 #include <vector>
 
 #include <distdl/base/clock.hpp>
-#include <distdl/base/file_descriptor.hpp>
 #include <distdl/checkpoint/interval.hpp>
+#include <distdl/observe/record_writer.hpp>
 #include <distdl/train/events.hpp>
 
 namespace distdl::observe {
@@ -27,17 +27,16 @@ struct Result {
   std::string backend;
 };
 
-/// The records of a run, over all its restarts, in its folder:
-///   metrics.jsonl   one object per step {step, epoch, loss, accuracy, learning_rate, samples_per_s,
+/// Keeps the records of a run, over all its restarts, in its folder:
+///   metrics.jsonl   one object per step {time, step, epoch, loss, accuracy, learning_rate, samples_per_s,
 ///                   waited_seconds, with optim.clip_norm also gradient_norm, with fp16 also loss_scale and, where the
-///                   gradients overflowed, skipped} and per evaluation {step, epoch, validation_loss,
-///                   validation_accuracy}; after a resume, repeated steps appear again
-///   journal.jsonl   one object per event: started, checkpoint, snapshot, snapshot_failed, save_skipped,
-///                   save_failed, stopped, finished
+///                   gradients overflowed, skipped} and per evaluation {time, step, epoch, validation_loss,
+///                   validation_accuracy}; after a resume, repeated steps appear again; 0.1 wrote no time
+///   journal.jsonl   one object per event: started, progress (once a minute), checkpoint, snapshot, snapshot_failed,
+///                   save_skipped, save_failed, deadline, stopped, finished; and those of journal.hpp
 ///   result.json     at the end: Result
-/// An incomplete line of a killed run or a full disk is completed with a newline and ignored. Lines that cannot be
-/// written are lost with one warning, as are all lines if the file cannot be opened or is not a regular file. Such
-/// errors must not end a run. The files are not trusted when they are read (record_lines.hpp).
+/// Lines that cannot be written are lost (record_writer.hpp). The files are not trusted when they are read back
+/// (record_lines.hpp).
 class RunFolder final : public train::Observer {
  public:
   /// `restart`: how often the scheduler has restarted the job. Throws StorageError if the folder cannot be created.
@@ -51,22 +50,17 @@ class RunFolder final : public train::Observer {
   void on(const train::SnapshotFailed& event) override;
   void on(const train::SaveSkipped& event) override;
   void on(const train::SaveFailed& event) override;
+  void on(const train::DeadlineKnown& event) override;
   void on(const train::Stopped& event) override;
   void on(const train::Finished& event) override;
 
  private:
-  struct Lines {
-    std::filesystem::path file;
-    FileDescriptor descriptor;
-    bool torn = false;  ///< the last line is incomplete
-  };
-  static Lines open_lines(const std::filesystem::path& file);
-  void append(Lines& lines, const std::string& row);
+  void progress(Step step);
 
   std::filesystem::path folder_;
   std::int64_t restart_;
-  Lines metrics_, journal_;
-  bool warned_ = false;
+  RecordWriter metrics_, journal_;
+  Clock::time_point next_progress_{};
   Result result_;
 };
 
@@ -80,6 +74,10 @@ std::vector<Step> read_starts(const std::filesystem::path& run_folder);
 /// The last step that the run in a folder has done, according to the newest row of metrics.jsonl. Returns nothing if
 /// there is no readable row.
 std::optional<Step> read_last_step(const std::filesystem::path& run_folder);
+
+/// The times of steps, evaluations and saves that the newest row "deadline" of the journal has; zeros where there is
+/// none.
+train::MeasuredTimes read_measured_times(const std::filesystem::path& run_folder);
 
 /// The text of result.json.
 std::string to_text(const Result& result);

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include <distdl/base/clock.hpp>
+#include <distdl/observe/journal.hpp>
+
+namespace distdl::observe {
+namespace {
+using Row = nlohmann::ordered_json;
+
+Row row_of(const char* event) {
+  return {{"event", event}, {"time", seconds_since_1970()}};
+}
+
+void add_text(Row& row, const char* key, const std::string& text) {
+  if (!text.empty()) row[key] = text;
+}
+
+/// Names of hosts and files need not be UTF-8.
+std::string text_of(const Row& row) {
+  return row.dump(-1, ' ', false, Row::error_handler_t::replace);
+}
+}  // namespace
+
+Journal::Journal(const std::filesystem::path& run_folder) : writer_(run_folder / "journal.jsonl") {}
+
+void Journal::append(const Submitted& event) {
+  Row row = row_of("submitted");
+  row["job"] = event.job;
+  add_text(row, "chain", event.chain);
+  if (event.links > 1) {
+    row["link"] = event.link;
+    row["links"] = event.links;
+  }
+  writer_.append(text_of(row));
+}
+
+void Journal::append(const JobStarted& event) {
+  Row row = row_of("job_started");
+  add_text(row, "job", event.job);
+  row["restart"] = event.restart;
+  add_text(row, "host", event.host);
+  add_text(row, "chain", event.chain);
+  row["ranks"] = event.ranks;
+  row["node_count"] = event.nodes;
+  if (event.submit_time > 0) row["submit_time"] = event.submit_time;
+  writer_.append(text_of(row));
+}
+
+void Journal::append(const LaunchBegan& event) {
+  Row row = row_of("launch");
+  row["ranks"] = event.ranks;
+  add_text(row, "nodes", event.nodes);
+  writer_.append(text_of(row));
+}
+
+void Journal::append(const LaunchEnded& event) {
+  Row row = row_of("launch_ended");
+  row["code"] = event.code;
+  add_text(row, "cause", event.cause);
+  if (event.asked_to_stop) row["asked_to_stop"] = true;
+  writer_.append(text_of(row));
+}
+
+void Journal::append(const Requeued& event) {
+  Row row = row_of("requeued");
+  row["job"] = event.job;
+  writer_.append(text_of(row));
+}
+
+void Journal::append(const JobEnded& event) {
+  Row row = row_of("job_ended");
+  add_text(row, "job", event.job);
+  add_text(row, "chain", event.chain);
+  row["code"] = event.code;
+  row["final"] = event.is_final;
+  row["progressed"] = event.has_progressed;
+  writer_.append(text_of(row));
+}
+
+void Journal::append(const CancelRequested& event) {
+  Row row = row_of("cancel_requested");
+  add_text(row, "job", event.job);
+  add_text(row, "reason", event.reason);
+  writer_.append(text_of(row));
+}
+
+std::vector<Record> read_journal(const std::filesystem::path& run_folder) {
+  std::vector<Record> rows;
+  for_each_record(run_folder / "journal.jsonl", [&](const Record& row) { rows.push_back(row); });
+  return rows;
+}
+
+bool chain_has_ended(const std::vector<Record>& journal, const std::string& chain) {
+  return std::any_of(journal.begin(), journal.end(),
+                     [&](const Record& row) { return row.event == "job_ended" && row.is_final && row.chain == chain; });
+}
+
+std::vector<std::string> links_after(const std::vector<Record>& journal, const std::string& chain,
+                                     const std::string& job) {
+  std::vector<std::string> links;
+  bool follows = false;
+  for (const Record& row : journal) {
+    if (row.event == "submitted" && row.chain == chain && follows) links.push_back(row.job);
+    if (row.event == "submitted" && row.chain == chain && row.job == job) follows = true;
+    if (row.event == "job_started") std::erase(links, row.job);
+  }
+  return links;
+}
+
+const Record* last_end_of_chain(const std::vector<Record>& journal, const std::string& chain) {
+  for (auto row = journal.rbegin(); row != journal.rend(); ++row)
+    if (row->event == "job_ended" && row->chain == chain) return &*row;
+  return nullptr;
+}
+
+}  // namespace distdl::observe

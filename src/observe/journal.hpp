@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <distdl/observe/record_lines.hpp>
+#include <distdl/observe/record_writer.hpp>
+
+// What happens to a run beside training: its jobs and launches. RunFolder writes the events of training to the same
+// file, journal.jsonl. The ledger (ledger.hpp) and the commands status, ls, cancel and requeue read them.
+namespace distdl::observe {
+
+/// A job was given to Slurm for the run.
+struct Submitted {
+  std::string job;         ///< Slurm's id
+  std::string chain = {};  ///< id of the chain that it is a link of; empty: none
+  int link = 1, links = 1;
+};
+
+/// "distdl run" begins, in a job or on a machine of its own.
+struct JobStarted {
+  std::string job = {};  ///< empty: none
+  std::int64_t restart = 0;
+  std::string host = {}, chain = {};
+  int ranks = 1, nodes = 1;
+  double submit_time = 0;  ///< seconds since 1970, of the last (re)submission; 0: not known
+};
+
+/// The ranks are started.
+struct LaunchBegan {
+  int ranks = 1;
+  std::string nodes = {};  ///< on these; empty: on all of the job
+};
+
+/// All ranks have ended.
+struct LaunchEnded {
+  int code = 0;
+  std::string cause = {};      ///< "rank lost", "killed by signal 9", "srun failed" ...
+  bool asked_to_stop = false;  ///< by a signal
+};
+
+/// The job was put back into Slurm's queue.
+struct Requeued {
+  std::string job;
+};
+
+/// "distdl run" ends.
+struct JobEnded {
+  std::string job = {}, chain = {};
+  int code = 0;
+  bool is_final = false;        ///< the run must not be started again by itself: what follows in the chain is cancelled
+  bool has_progressed = false;  ///< a rank trained further in this job than any before
+};
+
+/// A user asked for an end of the run.
+struct CancelRequested {
+  std::string job = {};
+  std::string reason = {};  ///< "distdl cancel", "the file STOP"
+};
+
+/// Appends rows to the journal of a run. Each row has "event" and "time" (seconds since 1970).
+class Journal {
+ public:
+  explicit Journal(const std::filesystem::path& run_folder);
+
+  void append(const Submitted& event);
+  void append(const JobStarted& event);
+  void append(const LaunchBegan& event);
+  void append(const LaunchEnded& event);
+  void append(const Requeued& event);
+  void append(const JobEnded& event);
+  void append(const CancelRequested& event);
+
+ private:
+  RecordWriter writer_;
+};
+
+/// All rows that can be read, in the order of the file.
+std::vector<Record> read_journal(const std::filesystem::path& run_folder);
+
+/// Whether a job of this chain has ended the run for good, so that the links that follow must not start it again.
+bool chain_has_ended(const std::vector<Record>& journal, const std::string& chain);
+
+/// Ids of the jobs of the chain that were submitted after `job` and have not started.
+std::vector<std::string> links_after(const std::vector<Record>& journal, const std::string& chain,
+                                     const std::string& job);
+
+/// How the job before in the same chain has ended; null if there is none, or it could not tell.
+const Record* last_end_of_chain(const std::vector<Record>& journal, const std::string& chain);
+
+}  // namespace distdl::observe

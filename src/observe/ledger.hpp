@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <distdl/observe/record_lines.hpp>
+
+// Where the time of a run went. Compare Google's ML Productivity Goodput: the share of time in which a run makes
+// progress that lasts.
+namespace distdl::observe {
+
+enum class Bucket { queued, start, training, save_stall, lost_work, detect, recover, restart_wait, other };
+
+struct BucketEntry {
+  Bucket bucket;
+  std::string_view name, meaning;
+};
+
+/// All buckets, in the order of the enum.
+inline constexpr std::array<BucketEntry, 9> kBuckets{{
+    {Bucket::queued, "queued", "the job waits in Slurm's queue, the first time or again"},
+    {Bucket::start, "start", "from the start of the job, or after a stop on purpose, until the ranks train"},
+    {Bucket::training, "training", "steps whose results last, with evaluations"},
+    {Bucket::save_stall, "save stall", "training waits for a save"},
+    {Bucket::lost_work, "lost work", "steps that were done again later, and the step that a failure broke off"},
+    {Bucket::detect, "detect", "from a failure until somebody knows of it"},
+    {Bucket::recover, "recover", "ranks that were started after a failure connect, restore and reach their first step"},
+    {Bucket::restart_wait, "restart wait", "from the end of a launch that failed until the next one begins"},
+    {Bucket::other, "other", "ranks end after a stop on purpose; no job was submitted; nothing is known"},
+}};
+
+/// Each second from `begin` to `end` is in one bucket.
+struct Ledger {
+  double begin = 0, end = 0;  ///< seconds since 1970
+  std::array<double, kBuckets.size()> seconds{};
+
+  double& operator[](Bucket bucket) { return seconds[static_cast<std::size_t>(bucket)]; }
+  double operator[](Bucket bucket) const { return seconds[static_cast<std::size_t>(bucket)]; }
+  double wall() const { return end - begin; }
+  /// Training as a share of the wall time, and of the wall time without the queue; 0 .. 1.
+  double goodput() const;
+  double goodput_in_jobs() const;
+};
+
+/// Makes a ledger of the rows of journal.jsonl and metrics.jsonl, merged by time. A row without a time is skipped; one
+/// that is older than the row before counts as just as old: clocks of nodes differ.
+class LedgerBuilder {
+ public:
+  void add(const Record& row);
+  /// `now`: a run that has not ended goes on until then, seconds since 1970. Nothing: its last row is its end.
+  Ledger finish(std::optional<double> now) const;
+
+ private:
+  enum class State { nothing, idle, queued, starting, training, down, leaving };
+  /// Seconds of training that advanced the run from one step to another. They stay `training` until a start resumes
+  /// below `to`.
+  struct Span {
+    double from, to, seconds;
+  };
+
+  void submitted(const Record& row);
+  void job_started(const Record& row);
+  void launch_ended(const Record& row);
+  void job_left(State next);
+  void resumed(double step);
+  void trained(const Record& row);
+  void saved(double stall_seconds);
+  void failed(Bucket rest = Bucket::detect);
+  /// The time since the last row, by what the run is doing.
+  void pass();
+  void pass_as(Bucket bucket);
+  void pass_training(double step);
+  void move(Span& span, double seconds, Bucket to);
+  Bucket bucket() const;
+
+  Ledger ledger_;
+  State state_ = State::nothing;
+  double now_ = 0;                 ///< the time of the row that is being added
+  bool after_failure_ = false;     ///< what is being started recovers
+  double step_ = 0;                ///< done last
+  double step_seconds_ = 0;        ///< what a step of this start takes
+  std::vector<Span> spans_;        ///< ascending steps
+  std::size_t launch_begin_ = 0;   ///< of spans_: those of the launch that trains
+  std::set<std::string> waiting_;  ///< jobs that were submitted and have not started
+};
+
+/// The ledger of these rows, each list in the order of its file.
+Ledger ledger_of(const std::vector<Record>& journal, const std::vector<Record>& metrics, std::optional<double> now);
+/// The same of a run's folder.
+Ledger read_ledger(const std::filesystem::path& run_folder, std::optional<double> now);
+
+}  // namespace distdl::observe

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+// What a run is called, whichever jobs and restarts it goes through, and where the runs of a user lie.
+namespace distdl::observe {
+
+/// The file RUN of a run folder. Made once, by whichever command comes first.
+struct RunIdentity {
+  std::string id;      ///< 12 random hexadecimal digits
+  double created = 0;  ///< seconds since 1970
+};
+
+std::string to_text(const RunIdentity& identity);
+/// Nothing if the text is none that to_text made.
+std::optional<RunIdentity> identity_from(const std::string& text);
+
+/// Nothing if the folder has none.
+std::optional<RunIdentity> find_identity(const std::filesystem::path& run_folder);
+/// The run's identity; makes the file if there is none. Throws StorageError if that is not possible.
+RunIdentity identify_run(const std::filesystem::path& run_folder);
+
+/// The user's index of runs: a folder with one small file per run. XDG_STATE_HOME/distdl/runs, else
+/// ~/.local/state/distdl/runs; nothing where neither variable is set.
+std::optional<std::filesystem::path> run_index();
+/// Notes where the run lies. That this is not possible is no error: the run does not need it.
+void remember_run(const RunIdentity& identity, const std::filesystem::path& run_folder);
+/// The same without the run.
+void forget_run(const std::string& id);
+
+struct KnownRun {
+  std::string id;
+  std::filesystem::path folder;
+};
+/// All runs of the index, by their id. Whether their folders are still there is another question.
+std::vector<KnownRun> known_runs();
+
+}  // namespace distdl::observe
