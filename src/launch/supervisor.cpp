@@ -342,7 +342,8 @@ std::vector<Process> processes_of(const LaunchSpec& spec, const Options& options
     Process srun{{"srun", "--job-name=" + step_name(launch_id), "--mpi=pmix", fmt::format("--nodes={}", job.nodes),
                   fmt::format("--ntasks={}", spec.ranks), fmt::format("--cpus-per-task={}", job.cpus_per_task),
                   "--kill-on-bad-exit=0", fmt::format("--wait={:.0f}", std::ceil(std::max(1.0, options.grace_seconds))),
-                  "--unbuffered", "--export=ALL"},  // also where sbatch was told --export=NONE, which srun would repeat
+                  "--unbuffered", "--export=ALL",  // also where sbatch was told --export=NONE, which srun would repeat
+                  "--disable-status"},  // a SIGINT goes on to the ranks, which save; else srun only prints its status
                  {}};
     // What is left of a launch before, on a node that was lost, may still hold processors of the others.
     if (!job.only.empty()) {
