@@ -51,22 +51,22 @@ int nodes_of(const AgentSpec& spec, const world::World& world) {
 }
 
 /// All agents of a launch, in the order of their nodes.
-std::vector<AgentCard> exchange(const AgentSpec& spec, world::World& world, const std::string& address) {
-  const AgentCard own{host_name(), address, random_hex(kNonceBytes)};
-  std::vector<AgentCard> cards;
+std::vector<AgentAddress> exchange(const AgentSpec& spec, world::World& world, const std::string& address) {
+  const AgentAddress own{host_name(), address, random_hex(kNonceBytes)};
+  std::vector<AgentAddress> agents;
   for (const auto& text : world.all_gather_strings(to_text(own), spec.exchange_timeout)) {
-    auto card = card_from(text);
-    require<SchedulerError>(card.has_value(), "agent {} published \"{}\", which is no card of an agent", cards.size(),
-                            text);
-    cards.push_back(*std::move(card));
+    auto agent = address_from(text);
+    require<SchedulerError>(agent.has_value(), "agent {} published \"{}\", which is no address of an agent",
+                            agents.size(), text);
+    agents.push_back(*std::move(agent));
   }
-  return cards;
+  return agents;
 }
 
 /// Who has all of these has taken part in the exchange.
-std::string secret_of(const std::vector<AgentCard>& cards) {
+std::string secret_of(const std::vector<AgentAddress>& agents) {
   std::string secret;
-  for (const auto& card : cards) secret += card.nonce;
+  for (const auto& agent : agents) secret += agent.nonce;
   return secret;
 }
 
@@ -109,7 +109,7 @@ class Agent {
   NodeId self_;
   Rules rules_;
   Datagrams datagrams_;
-  std::vector<AgentCard> cards_;
+  std::vector<AgentAddress> agents_;
   Membership membership_;
   Ledger ledger_;
   LedgerThread ledger_thread_;
@@ -120,10 +120,10 @@ class Agent {
   std::optional<int> end_;
 };
 
-std::vector<std::string> hosts_of(const std::vector<AgentCard>& cards) {
+std::vector<std::string> hosts_of(const std::vector<AgentAddress>& agents) {
   std::vector<std::string> hosts;
-  hosts.reserve(cards.size());
-  for (const auto& card : cards) hosts.push_back(card.host);
+  hosts.reserve(agents.size());
+  for (const auto& agent : agents) hosts.push_back(agent.host);
   return hosts;
 }
 
@@ -133,15 +133,15 @@ Agent::Agent(const AgentSpec& spec, world::World& world, SupervisorSignals& sign
       self_(static_cast<std::uint32_t>(world.rank().value)),
       rules_(rules_of(spec, nodes_of(spec, world))),
       datagrams_(own_address(spec.interface)),
-      cards_(exchange(spec, world, datagrams_.address())),
-      membership_(self_, hosts_of(cards_), rules_),
+      agents_(exchange(spec, world, datagrams_.address())),
+      membership_(self_, hosts_of(agents_), rules_),
       ledger_(launch_folder(spec.run_folder, spec.launch_id)),
       ledger_thread_(ledger_) {
   std::vector<std::string> addresses;
-  addresses.reserve(cards_.size());
-  for (const auto& card : cards_) addresses.push_back(card.address);
-  datagrams_.connect(addresses, secret_of(cards_));
-  log(Severity::debug, "agent of node {} of {}, at {}", self_, cards_.size(), datagrams_.address());
+  addresses.reserve(agents_.size());
+  for (const auto& agent : agents_) addresses.push_back(agent.address);
+  datagrams_.connect(addresses, secret_of(agents_));
+  log(Severity::debug, "agent of node {} of {}, at {}", self_, agents_.size(), datagrams_.address());
 }
 
 int Agent::run() {
@@ -236,7 +236,7 @@ std::vector<Process> Agent::processes_of(const Decision& decision, Rank& first) 
 
 std::string Agent::names(const std::vector<NodeId>& nodes) const {
   std::vector<std::string> hosts;
-  for (NodeId node : nodes) hosts.push_back(cards_.at(node.value).host);
+  for (NodeId node : nodes) hosts.push_back(agents_.at(node.value).host);
   return fmt::format("{}", fmt::join(hosts, ", "));
 }
 
@@ -277,7 +277,7 @@ void Agent::perform(const Read& action) {
 
 void Agent::perform(const Send&) {
   const std::string bytes = to_text(membership_.status());
-  for (std::size_t node = 0; node < cards_.size(); ++node)
+  for (std::size_t node = 0; node < agents_.size(); ++node)
     if (node != self_.value) datagrams_.send(node, bytes);
 }
 

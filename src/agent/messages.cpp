@@ -80,14 +80,14 @@ auto parsed(const std::string& text, Read read) -> std::optional<decltype(read(J
 }
 }  // namespace
 
-std::string to_text(const AgentCard& card) {
-  return Json{{"host", text_of(card.host)}, {"address", card.address}, {"nonce", card.nonce}}.dump();
+std::string to_text(const AgentAddress& agent) {
+  return Json{{"host", text_of(agent.host)}, {"address", agent.address}, {"nonce", agent.nonce}}.dump();
 }
 
-std::optional<AgentCard> card_from(const std::string& text) {
+std::optional<AgentAddress> address_from(const std::string& text) {
   return parsed(text, [](const Json& json) {
-    return AgentCard{json.at("host").get<std::string>(), json.at("address").get<std::string>(),
-                     json.at("nonce").get<std::string>()};
+    return AgentAddress{json.at("host").get<std::string>(), json.at("address").get<std::string>(),
+                        json.at("nonce").get<std::string>()};
   });
 }
 

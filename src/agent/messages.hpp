@@ -11,14 +11,14 @@
 namespace distdl::agent {
 
 /// What an agent publishes before the agents know each other.
-struct AgentCard {
+struct AgentAddress {
   std::string host;     ///< for people
   std::string address;  ///< Datagrams::address()
   std::string nonce;    ///< a share of the launch's secret
 };
 
-std::string to_text(const AgentCard& card);
-std::optional<AgentCard> card_from(const std::string& text);
+std::string to_text(const AgentAddress& agent);
+std::optional<AgentAddress> address_from(const std::string& text);
 
 std::string to_text(const Decision& decision);
 std::optional<Decision> decision_from(const std::string& text);

@@ -12,10 +12,11 @@ using namespace std::chrono_literals;
 constexpr int kMostRefusals = 3;
 
 /// What Slurm has made of it; nothing while it is this process's run. What follows from it cannot be undone.
-std::optional<std::string> fate_of(const slurm::Allocation& allocation) {
+std::optional<std::string> fate_of(const slurm::Allocation& allocation, bool batch_host_lost = false) {
   const auto record = slurm::scheduler().job(allocation.called(), slurm::Freshness::now);
   if (!record) return "unknown to Slurm";
   if (record->restarts > allocation.restart) return "already restarted by Slurm";
+  if (batch_host_lost && record->reason == "JobLaunchFailure") return std::nullopt;
   return record->is_alive() ? std::nullopt : std::optional(record->state);
 }
 }  // namespace
@@ -24,14 +25,15 @@ bool is_over(const slurm::Allocation& allocation) {
   return fate_of(allocation).has_value();
 }
 
-void requeue_job(const slurm::Allocation& allocation, const Options& options, agent::SupervisorSignals& signals) {
+void requeue_job(const slurm::Allocation& allocation, const Options& options, agent::SupervisorSignals& signals,
+                 bool batch_host_lost) {
   const auto limit = Deadline::after(
       std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.scheduler_minutes * 60)));
   BackOff pauses(1s, 15s);
   for (int refusals = 0;;) {
     bool answers = false;
     try {
-      if (auto fate = fate_of(allocation))
+      if (auto fate = fate_of(allocation, batch_host_lost))
         return log(Severity::info, "job {} is {}: not requeued", allocation.called(), *fate);
       answers = true;
       slurm::scheduler().requeue(allocation.called());

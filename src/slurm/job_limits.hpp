@@ -16,7 +16,8 @@ struct JobLimits {
   std::optional<Time> end = {};         ///< of the job; nothing: it has none, or it is not known
   std::optional<Seconds> warning = {};  ///< before the end, a signal asks to stop (--signal)
   PreemptMode preemption = PreemptMode::unknown;
-  std::optional<Seconds> notice = {};  ///< from the first signal of a preemption to SIGKILL; nothing: it ends no job
+  std::optional<Seconds> grace_period =
+      {};  ///< from the first signal of a preemption to SIGKILL; nothing: it ends no job
 
   bool operator==(const JobLimits&) const = default;
 };

@@ -21,8 +21,8 @@ double seconds_needed(const MeasuredTimes& times, const NextStep& next, double m
          seconds_to_save(times, next.waits_for_save, margin);
 }
 
-bool is_enough(std::chrono::seconds notice, const MeasuredTimes& times) {
-  return static_cast<double>(notice.count()) >= times.step + std::max(times.save, times.snapshot) + times.save;
+bool is_enough(std::chrono::seconds grace_period, const MeasuredTimes& times) {
+  return static_cast<double>(grace_period.count()) >= times.step + std::max(times.save, times.snapshot) + times.save;
 }
 
 EndOfJob::EndOfJob(const slurm::JobLimits& limits, double margin_seconds, const MeasuredTimes& before)
@@ -51,7 +51,7 @@ bool EndOfJob::must_save(Time now, bool waits_for_save) const {
 }
 
 std::optional<DeadlineKnown> EndOfJob::deadline(const NextStep& next) const {
-  if (!limits_.end && !limits_.notice) return std::nullopt;
+  if (!limits_.end && !limits_.grace_period) return std::nullopt;
   DeadlineKnown known;
   known.times = times();
   known.margin = margin_;
@@ -62,9 +62,9 @@ std::optional<DeadlineKnown> EndOfJob::deadline(const NextStep& next) const {
     if (limits_.warning) known.warning = *known.end - static_cast<double>(limits_.warning->count());
   }
   if (limits_.preemption != slurm::PreemptMode::unknown) known.preemption = slurm::name_of(limits_.preemption);
-  if (limits_.notice) {
-    known.notice_seconds = static_cast<double>(limits_.notice->count());
-    known.notice_is_enough = is_enough(*limits_.notice, known.times);
+  if (limits_.grace_period) {
+    known.notice_seconds = static_cast<double>(limits_.grace_period->count());
+    known.notice_is_enough = is_enough(*limits_.grace_period, known.times);
   }
   return known;
 }

@@ -41,7 +41,7 @@ void tell_slurm(const config::Job& job, int code, agent::SupervisorSignals& sign
   const bool goes_on = code == 0 || restart_decision(code) != RestartDecision::give_up;
   if (!allocation || !job.launch.requeue || !goes_on) return;
   log(Severity::warning, "the batch host is lost: this agent asks Slurm to requeue job {}", allocation->called());
-  launch::requeue_job(*allocation, job.launch, signals);
+  launch::requeue_job(*allocation, job.launch, signals, true);
 }
 
 int run_agent(const AgentArguments& arguments) {
