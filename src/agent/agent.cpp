@@ -141,6 +141,7 @@ Agent::Agent(const AgentSpec& spec, world::World& world, SupervisorSignals& sign
   addresses.reserve(agents_.size());
   for (const auto& agent : agents_) addresses.push_back(agent.address);
   datagrams_.connect(addresses, secret_of(agents_));
+  spec.connected();
   log(Severity::debug, "agent of node {} of {}, at {}", self_, agents_.size(), datagrams_.address());
 }
 

@@ -26,6 +26,7 @@ struct AgentSpec {
   Milliseconds grace{2000};           ///< that ranks have to end by themselves after another one was lost
   Milliseconds exchange_timeout{60000};
   Options options;
+  std::function<void()> connected = [] {};  ///< called when the agents know each other
   std::function<bool()> has_trained = [] { return true; };
   /// Called on one node when the run ends and the node of srun, the first one, is lost: nobody else is left to tell
   /// Slurm. The argument is the exit code of the run.

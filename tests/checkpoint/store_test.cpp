@@ -116,7 +116,7 @@ TEST(Store, RefusesAModelOfAnotherShape) {
   EXPECT_THAT(message("parameter/fc9.weight", tensor::DataType::float32, {3}),
               HasSubstr("\"parameter/fc9.weight\" is not in"));
   EXPECT_THAT(message("parameter/conv1.weight", tensor::DataType::float32, {9, 3, 5, 5}),
-              HasSubstr("is f32 (9, 3, 5, 5) here, f32 (8, 3, 5, 5) there"));
+              HasSubstr("is f32 (9, 3, 5, 5) in the model, but was saved as f32 (8, 3, 5, 5)"));
   EXPECT_THAT(message("parameter/conv1.weight", tensor::DataType::float64, {8, 3, 5, 5}), HasSubstr("is f64"));
   EXPECT_EQ(message("parameter/conv1.weight", tensor::DataType::float32, {8, 3, 5, 5}), "");
 }

@@ -180,15 +180,15 @@ TEST(Job, IsRefusedWithEveryValueThatARunWouldRefuse) {
 TEST(Job, KeysOfManyPartsAreRefused) {
   std::string key = "a";
   for (int i = 0; i < 200'000; ++i) key += ".a";
-  EXPECT_THAT(error_of("[train]\n" + key + " = 1\n"), HasSubstr("job_test.toml:2: more than 1000 dots"));
-  EXPECT_THAT(error_of("[" + key + "]\n"), HasSubstr("job_test.toml:1: more than 1000 dots"));
+  EXPECT_THAT(error_of("[train]\n" + key + " = 1\n"), HasSubstr("job_test.toml:2: there are more than 1000 dots"));
+  EXPECT_THAT(error_of("[" + key + "]\n"), HasSubstr("job_test.toml:1: there are more than 1000 dots"));
   EXPECT_EQ(error_of("# " + key + "\n[data]\ntrain = \"" + key + "\"\n"), "no error");
   for (const char* text : {R"("\"")", R"("""a\""" "b""")", "'''#\"'''", R"("")"})
     EXPECT_THAT(error_of("data = { x = " + std::string(text) + ", " + key + " = 1 }\n"),
-                HasSubstr("more than 1000 dots"))
+                HasSubstr("there are more than 1000 dots"))
         << text;
   EXPECT_EQ(error_of("[data]\ntrain = \"\\\"" + key + "\"\n"), "no error");
-  EXPECT_THAT(error_of("", {"model.hidden={" + key + "=1}"}), HasSubstr("more than 1000 dots"));
+  EXPECT_THAT(error_of("", {"model.hidden={" + key + "=1}"}), HasSubstr("there are more than 1000 dots"));
   EXPECT_THAT(error_of(std::string(2 << 20, '\n')), HasSubstr("has more than 1048576 bytes"));
 }
 

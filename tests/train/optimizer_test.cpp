@@ -191,7 +191,7 @@ TEST_F(Restart, ACheckpointFromBeforeOtherOptimizersIsAnSgds) {
     ADD_FAILURE() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.exit_code(), ExitCode::incompatible);
-    EXPECT_THAT(error.what(), HasSubstr("was trained with optim.name = \"sgd\", the job file says \"adamw\""));
+    EXPECT_THAT(error.what(), HasSubstr("was trained with optim.name = \"sgd\", but the job file says \"adamw\""));
   }
 }
 

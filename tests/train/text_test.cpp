@@ -46,7 +46,7 @@ TEST_F(Text, ThatIsTooShortIsRefused) {
   recipe_.data.holdout = 0;
   recipe_.model.context = 600;
   EXPECT_THAT(error_of(1, "short"),
-              HasSubstr("holds 600 tokens to train on, too few for one sample of model.context = 600"));
+              HasSubstr("has 600 tokens to train on, too few for one sample of model.context = 600"));
   EXPECT_EQ(code_, ExitCode::config);
 }
 
@@ -68,7 +68,7 @@ TEST_F(Text, ModelsWhoseLossTakesOtherTargetsThanLabelsAreRefused) {
   });
   recipe_.data.train = set().string();
   recipe_.model = {.name = "regression"};
-  EXPECT_THAT(error_of(1, "regression"), HasSubstr("is not one of 1 label a sample"));
+  EXPECT_THAT(error_of(1, "regression"), HasSubstr("does not take 1 label per sample"));
 }
 }  // namespace
 }  // namespace distdl::train

@@ -67,7 +67,7 @@ TEST_F(FolderWorld, RefusesAnotherWorldSize) {
   std::ofstream(folder_ / "a" / "rank-1") << "distdl-rendezvous 1 5\n";
   const std::string text = failure([&] { meet(0, 2, ""); });
   EXPECT_THAT(text, HasSubstr("rank 1 wrote \"distdl-rendezvous 1 5\""));
-  EXPECT_THAT(text, HasSubstr("expected \"distdl-rendezvous 1 2\""));
+  EXPECT_THAT(text, HasSubstr("\"distdl-rendezvous 1 2\" was expected"));
 }
 
 TEST_F(FolderWorld, NeitherWaitsForAFifoNorReadsAnySize) {

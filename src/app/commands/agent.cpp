@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include <unistd.h>
+
 #include <distdl/agent/agent.hpp>
 #include <distdl/app/cli/commands.hpp>
 #include <distdl/app/cli/job_arguments.hpp>
@@ -13,6 +15,7 @@
 #include <distdl/launch/requeue.hpp>
 #include <distdl/observe/run_folder.hpp>
 #include <distdl/slurm/allocation.hpp>
+#include <distdl/train/stop.hpp>
 #include <distdl/world/make_world.hpp>
 
 namespace distdl::app {
@@ -46,7 +49,13 @@ void tell_slurm(const config::Job& job, int code, agent::SupervisorSignals& sign
 
 int run_agent(const AgentArguments& arguments) {
   const config::Job job = arguments.job.load();
-  agent::SupervisorSignals signals;  // before any library starts a thread
+  // Before any library starts a thread. While the agents wait for each other there is nothing to save.
+  train::StopSignals at_start;
+  train::StartWatch watch(at_start, [](const std::string& reason) {
+    log(Severity::info, "{} while the agents were starting: there was nothing to save", reason);
+    ::_exit(static_cast<int>(ExitCode::requeue));
+  });
+  agent::SupervisorSignals signals;
   auto world = world::make_world(std::filesystem::path(job.run_dir) / "launches");
   start_agent_log(job, world->rank().value == 0);
   agent::AgentSpec spec;
@@ -64,6 +73,7 @@ int run_agent(const AgentArguments& arguments) {
   spec.exchange_timeout =
       std::chrono::ceil<Milliseconds>(std::chrono::duration<double>(job.comm.connect_timeout_seconds));
   spec.options = job.agent;
+  spec.connected = [&watch] { watch.end(); };
   spec.without_supervisor = [&](int code) { tell_slurm(job, code, signals); };
   return agent::run_agent(spec, *world, signals);
 }

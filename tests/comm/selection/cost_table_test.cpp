@@ -97,14 +97,14 @@ TEST_F(CostCache, WarnsOfAFileItCannotUseAndTakesTheDefaults) {
   EXPECT_THAT(complaint_about(good.substr(0, good.size() / 2)), HasSubstr("--tune"));
   EXPECT_THAT(complaint_about("[1, 2]"), HasSubstr("costs-node3+node7.json"));
   auto other = with(good, "\"version\": 2", "\"version\": 9");
-  EXPECT_THAT(complaint_about(other), HasSubstr("version 9"));
+  EXPECT_THAT(complaint_about(other), HasSubstr("version is 9"));
   EXPECT_THAT(complaint_about(with(good, "\"memory\"", "\"remembrance\"")), HasSubstr("memory"));
   EXPECT_THAT(complaint_about(with(good, "\"value\": 5000000000.0", "\"value\": -5")),
               HasSubstr("within_bandwidth is -5"));
 }
 
 TEST_F(CostCache, NeitherWaitsForAFifoNorReadsAnySize) {
-  EXPECT_THAT(complaint_about(std::string(1 << 20, ' ')), HasSubstr("more than 65536"));
+  EXPECT_THAT(complaint_about(std::string(1 << 20, ' ')), HasSubstr("at most 65536"));
   const auto file = *cost_file(hosts_);
   fs::remove(file);
   ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);

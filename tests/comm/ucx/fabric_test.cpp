@@ -270,7 +270,7 @@ TEST(LossBoard, AnswersForANodeRankWhoseMessagesAreHeldUp) {
       ADD_FAILURE() << "no error";
     } catch (const PeerLost& lost) {
       EXPECT_EQ(lost.rank(), Rank(2));
-      EXPECT_THAT(lost.what(), AllOf(HasSubstr("rank 1 ("), HasSubstr("which in flag 4 waits for rank 2 (")));
+      EXPECT_THAT(lost.what(), AllOf(HasSubstr("rank 1 ("), HasSubstr("which waits in flag 4 for rank 2 (")));
     }
     EXPECT_GT(shows, 10) << "a wait shows itself";
     over = true;
@@ -425,7 +425,7 @@ TEST(Activities, DeadlineFollowsTheChainOfThoseWhoWait) {
         } catch (const PeerLost& lost) {
           EXPECT_EQ(lost.rank(), Rank(2));
           if (self == 0) {
-            EXPECT_THAT(lost.what(), AllOf(HasSubstr("rank 1 ("), HasSubstr("which in flag 4 waits for rank 2 (")));
+            EXPECT_THAT(lost.what(), AllOf(HasSubstr("rank 1 ("), HasSubstr("which waits in flag 4 for rank 2 (")));
           }
         }
         ++over;
