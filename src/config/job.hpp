@@ -8,6 +8,7 @@
 #include <distdl/comm/options.hpp>
 #include <distdl/launch/options.hpp>
 #include <distdl/observe/options.hpp>
+#include <distdl/submit/options.hpp>
 #include <distdl/train/run.hpp>
 
 namespace distdl::config {
@@ -16,6 +17,7 @@ namespace distdl::config {
 struct Job {
   std::string run_dir = "run";
   launch::Options launch;
+  submit::Options submit;
   train::Recipe recipe;
   comm::Options comm;
   observe::Options observe;
@@ -26,6 +28,7 @@ template <class Visitor>
 void describe(Job& job, Visitor&& visit) {
   visit("run.dir", job.run_dir, "folder of the run: checkpoints, logs, metrics, result; seen by all nodes");
   describe(job.launch, visit);
+  describe(job.submit, visit);
   describe(job.recipe.data, visit);
   describe(job.recipe.model, visit);
   describe(job.recipe.train, visit);

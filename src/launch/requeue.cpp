@@ -28,18 +28,21 @@ bool is_over(const slurm::Allocation& allocation) {
   return fate_of(allocation).has_value();
 }
 
-void requeue_job(const slurm::Allocation& allocation, const Options& options, SupervisorSignals& signals) {
+bool requeue_job(const slurm::Allocation& allocation, const Options& options, SupervisorSignals& signals) {
   const auto limit = Deadline::after(
       std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.scheduler_minutes * 60)));
   BackOff pauses(1s, 15s);
   for (int refusals = 0;;) {
     bool answers = false;
     try {
-      if (auto fate = fate_of(allocation))
-        return log(Severity::info, "job {} is {}: not requeued", allocation.called(), *fate);
+      if (auto fate = fate_of(allocation)) {
+        log(Severity::info, "job {} is {}: not requeued", allocation.called(), *fate);
+        return false;
+      }
       answers = true;
       slurm::requeue(allocation);
-      return log(Severity::info, "job {} is back in the queue", allocation.called());
+      log(Severity::info, "job {} is back in the queue", allocation.called());
+      return true;
     } catch (const SchedulerError& error) {
       // A controller that answers means what it says, but it may be going down just now.
       if (limit.expired() || (answers && ++refusals == kMostRefusals)) throw;

@@ -24,6 +24,15 @@ struct Process {
   std::map<std::string, std::string> variables;  ///< added to the environment
 };
 
+/// What the supervisor tells of its launches, as they happen.
+struct LaunchEvents {
+  std::function<void(int ranks, const std::vector<std::string>& nodes)> began = {};  ///< `nodes`: empty: all of the job
+  /// `cause`: "peer lost", "killed by SIGKILL", "srun failed".
+  std::function<void(int code, const std::string& cause, bool told_to_stop)> ended = {};
+  std::function<void()> lost_node = {};  ///< a node of the launch that ended does not answer
+  std::function<void()> requeued = {};
+};
+
 /// What the supervisor starts, and how it sees progress.
 struct LaunchSpec {
   std::vector<std::string> worker;    ///< command line of a rank
@@ -43,6 +52,10 @@ struct LaunchSpec {
   /// never.
   std::string below = {};
   FolderLock* lock = nullptr;  ///< of the run folder: once it is lost, the ranks are ended
+  /// Whether a user wants the run to stop for good. The ranks see that themselves; here it means that no launch follows,
+  /// and no requeue. Asked between launches.
+  std::function<bool()> ends_for_good = {};
+  LaunchEvents events = {};
 };
 
 /// The processes of one launch: `ranks` local ones with the rendezvous folder `rendezvous`, or one srun, whose step has
@@ -58,7 +71,7 @@ void check(const Options& options);
 
 /// Starts and supervises the ranks: forwards signals, relaunches them after a crash, requeues the Slurm job when
 /// the ranks stopped on purpose. Returns the exit code of the run: ok, requeue (stopped, also between two launches),
-/// superseded (another start has taken the run folder), or the ranks' code. Throws ConfigError for options that make no
+/// stopped (for good), superseded (another start has taken the run folder), or the ranks' code. Throws ConfigError for options that make no
 /// sense. Blocks SIGCHLD, SIGTERM, SIGINT, SIGUSR1, SIGUSR2 and, unless it is ignored, SIGHUP in the calling thread.
 int supervise(const LaunchSpec& spec, const Options& options);
 /// The same with signals that are watched already. A signal that has come before stops the run before the first launch.

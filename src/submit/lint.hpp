@@ -66,11 +66,11 @@ struct LintFinding {
 
 /// What lints know beside the script. What is unknown is not complained about.
 struct LintFacts {
-  std::optional<double> save_seconds;  ///< what a save takes
-  bool save_is_measured = false;       ///< by this run, before; else it is expected
-  std::optional<RunFolderFacts> folder;
-  std::vector<std::string> mpi_types;  ///< that srun offers; empty: not known
-  bool run_requeues = true;            ///< run.requeue of the job file
+  std::optional<double> save_seconds = {};  ///< what a save takes
+  bool save_is_measured = false;            ///< by this run, before; else it is expected
+  std::optional<RunFolderFacts> folder = {};
+  std::vector<std::string> mpi_types = {};  ///< that srun offers; empty: not known
+  bool run_requeues = true;                 ///< run.requeue of the job file
 };
 
 /// Ordered by line.

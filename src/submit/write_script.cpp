@@ -52,6 +52,9 @@ void set_if(SbatchOptions& options, const char* name, const std::string& value) 
 }  // namespace
 
 std::string write_script(const ScriptRequest& request) {
+  for (const SbatchOption& option : request.options.all())
+    require<UsageError>(printable(to_word(option)) == to_word(option),
+                        "option \"{}\" has characters that no line of a script can hold", to_word(option));
   std::string text = fmt::format(
       "#!/bin/bash\n# SPDX-License-Identifier: Apache-2.0\n# Written by distdl {}:\n#\n#   {}\n#\n"
       "# To submit it again as it is: sbatch, and the name of this file.\n\n",

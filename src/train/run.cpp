@@ -43,6 +43,7 @@ class Trainer {
   /// Collective. `what`: "the loss".
   [[noreturn]] void diverged(const char* what, double loss);
   std::optional<std::string> reason_to_stop();
+  bool save_is_wanted(Step step) const;
   /// Whether the model is to be evaluated after the last step; a matter of its number alone.
   bool evaluation_is_due() const;
   /// Samples of one epoch.
@@ -128,7 +129,7 @@ void Trainer::begin_afresh(const StartValues& values) {
 
 TrainingStep::Requests Trainer::step(bool stop) {
   const Stopwatch watch;
-  const bool save = communicator_.rank() == Rank(0) && checkpointing_.is_due(Step(state_.step.value + 1));
+  const bool save = communicator_.rank() == Rank(0) && save_is_wanted(Step(state_.step.value + 1));
   const auto done = step_(state_, {stop, save}, [this] { checkpointing_.fence(); });
   set_log_step(state_.step);
   end_of_job_.step_took(watch.seconds());
@@ -166,6 +167,10 @@ std::optional<std::string> Trainer::reason_to_stop() {
   if (setting_.stop_requested)
     if (auto reason = setting_.stop_requested()) return reason;
   return end_of_job_.poll(std::chrono::system_clock::now(), checkpointing_.is_busy(Step(state_.step.value + 1)));
+}
+
+bool Trainer::save_is_wanted(Step step) const {
+  return (setting_.save_requested && setting_.save_requested()) || checkpointing_.is_due(step);
 }
 
 bool Trainer::evaluation_is_due() const {

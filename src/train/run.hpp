@@ -25,6 +25,8 @@ struct Setting {
   checkpoint::FailureRecord failures{};  ///< of the run so far; rank 0's counts
   /// Asked between steps on every rank; a reason makes all ranks save at the same step and stop.
   std::function<std::optional<std::string>()> stop_requested = {};
+  /// Asked between steps on rank 0: whether to make a checkpoint after the next step, besides those that are due.
+  std::function<bool()> save_requested = {};
   /// The node's, if nodes of one domain may be lost together: for checkpoint.failure_domain = "switch".
   std::string failure_domain = {};
   checkpoint::SnapshotUse snapshots = checkpoint::SnapshotUse::newest;  ///< where to resume from

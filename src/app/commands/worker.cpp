@@ -15,6 +15,7 @@
 #include <distdl/base/process_start.hpp>
 #include <distdl/comm/communicator.hpp>
 #include <distdl/observe/progress.hpp>
+#include <distdl/observe/requests.hpp>
 #include <distdl/observe/run_folder.hpp>
 #include <distdl/slurm/allocation.hpp>
 #include <distdl/train/run.hpp>
@@ -76,6 +77,15 @@ train::Setting make_setting(const config::Job& job, Signals& signals) {
   return setting;
 }
 
+/// Rank 0 looks for the files STOP and SAVE, for all.
+void heed_requests(train::Setting& setting, observe::FileRequests& requests) {
+  setting.save_requested = [&requests] { return requests.save(); };
+  setting.stop_requested = [&requests, by_signal = setting.stop_requested] {
+    const auto reason = by_signal();
+    return reason ? reason : requests.stop();
+  };
+}
+
 /// Ranks on one host take its GPUs in turn.
 std::int64_t place_on_host(const comm::Communicator& communicator) {
   auto neighbours = communicator.ranks_on_host_of(communicator.rank());
@@ -112,6 +122,8 @@ train::Outcome run_rank(config::Job job, const Resume& resume, comm::Communicato
   observe::Progress progress(stderr);
   observe::RunFolder folder(job.run_dir, setting.owner.restart);
   observe::Observers both({&folder, &progress});
+  observe::FileRequests requests(job.run_dir);
+  heed_requests(setting, requests);
   return train::run(job.recipe, setting, communicator, both);
 }
 
