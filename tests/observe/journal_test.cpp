@@ -74,11 +74,14 @@ TEST_F(RunOnDisk, KnowsTheLinksOfAChain) {
   EXPECT_THAT(links_after(rows, "mine", "8"), ElementsAre("9"));
   EXPECT_THAT(links_after(rows, "other", "10"), IsEmpty());
   EXPECT_EQ(last_end_of_chain(rows, "mine")->code, 75);
-  EXPECT_FALSE(chain_has_ended(rows, "mine"));
+  EXPECT_FALSE(chain_has_ended(rows, "mine", "8"));
   journal.append(JobEnded{.job = "8", .chain = "mine", .code = 0, .is_final = true});
   rows = read_journal(folder_);
-  EXPECT_TRUE(chain_has_ended(rows, "mine"));
-  EXPECT_FALSE(chain_has_ended(rows, "other"));
+  EXPECT_TRUE(chain_has_ended(rows, "mine", "9"));
+  EXPECT_TRUE(chain_has_ended(rows, "mine", "nobody has noted")) << "the job began before its row was written";
+  EXPECT_FALSE(chain_has_ended(rows, "other", "10"));
+  journal.append(Submitted{"11", "mine"});
+  EXPECT_FALSE(chain_has_ended(read_journal(folder_), "mine", "11")) << "a user wants it to go on";
 }
 
 TEST_F(RunOnDisk, RowsOfJobsAreNoTraining) {

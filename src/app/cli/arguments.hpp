@@ -71,6 +71,12 @@ class Command {
   Option add_option(const std::string& names, T& value, const std::string& help);
   /// "!--no-replay" makes the variable false.
   Option add_flag(const std::string& names, bool& value, const std::string& help);
+  /// What its help ends with.
+  void footer(const std::string& text);
+  /// Words that are none of the command's options are no error.
+  void allow_unknown();
+  /// These words, in their order, once the callback is called.
+  std::vector<std::string> unknown() const;
   /// Called when the command is given. It throws distdl::Error on failure, or Ended.
   void callback(const std::function<void()>& work);
 
@@ -83,8 +89,6 @@ class CommandLine : public Command {
  public:
   CommandLine(const std::string& name, const std::string& help);
   ~CommandLine();
-  /// What the help ends with.
-  void footer(const std::string& text);
   /// The help of the program or, unless `subcommand` is empty, of one command. Throws UsageError if there is none.
   std::string help(const std::string& subcommand) const;
   /// Calls what the words ask for and returns the exit code; prints the help that was asked for, or what is wrong with
