@@ -116,7 +116,7 @@ submit::LintFacts gather_facts(const submit::BatchScript& script) {
   for (const auto& command : script.commands) {
     constexpr std::size_t kFile = 2;  // distdl run FILE
     if (command.words.size() <= kFile || command.words[1] != "run") continue;
-    JobArguments arguments{command.words[kFile]};
+    JobArguments arguments{command.words[kFile], {}};
     for (std::size_t i = kFile + 1; i + 1 < command.words.size(); ++i)
       if (command.words[i] == "--set") arguments.overrides.push_back(command.words[i + 1]);
     try {

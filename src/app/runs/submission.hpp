@@ -22,11 +22,11 @@ struct SubmissionWish {
 /// A job that was checked, and its script.
 struct PlannedSubmission {
   std::filesystem::path run_folder;
-  std::string run_id;  ///< new ones are not written to the folder yet
-  std::string chain;   ///< empty: none
-  std::string script;  ///< its text
-  std::string what;    ///< what the job trains, for people
-  std::vector<submit::LintFinding> findings;
+  std::string run_id = {};  ///< new ones are not written to the folder yet
+  std::string chain = {};   ///< empty: none
+  std::string script = {};  ///< its text
+  std::string what = {};    ///< what the job trains, for people
+  std::vector<submit::LintFinding> findings = {};
 };
 
 /// Checks the job as "distdl run --check" does, and writes and lints the script. Changes nothing but, where --chdir asks
