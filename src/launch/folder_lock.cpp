@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
@@ -24,11 +23,14 @@
 #include <distdl/base/file_descriptor.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>
+#include <distdl/base/process_age.hpp>
 #include <distdl/base/random.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/launch/folder_lock.hpp>
 #include <distdl/launch/processes.hpp>
+#include <distdl/launch/requeue.hpp>
 #include <distdl/slurm/allocation.hpp>
+#include <distdl/slurm/scheduler.hpp>
 
 namespace distdl::launch {
 namespace {
@@ -38,46 +40,34 @@ constexpr const char* kName = "LOCK";
 constexpr std::size_t kLargest = 4096;  ///< bytes of the file
 constexpr auto kRenewEvery = 5s;
 
-/// When the process began, in clock ticks since the boot; nothing if there is none, or it has ended and nobody took
-/// note of it yet.
-std::optional<std::int64_t> start_of_process(std::int64_t pid) {
-  std::string line;
-  std::getline(std::ifstream(fmt::format("/proc/{}/stat", pid)), line);
-  const auto name_end = line.rfind(')');  // the name before it may hold anything
-  if (name_end == std::string::npos) return std::nullopt;
-  std::istringstream rest(line.substr(name_end + 1));
-  std::string word;
-  rest >> word;
-  if (word == "Z" || word == "X") return std::nullopt;
-  constexpr int kStartTime = 22, kState = 3;
-  for (int i = kState; i < kStartTime; ++i) rest >> word;
-  return rest ? std::optional(std::strtoll(word.c_str(), nullptr, 10)) : std::nullopt;
-}
+/// What Slurm says about the holder's job.
+struct JobAnswer {
+  bool is_known = false;  ///< Slurm answered
+  std::optional<slurm::JobRecord> record = {};
+};
 
-/// Of a job that runs nowhere.
-bool is_inactive(const std::string& state) {
-  constexpr std::array kGone{"PENDING",  "COMPLETED", "CANCELLED", "FAILED",        "TIMEOUT",
-                             "DEADLINE", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY", "BOOT_FAIL"};
-  return std::find(kGone.begin(), kGone.end(), state) != kGone.end();
-}
-
-bool job_is_gone(const Holder& holder, std::chrono::seconds age) try {
-  const auto record = slurm::find_job(holder.job);
-  if (!record || is_inactive(record->state)) return true;
-  return record->state != "SUSPENDED" && age > kLongestSilence;
+JobAnswer ask_about(const Holder& holder) try {
+  return {true, slurm::scheduler().job(holder.job, slurm::Freshness::now)};
 } catch (const SchedulerError& error) {
   log(Severity::warning, "{}", error.what());
-  return age > kLongestSilence;
+  return {};
 }
 
-/// Another job, which has been ended, but not yet on all of its nodes, or has just gone. `otherwise`: where Slurm does
-/// not tell.
-bool job_is_ending(const Holder& holder, const Holder& self, bool otherwise) try {
-  if (holder.job.empty() || self.job.empty() || holder.cluster != self.cluster || holder.job == self.job) return false;
-  const auto record = slurm::find_job(holder.job);
-  return !record || record->state == "COMPLETING" || is_inactive(record->state);
-} catch (const SchedulerError&) {
-  return otherwise;
+/// Another job of the same cluster: Slurm knows about it.
+bool is_another_job(const Holder& holder, const Holder& self) {
+  return !holder.job.empty() && !self.job.empty() && holder.cluster == self.cluster && holder.job != self.job;
+}
+
+bool job_is_gone(const JobAnswer& answer, std::chrono::seconds age) {
+  if (!answer.is_known) return age > kLongestSilence;
+  if (!answer.record || answer.record->is_inactive()) return true;
+  return answer.record->state != "SUSPENDED" && age > kLongestSilence;
+}
+
+/// It has been ended, but not yet on all of its nodes, or has just gone. `otherwise`: where Slurm does not tell.
+bool job_is_ending(const JobAnswer& answer, bool otherwise) {
+  if (!answer.is_known) return otherwise;
+  return !answer.record || answer.record->state == "COMPLETING" || answer.record->is_inactive();
 }
 
 /// The lock as it was found.
@@ -214,14 +204,42 @@ std::optional<Holder> holder_from(const std::string& text) try {
   return std::nullopt;
 }
 
-bool is_gone(const Holder& holder, const Holder& self, std::chrono::seconds age) {
+namespace {
+/// As is_gone(). `ask`: about another job.
+template <class Ask>
+bool is_gone(const Holder& holder, const Holder& self, std::chrono::seconds age, Ask&& ask) {
   const bool same_cluster = !holder.job.empty() && !self.job.empty() && holder.cluster == self.cluster;
   if (same_cluster && holder.job == self.job && holder.restart < self.restart) return true;
   if (!holder.boot.empty() && !holder.pid_space.empty() && holder.host == self.host && holder.boot == self.boot &&
       holder.pid_space == self.pid_space)
     return start_of_process(holder.pid) != holder.started;
-  if (same_cluster && holder.job != self.job) return job_is_gone(holder, age);
+  if (is_another_job(holder, self)) return job_is_gone(ask(), age);
   return age > kLongestSilence;
+}
+
+/// Slurm's answers about the jobs of the holders that a wait for the folder meets, each asked for less and less often.
+class HolderJobs {
+ public:
+  const JobAnswer& of(const Holder& holder) {
+    if (holder.nonce != nonce_) pauses_ = BackOff(1s, 5s);
+    if (holder.nonce != nonce_ || again_.expired()) {
+      answer_ = ask_about(holder);
+      again_ = Deadline::after(pauses_.next());
+      nonce_ = holder.nonce;
+    }
+    return answer_;
+  }
+
+ private:
+  std::string nonce_;
+  JobAnswer answer_;
+  BackOff pauses_{1s, 5s};
+  Deadline again_ = Deadline::after(0s);
+};
+}  // namespace
+
+bool is_gone(const Holder& holder, const Holder& self, std::chrono::seconds age) {
+  return is_gone(holder, self, age, [&] { return ask_about(holder); });
 }
 
 struct FolderLock::Impl {
@@ -241,13 +259,15 @@ struct FolderLock::Impl {
     if (self.job.empty()) return 50ms;
     return found && found->holder ? 1000ms : 250ms;
   }
-  bool is_left_behind(const Found& found) const {
-    return found.holder ? is_gone(*found.holder, self, found.age) : found.age > kLongestSilence;
+  bool is_left_behind(const Found& found, HolderJobs& jobs) const {
+    if (!found.holder) return found.age > kLongestSilence;
+    return is_gone(*found.holder, self, found.age, [&] { return jobs.of(*found.holder); });
   }
   /// `is_ending`: of the holder's job, when it was seen last.
-  bool may_end_soon(const Found& found, bool& is_ending) const {
-    if (found.holder) is_ending = job_is_ending(*found.holder, self, is_ending);
-    return !found.holder || is_ending;
+  bool may_end_soon(const Found& found, HolderJobs& jobs, bool& is_ending) const {
+    if (!found.holder) return true;
+    is_ending = is_another_job(*found.holder, self) && job_is_ending(jobs.of(*found.holder), is_ending);
+    return is_ending;
   }
   [[noreturn]] static void refuse(const std::filesystem::path& path, const Found& found) {
     throw StorageError(
@@ -267,10 +287,11 @@ struct FolderLock::Impl {
     const auto patience = Deadline::after(self.job.empty() ? 1s : kLongestSilence + 5s);
     constexpr int kMostRemoved = 20;
     bool is_told = false, is_ending = false;
+    HolderJobs jobs;
     for (int removed = 0;;) {
       if (create_lock(folder.get(), self)) return true;
       const auto found = find();
-      const bool gone = found && is_left_behind(*found);
+      const bool gone = found && is_left_behind(*found, jobs);
       if (gone || (found && take_over)) {
         require<StorageError>(++removed <= kMostRemoved, "it comes and goes");
         if (!gone) log(Severity::warning, "taking \"{}\" over from another start: {}", path.string(), describe(*found));
@@ -278,7 +299,7 @@ struct FolderLock::Impl {
         is_ending = false;
         continue;
       }
-      if (found && (patience.expired() || !may_end_soon(*found, is_ending))) refuse(path, *found);
+      if (found && (patience.expired() || !may_end_soon(*found, jobs, is_ending))) refuse(path, *found);
       if (stop_is_pending()) return false;
       require<StorageError>(!patience.expired(), "it comes and goes, or is damaged");
       if (found && !self.job.empty() && !std::exchange(is_told, true)) tell_of_wait(path, *found);

@@ -1,26 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <csignal>
 
 #include <distdl/base/log.hpp>
 #include <distdl/launch/requeue.hpp>
+#include <distdl/slurm/scheduler.hpp>
 
 namespace distdl::launch {
 namespace {
 using namespace std::chrono_literals;
 
-/// Of a job with at least one node that works for it.
-constexpr const char* kAlive[] = {"RUNNING",   "SUSPENDED", "CONFIGURING", "RESIZING",
-                                  "SIGNALING", "STAGE_OUT", "STOPPED"};
 constexpr int kMostRefusals = 3;
 
-/// What Slurm has made of it; nothing while it is this process's run.
+/// What Slurm has made of it; nothing while it is this process's run. What follows from it cannot be undone.
 std::optional<std::string> fate_of(const slurm::Allocation& allocation) {
-  const auto record = slurm::find_job(allocation.called());
+  const auto record = slurm::scheduler().job(allocation.called(), slurm::Freshness::now);
   if (!record) return "unknown to Slurm";
   if (record->restarts > allocation.restart) return "restarted by Slurm already";
-  if (std::find(std::begin(kAlive), std::end(kAlive), record->state) == std::end(kAlive)) return record->state;
-  return std::nullopt;
+  return record->is_alive() ? std::nullopt : std::optional(record->state);
 }
 }  // namespace
 
@@ -40,7 +36,7 @@ bool requeue_job(const slurm::Allocation& allocation, const Options& options, Su
         return false;
       }
       answers = true;
-      slurm::requeue(allocation);
+      slurm::scheduler().requeue(allocation.called());
       log(Severity::info, "job {} is back in the queue", allocation.called());
       return true;
     } catch (const SchedulerError& error) {

@@ -15,6 +15,7 @@
 #include <distdl/checkpoint/inspect.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/checkpoint/summary.hpp>
+#include <distdl/launch/job_end.hpp>
 #include <distdl/launch/processes.hpp>
 #include <distdl/launch/rendezvous.hpp>
 #include <distdl/launch/requeue.hpp>
@@ -144,7 +145,9 @@ class Launch {
         rendezvous_(spec.allocation ? std::optional<Rendezvous>() : std::optional<Rendezvous>(std::in_place)),
         processes_(processes_of(spec, options, rendezvous_ ? rendezvous_->folder() : "", id_)),
         under_srun_(spec.allocation.has_value()) {
-    if (spec.allocation) step_.emplace(*spec.allocation, step_name(id_), milliseconds(options.step_seconds));
+    if (!spec.allocation) return;
+    step_.emplace(*spec.allocation, step_name(id_), milliseconds(options.step_seconds));
+    end_.emplace(*spec.allocation, spec.checkpoints.parent_path(), spec.limits.end);
   }
 
   LaunchResult watch() {
@@ -158,6 +161,7 @@ class Launch {
       if (processes_.failed() && !under_srun_ && !kill_at_) kill_after_grace();
       if (kill_at_ && kill_at_->expired()) processes_.kill();
       if (step_ && step_->is_over()) end_srun();
+      if (end_) end_->poll();
     }
     constexpr int kSaved = static_cast<int>(ExitCode::requeue);
     const int code = processes_.code();
@@ -212,6 +216,7 @@ class Launch {
   bool under_srun_;
   bool told_to_stop_ = false;
   std::optional<StepWatch> step_;
+  std::optional<EndWatch> end_;
   std::optional<Deadline> kill_at_;
   std::optional<Deadline> stop_again_at_;
 };
@@ -312,7 +317,8 @@ std::string cause_of(int code) {
 
 LaunchResult launch_next(const LaunchSpec& spec, const Progress& progress, const std::vector<std::string>& nodes,
                          const Options& options, SupervisorSignals& signals) {
-  const LaunchSpec next = on_nodes(progress.next_launch(), nodes);
+  LaunchSpec next = on_nodes(progress.next_launch(), nodes);
+  next.limits = limits_of_job(spec.allocation);
   if (spec.events.began) spec.events.began(next.ranks, nodes);
   LaunchResult result = launch(next, options, signals);
   std::string cause = cause_of(result.code);
@@ -358,8 +364,7 @@ std::vector<Process> processes_of(const LaunchSpec& spec, const Options& options
       if (!job.gpus.empty()) srun.command.push_back("--gpus=" + job.gpus);
     }
     srun.command.insert(srun.command.end(), spec.worker.begin(), spec.worker.end());
-    if (auto end = slurm::end_of_job(job))
-      srun.variables["DISTDL_END_OF_JOB"] = std::to_string(std::chrono::system_clock::to_time_t(*end));
+    srun.variables = slurm::variables_of(spec.limits);
     return {srun};
   }
   std::vector<Process> processes;
@@ -370,6 +375,7 @@ std::vector<Process> processes_of(const LaunchSpec& spec, const Options& options
                           {"DISTDL_WORLD_SIZE", std::to_string(spec.ranks)},
                           {"DISTDL_RENDEZVOUS", rendezvous.string()},
                           {"DISTDL_LAUNCH_ID", launch_id}}});
+    processes.back().variables.merge(slurm::variables_of(spec.limits));
     // Nobody beyond this machine has business at their ports. comm.interface, if it is set, counts for more. Of UCX's
     // transports only tcp can use loopback.
     const bool uses_tcp = env("UCX_TLS").value_or("tcp").find("tcp") != std::string::npos;

@@ -13,6 +13,7 @@
 #include <distdl/launch/folder_lock.hpp>
 #include <distdl/launch/options.hpp>
 #include <distdl/slurm/allocation.hpp>
+#include <distdl/slurm/job_limits.hpp>
 
 namespace distdl::launch {
 
@@ -39,6 +40,7 @@ struct LaunchSpec {
   std::filesystem::path checkpoints;  ///< of the run: a new one there counts as progress
   int ranks = 1;
   std::optional<slurm::Allocation> allocation;  ///< nothing: the ranks are processes on this machine
+  slurm::JobLimits limits = {};                 ///< of the job, as known at the launch; supervise() asks for them
   /// The first steps of all starts of the run so far, the oldest start first. A start at a later step than before
   /// counts as progress too: the run then advances by snapshots, without checkpoints.
   std::function<std::vector<Step>()> starts = {};

@@ -26,12 +26,6 @@ struct Allocation {
   const std::string& called() const { return name.empty() ? job : name; }
 };
 
-/// The controller's record of a job.
-struct JobRecord {
-  std::string state;          ///< "RUNNING", "CANCELLED", "COMPLETING", ...
-  std::int64_t restarts = 0;  ///< how often it was requeued
-};
-
 /// Nothing outside of a job. Throws ConfigError if one of Slurm's variables is not the number that it should be.
 std::optional<Allocation> current_allocation();
 
@@ -42,17 +36,5 @@ std::string switches_of_node();
 /// When Slurm will end the job, by SLURM_JOB_END_TIME. Nothing, with a warning, if that is over: such a value is left
 /// from another job, or the limit was raised since.
 std::optional<std::chrono::system_clock::time_point> end_of_job_by_variable();
-
-/// When Slurm will end the job: SLURM_JOB_END_TIME, else libslurm through its plug-in, else scontrol. Nothing if the
-/// job has no limit or none of them knows.
-std::optional<std::chrono::system_clock::time_point> end_of_job(const Allocation& allocation);
-
-/// `job`: an id, or the name of a task of an array. Nothing if Slurm knows no such job (any more). Throws
-/// SchedulerError with scontrol's own words if it cannot be asked.
-std::optional<JobRecord> find_job(const std::string& job);
-
-/// Puts the job back into the queue. Slurm then kills it, so the caller should wait to be killed.
-/// Throws SchedulerError with scontrol's own words.
-void requeue(const Allocation& allocation);
 
 }  // namespace distdl::slurm

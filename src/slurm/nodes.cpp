@@ -5,8 +5,11 @@
 
 #include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
-#include <distdl/slurm/answers.hpp>
+#include <distdl/slurm/commands.hpp>
+#include <distdl/slurm/host_list.hpp>
 #include <distdl/slurm/nodes.hpp>
+#include <distdl/slurm/queries/answers.hpp>
+#include <distdl/slurm/scheduler.hpp>
 
 namespace distdl::slurm {
 namespace {
@@ -15,7 +18,6 @@ using namespace std::chrono_literals;
 constexpr Milliseconds kProbeLimit = 10s, kListLimit = 30s;  ///< the latter of all jobs
 constexpr Milliseconds kProbeGrace = 5s;  ///< for srun to end its step: one that is killed leaves it behind
 constexpr std::size_t kMostProbes = 64;   ///< at once: each is an srun, and a request to the controller
-constexpr int kTimedOut = 124, kNotStarted = -1;
 
 /// srun without the wishes that the job has left in the environment for its steps, as --gpus=8 of all nodes together:
 /// one node cannot meet them.
@@ -46,33 +48,19 @@ std::string start_task(const std::string& job, const std::string& node, const st
 }
 }  // namespace
 
-CommandResult ask(const std::vector<std::string>& command, Milliseconds limit, Milliseconds grace) try {
-  return run_command(command, limit, grace);
-} catch (const Error& error) {
-  return {kNotStarted, "", error.what()};
-}
-
-std::string cause_of(const CommandResult& result, Milliseconds limit) {
-  if (result.exit_code == kNotStarted) return "was not started: " + result.errors;
-  if (result.exit_code == kTimedOut)
-    return fmt::format("did not answer within {} s", std::chrono::duration_cast<std::chrono::seconds>(limit).count());
-  std::string text = result.errors.empty() ? result.output : result.errors;
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  std::replace(text.begin(), text.end(), '\n', ';');
-  return text.empty() ? fmt::format("ended with code {}", result.exit_code) : fmt::format("says \"{}\"", text);
-}
-
 std::vector<std::string> nodes_of(const Allocation& allocation) {
-  auto result = ask({"scontrol", "show", "hostnames", allocation.node_list}, kProbeLimit);
-  require<SchedulerError>(result.exit_code == 0, "cannot list the nodes \"{}\" of job {}: scontrol {}",
-                          allocation.node_list, allocation.job, cause_of(result, kProbeLimit));
-  return words_in(result.output);
+  return expand_host_list(allocation.node_list);
 }
 
-// Neither scontrol (before 23.02) nor squeue's columns tell it once the job runs, but the resources that were asked
-// for.
+// scontrol tells it from 23.02 on, libslurm before too. Neither do squeue's columns once the job runs, but the
+// resources that were asked for.
 std::optional<int> fewest_nodes(const Allocation& allocation) {
-  auto result = ask({"squeue", "--json", "--jobs", allocation.job}, kListLimit);
+  try {
+    const auto record = scheduler().job(allocation.called());
+    if (record && record->fewest_nodes) return record->fewest_nodes;
+  } catch (const SchedulerError&) {  // then squeue may know
+  }
+  const auto result = ask({"squeue", "--json", "--jobs", allocation.job}, kListLimit);
   if (result.exit_code != 0) return std::nullopt;
   return fewest_nodes_in(result.output, allocation.job);
 }

@@ -7,20 +7,11 @@
 #include <vector>
 
 #include <distdl/base/clock.hpp>
-#include <distdl/base/process.hpp>
 #include <distdl/slurm/allocation.hpp>
 
 namespace distdl::slurm {
 
-/// Runs a command of Slurm, as run_command(). If it cannot be started for lack of processes or files, that counts as a
-/// failed command, so that it does not end the run.
-CommandResult ask(const std::vector<std::string>& command, Milliseconds limit, Milliseconds grace = {});
-
-/// Why a command of Slurm failed, in its own words on one line: "says \"...\"", or that it did not end within `limit`,
-/// or could not be started.
-std::string cause_of(const CommandResult& result, Milliseconds limit);
-
-/// The names of the job's nodes. Throws SchedulerError with scontrol's own words.
+/// The names of the job's nodes. Throws SchedulerError if its list of them is none.
 std::vector<std::string> nodes_of(const Allocation& allocation);
 
 /// The smallest number of nodes with which the job may begin (sbatch --nodes=MIN-MAX); nothing if Slurm does not tell.

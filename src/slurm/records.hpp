@@ -14,26 +14,27 @@ using Seconds = std::chrono::seconds;
 
 /// The controller's record of a job. Texts are empty where Slurm tells nothing.
 struct JobRecord {
-  std::string id;                 ///< "17"; of a task of an array its own number, not "12_3"
-  std::string name;               ///< any text
-  std::string user;               ///< "alice"
-  std::string state;              ///< in Slurm's words: "PENDING", "RUNNING", "COMPLETING", "CANCELLED", ...
-  std::string reason;             ///< why it waits, or ended: "Resources", "NonZeroExitCode"; empty: none
+  std::string id = {};            ///< "17"; of a task of an array its own number, not "12_3"
+  std::string name = {};          ///< any text
+  std::string user = {};          ///< "alice"
+  std::string state = {};         ///< in Slurm's words: "PENDING", "RUNNING", "COMPLETING", "CANCELLED", ...
+  std::string reason = {};        ///< why it waits, or ended: "Resources", "NonZeroExitCode"; empty: none
   std::int64_t restarts = 0;      ///< how often it was requeued
   bool may_requeue = false;       ///< sbatch --requeue, or the site's JobRequeue
   bool is_batch = false;          ///< it has a script, unlike a job of salloc or srun
   int exit_code = 0, signal = 0;  ///< of the batch script, once it has ended
-  std::string partition;          ///< "batch"; while it waits, all that it may go to: "batch,urgent"
-  std::string qos, account;
-  std::optional<Time> submitted, started;  ///< `started`: while it waits, when Slurm means to start it
-  std::optional<Time> ends;                ///< or ended; nothing while it has no end that is known
-  std::optional<Time> preempted;           ///< when it was chosen for preemption
-  std::optional<Seconds> time_limit;       ///< nothing: it has none
-  std::string node_list, excluded_nodes;   ///< "n[1-3]"
-  std::string batch_host;                  ///< node of the batch script
-  int nodes = 0;                           ///< that it has, or asks for
-  std::optional<int> fewest_nodes;         ///< with which it may start (sbatch --nodes=MIN-MAX), where Slurm tells
-  std::string dependency, command, work_folder, output, comment;  ///< `output`: the file of its stdout
+  std::string partition = {};     ///< "batch"; while it waits, all that it may go to: "batch,urgent"
+  std::string qos = {}, account = {};
+  std::optional<Time> submitted = {}, started = {};  ///< `started`: while it waits, when Slurm means to start it
+  std::optional<Time> ends = {};                     ///< or ended; nothing while it has no end that is known
+  std::optional<Time> preempted = {};                ///< when it was chosen for preemption
+  std::optional<Seconds> time_limit = {};            ///< nothing: it has none
+  std::string node_list = {}, excluded_nodes = {};   ///< "n[1-3]"
+  std::string batch_host = {};                       ///< node of the batch script
+  int nodes = 0;                                     ///< that it has, or asks for
+  std::optional<int> fewest_nodes = {};  ///< with which it may start (sbatch --nodes=MIN-MAX), where Slurm tells
+  std::string dependency = {}, command = {}, work_folder = {}, output = {},
+              comment = {};  ///< `output`: the file of its stdout
 
   /// It has at least one node that works for it.
   bool is_alive() const;
@@ -54,34 +55,26 @@ enum class PreemptMode {
 const char* name_of(PreemptMode mode);
 
 struct Partition {
-  std::string name;
+  std::string name = {};
   PreemptMode preempt_mode = PreemptMode::unknown;  ///< of its jobs, if PreemptType is preempt/partition_prio
   Seconds grace{0};                                 ///< GraceTime
-  Seconds over_time_limit{0};  ///< how long jobs may run beyond their limit (OverTimeLimit); the site's if it has none
-  std::optional<Seconds> longest;  ///< MaxTime; nothing: no limit
+  std::optional<Seconds> longest = {};              ///< MaxTime; nothing: no limit
   int priority_tier = 0;
-  std::string state;  ///< "UP", "DOWN", "DRAIN", "INACTIVE"
+  std::string state = {};  ///< "UP", "DOWN", "DRAIN", "INACTIVE"
 };
 
 /// The settings of the site that a run depends on.
 struct Settings {
-  std::string version;  ///< "22.05.8"
-  std::string cluster;
+  std::string version = {};  ///< "22.05.8"
+  std::string cluster = {};
   Seconds kill_wait{30};         ///< from SIGTERM to SIGKILL
   Seconds slurmd_timeout{300};   ///< after which a silent node is given up
   Seconds message_timeout{10};   ///< in which the controller answers
   Seconds credential_life{120};  ///< cred_expire of AuthInfo: a job that lost a node waits that long before it restarts
-  std::string preempt_type;      ///< "preempt/partition_prio", "preempt/qos", "preempt/none"
+  std::string preempt_type = {};  ///< "preempt/partition_prio", "preempt/qos", "preempt/none"
   PreemptMode preempt_mode = PreemptMode::unknown;
   bool sends_user_signal = false;  ///< a preempted job gets the signal of --signal at once
   bool requeues = false;           ///< JobRequeue: jobs may be requeued unless they say otherwise
-};
-
-/// sbatch --signal=[B:]SIGNAL[@SECONDS].
-struct WarningSignal {
-  std::string name = "USR1";    ///< without "SIG"
-  Seconds before{60};           ///< the end of the job; Slurm may send it up to 60 s earlier
-  bool to_batch_shell = false;  ///< "B:": to the batch script alone, else to all processes of all steps
 };
 
 }  // namespace distdl::slurm

@@ -33,7 +33,7 @@ class Queries {
 
 /// A job to submit: `sbatch --chdir=FOLDER OPTIONS SCRIPT ARGUMENTS`.
 struct Submission {
-  std::filesystem::path script;
+  std::filesystem::path script = {};
   std::vector<std::string> options = {};    ///< of sbatch, "--nodes=2"
   std::vector<std::string> arguments = {};  ///< of the script
   std::filesystem::path folder = {};        ///< in which it runs; empty: this one
@@ -76,6 +76,7 @@ class Scheduler {
   void forget();
 
  private:
+  void forget(const std::string& id);
   template <class Answer>
   struct Kept {
     Answer answer;
@@ -95,9 +96,5 @@ class Scheduler {
 
 /// The one of this process. Not in a process that trains: libslurm has no business there.
 Scheduler& scheduler();
-
-/// The warning that a batch script's #SBATCH lines ask for; options given to sbatch itself are not in the script.
-/// Nothing if they ask for none.
-std::optional<WarningSignal> warning_in(const std::string& script);
 
 }  // namespace distdl::slurm

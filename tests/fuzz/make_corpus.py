@@ -216,6 +216,16 @@ def slurm():
     yield "slurm_answer", "far-end", b"TimeLimit=1 EndTime=9999-12-31T23:59:59"
     yield "slurm_answer", "squeue", b'{"jobs": [{"tres_req_str": "cpu=1,mem=8G,node=2,billing=1"}]}'
     yield "slurm_answer", "steps", b"17.batch\n17.0\n"
+    yield "slurm_answer", "partition", b"PartitionName=batch\n   GraceTime=10 MaxTime=1-00:00:00 PreemptMode=GANG,SUSPEND PriorityTier=1\n   State=UP\n"
+    yield "slurm_answer", "config", b"KillWait   = 30 sec\nAuthInfo = socket=/s,cred_expire=5\nPreemptType = preempt/qos\nPreemptMode = CANCEL\n"
+    yield "slurm_answer", "array", b"JobId=20 ArrayJobId=17 ArrayTaskId=2\n   JobState=RUNNING\n\nJobId=17 ArrayJobId=17\n   JobState=PENDING NumNodes=2-3\n"
+    yield "slurm_text", "script", b"#!/bin/sh\n#SBATCH --signal=B:USR1@60\ntrue\n"
+    yield "slurm_text", "signal", b"B:USR1@60"
+    yield "slurm_text", "duration", b"1-02:03:04"
+    yield "slurm_text", "time", b"2026-03-01T12:00:00"
+    yield "slurm_hosts", "list", b"b,n[2,1,007-009],rack[0-1]-n[1-2]ib"
+    yield "slurm_hosts", "many", b"n[0-65535],m"
+    yield "slurm_hosts", "deep", b"[1-2]" * 40
     yield "slurm_variables", "all", b"17\0002\0003\08\0006\0004\0n[1-3]\0core.leaf3.n17\0switch.switch.node\0"
     yield "slurm_variables", "too-many-tasks", b"17\0\00065536\0\0\00065536\0"
 

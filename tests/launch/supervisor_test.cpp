@@ -255,9 +255,9 @@ TEST(RestartDecision, FollowsTheExitCodeContract) {
 
 TEST(Processes, UnderSlurmIsOneSrunForAllRanks) {
   slurm::Allocation job{.job = "1", .restart = 0, .nodes = 3, .tasks = 3, .cpus_per_task = 2};
-  ::setenv("SLURM_JOB_END_TIME", "1900000000", 1);
-  auto processes = processes_of({{"distdl", "worker", "job.toml"}, "ck", 3, job}, {.grace_seconds = 9.5}, "", "");
-  ::unsetenv("SLURM_JOB_END_TIME");
+  const slurm::JobLimits limits{std::chrono::system_clock::from_time_t(1900000000)};
+  auto processes =
+      processes_of({{"distdl", "worker", "job.toml"}, "ck", 3, job, limits}, {.grace_seconds = 9.5}, "", "");
   ASSERT_EQ(processes.size(), 1u);
   const auto& words = processes[0].command;
   auto has = [&](const char* word) { return std::find(words.begin(), words.end(), word) != words.end(); };

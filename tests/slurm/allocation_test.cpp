@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the environment and scontrol's output are read. scontrol is a script here; tests/cluster asks a real Slurm.
+// How the environment is read, and which nodes a job has. Slurm's commands are scripts here.
 #include <atomic>
-#include <ctime>
 #include <filesystem>
-#include <fstream>
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
+#include "tests/slurm/slurm_fixture.hpp"
 #include <distdl/base/errors.hpp>
 #include <distdl/slurm/allocation.hpp>
-#include <distdl/slurm/answers.hpp>
+#include <distdl/slurm/job_limits.hpp>
 #include <distdl/slurm/nodes.hpp>
+#include <distdl/slurm/queries/answers.hpp>
 
 namespace distdl::slurm {
 namespace {
@@ -26,46 +23,7 @@ bool never() {
   return false;
 }
 
-class SlurmJob : public ::testing::Test {
- protected:
-  void SetUp() override {
-    folder_ = std::filesystem::path(::testing::TempDir()) / ("slurm_" + std::to_string(::getpid()));
-    std::filesystem::create_directories(folder_);
-    for (const char* name : kNames) set(name, "");
-    set("DISTDL_PLUGIN_PATH", folder_.string());  // no libslurm: it would ask the real cluster, or end the process
-    set("TZ", "UTC");
-    ::tzset();
-    path_ = ::getenv("PATH");
-  }
-  void TearDown() override {
-    for (const char* name : kNames) ::unsetenv(name);
-    ::unsetenv("DISTDL_PLUGIN_PATH");
-    set("PATH", path_);
-    std::filesystem::remove_all(folder_);
-  }
-  static void set(const std::string& name, const std::string& value) { ::setenv(name.c_str(), value.c_str(), 1); }
-  /// A scontrol that runs this shell text.
-  void scontrol(const std::string& text) { command("scontrol", text); }
-  void command(const std::string& name, const std::string& text) {
-    auto file = folder_ / name;
-    std::ofstream(file) << "#!/bin/sh\n" << text << "\n";
-    std::filesystem::permissions(file, std::filesystem::perms::owner_all);
-    set("PATH", folder_.string() + ":" + path_);
-  }
-  void job_record(const std::string& fields) {
-    scontrol("[ \"$*\" = 'show job -o 17' ] && echo 'JobId=17 JobName=x " + fields + " Comment='");
-  }
-  static std::optional<std::time_t> end() {
-    auto time = end_of_job({.job = "17"});
-    return time ? std::optional(std::chrono::system_clock::to_time_t(*time)) : std::nullopt;
-  }
-
-  static constexpr const char* kNames[] = {"SLURM_JOB_ID",          "SLURM_RESTART_COUNT", "SLURM_JOB_NUM_NODES",
-                                           "SLURM_NTASKS",          "SLURM_CPUS_PER_TASK", "SLURM_JOB_END_TIME",
-                                           "SLURM_NTASKS_PER_NODE", "SLURM_ARRAY_JOB_ID",  "SLURM_ARRAY_TASK_ID"};
-  std::filesystem::path folder_;
-  std::string path_;
-};
+class SlurmJob : public FakeSlurm {};
 
 TEST_F(SlurmJob, OutsideOfAJobThereIsNoAllocation) {
   EXPECT_FALSE(current_allocation());
@@ -123,59 +81,17 @@ TEST_F(SlurmJob, RefusesNumbersThatAreNoCounts) {
   EXPECT_THAT(complaint("SLURM_NTASKS_PER_NODE", "65536"), HasSubstr("too many tasks on 65536 nodes"));
 }
 
-TEST_F(SlurmJob, TheVariableTellsTheEndBeforeAnyCommand) {
-  scontrol("exit 1");
-  set("SLURM_JOB_END_TIME", "1900000000");
-  EXPECT_EQ(end(), 1900000000);
-}
-
-TEST_F(SlurmJob, ReadsTheEndFromScontrol) {
-  job_record(
-      "JobState=RUNNING TimeLimit=01:00:00 TimeMin=N/A StartTime=2026-03-01T11:00:00 EndTime=2026-03-01T12:00:00");
-  EXPECT_EQ(end(), 1772366400);
-}
-
-TEST_F(SlurmJob, HasNoEndWithoutALimitOrAnAnswer) {
-  job_record("JobState=RUNNING TimeLimit=UNLIMITED EndTime=2027-03-01T12:00:00");
-  EXPECT_EQ(end(), std::nullopt);
-  job_record("JobState=RUNNING TimeLimit=01:00:00 EndTime=Unknown");
-  EXPECT_EQ(end(), std::nullopt);
-  job_record("JobState=RUNNING TimeLimit=01:00:00 EndTime=9999-12-31T23:59:59");  // more nanoseconds than there are
-  EXPECT_EQ(end(), std::nullopt);
-  job_record("JobState=RUNNING TimeLimit=01:00:00");
-  EXPECT_EQ(end(), std::nullopt);
-  scontrol("echo 'Unable to contact slurm controller' >&2; exit 1");
-  EXPECT_EQ(end(), std::nullopt);
-}
-
-TEST_F(SlurmJob, AnEndThatIsOverOrNoTimeIsIgnored) {
-  job_record("JobState=RUNNING TimeLimit=01:00:00 EndTime=2030-03-01T12:00:00");
+TEST_F(SlurmJob, AnEndByVariableThatIsOverOrNoTimeIsIgnored) {
   for (const char* value : {"1000", "0", "-5", "9223372036854775807"}) {
     set("SLURM_JOB_END_TIME", value);
     EXPECT_EQ(end_of_job_by_variable(), std::nullopt) << value;
-    EXPECT_EQ(end(), 1898596800) << value;
   }
-}
-
-TEST_F(SlurmJob, ReadsTheRecord) {
-  job_record("JobState=COMPLETING Reason=None Requeue=1 Restarts=3");
-  auto record = find_job("17");
-  ASSERT_TRUE(record);
-  EXPECT_EQ(record->state, "COMPLETING");
-  EXPECT_EQ(record->restarts, 3);
-  scontrol("echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1");
-  EXPECT_FALSE(find_job("17"));
-}
-
-TEST_F(SlurmJob, AControllerThatIsAwayIsAnErrorInScontrolsWords) {
-  scontrol("echo 'slurm_load_jobs error: Unable to contact slurm controller (connect failure)' >&2; exit 1");
-  EXPECT_THAT([] { find_job("17"); }, ThrowsMessage<SchedulerError>(HasSubstr("Unable to contact slurm controller")));
-  scontrol("exit 3");
-  EXPECT_THAT([] { find_job("17"); }, ThrowsMessage<SchedulerError>(HasSubstr("ended with code 3")));
+  set("SLURM_JOB_END_TIME", "1900000000");
+  EXPECT_EQ(end_of_job_by_variable(), std::chrono::system_clock::from_time_t(1900000000));
 }
 
 TEST_F(SlurmJob, KnowsItsNodesAndHowManyItNeeds) {
-  scontrol("[ \"$*\" = 'show hostnames n[1-3]' ] && printf 'n1\\nn2\\nn3\\n'");
+  scontrol("exit 1");
   EXPECT_THAT(nodes_of({.job = "17", .node_list = "n[1-3]"}), ElementsAre("n1", "n2", "n3"));
   command(
       "squeue",
@@ -190,6 +106,8 @@ TEST_F(SlurmJob, KnowsItsNodesAndHowManyItNeeds) {
   EXPECT_EQ(fewest_nodes({.job = "17"}), std::nullopt);
   command("squeue", "exit 1");
   EXPECT_EQ(fewest_nodes({.job = "17"}), std::nullopt);
+  scontrol("echo JobId=17 JobState=RUNNING ReqTRES=cpu=1,node=5");
+  EXPECT_EQ(fewest_nodes({.job = "17"}), 5) << "where scontrol tells it, nobody lists all jobs";
 }
 
 TEST_F(SlurmJob, FindsAStepByItsName) {
@@ -247,41 +165,22 @@ TEST_F(SlurmJob, WhereNoCommandCanBeStartedSlurmDoesNotTell) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
   EXPECT_EQ(has_step(job, "s"), std::nullopt);
   EXPECT_EQ(fewest_nodes(job), std::nullopt);
-  EXPECT_EQ(end_of_job(job), std::nullopt);
+  EXPECT_EQ(job_limits(job, scheduler()).end, std::nullopt);
   const auto says_why = ThrowsMessage<SchedulerError>(HasSubstr("scontrol was not started: cannot make a pipe"));
-  EXPECT_THAT([&] { nodes_of(job); }, says_why);
-  EXPECT_THAT([&] { requeue(job); }, says_why);
-  EXPECT_THROW(find_job("17"), SchedulerError);
+  EXPECT_THAT([&] { scheduler().requeue("17"); }, says_why);
+  EXPECT_THROW(scheduler().job("17"), SchedulerError);
   const auto found = probe(job, {"n1"}, {}, std::chrono::seconds(20), never);
   EXPECT_THAT(found.cause, HasSubstr("srun was not started"));
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &files), 0);
 }
 
-TEST_F(SlurmJob, ARequeueThatIsRefusedIsAnErrorInScontrolsWords) {
-  scontrol("echo \"$*\" > " + (folder_ / "asked").string());
-  requeue({.job = "17"});
-  std::string asked;
-  std::getline(std::ifstream(folder_ / "asked"), asked);
-  EXPECT_EQ(asked, "requeue 17");
+TEST_F(SlurmJob, OneTaskOfAnArrayIsCalledByItsName) {
   set("SLURM_JOB_ID", "17");
   set("SLURM_ARRAY_JOB_ID", "17");
   set("SLURM_ARRAY_TASK_ID", "3");
-  requeue(*current_allocation());
-  std::getline(std::ifstream(folder_ / "asked"), asked);
-  EXPECT_EQ(asked, "requeue 17_3") << "17 would be all tasks of the array";
-  EXPECT_FALSE(end_of_job(*current_allocation()));
-  std::getline(std::ifstream(folder_ / "asked"), asked);
-  EXPECT_EQ(asked, "show job -o 17_3");
+  EXPECT_EQ(current_allocation()->called(), "17_3") << "17 would be all tasks of the array";
   set("SLURM_JOB_ID", "20");
   EXPECT_EQ(current_allocation()->called(), "20") << "another task, or a job that a task has submitted";
-  scontrol("echo 'Requested operation is presently disabled' >&2; exit 1");
-  try {
-    requeue({.job = "17"});
-    FAIL() << "no error";
-  } catch (const SchedulerError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("Requested operation is presently disabled"));
-    EXPECT_THAT(error.what(), HasSubstr("submit the same job again"));
-  }
 }
 }  // namespace
 }  // namespace distdl::slurm
