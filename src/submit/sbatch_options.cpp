@@ -239,10 +239,15 @@ std::string to_word(const SbatchOption& option) {
 }
 
 void SbatchOptions::set(SbatchOption option) {
-  remove(option.name);
   for (const auto& group : kOpposites)
     if (std::find(group.begin(), group.end(), option.name) != group.end())
-      for (const auto& other : group) remove(other);
+      for (const auto& other : group)
+        if (other != option.name) remove(other);
+  for (SbatchOption& each : options_)
+    if (each.name == option.name) {
+      each = std::move(option);
+      return;
+    }
   options_.push_back(std::move(option));
 }
 

@@ -22,7 +22,7 @@ struct SbatchOption {
 /// "--nodes=8", quoted for a shell where that is needed.
 std::string to_word(const SbatchOption& option);
 
-/// Options in the order in which they were given; of a name the last one counts, as for sbatch.
+/// Options in the order in which their names were given first; of a name the last value counts, as for sbatch.
 class SbatchOptions {
  public:
   /// Takes the place of an earlier one, and of its opposite: requeue and no-requeue; mem, mem-per-cpu and mem-per-gpu.

@@ -10,7 +10,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
 #include <distdl/observe/journal.hpp>
-#include <distdl/slurm/nodes.hpp>
+#include <distdl/slurm/commands.hpp>
 #include <distdl/slurm/scheduler.hpp>
 #include <distdl/submit/script_file.hpp>
 
@@ -27,6 +27,7 @@ struct RequeueArguments {
 
 /// As Slurm does before the time limit: the run saves, and requeues its job itself.
 void warn_job(const std::string& job) {
+  slurm::check_job_id(job);
   const auto result = slurm::ask({"scancel", "--batch", "--signal=USR1", job}, kSignalLimit);
   require<SchedulerError>(result.exit_code == 0, "cannot signal job {}: scancel {}", job,
                           slurm::cause_of(result, kSignalLimit));

@@ -101,7 +101,7 @@ void run(const RunArguments& arguments) {
   if (!arguments.local) spec.allocation = slurm::current_allocation();
   require<UsageError>(
       arguments.local || spec.allocation,
-      "this is no Slurm job: submit one with \"sbatch sbatch/train.sbatch JOB\", or add --local -n RANKS to run on "
+      "this is no Slurm job: submit one with \"distdl submit JOB\", or add --local -n RANKS to run on "
       "this machine");
   spec.ranks = arguments.ranks > 0 ? arguments.ranks : spec.allocation ? spec.allocation->tasks : 1;
   check_plan(job, spec.ranks);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <distdl/app/runs/find_run.hpp>
+#include <distdl/app/runs/job_states.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/config/job.hpp>
@@ -17,10 +18,6 @@ bool is_run_folder(const std::filesystem::path& folder) {
   std::error_code error;
   return std::filesystem::exists(folder / "journal.jsonl", error) || std::filesystem::exists(folder / "RUN", error) ||
          std::filesystem::is_directory(folder / "checkpoints", error);
-}
-
-bool is_job_id(const std::string& text) {
-  return !text.empty() && text.find_first_not_of("0123456789_") == std::string::npos && text.front() != '_';
 }
 
 StorageError no_run(const std::string& problem) {

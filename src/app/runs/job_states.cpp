@@ -5,8 +5,9 @@
 #include <fmt/ranges.h>
 
 #include <distdl/app/runs/job_states.hpp>
+#include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
-#include <distdl/slurm/nodes.hpp>
+#include <distdl/slurm/commands.hpp>
 
 namespace distdl::app {
 namespace {
@@ -27,6 +28,13 @@ std::optional<double> time_in(const std::string& text) {
 }
 }  // namespace
 
+bool is_job_id(const std::string& text) try {
+  slurm::check_job_id(text);
+  return true;
+} catch (const SchedulerError&) {
+  return false;
+}
+
 std::vector<JobState> job_states_in(const std::string& text) {
   constexpr std::size_t kFields = 6;
   std::vector<JobState> jobs;
@@ -43,7 +51,8 @@ std::vector<JobState> job_states_in(const std::string& text) {
   return jobs;
 }
 
-std::vector<JobState> ask_job_states(const std::vector<std::string>& jobs) {
+std::vector<JobState> ask_job_states(std::vector<std::string> jobs) {
+  std::erase_if(jobs, [](const std::string& job) { return !is_job_id(job); });  // whatever a journal says
   if (jobs.empty()) return {};
   const auto result = slurm::ask(
       {"squeue", "--noheader", "--states=all", kColumns, fmt::format("--jobs={}", fmt::join(jobs, ","))}, kStatesLimit);

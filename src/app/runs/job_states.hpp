@@ -15,9 +15,12 @@ struct JobState {
   std::string nodes = {};  ///< "n[1-3]"
 };
 
+/// "17", "12_3".
+bool is_job_id(const std::string& text);
+
 /// One question to Slurm for all of them. Jobs that it does not know (any more) are left out; all are where there is no
 /// Slurm, or it does not answer, which is a warning.
-std::vector<JobState> ask_job_states(const std::vector<std::string>& jobs);
+std::vector<JobState> ask_job_states(std::vector<std::string> jobs);
 
 /// Of what squeue prints for it.
 std::vector<JobState> job_states_in(const std::string& text);

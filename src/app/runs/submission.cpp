@@ -9,7 +9,7 @@
 #include <distdl/base/random.hpp>
 #include <distdl/observe/journal.hpp>
 #include <distdl/observe/run_identity.hpp>
-#include <distdl/slurm/nodes.hpp>
+#include <distdl/slurm/commands.hpp>
 
 namespace distdl::app {
 namespace {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
+#include <distdl/slurm/warning_signal.hpp>
 #include <distdl/submit/lint/findings.hpp>
 
 // Lints of what a job asks Slurm for.
@@ -51,23 +52,6 @@ void lint_gpus(const BatchScript& script, Findings& findings) {
                  "use --gpus-per-node, or add --gpu-bind=none");
 }
 
-/// --signal=[B:]SIGNAL[@SECONDS].
-struct Warning {
-  bool to_script = false;
-  long seconds = 60;
-};
-
-Warning warning_of(const std::string& value) {
-  Warning warning;
-  const auto colon = value.find(':');
-  warning.to_script = colon != std::string::npos && value.substr(0, colon).find('B') != std::string::npos;
-  SbatchOptions parts;
-  const auto at = value.find('@');
-  if (at != std::string::npos) parts.set("seconds", value.substr(at + 1));
-  warning.seconds = parts.number("seconds").value_or(60);
-  return warning;
-}
-
 /// Runs in the foreground, and is not what the script has become.
 bool blocks_script(const ShellCommand& command) {
   return !command.in_background && !command.is_exec && (starts_step(command) || is_distdl_run(command));
@@ -99,15 +83,15 @@ void lint_options(const BatchScript& script, const LintFacts& facts, Findings& f
 
 void lint_signal(const BatchScript& script, const LintFacts& facts, Findings& findings) {
   const SbatchOption* signal = script.options.find("signal");
+  const auto warning = slurm::warning_from(signal ? signal->value.value_or("") : "");
   const bool is_ours = runs_distdl(script);
-  if (!signal) {
+  if (!warning) {
     if (script.commands.empty()) return;
-    findings.add("signal-missing", 0, "nothing warns the program before the time limit; add --signal=B:USR1@120");
+    findings.add("signal-missing", signal ? signal->line : 0, "nothing warns the program before the time limit; add --signal=B:USR1@120");
     if (is_ours) findings.set_level(LintLevel::note);  // it knows the limit by itself
     return;
   }
-  const Warning warning = warning_of(signal->value.value_or(""));
-  if (warning.to_script) {
+  if (warning->to_batch_shell) {
     lint_delivery(script, findings);
   } else {
     findings.add("signal-kills-ranks", signal->line,
@@ -118,11 +102,11 @@ void lint_signal(const BatchScript& script, const LintFacts& facts, Findings& fi
   }
   if (!facts.save_seconds) return;
   const double needed = std::ceil(*facts.save_seconds * 1.5 + 15);
-  if (static_cast<double>(warning.seconds) < needed)
+  if (static_cast<double>(warning->before.count()) < needed)
     findings.add("signal-too-late", signal->line,
                  "the signal comes {} s before the end of the job, but a save takes {} {:.0f} s; with some margin "
                  "{:.0f} s are needed: --signal=B:USR1@{:.0f}",
-                 warning.seconds, facts.save_is_measured ? "measured" : "an expected", *facts.save_seconds, needed,
+                 warning->before.count(), facts.save_is_measured ? "measured" : "an expected", *facts.save_seconds, needed,
                  needed);
 }
 
