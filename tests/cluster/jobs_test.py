@@ -112,7 +112,7 @@ class Jobs(unittest.TestCase):
         self.wait(run, "the run to be cancelled", lambda: status(run.folder)["state"] == "cancelled", GRACE)
 
     def test_a_chain_goes_on_where_a_job_died_and_ends_with_the_run(self):
-        run, printed, jobs = self.submit("chain", "--nodes=1", "--chain", "3", "--set", "train.steps=4000", "--set", "checkpoint.every=20")
+        run, printed, jobs = self.submit("chain", "--nodes=1", "--chain", "3", "--set", "train.steps=200", "--set", "checkpoint.every=10")
         self.assertEqual(3, len(jobs))
         self.wait(run, "a checkpoint", lambda: run.events("checkpoint"), 30)
         self.assertEqual("PENDING", jobs[1].state())
@@ -121,7 +121,7 @@ class Jobs(unittest.TestCase):
         self.wait(run, "the next job to go on", lambda: len(run.starts()) == 2, 40)
         seen = status(run.folder)
         self.assertEqual(jobs[1].number, seen["job"])
-        self.assertIn(seen["restarts"][0]["cause"], ("signal SIGTERM", "the job ended without a word"))  # ranks may be quick enough
+        self.assertRegex(seen["restarts"][0]["cause"], "signal SIG|the job ended without a word")  # its ranks may be quick enough
         self.assertGreater(run.starts()[1]["resumed_from"], 0)
         self.wait(run, "the run to finish", run.finished, 60)
         jobs[1].wait_state("COMPLETED", GRACE)

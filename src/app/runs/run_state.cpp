@@ -80,6 +80,9 @@ std::optional<LockSeen> look_at_lock(const std::filesystem::path& run_folder) tr
   if (::stat(file.c_str(), &info) != 0) return std::nullopt;
   const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   seen.age = std::chrono::seconds(std::max<std::int64_t>(0, now - info.st_mtim.tv_sec));
+  auto self = launch::Holder::self();
+  self.job.clear();  // so that Slurm is not asked
+  if (seen.holder && launch::is_gone(*seen.holder, self, {})) return std::nullopt;
   return seen;
 } catch (const StorageError&) {  // it has none
   return std::nullopt;

@@ -25,7 +25,8 @@ struct RunState {
 RunState state_of(const observe::RunSummary& summary, std::optional<std::chrono::seconds> lock_age,
                   const std::optional<JobState>& job);
 
-/// Who holds the folder, and for how long there was no sign of life.
+/// Who holds the folder, and for how long there was no sign of life. Nothing if nobody does, or a process of this
+/// machine that has ended.
 struct LockSeen {
   std::optional<launch::Holder> holder;
   std::chrono::seconds age{};
