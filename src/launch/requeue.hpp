@@ -27,7 +27,8 @@ bool is_over(const slurm::Allocation& allocation);
 
 /// Requeues the job, unless it was cancelled (scontrol would revive it) or Slurm has requeued it already. Repeats the
 /// request while the controller does not answer. Slurm restarts the job earliest if this process then ends at once.
-/// Returns whether it is this call that put the job back. Throws SchedulerError if Slurm refuses, or does not answer within run.scheduler_minutes.
+/// Returns whether it is this call that put the job back. Throws SchedulerError if Slurm refuses, or does not answer
+/// within run.scheduler_minutes.
 bool requeue_job(const slurm::Allocation& allocation, const Options& options, SupervisorSignals& signals);
 
 }  // namespace distdl::launch

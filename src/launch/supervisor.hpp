@@ -54,8 +54,8 @@ struct LaunchSpec {
   /// never.
   std::string below = {};
   FolderLock* lock = nullptr;  ///< of the run folder: once it is lost, the ranks are ended
-  /// Whether a user wants the run to stop for good. The ranks see that themselves; here it means that no launch follows,
-  /// and no requeue. Asked between launches.
+  /// Whether a user wants the run to stop for good. The ranks see that themselves; here it means that no launch
+  /// follows, and no requeue. Asked between launches.
   std::function<bool()> ends_for_good = {};
   LaunchEvents events = {};
 };
@@ -73,8 +73,9 @@ void check(const Options& options);
 
 /// Starts and supervises the ranks: forwards signals, relaunches them after a crash, requeues the Slurm job when
 /// the ranks stopped on purpose. Returns the exit code of the run: ok, requeue (stopped, also between two launches),
-/// stopped (for good), superseded (another start has taken the run folder), or the ranks' code. Throws ConfigError for options that make no
-/// sense. Blocks SIGCHLD, SIGTERM, SIGINT, SIGUSR1, SIGUSR2 and, unless it is ignored, SIGHUP in the calling thread.
+/// stopped (for good), superseded (another start has taken the run folder), or the ranks' code. Throws ConfigError for
+/// options that make no sense. Blocks SIGCHLD, SIGTERM, SIGINT, SIGUSR1, SIGUSR2 and, unless it is ignored, SIGHUP in
+/// the calling thread.
 int supervise(const LaunchSpec& spec, const Options& options);
 /// The same with signals that are watched already. A signal that has come before stops the run before the first launch.
 int supervise(const LaunchSpec& spec, const Options& options, SupervisorSignals& signals);

@@ -85,7 +85,8 @@ class Journal {
 /// All rows that can be read, in the order of the file.
 std::vector<Record> read_journal(const std::filesystem::path& run_folder);
 
-/// Whether a job of this chain has ended the run for good since `job` was submitted, which must not start it again then.
+/// Whether a job of this chain has ended the run for good since `job` was submitted, which must not start it again
+/// then.
 bool chain_has_ended(const std::vector<Record>& journal, const std::string& chain, const std::string& job);
 
 /// Ids of the jobs of the chain that were submitted after `job` and have not started.

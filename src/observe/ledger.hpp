@@ -83,12 +83,12 @@ class LedgerBuilder {
 
   Ledger ledger_;
   State state_ = State::nothing;
-  double now_ = 0;               ///< the time of the row that is being added
-  bool after_failure_ = false;   ///< what is being started recovers
-  double step_ = 0;              ///< done last
-  double step_seconds_ = 0;      ///< what a step of this start takes
-  std::vector<Span> spans_;      ///< ascending steps
-  std::size_t launch_begin_ = 0; ///< of spans_: those of the launch that trains
+  double now_ = 0;                 ///< the time of the row that is being added
+  bool after_failure_ = false;     ///< what is being started recovers
+  double step_ = 0;                ///< done last
+  double step_seconds_ = 0;        ///< what a step of this start takes
+  std::vector<Span> spans_;        ///< ascending steps
+  std::size_t launch_begin_ = 0;   ///< of spans_: those of the launch that trains
   std::set<std::string> waiting_;  ///< jobs that were submitted and have not started
 };
 

@@ -67,7 +67,8 @@ void LogMerge::read_file(const std::string& host, File& file, std::vector<LogLin
       begin = end + 1;
     }
     file.rest.erase(0, begin);
-    if (file.rest.size() > kMostLineBytes) lines.push_back(parse_log_line(std::exchange(file.rest, {}), host, file.last));
+    if (file.rest.size() > kMostLineBytes)
+      lines.push_back(parse_log_line(std::exchange(file.rest, {}), host, file.last));
   }
   if (all && !file.rest.empty()) lines.push_back(parse_log_line(std::exchange(file.rest, {}), host, file.last));
 } catch (const StorageError&) {  // a log that cannot be read (any more) has no lines

@@ -29,8 +29,8 @@ LogLine parse_log_line(std::string_view text, const std::string& host, const Log
 class LogMerge {
  public:
   explicit LogMerge(std::filesystem::path logs);
-  /// Calls `visit` for the lines that are new since the last call, of all files, ordered by time. A last line without its
-  /// newline waits for the rest, unless `all`.
+  /// Calls `visit` for the lines that are new since the last call, of all files, ordered by time. A last line without
+  /// its newline waits for the rest, unless `all`.
   void read(const std::function<void(const LogLine&)>& visit, bool all);
   /// Leaves out, of what is there now, all but about the last `lines` lines.
   void skip_to_last(std::size_t lines);

@@ -27,8 +27,8 @@ enum class Phase {
 
 /// A start that went on with what was there.
 struct RestartSummary {
-  double time = 0;            ///< seconds since 1970
-  std::string cause;          ///< "peer lost", "node lost", "signal SIGUSR1", "the job ended without a word"
+  double time = 0;    ///< seconds since 1970
+  std::string cause;  ///< "peer lost", "node lost", "signal SIGUSR1", "the job ended without a word"
   Step resumed_from;
   std::int64_t repeated = 0;  ///< steps that had to be done again
 };
@@ -50,11 +50,11 @@ struct RunSummary {
   double steps_per_second = 0;  ///< of the last steps; 0: not known
   std::optional<SaveSummary> checkpoint = {}, snapshot = {};
   std::vector<RestartSummary> restarts = {};
-  std::optional<int> code = {};           ///< of the last job or launch that ended
-  std::string cause = {};                 ///< of its end
-  double first_time = 0, last_time = 0;   ///< of all rows; 0: none
-  std::optional<double> job_end = {};     ///< when Slurm will end the job, where a row "deadline" tells
-  std::string deadline = {};              ///< the rule that follows from it, in words
+  std::optional<int> code = {};          ///< of the last job or launch that ended
+  std::string cause = {};                ///< of its end
+  double first_time = 0, last_time = 0;  ///< of all rows; 0: none
+  std::optional<double> job_end = {};    ///< when Slurm will end the job, where a row "deadline" tells
+  std::string deadline = {};             ///< the rule that follows from it, in words
 };
 
 /// `metrics`: the last rows of metrics.jsonl.

@@ -21,7 +21,8 @@ bool is_assignment(std::string_view word) {
 }
 
 bool precedes_a_command(std::string_view word) {
-  constexpr std::array kWords{"if", "then", "else", "elif", "while", "until", "do", "time", "!", "{", "(", "command", "nohup"};
+  constexpr std::array kWords{"if",   "then", "else", "elif", "while",   "until", "do",
+                              "time", "!",    "{",    "(",    "command", "nohup"};
   return std::find(kWords.begin(), kWords.end(), word) != kWords.end();
 }
 

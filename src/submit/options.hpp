@@ -6,8 +6,8 @@
 
 namespace distdl::submit {
 
-/// What a job asks Slurm for. Where a field is empty or 0, the #SBATCH lines of sbatch/train.sbatch hold; options on the
-/// command line of "distdl submit" beat both.
+/// What a job asks Slurm for. Where a field is empty or 0, the #SBATCH lines of sbatch/train.sbatch hold; options on
+/// the command line of "distdl submit" beat both.
 struct Options {
   std::string nodes;  ///< "8", or "6-8": the run goes on after it has lost two
   std::string time;   ///< as sbatch takes it: minutes, "HH:MM:SS", "D-HH:MM:SS"
@@ -25,8 +25,9 @@ struct Options {
 
 template <class Visitor>
 void describe(Options& options, Visitor&& visit) {
-  visit("slurm.nodes", options.nodes,
-        "`distdl submit`: number of nodes; with a range, as \"6-8\", the run continues after it has lost two; empty: 2");
+  visit(
+      "slurm.nodes", options.nodes,
+      "`distdl submit`: number of nodes; with a range, as \"6-8\", the run continues after it has lost two; empty: 2");
   visit("slurm.time", options.time,
         "`distdl submit`: limit of the job's time, as sbatch takes it: \"12:00:00\", \"2-00:00:00\"; empty: one hour");
   visit("slurm.partition", options.partition, "`distdl submit`: partition; empty: the site's default");
@@ -40,11 +41,13 @@ void describe(Options& options, Visitor&& visit) {
         "`distdl submit`: GPUs of each node, \"4\" or \"a100:4\"; empty: none are asked for");
   visit("slurm.memory", options.memory, "`distdl submit`: memory of each node, \"64G\"; empty: the site's default");
   visit("slurm.exclusive", options.exclusive, "`distdl submit`: share the nodes with no other job");
-  visit("slurm.signal", options.signal,
-        "`distdl submit`: signal before the end of the job, as \"B:USR1@120\"; empty: B:USR1, so early that a save fits");
+  visit(
+      "slurm.signal", options.signal,
+      "`distdl submit`: signal before the end of the job, as \"B:USR1@120\"; empty: B:USR1, so early that a save fits");
   visit("slurm.job_name", options.job_name, "`distdl submit`: name of the job; empty: distdl");
   visit("slurm.options", options.options,
-        "`distdl submit`: other options of sbatch, as on its command line: \"--mail-type=END --reservation=maintenance\"");
+        "`distdl submit`: other options of sbatch, as on its command line: \"--mail-type=END "
+        "--reservation=maintenance\"");
   visit("slurm.setup", options.setup,
         "`distdl submit`: shell lines that run in the job before the program, as \"module load cuda\"");
 }

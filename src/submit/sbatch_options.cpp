@@ -165,6 +165,7 @@ class Words {
   void read_long(const std::string& word) {
     const auto equals = word.find('=');
     const std::string name = word.substr(2, equals == word.npos ? word.npos : equals - 2);
+    require<UsageError>(!name.empty(), "\"{}\" is no option of sbatch", word);
     const Known* known = find_known(name);
     SbatchOption option{known ? std::string(known->name) : name};
     option.is_known = known != nullptr;
@@ -223,11 +224,10 @@ std::optional<long> number_in(std::string_view text) {
 }  // namespace
 
 std::string quote(const std::string& word) {
-  const bool is_plain =
-      !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-               std::string_view("-_./=:,@%+").find(c) != std::string_view::npos;
-      });
+  const bool is_plain = !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("-_./=:,@%+").find(c) != std::string_view::npos;
+  });
   if (is_plain) return word;
   std::string text = "'";
   for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);

@@ -22,8 +22,9 @@ std::string read_script(const std::filesystem::path& script) {
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   require<StorageError>(!in.bad(), "cannot read the script \"{}\"", script.string());
   text.resize(static_cast<std::size_t>(in.gcount()));
-  require<StorageError>(text.size() <= kMostScriptBytes, "the script \"{}\" has more than {} bytes, which sbatch refuses",
-                        script.string(), kMostScriptBytes);
+  require<StorageError>(text.size() <= kMostScriptBytes,
+                        "the script \"{}\" has more than {} bytes, which sbatch refuses", script.string(),
+                        kMostScriptBytes);
   return text;
 }
 

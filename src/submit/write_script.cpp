@@ -62,8 +62,9 @@ std::string write_script(const ScriptRequest& request) {
   for (const SbatchOption& option : request.options.all()) text += fmt::format("#SBATCH {}\n", to_word(option));
   text += fmt::format("\n# What \"distdl run\" gets.\nset -- {}\n", quoted(request.arguments));
   if (!request.chain.empty())
-    text += fmt::format("# The job is a link of a chain. The next one goes on where this one ends.\nexport DISTDL_CHAIN={}\n",
-                        quote(request.chain));
+    text += fmt::format(
+        "# The job is a link of a chain. The next one goes on where this one ends.\nexport DISTDL_CHAIN={}\n",
+        quote(request.chain));
   text += "\n";
   if (!request.setup.empty()) text += request.setup + (request.setup.ends_with('\n') ? "\n" : "\n\n");
   return text + program_lines(request.program) + job_part();

@@ -16,12 +16,12 @@ std::string_view train_sbatch();
 
 /// What a script is to do.
 struct ScriptRequest {
-  SbatchOptions options;                      ///< all, see merge_options()
+  SbatchOptions options;                    ///< all, see merge_options()
   std::vector<std::string> arguments = {};  ///< of "distdl run": "job.toml", "--set", "train.epochs=2"
-  std::string program = {};                   ///< distdl, with its folder
-  std::string setup = {};                     ///< shell lines before the program
-  std::string made_by = {};                   ///< the command that asks for it, for people
-  std::string chain = {};                     ///< id of the chain; empty: none
+  std::string program = {};                 ///< distdl, with its folder
+  std::string setup = {};                   ///< shell lines before the program
+  std::string made_by = {};                 ///< the command that asks for it, for people
+  std::string chain = {};                   ///< id of the chain; empty: none
 };
 
 std::string write_script(const ScriptRequest& request);

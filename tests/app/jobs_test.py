@@ -33,8 +33,7 @@ class JobsTest(ProgramTest):
             file.chmod(0o755)
 
     def start(self, *words, variables=None, **how):
-        own = {"PATH": f"{self.folder}/bin:{os.environ['PATH']}", "XDG_STATE_HOME": str(self.folder / "state"),
-               "SLURM_JOB_ID": ""}
+        own = {"PATH": f"{self.folder}/bin:{os.environ['PATH']}", "SLURM_JOB_ID": ""}
         return super().start(*words, variables={**own, **(variables or {})}, **how)
 
     def submit(self, *words):

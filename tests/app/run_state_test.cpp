@@ -10,7 +10,8 @@ using namespace std::chrono_literals;
 using observe::Phase;
 using observe::RunSummary;
 
-std::string word(Phase phase, std::optional<std::chrono::seconds> lock_age, const char* state, bool* is_live = nullptr) {
+std::string word(Phase phase, std::optional<std::chrono::seconds> lock_age, const char* state,
+                 bool* is_live = nullptr) {
   RunSummary summary{.phase = phase};
   if (phase == Phase::ended) summary.code = 78;
   const auto job = state ? std::optional(JobState{"7", state, "Resources"}) : std::nullopt;

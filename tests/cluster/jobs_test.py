@@ -16,7 +16,6 @@ GRACE = 15  # seconds that a rank's step, its save and Slurm's own delays may ta
 def setUpModule():
     global FOLDER
     FOLDER = pocket.work_folder()
-    os.environ["XDG_STATE_HOME"] = f"{FOLDER}/state"
     pocket.call(pocket.DISTDL, "data", "make", "shapes", f"{FOLDER}/shapes.h5", "--samples", "4000")
     pocket.Cluster(2, FOLDER)
 

@@ -57,7 +57,8 @@ TEST_F(Logs, AreFollowed) {
 }
 
 TEST_F(Logs, BeginNearTheEndIfAsked) {
-  for (int i = 0; i < 1000; ++i) append("n1", fmt::format("2026-03-01T12:{:02}:{:02} info line {}\n", i / 60, i % 60, i));
+  for (int i = 0; i < 1000; ++i)
+    append("n1", fmt::format("2026-03-01T12:{:02}:{:02} info line {}\n", i / 60, i % 60, i));
   LogMerge logs(folder_);
   logs.skip_to_last(3);
   const auto lines = read(logs);

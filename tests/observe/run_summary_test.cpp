@@ -103,7 +103,8 @@ TEST(Summary, NamesTheCausesOfRestarts) {
   journal.push_back(started(11, 6, true));
   std::vector<std::string> causes;
   for (const auto& restart : summarize(journal, {}).restarts) causes.push_back(restart.cause);
-  EXPECT_THAT(causes, ElementsAre("peer lost", "node lost", "signal SIGUSR1", "the job ended without a word", "unknown"));
+  EXPECT_THAT(causes,
+              ElementsAre("peer lost", "node lost", "signal SIGUSR1", "the job ended without a word", "unknown"));
   EXPECT_EQ(summarize(journal, {}).restarts[0].resumed_from, Step(5));
   EXPECT_EQ(summarize(journal, {}).restarts[0].repeated, 3);
 }

@@ -54,8 +54,8 @@ TEST(BatchScript, LeavesOutHereDocuments) {
 }
 
 TEST(BatchScript, IsReadFromAnyText) {
-  for (const char* text : {"", "\n", "'", "\"$(", "\\", "a\\", "<<", "<<'", "#SBATCH", "#SBATCH \\", "&&&", "((((", "<<END",
-                           "#SBATCH --a='b\n"})
+  for (const char* text : {"", "\n", "'", "\"$(", "\\", "a\\", "<<", "<<'", "#SBATCH", "#SBATCH \\", "&&&", "((((",
+                           "<<END", "#SBATCH --a='b\n"})
     EXPECT_NO_THROW(parse(text)) << text;
   EXPECT_EQ(parse("#!/bin/sh\r\ntrue\r\n").dos_line, 1);
   EXPECT_EQ(parse("#!/bin/sh\ntrue\n").dos_line, 0);

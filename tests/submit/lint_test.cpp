@@ -109,8 +109,8 @@ TEST(Lint, OfWhatTheBatchShellExpands) {
   EXPECT_THAT(rules(kTop + "exec srun train --rank $SLURM_PROCID\n"), ElementsAre("3 rank-in-batch-shell error"));
   EXPECT_THAT(rules(kTop + "export RANK=\"${SLURM_LOCALID}\"\n"), ElementsAre("3 rank-in-batch-shell error"));
   EXPECT_THAT(rules(kTop + "echo $SLURM_PROCID\n"), IsEmpty());
-  for (const char* port : {"export MASTER_PORT=29500", "torchrun --master_port 29500 x", "torchrun --master-port=29500 x",
-                           "torchrun --rdzv_endpoint=$host:29400 x"})
+  for (const char* port : {"export MASTER_PORT=29500", "torchrun --master_port 29500 x",
+                           "torchrun --master-port=29500 x", "torchrun --rdzv_endpoint=$host:29400 x"})
     EXPECT_THAT(rules("#!/bin/bash\n#SBATCH --no-requeue --signal=TERM\n" + std::string(port) + "\n"),
                 testing::Contains("3 port-fixed warning"))
         << port;

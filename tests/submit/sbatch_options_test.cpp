@@ -53,7 +53,8 @@ TEST(SbatchOptions, AreRefusedWithAHint) {
 
 TEST(SbatchOptions, LastOneCountsAndOppositesExcludeEachOther) {
   SbatchOptions options;
-  for (const auto& option : parse_sbatch_words({"--nodes=2", "--requeue", "--mem=4G", "--nodes=3-4"})) options.set(option);
+  for (const auto& option : parse_sbatch_words({"--nodes=2", "--requeue", "--mem=4G", "--nodes=3-4"}))
+    options.set(option);
   EXPECT_THAT(words_of(options.all()), ElementsAre("--nodes=3-4", "--requeue", "--mem=4G"));
   options.set(SbatchOption{"no-requeue"});
   options.set("mem-per-cpu", "1G");

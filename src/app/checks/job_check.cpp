@@ -22,8 +22,8 @@ JobFacts examine_job(const config::Job& job, std::uint64_t memory) {
   const auto tensors = train::tensors_that_fit(model, recipe.parallel, recipe.optim, 1, memory);
   const std::uint64_t arenas = 1 + optim::state_of(recipe.optim).size();  // parameters, and what the optimizer keeps
   return {fmt::format("model {} with {} parameters, {} samples of {} in {} classes, global batch {}", model.name,
-                     model::parameter_count(tensors), samples.samples(), tensor::to_string(samples.shape()),
-                     samples.classes(), plan.global_batch()),
+                      model::parameter_count(tensors), samples.samples(), tensor::to_string(samples.shape()),
+                      samples.classes(), plan.global_batch()),
           tensors.layout.size() * arenas * sizeof(float)};
 }
 

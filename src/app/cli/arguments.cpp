@@ -153,9 +153,8 @@ std::string CommandLine::help(const std::string& subcommand) const {
 int CommandLine::run(int argc, char** argv) {
   std::vector<char*> words(argv, argv + argc);
   // CLI11 would leave a command at "--"; one that passes unknown words on means those behind it, too.
-  const auto passing = app_->get_subcommands([&](const CLI::App* each) {
-    return argc > 1 && each->get_name() == argv[1] && each->get_allow_extras();
-  });
+  const auto passing = app_->get_subcommands(
+      [&](const CLI::App* each) { return argc > 1 && each->get_name() == argv[1] && each->get_allow_extras(); });
   if (!passing.empty())
     words.erase(std::remove_if(words.begin(), words.end(), [](const char* word) { return std::string(word) == "--"; }),
                 words.end());

@@ -50,8 +50,8 @@ void cancel(const CancelArguments& arguments) {
     else if (is_at_work(job))
       working.push_back(job.job);
   const bool is_local = report.holder && report.holder->job.empty();
-  require<UsageError>(is_local || !waiting.empty() || !working.empty(), "the run \"{}\" is {}: there is nothing to cancel",
-                      folder.string(), report.state.word);
+  require<UsageError>(is_local || !waiting.empty() || !working.empty(),
+                      "the run \"{}\" is {}: there is nothing to cancel", folder.string(), report.state.word);
   if (arguments.after_save && (is_local || !working.empty())) {
     request_end(folder, journal);  // its jobs that wait are cancelled when it ends
     return;
@@ -75,8 +75,9 @@ void add_cancel_command(Command app) {
       "cancel", "End a run: cancel its jobs, those of its chain too; without Slurm ask its process to save and stop");
   auto arguments = std::make_shared<CancelArguments>();
   arguments->run.add_to(command);
-  command.add_flag("--after-save", arguments->after_save,
-                   "Let the run save at its next step and end by itself; the same as to make the file STOP in its folder");
+  command.add_flag(
+      "--after-save", arguments->after_save,
+      "Let the run save at its next step and end by itself; the same as to make the file STOP in its folder");
   command.footer("For example: distdl cancel --after-save run");
   command.callback([arguments] { cancel(*arguments); });
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <deque>
 #include <memory>
@@ -44,7 +45,10 @@ class LogPrinter {
     fmt::print("{}{}{}{}\n", coloured ? colour : "", names_host ? "" : printable(line.host) + ": ",
                printable(line.text), coloured ? "\033[0m" : "");
   }
-  void flush() const { require<StorageError>(std::fflush(stdout) == 0, "cannot write to stdout: {}", errno_text(errno)); }
+  void flush() const {
+    const bool flushed = std::fflush(stdout) == 0;
+    require<StorageError>(flushed, "cannot write to stdout: {}", errno_text(errno));
+  }
 
  private:
   std::string host_;

@@ -81,9 +81,13 @@ void print_reports(const std::vector<RunReport>& reports) {
     const auto step = summary.step ? fmt::format("{}{}", *summary.step,
                                                  summary.total ? fmt::format("/{}", *summary.total) : std::string())
                                    : std::string("-");
-    fmt::print("{:<13} {:<10} {:<10} {:>17} {:>8}  {:<19}  {}\n", report.id.empty() ? "-" : report.id, report.state.word,
-               report.job ? report.job->job : summary.job.empty() ? "-" : summary.job, step, summary.restarts.size(),
-               summary.last_time > 0 ? time_text(summary.last_time) : "-", printable(report.folder.string()));
+    fmt::print("{:<13} {:<10} {:<10} {:>17} {:>8}  {:<19}  {}\n", report.id.empty() ? "-" : report.id,
+               report.state.word,
+               report.job            ? report.job->job
+               : summary.job.empty() ? "-"
+                                     : summary.job,
+               step, summary.restarts.size(), summary.last_time > 0 ? time_text(summary.last_time) : "-",
+               printable(report.folder.string()));
   }
   const Success success(reports);
   if (success.ended > 0)
@@ -105,7 +109,8 @@ void list_runs(const LsArguments& arguments) {
 void add_ls_command(Command app) {
   auto command = app.add_subcommand("ls", "List your runs, with their states, and how many of them finished");
   auto arguments = std::make_shared<LsArguments>();
-  command.add_option("RUN", arguments->folders, "Only these, also runs that are not in your index; see \"distdl status\"");
+  command.add_option("RUN", arguments->folders,
+                     "Only these, also runs that are not in your index; see \"distdl status\"");
   command.add_flag("--prune", arguments->prune, "Forget runs whose folders are gone");
   command.add_flag("--json", arguments->json, "Print JSON");
   command.footer("For example: distdl ls, distdl ls scratch/run1 scratch/run2");

@@ -99,10 +99,9 @@ void run(const RunArguments& arguments) {
   launch::LaunchSpec spec;
   spec.checkpoints = std::filesystem::path(job.run_dir) / "checkpoints";
   if (!arguments.local) spec.allocation = slurm::current_allocation();
-  require<UsageError>(
-      arguments.local || spec.allocation,
-      "this is no Slurm job: submit one with \"distdl submit JOB\", or add --local -n RANKS to run on "
-      "this machine");
+  require<UsageError>(arguments.local || spec.allocation,
+                      "this is no Slurm job: submit one with \"distdl submit JOB\", or add --local -n RANKS to run on "
+                      "this machine");
   spec.ranks = arguments.ranks > 0 ? arguments.ranks : spec.allocation ? spec.allocation->tasks : 1;
   check_plan(job, spec.ranks);
   check_before_launch(job, spec.allocation.has_value());

@@ -75,10 +75,11 @@ void require_idle(const std::filesystem::path& folder) {
   const RunReport report = make_report(folder, std::move(summary), std::move(jobs));
   if (report.state.is_live)
     throw StorageError(
-        fmt::format("the run \"{}\" is {} already{}; wait for it, or \"distdl cancel {}\" it, or choose another run.dir; "
-                    "--force submits the job in spite of that",
-                    folder.string(), report.state.word,
-                    report.job ? fmt::format(" (job {})", report.job->job) : "", folder.string()),
+        fmt::format(
+            "the run \"{}\" is {} already{}; wait for it, or \"distdl cancel {}\" it, or choose another run.dir; "
+            "--force submits the job in spite of that",
+            folder.string(), report.state.word, report.job ? fmt::format(" (job {})", report.job->job) : "",
+            folder.string()),
         ExitCode::superseded);
 }
 
@@ -155,7 +156,8 @@ void add_submit_command(Command app) {
   auto command = app.add_subcommand(
       "submit", "Check a job, write its batch script, lint it, and submit it; options of sbatch are passed on");
   auto arguments = std::make_shared<SubmitArguments>();
-  auto job = command.add_option("job", arguments->wish.job.file, "Job file in TOML; its table [slurm] may name nodes, time ...");
+  auto job = command.add_option("job", arguments->wish.job.file,
+                                "Job file in TOML; its table [slurm] may name nodes, time ...");
   command.add_option("--set", arguments->wish.job.overrides, "Override a key of the job file: --set slurm.nodes=8")
       .repeatable("KEY=VALUE");
   command.add_flag("--dry-run", arguments->dry_run, "Print the script, and submit nothing");
@@ -165,10 +167,11 @@ void add_submit_command(Command app) {
                   "before ended, and the first one that finishes the run cancels the rest")
       .type_name("N")
       .within(1, 1000);
-  auto lint = command
-                  .add_option("--lint", arguments->lint,
-                              "Only look for mistakes in this batch script of your own; ends with 78 if there are errors")
-                  .type_name("SCRIPT");
+  auto lint =
+      command
+          .add_option("--lint", arguments->lint,
+                      "Only look for mistakes in this batch script of your own; ends with 78 if there are errors")
+          .type_name("SCRIPT");
   command.add_flag("--force", arguments->force, "Submit also what lints call an error, or while the run has a job");
   command.add_flag("--json", arguments->json, "Print JSON");
   command.allow_unknown();

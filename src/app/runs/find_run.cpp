@@ -51,7 +51,8 @@ std::optional<std::filesystem::path> run_by_id(const std::string& text) {
   for (const auto& run : observe::known_runs())
     if (text.size() >= kFewestDigits && run.id.starts_with(text)) found.push_back(run);
   if (found.size() > 1)
-    throw no_run(fmt::format("several runs have ids that begin with \"{}\": {} and {}", text, found[0].id, found[1].id));
+    throw no_run(
+        fmt::format("several runs have ids that begin with \"{}\": {} and {}", text, found[0].id, found[1].id));
   return found.empty() ? std::nullopt : std::optional(found[0].folder);
 }
 

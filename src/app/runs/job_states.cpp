@@ -46,7 +46,8 @@ std::vector<JobState> job_states_in(const std::string& text) {
     if (fields.size() + 1 == kFields) fields.emplace_back();  // it has no nodes
     if (fields.size() != kFields) continue;
     const bool has_reason = fields[2] != "None" && fields[2] != "(null)";
-    jobs.push_back({fields[0], fields[1], has_reason ? fields[2] : "", time_in(fields[3]), time_in(fields[4]), fields[5]});
+    jobs.push_back(
+        {fields[0], fields[1], has_reason ? fields[2] : "", time_in(fields[3]), time_in(fields[4]), fields[5]});
   }
   return jobs;
 }

@@ -140,8 +140,9 @@ std::string to_text(const RunReport& report) {
   const std::size_t hidden = summary.restarts.size() - std::min(kMostShown, summary.restarts.size());
   for (std::size_t i = hidden; i < summary.restarts.size(); ++i) {
     const auto& restart = summary.restarts[i];
-    add_line(text, "", fmt::format("{}  {}; from step {}, {} steps again", time_text(restart.time), restart.cause,
-                                   restart.resumed_from, restart.repeated));
+    add_line(text, "",
+             fmt::format("{}  {}; from step {}, {} steps again", time_text(restart.time), restart.cause,
+                         restart.resumed_from, restart.repeated));
   }
   return text;
 }
@@ -183,19 +184,16 @@ std::string to_text(const observe::Ledger& ledger) {
     text += fmt::format("{:<13}{:>12.1f} s {:>6.2f}%  {}\n", entry.name, seconds, wall > 0 ? 100 * seconds / wall : 0,
                         entry.meaning);
   }
-  return text + fmt::format("{:<13}{:>12.1f} s {:>6.2f}%\ngoodput      {:.2f}%, without the queue {:.2f}%\n", "wall time",
-                            wall, 100.0, 100 * ledger.goodput(), 100 * ledger.goodput_in_jobs());
+  return text + fmt::format("{:<13}{:>12.1f} s {:>6.2f}%\ngoodput      {:.2f}%, without the queue {:.2f}%\n",
+                            "wall time", wall, 100.0, 100 * ledger.goodput(), 100 * ledger.goodput_in_jobs());
 }
 
 ReportJson to_json(const observe::Ledger& ledger) {
   ReportJson seconds = ReportJson::object();
   for (const auto& entry : observe::kBuckets) seconds[std::string(entry.name)] = ledger[entry.bucket];
-  return {{"begin", ledger.begin},
-          {"end", ledger.end},
-          {"wall_seconds", ledger.wall()},
-          {"seconds", std::move(seconds)},
-          {"goodput", ledger.goodput()},
-          {"goodput_in_jobs", ledger.goodput_in_jobs()}};
+  return {{"begin", ledger.begin},         {"end", ledger.end},
+          {"wall_seconds", ledger.wall()}, {"seconds", std::move(seconds)},
+          {"goodput", ledger.goodput()},   {"goodput_in_jobs", ledger.goodput_in_jobs()}};
 }
 
 std::string duration_text(double seconds) {

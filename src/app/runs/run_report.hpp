@@ -21,8 +21,8 @@ struct RunReport {
   std::string id = {};  ///< empty: it has none
   observe::RunSummary summary = {};
   RunState state = {};
-  std::vector<JobState> jobs = {};         ///< as Slurm knows them
-  std::optional<JobState> job = {};        ///< of these the one that matters now
+  std::vector<JobState> jobs = {};            ///< as Slurm knows them
+  std::optional<JobState> job = {};           ///< of these the one that matters now
   std::optional<launch::Holder> holder = {};  ///< the "distdl run" that works on it
 };
 

@@ -54,8 +54,8 @@ int ranks_of(const submit::SbatchOptions& options) {
 
 void refuse_options(const submit::SbatchOptions& options) {
   for (const char* name : {"array", "wrap", "wait", "test-only", "input", "export-file"})
-    require<UsageError>(!options.has(name), "\"distdl submit\" takes no option --{} of sbatch; see --dry-run and sbatch",
-                        name);
+    require<UsageError>(!options.has(name),
+                        "\"distdl submit\" takes no option --{} of sbatch; see --dry-run and sbatch", name);
 }
 
 /// Of a chain each job has the same name, which no other job of the user has: Slurm runs one of them at a time.
@@ -80,7 +80,8 @@ submit::SbatchOptions options_of(const SubmissionWish& wish, const config::Job& 
   auto options = submit::merge_options(job.submit, wish.options);
   refuse_options(options);
   const auto is_given = [&](const char* name) {
-    return std::any_of(wish.options.begin(), wish.options.end(), [&](const auto& option) { return option.name == name; }) ||
+    return std::any_of(wish.options.begin(), wish.options.end(),
+                       [&](const auto& option) { return option.name == name; }) ||
            job.submit.options.find(fmt::format("--{}", name)) != std::string::npos;
   };
   if (!is_given("signal") && job.submit.signal.empty()) choose_signal(options, facts);

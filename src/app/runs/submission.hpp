@@ -29,8 +29,8 @@ struct PlannedSubmission {
   std::vector<submit::LintFinding> findings = {};
 };
 
-/// Checks the job as "distdl run --check" does, and writes and lints the script. Changes nothing but, where --chdir asks
-/// for it, the current folder. Throws Error, as a run would.
+/// Checks the job as "distdl run --check" does, and writes and lints the script. Changes nothing but, where --chdir
+/// asks for it, the current folder. Throws Error, as a run would.
 PlannedSubmission plan_submission(const SubmissionWish& wish);
 
 /// What lints should know about a run: its folder, what saves take, and, with `asks_slurm`, the types of srun --mpi.

@@ -16,14 +16,17 @@ void lint_place(const BatchScript& script, const RunFolderFacts& folder, Finding
     findings.add("folder-of-one-node", 0,
                  "the run folder \"{}\" lies {}; {}, and what is there is lost with its node: choose a run.dir on the "
                  "file system that all nodes share",
-                 path, folder.kind == FolderKind::memory ? "in memory (" + folder.file_system + ")" : "where each node has a folder of its own",
+                 path,
+                 folder.kind == FolderKind::memory ? "in memory (" + folder.file_system + ")"
+                                                   : "where each node has a folder of its own",
                  has_several ? "the other nodes do not see it" : "a restart on another node does not see it");
     if (has_several) findings.set_level(LintLevel::error);
   } else if (folder.kind == FolderKind::disk) {
-    findings.add("folder-of-one-node", 0,
-                 "the run folder \"{}\" lies on a disk of this machine ({}), unless this is the file server; all nodes of "
-                 "the job must see it: choose a run.dir on the file system that they share",
-                 path, folder.file_system);
+    findings.add(
+        "folder-of-one-node", 0,
+        "the run folder \"{}\" lies on a disk of this machine ({}), unless this is the file server; all nodes of "
+        "the job must see it: choose a run.dir on the file system that they share",
+        path, folder.file_system);
     if (!has_several) findings.set_level(LintLevel::note);
   }
 }
@@ -32,12 +35,13 @@ void lint_room(const RunFolderFacts& folder, Findings& findings) {
   if (!folder.free_bytes || !folder.checkpoint_bytes) return;
   const std::uint64_t needed = *folder.checkpoint_bytes * (folder.checkpoints_are_there ? 1 : 2);
   if (*folder.free_bytes < needed)
-    findings.add("folder-full", 0,
-                 "the run folder \"{}\" has {:.2f} GB free, but {} of {:.2f} GB {} needed; make room, or choose another "
-                 "run.dir",
-                 folder.folder.string(), gigabytes(*folder.free_bytes),
-                 folder.checkpoints_are_there ? "one more checkpoint" : "two checkpoints",
-                 gigabytes(*folder.checkpoint_bytes), folder.checkpoints_are_there ? "is" : "are");
+    findings.add(
+        "folder-full", 0,
+        "the run folder \"{}\" has {:.2f} GB free, but {} of {:.2f} GB {} needed; make room, or choose another "
+        "run.dir",
+        folder.folder.string(), gigabytes(*folder.free_bytes),
+        folder.checkpoints_are_there ? "one more checkpoint" : "two checkpoints", gigabytes(*folder.checkpoint_bytes),
+        folder.checkpoints_are_there ? "is" : "are");
 }
 }  // namespace
 

@@ -47,9 +47,10 @@ void lint_gpus(const BatchScript& script, Findings& findings) {
                  "{} {} on each node, but {} {}; one rank per GPU is expected: --ntasks-per-node={}", *tasks,
                  *tasks == 1 ? "rank" : "ranks", *gpus, *gpus == 1 ? "GPU" : "GPUs", *gpus);
   if (options.has("gpus-per-task") && options.value("gpu-bind") != "none")
-    findings.add("gpus-hide-peers", line_of(options, {"gpus-per-task"}),
-                 "--gpus-per-task shows each rank its own GPU alone, so ranks of a node cannot copy between their GPUs; "
-                 "use --gpus-per-node, or add --gpu-bind=none");
+    findings.add(
+        "gpus-hide-peers", line_of(options, {"gpus-per-task"}),
+        "--gpus-per-task shows each rank its own GPU alone, so ranks of a node cannot copy between their GPUs; "
+        "use --gpus-per-node, or add --gpu-bind=none");
 }
 
 /// Runs in the foreground, and is not what the script has become.
@@ -60,11 +61,12 @@ bool blocks_script(const ShellCommand& command) {
 void lint_delivery(const BatchScript& script, Findings& findings) {
   for (const ShellCommand& command : script.commands)
     if (blocks_script(command))
-      return findings.add("signal-in-foreground", command.line,
-                          "--signal=B: sends the signal to the script alone, whose shell handles it only after \"{}\" has "
-                          "ended; start it in the background with \"&\", and wait for it: wait $!; or begin the line "
-                          "with exec",
-                          command.program());
+      return findings.add(
+          "signal-in-foreground", command.line,
+          "--signal=B: sends the signal to the script alone, whose shell handles it only after \"{}\" has "
+          "ended; start it in the background with \"&\", and wait for it: wait $!; or begin the line "
+          "with exec",
+          command.program());
 }
 }  // namespace
 
@@ -87,7 +89,8 @@ void lint_signal(const BatchScript& script, const LintFacts& facts, Findings& fi
   const bool is_ours = runs_distdl(script);
   if (!warning) {
     if (script.commands.empty()) return;
-    findings.add("signal-missing", signal ? signal->line : 0, "nothing warns the program before the time limit; add --signal=B:USR1@120");
+    findings.add("signal-missing", signal ? signal->line : 0,
+                 "nothing warns the program before the time limit; add --signal=B:USR1@120");
     if (is_ours) findings.set_level(LintLevel::note);  // it knows the limit by itself
     return;
   }
@@ -106,8 +109,8 @@ void lint_signal(const BatchScript& script, const LintFacts& facts, Findings& fi
     findings.add("signal-too-late", signal->line,
                  "the signal comes {} s before the end of the job, but a save takes {} {:.0f} s; with some margin "
                  "{:.0f} s are needed: --signal=B:USR1@{:.0f}",
-                 warning->before.count(), facts.save_is_measured ? "measured" : "an expected", *facts.save_seconds, needed,
-                 needed);
+                 warning->before.count(), facts.save_is_measured ? "measured" : "an expected", *facts.save_seconds,
+                 needed, needed);
 }
 
 }  // namespace distdl::submit

@@ -26,10 +26,9 @@ bool is_srun(const ShellCommand& command) {
 
 void lint_cpus(const BatchScript& script, const ShellCommand& step, Findings& findings) {
   const auto cpus = script.options.number("cpus-per-task");
-  const bool is_exported =
-      std::any_of(script.commands.begin(), script.commands.end(), [](const ShellCommand& command) {
-        return command.text.find("SRUN_CPUS_PER_TASK=") != std::string::npos;
-      });
+  const bool is_exported = std::any_of(script.commands.begin(), script.commands.end(), [](const ShellCommand& command) {
+    return command.text.find("SRUN_CPUS_PER_TASK=") != std::string::npos;
+  });
   if (cpus && *cpus > 1 && !is_exported && srun_value(step, "cpus-per-task", 'c').empty())
     findings.add("cpus-not-inherited", step.line,
                  "srun gives each task one core, not the {} of sbatch's --cpus-per-task (since Slurm 22.05); add "
@@ -96,9 +95,10 @@ void lint_steps(const BatchScript& script, const LintFacts& facts, Findings& fin
     lint_nodes(script, command, findings);
     lint_mpi(command, facts, findings);
     if (has_distdl(command, "run"))
-      findings.add("run-in-step", command.line,
-                   "\"distdl run\" starts the ranks with srun itself; below srun each task would start them all: call it "
-                   "without srun");
+      findings.add(
+          "run-in-step", command.line,
+          "\"distdl run\" starts the ranks with srun itself; below srun each task would start them all: call it "
+          "without srun");
   }
   if (in_background && !waits)
     findings.add("no-wait", in_background->line,
