@@ -59,8 +59,9 @@ function(distdl_add_library folder)
   set_property(GLOBAL APPEND PROPERTY DISTDL_LIBRARIES distdl_${folder})
 endfunction()
 
-# Not the user's cache of communication costs.
-set(DISTDL_TEST_ENVIRONMENT "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/tests/cache")
+# Not the user's cache of communication costs, nor the user's list of runs.
+set(DISTDL_TEST_ENVIRONMENT "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/tests/cache"
+  "XDG_STATE_HOME=${PROJECT_BINARY_DIR}/tests/state")
 
 # Of a test that hangs, in times of what it may take on a quick, idle machine. Deadlines within tests: tests/pace.hpp.
 set(DISTDL_TEST_PATIENCE 3 CACHE STRING "Times that TIMEOUT after which a test counts as hanging")

@@ -62,6 +62,12 @@ std::string exit_codes() {
 int run(int argc, char** argv) {
   CommandLine line("distdl", "Distributed deep learning as a first-class job of a Slurm machine.");
   add_run_command(line);
+  add_submit_command(line);
+  add_status_command(line);
+  add_log_command(line);
+  add_cancel_command(line);
+  add_requeue_command(line);
+  add_ls_command(line);
   add_data_command(line);
   add_checkpoint_command(line);
   add_evaluate_commands(line);

@@ -20,6 +20,7 @@ enum class ExitCode : int {
   superseded = 73,
   storage = 74,
   requeue = 75,
+  stopped = 76,
   config = 78,
 };
 
@@ -38,7 +39,7 @@ struct ExitCodeEntry {
 };
 
 /// All exit codes in ascending order: the help text, the supervisor and a test of docs/exit-codes.md read this table.
-inline constexpr std::array<ExitCodeEntry, 12> kExitCodes{{
+inline constexpr std::array<ExitCodeEntry, 13> kExitCodes{{
     {ExitCode::ok, "ok", "all done", RestartDecision::finished},
     {ExitCode::corrupt, "corrupt", "a checkpoint or data set is damaged", RestartDecision::give_up},
     {ExitCode::incomplete, "incomplete", "something needed is missing: no restorable checkpoint, a file of a data set",
@@ -62,6 +63,10 @@ inline constexpr std::array<ExitCodeEntry, 12> kExitCodes{{
      "newest "
      "checkpoint or snapshot counts",
      RestartDecision::resume_later},
+    {ExitCode::stopped, "stopped",
+     "stopped for good, with everything saved, because a user asked for it: the file STOP in the run folder, `distdl "
+     "cancel --after-save`",
+     RestartDecision::give_up},
     {ExitCode::config, "configuration",
      "the job file or the input that it names is wrong, or a limit of the process (`ulimit -n`) is too low",
      RestartDecision::give_up},

@@ -10,6 +10,7 @@
 #include <distdl/config/renamed_keys.hpp>
 #include <distdl/launch/options.hpp>
 #include <distdl/observe/options.hpp>
+#include <distdl/submit/options.hpp>
 #include <distdl/train/run.hpp>
 
 namespace distdl::config {
@@ -19,6 +20,7 @@ struct Job {
   std::string run_dir = "run";
   launch::Options launch;
   agent::Options agent;
+  submit::Options submit;
   train::Recipe recipe;
   comm::Options comm;
   observe::Options observe;
@@ -32,6 +34,7 @@ void describe(Job& job, Visitor&& visit) {
   visit("run.dir", job.run_dir, "folder of the run for checkpoints, logs, metrics and result; all nodes must see it");
   describe(job.launch, visit);
   describe(job.agent, visit);
+  describe(job.submit, visit);
   describe(job.recipe.data, visit);
   describe(job.recipe.model, visit);
   describe(job.recipe.train, visit);

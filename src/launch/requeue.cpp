@@ -25,7 +25,7 @@ bool is_over(const slurm::Allocation& allocation) {
   return fate_of(allocation).has_value();
 }
 
-void requeue_job(const slurm::Allocation& allocation, const Options& options, agent::SupervisorSignals& signals,
+bool requeue_job(const slurm::Allocation& allocation, const Options& options, agent::SupervisorSignals& signals,
                  bool batch_host_lost) {
   const auto limit = Deadline::after(
       std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.scheduler_minutes * 60)));
@@ -33,11 +33,14 @@ void requeue_job(const slurm::Allocation& allocation, const Options& options, ag
   for (int refusals = 0;;) {
     bool answers = false;
     try {
-      if (auto fate = fate_of(allocation, batch_host_lost))
-        return log(Severity::info, "job {} is {}: not requeued", allocation.called(), *fate);
+      if (auto fate = fate_of(allocation, batch_host_lost)) {
+        log(Severity::info, "job {} is {}: not requeued", allocation.called(), *fate);
+        return false;
+      }
       answers = true;
       slurm::scheduler().requeue(allocation.called());
-      return log(Severity::info, "job {} was requeued", allocation.called());
+      log(Severity::info, "job {} was requeued", allocation.called());
+      return true;
     } catch (const SchedulerError& error) {
       // A controller that answers means what it says, but it may be going down just now.
       if (limit.expired() || (answers && ++refusals == kMostRefusals)) throw;

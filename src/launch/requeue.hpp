@@ -28,8 +28,9 @@ bool is_over(const slurm::Allocation& allocation);
 /// Requeues the job, unless it was cancelled (scontrol would revive it) or Slurm has already requeued it. Repeats the
 /// request while the controller does not answer. Slurm restarts the job earliest if this process then ends at once.
 /// With `batch_host_lost` also a job that Slurm fails because its batch host came back without the batch script.
-/// Throws SchedulerError if Slurm refuses, or does not answer within run.scheduler_minutes.
-void requeue_job(const slurm::Allocation& allocation, const Options& options, agent::SupervisorSignals& signals,
+/// Returns whether this call has requeued it. Throws SchedulerError if Slurm refuses, or does not answer within
+/// run.scheduler_minutes.
+bool requeue_job(const slurm::Allocation& allocation, const Options& options, agent::SupervisorSignals& signals,
                  bool batch_host_lost = false);
 
 }  // namespace distdl::launch

@@ -320,15 +320,27 @@ bool is_of_srun(int code, const LaunchSpec& spec, const Progress& progress, cons
                                  one_lacks(*spec.allocation, files_of(spec, progress), nodes, options));
 }
 
+/// For people.
+std::string cause_of(int code) {
+  const ExitCodeEntry* entry = entry_of(code);
+  if (entry) return std::string(entry->name);
+  const char* signal = code > 128 ? sigabbrev_np(code - 128) : nullptr;
+  return signal ? fmt::format("killed by SIG{}", signal) : fmt::format("ended with code {}", code);
+}
+
 LaunchResult launch_next(const LaunchSpec& spec, const Progress& progress, const std::vector<std::string>& nodes,
                          const Options& options, agent::SupervisorSignals& signals) {
   LaunchSpec next = on_nodes(progress.next_launch(), nodes);
   next.limits = limits_of_job(spec.allocation);
+  if (spec.events.began) spec.events.began(next.ranks, nodes);
   LaunchResult result = launch(next, options, signals);
+  std::string cause = cause_of(result.code);
   if (spec.allocation && is_of_srun(result.code, spec, progress, nodes, options)) {
     log(Severity::warning, "srun itself failed, with code {}", result.code);
+    cause = fmt::format("srun failed with code {}", result.code);
     result.code = static_cast<int>(ExitCode::scheduler);
   }
+  if (spec.events.ended) spec.events.ended(result.code, cause, result.told_to_stop);
   return result;
 }
 
@@ -391,7 +403,8 @@ void leave(const LaunchSpec& spec, const Options& options, agent::SupervisorSign
            const std::string& state) {
   const bool requeues = spec.allocation && options.requeue;
   log(Severity::info, "stopped{}{}", state, requeues ? "" : "; run the same command again to continue");
-  if (requeues) requeue_job(*spec.allocation, options, signals);
+  if (!requeues) return;
+  if (requeue_job(*spec.allocation, options, signals) && spec.events.requeued) spec.events.requeued();
 }
 }  // namespace
 
@@ -443,6 +456,7 @@ class Supervision {
   int run() {
     for (Milliseconds pause{0};; pause = spec_.allocation ? tries_.pause() : 0ms) {
       if (signals_.wait_for_stop(pause)) return stop();
+      if (ends_for_good()) return stop_for_good("; " + progress_.outlook());
       if (is_superseded(spec_)) return static_cast<int>(ExitCode::superseded);
       const LaunchResult result = launch_next(spec_, progress_, next_.nodes, options_, signals_);
       if (const auto code = end_after(result)) return *code;
@@ -457,6 +471,11 @@ class Supervision {
     leave(spec_, options_, signals_, "; " + progress_.outlook());
     return static_cast<int>(ExitCode::requeue);
   }
+  bool ends_for_good() const { return spec_.ends_for_good && spec_.ends_for_good(); }
+  int stop_for_good(const std::string& state) {
+    log(Severity::info, "stopped for good, as a user asked for it{}", state);
+    return static_cast<int>(ExitCode::stopped);
+  }
   /// The code to end with, or nothing if another launch is to follow.
   std::optional<int> end_after(const LaunchResult& result) {
     const int code = result.code;
@@ -467,11 +486,14 @@ class Supervision {
     if (decision == RestartDecision::resume_later || result.told_to_stop) {
       if (decision == RestartDecision::relaunch)  // the signal may have met ranks that were just starting
         log(Severity::warning, "the ranks ended with code {} when asked to stop", code);
-      leave(spec_, options_, signals_, result.is_saved ? " with everything saved" : "; " + progress_.outlook());
+      const auto state = result.is_saved ? " with everything saved" : "; " + progress_.outlook();
+      if (ends_for_good()) return stop_for_good(state);
+      leave(spec_, options_, signals_, state);
       return code;
     }
     if (spec_.allocation)
       next_ = surviving_nodes(*spec_.allocation, files_of(spec_, progress_), next_.nodes, options_, signals_);
+    if (next_.lost && spec_.events.lost_node) spec_.events.lost_node();
     if (next_.decision == NextNodes::Decision::end) return code;
     if (next_.decision == NextNodes::Decision::requeue) return stop();
     if (tries_.use(next_.lost)) return std::nullopt;

@@ -18,6 +18,15 @@
 
 namespace distdl::launch {
 
+/// What the supervisor tells of its launches, as they happen.
+struct LaunchEvents {
+  std::function<void(int ranks, const std::vector<std::string>& nodes)> began = {};  ///< `nodes`: empty: all of the job
+  /// `cause`: "peer lost", "killed by SIGKILL", "srun failed".
+  std::function<void(int code, const std::string& cause, bool told_to_stop)> ended = {};
+  std::function<void()> lost_node = {};  ///< a node of the launch that ended does not answer
+  std::function<void()> requeued = {};
+};
+
 /// The processes that the supervisor starts, and the functions by which it observes progress.
 struct LaunchSpec {
   std::vector<std::string> worker;    ///< command line of a rank
@@ -42,6 +51,10 @@ struct LaunchSpec {
   bool agents = false;
   int min_nodes = 1;           ///< the agents go on with so many, after the loss of others
   FolderLock* lock = nullptr;  ///< lock of the run folder; when it is lost, the ranks are ended
+  /// Whether a user wants the run to stop for good. The ranks see that themselves; here it means that no launch
+  /// follows, and no requeue. Asked between launches.
+  std::function<bool()> ends_for_good = {};
+  LaunchEvents events = {};
 };
 
 /// The processes of one launch: `ranks` local ones with the rendezvous folder `rendezvous`, or one srun whose step has
@@ -54,8 +67,9 @@ void check(const Options& options);
 
 /// Starts and supervises the ranks: forwards signals, relaunches the ranks after a crash, and requeues the Slurm job
 /// when they stopped on purpose. Returns the exit code of the run: ok, requeue (stopped, also between two launches),
-/// superseded (another start has taken the run folder), or the code of the ranks. Throws ConfigError for invalid
-/// options. Blocks SIGCHLD, SIGTERM, SIGINT, SIGUSR1, SIGUSR2 and, unless it is ignored, SIGHUP in the calling thread.
+/// stopped (for good), superseded (another start has taken the run folder), or the code of the ranks. Throws
+/// ConfigError for invalid options. Blocks SIGCHLD, SIGTERM, SIGINT, SIGUSR1, SIGUSR2 and, unless it is ignored, SIGHUP
+/// in the calling thread.
 int supervise(const LaunchSpec& spec, const Options& options);
 /// Uses signals that are already blocked. A signal that was sent before stops the run before the first launch.
 int supervise(const LaunchSpec& spec, const Options& options, agent::SupervisorSignals& signals);

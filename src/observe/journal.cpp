@@ -64,6 +64,10 @@ void Journal::append(const LaunchEnded& event) {
   writer_.append(text_of(row));
 }
 
+void Journal::append(const NodeLost&) {
+  writer_.append(text_of(row_of("node_lost")));
+}
+
 void Journal::append(const Requeued& event) {
   Row row = row_of("requeued");
   row["job"] = event.job;
@@ -93,9 +97,13 @@ std::vector<Record> read_journal(const std::filesystem::path& run_folder) {
   return rows;
 }
 
-bool chain_has_ended(const std::vector<Record>& journal, const std::string& chain) {
-  return std::any_of(journal.begin(), journal.end(),
-                     [&](const Record& row) { return row.event == "job_ended" && row.is_final && row.chain == chain; });
+bool chain_has_ended(const std::vector<Record>& journal, const std::string& chain, const std::string& job) {
+  bool has_ended = false;
+  for (const Record& row : journal) {
+    if (row.event == "submitted" && row.job == job) has_ended = false;
+    if (row.event == "job_ended" && row.is_final && row.chain == chain) has_ended = true;
+  }
+  return has_ended;
 }
 
 std::vector<std::string> links_after(const std::vector<Record>& journal, const std::string& chain,

@@ -42,6 +42,9 @@ struct LaunchEnded {
   bool asked_to_stop = false;  ///< by a signal
 };
 
+/// A node of the launch that ended does not answer.
+struct NodeLost {};
+
 /// The job was put back into Slurm's queue.
 struct Requeued {
   std::string job;
@@ -70,6 +73,7 @@ class Journal {
   void append(const JobStarted& event);
   void append(const LaunchBegan& event);
   void append(const LaunchEnded& event);
+  void append(const NodeLost& event);
   void append(const Requeued& event);
   void append(const JobEnded& event);
   void append(const CancelRequested& event);
@@ -81,8 +85,9 @@ class Journal {
 /// All rows that can be read, in the order of the file.
 std::vector<Record> read_journal(const std::filesystem::path& run_folder);
 
-/// Whether a job of this chain has ended the run for good, so that the links that follow must not start it again.
-bool chain_has_ended(const std::vector<Record>& journal, const std::string& chain);
+/// Whether a job of this chain has ended the run for good since `job` was submitted, which must not start it again
+/// then.
+bool chain_has_ended(const std::vector<Record>& journal, const std::string& chain, const std::string& job);
 
 /// Ids of the jobs of the chain that were submitted after `job` and have not started.
 std::vector<std::string> links_after(const std::vector<Record>& journal, const std::string& chain,

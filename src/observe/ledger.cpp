@@ -16,7 +16,7 @@ class Merge {
  public:
   Merge(LedgerBuilder& builder, const std::vector<Record>& journal) : builder_(builder), journal_(journal) {}
   void metric(const Record& row) {
-    for (; next_ < journal_.size() && journal_[next_].time <= row.time; ++next_) builder_.add(journal_[next_]);
+    for (; next_ < journal_.size() && journal_[next_].time < row.time; ++next_) builder_.add(journal_[next_]);
     builder_.add(row);
   }
   void rest() {

@@ -76,9 +76,9 @@ std::optional<RunIdentity> find_identity(const std::filesystem::path& run_folder
   return std::nullopt;
 }
 
-RunIdentity identify_run(const std::filesystem::path& run_folder) {
+RunIdentity identify_run(const std::filesystem::path& run_folder, const std::string& id) {
   if (auto known = find_identity(run_folder)) return *known;
-  const RunIdentity made{random_hex(kIdBytes), seconds_since_1970()};
+  const RunIdentity made{is_id(id) ? id : random_hex(kIdBytes), seconds_since_1970()};
   if (create_whole(run_folder / kIdentityName, to_text(made))) return made;
   auto known = find_identity(run_folder);  // another command was quicker
   require<StorageError>(known.has_value(), "\"{}\" is damaged; remove it", (run_folder / kIdentityName).string());

@@ -21,8 +21,9 @@ std::optional<RunIdentity> identity_from(const std::string& text);
 
 /// Nothing if the folder has none.
 std::optional<RunIdentity> find_identity(const std::filesystem::path& run_folder);
-/// The run's identity; makes the file if there is none. Throws StorageError if that is not possible.
-RunIdentity identify_run(const std::filesystem::path& run_folder);
+/// The run's identity; makes the file if there is none, with this id, or a new one. Throws StorageError if that is not
+/// possible.
+RunIdentity identify_run(const std::filesystem::path& run_folder, const std::string& id = {});
 
 /// The user's index of runs: a folder with one small file per run. XDG_STATE_HOME/distdl/runs, else
 /// ~/.local/state/distdl/runs; nothing where neither variable is set.

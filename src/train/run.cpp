@@ -52,6 +52,7 @@ class Trainer {
   void look_for_suspension();
   /// Tells until when the run may train, and asks whether that has changed.
   void follow_deadline();
+  bool save_is_wanted(Step step) const;
   /// Whether the model is to be evaluated after the last step, or so many later; a matter of its number alone.
   bool evaluation_is_due(std::int64_t later = 0) const;
   /// Samples of one epoch.
@@ -143,7 +144,7 @@ void Trainer::begin_afresh(const StartValues& values) {
 
 TrainingStep::Requests Trainer::step(bool stop) {
   const Stopwatch watch;
-  const bool save = communicator_.rank() == Rank(0) && checkpointing_.is_due(Step(state_.step.value + 1));
+  const bool save = communicator_.rank() == Rank(0) && save_is_wanted(Step(state_.step.value + 1));
   const auto done = step_(state_, {stop, save}, [this] { checkpointing_.fence(); });
   set_log_step(state_.step);
   look_for_suspension();
@@ -188,6 +189,10 @@ std::optional<std::string> Trainer::reason_to_stop() {
     if (auto reason = setting_.stop_requested()) return reason;
   if (Clock::now() < doubted_) return std::nullopt;
   return end_of_job_.poll(std::chrono::system_clock::now(), next_step());
+}
+
+bool Trainer::save_is_wanted(Step step) const {
+  return (setting_.save_requested && setting_.save_requested()) || checkpointing_.is_due(step);
 }
 
 bool Trainer::must_stop() {

@@ -34,6 +34,8 @@ struct Setting {
   /// nothing, and the end of the job may have moved.
   std::function<bool()> was_suspended = {};
   MeasuredTimes measured = {};  ///< by an earlier start of the run; rank 0's count
+  /// Asked between steps on rank 0: whether to make a checkpoint after the next step, besides those that are due.
+  std::function<bool()> save_requested = {};
   /// The node's, if nodes of one domain may be lost together: for checkpoint.failure_domain = "switch".
   std::string failure_domain = {};
   checkpoint::SnapshotUse snapshots = checkpoint::SnapshotUse::newest;  ///< where to resume from

@@ -10,7 +10,8 @@ COMMANDS = ["run", "data", "data make", "data make shapes", "data import", "data
             "checkpoint", "checkpoint ls", "checkpoint show", "checkpoint verify", "checkpoint digest", "checkpoint why",
             "checkpoint diff", "checkpoint gc", "checkpoint tag", "checkpoint export", "checkpoint import", "checkpoint import safetensors",
             "checkpoint import pretrained", "config",
-            "bench", "bench checkpoint", "bench comm", "bench train", "doctor", "worker", "version"]
+            "bench", "bench checkpoint", "bench comm", "bench train", "doctor", "worker", "version",
+            "submit", "status", "log", "cancel", "requeue", "ls"]
 
 
 class Help(ProgramTest):

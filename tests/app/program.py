@@ -66,7 +66,8 @@ class ProgramTest(unittest.TestCase):
         self.stderr = self.folder / f"stderr.{time.monotonic_ns()}"
         with open(self.stderr, "wb") as errors:
             process = subprocess.Popen([DISTDL, *words], stdout=subprocess.PIPE, stderr=errors, text=True,
-                                       env={**os.environ, **(variables or {})}, **how)
+                                       env={**os.environ, "XDG_STATE_HOME": str(self.folder / "state"), **(variables or {})},
+                                       **how)
         process.stderr_file = self.stderr
         self.addCleanup(self.end, process)
         return process

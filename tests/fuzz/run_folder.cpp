@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as what lies in a run folder and beside its checkpoints: names, OWNER, HISTORY, tags, LOCK, journal.jsonl,
-// metrics.jsonl, result.json. (LATEST is for people; distdl does not read it.)
+// metrics.jsonl, result.json, RUN, logs. (LATEST is for people; distdl does not read it.)
 #include <algorithm>
+#include <cmath>
 
 #include "target.hpp"
 #include <distdl/checkpoint/commit/history.hpp>
@@ -10,8 +11,12 @@
 #include <distdl/checkpoint/disk_snapshots.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/launch/folder_lock.hpp>
+#include <distdl/observe/ledger.hpp>
+#include <distdl/observe/log_merge.hpp>
 #include <distdl/observe/record_lines.hpp>
 #include <distdl/observe/run_folder.hpp>
+#include <distdl/observe/run_identity.hpp>
+#include <distdl/observe/run_summary.hpp>
 
 namespace {
 using namespace distdl;
@@ -99,6 +104,35 @@ void read_records(std::string_view input) {
   }
 }
 
+/// Input: two bytes with the length of the journal, the journal, the metrics.
+void read_ledger(std::string_view input) {
+  fuzz::Input rest(input);
+  const auto journal = records_in(rest.text(), input.size()), metrics = records_in(rest.rest(), input.size());
+  const observe::Ledger ledger = observe::ledger_of(journal, metrics, 2e9);
+  double sum = 0;
+  for (const auto& entry : observe::kBuckets) {
+    const double seconds = ledger[entry.bucket];
+    fuzz::demand(seconds >= -1e-3, "no bucket has less than nothing");
+    sum += seconds;
+  }
+  fuzz::demand(std::abs(sum - ledger.wall()) <= 0.01 * ledger.wall() + 1e-3, "each second is in one bucket");
+  const auto summary = observe::summarize(journal, metrics);
+  fuzz::demand(summary.restarts.size() <= journal.size() && summary.steps_per_second >= 0, "a run goes forward");
+}
+
+void read_identity(std::string_view input) {
+  const auto identity = observe::identity_from(std::string(input));
+  if (!identity) return;
+  const auto again = observe::identity_from(observe::to_text(*identity));
+  fuzz::demand(again && again->id == identity->id, "an identity can be written and read again");
+}
+
+void read_log_line(std::string_view input) {
+  const auto line = observe::parse_log_line(input, "n1", {});
+  fuzz::demand(line.text.size() <= input.size() && (line.time.empty() || input.starts_with(line.time)),
+               "a line has the time that it begins with");
+}
+
 void read_result(std::string_view input) {
   const std::string text = to_text(observe::result_from(std::string(input), "result.json"));
   fuzz::demand(to_text(observe::result_from(text, "result.json")) == text, "a result can be written and read again");
@@ -106,5 +140,6 @@ void read_result(std::string_view input) {
 
 const fuzz::Target name("name", &read_name), tag("tag", &read_tag), owner("owner", &read_owner),
     history("history", &read_history), lock("lock", &read_lock), record("record", &read_records),
-    result("result", &read_result);
+    result("result", &read_result), ledger("ledger", &read_ledger), identity("run_identity", &read_identity),
+    log_line("log_line", &read_log_line);
 }  // namespace

@@ -4,13 +4,14 @@
 #include <distdl/app/checks/job_check.hpp>
 #include <distdl/data/source.hpp>
 #include <distdl/model/models.hpp>
+#include <distdl/optim/optimizer.hpp>
 #include <distdl/parallel/plan.hpp>
 #include <distdl/train/memory.hpp>
 #include <distdl/train/run.hpp>
 
 namespace distdl::app {
 
-std::string check_job(const config::Job& job, std::uint64_t memory) {
+JobFacts examine_job(const config::Job& job, std::uint64_t memory) {
   const auto& recipe = job.recipe;
   const auto plan = parallel::make_plan(recipe.parallel, 1);
   const auto sources =
@@ -19,9 +20,15 @@ std::string check_job(const config::Job& job, std::uint64_t memory) {
   const auto model = model::describe_model(recipe.model, samples.shape(), samples.classes());
   train::steps_of(recipe, samples.samples());
   const auto tensors = train::tensors_that_fit(model, recipe.parallel, recipe.optim, 1, memory);
-  return fmt::format("model {} with {} parameters, {} samples of {} in {} classes, global batch {}", model.name,
-                     model::parameter_count(tensors), samples.samples(), tensor::to_string(samples.shape()),
-                     samples.classes(), plan.global_batch());
+  const std::uint64_t arenas = 1 + optim::state_of(recipe.optim).size();  // parameters, and what the optimizer keeps
+  return {fmt::format("model {} with {} parameters, {} samples of {} in {} classes, global batch {}", model.name,
+                      model::parameter_count(tensors), samples.samples(), tensor::to_string(samples.shape()),
+                      samples.classes(), plan.global_batch()),
+          tensors.layout.size() * arenas * sizeof(float)};
+}
+
+std::string check_job(const config::Job& job, std::uint64_t memory) {
+  return examine_job(job, memory).text;
 }
 
 }  // namespace distdl::app

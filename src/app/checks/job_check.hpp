@@ -11,6 +11,14 @@ namespace distdl::app {
 
 inline constexpr std::uint64_t kAnyMemory = std::numeric_limits<std::uint64_t>::max();
 
+struct JobFacts {
+  std::string text;               ///< what the job trains, for people
+  std::uint64_t state_bytes = 0;  ///< of a checkpoint, nearly
+};
+
+/// As check_job(), of which it tells more.
+JobFacts examine_job(const config::Job& job, std::uint64_t memory = kAnyMemory);
+
 /// Checks a job before a rank starts, on any machine that sees its data sets: the data sets, the model, whether they
 /// fit together, and the number of steps. `memory`: bytes of the node that one rank may use. Returns a description of
 /// the training for people. Throws ConfigError or StorageError, as a rank would.

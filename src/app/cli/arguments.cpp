@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -110,6 +112,18 @@ Option Command::add_flag(const std::string& names, bool& value, const std::strin
   return Option(app_->add_flag(names, value, help));
 }
 
+void Command::footer(const std::string& text) {
+  app_->footer(text);
+}
+
+void Command::allow_unknown() {
+  app_->allow_extras();
+}
+
+std::vector<std::string> Command::unknown() const {
+  return app_->remaining();
+}
+
 void Command::callback(const std::function<void()>& work) {
   app_->callback(work);
 }
@@ -127,10 +141,6 @@ CommandLine::CommandLine(const std::string& name, const std::string& help)
 
 CommandLine::~CommandLine() = default;
 
-void CommandLine::footer(const std::string& text) {
-  app_->footer(text);
-}
-
 std::string CommandLine::help(const std::string& subcommand) const {
   auto named = app_->get_subcommands([&](const CLI::App* each) { return each->get_name() == subcommand; });
   require<UsageError>(subcommand.empty() || !named.empty(), "there is no subcommand \"{}\"; \"distdl help\" lists them",
@@ -141,8 +151,15 @@ std::string CommandLine::help(const std::string& subcommand) const {
 }
 
 int CommandLine::run(int argc, char** argv) {
+  std::vector<char*> words(argv, argv + argc);
+  // CLI11 would leave a command at "--"; one that passes unknown words on means those behind it, too.
+  const auto passing = app_->get_subcommands(
+      [&](const CLI::App* each) { return argc > 1 && each->get_name() == argv[1] && each->get_allow_extras(); });
+  if (!passing.empty())
+    words.erase(std::remove_if(words.begin(), words.end(), [](const char* word) { return std::string(word) == "--"; }),
+                words.end());
   try {
-    app_->parse(argc, argv);
+    app_->parse(static_cast<int>(words.size()), words.data());
   } catch (const CLI::Success& help) {
     return app_->exit(help);
   } catch (const CLI::ParseError& error) {

@@ -71,6 +71,12 @@ class Command {
   Option add_option(const std::string& names, T& value, const std::string& help);
   /// "!--no-replay" sets the variable to false.
   Option add_flag(const std::string& names, bool& value, const std::string& help);
+  /// The end of its help.
+  void footer(const std::string& text);
+  /// Accepts words that are not options of the command.
+  void allow_unknown();
+  /// These words, in their order, when the callback is called.
+  std::vector<std::string> unknown() const;
   /// Called if the command is given. It throws distdl::Error on failure, or Ended.
   void callback(const std::function<void()>& work);
 
@@ -83,8 +89,6 @@ class CommandLine : public Command {
  public:
   CommandLine(const std::string& name, const std::string& help);
   ~CommandLine();
-  /// The end of the help.
-  void footer(const std::string& text);
   /// The help of the program or, unless `subcommand` is empty, of one command. Throws UsageError if there is no such
   /// command.
   std::string help(const std::string& subcommand) const;

@@ -7,6 +7,12 @@ namespace distdl::app {
 
 // One function per subcommand. It adds the options and a callback, which throws distdl::Error on failure.
 void add_run_command(Command app);
+void add_submit_command(Command app);
+void add_status_command(Command app);
+void add_log_command(Command app);
+void add_cancel_command(Command app);
+void add_requeue_command(Command app);
+void add_ls_command(Command app);
 void add_worker_command(Command app);
 void add_agent_command(Command app);
 void add_data_command(Command app);

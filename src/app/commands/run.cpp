@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <cerrno>
 #include <memory>
 
 #include <nlohmann/json.hpp>
@@ -8,8 +6,10 @@
 
 #include <distdl/agent/processes.hpp>
 #include <distdl/app/checks/job_check.hpp>
+#include <distdl/app/checks/run_folder_check.hpp>
 #include <distdl/app/cli/commands.hpp>
 #include <distdl/app/cli/job_arguments.hpp>
+#include <distdl/app/runs/run_records.hpp>
 #include <distdl/base/console.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/printable.hpp>
@@ -17,7 +17,6 @@
 #include <distdl/base/process_start.hpp>
 #include <distdl/launch/supervisor.hpp>
 #include <distdl/observe/run_folder.hpp>
-#include <distdl/parallel/plan.hpp>
 #include <distdl/slurm/allocation.hpp>
 #include <distdl/slurm/nodes.hpp>
 
@@ -49,31 +48,10 @@ void print_result(const std::filesystem::path& folder, bool json) {
   write_console(STDOUT_FILENO, text);  // a courtesy: the run has ended well, and result.json says the same
 }
 
-void require_writable(const std::filesystem::path& folder, int problem) {
-  require<StorageError>(problem == 0, "cannot write to the run folder \"{}\": {}; choose another run.dir",
-                        folder.string(), errno_text(problem));
-}
-
-/// Here, so that an unwritable folder is one error and not one of each rank.
-void make_run_folder(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder / "logs", error);
-  require_writable(folder, error ? error.value() : ::access((folder / "logs").c_str(), W_OK) == 0 ? 0 : errno);
-}
-
-/// Makes nothing: what there is of the path must be a folder that can be written to.
-void check_run_folder(const std::filesystem::path& folder) {
-  auto there = std::filesystem::absolute(folder);
-  std::error_code error;
-  while (!std::filesystem::exists(there, error) && there.has_relative_path()) there = there.parent_path();
-  const bool is_folder = std::filesystem::is_directory(there, error);
-  require_writable(folder, !is_folder ? ENOTDIR : ::access(there.c_str(), W_OK | X_OK) == 0 ? 0 : errno);
-}
-
 void check_run(const RunArguments& arguments) {
   const config::Job job = arguments.job.load();
   config::log_warnings(job);
-  parallel::make_plan(job.recipe.parallel, std::max(1, arguments.ranks));
+  check_plan(job, arguments.ranks);
   check_run_folder(job.run_dir);
   fmt::print("{}: ok; {}\n", printable(arguments.job.file.string()), check_job(job));
 }
@@ -96,11 +74,31 @@ void use_agents(launch::LaunchSpec& spec, const config::Job& job) {
   spec.min_nodes = std::min(slurm::fewest_nodes(*spec.allocation).value_or(nodes), nodes - spares);
 }
 
-void run(const RunArguments& arguments) {
-  config::Job job = arguments.job.load();
+/// On the console and, once there is a run folder, in the log of this host too: the console may go with the job.
+void start_supervisor_log(const config::Job& job, bool has_folder) try {
   LogOptions logging;
   logging.level = severity_from(job.observe.level);
+  if (has_folder) logging.file = std::filesystem::path(job.run_dir) / "logs" / (host_name() + ".log");
   start_logging(logging);
+} catch (const StorageError& error) {
+  start_supervisor_log(job, false);
+  log(Severity::warning, "{}; the run goes on without it", error.what());
+}
+
+/// Returns the exit code.
+int supervise(const launch::LaunchSpec& spec, const config::Job& job, agent::SupervisorSignals& signals,
+              RunRecords& records) try {
+  const int code = launch::supervise(spec, job.launch, signals);
+  records.ended(code);
+  return code;
+} catch (const Error& error) {
+  records.ended(static_cast<int>(error.exit_code()));
+  throw;
+}
+
+void run(const RunArguments& arguments) {
+  config::Job job = arguments.job.load();
+  start_supervisor_log(job, false);
   config::log_warnings(job);
   if (job.launch.hangup == launch::Hangup::ignore) ignore_hangup();
   agent::SupervisorSignals signals;  // from here on a request to stop ends with 75
@@ -109,15 +107,19 @@ void run(const RunArguments& arguments) {
   if (!arguments.local) spec.allocation = slurm::current_allocation();
   require<UsageError>(
       arguments.local || spec.allocation,
-      "this is not a Slurm job: submit one with \"sbatch sbatch/train.sbatch JOB\", or add --local -n RANKS to run on "
+      "this is not a Slurm job: submit one with \"distdl submit JOB\", or add --local -n RANKS to run on "
       "this machine");
   spec.ranks = arguments.ranks > 0 ? arguments.ranks : spec.allocation ? spec.allocation->tasks : 1;
-  parallel::make_plan(job.recipe.parallel, spec.ranks);
+  check_plan(job, spec.ranks);
   check_before_launch(job, spec.allocation.has_value());
   if (!spec.allocation) require_descriptors(spec.ranks);
   make_run_folder(job.run_dir);
   launch::FolderLock lock(job.run_dir, arguments.take_over);
   spec.lock = &lock;
+  start_supervisor_log(job, true);
+  RunRecords records(job.run_dir, spec);
+  if (records.run_has_ended()) return log(Severity::info, "an earlier job of this chain has ended the run");
+  records.attach(spec);
   spec.worker = {own_program(), "worker"};
   for (auto& word : arguments.job.command_line()) spec.worker.push_back(word);
   if (arguments.no_snapshots) spec.at_first = {"--no-snapshots"};
@@ -125,7 +127,7 @@ void run(const RunArguments& arguments) {
   spec.last_done = [&job] { return observe::read_last_step(job.run_dir); };
   spec.below = "--below";
   use_agents(spec, job);
-  int code = launch::supervise(spec, job.launch, signals);
+  const int code = supervise(spec, job, signals, records);
   if (code != 0) throw Ended(code);
   print_result(job.run_dir, arguments.json);
 }

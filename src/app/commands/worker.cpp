@@ -18,6 +18,7 @@
 #include <distdl/comm/communicator.hpp>
 #include <distdl/launch/job_end.hpp>
 #include <distdl/observe/progress.hpp>
+#include <distdl/observe/requests.hpp>
 #include <distdl/observe/run_folder.hpp>
 #include <distdl/slurm/allocation.hpp>
 #include <distdl/slurm/job_limits.hpp>
@@ -98,6 +99,15 @@ train::Setting make_setting(const config::Job& job, WorkerSignals& signals) {
   return setting;
 }
 
+/// Rank 0 looks for the files STOP and SAVE, for all.
+void heed_requests(train::Setting& setting, observe::FileRequests& requests) {
+  setting.save_requested = [&requests] { return requests.save(); };
+  setting.stop_requested = [&requests, by_signal = setting.stop_requested] {
+    const auto reason = by_signal();
+    return reason ? reason : requests.stop();
+  };
+}
+
 /// Ranks on one host take its GPUs in turn.
 std::int64_t place_on_host(const comm::Communicator& communicator) {
   auto on_host = communicator.ranks_on_host_of(communicator.rank());
@@ -139,6 +149,8 @@ train::Outcome run_rank(config::Job job, const Resume& resume, comm::Communicato
   observe::RunFolder folder(job.run_dir, setting.owner.restart);
   StepBeats beats(signals.beats.get());
   observe::Observers all({&folder, &progress, &beats});
+  observe::FileRequests requests(job.run_dir);
+  heed_requests(setting, requests);
   return train::run(job.recipe, setting, communicator, all);
 }
 

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cerrno>
+
+#include <unistd.h>
+
+#include <distdl/app/checks/run_folder_check.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/parallel/plan.hpp>
+
+namespace distdl::app {
+namespace {
+void require_writable(const std::filesystem::path& folder, int problem) {
+  require<StorageError>(problem == 0, "cannot write to the run folder \"{}\": {}; choose another run.dir",
+                        folder.string(), errno_text(problem));
+}
+}  // namespace
+
+void check_run_folder(const std::filesystem::path& folder) {
+  auto there = std::filesystem::absolute(folder);
+  std::error_code error;
+  while (!std::filesystem::exists(there, error) && there.has_relative_path()) there = there.parent_path();
+  const bool is_folder = std::filesystem::is_directory(there, error);
+  require_writable(folder, !is_folder ? ENOTDIR : ::access(there.c_str(), W_OK | X_OK) == 0 ? 0 : errno);
+}
+
+void make_run_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder / "logs", error);
+  require_writable(folder, error ? error.value() : ::access((folder / "logs").c_str(), W_OK) == 0 ? 0 : errno);
+}
+
+void check_plan(const config::Job& job, int ranks) {
+  parallel::make_plan(job.recipe.parallel, std::max(1, ranks));
+}
+
+}  // namespace distdl::app

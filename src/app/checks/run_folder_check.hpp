@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+
+#include <distdl/config/job.hpp>
+
+namespace distdl::app {
+
+/// Makes nothing: what there is of the path must be a folder that can be written to. Throws StorageError.
+void check_run_folder(const std::filesystem::path& folder);
+
+/// Makes it, with its logs, before any rank starts: an unwritable folder is then one error and not one of each rank.
+/// Throws StorageError.
+void make_run_folder(const std::filesystem::path& folder);
+
+/// Whether so many ranks can share the work of a step. Throws ConfigError.
+void check_plan(const config::Job& job, int ranks);
+
+}  // namespace distdl::app

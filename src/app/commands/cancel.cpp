@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
+#include <csignal>
+#include <memory>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/runs/find_run.hpp>
+#include <distdl/app/runs/run_report.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/base/printable.hpp>
+#include <distdl/observe/journal.hpp>
+#include <distdl/observe/requests.hpp>
+#include <distdl/slurm/scheduler.hpp>
+
+namespace distdl::app {
+namespace {
+struct CancelArguments {
+  RunArgument run;
+  bool after_save = false;
+};
+
+/// Asks a "distdl run --local" of this machine to save and stop. False if it is not of this machine.
+bool stop_process(const launch::Holder& holder) {
+  const auto self = launch::Holder::self();
+  const bool is_here = holder.host == self.host && holder.boot == self.boot && holder.pid_space == self.pid_space &&
+                       !launch::is_gone(holder, self, {});
+  return is_here && ::kill(static_cast<pid_t>(holder.pid), SIGTERM) == 0;
+}
+
+void request_end(const std::filesystem::path& folder, observe::Journal& journal) {
+  observe::request_stop(folder);
+  journal.append(observe::CancelRequested{.reason = "the file STOP"});
+  fmt::print("the run saves at its next step and ends for good; follow it with: distdl log -f {}\n",
+             printable(folder.string()));
+}
+
+void cancel(const CancelArguments& arguments) {
+  const auto folder = arguments.run.find();
+  auto summary = observe::summarize_run(folder);
+  auto jobs = ask_job_states(jobs_of_interest(summary));
+  const RunReport report = make_report(folder, std::move(summary), std::move(jobs));
+  observe::Journal journal(folder);
+  std::vector<std::string> waiting, working;
+  for (const JobState& job : report.jobs)
+    if (job.state == "PENDING")
+      waiting.push_back(job.job);
+    else if (is_at_work(job))
+      working.push_back(job.job);
+  const bool is_local = report.holder && report.holder->job.empty();
+  require<UsageError>(is_local || !waiting.empty() || !working.empty(),
+                      "the run \"{}\" is {}: there is nothing to cancel", folder.string(), report.state.word);
+  if (arguments.after_save && (is_local || !working.empty())) {
+    request_end(folder, journal);  // its jobs that wait are cancelled when it ends
+    return;
+  }
+  if (is_local) {
+    if (!stop_process(*report.holder)) return request_end(folder, journal);
+    fmt::print("process {} saves and stops\n", report.holder->pid);
+    return;
+  }
+  waiting.insert(waiting.end(), working.begin(), working.end());  // first those that would start
+  for (const std::string& job : waiting) {
+    slurm::scheduler().cancel(job);
+    journal.append(observe::CancelRequested{job, "distdl cancel"});
+  }
+  fmt::print("cancelled: {}\n", fmt::join(waiting, ", "));
+}
+}  // namespace
+
+void add_cancel_command(Command app) {
+  auto command = app.add_subcommand(
+      "cancel", "End a run: cancel its jobs, those of its chain too; without Slurm ask its process to save and stop");
+  auto arguments = std::make_shared<CancelArguments>();
+  arguments->run.add_to(command);
+  command.add_flag(
+      "--after-save", arguments->after_save,
+      "Let the run save at its next step and end by itself; the same as to make the file STOP in its folder");
+  command.footer("For example: distdl cancel --after-save run");
+  command.callback([arguments] { cancel(*arguments); });
+}
+
+}  // namespace distdl::app

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <deque>
+#include <memory>
+#include <thread>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/runs/find_run.hpp>
+#include <distdl/app/runs/run_report.hpp>
+#include <distdl/base/clock.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/base/printable.hpp>
+#include <distdl/observe/log_merge.hpp>
+
+namespace distdl::app {
+namespace {
+using namespace std::chrono_literals;
+
+struct LogArguments {
+  RunArgument run;
+  std::int64_t lines = 0;  ///< 0: all
+  std::string host, level = "debug";
+  bool follow = false;
+};
+
+/// Prints the lines that are wanted.
+class LogPrinter {
+ public:
+  explicit LogPrinter(const LogArguments& arguments)
+      : host_(arguments.host), level_(severity_from(arguments.level)), colour_(::isatty(STDOUT_FILENO) == 1) {}
+  bool wants(const observe::LogLine& line) const {
+    return line.severity >= level_ && (host_.empty() || line.host == host_);
+  }
+  /// Lines of ranks name their host; those of "distdl run" do not.
+  void print(const observe::LogLine& line) const {
+    static constexpr const char* kColours[] = {"", "", "\033[33m", "\033[31m"};
+    const char* colour = kColours[static_cast<std::size_t>(line.severity)];
+    const bool coloured = colour_ && *colour;
+    const bool names_host = line.text.find(" host=") != std::string::npos;
+    fmt::print("{}{}{}{}\n", coloured ? colour : "", names_host ? "" : printable(line.host) + ": ",
+               printable(line.text), coloured ? "\033[0m" : "");
+  }
+  void flush() const {
+    const bool flushed = std::fflush(stdout) == 0;
+    require<StorageError>(flushed, "cannot write to stdout: {}", errno_text(errno));
+  }
+
+ private:
+  std::string host_;
+  Severity level_;
+  bool colour_;
+};
+
+/// Whether the run is over, as far as its folder tells: Slurm is not asked again and again.
+bool is_over(const std::filesystem::path& folder) {
+  const auto phase = observe::summarize_run(folder).phase;
+  return phase == observe::Phase::finished || phase == observe::Phase::ended || phase == observe::Phase::stopped;
+}
+
+void print_what_is_there(const LogArguments& arguments, const LogPrinter& printer, observe::LogMerge& logs) {
+  std::deque<observe::LogLine> last;
+  const auto most = static_cast<std::size_t>(arguments.lines);
+  if (most > 0 && arguments.host.empty() && arguments.level == "debug") logs.skip_to_last(most);
+  logs.read(
+      [&](const observe::LogLine& line) {
+        if (!printer.wants(line)) return;
+        if (most == 0) return printer.print(line);
+        last.push_back(line);
+        if (last.size() > most) last.pop_front();
+      },
+      !arguments.follow);
+  for (const auto& line : last) printer.print(line);
+  printer.flush();
+}
+
+void show_log(const LogArguments& arguments) {
+  const auto folder = arguments.run.find();
+  const LogPrinter printer(arguments);
+  observe::LogMerge logs(folder / "logs");
+  print_what_is_there(arguments, printer, logs);
+  const auto print = [&](const observe::LogLine& line) {
+    if (printer.wants(line)) printer.print(line);
+  };
+  while (arguments.follow) {
+    const bool over = is_over(folder);
+    logs.read(print, over);
+    printer.flush();
+    if (over) return;
+    std::this_thread::sleep_for(500ms);
+  }
+}
+}  // namespace
+
+void add_log_command(Command app) {
+  auto command = app.add_subcommand("log", "Print the logs of all nodes of a run as one, ordered by time");
+  auto arguments = std::make_shared<LogArguments>();
+  arguments->run.add_to(command);
+  command.add_flag("-f,--follow", arguments->follow, "Go on as lines are written, until the run ends");
+  command.add_option("-n,--lines", arguments->lines, "Begin with the last lines only; 0: with all")
+      .type_name("LINES")
+      .not_negative();
+  command.add_option("--host", arguments->host, "Only lines from this node").type_name("HOST");
+  command.add_option("--level", arguments->level, "Least severity of the lines")
+      .one_of({"debug", "info", "warning", "error"})
+      .show_default();
+  command.footer("For example: distdl log -f -n 20 run");
+  command.callback([arguments] { show_log(*arguments); });
+}
+
+}  // namespace distdl::app

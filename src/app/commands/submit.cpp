@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <distdl/app/checks/run_folder_check.hpp>
+#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/runs/run_report.hpp>
+#include <distdl/app/runs/submission.hpp>
+#include <distdl/base/console.hpp>
+#include <distdl/base/log.hpp>
+#include <distdl/base/printable.hpp>
+#include <distdl/observe/journal.hpp>
+#include <distdl/observe/requests.hpp>
+#include <distdl/observe/run_identity.hpp>
+#include <distdl/slurm/scheduler.hpp>
+#include <distdl/submit/script_file.hpp>
+
+namespace distdl::app {
+namespace {
+using SubmitJson = nlohmann::ordered_json;
+
+struct SubmitArguments {
+  SubmissionWish wish;
+  std::filesystem::path lint;
+  bool dry_run = false, force = false, json = false;
+};
+
+SubmitJson findings_json(const std::vector<submit::LintFinding>& findings) {
+  auto rows = SubmitJson::array();
+  for (const auto& finding : findings)
+    rows.push_back({{"rule", finding.rule},
+                    {"level", submit::name_of(finding.level)},
+                    {"line", finding.line},
+                    {"message", finding.message}});
+  return rows;
+}
+
+bool has_errors(const std::vector<submit::LintFinding>& findings) {
+  return std::any_of(findings.begin(), findings.end(),
+                     [](const auto& finding) { return finding.level == submit::LintLevel::error; });
+}
+
+void print_json(const SubmitJson& row) {
+  fmt::print("{}\n", row.dump(2, ' ', false, SubmitJson::error_handler_t::replace));
+}
+
+void lint_file(const SubmitArguments& arguments) {
+  const auto script = submit::parse_batch_script(submit::read_script(arguments.lint), arguments.lint.string());
+  const auto findings = submit::lint(script, gather_facts(script));
+  if (arguments.json) {
+    print_json(findings_json(findings));
+  } else {
+    for (const auto& finding : findings) fmt::print("{}\n", submit::to_text(finding, script.name));
+    if (findings.empty()) fmt::print("{}: ok\n", printable(script.name));
+  }
+  if (has_errors(findings)) throw Ended(static_cast<int>(ExitCode::config));
+}
+
+/// Warnings and errors go to stderr.
+void tell_findings(const PlannedSubmission& plan, bool force) {
+  for (const auto& finding : plan.findings)
+    if (finding.level != submit::LintLevel::note)
+      write_console(STDERR_FILENO, submit::to_text(finding, submit::kScriptName) + "\n");
+  require(force || !has_errors(plan.findings), "the job is not submitted: its script has errors; --force submits it");
+}
+
+/// One run folder is for one job at a time.
+void require_idle(const std::filesystem::path& folder) {
+  auto summary = observe::summarize_run(folder);
+  auto jobs = ask_job_states(jobs_of_interest(summary));
+  const RunReport report = make_report(folder, std::move(summary), std::move(jobs));
+  if (report.state.is_live)
+    throw StorageError(
+        fmt::format(
+            "the run \"{}\" is {} already{}; wait for it, or \"distdl cancel {}\" it, or choose another run.dir; "
+            "--force submits the job in spite of that",
+            folder.string(), report.state.word, report.job ? fmt::format(" (job {})", report.job->job) : "",
+            folder.string()),
+        ExitCode::superseded);
+}
+
+/// The ids of the jobs. Where Slurm takes some of a chain only, the chain is shorter.
+std::vector<std::string> submit_links(const PlannedSubmission& plan, int links) {
+  observe::Journal journal(plan.run_folder);
+  const slurm::Submission submission{.script = plan.run_folder / submit::kScriptName,
+                                     .folder = std::filesystem::current_path()};
+  std::vector<std::string> jobs;
+  try {
+    for (int link = 1; link <= links; ++link) {
+      jobs.push_back(slurm::scheduler().submit(submission));
+      journal.append(observe::Submitted{jobs.back(), plan.chain, link, links});
+    }
+  } catch (const SchedulerError& error) {
+    if (jobs.empty()) throw;
+    log(Severity::warning, "{}; the chain has {} jobs instead of {}", error.what(), jobs.size(), links);
+  }
+  return jobs;
+}
+
+void tell_jobs(const SubmitArguments& arguments, const PlannedSubmission& plan, const std::vector<std::string>& jobs) {
+  if (arguments.json)
+    return print_json({{"run", plan.run_id},
+                       {"run_dir", plan.run_folder.string()},
+                       {"job", jobs.front()},
+                       {"jobs", jobs},
+                       {"script", (plan.run_folder / submit::kScriptName).string()},
+                       {"findings", findings_json(plan.findings)}});
+  const std::string folder = printable(plan.run_folder.string());
+  fmt::print("submitted job{} {}: {}\nrun {} in {}; see \"distdl status {}\", \"distdl log -f {}\"\n",
+             jobs.size() == 1 ? "" : "s", fmt::join(jobs, ", "), plan.what, plan.run_id, folder, folder, folder);
+}
+
+void submit_job(const SubmitArguments& arguments) {
+  PlannedSubmission plan = plan_submission(arguments.wish);
+  if (arguments.dry_run) {
+    if (arguments.json)
+      print_json({{"script", plan.script}, {"findings", findings_json(plan.findings)}});
+    else
+      fmt::print("{}", plan.script);
+    return tell_findings(plan, arguments.force);
+  }
+  tell_findings(plan, arguments.force);
+  if (!arguments.force) require_idle(plan.run_folder);
+  make_run_folder(plan.run_folder);
+  const auto identity = observe::identify_run(plan.run_folder, plan.run_id);
+  plan.run_id = identity.id;
+  observe::remember_run(identity, plan.run_folder);
+  observe::drop_requests(plan.run_folder);
+  submit::write_script_file(plan.run_folder / submit::kScriptName, plan.script);
+  tell_jobs(arguments, plan, submit_links(plan, arguments.wish.links));
+}
+
+std::string command_of(const SubmitArguments& arguments) {
+  std::string text = "distdl submit";
+  for (const auto& word : arguments.wish.job.command_line()) text += " " + submit::quote(word);
+  for (const auto& option : arguments.wish.options) text += " " + submit::to_word(option);
+  return arguments.wish.links > 1 ? fmt::format("{} --chain {}", text, arguments.wish.links) : text;
+}
+
+/// A file that stands where "--nodes 8" would have its value is the job file.
+void read_words(SubmitArguments& arguments, const std::vector<std::string>& unknown) {
+  auto& wish = arguments.wish;
+  require<UsageError>(std::filesystem::exists(wish.job.file),
+                      "there is no job file \"{}\"; write options of sbatch behind it, or as --nodes=8 or -N8",
+                      wish.job.file.string());
+  wish.options = submit::parse_sbatch_words(unknown);
+  wish.made_by = command_of(arguments);
+}
+}  // namespace
+
+void add_submit_command(Command app) {
+  auto command = app.add_subcommand(
+      "submit", "Check a job, write its batch script, lint it, and submit it; options of sbatch are passed on");
+  auto arguments = std::make_shared<SubmitArguments>();
+  auto job = command.add_option("job", arguments->wish.job.file,
+                                "Job file in TOML; its table [slurm] may name nodes, time ...");
+  command.add_option("--set", arguments->wish.job.overrides, "Override a key of the job file: --set slurm.nodes=8")
+      .repeatable("KEY=VALUE");
+  command.add_flag("--dry-run", arguments->dry_run, "Print the script, and submit nothing");
+  command
+      .add_option("--chain", arguments->wish.links,
+                  "Submit so many jobs, one after the other, for a site that requeues none: each goes on where the one "
+                  "before ended, and the first one that finishes the run cancels the rest")
+      .type_name("N")
+      .within(1, 1000);
+  auto lint =
+      command
+          .add_option("--lint", arguments->lint,
+                      "Only look for mistakes in this batch script of your own; ends with 78 if there are errors")
+          .type_name("SCRIPT");
+  command.add_flag("--force", arguments->force, "Submit also what lints call an error, or while the run has a job");
+  command.add_flag("--json", arguments->json, "Print JSON");
+  command.allow_unknown();
+  command.footer(
+      "For example: distdl submit job.toml --set train.epochs=2 --nodes=8 --time=12:00:00\n"
+      "             distdl submit job.toml --chain 5 -p gpu --dry-run");
+  command.callback([arguments, command, job, lint] {
+    if (lint.given()) {
+      require<UsageError>(!job.given() && command.unknown().empty(), "{}", "--lint takes the script alone");
+      return lint_file(*arguments);
+    }
+    require<UsageError>(job.given(), "{}", "no job file; \"distdl submit --help\" explains what to write");
+    read_words(*arguments, command.unknown());
+    submit_job(*arguments);
+  });
+}
+
+}  // namespace distdl::app

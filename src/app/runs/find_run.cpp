@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <distdl/app/runs/find_run.hpp>
+#include <distdl/app/runs/job_states.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/base/log.hpp>
+#include <distdl/config/job.hpp>
+#include <distdl/observe/journal.hpp>
+#include <distdl/observe/run_identity.hpp>
+#include <distdl/slurm/scheduler.hpp>
+
+namespace distdl::app {
+namespace {
+bool is_run_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  return std::filesystem::exists(folder / "journal.jsonl", error) || std::filesystem::exists(folder / "RUN", error) ||
+         std::filesystem::is_directory(folder / "checkpoints", error);
+}
+
+StorageError no_run(const std::string& problem) {
+  return StorageError(fmt::format("{}; name a run by its folder, its job file, its id, or the id of one of its jobs; "
+                                  "\"distdl ls\" lists the runs that are known here",
+                                  problem),
+                      ExitCode::incomplete);
+}
+
+std::optional<std::filesystem::path> run_of_job(const std::string& job) {
+  for (const auto& run : observe::known_runs())
+    for (const auto& row : observe::read_journal(run.folder))
+      if (row.job == job) return run.folder;
+  return std::nullopt;
+}
+
+/// The log of a job that "distdl submit" made lies in the run folder.
+std::optional<std::filesystem::path> run_by_output(const std::string& job) try {
+  const auto record = slurm::scheduler().job(job);
+  if (!record || record->output.empty()) return std::nullopt;
+  const auto folder = std::filesystem::path(record->output).parent_path();
+  return is_run_folder(folder) ? std::optional(folder) : std::nullopt;
+} catch (const SchedulerError& error) {
+  log(Severity::warning, "{}", error.what());
+  return std::nullopt;
+}
+
+std::optional<std::filesystem::path> run_by_id(const std::string& text) {
+  constexpr std::size_t kFewestDigits = 4;
+  std::vector<observe::KnownRun> found;
+  for (const auto& run : observe::known_runs())
+    if (text.size() >= kFewestDigits && run.id.starts_with(text)) found.push_back(run);
+  if (found.size() > 1)
+    throw no_run(
+        fmt::format("several runs have ids that begin with \"{}\": {} and {}", text, found[0].id, found[1].id));
+  return found.empty() ? std::nullopt : std::optional(found[0].folder);
+}
+
+std::filesystem::path newest_run() {
+  if (is_run_folder("run")) return "run";
+  std::filesystem::path newest;
+  std::filesystem::file_time_type time{};
+  for (const auto& run : observe::known_runs()) {
+    std::error_code error;
+    const auto written = std::filesystem::last_write_time(run.folder / "journal.jsonl", error);
+    if (error || (!newest.empty() && written <= time)) continue;
+    newest = run.folder;
+    time = written;
+  }
+  if (newest.empty()) throw no_run("there is no folder \"run\" here, and no run is known");
+  return newest;
+}
+}  // namespace
+
+void RunArgument::add_to(Command command) {
+  command
+      .add_option("RUN", text,
+                  "Run: its folder, its job file, its id (from \"distdl ls\"), or the id of one of its Slurm jobs; "
+                  "default: the folder \"run\", else the newest run")
+      .type_name("");
+}
+
+std::filesystem::path RunArgument::find() const {
+  return find_run(text);
+}
+
+std::filesystem::path find_run(const std::string& text) {
+  if (text.empty()) return newest_run();
+  std::error_code error;
+  if (std::filesystem::is_directory(text, error)) {
+    if (!is_run_folder(text)) throw no_run(fmt::format("the folder \"{}\" is of no run", text));
+    return text;
+  }
+  if (std::filesystem::is_regular_file(text, error)) return config::load(text, {}).run_dir;
+  if (is_job_id(text))
+    if (auto run = run_of_job(text)) return *run;
+  if (auto run = run_by_id(text)) return *run;
+  if (is_job_id(text))
+    if (auto run = run_by_output(text)) return *run;
+  throw no_run(fmt::format("there is no run \"{}\"", text));
+}
+
+}  // namespace distdl::app

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <fmt/ranges.h>
+
+#include <distdl/app/runs/run_records.hpp>
+#include <distdl/base/env.hpp>
+#include <distdl/base/log.hpp>
+#include <distdl/base/process.hpp>
+#include <distdl/observe/requests.hpp>
+#include <distdl/observe/run_folder.hpp>
+#include <distdl/observe/run_identity.hpp>
+#include <distdl/slurm/scheduler.hpp>
+
+namespace distdl::app {
+namespace {
+/// Seconds since 1970; 0 if Slurm does not tell.
+double submit_time_of(const slurm::Allocation& allocation) try {
+  const auto record = slurm::scheduler().job(allocation.called());
+  if (!record || !record->submitted) return 0;
+  return std::chrono::duration<double>(record->submitted->time_since_epoch()).count();
+} catch (const SchedulerError& error) {
+  log(Severity::debug, "when the job was submitted is not known: {}", error.what());
+  return 0;
+}
+
+/// That this is not possible must not end a run.
+void identify(const std::filesystem::path& folder) try {
+  observe::remember_run(observe::identify_run(folder), folder);
+} catch (const StorageError& error) {
+  log(Severity::warning, "{}; the run has no id", error.what());
+}
+}  // namespace
+
+RunRecords::RunRecords(const std::filesystem::path& folder, const launch::LaunchSpec& spec)
+    : folder_(folder),
+      journal_(folder),
+      chain_(env("DISTDL_CHAIN").value_or("")),
+      step_at_start_(observe::read_last_step(folder)) {
+  identify(folder);
+  observe::JobStarted started;
+  started.host = host_name();
+  started.chain = chain_;
+  started.ranks = spec.ranks;
+  if (spec.allocation) {
+    job_ = spec.allocation->called();
+    started.job = job_;
+    started.restart = spec.allocation->restart;
+    started.nodes = spec.allocation->nodes;
+    started.submit_time = submit_time_of(*spec.allocation);
+  }
+  has_ended_ = !chain_.empty() && observe::chain_has_ended(observe::read_journal(folder), chain_, job_);
+  if (!has_ended_) journal_.append(started);
+}
+
+void RunRecords::attach(launch::LaunchSpec& spec) {
+  spec.ends_for_good = [this] { return observe::stop_is_requested(folder_); };
+  spec.events.began = [this](int ranks, const std::vector<std::string>& nodes) {
+    journal_.append(observe::LaunchBegan{ranks, fmt::format("{}", fmt::join(nodes, ","))});
+  };
+  spec.events.ended = [this](int code, const std::string& cause, bool told_to_stop) {
+    journal_.append(observe::LaunchEnded{code, cause, told_to_stop});
+  };
+  spec.events.lost_node = [this] { journal_.append(observe::NodeLost{}); };
+  spec.events.requeued = [this] { journal_.append(observe::Requeued{job_}); };
+}
+
+/// A crash that uses up the relaunches of a job may pass until the next job of the chain; but not for ever.
+bool RunRecords::is_final(int code, bool has_progressed) const {
+  if (code == static_cast<int>(ExitCode::requeue)) return false;
+  const bool can_pass = restart_decision(code) == RestartDecision::relaunch ||
+                        code == static_cast<int>(ExitCode::storage) || code == static_cast<int>(ExitCode::incomplete);
+  if (!can_pass) return true;
+  if (has_progressed || chain_.empty()) return false;
+  const auto journal = observe::read_journal(folder_);
+  const observe::Record* before = observe::last_end_of_chain(journal, chain_);
+  return before && !before->has_progressed && before->code != static_cast<int>(ExitCode::requeue);
+}
+
+void RunRecords::ended(int code) {
+  const auto step = observe::read_last_step(folder_);
+  const bool has_progressed = step && (!step_at_start_ || *step > *step_at_start_);
+  const bool final = is_final(code, has_progressed);
+  journal_.append(observe::JobEnded{job_, chain_, code, final, has_progressed});
+  if (code == static_cast<int>(ExitCode::stopped)) observe::drop_requests(folder_);  // it was acted on
+  if (final && !chain_.empty()) cancel_rest_of_chain();
+}
+
+/// Where that is not possible, as in a container without Slurm's commands, each link sees at its start that the run has
+/// ended.
+void RunRecords::cancel_rest_of_chain() const {
+  for (const std::string& job : observe::links_after(observe::read_journal(folder_), chain_, job_)) try {
+      slurm::scheduler().cancel(job);
+      log(Severity::info, "job {} of the chain is cancelled: the run has ended", job);
+    } catch (const SchedulerError& error) {
+      log(Severity::warning, "{}; job {} of the chain will see that the run has ended", error.what(), job);
+    }
+}
+
+}  // namespace distdl::app

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include <distdl/base/ids.hpp>
+#include <distdl/launch/supervisor.hpp>
+#include <distdl/observe/journal.hpp>
+
+namespace distdl::app {
+
+/// What "distdl run" notes of its job in the run folder, and what it does for the chain that the job is a link of.
+class RunRecords {
+ public:
+  /// Makes the run's identity, and notes that this job begins. The folder must exist.
+  RunRecords(const std::filesystem::path& folder, const launch::LaunchSpec& spec);
+
+  /// Whether an earlier link of the chain has ended the run for good: there is nothing to do then.
+  bool run_has_ended() const { return has_ended_; }
+  /// Lets the supervisor note its launches here, and see the file STOP. `spec` must not outlive this.
+  void attach(launch::LaunchSpec& spec);
+  /// Notes the end. Cancels the rest of the chain if it would not help to go on.
+  void ended(int code);
+
+ private:
+  bool is_final(int code, bool has_progressed) const;
+  void cancel_rest_of_chain() const;
+
+  std::filesystem::path folder_;
+  observe::Journal journal_;
+  std::string job_, chain_;
+  bool has_ended_ = false;
+  std::optional<Step> step_at_start_;
+};
+
+}  // namespace distdl::app

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+
+#include <fmt/chrono.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <distdl/app/runs/run_report.hpp>
+#include <distdl/base/clock.hpp>
+#include <distdl/base/printable.hpp>
+#include <distdl/observe/run_identity.hpp>
+
+namespace distdl::app {
+namespace {
+using ReportJson = nlohmann::ordered_json;
+
+void add_line(std::string& text, const char* name, const std::string& value) {
+  if (!value.empty()) text += fmt::format("{:<12}{}\n", name, printable(value));
+}
+
+std::string state_line(const RunReport& report) {
+  std::string line = report.state.word;
+  if (!report.state.explanation.empty()) line += ": " + report.state.explanation;
+  if (report.state.word == "queued" && report.job && report.job->start)
+    line += fmt::format("; expected to start at {}", time_text(*report.job->start));
+  return line;
+}
+
+/// "17 (restart 1, on n1,n2); 18, 19 wait".
+std::string jobs_line(const RunReport& report) {
+  const auto& summary = report.summary;
+  std::string line;
+  if (!summary.job.empty()) {
+    line = summary.job;
+    std::vector<std::string> notes;
+    if (summary.restart > 0) notes.push_back(fmt::format("restart {}", summary.restart));
+    if (report.job && report.job->job == summary.job && !report.job->nodes.empty())
+      notes.push_back("on " + report.job->nodes);
+    if (!notes.empty()) line += fmt::format(" ({})", fmt::join(notes, ", "));
+  }
+  if (!summary.waiting.empty())
+    line += fmt::format("{}{} wait{}", line.empty() ? "" : "; ", fmt::join(summary.waiting, ", "),
+                        summary.waiting.size() == 1 ? "s" : "");
+  if (line.empty() && report.holder)
+    line = fmt::format("none: process {} on {}", report.holder->pid, report.holder->host);
+  return line;
+}
+
+std::string step_line(const observe::RunSummary& summary, bool is_live) {
+  if (!summary.step) return "";
+  std::string line = fmt::format("{}", *summary.step);
+  const bool has_total = summary.total && summary.total->value > 0;
+  if (has_total)
+    line += fmt::format(" of {} ({:.0f}%)", *summary.total,
+                        100.0 * static_cast<double>(summary.step->value) / static_cast<double>(summary.total->value));
+  if (summary.phase != observe::Phase::training || !is_live || summary.steps_per_second <= 0) return line;
+  line += fmt::format(", {:.3g} steps/s", summary.steps_per_second);
+  if (has_total)
+    line += fmt::format(", {} to go", duration_text(static_cast<double>(summary.total->value - summary.step->value) /
+                                                    summary.steps_per_second));
+  return line;
+}
+
+std::string save_line(const std::optional<observe::SaveSummary>& save) {
+  if (!save) return "";
+  return fmt::format("step {}, {} ago", save->step, duration_text(seconds_since_1970() - save->time));
+}
+
+std::optional<double> end_of_job(const RunReport& report) {
+  if (!report.state.is_live) return std::nullopt;
+  if (report.job && report.job->end && report.job->state != "PENDING") return report.job->end;
+  return report.summary.job_end;
+}
+
+std::string time_left_line(const RunReport& report) {
+  const auto end = end_of_job(report);
+  if (!end) return "";
+  const auto line = fmt::format("{}, until {}", duration_text(*end - seconds_since_1970()), time_text(*end));
+  return report.summary.deadline.empty() ? line : fmt::format("{}; {}", line, report.summary.deadline);
+}
+
+template <class Value>
+ReportJson or_null(const std::optional<Value>& value) {
+  return value ? ReportJson(*value) : ReportJson(nullptr);
+}
+
+ReportJson step_or_null(const std::optional<Step>& step) {
+  return step ? ReportJson(step->value) : ReportJson(nullptr);
+}
+
+ReportJson save_json(const std::optional<observe::SaveSummary>& save) {
+  if (!save) return nullptr;
+  return {{"step", save->step.value}, {"time", save->time}, {"seconds", save->seconds}};
+}
+
+ReportJson jobs_json(const RunReport& report) {
+  auto rows = ReportJson::array();
+  for (const std::string& id : report.summary.jobs) {
+    const auto known =
+        std::find_if(report.jobs.begin(), report.jobs.end(), [&](const JobState& each) { return each.job == id; });
+    ReportJson row{{"job", id}, {"state", nullptr}, {"reason", nullptr}, {"nodes", nullptr}};
+    if (known != report.jobs.end()) {
+      row["state"] = known->state;
+      if (!known->reason.empty()) row["reason"] = known->reason;
+      if (!known->nodes.empty()) row["nodes"] = known->nodes;
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+}  // namespace
+
+RunReport make_report(const std::filesystem::path& folder, observe::RunSummary summary, std::vector<JobState> jobs) {
+  RunReport report{folder};
+  if (const auto identity = observe::find_identity(folder)) report.id = identity->id;
+  const auto lock = look_at_lock(folder);
+  report.job = current_job(summary, jobs);
+  report.state = state_of(summary, lock ? std::optional(lock->age) : std::nullopt, report.job);
+  if (lock && report.state.is_live) report.holder = lock->holder;
+  report.summary = std::move(summary);
+  report.jobs = std::move(jobs);
+  return report;
+}
+
+std::string to_text(const RunReport& report) {
+  const auto& summary = report.summary;
+  std::string text;
+  add_line(text, "run", report.id.empty() ? report.folder.string() : report.id + "  " + report.folder.string());
+  add_line(text, "state", state_line(report));
+  add_line(text, "job", jobs_line(report));
+  add_line(text, "step", step_line(summary, report.state.is_live));
+  if (summary.loss) add_line(text, "loss", fmt::format("{:.4f}", *summary.loss));
+  add_line(text, "checkpoint", save_line(summary.checkpoint));
+  add_line(text, "snapshot", save_line(summary.snapshot));
+  add_line(text, "time left", time_left_line(report));
+  if (!summary.restarts.empty()) add_line(text, "restarts", fmt::format("{}", summary.restarts.size()));
+  constexpr std::size_t kMostShown = 5;
+  const std::size_t hidden = summary.restarts.size() - std::min(kMostShown, summary.restarts.size());
+  for (std::size_t i = hidden; i < summary.restarts.size(); ++i) {
+    const auto& restart = summary.restarts[i];
+    add_line(text, "",
+             fmt::format("{}  {}; from step {}, {} steps again", time_text(restart.time), restart.cause,
+                         restart.resumed_from, restart.repeated));
+  }
+  return text;
+}
+
+ReportJson to_json(const RunReport& report) {
+  const auto& summary = report.summary;
+  auto restarts = ReportJson::array();
+  for (const auto& restart : summary.restarts)
+    restarts.push_back({{"time", restart.time},
+                        {"cause", restart.cause},
+                        {"resumed_from", restart.resumed_from.value},
+                        {"steps_repeated", restart.repeated}});
+  return {{"run", report.id},
+          {"run_dir", report.folder.string()},
+          {"state", report.state.word},
+          {"explanation", report.state.explanation},
+          {"live", report.state.is_live},
+          {"job", report.job ? report.job->job : summary.job},
+          {"restart", summary.restart},
+          {"jobs", jobs_json(report)},
+          {"ranks", summary.ranks},
+          {"step", step_or_null(summary.step)},
+          {"total_steps", step_or_null(summary.total)},
+          {"steps_per_second", summary.steps_per_second},
+          {"loss", or_null(summary.loss)},
+          {"checkpoint", save_json(summary.checkpoint)},
+          {"snapshot", save_json(summary.snapshot)},
+          {"restarts", std::move(restarts)},
+          {"exit_code", or_null(summary.code)},
+          {"end_of_job", or_null(end_of_job(report))},
+          {"deadline", summary.deadline}};
+}
+
+std::string to_text(const observe::Ledger& ledger) {
+  std::string text;
+  const double wall = ledger.wall();
+  for (const auto& entry : observe::kBuckets) {
+    const double seconds = ledger[entry.bucket];
+    text += fmt::format("{:<13}{:>12.1f} s {:>6.2f}%  {}\n", entry.name, seconds, wall > 0 ? 100 * seconds / wall : 0,
+                        entry.meaning);
+  }
+  return text + fmt::format("{:<13}{:>12.1f} s {:>6.2f}%\ngoodput      {:.2f}%, without the queue {:.2f}%\n",
+                            "wall time", wall, 100.0, 100 * ledger.goodput(), 100 * ledger.goodput_in_jobs());
+}
+
+ReportJson to_json(const observe::Ledger& ledger) {
+  ReportJson seconds = ReportJson::object();
+  for (const auto& entry : observe::kBuckets) seconds[std::string(entry.name)] = ledger[entry.bucket];
+  return {{"begin", ledger.begin},         {"end", ledger.end},
+          {"wall_seconds", ledger.wall()}, {"seconds", std::move(seconds)},
+          {"goodput", ledger.goodput()},   {"goodput_in_jobs", ledger.goodput_in_jobs()}};
+}
+
+std::string duration_text(double seconds) {
+  constexpr long kMinute = 60, kHour = 3600, kDay = 86400;
+  const long whole = std::lround(std::clamp(seconds, 0.0, 1e10));
+  if (whole < 2 * kMinute) return fmt::format("{} s", whole);
+  if (whole < 2 * kHour) return fmt::format("{} min", whole / kMinute);
+  if (whole < 2 * kDay) return fmt::format("{} h {} min", whole / kHour, whole % kHour / kMinute);
+  return fmt::format("{} d {} h", whole / kDay, whole % kDay / kHour);
+}
+
+std::string time_text(double seconds_since_1970) {
+  const auto time = static_cast<std::time_t>(std::clamp(seconds_since_1970, 0.0, 1e11));
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(time));
+}
+
+}  // namespace distdl::app

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <distdl/app/runs/job_states.hpp>
+#include <distdl/app/runs/run_state.hpp>
+#include <distdl/observe/ledger.hpp>
+#include <distdl/observe/run_summary.hpp>
+
+namespace distdl::app {
+
+/// All that "distdl status" tells of a run.
+struct RunReport {
+  std::filesystem::path folder;
+  std::string id = {};  ///< empty: it has none
+  observe::RunSummary summary = {};
+  RunState state = {};
+  std::vector<JobState> jobs = {};            ///< as Slurm knows them
+  std::optional<JobState> job = {};           ///< of these the one that matters now
+  std::optional<launch::Holder> holder = {};  ///< the "distdl run" that works on it
+};
+
+/// `jobs`: what Slurm says of jobs_of_interest().
+RunReport make_report(const std::filesystem::path& folder, observe::RunSummary summary, std::vector<JobState> jobs);
+
+std::string to_text(const RunReport& report);
+nlohmann::ordered_json to_json(const RunReport& report);
+
+std::string to_text(const observe::Ledger& ledger);
+nlohmann::ordered_json to_json(const observe::Ledger& ledger);
+
+/// "42 s", "12 min", "3 h 5 min", "2 d 4 h".
+std::string duration_text(double seconds);
+/// Local time.
+std::string time_text(double seconds_since_1970);
+
+}  // namespace distdl::app

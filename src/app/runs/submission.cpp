@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include <distdl/app/checks/job_check.hpp>
+#include <distdl/app/checks/run_folder_check.hpp>
+#include <distdl/app/runs/submission.hpp>
+#include <distdl/base/log.hpp>
+#include <distdl/base/random.hpp>
+#include <distdl/observe/journal.hpp>
+#include <distdl/observe/run_identity.hpp>
+#include <distdl/slurm/commands.hpp>
+
+namespace distdl::app {
+namespace {
+using namespace std::chrono_literals;
+
+constexpr Milliseconds kMpiListLimit = 10s;
+constexpr double kExpectedBytesPerSecond = 5e8;  ///< of a shared file system, by one job
+constexpr std::size_t kIdOfChain = 6;            ///< random bytes
+
+/// What saves of this run have taken, of late at most; nothing if it has made none.
+struct MeasuredSaves {
+  double seconds = 0;
+  bool any = false;
+};
+
+MeasuredSaves measured_saves(const std::filesystem::path& run_folder) {
+  MeasuredSaves saves;
+  for (const auto& row : observe::read_journal(run_folder))
+    if (row.event == "checkpoint" && row.seconds > 0) saves = {std::max(saves.seconds, row.seconds), true};
+  return saves;
+}
+
+/// "MPI plugin types are...\n\tnone\n\tpmix\nspecific pmix plugin versions available: pmix_v4".
+std::vector<std::string> mpi_types() {
+  const auto result = slurm::ask({"srun", "--mpi=list"}, kMpiListLimit);
+  if (result.exit_code != 0) return {};
+  std::string text = result.output + result.errors;
+  for (const char* rest : {"MPI plugin types are...", "specific pmix plugin versions available:", "srun:"})
+    for (auto at = text.find(rest); at != std::string::npos; at = text.find(rest))
+      text.replace(at, std::string_view(rest).size(), "\n");
+  std::replace(text.begin(), text.end(), ',', '\n');
+  return submit::split_words(text);
+}
+
+/// Ranks of the job, as far as its options tell; else 1.
+int ranks_of(const submit::SbatchOptions& options) {
+  const auto all = options.number("ntasks"), nodes = options.number("nodes"), each = options.number("ntasks-per-node");
+  const long ranks = all ? *all : nodes ? *nodes * each.value_or(1) : 1;
+  constexpr long kMost = 1 << 20;
+  return static_cast<int>(std::clamp(ranks, 1L, kMost));
+}
+
+void refuse_options(const submit::SbatchOptions& options) {
+  for (const char* name : {"array", "wrap", "wait", "test-only", "input", "export-file"})
+    require<UsageError>(!options.has(name),
+                        "\"distdl submit\" takes no option --{} of sbatch; see --dry-run and sbatch", name);
+}
+
+/// Of a chain each job has the same name, which no other job of the user has: Slurm runs one of them at a time.
+void make_chain(submit::ScriptRequest& request, const PlannedSubmission& plan) {
+  auto& options = request.options;
+  options.set("job-name", fmt::format("{}-{}", options.value("job-name"), plan.run_id));
+  const std::string other = options.value("dependency");
+  options.set("dependency", other.empty() ? "singleton" : other + ",singleton");
+  options.set(submit::SbatchOption{"no-requeue"});
+  request.arguments.insert(request.arguments.end(), {"--set", "run.requeue=false"});
+  request.chain = plan.chain;
+}
+
+/// Early enough for a save, where nobody says when.
+void choose_signal(submit::SbatchOptions& options, const submit::LintFacts& facts) {
+  constexpr double kLeastWarning = 60;
+  const double needed = facts.save_seconds ? std::ceil(*facts.save_seconds * 1.5 + 15) : 0;
+  options.set("signal", fmt::format("B:USR1@{:.0f}", std::max(kLeastWarning, needed)));
+}
+
+submit::SbatchOptions options_of(const SubmissionWish& wish, const config::Job& job, const submit::LintFacts& facts) {
+  auto options = submit::merge_options(job.submit, wish.options);
+  refuse_options(options);
+  const auto is_given = [&](const char* name) {
+    return std::any_of(wish.options.begin(), wish.options.end(),
+                       [&](const auto& option) { return option.name == name; }) ||
+           job.submit.options.find(fmt::format("--{}", name)) != std::string::npos;
+  };
+  if (!is_given("signal") && job.submit.signal.empty()) choose_signal(options, facts);
+  if (!is_given("output"))
+    options.set("output", submit::escape_pattern((std::filesystem::path(job.run_dir) / "slurm-").string()) + "%j.log");
+  options.set("chdir", std::filesystem::current_path().string());
+  return options;
+}
+
+std::string program_file() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).string();
+}
+}  // namespace
+
+submit::LintFacts gather_facts(const config::Job& job, std::uint64_t state_bytes, bool asks_slurm) {
+  submit::LintFacts facts;
+  const auto saves = measured_saves(job.run_dir);
+  facts.save_is_measured = saves.any;
+  if (saves.any)
+    facts.save_seconds = saves.seconds;
+  else if (state_bytes > 0)
+    facts.save_seconds = 1 + static_cast<double>(state_bytes) / kExpectedBytesPerSecond;
+  facts.folder = submit::look_at_run_folder(job.run_dir);
+  if (state_bytes > 0) facts.folder->checkpoint_bytes = state_bytes;
+  facts.run_requeues = job.launch.requeue;
+  if (asks_slurm) facts.mpi_types = mpi_types();
+  return facts;
+}
+
+submit::LintFacts gather_facts(const submit::BatchScript& script) {
+  submit::LintFacts facts;
+  for (const auto& command : script.commands) {
+    constexpr std::size_t kFile = 2;  // distdl run FILE
+    if (command.words.size() <= kFile || command.words[1] != "run") continue;
+    JobArguments arguments{command.words[kFile], {}};
+    for (std::size_t i = kFile + 1; i + 1 < command.words.size(); ++i)
+      if (command.words[i] == "--set") arguments.overrides.push_back(command.words[i + 1]);
+    try {
+      facts = gather_facts(arguments.load(), 0, false);
+    } catch (const ConfigError& error) {
+      log(Severity::debug, "the job file is not looked at: {}", error.what());
+    }
+  }
+  facts.mpi_types = mpi_types();
+  return facts;
+}
+
+PlannedSubmission plan_submission(const SubmissionWish& wish) {
+  for (const auto& option : wish.options)
+    if (option.name == "chdir" && option.value) std::filesystem::current_path(*option.value);
+  const config::Job job = wish.job.load();
+  check_run_folder(job.run_dir);
+  const JobFacts about = examine_job(job);
+  auto facts = gather_facts(job, about.state_bytes, false);
+  submit::ScriptRequest request{options_of(wish, job, facts)};
+  check_plan(job, ranks_of(request.options));
+  PlannedSubmission plan{job.run_dir};
+  const auto identity = observe::find_identity(job.run_dir);
+  plan.run_id = identity ? identity->id : random_hex(kIdOfChain);
+  plan.what = about.text;
+  request.arguments = wish.job.command_line();
+  request.program = program_file();
+  request.setup = job.submit.setup;
+  request.made_by = wish.made_by;
+  if (wish.links > 1) {
+    plan.chain = random_hex(kIdOfChain);
+    make_chain(request, plan);
+    facts.run_requeues = false;
+  }
+  plan.script = submit::write_script(request);
+  plan.findings = submit::lint(submit::parse_batch_script(plan.script, "job.sbatch"), facts);
+  return plan;
+}
+
+}  // namespace distdl::app

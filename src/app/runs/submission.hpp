@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <distdl/app/cli/job_arguments.hpp>
+#include <distdl/submit/lint.hpp>
+#include <distdl/submit/write_script.hpp>
+
+namespace distdl::app {
+
+/// What a user wants to submit.
+struct SubmissionWish {
+  JobArguments job;
+  std::vector<submit::SbatchOption> options;  ///< of the command line
+  int links = 1;                              ///< of a chain; 1: none
+  std::string made_by;                        ///< the command, for people
+};
+
+/// A job that was checked, and its script.
+struct PlannedSubmission {
+  std::filesystem::path run_folder;
+  std::string run_id = {};  ///< new ones are not written to the folder yet
+  std::string chain = {};   ///< empty: none
+  std::string script = {};  ///< its text
+  std::string what = {};    ///< what the job trains, for people
+  std::vector<submit::LintFinding> findings = {};
+};
+
+/// Checks the job as "distdl run --check" does, and writes and lints the script. Changes nothing but, where --chdir
+/// asks for it, the current folder. Throws Error, as a run would.
+PlannedSubmission plan_submission(const SubmissionWish& wish);
+
+/// What lints should know about a run: its folder, what saves take, and, with `asks_slurm`, the types of srun --mpi.
+/// `state_bytes`: of a checkpoint; 0: not known.
+submit::LintFacts gather_facts(const config::Job& job, std::uint64_t state_bytes, bool asks_slurm);
+
+/// The same of a script of a user, which may start "distdl run" with a job file that can be read.
+submit::LintFacts gather_facts(const submit::BatchScript& script);
+
+}  // namespace distdl::app

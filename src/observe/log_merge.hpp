@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <distdl/base/log.hpp>
+
+// The logs of a run: one file per node, logs/<host>.log, to which its ranks and "distdl run" append.
+namespace distdl::observe {
+
+/// One line of a log. A line without a time of its own, as of a text over several lines, belongs to the one before.
+struct LogLine {
+  std::string time = {};  ///< "2026-03-01T12:00:00.123456", local time; lines sort by it
+  Severity severity = Severity::info;
+  std::string host = {};  ///< of the file
+  std::string text = {};  ///< the whole line
+};
+
+/// `before`: the line before in the same file.
+LogLine parse_log_line(std::string_view text, const std::string& host, const LogLine& before);
+
+/// Reads all logs of a folder, and what is appended to them later, also by files that appear later.
+class LogMerge {
+ public:
+  explicit LogMerge(std::filesystem::path logs);
+  /// Calls `visit` for the lines that are new since the last call, of all files, ordered by time. A last line without
+  /// its newline waits for the rest, unless `all`.
+  void read(const std::function<void(const LogLine&)>& visit, bool all);
+  /// Leaves out, of what is there now, all but about the last `lines` lines.
+  void skip_to_last(std::size_t lines);
+
+ private:
+  struct File {
+    std::uint64_t offset = 0;
+    std::string rest = {};  ///< a line that is not whole
+    LogLine last = {};
+  };
+  void find_files();
+  void read_file(const std::string& host, File& file, std::vector<LogLine>& lines, bool all);
+
+  std::filesystem::path folder_;
+  std::map<std::string, File> files_;  ///< by host
+};
+
+}  // namespace distdl::observe

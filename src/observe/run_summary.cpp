@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include <distdl/base/exit_codes.hpp>
+#include <distdl/observe/journal.hpp>
+#include <distdl/observe/run_summary.hpp>
+
+namespace distdl::observe {
+namespace {
+constexpr std::size_t kTailOfMetrics = 16 << 10;  ///< bytes: some dozens of rows
+
+void add_once(std::vector<std::string>& list, const std::string& text) {
+  if (!text.empty() && std::find(list.begin(), list.end(), text) == list.end()) list.push_back(text);
+}
+
+/// Reads a journal row by row.
+class Summarizer {
+ public:
+  void add(const Record& row) {
+    if (row.time > 0 && summary_.first_time == 0) summary_.first_time = row.time;
+    summary_.last_time = std::max(summary_.last_time, row.time);
+    add_job(row);
+    add_launch(row);
+    add_training(row);
+    if (row.event == "deadline") {
+      if (row.end > 0) summary_.job_end = row.end;
+      summary_.deadline = row.reason;
+    }
+  }
+  RunSummary take() { return std::move(summary_); }
+
+ private:
+  void add_job(const Record& row) {
+    if (row.event == "submitted") {
+      add_once(summary_.jobs, row.job);
+      add_once(summary_.waiting, row.job);
+      if (!is_at_work()) summary_.phase = Phase::queued;
+    } else if (row.event == "job_started") {
+      job_started(row);
+    } else if (row.event == "requeued") {
+      summary_.phase = Phase::queued;
+    } else if (row.event == "job_ended") {
+      job_ended(row);
+    }
+  }
+  void job_started(const Record& row) {
+    if (is_at_work()) next_cause_ = "the job ended without a word";
+    add_once(summary_.jobs, row.job);
+    std::erase(summary_.waiting, row.job);
+    summary_.job = row.job;
+    summary_.restart = row.restart;
+    summary_.host = row.host;
+    summary_.ranks = row.ranks;
+    summary_.phase = Phase::starting;
+    summary_.job_end.reset();
+    summary_.deadline.clear();
+  }
+  void job_ended(const Record& row) {
+    if (row.code) summary_.code = static_cast<int>(*row.code);
+    const bool is_done = row.code == static_cast<int>(ExitCode::ok);
+    if (is_done)
+      summary_.phase = Phase::finished;
+    else if (row.is_final)
+      summary_.phase = Phase::ended;
+    else if (!summary_.waiting.empty())
+      summary_.phase = Phase::queued;
+    else if (summary_.phase != Phase::queued)
+      summary_.phase = row.code == static_cast<int>(ExitCode::requeue) ? Phase::stopped : Phase::ended;
+  }
+  void add_launch(const Record& row) {
+    if (row.event == "launch") {
+      summary_.phase = Phase::starting;
+      if (row.ranks > 0) summary_.ranks = row.ranks;
+    } else if (row.event == "launch_ended") {
+      if (row.code) summary_.code = static_cast<int>(*row.code);
+      const bool on_purpose = row.was_asked || row.code == 0 || row.code == static_cast<int>(ExitCode::requeue);
+      summary_.phase = on_purpose ? Phase::stopping : Phase::down;
+      summary_.cause = row.cause;
+      if (!on_purpose) next_cause_ = row.cause;
+    } else if (row.event == "node_lost" || row.event == "failure") {
+      next_cause_ = row.cause.empty() ? "node lost" : row.cause;
+    }
+  }
+  void add_training(const Record& row) {
+    if (row.event == "started") {
+      started(row);
+    } else if (row.event == "checkpoint" && row.step) {
+      summary_.checkpoint = {Step(*row.step), row.time, row.seconds};
+    } else if (row.event == "snapshot" && row.step) {
+      summary_.snapshot = {Step(*row.step), row.time, row.seconds};
+    } else if (row.event == "stopped") {
+      next_cause_ = row.reason;
+      summary_.phase = Phase::stopping;
+    } else if (row.event == "finished") {
+      summary_.phase = Phase::stopping;
+    }
+    if ((row.event == "progress" || row.event == "stopped" || row.event == "finished") && row.step)
+      summary_.step = Step(*row.step);
+  }
+  void started(const Record& row) {
+    const std::string cause = std::exchange(next_cause_, {});
+    if (row.interrupted)
+      summary_.restarts.push_back(
+          {row.time, cause.empty() ? "unknown" : cause, Step(row.resumed_from), row.steps_repeated});
+    summary_.phase = Phase::training;
+    summary_.step = Step(row.resumed_from);
+    if (row.ranks > 0) summary_.ranks = row.ranks;
+    if (row.total_steps) summary_.total = Step(*row.total_steps);
+  }
+  bool is_at_work() const {
+    return summary_.phase == Phase::starting || summary_.phase == Phase::training || summary_.phase == Phase::down;
+  }
+
+  RunSummary summary_;
+  std::string next_cause_;  ///< of the next restart
+};
+
+/// The journal of 0.1 has no end of a job.
+void settle_old(RunSummary& summary, const std::vector<Record>& journal) {
+  const bool has_jobs = std::any_of(journal.begin(), journal.end(), [](const Record& row) {
+    return row.event == "job_started" || row.event == "submitted";
+  });
+  if (has_jobs || journal.empty()) return;
+  if (journal.back().event == "finished") summary.phase = Phase::finished;
+  if (journal.back().event == "stopped") summary.phase = Phase::stopped;
+}
+
+void add_metrics(RunSummary& summary, const std::vector<Record>& metrics) {
+  const Record *first = nullptr, *last = nullptr;
+  for (const Record& row : metrics) {
+    if (!row.step || !row.loss) continue;
+    if (last && *row.step <= *last->step) first = nullptr;  // another start
+    if (!first) first = &row;
+    last = &row;
+  }
+  if (!last) return;
+  summary.loss = last->loss;
+  const bool is_newer = last->time == 0 || summary.phase == Phase::training || !summary.step;
+  if (is_newer && (!summary.step || Step(*last->step) > *summary.step)) summary.step = Step(*last->step);
+  summary.last_time = std::max(summary.last_time, last->time);
+  if (last->time > first->time && first->time > 0)
+    summary.steps_per_second = static_cast<double>(*last->step - *first->step) / (last->time - first->time);
+}
+}  // namespace
+
+RunSummary summarize(const std::vector<Record>& journal, const std::vector<Record>& metrics) {
+  Summarizer summarizer;
+  for (const Record& row : journal) summarizer.add(row);
+  RunSummary summary = summarizer.take();
+  settle_old(summary, journal);
+  add_metrics(summary, metrics);
+  return summary;
+}
+
+RunSummary summarize_run(const std::filesystem::path& run_folder) {
+  std::vector<Record> metrics;
+  for_each_record(
+      run_folder / "metrics.jsonl", [&](const Record& row) { metrics.push_back(row); }, kTailOfMetrics);
+  return summarize(read_journal(run_folder), metrics);
+}
+
+const char* name_of(Phase phase) {
+  static constexpr const char* kNames[] = {"unknown",  "queued",  "starting", "training", "recovering",
+                                           "stopping", "stopped", "ended",    "finished"};
+  return kNames[static_cast<std::size_t>(phase)];
+}
+
+}  // namespace distdl::observe

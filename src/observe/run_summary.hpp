@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <distdl/base/ids.hpp>
+#include <distdl/observe/record_lines.hpp>
+
+namespace distdl::observe {
+
+/// What a run is doing, as far as its journal tells.
+enum class Phase {
+  unknown,   ///< there is no journal
+  queued,    ///< a job waits
+  starting,  ///< ranks are being started, connected and restored
+  training,
+  down,      ///< the ranks have failed, and the supervisor looks for a way on
+  stopping,  ///< the ranks have saved or finished; the job ends
+  stopped,   ///< with work left: run again to go on
+  ended,     ///< for good, by a user or because running again would not help
+  finished,  ///< all steps done
+};
+
+/// A start that went on with what was there.
+struct RestartSummary {
+  double time = 0;    ///< seconds since 1970
+  std::string cause;  ///< "peer lost", "node lost", "signal SIGUSR1", "the job ended without a word"
+  Step resumed_from;
+  std::int64_t repeated = 0;  ///< steps that had to be done again
+};
+
+struct SaveSummary {
+  Step step;
+  double time = 0, seconds = 0;
+};
+
+struct RunSummary {
+  Phase phase = Phase::unknown;
+  std::vector<std::string> jobs = {};     ///< all ids of Slurm, the oldest first
+  std::vector<std::string> waiting = {};  ///< of these, those that have not started
+  std::string job = {};                   ///< the one that started last; empty: none, or without Slurm
+  std::int64_t restart = 0, ranks = 0;
+  std::string host = {};  ///< of "distdl run"
+  std::optional<Step> step = {}, total = {};
+  std::optional<double> loss = {};
+  double steps_per_second = 0;  ///< of the last steps; 0: not known
+  std::optional<SaveSummary> checkpoint = {}, snapshot = {};
+  std::vector<RestartSummary> restarts = {};
+  std::optional<int> code = {};          ///< of the last job or launch that ended
+  std::string cause = {};                ///< of its end
+  double first_time = 0, last_time = 0;  ///< of all rows; 0: none
+  std::optional<double> job_end = {};    ///< when Slurm will end the job, where a row "deadline" tells
+  std::string deadline = {};             ///< the rule that follows from it, in words
+};
+
+/// `metrics`: the last rows of metrics.jsonl.
+RunSummary summarize(const std::vector<Record>& journal, const std::vector<Record>& metrics);
+RunSummary summarize_run(const std::filesystem::path& run_folder);
+
+/// "training", "stopped".
+const char* name_of(Phase phase);
+
+}  // namespace distdl::observe

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <distdl/submit/sbatch_options.hpp>
+
+namespace distdl::submit {
+
+/// One command of a batch script, as far as it can be told without running a shell.
+struct ShellCommand {
+  int line = 0;                    ///< of its first word
+  std::string text = {};           ///< as it is written, continued lines joined
+  std::vector<std::string> words;  ///< without leading assignments and words as "if", "then", "time"; quotes removed
+  bool in_background = false;      ///< ends with "&"
+  bool is_exec = false;            ///< "exec program": takes the place of the shell
+
+  /// The name of the program without its folder; empty if there is none.
+  std::string program() const;
+};
+
+/// What a batch script says.
+struct BatchScript {
+  std::string name;                                      ///< of the file, for messages
+  SbatchOptions options = {};                            ///< of the #SBATCH lines that sbatch reads
+  std::vector<SbatchOption> late_options = {};           ///< of those below the first command, which it does not read
+  std::vector<std::pair<int, std::string>> unread = {};  ///< #SBATCH lines that make no sense, and why
+  std::vector<ShellCommand> commands = {};               ///< without what stands in here-documents
+  bool has_interpreter = false;                          ///< begins with "#!"
+  int dos_line = 0;                                      ///< the first one that ends with a carriage return; 0: none
+};
+
+/// For any text.
+BatchScript parse_batch_script(std::string_view text, const std::string& name);
+
+/// Whether a shell would put the value of this variable into the text: "$NAME" or "${NAME...}" outside of single
+/// quotes.
+bool expands_variable(std::string_view text, std::string_view variable);
+
+}  // namespace distdl::submit

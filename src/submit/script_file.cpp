@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fstream>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/observe/record_writer.hpp>
+#include <distdl/submit/batch_script.hpp>
+#include <distdl/submit/script_file.hpp>
+
+namespace distdl::submit {
+
+std::filesystem::path folder_of_script(const std::filesystem::path& script) {
+  const auto folder = parse_batch_script(read_script(script), script.string()).options.value("chdir");
+  return folder.empty() ? std::filesystem::current_path() : std::filesystem::path(folder);
+}
+
+std::string read_script(const std::filesystem::path& script) {
+  constexpr std::size_t kMostScriptBytes = 4 << 20;  // as sbatch
+  std::ifstream in(script, std::ios::binary);
+  if (!in || std::filesystem::is_directory(script))
+    throw StorageError(fmt::format("cannot open the script \"{}\"", script.string()), ExitCode::incomplete);
+  std::string text(kMostScriptBytes + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  require<StorageError>(!in.bad(), "cannot read the script \"{}\"", script.string());
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  require<StorageError>(text.size() <= kMostScriptBytes,
+                        "the script \"{}\" has more than {} bytes, which sbatch refuses", script.string(),
+                        kMostScriptBytes);
+  return text;
+}
+
+void write_script_file(const std::filesystem::path& script, const std::string& text) {
+  observe::replace_file(script, text);
+}
+
+}  // namespace distdl::submit

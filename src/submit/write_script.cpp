@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/base/printable.hpp>
+#include <distdl/submit/batch_script.hpp>
+#include <distdl/submit/write_script.hpp>
+#include <distdl/version.hpp>
+
+namespace distdl::submit {
+namespace {
+/// Where the parts of train.sbatch begin.
+constexpr std::string_view kProgramPart = "# The program: ", kOutsidePart = "# Outside of a job: ",
+                           kJobPart = "# distdl starts the workers with srun";
+
+std::size_t begin_of(std::string_view text, std::string_view part) {
+  const auto at = text.find(part);
+  require<InternalError>(at != text.npos, "sbatch/train.sbatch has no part \"{}\"", part);
+  return at;
+}
+
+/// What of train.sbatch runs in a job.
+std::string job_part() {
+  const std::string_view text = train_sbatch();
+  const auto program = begin_of(text, kProgramPart), outside = begin_of(text, kOutsidePart),
+             job = begin_of(text, kJobPart);
+  return std::string(text.substr(program, outside - program)) + std::string(text.substr(job));
+}
+
+std::string quoted(const std::vector<std::string>& words) {
+  std::vector<std::string> all;
+  all.reserve(words.size());
+  for (const std::string& word : words) all.push_back(quote(word));
+  return fmt::format("{}", fmt::join(all, " "));
+}
+
+std::string program_lines(const std::string& program) {
+  if (program.empty()) return "";
+  return fmt::format(
+      "# The program that wrote this script, where it is there and DISTDL names no other one.\n"
+      "if [[ -z ${{DISTDL:-}} && -x {0} ]]; then\n  DISTDL={0}\nfi\n\n",
+      quote(program));
+}
+
+void set_if(SbatchOptions& options, const char* name, const std::string& value) {
+  if (!value.empty()) options.set(name, value);
+}
+}  // namespace
+
+std::string write_script(const ScriptRequest& request) {
+  for (const SbatchOption& option : request.options.all())
+    require<UsageError>(printable(to_word(option)) == to_word(option),
+                        "option \"{}\" has characters that no line of a script can hold", to_word(option));
+  std::string text = fmt::format(
+      "#!/bin/bash\n# SPDX-License-Identifier: Apache-2.0\n# Written by distdl {}:\n#\n#   {}\n#\n"
+      "# To submit it again as it is: sbatch, and the name of this file.\n\n",
+      DISTDL_VERSION, printable(request.made_by));
+  for (const SbatchOption& option : request.options.all()) text += fmt::format("#SBATCH {}\n", to_word(option));
+  text += fmt::format("\n# What \"distdl run\" gets.\nset -- {}\n", quoted(request.arguments));
+  if (!request.chain.empty())
+    text += fmt::format(
+        "# The job is a link of a chain. The next one goes on where this one ends.\nexport DISTDL_CHAIN={}\n",
+        quote(request.chain));
+  text += "\n";
+  if (!request.setup.empty()) text += request.setup + (request.setup.ends_with('\n') ? "\n" : "\n\n");
+  return text + program_lines(request.program) + job_part();
+}
+
+SbatchOptions merge_options(const Options& options, const std::vector<SbatchOption>& command_line) {
+  SbatchOptions merged = parse_batch_script(train_sbatch(), "train.sbatch").options;
+  set_if(merged, "job-name", options.job_name);
+  set_if(merged, "nodes", options.nodes);
+  set_if(merged, "time", options.time);
+  set_if(merged, "partition", options.partition);
+  set_if(merged, "account", options.account);
+  set_if(merged, "qos", options.qos);
+  set_if(merged, "constraint", options.constraint);
+  if (options.tasks_per_node > 0) merged.set("ntasks-per-node", std::to_string(options.tasks_per_node));
+  if (options.cpus_per_task > 0) merged.set("cpus-per-task", std::to_string(options.cpus_per_task));
+  set_if(merged, "gpus-per-node", options.gpus_per_node);
+  set_if(merged, "mem", options.memory);
+  set_if(merged, "signal", options.signal);
+  if (!options.exclusive) merged.remove("exclusive");
+  for (const SbatchOption& option : parse_sbatch_words(split_words(options.options))) merged.set(option);
+  for (const SbatchOption& option : command_line) merged.set(option);
+  return merged;
+}
+
+std::string escape_pattern(const std::string& path) {
+  std::string text;
+  for (const char c : path) text += c == '%' ? std::string("%%") : std::string(1, c);
+  return text;
+}
+
+}  // namespace distdl::submit

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <distdl/submit/options.hpp>
+#include <distdl/submit/sbatch_options.hpp>
+
+namespace distdl::submit {
+
+/// The text of sbatch/train.sbatch. Scripts that are written here do what it does: its part that runs in the job is
+/// copied into them.
+std::string_view train_sbatch();
+
+/// What a script is to do.
+struct ScriptRequest {
+  SbatchOptions options;                    ///< all, see merge_options()
+  std::vector<std::string> arguments = {};  ///< of "distdl run": "job.toml", "--set", "train.epochs=2"
+  std::string program = {};                 ///< distdl, with its folder
+  std::string setup = {};                   ///< shell lines before the program
+  std::string made_by = {};                 ///< the command that asks for it, for people
+  std::string chain = {};                   ///< id of the chain; empty: none
+};
+
+std::string write_script(const ScriptRequest& request);
+
+/// The options of a job: those of train.sbatch, above them the keys of the job file, above them those of the command
+/// line. Throws UsageError if slurm.options cannot be read.
+SbatchOptions merge_options(const Options& options, const std::vector<SbatchOption>& command_line);
+
+/// `path` as sbatch --output takes it: it would put something else in place of "%j".
+std::string escape_pattern(const std::string& path);
+
+}  // namespace distdl::submit

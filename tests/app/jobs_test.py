@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""submit, status, log, cancel, requeue and ls, with stand-ins for Slurm's commands; tests/cluster has a real one."""
+import json
+import os
+import shutil
+import signal
+import tempfile
+import time
+import unittest
+
+from program import ENDLESS, ProgramTest, wait_until
+
+COMMANDS = {
+    # Notes its words, and hands out the next number as the job's id.
+    "sbatch": 'for word; do printf "%s\\n" "$word" >> sbatch.words; done; n=$(($(cat number 2>/dev/null || echo 100) + 1))\n'
+              '[ "$n" -le "$(cat most 2>/dev/null || echo 999)" ] || { echo "sbatch: error: too many jobs" >&2; exit 1; }\n'
+              'echo $n > number; echo "$n"',
+    "squeue": 'echo x >> squeue.asked; cat jobs 2>/dev/null; true',
+    "scancel": 'echo "$*" >> scancel.words',
+    "scontrol": 'echo "$*" >> scontrol.words; echo "Invalid job id specified" >&2; exit 1',
+    "srun": 'printf "MPI plugin types are...\\n\\tnone\\n\\tpmix\\n"',
+}
+
+
+class JobsTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.make_set()
+        (self.folder / "bin").mkdir()
+        for name, text in COMMANDS.items():
+            file = self.folder / "bin" / name
+            file.write_text(f"#!/bin/sh\ncd {self.folder}\n{text}\n")
+            file.chmod(0o755)
+
+    def start(self, *words, variables=None, **how):
+        own = {"PATH": f"{self.folder}/bin:{os.environ['PATH']}", "SLURM_JOB_ID": ""}
+        return super().start(*words, variables={**own, **(variables or {})}, **how)
+
+    def submit(self, *words):
+        """The scratch folder lies where nodes have a folder of their own: hence --force."""
+        return self.succeed("submit", "job.toml", "--force", *words)
+
+    def status(self, run="run"):
+        return json.loads(self.succeed("status", run, "--json"))
+
+    def outside_of_tmp(self):
+        folder = tempfile.mkdtemp(prefix="distdl-jobs-", dir="/var/tmp")
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        return folder
+
+    def words(self, name):
+        file = self.folder / f"{name}.words"
+        return file.read_text().splitlines() if file.exists() else []
+
+    def jobs(self, *rows):
+        (self.folder / "jobs").write_text("".join(f"{row}|None|N/A|N/A|\n" for row in rows))
+
+
+class Submit(JobsTest):
+    def test_writes_a_script_and_submits_it(self):
+        out = self.submit("--set", "train.epochs=3", "--nodes=2", "-t", "10", "--comment=it's")
+        self.assertRegex(out, r"\Asubmitted job 101: model mlp with \d+ parameters, .*\nrun [0-9a-f]{12} in run; see ")
+        script = (self.folder / "run" / "job.sbatch").read_text()
+        for line in ("#SBATCH --nodes=2", "#SBATCH --time=10", "#SBATCH --comment='it'\\''s'", "#SBATCH --output=run/slurm-%j.log",
+                     "#SBATCH --requeue", "#SBATCH --open-mode=append", f"#SBATCH --chdir={os.path.realpath(self.folder)}",
+                     "set -- job.toml --set train.epochs=3", 'distdl=${DISTDL:-distdl}'):
+            self.assertIn(line + "\n", script)
+        self.assertTrue(self.words("sbatch")[-1].endswith("run/job.sbatch"))
+        self.jobs("101|PENDING")
+        seen = self.status("101")
+        self.assertEqual(("queued", "101", True), (seen["state"], seen["job"], seen["live"]))
+        self.assertEqual(seen["run"], self.status(seen["run"][:6])["run"])
+        self.assertEqual(seen["run"], self.status("job.toml")["run"])
+
+    def test_one_job_at_a_time(self):
+        where = self.outside_of_tmp()
+        words = ["submit", "job.toml", "--set", f"run.dir={where}", "--nodes=1"]
+        self.succeed(*words)
+        self.jobs("101|RUNNING")
+        self.fails(73, [f'the run "{where}" is queued already (job 101)', "--force"], *words)
+        self.succeed(*words, "--force")
+        self.jobs("101|FAILED", "102|CANCELLED")
+        self.succeed(*words)
+
+    def test_asks_slurm_once(self):
+        self.submit()
+        self.jobs("101|PENDING")
+        for words in (["status", "run"], ["ls"], ["status", "101", "--goodput"]):
+            (self.folder / "squeue.asked").unlink(missing_ok=True)
+            self.succeed(*words)
+            self.assertEqual("x\n", (self.folder / "squeue.asked").read_text(), words)
+        self.assertEqual([], self.words("scontrol"))
+
+    def test_a_dry_run_prints_the_script_and_changes_nothing(self):
+        out = self.succeed("submit", "job.toml", "--dry-run", "--force", "-N2", "--chain", "4", "--set", "slurm.partition=gpu")
+        for line in ("#SBATCH --partition=gpu", "#SBATCH --dependency=singleton", "#SBATCH --no-requeue",
+                     "set -- job.toml --set slurm.partition=gpu --set run.requeue=false"):
+            self.assertIn(line + "\n", out)
+        self.assertRegex(out, r"\n#SBATCH --job-name=distdl-[0-9a-f]{12}\n")
+        self.assertRegex(out, r"\nexport DISTDL_CHAIN=[0-9a-f]{12}\n")
+        self.assertFalse((self.folder / "run").exists())
+        self.assertEqual([], self.words("sbatch"))
+        printed = json.loads(self.succeed("submit", "job.toml", "--dry-run", "--force", "--json"))
+        self.assertTrue(printed["script"].startswith("#!/bin/bash\n"))
+
+    def test_what_cannot_run_is_not_submitted(self):
+        for code, about, *words in (
+                (78, ["train.epochs"], "job.toml", "--set", "train.epochs=0"),
+                (3, ['cannot open data set "none.h5"'], "job.toml", "--set", "data.train=none.h5"),
+                (78, ["64 ranks, but only 6 microbatches"], "job.toml", "--nodes=64"),
+                (64, ['there is no job file "8"', "--nodes=8"], "--nodes", "8", "job.toml"),
+                (64, ['"--nodes" lacks its value'], "job.toml", "--nodes"),
+                (64, ["no option --array"], "job.toml", "--array=1-3"),
+                (64, ["no job file"],),
+                (64, ["--lint takes the script alone"], "job.toml", "--lint", "x")):
+            with self.subTest(words=words):
+                self.fails(code, about, "submit", *words)
+        self.assertEqual([], self.words("sbatch"))
+        self.assertFalse((self.folder / "run").exists())
+
+    def test_a_chain_is_as_long_as_slurm_allows(self):
+        (self.folder / "most").write_text("102")
+        code, out, err = self.distdl("submit", "job.toml", "--force", "--chain", "4", "--json")
+        self.assertEqual(0, code, err)
+        self.assertEqual(["101", "102"], json.loads(out)["jobs"])
+        self.assertIn("too many jobs; the chain has 2 jobs instead of 4", err.replace('"', ""))
+        rows = [(row["job"], row["link"], row["links"]) for row in self.rows("journal.jsonl")]
+        self.assertEqual([("101", 1, 4), ("102", 2, 4)], rows)
+        self.fails(71, ["too many jobs"], "submit", "job.toml", "--force", "--set", "run.dir=other")
+
+    def test_lints_a_script_of_the_user(self):
+        (self.folder / "own.sbatch").write_text("#!/bin/bash\n#SBATCH --signal=B:USR1@60\nsrun --mpi=pmi2 train --rank $SLURM_PROCID\n")
+        code, out, err = self.distdl("submit", "--lint", "own.sbatch")
+        self.assertEqual((78, ""), (code, err))
+        found = sorted(line.split(": ")[2] for line in out.splitlines())
+        self.assertEqual(["log-truncated", "mpi-unavailable", "rank-in-batch-shell", "signal-in-foreground"], found)
+        self.assertIn("own.sbatch:3: error: mpi-unavailable: srun here has no --mpi=pmi2; it has none, pmix\n", out)
+        code, out, _ = self.distdl("submit", "--lint", "own.sbatch", "--json")
+        self.assertEqual((78, found), (code, sorted(each["rule"] for each in json.loads(out))))
+        (self.folder / "good.sbatch").write_text("#!/bin/bash\n#SBATCH --no-requeue\n")
+        self.assertEqual("good.sbatch: ok\n", self.succeed("submit", "--lint", "good.sbatch"))
+        self.fails(3, ['cannot open the script "none"'], "submit", "--lint", "none")
+
+
+class LocalRun(JobsTest):
+    def begin(self, *words):
+        before = len(self.rows("metrics.jsonl"))
+        run = self.start(*self.run_local(2, *ENDLESS, *words))
+        wait_until(lambda: len(self.rows("metrics.jsonl")) > before + 5, "some steps")
+        return run
+
+    def test_is_followed_without_slurm(self):
+        began = time.time()
+        run = self.begin()
+        seen = self.status()
+        self.assertEqual(("training", True, "", 2), (seen["state"], seen["live"], seen["job"], seen["ranks"]))
+        self.assertIn(f"process {run.pid} on", self.succeed("status", "run"))
+        self.assertAlmostEqual(seen["ledger"]["wall_seconds"], time.time() - began, delta=2)
+        self.assertIn("saves and stops", self.succeed("cancel", "run"))
+        self.assertEqual(75, self.finish(run, 20)[0])
+        self.assertEqual("stopped", self.status()["state"])
+        self.fails(64, ["there is nothing to cancel"], "cancel", "run")
+        run = self.begin()
+        run.send_signal(signal.SIGKILL)
+        self.finish(run)
+        wait_until(lambda: self.status()["state"] == "lost", "that nobody works on it")
+
+    def test_saves_and_ends_when_files_ask_for_it(self):
+        run = self.begin("--set", "checkpoint.every=0")
+        (self.folder / "run" / "SAVE").touch()
+        self.wait_for_checkpoint()
+        self.assertFalse((self.folder / "run" / "SAVE").exists())
+        self.succeed("cancel", "--after-save")
+        code, _, err = self.finish(run, 20)
+        self.assertEqual(76, code, err)
+        self.assertIn("stopped for good, as a user asked for it with everything saved", err)
+        self.assertEqual(["the file STOP"], [row["reason"] for row in self.rows("journal.jsonl") if row["event"] == "stopped"])
+        self.assertEqual("ended", self.status()["state"])
+        self.assertEqual([75, 76], [row["code"] for row in self.rows("journal.jsonl") if "code" in row])
+        (self.folder / "run" / "STOP").touch()
+        code, _, err = self.distdl(*self.run_local(2, *ENDLESS))
+        self.assertEqual((76, 1), (code, len([row for row in self.rows("journal.jsonl") if row["event"] == "launch"])), err)
+        self.assertFalse((self.folder / "run" / "STOP").exists(), "it was acted on")
+
+    def test_has_a_ledger_of_its_restarts(self):
+        began = time.time()
+        run = self.begin("--set", "run.relaunches=3")
+        os.kill(self.ranks_of(run)[1], signal.SIGKILL)
+        wait_until(lambda: len([row for row in self.rows("journal.jsonl") if row["event"] == "started"]) == 2, "a relaunch")
+        wait_until(lambda: self.status()["step"], "steps")
+        seen = self.status()
+        self.assertEqual(1, len(seen["restarts"]))
+        self.assertRegex(seen["restarts"][0]["cause"], "peer lost|killed by SIGKILL")
+        ledger = seen["ledger"]
+        self.assertAlmostEqual(ledger["wall_seconds"], sum(ledger["seconds"].values()), places=3)
+        self.assertAlmostEqual(ledger["wall_seconds"], time.time() - began, delta=2)
+        self.assertGreater(ledger["seconds"]["lost work"], 0)
+        self.assertGreater(ledger["seconds"]["recover"], 0)
+        self.assertEqual(0, ledger["seconds"]["queued"])
+        self.assertIn("goodput", self.succeed("status", "--goodput"))
+        run.send_signal(signal.SIGTERM)
+        self.finish(run, 20)
+
+    def test_logs_come_as_one(self):
+        self.succeed(*self.run_local(2, "--set", "log.level=debug"))
+        (self.folder / "run" / "logs" / "other.log").write_text("2000-01-01T00:00:00.000000 error host=other rank=7 first\n")
+        lines = self.succeed("log", "run").splitlines()
+        self.assertEqual("2000-01-01T00:00:00.000000 error host=other rank=7 first", lines[0])
+        self.assertGreater(len(lines), 20)
+        self.assertEqual(lines[-3:], self.succeed("log", "run", "-n", "3").splitlines())
+        self.assertEqual(lines[:1], self.succeed("log", "run", "--level", "error").splitlines())
+        self.assertEqual(lines[:1], self.succeed("log", "run", "--host", "other").splitlines())
+        self.assertEqual(lines, self.succeed("log", "-f", "run").splitlines())  # the run has ended
+
+    def test_runs_are_listed(self):
+        self.assertIn("no runs are known", self.succeed("ls"))
+        self.succeed(*self.run_local(1))
+        self.succeed(*self.run_local(1, "--set", "run.dir=second"))
+        listed = json.loads(self.succeed("ls", "--json"))
+        self.assertEqual((2, 2, ["finished", "finished"]), (listed["ended"], listed["finished"], [each["state"] for each in listed["runs"]]))
+        self.assertIn("2 of 2 runs that have ended finished (100%)", self.succeed("ls"))
+        self.assertEqual(1, len(json.loads(self.succeed("ls", "second", "--json"))["runs"]))
+        (self.folder / "second").rename(self.folder / "third")
+        self.assertEqual(1, len(json.loads(self.succeed("ls", "--json"))["runs"]))
+        self.succeed("ls", "third")
+        self.assertEqual(2, len(list((self.folder / "state/distdl/runs").iterdir())))
+        self.succeed("ls", "--prune")
+        self.assertEqual(1, len(list((self.folder / "state/distdl/runs").iterdir())))
+
+    def test_a_run_that_is_not_there(self):
+        for words in (["status", "none"], ["log", "123"], ["cancel", "."], ["requeue"]):
+            self.fails(3, ["name a run by its folder, its job file, its id, or the id of one of its jobs"], *words)
+
+
+class RequeueAndCancel(JobsTest):
+    def test_jobs_of_a_run(self):
+        self.submit("--chain", "2")
+        self.jobs("101|RUNNING", "102|PENDING")
+        self.assertIn("job 101 saves, and goes back to the queue", self.succeed("requeue", "run"))
+        self.assertEqual("cancelled: 102, 101\n", self.succeed("cancel", "101"))
+        self.assertEqual("--batch --signal=USR1 101", self.words("scancel")[0])
+        self.assertEqual(["102", "101"], [line.split()[-1] for line in self.words("scancel")[1:]])
+
+    def test_a_job_that_has_ended_is_submitted_again(self):
+        self.submit()
+        self.jobs("101|TIMEOUT")
+        self.assertEqual("submitted again as job 102\n", self.succeed("requeue", "run"))
+        self.assertIn(f"--chdir={os.path.realpath(self.folder)}", self.words("sbatch"))
+        self.jobs("102|PENDING")
+        self.fails(64, ["is queued: there is nothing to requeue"], "requeue", "run")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <distdl/app/runs/run_report.hpp>
+
+namespace distdl::app {
+namespace {
+using namespace std::chrono_literals;
+using observe::Phase;
+using observe::RunSummary;
+
+std::string word(Phase phase, std::optional<std::chrono::seconds> lock_age, const char* state,
+                 bool* is_live = nullptr) {
+  RunSummary summary{.phase = phase};
+  if (phase == Phase::ended) summary.code = 78;
+  const auto job = state ? std::optional(JobState{"7", state, "Resources"}) : std::nullopt;
+  const RunState found = state_of(summary, lock_age, job);
+  if (is_live) *is_live = found.is_live;
+  return found.word;
+}
+
+TEST(RunStates, AreThoseOfTheFolderAndOfSlurm) {
+  EXPECT_EQ(word(Phase::queued, {}, "PENDING"), "queued");
+  EXPECT_EQ(word(Phase::training, 1s, "PENDING"), "queued") << "requeued without a word";
+  EXPECT_EQ(word(Phase::training, 1s, "RUNNING"), "training");
+  EXPECT_EQ(word(Phase::training, 1s, "SUSPENDED"), "suspended");
+  EXPECT_EQ(word(Phase::training, 1s, "NODE_FAIL"), "failed");
+  EXPECT_EQ(word(Phase::training, 1s, "TIMEOUT"), "timed out");
+  EXPECT_EQ(word(Phase::training, 1s, "COMPLETED"), "lost");
+  EXPECT_EQ(word(Phase::stopped, {}, "CANCELLED"), "cancelled");
+  EXPECT_EQ(word(Phase::stopped, {}, "FAILED"), "stopped") << "its exit code is 75";
+  EXPECT_EQ(word(Phase::finished, {}, "COMPLETED"), "finished");
+  EXPECT_EQ(word(Phase::finished, {}, nullptr), "finished");
+  EXPECT_EQ(word(Phase::ended, {}, "FAILED"), "failed");
+  EXPECT_EQ(word(Phase::unknown, {}, nullptr), "new");
+}
+
+TEST(RunStates, WithoutSlurmAreThoseOfALivingProcess) {
+  bool is_live = false;
+  EXPECT_EQ(word(Phase::training, 1s, nullptr, &is_live), "training");
+  EXPECT_TRUE(is_live);
+  EXPECT_EQ(word(Phase::training, 61s, nullptr, &is_live), "lost");
+  EXPECT_FALSE(is_live);
+  EXPECT_EQ(word(Phase::training, {}, nullptr), "lost");
+  EXPECT_EQ(word(Phase::queued, {}, nullptr), "lost");
+  EXPECT_EQ(word(Phase::stopped, {}, nullptr, &is_live), "stopped");
+  EXPECT_FALSE(is_live);
+}
+
+TEST(RunStates, OfAChainAreThoseOfTheJobThatWorksElseOfTheOneThatWaits) {
+  const RunSummary summary{.waiting = {"8", "9"}, .job = "7"};
+  EXPECT_THAT(jobs_of_interest(summary), testing::ElementsAre("7", "8", "9"));
+  const auto current = [&](std::vector<JobState> jobs) {
+    const auto job = current_job(summary, jobs);
+    return job ? job->job : "";
+  };
+  EXPECT_EQ(current({{"9", "PENDING", ""}, {"8", "PENDING", ""}, {"7", "RUNNING", ""}}), "7");
+  EXPECT_EQ(current({{"9", "PENDING", ""}, {"8", "PENDING", ""}, {"7", "NODE_FAIL", ""}}), "8");
+  EXPECT_EQ(current({{"9", "CANCELLED", ""}, {"7", "COMPLETED", ""}}), "9") << "the newest of those that are over";
+  EXPECT_EQ(current({{"1", "RUNNING", ""}}), "") << "of another run";
+  EXPECT_EQ(current({}), "");
+}
+
+TEST(JobStates, AreReadFromSqueue) {
+  const auto jobs = job_states_in(
+      "17|RUNNING|None|2026-03-01T12:00:00|2026-03-01T13:00:00|n[1-3]\n18|PENDING|Resources|N/A|N/A|\nnonsense\n||\n");
+  ASSERT_EQ(jobs.size(), 2u);
+  EXPECT_EQ(jobs[0].reason, "");
+  EXPECT_EQ(jobs[0].nodes, "n[1-3]");
+  EXPECT_EQ(*jobs[0].end - *jobs[0].start, 3600);
+  EXPECT_EQ(jobs[1].reason, "Resources");
+  EXPECT_FALSE(jobs[1].start);
+}
+
+TEST(Durations, AreShort) {
+  EXPECT_EQ(duration_text(-3), "0 s");
+  EXPECT_EQ(duration_text(42.4), "42 s");
+  EXPECT_EQ(duration_text(600), "10 min");
+  EXPECT_EQ(duration_text(11100), "3 h 5 min");
+  EXPECT_EQ(duration_text(187200), "2 d 4 h");
+}
+
+}  // namespace
+}  // namespace distdl::app

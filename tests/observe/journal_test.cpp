@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/observe/journal.hpp>
+#include <distdl/observe/requests.hpp>
+#include <distdl/observe/run_folder.hpp>
+#include <distdl/observe/run_identity.hpp>
+
+namespace distdl::observe {
+namespace {
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class RunOnDisk : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path(::testing::TempDir()) / ("journal_" + std::to_string(::getpid()));
+    std::filesystem::create_directories(folder_);
+    ::setenv("XDG_STATE_HOME", (folder_ / "state").c_str(), 1);
+  }
+  void TearDown() override {
+    std::filesystem::remove_all(folder_);
+    ::unsetenv("XDG_STATE_HOME");
+  }
+  void write(const char* name, const std::string& text) const { std::ofstream(folder_ / name) << text; }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(RunOnDisk, KeepsItsJournal) {
+  {
+    Journal journal(folder_);
+    journal.append(Submitted{"7", "c0ffee", 1, 2});
+    journal.append(JobStarted{"7", 1, "n1", "c0ffee", 4, 2, 1234.5});
+    journal.append(LaunchBegan{4, "n1,n2"});
+    journal.append(LaunchEnded{137, "killed by signal 9", true});
+    journal.append(Requeued{"7"});
+    journal.append(CancelRequested{"7", "distdl cancel"});
+    journal.append(JobEnded{"7", "c0ffee", 76, true, true});
+  }
+  const auto rows = read_journal(folder_);
+  ASSERT_EQ(rows.size(), 7u);
+  std::vector<std::string> events;
+  for (const auto& row : rows) {
+    events.push_back(row.event);
+    EXPECT_GT(row.time, 1e9);
+  }
+  EXPECT_THAT(events, ElementsAre("submitted", "job_started", "launch", "launch_ended", "requeued", "cancel_requested",
+                                  "job_ended"));
+  EXPECT_EQ(std::tie(rows[1].job, rows[1].restart, rows[1].host, rows[1].ranks, rows[1].submit_time),
+            std::make_tuple("7", 1, "n1", 4, 1234.5));
+  EXPECT_EQ(rows[2].nodes, "n1,n2");
+  EXPECT_EQ(std::tie(rows[3].cause, rows[3].code, rows[3].was_asked),
+            std::make_tuple("killed by signal 9", std::optional<std::int64_t>(137), true));
+  EXPECT_EQ(std::tie(rows[6].chain, rows[6].code, rows[6].is_final, rows[6].has_progressed),
+            std::make_tuple("c0ffee", std::optional<std::int64_t>(76), true, true));
+}
+
+TEST_F(RunOnDisk, KnowsTheLinksOfAChain) {
+  Journal journal(folder_);
+  for (const char* job : {"7", "8", "9"}) journal.append(Submitted{job, "mine"});
+  journal.append(Submitted{"10", "other"});
+  journal.append(JobStarted{.job = "7", .chain = "mine"});
+  EXPECT_THAT(links_after(read_journal(folder_), "mine", "7"), ElementsAre("8", "9"));
+  EXPECT_EQ(last_end_of_chain(read_journal(folder_), "mine"), nullptr);
+  journal.append(JobEnded{.job = "7", .chain = "mine", .code = 75});
+  journal.append(JobStarted{.job = "8", .chain = "mine"});
+  auto rows = read_journal(folder_);
+  EXPECT_THAT(links_after(rows, "mine", "8"), ElementsAre("9"));
+  EXPECT_THAT(links_after(rows, "other", "10"), IsEmpty());
+  EXPECT_EQ(last_end_of_chain(rows, "mine")->code, 75);
+  EXPECT_FALSE(chain_has_ended(rows, "mine", "8"));
+  journal.append(JobEnded{.job = "8", .chain = "mine", .code = 0, .is_final = true});
+  rows = read_journal(folder_);
+  EXPECT_TRUE(chain_has_ended(rows, "mine", "9"));
+  EXPECT_TRUE(chain_has_ended(rows, "mine", "nobody has noted")) << "the job began before its row was written";
+  EXPECT_FALSE(chain_has_ended(rows, "other", "10"));
+  journal.append(Submitted{"11", "mine"});
+  EXPECT_FALSE(chain_has_ended(read_journal(folder_), "mine", "11")) << "a user wants it to go on";
+}
+
+TEST_F(RunOnDisk, RowsOfJobsAreNoTraining) {
+  write("journal.jsonl",
+        "{\"event\":\"submitted\",\"time\":100}\n{\"event\":\"job_started\",\"time\":200}\n"
+        "{\"event\":\"started\",\"time\":300}\n{\"event\":\"progress\",\"time\":360}\n"
+        "{\"event\":\"launch_ended\",\"time\":900,\"code\":69}\n{\"event\":\"launch\",\"time\":950}\n"
+        "{\"event\":\"started\",\"time\":1000}\n{\"event\":\"finished\",\"time\":1010}\n"
+        "{\"event\":\"job_ended\",\"time\":2000}\n");
+  EXPECT_EQ(read_failures(folder_).seconds, 70);
+  EXPECT_EQ(read_failures(folder_).failures, 1);
+}
+
+TEST_F(RunOnDisk, HasOneNameForEver) {
+  EXPECT_FALSE(find_identity(folder_));
+  const auto identity = identify_run(folder_);
+  EXPECT_EQ(identity.id.size(), 12u);
+  EXPECT_EQ(identify_run(folder_).id, identity.id);
+  EXPECT_NEAR(find_identity(folder_)->created, identity.created, 0.001);
+  write("RUN", "id=../../x\ncreated=1\n");
+  EXPECT_FALSE(find_identity(folder_));
+  EXPECT_THROW(identify_run(folder_), StorageError);
+  for (const char* text : {"", "id=0123456789ab", "id=0123456789AB\ncreated=1\n", "id=0123456789ab\ncreated=nan\n",
+                           "id=0123456789ab\ncreated=1e300\n"})
+    EXPECT_FALSE(identity_from(text)) << text;
+}
+
+TEST_F(RunOnDisk, IsFoundInTheIndex) {
+  EXPECT_THAT(known_runs(), IsEmpty());
+  const auto identity = identify_run(folder_);
+  remember_run(identity, folder_);
+  remember_run(identity, folder_);
+  ASSERT_EQ(known_runs().size(), 1u);
+  EXPECT_EQ(known_runs()[0].folder, folder_.lexically_normal());
+  remember_run(identity, folder_ / "moved");
+  EXPECT_EQ(known_runs()[0].folder, folder_ / "moved");
+  std::ofstream(folder_ / "state/distdl/runs/README") << "folder=/x\n";
+  std::ofstream(folder_ / "state/distdl/runs/0123456789ab") << "nothing\n";
+  EXPECT_EQ(known_runs().size(), 1u);
+  forget_run("../runs/README");
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "state/distdl/runs/README"));
+  forget_run(identity.id);
+  EXPECT_THAT(known_runs(), IsEmpty());
+  ::setenv("XDG_STATE_HOME", "/proc/nowhere", 1);
+  remember_run(identity, folder_);  // is no error
+}
+
+TEST_F(RunOnDisk, IsAskedByFiles) {
+  FileRequests requests(folder_, Milliseconds(0)), patient(folder_, Milliseconds(60000));
+  EXPECT_FALSE(requests.stop());
+  EXPECT_FALSE(requests.save());
+  EXPECT_FALSE(patient.stop());
+  write("SAVE", "");
+  EXPECT_TRUE(requests.save());
+  EXPECT_FALSE(requests.save()) << "once for each file";
+  request_stop(folder_);
+  request_stop(folder_);
+  EXPECT_EQ(requests.stop(), "the file STOP");
+  EXPECT_FALSE(patient.stop()) << "it has just looked";
+  EXPECT_TRUE(stop_is_requested(folder_));
+  write("SAVE", "");
+  drop_requests(folder_);
+  drop_requests(folder_);
+  EXPECT_FALSE(stop_is_requested(folder_));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "SAVE"));
+  EXPECT_TRUE(requests.stop()) << "it stays asked to stop";
+}
+
+}  // namespace
+}  // namespace distdl::observe

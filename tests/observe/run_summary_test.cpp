@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <distdl/observe/run_summary.hpp>
+
+namespace distdl::observe {
+namespace {
+using ::testing::ElementsAre;
+
+Record event(const char* name, double time) {
+  Record row{.event = name};
+  row.time = time;
+  return row;
+}
+Record of_job(const char* name, double time, const char* job) {
+  Record row = event(name, time);
+  row.job = job;
+  return row;
+}
+Record with_code(Record row, std::int64_t code, bool is_final = false) {
+  row.code = code;
+  row.is_final = is_final;
+  return row;
+}
+Record started(double time, std::int64_t from, bool interrupted) {
+  Record row = event("started", time);
+  row.resumed_from = from;
+  row.interrupted = interrupted;
+  row.total_steps = 100;
+  row.ranks = 4;
+  row.steps_repeated = interrupted ? 3 : 0;
+  return row;
+}
+Record step(std::int64_t number, double time) {
+  Record row;
+  row.time = time;
+  row.step = number;
+  row.loss = 1.0 / static_cast<double>(number);
+  return row;
+}
+
+TEST(Summary, FollowsARunThroughItsPhases) {
+  std::vector<Record> journal;
+  const auto phase = [&] { return std::string(name_of(summarize(journal, {}).phase)); };
+  EXPECT_EQ(phase(), "unknown");
+  const auto expect_after = [&](Record row, const char* expected) {
+    journal.push_back(std::move(row));
+    EXPECT_EQ(phase(), expected) << journal.back().event;
+  };
+  expect_after(of_job("submitted", 1, "7"), "queued");
+  expect_after(of_job("job_started", 2, "7"), "starting");
+  expect_after(event("launch", 3), "starting");
+  expect_after(started(4, 0, false), "training");
+  expect_after(event("checkpoint", 5), "training");
+  expect_after(with_code(event("launch_ended", 6), 69), "recovering");
+  expect_after(event("launch", 7), "starting");
+  expect_after(started(8, 10, true), "training");
+  expect_after(event("stopped", 9), "stopping");
+  expect_after(with_code(event("launch_ended", 10), 75), "stopping");
+  expect_after(of_job("requeued", 11, "7"), "queued");
+  expect_after(with_code(of_job("job_ended", 12, "7"), 75), "queued");
+  expect_after(of_job("job_started", 13, "7"), "starting");
+  expect_after(started(14, 10, true), "training");
+  expect_after(event("finished", 15), "stopping");
+  expect_after(with_code(of_job("job_ended", 16, "7"), 0, true), "finished");
+  expect_after(of_job("submitted", 17, "8"), "queued");
+  expect_after(with_code(of_job("job_ended", 18, "8"), 76, true), "ended");
+}
+
+TEST(Summary, OfAnEndWithWorkLeftDependsOnWhoWaits) {
+  std::vector<Record> journal{of_job("submitted", 1, "7"), of_job("job_started", 2, "7"),
+                              with_code(of_job("job_ended", 3, "7"), 75)};
+  EXPECT_EQ(summarize(journal, {}).phase, Phase::stopped);
+  journal.insert(journal.begin() + 1, of_job("submitted", 1, "8"));
+  EXPECT_EQ(summarize(journal, {}).phase, Phase::queued);
+  EXPECT_THAT(summarize(journal, {}).waiting, ElementsAre("8"));
+  EXPECT_THAT(summarize(journal, {}).jobs, ElementsAre("7", "8"));
+  journal.back() = with_code(of_job("job_ended", 3, "7"), 70);
+  journal.erase(journal.begin() + 1);
+  EXPECT_EQ(summarize(journal, {}).phase, Phase::ended);
+}
+
+TEST(Summary, NamesTheCausesOfRestarts) {
+  std::vector<Record> journal{started(1, 0, false)};
+  const auto fail = [&](const char* cause) {
+    Record row = with_code(event("launch_ended", 2), 69);
+    row.cause = cause;
+    journal.push_back(row);
+  };
+  fail("peer lost");
+  journal.push_back(started(3, 5, true));
+  fail("peer lost");
+  journal.push_back(event("node_lost", 4));
+  journal.push_back(started(5, 5, true));
+  Record stopped = event("stopped", 6);
+  stopped.reason = "signal SIGUSR1";
+  journal.push_back(stopped);
+  journal.push_back(of_job("job_started", 7, "9"));
+  journal.push_back(started(8, 6, true));
+  journal.push_back(of_job("job_started", 9, "9"));
+  journal.push_back(started(10, 6, true));
+  journal.push_back(started(11, 6, true));
+  std::vector<std::string> causes;
+  for (const auto& restart : summarize(journal, {}).restarts) causes.push_back(restart.cause);
+  EXPECT_THAT(causes,
+              ElementsAre("peer lost", "node lost", "signal SIGUSR1", "the job ended without a word", "unknown"));
+  EXPECT_EQ(summarize(journal, {}).restarts[0].resumed_from, Step(5));
+  EXPECT_EQ(summarize(journal, {}).restarts[0].repeated, 3);
+}
+
+TEST(Summary, KnowsHowFarTheRunIs) {
+  Record saved = event("checkpoint", 30);
+  saved.step = 20;
+  saved.seconds = 1.5;
+  Record deadline = event("deadline", 31);
+  deadline.end = 500;
+  deadline.reason = "saves begin at 400";
+  const std::vector<Record> journal{started(10, 0, false), saved, deadline};
+  const auto summary = summarize(journal, {step(2, 11), step(21, 41), step(22, 42), step(25, 45)});
+  EXPECT_EQ(summary.step, Step(25));
+  EXPECT_EQ(summary.total, Step(100));
+  EXPECT_EQ(summary.ranks, 4);
+  EXPECT_DOUBLE_EQ(*summary.loss, 1.0 / 25);
+  EXPECT_DOUBLE_EQ(summary.steps_per_second, 23.0 / 34);
+  EXPECT_EQ(summary.checkpoint->step, Step(20));
+  EXPECT_FALSE(summary.snapshot);
+  EXPECT_EQ(summary.job_end, 500);
+  EXPECT_EQ(summary.deadline, "saves begin at 400");
+  EXPECT_EQ(summary.last_time, 45);
+}
+
+TEST(Summary, MeasuresTheSpeedOfTheNewestStartAlone) {
+  const auto summary = summarize({started(1, 0, false)}, {step(50, 11), step(51, 12), step(10, 100), step(12, 101)});
+  EXPECT_DOUBLE_EQ(summary.steps_per_second, 2);
+}
+
+TEST(Summary, OfA01JournalIsThatOfItsLastRow) {
+  Record finished = event("finished", 2);
+  finished.step = 100;
+  EXPECT_EQ(summarize({started(1, 0, false), finished}, {}).phase, Phase::finished);
+  EXPECT_EQ(summarize({started(1, 0, false), event("stopped", 2)}, {}).phase, Phase::stopped);
+  EXPECT_EQ(summarize({started(1, 0, false), finished}, {}).step, Step(100));
+}
+
+}  // namespace
+}  // namespace distdl::observe
