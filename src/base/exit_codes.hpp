@@ -74,4 +74,10 @@ constexpr const ExitCodeEntry* entry_of(int code) {
   return nullptr;
 }
 
+/// As the table says; relaunch after a signal (128 + n); else give up.
+constexpr RestartDecision restart_decision(int code) {
+  if (const ExitCodeEntry* entry = entry_of(code)) return entry->restart;
+  return code >= 128 ? RestartDecision::relaunch : RestartDecision::give_up;
+}
+
 }  // namespace distdl

@@ -317,7 +317,7 @@ RestartDecision restart_decision(int code, const Progress& progress) {
   const bool can_pass =
       (code == static_cast<int>(ExitCode::storage) || code == static_cast<int>(ExitCode::incomplete)) &&
       progress.has_begun();
-  return can_pass ? RestartDecision::relaunch : launch::restart_decision(code);
+  return can_pass ? RestartDecision::relaunch : distdl::restart_decision(code);
 }
 
 /// Without having finished; `state`: of what is saved, for people.
@@ -362,11 +362,6 @@ std::vector<Process> processes_of(const LaunchSpec& spec, const Options& options
     if (!env("UCX_NET_DEVICES") && uses_tcp) processes.back().variables["UCX_NET_DEVICES"] = "lo";
   }
   return processes;
-}
-
-RestartDecision restart_decision(int code) {
-  if (const ExitCodeEntry* entry = entry_of(code)) return entry->restart;
-  return code >= 128 ? RestartDecision::relaunch : RestartDecision::give_up;
 }
 
 void check(const Options& options) {

@@ -50,9 +50,6 @@ struct LaunchSpec {
 std::vector<Process> processes_of(const LaunchSpec& spec, const Options& options,
                                   const std::filesystem::path& rendezvous, const std::string& launch_id);
 
-/// What to do after a launch ended with `code`: as kExitCodes says; relaunch after a signal (128 + n); else give up.
-RestartDecision restart_decision(int code);
-
 /// Throws ConfigError for values that make no sense.
 void check(const Options& options);
 

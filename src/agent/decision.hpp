@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <distdl/base/ids.hpp>
+
+namespace distdl::agent {
+
+using NodeId = StrongId<struct NodeTag, std::uint32_t>;  ///< number of a node of the launch, from 0; it never changes
+
+inline bool contains(const std::vector<NodeId>& nodes, NodeId node) {
+  return std::ranges::find(nodes, node) != nodes.end();
+}
+
+/// Generations in a row in which ranks of this node failed, without progress of the run.
+struct NodeFailures {
+  NodeId node;
+  std::uint32_t count = 0;
+  friend bool operator==(const NodeFailures&, const NodeFailures&) = default;
+};
+
+/// What the agents of a launch have agreed on: the ranks of the next generation, or the end of the launch. The ledger
+/// holds exactly one decision for each generation from 1.
+struct Decision {
+  Generation generation;        ///< 0: before the first decision; its members are all nodes
+  std::vector<NodeId> members;  ///< the nodes that run ranks, in the order of their ranks; none at the end
+  std::vector<NodeId> spares;   ///< other nodes that could run ranks
+  std::optional<int> end;       ///< the launch ends with this exit code; nothing: it goes on
+  std::string cause;            ///< why the generation before ended, for people
+  // For the proposer of the next generation.
+  std::int64_t progress = -1;               ///< the furthest progress of any node before this generation
+  std::uint32_t failures = 0;               ///< generations in a row that failed without progress
+  std::uint32_t losses = 0;                 ///< generations in a row that lost a node without progress
+  std::vector<NodeFailures> node_failures;  ///< of nodes that have any
+
+  friend bool operator==(const Decision&, const Decision&) = default;
+};
+
+}  // namespace distdl::agent

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <distdl/agent/membership.hpp>
+#include <distdl/base/errors.hpp>
+
+namespace distdl::agent {
+namespace {
+
+constexpr Generation kBeginning{0};
+/// Between two statuses: many changes at a time make one status.
+constexpr Milliseconds kShortestPeriod{20};
+/// From this place on all nodes propose at the same time.
+constexpr std::ptrdiff_t kMostTurns = 3;
+
+/// Whether two statuses of one node tell the others the same. How far the ranks are is told with the next heartbeat.
+bool is_equal_news(const Status& a, const Status& b) {
+  return a.decision.generation == b.decision.generation && a.phase == b.phase && a.code == b.code &&
+         a.cause == b.cause && a.fault == b.fault && a.regrow == b.regrow && a.stop == b.stop && a.hears == b.hears;
+}
+
+}  // namespace
+
+Membership::Membership(NodeId self, std::vector<std::string> names, const Rules& rules)
+    : self_(self), names_(std::move(names)), rules_(rules), peers_(self, names_.size(), rules_) {
+  require<InternalError>(self.value < names_.size(), "node {} of {} nodes", self, names_.size());
+  require<InternalError>(rules.min_nodes >= 1 && rules.min_nodes <= rules.wanted && rules.wanted <= names_.size(),
+                         "at least {} of {} wanted nodes, of {} nodes in all", rules.min_nodes, rules.wanted,
+                         names_.size());
+  require<InternalError>(rules.heartbeat < rules.suspect && rules.suspect < rules.dead,
+                         "heartbeats every {} ms, a node suspect after {} ms and dead after {} ms",
+                         rules.heartbeat.count(), rules.suspect.count(), rules.dead.count());
+}
+
+void Membership::decided(const Decision& decision) {
+  if (asked_ == decision.generation) asked_.reset();
+  from_ledger_ = decision;
+}
+
+void Membership::unanswered(Generation generation) {
+  if (asked_ != generation) return;
+  asked_.reset();
+  next_question_ = now_ + rules_.retry;
+}
+
+void Membership::progress(std::int64_t step) {
+  peers_.own().progress = std::max(peers_.own().progress, step);
+}
+
+std::vector<Action> Membership::advance(Clock::time_point now) {
+  if (finish_) return {};
+  now_ = now;
+  peers_.advance(now);
+  adopt_newest();
+  spread();
+  find_fault();
+  run_ranks();
+  consider_regrow();
+  decide();
+  read_ledger();
+  send();
+  end_launch();
+  if (finish_) actions_.emplace_back(*finish_);
+  return std::exchange(actions_, {});
+}
+
+void Membership::adopt_newest() {
+  const Decision* newest = from_ledger_ ? &*from_ledger_ : &decision();
+  for (const Status& status : peers_.all())
+    if (status.decision.generation > newest->generation) newest = &status.decision;
+  if (newest->generation > generation()) adopt(*newest);
+  from_ledger_.reset();
+}
+
+void Membership::adopt(const Decision& decision) {
+  Status& own = peers_.own();
+  own.decision = decision;
+  own.fault.clear();
+  own.regrow = false;
+  own.code = 0;
+  own.cause.clear();
+  if (own.phase == Phase::ended) own.phase = Phase::none;
+  adopted_at_ = next_question_ = now_;
+  undecided_since_.reset();
+  orphan_since_.reset();
+  regrow_since_.reset();
+  connected_.clear();
+  asked_.reset();
+}
+
+/// What one node knows, all learn: a request to stop, one for more nodes, and a fault of this generation.
+void Membership::spread() {
+  Status& own = peers_.own();
+  for (const Status& status : peers_.all()) {
+    own.stop = own.stop || status.stop;
+    if (status.decision.generation != generation()) continue;
+    own.regrow = own.regrow || status.regrow;
+    if (own.fault.empty()) own.fault = status.fault;
+  }
+}
+
+/// A spare that does not hear a member says nothing about it: the members may hear each other.
+void Membership::find_fault() {
+  Status& own = peers_.own();
+  if (generation() == kBeginning || !is_member() || !own.fault.empty()) return;
+  for (NodeId member : decision().members) {
+    if (!is_lost(member)) continue;
+    own.fault = fmt::format("{} hears no heartbeat of {}", names_[self_.value], names_[member.value]);
+    return;
+  }
+}
+
+/// Also a node that is heard and does not take part is lost to the others.
+bool Membership::is_lost(NodeId member) const {
+  const Status& status = peers_.of(member);
+  if (has_ended_well(status, generation())) return false;
+  const bool is_behind = status.decision.generation < generation() && now_ - adopted_at_ >= rules_.end_limit;
+  return !peers_.is_heard(member) || is_behind;
+}
+
+void Membership::note_code(int code, const std::string& cause) {
+  Status& own = peers_.own();
+  if (started_ != generation() || !is_worse(code, own.code)) return;
+  own.code = code;
+  own.cause = names_[self_.value] + ": " + cause;
+  if (code != kRequeue && own.fault.empty()) own.fault = own.cause;
+}
+
+void Membership::ranks_failed(int code, const std::string& cause) {
+  if (has_ranks()) note_code(code, cause);
+}
+
+void Membership::ranks_ended(int code, const std::string& cause) {
+  if (!has_ranks()) return;
+  note_code(code, cause);
+  peers_.own().phase = started_ == generation() ? Phase::ended : Phase::none;
+}
+
+void Membership::run_ranks() {
+  Status& own = peers_.own();
+  if (own.phase == Phase::running) {
+    if (started_ != generation() || !own.fault.empty()) {
+      own.phase = Phase::ending;
+      actions_.emplace_back(EndRanks{});
+    } else if ((own.stop || own.regrow) && !was_told_to_stop_) {
+      was_told_to_stop_ = true;
+      actions_.emplace_back(StopRanks{});
+    }
+  } else if (is_member() && generation() != kBeginning && started_ != generation() && !has_ranks()) {
+    start_ranks();
+  }
+}
+
+/// Ranks that would be ended at once are not started.
+void Membership::start_ranks() {
+  Status& own = peers_.own();
+  started_ = generation();
+  was_told_to_stop_ = false;
+  own.phase = Phase::ended;
+  if (!own.fault.empty()) {
+    own.code = kPeerLost;
+  } else if (own.stop || own.regrow) {
+    own.code = kRequeue;
+  } else {
+    own.phase = Phase::running;
+    actions_.emplace_back(StartRanks{decision()});
+  }
+}
+
+bool Membership::is_undecided() const {
+  if (decision().end) return false;
+  return generation() == kBeginning || !status().fault.empty() || is_complete(decision(), peers_.all());
+}
+
+/// Decides the next generation, if this one is over and it is this node's turn.
+void Membership::decide() {
+  if (!is_undecided()) return undecided_since_.reset();
+  if (!undecided_since_) undecided_since_ = now_;
+  if (now_ - *undecided_since_ >= rules_.decide_limit)
+    return finish(kPeerLost, fmt::format("no new generation after {}", status().fault), false);
+  const auto before = std::exchange(connected_, nodes_for_ranks());
+  const bool awaits = awaits_others();
+  if (connected_ != before || awaits) connected_since_ = now_;
+  if (asked_ || now_ < next_question_ || awaits) return;
+  NextDecision decision = next();
+  const auto pause = pause_before(decision);
+  if (!pause || now_ - connected_since_ < *pause) return;
+  asked_ = decision.decision.generation;
+  actions_.emplace_back(Propose{std::move(decision.decision)});
+}
+
+/// Whether a node is without ranks, knows this generation, and can be heard.
+bool Membership::can_run_ranks(NodeId node) const {
+  const Status& status = peers_.of(node);
+  return this->status().hears[node.value] && status.decision.generation == generation() &&
+         (status.phase == Phase::none || status.phase == Phase::ended);
+}
+
+/// Whether it will soon be known if a node can run ranks: a member that ends its ranks, or another node that is
+/// connected and does not know this generation yet, or one that has been silent for a while. A node that hears nobody
+/// need not be waited for.
+bool Membership::is_awaited(NodeId node) const {
+  if (!peers_.is_heard(node) || (can_run_ranks(node) && peers_.is_fresh(node))) return false;
+  return contains(decision().members, node) || peers_.are_connected(self_, node);
+}
+
+bool Membership::awaits_others() const {
+  const auto waited = now_ - *undecided_since_;
+  if (generation() == kBeginning)
+    return !status().stop && connected_.size() < names_.size() && waited < rules_.form_limit;
+  if (is_complete(decision(), peers_.all()) && !status().regrow) return false;
+  return waited < rules_.end_limit &&
+         std::ranges::any_of(peers_.all(), [&](const Status& status) { return is_awaited(status.node); });
+}
+
+/// Those that can run ranks now and are connected with each other; members of this generation first.
+std::vector<NodeId> Membership::nodes_for_ranks() const {
+  std::vector<NodeId> members, others;
+  for (const Status& status : peers_.all())
+    if (can_run_ranks(status.node))
+      (contains(decision().members, status.node) ? members : others).push_back(status.node);
+  return peers_.connected(std::move(members), others);
+}
+
+NextDecision Membership::next() const {
+  Evidence evidence{decision(), peers_.all(), connected_, status().fault, status().stop, status().regrow};
+  if (generation() == kBeginning) evidence.fault = "the launch begins";
+  return next_decision(evidence, rules_);
+}
+
+/// How long all must have stayed as it is before this node proposes; nothing: it does not propose. The ledger makes
+/// any proposal safe. The pauses let the larger part of the nodes come first, and within a part one node after the
+/// other.
+std::optional<Milliseconds> Membership::pause_before(const NextDecision& next) const {
+  const auto place = std::ranges::find(connected_, self_) - connected_.begin();
+  const Milliseconds turn = rules_.turn * std::min(place, kMostTurns);
+  // All members have ended: there is no other part that could go on.
+  if (next.decision.end && is_complete(decision(), peers_.all())) return turn;
+  if (!contains(connected_, self_)) return std::nullopt;
+  return turn + (next.lacks_nodes ? rules_.last_pause : pause_of_part());
+}
+
+Milliseconds Membership::pause_of_part() const {
+  const auto& members = decision().members;
+  const auto count = [&](const std::vector<NodeId>& nodes) {
+    return static_cast<std::size_t>(std::ranges::count_if(nodes, [&](NodeId n) { return contains(connected_, n); }));
+  };
+  const std::size_t mine = count(members);
+  if (mine == 0) return rules_.last_pause;
+  if (2 * mine > members.size()) return Milliseconds(0);
+  if (2 * mine < members.size()) return rules_.minority_pause;
+  if (2 * (mine + count(decision().spares)) > members.size() + decision().spares.size()) return rules_.half_pause;
+  const bool has_first = contains(connected_, *std::ranges::min_element(members));
+  return rules_.half_pause * (has_first ? 2 : 4);
+}
+
+/// Asks for a generation with more nodes, if nodes are missing and others have been there for long enough.
+void Membership::consider_regrow() {
+  if (!rules_.regrow_after || !can_regrow()) return regrow_since_.reset();
+  if (!regrow_since_) regrow_since_ = now_;
+  if (now_ - *regrow_since_ >= *rules_.regrow_after) peers_.own().regrow = true;
+}
+
+bool Membership::can_regrow() const {
+  const Status& own = status();
+  const auto& last = decision();
+  if (own.phase != Phase::running || !own.fault.empty() || own.stop || own.regrow) return false;
+  if (last.members.size() >= rules_.wanted || own.progress <= last.progress) return false;
+  if (*std::ranges::min_element(last.members) != self_) return false;
+  std::vector<NodeId> others;
+  for (const Status& status : peers_.all())
+    if (!contains(last.members, status.node) && can_run_ranks(status.node)) others.push_back(status.node);
+  const auto connected = peers_.connected(last.members, others);
+  return next_members(last, connected, last.node_failures, rules_).size() > last.members.size();
+}
+
+/// Who hears no member, or waits long for a new generation, looks whether others have decided meanwhile.
+void Membership::read_ledger() {
+  if (decision().end) return;
+  const bool hears_member =
+      std::ranges::any_of(decision().members, [&](NodeId member) { return peers_.is_heard(member); });
+  if (is_member() || hears_member)
+    orphan_since_.reset();
+  else if (!orphan_since_)
+    orphan_since_ = now_;
+  if (orphan_since_ && now_ - *orphan_since_ >= rules_.orphan_limit)
+    return finish(kPeerLost, "no node with ranks is heard", false);
+  const bool is_late = undecided_since_ && now_ - *undecided_since_ >= rules_.end_limit;
+  if ((!orphan_since_ && !is_late) || asked_ || now_ < next_question_) return;
+  asked_ = Generation(generation().value + 1);
+  actions_.emplace_back(Read{*asked_});
+}
+
+/// After the end was decided: lets the others know, then ends this agent.
+void Membership::end_launch() {
+  if (!decision().end || has_ranks()) return;
+  const bool all_know = std::ranges::all_of(peers_.all(), [&](const Status& status) {
+    return !peers_.is_heard(status.node) || status.decision.end.has_value();
+  });
+  if (all_know || now_ - adopted_at_ >= rules_.linger) finish(*decision().end, decision().cause, true);
+}
+
+void Membership::finish(int code, const std::string& cause, bool decided) {
+  if (!finish_) finish_ = Finish{code, cause, decided};
+}
+
+void Membership::send() {
+  const bool is_due = now_ - sent_at_ >= rules_.heartbeat;
+  const bool is_news = now_ - sent_at_ >= kShortestPeriod && !is_equal_news(status(), sent_);
+  if (sent_.sequence > 0 && !is_due && !is_news) return;
+  ++peers_.own().sequence;
+  sent_ = status();
+  sent_at_ = now_;
+  actions_.emplace_back(Send{});
+}
+
+}  // namespace distdl::agent

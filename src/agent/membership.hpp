@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <distdl/agent/decision.hpp>
+#include <distdl/agent/next_decision.hpp>
+#include <distdl/agent/peers.hpp>
+#include <distdl/agent/rules.hpp>
+#include <distdl/agent/status.hpp>
+#include <distdl/base/clock.hpp>
+
+namespace distdl::agent {
+
+/// Start the ranks of this node for `decision`. No ranks of this node run then. Answer: ranks_ended().
+struct StartRanks {
+  Decision decision;
+};
+/// Ask the ranks to save and stop. They end with ExitCode::requeue.
+struct StopRanks {};
+/// End the ranks, and kill them after a grace period. Answer: ranks_ended().
+struct EndRanks {};
+/// Create the ledger's record of `decision.generation`, unless there is one. Answer: decided() or unanswered().
+struct Propose {
+  Decision decision;
+};
+/// Read the ledger's record of `generation`. Answer: decided() or unanswered().
+struct Read {
+  Generation generation;
+};
+/// Send status() to all other nodes.
+struct Send {};
+/// End this agent. The ledger holds the same end if `decided`; else this agent alone gives up.
+struct Finish {
+  int code = 0;
+  std::string cause;
+  bool decided = true;
+};
+using Action = std::variant<StartRanks, StopRanks, EndRanks, Propose, Read, Send, Finish>;
+
+/// The agents of a launch agree on generations of ranks: one object for each node. README.md tells how. It has no
+/// threads, sockets, files or clocks of its own: what happened is told to it, and advance() answers with what to do.
+///
+///   while (auto status = datagrams.receive()) membership.receive(*status);  // all that is there, and other inputs
+///   for (const Action& action : membership.advance(Clock::now())) perform(action);  // then, and at least every 100 ms
+class Membership {
+ public:
+  /// `names` of all nodes, for people; their places are the numbers of the nodes. Throws InternalError for rules that
+  /// make no sense.
+  Membership(NodeId self, std::vector<std::string> names, const Rules& rules);
+  Membership(const Membership&) = delete;
+  Membership& operator=(const Membership&) = delete;
+
+  // What happened.
+  /// A status of another node came.
+  void receive(const Status& status) { peers_.receive(status); }
+  /// The ledger holds this decision, whoever proposed it.
+  void decided(const Decision& decision);
+  /// The ledger has no record of `generation`, or could not be asked.
+  void unanswered(Generation generation);
+  /// A rank of this node failed with `code`, and others still run. `cause`: for people, "rank 3 was killed by SIGKILL".
+  void ranks_failed(int code, const std::string& cause);
+  /// All ranks of this node have ended; `code`: the worst of those that the agent did not kill, peer_lost if it killed
+  /// all.
+  void ranks_ended(int code, const std::string& cause);
+  /// How far the ranks of this node have come; it counts as progress of the run if it is further than any number
+  /// before.
+  void progress(std::int64_t step);
+  /// The launch is to save and stop.
+  void stop() { peers_.own().stop = true; }
+
+  /// What to do now, in this order.
+  std::vector<Action> advance(Clock::time_point now);
+
+  /// To be sent. Its decision is that of the newest generation that this node knows.
+  const Status& status() const { return peers_.own(); }
+
+ private:
+  const Decision& decision() const { return status().decision; }
+  Generation generation() const { return decision().generation; }
+  bool is_member() const { return contains(decision().members, self_); }
+  bool has_ranks() const { return status().phase == Phase::running || status().phase == Phase::ending; }
+
+  void adopt_newest();
+  void adopt(const Decision& decision);
+  void spread();
+  void find_fault();
+  bool is_lost(NodeId member) const;
+  void note_code(int code, const std::string& cause);
+  void run_ranks();
+  void start_ranks();
+
+  void decide();
+  bool is_undecided() const;
+  bool can_run_ranks(NodeId node) const;
+  bool is_awaited(NodeId node) const;
+  bool awaits_others() const;
+  std::vector<NodeId> nodes_for_ranks() const;
+  NextDecision next() const;
+  std::optional<Milliseconds> pause_before(const NextDecision& next) const;
+  Milliseconds pause_of_part() const;
+
+  void consider_regrow();
+  bool can_regrow() const;
+  void read_ledger();
+  void end_launch();
+  void finish(int code, const std::string& cause, bool decided);
+  void send();
+
+  NodeId self_;
+  std::vector<std::string> names_;
+  Rules rules_;
+  Peers peers_;
+  Clock::time_point now_;
+  std::vector<Action> actions_;   ///< of this advance()
+  std::optional<Finish> finish_;  ///< after it, nothing else is done
+
+  std::optional<Decision> from_ledger_;  ///< to be adopted, if it is new
+  Clock::time_point adopted_at_;
+  Generation started_;             ///< of the ranks that were started last
+  bool was_told_to_stop_ = false;  ///< these ranks
+
+  std::optional<Clock::time_point> undecided_since_;
+  std::vector<NodeId> connected_;  ///< the nodes that could run ranks, at the last look
+  Clock::time_point connected_since_;
+  std::optional<Generation> asked_;  ///< the ledger, for this generation; there is no answer yet
+  Clock::time_point next_question_;  ///< to the ledger, not before
+  std::optional<Clock::time_point> orphan_since_, regrow_since_;
+
+  Status sent_;
+  Clock::time_point sent_at_;
+};
+
+}  // namespace distdl::agent

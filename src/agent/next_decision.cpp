@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include <distdl/agent/next_decision.hpp>
+
+namespace distdl::agent {
+namespace {
+
+/// Greater means worse.
+std::tuple<int, int> severity(int code) {
+  switch (restart_decision(code)) {
+    case RestartDecision::finished:
+      return {0, code};
+    case RestartDecision::resume_later:
+      return {1, code};
+    case RestartDecision::relaunch:
+      return {code == kPeerLost ? 2 : 3, code};
+    default:
+      return {4, code};
+  }
+}
+
+/// A crash or an error of this node itself.
+bool is_cause(int code) {
+  return restart_decision(code) == RestartDecision::relaunch && code != kPeerLost;
+}
+
+/// How the last generation ended.
+class Ending {
+ public:
+  explicit Ending(const Evidence& evidence) : evidence_(evidence) {
+    for (NodeId node : evidence.last.members) {
+      const Status& status = evidence.statuses[node.value];
+      if (status.decision.generation != evidence.last.generation) continue;
+      if (is_worse(status.code, code_)) {
+        code_ = status.code;
+        cause_ = status.cause;
+      }
+      if (is_cause(status.code)) failed_.push_back(node);
+    }
+    for (const Status& status : evidence.statuses) progress_ = std::max(progress_, status.progress);
+  }
+
+  int code() const { return code_; }
+  /// For a launch that ends although the run is not finished.
+  int failure_code() const { return is_worse(code_, kRequeue) ? code_ : kPeerLost; }
+  std::string cause() const { return cause_.empty() || !is_worse(code_, kPeerLost) ? evidence_.fault : cause_; }
+  std::int64_t progress() const { return std::max(progress_, evidence_.last.progress); }
+  bool made_progress() const { return progress() > evidence_.last.progress; }
+  /// Members with a cause of their own.
+  const std::vector<NodeId>& failed() const { return failed_; }
+
+ private:
+  const Evidence& evidence_;
+  int code_ = kOk;
+  std::string cause_;
+  std::int64_t progress_ = -1;
+  std::vector<NodeId> failed_;
+};
+
+void count_failures(Decision& next, const Ending& ending) {
+  for (NodeId node : ending.failed()) {
+    const auto known = std::ranges::find(next.node_failures, node, &NodeFailures::node);
+    if (known == next.node_failures.end())
+      next.node_failures.push_back({node, 1});
+    else
+      ++known->count;
+  }
+}
+
+/// Generation, cause and counters of the next decision.
+Decision begin_decision(const Evidence& evidence, const Ending& ending) {
+  const Decision& last = evidence.last;
+  Decision next;
+  next.generation = Generation(last.generation.value + 1);
+  next.cause = evidence.regrow && evidence.fault.empty() ? "more nodes can take part" : ending.cause();
+  next.progress = ending.progress();
+  if (ending.made_progress() || last.generation == Generation(0)) return next;
+  next.failures = last.failures;
+  next.losses = last.losses;
+  next.node_failures = last.node_failures;
+  if (evidence.fault.empty()) return next;
+  const bool lost = std::ranges::any_of(last.members, [&](NodeId node) { return !contains(evidence.connected, node); });
+  ++(lost ? next.losses : next.failures);
+  count_failures(next, ending);
+  return next;
+}
+
+Decision ended(Decision next, int code, const std::string& cause) {
+  next.end = code;
+  next.cause = cause;
+  next.members.clear();
+  return next;
+}
+
+/// The end of the launch, if how the last generation ended says so.
+std::optional<Decision> end_of_launch(const Evidence& evidence, const Ending& ending, const Rules& rules,
+                                      const Decision& next) {
+  const bool complete = is_complete(evidence.last, evidence.statuses);
+  if (restart_decision(ending.code()) == RestartDecision::give_up) return ended(next, ending.code(), ending.cause());
+  if (complete && ending.code() == kOk) return ended(next, kOk, "finished");
+  if (evidence.stop || (complete && !evidence.regrow)) return ended(next, kRequeue, "stopped");
+  if (next.failures >= rules.tries)
+    return ended(next, ending.failure_code(),
+                 fmt::format("{} generations in a row made no progress; the last one: {}", next.failures, next.cause));
+  if (next.losses >= rules.losses)
+    return ended(next, ending.failure_code(),
+                 fmt::format("{} generations in a row lost a node before they made progress; the last one: {}",
+                             next.losses, next.cause));
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool is_worse(int code, int other) {
+  return severity(code) > severity(other);
+}
+
+bool has_ended_well(const Status& status, Generation generation) {
+  return status.decision.generation == generation && status.phase == Phase::ended &&
+         (status.code == kOk || status.code == kRequeue);
+}
+
+bool is_complete(const Decision& decision, const std::vector<Status>& statuses) {
+  return decision.generation != Generation(0) && std::ranges::all_of(decision.members, [&](NodeId node) {
+           return has_ended_well(statuses[node.value], decision.generation);
+         });
+}
+
+std::vector<NodeId> next_members(const Decision& last, const std::vector<NodeId>& connected,
+                                 const std::vector<NodeFailures>& failures, const Rules& rules) {
+  const auto is_bad = [&](NodeId node) {
+    return std::ranges::any_of(
+        failures, [&](const NodeFailures& one) { return one.node == node && one.count >= rules.node_tries; });
+  };
+  std::vector<NodeId> spares, bad, members;
+  for (NodeId node : connected)
+    if (!contains(last.members, node)) (is_bad(node) ? bad : spares).push_back(node);
+  auto spare = spares.begin();
+  for (NodeId node : last.members) {
+    const bool is_here = contains(connected, node);
+    if (is_here && !is_bad(node))
+      members.push_back(node);
+    else if (spare != spares.end())
+      members.push_back(*spare++);
+    else if (is_here)
+      members.push_back(node);
+  }
+  for (; members.size() < rules.wanted && spare != spares.end(); ++spare) members.push_back(*spare);
+  for (auto node = bad.begin(); members.size() < rules.min_nodes && node != bad.end(); ++node) members.push_back(*node);
+  if (members.size() > rules.wanted) members.resize(rules.wanted);
+  if (members.size() < rules.min_nodes) members.clear();
+  return members;
+}
+
+NextDecision next_decision(const Evidence& evidence, const Rules& rules) {
+  const Ending ending(evidence);
+  Decision next = begin_decision(evidence, ending);
+  if (auto end = end_of_launch(evidence, ending, rules, next)) return {*end};
+  next.members = next_members(evidence.last, evidence.connected, next.node_failures, rules);
+  if (next.members.empty()) {
+    const auto cause = fmt::format("{} of at least {} nodes are left; the last loss: {}", evidence.connected.size(),
+                                   rules.min_nodes, next.cause);
+    return {ended(next, ending.failure_code(), cause), true};
+  }
+  for (NodeId node : evidence.connected)
+    if (!contains(next.members, node)) next.spares.push_back(node);
+  return {next};
+}
+
+}  // namespace distdl::agent

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <distdl/agent/decision.hpp>
+#include <distdl/agent/rules.hpp>
+#include <distdl/agent/status.hpp>
+#include <distdl/base/exit_codes.hpp>
+
+namespace distdl::agent {
+
+inline constexpr int kOk = static_cast<int>(ExitCode::ok);
+inline constexpr int kPeerLost = static_cast<int>(ExitCode::peer_lost);
+inline constexpr int kRequeue = static_cast<int>(ExitCode::requeue);
+
+/// What a proposer knows when a generation is over.
+struct Evidence {
+  const Decision& last;                  ///< of the generation that is over; of generation 0 when the launch begins
+  const std::vector<Status>& statuses;   ///< the newest one of each node, in the order of the nodes
+  const std::vector<NodeId>& connected;  ///< nodes that can run ranks now, each connected with each other one
+  std::string fault = {};                ///< why it is over; empty: the ranks ended without fault
+  bool stop = false;                     ///< the launch is to stop
+  bool regrow = false;                   ///< the ranks were asked to stop so that more nodes take part
+};
+
+struct NextDecision {
+  Decision decision;
+  bool lacks_nodes = false;  ///< it ends the launch because nodes are missing, which may come back
+};
+
+/// The decision that follows from `evidence`, a pure function.
+NextDecision next_decision(const Evidence& evidence, const Rules& rules);
+
+/// The members of the generation after `last`; none if `connected` has too few nodes. A spare takes the place of a
+/// member that is missing, or that failed `rules.node_tries` times by `failures`.
+std::vector<NodeId> next_members(const Decision& last, const std::vector<NodeId>& connected,
+                                 const std::vector<NodeFailures>& failures, const Rules& rules);
+
+/// Whether this node's ranks of this generation have ended by themselves, without fault: with ok or requeue.
+bool has_ended_well(const Status& status, Generation generation);
+/// The same of all members. Not of generation 0, which has no ranks.
+bool is_complete(const Decision& decision, const std::vector<Status>& statuses);
+
+/// Whether exit code `code` tells more about a failed generation than `other`: what a relaunch cannot help, before the
+/// cause of a crash, before a lost peer, which is only its consequence, before a stop, before ok.
+bool is_worse(int code, int other);
+
+}  // namespace distdl::agent
