@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -40,5 +41,12 @@ struct Decision {
 
   friend bool operator==(const Decision&, const Decision&) = default;
 };
+
+/// Whether it can be a decision of a launch with so many nodes: what comes from other processes may be damaged.
+inline bool is_valid(const Decision& decision, std::size_t nodes) {
+  const auto exists = [nodes](NodeId node) { return node.value < nodes; };
+  return decision.members.empty() == decision.end.has_value() && std::ranges::all_of(decision.members, exists) &&
+         std::ranges::all_of(decision.spares, exists);
+}
 
 }  // namespace distdl::agent

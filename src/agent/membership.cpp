@@ -36,6 +36,7 @@ Membership::Membership(NodeId self, std::vector<std::string> names, const Rules&
 }
 
 void Membership::decided(const Decision& decision) {
+  if (!is_valid(decision, names_.size())) return unanswered(decision.generation);
   if (asked_ == decision.generation) asked_.reset();
   from_ledger_ = decision;
 }
@@ -239,12 +240,8 @@ std::optional<Milliseconds> Membership::pause_before(const NextDecision& next) c
   const Milliseconds turn = rules_.turn * std::min(place, kMostTurns);
   // All members have ended: there is no other part that could go on.
   if (next.decision.end && is_complete(decision(), peers_.all())) return turn;
-  // Without any member, nobody here knows whether the members still train.
-  const bool has_member =
-      std::ranges::any_of(connected_, [&](NodeId node) { return contains(decision().members, node); });
-  if (!has_member || !contains(connected_, self_)) return std::nullopt;
-  const Milliseconds pause = pause_of_part();
-  return turn + (next.lacks_nodes ? std::max(pause, rules_.lack_pause) : pause);
+  if (!contains(connected_, self_)) return std::nullopt;
+  return turn + (next.lacks_nodes ? rules_.last_pause : pause_of_part());
 }
 
 Milliseconds Membership::pause_of_part() const {
@@ -253,6 +250,7 @@ Milliseconds Membership::pause_of_part() const {
     return static_cast<std::size_t>(std::ranges::count_if(nodes, [&](NodeId n) { return contains(connected_, n); }));
   };
   const std::size_t mine = count(members);
+  if (mine == 0) return rules_.last_pause;
   if (2 * mine > members.size()) return Milliseconds(0);
   if (2 * mine < members.size()) return rules_.minority_pause;
   if (2 * (mine + count(decision().spares)) > members.size() + decision().spares.size()) return rules_.half_pause;

@@ -76,7 +76,7 @@ Decision begin_decision(const Evidence& evidence, const Ending& ending) {
   const Decision& last = evidence.last;
   Decision next;
   next.generation = Generation(last.generation.value + 1);
-  next.cause = ending.cause();
+  next.cause = evidence.regrow && evidence.fault.empty() ? "more nodes can take part" : ending.cause();
   next.progress = ending.progress();
   if (ending.made_progress() || last.generation == Generation(0)) return next;
   next.failures = last.failures;

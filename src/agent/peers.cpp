@@ -18,7 +18,9 @@ Peers::Peers(NodeId self, std::size_t nodes, const Rules& rules)
 }
 
 void Peers::receive(const Status& status) {
-  if (status.node == self_ || status.node.value >= statuses_.size() || status.hears.size() != statuses_.size()) return;
+  const std::size_t nodes = statuses_.size();
+  if (status.node == self_ || status.node.value >= nodes || status.hears.size() != nodes) return;
+  if (!is_valid(status.decision, nodes)) return;
   Status& known = statuses_[status.node.value];
   if (status.sequence <= known.sequence) return;
   known = status;

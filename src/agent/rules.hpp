@@ -26,9 +26,9 @@ struct Rules {
   Milliseconds end_limit{8000};    ///< a new generation waits so long until the ranks of the last one have ended
 
   // A part of the nodes that cannot reach the others pauses before it proposes a generation.
-  Milliseconds half_pause{1000};       ///< with half of the members and most nodes; doubled, or twice: see README.md
+  Milliseconds half_pause{500};        ///< with half of the members and most nodes; else twice or four times as long
   Milliseconds minority_pause{12000};  ///< with fewer; more than end_limit, which the others may need
-  Milliseconds lack_pause{20000};      ///< before the launch ends because nodes are missing
+  Milliseconds last_pause{20000};      ///< without any member, or before the launch ends because nodes are missing
   Milliseconds turn{1000};             ///< the second node proposes so much later than the first, the third twice
 
   Milliseconds retry{1000};          ///< until a ledger that refused is asked again

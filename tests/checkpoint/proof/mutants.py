@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a copy of checkpoint/ in which each safeguard of the protocol can be taken away while it runs.
-
-mutants.py SOURCE_DIR TARGET_DIR FILE...: writes each FILE to TARGET_DIR, with switches, and mutation.hpp and mutation.cpp. Only tests
-build that copy; what is shipped has no switches. A mutant whose text is no longer in the sources is reported by the test.
-"""
+"""The safeguards of the checkpoint protocol that a test takes away: see tests/mutation.py."""
 import pathlib
 import sys
 
-# name, the proof that should see it (none: more of the same mutant), file, text as it stands there (once), text with {off}: whether it is taken away
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2]))
+import mutation  # noqa: E402
+
 MUTANTS = [
     # What makes a save durable.
     ("data file is not synced", "C3", "format/writer.cpp", "  file.sync();\n", "  if (!{off}) file.sync();\n"),
@@ -148,60 +146,4 @@ MUTANTS = [
      "  verify(snapshot);\n", "  if (!{off}) verify(snapshot);\n"),
 ]
 
-
-def write(path, text):
-    """Only if it changed, so that only what changed is compiled again."""
-    if not path.exists() or path.read_text() != text:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-
-
-def main(source, target, *files):
-    source, target = pathlib.Path(source), pathlib.Path(target)
-    texts = {name: (source / name).read_text() for name in files}
-    table = []
-    for name, proof, file, old, new in MUTANTS:
-        found = texts.get(file, "").count(old)
-        stale = f"{file} has its text {found} times" if found != 1 else ""
-        if proof:
-            table.append((name, proof, stale))
-        elif stale:
-            table[-1] = (*table[-1][:2], stale)
-        if found == 1:
-            # Later mutants of the same place would no longer find it: they follow as texts of their own.
-            texts[file] = texts[file].replace(old, new.replace("{off}", f'::distdl_mutation::off("{name}")'))
-    for name, text in texts.items():
-        write(target / name, f'#include "mutation.hpp"\n#line 1 "{name}"\n{text}')
-    write(target / "mutation.hpp", """#pragma once
-#include <string>
-#include <string_view>
-#include <vector>
-namespace distdl_mutation {
-struct Mutant {
-  std::string name, proof, stale;  // stale: why it could not be made
-};
-const std::vector<Mutant>& mutants();
-/// Takes this safeguard away from now on; "": none.
-void take_away(const std::string& name);
-bool off(std::string_view name);
-}  // namespace distdl_mutation
-""")
-    rows = "\n".join(f'      {{"{name}", "{proof}", "{stale}"}},' for name, proof, stale in table)
-    write(target / "mutation.cpp", f"""#include "mutation.hpp"
-namespace distdl_mutation {{
-namespace {{
-std::string taken;
-}}
-const std::vector<Mutant>& mutants() {{
-  static const std::vector<Mutant> all{{
-{rows}
-  }};
-  return all;
-}}
-void take_away(const std::string& name) {{ taken = name; }}
-bool off(std::string_view name) {{ return name == taken; }}
-}}  // namespace distdl_mutation
-""")
-
-
-main(*sys.argv[1:])
+mutation.main(MUTANTS)

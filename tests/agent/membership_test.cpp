@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/agent/launch_of_agents.hpp"
+#include <distdl/base/errors.hpp>
+
+namespace distdl::agent {
+namespace {
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+Rules rules(std::size_t wanted, std::size_t min_nodes = 1) {
+  Rules rules;
+  rules.wanted = wanted;
+  rules.min_nodes = min_nodes;
+  return rules;
+}
+
+TEST(Membership, FormsAGenerationOfTheWantedNodesAndSpares) {
+  LaunchOfAgents launch(3, rules(2));
+  EXPECT_LT(launch.run_until_generation(1), 1s);
+  launch.run(500ms);
+  EXPECT_EQ(launch.decision(1).members, launch.ids({0, 1}));
+  EXPECT_EQ(launch.decision(1).spares, launch.ids({2}));
+  EXPECT_EQ(launch[0].running, Generation(1));
+  EXPECT_EQ(launch[1].running, Generation(1));
+  EXPECT_EQ(launch[2].starts, 0);
+}
+
+TEST(Membership, BeginsWithoutANodeThatNeverAnswers) {
+  LaunchOfAgents launch(3, rules(3, 2));
+  launch.lose(1);
+  const auto took = launch.run_until_generation(1);
+  EXPECT_GE(took, 15s);
+  EXPECT_LT(took, 17s);
+  EXPECT_EQ(launch.decision(1).members, launch.ids({0, 2}));
+}
+
+TEST(Membership, FinishesWhenTheRanksOfAllNodesHave) {
+  LaunchOfAgents launch(2, rules(2));
+  launch.begin();
+  launch.end_ranks(0, 0);
+  launch.run(10s);
+  EXPECT_EQ(launch.generation(), 1u);
+  launch.end_ranks(1, 0);
+  launch.run(3s);
+  EXPECT_EQ(launch.decision(2).end, 0);
+  for (int node : {0, 1}) {
+    ASSERT_TRUE(launch[node].finish);
+    EXPECT_EQ(launch[node].finish->code, 0);
+    EXPECT_TRUE(launch[node].finish->decided);
+  }
+}
+
+TEST(Membership, StartsTheRanksAgainOnTheSameNodesAfterACrash) {
+  LaunchOfAgents launch(3, rules(2));
+  launch.begin();
+  launch.agent(1).ranks_failed(139, "rank 1 was killed by SIGSEGV");
+  EXPECT_LT(launch.run_until_generation(2), 500ms);
+  launch.run(500ms);
+  EXPECT_EQ(launch.decision(2).members, launch.ids({0, 1}));
+  EXPECT_EQ(launch.decision(2).cause, "n1: rank 1 was killed by SIGSEGV");
+  for (int node : {0, 1}) {
+    EXPECT_EQ(launch[node].ends, 1);
+    EXPECT_EQ(launch[node].running, Generation(2));
+  }
+}
+
+TEST(Membership, TheCauseOfAFaultCountsMoreThanWhatFollows) {
+  LaunchOfAgents launch(3, rules(3));
+  launch.begin();
+  launch.end_ranks(0, 69);
+  launch.end_ranks(2, 69);
+  launch.end_ranks(1, 137);
+  launch.run_until_generation(2);
+  EXPECT_EQ(launch.decision(2).cause, "n1: code 137");
+}
+
+TEST(Membership, ASpareTakesThePlaceOfALostNode) {
+  LaunchOfAgents launch(4, rules(3));
+  launch.begin();
+  launch.lose(1);
+  const auto took = launch.run_until_generation(2);
+  EXPECT_GE(took, 3s);
+  EXPECT_LT(took, 5s);
+  EXPECT_EQ(launch.decision(2).members, launch.ids({0, 3, 2}));
+  EXPECT_THAT(launch.decision(2).cause, HasSubstr("hears no heartbeat of n1"));
+}
+
+TEST(Membership, TheFirstNodeIsReplacedLikeAnyOther) {
+  LaunchOfAgents launch(3, rules(2));
+  launch.begin();
+  launch.lose(0);
+  EXPECT_LT(launch.run_until_generation(2), 6s);
+  EXPECT_EQ(launch.decision(2).members, launch.ids({2, 1}));
+}
+
+TEST(Membership, GoesOnWithFewerNodesWithoutSpares) {
+  LaunchOfAgents launch(3, rules(3, 2));
+  launch.begin();
+  launch.lose(2);
+  EXPECT_LT(launch.run_until_generation(2), 5s);
+  EXPECT_EQ(launch.decision(2).members, launch.ids({0, 1}));
+}
+
+TEST(Membership, EndsWhenTooFewNodesAreLeft) {
+  LaunchOfAgents launch(3, rules(3, 3));
+  launch.begin();
+  launch.lose(2);
+  EXPECT_GT(launch.run_until_generation(2), 20s);
+  EXPECT_EQ(launch.decision(2).end, 69);
+  launch.run(5s);
+  EXPECT_EQ(launch[0].finish->code, 69);
+  EXPECT_EQ(launch[1].finish->code, 69);
+}
+
+TEST(Membership, WaitsForANodeThatComesBackWhenTooFewAreLeft) {
+  LaunchOfAgents launch(3, rules(3, 3));
+  launch.begin();
+  launch.isolate(2);
+  launch.run(12s);
+  launch.heal();
+  EXPECT_LT(launch.run_until_generation(2), 3s);
+  EXPECT_EQ(launch.decision(2).members, launch.ids({0, 1, 2}));
+}
+
+TEST(Membership, AStopReachesAllRanksOnce) {
+  LaunchOfAgents launch(3, rules(2));
+  launch.begin();
+  launch.agent(2).stop();  // a spare
+  launch.run(3s);
+  EXPECT_EQ(launch[0].stops, 1);
+  EXPECT_EQ(launch[1].stops, 1);
+  launch.end_all_ranks(75);
+  launch.run(3s);
+  EXPECT_EQ(launch.decision(2).end, 75);
+  for (int node : {0, 1, 2}) EXPECT_EQ(launch[node].finish->code, 75);
+}
+
+TEST(Membership, NoGenerationBeginsAfterAStop) {
+  LaunchOfAgents launch(2, rules(2));
+  launch.begin();
+  launch.agent(0).stop();
+  launch.agent(1).ranks_failed(139, "a crash");
+  launch.run(3s);
+  EXPECT_EQ(launch.decision(2).end, 75);
+}
+
+TEST(Membership, EndsWithACodeThatARelaunchCannotHelp) {
+  LaunchOfAgents launch(3, rules(2));
+  launch.begin();
+  launch.agent(1).ranks_failed(78, "the job file is wrong");
+  launch.run(5s);
+  EXPECT_EQ(launch.decision(2).end, 78);
+  EXPECT_EQ(launch[0].finish->cause, "n1: the job file is wrong");
+}
+
+TEST(Membership, TheLossOfASpareEndsNothing) {
+  LaunchOfAgents launch(3, rules(2));
+  launch.begin();
+  launch.lose(2);
+  launch.run(30s);
+  EXPECT_EQ(launch.generation(), 1u);
+}
+
+TEST(Membership, ACutBetweenASpareAndAMemberEndsNothing) {
+  LaunchOfAgents launch(3, rules(2));
+  launch.begin();
+  launch.cut(0, 2);
+  launch.cut(2, 0);
+  launch.run(30s);
+  EXPECT_EQ(launch.generation(), 1u);
+}
+
+TEST(Membership, OneOfTwoNodesGoesWhenOneDoesNotHearTheOther) {
+  LaunchOfAgents launch(4, rules(4));
+  launch.begin();
+  launch.cut(1, 2);
+  EXPECT_LT(launch.run_until_generation(2), 6s);
+  EXPECT_EQ(launch.decision(2).members.size(), 3u);
+  EXPECT_FALSE(contains(launch.decision(2).members, NodeId(1)) && contains(launch.decision(2).members, NodeId(2)));
+}
+
+TEST(Membership, TheLargerPartGoesOnAndTheOtherFindsThatInTheLedger) {
+  LaunchOfAgents launch(3, rules(3));
+  launch.begin();
+  launch.isolate(0);
+  launch.run(25s);
+  EXPECT_EQ(launch.generation(), 2u);
+  EXPECT_EQ(launch.decision(2).members, launch.ids({1, 2}));
+  EXPECT_EQ(launch.status(0).decision, launch.decision(2));
+  EXPECT_FALSE(launch[0].running);
+  launch.end_all_ranks(0);
+  launch.run(10s);  // the node that is cut off learns of the end as well
+  EXPECT_EQ(launch[0].finish->code, 0);
+}
+
+TEST(Membership, OfTwoHalvesThatWithTheFirstNodeGoesOn) {
+  LaunchOfAgents launch(4, rules(4));
+  launch.begin();
+  for (std::size_t a : {0, 2})
+    for (std::size_t b : {1, 3}) {
+      launch.cut(a, b);
+      launch.cut(b, a);
+    }
+  launch.run(20s);
+  EXPECT_EQ(launch.decision(2).members, launch.ids({0, 2}));
+  EXPECT_EQ(launch.status(1).decision.generation, Generation(2));
+}
+
+TEST(Membership, ASmallPartGoesOnWhenItIsAllThatIsLeft) {
+  LaunchOfAgents launch(5, rules(5));
+  launch.begin();
+  for (std::size_t node : {0, 1, 2}) launch.lose(node);
+  EXPECT_GT(launch.run_until_generation(2), 12s);
+  EXPECT_EQ(launch.decision(2).members, launch.ids({3, 4}));
+}
+
+TEST(Membership, ANodeThatCameBackIsTakenInAfterTheNextFault) {
+  LaunchOfAgents launch(3, rules(3));
+  launch.begin();
+  launch.isolate(2);
+  launch.run_until_generation(2);
+  launch.heal();
+  launch.run(60s);
+  EXPECT_EQ(launch.generation(), 2u);
+  launch.agent(0).ranks_failed(137, "a crash");
+  launch.run_until_generation(3);
+  EXPECT_EQ(launch.decision(3).members, launch.ids({0, 1, 2}));
+}
+
+TEST(Membership, TakesANodeInAgainByAStopBetweenTwoSteps) {
+  Rules growing = rules(3);
+  growing.regrow_after = 5s;
+  LaunchOfAgents launch(3, growing);
+  launch.begin();
+  launch.isolate(2);
+  launch.run_until_generation(2);
+  launch.heal();
+  launch.run(10s);
+  EXPECT_EQ(launch[0].stops, 0) << "the ranks have not come further yet";
+  launch.agent(0).progress(100);
+  launch.run(6s);
+  EXPECT_EQ(launch[0].stops, 1);
+  EXPECT_EQ(launch[1].stops, 1);
+  launch.end_all_ranks(75);
+  EXPECT_LT(launch.run_until_generation(3), 500ms);
+  EXPECT_EQ(launch.decision(3).members, launch.ids({0, 1, 2}));
+  EXPECT_EQ(launch.decision(3).failures, 0u);
+  launch.run(500ms);
+  EXPECT_EQ(launch[2].running, Generation(3));
+}
+
+TEST(Membership, RanksThatStopByThemselvesEndTheLaunch) {
+  LaunchOfAgents launch(2, rules(2));
+  launch.begin();
+  launch.end_all_ranks(75);
+  launch.run(3s);
+  EXPECT_EQ(launch.decision(2).end, 75);
+}
+
+TEST(Membership, WaitsUntilTheRanksOfAllMembersHaveEnded) {
+  LaunchOfAgents launch(3, rules(3));
+  launch.begin();
+  launch[1].ends_ranks = false;
+  launch.agent(0).ranks_failed(137, "a crash");
+  launch.run(6s);
+  EXPECT_EQ(launch.generation(), 1u);
+  launch.end_ranks(1, 69);
+  EXPECT_LT(launch.run_until_generation(2), 500ms);
+  EXPECT_EQ(launch.decision(2).members, launch.ids({0, 1, 2}));
+}
+
+TEST(Membership, GoesOnWithoutANodeWhoseRanksDoNotEnd) {
+  LaunchOfAgents launch(3, rules(3));
+  launch.begin();
+  launch[1].ends_ranks = false;
+  launch.agent(0).ranks_failed(137, "a crash");
+  const auto took = launch.run_until_generation(2);
+  EXPECT_GE(took, 8s);
+  EXPECT_LT(took, 10s);
+  EXPECT_EQ(launch.decision(2).members, launch.ids({0, 2}));
+  EXPECT_EQ(launch[1].running, Generation(1));
+}
+
+TEST(Membership, StartsNoRanksWhileOlderOnesRun) {
+  LaunchOfAgents launch(2, rules(2));
+  launch.begin();
+  launch[0].ends_ranks = false;
+  Decision next = launch.decision(1);
+  next.generation = Generation(2);
+  launch.write(next);
+  launch.agent(0).decided(next);
+  launch.run(1s);
+  EXPECT_EQ(launch[0].ends, 1);
+  EXPECT_EQ(launch[0].starts, 1);
+  EXPECT_EQ(launch.status(0).phase, Phase::ending);
+  launch.end_ranks(0, 69);
+  launch.run(200ms);
+  EXPECT_EQ(launch[0].running, Generation(2));
+}
+
+TEST(Membership, AnotherNodeDecidesWhenTheLedgerRefusesTheFirst) {
+  LaunchOfAgents launch(3, rules(3));
+  launch.begin();
+  launch[0].ledger_refuses = true;
+  launch.agent(2).ranks_failed(137, "a crash");
+  EXPECT_LT(launch.run_until_generation(2), 2s);
+  EXPECT_EQ(launch[1].proposals, 1);
+}
+
+TEST(Membership, AsksALedgerThatRefusedAgain) {
+  LaunchOfAgents launch(1, rules(1));
+  launch[0].ledger_refuses = true;
+  launch.run(5s);
+  EXPECT_GE(launch[0].proposals, 3);
+  EXPECT_LE(launch[0].proposals, 7);
+  launch[0].ledger_refuses = false;
+  EXPECT_LT(launch.run_until_generation(1), 2s);
+}
+
+TEST(Membership, ADamagedDecisionIsNotTaken) {
+  LaunchOfAgents launch(2, rules(2));
+  launch.begin();
+  Decision damaged = launch.decision(1);
+  damaged.generation = Generation(2);
+  damaged.members = launch.ids({0, 2});
+  launch.agent(0).decided(damaged);
+  launch.run(1s);
+  EXPECT_EQ(launch.status(0).decision.generation, Generation(1));
+}
+
+TEST(Membership, GivesUpAloneWhenTheLedgerRefusesForTooLong) {
+  LaunchOfAgents launch(1, rules(1));
+  launch[0].ledger_refuses = true;
+  EXPECT_LE(launch.run_until([&] { return launch[0].finish.has_value(); }), 61s);
+  EXPECT_EQ(launch[0].finish->code, 69);
+  EXPECT_FALSE(launch[0].finish->decided);
+}
+
+TEST(Membership, ASpareThatHearsNoMemberGivesUpAlone) {
+  LaunchOfAgents launch(2, rules(1));
+  launch.begin();
+  launch.lose(0);
+  EXPECT_GT(launch.run_until([&] { return launch[1].finish.has_value(); }), 60s);
+  EXPECT_EQ(launch.generation(), 1u);
+  EXPECT_FALSE(launch[1].finish->decided);
+}
+
+TEST(Membership, GenerationsWithoutProgressAreCounted) {
+  LaunchOfAgents launch(2, rules(2));
+  launch.begin();
+  launch.agent(0).progress(10);
+  for (std::uint32_t generation = 2; generation <= 4; ++generation) {
+    launch.agent(1).ranks_failed(139, "a crash");
+    launch.run_until_generation(generation);
+    launch.run(500ms);
+    EXPECT_EQ(launch.decision(generation).failures, generation - 2) << "the first one made progress";
+    EXPECT_EQ(launch.decision(generation).progress, 10);
+  }
+  launch.agent(1).ranks_failed(139, "a crash");
+  launch.run(3s);
+  EXPECT_EQ(launch.decision(5).end, 139);
+}
+
+TEST(Membership, ASpareReplacesANodeThatFailsTwice) {
+  LaunchOfAgents launch(3, rules(2));
+  launch.begin();
+  for (std::uint32_t generation : {2u, 3u}) {
+    launch.agent(0).ranks_failed(139, "a crash");
+    launch.run_until_generation(generation);
+    launch.run(500ms);
+  }
+  EXPECT_EQ(launch.decision(2).members, launch.ids({0, 1}));
+  EXPECT_EQ(launch.decision(3).members, launch.ids({2, 1}));
+  EXPECT_EQ(launch.decision(3).spares, launch.ids({0}));
+}
+
+TEST(Membership, RefusesRulesThatMakeNoSense) {
+  EXPECT_THROW(LaunchOfAgents(2, rules(3)), InternalError);
+  EXPECT_THROW(LaunchOfAgents(2, rules(1, 2)), InternalError);
+  EXPECT_THROW(LaunchOfAgents(2, rules(2, 0)), InternalError);
+}
+
+}  // namespace
+}  // namespace distdl::agent

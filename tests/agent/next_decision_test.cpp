@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <distdl/agent/next_decision.hpp>
+
+namespace distdl::agent {
+namespace {
+using ::testing::HasSubstr;
+
+std::vector<NodeId> ids(std::initializer_list<std::uint32_t> nodes) {
+  std::vector<NodeId> all;
+  for (auto node : nodes) all.emplace_back(node);
+  return all;
+}
+
+/// Generation 5 of nodes 0, 1, 2, with the spare 3; all ranks have ended with a lost peer.
+class NextDecisionTest : public testing::Test {
+ protected:
+  NextDecisionTest() {
+    rules_.wanted = 3;
+    last_.generation = Generation(5);
+    last_.members = ids({0, 1, 2});
+    last_.spares = ids({3});
+    last_.progress = 100;
+    for (std::uint32_t node = 0; node < 4; ++node) {
+      Status& status = statuses_.emplace_back();
+      status.node = NodeId(node);
+      status.decision.generation = last_.generation;
+      status.progress = 100;
+    }
+    for (std::uint32_t node = 0; node < 3; ++node) ended(node, kPeerLost);
+  }
+  void ended(std::uint32_t node, int code, const std::string& cause = "a cause") {
+    statuses_[node].phase = Phase::ended;
+    statuses_[node].code = code;
+    statuses_[node].cause = cause;
+  }
+  Decision next() const {
+    return next_decision({last_, statuses_, connected_, fault_, stop_, regrow_}, rules_).decision;
+  }
+
+  Rules rules_;
+  Decision last_;
+  std::vector<Status> statuses_;
+  std::vector<NodeId> connected_ = ids({0, 1, 2, 3});
+  std::string fault_ = "a fault";
+  bool stop_ = false, regrow_ = false;
+};
+
+TEST(ExitCodes, CausesAreWorseThanConsequences) {
+  for (const auto& [worse, other] :
+       {std::pair(75, 0), {69, 75}, {70, 69}, {71, 69}, {139, 137}, {137, 69}, {78, 139}, {2, 139}}) {
+    EXPECT_TRUE(is_worse(worse, other)) << worse << " and " << other;
+    EXPECT_FALSE(is_worse(other, worse)) << worse << " and " << other;
+  }
+}
+
+TEST_F(NextDecisionTest, KeepsMembersAndSpares) {
+  const Decision decision = next();
+  EXPECT_EQ(decision.generation, Generation(6));
+  EXPECT_EQ(decision.members, ids({0, 1, 2}));
+  EXPECT_EQ(decision.spares, ids({3}));
+  EXPECT_EQ(decision.cause, "a fault");
+  EXPECT_EQ(decision.failures, 1u);
+  EXPECT_EQ(decision.losses, 0u);
+}
+
+TEST_F(NextDecisionTest, ALossIsNoFailure) {
+  connected_ = ids({0, 2, 3});
+  const Decision decision = next();
+  EXPECT_EQ(decision.members, ids({0, 3, 2}));
+  EXPECT_EQ(decision.failures, 0u);
+  EXPECT_EQ(decision.losses, 1u);
+}
+
+TEST_F(NextDecisionTest, ProgressBeginsTheCountsAfresh) {
+  last_.failures = last_.losses = 2;
+  last_.node_failures = {{NodeId(1), 1}};
+  statuses_[3].progress = 101;
+  ended(1, 139);
+  const Decision decision = next();
+  EXPECT_EQ(decision.failures, 0u);
+  EXPECT_EQ(decision.losses, 0u);
+  EXPECT_TRUE(decision.node_failures.empty());
+  EXPECT_EQ(decision.progress, 101);
+}
+
+TEST_F(NextDecisionTest, EndsAfterTooManyFailuresWithTheWorstCode) {
+  last_.failures = rules_.tries - 1;
+  ended(1, 139, "n1: SIGSEGV");
+  const Decision decision = next();
+  EXPECT_EQ(decision.end, 139);
+  EXPECT_TRUE(decision.members.empty());
+  EXPECT_THAT(decision.cause, HasSubstr("3 generations in a row made no progress"));
+  EXPECT_THAT(decision.cause, HasSubstr("n1: SIGSEGV"));
+}
+
+TEST_F(NextDecisionTest, EndsAfterTooManyLosses) {
+  last_.losses = rules_.losses - 1;
+  connected_ = ids({0, 2, 3});
+  EXPECT_EQ(next().end, kPeerLost);
+}
+
+TEST_F(NextDecisionTest, CountsOnlyCausesAsFailuresOfANode) {
+  last_.node_failures = {{NodeId(1), 1}};
+  ended(0, 139);
+  ended(1, 70);
+  rules_.node_tries = 3;
+  EXPECT_EQ(next().node_failures, (std::vector<NodeFailures>{{NodeId(1), 2}, {NodeId(0), 1}}));
+}
+
+TEST_F(NextDecisionTest, ReplacesANodeThatFailsAgainAndAgain) {
+  last_.node_failures = {{NodeId(1), 1}};
+  ended(1, 139);
+  EXPECT_EQ(next().members, ids({0, 3, 2}));
+  connected_ = ids({0, 1, 2});
+  EXPECT_EQ(next().members, ids({0, 1, 2})) << "no spare";
+}
+
+TEST_F(NextDecisionTest, ASpareThatFailedBeforeIsTakenOnlyIfNeeded) {
+  last_.node_failures = {{NodeId(3), 2}};
+  connected_ = ids({0, 1, 3});
+  EXPECT_EQ(next().members, ids({0, 1}));
+  rules_.min_nodes = 3;
+  EXPECT_EQ(next().members, ids({0, 1, 3}));
+}
+
+TEST_F(NextDecisionTest, MissingNodesAreFilledUp) {
+  last_.members = ids({0, 1});
+  EXPECT_EQ(next().members, ids({0, 1, 2}));
+}
+
+TEST_F(NextDecisionTest, EndsWithoutEnoughNodes) {
+  rules_.min_nodes = 3;
+  connected_ = ids({0, 3});
+  const NextDecision next = next_decision({last_, statuses_, connected_, fault_}, rules_);
+  EXPECT_TRUE(next.lacks_nodes);
+  EXPECT_EQ(next.decision.end, kPeerLost);
+  EXPECT_THAT(next.decision.cause, HasSubstr("2 of at least 3 nodes are left"));
+}
+
+TEST_F(NextDecisionTest, FinishesWhenAllHaveEndedWell) {
+  for (std::uint32_t node : {0, 1, 2}) ended(node, kOk);
+  EXPECT_EQ(next().end, kOk);
+  stop_ = true;
+  EXPECT_EQ(next().end, kOk);
+  ended(1, kRequeue);
+  EXPECT_EQ(next().end, kRequeue);
+}
+
+TEST_F(NextDecisionTest, AStopEndsAlsoAfterACrash) {
+  stop_ = true;
+  ended(1, 139);
+  EXPECT_EQ(next().end, kRequeue);
+}
+
+TEST_F(NextDecisionTest, WhatARelaunchCannotHelpEnds) {
+  ended(1, 139);
+  ended(2, 78, "n2: the job file");
+  stop_ = true;
+  EXPECT_EQ(next().end, 78);
+  EXPECT_EQ(next().cause, "n2: the job file");
+}
+
+TEST_F(NextDecisionTest, RanksThatStoppedForMoreNodesGoOn) {
+  last_.members = ids({0, 1});
+  for (std::uint32_t node : {0, 1}) ended(node, kRequeue);
+  fault_.clear();
+  regrow_ = true;
+  EXPECT_FALSE(next().end);
+  EXPECT_EQ(next().members, ids({0, 1, 2}));
+  EXPECT_EQ(next().failures, 0u);
+  stop_ = true;
+  EXPECT_EQ(next().end, kRequeue);
+}
+
+TEST_F(NextDecisionTest, CodesOfOlderGenerationsDoNotCount) {
+  statuses_[1].decision.generation = Generation(4);
+  ended(1, 78);
+  EXPECT_FALSE(next().end);
+}
+
+}  // namespace
+}  // namespace distdl::agent

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The safeguards of the membership that a test takes away: see tests/mutation.py. All are to be seen by the simulation."""
+import pathlib
+import sys
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2]))
+import mutation  # noqa: E402
+
+S = "simulation"
+MUTANTS = [
+    # What is known of the others.
+    ("older statuses count", S, "peers.cpp", "  if (status.sequence <= known.sequence) return;\n",
+     "  if (!{off} && status.sequence <= known.sequence) return;\n"),
+    ("hearing in one direction counts as connected", S, "peers.cpp", "(of(a).hears[b.value] && of(b).hears[a.value])",
+     "((of(a).hears[b.value] && of(b).hears[a.value]) || ({off} && (of(a).hears[b.value] || of(b).hears[a.value])))"),
+    ("time without running counts as silence of others", S, "peers.cpp",
+     "std::max(Clock::duration::zero(), now - before - rules_.heartbeat);",
+     "{off} ? Clock::duration::zero() : std::max(Clock::duration::zero(), now - before - rules_.heartbeat);"),
+    ("what is found after a pause counts as fresh", S, "peers.cpp", "      arrival = {false, before, unseen};\n",
+     "      arrival = {false, {off} ? now : before, {off} ? Clock::duration::zero() : unseen};\n"),
+    ("excused silence counts as hearing", S, "peers.cpp", "= is_younger(status.node, rules_.dead);\n",
+     "= {off} ? is_heard(status.node) : is_younger(status.node, rules_.dead);\n"),
+    ("decisions in statuses are ignored", S, "membership.cpp",
+     "    if (status.decision.generation > newest->generation) newest",
+     "    if (!{off} && status.decision.generation > newest->generation) newest"),
+    ("a stop is not passed on", S, "membership.cpp", "    own.stop = own.stop || status.stop;\n",
+     "    own.stop = own.stop || (!{off} && status.stop);\n"),
+    ("a fault is not passed on", S, "membership.cpp", "    if (own.fault.empty()) own.fault = status.fault;\n",
+     "    if (!{off} && own.fault.empty()) own.fault = status.fault;\n"),
+    ("silence is no fault", S, "membership.cpp", "  return !peers_.is_heard(member) || is_behind;\n",
+     "  return (!{off} && !peers_.is_heard(member)) || is_behind;\n"),
+    # Ranks of one generation at a time.
+    ("ranks of an older generation run on", S, "membership.cpp", "    if (started_ != generation() || ",
+     "    if ((!{off} && started_ != generation()) || "),
+    ("ranks that still run are not awaited", S, "membership.cpp",
+     "(status.phase == Phase::none || status.phase == Phase::ended);",
+     "({off} || status.phase == Phase::none || status.phase == Phase::ended);"),
+    ("an end in an older generation counts", S, "membership.cpp",
+     "this->status().hears[node.value] && status.decision.generation == generation() &&",
+     "this->status().hears[node.value] && ({off} || status.decision.generation == generation()) &&"),
+    # Who decides.
+    ("a node without ranks takes the silence of members for a fault", S, "membership.cpp",
+     "  if (generation() == kBeginning || !is_member() ||", "  if (generation() == kBeginning || (!{off} && !is_member()) ||"),
+    ("the smaller part does not pause", S, "membership.cpp", "return rules_.minority_pause;",
+     "return {off} ? Milliseconds(0) : rules_.minority_pause;"),
+    ("a refused ledger is not asked again", S, "membership.cpp", "  asked_.reset();\n  next_question_",
+     "  if (!{off}) asked_.reset();\n  next_question_"),
+    ("the ledger is not read", S, "membership.cpp", "  if ((!orphan_since_ && !is_late) || asked_",
+     "  if ({off} || (!orphan_since_ && !is_late) || asked_"),
+    # What is decided.
+    ("failures are not limited", S, "next_decision.cpp", "  if (next.failures >= rules.tries)\n",
+     "  if (!{off} && next.failures >= rules.tries)\n"),
+    ("a node that fails again and again stays", S, "next_decision.cpp", "    if (is_here && !is_bad(node))\n",
+     "    if (is_here && ({off} || !is_bad(node)))\n"),
+    ("too few nodes go on", S, "next_decision.cpp", "  if (members.size() < rules.min_nodes) members.clear();\n",
+     "  if (!{off} && members.size() < rules.min_nodes) members.clear();\n"),
+    ("codes that a relaunch cannot help lead to one", S, "next_decision.cpp",
+     "  if (restart_decision(ending.code()) == RestartDecision::give_up) return",
+     "  if (!{off} && restart_decision(ending.code()) == RestartDecision::give_up) return"),
+    ("a stop does not end the launch", S, "next_decision.cpp", "  if (evidence.stop || ", "  if ((!{off} && evidence.stop) || "),
+]
+
+mutation.main(MUTANTS)
