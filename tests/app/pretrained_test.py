@@ -190,7 +190,7 @@ class Pretrained(ProgramTest):
         self.write_job(GPT)
         less = {name: value for name, value in tensors.items() if "h.1.ln_2" not in name}
         self.refused(4, ["lacks h.1.ln_2.weight, h.1.ln_2.bias"], less, "--sample", "20")
-        self.refused(4, ['has score.weight, which the model has not'], {**tensors, "score.weight": torch.zeros(2, 48)},
+        self.refused(4, ['has score.weight, which the model does not have'], {**tensors, "score.weight": torch.zeros(2, 48)},
                      "--sample", "20")
         self.refused(4, ["has ", "h.1.", "which the model does not have"], tensors, "--sample", "20", "--set", "model.layers=1")
         self.refused(4, ["transformer.h.0.attn.c_attn.weight", "f32 (48, 144)", "f32 (192, 64)", "more have other shapes"], tensors,

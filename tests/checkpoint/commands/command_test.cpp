@@ -75,9 +75,9 @@ TEST_F(CheckpointCommand, ErrorsSayWhatToDo) {
                 testing::AllOf(HasSubstr("names such as step-000000000100"), HasSubstr("run.dir")));
   for (const char* option : {"--keep x", "--keep 1", "--keep 2.5", "--keep 99999999999999999999"})
     EXPECT_THAT(run(fmt::format("gc {} {}", option, root.string())).error,
-                HasSubstr("a whole number from 2 was expected"))
+                HasSubstr("a whole number, at least 2, was expected"))
         << option;
-  EXPECT_THAT(run("gc --keep-every -1 " + root.string()).error, HasSubstr("a whole number from 0 was expected"));
+  EXPECT_THAT(run("gc --keep-every -1 " + root.string()).error, HasSubstr("a whole number, at least 0, was expected"));
   for (const char* format : {"safetensors", "npz", "view"}) {
     Result result = run(fmt::format("export --format {} {} /does/not/exist/w", format, root.string()));
     EXPECT_EQ(result.code, 74);

@@ -115,7 +115,7 @@ TEST_F(CheckpointCommand, VerifyDeepWantsNothingElseInTheFolder) {
   EXPECT_EQ(run("verify " + root.string()).code, 0);
   Result result = run("verify --deep " + root.string());
   EXPECT_EQ(result.code, 2);
-  EXPECT_THAT(result.out, HasSubstr("notes.txt\" is no part of the checkpoint"));
+  EXPECT_THAT(result.out, HasSubstr("notes.txt\" is not part of the checkpoint"));
   EXPECT_EQ(run("verify --deep --quick " + root.string()).code, 64);
 }
 

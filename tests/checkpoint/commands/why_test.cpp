@@ -63,7 +63,7 @@ TEST_F(CheckpointCommand, WhyReadsTheJournalWhereTheHistoryTellsNothing) {
   EXPECT_THAT(run("why 5 " + root.string()).out, HasSubstr("step 5: removed\n  the run's journal says"));
   EXPECT_THAT(run("why 7 " + root.string()).out, HasSubstr("step 7: failed\n  no space"));
   EXPECT_THAT(run("why 12 " + root.string()).out, HasSubstr("step 12: skipped\n  the save before it"));
-  EXPECT_THAT(run("why 14 " + root.string()).out, HasSubstr("step 14: snapshot only\n  it was no checkpoint"));
+  EXPECT_THAT(run("why 14 " + root.string()).out, HasSubstr("step 14: snapshot only\n  it was not a checkpoint"));
   EXPECT_THAT(run("why 16 " + root.string()).out, HasSubstr("step 16: snapshot only\n"));
   EXPECT_THAT(run("why 18 " + root.string()).out, HasSubstr("step 18: failed\n  no room"));
   for (int step : {12, 14}) EXPECT_EQ(run(fmt::format("why {} {}", step, root.string())).code, 3);

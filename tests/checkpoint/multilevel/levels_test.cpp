@@ -318,7 +318,7 @@ TEST(Levels, RefuseAModelThatHasFewerTensorsOrMore) {
   fewer.pop_back();
   more.push_back({{"parameter/zz", tensor::DataType::byte, {1}}, Bytes(1)});
   for (const auto& [asked, problem] :
-       {std::pair(fewer, "it has small, which the model has not"), std::pair(more, "it lacks parameter/zz")}) {
+       {std::pair(fewer, "it has small, which the model does not have"), std::pair(more, "it lacks parameter/zz")}) {
     const auto error = error_of(site, names_of(2), [&, asked = asked](Levels& levels, int, const std::string&) {
       restore_all(levels, levels.find().value(), asked);
     });
