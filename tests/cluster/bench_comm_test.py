@@ -107,7 +107,7 @@ class BenchComm(Commands):
         first = pocket.finished(pocket.TOOL, "exec", "n1", *foreign, *meeting, "DISTDL_RANK=0", *bench)
         other.communicate(timeout=60)
         self.assertEqual(PEER_LOST, first.returncode, first.stderr)
-        for text in ("no way to rank 1 (n2)", "/sys shows the network interfaces of another network namespace", "mount -t sysfs"):
+        for text in ("cannot connect to rank 1 (n2)", "/sys shows the network interfaces of another network namespace", "mount -t sysfs"):
             self.assertIn(text, first.stderr)
         self.assertNotIn("UCX  ERROR", first.stderr)
 
