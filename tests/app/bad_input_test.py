@@ -126,7 +126,7 @@ class OneRankOnly(ProgramTest):
                 self.make_set()
                 ends = [self.finish(each, OTHERS_END) for each in self.start_ranks(range(3), 3, missing_set=[rank])]
                 self.assertEqual([code for code, _, _ in ends], [3, 3, 3])
-                self.says_once([f"rank {rank} ({socket.gethostname()})", "set.h5", "the problem does not occur on 2 of 3 ranks"],
+                self.says_once([f"rank {rank} ({socket.gethostname()})", "set.h5", "2 of 3 ranks do not have this problem"],
                                "".join(err for _, _, err in ends))
 
     def test_other_values_on_one_rank(self):

@@ -203,7 +203,7 @@ class Pretrained(ProgramTest):
         self.refused(64, ['--without "nothing*"'], tensors, "--sample", "20", "--without", "nothing*")
         self.refused(64, ["data.train", "--sample"], tensors)
         self.bring({**tensors, "score.weight": torch.zeros(2, 48)}, "--sample", "20", "--without", "score.*")
-        self.fails(64, ["owner"], "checkpoint", "import", "pretrained", "model.safetensors", "job.toml", "--sample", "20",
+        self.fails(64, ["already belongs to a run"], "checkpoint", "import", "pretrained", "model.safetensors", "job.toml", "--sample", "20",
                    "--without", "score.*")
 
 

@@ -68,12 +68,12 @@ class TrainedModel(ProgramTest):
         self.train_text()
         self.make_set()
         self.fails(64, ["does not take images", "distdl generate"], "predict", "run", "text.h5")
-        self.fails(78, ["wants (12) of 256"], "evaluate", "run", "set.h5")
+        self.fails(78, ["takes (12) of 256"], "evaluate", "run", "set.h5")
         self.fails(64, ["outside the vocabulary 0 to 255"], "generate", "run", "--prompt-tokens", "300")
         self.fails(3, ["nowhere"], "generate", "nowhere")
         self.succeed("checkpoint", "export", "run", "weights.safetensors")
         self.succeed("checkpoint", "import", "safetensors", "weights.safetensors", "bare", "--weights")
-        self.fails(4, ['does not say "data.', "checkpoints of a run"], "generate", "bare")
+        self.fails(4, ['has no entry "data.', "checkpoints that a run"], "generate", "bare")
 
 
 if __name__ == "__main__":

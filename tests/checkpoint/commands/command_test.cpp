@@ -81,7 +81,8 @@ TEST_F(CheckpointCommand, ErrorsSayWhatToDo) {
   for (const char* format : {"safetensors", "npz", "view"}) {
     Result result = run(fmt::format("export --format {} {} /does/not/exist/w", format, root.string()));
     EXPECT_EQ(result.code, 74);
-    EXPECT_THAT(result.error, HasSubstr("\"/does/not/exist/w\": there is no folder \"/does/not/exist\"; create it first"));
+    EXPECT_THAT(result.error,
+                HasSubstr("\"/does/not/exist/w\": there is no folder \"/does/not/exist\"; create it first"));
   }
   const std::string name(255, 'w');  // the unfinished file's would be longer
   EXPECT_THAT(run(fmt::format("export {} {}/{}", root.string(), run_.path().string(), name)).error,
