@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sstream>
+#include <utility>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
@@ -55,10 +56,18 @@ EndWatch::EndWatch(const slurm::Allocation& allocation, std::filesystem::path ru
       period_(period),
       next_(Deadline::after(period)) {}
 
-void EndWatch::poll() try {
-  if (!next_.expired()) return;
+void EndWatch::poll() {
+  constexpr std::chrono::seconds kSuspended{4};  // it is called each second
+  const auto now = Clock::now();
+  const bool was_suspended = now - std::exchange(called_, now) > kSuspended;
+  if (!was_suspended && !next_.expired()) return;
+  look(was_suspended ? slurm::Freshness::now : slurm::Freshness::cached);
   next_ = Deadline::after(period_);
-  const auto record = slurm::scheduler().job(allocation_.called());
+  called_ = Clock::now();  // Slurm may have taken its time
+}
+
+void EndWatch::look(slurm::Freshness freshness) try {
+  const auto record = slurm::scheduler().job(allocation_.called(), freshness);
   if (!record || !record->is_alive() || !record->ends || record->ends == known_) return;
   log(Severity::info, "Slurm has moved the end of job {} by {} s", allocation_.called(),
       known_ ? std::chrono::duration_cast<std::chrono::seconds>(*record->ends - *known_).count() : 0);

@@ -29,15 +29,18 @@ class EndWatch {
   /// `known`: what the ranks know. The allocation must outlive this object.
   EndWatch(const slurm::Allocation& allocation, std::filesystem::path run_folder, std::optional<slurm::Time> known,
            Milliseconds period = std::chrono::minutes(1));
-  /// Looks once in a period.
+  /// Looks once in a period, and at once if it was not called for long: this process was suspended too.
   void poll();
 
  private:
+  void look(slurm::Freshness freshness);
+
   const slurm::Allocation& allocation_;
   std::filesystem::path run_folder_;
   std::optional<slurm::Time> known_;
   Milliseconds period_;
   Deadline next_;
+  Clock::time_point called_ = Clock::now();
 };
 
 }  // namespace distdl::launch

@@ -165,7 +165,10 @@ class Launch {
     }
     constexpr int kSaved = static_cast<int>(ExitCode::requeue);
     const int code = processes_.code();
-    return {told_to_stop_ && is_stop_signal(code) ? kSaved : code, told_to_stop_, code == kSaved};
+    const bool told_to_stop = told_to_stop_ || is_stop_signal(code);
+    const bool is_srun_waiting = under_srun_ && code == 1;  // for a step that it could not make yet
+    const bool is_stopped = is_stop_signal(code) || (told_to_stop && is_srun_waiting);
+    return {is_stopped ? kSaved : code, told_to_stop, code == kSaved};
   }
 
  private:
@@ -182,9 +185,9 @@ class Launch {
     if (!kill_at_) return 1000ms;
     return std::clamp(std::chrono::ceil<Milliseconds>(kill_at_->remaining()), 10ms, 1000ms);
   }
-  /// A rank that dies of the signal did not listen yet: it was starting, and nothing is lost.
-  bool is_stop_signal(int code) const {
-    if (under_srun_) return code == 128 + SIGUSR1 || code == 1;  // the latter of srun that waits for its step
+  /// A rank that dies of such a signal did not listen yet: it was starting, and nothing is lost. Whoever sent it, as
+  /// Slurm to all ranks at a preemption, asks to stop.
+  static bool is_stop_signal(int code) {
     return std::ranges::count(std::array{SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}, code - 128) > 0;
   }
   /// Every signal means "save and stop".
@@ -355,7 +358,8 @@ std::vector<Process> processes_of(const LaunchSpec& spec, const Options& options
     Process srun{{"srun", "--job-name=" + step_name(launch_id), "--mpi=pmix", fmt::format("--nodes={}", job.nodes),
                   fmt::format("--ntasks={}", spec.ranks), fmt::format("--cpus-per-task={}", job.cpus_per_task),
                   "--kill-on-bad-exit=0", fmt::format("--wait={:.0f}", std::ceil(std::max(1.0, options.grace_seconds))),
-                  "--unbuffered", "--export=ALL"},  // also where sbatch was told --export=NONE, which srun would repeat
+                  "--unbuffered", "--export=ALL",  // also where sbatch was told --export=NONE, which srun would repeat
+                  "--disable-status"},  // a SIGINT goes on to the ranks, which save; else srun only prints its status
                  {}};
     // What is left of a launch before, on a node that was lost, may still hold processors of the others.
     if (!job.only.empty()) {

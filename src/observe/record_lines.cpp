@@ -44,6 +44,17 @@ bool flag_in(const json& row, const char* key) {
   return value && value->is_boolean() && value->get<bool>();
 }
 
+void read_deadline(Record& record, const json& row) {
+  const auto seconds = [&row](const char* key) { return number_in(row, key, kMostSeconds).value_or(0); };
+  record.last_safe = seconds("last_safe");
+  record.margin_seconds = seconds("margin_seconds");
+  record.needed_seconds = seconds("needed_seconds");
+  record.notice_seconds = seconds("notice_seconds");
+  record.preemption = text_in(row, "preemption");
+  record.times = {seconds("step_seconds"), seconds("evaluation_seconds"), seconds("save_seconds"),
+                  seconds("snapshot_seconds")};
+}
+
 constexpr std::int64_t kMostCount = std::numeric_limits<std::int64_t>::max() >> 10;
 
 /// What only rows of the journal have.
@@ -81,6 +92,7 @@ std::optional<Record> parse_record(std::string_view line) {
   record.loss = number_in(row, "loss", std::numeric_limits<double>::max());
   record.samples_per_s = number_in(row, "samples_per_s", std::numeric_limits<double>::max());
   if (!record.event.empty()) read_event(record, row);
+  if (record.event == "deadline") read_deadline(record, row);
   return record;
 }
 

@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include <distdl/train/events.hpp>
+
 // Readers of journal.jsonl and metrics.jsonl. The files are not trusted, and a run does not depend on them.
 namespace distdl::observe {
 
@@ -28,6 +30,10 @@ struct Record {
   double seconds = 0, stall_seconds = 0;
   double submit_time = 0, end = 0;  ///< seconds since 1970
   bool is_final = false, has_progressed = false, was_asked = false;
+  // Of "deadline"; `end` above is the job's.
+  double last_safe = 0, margin_seconds = 0, needed_seconds = 0, notice_seconds = 0;
+  std::string preemption{};
+  train::MeasuredTimes times{};
 };
 
 inline constexpr std::size_t kLongestLine = 64 << 10;  ///< bytes; longer ones are left out

@@ -13,6 +13,7 @@
 #include <distdl/checkpoint/io/json_numbers.hpp>
 #include <distdl/observe/record_lines.hpp>
 #include <distdl/observe/run_folder.hpp>
+#include <distdl/train/end_of_job.hpp>
 
 namespace distdl::observe {
 namespace {
@@ -36,7 +37,7 @@ std::optional<double> optional_number(const nlohmann::json& row, const char* key
 /// Of a row of the journal: written by rank 0 while it trains.
 bool is_of_training(const std::string& event) {
   static constexpr std::array kEvents{"started",      "progress",    "checkpoint", "snapshot", "snapshot_failed",
-                                      "save_skipped", "save_failed", "stopped",    "finished"};
+                                      "save_skipped", "save_failed", "deadline",   "stopped",  "finished"};
   return std::find(kEvents.begin(), kEvents.end(), event) != kEvents.end();
 }
 
@@ -156,6 +157,25 @@ void RunFolder::on(const train::SaveFailed& event) {
   journal_.append(line_of(row));
 }
 
+void RunFolder::on(const train::DeadlineKnown& event) {
+  Json row{{"event", "deadline"},
+           {"time", seconds_since_1970()},
+           {"end", as_json(event.end)},
+           {"last_safe", as_json(event.last_safe)},
+           {"needed_seconds", event.needed},
+           {"margin_seconds", event.margin},
+           {"step_seconds", event.times.step},
+           {"evaluation_seconds", event.times.evaluation},
+           {"save_seconds", event.times.save},
+           {"snapshot_seconds", event.times.snapshot},
+           {"reason", train::explain(event)}};
+  if (event.warning) row["warning"] = *event.warning;
+  if (!event.preemption.empty()) row["preemption"] = event.preemption;
+  if (event.notice_seconds) row["notice_seconds"] = *event.notice_seconds;
+  if (event.notice_is_enough) row["notice_is_enough"] = *event.notice_is_enough;
+  journal_.append(line_of(row));
+}
+
 void RunFolder::on(const train::Stopped& event) {
   Json row{{"event", "stopped"}, {"time", seconds_since_1970()}, {"step", event.step.value}, {"reason", event.reason}};
   journal_.append(line_of(row));
@@ -219,6 +239,14 @@ std::optional<Step> read_last_step(const std::filesystem::path& run_folder) {
       },
       kTail);
   return last;
+}
+
+train::MeasuredTimes read_measured_times(const std::filesystem::path& run_folder) {
+  train::MeasuredTimes times;
+  for_each_record(run_folder / "journal.jsonl", [&](const Record& row) {
+    if (row.event == "deadline") times = row.times;
+  });
+  return times;
 }
 
 std::string to_text(const Result& result) {

@@ -33,7 +33,7 @@ struct Result {
 ///                   gradients overflowed, skipped} and per evaluation {time, step, epoch, validation_loss,
 ///                   validation_accuracy}; after a resume, repeated steps appear again; 0.1 wrote no time
 ///   journal.jsonl   one object per event: started, progress (once a minute), checkpoint, snapshot, snapshot_failed,
-///                   save_skipped, save_failed, stopped, finished; and those of journal.hpp
+///                   save_skipped, save_failed, deadline, stopped, finished; and those of journal.hpp
 ///   result.json     at the end: Result
 /// Lines that cannot be written are lost (record_writer.hpp). The files are not trusted when they are read back
 /// (record_lines.hpp).
@@ -50,6 +50,7 @@ class RunFolder final : public train::Observer {
   void on(const train::SnapshotFailed& event) override;
   void on(const train::SaveSkipped& event) override;
   void on(const train::SaveFailed& event) override;
+  void on(const train::DeadlineKnown& event) override;
   void on(const train::Stopped& event) override;
   void on(const train::Finished& event) override;
 
@@ -73,6 +74,10 @@ std::vector<Step> read_starts(const std::filesystem::path& run_folder);
 /// The step of the newest row of metrics.jsonl: that which the run in a folder has done last. Nothing where none can be
 /// read.
 std::optional<Step> read_last_step(const std::filesystem::path& run_folder);
+
+/// The times of steps, evaluations and saves that the newest row "deadline" of the journal has; zeros where there is
+/// none.
+train::MeasuredTimes read_measured_times(const std::filesystem::path& run_folder);
 
 /// The text of result.json.
 std::string to_text(const Result& result);

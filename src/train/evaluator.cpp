@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstring>
 
 #include <distdl/base/errors.hpp>
@@ -25,20 +26,22 @@ void Evaluator::load(model::Network& network, std::int64_t first) {
   network.set_batch(batch_.samples(), batch_.labels.data());
 }
 
-model::Totals Evaluator::operator()(const float* parameters, comm::Communicator& communicator) {
-  std::int64_t whole = samples() / network_.samples();
-  std::int64_t groups = whole + (rest_ ? 1 : 0);
-  std::int64_t first = groups * communicator.rank().value / communicator.size();
-  std::int64_t end = groups * (communicator.rank().value + 1) / communicator.size();
-  network_.load_parameters(parameters);
-  if (rest_) rest_->load_parameters(parameters);
-  std::vector<model::Totals> mine;
-  for (std::int64_t group = first; group < end; ++group) {
-    auto& network = group < whole ? network_ : *rest_;
-    load(network, group * network_.samples());
-    mine.push_back(network.evaluate());
-  }
-  // Group by group, not sum by sum: the order of additions must not depend on the number of ranks.
+model::Totals Evaluator::evaluate_group(std::int64_t group) {
+  auto& network = group < samples() / network_.samples() ? network_ : *rest_;
+  load(network, group * network_.samples());
+  return network.evaluate();
+}
+
+namespace {
+/// Whether one of the ranks has a reason to stop.
+bool one_stops(comm::Communicator& communicator, bool self) {
+  float flag = self ? 1 : 0;
+  communicator.all_reduce(comm::Vector(&flag, 1, comm::DataType::float32)).wait();
+  return flag > 0;
+}
+
+/// Group by group, not sum by sum: the order of additions must not depend on the number of ranks.
+model::Totals sum_of_groups(const std::vector<model::Totals>& mine, comm::Communicator& communicator) {
   std::string packed(mine.size() * sizeof(model::Totals), '\0');
   if (!mine.empty()) std::memcpy(packed.data(), mine.data(), packed.size());
   model::Totals total;
@@ -52,6 +55,28 @@ model::Totals Evaluator::operator()(const float* parameters, comm::Communicator&
     }
   }
   return total;
+}
+}  // namespace
+
+std::optional<model::Totals> Evaluator::operator()(const float* parameters, comm::Communicator& communicator,
+                                                   const std::function<bool()>& stops) {
+  constexpr std::int64_t kRound = 16;  // groups, between two questions whether a rank stops
+  const std::int64_t groups = samples() / network_.samples() + (rest_ ? 1 : 0);
+  const std::int64_t rank = communicator.rank().value, ranks = communicator.size();
+  const std::int64_t first = groups * rank / ranks, end = groups * (rank + 1) / ranks;
+  const std::int64_t most = (groups + ranks - 1) / ranks;  // of any rank
+  network_.load_parameters(parameters);
+  if (rest_) rest_->load_parameters(parameters);
+  std::vector<model::Totals> mine;
+  for (std::int64_t done = 0; done < most; done += kRound) {
+    bool stop = stops();
+    for (std::int64_t group = first + done; group < std::min(first + done + kRound, end) && !stop; ++group) {
+      mine.push_back(evaluate_group(group));
+      stop = stops();
+    }
+    if (one_stops(communicator, stop)) return std::nullopt;
+  }
+  return sum_of_groups(mine, communicator);
 }
 
 }  // namespace distdl::train

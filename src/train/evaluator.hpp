@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <distdl/comm/communicator.hpp>
@@ -20,11 +22,14 @@ class Evaluator {
   Evaluator(kernels::Backend& backend, const model::Description& model, const model::ModelTensors& tensors,
             model::Network& network, const data::Sources& samples);
   std::int64_t samples() const { return samples_ ? samples_->samples() : 0; }
-  /// Collective. The parameter arena is in the backend's memory. Sums over all validation samples.
-  model::Totals operator()(const float* parameters, comm::Communicator& communicator);
+  /// Collective. The parameter arena is in the backend's memory. Sums over all validation samples; nothing, on all
+  /// ranks, if `stops()` became true on one of them.
+  std::optional<model::Totals> operator()(const float* parameters, comm::Communicator& communicator,
+                                          const std::function<bool()>& stops);
 
  private:
   void load(model::Network& network, std::int64_t first);
+  model::Totals evaluate_group(std::int64_t group);
 
   model::Network& network_;
   data::Source* samples_;

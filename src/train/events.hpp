@@ -73,6 +73,26 @@ struct SaveFailed {
   std::string reason;
 };
 
+/// Seconds that the work of a run took, the longest of the last few times; 0: not measured yet.
+struct MeasuredTimes {
+  double step = 0, evaluation = 0;
+  double save = 0;      ///< until the checkpoint was committed
+  double snapshot = 0;  ///< until it lay in the nodes' memory or on their disks
+};
+
+/// When the run must stop at the latest, as its scheduler and its measured times have it. Times are seconds since 1970.
+struct DeadlineKnown {
+  std::optional<double> end = {};        ///< of the job
+  std::optional<double> last_safe = {};  ///< a step that begins later might leave too little time for a save
+  double needed = 0;                     ///< seconds between these two
+  double margin = 0;                     ///< of these, train.stop_margin_seconds
+  MeasuredTimes times = {};
+  std::optional<double> warning = {};         ///< when the scheduler sends its signal (--signal), or up to 60 s earlier
+  std::string preemption = {};                ///< what a preemption does: "REQUEUE"; empty: not known
+  std::optional<double> notice_seconds = {};  ///< from its first signal to SIGKILL
+  std::optional<bool> notice_is_enough = {};  ///< for a step and the saves
+};
+
 struct Stopped {
   Step step;
   std::string reason;  ///< "signal SIGTERM", "end of the job in 40 s"
@@ -94,6 +114,7 @@ class Observer {
   virtual void on(const SnapshotFailed&) {}
   virtual void on(const SaveSkipped&) {}
   virtual void on(const SaveFailed&) {}
+  virtual void on(const DeadlineKnown&) {}
   virtual void on(const Stopped&) {}
   virtual void on(const Finished&) {}
 };

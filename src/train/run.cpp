@@ -8,11 +8,11 @@
 #include <distdl/model/models.hpp>
 #include <distdl/parallel/plan.hpp>
 #include <distdl/train/agreement.hpp>
+#include <distdl/train/end_of_job.hpp>
 #include <distdl/train/evaluator.hpp>
 #include <distdl/train/memory.hpp>
 #include <distdl/train/run.hpp>
 #include <distdl/train/state.hpp>
-#include <distdl/train/stop.hpp>
 #include <distdl/train/trainer/checkpointing.hpp>
 #include <distdl/train/trainer/step.hpp>
 
@@ -38,14 +38,23 @@ class Trainer {
   void begin_afresh(const StartValues& values);
   /// One optimizer step. Returns what the ranks agreed on.
   TrainingStep::Requests step(bool stop);
-  void evaluate();
+  /// False if a rank has to stop: then there is no result, and the next start evaluates.
+  bool evaluate();
   Outcome train();
+  /// Saves, and tells why the run stops. `reason`: this rank's.
+  Outcome stop(std::optional<std::string> reason);
   /// Collective. `what`: "the loss".
   [[noreturn]] void diverged(const char* what, double loss);
   std::optional<std::string> reason_to_stop();
+  /// The same during an evaluation.
+  bool must_stop();
   bool save_is_wanted(Step step) const;
-  /// Whether the model is to be evaluated after the last step; a matter of its number alone.
-  bool evaluation_is_due() const;
+  NextStep next_step() const;
+  void look_for_suspension();
+  /// Tells until when the run may train, and asks whether that has changed.
+  void follow_deadline();
+  /// Whether the model is to be evaluated after the last step, or so many later; a matter of its number alone.
+  bool evaluation_is_due(std::int64_t later = 0) const;
   /// Samples of one epoch.
   std::int64_t samples() const { return sources_.training->samples(); }
   double epochs_done() const { return static_cast<double>(state_.position) / static_cast<double>(samples()); }
@@ -65,6 +74,9 @@ class Trainer {
   TrainingStep step_;
   Evaluator evaluator_;
   EndOfJob end_of_job_;
+  DeadlineNews deadline_news_;
+  Clock::time_point next_look_{};  ///< for another end of the job
+  Clock::time_point doubted_{};    ///< until then the end of the job may not be what it was
   Checkpointing checkpointing_;
   std::optional<Evaluated> evaluated_;
 };
@@ -86,10 +98,13 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
                    : model::tensors_of(model_)),
       step_(recipe, communicator, *backend_, plan_, model_, tensors_, total_),
       evaluator_(*backend_, model_, tensors_, step_.network(), sources_),
-      end_of_job_(setting.end_of_job, recipe.train.stop_margin_seconds),
+      end_of_job_(communicator.rank() == Rank(0) ? setting.limits : slurm::JobLimits{},
+                  recipe.train.stop_margin_seconds, setting.measured),
       checkpointing_(recipe, setting, communicator, group, observer, *backend_, sources_, tensors_, state_,
                      end_of_job_) {
   allocate(state_, *backend_, tensors_.layout, step_.optimizer().state());
+  end_of_job_.set_steps_per_evaluation(static_cast<double>(evaluator_.samples()) /
+                                       static_cast<double>(plan_.global_batch()));
 }
 
 void Trainer::start() {
@@ -132,8 +147,9 @@ TrainingStep::Requests Trainer::step(bool stop) {
   const bool save = communicator_.rank() == Rank(0) && save_is_wanted(Step(state_.step.value + 1));
   const auto done = step_(state_, {stop, save}, [this] { checkpointing_.fence(); });
   set_log_step(state_.step);
+  look_for_suspension();
   end_of_job_.step_took(watch.seconds());
-  checkpointing_.step_took(watch.seconds());
+  if (!end_of_job_.is_disturbed()) checkpointing_.step_took(watch.seconds());
   if (!std::isfinite(done.loss)) diverged("the loss", done.loss);
   observer_.on(StepDone{state_.step, epochs_done(), done.loss, done.accuracy, done.learning_rate,
                         static_cast<double>(plan_.global_batch()) / watch.seconds(), done.waited_seconds, done.norm,
@@ -141,16 +157,21 @@ TrainingStep::Requests Trainer::step(bool stop) {
   return done.agreed;
 }
 
-void Trainer::evaluate() {
-  if (evaluator_.samples() == 0) return;
-  auto totals = evaluator_(state_.evaluation_arena(), communicator_);
+bool Trainer::evaluate() {
+  if (evaluator_.samples() == 0) return true;
+  const Stopwatch watch;
+  const auto found = evaluator_(state_.evaluation_arena(), communicator_, [this] { return must_stop(); });
   step_.network().load_parameters(state_.parameter_arena());
-  const double terms = std::max<double>(totals.count, 1);
-  const Evaluated evaluated{state_.step, epochs_done(), totals.loss / terms, totals.correct / terms,
+  if (!found) return false;
+  look_for_suspension();
+  end_of_job_.evaluation_took(watch.seconds());
+  const double terms = std::max<double>(found->count, 1);
+  const Evaluated evaluated{state_.step, epochs_done(), found->loss / terms, found->correct / terms,
                             evaluator_.samples()};
   if (!std::isfinite(evaluated.loss)) diverged("the validation loss", evaluated.loss);
   evaluated_ = evaluated;
   observer_.on(evaluated);
+  return true;
 }
 
 void Trainer::diverged(const char* what, double loss) {
@@ -166,19 +187,59 @@ void Trainer::diverged(const char* what, double loss) {
 std::optional<std::string> Trainer::reason_to_stop() {
   if (setting_.stop_requested)
     if (auto reason = setting_.stop_requested()) return reason;
-  return end_of_job_.poll(std::chrono::system_clock::now(), checkpointing_.is_busy(Step(state_.step.value + 1)));
+  if (Clock::now() < doubted_) return std::nullopt;
+  return end_of_job_.poll(std::chrono::system_clock::now(), next_step());
 }
 
 bool Trainer::save_is_wanted(Step step) const {
   return (setting_.save_requested && setting_.save_requested()) || checkpointing_.is_due(step);
 }
 
-bool Trainer::evaluation_is_due() const {
+bool Trainer::must_stop() {
+  if (setting_.stop_is_pending && setting_.stop_is_pending()) return true;
+  return Clock::now() >= doubted_ && end_of_job_.must_save(std::chrono::system_clock::now(), checkpointing_.is_busy());
+}
+
+NextStep Trainer::next_step() const {
+  return {evaluator_.samples() > 0 && (state_.step.value + 1 == total_.value || evaluation_is_due(1)),
+          checkpointing_.is_busy(Step(state_.step.value + 1))};
+}
+
+void Trainer::look_for_suspension() {
+  constexpr std::chrono::seconds kUntilKnown{20};  // the supervisor asks Slurm at once
+  const bool suspended = setting_.was_suspended && setting_.was_suspended();
+  // A save that was under way is measured later.
+  end_of_job_.set_disturbed(suspended || (end_of_job_.is_disturbed() && checkpointing_.is_busy()));
+  if (!suspended) return;
+  log(Severity::info, "this rank was suspended, and goes on");
+  if (!setting_.end_of_job) return;
+  doubted_ = Clock::now() + kUntilKnown;
+  next_look_ = Clock::now();
+}
+
+void Trainer::follow_deadline() {
+  constexpr std::chrono::seconds kPeriod{10}, kDoubted{1};
+  if (Clock::now() >= next_look_ && setting_.end_of_job) {
+    const auto end = setting_.end_of_job();
+    if (end && end_of_job_.set_end(*end)) doubted_ = {};
+    next_look_ = Clock::now() + (Clock::now() < doubted_ ? kDoubted : kPeriod);
+  }
+  const auto deadline = end_of_job_.deadline(next_step());
+  if (!deadline || !deadline_news_.is_news(*deadline, seconds_since_1970())) return;
+  observer_.on(*deadline);
+  if (deadline->notice_is_enough == false && communicator_.rank() == Rank(0))
+    log(Severity::warning,
+        "a preemption leaves {:.0f} s, but a step takes {:.3g} s and a save {:.3g} s: what was done since the last "
+        "checkpoint may be lost then; a shorter checkpoint.every keeps that small",
+        *deadline->notice_seconds, deadline->times.step, deadline->times.save);
+}
+
+bool Trainer::evaluation_is_due(std::int64_t later) const {
   const auto every = recipe_.train.evaluate_every, every_steps = recipe_.train.evaluate_every_steps;
-  if (state_.step == Step(0)) return false;
-  if (every_steps > 0 && state_.step.value % every_steps == 0) return true;
-  return every > 0 &&
-         sampler_.epoch(state_.position) / every != sampler_.epoch(state_.position - plan_.global_batch()) / every;
+  const std::int64_t step = state_.step.value + later, position = state_.position + later * plan_.global_batch();
+  if (step == 0) return false;
+  if (every_steps > 0 && step % every_steps == 0) return true;
+  return every > 0 && sampler_.epoch(position) / every != sampler_.epoch(position - plan_.global_batch()) / every;
 }
 
 Outcome Trainer::operator()() try { return train(); } catch (const StorageError& error) {
@@ -186,26 +247,35 @@ Outcome Trainer::operator()() try { return train(); } catch (const StorageError&
   throw ConfigError(fmt::format("{}. {}", error.what(), checkpointing_.way_back()));  // not finite values, see Saver
 }
 
+Outcome Trainer::stop(std::optional<std::string> reason) {
+  checkpointing_.save_last();
+  if (!reason) reason = reason_to_stop();  // another rank was quicker to know
+  if (const auto deadline = end_of_job_.deadline(next_step())) observer_.on(*deadline);
+  observer_.on(Stopped{state_.step, reason.value_or("another rank was asked to stop")});
+  return Outcome::stopped;
+}
+
 Outcome Trainer::train() {
   start();
-  if (state_.step < total_ && evaluation_is_due()) evaluate();  // a start that had to stop here left it to this one
+  look_for_suspension();
+  if (state_.step < total_ && evaluation_is_due() && !evaluate()) return stop({});  // which an earlier start had left
   while (state_.step < total_) {
     auto reason = reason_to_stop();
-    auto [stop, worth_a_save] = step(reason.has_value());
+    auto [must_end, worth_a_save] = step(reason.has_value());
     const bool last = state_.step == total_;
     checkpointing_.tell_outcomes();
-    if (last || (evaluation_is_due() && !stop)) evaluate();
-    if (last || stop)
+    follow_deadline();
+    if (must_end && !last) return stop(reason);
+    if ((last || evaluation_is_due()) && !evaluate()) return stop({});
+    if (last)
       checkpointing_.save_last();
     else
       checkpointing_.save_if_due(worth_a_save);
-    if (stop && !last) {
-      if (!reason) reason = reason_to_stop();  // another rank was quicker to know
-      observer_.on(Stopped{state_.step, reason.value_or("another rank was asked to stop")});
-      return Outcome::stopped;
-    }
   }
-  if (!evaluated_) evaluate();
+  if (!evaluated_ && !evaluate()) {  // all steps were done before, and are saved
+    observer_.on(Stopped{state_.step, reason_to_stop().value_or("another rank was asked to stop")});
+    return Outcome::stopped;
+  }
   Finished finished{state_.step, {}, {}};
   if (evaluated_) std::tie(finished.loss, finished.accuracy) = std::tuple(evaluated_->loss, evaluated_->accuracy);
   observer_.on(finished);

@@ -11,6 +11,7 @@
 #include <distdl/checkpoint/interval.hpp>
 #include <distdl/checkpoint/saver.hpp>
 #include <distdl/comm/communicator.hpp>
+#include <distdl/slurm/job_limits.hpp>
 #include <distdl/train/events.hpp>
 #include <distdl/train/recipe.hpp>
 #include <distdl/train/state.hpp>
@@ -19,14 +20,22 @@ namespace distdl::train {
 
 /// Where the run is executed, and until when.
 struct Setting {
-  std::filesystem::path checkpoints;  ///< the folder of the run's checkpoints, seen by all ranks
-  checkpoint::Owner owner;            ///< the same on all ranks
-  std::optional<std::chrono::system_clock::time_point> end_of_job;
+  std::filesystem::path checkpoints;     ///< the folder of the run's checkpoints, seen by all ranks
+  checkpoint::Owner owner;               ///< the same on all ranks
+  slurm::JobLimits limits = {};          ///< when and how the job ends; rank 0's count
   checkpoint::FailureRecord failures{};  ///< of the run so far; rank 0's counts
   /// Asked between steps on every rank; a reason makes all ranks save at the same step and stop.
   std::function<std::optional<std::string>()> stop_requested = {};
   /// Asked between steps on rank 0: whether to make a checkpoint after the next step, besides those that are due.
   std::function<bool()> save_requested = {};
+  /// Asked during evaluations on every rank; true gives the evaluation up, saves and stops.
+  std::function<bool()> stop_is_pending = {};
+  /// Asked between steps, now and then, on rank 0: another end of the job than that of `limits`.
+  std::function<std::optional<std::chrono::system_clock::time_point>()> end_of_job = {};
+  /// Asked between steps: whether this process was stopped and continued meanwhile. What was measured then counts for
+  /// nothing, and the end of the job may have moved.
+  std::function<bool()> was_suspended = {};
+  MeasuredTimes measured = {};  ///< by an earlier start of the run; rank 0's count
   /// The node's, if nodes of one domain may be lost together: for checkpoint.failure_domain = "switch".
   std::string failure_domain = {};
   checkpoint::SnapshotUse snapshots = checkpoint::SnapshotUse::newest;  ///< where to resume from

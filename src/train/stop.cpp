@@ -11,6 +11,14 @@
 
 namespace distdl::train {
 
+StopSignals::StopSignals() : signals_(stop_signals()), continued_({SIGCONT}) {}
+
+bool StopSignals::was_suspended() {
+  bool was = false;
+  while (continued_.poll()) was = true;
+  return was;
+}
+
 const std::optional<std::string>& StopSignals::poll() {
   if (!reason_)
     if (const auto number = signals_.poll()) reason_ = fmt::format("signal SIG{}", sigabbrev_np(*number));
@@ -35,14 +43,6 @@ void StartWatch::end() noexcept {
   while (::write(began_.get(), &one, sizeof one) < 0 && errno == EINTR) {
   }
   thread_.join();
-}
-
-std::optional<std::string> EndOfJob::poll(Time now, bool saving) const {
-  if (!end_) return std::nullopt;
-  double left = std::chrono::duration<double>(*end_ - now).count();
-  double wait = saving ? std::max(longest_save_, longest_snapshot_) : 0;
-  if (left > longest_step_ * 2 + wait + longest_save_ * 1.5 + margin_) return std::nullopt;
-  return fmt::format("end of the job in {:.0f} s", left);
 }
 
 }  // namespace distdl::train

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
@@ -17,14 +15,17 @@ namespace distdl::train {
 class StopSignals {
  public:
   /// Blocks the signals as Signals does. Throws SchedulerError.
-  StopSignals() : signals_(stop_signals()) {}
+  StopSignals();
   /// The first signal that came, "signal SIGTERM"; stays once set. Never blocks.
   const std::optional<std::string>& poll();
+  /// Whether the process was stopped and continued (SIGCONT) since the last call, as by "scontrol suspend" and
+  /// "resume". Never blocks.
+  bool was_suspended();
   /// Readable while there is a signal that poll() has not seen.
   int descriptor() const { return signals_.descriptor(); }
 
  private:
-  Signals signals_;
+  Signals signals_, continued_;
   std::optional<std::string> reason_;
 };
 
@@ -44,26 +45,6 @@ class StartWatch {
  private:
   FileDescriptor began_;
   std::jthread thread_;
-};
-
-/// Decides when to stop, from the end of the job and the measured times of steps and saves.
-class EndOfJob {
- public:
-  using Time = std::chrono::system_clock::time_point;
-  EndOfJob(std::optional<Time> end, double margin_seconds) : end_(end), margin_(margin_seconds) {}
-
-  void step_took(double seconds) { longest_step_ = std::max(longest_step_, seconds); }
-  void save_took(double seconds) { longest_save_ = std::max(longest_save_, seconds); }
-  /// A save that went to the nodes' memory or disks only.
-  void snapshot_took(double seconds) { longest_snapshot_ = std::max(longest_snapshot_, seconds); }
-  /// A reason to stop now, because after one more step there might not be time for a save. `saving`: another save is
-  /// under way, or would begin after this step, and the last one has to wait for it.
-  std::optional<std::string> poll(Time now, bool saving = false) const;
-
- private:
-  std::optional<Time> end_;
-  double margin_;
-  double longest_step_ = 0, longest_save_ = 0, longest_snapshot_ = 0;
 };
 
 }  // namespace distdl::train

@@ -2,6 +2,7 @@
 """Asked to stop: saved, code 75, and the same command goes on to the same bytes."""
 import os
 import pty
+import random
 import signal
 import subprocess
 import time
@@ -35,6 +36,60 @@ class Signals(ProgramTest):
         self.assertEqual((events.count("started"), events.count("stopped"), events.count("finished")), (4, 3, 1))
         steps = [row["step"] for row in self.rows("metrics.jsonl") if "loss" in row]
         self.assertEqual(steps, list(range(1, len(steps) + 1)))  # none skipped, none twice
+
+    def test_any_signal_to_any_process_leads_to_one_save(self):
+        everyone = [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2]
+        for number, *to in ((signal.SIGTERM, 1), (signal.SIGUSR2, 2), (signal.SIGINT, 3), (signal.SIGUSR1, 1, 2, 3),
+                            (signal.SIGHUP, 0), (everyone, 0, 1, 2, 3)):
+            run = self.start(*self.run_local(3, *ENDLESS))
+            seen = len(self.rows("metrics.jsonl"))
+            wait_until(lambda: len(self.rows("metrics.jsonl")) > seen, "a step")
+            processes = [run.pid, *self.ranks_of(run)]
+            for each, signals in zip(to, number if isinstance(number, list) else [number] * 4):
+                os.kill(processes[each], signals)
+            code, _, err = self.finish(run, 20)
+            self.assertEqual(code, 75, f"{number} to {to}: {err}")
+            self.assertNotIn("error", err)
+            self.verify()
+        rows = self.rows("journal.jsonl")
+        stops = [row for row in rows if row["event"] == "stopped"]
+        self.assertEqual(6, len(stops), "one save for each stop")
+        self.assertEqual([row["step"] for row in stops[:-1]],
+                         [row["resumed_from"] for row in rows if row["event"] == "started" and "resumed_from" in row])
+        steps = [row["step"] for row in self.rows("metrics.jsonl") if "loss" in row]
+        self.assertEqual(steps, list(range(1, len(steps) + 1)))
+
+    def test_signals_at_any_moment_from_the_start_on(self):
+        draw = random.Random(5)
+        for _ in range(6):
+            run = self.start(*self.run_local(2, *ENDLESS))
+            wait_until(lambda: self.listens(run.pid), "the supervisor to take signals")
+            time.sleep(draw.uniform(0, 0.8))
+            for _ in range(draw.randint(1, 4)):
+                target = draw.choice([run.pid, run.pid, *self.children_of(run)])
+                try:
+                    os.kill(target, draw.choice([signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGINT]))
+                except ProcessLookupError:
+                    pass  # it has saved and ended
+            code, _, err = self.finish(run, 30)
+            self.assertIn(code, (75, 128 + signal.SIGKILL) if "second SIGINT" in err else (75,), err)
+        if self.rows("journal.jsonl"):
+            self.succeed(*self.run_local(2, *SLOW))
+
+    @staticmethod
+    def listens(pid):
+        """Whether the main thread has SIGTERM blocked, for it reads signals from a descriptor."""
+        with open(f"/proc/{pid}/status") as file:
+            blocked = next(line.split()[1] for line in file if line.startswith("SigBlk:"))
+        return int(blocked, 16) >> (signal.SIGTERM - 1) & 1
+
+    @staticmethod
+    def children_of(run):
+        try:
+            with open(f"/proc/{run.pid}/task/{run.pid}/children") as file:
+                return list(map(int, file.read().split()))
+        except FileNotFoundError:
+            return []
 
     def test_ctrl_c_on_a_terminal(self):
         """The terminal sends SIGINT to the supervisor and to all its ranks."""

@@ -246,6 +246,15 @@ TEST_F(Supervisor, SweepsOnlyItsOwnLeftoversThatNobodyHolds) {
   EXPECT_TRUE(std::filesystem::exists(folder_ / "target" / "launch" / "rank-0"));
 }
 
+TEST_F(Supervisor, ARankThatASignalMetBeforeItListenedAsksToStop) {
+  for (const char* name : {"TERM", "INT", "USR1", "USR2"}) {
+    std::filesystem::remove(folder_ / "launches");
+    auto work = spec(std::string("echo x >> launches; kill -") + name + " $$", 1);
+    EXPECT_EQ(supervise(work, {.relaunches = 3}), 75) << name;
+    EXPECT_EQ(lines("launches"), 1u) << name;
+  }
+}
+
 TEST(RestartDecision, FollowsTheExitCodeContract) {
   EXPECT_EQ(restart_decision(0), RestartDecision::finished);
   EXPECT_EQ(restart_decision(75), RestartDecision::resume_later);

@@ -34,11 +34,13 @@ struct Recorder final : Observer {
   void on(const SnapshotFailed& event) override { unkept.push_back(event); }
   void on(const SaveSkipped& event) override { skipped.push_back(event); }
   void on(const Evaluated& event) override { evaluated.push_back(event); }
+  void on(const DeadlineKnown& event) override { deadlines.push_back(event); }
   void on(const Stopped& event) override { stopped.push_back(event); }
   void on(const Finished& event) override { finished.push_back(event); }
   std::vector<Started> started;
   std::vector<StepDone> steps;
   std::vector<Evaluated> evaluated;
+  std::vector<DeadlineKnown> deadlines;
   std::vector<Stopped> stopped;
   std::vector<Finished> finished;
   std::vector<CheckpointSaved> saved;
@@ -84,6 +86,8 @@ class Run : public ::testing::Test {
       setting.files = files_;
       setting.snapshots = snapshots_;
       setting.resume_below = resume_below_;
+      if (stop_is_pending_)
+        setting.stop_is_pending = [this, rank = world.rank().value] { return stop_is_pending_(rank); };
       int asked = 0, steps = 0;
       if (world.rank().value == stopper && stop_at >= 0)
         setting.stop_requested = [&]() -> std::optional<std::string> {
@@ -158,6 +162,7 @@ class Run : public ::testing::Test {
   ExitCode code_ = ExitCode::ok;
   checkpoint::FileSystem* files_ = nullptr;
   checkpoint::SnapshotUse snapshots_ = checkpoint::SnapshotUse::newest;
+  std::function<bool(int rank)> stop_is_pending_;  ///< during evaluations
   std::optional<Step> resume_below_;
   int crash_at_ = -1;  ///< steps of a start after which all ranks throw
 };

@@ -48,6 +48,16 @@ TEST(StopSignals, ObeysAHangupUnlessItIsIgnored) {
   });
 }
 
+TEST(StopSignals, KnowThatTheProcessWasSuspended) {
+  expect_in_child([] {
+    StopSignals signals;
+    const bool before = signals.was_suspended();
+    ::raise(SIGCONT);
+    const bool then = signals.was_suspended();
+    return !before && then && !signals.was_suspended() && !signals.poll();
+  });
+}
+
 TEST(StartWatch, ActsOnASignalUntilTrainingBegins) {
   expect_in_child([] {
     StopSignals signals;
@@ -66,31 +76,6 @@ TEST(StartWatch, LeavesLaterSignalsToTheTraining) {
     ::kill(::getpid(), SIGTERM);
     return signals.poll() == "signal SIGTERM";
   });
-}
-
-TEST(EndOfJob, StopsWhenOneMoreStepAndASaveMightNotFit) {
-  auto now = std::chrono::system_clock::now();
-  EndOfJob end(now + 100s, 10);
-  EXPECT_FALSE(end.poll(now + 89s));
-  EXPECT_TRUE(end.poll(now + 91s));
-  end.step_took(5);
-  end.save_took(20);
-  EXPECT_FALSE(end.poll(now + 49s));
-  EXPECT_TRUE(end.poll(now + 51s));
-  EXPECT_FALSE(EndOfJob({}, 10).poll(now + 1000s));
-}
-
-TEST(EndOfJob, LeavesTimeForASnapshotThatTheLastSaveWouldWaitFor) {
-  auto now = std::chrono::system_clock::now();
-  EndOfJob end(now + 200s, 15);
-  end.save_took(20);
-  end.snapshot_took(60);
-  EXPECT_FALSE(end.poll(now + 154s, false));
-  EXPECT_TRUE(end.poll(now + 156s, false));
-  EXPECT_FALSE(end.poll(now + 94s, true));
-  EXPECT_TRUE(end.poll(now + 96s, true));
-  end.save_took(80);  // an earlier one of which may be under way as well
-  EXPECT_TRUE(end.poll(now, true));
 }
 
 TEST(ShareOf, CoversEachTensorExactlyOnce) {

@@ -2,19 +2,10 @@
 #pragma once
 
 #include <filesystem>
-#include <string>
+
+#include <distdl/app/checks/findings.hpp>
 
 namespace distdl::app {
-
-enum class Health { ok, warn, fail };
-
-/// One line of `distdl doctor`.
-struct Finding {
-  std::string what;
-  Health health;
-  std::string found;
-  std::string advice;  ///< what to do; empty if all is well
-};
 
 /// Whether checkpoints can be kept in a folder: kind of file system, free space, and a real write, fsync and rename.
 Finding check_folder(const std::filesystem::path& folder);

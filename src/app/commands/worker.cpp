@@ -14,10 +14,12 @@
 #include <distdl/base/process.hpp>
 #include <distdl/base/process_start.hpp>
 #include <distdl/comm/communicator.hpp>
+#include <distdl/launch/job_end.hpp>
 #include <distdl/observe/progress.hpp>
 #include <distdl/observe/requests.hpp>
 #include <distdl/observe/run_folder.hpp>
 #include <distdl/slurm/allocation.hpp>
+#include <distdl/slurm/job_limits.hpp>
 #include <distdl/train/run.hpp>
 #include <distdl/train/stop.hpp>
 #include <distdl/world/make_world.hpp>
@@ -65,15 +67,15 @@ train::Setting make_setting(const config::Job& job, Signals& signals) {
   setting.checkpoints = std::filesystem::path(job.run_dir) / "checkpoints";
   setting.owner = {env("SLURM_JOB_ID").value_or("local"), env_integer("SLURM_RESTART_COUNT").value_or(0),
                    job.comm.generation, ""};
-  if (auto end = env_integer("DISTDL_END_OF_JOB"))
-    setting.end_of_job = std::chrono::system_clock::from_time_t(*end);
-  else
-    setting.end_of_job = slurm::end_of_job_by_variable();
+  setting.limits = slurm::limits_from(&env);
+  if (!setting.limits.end) setting.limits.end = slurm::end_of_job_by_variable();
   setting.stop_requested = [&signals] {
     signals.watch.end();
     ++signals.looks;
     return signals.stop.poll();
   };
+  setting.was_suspended = [&signals] { return signals.stop.was_suspended(); };
+  setting.stop_is_pending = [&signals] { return signals.stop.poll().has_value(); };
   return setting;
 }
 
@@ -119,6 +121,9 @@ train::Outcome run_rank(config::Job job, const Resume& resume, comm::Communicato
   train::Observer silent;
   if (communicator.rank().value != 0) return train::run(job.recipe, setting, communicator, silent);
   setting.failures = observe::read_failures(job.run_dir);
+  setting.measured = observe::read_measured_times(job.run_dir);
+  if (const auto allocation = slurm::current_allocation())
+    setting.end_of_job = [folder = job.run_dir, name = allocation->called()] { return launch::read_end(folder, name); };
   observe::Progress progress(stderr);
   observe::RunFolder folder(job.run_dir, setting.owner.restart);
   observe::Observers both({&folder, &progress});

@@ -63,7 +63,7 @@ bool Checkpointing::is_due(Step step) const {
 }
 
 bool Checkpointing::is_busy(Step next) const {
-  return saver_->is_busy() || destination_of(recipe_.checkpoint, next, is_due(next)).has_value();
+  return is_busy() || destination_of(recipe_.checkpoint, next, is_due(next)).has_value();
 }
 
 void Checkpointing::save_if_due(bool worth_a_save) {
@@ -128,7 +128,7 @@ void Checkpointing::tell(const checkpoint::SaveOutcome& outcome) {
 void Checkpointing::tell_outcomes() {
   for (const auto& outcome : saver_->outcomes()) {
     tell(outcome);
-    if (!outcome.file_system || !outcome.error.empty()) continue;
+    if (!outcome.file_system || !outcome.error.empty() || end_of_job_.is_disturbed()) continue;
     if (schedule_.saved(outcome.stall_seconds, outcome.durable_seconds) && communicator_.rank() == Rank(0))
       log(Severity::info, "from now on a checkpoint every {} steps: {}", schedule_.steps(), schedule_.reason());
   }

@@ -7,10 +7,10 @@
 #include <distdl/checkpoint/saver.hpp>
 #include <distdl/data/source.hpp>
 #include <distdl/train/checkpoint_schedule.hpp>
+#include <distdl/train/end_of_job.hpp>
 #include <distdl/train/events.hpp>
 #include <distdl/train/run.hpp>
 #include <distdl/train/state.hpp>
-#include <distdl/train/stop.hpp>
 
 namespace distdl::train {
 
@@ -35,7 +35,9 @@ class Checkpointing {
 
   /// Whether this rank wants a checkpoint of that step.
   bool is_due(Step step) const;
-  /// Whether a save is under way, or would begin after the step `next`.
+  /// Whether a save is under way.
+  bool is_busy() const { return saver_ && saver_->is_busy(); }
+  /// The same, or would begin after the step `next`.
   bool is_busy(Step next) const;
   void step_took(double seconds) { schedule_.step_took(seconds); }
   /// Returns when the state may be changed.
