@@ -48,6 +48,7 @@ class Trainer {
   std::optional<std::string> reason_to_stop();
   /// The same during an evaluation.
   bool must_stop();
+  bool save_is_wanted(Step step) const;
   NextStep next_step() const;
   void look_for_suspension();
   /// Tells until when the run may train, and asks whether that has changed.

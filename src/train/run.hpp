@@ -26,6 +26,8 @@ struct Setting {
   checkpoint::FailureRecord failures{};  ///< of the run so far; rank 0's counts
   /// Asked between steps on every rank; a reason makes all ranks save at the same step and stop.
   std::function<std::optional<std::string>()> stop_requested = {};
+  /// Asked between steps on rank 0: whether to make a checkpoint after the next step, besides those that are due.
+  std::function<bool()> save_requested = {};
   /// Asked during evaluations on every rank; true gives the evaluation up, saves and stops.
   std::function<bool()> stop_is_pending = {};
   /// Asked between steps, now and then, on rank 0: another end of the job than that of `limits`.
@@ -34,8 +36,6 @@ struct Setting {
   /// nothing, and the end of the job may have moved.
   std::function<bool()> was_suspended = {};
   MeasuredTimes measured = {};  ///< by an earlier start of the run; rank 0's count
-  /// Asked between steps on rank 0: whether to make a checkpoint after the next step, besides those that are due.
-  std::function<bool()> save_requested = {};
   /// The node's, if nodes of one domain may be lost together: for checkpoint.failure_domain = "switch".
   std::string failure_domain = {};
   checkpoint::SnapshotUse snapshots = checkpoint::SnapshotUse::newest;  ///< where to resume from

@@ -141,7 +141,7 @@ class LostRanks(ProgramTest):
         run.send_signal(signal.SIGTERM)
         code, _, err = self.finish(run)
         self.assertEqual(code, 75, err)
-        saved = self.rows("journal.jsonl")[-1]["step"]
+        saved = next(row["step"] for row in reversed(self.rows("journal.jsonl")) if row["event"] == "stopped")
         whole = self.start(*self.run_local(2, *ENDLESS, "--set", f"checkpoint.every={saved}",
                                            "--set", "checkpoint.keep=1000", "--set", "run.dir=whole"))
         self.wait_for_checkpoint("whole")
@@ -154,22 +154,25 @@ class LostRanks(ProgramTest):
         wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids), "the end of the ranks")
         self.verify()
 
+    def saves(self):
+        return len([row for row in self.rows("journal.jsonl") if row["event"] == "checkpoint"])
+
     def test_a_second_start_is_refused_unless_it_takes_over_or_the_first_is_gone(self):
         first, _ = self.running(2, "--set", "run.relaunches=3")
         self.fails(73, [f"host {os.uname().nodename}, pid {first.pid}, no job, since 20", "--take-over"],
                    *self.run_local(2, *ENDLESS))
-        before = len(self.rows("journal.jsonl"))
-        wait_until(lambda: len(self.rows("journal.jsonl")) > before + 1, "saves of the first run, undisturbed")
+        before = self.saves()
+        wait_until(lambda: self.saves() > before + 1, "saves of the first run, undisturbed")
         second = self.start(*self.run_local(2, *ENDLESS, "--take-over"))
         code, _, err = self.finish(first)
         self.assertEqual(code, 73, err)
         self.assertNotIn("relaunching", err)
-        before = len(self.rows("journal.jsonl"))
-        wait_until(lambda: len(self.rows("journal.jsonl")) > before + 1, "a save of the second run")
+        before = self.saves()
+        wait_until(lambda: self.saves() > before + 1, "a save of the second run")
         second.kill()  # and not waited for: a zombie
         third = self.start(*self.run_local(2, *ENDLESS))
-        before = len(self.rows("journal.jsonl"))
-        wait_until(lambda: len(self.rows("journal.jsonl")) > before + 1, "a save of the third run")
+        before = self.saves()
+        wait_until(lambda: self.saves() > before + 1, "a save of the third run")
         third.terminate()
         code, _, err = self.finish(third)
         self.assertEqual(code, 75, err)

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <memory>
 
 #include <fmt/format.h>
@@ -10,9 +9,11 @@
 
 #include <distdl/app/checks/fabric_check.hpp>
 #include <distdl/app/checks/folder_check.hpp>
+#include <distdl/app/checks/signal_probe.hpp>
 #include <distdl/app/cli/commands.hpp>
 #include <distdl/app/ranks/local_ranks.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>
 #include <distdl/comm/ucx/transports.hpp>
 #include <distdl/hdf5/library.hpp>
@@ -118,35 +119,26 @@ Finding check_memlock() {
           "RDMA needs more: set PropagateResourceLimitsExcept=MEMLOCK"};
 }
 
-void print_table(const std::vector<Finding>& findings) {
-  bool colour = ::isatty(STDOUT_FILENO) == 1;
-  static constexpr const char* kNames[] = {"ok", "warn", "fail"};
-  static constexpr const char* kColours[] = {"\033[32m", "\033[33m", "\033[31m"};
-  for (const auto& finding : findings) {
-    auto i = static_cast<std::size_t>(finding.health);
-    fmt::print("{}{:<5}{}{:<12}{}{}\n", colour ? kColours[i] : "", kNames[i], colour ? "\033[0m" : "", finding.what,
-               finding.found, finding.advice.empty() ? "" : "\n                 -> " + finding.advice);
-  }
-}
-
-void print_json(const std::vector<Finding>& findings) {
-  static constexpr const char* kNames[] = {"ok", "warn", "fail"};
-  auto rows = nlohmann::ordered_json::array();
-  for (const auto& finding : findings)
-    rows.push_back({{"what", finding.what},
-                    {"health", kNames[static_cast<std::size_t>(finding.health)]},
-                    {"found", finding.found},
-                    {"advice", finding.advice}});
-  fmt::print("{}\n", rows.dump(2));
-}
-
 void diagnose(const std::filesystem::path& folder, bool json) {
   std::vector<Finding> findings{check_cpu(),    check_compute(), check_gpu(),     check_slurm(),       check_pmix(),
                                 check_fabric(), check_hdf5(),    check_memlock(), check_folder(folder)};
-  json ? print_json(findings) : print_table(findings);
-  bool failed =
-      std::any_of(findings.begin(), findings.end(), [](const Finding& f) { return f.health == Health::fail; });
-  if (failed) throw Ended(static_cast<int>(ExitCode::config));
+  json ? fmt::print("{}\n", to_json(findings).dump(2)) : print_table(findings);
+  if (has_failed(findings)) throw Ended(static_cast<int>(ExitCode::config));
+}
+
+/// Within an allocation there; else in a job of its own.
+void diagnose_signals(const std::filesystem::path& folder, const std::vector<std::string>& options, bool json) {
+  start_logging({});
+  const bool here = slurm::current_allocation() && options.empty();
+  const auto trial = here ? try_signals_here(folder) : try_signals_in_job(folder, options);
+  const auto findings = judge(trial);
+  if (json) {
+    fmt::print("{}\n", to_json(trial).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  } else {
+    fmt::print("{}\n", to_text(trial));
+    print_table(findings);
+  }
+  if (has_failed(findings)) throw Ended(static_cast<int>(ExitCode::config));
 }
 
 /// Every rank of the step calls this.
@@ -171,7 +163,9 @@ void diagnose_fabric(const LocalRanks& ranks, bool json) {
 void add_doctor_command(Command app) {
   struct Arguments {
     std::filesystem::path folder = ".";
-    bool json = false, fabric = false;
+    bool json = false, fabric = false, signal = false;
+    std::vector<std::string> sbatch;
+    std::string part;
     LocalRanks local;
   };
   auto command =
@@ -182,9 +176,27 @@ void add_doctor_command(Command app) {
                                  "Test latency and bandwidth between all ranks that run this command (under srun or "
                                  "with --local) instead, and list slow links; the exit code is 78 if there are any");
   arguments->local.add_to(command).needs(fabric);
+  auto signal =
+      command.add_flag("--signal", arguments->signal,
+                       "Test in a small job of a minute, or in the allocation that this is run in, whether the signals "
+                       "of Slurm reach the ranks; --dir is a folder that all nodes see; ends with 78 if they do not");
+  command
+      .add_option("--sbatch", arguments->sbatch, "More options for the job of --signal, as --sbatch=--partition=debug")
+      .repeatable("OPTION")
+      .needs(signal);
+  command
+      .add_option("--signal-part", arguments->part,
+                  "The job of --signal itself runs this, with the folder of the trial")
+      .one_of({"supervisor", "task"});
   command.add_flag("--json", arguments->json, "Print JSON");
   command.callback([arguments] {
-    if (arguments->fabric)
+    if (arguments->part == "supervisor")
+      run_trial_supervisor(arguments->folder);
+    else if (arguments->part == "task")
+      run_trial_task(arguments->folder);
+    else if (arguments->signal)
+      diagnose_signals(arguments->folder, arguments->sbatch, arguments->json);
+    else if (arguments->fabric)
       diagnose_fabric(arguments->local, arguments->json);
     else
       diagnose(arguments->folder, arguments->json);

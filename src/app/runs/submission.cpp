@@ -39,7 +39,7 @@ std::vector<std::string> mpi_types() {
   std::string text = result.output + result.errors;
   for (const char* rest : {"MPI plugin types are...", "specific pmix plugin versions available:", "srun:"})
     for (auto at = text.find(rest); at != std::string::npos; at = text.find(rest))
-      text.replace(at, std::string_view(rest).size(), "\n");
+      text.replace(at, std::string_view(rest).size(), 1, '\n');
   std::replace(text.begin(), text.end(), ',', '\n');
   return submit::split_words(text);
 }
