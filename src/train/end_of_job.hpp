@@ -29,9 +29,9 @@ double seconds_needed(const MeasuredTimes& times, const NextStep& next, double m
 /// The same while an evaluation is under way, which may be given up: only the saves are left.
 double seconds_to_save(const MeasuredTimes& times, bool waits_for_save, double margin);
 
-/// Whether the notice of a preemption is enough: for the step that is under way, the save that is under way, and the
+/// Whether the grace period of a preemption is enough: for the step that is under way, the save that is under way, and the
 /// last one.
-bool is_enough(std::chrono::seconds notice, const MeasuredTimes& times);
+bool is_enough(std::chrono::seconds grace, const MeasuredTimes& times);
 
 /// The longest of the last `N` times: what was slow once, as the first step or one during which the job was suspended,
 /// is forgotten.

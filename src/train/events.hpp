@@ -89,8 +89,8 @@ struct DeadlineKnown {
   MeasuredTimes times = {};
   std::optional<double> warning = {};         ///< when the scheduler sends its signal (--signal), or up to 60 s earlier
   std::string preemption = {};                ///< what a preemption does: "REQUEUE"; empty: not known
-  std::optional<double> notice_seconds = {};  ///< from its first signal to SIGKILL
-  std::optional<bool> notice_is_enough = {};  ///< for a step and the saves
+  std::optional<double> grace_seconds = {};  ///< from its first signal to SIGKILL
+  std::optional<bool> grace_is_enough = {};  ///< for a step and the saves
 };
 
 struct Stopped {
