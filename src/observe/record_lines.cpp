@@ -49,7 +49,7 @@ void read_deadline(Record& record, const json& row) {
   record.last_safe = seconds("last_safe");
   record.margin_seconds = seconds("margin_seconds");
   record.needed_seconds = seconds("needed_seconds");
-  record.notice_seconds = seconds("notice_seconds");
+  record.grace_seconds = seconds("grace_seconds");
   record.preemption = text_in(row, "preemption");
   record.times = {seconds("step_seconds"), seconds("evaluation_seconds"), seconds("save_seconds"),
                   seconds("snapshot_seconds")};

@@ -30,7 +30,7 @@ struct Record {
   double submit_time = 0, end = 0;  ///< seconds since 1970
   bool is_final = false, has_progressed = false, was_asked = false;
   // Of "deadline"; `end` above is the job's.
-  double last_safe = 0, margin_seconds = 0, needed_seconds = 0, notice_seconds = 0;
+  double last_safe = 0, margin_seconds = 0, needed_seconds = 0, grace_seconds = 0;
   std::string preemption{};
   train::MeasuredTimes times{};
 };

@@ -171,8 +171,8 @@ void RunFolder::on(const train::DeadlineKnown& event) {
            {"reason", train::explain(event)}};
   if (event.warning) row["warning"] = *event.warning;
   if (!event.preemption.empty()) row["preemption"] = event.preemption;
-  if (event.notice_seconds) row["notice_seconds"] = *event.notice_seconds;
-  if (event.notice_is_enough) row["notice_is_enough"] = *event.notice_is_enough;
+  if (event.grace_seconds) row["grace_seconds"] = *event.grace_seconds;
+  if (event.grace_is_enough) row["grace_is_enough"] = *event.grace_is_enough;
   journal_.append(line_of(row));
 }
 

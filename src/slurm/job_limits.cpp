@@ -10,7 +10,7 @@ namespace {
 constexpr const char* kEnd = "DISTDL_END_OF_JOB";
 constexpr const char* kWarning = "DISTDL_WARNING_SECONDS";
 constexpr const char* kPreemption = "DISTDL_PREEMPTION";
-constexpr const char* kNotice = "DISTDL_NOTICE_SECONDS";
+constexpr const char* kGrace = "DISTDL_GRACE_SECONDS";
 
 /// What `ask` returns; nothing, with a warning, where Slurm does not answer.
 template <class Ask>
@@ -44,7 +44,7 @@ void set_preemption(JobLimits& limits, const std::optional<Partition>& partition
   if (limits.preemption == PreemptMode::requeue && !may_requeue) limits.preemption = PreemptMode::cancel;
   const bool has_grace = limits.preemption == PreemptMode::cancel && partition;
   if (limits.preemption != PreemptMode::off && limits.preemption != PreemptMode::suspend)
-    limits.grace_period = settings.kill_wait + (has_grace ? partition->grace : Seconds(0));
+    limits.grace = settings.kill_wait + (has_grace ? partition->grace : Seconds(0));
 }
 
 JobLimits job_limits(const Allocation& allocation, Scheduler& scheduler) {
@@ -69,7 +69,7 @@ std::map<std::string, std::string> variables_of(const JobLimits& limits) {
   if (limits.end) variables[kEnd] = std::to_string(std::chrono::system_clock::to_time_t(*limits.end));
   if (limits.warning) variables[kWarning] = std::to_string(limits.warning->count());
   if (limits.preemption != PreemptMode::unknown) variables[kPreemption] = name_of(limits.preemption);
-  if (limits.grace_period) variables[kNotice] = std::to_string(limits.grace_period->count());
+  if (limits.grace) variables[kGrace] = std::to_string(limits.grace->count());
   return variables;
 }
 
@@ -81,7 +81,7 @@ JobLimits limits_from(const std::function<std::optional<std::string>(const std::
   JobLimits limits;
   if (const auto end = number(kEnd)) limits.end = std::chrono::system_clock::from_time_t(*end);
   if (const auto warning = number(kWarning)) limits.warning = Seconds(*warning);
-  if (const auto grace_period = number(kNotice)) limits.grace_period = Seconds(*grace_period);
+  if (const auto grace = number(kGrace)) limits.grace = Seconds(*grace);
   const auto name = variable(kPreemption);
   for (const auto mode : {PreemptMode::off, PreemptMode::cancel, PreemptMode::requeue, PreemptMode::suspend})
     if (name == name_of(mode)) limits.preemption = mode;

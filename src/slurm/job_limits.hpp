@@ -16,8 +16,7 @@ struct JobLimits {
   std::optional<Time> end = {};         ///< of the job; nothing: it has none, or it is not known
   std::optional<Seconds> warning = {};  ///< before the end, a signal asks to stop (--signal)
   PreemptMode preemption = PreemptMode::unknown;
-  std::optional<Seconds> grace_period =
-      {};  ///< from the first signal of a preemption to SIGKILL; nothing: it ends no job
+  std::optional<Seconds> grace = {};  ///< from the first signal of a preemption to SIGKILL; nothing: it ends no job
 
   bool operator==(const JobLimits&) const = default;
 };
@@ -31,7 +30,7 @@ void set_preemption(JobLimits& limits, const std::optional<Partition>& partition
                     bool may_requeue);
 
 /// As variables of the ranks: DISTDL_END_OF_JOB (seconds since 1970), DISTDL_WARNING_SECONDS, DISTDL_PREEMPTION
-/// ("REQUEUE"), DISTDL_NOTICE_SECONDS.
+/// ("REQUEUE"), DISTDL_GRACE_SECONDS.
 std::map<std::string, std::string> variables_of(const JobLimits& limits);
 
 /// What variables_of() made. Throws ConfigError if one of them is not the number that it should be.

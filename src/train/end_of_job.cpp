@@ -21,8 +21,8 @@ double seconds_needed(const MeasuredTimes& times, const NextStep& next, double m
          seconds_to_save(times, next.waits_for_save, margin);
 }
 
-bool is_enough(std::chrono::seconds grace_period, const MeasuredTimes& times) {
-  return static_cast<double>(grace_period.count()) >= times.step + std::max(times.save, times.snapshot) + times.save;
+bool is_enough(std::chrono::seconds grace, const MeasuredTimes& times) {
+  return static_cast<double>(grace.count()) >= times.step + std::max(times.save, times.snapshot) + times.save;
 }
 
 EndOfJob::EndOfJob(const slurm::JobLimits& limits, double margin_seconds, const MeasuredTimes& before)
@@ -51,7 +51,7 @@ bool EndOfJob::must_save(Time now, bool waits_for_save) const {
 }
 
 std::optional<DeadlineKnown> EndOfJob::deadline(const NextStep& next) const {
-  if (!limits_.end && !limits_.grace_period) return std::nullopt;
+  if (!limits_.end && !limits_.grace) return std::nullopt;
   DeadlineKnown known;
   known.times = times();
   known.margin = margin_;
@@ -62,9 +62,9 @@ std::optional<DeadlineKnown> EndOfJob::deadline(const NextStep& next) const {
     if (limits_.warning) known.warning = *known.end - static_cast<double>(limits_.warning->count());
   }
   if (limits_.preemption != slurm::PreemptMode::unknown) known.preemption = slurm::name_of(limits_.preemption);
-  if (limits_.grace_period) {
-    known.notice_seconds = static_cast<double>(limits_.grace_period->count());
-    known.notice_is_enough = is_enough(*limits_.grace_period, known.times);
+  if (limits_.grace) {
+    known.grace_seconds = static_cast<double>(limits_.grace->count());
+    known.grace_is_enough = is_enough(*limits_.grace, known.times);
   }
   return known;
 }
@@ -79,9 +79,9 @@ std::string explain(const DeadlineKnown& deadline) {
         deadline.needed - deadline.times.step * 2 - deadline.times.save * 1.5 - deadline.margin, deadline.margin);
   if (deadline.preemption == "OFF") text += "; the job is not preempted";
   if (deadline.preemption == "SUSPEND") text += "; a preemption suspends the job";
-  if (deadline.notice_is_enough)
-    text += fmt::format("; a preemption leaves {:.0f} s, which is {}", *deadline.notice_seconds,
-                        *deadline.notice_is_enough ? "enough" : "too little for a step and a save");
+  if (deadline.grace_is_enough)
+    text += fmt::format("; a preemption leaves {:.0f} s, which is {}", *deadline.grace_seconds,
+                        *deadline.grace_is_enough ? "enough" : "too little for a step and a save");
   return text;
 }
 
@@ -92,7 +92,7 @@ bool DeadlineNews::is_news(const DeadlineKnown& deadline, double now) {
   };
   const bool is_news = !told_ || has_moved(told_->end, deadline.end) ||
                        (now - told_at_ >= kPeriod && (has_moved(told_->last_safe, deadline.last_safe) ||
-                                                      told_->notice_is_enough != deadline.notice_is_enough));
+                                                      told_->grace_is_enough != deadline.grace_is_enough));
   if (!is_news) return false;
   told_ = deadline;
   told_at_ = now;

@@ -31,7 +31,7 @@ double seconds_to_save(const MeasuredTimes& times, bool waits_for_save, double m
 
 /// Whether the grace period of a preemption is enough: for the step that is under way, the save that is under way, and
 /// the last one.
-bool is_enough(std::chrono::seconds grace_period, const MeasuredTimes& times);
+bool is_enough(std::chrono::seconds grace, const MeasuredTimes& times);
 
 /// The longest of the last `N` times: what was slow once, as the first step or one during which the job was suspended,
 /// is forgotten.

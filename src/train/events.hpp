@@ -88,10 +88,10 @@ struct DeadlineKnown {
   double needed = 0;                     ///< seconds between these two
   double margin = 0;                     ///< of these, train.stop_margin_seconds
   MeasuredTimes times = {};
-  std::optional<double> warning = {};         ///< when the scheduler sends its signal (--signal), or up to 60 s earlier
-  std::string preemption = {};                ///< what a preemption does: "REQUEUE"; empty: not known
-  std::optional<double> notice_seconds = {};  ///< from its first signal to SIGKILL
-  std::optional<bool> notice_is_enough = {};  ///< for a step and the saves
+  std::optional<double> warning = {};        ///< when the scheduler sends its signal (--signal), or up to 60 s earlier
+  std::string preemption = {};               ///< what a preemption does: "REQUEUE"; empty: not known
+  std::optional<double> grace_seconds = {};  ///< from its first signal to SIGKILL
+  std::optional<bool> grace_is_enough = {};  ///< for a step and the saves
 };
 
 struct Stopped {

@@ -228,11 +228,11 @@ void Trainer::follow_deadline() {
   const auto deadline = end_of_job_.deadline(next_step());
   if (!deadline || !deadline_news_.is_news(*deadline, seconds_since_1970())) return;
   observer_.on(*deadline);
-  if (deadline->notice_is_enough == false && communicator_.rank() == Rank(0))
+  if (deadline->grace_is_enough == false && communicator_.rank() == Rank(0))
     log(Severity::warning,
         "a preemption leaves {:.0f} s, but a step takes {:.3g} s and a save {:.3g} s: what was done since the last "
         "checkpoint may be lost then; a shorter checkpoint.every keeps that small",
-        *deadline->notice_seconds, deadline->times.step, deadline->times.save);
+        *deadline->grace_seconds, deadline->times.step, deadline->times.save);
 }
 
 bool Trainer::evaluation_is_due(std::int64_t later) const {

@@ -89,7 +89,7 @@ TEST(SignalTrial, IsReadFromItsFolder) {
   std::filesystem::create_directories(folder / "processes");
   std::ofstream(folder / "stages") << "tasks 100.5\nnonsense 1\nwarning 103\n";
   std::ofstream(folder / "facts") << "job=17\ntasks=2\nscheduler=libslurm 22.05\nDISTDL_END_OF_JOB=1900000000\n"
-                                     "DISTDL_PREEMPTION=CANCEL\nmay_requeue=1\nDISTDL_NOTICE_SECONDS=40\n";
+                                     "DISTDL_PREEMPTION=CANCEL\nmay_requeue=1\nDISTDL_GRACE_SECONDS=40\n";
   std::ofstream(folder / "processes" / "task-7-n-1.eu") << "TERM 100.6\nUSR1 101\nIN";  // being written
   std::ofstream(folder / "processes" / "batch-3-n1") << "";
   const auto trial = read_trial(folder);
@@ -99,7 +99,7 @@ TEST(SignalTrial, IsReadFromItsFolder) {
   EXPECT_EQ(trial.job, "17");
   EXPECT_EQ(trial.tasks, 2);
   EXPECT_EQ(trial.scheduler, "libslurm 22.05");
-  EXPECT_EQ(trial.limits.notice, 40s);
+  EXPECT_EQ(trial.limits.grace, 40s);
   EXPECT_EQ(trial.limits.preemption, slurm::PreemptMode::cancel);
   EXPECT_EQ(trial.may_requeue, true);
   ASSERT_EQ(trial.processes.size(), 2u);

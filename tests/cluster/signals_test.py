@@ -85,11 +85,11 @@ class Runs(unittest.TestCase):
         self.assertEqual([1, []], [len(run.starts()), run.events("stopped")], job.story())
         last = run.events("deadline")[-1]
         self.assertLess(last["step_seconds"], 5, "the suspension counts as a step")
-        self.assertEqual(["REQUEUE", 5, 5], [last["preemption"], last["notice_seconds"], first["notice_seconds"]])
+        self.assertEqual(["REQUEUE", 5, 5], [last["preemption"], last["grace_seconds"], first["grace_seconds"]])
         self.assertIn("s before the end of the job", last["reason"])
 
 
-class Doctor(unittest.TestCase):
+class WhatTheDoctorSays(unittest.TestCase):
     def test_shows_who_got_which_signal(self):
         out, err = DOCTOR.communicate(timeout=120)
         self.assertEqual(0, DOCTOR.returncode, out + err)

@@ -107,9 +107,9 @@ TEST_F(Folder, TellsTheDeadlineAndReadsItsTimesBack) {
   train::DeadlineKnown deadline{.end = 1900000000.0, .last_safe = 1899999900.0, .needed = 100, .margin = 15};
   deadline.times = {1.5, 30, 20, 2};
   deadline.preemption = "REQUEUE";
-  deadline.notice_seconds = 30;
-  deadline.notice_is_enough = false;
-  run(0, 10, train::DeadlineKnown{.notice_seconds = 30.0}, deadline, train::Stopped{Step(10), "SIGTERM"});
+  deadline.grace_seconds = 30;
+  deadline.grace_is_enough = false;
+  run(0, 10, train::DeadlineKnown{.grace_seconds = 30.0}, deadline, train::Stopped{Step(10), "SIGTERM"});
   json row;
   for (const auto& line : lines("journal.jsonl"))
     if (const auto each = json::parse(line); each["event"] == "deadline") row = each;
@@ -117,7 +117,7 @@ TEST_F(Folder, TellsTheDeadlineAndReadsItsTimesBack) {
   EXPECT_EQ(row["last_safe"], 1899999900.0);
   EXPECT_EQ(row["needed_seconds"], 100.0);
   EXPECT_EQ(row["preemption"], "REQUEUE");
-  EXPECT_EQ(row["notice_is_enough"], false);
+  EXPECT_EQ(row["grace_is_enough"], false);
   EXPECT_THAT(row["reason"].get<std::string>(), HasSubstr("stops 100 s before the end of the job"));
   const auto times = read_measured_times(folder_);
   EXPECT_EQ(std::tuple(times.step, times.evaluation, times.save, times.snapshot), std::tuple(1.5, 30.0, 20.0, 2.0));

@@ -56,7 +56,7 @@ TEST(Preemption, ByModeAndGrace) {
   const auto of = [&](bool may_requeue = true) {
     JobLimits limits;
     set_preemption(limits, partition, site, may_requeue);
-    return std::pair(limits.preemption, limits.grace_period);
+    return std::pair(limits.preemption, limits.grace);
   };
   EXPECT_EQ(of(), std::pair(PreemptMode::requeue, std::optional(30s))) << "no grace with REQUEUE";
   EXPECT_EQ(of(false), std::pair(PreemptMode::cancel, std::optional(90s))) << "which may not be requeued is cancelled";

@@ -79,9 +79,9 @@ TEST_P(QueriesTest, AJobThatRuns) {
   EXPECT_EQ(job.batch_host, "n1");
   EXPECT_EQ(job.nodes, 3);
   EXPECT_EQ(job.fewest_nodes, 2);
-  EXPECT_EQ(job.command, "/home/alice/my jobs/train.sbatch job.toml --set a=b");
-  EXPECT_EQ(job.work_folder, "/home/alice/my jobs");
-  EXPECT_EQ(job.output, "/home/alice/my jobs/slurm-17.out");
+  EXPECT_EQ(job.command, "/data/alice/my jobs/train.sbatch job.toml --set a=b");
+  EXPECT_EQ(job.work_folder, "/data/alice/my jobs");
+  EXPECT_EQ(job.output, "/data/alice/my jobs/slurm-17.out");
 }
 
 TEST_P(QueriesTest, AJobThatWaits) {

@@ -86,12 +86,12 @@ inline constexpr const char* kRunningJob = R"(JobId=17 JobName=my job State=x
    TRES=cpu=6,node=3,billing=6
    Features=(null) DelayBoot=00:00:00
    OverSubscribe=OK Contiguous=0 Licenses=(null) Network=(null)
-   Command=/home/alice/my jobs/train.sbatch job.toml --set a=b
-   WorkDir=/home/alice/my jobs
+   Command=/data/alice/my jobs/train.sbatch job.toml --set a=b
+   WorkDir=/data/alice/my jobs
    Comment=first try State=DOWN JobState=FAILED
-   StdErr=/home/alice/my jobs/slurm-17.out
+   StdErr=/data/alice/my jobs/slurm-17.out
    StdIn=/dev/null
-   StdOut=/home/alice/my jobs/slurm-17.out
+   StdOut=/data/alice/my jobs/slurm-17.out
    Power=
 )";
 

@@ -112,8 +112,8 @@ TEST(Deadline, TellsWhatTheRuleSays) {
   EXPECT_TRUE(end.poll(kNow + 1000s - std::chrono::seconds(49))) << "the rule is the one by which the run stops";
   EXPECT_EQ(known->warning, 1900000910.0);
   EXPECT_EQ(known->preemption, "REQUEUE");
-  EXPECT_EQ(known->notice_seconds, 30);
-  EXPECT_EQ(known->notice_is_enough, false) << "2 s for the step, 20 s for each of two saves";
+  EXPECT_EQ(known->grace_seconds, 30);
+  EXPECT_EQ(known->grace_is_enough, false) << "2 s for the step, 20 s for each of two saves";
   EXPECT_EQ(explain(*known),
             "stops 49 s before the end of the job: two steps of 2 s, a save of 20 s and half as long again, 0 s for an "
             "evaluation or save that comes before, 15 s of margin; a preemption leaves 30 s, which is too little for a "
@@ -121,7 +121,7 @@ TEST(Deadline, TellsWhatTheRuleSays) {
   const auto without_end = EndOfJob({{}, {}, slurm::PreemptMode::cancel, 90s}, 15, {.save = 20}).deadline();
   ASSERT_TRUE(without_end);
   EXPECT_FALSE(without_end->end || without_end->last_safe);
-  EXPECT_EQ(without_end->notice_is_enough, true);
+  EXPECT_EQ(without_end->grace_is_enough, true);
 }
 
 TEST(Deadline, IsNewsWhenItHasMoved) {
@@ -135,7 +135,7 @@ TEST(Deadline, IsNewsWhenItHasMoved) {
   EXPECT_FALSE(news.is_news(deadline, 90));
   deadline.end = 2000.0;
   EXPECT_TRUE(news.is_news(deadline, 31)) << "at once";
-  deadline.notice_is_enough = false;
+  deadline.grace_is_enough = false;
   EXPECT_FALSE(news.is_news(deadline, 40));
   EXPECT_TRUE(news.is_news(deadline, 61));
 }

@@ -105,8 +105,8 @@ Finding judge_warning(const SignalTrial& trial, double from) {
 std::string preemption_text(const slurm::JobLimits& limits) {
   if (limits.preemption == slurm::PreemptMode::off) return "the job cannot be preempted";
   if (limits.preemption == slurm::PreemptMode::suspend) return "a preemption suspends the job";
-  if (!limits.notice) return "what a preemption does is not known";
-  return fmt::format("a preemption ({}) leaves {} s", slurm::name_of(limits.preemption), limits.notice->count());
+  if (!limits.grace) return "what a preemption does is not known";
+  return fmt::format("a preemption ({}) leaves {} s", slurm::name_of(limits.preemption), limits.grace->count());
 }
 
 Finding judge_limits(const SignalTrial& trial) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Waits, and the activities that advance in them.
 #include <algorithm>
+#include <utility>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/comm/peer_lost.hpp>
@@ -13,6 +14,9 @@ constexpr Operation kClose{"close", 0};
 constexpr Milliseconds kLateHandshake{1000};
 /// Time after which the end of a process is seen.
 constexpr Milliseconds kMoment{200};
+/// A wait looks at its clock each 10 ms. If it did not for so long, this process was stopped (a job that Slurm
+/// suspends) or blocked, and so may the others have been: they get some time to go on.
+constexpr Milliseconds kNotRunning{1000}, kAfterStop{5000};
 /// How often an activity that polls memory looks there each time that UCX gets its turn.
 constexpr int kLooks = 16;
 
@@ -114,14 +118,17 @@ void Fabric::wait(Activity& activity, Clock::duration timeout) {
     ~Waiting() { activities.set_waiting(nullptr); }
   } waiting{activities_};
   activities_.set_waiting(&activity);
-  const auto start = Clock::now();
+  auto start = Clock::now(), looked = start;
   idle_.restart();
   for (advance_all(); under_way(activity);) {
     const bool progressed = progress();
     for (int i = 0; i < kLooks && activity.polls() && under_way(activity); ++i) advance(activity);
     if (!under_way(activity)) return;
     if (const auto loss = detector_.find_loss()) fail(activity.operation(), *loss);
-    if (const auto waited = Clock::now() - start; waited > timeout)
+    const auto now = Clock::now();
+    if (now - std::exchange(looked, now) > kNotRunning)
+      start = std::max(start, now - timeout + std::min<Clock::duration>(timeout, kAfterStop));
+    if (const auto waited = now - start; waited > timeout)
       if (const auto loss = detector_.find_culprit(activity, waited, timeout, [this] { progress_or_pause(); }))
         fail(activity.operation(), *loss);
     if (progressed)

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <thread>
 #include <tuple>
 
 #include <gmock/gmock.h>
@@ -129,6 +130,26 @@ TEST_P(Processes, FrozenRankIsNamedAtTheDeadline) {
   }
   EXPECT_GT(stopwatch.seconds(), paced(1));
   EXPECT_LT(stopwatch.seconds(), paced(6));
+}
+
+/// As Slurm suspends a job, not all at the same moment.
+TEST_P(Processes, RanksThatAllWereStoppedForLongGoOn) {
+  const std::vector<int> all{0, 1, 2};
+  auto ranks = start({"endless", "1.5"}, 3, all);
+  ASSERT_TRUE(ranks.wait_for_line(all, "running", kStart)) << ranks.errors(0);
+  for (const int number : {SIGSTOP, SIGCONT}) {
+    for (int r : all) {
+      ranks.signal(r, number);
+      std::this_thread::sleep_for(Milliseconds(50));
+    }
+    if (number == SIGSTOP) std::this_thread::sleep_for(Milliseconds(3000));
+  }
+  for (int r : all) EXPECT_EQ(ranks.wait(r, Milliseconds(1000)), -1) << ranks.errors(r);
+  ranks.signal(2, SIGKILL);
+  for (int r : {0, 1}) {
+    EXPECT_EQ(ranks.wait(r, kStart), kPeerLost);
+    EXPECT_THAT(ranks.errors(r), HasSubstr("rank 2 ("));
+  }
 }
 
 TEST_P(Processes, AbsentRankIsNamed) {
