@@ -53,7 +53,6 @@ class Trainer {
   void look_for_suspension();
   /// Tells until when the run may train, and asks whether that has changed.
   void follow_deadline();
-  bool save_is_wanted(Step step) const;
   /// Whether the model is to be evaluated after the last step, or so many later; a matter of its number alone.
   bool evaluation_is_due(std::int64_t later = 0) const;
   /// Samples of one epoch.

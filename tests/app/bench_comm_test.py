@@ -77,7 +77,7 @@ class BenchComm(CommTest):
         self.variables["PATH"] = str(self.folder)  # no MPI there
         code, out, err = self.distdl(*BENCH, "--sizes", "8", "--peers", "openmpi", variables=self.variables)
         self.assertEqual(code, 0, err)
-        self.assertRegex(err, r"without openmpi: .*not installed")
+        self.assertRegex(err, r"openmpi is left out: .*not installed")
         self.assertNotIn("openmpi", out)
 
     def test_mistakes_are_answered_before_a_rank_starts(self):

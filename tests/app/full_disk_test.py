@@ -82,7 +82,7 @@ class FullDisk(ProgramTest):
         self.fails(74, ["No space left"], *self.run_local(3, *self.where))
         with open(filler, "r+b") as file:  # room for the run's folders and logs, not for a checkpoint
             file.truncate(filler.stat().st_size - (128 << 10))
-        self.fails(74, ["room", "MiB free"], *self.run_local(3, *self.where))
+        self.fails(74, ["needs space", "MiB free"], *self.run_local(3, *self.where))
         filler.unlink()
         self.succeed(*self.run_local(3, *self.where))
 
