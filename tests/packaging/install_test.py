@@ -186,7 +186,9 @@ class Install(unittest.TestCase):
         shutil.copytree(self.prefix, moved)
         # A driver in name only and a Slurm job that no Slurm knows: far enough to open the plug-ins.
         stand_ins = self.write_script("srun", "exit 0\n")
-        self.write_script("scontrol", "exit 1\n")
+        # The plug-in is opened only where scontrol has its version and finds a slurm.conf.
+        scontrol = shutil.which("scontrol") or "false"
+        self.write_script("scontrol", f'case "$*" in *--version*) exec {scontrol} --version;; *"show config"*) exit 0;; esac\nexit 1\n')
         (stand_ins / "slurm.conf").write_text("ClusterName=none\nSlurmctldHost=localhost(127.0.0.1)\nSlurmctldPort=9\n")
         run(COMPILER, "-shared", "-o", stand_ins / "libcuda.so.1", "-x", "c++", os.devnull)
         run(self.prefix / "bin" / "distdl", "data", "make", "shapes", stand_ins / "set.h5", "--samples", "60", "--size", "12")

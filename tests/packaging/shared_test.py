@@ -50,7 +50,7 @@ class SharedVariant(unittest.TestCase):
     def test_plugins_lie_in_a_folder_of_their_own_and_hold_no_library_of_ours(self):
         plan = (self.build / "build.ninja").read_text()
         sources = {"cuda": "kernels/cuda/plugin.cpp", "nccl": "src/comm/device/nccl/plugin.cpp",
-                   "slurm": "src/slurm/libslurm_plugin.cpp"}
+                   "slurm": "src/slurm/queries/libslurm_plugin.cpp"}
         plugins = {name for name in self.outputs() if name.startswith("lib/distdl/")}
         self.assertEqual(plugins, {f"lib/distdl/libdistdl_{name}.so" for name in sources if sources[name] in plan})
         for plugin in plugins:
