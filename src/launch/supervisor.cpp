@@ -378,15 +378,14 @@ Words command_of(const LaunchSpec& spec, const std::string& launch_id) {
 agent::Process srun_of(const LaunchSpec& spec, const Options& options, const std::string& launch_id) {
   const auto& job = *spec.allocation;
   agent::Process srun{
-      {"srun", "--job-name=" + step_name(launch_id), "--mpi=pmix", fmt::format("--nodes={}", job.nodes),
-       "--kill-on-bad-exit=0", "--unbuffered",
-       "--export=ALL",       // also where sbatch was told --export=NONE, which srun would repeat
-       "--disable-status"},  // a SIGINT goes on to the ranks, which save; else srun only prints its status
-      {}};
+      {"srun", "--job-name=" + step_name(launch_id), "--mpi=pmix", fmt::format("--nodes={}", job.nodes)}, {}};
   const auto append = [&srun](const Words& words) {
     srun.command.insert(srun.command.end(), words.begin(), words.end());
   };
   append(tasks_of(spec, options));
+  append({"--kill-on-bad-exit=0", "--unbuffered",
+          "--export=ALL",        // also where sbatch was told --export=NONE, which srun would repeat
+          "--disable-status"});  // a SIGINT goes on to the ranks, which save; else srun only prints its status
   // What is left of a launch before, on a node that was lost, may still hold processors of the others.
   if (!job.only.empty()) {
     append({fmt::format("--nodelist={}", fmt::join(job.only, ",")), "--overlap"});
