@@ -86,9 +86,9 @@ std::string explain(const DeadlineKnown& deadline) {
 }
 
 bool DeadlineNews::is_news(const DeadlineKnown& deadline, double now) {
-  constexpr double kPeriod = 30, kSmallest = 1;
+  constexpr double kPeriod = 30, kSmallestMove = 1;
   const auto has_moved = [](const std::optional<double>& one, const std::optional<double>& other) {
-    return one.has_value() != other.has_value() || (one && std::abs(*one - *other) > kSmallest);
+    return one.has_value() != other.has_value() || (one && std::abs(*one - *other) > kSmallestMove);
   };
   const bool is_news = !told_ || has_moved(told_->end, deadline.end) ||
                        (now - told_at_ >= kPeriod && (has_moved(told_->last_safe, deadline.last_safe) ||
