@@ -98,7 +98,7 @@ TEST(Job, RenamedKeysLeadToKeysThatThereAre) {
   for (const auto& [former, present] : renamed_keys()) {
     Job job;
     bool found = false;
-    describe(job, [&](const std::string& key, auto&, const char*) {
+    describe(job, [&, former = former, present = present](const std::string& key, auto&, const char*) {
       EXPECT_NE(key, former);
       found |= key == present;
     });
