@@ -28,11 +28,12 @@ void Peers::receive(const Status& status) {
 }
 
 void Peers::advance(Clock::time_point now) {
+  const bool is_first = !now_;
   const Clock::time_point before = now_.value_or(now);
   const Clock::duration unseen = std::max(Clock::duration::zero(), now - before - rules_.heartbeat);
   now_ = now;
   for (Arrival& arrival : arrivals_) {
-    if (std::exchange(arrival.is_new, false))
+    if (std::exchange(arrival.is_new, false) && !is_first)
       arrival = {false, before, unseen};
     else
       arrival.excused += unseen;

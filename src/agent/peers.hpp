@@ -22,6 +22,7 @@ class Peers {
   void receive(const Status& status);
   /// What was received since the last call came right after that. If more than a heartbeat period has passed since
   /// then, this process did not run for a while and may have missed statuses: only one period of it counts as silence.
+  /// Before the first call, nobody knows when a status came: it does not count as heard.
   void advance(Clock::time_point now);
 
   Status& own() { return statuses_[self_.value]; }

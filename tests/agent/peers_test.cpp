@@ -94,6 +94,7 @@ TEST_F(PeersTest, WhatIsFoundAfterAPauseMayBeAsOldAsThePause) {
 }
 
 TEST_F(PeersTest, ConnectedNodesHearEachOther) {
+  pass(100ms);
   receive(1, {true, true, false, true, true});
   receive(2, {true, true, true, true, true});
   pass(100ms);
@@ -103,7 +104,15 @@ TEST_F(PeersTest, ConnectedNodesHearEachOther) {
   EXPECT_FALSE(peers_.are_connected(NodeId(0), NodeId(3)));
 }
 
+TEST_F(PeersTest, WhatCameBeforeTheFirstLookHasNoAge) {
+  receive(1);
+  pass(100ms);
+  EXPECT_FALSE(peers_.is_heard(NodeId(1)));
+  EXPECT_EQ(peers_.of(NodeId(1)).sequence, 1u);
+}
+
 TEST_F(PeersTest, TheWorstConnectedNodeIsLeftOut) {
+  pass(100ms);
   receive(1, {true, true, false, false, true});  // does not hear 2 and 3
   for (std::uint32_t node : {2, 3, 4}) receive(node);
   pass(100ms);
