@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ctime>
-
+#include <distdl/base/clock.hpp>
 #include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/slurm/allocation.hpp>
@@ -16,7 +15,7 @@ std::optional<Allocation> current_allocation() {
 std::optional<std::chrono::system_clock::time_point> end_of_job_by_variable() {
   auto seconds = env_integer("SLURM_JOB_END_TIME");
   if (!seconds) return std::nullopt;
-  const std::int64_t now = std::time(nullptr);
+  const std::int64_t now = whole_seconds_since_1970();
   const auto end = time_from(*seconds);
   if (end && *seconds > now) return end;
   log(Severity::warning, "SLURM_JOB_END_TIME is {}, which {}; it is ignored", *seconds,

@@ -134,6 +134,7 @@ PlannedSubmission plan_submission(const SubmissionWish& wish) {
   for (const auto& option : wish.options)
     if (option.name == "chdir" && option.value) std::filesystem::current_path(*option.value);
   const config::Job job = wish.job.load();
+  config::log_warnings(job);
   check_run_folder(job.run_dir);
   const JobFacts about = examine_job(job);
   auto facts = gather_facts(job, about.state_bytes, false);

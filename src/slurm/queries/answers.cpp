@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <distdl/base/clock.hpp>
 #include <distdl/slurm/duration.hpp>
 #include <distdl/slurm/queries/answers.hpp>
 #include <distdl/slurm/queries/fields.hpp>
@@ -161,7 +162,7 @@ std::optional<Time> time_in(const std::string& text) {
 }
 
 std::optional<Time> time_from(std::int64_t seconds) {
-  if (seconds <= 0 || seconds >= std::time(nullptr) + kLongestJob) return std::nullopt;
+  if (seconds <= 0 || seconds >= whole_seconds_since_1970() + kLongestJob) return std::nullopt;
   return std::chrono::system_clock::from_time_t(seconds);
 }
 

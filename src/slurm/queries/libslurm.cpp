@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <condition_variable>
-#include <csignal>
 #include <cstdlib>
 #include <mutex>
 #include <thread>
@@ -11,6 +10,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/plugin.hpp>
+#include <distdl/base/signals.hpp>
 #include <distdl/slurm/commands.hpp>
 #include <distdl/slurm/queries/answers.hpp>
 #include <distdl/slurm/queries/libslurm.hpp>
@@ -44,16 +44,13 @@ class Libslurm::Thread {
   }
   static std::shared_ptr<Thread> start(AnswerFunction answer) {
     auto self = std::make_shared<Thread>();
-    sigset_t all, before;  // signals are for the threads that wait for them
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const SignalsBlocked in_thread;  // they are for the threads that wait for them
     try {
       std::thread([self, answer] { self->run(answer); }).detach();
     } catch (const std::system_error& error) {
       log(Severity::debug, "no thread for libslurm: {}", error.what());
       self.reset();
     }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     return self;
   }
 
