@@ -196,6 +196,7 @@ std::string digest_of_file(const std::filesystem::path& file) {
   std::vector<ChunkReader> datasets;
   for (const auto& spec : datasets_of(set.description)) datasets.push_back(open_chunks(set, file, spec, 0));
   std::vector<const ChunkReader*> in_order;
+  in_order.reserve(datasets.size());
   for (const auto& chunks : datasets) in_order.push_back(&chunks);
   return digest_of(set.description, in_order);
 }

@@ -38,6 +38,7 @@ std::int32_t draw(std::span<const float> logits, double temperature, std::int64_
   std::sort(order.begin(), order.end(), likelier);
   if (top > 0) order.resize(std::min(order.size(), static_cast<std::size_t>(top)));
   std::vector<double> weights;
+  weights.reserve(order.size());
   for (std::int32_t token : order)
     weights.push_back(
         std::exp((logits[static_cast<std::size_t>(token)] - logits[static_cast<std::size_t>(order[0])]) / temperature));

@@ -18,6 +18,7 @@ std::vector<int> all_ranks(const Problem& problem) {
 
 std::vector<Piece> all_slices(const ScheduleBuilder& build) {
   std::vector<Piece> slices;
+  slices.reserve(static_cast<std::size_t>(build.size()));
   for (int q = 0; q < build.size(); ++q) slices.push_back(build.slice(q));
   return slices;
 }

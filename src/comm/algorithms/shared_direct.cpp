@@ -12,7 +12,7 @@ extern const Algorithm kSharedStaged;  // of shared_staged.cpp
 
 namespace {
 
-constexpr std::size_t kSwapBytes = 16 * 1024;  ///< on their way between two ranks' memories, in a cache
+constexpr std::size_t kSwapBytes = std::size_t{16} * 1024;  ///< on their way between two ranks' memories, in a cache
 
 /// Where the owner of a slice writes its sum.
 std::vector<Block> result_blocks(const ScheduleBuilder& build, Piece slice) {
@@ -89,7 +89,7 @@ extern const Algorithm kSharedDirect{
     .tries_segments = false,
     .generator = generator,
     .predicted_seconds = predicted_seconds,
-    .apart = &kSharedStaged,
+    .apart = &kSharedStaged,  // NOLINT(cppcoreguidelines-interfaces-global-init): its address, which is constant
 };
 
 }  // namespace distdl::comm
