@@ -471,7 +471,7 @@ class Supervision {
     return static_cast<int>(ExitCode::requeue);
   }
   bool ends_for_good() const { return spec_.ends_for_good && spec_.ends_for_good(); }
-  int stop_for_good(const std::string& state) {
+  static int stop_for_good(const std::string& state) {
     log(Severity::info, "stopped for good, as a user asked for it{}", state);
     return static_cast<int>(ExitCode::stopped);
   }

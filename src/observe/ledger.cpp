@@ -117,10 +117,11 @@ void LedgerBuilder::launch_ended(const Record& row) {
   after_failure_ = false;
 }
 
-/// `requeued` or `job_ended`.
-void LedgerBuilder::job_left(State next) {
+/// Put back into the queue, or ended.
+void LedgerBuilder::job_left(const Record& row) {
+  const bool waits = row.event == "requeued" || state_ == State::queued || !waiting_.empty();
   state_ == State::training ? failed() : pass();
-  state_ = next;
+  state_ = waits ? State::queued : State::idle;
 }
 
 /// Breaks off whatever the ranks did. `rest`: what the time was since the step that broke off.
@@ -138,7 +139,8 @@ void LedgerBuilder::failed(Bucket rest) {
   state_ = State::down;
 }
 
-void LedgerBuilder::resumed(double step) {
+void LedgerBuilder::resumed(const Record& row) {
+  const auto step = static_cast<double>(row.resumed_from);
   state_ == State::training ? failed(Bucket::other) : pass();  // journals of 0.1 tell of no end of a launch
   while (!spans_.empty() && spans_.back().to > step) {
     Span& span = spans_.back();
@@ -154,6 +156,7 @@ void LedgerBuilder::resumed(double step) {
 }
 
 void LedgerBuilder::trained(const Record& row) {
+  if (!row.step) return;
   if (state_ != State::training) {  // the row of its start was lost
     pass();
     state_ = State::training;
@@ -167,7 +170,8 @@ void LedgerBuilder::trained(const Record& row) {
 }
 
 /// The stall lies somewhere in the steps since the save began; the newest ones have it.
-void LedgerBuilder::saved(double stall_seconds) {
+void LedgerBuilder::saved(const Record& row) {
+  double stall_seconds = row.stall_seconds;
   pass();
   for (std::size_t i = spans_.size(); i > launch_begin_ && stall_seconds > 0; --i) {
     const double part = std::min(stall_seconds, spans_[i - 1].seconds);
@@ -176,41 +180,47 @@ void LedgerBuilder::saved(double stall_seconds) {
   }
 }
 
+void LedgerBuilder::launch_began(const Record&) {
+  state_ == State::training ? failed() : pass();
+  state_ = State::starting;
+}
+
+void LedgerBuilder::training_ended(const Record&) {
+  pass();
+  state_ = State::leaving;
+}
+
+/// The ranks that are left recover by themselves.
+void LedgerBuilder::ranks_lost(const Record&) {
+  failed();
+  state_ = State::starting;
+}
+
 void LedgerBuilder::add(const Record& row) {
+  struct Handler {
+    std::string_view event;
+    void (LedgerBuilder::*act)(const Record& row);
+  };
+  static constexpr std::array<Handler, 14> kHandlers{{{"", &LedgerBuilder::trained},  // of metrics.jsonl
+                                                      {"submitted", &LedgerBuilder::submitted},
+                                                      {"job_started", &LedgerBuilder::job_started},
+                                                      {"launch", &LedgerBuilder::launch_began},
+                                                      {"started", &LedgerBuilder::resumed},
+                                                      {"progress", &LedgerBuilder::trained},
+                                                      {"checkpoint", &LedgerBuilder::saved},
+                                                      {"snapshot", &LedgerBuilder::saved},
+                                                      {"stopped", &LedgerBuilder::training_ended},
+                                                      {"finished", &LedgerBuilder::training_ended},
+                                                      {"failure", &LedgerBuilder::ranks_lost},
+                                                      {"launch_ended", &LedgerBuilder::launch_ended},
+                                                      {"requeued", &LedgerBuilder::job_left},
+                                                      {"job_ended", &LedgerBuilder::job_left}}};
   if (row.time <= 0) return;
   now_ = state_ == State::nothing ? row.time : std::max(row.time, ledger_.end);
   if (state_ == State::nothing) ledger_.begin = ledger_.end = row.time;
-  const std::string& event = row.event;
-  if (event.empty()) {
-    if (row.step) trained(row);
-  } else if (event == "submitted") {
-    submitted(row);
-  } else if (event == "job_started") {
-    job_started(row);
-  } else if (event == "launch") {
-    state_ == State::training ? failed() : pass();
-    state_ = State::starting;
-  } else if (event == "started") {
-    resumed(static_cast<double>(row.resumed_from));
-  } else if (event == "progress") {
-    if (row.step) trained(row);
-  } else if (event == "checkpoint" || event == "snapshot") {
-    saved(row.stall_seconds);
-  } else if (event == "stopped" || event == "finished") {
-    pass();
-    state_ = State::leaving;
-  } else if (event == "failure") {  // the ranks that are left recover by themselves
-    failed();
-    state_ = State::starting;
-  } else if (event == "launch_ended") {
-    launch_ended(row);
-  } else if (event == "requeued") {
-    job_left(State::queued);
-  } else if (event == "job_ended") {
-    job_left(state_ == State::queued || !waiting_.empty() ? State::queued : State::idle);
-  } else if (state_ != State::nothing) {
-    pass();
-  }
+  for (const Handler& handler : kHandlers)
+    if (handler.event == row.event) return (this->*handler.act)(row);
+  if (state_ != State::nothing) pass();
 }
 
 Ledger LedgerBuilder::finish(std::optional<double> now) const {

@@ -68,11 +68,14 @@ class LedgerBuilder {
 
   void submitted(const Record& row);
   void job_started(const Record& row);
-  void launch_ended(const Record& row);
-  void job_left(State next);
-  void resumed(double step);
+  void launch_began(const Record& row);
+  void resumed(const Record& row);
   void trained(const Record& row);
-  void saved(double stall_seconds);
+  void saved(const Record& row);
+  void training_ended(const Record& row);
+  void ranks_lost(const Record& row);
+  void launch_ended(const Record& row);
+  void job_left(const Record& row);
   void failed(Bucket rest = Bucket::detect);
   /// The time since the last row, by what the run is doing.
   void pass();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cerrno>
 #include <utility>
@@ -27,9 +26,10 @@ bool is_time(std::string_view text) {
 }
 
 Severity severity_in(std::string_view word) {
-  constexpr std::array kWords{"debug", "info", "warning", "error"};
-  const auto found = std::find(kWords.begin(), kWords.end(), word);
-  return found == kWords.end() ? Severity::info : static_cast<Severity>(found - kWords.begin());
+  for (const auto& [name, severity] : {std::pair("debug", Severity::debug), std::pair("warning", Severity::warning),
+                                       std::pair("error", Severity::error)})
+    if (word == name) return severity;
+  return Severity::info;
 }
 }  // namespace
 
@@ -38,7 +38,7 @@ LogLine parse_log_line(std::string_view text, const std::string& host, const Log
   const auto space = text.find(' ');
   if (!is_time(text.substr(0, space))) return line;
   line.time = text.substr(0, space);
-  std::string_view rest = space == text.npos ? std::string_view() : text.substr(space + 1);
+  std::string_view rest = space == std::string_view::npos ? std::string_view() : text.substr(space + 1);
   line.severity = severity_in(rest.substr(0, rest.find(' ')));
   return line;
 }

@@ -24,7 +24,7 @@ constexpr std::size_t kIdBytes = 6;
 constexpr std::size_t kMostIdentityBytes = 4096;  ///< also of an entry of the index
 
 bool is_id(std::string_view text) {
-  return text.size() == 2 * kIdBytes && text.find_first_not_of("0123456789abcdef") == text.npos;
+  return text.size() == 2 * kIdBytes && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 /// What follows "key=" in a line of its own.
@@ -78,7 +78,7 @@ std::optional<RunIdentity> find_identity(const std::filesystem::path& run_folder
 
 RunIdentity identify_run(const std::filesystem::path& run_folder, const std::string& id) {
   if (auto known = find_identity(run_folder)) return *known;
-  const RunIdentity made{is_id(id) ? id : random_hex(kIdBytes), seconds_since_1970()};
+  RunIdentity made{is_id(id) ? id : random_hex(kIdBytes), seconds_since_1970()};
   if (create_whole(run_folder / kIdentityName, to_text(made))) return made;
   auto known = find_identity(run_folder);  // another command was quicker
   require<StorageError>(known.has_value(), "\"{}\" is damaged; remove it", (run_folder / kIdentityName).string());

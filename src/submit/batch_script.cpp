@@ -16,7 +16,7 @@ bool is_name_character(char c) {
 /// "NAME=value".
 bool is_assignment(std::string_view word) {
   const auto equals = word.find('=');
-  return equals != word.npos && equals > 0 && !std::isdigit(static_cast<unsigned char>(word.front())) &&
+  return equals != std::string_view::npos && equals > 0 && !std::isdigit(static_cast<unsigned char>(word.front())) &&
          std::all_of(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(equals), is_name_character);
 }
 
@@ -134,7 +134,7 @@ void add_commands(std::vector<ShellCommand>& commands, const ShellLines::Line& l
   Quotes quotes;
   std::string part;
   const auto finish = [&](bool in_background) {
-    if (part.find_first_not_of(" \t\n") != part.npos)
+    if (part.find_first_not_of(" \t\n") != std::string_view::npos)
       commands.push_back(command_of(line.number, part, in_background));
     else if (in_background && !commands.empty() && commands.back().line == line.number)
       commands.back().in_background = true;  // "( ... ) &"
@@ -188,7 +188,7 @@ BatchScript parse_batch_script(std::string_view text, const std::string& name) {
         std::isspace(static_cast<unsigned char>(line[kDirective.size()])))
       read_directive(script, line.substr(kDirective.size()), number, has_commands);
     const auto first = line.find_first_not_of(" \t\r");
-    has_commands = has_commands || (first != line.npos && line[first] != '#');
+    has_commands = has_commands || (first != std::string_view::npos && line[first] != '#');
   }
   ShellLines lines(text);
   while (const auto line = lines.next()) add_commands(script.commands, *line);

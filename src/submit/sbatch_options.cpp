@@ -164,12 +164,12 @@ class Words {
  private:
   void read_long(const std::string& word) {
     const auto equals = word.find('=');
-    const std::string name = word.substr(2, equals == word.npos ? word.npos : equals - 2);
+    const std::string name = word.substr(2, equals == std::string_view::npos ? std::string_view::npos : equals - 2);
     require<UsageError>(!name.empty(), "\"{}\" is no option of sbatch", word);
     const Known* known = find_known(name);
     SbatchOption option{known ? std::string(known->name) : name};
     option.is_known = known != nullptr;
-    if (equals != word.npos) option.value = word.substr(equals + 1);
+    if (equals != std::string_view::npos) option.value = word.substr(equals + 1);
     if (known && known->takes == Takes::value && !option.value) option.value = value_of(word);
     require<UsageError>(!known || known->takes != Takes::nothing || !option.value, "\"--{}\" takes no value", name);
     options_.push_back(std::move(option));
@@ -306,7 +306,7 @@ std::vector<std::string> split_words(std::string_view line) {
 }
 
 std::string nearest_sbatch_option(std::string_view name) {
-  const auto nearest = std::min_element(
+  const Known* nearest = std::min_element(
       std::begin(kSbatchOptions), std::end(kSbatchOptions),
       [&](const Known& a, const Known& b) { return edit_distance(a.name, name) < edit_distance(b.name, name); });
   return std::string(nearest->name);
@@ -316,7 +316,7 @@ std::optional<long> seconds_of_time(std::string_view text) {
   constexpr long kMinute = 60, kHour = 3600, kDay = 86400;
   long days = 0;
   const auto dash = text.find('-');
-  const bool has_days = dash != text.npos;
+  const bool has_days = dash != std::string_view::npos;
   if (has_days) {
     const auto number = number_in(text.substr(0, dash));
     if (!number) return std::nullopt;
@@ -329,7 +329,7 @@ std::optional<long> seconds_of_time(std::string_view text) {
     const auto number = number_in(text.substr(0, colon));
     if (!number) return std::nullopt;
     parts.push_back(*number);
-    if (colon == text.npos) break;
+    if (colon == std::string_view::npos) break;
     text.remove_prefix(colon + 1);
   }
   if (parts.size() > 3) return std::nullopt;

@@ -19,7 +19,7 @@ constexpr std::string_view kProgramPart = "# The program: ", kOutsidePart = "# O
 
 std::size_t begin_of(std::string_view text, std::string_view part) {
   const auto at = text.find(part);
-  require<InternalError>(at != text.npos, "sbatch/train.sbatch has no part \"{}\"", part);
+  require<InternalError>(at != std::string_view::npos, "sbatch/train.sbatch has no part \"{}\"", part);
   return at;
 }
 

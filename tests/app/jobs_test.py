@@ -250,5 +250,43 @@ class RequeueAndCancel(JobsTest):
         self.fails(64, ["is queued: there is nothing to requeue"], "requeue", "run")
 
 
+class Chain(JobsTest):
+    """What a job of a chain does at its end, with an srun that ends at once with some code."""
+
+    def setUp(self):
+        super().setUp()
+        self.submit("--chain", "4")
+        self.chain = self.rows("journal.jsonl")[0]["chain"]
+
+    def work(self, job, code):
+        (self.folder / "bin" / "srun").write_text(f"#!/bin/sh\nexit {code}\n")
+        done, _, err = self.distdl("run", "job.toml", "--set", "run.requeue=false", "--set", "run.relaunches=0",
+                                   variables={"SLURM_JOB_ID": job, "DISTDL_CHAIN": self.chain, "SLURM_JOB_END_TIME": "1900000000"})
+        return done, err
+
+    def cancelled(self):
+        return [line.split()[-1] for line in self.words("scancel")]
+
+    def test_ends_with_what_running_again_would_not_help(self):
+        self.assertEqual(78, self.work("101", 78)[0])
+        self.assertEqual(["102", "103", "104"], self.cancelled())
+        done, err = self.work("102", 69)  # Slurm could not be told in time
+        self.assertEqual(0, done)
+        self.assertIn("an earlier job of this chain has ended the run", err)
+
+    def test_goes_on_after_a_stop_and_after_a_crash_but_not_after_two(self):
+        self.assertEqual(75, self.work("101", 75)[0])
+        self.assertEqual(70, self.work("102", 70)[0])
+        self.assertEqual([], self.cancelled())
+        self.assertEqual(137, self.work("103", 137)[0])
+        self.assertEqual(["104"], self.cancelled())
+
+    def test_a_stop_file_ends_it(self):
+        (self.folder / "run" / "STOP").touch()
+        self.assertEqual(76, self.work("101", 0)[0])
+        self.assertEqual(["102", "103", "104"], self.cancelled())
+        self.assertFalse((self.folder / "run" / "STOP").exists())
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)

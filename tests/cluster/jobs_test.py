@@ -63,6 +63,7 @@ class Jobs(unittest.TestCase):
         self.assertEqual((seen["run"], seen["state"], seen["job"], seen["restart"]), (printed["run"], "training", job.number, 0))
         self.assertEqual(("RUNNING", "n[1-2]"), (seen["jobs"][0]["state"], seen["jobs"][0]["nodes"]))
         self.assertGreater(seen["end_of_job"], time.time() + 100)
+        self.assertTrue(seen["deadline"])
         self.assertIn(f"{printed['run']}  training", distdl("ls").replace("   ", "  "))
         second = pocket.finished(pocket.DISTDL, "submit", f"{run.folder}/../job.toml")
         self.assertEqual(64, second.returncode)

@@ -16,6 +16,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
 #include <distdl/observe/log_merge.hpp>
+#include <distdl/observe/record_lines.hpp>
 
 namespace distdl::app {
 namespace {
@@ -45,10 +46,6 @@ class LogPrinter {
     fmt::print("{}{}{}{}\n", coloured ? colour : "", names_host ? "" : printable(line.host) + ": ",
                printable(line.text), coloured ? "\033[0m" : "");
   }
-  void flush() const {
-    const bool flushed = std::fflush(stdout) == 0;
-    require<StorageError>(flushed, "cannot write to stdout: {}", errno_text(errno));
-  }
 
  private:
   std::string host_;
@@ -56,8 +53,22 @@ class LogPrinter {
   bool colour_;
 };
 
+void flush_lines() {
+  const bool flushed = std::fflush(stdout) == 0;
+  require<StorageError>(flushed, "cannot write to stdout: {}", errno_text(errno));
+}
+
 /// Whether the run is over, as far as its folder tells: Slurm is not asked again and again.
 bool is_over(const std::filesystem::path& folder) {
+  constexpr std::size_t kTail = 4096;  // bytes: the whole journal is only read if these tell of an end
+  bool ended = false;
+  observe::for_each_record(
+      folder / "journal.jsonl",
+      [&](const observe::Record& row) {
+        ended = row.event == "job_ended" || row.event == "finished" || row.event == "stopped";
+      },
+      kTail);
+  if (!ended) return false;
   const auto phase = observe::summarize_run(folder).phase;
   return phase == observe::Phase::finished || phase == observe::Phase::ended || phase == observe::Phase::stopped;
 }
@@ -75,7 +86,7 @@ void print_what_is_there(const LogArguments& arguments, const LogPrinter& printe
       },
       !arguments.follow);
   for (const auto& line : last) printer.print(line);
-  printer.flush();
+  flush_lines();
 }
 
 void show_log(const LogArguments& arguments) {
@@ -89,7 +100,7 @@ void show_log(const LogArguments& arguments) {
   while (arguments.follow) {
     const bool over = is_over(folder);
     logs.read(print, over);
-    printer.flush();
+    flush_lines();
     if (over) return;
     std::this_thread::sleep_for(500ms);
   }

@@ -82,7 +82,7 @@ void RunRecords::ended(int code) {
   const bool has_progressed = step && (!step_at_start_ || *step > *step_at_start_);
   const bool final = is_final(code, has_progressed);
   journal_.append(observe::JobEnded{job_, chain_, code, final, has_progressed});
-  if (code == static_cast<int>(ExitCode::stopped)) observe::drop_requests(folder_);  // it was acted on
+  if (final) observe::drop_requests(folder_);  // they were acted on, or came too late
   if (final && !chain_.empty()) cancel_rest_of_chain();
 }
 

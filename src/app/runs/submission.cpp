@@ -137,7 +137,7 @@ PlannedSubmission plan_submission(const SubmissionWish& wish) {
   config::log_warnings(job);
   check_run_folder(job.run_dir);
   const JobFacts about = examine_job(job);
-  auto facts = gather_facts(job, about.state_bytes, false);
+  auto facts = gather_facts(job, about.state_bytes, true);
   submit::ScriptRequest request{options_of(wish, job, facts)};
   check_plan(job, ranks_of(request.options));
   PlannedSubmission plan{job.run_dir};

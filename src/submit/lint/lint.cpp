@@ -8,10 +8,9 @@
 namespace distdl::submit {
 namespace {
 const LintRule& rule_named(std::string_view name) {
-  const auto found =
-      std::find_if(kLintRules.begin(), kLintRules.end(), [&](const LintRule& rule) { return rule.name == name; });
-  require<InternalError>(found != kLintRules.end(), "there is no lint \"{}\"", name);
-  return *found;
+  for (const LintRule& rule : kLintRules)
+    if (rule.name == name) return rule;
+  throw InternalError(fmt::format("there is no lint \"{}\"", name));
 }
 }  // namespace
 

@@ -87,7 +87,7 @@ void lint_signal(const BatchScript& script, const LintFacts& facts, Findings& fi
   const SbatchOption* signal = script.options.find("signal");
   const auto warning = slurm::warning_from(signal ? signal->value.value_or("") : "");
   const bool is_ours = runs_distdl(script);
-  if (!warning) {
+  if (!signal || !warning) {
     if (script.commands.empty()) return;
     findings.add("signal-missing", signal ? signal->line : 0,
                  "nothing warns the program before the time limit; add --signal=B:USR1@120");
