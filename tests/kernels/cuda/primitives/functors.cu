@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/kernels/cuda/shared_functors.hpp"
+#include "tests/kernels/cuda/primitives/shared_functors.hpp"
 
 namespace distdl::kernels::cuda::test {
 

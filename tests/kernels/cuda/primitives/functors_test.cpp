@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/kernels/cuda/shared_functors.hpp"
+#include "tests/kernels/cuda/primitives/shared_functors.hpp"
 #include <distdl/base/philox.hpp>
 
 namespace distdl::kernels::cuda::test {
