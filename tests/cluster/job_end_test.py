@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a job ends before its work does: time limit, scancel, run.requeue = false; and one that cannot start at all."""
+"""How a job ends before its work does: time limit, scancel, run.requeue = false; and one that cannot start at all.
+
+Every way in which Slurm ends, stops or requeues a job, COUNT times each (five make thirty):
+  DISTDL_LONG=COUNT python3 tests/cluster/job_end_test.py build/bin/distdl Long
+"""
 import os
 import time
 import unittest
 
 import pocket
 
+LONG = int(os.environ.get("DISTDL_LONG", "0"))
 FOLDER = None
 CLUSTER = None
 GRACE = 15  # seconds that a rank's step, its save and Slurm's own delays may take together
@@ -22,19 +27,29 @@ def nodes_are_free():
     return pocket.call("sinfo", "-h", "-p", "batch", "-o", "%T").split() == ["idle"]
 
 
-class JobEnd(unittest.TestCase):
+class Case(unittest.TestCase):
     def start(self, name, options, *settings, steps=5):
         """More work than fits."""
         run = pocket.Run(f"{FOLDER}/{name}")
-        job = CLUSTER.train(options, "lenet.toml", "--set", f"data.train={FOLDER}/shapes.h5", "--set", f"run.dir={run.folder}",
-                            "--set", "train.epochs=1000", "--set", "checkpoint.every=0", *settings)
+        job = CLUSTER.train(options, "lenet.toml", *self.settings(run), *settings)
         self.addCleanup(self.cancel, job)
         job.wait("the first steps", lambda: run.step() >= steps, 30)
         return job, run
 
+    @staticmethod
+    def settings(run):
+        return ["--set", f"data.train={FOLDER}/shapes.h5", "--set", f"run.dir={run.folder}", "--set", "train.epochs=1000", "--set",
+                "checkpoint.every=0"]
+
     def cancel(self, job):
         pocket.call("scancel", job.number)
         pocket.wait_for("the nodes to be free", nodes_are_free, GRACE, job.story)
+
+    def restart(self, run):
+        """The same run in a job of its own."""
+        job = CLUSTER.train([], "lenet.toml", *self.settings(run))
+        self.addCleanup(self.cancel, job)
+        return job
 
     def check_goes_on(self, job, run, reason):
         """After one stop: saved at the step where it stopped, back in the queue, resumed there."""
@@ -45,6 +60,8 @@ class JobEnd(unittest.TestCase):
         self.assertEqual("1", job.field("Restarts"))
         return stopped
 
+
+class JobEnd(Case):
     def test_stops_before_the_time_limit_and_goes_on(self):
         began = time.time()
         job, run = self.start("limit", ["--time=1", "--signal=B:USR1@0"], "--set", "train.stop_margin_seconds=50")
@@ -105,4 +122,84 @@ class JobEnd(unittest.TestCase):
         self.assertEqual("0", job.field("Restarts"))
 
 
-pocket.main()
+@unittest.skipUnless(LONG, "DISTDL_LONG is not set")
+class Long(Case):
+    """After each end: a checkpoint of the last step, from which the run goes on; no step twice; or the end that was asked for."""
+
+    def each(self, name, options, end, *settings):
+        for number in range(LONG):
+            with self.subTest(number):
+                job, run = self.start(f"{name}{number}", options, *settings)
+                self.check_all_steps(*end(job, run))
+                self.cancel(job)
+                print(f"{name} {number + 1}: ok, {run.step()} steps, starts from {[start.get('resumed_from', 0) for start in run.starts()]}",
+                      flush=True)
+
+    def check_all_steps(self, job, run):
+        job.wait("more steps", lambda: len(run.starts()) > 1 and run.step() > run.starts()[-1]["resumed_from"], 60)
+        steps = run.steps()
+        self.assertEqual(list(range(1, len(steps) + 1)), steps, "every step once, in order")
+        self.assertIn(": ok", pocket.call(pocket.DISTDL, "checkpoint", "verify", run.folder))
+
+    def ended_for_good(self, job, run, state):
+        """Goes on in another job, by hand."""
+        job.wait_state(state, 60)
+        pocket.wait_for("the nodes to be free", nodes_are_free, GRACE, job.story)
+        self.assertEqual(["0", 1], [job.field("Restarts"), len(run.starts())], "requeued though it was not to be")
+        self.assertEqual(run.events("stopped")[0]["step"], run.newest_checkpoint())
+        return self.restart(run), run
+
+    def goes_on(self, job, run):
+        job.wait("the run to go on", lambda: len(run.starts()) == 2, 120)
+        return job, run
+
+    def test_preempted_and_requeued(self):
+        def end(job, run):
+            CLUSTER.preempt()
+            return self.goes_on(job, run)
+
+        self.each("preempted", [], end)
+
+    def test_preempted_and_cancelled(self):
+        def end(job, run):
+            urgent = CLUSTER.preempt()
+            ended = self.ended_for_good(job, run, "PREEMPTED")
+            urgent.wait_state("COMPLETED", 60)
+            return ended
+
+        pocket.call("scontrol", "update", "PartitionName=batch", "PreemptMode=CANCEL", "GraceTime=10")
+        self.addCleanup(pocket.call, "scontrol", "update", "PartitionName=batch", "PreemptMode=REQUEUE", "GraceTime=10")
+        self.each("graced", [], end)
+
+    def test_time_limit(self):
+        self.each("limit", ["--time=1", "--signal=B:USR1@0"], self.goes_on, "--set", "train.stop_margin_seconds=45")
+
+    def test_scancel(self):
+        def end(job, run):
+            pocket.call("scancel", job.number)
+            return self.ended_for_good(job, run, "CANCELLED")
+
+        self.each("cancelled", [], end)
+
+    def test_requeued_by_hand(self):
+        def end(job, run):
+            pocket.call("scontrol", "requeue", job.number)
+            return self.goes_on(job, run)
+
+        self.each("requeued", [], end)
+
+    def test_suspended_and_then_preempted(self):
+        def end(job, run):
+            pocket.call("scontrol", "suspend", job.number)
+            time.sleep(5)
+            step = run.step()
+            pocket.call("scontrol", "resume", job.number)
+            job.wait("some steps", lambda: run.step() > step + 5, 30)
+            self.assertEqual([1, []], [len(run.starts()), run.events("stopped")], job.story())
+            CLUSTER.preempt()
+            return self.goes_on(job, run)
+
+        self.each("suspended", [], end)
+
+
+pocket.main(3600 if LONG else 280)
