@@ -13,7 +13,7 @@
 namespace distdl::train {
 namespace {
 constexpr int kSchedules = 1000, kMaxJobs = 200;
-constexpr double kMargin = 15, kForever = 1e9;
+constexpr double kMargin = 2, kKillWait = 30, kForever = 1e9;
 
 enum class Ending { time_limit, warning, preempt_requeue, preempt_cancel, scancel, requeue, suspend, none };
 
@@ -61,10 +61,11 @@ class SimulatedRun {
     end.set_steps_per_evaluation(10);
     const Ended ended = [&]() -> Ended {
       while (step_ < steps_) {
-        const bool stops = script_.signal <= now_ || end.poll(at(now_), next());  // goes round with the step's gradients
+        const bool stops =
+            script_.signal <= now_ || end.poll(at(now_), next());  // goes round with the step's gradients
         if (!spend(end, pace_.step * draw(0.9, 1.1), &EndOfJob::step_took)) return {};
         ++step_;
-        if (stops) return save(end, ExitCode::requeue);
+        if (stops && step_ < steps_) return save(end, ExitCode::requeue);
         if (!periodic(end)) return {};
       }
       return save(end, ExitCode::ok);
@@ -137,11 +138,11 @@ class SimulatedRun {
 Script script_of(SimulatedRun& run, std::mt19937& random) {
   Script script;
   script.ending = static_cast<Ending>(std::uniform_int_distribution(0, 7)(random));
-  const double limit = run.draw(300, 3000), kill_wait = 30, when = run.draw(0, 400);
+  const double limit = run.draw(300, 3000), when = run.draw(0, 400);
   const auto grace = std::chrono::seconds(static_cast<int>(run.draw(0, 120)));
   const auto after = [&](double delay) { script.signal = when, script.kill = when + delay; };
   script.limits.end = at(limit);
-  script.kill = limit + kill_wait;
+  script.kill = limit + kKillWait;
   switch (script.ending) {
     case Ending::time_limit:
       break;
@@ -157,7 +158,7 @@ Script script_of(SimulatedRun& run, std::mt19937& random) {
       break;
     case Ending::scancel:
     case Ending::requeue:
-      after(kill_wait);
+      after(kKillWait);
       break;
     case Ending::suspend:
       script.suspended_at = when;
@@ -215,6 +216,8 @@ TEST(PreemptionSimulation, EveryEndLeavesACheckpointAndTheRunEndsAsAsked) {
       ASSERT_EQ(decision, RestartDecision::resume_later) << about;
       ASSERT_TRUE(script.ending != Ending::none) << about << ": stopped though nobody asked";
       ASSERT_LT(ended.when, script.kill) << about;
+      if (measured && (script.ending == Ending::time_limit || script.ending == Ending::suspend))
+        ASSERT_LE(ended.when, script.kill - kKillWait) << about << ": stopped after the end of the job";
       if (script.ending == Ending::scancel) {
         ++cancelled;  // the user starts it again
         ASSERT_GT(run.committed(), 0) << about;
