@@ -39,6 +39,7 @@ Rules rules_of(const AgentSpec& spec, int nodes) {
   rules.heartbeat = 250ms;
   rules.dead = milliseconds(spec.options.node_lost_seconds);
   rules.suspect = rules.dead / 2;
+  if (spec.options.regrow_seconds > 0) rules.regrow_after = milliseconds(spec.options.regrow_seconds);
   return rules;
 }
 
@@ -91,6 +92,7 @@ class Agent {
   void read_datagrams();
   void read_ledger();
   void look_at_ranks(Clock::time_point now);
+  void look_at_others();
 
   void perform(const StartRanks& action);
   void perform(const StopRanks& action);
@@ -101,8 +103,10 @@ class Agent {
   void perform(const Finish& action);
 
   std::vector<Process> processes_of(const Decision& decision, Rank& first) const;
-  std::string names(const std::vector<NodeId>& nodes) const;
-  bool speaks_for_supervisor() const;
+  std::vector<std::string> names(const std::vector<NodeId>& nodes) const;
+  void announce(const Decision& decision);
+  void tell_of_break(const Decision& next);
+  bool is_lowest_heard(std::size_t from) const;
 
   const AgentSpec& spec_;
   SupervisorSignals& signals_;
@@ -117,6 +121,9 @@ class Agent {
   std::optional<Deadline> kill_at_;
   bool killed_ = false;
   Clock::time_point looked_at_ = Clock::now();
+  Generation faulty_;        ///< the last generation that this node knows a fault of
+  double found_ = 0;         ///< when it did, seconds since 1970
+  bool first_lost_ = false;  ///< the first node was not heard for some time
   std::optional<int> end_;
 };
 
@@ -153,7 +160,9 @@ int Agent::run() {
     read_ledger();
     const auto now = Clock::now();
     look_at_ranks(now);
-    for (const Action& action : membership_.advance(now)) std::visit([this](const auto& one) { perform(one); }, action);
+    const auto actions = membership_.advance(now);
+    look_at_others();
+    for (const Action& action : actions) std::visit([this](const auto& one) { perform(one); }, action);
   }
   return *end_;
 }
@@ -171,7 +180,17 @@ void Agent::read_signals() {
     if (*number == SIGCHLD) continue;
     log(Severity::info, "signal SIG{}: asking all ranks to save and stop", sigabbrev_np(*number));
     membership_.stop();
+    if (first_lost_ && is_lowest_heard(1)) ledger_thread_.call(spec_.after_first_came_back);
   }
+}
+
+void Agent::look_at_others() {
+  const Status& own = membership_.status();
+  if (own.decision.generation == Generation(0)) return;
+  first_lost_ = first_lost_ || !own.hears.front();
+  if (own.fault.empty() || faulty_ == own.decision.generation) return;
+  faulty_ = own.decision.generation;
+  found_ = seconds_since_1970();
 }
 
 void Agent::read_datagrams() {
@@ -194,18 +213,19 @@ void Agent::look_at_ranks(Clock::time_point now) {
   const auto late = std::max<Clock::duration>(now - std::exchange(looked_at_, now) - 2 * kTick, {});
   if (!ranks_) return;
   ranks_->check(now, late);
-  membership_.progress(ranks_->step().value);
   if (kill_at_ && kill_at_->expired()) {
     killed_ = true;
     ranks_->kill();
   }
   const auto running = ranks_->reap();
+  if (running == 0) ranks_->check(now, {});  // their last steps
+  membership_.progress(ranks_->step().value);
   const std::string cause = ranks_->cause();
   if (running > 0) {
-    if (ranks_->failed()) membership_.ranks_failed(ranks_->code(), cause);
+    if (ranks_->failed()) membership_.ranks_failed(ranks_->code(), cause, ranks_->origin());
     return;
   }
-  membership_.ranks_ended(cause.empty() && killed_ ? kPeerLost : ranks_->code(), cause);
+  membership_.ranks_ended(cause.empty() && killed_ ? kPeerLost : ranks_->code(), cause, ranks_->origin());
   ranks_.reset();
 }
 
@@ -235,18 +255,37 @@ std::vector<Process> Agent::processes_of(const Decision& decision, Rank& first) 
   return processes;
 }
 
-std::string Agent::names(const std::vector<NodeId>& nodes) const {
+std::vector<std::string> Agent::names(const std::vector<NodeId>& nodes) const {
   std::vector<std::string> hosts;
   for (NodeId node : nodes) hosts.push_back(agents_.at(node.value).host);
-  return fmt::format("{}", fmt::join(hosts, ", "));
+  return hosts;
+}
+
+/// `next`: the decision that follows.
+void Agent::tell_of_break(const Decision& next) {
+  BrokenOff event{.generation = Generation(next.generation.value - 1), .cause = next.cause};
+  event.kind = next.origin.kind;
+  if (next.origin.node) event.host = agents_.at(next.origin.node->value).host;
+  event.rank = next.origin.rank;
+  event.found = faulty_ == event.generation ? found_ : seconds_since_1970();
+  ledger_thread_.call([&tell = spec_.events.broke_off, event] { tell(event); });
+}
+
+/// One of the members does, of each generation but the first.
+void Agent::announce(const Decision& decision) {
+  const bool is_loss = decision.origin.kind != CauseKind::unknown;
+  const auto hosts = names(decision.members);
+  log(Severity::warning, "{}{}; generation {} begins on {}", decision.cause,
+      is_loss ? fmt::format(" ({})", name_of(decision.origin.kind)) : "", decision.generation, fmt::join(hosts, ", "));
+  if (is_loss || faulty_.value + 1 == decision.generation.value) tell_of_break(decision);
+  GenerationBegan event{decision.generation, decision.cause, 0, hosts};
+  for (std::size_t place = 0; place < hosts.size(); ++place) event.ranks += ranks_at(place, spec_.ranks, rules_.wanted);
+  ledger_thread_.call([&tell = spec_.events.began, event] { tell(event); });
 }
 
 void Agent::perform(const StartRanks& action) {
   const Decision& decision = action.decision;
-  const bool speaks = decision.members.front() == self_;
-  if (decision.generation > Generation(1) && speaks)
-    log(Severity::warning, "{}; generation {} begins on {}", decision.cause, decision.generation,
-        names(decision.members));
+  if (decision.generation > Generation(1) && decision.members.front() == self_) announce(decision);
   killed_ = false;
   kill_at_.reset();
   try {
@@ -284,15 +323,25 @@ void Agent::perform(const Send&) {
 
 void Agent::perform(const Finish& action) {
   if (action.code != 0) log(Severity::info, "the launch ends with code {}: {}", action.code, action.cause);
-  if (action.decided && speaks_for_supervisor()) spec_.without_supervisor(action.code);
   end_ = action.code;
+  if (!action.decided) return;
+  const auto reaction = restart_decision(action.code);
+  const bool is_stop = action.code == static_cast<int>(ExitCode::stopped) || reaction == RestartDecision::resume_later;
+  if (!is_stop && reaction != RestartDecision::finished && is_lowest_heard(0))
+    tell_of_break(membership_.status().decision);
+  if (!first_lost_ || !is_lowest_heard(1)) return;
+  // srun and the supervisor run on the first node.
+  if (!membership_.status().hears.front())
+    spec_.without_supervisor(action.code);
+  else if (reaction != RestartDecision::give_up)
+    ledger_thread_.call(spec_.after_first_came_back);
 }
 
-/// Whether this is the lowest node that is left, while the first one, where srun runs, is not.
-bool Agent::speaks_for_supervisor() const {
+/// Whether no other node from number `from` on is heard that is lower. The first of all may be heard.
+bool Agent::is_lowest_heard(std::size_t from) const {
   const auto& hears = membership_.status().hears;
-  const auto lowest = std::ranges::find(hears, true) - hears.begin();
-  return lowest > 0 && lowest == static_cast<std::ptrdiff_t>(self_.value);
+  return std::find(hears.begin() + static_cast<std::ptrdiff_t>(from), hears.end(), true) - hears.begin() ==
+         static_cast<std::ptrdiff_t>(self_.value);
 }
 }  // namespace
 
@@ -315,6 +364,8 @@ int run_agent(const AgentSpec& spec, world::World& world, SupervisorSignals& sig
 }
 
 void check(const Options& options) {
+  require(options.regrow_seconds >= 0 && options.regrow_seconds <= 86400,
+          "run.regrow_seconds is {}, but must be between 0 and 86400", options.regrow_seconds);
   constexpr double kLongest = 86400;
   require(options.spares >= 0, "run.spares is {}, but must not be negative", options.spares);
   for (const auto& [name, seconds, least] : {std::tuple("run.node_lost_seconds", options.node_lost_seconds, 1.0),

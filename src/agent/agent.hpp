@@ -7,12 +7,37 @@
 #include <string>
 #include <vector>
 
+#include <distdl/agent/cause.hpp>
 #include <distdl/agent/options.hpp>
 #include <distdl/agent/processes.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/world/world.hpp>
 
 namespace distdl::agent {
+
+/// A generation of a launch that broke off.
+struct BrokenOff {
+  Generation generation;
+  std::string cause = {};  ///< for people
+  CauseKind kind = CauseKind::unknown;
+  std::string host = {};         ///< of the node that it is about; empty: not known
+  std::optional<int> rank = {};  ///< likewise
+  double found = 0;              ///< when this agent knew it, seconds since 1970
+};
+
+/// The ranks of another generation than the first are started.
+struct GenerationBegan {
+  Generation generation;
+  std::string cause = {};  ///< for people
+  int ranks = 0;
+  std::vector<std::string> hosts = {};
+};
+
+/// What one agent of a launch tells, as it happens, on a thread of its own. The functions must not throw.
+struct AgentEvents {
+  std::function<void(const BrokenOff&)> broke_off = [](const BrokenOff&) {};
+  std::function<void(const GenerationBegan&)> began = [](const GenerationBegan&) {};
+};
 
 /// What an agent of a launch is told; the same on all nodes.
 struct AgentSpec {
@@ -31,6 +56,10 @@ struct AgentSpec {
   /// Called on one node when the run ends and the node of srun, the first one, is lost: nobody else is left to tell
   /// Slurm. The argument is the exit code of the run.
   std::function<void(int)> without_supervisor = [](int) {};
+  /// Called on one node, also on a thread of its own, when the launch is to stop or ends after the first node was lost
+  /// and came back: Slurm may have ended what ran there, and with it the job. Must not throw.
+  std::function<void()> after_first_came_back = [] {};
+  AgentEvents events = {};
 };
 
 /// The folder of what the agents of a launch agree on.

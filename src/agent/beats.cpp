@@ -47,6 +47,11 @@ Beats::~Beats() {
   }
 }
 
+void Beats::step_done(Step step) {
+  step_.store(step.value, std::memory_order_relaxed);
+  send();
+}
+
 // A full pipe has signs enough, and without a reader the agent is gone: nothing to do about either.
 void Beats::send() const {
   const std::int64_t step = step_.load(std::memory_order_relaxed);

@@ -28,15 +28,16 @@ class Beats {
   Beats(const Beats&) = delete;
   Beats& operator=(const Beats&) = delete;
 
-  /// Only rank 0 needs to say so.
-  void step_done(Step step) { step_.store(step.value, std::memory_order_relaxed); }
+  /// Only rank 0 needs to say so. The agent learns of each step at once, so that it knows after which one a rank
+  /// crashed. Before the first call the rank has not trained.
+  void step_done(Step step);
 
  private:
   explicit Beats(int descriptor);
   void send() const;
 
   FileDescriptor pipe_, end_;
-  std::atomic<std::int64_t> step_{0};
+  std::atomic<std::int64_t> step_{-1};
   std::jthread thread_;
 };
 
@@ -49,7 +50,8 @@ class BeatPipe {
   std::map<std::string, std::string> variables() const;
   void close_writer() { writer_.reset(); }
   int descriptor() const { return reader_.get(); }
-  /// The step that the rank has done, as of its newest beat; nothing if no beat came since the last call.
+  /// The step that the rank has done, as of its newest beat, -1 if it has not trained; nothing if no beat came since
+  /// the last call.
   std::optional<Step> poll();
 
  private:

@@ -8,11 +8,10 @@
 #include <string>
 #include <vector>
 
+#include <distdl/agent/cause.hpp>
 #include <distdl/base/ids.hpp>
 
 namespace distdl::agent {
-
-using NodeId = StrongId<struct NodeTag, std::uint32_t>;  ///< number of a node of the launch, from 0; it never changes
 
 inline bool contains(const std::vector<NodeId>& nodes, NodeId node) {
   return std::ranges::find(nodes, node) != nodes.end();
@@ -33,11 +32,13 @@ struct Decision {
   std::vector<NodeId> spares;   ///< other nodes that could run ranks
   std::optional<int> end;       ///< the launch ends with this exit code; nothing: it goes on
   std::string cause;            ///< why the generation before ended, for people
+  Origin origin;                ///< the same, as far as it is known
   // For the proposer of the next generation.
   std::int64_t progress = -1;               ///< the furthest progress of any node before this generation
   std::uint32_t failures = 0;               ///< generations in a row that failed without progress
   std::uint32_t losses = 0;                 ///< generations in a row that lost a node without progress
   std::vector<NodeFailures> node_failures;  ///< of nodes that have any
+  std::int64_t crashed_after = -1;  ///< the last step of the generation before, if its ranks crashed; -1: did not train
 
   friend bool operator==(const Decision&, const Decision&) = default;
 };

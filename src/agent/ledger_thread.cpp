@@ -42,6 +42,10 @@ void LedgerThread::work(const std::stop_token& stop) {
     const Question question = std::move(questions_.front());
     questions_.pop_front();
     lock.unlock();
+    if (question.act) {
+      question.act();
+      continue;
+    }
     Answer found = answer(question);
     lock.lock();
     answers_.push_back(std::move(found));

@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -31,6 +32,9 @@ class LedgerThread {
 
   void create(const std::string& name, const std::string& text) { ask({name, text}); }
   void read(const std::string& name) { ask({name, std::nullopt}); }
+  /// Calls `act` in its turn, on the thread: what else may have to wait for a file system. It must not throw. The
+  /// destructor waits for it.
+  void call(std::function<void()> act) { ask({"", std::nullopt, std::move(act)}); }
   /// Readable while there are answers.
   int descriptor() const { return answered_.get(); }
   /// The next answer, in the order of the questions; nothing if there is none yet.
@@ -40,6 +44,7 @@ class LedgerThread {
   struct Question {
     std::string name;
     std::optional<std::string> text;  ///< to create; nothing: only read
+    std::function<void()> act = {};   ///< instead; there is no answer
   };
   void ask(Question question);
   void work(const std::stop_token& stop);

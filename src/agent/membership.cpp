@@ -48,7 +48,9 @@ void Membership::unanswered(Generation generation) {
 }
 
 void Membership::progress(std::int64_t step) {
-  peers_.own().progress = std::max(peers_.own().progress, step);
+  Status& own = peers_.own();
+  own.progress = std::max(own.progress, step);
+  if (started_ == generation()) own.step = std::max(own.step, step);
 }
 
 std::vector<Action> Membership::advance(Clock::time_point now) {
@@ -83,6 +85,8 @@ void Membership::adopt(const Decision& decision) {
   own.regrow = false;
   own.code = 0;
   own.cause.clear();
+  own.origin = {};
+  own.step = -1;
   if (own.phase == Phase::ended) own.phase = Phase::none;
   adopted_at_ = next_question_ = now_;
   undecided_since_.reset();
@@ -122,21 +126,23 @@ bool Membership::is_lost(NodeId member) const {
   return !peers_.is_heard(member) || is_behind;
 }
 
-void Membership::note_code(int code, const std::string& cause) {
+void Membership::note_code(int code, const std::string& cause, Origin origin) {
   Status& own = peers_.own();
   if (started_ != generation() || !is_worse(code, own.code)) return;
   own.code = code;
   own.cause = names_[self_.value] + ": " + cause;
+  origin.node = self_;
+  own.origin = origin;
   if (code != kRequeue && own.fault.empty()) own.fault = own.cause;
 }
 
-void Membership::ranks_failed(int code, const std::string& cause) {
-  if (has_ranks()) note_code(code, cause);
+void Membership::ranks_failed(int code, const std::string& cause, Origin origin) {
+  if (has_ranks()) note_code(code, cause, origin);
 }
 
-void Membership::ranks_ended(int code, const std::string& cause) {
+void Membership::ranks_ended(int code, const std::string& cause, Origin origin) {
   if (!has_ranks()) return;
-  note_code(code, cause);
+  note_code(code, cause, origin);
   peers_.own().phase = started_ == generation() ? Phase::ended : Phase::none;
 }
 
@@ -269,7 +275,8 @@ bool Membership::can_regrow() const {
   const Status& own = status();
   const auto& last = decision();
   if (own.phase != Phase::running || !own.fault.empty() || own.stop || own.regrow) return false;
-  if (last.members.size() >= rules_.wanted || own.progress <= last.progress) return false;
+  const auto progress = std::ranges::max(peers_.all(), {}, &Status::progress).progress;
+  if (last.members.size() >= rules_.wanted || progress <= last.progress) return false;
   if (*std::ranges::min_element(last.members) != self_) return false;
   std::vector<NodeId> others;
   for (const Status& status : peers_.all())

@@ -64,12 +64,12 @@ class Membership {
   /// The ledger has no record of `generation`, or could not be asked.
   void unanswered(Generation generation);
   /// A rank of this node failed with `code`, and others still run. `cause`: for people, "rank 3 was killed by SIGKILL".
-  void ranks_failed(int code, const std::string& cause);
+  void ranks_failed(int code, const std::string& cause, Origin origin = {});
   /// All ranks of this node have ended; `code`: the worst of those that the agent did not kill, peer_lost if it killed
   /// all.
-  void ranks_ended(int code, const std::string& cause);
+  void ranks_ended(int code, const std::string& cause, Origin origin = {});
   /// How far the ranks of this node have come; it counts as progress of the run if it is further than any number
-  /// before.
+  /// before. -1: they have not trained.
   void progress(std::int64_t step);
   /// The launch is to save and stop.
   void stop() { peers_.own().stop = true; }
@@ -91,7 +91,7 @@ class Membership {
   void spread();
   void find_fault();
   bool is_lost(NodeId member) const;
-  void note_code(int code, const std::string& cause);
+  void note_code(int code, const std::string& cause, Origin origin);
   void run_ranks();
   void start_ranks();
 

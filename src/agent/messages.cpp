@@ -25,6 +25,23 @@ Json text_of(const std::string& bytes) {
   return Json::parse(Json(bytes).dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
+Json json_of(const Origin& origin) {
+  Json json{{"kind", static_cast<int>(origin.kind)}};
+  if (origin.node) json["node"] = origin.node->value;
+  if (origin.rank) json["rank"] = *origin.rank;
+  return json;
+}
+
+/// A kind that this version does not know is unknown.
+Origin origin_of(const Json& json) {
+  Origin origin;
+  const auto kind = json.at("kind").get<std::uint8_t>();
+  if (kind <= static_cast<std::uint8_t>(kLastCauseKind)) origin.kind = static_cast<CauseKind>(kind);
+  if (json.contains("node")) origin.node = NodeId(json.at("node").get<std::uint32_t>());
+  if (json.contains("rank")) origin.rank = json.at("rank").get<std::int32_t>();
+  return origin;
+}
+
 Json json_of(const Decision& decision) {
   Json failures = Json::array();
   for (const auto& one : decision.node_failures) failures.push_back({one.node.value, one.count});
@@ -32,6 +49,8 @@ Json json_of(const Decision& decision) {
             {"members", numbers(decision.members)},
             {"spares", numbers(decision.spares)},
             {"cause", text_of(decision.cause)},
+            {"origin", json_of(decision.origin)},
+            {"crashed_after", decision.crashed_after},
             {"progress", decision.progress},
             {"failures", decision.failures},
             {"losses", decision.losses},
@@ -46,6 +65,8 @@ Decision decision_of(const Json& json) {
   decision.members = nodes_from(json.at("members"));
   decision.spares = nodes_from(json.at("spares"));
   decision.cause = json.at("cause").get<std::string>();
+  decision.origin = origin_of(json.at("origin"));
+  decision.crashed_after = json.at("crashed_after").get<std::int64_t>();
   decision.progress = json.at("progress").get<std::int64_t>();
   decision.failures = json.at("failures").get<std::uint32_t>();
   decision.losses = json.at("losses").get<std::uint32_t>();
@@ -63,6 +84,8 @@ Status status_of(const Json& json) {
   status.phase = static_cast<Phase>(json.at("phase").get<std::uint8_t>());
   status.code = json.at("code").get<int>();
   status.cause = json.at("cause").get<std::string>();
+  status.origin = origin_of(json.at("origin"));
+  status.step = json.at("step").get<std::int64_t>();
   status.fault = json.at("fault").get<std::string>();
   status.regrow = json.at("regrow").get<bool>();
   status.stop = json.at("stop").get<bool>();
@@ -108,6 +131,8 @@ std::string to_text(const Status& status) {
               {"phase", static_cast<int>(status.phase)},
               {"code", status.code},
               {"cause", text_of(status.cause)},
+              {"origin", json_of(status.origin)},
+              {"step", status.step},
               {"fault", text_of(status.fault)},
               {"regrow", status.regrow},
               {"stop", status.stop},

@@ -28,6 +28,12 @@ bool is_cause(int code) {
   return restart_decision(code) == RestartDecision::relaunch && code != kPeerLost;
 }
 
+/// A crash that may come again at the same step. What is killed or frozen from outside says nothing about the step.
+bool may_repeat_itself(const Origin& origin) {
+  return origin.kind == CauseKind::out_of_memory || origin.kind == CauseKind::failed ||
+         origin.kind == CauseKind::crashed;
+}
+
 /// How the last generation ended.
 class Ending {
  public:
@@ -38,7 +44,9 @@ class Ending {
       if (is_worse(status.code, code_)) {
         code_ = status.code;
         cause_ = status.cause;
+        origin_ = status.origin;
       }
+      step_ = std::max(step_, status.step);
       if (is_cause(status.code)) failed_.push_back(node);
     }
     for (const Status& status : evidence.statuses) progress_ = std::max(progress_, status.progress);
@@ -47,37 +55,71 @@ class Ending {
   int code() const { return code_; }
   /// For a launch that ends although the run is not finished.
   int failure_code() const { return is_worse(code_, kRequeue) ? code_ : kPeerLost; }
-  std::string cause() const { return cause_.empty() || !is_worse(code_, kPeerLost) ? evidence_.fault : cause_; }
+  std::string cause() const { return has_cause() ? cause_ : evidence_.fault; }
+  Origin origin() const {
+    if (!has_cause()) return origin_of_loss();
+    Origin origin = origin_;
+    if (code_ == kConfig && step_ > 0) origin.kind = CauseKind::diverged;  // the same job file was good enough before
+    return origin;
+  }
+  /// After which a crash came that may come there again; -1: none did.
+  std::int64_t crashed_after() const {
+    return has_cause() && is_cause(code_) && may_repeat_itself(origin_) ? step_ : -1;
+  }
   std::int64_t progress() const { return std::max(progress_, evidence_.last.progress); }
   bool made_progress() const { return progress() > evidence_.last.progress; }
   /// Members with a cause of their own.
   const std::vector<NodeId>& failed() const { return failed_; }
 
  private:
+  bool has_cause() const { return !cause_.empty() && is_worse(code_, kPeerLost); }
+  bool is_heard(NodeId node) const {
+    return std::ranges::any_of(evidence_.connected, [&](NodeId other) {
+      const auto& hears = evidence_.statuses[other.value].hears;
+      return node.value < hears.size() && hears[node.value];
+    });
+  }
+  /// Of a member that cannot go on; else of ranks that lost each other while their agents did not.
+  Origin origin_of_loss() const {
+    for (NodeId node : evidence_.last.members)
+      if (!contains(evidence_.connected, node))
+        return {is_heard(node) ? CauseKind::link_lost : CauseKind::node_lost, node, std::nullopt};
+    return {code_ == kPeerLost ? CauseKind::link_lost : CauseKind::unknown, origin_.node, origin_.rank};
+  }
+
   const Evidence& evidence_;
   int code_ = kOk;
   std::string cause_;
-  std::int64_t progress_ = -1;
+  Origin origin_;
+  std::int64_t progress_ = -1, step_ = -1;
   std::vector<NodeId> failed_;
 };
 
-void count_failures(Decision& next, const Ending& ending) {
+void count_failures(Decision& next, const Ending& ending, std::uint32_t least) {
   for (NodeId node : ending.failed()) {
     const auto known = std::ranges::find(next.node_failures, node, &NodeFailures::node);
     if (known == next.node_failures.end())
-      next.node_failures.push_back({node, 1});
+      next.node_failures.push_back({node, least});
     else
-      ++known->count;
+      known->count = std::max(known->count + 1, least);
   }
 }
 
+/// Whether the generation before has crashed there too: the step is the cause, or the node.
+bool is_poison(const Decision& last, const Ending& ending) {
+  return ending.crashed_after() >= 0 && ending.crashed_after() == last.crashed_after;
+}
+
 /// Generation, cause and counters of the next decision.
-Decision begin_decision(const Evidence& evidence, const Ending& ending) {
+Decision begin_decision(const Evidence& evidence, const Ending& ending, const Rules& rules) {
   const Decision& last = evidence.last;
   Decision next;
   next.generation = Generation(last.generation.value + 1);
-  next.cause = evidence.regrow && evidence.fault.empty() ? "more nodes can take part" : ending.cause();
+  const bool grows = evidence.regrow && evidence.fault.empty();
+  next.cause = grows ? "more nodes can take part" : ending.cause();
   next.progress = ending.progress();
+  if (last.generation != Generation(0) && !grows) next.origin = ending.origin();
+  next.crashed_after = ending.crashed_after();
   if (ending.made_progress() || last.generation == Generation(0)) return next;
   next.failures = last.failures;
   next.losses = last.losses;
@@ -85,7 +127,11 @@ Decision begin_decision(const Evidence& evidence, const Ending& ending) {
   if (evidence.fault.empty()) return next;
   const bool lost = std::ranges::any_of(last.members, [&](NodeId node) { return !contains(evidence.connected, node); });
   ++(lost ? next.losses : next.failures);
-  count_failures(next, ending);
+  if (is_poison(last, ending)) {
+    next.origin.kind = CauseKind::poison_step;
+    next.cause = fmt::format("ranks crashed twice after step {}: {}", ending.crashed_after(), next.cause);
+  }
+  count_failures(next, ending, is_poison(last, ending) ? rules.node_tries : 1);
   return next;
 }
 
@@ -158,7 +204,7 @@ std::vector<NodeId> next_members(const Decision& last, const std::vector<NodeId>
 
 NextDecision next_decision(const Evidence& evidence, const Rules& rules) {
   const Ending ending(evidence);
-  Decision next = begin_decision(evidence, ending);
+  Decision next = begin_decision(evidence, ending, rules);
   if (auto end = end_of_launch(evidence, ending, rules, next)) return {*end};
   next.members = next_members(evidence.last, evidence.connected, next.node_failures, rules);
   if (next.members.empty()) {
@@ -166,6 +212,9 @@ NextDecision next_decision(const Evidence& evidence, const Rules& rules) {
                                    rules.min_nodes, next.cause);
     return {ended(next, ending.failure_code(), cause), true};
   }
+  // Nothing would be new in a third try. "distdl run" begins the next launch with an older checkpoint.
+  if (next.origin.kind == CauseKind::poison_step && next.members == evidence.last.members)
+    return {ended(next, ending.failure_code(), next.cause)};
   for (NodeId node : evidence.connected)
     if (!contains(next.members, node)) next.spares.push_back(node);
   return {next};

@@ -14,6 +14,7 @@ namespace distdl::agent {
 inline constexpr int kOk = static_cast<int>(ExitCode::ok);
 inline constexpr int kPeerLost = static_cast<int>(ExitCode::peer_lost);
 inline constexpr int kRequeue = static_cast<int>(ExitCode::requeue);
+inline constexpr int kConfig = static_cast<int>(ExitCode::config);
 
 /// What a proposer knows when a generation is over.
 struct Evidence {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstring>
 #include <utility>
@@ -10,8 +11,13 @@
 
 namespace distdl::agent {
 namespace {
-/// What a rank counts as that is frozen: others lost it.
-constexpr int kFrozen = 128 + SIGKILL;
+constexpr int kBySigkill = 128 + SIGKILL;
+constexpr int kFrozen = kBySigkill;  ///< what a rank counts as that is frozen: others lost it
+
+/// A signal that a process gets for what it does itself.
+bool is_crash(int code) {
+  return std::ranges::count(std::array{SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSYS, SIGTRAP}, code - 128) > 0;
+}
 
 std::string text_of(int code) {
   constexpr int kSignal = 128;
@@ -30,6 +36,7 @@ NodeRanks::NodeRanks(Rank first, std::vector<Process> ranks, const BeatLimits& l
         for (auto& sign : signs) sign.last = now;
         return signs;
       }()),
+      oom_kills_(count_oom_kills()),
       processes_(with_pipes(std::move(ranks), signs_)) {
   for (auto& sign : signs_) sign.pipe.close_writer();
 }
@@ -64,6 +71,15 @@ void NodeRanks::check(Clock::time_point now, Clock::duration late) {
   }
 }
 
+/// Whether the kernel was it is asked at once: other processes may fail for lack of memory later.
+std::size_t NodeRanks::reap() {
+  const auto code = [this] { return processes_.cause() ? processes_.cause()->code : 0; };
+  const int before = code();
+  const std::size_t running = processes_.reap();
+  if (before != kBySigkill && code() == kBySigkill) oom_kill_place_ = place_of_oom_kill(oom_kills_, count_oom_kills());
+  return running;
+}
+
 void NodeRanks::stop() {
   processes_.signal(SIGTERM);
 }
@@ -73,7 +89,24 @@ std::string NodeRanks::cause() const {
   if (!cause) return "";
   const int rank = first_.value + static_cast<int>(cause->index);
   if (signs_[cause->index].frozen) return fmt::format("rank {} was frozen", rank);
+  if (is_oom_kill()) return fmt::format("rank {} was killed for lack of memory {}", rank, oom_kill_place_);
   return fmt::format("rank {} {}", rank, text_of(cause->code));
+}
+
+Origin NodeRanks::origin() const {
+  const auto& cause = processes_.cause();
+  if (!cause) return {};
+  constexpr int kSignal = 128;
+  const CauseKind kind = signs_[cause->index].frozen ? CauseKind::frozen
+                         : is_oom_kill()             ? CauseKind::out_of_memory
+                         : is_crash(cause->code)     ? CauseKind::crashed
+                         : cause->code > kSignal     ? CauseKind::killed
+                                                     : CauseKind::failed;
+  return {kind, std::nullopt, first_.value + static_cast<int>(cause->index)};
+}
+
+bool NodeRanks::is_oom_kill() const {
+  return oom_kill_place_ && processes_.cause()->code == kBySigkill;
 }
 
 bool NodeRanks::are_up() const {
@@ -81,7 +114,7 @@ bool NodeRanks::are_up() const {
 }
 
 Step NodeRanks::step() const {
-  Step latest;
+  Step latest(-1);
   for (const auto& sign : signs_) latest = std::max(latest, sign.step);
   return latest;
 }

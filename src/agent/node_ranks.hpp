@@ -7,6 +7,8 @@
 #include <vector>
 
 #include <distdl/agent/beats.hpp>
+#include <distdl/agent/cause.hpp>
+#include <distdl/agent/oom_kills.hpp>
 #include <distdl/agent/processes.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/base/ids.hpp>
@@ -31,7 +33,7 @@ class NodeRanks {
   /// was late for its own last look; it was starved then, and so may be the ranks.
   void check(Clock::time_point now, Clock::duration late);
   /// Collects those that ended; returns how many still run.
-  std::size_t reap() { return processes_.reap(); }
+  std::size_t reap();
   /// Asks them to save and stop.
   void stop();
   void kill() { processes_.kill(); }
@@ -40,9 +42,11 @@ class NodeRanks {
   int code() const { return processes_.code(); }
   /// Why they failed, for people: "rank 3 was killed by SIGKILL". Empty if none has.
   std::string cause() const;
+  /// The same, but for the node.
+  Origin origin() const;
   /// Whether all have given a sign of life.
   bool are_up() const;
-  /// The latest step that one of them says it has done.
+  /// The latest step that one of them says it has done; -1: none has trained.
   Step step() const;
 
  private:
@@ -51,14 +55,17 @@ class NodeRanks {
     Clock::time_point last;
     bool came = false;
     bool frozen = false;
-    Step step;
+    Step step{-1};
   };
 
+  bool is_oom_kill() const;
   static std::vector<Process> with_pipes(std::vector<Process> ranks, const std::vector<Sign>& signs);
 
   Rank first_;
   BeatLimits limits_;
   std::vector<Sign> signs_;
+  OomKills oom_kills_;                    ///< before the ranks started
+  const char* oom_kill_place_ = nullptr;  ///< of the cause, if it was one
   Processes processes_;
 };
 

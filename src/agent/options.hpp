@@ -23,6 +23,7 @@ struct Options {
   std::int64_t spares = 0;       ///< nodes of the job without ranks until a node is lost
   double node_lost_seconds = 4;  ///< a node without a heartbeat for so long is lost; below 2 s false alarms are likely
   double rank_frozen_seconds = 3;  ///< a rank without a sign of life for so long is ended
+  double regrow_seconds = 10;      ///< a lost node that is back for so long is used again; 0: never
 };
 
 template <class Visitor>
@@ -34,6 +35,9 @@ void describe(Options& options, Visitor&& visit) {
         "a node whose agent has sent no heartbeat for so many seconds is lost");
   visit("run.rank_frozen_seconds", options.rank_frozen_seconds,
         "a rank whose process has given no sign of life for so many seconds is ended, and the run recovers");
+  visit("run.regrow_seconds", options.regrow_seconds,
+        "under Slurm: a node that was lost and has been back for so many seconds runs ranks again: they all save, and "
+        "start again with it; 0: never");
 }
 
 /// Throws ConfigError for values that make no sense.

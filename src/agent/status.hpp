@@ -26,10 +26,12 @@ struct Status {
   Phase phase = Phase::none;
   int code = 0;                ///< the worst exit code so far of its ranks in this generation
   std::string cause;           ///< how they got this code, for people
+  Origin origin;               ///< the same, as far as it is known
   std::string fault;           ///< why this generation must end; empty: it goes on
   bool regrow = false;         ///< this generation is to save and stop, for one with more nodes
   bool stop = false;           ///< the launch is to save and stop
   std::int64_t progress = -1;  ///< the furthest step of its ranks, in all generations
+  std::int64_t step = -1;      ///< the furthest step of its ranks in this generation; -1: they have not trained
   std::vector<bool> hears;     ///< for each node: whether its statuses arrive here
 };
 

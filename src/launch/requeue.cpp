@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <csignal>
+#include <thread>
 
 #include <distdl/base/log.hpp>
 #include <distdl/launch/requeue.hpp>
@@ -11,12 +12,18 @@ using namespace std::chrono_literals;
 
 constexpr int kMostRefusals = 3;
 
+/// As Slurm 22.05, or 23.02 and newer, says of a job whose batch script ended by a signal.
+bool has_lost_script(const slurm::JobRecord& record) {
+  return !record.is_alive() && !record.is_pending() &&
+         (record.reason == "JobLaunchFailure" || record.reason.starts_with("RaisedSignal"));
+}
+
 /// What Slurm has made of it; nothing while it is this process's run. What follows from it cannot be undone.
 std::optional<std::string> fate_of(const slurm::Allocation& allocation, bool batch_host_lost = false) {
   const auto record = slurm::scheduler().job(allocation.called(), slurm::Freshness::now);
   if (!record) return "unknown to Slurm";
   if (record->restarts > allocation.restart) return "already restarted by Slurm";
-  if (batch_host_lost && record->reason == "JobLaunchFailure") return std::nullopt;
+  if (batch_host_lost && has_lost_script(*record)) return std::nullopt;
   return record->is_alive() ? std::nullopt : std::optional(record->state);
 }
 }  // namespace
@@ -54,6 +61,22 @@ bool requeue_job(const slurm::Allocation& allocation, const Options& options, ag
         if (signals.wait_for_stop(std::chrono::ceil<Milliseconds>(end.remaining())) == SIGINT) throw;
     }
   }
+}
+
+bool requeue_if_script_lost(const slurm::Allocation& allocation) {
+  constexpr int kMostTries = 5;
+  for (int tries = 1;; ++tries) try {
+      const auto record = slurm::scheduler().job(allocation.called(), slurm::Freshness::now);
+      if (!record || record->restarts > allocation.restart || !has_lost_script(*record)) return false;
+      log(Severity::warning, "Slurm fails job {} ({}), because its batch host came back: it is requeued",
+          allocation.called(), record->reason);
+      slurm::scheduler().requeue(allocation.called());
+      return true;
+    } catch (const SchedulerError& error) {
+      log(Severity::warning, "{}", error.what());
+      if (tries == kMostTries) return false;
+      std::this_thread::sleep_for(500ms);
+    }
 }
 
 }  // namespace distdl::launch

@@ -27,10 +27,16 @@ bool is_over(const slurm::Allocation& allocation);
 
 /// Requeues the job, unless it was cancelled (scontrol would revive it) or Slurm has already requeued it. Repeats the
 /// request while the controller does not answer. Slurm restarts the job earliest if this process then ends at once.
-/// With `batch_host_lost` also a job that Slurm fails because its batch host came back without the batch script.
+/// With `batch_host_lost` also a job that Slurm fails because its batch host came back (see requeue_if_script_lost).
 /// Returns whether this call has requeued it. Throws SchedulerError if Slurm refuses, or does not answer within
 /// run.scheduler_minutes.
 bool requeue_job(const slurm::Allocation& allocation, const Options& options, agent::SupervisorSignals& signals,
                  bool batch_host_lost = false);
+
+/// Requeues a job that Slurm fails because its batch script was killed: where a batch host was taken out of a job
+/// (--no-kill) and comes back, Slurm ends what runs there, and may take the end of the batch script for that of the
+/// job. Slurm accepts this while the job is COMPLETING and its last processes save. Does nothing to any other job.
+/// Returns whether this call has requeued it; does not throw.
+bool requeue_if_script_lost(const slurm::Allocation& allocation);
 
 }  // namespace distdl::launch

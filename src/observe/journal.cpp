@@ -64,6 +64,26 @@ void Journal::append(const LaunchEnded& event) {
   writer_.append(text_of(row));
 }
 
+void Journal::append(const GenerationFailed& event) {
+  Row row = row_of("failure");
+  if (event.found > 0) row["time"] = event.found;
+  row["generation"] = event.generation;
+  add_text(row, "cause", event.cause);
+  add_text(row, "kind", event.kind);
+  add_text(row, "node", event.node);
+  if (event.rank) row["rank"] = *event.rank;
+  writer_.append(text_of(row));
+}
+
+void Journal::append(const GenerationBegan& event) {
+  Row row = row_of("generation");
+  row["generation"] = event.generation;
+  add_text(row, "cause", event.cause);
+  row["ranks"] = event.ranks;
+  add_text(row, "nodes", event.nodes);
+  writer_.append(text_of(row));
+}
+
 void Journal::append(const NodeLost&) {
   writer_.append(text_of(row_of("node_lost")));
 }

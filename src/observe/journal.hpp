@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,25 @@ struct LaunchEnded {
   bool asked_to_stop = false;  ///< by a signal
 };
 
+/// A generation of ranks within a launch broke off. The row is called "failure", and its time is that at which an agent
+/// found the fault.
+struct GenerationFailed {
+  std::int64_t generation = 0;
+  double found = 0;        ///< seconds since 1970
+  std::string cause = {};  ///< "n2: rank 1 was killed by SIGKILL"
+  std::string kind = {};   ///< "killed", "node lost" ...; empty: not known
+  std::string node = {};   ///< that it is about; empty: not known
+  std::optional<int> rank = {};
+};
+
+/// The ranks of another generation within a launch are started.
+struct GenerationBegan {
+  std::int64_t generation = 0;
+  std::string cause = {};
+  int ranks = 1;
+  std::string nodes = {};
+};
+
 /// A node of the launch that ended does not answer.
 struct NodeLost {};
 
@@ -73,6 +93,8 @@ class Journal {
   void append(const JobStarted& event);
   void append(const LaunchBegan& event);
   void append(const LaunchEnded& event);
+  void append(const GenerationFailed& event);
+  void append(const GenerationBegan& event);
   void append(const NodeLost& event);
   void append(const Requeued& event);
   void append(const JobEnded& event);

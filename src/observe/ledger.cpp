@@ -106,6 +106,7 @@ void LedgerBuilder::job_started(const Record& row) {
   pass();
   waiting_.erase(row.job);
   state_ = State::starting;
+  is_breaking_off_ = false;
 }
 
 void LedgerBuilder::launch_ended(const Record& row) {
@@ -141,6 +142,7 @@ void LedgerBuilder::failed(Bucket rest) {
 
 void LedgerBuilder::resumed(const Record& row) {
   const auto step = static_cast<double>(row.resumed_from);
+  is_breaking_off_ = false;
   state_ == State::training ? failed(Bucket::other) : pass();  // journals of 0.1 tell of no end of a launch
   while (!spans_.empty() && spans_.back().to > step) {
     Span& span = spans_.back();
@@ -157,6 +159,7 @@ void LedgerBuilder::resumed(const Record& row) {
 
 void LedgerBuilder::trained(const Record& row) {
   if (!row.step) return;
+  if (is_breaking_off_ && state_ == State::starting) return pass_as(Bucket::lost_work);
   if (state_ != State::training) {  // the row of its start was lost
     pass();
     state_ = State::training;
@@ -181,6 +184,7 @@ void LedgerBuilder::saved(const Record& row) {
 }
 
 void LedgerBuilder::launch_began(const Record&) {
+  is_breaking_off_ = false;
   state_ == State::training ? failed() : pass();
   state_ = State::starting;
 }
@@ -194,6 +198,13 @@ void LedgerBuilder::training_ended(const Record&) {
 void LedgerBuilder::ranks_lost(const Record&) {
   failed();
   state_ = State::starting;
+  is_breaking_off_ = true;
+}
+
+void LedgerBuilder::generation_began(const Record&) {
+  state_ == State::training ? failed() : pass();
+  state_ = State::starting;
+  is_breaking_off_ = false;
 }
 
 void LedgerBuilder::add(const Record& row) {
@@ -201,7 +212,7 @@ void LedgerBuilder::add(const Record& row) {
     std::string_view event;
     void (LedgerBuilder::*act)(const Record& row);
   };
-  static constexpr std::array<Handler, 14> kHandlers{{{"", &LedgerBuilder::trained},  // of metrics.jsonl
+  static constexpr std::array<Handler, 15> kHandlers{{{"", &LedgerBuilder::trained},  // of metrics.jsonl
                                                       {"submitted", &LedgerBuilder::submitted},
                                                       {"job_started", &LedgerBuilder::job_started},
                                                       {"launch", &LedgerBuilder::launch_began},
@@ -212,6 +223,7 @@ void LedgerBuilder::add(const Record& row) {
                                                       {"stopped", &LedgerBuilder::training_ended},
                                                       {"finished", &LedgerBuilder::training_ended},
                                                       {"failure", &LedgerBuilder::ranks_lost},
+                                                      {"generation", &LedgerBuilder::generation_began},
                                                       {"launch_ended", &LedgerBuilder::launch_ended},
                                                       {"requeued", &LedgerBuilder::job_left},
                                                       {"job_ended", &LedgerBuilder::job_left}}};

@@ -32,7 +32,10 @@ inline constexpr std::array<BucketEntry, 9> kBuckets{{
     {Bucket::save_stall, "save stall", "training waits for a save"},
     {Bucket::lost_work, "lost work", "steps that were done again later, and the step that a failure broke off"},
     {Bucket::detect, "detect", "from a failure until somebody knows of it"},
-    {Bucket::recover, "recover", "ranks that were started after a failure connect, restore and reach their first step"},
+    {Bucket::recover, "recover",
+     "after a failure that is known: ranks of another generation, or of another launch once it begins, connect, "
+     "restore "
+     "and reach their first step"},
     {Bucket::restart_wait, "restart wait", "from the end of a launch that failed until the next one begins"},
     {Bucket::other, "other", "ranks end after a stop on purpose; no job was submitted; nothing is known"},
 }};
@@ -74,6 +77,7 @@ class LedgerBuilder {
   void saved(const Record& row);
   void training_ended(const Record& row);
   void ranks_lost(const Record& row);
+  void generation_began(const Record& row);
   void launch_ended(const Record& row);
   void job_left(const Record& row);
   void failed(Bucket rest = Bucket::detect);
@@ -88,6 +92,7 @@ class LedgerBuilder {
   State state_ = State::nothing;
   double now_ = 0;                 ///< the time of the row that is being added
   bool after_failure_ = false;     ///< what is being started recovers
+  bool is_breaking_off_ = false;   ///< ranks that are about to be ended may still do a step
   double step_ = 0;                ///< done last
   double step_seconds_ = 0;        ///< what a step of this start takes
   std::vector<Span> spans_;        ///< ascending steps

@@ -65,6 +65,9 @@ void read_event(Record& record, const json& row) {
   record.cause = text_in(row, "cause");
   record.chain = text_in(row, "chain");
   record.nodes = text_in(row, "nodes");
+  record.kind = text_in(row, "kind");
+  record.node = text_in(row, "node");
+  record.rank = number_in(row, "rank", kMostCount);
   record.code = number_in<std::int64_t>(row, "code", 0xffff);
   record.total_steps = number_in(row, "total_steps", kMostCount);
   record.restart = number_in(row, "restart", kMostCount).value_or(0);

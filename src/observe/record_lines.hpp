@@ -23,8 +23,8 @@ struct Record {
   bool interrupted = false;
   std::optional<double> samples_per_s{}, loss{};
   // Rows of the journal only (journal.hpp).
-  std::string job{}, host{}, cause{}, chain{}, nodes{};
-  std::optional<std::int64_t> code{}, total_steps{};
+  std::string job{}, host{}, cause{}, chain{}, nodes{}, kind{}, node{};
+  std::optional<std::int64_t> code{}, total_steps{}, rank{};
   std::int64_t restart = 0, ranks = 0;
   double seconds = 0, stall_seconds = 0;
   double submit_time = 0, end = 0;  ///< seconds since 1970

@@ -78,9 +78,20 @@ class Summarizer {
       summary_.phase = on_purpose ? Phase::stopping : Phase::down;
       summary_.cause = row.cause;
       if (!on_purpose) next_cause_ = row.cause;
-    } else if (row.event == "node_lost" || row.event == "failure") {
+    } else if (row.event == "node_lost") {
       next_cause_ = row.cause.empty() ? "node lost" : row.cause;
+    } else if (row.event == "failure") {
+      failed(row);
+    } else if (row.event == "generation") {
+      summary_.phase = Phase::starting;
+      next_cause_ = row.cause;
+      if (row.ranks > 0) summary_.ranks = row.ranks;
     }
+  }
+  void failed(const Record& row) {
+    summary_.phase = Phase::down;
+    next_cause_ = row.cause.empty() ? "node lost" : row.cause;
+    failure_ = {.kind = row.kind, .node = row.node, .rank = row.rank, .found = row.time};
   }
   void add_training(const Record& row) {
     if (row.event == "started") {
@@ -100,9 +111,12 @@ class Summarizer {
   }
   void started(const Record& row) {
     const std::string cause = std::exchange(next_cause_, {});
-    if (row.interrupted)
-      summary_.restarts.push_back(
-          {row.time, cause.empty() ? "unknown" : cause, Step(row.resumed_from), row.steps_repeated});
+    RestartSummary restart = std::exchange(failure_, {});
+    restart.time = row.time;
+    restart.cause = cause.empty() ? "unknown" : cause;
+    restart.resumed_from = Step(row.resumed_from);
+    restart.repeated = row.steps_repeated;
+    if (row.interrupted) summary_.restarts.push_back(std::move(restart));
     summary_.phase = Phase::training;
     summary_.step = Step(row.resumed_from);
     if (row.ranks > 0) summary_.ranks = row.ranks;
@@ -114,6 +128,7 @@ class Summarizer {
 
   RunSummary summary_;
   std::string next_cause_;  ///< of the next restart
+  RestartSummary failure_;  ///< what is known of its failure
 };
 
 /// The journal of 0.1 has no end of a job.

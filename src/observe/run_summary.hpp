@@ -27,10 +27,14 @@ enum class Phase {
 
 /// A start that went on with what was there.
 struct RestartSummary {
-  double time = 0;    ///< seconds since 1970
-  std::string cause;  ///< "peer lost", "node lost", "signal SIGUSR1", "the job ended without a word"
-  Step resumed_from;
-  std::int64_t repeated = 0;  ///< steps that had to be done again
+  double time = 0;         ///< seconds since 1970
+  std::string cause = {};  ///< "peer lost", "node lost", "signal SIGUSR1", "the job ended without a word"
+  Step resumed_from = {};
+  std::int64_t repeated = 0;              ///< steps that had to be done again
+  std::string kind = {};                  ///< of the cause, where agents tell: "killed", "node lost" ...
+  std::string node = {};                  ///< likewise
+  std::optional<std::int64_t> rank = {};  ///< likewise
+  double found = 0;                       ///< when the failure was found, seconds since 1970; 0: not known
 };
 
 struct SaveSummary {

@@ -76,6 +76,16 @@ TEST_F(LedgerTest, AnotherThreadAnswersInOrder) {
   EXPECT_EQ(answers[2].text, "text");
 }
 
+TEST_F(LedgerTest, WhatElseTheThreadIsToDoIsDoneBeforeItEnds) {
+  const Ledger ledger(folder_);
+  std::vector<int> done;
+  {
+    LedgerThread thread(ledger);
+    for (int i = 0; i < 3; ++i) thread.call([&done, i] { done.push_back(i); });
+  }
+  EXPECT_EQ(done, (std::vector<int>{0, 1, 2}));
+}
+
 TEST_F(LedgerTest, AnErrorIsAnAnswer) {
   const Ledger ledger(folder_);
   fs::remove_all(folder_);

@@ -38,6 +38,10 @@ class NextDecisionTest : public testing::Test {
     statuses_[node].code = code;
     statuses_[node].cause = cause;
   }
+  void crashed(std::uint32_t node, int rank, CauseKind kind, int code) {
+    ended(node, code);
+    statuses_[node].origin = {kind, NodeId(node), rank};
+  }
   Decision next() const {
     return next_decision({last_, statuses_, connected_, fault_, stop_, regrow_}, rules_).decision;
   }
@@ -175,6 +179,67 @@ TEST_F(NextDecisionTest, RanksThatStoppedForMoreNodesGoOn) {
   EXPECT_EQ(next().failures, 0u);
   stop_ = true;
   EXPECT_EQ(next().end, kRequeue);
+}
+
+TEST_F(NextDecisionTest, NamesTheNodeThatNobodyHears) {
+  connected_ = ids({0, 2, 3});
+  for (auto& status : statuses_) status.hears = {true, false, true, true};
+  EXPECT_EQ(next().origin, (Origin{CauseKind::node_lost, NodeId(1), std::nullopt}));
+  statuses_[2].hears[1] = true;
+  EXPECT_EQ(next().origin, (Origin{CauseKind::link_lost, NodeId(1), std::nullopt}));
+}
+
+TEST_F(NextDecisionTest, RanksThatLoseEachOtherWhileTheirAgentsDoNotHaveLostALink) {
+  EXPECT_EQ(next().origin.kind, CauseKind::link_lost);
+}
+
+TEST_F(NextDecisionTest, NamesTheRankThatIsTheCause) {
+  connected_ = ids({0, 1, 3});
+  crashed(1, 4, CauseKind::killed, 137);
+  EXPECT_EQ(next().origin, (Origin{CauseKind::killed, NodeId(1), 4}));
+}
+
+TEST_F(NextDecisionTest, TellsALossThatIsNoNumberFromAWrongJobFile) {
+  crashed(1, 4, CauseKind::failed, 78);
+  EXPECT_EQ(next().origin.kind, CauseKind::failed);
+  statuses_[0].step = 12;  // of rank 0
+  EXPECT_EQ(next().origin.kind, CauseKind::diverged);
+  EXPECT_EQ(next().end, 78) << "no further launch";
+}
+
+TEST_F(NextDecisionTest, ASecondCrashAfterTheSameStepIsAPoisonStepAndChangesTheNodes) {
+  crashed(1, 4, CauseKind::crashed, 139);
+  statuses_[0].step = 100;
+  Decision decision = next();
+  EXPECT_EQ(decision.origin.kind, CauseKind::crashed);
+  EXPECT_EQ(decision.crashed_after, 100);
+  EXPECT_EQ(decision.members, last_.members) << "the same again, once";
+  last_.crashed_after = 100;
+  decision = next();
+  EXPECT_EQ(decision.origin, (Origin{CauseKind::poison_step, NodeId(1), 4}));
+  EXPECT_THAT(decision.cause, HasSubstr("crashed twice after step 100"));
+  EXPECT_EQ(decision.members, ids({0, 3, 2}));
+}
+
+TEST_F(NextDecisionTest, APoisonStepWithoutSpareEndsTheLaunch) {
+  crashed(1, 4, CauseKind::out_of_memory, 137);
+  statuses_[0].step = last_.crashed_after = 100;
+  connected_ = ids({0, 1, 2});
+  EXPECT_EQ(next().end, 137);
+  EXPECT_EQ(next().origin.kind, CauseKind::poison_step);
+  statuses_[0].step = 99;
+  EXPECT_FALSE(next().end) << "another step";
+  statuses_[0].step = last_.crashed_after = -1;
+  EXPECT_FALSE(next().end) << "it did not train";
+}
+
+TEST_F(NextDecisionTest, WhatIsKilledFromOutsideTwiceIsNoPoison) {
+  for (CauseKind kind : {CauseKind::killed, CauseKind::frozen}) {
+    crashed(1, 4, kind, 137);
+    statuses_[0].step = last_.crashed_after = 100;
+    EXPECT_EQ(next().members, last_.members);
+    EXPECT_EQ(next().crashed_after, -1);
+  }
 }
 
 TEST_F(NextDecisionTest, CodesOfOlderGenerationsDoNotCount) {

@@ -35,6 +35,8 @@ TEST(NodeRanks, EndWithTheCodeOfTheCause) {
   ASSERT_TRUE(reaches(ranks, [&] { return ranks.reap() == 0; }));
   EXPECT_EQ(ranks.code(), 128 + 11);
   EXPECT_EQ(ranks.cause(), "rank 5 was killed by SIGSEGV");
+  EXPECT_EQ(ranks.origin(), (Origin{CauseKind::crashed, std::nullopt, 5}));
+  EXPECT_EQ(ranks.step(), Step(-1)) << "none has trained";
 }
 
 TEST(NodeRanks, ALostPeerIsACauseIfThereIsNoOther) {
@@ -48,12 +50,22 @@ TEST(NodeRanks, AFrozenRankIsEnded) {
                   {.first = 20s, .between = 500ms}, Clock::now());
   ASSERT_TRUE(reaches(ranks, [&] { return ranks.failed(); }));
   EXPECT_EQ(ranks.cause(), "rank 1 was frozen");
+  EXPECT_EQ(ranks.origin().kind, CauseKind::frozen);
   EXPECT_EQ(ranks.code(), 128 + 9);
   EXPECT_EQ(ranks.step(), Step(7));
   EXPECT_EQ(ranks.reap(), 1u) << "the other one lives";
   ranks.kill();
   ASSERT_TRUE(reaches(ranks, [&] { return ranks.reap() == 0; }));
   EXPECT_EQ(ranks.cause(), "rank 1 was frozen");
+}
+
+TEST(NodeRanks, KilledAndEndedWithACodeAreToldApart) {
+  NodeRanks killed(Rank(2), {shell("kill -KILL $$")}, {}, Clock::now());
+  ASSERT_TRUE(reaches(killed, [&] { return killed.reap() == 0; }));
+  EXPECT_EQ(killed.origin(), (Origin{CauseKind::killed, std::nullopt, 2}));
+  NodeRanks failed(Rank(2), {shell("exit 70")}, {}, Clock::now());
+  ASSERT_TRUE(reaches(failed, [&] { return failed.reap() == 0; }));
+  EXPECT_EQ(failed.origin().kind, CauseKind::failed);
 }
 
 TEST(NodeRanks, AStartTakesLongerThanABeat) {

@@ -88,6 +88,30 @@ class LostRanks(ProgramTest):
         self.assertRegex(err, r"relaunching .* the newest checkpoint is that of step \d+0")
         self.assertEqual(self.digest(), self.digest("whole"))
 
+    def test_a_killed_worker_trains_again_within_three_seconds(self):
+        """Or, on a slow machine, within three times the time of a start."""
+
+        def first_step_after(began, starts):
+            def trains():
+                all_starts = [row for row in self.rows("journal.jsonl") if row["event"] == "started"]
+                steps = self.rows("metrics.jsonl")
+                return len(all_starts) > starts and steps and steps[-1]["time"] > all_starts[-1]["time"]
+            wait_until(trains, f"steps after start {starts + 1}")
+            return time.monotonic() - began
+
+        began = time.monotonic()
+        run = self.start(*self.run_local(3, *ENDLESS, "--set", "run.relaunches=3"))
+        first = first_step_after(began, 0)
+        self.wait_for_checkpoint()
+        for start, rank in enumerate((1, 0), start=1):
+            pids = self.ranks_of(run)
+            began = time.monotonic()
+            os.kill(pids[rank], signal.SIGKILL)
+            taken = first_step_after(began, start)
+            print(f"start {first:.2f} s, rank {rank} killed: training again after {taken:.2f} s", flush=True)
+            self.assertLess(taken, max(3, 3 * first))
+            self.assertIsNone(run.poll())
+
     def test_two_failed_starts_from_the_same_step_go_back_by_one_checkpoint(self):
         job = ["--set", "model.hidden=[256, 256]", "--set", "kernels.backend=reference", "--set", "train.epochs=80",
                "--set", "checkpoint.every=300"]

@@ -99,6 +99,11 @@ class Signals(ProgramTest):
         code, _, err = self.finish(run, 20)
         self.assertEqual(code, 75, err)
         self.assertNotIn("error", err)
+        self.assertIn("stopped with everything saved; run the same command again to continue", err)
+        done = self.rows("metrics.jsonl")[-1]["step"]
+        saved = [row["step"] for row in self.rows("journal.jsonl") if row["event"] == "stopped"]
+        self.assertEqual(saved, [done], "the last step done is saved")
+        self.verify()
 
     def test_a_second_ctrl_c_ends_at_once(self):
         run = self.start(*self.run_local(2, *ENDLESS))

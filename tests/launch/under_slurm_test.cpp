@@ -8,6 +8,7 @@
 #include "tests/launch/supervisor_fixture.hpp"
 #include <distdl/base/clock.hpp>
 #include <distdl/base/env.hpp>
+#include <distdl/launch/requeue.hpp>
 
 namespace distdl::launch {
 namespace {
@@ -221,6 +222,24 @@ TEST_F(UnderSlurm, AsksForARequeueUntilTheControllerIsBack) {
   EXPECT_EQ(lines("requeued"), 1u);
   launches_do("rm up; exit 75");
   EXPECT_THROW(supervise(job(), {.scheduler_minutes = 0}), SchedulerError);
+}
+
+TEST_F(UnderSlurm, RequeuesAJobThatFailsBecauseItsScriptWasKilledOnANodeThatIsBack) {
+  const auto expect = [this](const std::string& record, bool requeued) {
+    std::ofstream(folder_ / "record") << record;
+    std::filesystem::remove(folder_ / "requeued");
+    EXPECT_EQ(requeue_if_script_lost(*job().allocation), requeued) << record;
+    EXPECT_EQ(lines("requeued"), requeued ? 1u : 0u) << record;
+  };
+  expect("JobState=COMPLETING Reason=JobLaunchFailure Restarts=0", true);
+  expect("JobState=FAILED Reason=JobLaunchFailure Restarts=0", true);
+  expect("JobState=COMPLETING Reason=RaisedSignal:9(Killed) Restarts=0", true);
+  expect("JobState=RUNNING Reason=None Restarts=0", false);
+  expect("JobState=COMPLETING Reason=None Restarts=0", false);
+  expect("JobState=CANCELLED Reason=None Restarts=0", false);
+  expect("JobState=PENDING Reason=JobLaunchFailure Restarts=1", false);
+  std::filesystem::remove(folder_ / "up");
+  expect("JobState=FAILED Reason=JobLaunchFailure Restarts=0", false);
 }
 }  // namespace
 }  // namespace distdl::launch

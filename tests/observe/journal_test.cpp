@@ -61,6 +61,21 @@ TEST_F(RunOnDisk, KeepsItsJournal) {
             std::make_tuple("c0ffee", std::optional<std::int64_t>(76), true, true));
 }
 
+TEST_F(RunOnDisk, KeepsRecoveriesWithTheTimeAtWhichTheyWereFound) {
+  Journal journal(folder_);
+  journal.append(GenerationFailed{2, 1234.5, "n2: rank 1 was killed by SIGKILL", "killed", "n2", 1});
+  journal.append(GenerationFailed{3, 0, "a cause"});
+  journal.append(GenerationBegan{4, "a cause", 2, "n1,n2"});
+  const auto rows = read_journal(folder_);
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(std::tie(rows[0].event, rows[0].time, rows[0].cause, rows[0].kind, rows[0].node, rows[0].rank),
+            std::make_tuple("failure", 1234.5, "n2: rank 1 was killed by SIGKILL", "killed", "n2",
+                            std::optional<std::int64_t>(1)));
+  EXPECT_GT(rows[1].time, 1e9);
+  EXPECT_EQ(std::tie(rows[1].kind, rows[1].node, rows[1].rank), std::make_tuple("", "", std::optional<std::int64_t>()));
+  EXPECT_EQ(std::tie(rows[2].event, rows[2].ranks, rows[2].nodes), std::make_tuple("generation", 2, "n1,n2"));
+}
+
 TEST_F(RunOnDisk, KnowsTheLinksOfAChain) {
   Journal journal(folder_);
   for (const char* job : {"7", "8", "9"}) journal.append(Submitted{job, "mine"});

@@ -100,6 +100,33 @@ TEST(Ledger, KnowsWhatAFailureCosts) {
                                           {"recover", 4}}));
 }
 
+TEST(Ledger, KnowsWhatARecoveryWithinALaunchCosts) {
+  Story story;
+  story.at(10).event("job_started").at(11).event("launch").at(13).started(0).steps(0, 30, 1);  // the last at 43
+  story.at(47).event("failure").steps(30, 31, 0.5).at(49).event("generation").at(51).started(20).steps(20, 40, 1);
+  story.event("finished");
+  EXPECT_EQ(table(story.ledger()), (Table{{"start", 3},
+                                          {"training", 20 + 20},
+                                          {"lost work", 10 + 1 + 0.5},  // also a step that was not awaited
+                                          {"detect", 3},
+                                          {"recover", 3.5}}));
+}
+
+TEST(Ledger, AGenerationWithMoreNodesIsAStartAfterAStop) {
+  Story story;
+  story.at(10).event("job_started").event("launch").at(13).started(0).steps(0, 30, 1).event("stopped");
+  story.at(44).event("generation").at(46).started(30).steps(30, 40, 1).event("finished");
+  EXPECT_EQ(table(story.ledger()), (Table{{"start", 3 + 2}, {"training", 40}, {"other", 1}}));
+}
+
+TEST(Ledger, AFailureThatEndsTheLaunchWaitsForTheNext) {
+  Story story;
+  story.at(10).event("job_started").event("launch").at(13).started(0).steps(0, 30, 1);  // the last at 43
+  story.at(44).event("failure").at(46).launch_ended(137).at(50).event("launch").at(52).started(30).steps(30, 31, 1);
+  EXPECT_EQ(table(story.ledger()),
+            (Table{{"start", 3}, {"training", 31}, {"lost work", 1}, {"recover", 2 + 2}, {"restart wait", 4}}));
+}
+
 TEST(Ledger, LosesAShareOfWhatOneRowTellsOfManySteps) {
   Story story;
   story.at(1).event("launch").started(0);
@@ -172,9 +199,10 @@ TEST(Ledger, IsEmptyWithoutRows) {
 
 /// Any rows, in any order, with any times.
 std::vector<Record> random_rows(std::mt19937& random, bool of_steps) {
-  static const std::array<const char*, 16> kEvents{
-      "submitted", "job_started", "launch",  "started",  "progress",     "checkpoint", "snapshot", "save_failed",
-      "stopped",   "finished",    "failure", "requeued", "launch_ended", "job_ended",  "deadline", "nonsense"};
+  static const std::array<const char*, 17> kEvents{
+      "submitted", "job_started",  "launch",    "started",  "progress", "checkpoint",
+      "snapshot",  "save_failed",  "stopped",   "finished", "failure",  "generation",
+      "requeued",  "launch_ended", "job_ended", "deadline", "nonsense"};
   const auto number = [&](int most) { return std::uniform_int_distribution<int>(0, most)(random); };
   std::vector<Record> rows(static_cast<std::size_t>(number(of_steps ? 200 : 60)));
   double time = 1000 + number(100);

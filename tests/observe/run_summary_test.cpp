@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <tuple>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -107,6 +109,31 @@ TEST(Summary, NamesTheCausesOfRestarts) {
               ElementsAre("peer lost", "node lost", "signal SIGUSR1", "the job ended without a word", "unknown"));
   EXPECT_EQ(summarize(journal, {}).restarts[0].resumed_from, Step(5));
   EXPECT_EQ(summarize(journal, {}).restarts[0].repeated, 3);
+}
+
+TEST(Summary, KnowsRecoveriesWithinALaunch) {
+  Record failure = event("failure", 2), generation = event("generation", 3);
+  failure.cause = generation.cause = "n2: rank 1 was killed by SIGKILL";
+  failure.kind = "killed";
+  failure.node = "n2";
+  failure.rank = 1;
+  generation.ranks = 2;
+  std::vector<Record> journal{started(1, 0, false), failure};
+  EXPECT_EQ(summarize(journal, {}).phase, Phase::down);
+  journal.push_back(generation);
+  EXPECT_EQ(summarize(journal, {}).phase, Phase::starting);
+  EXPECT_EQ(summarize(journal, {}).ranks, 2);
+  journal.push_back(started(4, 5, true));
+  Record stopped = event("stopped", 5), grown = event("generation", 6);
+  stopped.reason = "signal SIGTERM";
+  grown.cause = "more nodes can take part";
+  for (const auto& row : {stopped, grown, started(7, 9, true)}) journal.push_back(row);
+  const auto restarts = summarize(journal, {}).restarts;
+  ASSERT_EQ(restarts.size(), 2u);
+  EXPECT_EQ(std::tie(restarts[0].cause, restarts[0].kind, restarts[0].node, restarts[0].rank, restarts[0].found),
+            std::make_tuple(failure.cause, "killed", "n2", std::optional<std::int64_t>(1), 2.0));
+  EXPECT_EQ(restarts[1].cause, "more nodes can take part");
+  EXPECT_EQ(restarts[1].kind, "");
 }
 
 TEST(Summary, KnowsHowFarTheRunIs) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <distdl/agent/agent.hpp>
@@ -13,6 +14,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>
 #include <distdl/launch/requeue.hpp>
+#include <distdl/observe/journal.hpp>
 #include <distdl/observe/run_folder.hpp>
 #include <distdl/slurm/allocation.hpp>
 #include <distdl/train/stop.hpp>
@@ -44,7 +46,32 @@ void tell_slurm(const config::Job& job, int code, agent::SupervisorSignals& sign
   const bool goes_on = code == 0 || restart_decision(code) != RestartDecision::give_up;
   if (!allocation || !job.launch.requeue || !goes_on) return;
   log(Severity::warning, "the batch host is lost: this agent asks Slurm to requeue job {}", allocation->called());
-  launch::requeue_job(*allocation, job.launch, signals, true);
+  observe::Journal journal(job.run_dir);
+  journal.append(observe::LaunchEnded{code, "the batch host is lost"});
+  if (launch::requeue_job(*allocation, job.launch, signals, true))
+    journal.append(observe::Requeued{allocation->called()});
+}
+
+/// The batch host is back, and Slurm may have killed the batch script there.
+void save_job(const config::Job& job) {
+  const auto allocation = slurm::current_allocation();
+  if (!allocation || !job.launch.requeue || !launch::requeue_if_script_lost(*allocation)) return;
+  observe::Journal(job.run_dir).append(observe::Requeued{allocation->called()});
+}
+
+agent::AgentEvents events_to(observe::Journal& journal) {
+  agent::AgentEvents events;
+  events.broke_off = [&journal](const agent::BrokenOff& event) {
+    const bool is_known = event.kind != agent::CauseKind::unknown;
+    journal.append(observe::GenerationFailed{event.generation.value, event.found, event.cause,
+                                             is_known ? std::string(agent::name_of(event.kind)) : "", event.host,
+                                             event.rank});
+  };
+  events.began = [&journal](const agent::GenerationBegan& event) {
+    journal.append(observe::GenerationBegan{event.generation.value, event.cause, event.ranks,
+                                            fmt::format("{}", fmt::join(event.hosts, ","))});
+  };
+  return events;
 }
 
 int run_agent(const AgentArguments& arguments) {
@@ -75,6 +102,9 @@ int run_agent(const AgentArguments& arguments) {
   spec.options = job.agent;
   spec.connected = [&watch] { watch.end(); };
   spec.without_supervisor = [&](int code) { tell_slurm(job, code, signals); };
+  spec.after_first_came_back = [&job] { save_job(job); };
+  observe::Journal journal(job.run_dir);
+  spec.events = events_to(journal);
   return agent::run_agent(spec, *world, signals);
 }
 }  // namespace

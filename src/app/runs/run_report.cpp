@@ -153,6 +153,10 @@ ReportJson to_json(const RunReport& report) {
   for (const auto& restart : summary.restarts)
     restarts.push_back({{"time", restart.time},
                         {"cause", restart.cause},
+                        {"kind", restart.kind.empty() ? ReportJson(nullptr) : ReportJson(restart.kind)},
+                        {"node", restart.node.empty() ? ReportJson(nullptr) : ReportJson(restart.node)},
+                        {"rank", or_null(restart.rank)},
+                        {"found", restart.found > 0 ? ReportJson(restart.found) : ReportJson(nullptr)},
                         {"resumed_from", restart.resumed_from.value},
                         {"steps_repeated", restart.repeated}});
   return {{"run", report.id},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the simulator's agents have promised.
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
@@ -119,9 +120,24 @@ void Simulator::check_single_fault() {
   const bool costs_node = is_of_node(fault.kind) && spares == 0;
   if (members.size() > 2 && second->second.members.size() + (costs_node ? 1 : 0) < members.size())
     broken(fmt::format("{} of {} members are left after one fault", second->second.members.size(), members.size()));
+  check_regrowth();
   const auto most = fault.kind == FaultKind::rank_crash ? 4s : 14s;
   if (fault.kind != FaultKind::bad_node && outcome_.recovery && *outcome_.recovery > most)
     broken(fmt::format("the recovery takes {:.2f} s", std::chrono::duration<double>(*outcome_.recovery).count()));
+}
+
+/// A node that was lost and is back must soon run ranks again, if the rules say so.
+void Simulator::check_regrowth() {
+  constexpr std::array kHealing{FaultKind::node_freeze, FaultKind::isolation, FaultKind::link_cut,
+                                FaultKind::one_way_cut};
+  const Fault& fault = schedule_.faults.front();
+  if (!schedule_.rules.regrow_after || !ended_at_ || std::ranges::count(kHealing, fault.kind) == 0) return;
+  const Time healed = began_ + fault.at + fault.duration;
+  if (*ended_at_ - healed < *schedule_.rules.regrow_after + 12s) return;
+  const auto last = std::ranges::find_if(seen_.rbegin(), seen_.rend(), [](const auto& one) { return !one.second.end; });
+  if (last->second.members.size() < schedule_.rules.wanted)
+    broken(fmt::format("{} of {} nodes take part to the end, although all are back", last->second.members.size(),
+                       schedule_.rules.wanted));
 }
 
 Outcome simulate(std::uint64_t seed, const Safeguards& safeguards, bool traces) {

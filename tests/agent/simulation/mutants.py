@@ -57,6 +57,10 @@ MUTANTS = [
     ("codes that a relaunch cannot help lead to one", S, "next_decision.cpp",
      "  if (restart_decision(ending.code()) == RestartDecision::give_up) return",
      "  if (!{off} && restart_decision(ending.code()) == RestartDecision::give_up) return"),
+    ("a node that is back is not taken in again", S, "membership.cpp", "  if (!rules_.regrow_after || !can_regrow())",
+     "  if ({off} || !rules_.regrow_after || !can_regrow())"),
+    ("a stop for more nodes ends the launch", S, "next_decision.cpp", "(complete && !evidence.regrow)",
+     "(complete && ({off} || !evidence.regrow))"),
     ("a stop does not end the launch", S, "next_decision.cpp", "  if (evidence.stop || ", "  if ((!{off} && evidence.stop) || "),
 ]
 

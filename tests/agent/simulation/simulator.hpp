@@ -75,6 +75,7 @@ class Simulator {
   void check_end();
   int expected_end() const;
   void check_single_fault();
+  void check_regrowth();
   void broken(const std::string& what);
   void trace(const std::string& what) const;
   bool is_over() const;

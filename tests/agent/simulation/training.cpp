@@ -117,7 +117,7 @@ void Training::take(Generation generation, std::uint64_t id) {
 void Training::step(Group& group) {
   const auto& members = group.decision.members;
   group.step = std::min(group.step + 1, steps_);
-  for (NodeId node : members) callbacks_.progressed(node.value, group.step);
+  callbacks_.progressed(members.front().value, group.step);  // only rank 0 says so
   if (std::ranges::any_of(members, [&](NodeId node) { return ranks_[node.value].told_to_stop; }))
     vote(group, number(ExitCode::requeue));
   else if (group.step == steps_)
