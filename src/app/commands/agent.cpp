@@ -10,6 +10,7 @@
 #include <distdl/app/cli/commands.hpp>
 #include <distdl/app/cli/job_arguments.hpp>
 #include <distdl/app/program.hpp>
+#include <distdl/app/runs/avoided_nodes.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>
 #include <distdl/launch/requeue.hpp>
@@ -44,7 +45,8 @@ void tell_slurm(const config::Job& job, int code, agent::SupervisorSignals& sign
   const bool goes_on = code == 0 || restart_decision(code) != RestartDecision::give_up;
   if (!allocation || !job.launch.requeue || !goes_on) return;
   log(Severity::warning, "the batch host is lost: this agent asks Slurm to requeue job {}", allocation->called());
-  launch::requeue_job(*allocation, job.launch, signals, true);
+  if (launch::requeue_job(*allocation, job.launch, signals, true))
+    exclude_bad_nodes(allocation->called(), job.run_dir, job.launch.bad_node_hours);
 }
 
 int run_agent(const AgentArguments& arguments) {
