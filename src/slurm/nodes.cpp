@@ -70,7 +70,8 @@ std::vector<std::string> usable_nodes(const std::string& partitions) {
                                    "--states=idle,allocated,mixed,completing"};
   if (!partitions.empty()) command.push_back("--partition=" + partitions);
   const auto result = ask(command, kProbeLimit);
-  if (result.exit_code != 0) return {};
+  require<SchedulerError>(result.exit_code == 0, "cannot ask Slurm for the nodes of its partitions: sinfo {}",
+                          cause_of(result, kProbeLimit));
   std::vector<std::string> nodes;
   const auto words = words_in(result.output);
   for (std::size_t i = 0; i + 1 < words.size(); i += 2) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <thread>
 
 #include <fmt/ranges.h>
 
@@ -15,6 +16,8 @@ namespace distdl::app {
 namespace {
 using Names = std::vector<std::string>;
 
+constexpr Milliseconds kPauseOfTries{300};
+
 bool contains(const Names& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -26,6 +29,33 @@ std::string joined(const Names& names) {
 /// "(null)" is Slurm's word for none.
 Names expanded(const std::string& list) {
   return list.empty() || list == "(null)" ? Names() : slurm::expand_host_list(list);
+}
+
+/// So is one that was requeued and still ends what it had started.
+bool waits(const slurm::JobRecord& record) {
+  return record.is_pending() || record.state == "COMPLETING" || record.state == "REQUEUED";
+}
+
+/// Throws SchedulerError.
+void exclude_once(const std::string& job, const std::filesystem::path& run_folder, double hours) {
+  const auto known = observe::read_bad_nodes(run_folder);
+  if (known.empty()) return;
+  const auto record = slurm::scheduler().job(job, slurm::Freshness::now);
+  if (!record || !waits(*record)) return;
+  Names others = expanded(record->excluded_nodes);
+  std::erase_if(others, [&](const std::string& node) {
+    return std::any_of(known.begin(), known.end(), [&](const auto& bad) { return bad.node == node; });
+  });
+  const int needed = std::max(1, record->fewest_nodes.value_or(record->nodes));
+  Names all = nodes_to_avoid(run_folder, hours, record->partition, joined(others), static_cast<std::size_t>(needed));
+  const std::string avoided = joined(all);
+  all.insert(all.end(), others.begin(), others.end());
+  Names before = expanded(record->excluded_nodes);
+  std::sort(all.begin(), all.end());
+  std::sort(before.begin(), before.end());
+  if (all == before) return;
+  slurm::scheduler().exclude_nodes(job, all);
+  log(Severity::info, "Slurm does not give {} to job {}", avoided.empty() ? "excluded nodes" : avoided, job);
 }
 }  // namespace
 
@@ -56,33 +86,19 @@ Names nodes_to_avoid(const std::filesystem::path& run_folder, double hours, cons
                      const std::string& excluded, std::size_t needed) {
   const auto bad = nodes_in_cool_down(run_folder, hours);
   if (bad.empty()) return {};
-  const auto usable = slurm::usable_nodes(partitions);
-  if (usable.empty())
-    log(Severity::warning, "{}", "no bad node is excluded: Slurm does not list the partition's nodes");
-  return choose_avoided(bad, usable, excluded, needed);
+  return choose_avoided(bad, slurm::usable_nodes(partitions), excluded, needed);
 }
 
-void exclude_bad_nodes(const std::string& job, const std::filesystem::path& run_folder, double hours) try {
-  const auto known = observe::read_bad_nodes(run_folder);
-  if (known.empty()) return;
-  const auto record = slurm::scheduler().job(job, slurm::Freshness::now);
-  if (!record || !record->is_pending()) return;
-  Names others = expanded(record->excluded_nodes);
-  std::erase_if(others, [&](const std::string& node) {
-    return std::any_of(known.begin(), known.end(), [&](const auto& bad) { return bad.node == node; });
-  });
-  const int needed = std::max(1, record->fewest_nodes.value_or(record->nodes));
-  Names all = nodes_to_avoid(run_folder, hours, record->partition, joined(others), static_cast<std::size_t>(needed));
-  const std::string avoided = joined(all);
-  all.insert(all.end(), others.begin(), others.end());
-  Names before = expanded(record->excluded_nodes);
-  std::sort(all.begin(), all.end());
-  std::sort(before.begin(), before.end());
-  if (all == before) return;
-  slurm::scheduler().exclude_nodes(job, all);
-  log(Severity::info, "Slurm does not give {} to job {}", avoided.empty() ? "excluded nodes" : avoided, job);
-} catch (const SchedulerError& error) {
-  log(Severity::warning, "{}; job {} may get bad nodes, which its next start leaves out", error.what(), job);
+void exclude_bad_nodes(const std::string& job, const std::filesystem::path& run_folder, double hours) {
+  constexpr int kTries = 4;
+  for (int left = kTries - 1;; --left) try {
+      return exclude_once(job, run_folder, hours);
+    } catch (const SchedulerError& error) {
+      if (left == 0)
+        return log(Severity::warning, "{}; job {} may get bad nodes, which its next start leaves out", error.what(),
+                   job);
+      std::this_thread::sleep_for(kPauseOfTries);
+    }
 }
 
 }  // namespace distdl::app

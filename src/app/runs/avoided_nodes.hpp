@@ -20,12 +20,13 @@ std::vector<std::string> choose_avoided(const std::vector<observe::BadNode>& bad
                                         std::size_t needed);
 
 /// For a job that is to be submitted, the same with what Slurm says of the partitions, "batch,urgent"; empty: the
-/// default one. Excludes nothing, and says so, if Slurm does not tell which nodes they have.
+/// default one. Throws SchedulerError if Slurm does not tell which nodes they have.
 std::vector<std::string> nodes_to_avoid(const std::filesystem::path& run_folder, double hours,
                                         const std::string& partitions, const std::string& excluded, std::size_t needed);
 
 /// Tells Slurm which nodes not to give to a job that waits: the user's, and the run's bad ones. Nodes that the run has
-/// excluded before, and whose cool-down is over, may be used again. What Slurm refuses is a warning.
+/// excluded before, and whose cool-down is over, may be used again. Repeated for some seconds: a job that was just
+/// requeued ends Slurm's commands too, as all processes of its batch script. What Slurm refuses is a warning.
 void exclude_bad_nodes(const std::string& job, const std::filesystem::path& run_folder, double hours);
 
 }  // namespace distdl::app

@@ -67,7 +67,7 @@ std::size_t fewest_nodes_of(const submit::SbatchOptions& options) {
 }
 
 /// Nodes that earlier jobs of the run have left out. A user who names nodes means them.
-void avoid_bad_nodes(submit::SbatchOptions& options, const config::Job& job) {
+void avoid_bad_nodes(submit::SbatchOptions& options, const config::Job& job) try {
   const std::string excluded = options.value("exclude");
   if (options.has("nodelist") || excluded.find('/') != std::string::npos) return;
   const auto avoided = nodes_to_avoid(job.run_dir, job.launch.bad_node_hours, options.value("partition"), excluded,
@@ -76,6 +76,8 @@ void avoid_bad_nodes(submit::SbatchOptions& options, const config::Job& job) {
   const auto list = fmt::format("{}", fmt::join(avoided, ","));
   log(Severity::info, "an earlier job of the run has left out {}: this one does not get it", list);
   options.set("exclude", excluded.empty() ? list : excluded + "," + list);
+} catch (const SchedulerError& error) {
+  log(Severity::warning, "{}; bad nodes are not excluded", error.what());
 }
 
 /// Early enough for a save, where nobody says when.
