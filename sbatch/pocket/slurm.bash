@@ -57,6 +57,18 @@ CONF
   echo "CgroupPlugin=$([[ -n $(find_plugin cgroup_v1.so) ]] && echo cgroup/v1 || echo disabled)" >"$POCKET_DIR/cgroup.conf"
 }
 
+# All plugins but those for PMIx, as links.
+hide_pmix() {
+  local folder plugin
+  folder=$(dirname "$(find_plugin mpi_none.so)")
+  mkdir "$POCKET_DIR/plugins"
+  for plugin in "$folder"/*.so; do
+    [[ $plugin == */mpi_pmix* ]] || ln -s "$plugin" "$POCKET_DIR/plugins/"
+  done
+  sed -i 's/^MpiDefault=.*/MpiDefault=none/' "$SLURM_CONF"
+  echo "PluginDir=$POCKET_DIR/plugins" >>"$SLURM_CONF"
+}
+
 # The nodes' own /etc/hosts: every machine by name, then what the host's file says.
 write_hosts() {
   local machine

@@ -75,6 +75,7 @@ int run(int argc, char** argv) {
   add_config_command(line);
   add_bench_command(line);
   add_doctor_command(line);
+  add_preflight_command(line);
   add_agent_command(line);
   add_worker_command(line);
   add_version_command(line);

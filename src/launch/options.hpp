@@ -18,6 +18,26 @@ constexpr std::array<Named<Hangup>, 2> choices_of(Hangup) {
   }};
 }
 
+/// How the ranks of a Slurm step find each other.
+enum class Mpi { choose, pmix, none };
+constexpr std::array<Named<Mpi>, 3> choices_of(Mpi) {
+  return {{
+      {Mpi::choose, "auto", "pmix where srun has it"},
+      {Mpi::pmix, "pmix", ""},
+      {Mpi::none, "none", "by files in the run folder"},
+  }};
+}
+
+/// When nodes are checked before ranks are started on them.
+enum class Preflight { on, always, off };
+constexpr std::array<Named<Preflight>, 3> choices_of(Preflight) {
+  return {{
+      {Preflight::on, "on", "at each start of a Slurm job"},
+      {Preflight::always, "always", "also with --local"},
+      {Preflight::off, "off", ""},
+  }};
+}
+
 struct Options {
   std::int64_t relaunches = 3;  ///< relaunches in a row without progress before the run gives up
   bool requeue = true;          ///< under Slurm, requeue the job when it stops with work left
@@ -30,6 +50,11 @@ struct Options {
   /// Under Slurm: launches in a row that each lose a node before the run gives up; not a key.
   std::int64_t lost_launches = 120;
   OneOf<Hangup> hangup = Hangup::stop;
+  OneOf<Mpi> mpi = Mpi::choose;
+  OneOf<Preflight> preflight = Preflight::on;
+  double preflight_seconds = 10;  ///< a node that has not reported by then is silent
+  double slow_node_share = 0.5;   ///< of the median; a node below is slow
+  double bad_node_hours = 1;      ///< a node that was left out is not used again for so long, if there are others
 };
 
 template <class Visitor>
@@ -53,6 +78,16 @@ void describe(Options& options, Visitor&& visit) {
   visit("run.scheduler_minutes", options.scheduler_minutes,
         "under Slurm: minutes to retry if the job must be requeued and the controller does not answer");
   visit("run.hangup", options.hangup, OneOf<Hangup>::help("what happens when the terminal is closed (SIGHUP)"));
+  visit("run.mpi", options.mpi, OneOf<Mpi>::help("under Slurm: how ranks and agents find each other (srun --mpi)"));
+  visit("run.preflight", options.preflight,
+        OneOf<Preflight>::help("check the nodes before ranks are started on them, and leave out wrong and slow ones"));
+  visit("run.preflight_seconds", options.preflight_seconds,
+        "longest time of that check; a node that has not reported by then is left out like a slow one");
+  visit("run.bad_node_hours", options.bad_node_hours,
+        "under Slurm: hours for which later starts, requeued jobs and jobs that are submitted avoid a node that was "
+        "left out");
+  visit("run.slow_node_share", options.slow_node_share,
+        "a node is slow if that check finds less than this share of the median speed; 0: none is");
 }
 
 }  // namespace distdl::launch

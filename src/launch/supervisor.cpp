@@ -1,26 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <array>
-#include <charconv>
-#include <cmath>
 #include <csignal>
 #include <cstring>
 #include <utility>
 
-#include <fmt/ranges.h>
-
-#include <distdl/agent/agent.hpp>
-#include <distdl/agent/processes.hpp>
-#include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
-#include <distdl/base/random.hpp>
-#include <distdl/checkpoint/inspect.hpp>
-#include <distdl/checkpoint/io/file_operations.hpp>
-#include <distdl/checkpoint/summary.hpp>
 #include <distdl/launch/job_end.hpp>
-#include <distdl/launch/rendezvous.hpp>
+#include <distdl/launch/launch.hpp>
+#include <distdl/launch/launch_processes.hpp>
+#include <distdl/launch/progress.hpp>
 #include <distdl/launch/requeue.hpp>
-#include <distdl/launch/step_watch.hpp>
 #include <distdl/launch/supervisor.hpp>
 #include <distdl/launch/surviving_nodes.hpp>
 
@@ -29,217 +17,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr double kLongestGrace = 86400;
-/// So many launches in a row without progress may break off each at another step before that is the run's own fault.
-constexpr int kMostElsewhere = 120;
 
 Milliseconds milliseconds(double seconds) {
   return std::chrono::ceil<Milliseconds>(std::chrono::duration<double>(seconds));
-}
-
-/// Newest committed step, or newest one below `below`, or -1. Throws StorageError.
-std::int64_t newest_step(const std::filesystem::path& checkpoints, std::optional<Step> below = {}) {
-  std::error_code error;  // what is there but cannot be read, list() reports
-  if (!std::filesystem::exists(checkpoints, error) && !error) return -1;
-  auto all = checkpoint::list(checkpoints);
-  std::erase_if(all, [&](const checkpoint::Summary& one) { return below && one.step >= *below; });
-  return all.empty() ? -1 : all.back().step.value;
-}
-
-/// As newest_step(). Between launches a file system that fails for a moment ends no run: `otherwise` then.
-std::int64_t newest_step_or(std::int64_t otherwise, const std::filesystem::path& checkpoints,
-                            std::optional<Step> below = {}) try {
-  return newest_step(checkpoints, below);
-} catch (const StorageError& error) {
-  log(Severity::warning, "{}", error.what());
-  return otherwise;
-}
-
-/// Whether a run comes on, as seen between its launches.
-class Progress {
- public:
-  explicit Progress(const LaunchSpec& spec)
-      : spec_(spec), checkpoint_(newest_step(spec.checkpoints)), starts_(starts().size()), last_done_(last_done()) {}
-
-  /// After a launch: whether the next one is no further try at what this one failed in.
-  bool is_made() {
-    const bool further = is_further();
-    elsewhere_ = further ? 0 : elsewhere_ + 1;
-    return breaks_off_elsewhere() || further;
-  }
-  /// Whether a launch of this job, or an earlier job of the run, has begun to train.
-  bool has_begun() const { return is_begun_ || (spec_.allocation && starts_ > 0); }
-  /// The next launch. What two launches in a row began with and came no further, it leaves out.
-  LaunchSpec next_launch() const {
-    LaunchSpec next = spec_;
-    if (!is_begun_) next.worker.insert(next.worker.end(), next.at_first.begin(), next.at_first.end());
-    if (below_ && !next.below.empty()) next.worker.insert(next.worker.end(), {next.below, fmt::format("{}", *below_)});
-    return next;
-  }
-  /// With what it begins, for people.
-  std::string outlook() const {
-    if (checkpoint_ < 0) return "there is no checkpoint yet";
-    if (below_ && !spec_.below.empty())
-      return fmt::format("two starts from step {} have failed, so the next one starts from the checkpoint of step {}",
-                         *below_, newest_step_or(-1, spec_.checkpoints, below_));
-    return fmt::format("the newest checkpoint is that of step {}", checkpoint_);
-  }
-
- private:
-  /// Whether it left a new checkpoint, or began further on than those before it. How far the snapshots of a launch go
-  /// is not known until the next one has found them.
-  bool is_further() {
-    const std::int64_t before = std::exchange(checkpoint_, newest_step_or(checkpoint_, spec_.checkpoints));
-    bool made = checkpoint_ > before;
-    const auto all = starts();
-    for (; starts_ < all.size(); ++starts_) {
-      made = made || (is_begun_ && all[starts_] > furthest_);
-      furthest_ = std::max(furthest_, all[starts_]);
-      in_a_row_ = all[starts_] == last_ ? in_a_row_ + 1 : 1;
-      last_ = all[starts_];
-      is_begun_ = true;
-    }
-    if (checkpoint_ > before) in_a_row_ = 0;
-    if (made) below_.reset();
-    if (in_a_row_ >= 2 && newest_step_or(-1, spec_.checkpoints, last_) >= 0) below_ = last_;
-    return made;
-  }
-  /// Whether it trained, and its last step is not that of the launch before. Training repeats itself exactly, so what
-  /// breaks off elsewhere each time comes from outside.
-  bool breaks_off_elsewhere() {
-    const auto before = std::exchange(last_done_, last_done());
-    return last_done_ != before && elsewhere_ <= kMostElsewhere;
-  }
-  std::vector<Step> starts() const { return spec_.starts ? spec_.starts() : std::vector<Step>(); }
-  std::optional<Step> last_done() const { return spec_.last_done ? spec_.last_done() : std::nullopt; }
-
-  const LaunchSpec& spec_;
-  std::int64_t checkpoint_;
-  std::size_t starts_;  ///< known, also from before
-  bool is_begun_ = false;
-  Step furthest_;             ///< at which a launch has begun
-  std::optional<Step> last_;  ///< at which the last launch began
-  int in_a_row_ = 0;          ///< launches that began there, and left no new checkpoint
-  std::optional<Step> below_;
-  std::optional<Step> last_done_;  ///< by the last launch that trained
-  int elsewhere_ = 0;              ///< launches in a row that came no further
-};
-
-/// How one launch ended.
-struct LaunchResult {
-  int code = 0;
-  bool told_to_stop = false;  ///< a signal came in while it ran
-  bool is_saved = false;      ///< the ranks themselves say so
-};
-
-/// Of the srun of a launch.
-std::string step_name(const std::string& launch_id) {
-  return "distdl-" + launch_id;
-}
-
-/// One launch from start to end.
-class Launch {
- public:
-  Launch(const LaunchSpec& spec, const Options& options, agent::SupervisorSignals& signals)
-      : options_(options),
-        signals_(signals),
-        lock_(spec.lock),
-        rendezvous_(spec.allocation ? std::optional<Rendezvous>() : std::optional<Rendezvous>(std::in_place)),
-        processes_(processes_of(spec, options, rendezvous_ ? rendezvous_->folder() : "", id_)),
-        under_srun_(spec.allocation.has_value()) {
-    if (!spec.allocation) return;
-    if (spec.agents) agents_of_ = spec.checkpoints.parent_path();
-    step_.emplace(*spec.allocation, step_name(id_), milliseconds(options.step_seconds));
-    end_.emplace(*spec.allocation, spec.checkpoints.parent_path(), spec.limits.end);
-  }
-
-  LaunchResult watch() {
-    while (processes_.reap() > 0) {
-      if (auto number = signals_.wait(wait_time()); number && *number != SIGCHLD) stop(*number);
-      if (stop_again_at_ && stop_again_at_->expired()) stop_srun();
-      if (lock_ && lock_->is_lost() && !kill_at_) {
-        processes_.signal(SIGTERM);
-        kill_after_grace();
-      }
-      if (processes_.failed() && !under_srun_ && !kill_at_) kill_after_grace();
-      if (kill_at_ && kill_at_->expired()) processes_.kill();
-      if (step_ && step_->is_over()) end_srun();
-      if (end_) end_->poll();
-    }
-    constexpr int kSaved = static_cast<int>(ExitCode::requeue);
-    const int code = code_of_launch();
-    const bool told_to_stop = told_to_stop_ || is_stop_signal(code);
-    const bool is_srun_waiting = under_srun_ && code == 1;  // for a step that it could not make yet
-    const bool is_stopped = is_stop_signal(code) || (told_to_stop && is_srun_waiting);
-    return {is_stopped ? kSaved : code, told_to_stop, code == kSaved};
-  }
-
- private:
-  /// srun fails where a node was lost, although the run has ended well on the others: agents say how it has.
-  int code_of_launch() const {
-    if (agents_of_.empty()) return processes_.code();
-    const auto agreed = agent::agreed_code(agents_of_, id_);
-    checkpoint::remove_tree(checkpoint::real_file_system(), agent::launch_folder(agents_of_, id_));
-    return agreed.value_or(processes_.code());
-  }
-  void kill_after_grace() {
-    kill_at_ = Deadline::after(
-        std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.grace_seconds)));
-  }
-  void end_srun() {
-    log(Severity::warning, "{}", "srun waits for a step that Slurm has ended: ending srun");
-    processes_.kill();
-    step_.reset();
-  }
-  Milliseconds wait_time() const {
-    if (!kill_at_) return 1000ms;
-    return std::clamp(std::chrono::ceil<Milliseconds>(kill_at_->remaining()), 10ms, 1000ms);
-  }
-  /// A rank that dies of such a signal did not listen yet: it was starting, and nothing is lost. Whoever sent it, as
-  /// Slurm to all ranks at a preemption, asks to stop.
-  static bool is_stop_signal(int code) {
-    return std::ranges::count(std::array{SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}, code - 128) > 0;
-  }
-  /// Every signal means "save and stop".
-  void stop(int number) {
-    if (told_to_stop_ && number == SIGINT && !under_srun_) {
-      log(Severity::warning, "{}", "second SIGINT: ending the ranks at once; the last checkpoint is kept");
-      return processes_.kill();
-    }
-    log(Severity::info, "signal SIG{}: asking the ranks to save and stop", sigabbrev_np(number));
-    if (under_srun_)
-      stop_srun();
-    else
-      processes_.signal(SIGTERM);
-    told_to_stop_ = true;
-  }
-  /// srun hands USR1 on to its tasks, where INT and TERM would make it end them. It forgets a signal that comes before
-  /// its tasks run, hence again and again.
-  void stop_srun() {
-    processes_.signal(SIGUSR1);
-    stop_again_at_ = Deadline::after(2s);
-  }
-
-  const Options& options_;
-  agent::SupervisorSignals& signals_;
-  const FolderLock* lock_;
-  std::string id_ = random_hex(8);
-  std::optional<Rendezvous> rendezvous_;  ///< of local ranks
-  agent::Processes processes_;
-  bool under_srun_;
-  std::filesystem::path agents_of_;  ///< the run folder, if agents start the ranks
-  bool told_to_stop_ = false;
-  std::optional<StepWatch> step_;
-  std::optional<EndWatch> end_;
-  std::optional<Deadline> kill_at_;
-  std::optional<Deadline> stop_again_at_;
-};
-
-/// One that cannot begin, as the system refuses a process, has failed like any other.
-LaunchResult launch(const LaunchSpec& spec, const Options& options, agent::SupervisorSignals& signals) try {
-  return Launch(spec, options, signals).watch();
-} catch (const SchedulerError& error) {
-  log(Severity::error, "{}", error.what());
-  return {static_cast<int>(error.exit_code())};
 }
 
 /// How often a run that comes no further is launched again, and when. Not all at once: a node that was cut off ends
@@ -285,27 +65,6 @@ std::vector<std::string> files_of(const LaunchSpec& spec, const Progress& progre
   return {spec.worker.front(), spec.checkpoints.parent_path().string()};
 }
 
-/// The share of "8" or "a100:8" that `some` of `all` nodes have; a list of several types stays as it is.
-std::string share_of_gpus(const std::string& gpus, int some, int all) {
-  const auto number = gpus.rfind(':') + 1;  // 0 if there is no type
-  std::int64_t count = 0;
-  auto [end, error] = std::from_chars(gpus.data() + number, gpus.data() + gpus.size(), count);
-  if (error != std::errc{} || end != gpus.data() + gpus.size() || gpus.find(',') != std::string::npos) return gpus;
-  return fmt::format("{}{}", gpus.substr(0, number), std::max<std::int64_t>(1, count * some / all));
-}
-
-/// `spec` on these nodes only, with as many ranks on each as before, and no more GPUs in all than they have.
-LaunchSpec on_nodes(LaunchSpec spec, const std::vector<std::string>& nodes) {
-  if (nodes.empty()) return spec;
-  auto& job = *spec.allocation;
-  const int count = static_cast<int>(nodes.size());
-  spec.ranks = std::max(1, static_cast<int>(static_cast<std::int64_t>(spec.ranks) * count / job.nodes));
-  if (!job.gpus.empty()) job.gpus = share_of_gpus(job.gpus, count, job.nodes);
-  job.nodes = count;
-  job.only = nodes;
-  return spec;
-}
-
 bool is_superseded(const LaunchSpec& spec) {
   if (!spec.lock || !spec.lock->check()) return false;
   log(Severity::error, "another start has taken over the run folder \"{}\": this one ends",
@@ -332,7 +91,7 @@ LaunchResult launch_next(const LaunchSpec& spec, const Progress& progress, const
                          const Options& options, agent::SupervisorSignals& signals) {
   LaunchSpec next = on_nodes(progress.next_launch(), nodes);
   next.limits = limits_of_job(spec.allocation);
-  if (spec.events.began) spec.events.began(next.ranks, nodes);
+  if (spec.events.began) spec.events.began(next.ranks, next.allocation ? next.allocation->only : nodes);
   LaunchResult result = launch(next, options, signals);
   std::string cause = cause_of(result.code);
   if (spec.allocation && is_of_srun(result.code, spec, progress, nodes, options)) {
@@ -352,51 +111,6 @@ RestartDecision restart_decision(int code, const Progress& progress) {
   return can_pass ? RestartDecision::relaunch : distdl::restart_decision(code);
 }
 
-using Words = std::vector<std::string>;
-
-/// The tasks of the step: all ranks, which end as soon as one has ended; or an agent a node, each of which ends when
-/// the run has, whatever becomes of the others.
-Words tasks_of(const LaunchSpec& spec, const Options& options) {
-  const auto& job = *spec.allocation;
-  if (!spec.agents)
-    return {fmt::format("--ntasks={}", spec.ranks), fmt::format("--cpus-per-task={}", job.cpus_per_task),
-            fmt::format("--wait={:.0f}", std::ceil(std::max(1.0, options.grace_seconds)))};
-  const std::int64_t on_a_node = (spec.ranks + job.nodes - 1) / job.nodes;
-  return {fmt::format("--ntasks={}", job.nodes), "--ntasks-per-node=1",
-          fmt::format("--cpus-per-task={}", job.cpus_per_task * on_a_node), "--no-kill", "--wait=0"};
-}
-
-Words command_of(const LaunchSpec& spec, const std::string& launch_id) {
-  Words command = spec.worker;
-  if (!spec.agents) return command;
-  command.at(1) = "agent";
-  command.insert(command.end(), {"--launch", launch_id, "--ranks", std::to_string(spec.ranks), "--min-nodes",
-                                 std::to_string(spec.min_nodes)});
-  return command;
-}
-
-agent::Process srun_of(const LaunchSpec& spec, const Options& options, const std::string& launch_id) {
-  const auto& job = *spec.allocation;
-  agent::Process srun{
-      {"srun", "--job-name=" + step_name(launch_id), "--mpi=pmix", fmt::format("--nodes={}", job.nodes)}, {}};
-  const auto append = [&srun](const Words& words) {
-    srun.command.insert(srun.command.end(), words.begin(), words.end());
-  };
-  append(tasks_of(spec, options));
-  append({"--kill-on-bad-exit=0", "--unbuffered",
-          "--export=ALL",        // also where sbatch was told --export=NONE, which srun would repeat
-          "--disable-status"});  // a SIGINT goes on to the ranks, which save; else srun only prints its status
-  // What is left of a launch before, on a node that was lost, may still hold processors of the others.
-  if (!job.only.empty()) {
-    append({fmt::format("--nodelist={}", fmt::join(job.only, ",")), "--overlap"});
-    // Else srun would ask for all that SLURM_GPUS says, also of fewer nodes.
-    if (!job.gpus.empty()) srun.command.push_back("--gpus=" + job.gpus);
-  }
-  append(command_of(spec, launch_id));
-  srun.variables = slurm::variables_of(spec.limits);
-  return srun;
-}
-
 /// Without having finished; `state`: of what is saved, for people.
 void leave(const LaunchSpec& spec, const Options& options, agent::SupervisorSignals& signals,
            const std::string& state) {
@@ -405,48 +119,6 @@ void leave(const LaunchSpec& spec, const Options& options, agent::SupervisorSign
   if (!requeues) return;
   if (requeue_job(*spec.allocation, options, signals) && spec.events.requeued) spec.events.requeued();
 }
-}  // namespace
-
-std::vector<agent::Process> processes_of(const LaunchSpec& spec, const Options& options,
-                                         const std::filesystem::path& rendezvous, const std::string& launch_id) {
-  if (spec.allocation) return {srun_of(spec, options, launch_id)};
-  std::vector<agent::Process> processes;
-  processes.reserve(static_cast<std::size_t>(spec.ranks));
-  for (int rank = 0; rank < spec.ranks; ++rank) {
-    processes.push_back({spec.worker,
-                         {{"DISTDL_RANK", std::to_string(rank)},
-                          {"DISTDL_WORLD_SIZE", std::to_string(spec.ranks)},
-                          {"DISTDL_RENDEZVOUS", rendezvous.string()},
-                          {"DISTDL_LAUNCH_ID", launch_id}}});
-    processes.back().variables.merge(slurm::variables_of(spec.limits));
-    // Nobody beyond this machine has business at their ports. comm.interface, if it is set, counts for more. Of UCX's
-    // transports only tcp can use loopback.
-    const bool uses_tcp = env("UCX_TLS").value_or("tcp").find("tcp") != std::string::npos;
-    if (!env("UCX_NET_DEVICES") && uses_tcp) processes.back().variables["UCX_NET_DEVICES"] = "lo";
-  }
-  return processes;
-}
-
-void check(const Options& options) {
-  require(options.relaunches >= 0, "run.relaunches is {}, but must not be negative", options.relaunches);
-  require(options.grace_seconds >= 0 && options.grace_seconds <= kLongestGrace,
-          "run.grace_seconds is {}, but must be between 0 and {}", options.grace_seconds, kLongestGrace);
-  require(options.pause_seconds >= 0 && options.pause_seconds <= kLongestGrace,
-          "run.pause_seconds is {}, but must be between 0 and {}", options.pause_seconds, kLongestGrace);
-  require(options.probe_seconds > 0 && options.probe_seconds <= kLongestGrace,
-          "run.probe_seconds is {}, but must be above 0 and at most {}", options.probe_seconds, kLongestGrace);
-  for (const auto& [name, minutes] :
-       {std::pair("node", options.node_minutes), std::pair("scheduler", options.scheduler_minutes)})
-    require(minutes >= 0 && minutes <= kLongestGrace, "run.{}_minutes is {}, but must be between 0 and {}", name,
-            minutes, kLongestGrace);
-}
-
-int supervise(const LaunchSpec& spec, const Options& options) {
-  agent::SupervisorSignals signals;
-  return supervise(spec, options, signals);
-}
-
-namespace {
 class Supervision {
  public:
   Supervision(const LaunchSpec& spec, const Options& options, agent::SupervisorSignals& signals)
@@ -511,6 +183,31 @@ class Supervision {
   Progress progress_;
 };
 }  // namespace
+
+void check(const Options& options) {
+  require(options.relaunches >= 0, "run.relaunches is {}, but must not be negative", options.relaunches);
+  require(options.grace_seconds >= 0 && options.grace_seconds <= kLongestGrace,
+          "run.grace_seconds is {}, but must be between 0 and {}", options.grace_seconds, kLongestGrace);
+  require(options.pause_seconds >= 0 && options.pause_seconds <= kLongestGrace,
+          "run.pause_seconds is {}, but must be between 0 and {}", options.pause_seconds, kLongestGrace);
+  require(options.probe_seconds > 0 && options.probe_seconds <= kLongestGrace,
+          "run.probe_seconds is {}, but must be above 0 and at most {}", options.probe_seconds, kLongestGrace);
+  require(options.preflight_seconds > 0 && options.preflight_seconds <= kLongestGrace,
+          "run.preflight_seconds is {}, but must be above 0 and at most {}", options.preflight_seconds, kLongestGrace);
+  require(options.bad_node_hours >= 0 && options.bad_node_hours <= kLongestGrace,
+          "run.bad_node_hours is {}, but must be between 0 and {}", options.bad_node_hours, kLongestGrace);
+  require(options.slow_node_share >= 0 && options.slow_node_share < 1,
+          "run.slow_node_share is {}, but must be at least 0 and below 1", options.slow_node_share);
+  for (const auto& [name, minutes] :
+       {std::pair("node", options.node_minutes), std::pair("scheduler", options.scheduler_minutes)})
+    require(minutes >= 0 && minutes <= kLongestGrace, "run.{}_minutes is {}, but must be between 0 and {}", name,
+            minutes, kLongestGrace);
+}
+
+int supervise(const LaunchSpec& spec, const Options& options) {
+  agent::SupervisorSignals signals;
+  return supervise(spec, options, signals);
+}
 
 int supervise(const LaunchSpec& spec, const Options& options, agent::SupervisorSignals& signals) {
   check(options);

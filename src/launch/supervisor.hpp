@@ -49,6 +49,7 @@ struct LaunchSpec {
   /// Under Slurm: srun starts "distdl agent" on each node with the words of `worker`, and the agents start the ranks
   /// (../agent/README.md). Else srun starts the ranks.
   bool agents = false;
+  std::string mpi = "pmix";    ///< of srun; "none": ranks and agents find each other by files in the run folder
   int min_nodes = 1;           ///< the agents go on with so many, after the loss of others
   FolderLock* lock = nullptr;  ///< lock of the run folder; when it is lost, the ranks are ended
   /// Whether a user wants the run to stop for good. The ranks see that themselves; here it means that no launch
@@ -56,11 +57,6 @@ struct LaunchSpec {
   std::function<bool()> ends_for_good = {};
   LaunchEvents events = {};
 };
-
-/// The processes of one launch: `ranks` local ones with the rendezvous folder `rendezvous`, or one srun whose step has
-/// the name "distdl-<launch_id>".
-std::vector<agent::Process> processes_of(const LaunchSpec& spec, const Options& options,
-                                         const std::filesystem::path& rendezvous, const std::string& launch_id);
 
 /// Throws ConfigError for invalid values.
 void check(const Options& options);

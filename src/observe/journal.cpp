@@ -49,6 +49,15 @@ void Journal::append(const JobStarted& event) {
   writer_.append(text_of(row));
 }
 
+void Journal::append(const NodesChecked& event) {
+  Row row = row_of("preflight");
+  row["node_count"] = event.nodes;
+  row["seconds"] = event.seconds;
+  if (!event.excluded.empty()) row["excluded"] = event.excluded;
+  add_text(row, "cause", event.cause);
+  writer_.append(text_of(row));
+}
+
 void Journal::append(const LaunchBegan& event) {
   Row row = row_of("launch");
   row["ranks"] = event.ranks;

@@ -30,6 +30,14 @@ struct JobStarted {
   double submit_time = 0;  ///< seconds since 1970, of the last (re)submission; 0: not known
 };
 
+/// The nodes were checked before the first launch.
+struct NodesChecked {
+  int nodes = 1;
+  double seconds = 0;
+  std::vector<std::string> excluded = {};
+  std::string cause = {};  ///< what is the matter with those that are not well
+};
+
 /// The ranks are started.
 struct LaunchBegan {
   int ranks = 1;
@@ -91,6 +99,7 @@ class Journal {
 
   void append(const Submitted& event);
   void append(const JobStarted& event);
+  void append(const NodesChecked& event);
   void append(const LaunchBegan& event);
   void append(const LaunchEnded& event);
   void append(const GenerationFailed& event);

@@ -65,6 +65,22 @@ std::optional<int> fewest_nodes(const Allocation& allocation) {
   return fewest_nodes_in(result.output, allocation.job);
 }
 
+std::vector<std::string> usable_nodes(const std::string& partitions) {
+  std::vector<std::string> command{"sinfo", "--noheader", "--Node", "--format=%N %P",
+                                   "--states=idle,allocated,mixed,completing"};
+  if (!partitions.empty()) command.push_back("--partition=" + partitions);
+  const auto result = ask(command, kProbeLimit);
+  require<SchedulerError>(result.exit_code == 0, "cannot ask Slurm for the nodes of its partitions: sinfo {}",
+                          cause_of(result, kProbeLimit));
+  std::vector<std::string> nodes;
+  const auto words = words_in(result.output);
+  for (std::size_t i = 0; i + 1 < words.size(); i += 2) {
+    const bool counts = !partitions.empty() || words[i + 1].ends_with('*');  // the default partition has a star
+    if (counts && std::find(nodes.begin(), nodes.end(), words[i]) == nodes.end()) nodes.push_back(words[i]);
+  }
+  return nodes;
+}
+
 std::optional<bool> has_step(const Allocation& allocation, const std::string& name) {
   auto result = ask({"squeue", "--steps", "--noheader", "--jobs=" + allocation.job, "--format=%j"}, kProbeLimit);
   if (result.exit_code != 0) return std::nullopt;

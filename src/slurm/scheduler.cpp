@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
+#include <fmt/ranges.h>
+
 #include <distdl/base/errors.hpp>
 #include <distdl/slurm/commands.hpp>
 #include <distdl/slurm/queries/answers.hpp>
@@ -69,6 +71,15 @@ void Scheduler::cancel(const std::string& id) {
   check_job_id(id);
   const auto result = slurm::ask({"scancel", id}, kActionLimit);
   require<SchedulerError>(result.exit_code == 0, "cannot cancel job {}: scancel {}", id,
+                          cause_of(result, kActionLimit));
+  forget(id);
+}
+
+void Scheduler::exclude_nodes(const std::string& id, const std::vector<std::string>& nodes) {
+  check_job_id(id);
+  const auto list = fmt::format("{}", fmt::join(nodes, ","));
+  const auto result = slurm::ask({"scontrol", "update", "JobId=" + id, "ExcNodeList=" + list}, kActionLimit);
+  require<SchedulerError>(result.exit_code == 0, "cannot exclude {} from job {}: scontrol {}", list, id,
                           cause_of(result, kActionLimit));
   forget(id);
 }

@@ -69,6 +69,8 @@ class Scheduler {
   /// SchedulerError in Slurm's own words, as do the following.
   void requeue(const std::string& id);
   void cancel(const std::string& id);
+  /// Keeps a job that waits off these nodes, instead of those that it was kept off before. Empty: off none.
+  void exclude_nodes(const std::string& id, const std::vector<std::string>& nodes);
   /// The new job's id. The environment is passed on as sbatch does by default.
   std::string submit(const Submission& submission);
 

@@ -17,6 +17,7 @@
 #include "tests/launch/supervisor_fixture.hpp"
 #include <distdl/base/clock.hpp>
 #include <distdl/base/env.hpp>
+#include <distdl/launch/launch_processes.hpp>
 #include <distdl/launch/rendezvous.hpp>
 
 namespace distdl::launch {
@@ -274,6 +275,21 @@ TEST(Processes, UnderSlurmIsOneSrunForAllRanks) {
   for (auto word : {"--mpi=pmix", "--nodes=3", "--ntasks=3", "--cpus-per-task=2", "--kill-on-bad-exit=0", "--wait=10"})
     EXPECT_TRUE(has(word)) << word;
   EXPECT_EQ(processes[0].variables.at("DISTDL_END_OF_JOB"), "1900000000");
+}
+
+TEST(Processes, AStepOnEachNodeLeavesOutOthers) {
+  slurm::Allocation job{.job = "1", .nodes = 3, .tasks = 6, .cpus_per_task = 2, .node_list = "n[1-3]", .gpus = "6"};
+  LaunchSpec spec{{"distdl", "worker", "job.toml"}, "ck", 6, job};
+  spec.mpi = "none";
+  const auto on_two = on_nodes(spec, {"n1", "n3"});
+  EXPECT_EQ(on_two.ranks, 4);
+  EXPECT_EQ(on_two.allocation->nodes, 2);
+  EXPECT_EQ(on_two.allocation->node_list, "n1,n3");
+  EXPECT_EQ(on_two.allocation->gpus, "4");
+  const auto words = srun_on_each_node(on_two, "look", {"distdl", "preflight"});
+  for (auto word : {"--job-name=look", "--mpi=none", "--nodes=2", "--ntasks=2", "--ntasks-per-node=1",
+                    "--cpus-per-task=4", "--nodelist=n1,n3", "--gpus=4", "distdl", "preflight"})
+    EXPECT_EQ(std::count(words.begin(), words.end(), word), 1) << word;
 }
 }  // namespace
 }  // namespace distdl::launch

@@ -129,14 +129,20 @@ std::string complaint(const FabricReport& report, std::size_t i) {
     return fmt::format("{:.1f} us, but good links have {:.1f}", link.latency * 1e6, latency * 1e6);
   return "";
 }
-}  // namespace
+/// A ring as pairs: of even ranks with the next one, of odd ranks with the next one, and the end with the beginning.
+std::vector<Round> ring(int size) {
+  std::vector<Round> rounds(2);
+  for (int r = 0; r + 1 < size; ++r) rounds[static_cast<std::size_t>(r % 2)].emplace_back(Rank(r), Rank(r + 1));
+  if (size > 2) rounds.push_back({{Rank(0), Rank(size - 1)}});
+  return rounds;
+}
 
-FabricReport measure_fabric(comm::Communicator& communicator) {
+FabricReport measure(comm::Communicator& communicator, const std::vector<Round>& rounds) {
   FabricReport report;
   for (Rank rank(0); rank.value < communicator.size(); ++rank.value) report.hosts.push_back(communicator.host(rank));
   PairTest test(communicator);
   std::vector<double> numbers;
-  for (const auto& round : rounds_of(communicator)) {
+  for (const auto& round : rounds) {
     communicator.barrier().wait();
     for (const auto& [a, b] : round) {
       FabricLink link{.a = a, .b = b, .within = communicator.host(a) == communicator.host(b)};
@@ -154,6 +160,15 @@ FabricReport measure_fabric(comm::Communicator& communicator) {
     report.links[i].large_rate = numbers[3 * i + 2];
   }
   return report;
+}
+}  // namespace
+
+FabricReport measure_fabric(comm::Communicator& communicator) {
+  return measure(communicator, rounds_of(communicator));
+}
+
+FabricReport measure_ring(comm::Communicator& communicator) {
+  return measure(communicator, ring(communicator.size()));
 }
 
 void check_fabric(FabricReport& report) {

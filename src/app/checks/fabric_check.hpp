@@ -35,6 +35,9 @@ struct FabricReport {
 /// Collective. Measures all pairs of ranks within each node (up to some number of ranks), and all pairs of the nodes'
 /// first ranks. Pairs without a common rank are measured at the same time. The result is complete on rank 0.
 FabricReport measure_fabric(comm::Communicator& communicator);
+/// Collective. Measures each rank with the next one only, the last with the first; in two or three rounds. The result
+/// is complete on all ranks.
+FabricReport measure_ring(comm::Communicator& communicator);
 
 /// Sets `slow` and `advice`. A link is slow if its bandwidth is below half, or its latency above twice, that of the
 /// best quarter of its class. A class must have at least three links. Pure.

@@ -11,6 +11,7 @@
 #include <distdl/app/cli/commands.hpp>
 #include <distdl/app/cli/job_arguments.hpp>
 #include <distdl/app/program.hpp>
+#include <distdl/app/runs/avoided_nodes.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>
 #include <distdl/launch/requeue.hpp>
@@ -48,8 +49,9 @@ void tell_slurm(const config::Job& job, int code, agent::SupervisorSignals& sign
   log(Severity::warning, "the batch host is lost: this agent asks Slurm to requeue job {}", allocation->called());
   observe::Journal journal(job.run_dir);
   journal.append(observe::LaunchEnded{code, "the batch host is lost"});
-  if (launch::requeue_job(*allocation, job.launch, signals, true))
-    journal.append(observe::Requeued{allocation->called()});
+  if (!launch::requeue_job(*allocation, job.launch, signals, true)) return;
+  journal.append(observe::Requeued{allocation->called()});
+  exclude_bad_nodes(allocation->called(), job.run_dir, job.launch.bad_node_hours);
 }
 
 /// The batch host is back, and Slurm may have killed the batch script there.

@@ -9,6 +9,7 @@
 
 #include <distdl/app/checks/fabric_check.hpp>
 #include <distdl/app/checks/folder_check.hpp>
+#include <distdl/app/checks/node_check.hpp>
 #include <distdl/app/checks/signal_probe.hpp>
 #include <distdl/app/cli/commands.hpp>
 #include <distdl/app/ranks/local_ranks.hpp>
@@ -48,7 +49,13 @@ Finding check_compute() {
   try {
     auto backend = kernels::make_backend({});
     auto health = backend->name() == "reference" ? Health::warn : Health::ok;
-    return {"compute", health, fmt::format("{}: {}", backend->name(), backend->description()),
+    NodeReport report{host_name()};
+    app::check_compute(report, {}, 1);
+    if (!report.wrong.empty())
+      return {"compute", Health::fail, report.wrong, "compute nowhere here until it is repaired"};
+    return {"compute", health,
+            fmt::format("{}, {:.0f} GFLOP/s; gradients {}, the same on all machines with this backend",
+                        backend->description(), report.flops / 1e9, report.digest),
             health == Health::ok ? "" : "only the slow reference backend works; build with oneDNN or CUDA"};
   } catch (const Error& error) {
     return {"compute", Health::fail, error.what(), "no backend works here"};

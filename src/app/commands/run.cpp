@@ -9,6 +9,7 @@
 #include <distdl/app/checks/run_folder_check.hpp>
 #include <distdl/app/cli/commands.hpp>
 #include <distdl/app/cli/job_arguments.hpp>
+#include <distdl/app/runs/preflight.hpp>
 #include <distdl/app/runs/run_records.hpp>
 #include <distdl/base/console.hpp>
 #include <distdl/base/log.hpp>
@@ -18,6 +19,7 @@
 #include <distdl/launch/supervisor.hpp>
 #include <distdl/observe/run_folder.hpp>
 #include <distdl/slurm/allocation.hpp>
+#include <distdl/slurm/mpi_types.hpp>
 #include <distdl/slurm/nodes.hpp>
 
 namespace distdl::app {
@@ -64,6 +66,16 @@ void check_before_launch(const config::Job& job, bool in_slurm_job) try { check_
   log(Severity::warning, "{}; the ranks are started all the same, because the run has trained before", error.what());
 }
 
+/// Slurm's commands are asked only where there are nodes to start ranks on.
+void choose_mpi(launch::LaunchSpec& spec, const config::Job& job) {
+  if (job.launch.mpi != launch::Mpi::choose) spec.mpi = job.launch.mpi.name();
+  if (job.launch.mpi != launch::Mpi::choose || !spec.allocation || spec.allocation->node_list.empty()) return;
+  spec.mpi = slurm::best_mpi_type(slurm::mpi_types());
+  if (spec.mpi != "pmix")
+    log(Severity::info, "srun here has no --mpi=pmix: the ranks find each other in \"{}\"",
+        (std::filesystem::path(job.run_dir) / "launches").string());
+}
+
 /// Under Slurm, unless the job wants it otherwise.
 void use_agents(launch::LaunchSpec& spec, const config::Job& job) {
   spec.agents = spec.allocation && job.agent.recovery == agent::Recovery::agents;
@@ -86,9 +98,10 @@ void start_supervisor_log(const config::Job& job, bool has_folder) try {
 }
 
 /// Returns the exit code.
-int supervise(const launch::LaunchSpec& spec, const config::Job& job, agent::SupervisorSignals& signals,
-              RunRecords& records) try {
-  const int code = launch::supervise(spec, job.launch, signals);
+int supervise(launch::LaunchSpec& spec, config::Job& job, agent::SupervisorSignals& signals, RunRecords& records) try {
+  const bool goes_on = check_nodes(spec, job, signals, records);
+  if (goes_on) use_agents(spec, job);
+  const int code = goes_on ? launch::supervise(spec, job.launch, signals) : static_cast<int>(ExitCode::requeue);
   records.ended(code);
   return code;
 } catch (const Error& error) {
@@ -119,14 +132,14 @@ void run(const RunArguments& arguments) {
   start_supervisor_log(job, true);
   RunRecords records(job.run_dir, spec);
   if (records.run_has_ended()) return log(Severity::info, "an earlier job of this chain has ended the run");
-  records.attach(spec);
+  records.attach(spec, job.launch.bad_node_hours);
   spec.worker = {own_program(), "worker"};
   for (auto& word : arguments.job.command_line()) spec.worker.push_back(word);
   if (arguments.no_snapshots) spec.at_first = {"--no-snapshots"};
   spec.starts = [&job] { return observe::read_starts(job.run_dir); };
   spec.last_done = [&job] { return observe::read_last_step(job.run_dir); };
   spec.below = "--below";
-  use_agents(spec, job);
+  choose_mpi(spec, job);
   const int code = supervise(spec, job, signals, records);
   if (code != 0) throw Ended(code);
   print_result(job.run_dir, arguments.json);

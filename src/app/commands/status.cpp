@@ -27,7 +27,7 @@ void show_status(const StatusArguments& arguments) {
     ledger = observe::read_ledger(folder, report.state.is_live ? std::optional(seconds_since_1970()) : std::nullopt);
   if (arguments.json) {
     auto row = to_json(report);
-    row["ledger"] = to_json(*ledger);
+    row["ledger"] = app::to_json(*ledger);
     fmt::print("{}\n", row.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     return;
   }

@@ -208,7 +208,7 @@ void work(const WorkerArguments& arguments) {
   if (const auto generation = env_integer("DISTDL_GENERATION"))
     job.comm.generation = static_cast<std::uint32_t>(*generation);
   if (job.launch.hangup == launch::Hangup::ignore) ignore_hangup();
-  auto world = world::make_world();
+  auto world = world::make_world(std::filesystem::path(job.run_dir) / "launches");
   start_worker_log(job, world->rank());
   auto outcome = train::Outcome::stopped;
   try {

@@ -13,8 +13,8 @@
 #include <distdl/base/log.hpp>
 #include <distdl/base/random.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/launch/launch_processes.hpp>
 #include <distdl/launch/rendezvous.hpp>
-#include <distdl/launch/supervisor.hpp>
 #include <distdl/world/make_world.hpp>
 
 namespace distdl::app {

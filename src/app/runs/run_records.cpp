@@ -3,6 +3,7 @@
 
 #include <fmt/ranges.h>
 
+#include <distdl/app/runs/avoided_nodes.hpp>
 #include <distdl/app/runs/run_records.hpp>
 #include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
@@ -53,7 +54,8 @@ RunRecords::RunRecords(const std::filesystem::path& folder, const launch::Launch
   if (!has_ended_) journal_.append(started);
 }
 
-void RunRecords::attach(launch::LaunchSpec& spec) {
+void RunRecords::attach(launch::LaunchSpec& spec, double bad_node_hours) {
+  bad_node_hours_ = bad_node_hours;
   spec.ends_for_good = [this] { return observe::stop_is_requested(folder_); };
   spec.events.began = [this](int ranks, const std::vector<std::string>& nodes) {
     journal_.append(observe::LaunchBegan{ranks, fmt::format("{}", fmt::join(nodes, ","))});
@@ -62,7 +64,17 @@ void RunRecords::attach(launch::LaunchSpec& spec) {
     journal_.append(observe::LaunchEnded{code, cause, told_to_stop});
   };
   spec.events.lost_node = [this] { journal_.append(observe::NodeLost{}); };
-  spec.events.requeued = [this] { journal_.append(observe::Requeued{job_}); };
+  spec.events.requeued = [this] {
+    journal_.append(observe::Requeued{job_});
+    exclude_bad_nodes(job_, folder_, bad_node_hours_);
+  };
+}
+
+void RunRecords::checked_nodes(const observe::NodesChecked& event) {
+  journal_.append(event);
+  if (event.cause.empty() || chain_.empty()) return;
+  for (const std::string& job : observe::links_after(observe::read_journal(folder_), chain_, job_))
+    exclude_bad_nodes(job, folder_, bad_node_hours_);
 }
 
 /// A crash that uses up the relaunches of a job may pass until the next job of the chain; but not for ever.

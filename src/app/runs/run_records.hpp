@@ -19,8 +19,11 @@ class RunRecords {
 
   /// Whether an earlier link of the chain has ended the run for good: there is nothing to do then.
   bool run_has_ended() const { return has_ended_; }
-  /// Lets the supervisor note its launches here, and see the file STOP. `spec` must not outlive this.
-  void attach(launch::LaunchSpec& spec);
+  /// Lets the supervisor note its launches here, and see the file STOP. `spec` must not outlive this. After a requeue
+  /// Slurm is told which nodes the run avoids (run.bad_node_hours).
+  void attach(launch::LaunchSpec& spec, double bad_node_hours);
+  /// Notes it. What was left out, later links of the chain avoid.
+  void checked_nodes(const observe::NodesChecked& event);
   /// Notes the end. Cancels the rest of the chain if it would not help to go on.
   void ended(int code);
 
@@ -32,6 +35,7 @@ class RunRecords {
   observe::Journal journal_;
   std::string job_, chain_;
   bool has_ended_ = false;
+  double bad_node_hours_ = 0;
   std::optional<Step> step_at_start_;
 };
 

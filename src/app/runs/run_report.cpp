@@ -119,6 +119,7 @@ RunReport make_report(const std::filesystem::path& folder, observe::RunSummary s
   report.job = current_job(summary, jobs);
   report.state = state_of(summary, lock ? std::optional(lock->age) : std::nullopt, report.job);
   if (lock && report.state.is_live) report.holder = lock->holder;
+  report.bad_nodes = observe::read_bad_nodes(folder);
   report.summary = std::move(summary);
   report.jobs = std::move(jobs);
   return report;
@@ -144,6 +145,10 @@ std::string to_text(const RunReport& report) {
              fmt::format("{}  {}; from step {}, {} steps again", time_text(restart.time), restart.cause,
                          restart.resumed_from, restart.repeated));
   }
+  for (std::size_t i = 0; i < std::min(kMostShown, report.bad_nodes.size()); ++i) {
+    const auto& bad = report.bad_nodes[i];
+    add_line(text, i == 0 ? "left out" : "", fmt::format("{}  {}; {}", time_text(bad.time), bad.node, bad.cause));
+  }
   return text;
 }
 
@@ -159,6 +164,9 @@ ReportJson to_json(const RunReport& report) {
                         {"found", restart.found > 0 ? ReportJson(restart.found) : ReportJson(nullptr)},
                         {"resumed_from", restart.resumed_from.value},
                         {"steps_repeated", restart.repeated}});
+  auto bad_nodes = ReportJson::array();
+  for (const auto& bad : report.bad_nodes)
+    bad_nodes.push_back({{"node", bad.node}, {"time", bad.time}, {"cause", bad.cause}, {"job", bad.job}});
   return {{"run", report.id},
           {"run_dir", report.folder.string()},
           {"state", report.state.word},
@@ -175,6 +183,7 @@ ReportJson to_json(const RunReport& report) {
           {"checkpoint", save_json(summary.checkpoint)},
           {"snapshot", save_json(summary.snapshot)},
           {"restarts", std::move(restarts)},
+          {"bad_nodes", std::move(bad_nodes)},
           {"exit_code", or_null(summary.code)},
           {"end_of_job", or_null(end_of_job(report))},
           {"deadline", summary.deadline}};

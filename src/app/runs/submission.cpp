@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+
+#include <fmt/ranges.h>
 
 #include <distdl/app/checks/job_check.hpp>
 #include <distdl/app/checks/run_folder_check.hpp>
+#include <distdl/app/runs/avoided_nodes.hpp>
 #include <distdl/app/runs/submission.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/random.hpp>
 #include <distdl/observe/journal.hpp>
 #include <distdl/observe/run_identity.hpp>
-#include <distdl/slurm/commands.hpp>
+#include <distdl/slurm/mpi_types.hpp>
 
 namespace distdl::app {
 namespace {
-using namespace std::chrono_literals;
-
-constexpr Milliseconds kMpiListLimit = 10s;
 constexpr double kExpectedBytesPerSecond = 5e8;  ///< of a shared file system, by one job
 constexpr std::size_t kIdOfChain = 6;            ///< random bytes
 
@@ -30,18 +31,6 @@ MeasuredSaves measured_saves(const std::filesystem::path& run_folder) {
   for (const auto& row : observe::read_journal(run_folder))
     if (row.event == "checkpoint" && row.seconds > 0) saves = {std::max(saves.seconds, row.seconds), true};
   return saves;
-}
-
-/// "MPI plugin types are...\n\tnone\n\tpmix\nspecific pmix plugin versions available: pmix_v4".
-std::vector<std::string> mpi_types() {
-  const auto result = slurm::ask({"srun", "--mpi=list"}, kMpiListLimit);
-  if (result.exit_code != 0) return {};
-  std::string text = result.output + result.errors;
-  for (const char* rest : {"MPI plugin types are...", "specific pmix plugin versions available:", "srun:"})
-    for (auto at = text.find(rest); at != std::string::npos; at = text.find(rest))
-      text.replace(at, std::string_view(rest).size(), 1, '\n');
-  std::replace(text.begin(), text.end(), ',', '\n');
-  return submit::split_words(text);
 }
 
 /// Ranks of the job, as far as its options tell; else 1.
@@ -67,6 +56,28 @@ void make_chain(submit::ScriptRequest& request, const PlannedSubmission& plan) {
   options.set(submit::SbatchOption{"no-requeue"});
   request.arguments.insert(request.arguments.end(), {"--set", "run.requeue=false"});
   request.chain = plan.chain;
+}
+
+/// Of "2-3" the 2.
+std::size_t fewest_nodes_of(const submit::SbatchOptions& options) {
+  std::size_t count = 1;
+  const std::string nodes = options.value("nodes");
+  std::from_chars(nodes.data(), nodes.data() + nodes.size(), count);
+  return std::max<std::size_t>(1, count);
+}
+
+/// Nodes that earlier jobs of the run have left out. A user who names nodes means them.
+void avoid_bad_nodes(submit::SbatchOptions& options, const config::Job& job) try {
+  const std::string excluded = options.value("exclude");
+  if (options.has("nodelist") || excluded.find('/') != std::string::npos) return;
+  const auto avoided = nodes_to_avoid(job.run_dir, job.launch.bad_node_hours, options.value("partition"), excluded,
+                                      fewest_nodes_of(options));
+  if (avoided.empty()) return;
+  const auto list = fmt::format("{}", fmt::join(avoided, ","));
+  log(Severity::info, "an earlier job of the run has left out {}: this one does not get it", list);
+  options.set("exclude", excluded.empty() ? list : excluded + "," + list);
+} catch (const SchedulerError& error) {
+  log(Severity::warning, "{}; bad nodes are not excluded", error.what());
 }
 
 /// Early enough for a save, where nobody says when.
@@ -108,7 +119,7 @@ submit::LintFacts gather_facts(const config::Job& job, std::uint64_t state_bytes
   facts.folder = submit::look_at_run_folder(job.run_dir);
   if (state_bytes > 0) facts.folder->checkpoint_bytes = state_bytes;
   facts.run_requeues = job.launch.requeue;
-  if (asks_slurm) facts.mpi_types = mpi_types();
+  if (asks_slurm) facts.mpi_types = slurm::mpi_types();
   return facts;
 }
 
@@ -126,7 +137,7 @@ submit::LintFacts gather_facts(const submit::BatchScript& script) {
       log(Severity::debug, "the job file is not looked at: {}", error.what());
     }
   }
-  facts.mpi_types = mpi_types();
+  facts.mpi_types = slurm::mpi_types();
   return facts;
 }
 
@@ -139,6 +150,7 @@ PlannedSubmission plan_submission(const SubmissionWish& wish) {
   const JobFacts about = examine_job(job);
   auto facts = gather_facts(job, about.state_bytes, true);
   submit::ScriptRequest request{options_of(wish, job, facts)};
+  avoid_bad_nodes(request.options, job);
   check_plan(job, ranks_of(request.options));
   PlannedSubmission plan{job.run_dir};
   const auto identity = observe::find_identity(job.run_dir);

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+
+#include <fmt/ranges.h>
+
+#include <distdl/app/checks/node_verdicts.hpp>
+#include <distdl/base/median.hpp>
+
+namespace distdl::app {
+namespace {
+using Verdicts = std::vector<NodeVerdict>;
+
+constexpr double kShortestFile = 0.1, kBytesOfFile = 4 << 20;  ///< seconds that are never slow, for so many bytes
+constexpr double kShortestLatency = 1e-3;                      ///< seconds that are never slow
+
+/// The worst verdict counts.
+void set(NodeVerdict& verdict, NodeHealth health, const std::string& cause) {
+  if (health <= verdict.health) return;
+  verdict.health = health;
+  verdict.cause = cause;
+}
+
+/// Pointers to those that have computed, by kind.
+std::map<std::string, std::vector<NodeVerdict*>> kinds_of(Verdicts& verdicts) {
+  std::map<std::string, std::vector<NodeVerdict*>> kinds;
+  for (auto& verdict : verdicts)
+    if (!verdict.report.digest.empty()) kinds[verdict.report.kind].push_back(&verdict);
+  return kinds;
+}
+
+/// Of one kind: all should have the same digest.
+void compare_digests(const std::vector<NodeVerdict*>& kind) {
+  std::map<std::string, std::size_t> counts;
+  std::vector<std::string> names;
+  for (const auto* one : kind) {
+    ++counts[one->report.digest];
+    names.push_back(one->node);
+  }
+  if (counts.size() < 2) return;
+  const auto most =
+      std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const bool is_majority = 2 * most->second > kind.size();
+  const auto cause = is_majority
+                         ? fmt::format("computes other gradients than {} nodes of its kind", most->second)
+                         : fmt::format("{} compute different gradients, and no majority tells which one is right",
+                                       fmt::join(names, " and "));
+  for (auto* one : kind)
+    if (!is_majority || one->report.digest != most->first) set(*one, NodeHealth::wrong, cause);
+}
+
+double median_of(const std::vector<NodeVerdict*>& nodes, double NodeReport::*value) {
+  std::vector<double> values;
+  for (const auto* one : nodes)
+    if (one->report.*value > 0) values.push_back(one->report.*value);
+  return median(std::move(values));
+}
+
+/// A number of which more is better.
+struct Speed {
+  double NodeReport::*value;
+  const char* name;
+  double unit;
+  const char* unit_name;
+  double fast_enough = 1e300;
+};
+
+void find_slow(const std::vector<NodeVerdict*>& nodes, const Speed& speed, double share) {
+  const double usual = median_of(nodes, speed.value);
+  for (auto* one : nodes) {
+    const double own = one->report.*speed.value;
+    if (own > 0 && own < share * usual && own < speed.fast_enough)
+      set(*one, NodeHealth::slow,
+          fmt::format("{}: {:.3g} {}, the median is {:.3g}", speed.name, own / speed.unit, speed.unit_name,
+                      usual / speed.unit));
+  }
+}
+
+void find_late(const std::vector<NodeVerdict*>& nodes, double share) {
+  const double usual = median_of(nodes, &NodeReport::latency);
+  for (auto* one : nodes) {
+    const double own = one->report.latency;
+    if (own > kShortestLatency && own * share > usual)
+      set(*one, NodeHealth::slow, fmt::format("latency: {:.3g} us, the median is {:.3g}", own * 1e6, usual * 1e6));
+  }
+}
+
+/// Those that did not reach the others, if most did.
+void find_unconnected(const std::vector<NodeVerdict*>& nodes) {
+  const auto count =
+      std::count_if(nodes.begin(), nodes.end(), [](const auto* one) { return !one->report.unconnected.empty(); });
+  if (2 * static_cast<std::size_t>(count) >= nodes.size()) return;
+  for (auto* one : nodes)
+    if (!one->report.unconnected.empty())
+      set(*one, NodeHealth::silent, "cannot reach the others: " + one->report.unconnected);
+}
+
+std::string row_of(const std::string& name, const NodeReport& report, const std::string& cause) {
+  return fmt::format("{:<16}{:>10.1f}{:>11.1f}{:>11.1f}{:>11.1f}{:>12.1f}  {}", name, report.flops / 1e9,
+                     report.write_rate / 1e6, report.read_rate / 1e6, report.link_rate / 1e6, report.latency * 1e6,
+                     cause);
+}
+}  // namespace
+
+Verdicts judge_nodes(const std::vector<std::string>& nodes, const std::vector<NodeReport>& reports, double slow_share) {
+  Verdicts verdicts;
+  verdicts.reserve(nodes.size());
+  for (const auto& node : nodes) {
+    auto& verdict = verdicts.emplace_back(NodeVerdict{node});
+    const auto found =
+        std::find_if(reports.begin(), reports.end(), [&](const NodeReport& each) { return each.node == node; });
+    if (found == reports.end()) {
+      set(verdict, NodeHealth::silent, "has not reported");
+      continue;
+    }
+    verdict.report = *found;
+    if (!found->wrong.empty()) set(verdict, NodeHealth::wrong, found->wrong);
+  }
+  std::vector<NodeVerdict*> all;
+  for (auto& verdict : verdicts)
+    if (verdict.health != NodeHealth::silent) all.push_back(&verdict);
+  for (const auto& [kind, members] : kinds_of(verdicts)) {
+    compare_digests(members);
+    find_slow(members, {&NodeReport::flops, "matrix product", 1e9, "GFLOP/s"}, slow_share);
+  }
+  const double fast_file = kBytesOfFile / kShortestFile;
+  find_slow(all, {&NodeReport::write_rate, "writing", 1e6, "MB/s", fast_file}, slow_share);
+  find_slow(all, {&NodeReport::read_rate, "reading", 1e6, "MB/s", fast_file}, slow_share);
+  find_slow(all, {&NodeReport::link_rate, "network", 1e6, "MB/s"}, slow_share);
+  find_late(all, slow_share);
+  find_unconnected(all);
+  return verdicts;
+}
+
+Verdicts confirm(const Verdicts& first, const Verdicts& second) {
+  Verdicts both;
+  for (std::size_t i = 0; i < first.size() && i < second.size(); ++i) {
+    const bool is_first_worse = first[i].health > second[i].health;
+    const auto& worse = is_first_worse ? first[i] : second[i];
+    const auto& better = is_first_worse ? second[i] : first[i];
+    both.push_back(worse.health == NodeHealth::wrong ? worse : better);
+  }
+  return both;
+}
+
+Verdicts choose_excluded(const Verdicts& verdicts, std::size_t needed) {
+  Verdicts bad;
+  for (const auto& verdict : verdicts)
+    if (verdict.health != NodeHealth::ok) bad.push_back(verdict);
+  std::stable_sort(bad.begin(), bad.end(), [](const auto& a, const auto& b) { return a.health > b.health; });
+  bad.resize(std::min(bad.size(), verdicts.size() - std::min(needed, verdicts.size())));
+  return bad;
+}
+
+std::vector<std::string> table_of(const Verdicts& verdicts) {
+  std::vector<std::string> lines{fmt::format("{:<16}{:>10}{:>11}{:>11}{:>11}{:>12}", "node", "GFLOP/s", "write MB/s",
+                                             "read MB/s", "link MB/s", "latency us")};
+  std::vector<NodeVerdict> good;
+  std::vector<NodeVerdict*> others;
+  for (const auto& verdict : verdicts)
+    if (verdict.health == NodeHealth::ok)
+      good.push_back(verdict);
+    else
+      lines.push_back(row_of(verdict.node, verdict.report,
+                             fmt::format("{}: {}", OneOf<NodeHealth>(verdict.health).name(), verdict.cause)));
+  for (auto& verdict : good) others.push_back(&verdict);
+  NodeReport usual;
+  for (const auto value : {&NodeReport::flops, &NodeReport::write_rate, &NodeReport::read_rate, &NodeReport::link_rate,
+                           &NodeReport::latency})
+    usual.*value = median_of(others, value);
+  const auto name = good.size() == 1 ? good[0].node : fmt::format("{} nodes", good.size());
+  if (!good.empty()) lines.push_back(row_of(name, usual, good.size() == 1 ? "ok" : "ok, medians"));
+  return lines;
+}
+
+}  // namespace distdl::app

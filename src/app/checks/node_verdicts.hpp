@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <distdl/app/checks/node_report.hpp>
+#include <distdl/base/one_of.hpp>
+
+namespace distdl::app {
+
+/// From good to bad.
+enum class NodeHealth { ok, slow, silent, wrong };
+constexpr std::array<Named<NodeHealth>, 4> choices_of(NodeHealth) {
+  return {{{NodeHealth::ok, "ok", ""},
+           {NodeHealth::slow, "slow", ""},
+           {NodeHealth::silent, "silent", "it did not report"},
+           {NodeHealth::wrong, "wrong", "it computes or stores wrong values"}}};
+}
+
+struct NodeVerdict {
+  std::string node;
+  NodeHealth health = NodeHealth::ok;
+  std::string cause = {};  ///< for people
+  NodeReport report = {};  ///< empty for a silent one
+};
+
+/// A verdict for each of `nodes`, in their order. Wrong is a node that says so itself, and one whose gradients are not
+/// those of the majority of its kind. Without a majority all of the kind are wrong, because one is, and nobody knows
+/// which. Slow is a node with less than `slow_share` of the median: in computing of its kind, else of all. A file that
+/// takes less than 0.1 s, and a latency below 1 ms, is never slow. If most nodes have no links, none is silent for it.
+std::vector<NodeVerdict> judge_nodes(const std::vector<std::string>& nodes, const std::vector<NodeReport>& reports,
+                                     double slow_share);
+
+/// A second look at the same nodes: what is only slow or silent must be so both times.
+std::vector<NodeVerdict> confirm(const std::vector<NodeVerdict>& first, const std::vector<NodeVerdict>& second);
+
+/// The nodes to leave out, worst first, so that at least `needed` are left.
+std::vector<NodeVerdict> choose_excluded(const std::vector<NodeVerdict>& verdicts, std::size_t needed);
+
+/// Lines of a table: the head, each node that is not ok, and the medians of the others.
+std::vector<std::string> table_of(const std::vector<NodeVerdict>& verdicts);
+
+}  // namespace distdl::app

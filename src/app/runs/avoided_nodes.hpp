@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <distdl/observe/bad_nodes.hpp>
+
+namespace distdl::app {
+
+/// The bad nodes of a run whose cool-down (run.bad_node_hours) is not over, newest first.
+std::vector<observe::BadNode> nodes_in_cool_down(const std::filesystem::path& run_folder, double hours);
+
+/// Of `bad` those that Slurm must not give to a job: at most so many that `needed` of the nodes `usable` are left.
+/// `excluded`: those that the user has excluded, "n[1-3]".
+std::vector<std::string> choose_avoided(const std::vector<observe::BadNode>& bad,
+                                        const std::vector<std::string>& usable, const std::string& excluded,
+                                        std::size_t needed);
+
+/// For a job that is to be submitted, the same with what Slurm says of the partitions, "batch,urgent"; empty: the
+/// default one. Throws SchedulerError if Slurm does not tell which nodes they have.
+std::vector<std::string> nodes_to_avoid(const std::filesystem::path& run_folder, double hours,
+                                        const std::string& partitions, const std::string& excluded, std::size_t needed);
+
+/// Tells Slurm which nodes not to give to a job that waits: the user's, and the run's bad ones. Nodes that the run has
+/// excluded before, and whose cool-down is over, may be used again. Repeated for some seconds: a job that was just
+/// requeued ends Slurm's commands too, as all processes of its batch script. What Slurm refuses is a warning.
+void exclude_bad_nodes(const std::string& job, const std::filesystem::path& run_folder, double hours);
+
+}  // namespace distdl::app

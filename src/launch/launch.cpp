@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include <distdl/agent/agent.hpp>
+#include <distdl/base/log.hpp>
+#include <distdl/base/random.hpp>
+#include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/launch/job_end.hpp>
+#include <distdl/launch/launch.hpp>
+#include <distdl/launch/launch_processes.hpp>
+#include <distdl/launch/rendezvous.hpp>
+#include <distdl/launch/step_watch.hpp>
+
+namespace distdl::launch {
+namespace {
+using namespace std::chrono_literals;
+
+/// One launch from start to end.
+class Launch {
+ public:
+  Launch(const LaunchSpec& spec, const Options& options, agent::SupervisorSignals& signals)
+      : options_(options),
+        signals_(signals),
+        lock_(spec.lock),
+        rendezvous_(spec.allocation ? std::optional<Rendezvous>() : std::optional<Rendezvous>(std::in_place)),
+        processes_(processes_of(spec, options, rendezvous_ ? rendezvous_->folder() : "", id_)),
+        under_srun_(spec.allocation.has_value()) {
+    if (!spec.allocation) return;
+    if (spec.agents) agents_of_ = spec.checkpoints.parent_path();
+    step_.emplace(*spec.allocation, step_name(id_),
+                  std::chrono::ceil<Milliseconds>(std::chrono::duration<double>(options.step_seconds)));
+    end_.emplace(*spec.allocation, spec.checkpoints.parent_path(), spec.limits.end);
+  }
+
+  LaunchResult watch() {
+    while (processes_.reap() > 0) {
+      if (auto number = signals_.wait(wait_time()); number && *number != SIGCHLD) stop(*number);
+      if (stop_again_at_ && stop_again_at_->expired()) stop_srun();
+      if (lock_ && lock_->is_lost() && !kill_at_) {
+        processes_.signal(SIGTERM);
+        kill_after_grace();
+      }
+      if (processes_.failed() && !under_srun_ && !kill_at_) kill_after_grace();
+      if (kill_at_ && kill_at_->expired()) processes_.kill();
+      if (step_ && step_->is_over()) end_srun();
+      if (end_) end_->poll();
+    }
+    constexpr int kSaved = static_cast<int>(ExitCode::requeue);
+    const int code = code_of_launch();
+    const bool told_to_stop = told_to_stop_ || is_stop_signal(code);
+    const bool is_srun_waiting = under_srun_ && code == 1;  // for a step that it could not make yet
+    const bool is_stopped = is_stop_signal(code) || (told_to_stop && is_srun_waiting);
+    return {is_stopped ? kSaved : code, told_to_stop, code == kSaved};
+  }
+
+ private:
+  /// srun fails where a node was lost, although the run has ended well on the others: agents say how it has.
+  int code_of_launch() const {
+    if (agents_of_.empty()) return processes_.code();
+    const auto agreed = agent::agreed_code(agents_of_, id_);
+    checkpoint::remove_tree(checkpoint::real_file_system(), agent::launch_folder(agents_of_, id_));
+    return agreed.value_or(processes_.code());
+  }
+  void kill_after_grace() {
+    kill_at_ = Deadline::after(
+        std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.grace_seconds)));
+  }
+  void end_srun() {
+    log(Severity::warning, "{}", "srun waits for a step that Slurm has ended: ending srun");
+    processes_.kill();
+    step_.reset();
+  }
+  Milliseconds wait_time() const {
+    if (!kill_at_) return 1000ms;
+    return std::clamp(std::chrono::ceil<Milliseconds>(kill_at_->remaining()), 10ms, 1000ms);
+  }
+  /// A rank that dies of such a signal did not listen yet: it was starting, and nothing is lost. Whoever sent it, as
+  /// Slurm to all ranks at a preemption, asks to stop.
+  static bool is_stop_signal(int code) {
+    return std::ranges::count(std::array{SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}, code - 128) > 0;
+  }
+  /// Every signal means "save and stop".
+  void stop(int number) {
+    if (told_to_stop_ && number == SIGINT && !under_srun_) {
+      log(Severity::warning, "{}", "second SIGINT: ending the ranks at once; the last checkpoint is kept");
+      return processes_.kill();
+    }
+    log(Severity::info, "signal SIG{}: asking the ranks to save and stop", sigabbrev_np(number));
+    if (under_srun_)
+      stop_srun();
+    else
+      processes_.signal(SIGTERM);
+    told_to_stop_ = true;
+  }
+  /// srun hands USR1 on to its tasks, where INT and TERM would make it end them. It forgets a signal that comes before
+  /// its tasks run, hence again and again.
+  void stop_srun() {
+    processes_.signal(SIGUSR1);
+    stop_again_at_ = Deadline::after(2s);
+  }
+
+  const Options& options_;
+  agent::SupervisorSignals& signals_;
+  const FolderLock* lock_;
+  std::string id_ = random_hex(8);
+  std::optional<Rendezvous> rendezvous_;  ///< of local ranks
+  agent::Processes processes_;
+  bool under_srun_;
+  std::filesystem::path agents_of_;  ///< the run folder, if agents start the ranks
+  bool told_to_stop_ = false;
+  std::optional<StepWatch> step_;
+  std::optional<EndWatch> end_;
+  std::optional<Deadline> kill_at_;
+  std::optional<Deadline> stop_again_at_;
+};
+
+}  // namespace
+
+LaunchResult launch(const LaunchSpec& spec, const Options& options, agent::SupervisorSignals& signals) try {
+  return Launch(spec, options, signals).watch();
+} catch (const SchedulerError& error) {
+  log(Severity::error, "{}", error.what());
+  return {static_cast<int>(error.exit_code())};
+}
+
+}  // namespace distdl::launch

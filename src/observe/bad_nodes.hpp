@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+// bad-nodes.jsonl in the run folder: nodes that a run has left out, over all its jobs.
+namespace distdl::observe {
+
+struct BadNode {
+  std::string node;
+  std::string cause;     ///< "slow: matrix product: 20 GFLOP/s, the median is 200"
+  std::string job = {};  ///< Slurm's id
+  double time = 0;       ///< seconds since 1970; note_bad_node() takes the time of its call
+};
+
+/// A file system that refuses it is no error.
+void note_bad_node(const std::filesystem::path& run_folder, const BadNode& node);
+
+/// The newest entry of each node, newest first.
+std::vector<BadNode> read_bad_nodes(const std::filesystem::path& run_folder);
+
+}  // namespace distdl::observe

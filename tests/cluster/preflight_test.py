@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bad nodes are found before ranks are started on them, left out, and avoided by what follows."""
+import os
+import unittest
+
+import pocket
+
+FOLDER = None
+CLUSTER = None
+
+
+def setUpModule():
+    global FOLDER, CLUSTER
+    FOLDER = pocket.work_folder()
+    pocket.call(pocket.DISTDL, "data", "make", "shapes", f"{FOLDER}/shapes.h5", "--samples", "4000")
+    CLUSTER = pocket.Cluster(3, FOLDER, "preflight")
+
+
+class Preflight(unittest.TestCase):
+    def train(self, name, faults, *options):
+        os.environ["DISTDL_PREFLIGHT_FAULTS"] = faults
+        self.addCleanup(os.environ.pop, "DISTDL_PREFLIGHT_FAULTS", None)
+        run = pocket.Run(f"{FOLDER}/{name}")
+        job = CLUSTER.train(options, "mlp.toml", "--set", f"data.train={FOLDER}/shapes.h5", "--set", f"run.dir={run.folder}", "--set",
+                            "train.epochs=2")
+        self.addCleanup(pocket.finished, "scancel", job.number)
+        return run, job
+
+    def test_a_wrong_node_is_left_out(self):
+        run, job = self.train("wrong", "n2=digest", "--nodes=2-3")
+        job.wait_state("COMPLETED", 90)
+        self.assertTrue(run.finished(), job.log())
+        check, = run.events("preflight")
+        self.assertEqual(["n2"], check["excluded"], job.log())
+        self.assertLess(check["seconds"], 20)
+        self.assertEqual(["n1,n3"], [row["nodes"] for row in run.events("launch")])
+        self.assertIn("n2; wrong: computes other gradients", pocket.call(pocket.DISTDL, "status", run.folder))
+
+    def test_a_requeued_job_runs_elsewhere(self):
+        run, job = self.train("elsewhere", "n1=file", "--nodes=2")
+        job.wait_state("COMPLETED", 120)
+        self.assertTrue(run.finished(), job.log())
+        self.assertEqual(1, len(run.events("requeued")), job.log())
+        self.assertEqual("n[2-3]", job.field("NodeList"), job.story())
+
+
+pocket.main()

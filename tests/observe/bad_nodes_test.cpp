@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <distdl/base/clock.hpp>
+#include <distdl/observe/bad_nodes.hpp>
+
+namespace distdl::observe {
+namespace {
+TEST(BadNodes, KeepsTheNewestEntryOfEachNode) {
+  const auto folder = std::filesystem::path(::testing::TempDir()) / ("bad_nodes_" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  EXPECT_TRUE(read_bad_nodes(folder).empty());
+  note_bad_node(folder, {"n1", "slow", "17"});
+  note_bad_node(folder, {"n2", "slow", "17"});
+  note_bad_node(folder, {"n1", "wrong: \"bits\"", "18"});
+  std::ofstream(folder / "bad-nodes.jsonl", std::ios::app) << "{\"event\":\"bad_node\",\"nodes\":7}\nno row\n";
+  const auto nodes = read_bad_nodes(folder);
+  ASSERT_EQ(nodes.size(), 2u);
+  EXPECT_EQ(nodes[0].node, "n1");
+  EXPECT_EQ(nodes[0].cause, "wrong: \"bits\"");
+  EXPECT_EQ(nodes[0].job, "18");
+  EXPECT_NEAR(nodes[0].time, seconds_since_1970(), 60);
+  EXPECT_EQ(nodes[1].node, "n2");
+  std::filesystem::remove_all(folder);
+}
+}  // namespace
+}  // namespace distdl::observe
