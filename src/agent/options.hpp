@@ -23,6 +23,10 @@ struct Options {
   std::int64_t spares = 0;       ///< nodes of the job without ranks until a node is lost
   double node_lost_seconds = 4;  ///< a node without a heartbeat for so long is lost; below 2 s false alarms are likely
   double rank_frozen_seconds = 3;  ///< a rank without a sign of life for so long is ended
+  double stalled_seconds =
+      25;  ///< a rank in one phase for ten times the longest before, and so long, is ended; 0: none
+  double stalled_save_seconds = 300;   ///< the same, for the phases of a save
+  double stalled_at_most_seconds = 0;  ///< no phase may take longer, also one that was never seen before; 0: none
 };
 
 template <class Visitor>
@@ -34,6 +38,13 @@ void describe(Options& options, Visitor&& visit) {
         "a node whose agent has sent no heartbeat for so many seconds is lost");
   visit("run.rank_frozen_seconds", options.rank_frozen_seconds,
         "a rank whose process has given no sign of life for so many seconds is ended, and the run recovers");
+  visit("run.stalled_seconds", options.stalled_seconds,
+        "a rank that is in one phase for ten times as long as ever before, and for so many seconds, is ended, and the "
+        "run recovers; 0: never");
+  visit("run.stalled_save_seconds", options.stalled_save_seconds,
+        "the same for the phases of a save, which no limit below so many seconds ends");
+  visit("run.stalled_at_most_seconds", options.stalled_at_most_seconds,
+        "no phase of a rank may take longer, not even the first evaluation or save; 0: those have no limit");
 }
 
 /// Throws ConfigError for values that make no sense.
