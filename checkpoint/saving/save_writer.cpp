@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
+#include <distdl/base/activity.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/saving/save_writer.hpp>
 
@@ -42,9 +43,12 @@ class Writing {
     std::optional<Failure> failure;
     try {
       shared_.activity.set(kProtects);
+      show_step(save.label.step);
+      enter_phase(RankPhase::protect);
       Snapshot snapshot = open_snapshot(shared_.buffers.current().bytes());
       protect(snapshot.bytes);
       shared_.activity.set(kWrites);
+      if (save.destination.file_system) enter_phase(RankPhase::write);
       if (save.destination.file_system)
         outcome.bytes = shared_.store.save(group_, save.label.step, snapshot.slices, snapshot.state).bytes;
     } catch (const std::exception& error) {
@@ -55,6 +59,7 @@ class Writing {
     }
     outcome.durable_seconds = save.since_begin.seconds();
     outcome.unkept = save.unkept;
+    enter_phase(RankPhase::idle);
     shared_.control.finish(std::move(outcome), std::move(failure));
   }
 
@@ -78,6 +83,7 @@ class Writing {
 
 void run(SharedSave& shared, std::unique_ptr<Group> group) {
   set_log_rank(Rank(shared.rank));
+  const ShownThread shown("writer");
   try {
     Writing(shared, *group).work_until_the_end();
   } catch (const std::exception& error) {

@@ -12,6 +12,7 @@
 #include <distdl/agent/agent.hpp>
 #include <distdl/agent/cpu_binding.hpp>
 #include <distdl/agent/datagrams.hpp>
+#include <distdl/agent/inspector.hpp>
 #include <distdl/agent/ledger_thread.hpp>
 #include <distdl/agent/membership.hpp>
 #include <distdl/agent/messages.hpp>
@@ -41,6 +42,13 @@ Rules rules_of(const AgentSpec& spec, int nodes) {
   rules.suspect = rules.dead / 2;
   if (spec.options.regrow_seconds > 0) rules.regrow_after = milliseconds(spec.options.regrow_seconds);
   return rules;
+}
+
+BeatLimits limits_of(const Options& options) {
+  return {.between = milliseconds(options.rank_frozen_seconds),
+          .stall = {.least = milliseconds(options.stalled_seconds),
+                    .least_of_saves = milliseconds(options.stalled_save_seconds),
+                    .most = milliseconds(options.stalled_at_most_seconds)}};
 }
 
 /// Checked before a rank of `world` waits for the others.
@@ -107,6 +115,7 @@ class Agent {
   void announce(const Decision& decision);
   void tell_of_break(const Decision& next);
   bool is_lowest_heard(std::size_t from) const;
+  InspectedNode inspected();
 
   const AgentSpec& spec_;
   SupervisorSignals& signals_;
@@ -124,6 +133,8 @@ class Agent {
   Generation faulty_;        ///< the last generation that this node knows a fault of
   double found_ = 0;         ///< when it did, seconds since 1970
   bool first_lost_ = false;  ///< the first node was not heard for some time
+  std::vector<Clock::time_point> heard_at_;  ///< of each node
+  Inspector inspector_;
   std::optional<int> end_;
 };
 
@@ -143,7 +154,9 @@ Agent::Agent(const AgentSpec& spec, world::World& world, SupervisorSignals& sign
       agents_(exchange(spec, world, datagrams_.address())),
       membership_(self_, hosts_of(agents_), rules_),
       ledger_(launch_folder(spec.run_folder, spec.launch_id)),
-      ledger_thread_(ledger_) {
+      ledger_thread_(ledger_),
+      heard_at_(agents_.size(), Clock::now()),
+      inspector_(spec.run_folder) {
   std::vector<std::string> addresses;
   addresses.reserve(agents_.size());
   for (const auto& agent : agents_) addresses.push_back(agent.address);
@@ -291,8 +304,7 @@ void Agent::perform(const StartRanks& action) {
   try {
     Rank first;
     auto processes = processes_of(decision, first);
-    ranks_.emplace(first, std::move(processes), BeatLimits{.between = milliseconds(spec_.options.rank_frozen_seconds)},
-                   Clock::now());
+    ranks_.emplace(first, std::move(processes), limits_of(spec_.options), Clock::now());
   } catch (const SchedulerError& error) {  // the system refuses a process
     log(Severity::error, "{}", error.what());
     membership_.ranks_ended(static_cast<int>(error.exit_code()), error.what());
@@ -319,6 +331,21 @@ void Agent::perform(const Send&) {
   const std::string bytes = to_text(membership_.status());
   for (std::size_t node = 0; node < agents_.size(); ++node)
     if (node != self_.value) datagrams_.send(node, bytes);
+  inspector_.update(inspected());
+}
+
+/// For "distdl why".
+InspectedNode Agent::inspected() {
+  const auto now = Clock::now();
+  const Status& own = membership_.status();
+  InspectedNode node{agents_[self_.value].host, self_.value};
+  if (ranks_) node.ranks = ranks_->started();
+  for (std::size_t i = 0; i < agents_.size(); ++i) {
+    if (i == self_.value || (i < own.hears.size() && own.hears[i])) heard_at_[i] = now;
+    const bool has_ranks = contains(own.decision.members, NodeId(static_cast<std::uint32_t>(i)));
+    node.nodes.push_back({agents_[i].host, has_ranks, std::chrono::duration<double>(now - heard_at_[i]).count()});
+  }
+  return node;
 }
 
 void Agent::perform(const Finish& action) {
@@ -372,6 +399,10 @@ void check(const Options& options) {
                                              std::tuple("run.rank_frozen_seconds", options.rank_frozen_seconds, 1.0)})
     require(seconds >= least && seconds <= kLongest, "{} is {}, but must be between {} and {}", name, seconds, least,
             kLongest);
+  for (const auto& [name, seconds] : {std::pair("run.stalled_seconds", options.stalled_seconds),
+                                      std::pair("run.stalled_save_seconds", options.stalled_save_seconds),
+                                      std::pair("run.stalled_at_most_seconds", options.stalled_at_most_seconds)})
+    require(seconds >= 0 && seconds <= kLongest, "{} is {}, but must be between 0 and {}", name, seconds, kLongest);
 }
 
 }  // namespace distdl::agent

@@ -26,6 +26,15 @@ std::string text_of(int code) {
   const auto* entry = entry_of(code);
   return entry ? fmt::format("ended with code {} ({})", code, entry->name) : fmt::format("ended with code {}", code);
 }
+
+/// Of a rank that is about to be ended.
+void log_stacks(const StartedRank& rank) {
+  constexpr Milliseconds kPatience{100};  // the agent has other things to do
+  for (const ThreadReport& thread : look_at(rank, kPatience).threads)
+    for (std::size_t i = 0; i < thread.stack.size(); ++i)
+      log(Severity::error, "rank {}, thread \"{}\" in {}: #{} {}", rank.rank, thread.name, thread.phase, i,
+          thread.stack[i]);
+}
 }  // namespace
 
 NodeRanks::NodeRanks(Rank first, std::vector<Process> ranks, const BeatLimits& limits, Clock::time_point now)
@@ -38,11 +47,18 @@ NodeRanks::NodeRanks(Rank first, std::vector<Process> ranks, const BeatLimits& l
       }()),
       oom_kills_(count_oom_kills()),
       processes_(with_pipes(std::move(ranks), signs_)) {
-  for (auto& sign : signs_) sign.pipe.close_writer();
+  for (auto& sign : signs_) {
+    sign.pipe.close_writer();
+    sign.activity->close_descriptor();
+    sign.watches.assign(ActivityPage::kThreads, StallWatch(limits_.stall));
+  }
 }
 
 std::vector<Process> NodeRanks::with_pipes(std::vector<Process> ranks, const std::vector<Sign>& signs) {
-  for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i].variables.merge(signs[i].pipe.variables());
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    ranks[i].variables.merge(signs[i].pipe.variables());
+    ranks[i].variables.merge(signs[i].activity->variables());
+  }
   return ranks;
 }
 
@@ -62,11 +78,12 @@ void NodeRanks::check(Clock::time_point now, Clock::duration late) {
       sign.last = now;
       sign.came = true;
     }
+    look_for_stall(i, now, late);
     const auto limit = sign.came ? limits_.between : limits_.first;
     if (sign.frozen || now - sign.last <= limit || !processes_.runs(i)) continue;
     sign.frozen = true;
-    log(Severity::error, "rank {} has given no sign of life for {:.1f} s: it is ended",
-        first_.value + static_cast<int>(i), std::chrono::duration<double>(now - sign.last).count());
+    log(Severity::error, "rank {} has given no sign of life for {:.1f} s: it is ended", rank_of(i),
+        std::chrono::duration<double>(now - sign.last).count());
     processes_.kill(i, kFrozen);
   }
 }
@@ -80,6 +97,28 @@ std::size_t NodeRanks::reap() {
   return running;
 }
 
+void NodeRanks::look_for_stall(std::size_t index, Clock::time_point now, Clock::duration late) {
+  Sign& sign = signs_[index];
+  if (sign.frozen || !sign.stall.empty() || !processes_.runs(index)) return;
+  for (const ThreadSeen& seen : sign.activity->look()) {
+    StallWatch& watch = sign.watches[seen.place];
+    const auto time = watch.look(seen, now, late);
+    if (!time) continue;
+    sign.stall = text_of_stall(seen, *time, watch.history());
+    log(Severity::error, "rank {} {}: it is ended", rank_of(index), sign.stall);
+    for (const StartedRank& rank : started())
+      if (rank.rank == rank_of(index)) log_stacks(rank);
+    return processes_.kill(index, kFrozen);
+  }
+}
+
+std::vector<StartedRank> NodeRanks::started() const {
+  std::vector<StartedRank> ranks;
+  for (std::size_t i = 0; i < signs_.size(); ++i)
+    if (const auto pid = processes_.pid_of(i)) ranks.push_back({rank_of(i), *pid, signs_[i].activity});
+  return ranks;
+}
+
 void NodeRanks::stop() {
   processes_.signal(SIGTERM);
 }
@@ -87,7 +126,8 @@ void NodeRanks::stop() {
 std::string NodeRanks::cause() const {
   const auto& cause = processes_.cause();
   if (!cause) return "";
-  const int rank = first_.value + static_cast<int>(cause->index);
+  const Rank rank = rank_of(cause->index);
+  if (const auto& stall = signs_[cause->index].stall; !stall.empty()) return fmt::format("rank {} {}", rank, stall);
   if (signs_[cause->index].frozen) return fmt::format("rank {} was frozen", rank);
   if (is_oom_kill()) return fmt::format("rank {} was killed for lack of memory {}", rank, oom_kill_place_);
   return fmt::format("rank {} {}", rank, text_of(cause->code));

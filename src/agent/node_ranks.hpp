@@ -10,15 +10,18 @@
 #include <distdl/agent/cause.hpp>
 #include <distdl/agent/oom_kills.hpp>
 #include <distdl/agent/processes.hpp>
+#include <distdl/agent/rank_look.hpp>
+#include <distdl/agent/stall_watch.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/base/ids.hpp>
 
 namespace distdl::agent {
 
-/// How long a rank may give no sign of life.
+/// How long a rank may give no sign of life, or make no progress.
 struct BeatLimits {
   Milliseconds first{60000};   ///< until the first one: the process starts
   Milliseconds between{3000};  ///< after that; the process is then taken to be frozen
+  StallLimits stall = {};
 };
 
 /// The ranks of one generation on this node. The destructor kills them.
@@ -29,8 +32,8 @@ class NodeRanks {
 
   /// Descriptors that are readable when a rank has given a sign of life.
   std::vector<int> descriptors() const;
-  /// Reads the signs of life, and ends the ranks that have given none for too long. `late`: by how much this process
-  /// was late for its own last look; it was starved then, and so may be the ranks.
+  /// Reads the signs of life, and ends the ranks that have given none for too long, or stay in one phase. `late`: by
+  /// how much this process was late for its own last look; it was starved then, and so may be the ranks.
   void check(Clock::time_point now, Clock::duration late);
   /// Collects those that ended; returns how many still run.
   std::size_t reap();
@@ -48,10 +51,15 @@ class NodeRanks {
   bool are_up() const;
   /// The latest step that one of them says it has done; -1: none has trained.
   Step step() const;
+  /// Those that run, to be looked at.
+  std::vector<StartedRank> started() const;
 
  private:
   struct Sign {
     BeatPipe pipe;
+    std::shared_ptr<ActivityMemory> activity = std::make_shared<ActivityMemory>();
+    std::vector<StallWatch> watches = {};  ///< by the place of the thread
+    std::string stall = {};                ///< in what it made no progress; empty: it does
     Clock::time_point last;
     bool came = false;
     bool frozen = false;
@@ -59,6 +67,8 @@ class NodeRanks {
   };
 
   bool is_oom_kill() const;
+  Rank rank_of(std::size_t index) const { return Rank(first_.value + static_cast<int>(index)); }
+  void look_for_stall(std::size_t index, Clock::time_point now, Clock::duration late);
   static std::vector<Process> with_pipes(std::vector<Process> ranks, const std::vector<Sign>& signs);
 
   Rank first_;

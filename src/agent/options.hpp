@@ -24,6 +24,10 @@ struct Options {
   double node_lost_seconds = 4;  ///< a node without a heartbeat for so long is lost; below 2 s false alarms are likely
   double rank_frozen_seconds = 3;  ///< a rank without a sign of life for so long is ended
   double regrow_seconds = 10;      ///< a lost node that is back for so long is used again; 0: never
+  double stalled_seconds =
+      25;  ///< a rank in one phase for ten times the longest before, and so long, is ended; 0: none
+  double stalled_save_seconds = 300;   ///< the same, for the phases of a save
+  double stalled_at_most_seconds = 0;  ///< no phase may take longer, also one that was never seen before; 0: none
 };
 
 template <class Visitor>
@@ -38,6 +42,13 @@ void describe(Options& options, Visitor&& visit) {
   visit("run.regrow_seconds", options.regrow_seconds,
         "under Slurm: a node that was lost and has been back for so many seconds runs ranks again: they all save, and "
         "start again with it; 0: never");
+  visit("run.stalled_seconds", options.stalled_seconds,
+        "a rank that is in one phase for ten times as long as ever before, and for so many seconds, is ended, and the "
+        "run recovers; 0: never");
+  visit("run.stalled_save_seconds", options.stalled_save_seconds,
+        "the same for the phases of a save, which no limit below so many seconds ends");
+  visit("run.stalled_at_most_seconds", options.stalled_at_most_seconds,
+        "no phase of a rank may take longer, not even the first evaluation or save; 0: those have no limit");
 }
 
 /// Throws ConfigError for values that make no sense.

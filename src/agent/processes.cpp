@@ -83,6 +83,12 @@ bool Processes::runs(std::size_t index) const {
   return std::ranges::any_of(running_, [index](const Running& process) { return process.index == index; });
 }
 
+std::optional<pid_t> Processes::pid_of(std::size_t index) const {
+  for (const auto& process : running_)
+    if (process.index == index) return process.pid;
+  return std::nullopt;
+}
+
 int Processes::code() const {
   return code_ == 0 && killed_ ? kKilled : code_;
 }

@@ -68,6 +68,8 @@ class Processes {
   /// The first that failed, but a lost peer only if there is no other cause.
   const std::optional<EndOfProcess>& cause() const { return cause_; }
   bool runs(std::size_t index) const;
+  /// Nothing if it has ended.
+  std::optional<pid_t> pid_of(std::size_t index) const;
 
  private:
   struct Running {

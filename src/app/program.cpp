@@ -64,6 +64,7 @@ int run(int argc, char** argv) {
   add_run_command(line);
   add_submit_command(line);
   add_status_command(line);
+  add_why_command(line);
   add_log_command(line);
   add_cancel_command(line);
   add_requeue_command(line);

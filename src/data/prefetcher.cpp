@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
+#include <distdl/base/activity.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/data/prefetcher.hpp>
 
@@ -46,6 +47,7 @@ const Batch& Prefetcher::at(std::int64_t position, Clock::duration patience) {
 }
 
 void Prefetcher::run() {
+  const ShownThread shown("reader");
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [&] { return ends_ || (to_read_ >= 0 && ready_.size() < depth_); });
@@ -58,7 +60,9 @@ void Prefetcher::run() {
     const std::int64_t position = to_read_;
     const std::uint64_t round = round_;
     lock.unlock();
+    enter_phase(RankPhase::read);
     Read done = read(position, std::move(memory));
+    enter_phase(RankPhase::idle);
     lock.lock();
     if (round != round_) {
       spare_.push_back(std::move(done.batch));

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <tuple>
 
+#include <distdl/base/activity.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/kernels/options.hpp>
@@ -113,6 +114,7 @@ void Trainer::start() {
                                    model::initialize(tensors_, static_cast<std::uint64_t>(recipe_.train.seed), arena);
                                  },
                                  plan_.global_batch()};
+  enter_phase(RankPhase::restore);
   const auto resumed = checkpointing_.restore(start_values);
   if (!resumed) begin_afresh(start_values);
   if (state_.step < total_) checkpointing_.check_room();
@@ -125,6 +127,7 @@ void Trainer::start() {
     started.resumed_from = state_.step;
     started.resumed_source = *resumed;
   }
+  show_step(state_.step);
   observer_.on(started);
 }
 
@@ -146,6 +149,8 @@ TrainingStep::Requests Trainer::step(bool stop) {
   const Stopwatch watch;
   const bool save = communicator_.rank() == Rank(0) && save_is_wanted(Step(state_.step.value + 1));
   const auto done = step_(state_, {stop, save}, [this] { checkpointing_.fence(); });
+  enter_phase(RankPhase::report);
+  show_step(state_.step);
   set_log_step(state_.step);
   look_for_suspension();
   end_of_job_.step_took(watch.seconds());
@@ -160,8 +165,10 @@ TrainingStep::Requests Trainer::step(bool stop) {
 bool Trainer::evaluate() {
   if (evaluator_.samples() == 0) return true;
   const Stopwatch watch;
+  enter_phase(RankPhase::evaluate);
   const auto found = evaluator_(state_.evaluation_arena(), communicator_, [this] { return must_stop(); });
   step_.network().load_parameters(state_.parameter_arena());
+  enter_phase(RankPhase::report);
   if (!found) return false;
   look_for_suspension();
   end_of_job_.evaluation_took(watch.seconds());

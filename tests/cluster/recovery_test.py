@@ -106,6 +106,10 @@ class Case(unittest.TestCase):
 class Recovery(Case):
     def test_ranks_killed_and_frozen_then_a_node_lost(self):
         run, job = self.start("all")
+        found = json.loads(pocket.call(pocket.DISTDL, "why", run.folder, "--json"))
+        self.assertEqual(["n1", "n2", "n3"], [node["host"] for node in found["nodes"]])
+        self.assertEqual([0, 1, 2], [rank["rank"] for node in found["nodes"] for rank in node["ranks"]])
+        self.assertEqual([], found["silent"])
         self.fault(run, job, "a killed rank", lambda: os.kill(processes(run, "worker", "n2")[0], signal.SIGKILL))
         self.fault(run, job, "a frozen rank", lambda: os.kill(processes(run, "worker", "n1")[0], signal.SIGSTOP))
         self.fault(run, job, "a lost node", lambda: CLUSTER.tool("kill", "n3"))

@@ -9,6 +9,7 @@ namespace distdl::app {
 void add_run_command(Command app);
 void add_submit_command(Command app);
 void add_status_command(Command app);
+void add_why_command(Command app);
 void add_log_command(Command app);
 void add_cancel_command(Command app);
 void add_requeue_command(Command app);

@@ -9,6 +9,7 @@
 #include <distdl/agent/cpu_binding.hpp>
 #include <distdl/app/cli/commands.hpp>
 #include <distdl/app/cli/job_arguments.hpp>
+#include <distdl/base/activity.hpp>
 #include <distdl/base/console.hpp>
 #include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
@@ -181,11 +182,13 @@ bool speaks(Rank self, const std::exception& error) {
 train::Outcome run_connected(const config::Job& job, const Resume& resume, world::World& world,
                              WorkerSignals& signals) {
   require_descriptors(world.size());
+  enter_phase(RankPhase::connect);
   auto communicator = comm::Communicator::connect(world, job.comm);
   log(Severity::debug, "rank {} of {} by {}, {}", communicator->rank(), communicator->size(), world.description(),
       communicator->description());
   try {
     auto outcome = run_rank(job, resume, *communicator, signals);
+    enter_phase(RankPhase::end);
     communicator->close();
     return outcome;
   } catch (const std::exception& error) {
@@ -203,6 +206,8 @@ train::Outcome run_connected(const config::Job& job, const Resume& resume, world
 
 void work(const WorkerArguments& arguments) {
   agent::bind_to_processors();
+  show_activity();
+  enter_phase(RankPhase::start);
   WorkerSignals signals;  // before any library starts a thread
   config::Job job = arguments.job.load();
   if (const auto generation = env_integer("DISTDL_GENERATION"))

@@ -20,6 +20,7 @@ void Execution::set(std::shared_ptr<const CollectivePlan> plan, const Call& call
   if (call_.on_device) set_up_device();
   use(plan_->schedule);
   operation_ = operation;
+  operation_.bytes = call.input_bytes;
   next_ = 0;
   state_ = State::running;
   if (plan_->uses_node_ranks) {

@@ -28,6 +28,7 @@ class Activities {
 
   /// Sets the activity for which this rank waits; null: none.
   void set_waiting(const Activity* activity) { waiting_ = activity; }
+  bool is_waiting() const { return waiting_ != nullptr; }
   /// The activity for which this rank waits; else the oldest one; null if there is none.
   const Activity* foremost() const;
   /// The ranks for which an activity waits. If it waits for another activity, these are the ranks of that one. The

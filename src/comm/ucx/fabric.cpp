@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include <distdl/base/activity.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/comm/peer_lost.hpp>
 #include <distdl/comm/ucx/fabric.hpp>
@@ -115,7 +116,10 @@ void Fabric::wait(Activity& activity, Clock::duration timeout) {
   require<InternalError>(!advancing_, "{}: an activity must not wait for another one", to_string(activity.operation()));
   struct Waiting {
     Activities& activities;
-    ~Waiting() { activities.set_waiting(nullptr); }
+    ~Waiting() {
+      activities.set_waiting(nullptr);
+      end_wait();
+    }
   } waiting{activities_};
   activities_.set_waiting(&activity);
   auto start = Clock::now(), looked = start;

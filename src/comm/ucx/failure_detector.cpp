@@ -6,6 +6,7 @@
 
 #include <fmt/ranges.h>
 
+#include <distdl/base/activity.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/comm/ucx/failure_detector.hpp>
 
@@ -111,9 +112,12 @@ void FailureDetector::check_liveness() {
     watch(rank);
     if (contains(ended_, rank) && !is_lost(rank)) mark_process_lost(rank);
   }
-  if (const Activity* activity = activities_.foremost(); activity && board_.show_wait) {
+  if (const Activity* activity = activities_.foremost()) {
     const auto& ranks = activities_.awaited_by(*activity);
-    board_.show_wait(ranks.empty() ? std::nullopt : std::optional(ranks.front()), activity->operation());
+    const auto awaited = ranks.empty() ? std::nullopt : std::optional(ranks.front());
+    const Operation operation = activity->operation();
+    if (board_.show_wait) board_.show_wait(awaited, operation);
+    if (activities_.is_waiting()) show_wait(operation.name, operation.sequence, operation.bytes, awaited);
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
+#include <distdl/base/activity.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/commit/agreement.hpp>
 #include <distdl/train/identity.hpp>
@@ -90,14 +91,17 @@ bool Checkpointing::begin_save(const checkpoint::Destination& destination) {
 }
 
 void Checkpointing::save_last() {
+  enter_phase(RankPhase::last_save);
   require_unchanged_data();
   auto part = checkpointer_.part_of(state_);
   saver_->save_and_wait(state_.step, part.slices, part.state);
   for (const auto& outcome : saver_->outcomes()) tell(outcome);
   saver_->close();
+  enter_phase(RankPhase::report);
 }
 
 void Checkpointing::save_on_the_way(const checkpoint::Destination& destination) try {
+  enter_phase(destination.file_system ? RankPhase::save : RankPhase::snapshot);
   if (destination.file_system) schedule_.tried(state_.step);
   const bool was_owed = std::exchange(owed_, false);
   if (begin_save(destination)) return;

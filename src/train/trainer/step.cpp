@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <distdl/base/activity.hpp>
 #include <distdl/optim/schedule.hpp>
 #include <distdl/train/trainer/step.hpp>
 
@@ -32,7 +33,9 @@ void TrainingStep::start_reading(const data::Sources& sources, const data::Sampl
 /// Of this rank's microbatches.
 void TrainingStep::add_gradients(const TrainingState& state, float scale) {
   for (int m = range_.first; m < range_.first + range_.count; ++m) {
+    enter_phase(RankPhase::data);
     const data::Batch& batch = reader_->at(state.position + m * plan_.microbatch_size);
+    enter_phase(RankPhase::compute);
     network_.set_batch(batch.samples(), batch.labels.data());
     backend_.set_rng_key({static_cast<std::uint64_t>(recipe_.train.seed),
                           static_cast<std::uint64_t>(state.step.value * plan_.microbatches + m)});
@@ -49,6 +52,7 @@ TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Reques
   add_gradients(state, static_cast<float>(loss_scale / all_terms));
   if (requests.stop) tail_.request_stop();
   if (requests.save) tail_.request_save();
+  enter_phase(RankPhase::reduce);
   const float* gradients = sum_.finish();
   // The loss is the mean over the terms that count, and how many of all do so is known only now.
   const auto sums = tail_.read(gradients);
@@ -57,7 +61,9 @@ TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Reques
                 sums.loss / sums.terms,
                 sums.correct / sums.terms,
                 optim::learning_rate(recipe_.optim, state.step, total_, plan_.global_batch())};
+  enter_phase(RankPhase::copy);
   before_update();
+  enter_phase(RankPhase::update);
   const bool scaled = backend_.activation_type() == tensor::DataType::float16;
   result.skipped = scaled && !optimizer_.is_finite(gradients);
   if (!result.skipped) {

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""distdl why: what each rank is at, who waits for whom, and where the rank is that all wait for."""
+import json
+import os
+import re
+import signal
+import unittest
+
+from program import ENDLESS, ProgramTest, wait_until
+
+# And no more of the data set in memory than must be.
+PATIENT = ["--set", "comm.timeout_seconds=600", "--set", "data.cache_mib=1"]
+
+
+class Why(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.succeed("data", "make", "shapes", "set.h5", "--samples", "20000", "--size", "12")
+
+    def running(self, ranks, *more, variables=None):
+        run = self.start(*self.run_local(ranks, *ENDLESS, *PATIENT, *more), variables=variables)
+        self.wait_for_checkpoint()
+        return run
+
+    def why(self):
+        found = json.loads(self.succeed("why", "run", "--json"))
+        self.assertFalse((self.folder / "run/why").exists(), "the question is left behind")
+        return found
+
+    def chain(self, text):
+        """Waits until both other ranks wait for one, in these words."""
+        def stuck():
+            chain = self.why()["chains"][0]
+            return chain if chain["waiting"] == 2 and re.search(text, chain["text"]) else None
+        return wait_until(stuck, f"a chain that matches {text}")
+
+    def test_a_run_that_trains(self):
+        self.running(3)
+        found = self.why()
+        self.assertEqual(found["state"], "training")
+        self.assertEqual([rank["rank"] for rank in found["nodes"][0]["ranks"]], [0, 1, 2])
+        threads = [rank["threads"] for rank in found["nodes"][0]["ranks"]]
+        self.assertEqual({one[0]["name"] for one in threads}, {"train"})
+        self.assertTrue(all(one[0]["step"] >= 10 for one in threads), threads)
+        self.assertTrue(all({"reader", "writer"} <= {thread["name"] for thread in one} for one in threads), threads)
+        text = self.succeed("why")
+        self.assertIn("rank  node", text)
+        self.assertRegex(text, r"\nrank \d .*(is in|waits in) ")
+
+    def test_a_rank_that_is_stopped(self):
+        run = self.running(3)
+        os.kill(self.ranks_of(run)[1], signal.SIGSTOP)
+        chain = self.chain(r"rank \d waits in .* for rank 1, which is stopped by a signal \(state T\), in ")
+        self.assertEqual((chain["ranks"][-1], chain["end"]), (1, "stopped"))
+        text = self.succeed("why", "run")
+        self.assertRegex(text, r"(?m)^    1 .* stopped by a signal \(state T\)$")
+        self.assertRegex(text, r"(?m)^    [02] .* for rank \d in all-reduce \d+ of \d+ bytes, [\d.]+ s$")
+        os.kill(self.ranks_of(run)[1], signal.SIGCONT)
+        before = self.rows("metrics.jsonl")[-1]["step"]
+        wait_until(lambda: self.rows("metrics.jsonl")[-1]["step"] > before + 10, "that the run goes on")
+
+    def test_a_rank_asleep_in_its_data_reader(self):
+        run = self.running(3, variables={"LD_PRELOAD": os.environ["HANG_IN_READ_LIBRARY"]})
+        hang = self.folder / f"hang-{self.ranks_of(run)[2]}"
+        hang.write_text("")
+        chain = self.chain(r"for rank 2, which is in data at step \d+ for .*; its reader is in read for ")
+        self.assertEqual((chain["ranks"][-1], chain["end"]), (2, "busy"))
+        text = self.succeed("why", "run")
+        self.assertIn('rank 2, thread "reader" in read:', text)
+        self.assertRegex(text, r"#\d+ +pread \(libhang_in_read.so\)")
+        self.assertIn("distdl::data::Prefetcher::run()", text)
+        hang.unlink()
+        before = self.rows("metrics.jsonl")[-1]["step"]
+        wait_until(lambda: self.rows("metrics.jsonl")[-1]["step"] > before + 10, "that the run goes on")
+        run.terminate()
+        self.assertEqual(self.finish(run)[0], 75)
+
+    def test_nobody_answers(self):
+        run = self.running(2)
+        run.send_signal(signal.SIGSTOP)
+        code, out, _ = self.distdl("why", "run", "--timeout", "2")
+        self.assertEqual(code, 69, out)
+        self.assertRegex(out, rf'nobody has answered for 2\.\d s: "distdl run" is process {run.pid} on \S+, '
+                              r"which is stopped by a signal \(state T\)")
+        run.send_signal(signal.SIGCONT)
+        self.assertEqual(len(self.why()["nodes"]), 1)
+
+    def test_no_run_and_a_run_that_has_ended(self):
+        self.fails(3, ["nowhere"], "why", "nowhere")
+        self.succeed(*self.run_local(1, "--set", "train.epochs=1"))
+        self.fails(64, ["is finished", "it has no ranks"], "why", "run")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
