@@ -68,6 +68,58 @@ std::string save_line(const std::optional<observe::SaveSummary>& save) {
   return fmt::format("step {}, {} ago", save->step, duration_text(seconds_since_1970() - save->time));
 }
 
+/// The ranks of one node.
+struct NodeShare {
+  std::string host;
+  std::int64_t microbatches = 0;
+  double speed = 1;  ///< of its slowest rank, where the fastest rank of all has 1
+};
+
+double speed_of(const observe::ShareSummary& shares, std::size_t rank) {
+  const double fastest = *std::min_element(shares.microbatch_seconds.begin(), shares.microbatch_seconds.end());
+  const double own = shares.microbatch_seconds[rank];
+  return own > 0 ? fastest / own : 1;
+}
+
+/// The slowest node first.
+std::vector<NodeShare> shares_of_nodes(const observe::ShareSummary& shares) {
+  std::vector<NodeShare> nodes;
+  for (std::size_t r = 0; r < shares.hosts.size() && !shares.microbatch_seconds.empty(); ++r) {
+    auto node =
+        std::find_if(nodes.begin(), nodes.end(), [&](const auto& each) { return each.host == shares.hosts[r]; });
+    if (node == nodes.end()) node = nodes.insert(node, NodeShare{shares.hosts[r]});
+    node->microbatches += shares.shares[r];
+    node->speed = std::min(node->speed, speed_of(shares, r));
+  }
+  std::stable_sort(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) { return a.speed < b.speed; });
+  return nodes;
+}
+
+/// "n3 2 microbatches at speed 0.33, n1 5 at 0.98, n2 5 at 1.00; moved 1 time".
+std::string shares_line(const observe::ShareSummary& shares) {
+  constexpr std::size_t kMostShown = 8;
+  const auto nodes = shares_of_nodes(shares);
+  std::string line;
+  for (std::size_t i = 0; i < std::min(nodes.size(), kMostShown); ++i)
+    line += fmt::format("{}{} {}{} at {}{:.2f}", i > 0 ? ", " : "", nodes[i].host, nodes[i].microbatches,
+                        i > 0 ? "" : " microbatches", i > 0 ? "" : "speed ", nodes[i].speed);
+  if (nodes.size() > kMostShown) line += fmt::format(", {} faster nodes", nodes.size() - kMostShown);
+  if (shares.moves > 0) line += fmt::format("; moved {} time{}", shares.moves, shares.moves == 1 ? "" : "s");
+  return line;
+}
+
+ReportJson shares_json(const observe::ShareSummary& shares) {
+  if (shares.shares.empty()) return nullptr;
+  auto ranks = ReportJson::array();
+  for (std::size_t r = 0; r < shares.shares.size(); ++r)
+    ranks.push_back({{"rank", r},
+                     {"host", shares.hosts[r]},
+                     {"microbatches", shares.shares[r]},
+                     {"microbatch_seconds", shares.microbatch_seconds[r]},
+                     {"speed", speed_of(shares, r)}});
+  return {{"time", shares.time}, {"moves", shares.moves}, {"ranks", std::move(ranks)}};
+}
+
 std::optional<double> end_of_job(const RunReport& report) {
   if (!report.state.is_live) return std::nullopt;
   if (report.job && report.job->end && report.job->state != "PENDING") return report.job->end;
@@ -134,6 +186,7 @@ std::string to_text(const RunReport& report) {
   if (summary.loss) add_line(text, "loss", fmt::format("{:.4f}", *summary.loss));
   add_line(text, "checkpoint", save_line(summary.checkpoint));
   add_line(text, "snapshot", save_line(summary.snapshot));
+  add_line(text, "shares", shares_line(summary.shares));
   add_line(text, "time left", time_left_line(report));
   if (!summary.restarts.empty()) add_line(text, "restarts", fmt::format("{}", summary.restarts.size()));
   constexpr std::size_t kMostShown = 5;
@@ -171,6 +224,7 @@ ReportJson to_json(const RunReport& report) {
           {"checkpoint", save_json(summary.checkpoint)},
           {"snapshot", save_json(summary.snapshot)},
           {"restarts", std::move(restarts)},
+          {"shares", shares_json(summary.shares)},
           {"exit_code", or_null(summary.code)},
           {"end_of_job", or_null(end_of_job(report))},
           {"deadline", summary.deadline}};
