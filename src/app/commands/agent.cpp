@@ -13,6 +13,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>
 #include <distdl/launch/requeue.hpp>
+#include <distdl/observe/health_log.hpp>
 #include <distdl/observe/run_folder.hpp>
 #include <distdl/slurm/allocation.hpp>
 #include <distdl/train/stop.hpp>
@@ -75,6 +76,7 @@ int run_agent(const AgentArguments& arguments) {
   spec.options = job.agent;
   spec.connected = [&watch] { watch.end(); };
   spec.without_supervisor = [&](int code) { tell_slurm(job, code, signals); };
+  const observe::HealthLog health(job.run_dir, host_name());
   return agent::run_agent(spec, *world, signals);
 }
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include <distdl/app/runs/job_states.hpp>
 #include <distdl/app/runs/run_state.hpp>
+#include <distdl/observe/health_log.hpp>
 #include <distdl/observe/ledger.hpp>
 #include <distdl/observe/run_summary.hpp>
 
@@ -21,9 +22,10 @@ struct RunReport {
   std::string id = {};  ///< empty: it has none
   observe::RunSummary summary = {};
   RunState state = {};
-  std::vector<JobState> jobs = {};            ///< as Slurm knows them
-  std::optional<JobState> job = {};           ///< of these the one that matters now
-  std::optional<launch::Holder> holder = {};  ///< the "distdl run" that works on it
+  std::vector<JobState> jobs = {};              ///< as Slurm knows them
+  std::optional<JobState> job = {};             ///< of these the one that matters now
+  std::optional<launch::Holder> holder = {};    ///< the "distdl run" that works on it
+  std::vector<observe::HealthRow> health = {};  ///< of its nodes, as they last told
 };
 
 /// `jobs`: what Slurm says of jobs_of_interest().
