@@ -46,6 +46,18 @@ const Batch& Prefetcher::at(std::int64_t position, Clock::duration patience) {
   return used_.batch;
 }
 
+void Prefetcher::read_from(std::int64_t position, Next next) {
+  {
+    std::lock_guard lock(mutex_);
+    next_ = std::move(next);
+    for (Read& read : ready_) spare_.push_back(std::move(read.batch));
+    ready_.clear();
+    to_read_ = position;
+    ++round_;
+  }
+  changed_.notify_all();
+}
+
 void Prefetcher::run() {
   const ShownThread shown("reader");
   std::unique_lock lock(mutex_);

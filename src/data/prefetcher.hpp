@@ -28,6 +28,8 @@ class Prefetcher {
   /// The samples starting at `position` of the stream, valid until the next call. Any position is allowed, but only the
   /// next one is read ahead. Rethrows errors of reading. Throws StorageError if reading takes longer than `patience`.
   const Batch& at(std::int64_t position, Clock::duration patience = std::chrono::minutes(10));
+  /// Drops what was read ahead, and reads on from `position` in another order.
+  void read_from(std::int64_t position, Next next);
   /// Total seconds of waiting in at().
   double waited_seconds() const noexcept { return waited_; }
 

@@ -55,6 +55,28 @@ void read_deadline(Record& record, const json& row) {
                   seconds("snapshot_seconds")};
 }
 
+/// Of a line's length, so there are not many.
+const json& list_in(const json& row, const char* key) {
+  static const json kNone = json::array();
+  const json* value = member(row, key);
+  return value && value->is_array() ? *value : kNone;
+}
+
+void read_shares(Record& record, const json& row) {
+  const json &shares = list_in(row, "shares"), &seconds = list_in(row, "microbatch_seconds"),
+             &hosts = list_in(row, "hosts");
+  if (seconds.size() != shares.size() || hosts.size() != shares.size()) return;
+  const auto is_number = [](const json& each) { return each.is_number() && each.get<double>() >= 0; };
+  const auto is_text = [](const json& each) { return each.is_string(); };
+  if (!std::all_of(shares.begin(), shares.end(), [](const json& each) { return each.is_number_unsigned(); }) ||
+      !std::all_of(seconds.begin(), seconds.end(), is_number) || !std::all_of(hosts.begin(), hosts.end(), is_text))
+    return;
+  record.shares = shares.get<std::vector<std::int64_t>>();
+  record.microbatch_seconds = seconds.get<std::vector<double>>();
+  record.hosts = hosts.get<std::vector<std::string>>();
+  record.has_moved = flag_in(row, "moved");
+}
+
 constexpr std::int64_t kMostCount = std::numeric_limits<std::int64_t>::max() >> 10;
 
 /// What only rows of the journal have.
@@ -96,6 +118,7 @@ std::optional<Record> parse_record(std::string_view line) {
   record.samples_per_s = number_in(row, "samples_per_s", std::numeric_limits<double>::max());
   if (!record.event.empty()) read_event(record, row);
   if (record.event == "deadline") read_deadline(record, row);
+  if (record.event == "shares") read_shares(record, row);
   return record;
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <distdl/train/events.hpp>
 
@@ -29,6 +30,11 @@ struct Record {
   double seconds = 0, stall_seconds = 0;
   double submit_time = 0, end = 0;  ///< seconds since 1970
   bool is_final = false, has_progressed = false, was_asked = false;
+  // Of "shares": one entry per rank; all three lists are as long, or empty.
+  std::vector<std::int64_t> shares{};
+  std::vector<double> microbatch_seconds{};
+  std::vector<std::string> hosts{};
+  bool has_moved = false;
   // Of "deadline"; `end` above is the job's.
   double last_safe = 0, margin_seconds = 0, needed_seconds = 0, grace_seconds = 0;
   std::string preemption{};

@@ -36,8 +36,9 @@ std::optional<double> optional_number(const nlohmann::json& row, const char* key
 
 /// Of a row of the journal: written by rank 0 while it trains.
 bool is_of_training(const std::string& event) {
-  static constexpr std::array kEvents{"started",      "progress",    "checkpoint", "snapshot", "snapshot_failed",
-                                      "save_skipped", "save_failed", "deadline",   "stopped",  "finished"};
+  static constexpr std::array kEvents{"started",  "progress",        "shares",       "checkpoint",
+                                      "snapshot", "snapshot_failed", "save_skipped", "save_failed",
+                                      "deadline", "stopped",         "finished"};
   return std::find(kEvents.begin(), kEvents.end(), event) != kEvents.end();
 }
 
@@ -111,6 +112,14 @@ void RunFolder::progress(Step step) {
   constexpr std::chrono::minutes kEvery{1};
   next_progress_ = Clock::now() + kEvery;
   const Json row{{"event", "progress"}, {"time", seconds_since_1970()}, {"step", step.value}};
+  journal_.append(line_of(row));
+}
+
+void RunFolder::on(const train::SharesKnown& event) {
+  const Json row{{"event", "shares"},        {"time", seconds_since_1970()},
+                 {"step", event.step.value}, {"moved", event.moved},
+                 {"shares", event.shares},   {"microbatch_seconds", event.microbatch_seconds},
+                 {"hosts", event.hosts}};
   journal_.append(line_of(row));
 }
 

@@ -32,8 +32,8 @@ struct Result {
 ///                   waited_seconds, with optim.clip_norm also gradient_norm, with fp16 also loss_scale and, where the
 ///                   gradients overflowed, skipped} and per evaluation {time, step, epoch, validation_loss,
 ///                   validation_accuracy}; after a resume, repeated steps appear again; 0.1 wrote no time
-///   journal.jsonl   one object per event: started, progress (once a minute), checkpoint, snapshot, snapshot_failed,
-///                   save_skipped, save_failed, deadline, stopped, finished; and those of journal.hpp
+///   journal.jsonl   one object per event: started, progress (once a minute), shares, checkpoint, snapshot,
+///                   snapshot_failed, save_skipped, save_failed, deadline, stopped, finished; and those of journal.hpp
 ///   result.json     at the end: Result
 /// Lines that cannot be written are lost (record_writer.hpp). The files are not trusted when they are read back
 /// (record_lines.hpp).
@@ -44,6 +44,7 @@ class RunFolder final : public train::Observer {
 
   void on(const train::Started& event) override;
   void on(const train::StepDone& event) override;
+  void on(const train::SharesKnown& event) override;
   void on(const train::Evaluated& event) override;
   void on(const train::CheckpointSaved& event) override;
   void on(const train::SnapshotKept& event) override;

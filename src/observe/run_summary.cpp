@@ -100,6 +100,9 @@ class Summarizer {
       summary_.checkpoint = {Step(*row.step), row.time, row.seconds};
     } else if (row.event == "snapshot" && row.step) {
       summary_.snapshot = {Step(*row.step), row.time, row.seconds};
+    } else if (row.event == "shares" && !row.shares.empty()) {
+      summary_.shares = {row.time, summary_.shares.moves + row.has_moved, row.shares, row.microbatch_seconds,
+                         row.hosts};
     } else if (row.event == "stopped") {
       next_cause_ = row.reason;
       summary_.phase = Phase::stopping;
@@ -119,6 +122,7 @@ class Summarizer {
     if (row.interrupted) summary_.restarts.push_back(std::move(restart));
     summary_.phase = Phase::training;
     summary_.step = Step(row.resumed_from);
+    summary_.shares = {};
     if (row.ranks > 0) summary_.ranks = row.ranks;
     if (row.total_steps) summary_.total = Step(*row.total_steps);
   }

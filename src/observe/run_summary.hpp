@@ -42,6 +42,15 @@ struct SaveSummary {
   double time = 0, seconds = 0;
 };
 
+/// How the ranks of the last start share the microbatches, and how fast they are. The lists have one entry per rank.
+struct ShareSummary {
+  double time = 0;
+  int moves = 0;  ///< since that start
+  std::vector<std::int64_t> shares = {};
+  std::vector<double> microbatch_seconds = {};
+  std::vector<std::string> hosts = {};
+};
+
 struct RunSummary {
   Phase phase = Phase::unknown;
   std::vector<std::string> jobs = {};     ///< all ids of Slurm, the oldest first
@@ -54,6 +63,7 @@ struct RunSummary {
   double steps_per_second = 0;  ///< of the last steps; 0: not known
   std::optional<SaveSummary> checkpoint = {}, snapshot = {};
   std::vector<RestartSummary> restarts = {};
+  ShareSummary shares = {};              ///< empty lists: not known
   std::optional<int> code = {};          ///< of the last job or launch that ended
   std::string cause = {};                ///< of its end
   double first_time = 0, last_time = 0;  ///< of all rows; 0: none

@@ -11,6 +11,9 @@
 
 namespace distdl::parallel {
 
+/// The most arenas that a rank with `range` has in use while it sums its microbatches' gradients.
+std::size_t arenas_for(comm::LeafRange range, int microbatches);
+
 /// Sums the gradient arenas of all microbatches of a step along the fixed tree: first those of this rank, as they are
 /// computed, in at most log2(microbatches) + 2 arenas, then over the ranks. Call allocate() once. In each step, for
 /// each own microbatch, fill microbatch_arena() and call add(); then call finish().
@@ -24,6 +27,13 @@ class GradientSum {
   /// memory that the node's other ranks can read. Throws CommError if there is no memory for them, and ConfigError if
   /// only some ranks have a device.
   void allocate();
+  /// Collective. Allocates one arena more, once, so that set_plan() has a wider choice. Throws CommError on all ranks
+  /// if one has no host memory; only this rank throws if its device has none.
+  void allocate_spare();
+  /// The number of arenas: arenas_for() this rank's range of a plan must not exceed it.
+  std::size_t capacity() const { return capacity_ + (spare_.bytes() > 0 ? 1 : 0); }
+  /// Between two steps. From now on the microbatches are divided by this plan; the sums have the same bits.
+  void set_plan(const MicrobatchPlan& plan);
 
   /// Memory for the next microbatch's gradients (backend memory).
   float* microbatch_arena();
@@ -37,6 +47,8 @@ class GradientSum {
 
  private:
   float* arena(std::size_t index) const;
+  tensor::Buffer memory_for(std::size_t arenas);
+  void locate_partials();
   void reduce_top();
 
   kernels::Backend& backend_;
@@ -45,7 +57,9 @@ class GradientSum {
   std::size_t count_;
   std::vector<comm::TreeNode> cover_;        ///< partial sums that this rank finishes alone
   std::size_t stride_;                       ///< floats from one arena to the next
+  std::size_t capacity_ = 0;                 ///< arenas in arenas_
   tensor::Buffer arenas_;                    ///< a stack: finished partial sums, then those of the current node
+  tensor::Buffer spare_;                     ///< the arena after those, if there is one
   std::vector<comm::ConstVector> partials_;  ///< their addresses at the end of a step
   std::size_t depth_ = 0;                    ///< arenas in use
   std::size_t node_ = 0;                     ///< index in cover_

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <distdl/base/ids.hpp>
 
@@ -31,6 +32,16 @@ struct StepDone {
   std::optional<double> gradient_norm = {};  ///< before clipping; only with clipping
   std::optional<double> loss_scale = {};     ///< of this step; only with float16
   bool skipped = false;                      ///< its gradients overflowed and were not applied
+};
+
+/// How fast the ranks are, and how the microbatches are divided among them: at first, when they move, and when a rank
+/// has become much slower or faster. The lists have one entry per rank.
+struct SharesKnown {
+  Step step;
+  bool moved = false;  ///< after this step
+  std::vector<int> shares;
+  std::vector<double> microbatch_seconds;
+  std::vector<std::string> hosts;
 };
 
 struct Evaluated {
@@ -109,6 +120,7 @@ class Observer {
   virtual ~Observer() = default;
   virtual void on(const Started&) {}
   virtual void on(const StepDone&) {}
+  virtual void on(const SharesKnown&) {}
   virtual void on(const Evaluated&) {}
   virtual void on(const CheckpointSaved&) {}
   virtual void on(const SnapshotKept&) {}

@@ -14,6 +14,7 @@ struct Options {
   std::int64_t evaluate_every_steps = 0;
   /// Spare time before the end of the job, in addition to the measured time of a save.
   double stop_margin_seconds = 15;
+  bool balance = true;  ///< microbatches move away from slow ranks; the bytes of the result stay the same
 };
 
 template <class Visitor>
@@ -27,6 +28,8 @@ void describe(Options& options, Visitor&& visit) {
         "steps between evaluations, besides those after epochs; 0: none");
   visit("train.stop_margin_seconds", options.stop_margin_seconds,
         "seconds to spare before the end of the job, in addition to the measured time of a save");
+  visit("train.balance", options.balance,
+        "move microbatches from ranks that are slow to others while the run goes on; the result stays the same");
 }
 
 }  // namespace distdl::train

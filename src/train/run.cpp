@@ -14,6 +14,7 @@
 #include <distdl/train/memory.hpp>
 #include <distdl/train/run.hpp>
 #include <distdl/train/state.hpp>
+#include <distdl/train/trainer/balancing.hpp>
 #include <distdl/train/trainer/checkpointing.hpp>
 #include <distdl/train/trainer/step.hpp>
 
@@ -79,6 +80,7 @@ class Trainer {
   Clock::time_point next_look_{};  ///< for another end of the job
   Clock::time_point doubted_{};    ///< until then the end of the job may not be what it was
   Checkpointing checkpointing_;
+  Balancing balancing_;
   std::optional<Evaluated> evaluated_;
 };
 
@@ -102,7 +104,8 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
       end_of_job_(communicator.rank() == Rank(0) ? setting.limits : slurm::JobLimits{},
                   recipe.train.stop_margin_seconds, setting.measured),
       checkpointing_(recipe, setting, communicator, group, observer, *backend_, sources_, tensors_, state_,
-                     end_of_job_) {
+                     end_of_job_),
+      balancing_(recipe, setting, communicator, group.timeout(), observer, *backend_, step_) {
   allocate(state_, *backend_, tensors_.layout, step_.optimizer().state());
   end_of_job_.set_steps_per_evaluation(static_cast<double>(evaluator_.samples()) /
                                        static_cast<double>(plan_.global_batch()));
@@ -159,6 +162,7 @@ TrainingStep::Requests Trainer::step(bool stop) {
   observer_.on(StepDone{state_.step, epochs_done(), done.loss, done.accuracy, done.learning_rate,
                         static_cast<double>(plan_.global_batch()) / watch.seconds(), done.waited_seconds, done.norm,
                         done.loss_scale, done.skipped});
+  balancing_.step_done(state_, done, watch.seconds(), end_of_job_.is_disturbed());
   return done.agreed;
 }
 

@@ -13,6 +13,7 @@
 #include <distdl/comm/communicator.hpp>
 #include <distdl/slurm/job_limits.hpp>
 #include <distdl/train/events.hpp>
+#include <distdl/train/load_balance.hpp>
 #include <distdl/train/recipe.hpp>
 #include <distdl/train/state.hpp>
 
@@ -40,6 +41,8 @@ struct Setting {
   std::string failure_domain = {};
   checkpoint::SnapshotUse snapshots = checkpoint::SnapshotUse::newest;  ///< where to resume from
   std::optional<Step> resume_below = {};  ///< resume from an earlier step than this, unless there is no such checkpoint
+  /// For tests: what this rank has measured, instead of clocks.
+  std::function<RankTimes(Step, const parallel::MicrobatchPlan&)> rank_times = {};
   /// For tests: the file system of the checkpoints and the local disks. It must outlive the run. Null: that of the
   /// operating system.
   checkpoint::FileSystem* files = nullptr;

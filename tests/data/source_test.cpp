@@ -271,6 +271,21 @@ TEST(Prefetcher, GivesWhatIsAskedForInAnyOrder) {
     ASSERT_EQ(reader.at(position).labels, expected(sampler, position, 8));
 }
 
+TEST(Prefetcher, ReadsOnInAnotherOrder) {
+  Told source;
+  const Sampler sampler(1, 1000);
+  Prefetcher reader(source, sampler, 8, [](std::int64_t position) { return position + 8; });
+  for (std::int64_t position : {0, 8, 16}) ASSERT_EQ(reader.at(position).labels, expected(sampler, position, 8));
+  reader.read_from(100, [](std::int64_t position) { return position + 50; });
+  const auto deadline = Deadline::after(std::chrono::seconds(20));
+  const int before = source.reads_;
+  while (source.reads_ < before + 3 && !deadline.expired()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const double waited = reader.waited_seconds();
+  for (std::int64_t position : {100, 150, 200, 250})
+    ASSERT_EQ(reader.at(position).labels, expected(sampler, position, 8));
+  EXPECT_LT(reader.waited_seconds() - waited, 10) << "they were read ahead";
+}
+
 TEST(Prefetcher, ReadsAheadAndNoFurther) {
   Told source;
   Prefetcher reader(

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <mutex>
@@ -28,16 +29,20 @@ float tree_sum(int first, int count, std::size_t i) {
   return tree_sum(first, left, i) + tree_sum(first + left, count - left, i);
 }
 
-std::vector<float> sum_with(int microbatches, std::vector<double> speeds, int steps) {
+/// One step with each plan.
+std::vector<float> sum_with(const std::vector<MicrobatchPlan>& plans) {
   std::vector<float> result;
   std::mutex mutex;
-  auto plan = make_plan({.microbatches = microbatches, .microbatch_size = 1}, speeds);
-  world::run_threads(static_cast<int>(speeds.size()), [&](world::World& world) {
+  world::run_threads(static_cast<int>(plans.front().ranges.size()), [&](world::World& world) {
     auto communicator = comm::Communicator::connect(world, {});
     auto backend = kernels::make_backend({.backend = "reference"});
-    GradientSum sum(*backend, *communicator, plan, kCount);
+    GradientSum sum(*backend, *communicator, plans.front(), kCount);
     sum.allocate();
-    for (int step = 0; step < steps; ++step) {
+    float* const address = sum.first_partial();
+    if (std::any_of(plans.begin(), plans.end(), [&](const auto& plan) { return plan.ranges != plans[0].ranges; }))
+      sum.allocate_spare();
+    for (const MicrobatchPlan& plan : plans) {
+      sum.set_plan(plan);
       auto range = plan.of(world.rank());
       for (int m = range.first; m < range.first + range.count; ++m) {
         float* arena = sum.microbatch_arena();
@@ -45,6 +50,7 @@ std::vector<float> sum_with(int microbatches, std::vector<double> speeds, int st
         sum.add();
       }
       const float* total = sum.finish();
+      EXPECT_EQ(total, address);
       std::lock_guard lock(mutex);
       std::vector<float> mine(total, total + kCount);
       if (!result.empty()) {
@@ -55,6 +61,10 @@ std::vector<float> sum_with(int microbatches, std::vector<double> speeds, int st
     communicator->close();
   });
   return result;
+}
+
+std::vector<float> sum_with(int microbatches, const std::vector<double>& speeds, std::size_t steps) {
+  return sum_with(std::vector(steps, make_plan({.microbatches = microbatches, .microbatch_size = 1}, speeds)));
 }
 
 TEST(GradientSum, HasTheBitsOfTheTreeForEveryNumberOfRanks) {
@@ -73,6 +83,18 @@ TEST(GradientSum, HasTheBitsOfTheTreeForEveryNumberOfRanks) {
 TEST(GradientSum, HasTheSameBitsForUnevenShares) {
   auto even = sum_with(12, {1, 1, 1}, 1), uneven = sum_with(12, {1, 0.3, 2}, 1);
   EXPECT_EQ(std::memcmp(even.data(), uneven.data(), kCount * sizeof(float)), 0);
+}
+
+TEST(GradientSum, HasTheSameBitsWhenMicrobatchesMoveBetweenSteps) {
+  const Options options{.microbatches = 12, .microbatch_size = 1};
+  std::vector<MicrobatchPlan> plans{make_plan(options, 3)};
+  for (const std::vector<comm::LeafRange>& ranges : {std::vector<comm::LeafRange>{{0, 2}, {2, 4}, {6, 6}},
+                                                     {{0, 6}, {6, 2}, {8, 4}},
+                                                     {{0, 4}, {4, 6}, {10, 2}},
+                                                     {{0, 4}, {4, 4}, {8, 4}}})
+    plans.push_back({12, 1, ranges});
+  const auto even = sum_with({plans.front()}), moved = sum_with(plans);  // which compares the steps' sums
+  EXPECT_EQ(std::memcmp(even.data(), moved.data(), kCount * sizeof(float)), 0);
 }
 }  // namespace
 }  // namespace distdl::parallel

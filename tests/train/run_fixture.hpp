@@ -33,12 +33,14 @@ struct Recorder final : Observer {
   void on(const SnapshotKept& event) override { kept.push_back(event); }
   void on(const SnapshotFailed& event) override { unkept.push_back(event); }
   void on(const SaveSkipped& event) override { skipped.push_back(event); }
+  void on(const SharesKnown& event) override { shares.push_back(event); }
   void on(const Evaluated& event) override { evaluated.push_back(event); }
   void on(const DeadlineKnown& event) override { deadlines.push_back(event); }
   void on(const Stopped& event) override { stopped.push_back(event); }
   void on(const Finished& event) override { finished.push_back(event); }
   std::vector<Started> started;
   std::vector<StepDone> steps;
+  std::vector<SharesKnown> shares;
   std::vector<Evaluated> evaluated;
   std::vector<DeadlineKnown> deadlines;
   std::vector<Stopped> stopped;
@@ -85,6 +87,10 @@ class Run : public ::testing::Test {
       Setting setting{folder_ / name, {"local", 0, 0, name}, {}, {}};
       setting.files = files_;
       setting.snapshots = snapshots_;
+      if (rank_times_)
+        setting.rank_times = [this, rank = world.rank()](Step step, const auto& plan) {
+          return rank_times_(rank, step, plan);
+        };
       setting.resume_below = resume_below_;
       if (stop_is_pending_)
         setting.stop_is_pending = [this, rank = world.rank().value] { return stop_is_pending_(rank); };
@@ -164,6 +170,7 @@ class Run : public ::testing::Test {
   checkpoint::SnapshotUse snapshots_ = checkpoint::SnapshotUse::newest;
   std::function<bool(int rank)> stop_is_pending_;  ///< during evaluations
   std::optional<Step> resume_below_;
+  std::function<RankTimes(Rank, Step, const parallel::MicrobatchPlan&)> rank_times_;  ///< instead of clocks
   int crash_at_ = -1;  ///< steps of a start after which all ranks throw
 };
 

@@ -15,6 +15,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>
 #include <distdl/launch/requeue.hpp>
+#include <distdl/observe/health_log.hpp>
 #include <distdl/observe/journal.hpp>
 #include <distdl/observe/run_folder.hpp>
 #include <distdl/slurm/allocation.hpp>
@@ -107,6 +108,7 @@ int run_agent(const AgentArguments& arguments) {
   spec.after_first_came_back = [&job] { save_job(job); };
   observe::Journal journal(job.run_dir);
   spec.events = events_to(journal);
+  const observe::HealthLog health(job.run_dir, host_name());
   return agent::run_agent(spec, *world, signals);
 }
 }  // namespace

@@ -18,6 +18,7 @@
 #include <distdl/base/process_start.hpp>
 #include <distdl/comm/communicator.hpp>
 #include <distdl/launch/job_end.hpp>
+#include <distdl/observe/health_log.hpp>
 #include <distdl/observe/progress.hpp>
 #include <distdl/observe/requests.hpp>
 #include <distdl/observe/run_folder.hpp>
@@ -131,6 +132,8 @@ train::Outcome run_rank(config::Job job, const Resume& resume, comm::Communicato
   check_same_job(job, communicator);
   job.recipe.kernels.device = place_on_host(communicator);
   log(Severity::debug, "device {}: this is the rank's place on its host", job.recipe.kernels.device);
+  std::optional<observe::HealthLog> health;  // an agent keeps one for its node
+  if (!signals.beats && job.recipe.kernels.device == 0) health.emplace(job.run_dir, host_name());
   auto setting = make_setting(job, signals);
   if (resume.no_snapshots) setting.snapshots = checkpoint::SnapshotUse::none;
   if (resume.below) setting.resume_below = Step(*resume.below);

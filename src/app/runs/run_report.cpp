@@ -68,6 +68,99 @@ std::string save_line(const std::optional<observe::SaveSummary>& save) {
   return fmt::format("step {}, {} ago", save->step, duration_text(seconds_since_1970() - save->time));
 }
 
+/// The ranks of one node.
+struct NodeShare {
+  std::string host;
+  std::int64_t microbatches = 0;
+  double speed = 1;  ///< of its slowest rank, where the fastest rank of all has 1
+};
+
+double speed_of(const observe::ShareSummary& shares, std::size_t rank) {
+  const double fastest = *std::min_element(shares.microbatch_seconds.begin(), shares.microbatch_seconds.end());
+  const double own = shares.microbatch_seconds[rank];
+  return own > 0 ? fastest / own : 1;
+}
+
+/// The slowest node first.
+std::vector<NodeShare> shares_of_nodes(const observe::ShareSummary& shares) {
+  std::vector<NodeShare> nodes;
+  for (std::size_t r = 0; r < shares.hosts.size() && !shares.microbatch_seconds.empty(); ++r) {
+    auto node =
+        std::find_if(nodes.begin(), nodes.end(), [&](const auto& each) { return each.host == shares.hosts[r]; });
+    if (node == nodes.end()) node = nodes.insert(node, NodeShare{shares.hosts[r]});
+    node->microbatches += shares.shares[r];
+    node->speed = std::min(node->speed, speed_of(shares, r));
+  }
+  std::stable_sort(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) { return a.speed < b.speed; });
+  return nodes;
+}
+
+/// "n3 2 microbatches at speed 0.33, n1 5 at 0.98, n2 5 at 1.00; moved 1 time".
+std::string shares_line(const observe::ShareSummary& shares) {
+  constexpr std::size_t kMostShown = 8;
+  const auto nodes = shares_of_nodes(shares);
+  std::string line;
+  for (std::size_t i = 0; i < std::min(nodes.size(), kMostShown); ++i)
+    line += fmt::format("{}{} {}{} at {}{:.2f}", i > 0 ? ", " : "", nodes[i].host, nodes[i].microbatches,
+                        i > 0 ? "" : " microbatches", i > 0 ? "" : "speed ", nodes[i].speed);
+  if (nodes.size() > kMostShown) line += fmt::format(", {} faster nodes", nodes.size() - kMostShown);
+  if (shares.moves > 0) line += fmt::format("; moved {} time{}", shares.moves, shares.moves == 1 ? "" : "s");
+  return line;
+}
+
+ReportJson shares_json(const observe::ShareSummary& shares) {
+  if (shares.shares.empty()) return nullptr;
+  auto ranks = ReportJson::array();
+  for (std::size_t r = 0; r < shares.shares.size(); ++r)
+    ranks.push_back({{"rank", r},
+                     {"host", shares.hosts[r]},
+                     {"microbatches", shares.shares[r]},
+                     {"microbatch_seconds", shares.microbatch_seconds[r]},
+                     {"speed", speed_of(shares, r)}});
+  return {{"time", shares.time}, {"moves", shares.moves}, {"ranks", std::move(ranks)}};
+}
+
+std::string gpus_text(const health::GpuHealth& gpus) {
+  std::string text = fmt::format("{} GPU{}", gpus.gpus, gpus.gpus == 1 ? "" : "s");
+  if (gpus.hottest) text += fmt::format(" up to {:.0f} degrees", *gpus.hottest);
+  if (gpus.throttled > 0) text += fmt::format(", {} throttled", gpus.throttled);
+  return text;
+}
+
+/// "n1 load 0.52, 40% of memory free, waits for memory 12%; 42 throttles, 7 corrected errors of memory".
+std::string health_line(const observe::HealthRow& row) {
+  const auto& health = row.health;
+  std::vector<std::string> parts;
+  if (health.load) parts.push_back(fmt::format("load {:.2f}", *health.load));
+  if (health.free_memory) parts.push_back(fmt::format("{:.0f}% of memory free", 100 * *health.free_memory));
+  for (const auto& [what, pressure] :
+       {std::pair("processors", health.cpu_pressure), std::pair("memory", health.memory_pressure),
+        std::pair("disks", health.io_pressure)})
+    if (pressure && *pressure >= 0.01) parts.push_back(fmt::format("waits for {} {:.0f}%", what, 100 * *pressure));
+  for (const auto& [what, count] :
+       {std::pair("throttles", health.throttles), std::pair("corrected errors of memory", health.corrected_errors),
+        std::pair("uncorrected errors of memory", health.uncorrected_errors)})
+    if (count && *count > 0) parts.push_back(fmt::format("{} {}", *count, what));
+  if (health.gpus) parts.push_back(gpus_text(*health.gpus));
+  constexpr double kOld = 120;  // seconds
+  const double age = seconds_since_1970() - row.time;
+  if (age > kOld) parts.push_back(duration_text(age) + " ago");
+  return fmt::format("{} {}", row.host, fmt::join(parts, ", "));
+}
+
+void add_health(std::string& text, const std::vector<observe::HealthRow>& rows) {
+  constexpr std::size_t kMostShown = 8;
+  for (std::size_t i = 0; i < std::min(rows.size(), kMostShown); ++i)
+    add_line(text, i == 0 ? "nodes" : "", health_line(rows[i]));
+  if (rows.size() > kMostShown) add_line(text, "", fmt::format("and {} more, see --json", rows.size() - kMostShown));
+}
+
+ReportJson nodes_json(const std::vector<observe::HealthRow>& rows) {
+  auto nodes = ReportJson::array();
+  for (const auto& row : rows) nodes.push_back(ReportJson::parse(observe::to_text(row)));
+  return nodes;
+}
+
 std::optional<double> end_of_job(const RunReport& report) {
   if (!report.state.is_live) return std::nullopt;
   if (report.job && report.job->end && report.job->state != "PENDING") return report.job->end;
@@ -120,6 +213,7 @@ RunReport make_report(const std::filesystem::path& folder, observe::RunSummary s
   report.state = state_of(summary, lock ? std::optional(lock->age) : std::nullopt, report.job);
   if (lock && report.state.is_live) report.holder = lock->holder;
   report.bad_nodes = observe::read_bad_nodes(folder);
+  report.health = observe::read_health(folder);
   report.summary = std::move(summary);
   report.jobs = std::move(jobs);
   return report;
@@ -135,6 +229,8 @@ std::string to_text(const RunReport& report) {
   if (summary.loss) add_line(text, "loss", fmt::format("{:.4f}", *summary.loss));
   add_line(text, "checkpoint", save_line(summary.checkpoint));
   add_line(text, "snapshot", save_line(summary.snapshot));
+  add_line(text, "shares", shares_line(summary.shares));
+  add_health(text, report.health);
   add_line(text, "time left", time_left_line(report));
   if (!summary.restarts.empty()) add_line(text, "restarts", fmt::format("{}", summary.restarts.size()));
   constexpr std::size_t kMostShown = 5;
@@ -184,6 +280,8 @@ ReportJson to_json(const RunReport& report) {
           {"snapshot", save_json(summary.snapshot)},
           {"restarts", std::move(restarts)},
           {"bad_nodes", std::move(bad_nodes)},
+          {"shares", shares_json(summary.shares)},
+          {"nodes", nodes_json(report.health)},
           {"exit_code", or_null(summary.code)},
           {"end_of_job", or_null(end_of_job(report))},
           {"deadline", summary.deadline}};

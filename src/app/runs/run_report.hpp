@@ -11,6 +11,7 @@
 #include <distdl/app/runs/job_states.hpp>
 #include <distdl/app/runs/run_state.hpp>
 #include <distdl/observe/bad_nodes.hpp>
+#include <distdl/observe/health_log.hpp>
 #include <distdl/observe/ledger.hpp>
 #include <distdl/observe/run_summary.hpp>
 
@@ -26,6 +27,7 @@ struct RunReport {
   std::optional<JobState> job = {};              ///< of these the one that matters now
   std::vector<observe::BadNode> bad_nodes = {};  ///< that its jobs have left out, newest first
   std::optional<launch::Holder> holder = {};     ///< the "distdl run" that works on it
+  std::vector<observe::HealthRow> health = {};     ///< of its nodes, as they last told
 };
 
 /// `jobs`: what Slurm says of jobs_of_interest().

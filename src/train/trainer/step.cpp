@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <distdl/base/activity.hpp>
+#include <distdl/base/clock.hpp>
 #include <distdl/optim/schedule.hpp>
 #include <distdl/train/trainer/step.hpp>
 
@@ -12,6 +13,7 @@ TrainingStep::TrainingStep(const Recipe& recipe, comm::Communicator& communicato
       backend_(backend),
       plan_(plan),
       range_(plan.of(communicator.rank())),
+      rank_(communicator.rank()),
       total_(total),
       network_(backend, model, tensors, plan.microbatch_size),
       sum_(backend, communicator, plan, network_.gradient_count()),
@@ -20,14 +22,23 @@ TrainingStep::TrainingStep(const Recipe& recipe, comm::Communicator& communicato
 
 void TrainingStep::start_reading(const data::Sources& sources, const data::Sampler& sampler,
                                  const TrainingState& state) {
-  const std::int64_t start = state.position, step = plan_.global_batch(), size = plan_.microbatch_size;
-  // From one of this rank's microbatches to the next, and from its last one to its first one of the next step.
-  const auto next = [=, range = range_](std::int64_t position) {
+  reader_.emplace(*sources.training, sampler, plan_.microbatch_size, order_from(state.position));
+}
+
+/// From one of this rank's microbatches to the next, and from its last one to its first one of the next step.
+data::Prefetcher::Next TrainingStep::order_from(std::int64_t start) const {
+  return [start, step = plan_.global_batch(), size = plan_.microbatch_size, range = range_](std::int64_t position) {
     const std::int64_t within = (position - start) % step;
     if (within / size + 1 < range.first + range.count) return position + size;
     return position - within + step + range.first * size;
   };
-  reader_.emplace(*sources.training, sampler, size, next);
+}
+
+void TrainingStep::set_plan(const parallel::MicrobatchPlan& plan, const TrainingState& state) {
+  plan_ = plan;
+  range_ = plan.of(rank_);
+  sum_.set_plan(plan);
+  if (reader_) reader_->read_from(first_position(state.position), order_from(state.position));
 }
 
 /// Of this rank's microbatches.
@@ -44,12 +55,24 @@ void TrainingStep::add_gradients(const TrainingState& state, float scale) {
   }
 }
 
+bool TrainingStep::await_gradients(Step step) {
+  constexpr std::int64_t kEvery = 4;  // steps, on a device
+  if (backend_.memory_is_host()) return true;
+  if (step.value % kEvery != 0) return false;
+  float last = 0;
+  backend_.copy_to_host(&last, sum_.first_partial(), sizeof last);
+  return true;
+}
+
 TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Requests& requests,
                                               const std::function<void()>& before_update) {
   const double waited = reader_->waited_seconds();
   const auto all_terms = static_cast<double>(plan_.global_batch() * network_.terms());
   const double loss_scale = state.loss_scale.value();
+  const Stopwatch computing;
   add_gradients(state, static_cast<float>(loss_scale / all_terms));
+  std::optional<double> computed;
+  if (await_gradients(state.step)) computed = computing.seconds() - (reader_->waited_seconds() - waited);
   if (requests.stop) tail_.request_stop();
   if (requests.save) tail_.request_save();
   enter_phase(RankPhase::reduce);
@@ -77,6 +100,7 @@ TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Reques
   if (scaled) result.loss_scale = loss_scale;
   state.step.value += 1;
   state.position += plan_.global_batch();
+  result.compute_seconds = computed;
   result.waited_seconds = reader_->waited_seconds() - waited;
   return result;
 }

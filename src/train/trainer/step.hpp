@@ -20,7 +20,7 @@ namespace distdl::train {
 /// One rank's part of an optimizer step: forward, backward, sum of the gradients over all ranks, update.
 class TrainingStep {
  public:
-  /// Not collective. The references must outlive this object.
+  /// Not collective. The references must outlive this object. `plan`: until set_plan().
   TrainingStep(const Recipe& recipe, comm::Communicator& communicator, kernels::Backend& backend,
                const parallel::MicrobatchPlan& plan, const model::Description& model,
                const model::ModelTensors& tensors, Step total);
@@ -30,6 +30,11 @@ class TrainingStep {
   void allocate() { sum_.allocate(); }
   /// Begins to read this rank's samples ahead, starting at `state.position`.
   void start_reading(const data::Sources& sources, const data::Sampler& sampler, const TrainingState& state);
+  const parallel::MicrobatchPlan& plan() const { return plan_; }
+  /// Collective, see parallel::GradientSum.
+  void allocate_spare() { sum_.allocate_spare(); }
+  /// Between two steps. From now on the ranks compute the microbatches of this plan, which gives the same bits.
+  void set_plan(const parallel::MicrobatchPlan& plan, const TrainingState& state);
 
   /// The requests of this rank to all ranks after the step.
   struct Requests {
@@ -38,7 +43,9 @@ class TrainingStep {
   struct Result {
     Requests agreed;  ///< the requests of all ranks together
     double loss = 0, accuracy = 0, learning_rate = 0;
-    double waited_seconds = 0;              ///< time of waiting for samples
+    double waited_seconds = 0;  ///< time of waiting for samples
+    std::optional<double> compute_seconds =
+        {};                                 ///< of this rank's microbatches, without waiting; not in each step on a GPU
     std::optional<double> norm = {};        ///< norm of the gradients; only with clipping
     std::optional<double> loss_scale = {};  ///< of this step; only with float16
     bool skipped = false;                   ///< the gradients overflowed
@@ -49,11 +56,17 @@ class TrainingStep {
 
  private:
   void add_gradients(const TrainingState& state, float scale);
+  /// Waits until a device has done what it was given. False in steps in which that would only cost time.
+  bool await_gradients(Step step);
+  /// This rank's first position in the step that begins at `start`, and the one after each.
+  std::int64_t first_position(std::int64_t start) const { return start + range_.first * plan_.microbatch_size; }
+  data::Prefetcher::Next order_from(std::int64_t start) const;
 
   const Recipe& recipe_;
   kernels::Backend& backend_;
-  const parallel::MicrobatchPlan& plan_;
+  parallel::MicrobatchPlan plan_;
   comm::LeafRange range_;
+  Rank rank_;
   Step total_;
   model::Network network_;
   parallel::GradientSum sum_;

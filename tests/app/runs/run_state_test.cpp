@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <distdl/app/runs/run_report.hpp>
 
@@ -81,5 +82,21 @@ TEST(Durations, AreShort) {
   EXPECT_EQ(duration_text(187200), "2 d 4 h");
 }
 
+TEST(RunReport, ShowsTheSlowestNodeFirst) {
+  RunReport report{.folder = "run"};
+  EXPECT_THAT(to_text(report), testing::Not(testing::HasSubstr("shares")));
+  EXPECT_TRUE(to_json(report)["shares"].is_null());
+  report.summary.shares = {.time = 5,
+                           .moves = 1,
+                           .shares = {3, 2, 1, 1, 5},
+                           .microbatch_seconds = {0.2, 0.2, 0.8, 0.4, 0.2},
+                           .hosts = {"n1", "n1", "n2", "n2", "n3"}};
+  EXPECT_THAT(to_text(report),
+              testing::HasSubstr("n2 2 microbatches at speed 0.25, n1 5 at 1.00, n3 5 at 1.00; moved 1 time\n"));
+  const auto rank = to_json(report)["shares"]["ranks"][2];
+  EXPECT_EQ(rank["host"], "n2");
+  EXPECT_EQ(rank["microbatches"], 1);
+  EXPECT_DOUBLE_EQ(rank["speed"], 0.25);
+}
 }  // namespace
 }  // namespace distdl::app

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace distdl::health {
+
+/// Of all GPUs of a node together. Nothing where a GPU does not tell.
+struct GpuHealth {
+  int gpus = 0;
+  std::optional<double> hottest = {};  ///< degrees Celsius
+  int throttled = 0;                   ///< GPUs whose clocks are lowered by heat or by the power supply
+  std::optional<std::int64_t> corrected_errors = {},
+                              uncorrected_errors = {};  ///< of the memory, since the driver began
+};
+
+/// NVIDIA's management library, opened at run time.
+class GpuMonitor {
+ public:
+  /// Nothing if there is no library, or no GPU.
+  static std::unique_ptr<GpuMonitor> open(const std::string& library = "libnvidia-ml.so.1");
+  ~GpuMonitor();
+  GpuMonitor(const GpuMonitor&) = delete;
+  GpuMonitor& operator=(const GpuMonitor&) = delete;
+
+  /// Takes some milliseconds for each GPU. GPUs that do not answer are counted, and tell nothing.
+  GpuHealth read() const;
+
+ private:
+  struct Functions;
+  explicit GpuMonitor(std::unique_ptr<Functions> functions);
+  std::unique_ptr<Functions> functions_;
+};
+
+}  // namespace distdl::health

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include <fcntl.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/base/log.hpp>
+#include <distdl/base/regular_file.hpp>
+#include <distdl/base/signals.hpp>
+#include <distdl/observe/health_log.hpp>
+#include <distdl/observe/record_writer.hpp>
+
+namespace distdl::observe {
+namespace {
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+constexpr std::size_t kTail = 4096;  ///< bytes, which hold the newest row
+constexpr const char* kFolder = "health";
+
+template <class Value>
+void put(Json& row, const char* key, const std::optional<Value>& value) {
+  if (value) row[key] = *value;
+}
+
+template <class Value>
+void get(const Json& row, const char* key, std::optional<Value>& value) {
+  const auto found = row.find(key);
+  if (found != row.end() && found->is_number()) value = found->template get<Value>();
+}
+
+/// Calls `visit` for each key of a row and its value.
+template <class Health, class Visitor>
+void each_of(Health& health, Visitor&& visit) {
+  visit("load", health.load);
+  visit("cpu_pressure", health.cpu_pressure);
+  visit("memory_pressure", health.memory_pressure);
+  visit("io_pressure", health.io_pressure);
+  visit("free_memory", health.free_memory);
+  visit("throttles", health.throttles);
+  visit("corrected_errors", health.corrected_errors);
+  visit("uncorrected_errors", health.uncorrected_errors);
+}
+
+/// The text of the last whole line.
+std::string last_line(const fs::path& file) {
+  const FileDescriptor descriptor = open_regular(file, O_RDONLY);
+  const off_t size = ::lseek(descriptor.get(), 0, SEEK_END);
+  std::string tail(kTail, '\0');
+  const ssize_t n = ::pread(descriptor.get(), tail.data(), tail.size(), std::max<off_t>(0, size - off_t{kTail}));
+  tail.resize(static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+  tail.resize(tail.rfind('\n') == std::string::npos ? 0 : tail.rfind('\n'));
+  return tail.substr(tail.rfind('\n') + 1);
+}
+
+std::optional<HealthRow> row_of(const std::string& line) {
+  const Json json = Json::parse(line, nullptr, false);
+  if (!json.is_object() || !json.contains("time") || !json["time"].is_number()) return std::nullopt;
+  if (!json.contains("host") || !json["host"].is_string()) return std::nullopt;
+  HealthRow row{json["host"].get<std::string>(), json["time"].get<double>(), {}};
+  each_of(row.health, [&](const char* key, auto& value) { get(json, key, value); });
+  const auto gpus = json.find("gpus");
+  if (gpus == json.end() || !gpus->is_object()) return row;
+  std::optional<int> count, throttled;
+  health::GpuHealth all;
+  get(*gpus, "count", count);
+  get(*gpus, "throttled", throttled);
+  get(*gpus, "hottest", all.hottest);
+  get(*gpus, "corrected_errors", all.corrected_errors);
+  get(*gpus, "uncorrected_errors", all.uncorrected_errors);
+  all.gpus = count.value_or(0);
+  all.throttled = throttled.value_or(0);
+  row.health.gpus = all;
+  return row;
+}
+
+/// With the GPUs, if there are any.
+std::function<health::NodeHealth()> reader() {
+  std::shared_ptr<health::GpuMonitor> gpus = health::GpuMonitor::open();
+  return [gpus] {
+    auto health = health::read_node_health();
+    if (gpus) health.gpus = gpus->read();
+    return health;
+  };
+}
+}  // namespace
+
+std::string to_text(const HealthRow& row) {
+  Json json{{"time", row.time}, {"host", row.host}};
+  each_of(row.health, [&](const char* key, const auto& value) { put(json, key, value); });
+  if (const auto& gpus = row.health.gpus) {
+    Json all{{"count", gpus->gpus}, {"throttled", gpus->throttled}};
+    put(all, "hottest", gpus->hottest);
+    put(all, "corrected_errors", gpus->corrected_errors);
+    put(all, "uncorrected_errors", gpus->uncorrected_errors);
+    json["gpus"] = all;
+  }
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::vector<HealthRow> read_health(const fs::path& run_folder) {
+  std::vector<HealthRow> rows;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(run_folder / kFolder, none)) try {
+      if (auto row = row_of(last_line(entry.path()))) rows.push_back(*std::move(row));
+    } catch (const StorageError& error) {
+      log(Severity::debug, "not read: {}", error.what());
+    }
+  std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.host < b.host; });
+  return rows;
+}
+
+HealthLog::HealthLog(const fs::path& run_folder, std::string host, Clock::duration period,
+                     std::function<health::NodeHealth()> read) {
+  const SignalsBlocked blocked;
+  thread_ = std::thread([shared = shared_, file = run_folder / kFolder / (host + ".jsonl"), host = std::move(host),
+                         period, read = std::move(read)] {
+    std::error_code error;
+    fs::create_directories(file.parent_path(), error);  // the writer tells if there is none
+    RecordWriter writer(file);
+    const auto state = read ? read : reader();
+    std::unique_lock lock(shared->mutex);
+    while (!shared->ends) {
+      lock.unlock();
+      writer.append(to_text(HealthRow{host, seconds_since_1970(), state()}));
+      lock.lock();
+      shared->changed.wait_for(lock, period, [&] { return shared->ends; });
+    }
+    shared->has_ended = true;
+    shared->changed.notify_all();
+  });
+}
+
+HealthLog::~HealthLog() {
+  constexpr std::chrono::seconds kPatience{2};
+  std::unique_lock lock(shared_->mutex);
+  shared_->ends = true;
+  shared_->changed.notify_all();
+  const bool has_ended = shared_->changed.wait_for(lock, kPatience, [this] { return shared_->has_ended; });
+  lock.unlock();
+  if (has_ended)
+    thread_.join();
+  else
+    thread_.detach();  // a driver or a file system does not answer
+}
+
+}  // namespace distdl::observe

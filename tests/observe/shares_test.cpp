@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the ranks share the microbatches, from the event to the summary of a run.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <distdl/observe/journal.hpp>
+#include <distdl/observe/run_folder.hpp>
+#include <distdl/observe/run_summary.hpp>
+
+namespace distdl::observe {
+namespace {
+using ::testing::ElementsAre;
+
+class Shares : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path(::testing::TempDir()) / ("shares_" + std::to_string(::getpid()));
+    std::filesystem::remove_all(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::filesystem::path folder_;
+};
+
+TEST_F(Shares, AreThoseOfTheLastStart) {
+  RunFolder records(folder_, 0);
+  records.on(train::Started{{}, Step(100), 3, 50, 5, "reference"});
+  records.on(train::SharesKnown{Step(12), false, {4, 4, 4}, {0.5, 1.5, 0.5}, {"n1", "n2", "n3"}});
+  records.on(train::SharesKnown{Step(16), true, {5, 2, 5}, {0.5, 1.5, 0.5}, {"n1", "n2", "n3"}});
+  const auto summary = summarize_run(folder_);
+  EXPECT_EQ(summary.shares.moves, 1);
+  EXPECT_THAT(summary.shares.shares, ElementsAre(5, 2, 5));
+  EXPECT_THAT(summary.shares.microbatch_seconds, ElementsAre(0.5, 1.5, 0.5));
+  EXPECT_THAT(summary.shares.hosts, ElementsAre("n1", "n2", "n3"));
+  EXPECT_EQ(summary.phase, Phase::training);
+  records.on(train::Started{Step(40), Step(100), 2, 50, 5, "reference"});
+  EXPECT_TRUE(summarize_run(folder_).shares.shares.empty()) << "which begins with equal ones";
+}
+
+TEST_F(Shares, OfADamagedRowCountForNothing) {
+  for (const char* row : {R"({"event":"shares","shares":[1,2],"microbatch_seconds":[0.1],"hosts":["a","b"]})",
+                          R"({"event":"shares","shares":[1,-2],"microbatch_seconds":[1,1],"hosts":["a","b"]})",
+                          R"({"event":"shares","shares":[1,2],"microbatch_seconds":[1,"x"],"hosts":["a","b"]})",
+                          R"({"event":"shares","shares":[1,2],"microbatch_seconds":[1,-1],"hosts":["a","b"]})",
+                          R"({"event":"shares","shares":[1,2],"microbatch_seconds":[1,1],"hosts":["a",7]})",
+                          R"({"event":"shares","shares":{},"microbatch_seconds":3,"hosts":null})"}) {
+    const auto record = parse_record(row);
+    ASSERT_TRUE(record) << row;
+    EXPECT_TRUE(record->shares.empty() && record->hosts.empty() && record->microbatch_seconds.empty()) << row;
+  }
+}
+}  // namespace
+}  // namespace distdl::observe
