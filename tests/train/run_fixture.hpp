@@ -34,6 +34,8 @@ struct Recorder final : Observer {
   void on(const SnapshotFailed& event) override { unkept.push_back(event); }
   void on(const SaveSkipped& event) override { skipped.push_back(event); }
   void on(const Evaluated& event) override { evaluated.push_back(event); }
+  void on(const Audited& event) override { audited.push_back(event); }
+  void on(const Corrupted& event) override { corrupted.push_back(event); }
   void on(const DeadlineKnown& event) override { deadlines.push_back(event); }
   void on(const Stopped& event) override { stopped.push_back(event); }
   void on(const Finished& event) override { finished.push_back(event); }
@@ -47,6 +49,8 @@ struct Recorder final : Observer {
   std::vector<SnapshotKept> kept;
   std::vector<SnapshotFailed> unkept;
   std::vector<SaveSkipped> skipped;
+  std::vector<Audited> audited;
+  std::vector<Corrupted> corrupted;
   std::function<void(Step)> after_step;
 };
 
@@ -86,6 +90,8 @@ class Run : public ::testing::Test {
       setting.files = files_;
       setting.snapshots = snapshots_;
       setting.resume_below = resume_below_;
+      setting.bit_flip = bit_flip_;
+      setting.recorded_loss = recorded_loss_;
       if (stop_is_pending_)
         setting.stop_is_pending = [this, rank = world.rank().value] { return stop_is_pending_(rank); };
       int asked = 0, steps = 0;
@@ -164,6 +170,8 @@ class Run : public ::testing::Test {
   checkpoint::SnapshotUse snapshots_ = checkpoint::SnapshotUse::newest;
   std::function<bool(int rank)> stop_is_pending_;  ///< during evaluations
   std::optional<Step> resume_below_;
+  std::optional<BitFlip> bit_flip_;
+  std::function<std::optional<double>(Step)> recorded_loss_;
   int crash_at_ = -1;  ///< steps of a start after which all ranks throw
 };
 

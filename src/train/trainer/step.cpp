@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <distdl/base/clock.hpp>
 #include <distdl/optim/schedule.hpp>
 #include <distdl/train/trainer/step.hpp>
 
@@ -11,34 +12,63 @@ TrainingStep::TrainingStep(const Recipe& recipe, comm::Communicator& communicato
       backend_(backend),
       plan_(plan),
       range_(plan.of(communicator.rank())),
+      rank_(communicator.rank()),
       total_(total),
       network_(backend, model, tensors, plan.microbatch_size),
       sum_(backend, communicator, plan, network_.gradient_count()),
       tail_(backend, sum_, tensors.layout.size()),
-      optimizer_(recipe.optim, tensors.layout, backend) {}
+      optimizer_(recipe.optim, tensors.layout, backend),
+      auditor_(recipe.train.audit_every, backend, communicator, plan, tensors.layout, network_.gradient_count()) {}
 
 void TrainingStep::start_reading(const data::Sources& sources, const data::Sampler& sampler,
                                  const TrainingState& state) {
   const std::int64_t start = state.position, step = plan_.global_batch(), size = plan_.microbatch_size;
-  // From one of this rank's microbatches to the next, and from its last one to its first one of the next step.
-  const auto next = [=, range = range_](std::int64_t position) {
-    const std::int64_t within = (position - start) % step;
-    if (within / size + 1 < range.first + range.count) return position + size;
-    return position - within + step + range.first * size;
+  // From one of this rank's microbatches to the next, and from its last one to its first one of the next step; before
+  // that to the one of another rank that it recomputes.
+  const auto next = [=, range = range_, from = state.step.value, &auditor = auditor_](std::int64_t position) {
+    const std::int64_t within = (position - start) % step, begin = position - within, m = within / size;
+    const bool own = m >= range.first && m < range.first + range.count;
+    if (own && m + 1 < range.first + range.count) return position + size;
+    if (own)
+      if (const auto other = auditor.recomputed_after(Step(from + (begin - start) / step)))
+        return begin + *other * size;
+    return begin + step + range.first * size;
   };
   reader_.emplace(*sources.training, sampler, size, next);
 }
 
+void TrainingStep::compute(const TrainingState& state, int m, float scale, float* gradients) {
+  const data::Batch& batch = reader_->at(state.position + m * plan_.microbatch_size);
+  network_.set_batch(batch.samples(), batch.labels.data());
+  backend_.set_rng_key({static_cast<std::uint64_t>(recipe_.train.seed),
+                        static_cast<std::uint64_t>(state.step.value * plan_.microbatches + m)});
+  network_.forward_backward(gradients, scale);
+  flip_bit_if_due(state, BitFlip::Where::results, gradients);
+}
+
+void TrainingStep::flip_bit_if_due(const TrainingState& state, BitFlip::Where where, float* arena) {
+  if (flip_ && flip_->where == where && flip_->is_due(rank_, state.step)) flip_bit(backend_, arena);
+}
+
 /// Of this rank's microbatches.
 void TrainingStep::add_gradients(const TrainingState& state, float scale) {
+  const auto audited = auditor_.audited_after(state.step);
   for (int m = range_.first; m < range_.first + range_.count; ++m) {
-    const data::Batch& batch = reader_->at(state.position + m * plan_.microbatch_size);
-    network_.set_batch(batch.samples(), batch.labels.data());
-    backend_.set_rng_key({static_cast<std::uint64_t>(recipe_.train.seed),
-                          static_cast<std::uint64_t>(state.step.value * plan_.microbatches + m)});
-    network_.forward_backward(sum_.microbatch_arena(), scale);
+    float* const gradients = sum_.microbatch_arena();
+    compute(state, m, scale, gradients);
+    flip_bit_if_due(state, BitFlip::Where::gradients, gradients);
+    if (m == audited) {
+      auditor_.note(gradients);
+      if (plan_.ranges.size() == 1)
+        auditor_.recompute_now(m, [&](int, float* again) { network_.forward_backward(again, scale); });
+    }
     sum_.add();
   }
+}
+
+void TrainingStep::audit(TrainingState& state, float scale) {
+  auditor_.audit(state, [&](int m, float* gradients) { compute(state, m, scale, gradients); });
+  state.audited = state.step;
 }
 
 TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Requests& requests,
@@ -46,7 +76,15 @@ TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Reques
   const double waited = reader_->waited_seconds();
   const auto all_terms = static_cast<double>(plan_.global_batch() * network_.terms());
   const double loss_scale = state.loss_scale.value();
-  add_gradients(state, static_cast<float>(loss_scale / all_terms));
+  const auto scale = static_cast<float>(loss_scale / all_terms);
+  flip_bit_if_due(state, BitFlip::Where::parameters, state.parameter_arena());
+  add_gradients(state, scale);
+  std::optional<double> audit_seconds;
+  if (auditor_.is_due(state.step)) {
+    const Stopwatch watch;
+    audit(state, scale);
+    audit_seconds = watch.seconds();
+  }
   if (requests.stop) tail_.request_stop();
   if (requests.save) tail_.request_save();
   const float* gradients = sum_.finish();
@@ -57,6 +95,7 @@ TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Reques
                 sums.loss / sums.terms,
                 sums.correct / sums.terms,
                 optim::learning_rate(recipe_.optim, state.step, total_, plan_.global_batch())};
+  result.audit_seconds = audit_seconds;
   before_update();
   const bool scaled = backend_.activation_type() == tensor::DataType::float16;
   result.skipped = scaled && !optimizer_.is_finite(gradients);
