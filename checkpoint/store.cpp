@@ -28,6 +28,7 @@
 
 namespace distdl::checkpoint {
 namespace {
+constexpr auto kSettlePatience = std::chrono::seconds(30);
 constexpr auto kOwnerVisible = std::chrono::seconds(3);  // a shared file system may show a new file late
 
 Path clean(const Path& root) {
@@ -178,6 +179,27 @@ std::optional<Summary> Store::newest(Group& group, std::optional<Step> below) {
   if (text.empty()) return std::nullopt;
   Manifest manifest = parse_manifest(text, "the manifest that rank 0 sent");
   return summary_of(manifest, root_ / step_folder_name(manifest.step));
+}
+
+std::vector<Step> Store::set_aside_after(Group& group, std::optional<Step> last, const std::string& reason) {
+  std::vector<Step> moved;
+  leader_decides(group, fmt::format("set checkpoints in \"{}\" aside", root_.string()), [&] {
+    collector_->settle(kSettlePatience);
+    check_owner(*files_, root_, owner_);
+    owner_.snapshots_since = owner_.start + 1;
+    write_owner(*files_, root_, owner_);
+    for (const auto& [step, folder] : step_folders(root_)) {
+      if (last && step <= *last) continue;
+      quarantine(*files_, root_, folder, step_folder_name(step), reason);
+      moved.push_back(step);
+    }
+    return std::string();
+  });
+  return moved;
+}
+
+void Store::keep_newest_until(Step step) {
+  collector_->keep_newest_until(step);
 }
 
 /// The first damage in this rank's share of a checkpoint's files; empty: none.

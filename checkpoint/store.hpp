@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <distdl/base/ids.hpp>
 #include <distdl/checkpoint/group.hpp>
@@ -67,6 +68,11 @@ class Store {
   /// Returns nothing if no checkpoint is valid. Throws StorageError: incompatible if a newer distdl wrote the
   /// checkpoint; storage if permission to read it is missing.
   std::optional<Summary> newest_valid(Group& group, std::optional<Step> below = {}, const Reading& reading = {});
+  /// Collective. Moves all checkpoints after this step (nothing: all) to quarantine, although their checksums may be
+  /// right. Later starts ignore the snapshots of this one. Returns the steps on rank 0.
+  std::vector<Step> set_aside_after(Group& group, std::optional<Step> last, const std::string& reason);
+  /// The newest checkpoint up to this step is not deleted, until a later call names a greater step.
+  void keep_newest_until(Step step);
   /// Fills the targets from a checkpoint and verifies the checksums of all bytes that it uses. Throws StorageError
   /// (incompatible) that names the tensor with the expected and the found shape if they differ. Not collective.
   void read(const Summary& checkpoint, std::span<const Target> targets, PageCache cache = PageCache::used) const;

@@ -70,6 +70,7 @@ struct Collector::Shared {
   void collect_garbage(Step just_saved);
   bool is_good(Step step, const Path& folder);
   void remove(const RetentionDecision& decision);
+  Rule rule_now(std::int64_t keep);
 
   Interruptible files;
   const Path root;
@@ -79,6 +80,7 @@ struct Collector::Shared {
   std::condition_variable changed;
   // Guarded by the mutex.
   std::set<Step> good;
+  std::optional<Step> audited;      ///< Rule::audited
   std::optional<Step> asked, last;  ///< last: that this run saved, or goes on from
   bool busy = false, ending = false, gone = false;
   std::thread thread;
@@ -125,8 +127,13 @@ void Collector::Shared::remove(const RetentionDecision& decision) {
     log(Severity::warning, "the old checkpoint of step {} was deleted only in part", decision.step);
 }
 
+Rule Collector::Shared::rule_now(std::int64_t keep) {
+  std::lock_guard lock(mutex);
+  return {keep, rule.keep_every, audited};
+}
+
 void Collector::Shared::collect_garbage(Step just_saved) try {
-  auto decisions = decide_retention(files, root, rule, just_saved,
+  auto decisions = decide_retention(files, root, rule_now(rule.keep), just_saved,
                                     [&](Step step, const Path& folder) { return is_good(step, folder); });
   for (auto oldest = decisions.rbegin(); oldest != decisions.rend() && !files.stopped(); ++oldest)
     if (!oldest->stays) remove(*oldest);
@@ -163,6 +170,11 @@ void Collector::verified(Step step) {
   shared_->last = step;
 }
 
+void Collector::keep_newest_until(Step step) {
+  std::lock_guard lock(shared_->mutex);
+  shared_->audited = step;
+}
+
 void Collector::saved(Step step) {
   std::lock_guard lock(shared_->mutex);
   shared_->good.insert(step);
@@ -190,7 +202,7 @@ int Collector::make_room(const std::function<bool(std::uint64_t)>& enough, int m
     std::lock_guard lock(shared.mutex);
     return shared.last;
   }();
-  auto decisions = decide_retention(shared.files, shared.root, Rule{1, shared.rule.keep_every}, last,
+  auto decisions = decide_retention(shared.files, shared.root, shared.rule_now(1), last,
                                     [&](Step step, const Path& folder) { return shared.is_good(step, folder); });
   std::erase_if(decisions, [](const RetentionDecision& decision) { return decision.stays; });
   std::uint64_t bytes = 0;

@@ -26,6 +26,8 @@ class Collector {
   /// Reports a step that was saved, and requests the deletion of checkpoints that are no longer kept. Returns at once.
   /// Of several requests only the last one counts. Failures are logged, and the run continues.
   void saved(Step step);
+  /// Keeps the newest checkpoint up to this step.
+  void keep_newest_until(Step step);
   /// Frees space: deletes checkpoints, oldest first and at most `most` of them, until `enough` returns true. The newest
   /// verified checkpoint stays, as do the one that was saved or verified last, tagged ones and those of
   /// Rule::keep_every. Each deletion is logged. Earlier requests are served first. The argument of `enough` is the

@@ -110,12 +110,15 @@ std::vector<RetentionDecision> decide_retention(FileSystem& files, const Path& r
   auto folders = step_folders(root);
   auto tags = read_tags(files, root);
   auto first_of = milestones(folders, rule.keep_every);
+  bool has_audited = !rule.audited;
   std::vector<RetentionDecision> decisions;
   std::int64_t good = 0;
   for (auto newest = folders.rbegin(); newest != folders.rend(); ++newest) {
     const auto& [step, folder] = *newest;
     RetentionDecision decision{step, folder, true, ""};
     auto names = names_of(tags, step);
+    const bool is_audited = !has_audited && step <= *rule.audited;
+    has_audited = has_audited || is_audited;
     if (good < rule.keep) {
       bool counts = is_good(step, folder);
       good += counts;
@@ -124,6 +127,8 @@ std::vector<RetentionDecision> decide_retention(FileSystem& files, const Path& r
                  : fmt::format("damaged; it does not count, but fewer than {} newer ones are verified", rule.keep);
     } else if (!names.empty()) {
       decision.why = fmt::format("tagged {}", fmt::join(names, ", "));
+    } else if (is_audited) {
+      decision.why = "the newest one that is audited";
     } else if (step == just_saved) {
       decision.why = "saved last";
     } else if (rule.keep_every > 0 && step.value >= rule.keep_every &&

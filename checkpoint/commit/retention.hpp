@@ -27,8 +27,9 @@ void explain_quarantine(FileSystem& files, const Path& root, const Path& place, 
 bool discard(FileSystem& files, const Path& root, const Path& folder, const std::function<bool()>& stays = {});
 
 struct Rule {
-  std::int64_t keep = 3;        ///< number of newest verified checkpoints that are kept
-  std::int64_t keep_every = 0;  ///< the first checkpoint of every so many steps is kept; 0: none
+  std::int64_t keep = 3;             ///< number of newest verified checkpoints that are kept
+  std::int64_t keep_every = 0;       ///< the first checkpoint of every so many steps is kept; 0: none
+  std::optional<Step> audited = {};  ///< the newest checkpoint up to this step is kept
 };
 
 /// The retention rule of the run that took the folder last, so that a tool deletes nothing that the run would keep. It

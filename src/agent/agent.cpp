@@ -130,9 +130,9 @@ class Agent {
   std::optional<Deadline> kill_at_;
   bool killed_ = false;
   Clock::time_point looked_at_ = Clock::now();
-  Generation faulty_;        ///< the last generation that this node knows a fault of
-  double found_ = 0;         ///< when it did, seconds since 1970
-  bool first_lost_ = false;  ///< the first node was not heard for some time
+  Generation faulty_;                        ///< the last generation that this node knows a fault of
+  double found_ = 0;                         ///< when it did, seconds since 1970
+  bool first_lost_ = false;                  ///< the first node was not heard for some time
   std::vector<Clock::time_point> heard_at_;  ///< of each node
   Inspector inspector_;
   std::optional<int> end_;

@@ -17,10 +17,12 @@ enum class ExitCode : int {
   peer_lost = 69,
   internal = 70,
   scheduler = 71,
+  corruption = 72,
   superseded = 73,
   storage = 74,
   requeue = 75,
   stopped = 76,
+  irreproducible = 77,
   config = 78,
 };
 
@@ -39,7 +41,7 @@ struct ExitCodeEntry {
 };
 
 /// All exit codes in ascending order: the help text, the supervisor and a test of docs/exit-codes.md read this table.
-inline constexpr std::array<ExitCodeEntry, 13> kExitCodes{{
+inline constexpr std::array<ExitCodeEntry, 15> kExitCodes{{
     {ExitCode::ok, "ok", "all done", RestartDecision::finished},
     {ExitCode::corrupt, "corrupt", "a checkpoint or data set is damaged", RestartDecision::give_up},
     {ExitCode::incomplete, "incomplete", "something needed is missing: no restorable checkpoint, a file of a data set",
@@ -51,6 +53,8 @@ inline constexpr std::array<ExitCodeEntry, 13> kExitCodes{{
     {ExitCode::peer_lost, "peer lost", "another rank died, froze or could not be reached", RestartDecision::relaunch},
     {ExitCode::internal, "internal", "a defect of distdl", RestartDecision::relaunch},
     {ExitCode::scheduler, "scheduler", "Slurm or the bootstrap (PMIx, rendezvous) failed", RestartDecision::relaunch},
+    {ExitCode::corruption, "corruption", "an audit found wrong bits in the memory or the results of this rank",
+     RestartDecision::relaunch},
     {ExitCode::superseded, "superseded", "another start has the run folder, or took it while this one ran",
      RestartDecision::give_up},
     {ExitCode::storage, "storage",
@@ -66,6 +70,9 @@ inline constexpr std::array<ExitCodeEntry, 13> kExitCodes{{
     {ExitCode::stopped, "stopped",
      "stopped for good, with everything saved, because a user asked for it: the file STOP in the run folder, `distdl "
      "cancel --after-save`",
+     RestartDecision::give_up},
+    {ExitCode::irreproducible, "irreproducible",
+     "after a restore, the first step gave another loss than the same step of an earlier start",
      RestartDecision::give_up},
     {ExitCode::config, "configuration",
      "the job file or the input that it names is wrong, or a limit of the process (`ulimit -n`) is too low",

@@ -53,6 +53,8 @@ class Observers final : public train::Observer {
   void on(const train::SnapshotFailed& e) override { tell(e); }
   void on(const train::SaveSkipped& e) override { tell(e); }
   void on(const train::SaveFailed& e) override { tell(e); }
+  void on(const train::Audited& e) override { tell(e); }
+  void on(const train::Corrupted& e) override { tell(e); }
   void on(const train::DeadlineKnown& e) override { tell(e); }
   void on(const train::Stopped& e) override { tell(e); }
   void on(const train::Finished& e) override { tell(e); }

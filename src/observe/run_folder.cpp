@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <distdl/base/clock.hpp>
@@ -36,9 +37,9 @@ std::optional<double> optional_number(const nlohmann::json& row, const char* key
 
 /// Of a row of the journal: written by rank 0 while it trains.
 bool is_of_training(const std::string& event) {
-  static constexpr std::array kEvents{"started",  "progress",        "shares",       "checkpoint",
-                                      "snapshot", "snapshot_failed", "save_skipped", "save_failed",
-                                      "deadline", "stopped",         "finished"};
+  static constexpr std::array kEvents{"started",         "progress",     "shares",      "checkpoint", "snapshot",
+                                      "snapshot_failed", "save_skipped", "save_failed", "audited",    "corrupted",
+                                      "deadline",        "stopped",      "finished"};
   return std::find(kEvents.begin(), kEvents.end(), event) != kEvents.end();
 }
 
@@ -166,6 +167,26 @@ void RunFolder::on(const train::SaveFailed& event) {
   journal_.append(line_of(row));
 }
 
+void RunFolder::on(const train::Audited& event) {
+  Json row{
+      {"event", "audited"}, {"time", seconds_since_1970()}, {"step", event.step.value}, {"seconds", event.seconds}};
+  journal_.append(line_of(row));
+}
+
+void RunFolder::on(const train::Corrupted& event) {
+  Json row{{"event", "corrupted"},
+           {"time", seconds_since_1970()},
+           {"step", event.step.value},
+           {"audited", event.audited ? Json(event.audited->value) : Json(nullptr)},
+           {"nodes", fmt::format("{}", fmt::join(event.hosts, ","))},
+           {"wrong_ranks", event.ranks},
+           {"certain", event.is_certain},
+           {"reason", event.reason},
+           {"set_aside", Json::array()}};
+  for (Step step : event.set_aside) row["set_aside"].push_back(step.value);
+  journal_.append(line_of(row));
+}
+
 void RunFolder::on(const train::DeadlineKnown& event) {
   Json row{{"event", "deadline"},
            {"time", seconds_since_1970()},
@@ -248,6 +269,18 @@ std::optional<Step> read_last_step(const std::filesystem::path& run_folder) {
       },
       kTail);
   return last;
+}
+
+std::optional<double> read_loss_after(const std::filesystem::path& run_folder, Step step) {
+  std::optional<double> loss;
+  std::optional<std::int64_t> before;
+  for_each_record(run_folder / "metrics.jsonl", [&](const Record& row) {
+    if (!row.step || !row.loss) return;
+    if (*row.step == step.value) loss.reset();  // this state was made again
+    if (*row.step == step.value + 1 && before == step.value) loss = row.loss;
+    before = row.step;
+  });
+  return loss;
 }
 
 train::MeasuredTimes read_measured_times(const std::filesystem::path& run_folder) {

@@ -33,7 +33,8 @@ struct Result {
 ///                   gradients overflowed, skipped} and per evaluation {time, step, epoch, validation_loss,
 ///                   validation_accuracy}; after a resume, repeated steps appear again; 0.1 wrote no time
 ///   journal.jsonl   one object per event: started, progress (once a minute), shares, checkpoint, snapshot,
-///                   snapshot_failed, save_skipped, save_failed, deadline, stopped, finished; and those of journal.hpp
+///                   snapshot_failed, save_skipped, save_failed, audited, corrupted, deadline, stopped, finished; and
+///                   those of journal.hpp
 ///   result.json     at the end: Result
 /// Lines that cannot be written are lost (record_writer.hpp). The files are not trusted when they are read back
 /// (record_lines.hpp).
@@ -51,6 +52,8 @@ class RunFolder final : public train::Observer {
   void on(const train::SnapshotFailed& event) override;
   void on(const train::SaveSkipped& event) override;
   void on(const train::SaveFailed& event) override;
+  void on(const train::Audited& event) override;
+  void on(const train::Corrupted& event) override;
   void on(const train::DeadlineKnown& event) override;
   void on(const train::Stopped& event) override;
   void on(const train::Finished& event) override;
@@ -75,6 +78,10 @@ std::vector<Step> read_starts(const std::filesystem::path& run_folder);
 /// The last step that the run in a folder has done, according to the newest row of metrics.jsonl. Returns nothing if
 /// there is no readable row.
 std::optional<Step> read_last_step(const std::filesystem::path& run_folder);
+
+/// The loss of the step after `step`, as the start recorded it that made this state last. Returns nothing if it did not
+/// get so far.
+std::optional<double> read_loss_after(const std::filesystem::path& run_folder, Step step);
 
 /// The times of steps, evaluations and saves that the newest row "deadline" of the journal has; zeros where there is
 /// none.

@@ -92,6 +92,23 @@ struct MeasuredTimes {
   double snapshot = 0;  ///< until it lay in the nodes' memory or on their disks
 };
 
+/// The state and a sample of the gradients passed an audit.
+struct Audited {
+  Step step;           ///< steps done before
+  double seconds = 0;  ///< that it took
+};
+
+/// An audit found wrong bits. The run ends, and the next start continues from the last audited checkpoint.
+struct Corrupted {
+  Step step;                            ///< whose state was audited
+  std::optional<Step> audited = {};     ///< the last step that had passed an audit
+  std::vector<int> ranks = {};          ///< that are wrong, ascending
+  std::vector<std::string> hosts = {};  ///< of these ranks, each once
+  bool is_certain = true;               ///< false: at least one of them is wrong
+  std::string reason = {};
+  std::vector<Step> set_aside = {};  ///< checkpoints that are in quarantine now
+};
+
 /// When the run must stop at the latest, as its scheduler and its measured times have it. Times are seconds since 1970.
 struct DeadlineKnown {
   std::optional<double> end = {};        ///< of the job
@@ -127,6 +144,8 @@ class Observer {
   virtual void on(const SnapshotFailed&) {}
   virtual void on(const SaveSkipped&) {}
   virtual void on(const SaveFailed&) {}
+  virtual void on(const Audited&) {}
+  virtual void on(const Corrupted&) {}
   virtual void on(const DeadlineKnown&) {}
   virtual void on(const Stopped&) {}
   virtual void on(const Finished&) {}

@@ -19,6 +19,7 @@ void check(const Options& options) {
   require(options.steps >= 0, "train.steps is {}, but must not be negative", options.steps);
   require(options.evaluate_every_steps >= 0, "train.evaluate_every_steps is {}, but must not be negative",
           options.evaluate_every_steps);
+  require(options.audit_every >= 0, "train.audit_every is {}, but must not be negative", options.audit_every);
   require(options.evaluate_every >= 0, "train.evaluate_every is {}, but must not be negative", options.evaluate_every);
   require(options.stop_margin_seconds >= 0 && options.stop_margin_seconds <= kLongestMargin,
           "train.stop_margin_seconds is {}, but must be between 0 and {}", options.stop_margin_seconds, kLongestMargin);

@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstring>
+#include <functional>
 #include <tuple>
+#include <utility>
+
+#include <fmt/ranges.h>
 
 #include <distdl/base/activity.hpp>
 #include <distdl/base/clock.hpp>
@@ -33,6 +40,8 @@ class Trainer {
   std::string backend() const { return backend_->description(); }
   const std::string& digest() const { return sources_.training->digest(); }
   Outcome operator()();
+  /// Ranks that round differently cannot be audited.
+  void disable_audits() { step_.auditor().disable(); }
 
  private:
   void start();
@@ -47,6 +56,15 @@ class Trainer {
   Outcome stop(std::optional<std::string> reason);
   /// Collective. `what`: "the loss".
   [[noreturn]] void diverged(const char* what, double loss);
+  /// Collective. An audit found wrong bits.
+  [[noreturn]] void corrupted(const AuditFailed& found);
+  /// Collective, after a restore.
+  void read_recorded_loss();
+  void check_resumed_loss(double loss);
+  /// The state passed an audit before the last step, or after it.
+  void audited(Step step, double seconds);
+  /// Collective. Audits the state after the last step.
+  void audit_end();
   std::optional<std::string> reason_to_stop();
   /// The same during an evaluation.
   bool must_stop();
@@ -82,6 +100,7 @@ class Trainer {
   Checkpointing checkpointing_;
   Balancing balancing_;
   std::optional<Evaluated> evaluated_;
+  std::optional<double> recorded_loss_;  ///< of the next step, by an earlier start
 };
 
 Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator,
@@ -120,6 +139,13 @@ void Trainer::start() {
   enter_phase(RankPhase::restore);
   const auto resumed = checkpointing_.restore(start_values);
   if (!resumed) begin_afresh(start_values);
+  if (!resumed) step_.flip(setting_.bit_flip);
+  if (resumed) read_recorded_loss();
+  if (!step_.auditor().is_enabled()) state_.audited.reset();
+  // What was saved without audits is the best that there is.
+  else if (resumed && !state_.audited)
+    state_.audited = state_.step;
+  if (state_.audited) checkpointing_.audited(*state_.audited);
   if (state_.step < total_) checkpointing_.check_room();
   checkpointing_.schedule_from_here();
   step_.network().load_parameters(state_.parameter_arena());
@@ -145,6 +171,7 @@ void Trainer::begin_afresh(const StartValues& values) {
       backend_->fill(static_cast<float*>(memory.data()), tensors_.layout.size(), 0.0f);
   state_.step = Step(0);
   state_.position = state_.updates = 0;
+  state_.audited.reset();
   state_.loss_scale = LossScale::start(backend_->activation_type());
 }
 
@@ -158,12 +185,74 @@ TrainingStep::Requests Trainer::step(bool stop) {
   look_for_suspension();
   end_of_job_.step_took(watch.seconds());
   if (!end_of_job_.is_disturbed()) checkpointing_.step_took(watch.seconds());
+  if (done.audit_seconds) audited(Step(state_.step.value - 1), *done.audit_seconds);
   if (!std::isfinite(done.loss)) diverged("the loss", done.loss);
+  check_resumed_loss(done.loss);
   observer_.on(StepDone{state_.step, epochs_done(), done.loss, done.accuracy, done.learning_rate,
                         static_cast<double>(plan_.global_batch()) / watch.seconds(), done.waited_seconds, done.norm,
                         done.loss_scale, done.skipped});
   balancing_.step_done(state_, done, watch.seconds(), end_of_job_.is_disturbed());
   return done.agreed;
+}
+
+void Trainer::audited(Step step, double seconds) {
+  checkpointing_.audited(step);
+  observer_.on(Audited{step, seconds});
+}
+
+void Trainer::audit_end() {
+  if (!step_.auditor().is_enabled()) return;
+  const Stopwatch watch;
+  step_.auditor().audit_state(state_);
+  state_.audited = state_.step;
+  audited(state_.step, watch.seconds());
+}
+
+void Trainer::corrupted(const AuditFailed& found) {
+  const auto& verdict = found.verdict();
+  Corrupted event{found.step(), state_.audited, verdict.wrong, {}, verdict.is_certain, verdict.reason, {}};
+  for (int rank : verdict.wrong)
+    if (const auto& host = communicator_.host(Rank(rank)); std::ranges::find(event.hosts, host) == event.hosts.end())
+      event.hosts.push_back(host);
+  const auto text = fmt::format(
+      "silent corruption found by the audit of step {} on {}{}: {}. The next start continues from the newest "
+      "checkpoint up to step {}, the last one that passed an audit",
+      found.step(), verdict.is_certain ? "" : "one of ", fmt::join(event.hosts, ", "), verdict.reason,
+      state_.audited.value_or(Step(0)));
+  try {
+    event.set_aside = checkpointing_.distrust(text);
+  } catch (const Error& error) {  // also where a rank that has heard all ended before this one
+    log(Severity::warning, "{}", error.what());
+  }
+  observer_.on(event);
+  const bool is_wrong = std::ranges::binary_search(verdict.wrong, communicator_.rank().value);
+  if (is_wrong) throw Error(ExitCode::corruption, text);
+  throw CommError(text);
+}
+
+void Trainer::read_recorded_loss() {
+  std::string mine;
+  if (communicator_.rank() == Rank(0) && setting_.recorded_loss && recipe_.train.check_resumed_loss &&
+      !checkpointing_.job_has_changed())
+    if (const auto loss = setting_.recorded_loss(state_.step))
+      mine.assign(reinterpret_cast<const char*>(&*loss), sizeof *loss);
+  const auto all = communicator_.all_gather_strings(mine);
+  if (all[0].size() != sizeof(double)) return;
+  std::memcpy(&recorded_loss_.emplace(), all[0].data(), sizeof(double));
+}
+
+void Trainer::check_resumed_loss(double loss) {
+  const auto recorded = std::exchange(recorded_loss_, std::nullopt);
+  if (!recorded || std::bit_cast<std::uint64_t>(*recorded) == std::bit_cast<std::uint64_t>(loss)) return;
+  checkpointing_.end();
+  throw Error(
+      ExitCode::irreproducible,
+      fmt::format(
+          "step {} gave the loss {:a} ({}) after the restore, but {:a} ({}) before: bits do not repeat. Likely causes: "
+          "a node of this start or of the earlier one computes or stores wrong bits (train.audit_every finds which), "
+          "the checkpoint was damaged in memory before it was saved, or distdl, a library or the type of the nodes has "
+          "changed. {}. To accept it: --set train.check_resumed_loss=false",
+          state_.step, loss, loss, *recorded, *recorded, checkpointing_.way_back()));
 }
 
 bool Trainer::evaluate() {
@@ -253,7 +342,9 @@ bool Trainer::evaluation_is_due(std::int64_t later) const {
   return every > 0 && sampler_.epoch(position) / every != sampler_.epoch(position - plan_.global_batch()) / every;
 }
 
-Outcome Trainer::operator()() try { return train(); } catch (const StorageError& error) {
+Outcome Trainer::operator()() try { return train(); } catch (const AuditFailed& found) {
+  corrupted(found);
+} catch (const StorageError& error) {
   if (error.exit_code() != ExitCode::config) throw;
   throw ConfigError(fmt::format("{}. {}", error.what(), checkpointing_.way_back()));  // not finite values, see Saver
 }
@@ -277,6 +368,7 @@ Outcome Trainer::train() {
     checkpointing_.tell_outcomes();
     follow_deadline();
     if (must_end && !last) return stop(reason);
+    if (last) audit_end();
     if ((last || evaluation_is_due()) && !evaluate()) return stop({});
     if (last)
       checkpointing_.save_last();
@@ -307,13 +399,14 @@ void check_same_samples(comm::Communicator& communicator, const std::string& dig
 }
 
 /// Rounding differs between libraries, instruction sets and GPUs: then who computes what does matter.
-void warn_of_different_backends(const std::vector<std::string>& backends) {
+void warn_of_different_backends(const std::vector<std::string>& backends, bool audits) {
   for (std::size_t r = 1; r < backends.size(); ++r)
     if (backends[r] != backends[0])
-      return log(Severity::warning,
-                 "rank {} computes with \"{}\", but rank 0 with \"{}\": the result will depend on the number of ranks; "
-                 "use equal nodes or set kernels.backend",
-                 r, backends[r], backends[0]);
+      return log(
+          Severity::warning,
+          "rank {} computes with \"{}\", but rank 0 with \"{}\": the result will depend on the number of ranks{}; "
+          "use equal nodes or set kernels.backend",
+          r, backends[r], backends[0], audits ? ", and there are no audits" : "");
 }
 }  // namespace
 
@@ -326,7 +419,8 @@ Outcome run(const Recipe& recipe, const Setting& setting, comm::Communicator& co
   });
   check_same_samples(communicator, trainer->digest());
   auto backends = communicator.all_gather_strings(trainer->backend());
-  if (communicator.rank().value == 0) warn_of_different_backends(backends);
+  if (communicator.rank().value == 0) warn_of_different_backends(backends, recipe.train.audit_every > 0);
+  if (std::ranges::adjacent_find(backends, std::not_equal_to<>()) != backends.end()) trainer->disable_audits();
   return (*trainer)();
 }
 

@@ -12,6 +12,7 @@
 #include <distdl/checkpoint/saver.hpp>
 #include <distdl/comm/communicator.hpp>
 #include <distdl/slurm/job_limits.hpp>
+#include <distdl/train/bit_flip.hpp>
 #include <distdl/train/events.hpp>
 #include <distdl/train/load_balance.hpp>
 #include <distdl/train/recipe.hpp>
@@ -36,7 +37,10 @@ struct Setting {
   /// Asked between steps: whether this process was stopped and continued meanwhile. What was measured then counts for
   /// nothing, and the end of the job may have moved.
   std::function<bool()> was_suspended = {};
-  MeasuredTimes measured = {};  ///< by an earlier start of the run; rank 0's count
+  /// Asked on rank 0 after a restore: the loss of the step after this one, as an earlier start recorded it.
+  std::function<std::optional<double>(Step)> recorded_loss = {};
+  std::optional<BitFlip> bit_flip = {};  ///< an error on purpose, in a start that resumes nothing
+  MeasuredTimes measured = {};           ///< by an earlier start of the run; rank 0's count
   /// The node's, if nodes of one domain may be lost together: for checkpoint.failure_domain = "switch".
   std::string failure_domain = {};
   checkpoint::SnapshotUse snapshots = checkpoint::SnapshotUse::newest;  ///< where to resume from
@@ -57,7 +61,8 @@ enum class Outcome {
 /// Trains to the end, or until any rank is asked to stop. Failed saves are logged and reported to the observer, and the
 /// run continues; only the last save must succeed. The result depends only on the recipe, not on the number of ranks or
 /// interruptions. Throws Error on all ranks, with the code of the cause: bad input, a missing data set or checkpoint,
-/// another run that took the checkpoint folder; comm::PeerLost.
+/// another run that took the checkpoint folder; comm::PeerLost. If an audit finds wrong bits, the ranks that are wrong
+/// throw an Error with ExitCode::corruption, and the others a CommError.
 Outcome run(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, Observer& observer);
 
 }  // namespace distdl::train

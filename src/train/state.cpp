@@ -166,6 +166,7 @@ StateCheckpointer::Part StateCheckpointer::part_of(const TrainingState& state) {
   part.state.insert(identity_.begin(), identity_.end());
   part.state["position"] = std::to_string(state.position);
   part.state["updates"] = std::to_string(state.updates);
+  if (state.audited) part.state["audited"] = std::to_string(state.audited->value);
   if (backend_.activation_type() == tensor::DataType::float16) {
     part.state["loss_scale.exponent"] = std::to_string(state.loss_scale.exponent);
     part.state["loss_scale.good_steps"] = std::to_string(state.loss_scale.good_steps);
@@ -192,12 +193,15 @@ void StateCheckpointer::check_optimizer(const checkpoint::State& saved, bool par
       ExitCode::incompatible);
 }
 
-void StateCheckpointer::check_identity(const checkpoint::State& saved, bool partial) const {
+void StateCheckpointer::check_identity(const checkpoint::State& saved, bool partial) {
   check_optimizer(saved, partial);
+  const auto backend = saved.find("backend");
+  job_has_changed_ = partial || backend == saved.end() || backend->second != backend_.description();
   std::vector<std::string> untold;
   for (const auto& [key, mine] : identity_) {
     auto found = saved.find(key);
     if (found == saved.end()) untold.push_back(key);
+    job_has_changed_ = job_has_changed_ || found == saved.end() || found->second != mine;
     if (found == saved.end() || found->second == mine) continue;
     if (key == "data.samples" || key == "data.classes" || (key == "data.digest" && !partial))
       throw StorageError(
@@ -214,7 +218,6 @@ void StateCheckpointer::check_identity(const checkpoint::State& saved, bool part
         "the checkpoint was written by an older distdl and does not contain {}: whether the run continues "
         "with the same values is unknown",
         fmt::join(untold, ", "));
-  const auto backend = saved.find("backend");
   if (backend != saved.end() && backend->second != backend_.description())
     log(Severity::warning,
         "resuming with \"{}\", but the checkpoint was written with \"{}\": results round differently",
@@ -421,6 +424,7 @@ void StateCheckpointer::take_over(TrainingState& state, Step step, const checkpo
   state.step = step;
   state.position = position;
   state.updates = updates;
+  state.audited = saved.contains("audited") ? std::optional(Step(number(saved, "audited"))) : std::nullopt;
   state.loss_scale = LossScale::start(backend_.activation_type());
   if (backend_.activation_type() == tensor::DataType::float16 && saved.contains("loss_scale.exponent"))
     state.loss_scale = {number(saved, "loss_scale.exponent"), number(saved, "loss_scale.good_steps")};

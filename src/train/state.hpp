@@ -34,6 +34,7 @@ struct TrainingState {
   Step step;
   std::int64_t position = 0;  ///< samples taken from the stream so far
   LossScale loss_scale;
+  std::optional<Step> audited = {};       ///< the last step whose state passed an audit
   std::int64_t updates = 0;               ///< steps since the optimizer's moments were zero
   tensor::Buffer parameters;              ///< an arena in the backend's memory, like the following ones
   std::vector<OptimizerArena> optimizer;  ///< in the order of optim::Optimizer::state()
@@ -114,6 +115,8 @@ class StateCheckpointer {
   /// incompatible for a checkpoint of another model or data set.
   std::optional<std::string> restore(TrainingState& state, checkpoint::Levels* levels = nullptr,
                                      const StartValues* fallback = nullptr, std::optional<Step> below = {});
+  /// Whether the restored state was saved by a job with other properties, or that does not tell all of them.
+  bool job_has_changed() const { return job_has_changed_; }
 
  private:
   struct Arena {
@@ -125,7 +128,7 @@ class StateCheckpointer {
   std::byte* host_copy(std::size_t index, const tensor::Buffer& memory);
   /// Throws StorageError for a checkpoint of another data set. Unless `partial` is set, it also throws for another
   /// optimizer.
-  void check_identity(const checkpoint::State& saved, bool partial) const;
+  void check_identity(const checkpoint::State& saved, bool partial);
   void check_optimizer(const checkpoint::State& saved, bool partial) const;
   bool counts(const checkpoint::RestorePlan& snapshots, std::optional<Step> below) const;
   std::optional<checkpoint::Summary> newest_valid(std::optional<Step> below,
@@ -152,6 +155,7 @@ class StateCheckpointer {
   const model::ModelTensors& tensors_;
   Identity identity_;
   std::vector<tensor::Buffer> staging_;
+  bool job_has_changed_ = false;
 };
 
 /// The part of a tensor that writer `index` of `writers` stores: some rows of a large tensor; all or nothing of a small

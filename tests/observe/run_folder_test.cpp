@@ -102,6 +102,40 @@ TEST_F(Folder, RecordsStepsEvaluationsAndTheResult) {
   EXPECT_EQ(result.backend, "reference");
 }
 
+TEST_F(Folder, TellsAuditsAndWhoIsCorrupt) {
+  train::Corrupted corrupted{Step(20), Step(10), {1, 3}, {"n1", "n2"}, false, "why", {Step(15), Step(20)}};
+  run(0, 20, train::Audited{Step(10), 0.5}, corrupted);
+  auto audited = json::parse(lines("journal.jsonl").at(lines("journal.jsonl").size() - 2));
+  EXPECT_EQ(audited["event"], "audited");
+  EXPECT_EQ(audited["step"], 10);
+  auto row = last_line("journal.jsonl");
+  row.erase("time");
+  EXPECT_EQ(row, (json{{"event", "corrupted"},
+                       {"step", 20},
+                       {"audited", 10},
+                       {"nodes", "n1,n2"},
+                       {"wrong_ranks", {1, 3}},
+                       {"certain", false},
+                       {"reason", "why"},
+                       {"set_aside", {15, 20}}}));
+  corrupted.audited.reset();
+  run(0, 20, corrupted);
+  EXPECT_TRUE(last_line("journal.jsonl")["audited"].is_null());
+}
+
+TEST_F(Folder, ReadsTheLossOfTheNextStepBackBitByBit) {
+  EXPECT_FALSE(read_loss_after(folder_, Step(0)));
+  run(0, 30);
+  EXPECT_EQ(read_loss_after(folder_, Step(9)), 1.0 / 10);
+  EXPECT_EQ(read_loss_after(folder_, Step(28)), 1.0 / 29);
+  EXPECT_FALSE(read_loss_after(folder_, Step(30))) << "it got no further";
+  run(20, 25);
+  EXPECT_EQ(read_loss_after(folder_, Step(20)), 1.0 / 21);
+  EXPECT_EQ(read_loss_after(folder_, Step(24)), 1.0 / 25);
+  EXPECT_FALSE(read_loss_after(folder_, Step(25))) << "this state was made again, and step 26 was not";
+  EXPECT_FALSE(read_loss_after(folder_, Step(40)));
+}
+
 TEST_F(Folder, TellsTheDeadlineAndReadsItsTimesBack) {
   EXPECT_EQ(read_measured_times(folder_).save, 0);
   train::DeadlineKnown deadline{.end = 1900000000.0, .last_safe = 1899999900.0, .needed = 100, .margin = 15};

@@ -35,6 +35,8 @@ struct Recorder final : Observer {
   void on(const SaveSkipped& event) override { skipped.push_back(event); }
   void on(const SharesKnown& event) override { shares.push_back(event); }
   void on(const Evaluated& event) override { evaluated.push_back(event); }
+  void on(const Audited& event) override { audited.push_back(event); }
+  void on(const Corrupted& event) override { corrupted.push_back(event); }
   void on(const DeadlineKnown& event) override { deadlines.push_back(event); }
   void on(const Stopped& event) override { stopped.push_back(event); }
   void on(const Finished& event) override { finished.push_back(event); }
@@ -49,6 +51,8 @@ struct Recorder final : Observer {
   std::vector<SnapshotKept> kept;
   std::vector<SnapshotFailed> unkept;
   std::vector<SaveSkipped> skipped;
+  std::vector<Audited> audited;
+  std::vector<Corrupted> corrupted;
   std::function<void(Step)> after_step;
 };
 
@@ -92,6 +96,8 @@ class Run : public ::testing::Test {
           return rank_times_(rank, step, plan);
         };
       setting.resume_below = resume_below_;
+      setting.bit_flip = bit_flip_;
+      setting.recorded_loss = recorded_loss_;
       if (stop_is_pending_)
         setting.stop_is_pending = [this, rank = world.rank().value] { return stop_is_pending_(rank); };
       int asked = 0, steps = 0;
@@ -171,6 +177,8 @@ class Run : public ::testing::Test {
   std::function<bool(int rank)> stop_is_pending_;  ///< during evaluations
   std::optional<Step> resume_below_;
   std::function<RankTimes(Rank, Step, const parallel::MicrobatchPlan&)> rank_times_;  ///< instead of clocks
+  std::optional<BitFlip> bit_flip_;
+  std::function<std::optional<double>(Step)> recorded_loss_;
   int crash_at_ = -1;  ///< steps of a start after which all ranks throw
 };
 

@@ -89,6 +89,8 @@ train::Setting make_setting(const config::Job& job, WorkerSignals& signals) {
   setting.checkpoints = std::filesystem::path(job.run_dir) / "checkpoints";
   setting.owner = {env("SLURM_JOB_ID").value_or("local"), env_integer("SLURM_RESTART_COUNT").value_or(0),
                    job.comm.generation, ""};
+  setting.bit_flip = train::bit_flip_from(env("DISTDL_FLIP_BIT"));
+  if (setting.bit_flip) log(Severity::warning, "DISTDL_FLIP_BIT: a bit will be flipped on purpose");
   setting.limits = slurm::limits_from(&env);
   if (!setting.limits.end) setting.limits.end = slurm::end_of_job_by_variable();
   setting.stop_requested = [&signals] {
@@ -145,6 +147,7 @@ train::Outcome run_rank(config::Job job, const Resume& resume, comm::Communicato
   }
   train::Observer silent;
   if (communicator.rank().value != 0) return train::run(job.recipe, setting, communicator, silent);
+  setting.recorded_loss = [folder = job.run_dir](Step step) { return observe::read_loss_after(folder, step); };
   setting.failures = observe::read_failures(job.run_dir);
   setting.measured = observe::read_measured_times(job.run_dir);
   if (const auto allocation = slurm::current_allocation())

@@ -27,7 +27,7 @@ struct RunReport {
   std::optional<JobState> job = {};              ///< of these the one that matters now
   std::vector<observe::BadNode> bad_nodes = {};  ///< that its jobs have left out, newest first
   std::optional<launch::Holder> holder = {};     ///< the "distdl run" that works on it
-  std::vector<observe::HealthRow> health = {};     ///< of its nodes, as they last told
+  std::vector<observe::HealthRow> health = {};   ///< of its nodes, as they last told
 };
 
 /// `jobs`: what Slurm says of jobs_of_interest().

@@ -147,6 +147,19 @@ void Checkpointing::end() try {
 } catch (const StorageError&) {  // it was logged, and this run ends anyhow
 }
 
+std::vector<Step> Checkpointing::distrust(const std::string& reason) {
+  if (saver_) {
+    try {
+      saver_->wait();
+    } catch (const StorageError& error) {  // of a save that would not count now
+      log(Severity::warning, "{}", error.what());
+    }
+    tell_outcomes();
+    saver_->close();
+  }
+  return store_.set_aside_after(group_, state_.audited, reason);
+}
+
 std::string Checkpointing::way_back() {
   const auto newest = store_.newest(group_);
   if (!newest) return "There is no checkpoint: the next start begins at step 0";

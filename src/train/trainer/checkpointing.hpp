@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <distdl/checkpoint/saver.hpp>
 #include <distdl/data/source.hpp>
@@ -27,6 +28,12 @@ class Checkpointing {
   std::optional<std::string> restore(const StartValues& start_values);
   /// Collective. Throws StorageError if the file system has no space for the run.
   void check_room() { store_.check_room(group_, state_.bytes()); }
+  bool job_has_changed() const { return checkpointer_.job_has_changed(); }
+  /// The state of this step passed an audit: the newest checkpoint up to it is kept, whatever comes after it.
+  void audited(Step step) { store_.keep_newest_until(step); }
+  /// Collective. Ends the saves, drops the snapshots and moves the checkpoints after the last audited step to
+  /// quarantine. Returns their steps on rank 0.
+  std::vector<Step> distrust(const std::string& reason);
   /// Begins the first interval at the current step.
   void schedule_from_here();
   /// Collective. Starts the Saver, which saves while training continues. A resumed state is at once copied to other

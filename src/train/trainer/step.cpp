@@ -18,19 +18,26 @@ TrainingStep::TrainingStep(const Recipe& recipe, comm::Communicator& communicato
       network_(backend, model, tensors, plan.microbatch_size),
       sum_(backend, communicator, plan, network_.gradient_count()),
       tail_(backend, sum_, tensors.layout.size()),
-      optimizer_(recipe.optim, tensors.layout, backend) {}
+      optimizer_(recipe.optim, tensors.layout, backend),
+      auditor_(recipe.train.audit_every, backend, communicator, plan_, tensors.layout, network_.gradient_count()) {}
 
 void TrainingStep::start_reading(const data::Sources& sources, const data::Sampler& sampler,
                                  const TrainingState& state) {
-  reader_.emplace(*sources.training, sampler, plan_.microbatch_size, order_from(state.position));
+  reader_.emplace(*sources.training, sampler, plan_.microbatch_size, order_from(state));
 }
 
-/// From one of this rank's microbatches to the next, and from its last one to its first one of the next step.
-data::Prefetcher::Next TrainingStep::order_from(std::int64_t start) const {
-  return [start, step = plan_.global_batch(), size = plan_.microbatch_size, range = range_](std::int64_t position) {
-    const std::int64_t within = (position - start) % step;
-    if (within / size + 1 < range.first + range.count) return position + size;
-    return position - within + step + range.first * size;
+/// From one of this rank's microbatches to the next, and from its last one to its first one of the next step; before
+/// that to the one of another rank that it recomputes. The reader calls it in a thread of its own.
+data::Prefetcher::Next TrainingStep::order_from(const TrainingState& state) const {
+  return [start = state.position, from = state.step.value, step = plan_.global_batch(), size = plan_.microbatch_size,
+          range = range_, plan = plan_, &auditor = auditor_](std::int64_t position) {
+    const std::int64_t within = (position - start) % step, begin = position - within, m = within / size;
+    const bool own = m >= range.first && m < range.first + range.count;
+    if (own && m + 1 < range.first + range.count) return position + size;
+    if (own)
+      if (const auto other = auditor.recomputed_after(Step(from + (begin - start) / step), plan))
+        return begin + *other * size;
+    return begin + step + range.first * size;
   };
 }
 
@@ -38,19 +45,36 @@ void TrainingStep::set_plan(const parallel::MicrobatchPlan& plan, const Training
   plan_ = plan;
   range_ = plan.of(rank_);
   sum_.set_plan(plan);
-  if (reader_) reader_->read_from(first_position(state.position), order_from(state.position));
+  if (reader_) reader_->read_from(first_position(state.position), order_from(state));
+}
+
+void TrainingStep::compute(const TrainingState& state, int m, float scale, float* gradients) {
+  enter_phase(RankPhase::data);
+  const data::Batch& batch = reader_->at(state.position + m * plan_.microbatch_size);
+  enter_phase(RankPhase::compute);
+  network_.set_batch(batch.samples(), batch.labels.data());
+  backend_.set_rng_key({static_cast<std::uint64_t>(recipe_.train.seed),
+                        static_cast<std::uint64_t>(state.step.value * plan_.microbatches + m)});
+  network_.forward_backward(gradients, scale);
+  flip_bit_if_due(state, BitFlip::Where::results, gradients);
+}
+
+void TrainingStep::flip_bit_if_due(const TrainingState& state, BitFlip::Where where, float* arena) {
+  if (flip_ && flip_->where == where && flip_->is_due(rank_, state.step)) flip_bit(backend_, arena);
 }
 
 /// Of this rank's microbatches.
 void TrainingStep::add_gradients(const TrainingState& state, float scale) {
+  const auto audited = auditor_.audited_after(state.step);
   for (int m = range_.first; m < range_.first + range_.count; ++m) {
-    enter_phase(RankPhase::data);
-    const data::Batch& batch = reader_->at(state.position + m * plan_.microbatch_size);
-    enter_phase(RankPhase::compute);
-    network_.set_batch(batch.samples(), batch.labels.data());
-    backend_.set_rng_key({static_cast<std::uint64_t>(recipe_.train.seed),
-                          static_cast<std::uint64_t>(state.step.value * plan_.microbatches + m)});
-    network_.forward_backward(sum_.microbatch_arena(), scale);
+    float* const gradients = sum_.microbatch_arena();
+    compute(state, m, scale, gradients);
+    flip_bit_if_due(state, BitFlip::Where::gradients, gradients);
+    if (m == audited) {
+      auditor_.note(gradients);
+      if (plan_.ranges.size() == 1)
+        auditor_.recompute_now(m, [&](int, float* again) { network_.forward_backward(again, scale); });
+    }
     sum_.add();
   }
 }
@@ -64,15 +88,28 @@ bool TrainingStep::await_gradients(Step step) {
   return true;
 }
 
+void TrainingStep::audit(TrainingState& state, float scale) {
+  auditor_.audit(state, [&](int m, float* gradients) { compute(state, m, scale, gradients); });
+  state.audited = state.step;
+}
+
 TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Requests& requests,
                                               const std::function<void()>& before_update) {
   const double waited = reader_->waited_seconds();
   const auto all_terms = static_cast<double>(plan_.global_batch() * network_.terms());
   const double loss_scale = state.loss_scale.value();
+  const auto scale = static_cast<float>(loss_scale / all_terms);
+  flip_bit_if_due(state, BitFlip::Where::parameters, state.parameter_arena());
   const Stopwatch computing;
-  add_gradients(state, static_cast<float>(loss_scale / all_terms));
+  add_gradients(state, scale);
   std::optional<double> computed;
   if (await_gradients(state.step)) computed = computing.seconds() - (reader_->waited_seconds() - waited);
+  std::optional<double> audit_seconds;
+  if (auditor_.is_due(state.step)) {
+    const Stopwatch watch;
+    audit(state, scale);
+    audit_seconds = watch.seconds();
+  }
   if (requests.stop) tail_.request_stop();
   if (requests.save) tail_.request_save();
   enter_phase(RankPhase::reduce);
@@ -85,6 +122,7 @@ TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Reques
                 sums.correct / sums.terms,
                 optim::learning_rate(recipe_.optim, state.step, total_, plan_.global_batch())};
   enter_phase(RankPhase::copy);
+  result.audit_seconds = audit_seconds;
   before_update();
   enter_phase(RankPhase::update);
   const bool scaled = backend_.activation_type() == tensor::DataType::float16;

@@ -12,8 +12,10 @@
 #include <distdl/parallel/gradient_sum.hpp>
 #include <distdl/parallel/plan.hpp>
 #include <distdl/parallel/step_tail.hpp>
+#include <distdl/train/bit_flip.hpp>
 #include <distdl/train/recipe.hpp>
 #include <distdl/train/state.hpp>
+#include <distdl/train/trainer/auditor.hpp>
 
 namespace distdl::train {
 
@@ -26,6 +28,9 @@ class TrainingStep {
                const model::ModelTensors& tensors, Step total);
   model::Network& network() { return network_; }
   const optim::Optimizer& optimizer() const { return optimizer_; }
+  Auditor& auditor() { return auditor_; }
+  /// For tests and drills.
+  void flip(const std::optional<BitFlip>& flip) { flip_ = flip; }
   /// Collective, called once before the first step.
   void allocate() { sum_.allocate(); }
   /// Begins to read this rank's samples ahead, starting at `state.position`.
@@ -49,9 +54,10 @@ class TrainingStep {
     std::optional<double> norm = {};        ///< norm of the gradients; only with clipping
     std::optional<double> loss_scale = {};  ///< of this step; only with float16
     bool skipped = false;                   ///< the gradients overflowed
+    std::optional<double> audit_seconds = {};  ///< time of the audit before this step, if there was one
   };
   /// Collective. Changes the state. `before_update` returns when the arenas of the state may be written. Throws
-  /// comm::PeerLost.
+  /// comm::PeerLost, and AuditFailed before it changes the state.
   Result operator()(TrainingState& state, const Requests& requests, const std::function<void()>& before_update);
 
  private:
@@ -60,7 +66,12 @@ class TrainingStep {
   bool await_gradients(Step step);
   /// This rank's first position in the step that begins at `start`, and the one after each.
   std::int64_t first_position(std::int64_t start) const { return start + range_.first * plan_.microbatch_size; }
-  data::Prefetcher::Next order_from(std::int64_t start) const;
+  data::Prefetcher::Next order_from(const TrainingState& state) const;
+  /// Of microbatch `m` of the step.
+  void compute(const TrainingState& state, int m, float scale, float* gradients);
+  void flip_bit_if_due(const TrainingState& state, BitFlip::Where where, float* arena);
+  /// Collective.
+  void audit(TrainingState& state, float scale);
 
   const Recipe& recipe_;
   kernels::Backend& backend_;
@@ -72,6 +83,8 @@ class TrainingStep {
   parallel::GradientSum sum_;
   parallel::StepTail tail_;
   optim::Optimizer optimizer_;
+  Auditor auditor_;
+  std::optional<BitFlip> flip_;
   std::optional<data::Prefetcher> reader_;
 };
 

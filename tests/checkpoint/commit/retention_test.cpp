@@ -74,6 +74,35 @@ TEST(Retention, NeverDeletesWhatItJustSaved) {
   EXPECT_EQ(steps_in(root.path()), (Steps{50, 200, 300}));
 }
 
+TEST(Retention, TheNewestAuditedOneStays) {
+  TemporaryFolder root;
+  SingleProcessGroup alone;
+  {
+    Store store(root.path(), {.keep = 2});
+    store.take(alone, owner_called("test"));
+    for (std::int64_t step : {10, 20, 30, 40, 50, 60}) {
+      store.save(alone, Step(step), share_of(make_sample(static_cast<std::uint64_t>(step)), 0, 1).slices,
+                 sample_state());
+      if (step == 30) store.keep_newest_until(Step(25));
+      if (step == 50) store.keep_newest_until(Step(45));
+    }
+  }
+  EXPECT_EQ(steps_in(root.path()), (Steps{40, 50, 60})) << "20 went when 40 was audited";
+}
+
+TEST(Retention, SetsAsideWhatCameAfterAStep) {
+  TemporaryFolder root;
+  run_saves(root.path(), {10, 20, 30}, {.keep = 3});
+  SingleProcessGroup alone;
+  Store store(root.path(), {.keep = 3});
+  store.take(alone, owner_called("test"));
+  EXPECT_EQ(store.set_aside_after(alone, Step(15), "corruption"), (std::vector<Step>{Step(20), Step(30)}));
+  EXPECT_EQ(steps_in(root.path()), (Steps{10}));
+  EXPECT_EQ(last_fate(root.path(), 30), Fate::quarantined);
+  EXPECT_EQ(owner_of(real_file_system(), root.path())->snapshots_since, store.owner().start + 1);
+  EXPECT_EQ(store.set_aside_after(alone, {}, "corruption"), (std::vector<Step>{Step(10)}));
+}
+
 TEST(Retention, TaggedOnesStayUntilTheTagIsRemoved) {
   TemporaryFolder root;
   run_saves(root.path(), {10, 20});

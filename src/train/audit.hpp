@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <distdl/base/ids.hpp>
+#include <distdl/parallel/plan.hpp>
+
+// The rules of an audit (docs/recovery.md, "Silent corruption"), without messages or gradients: who recomputes what,
+// and who is wrong.
+namespace distdl::train {
+
+/// Whether the state after `step` steps is audited, before the next one.
+inline bool audit_is_due(std::int64_t every, Step step) {
+  return every > 0 && step.value % every == 0;
+}
+
+/// Who recomputes which microbatch. A pure function of the number of the audit, so that all ranks agree.
+struct AuditPairs {
+  std::vector<int> microbatch;  ///< of each rank: its own one that another rank recomputes; an index in the step
+  std::vector<int> checks;      ///< of each rank: the rank whose microbatch it recomputes; itself if there is no other
+};
+/// `audit`: step / train.audit_every. Each rank checks another one, over time each other one in turn, and over time all
+/// of its microbatches. The plan has a microbatch for each rank.
+AuditPairs audit_pairs(const parallel::MicrobatchPlan& plan, std::int64_t audit);
+
+/// What a rank found, as checksums.
+struct AuditAnswer {
+  static constexpr std::size_t kOwn = 0, kRecomputed = 1;
+  std::vector<std::uint32_t> state;  ///< one for each arena of the state
+  /// In the first round of its own microbatch and of the one that it recomputed; in the second round of each disputed
+  /// one.
+  std::vector<std::uint32_t> gradients;
+};
+std::string to_text(const AuditAnswer& answer);
+/// Throws CommError if to_text() did not make the text.
+AuditAnswer audit_answer_from(const std::string& text);
+
+/// What the first round says.
+struct AuditFindings {
+  std::vector<int> wrong;     ///< ranks whose state is not that of most ranks
+  bool is_split = false;      ///< the states differ, and none is that of most ranks
+  std::vector<int> disputed;  ///< ranks of whose microbatch another rank found other gradients; at most kMostDisputed
+
+  static constexpr std::size_t kMostDisputed = 4;
+  bool passed() const { return wrong.empty() && !is_split && disputed.empty(); }
+  /// Whether a second round has to tell who is wrong.
+  bool is_open() const { return is_split || !disputed.empty(); }
+};
+AuditFindings findings_of(const AuditPairs& pairs, const std::vector<AuditAnswer>& first);
+
+struct AuditVerdict {
+  std::vector<int> wrong;  ///< ranks, ascending; empty: the audit passed
+  bool is_certain = true;  ///< false: at least one of these ranks is wrong, and nothing tells which
+  std::string reason;      ///< "rank 1: other parameters or moments than most ranks have"
+};
+/// `second`: of the second round, in which each rank takes the checksums of its state again and recomputes the disputed
+/// microbatches; empty if there was none. What most ranks found is right. Without a majority (there are two ranks), who
+/// found something else than in the first round is wrong; if that does not tell, both are named.
+AuditVerdict verdict_of(const AuditPairs& pairs, const AuditFindings& findings, const std::vector<AuditAnswer>& first,
+                        const std::vector<AuditAnswer>& second);
+
+}  // namespace distdl::train
