@@ -20,6 +20,7 @@ enum class CauseKind : std::uint8_t {
   out_of_memory,  ///< a rank, by the kernel
   failed,         ///< a rank ended with an exit code
   frozen,         ///< a rank gave no sign of life
+  no_progress,    ///< a rank stayed in one phase
   node_lost,      ///< nobody hears it
   link_lost,      ///< a node is heard by some and not by others
   poison_step,    ///< ranks crashed twice after the same step
@@ -28,8 +29,9 @@ enum class CauseKind : std::uint8_t {
 
 /// As the journal has it.
 constexpr std::string_view name_of(CauseKind kind) {
-  constexpr std::array<std::string_view, 10> kNames{"unknown", "killed",    "crashed",   "out of memory", "failed",
-                                                    "frozen",  "node lost", "link lost", "poison step",   "diverged"};
+  constexpr std::array<std::string_view, 11> kNames{"unknown",   "killed",      "crashed",     "out of memory",
+                                                    "failed",    "frozen",      "no progress", "node lost",
+                                                    "link lost", "poison step", "diverged"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 constexpr CauseKind kLastCauseKind = CauseKind::diverged;

@@ -137,11 +137,13 @@ Origin NodeRanks::origin() const {
   const auto& cause = processes_.cause();
   if (!cause) return {};
   constexpr int kSignal = 128;
-  const CauseKind kind = signs_[cause->index].frozen ? CauseKind::frozen
-                         : is_oom_kill()             ? CauseKind::out_of_memory
-                         : is_crash(cause->code)     ? CauseKind::crashed
-                         : cause->code > kSignal     ? CauseKind::killed
-                                                     : CauseKind::failed;
+  const Sign& sign = signs_[cause->index];
+  const CauseKind kind = !sign.stall.empty()     ? CauseKind::no_progress
+                         : sign.frozen           ? CauseKind::frozen
+                         : is_oom_kill()         ? CauseKind::out_of_memory
+                         : is_crash(cause->code) ? CauseKind::crashed
+                         : cause->code > kSignal ? CauseKind::killed
+                                                 : CauseKind::failed;
   return {kind, std::nullopt, first_.value + static_cast<int>(cause->index)};
 }
 
