@@ -134,7 +134,7 @@ bool has_fault(const std::string& node, const std::string& fault) {
   return faults && ("," + *faults + ",").find("," + node + "=" + fault + ",") != std::string::npos;
 }
 
-void check_compute(NodeReport& report, kernels::Options options, int devices) try {
+void check_compute(NodeCheckReport& report, kernels::Options options, int devices) try {
   for (int device = 0; device < devices; ++device) {
     options.device = device;
     const auto backend = kernels::make_backend(options);
@@ -153,7 +153,7 @@ void check_compute(NodeReport& report, kernels::Options options, int devices) tr
   report.wrong = fmt::format("cannot compute: {}", error.what());
 }
 
-void check_file(NodeReport& report, const std::filesystem::path& folder) {
+void check_file(NodeCheckReport& report, const std::filesystem::path& folder) {
   const auto file = folder / (report.node + ".data");
   auto words = file_content();
   const auto content = std::as_bytes(std::span(words));
@@ -178,7 +178,7 @@ void check_file(NodeReport& report, const std::filesystem::path& folder) {
   ::unlink(file.c_str());
 }
 
-void check_links(NodeReport& report, comm::Communicator& communicator) {
+void check_links(NodeCheckReport& report, comm::Communicator& communicator) {
   for (const auto& link : measure_ring(communicator).links) {
     if (link.a != communicator.rank() && link.b != communicator.rank()) continue;
     report.latency = report.latency > 0 ? std::min(report.latency, link.latency) : link.latency;

@@ -17,13 +17,13 @@ bool has_fault(const std::string& node, const std::string& fault);
 
 /// Computes the gradients of a small network twice on each of `devices` GPUs, or once more on the processor, and
 /// multiplies matrices, for some tenths of a second.
-void check_compute(NodeReport& report, kernels::Options options, int devices);
+void check_compute(NodeCheckReport& report, kernels::Options options, int devices);
 
 /// Writes 4 MiB to the file in this folder, to the disk, reads them back from there as far as the system lets it, and
 /// removes the file.
-void check_file(NodeReport& report, const std::filesystem::path& folder);
+void check_file(NodeCheckReport& report, const std::filesystem::path& folder);
 
 /// Collective, one rank a node: exchanges messages with the rank before and the next one.
-void check_links(NodeReport& report, comm::Communicator& communicator);
+void check_links(NodeCheckReport& report, comm::Communicator& communicator);
 
 }  // namespace distdl::app

@@ -5,7 +5,7 @@
 
 namespace distdl::app {
 
-std::string to_text(const NodeReport& report) {
+std::string to_text(const NodeCheckReport& report) {
   const nlohmann::ordered_json row{{"node", report.node},
                                    {"kind", report.kind},
                                    {"digest", report.digest},
@@ -19,9 +19,9 @@ std::string to_text(const NodeReport& report) {
   return row.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-std::optional<NodeReport> node_report_from(const std::string& text) try {
+std::optional<NodeCheckReport> node_report_from(const std::string& text) try {
   const auto row = nlohmann::json::parse(text);
-  NodeReport report;
+  NodeCheckReport report;
   row.at("node").get_to(report.node);
   row.at("kind").get_to(report.kind);
   row.at("digest").get_to(report.digest);

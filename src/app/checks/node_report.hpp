@@ -7,7 +7,7 @@
 namespace distdl::app {
 
 /// What a node measures of itself before ranks are started on it. A part that is empty or 0 was not measured.
-struct NodeReport {
+struct NodeCheckReport {
   std::string node;
   std::string kind = {};         ///< backend and processor, on which the bits depend
   std::string digest = {};       ///< of the gradients of a small network
@@ -21,8 +21,8 @@ struct NodeReport {
 };
 
 /// One JSON object.
-std::string to_text(const NodeReport& report);
+std::string to_text(const NodeCheckReport& report);
 /// Nothing if to_text() did not make the text.
-std::optional<NodeReport> node_report_from(const std::string& text);
+std::optional<NodeCheckReport> node_report_from(const std::string& text);
 
 }  // namespace distdl::app

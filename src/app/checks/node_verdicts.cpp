@@ -49,7 +49,7 @@ void compare_digests(const std::vector<NodeVerdict*>& kind) {
     if (!is_majority || one->report.digest != most->first) set(*one, NodeHealth::wrong, cause);
 }
 
-double median_of(const std::vector<NodeVerdict*>& nodes, double NodeReport::*value) {
+double median_of(const std::vector<NodeVerdict*>& nodes, double NodeCheckReport::*value) {
   std::vector<double> values;
   for (const auto* one : nodes)
     if (one->report.*value > 0) values.push_back(one->report.*value);
@@ -58,7 +58,7 @@ double median_of(const std::vector<NodeVerdict*>& nodes, double NodeReport::*val
 
 /// A number of which more is better.
 struct Speed {
-  double NodeReport::*value;
+  double NodeCheckReport::*value;
   const char* name;
   double unit;
   const char* unit_name;
@@ -77,7 +77,7 @@ void find_slow(const std::vector<NodeVerdict*>& nodes, const Speed& speed, doubl
 }
 
 void find_late(const std::vector<NodeVerdict*>& nodes, double share) {
-  const double usual = median_of(nodes, &NodeReport::latency);
+  const double usual = median_of(nodes, &NodeCheckReport::latency);
   for (auto* one : nodes) {
     const double own = one->report.latency;
     if (own > kShortestLatency && own * share > usual)
@@ -95,20 +95,21 @@ void find_unconnected(const std::vector<NodeVerdict*>& nodes) {
       set(*one, NodeHealth::silent, "cannot reach the others: " + one->report.unconnected);
 }
 
-std::string row_of(const std::string& name, const NodeReport& report, const std::string& cause) {
+std::string row_of(const std::string& name, const NodeCheckReport& report, const std::string& cause) {
   return fmt::format("{:<16}{:>10.1f}{:>11.1f}{:>11.1f}{:>11.1f}{:>12.1f}  {}", name, report.flops / 1e9,
                      report.write_rate / 1e6, report.read_rate / 1e6, report.link_rate / 1e6, report.latency * 1e6,
                      cause);
 }
 }  // namespace
 
-Verdicts judge_nodes(const std::vector<std::string>& nodes, const std::vector<NodeReport>& reports, double slow_share) {
+Verdicts judge_nodes(const std::vector<std::string>& nodes, const std::vector<NodeCheckReport>& reports,
+                     double slow_share) {
   Verdicts verdicts;
   verdicts.reserve(nodes.size());
   for (const auto& node : nodes) {
     auto& verdict = verdicts.emplace_back(NodeVerdict{node});
     const auto found =
-        std::find_if(reports.begin(), reports.end(), [&](const NodeReport& each) { return each.node == node; });
+        std::find_if(reports.begin(), reports.end(), [&](const NodeCheckReport& each) { return each.node == node; });
     if (found == reports.end()) {
       set(verdict, NodeHealth::silent, "has not reported");
       continue;
@@ -121,12 +122,12 @@ Verdicts judge_nodes(const std::vector<std::string>& nodes, const std::vector<No
     if (verdict.health != NodeHealth::silent) all.push_back(&verdict);
   for (const auto& [kind, members] : kinds_of(verdicts)) {
     compare_digests(members);
-    find_slow(members, {&NodeReport::flops, "matrix product", 1e9, "GFLOP/s"}, slow_share);
+    find_slow(members, {&NodeCheckReport::flops, "matrix product", 1e9, "GFLOP/s"}, slow_share);
   }
   const double fast_file = kBytesOfFile / kShortestFile;
-  find_slow(all, {&NodeReport::write_rate, "writing", 1e6, "MB/s", fast_file}, slow_share);
-  find_slow(all, {&NodeReport::read_rate, "reading", 1e6, "MB/s", fast_file}, slow_share);
-  find_slow(all, {&NodeReport::link_rate, "network", 1e6, "MB/s"}, slow_share);
+  find_slow(all, {&NodeCheckReport::write_rate, "writing", 1e6, "MB/s", fast_file}, slow_share);
+  find_slow(all, {&NodeCheckReport::read_rate, "reading", 1e6, "MB/s", fast_file}, slow_share);
+  find_slow(all, {&NodeCheckReport::link_rate, "network", 1e6, "MB/s"}, slow_share);
   find_late(all, slow_share);
   find_unconnected(all);
   return verdicts;
@@ -164,9 +165,9 @@ std::vector<std::string> table_of(const Verdicts& verdicts) {
       lines.push_back(row_of(verdict.node, verdict.report,
                              fmt::format("{}: {}", OneOf<NodeHealth>(verdict.health).name(), verdict.cause)));
   for (auto& verdict : good) others.push_back(&verdict);
-  NodeReport usual;
-  for (const auto value : {&NodeReport::flops, &NodeReport::write_rate, &NodeReport::read_rate, &NodeReport::link_rate,
-                           &NodeReport::latency})
+  NodeCheckReport usual;
+  for (const auto value : {&NodeCheckReport::flops, &NodeCheckReport::write_rate, &NodeCheckReport::read_rate,
+                           &NodeCheckReport::link_rate, &NodeCheckReport::latency})
     usual.*value = median_of(others, value);
   const auto name = good.size() == 1 ? good[0].node : fmt::format("{} nodes", good.size());
   if (!good.empty()) lines.push_back(row_of(name, usual, good.size() == 1 ? "ok" : "ok, medians"));

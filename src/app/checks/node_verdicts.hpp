@@ -23,15 +23,15 @@ constexpr std::array<Named<NodeHealth>, 4> choices_of(NodeHealth) {
 struct NodeVerdict {
   std::string node;
   NodeHealth health = NodeHealth::ok;
-  std::string cause = {};  ///< for people
-  NodeReport report = {};  ///< empty for a silent one
+  std::string cause = {};       ///< for people
+  NodeCheckReport report = {};  ///< empty for a silent one
 };
 
 /// A verdict for each of `nodes`, in their order. Wrong is a node that says so itself, and one whose gradients are not
 /// those of the majority of its kind. Without a majority all of the kind are wrong, because one is, and nobody knows
 /// which. Slow is a node with less than `slow_share` of the median: in computing of its kind, else of all. A file that
 /// takes less than 0.1 s, and a latency below 1 ms, is never slow. If most nodes have no links, none is silent for it.
-std::vector<NodeVerdict> judge_nodes(const std::vector<std::string>& nodes, const std::vector<NodeReport>& reports,
+std::vector<NodeVerdict> judge_nodes(const std::vector<std::string>& nodes, const std::vector<NodeCheckReport>& reports,
                                      double slow_share);
 
 /// A second look at the same nodes: what is only slow or silent must be so both times.

@@ -26,7 +26,7 @@ std::string node_name() {
   return env("SLURMD_NODENAME").value_or(host_name());
 }
 
-void connect(NodeReport& report, world::World& world, const config::Job& job) try {
+void connect(NodeCheckReport& report, world::World& world, const config::Job& job) try {
   if (world.size() == 1) return;
   comm::Options options = job.comm;
   options.timeout_seconds = options.connect_timeout_seconds = job.launch.preflight_seconds;
@@ -39,7 +39,7 @@ void connect(NodeReport& report, world::World& world, const config::Job& job) tr
 void check_node(const PreflightArguments& arguments) {
   const config::Job job = arguments.job.load();
   const auto world = world::make_world(std::filesystem::path(job.run_dir) / "launches");
-  NodeReport report{node_name()};
+  NodeCheckReport report{node_name()};
   if (has_fault(report.node, "silent")) std::this_thread::sleep_for(std::chrono::minutes(1));
   check_compute(report, job.recipe.kernels, arguments.devices);
   check_file(report, arguments.folder);

@@ -46,8 +46,8 @@ class ReportFolder {
   ReportFolder& operator=(const ReportFolder&) = delete;
 
   const fs::path& path() const { return path_; }
-  std::vector<NodeReport> reports() const {
-    std::vector<NodeReport> all;
+  std::vector<NodeCheckReport> reports() const {
+    std::vector<NodeCheckReport> all;
     std::error_code error;
     for (fs::directory_iterator entry(path_, error), end; !error && entry != end; entry.increment(error)) {
       if (entry->path().extension() != ".json") continue;

@@ -8,21 +8,21 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-NodeReport good(const std::string& node) {
+NodeCheckReport good(const std::string& node) {
   return {node, "cpu", "d1", "", 200e9, 400e6, 2e9, 10e-6, 2e9, ""};
 }
 
 /// n1, n2 ...; all good.
 struct Nodes {
   std::vector<std::string> names;
-  std::vector<NodeReport> reports;
+  std::vector<NodeCheckReport> reports;
   explicit Nodes(int count) {
     for (int i = 1; i <= count; ++i) {
       names.push_back("n" + std::to_string(i));
       reports.push_back(good(names.back()));
     }
   }
-  NodeReport& operator[](int number) { return reports.at(static_cast<std::size_t>(number - 1)); }
+  NodeCheckReport& operator[](int number) { return reports.at(static_cast<std::size_t>(number - 1)); }
   std::vector<NodeVerdict> judge() const { return judge_nodes(names, reports, 0.5); }
   std::string healths() const {
     std::string text;
