@@ -160,7 +160,8 @@ class Long(Case):
                     time.sleep(10)
                     CLUSTER.tool("mend", node)
                     # Slurm may take the end of the batch script on the node that is back for that of the job.
-                    self.finish(run, job, restarts="01" if node == "n1" and int(TIMEOUT) < 60 else "0")
+                    fails = node == "n1" and int(TIMEOUT) < 60
+                    self.finish(run, job, restarts="01" if fails else "0", seconds=240 if fails else 120)
 
     def test_three_faults_within_ten_seconds(self):
         for i in range(LONG):
