@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <distdl/agent/cpu_binding.hpp>
 #include <distdl/agent/node_ranks.hpp>
@@ -12,6 +15,7 @@
 namespace distdl::agent {
 namespace {
 using namespace std::chrono_literals;
+namespace fs = std::filesystem;
 
 Process shell(const std::string& text) {
   return {{"sh", "-c", text}, {}};
@@ -66,6 +70,50 @@ TEST(NodeRanks, KilledAndEndedWithACodeAreToldApart) {
   NodeRanks failed(Rank(2), {shell("exit 70")}, {}, Clock::now());
   ASSERT_TRUE(reaches(failed, [&] { return failed.reap() == 0; }));
   EXPECT_EQ(failed.origin().kind, CauseKind::failed);
+}
+
+/// A cgroup of little memory below that of this process, which is in it as long as this object lives.
+class SmallCgroup {
+ public:
+  SmallCgroup() {
+    std::ifstream lines("/proc/self/cgroup");
+    for (std::string line; std::getline(lines, line);) {
+      const auto at = line.find(":memory:/");
+      if (at != std::string::npos) above_ = "/sys/fs/cgroup/memory" + line.substr(at + 8);
+    }
+    folder_ = above_ / ("distdl-test-" + std::to_string(::getpid()));
+    std::error_code error;
+    if (above_.empty() || !fs::create_directory(folder_, error)) return;
+    is_there_ = write("memory.limit_in_bytes", 32 << 20) && write("cgroup.procs", ::getpid());
+  }
+  ~SmallCgroup() {
+    if (is_there_) std::ofstream(above_ / "cgroup.procs") << ::getpid();
+    std::error_code error;
+    if (!above_.empty()) fs::remove(folder_, error);
+  }
+  SmallCgroup(const SmallCgroup&) = delete;
+  SmallCgroup& operator=(const SmallCgroup&) = delete;
+  bool is_there() const { return is_there_; }
+
+ private:
+  bool write(const char* file, long number) const {
+    std::ofstream out(folder_ / file);
+    out << number << std::flush;
+    return out.good();
+  }
+
+  fs::path above_, folder_;
+  bool is_there_ = false;
+};
+
+TEST(NodeRanks, ARankThatTheKernelKillsForLackOfMemoryIsToldFromOtherKills) {
+  const SmallCgroup cgroup;
+  if (!cgroup.is_there()) GTEST_SKIP() << "no cgroup (v1) of memory can be made here";
+  NodeRanks ranks(Rank(2), {shell("exec tail /dev/zero")}, {}, Clock::now());
+  ASSERT_TRUE(reaches(ranks, [&] { return ranks.reap() == 0; }));
+  EXPECT_EQ(ranks.code(), 128 + 9);
+  EXPECT_EQ(ranks.cause(), "rank 2 was killed for lack of memory in its cgroup");
+  EXPECT_EQ(ranks.origin().kind, CauseKind::out_of_memory);
 }
 
 TEST(NodeRanks, AStartTakesLongerThanABeat) {

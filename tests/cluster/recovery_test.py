@@ -118,6 +118,15 @@ class Recovery(Case):
         self.finish(run, job, lost=["n3"])
         self.check_times(run)
 
+    def test_a_loss_that_is_no_number_is_not_tried_again(self):
+        run = pocket.Run(f"{FOLDER}/diverged")
+        job = CLUSTER.train(["--nodes=3"], JOB, *words("diverged", "optim.learning_rate=1e9"))
+        self.addCleanup(pocket.finished, "scancel", job.number)
+        job.wait_state("FAILED", 60)
+        self.assertEqual((1, 1, 0), tuple(len(run.events(event)) for event in ("launch", "started", "generation")))
+        self.assertEqual(["diverged"], [kind for kind, _ in self.losses(run)])
+        self.assertEqual([78], [row["code"] for row in run.events("launch_ended")])
+
     def test_a_node_that_is_back_takes_part_again(self):
         run, job = self.start("back", more=["run.regrow_seconds=2"])
         self.fault(run, job, "a cut cable", lambda: CLUSTER.tool("cut", "n3"))
@@ -164,7 +173,21 @@ class Long(Case):
                     time.sleep(10)
                     CLUSTER.tool("mend", node)
                     # Slurm may take the end of the batch script on the node that is back for that of the job.
-                    self.finish(run, job, restarts="01" if node == "n1" and int(TIMEOUT) < 60 else "0")
+                    fails = node == "n1" and int(TIMEOUT) < 60
+                    self.finish(run, job, restarts="01" if fails else "0", seconds=240 if fails else 120)
+
+    @unittest.skipUnless(int(TIMEOUT) <= 30, "Slurm gives a node up after DISTDL_SLURMD_TIMEOUT, which is too long")
+    def test_a_batch_host_that_is_back_just_as_slurm_gave_it_up(self):
+        """Slurm kills the batch script there, and most times fails the job for that: the agents requeue it."""
+        for i in range(LONG):
+            with self.subTest(i):
+                run, job = self.start(f"back{i}")
+                self.fault(run, job, "a cut cable of n1", lambda: CLUSTER.tool("cut", "n1"))
+                job.wait("Slurm to give n1 up", lambda: "DOWN" in pocket.call("scontrol", "show", "node", "n1"), 60)
+                CLUSTER.tool("mend", "n1")
+                time.sleep(5)
+                print(f"restarts {job.field('Restarts')}, {job.state()}, {job.field('Reason')}, at step {run.step()}", flush=True)
+                self.finish(run, job, restarts="01", seconds=300)
 
     def test_three_faults_within_ten_seconds(self):
         for i in range(LONG):
