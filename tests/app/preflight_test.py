@@ -27,8 +27,8 @@ case $1 in
   requeue) touch queued; echo requeue >> told;;
   update) echo "$*" >> told;;
   show) state=RUNNING
-    [[ ! -e queued ]] || state=PENDING
-    echo "JobId=7 JobState=$state Partition=batch NumNodes=$(tr , '\\n' < nodes | wc -l) ReqTRES=node=$(cat needed)"
+    [[ ! -e queued && $3 == 7 ]] || state=PENDING
+    echo "JobId=$3 JobState=$state Partition=batch NumNodes=$(tr , '\\n' < nodes | wc -l) ReqTRES=node=$(cat needed)"
 esac
 """
 
@@ -44,7 +44,7 @@ class Preflight(ProgramTest):
             file.write_text(text.format(folder=self.folder) if "{folder}" in text else text)
             file.chmod(0o755)
 
-    def in_job(self, nodes, faults="", needed=2, *more):
+    def in_job(self, nodes, faults="", needed=2, *more, chain=""):
         """A start in a job with these nodes; exit code and stderr."""
         count = nodes.count(",") + 1
         (self.folder / "nodes").write_text(nodes)
@@ -54,7 +54,7 @@ class Preflight(ProgramTest):
         code, _, err = self.distdl("run", "job.toml", "--set", "run.slow_node_share=0.2", "--set", "run.requeue=true", *more, variables={
             "PATH": f"{self.folder}/bin:/usr/bin:/bin", "SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": nodes, "SLURM_NNODES": str(count),
             "SLURM_JOB_NUM_NODES": str(count), "SLURM_NTASKS": str(count), "SLURM_JOB_END_TIME": "1900000000",
-            "DISTDL_PREFLIGHT_FAULTS": faults})
+            "DISTDL_PREFLIGHT_FAULTS": faults, "DISTDL_CHAIN": chain})
         return code, err
 
     def said(self, name):
@@ -128,6 +128,13 @@ class Preflight(ProgramTest):
     def test_can_be_switched_off(self):
         self.in_job("n1,n2,n3", "n1=digest", 2, "--set", "run.preflight=off")
         self.assertEqual([], self.said("looks"))
+
+    def test_later_links_of_a_chain_avoid_it(self):
+        (self.folder / "run").mkdir()
+        (self.folder / "run" / "journal.jsonl").write_text("".join(
+            json.dumps({"event": "submitted", "time": 1, "job": job, "chain": "c"}) + "\n" for job in ("7", "8")))
+        _, err = self.in_job("n1,n2,n3", "n2=digest", 2, "--set", "run.requeue=false", chain="c")
+        self.assertEqual(["update JobId=8 ExcNodeList=n2"], self.said("told"), err)
 
     def test_a_submission_avoids_bad_nodes(self):
         self.in_job("n1,n2,n3", "n2=digest")

@@ -36,6 +36,16 @@ class Preflight(unittest.TestCase):
         self.assertEqual(["n1,n3"], [row["nodes"] for row in run.events("launch")])
         self.assertIn("n2; wrong: computes other gradients", pocket.call(pocket.DISTDL, "status", run.folder))
 
+    def test_a_node_with_a_slow_link_is_left_out(self):
+        CLUSTER.tool("rate", "n3", "200mbit")
+        self.addCleanup(CLUSTER.tool, "rate", "n3", "none")
+        run, job = self.train("slow", "", "--nodes=2-3")
+        job.wait_state("COMPLETED", 90)
+        check, = run.events("preflight")
+        self.assertEqual(["n3"], check["excluded"], job.log())
+        self.assertIn("n3: network: ", check["cause"])
+        self.assertEqual(["n1,n2"], [row["nodes"] for row in run.events("launch")])
+
     def test_a_requeued_job_runs_elsewhere(self):
         run, job = self.train("elsewhere", "n1=file", "--nodes=2")
         job.wait_state("COMPLETED", 120)

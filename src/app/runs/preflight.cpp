@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fmt/ranges.h>
@@ -30,7 +32,8 @@ namespace fs = std::filesystem;
 using Names = std::vector<std::string>;
 using Verdicts = std::vector<NodeVerdict>;
 
-constexpr Milliseconds kStepGrace = 5s;          ///< for srun to end its step
+constexpr Milliseconds kStepGrace = 5s;  ///< for srun to end its step
+constexpr Milliseconds kLateFiles = 3s, kPauseForFiles = 100ms;
 constexpr std::size_t kLongestReport = 1 << 16;  ///< bytes
 
 /// A folder that all nodes see, as long as this object exists.
@@ -46,18 +49,20 @@ class ReportFolder {
   ReportFolder& operator=(const ReportFolder&) = delete;
 
   const fs::path& path() const { return path_; }
-  std::vector<NodeCheckReport> reports() const {
+  std::vector<NodeCheckReport> reports(const Names& nodes) const {
     std::vector<NodeCheckReport> all;
-    std::error_code error;
-    for (fs::directory_iterator entry(path_, error), end; !error && entry != end; entry.increment(error)) {
-      if (entry->path().extension() != ".json") continue;
-      if (auto report = node_report_from(read_regular(entry->path(), kLongestReport)))
-        all.push_back(*std::move(report));
-    }
+    for (const auto& node : nodes)
+      if (auto report = report_of(node)) all.push_back(*std::move(report));
     return all;
   }
 
  private:
+  std::optional<NodeCheckReport> report_of(const std::string& node) const try {
+    return node_report_from(read_regular(path_ / (node + ".json"), kLongestReport));
+  } catch (const StorageError&) {
+    return std::nullopt;  // it has not reported
+  }
+
   fs::path path_;
 };
 
@@ -78,7 +83,14 @@ Verdicts look(const launch::LaunchSpec& spec, const launch::Options& options, co
   const auto result = slurm::ask(command_of(spec, folder.path()), limit, kStepGrace);
   if (result.exit_code != 0)
     log(Severity::warning, "pre-flight: {} {}", spec.allocation ? "srun" : "the check", slurm::cause_of(result, limit));
-  return judge_nodes(nodes, folder.reports(), options.slow_node_share);
+  auto reports = folder.reports(nodes);
+  // All tasks have ended well: what is missing, a network file system does not show yet.
+  const auto end = Deadline::after(kLateFiles);
+  while (result.exit_code == 0 && reports.size() < nodes.size() && !end.expired()) {
+    std::this_thread::sleep_for(kPauseForFiles);
+    reports = folder.reports(nodes);
+  }
+  return judge_nodes(nodes, reports, options.slow_node_share);
 }
 
 bool all_are(const Verdicts& verdicts, NodeHealth health) {
