@@ -4,55 +4,24 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include <distdl/agent/agent.hpp>
 #include <distdl/agent/inspector.hpp>
-#include <distdl/base/activity_page.hpp>
 #include <distdl/base/log.hpp>
-#include <distdl/base/process.hpp>
 #include <distdl/base/random.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/launch/job_end.hpp>
 #include <distdl/launch/launch.hpp>
 #include <distdl/launch/launch_processes.hpp>
+#include <distdl/launch/local_activity.hpp>
 #include <distdl/launch/rendezvous.hpp>
 #include <distdl/launch/step_watch.hpp>
 
 namespace distdl::launch {
 namespace {
 using namespace std::chrono_literals;
-
-/// Memory in which each rank on this machine shows what it is at.
-class LocalActivity {
- public:
-  explicit LocalActivity(const LaunchSpec& spec) {
-    for (int rank = 0; rank < spec.ranks && !spec.allocation; ++rank)
-      memory_.push_back(std::make_shared<ActivityMemory>());
-  }
-  std::vector<agent::Process> with_memory(std::vector<agent::Process> processes) const {
-    for (std::size_t i = 0; i < memory_.size(); ++i) processes[i].variables.merge(memory_[i]->variables());
-    return processes;
-  }
-  /// What "distdl why" is told of the ranks.
-  agent::InspectedNode node(const agent::Processes& processes) const {
-    agent::InspectedNode node{.host = host_name()};
-    if (memory_.empty()) node.note = "no agents watch the ranks, as run.recovery is \"relaunch\"";
-    for (std::size_t i = 0; i < memory_.size(); ++i)
-      if (const auto pid = processes.pid_of(i)) node.ranks.push_back({Rank(static_cast<int>(i)), *pid, memory_[i]});
-    node.nodes = {{node.host, true, 0}};
-    return node;
-  }
-  void close_descriptors() {
-    for (auto& one : memory_) one->close_descriptor();
-  }
-
- private:
-  std::vector<std::shared_ptr<ActivityMemory>> memory_;
-};
 
 /// One launch from start to end.
 class Launch {
@@ -62,7 +31,7 @@ class Launch {
         signals_(signals),
         lock_(spec.lock),
         rendezvous_(spec.allocation ? std::optional<Rendezvous>() : std::optional<Rendezvous>(std::in_place)),
-        activity_(spec),
+        activity_(spec.allocation ? 0 : spec.ranks),
         processes_(activity_.with_memory(processes_of(spec, options, rendezvous_ ? rendezvous_->folder() : "", id_))),
         under_srun_(spec.allocation.has_value()) {
     activity_.close_descriptors();

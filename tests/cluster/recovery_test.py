@@ -10,6 +10,7 @@ import os
 import signal
 import time
 import unittest
+import unittest.mock
 
 import pocket
 
@@ -103,18 +104,33 @@ class Case(unittest.TestCase):
         self.assertEqual([], os.listdir(f"{run.folder}/launches"))
 
 
+def hang_in_read(run, node):
+    """The data reader of a rank no longer comes back: tests/app/hang_in_read.cpp, which lies in LD_PRELOAD."""
+    pid = processes(run, "worker", node)[0]
+    with open(f"/proc/{pid}/status") as file:
+        own = next(line for line in file if line.startswith("NSpid:")).split()[-1]  # as the node counts
+    with open(f"{os.readlink(f'/proc/{pid}/cwd')}/hang-{own}", "w") as file:
+        return file.name
+
+
 class Recovery(Case):
-    def test_ranks_killed_and_frozen_then_a_node_lost(self):
-        run, job = self.start("all")
+    def test_ranks_killed_frozen_and_hung_then_a_node_lost(self):
+        with unittest.mock.patch.dict(os.environ, LD_PRELOAD=os.environ["HANG_IN_READ_LIBRARY"]):
+            run, job = self.start("all", more=["run.stalled_seconds=4", "data.cache_mib=1", "comm.timeout_seconds=60"])
         found = json.loads(pocket.call(pocket.DISTDL, "why", run.folder, "--json"))
         self.assertEqual(["n1", "n2", "n3"], [node["host"] for node in found["nodes"]])
         self.assertEqual([0, 1, 2], [rank["rank"] for node in found["nodes"] for rank in node["ranks"]])
         self.assertEqual([], found["silent"])
         self.fault(run, job, "a killed rank", lambda: os.kill(processes(run, "worker", "n2")[0], signal.SIGKILL))
         self.fault(run, job, "a frozen rank", lambda: os.kill(processes(run, "worker", "n1")[0], signal.SIGSTOP))
+        hung = []
+        self.addCleanup(lambda: [os.remove(file) for file in hung if os.path.exists(file)])
+        self.fault(run, job, "a hung reader", lambda: hung.append(hang_in_read(run, "n2")))
+        os.remove(hung[0])
+        self.assertIn("rank 1 made no progress for 4.", pocket.call(pocket.DISTDL, "log", run.folder))
         self.fault(run, job, "a lost node", lambda: CLUSTER.tool("kill", "n3"))
-        self.assertEqual([3, 3, 3, 2], [start["ranks"] for start in run.starts()])
-        self.assertEqual([("killed", "n2"), ("frozen", "n1"), ("node lost", "n3")], self.losses(run))
+        self.assertEqual([3, 3, 3, 3, 2], [start["ranks"] for start in run.starts()])
+        self.assertEqual([("killed", "n2"), ("frozen", "n1"), ("no progress", "n2"), ("node lost", "n3")], self.losses(run))
         self.finish(run, job, lost=["n3"])
         self.check_times(run)
 

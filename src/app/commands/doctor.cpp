@@ -49,7 +49,7 @@ Finding check_compute() {
   try {
     auto backend = kernels::make_backend({});
     auto health = backend->name() == "reference" ? Health::warn : Health::ok;
-    NodeReport report{host_name()};
+    NodeCheckReport report{host_name()};
     app::check_compute(report, {}, 1);
     if (!report.wrong.empty())
       return {"compute", Health::fail, report.wrong, "compute nowhere here until it is repaired"};
