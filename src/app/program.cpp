@@ -69,6 +69,7 @@ int run(int argc, char** argv) {
   add_cancel_command(line);
   add_requeue_command(line);
   add_ls_command(line);
+  add_health_command(line);
   add_data_command(line);
   add_checkpoint_command(line);
   add_evaluate_commands(line);

@@ -19,7 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 constexpr std::size_t kTail = 4096;  ///< bytes, which hold the newest row
-constexpr const char* kFolder = "health";
 
 template <class Value>
 void put(Json& row, const char* key, const std::optional<Value>& value) {
@@ -101,10 +100,20 @@ std::string to_text(const HealthRow& row) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+std::vector<HealthRow> health_rows_of(std::string_view text) {
+  std::vector<HealthRow> rows;
+  while (!text.empty()) {
+    const auto end = std::min(text.find('\n'), text.size());
+    if (auto row = row_of(std::string(text.substr(0, end)))) rows.push_back(*std::move(row));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return rows;
+}
+
 std::vector<HealthRow> read_health(const fs::path& run_folder) {
   std::vector<HealthRow> rows;
   std::error_code none;
-  for (const auto& entry : fs::directory_iterator(run_folder / kFolder, none)) try {
+  for (const auto& entry : fs::directory_iterator(run_folder / kHealthFolder, none)) try {
       if (auto row = row_of(last_line(entry.path()))) rows.push_back(*std::move(row));
     } catch (const StorageError& error) {
       log(Severity::debug, "not read: {}", error.what());
@@ -116,8 +125,8 @@ std::vector<HealthRow> read_health(const fs::path& run_folder) {
 HealthLog::HealthLog(const fs::path& run_folder, std::string host, Clock::duration period,
                      std::function<health::NodeHealth()> read) {
   const SignalsBlocked blocked;
-  thread_ = std::thread([shared = shared_, file = run_folder / kFolder / (host + ".jsonl"), host = std::move(host),
-                         period, read = std::move(read)] {
+  thread_ = std::thread([shared = shared_, file = run_folder / kHealthFolder / (host + ".jsonl"),
+                         host = std::move(host), period, read = std::move(read)] {
     std::error_code error;
     fs::create_directories(file.parent_path(), error);  // the writer tells if there is none
     RecordWriter writer(file);

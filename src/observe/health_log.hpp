@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -22,7 +23,11 @@ struct HealthRow {
   health::NodeHealth health = {};
 };
 
+inline constexpr const char* kHealthFolder = "health";  ///< in the run folder
+
 std::string to_text(const HealthRow& row);
+/// All rows of a node's file that can be read, in its order.
+std::vector<HealthRow> health_rows_of(std::string_view text);
 
 /// The newest row of each node of the run in a folder, by host. The files are not trusted: what cannot be read is left
 /// out.

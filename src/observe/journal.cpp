@@ -97,6 +97,14 @@ void Journal::append(const NodeLost&) {
   writer_.append(text_of(row_of("node_lost")));
 }
 
+void Journal::append(const NodeAtRisk& event) {
+  Row row = row_of("node_at_risk");
+  row["host"] = event.host;
+  row["cause"] = event.sign;
+  row["risk"] = event.risk;
+  writer_.append(text_of(row));
+}
+
 void Journal::append(const Requeued& event) {
   Row row = row_of("requeued");
   row["job"] = event.job;

@@ -73,6 +73,13 @@ struct GenerationBegan {
 /// A node of the launch that ended does not answer.
 struct NodeLost {};
 
+/// A node is likely to fail soon.
+struct NodeAtRisk {
+  std::string host;
+  std::string sign;  ///< the feature that says so most
+  double risk = 0;   ///< 0 .. 1
+};
+
 /// The job was put back into Slurm's queue.
 struct Requeued {
   std::string job;
@@ -105,6 +112,7 @@ class Journal {
   void append(const GenerationFailed& event);
   void append(const GenerationBegan& event);
   void append(const NodeLost& event);
+  void append(const NodeAtRisk& event);
   void append(const Requeued& event);
   void append(const JobEnded& event);
   void append(const CancelRequested& event);

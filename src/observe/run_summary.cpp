@@ -103,6 +103,8 @@ class Summarizer {
     } else if (row.event == "shares" && !row.shares.empty()) {
       summary_.shares = {row.time, summary_.shares.moves + row.has_moved, row.shares, row.microbatch_seconds,
                          row.hosts};
+    } else if (row.event == "node_at_risk") {
+      add_once(summary_.at_risk, row.host + " (" + row.cause + ")");
     } else if (row.event == "stopped") {
       next_cause_ = row.reason;
       summary_.phase = Phase::stopping;
@@ -123,6 +125,7 @@ class Summarizer {
     summary_.phase = Phase::training;
     summary_.step = Step(row.resumed_from);
     summary_.shares = {};
+    summary_.at_risk.clear();
     if (row.ranks > 0) summary_.ranks = row.ranks;
     if (row.total_steps) summary_.total = Step(*row.total_steps);
   }

@@ -63,12 +63,13 @@ struct RunSummary {
   double steps_per_second = 0;  ///< of the last steps; 0: not known
   std::optional<SaveSummary> checkpoint = {}, snapshot = {};
   std::vector<RestartSummary> restarts = {};
-  ShareSummary shares = {};              ///< empty lists: not known
-  std::optional<int> code = {};          ///< of the last job or launch that ended
-  std::string cause = {};                ///< of its end
-  double first_time = 0, last_time = 0;  ///< of all rows; 0: none
-  std::optional<double> job_end = {};    ///< when Slurm will end the job, where a row "deadline" tells
-  std::string deadline = {};             ///< the rule that follows from it, in words
+  std::vector<std::string> at_risk = {};  ///< nodes that may fail soon, since that start: "n2 (corrected_errors)"
+  ShareSummary shares = {};               ///< empty lists: not known
+  std::optional<int> code = {};           ///< of the last job or launch that ended
+  std::string cause = {};                 ///< of its end
+  double first_time = 0, last_time = 0;   ///< of all rows; 0: none
+  std::optional<double> job_end = {};     ///< when Slurm will end the job, where a row "deadline" tells
+  std::string deadline = {};              ///< the rule that follows from it, in words
 };
 
 /// `metrics`: the last rows of metrics.jsonl.

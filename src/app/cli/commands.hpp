@@ -14,6 +14,7 @@ void add_log_command(Command app);
 void add_cancel_command(Command app);
 void add_requeue_command(Command app);
 void add_ls_command(Command app);
+void add_health_command(Command app);
 void add_preflight_command(Command app);
 void add_worker_command(Command app);
 void add_agent_command(Command app);

@@ -18,6 +18,8 @@
 #include <distdl/base/process_start.hpp>
 #include <distdl/comm/communicator.hpp>
 #include <distdl/launch/job_end.hpp>
+#include <distdl/observe/failure_examples.hpp>
+#include <distdl/observe/failure_watch.hpp>
 #include <distdl/observe/health_log.hpp>
 #include <distdl/observe/progress.hpp>
 #include <distdl/observe/requests.hpp>
@@ -158,6 +160,12 @@ train::Outcome run_rank(config::Job job, const Resume& resume, comm::Communicato
   observe::Observers all({&folder, &progress, &beats});
   observe::FileRequests requests(job.run_dir);
   heed_requests(setting, requests);
+  std::optional<observe::FailureWatch> failures;
+  if (!job.observe.failure_predictor.empty()) {
+    failures.emplace(job.run_dir, observe::read_predictor(job.observe.failure_predictor));
+    failures->start();
+    setting.save_requested = [&requests, &failures] { return requests.save() || failures->wants_save(); };
+  }
   return train::run(job.recipe, setting, communicator, all);
 }
 

@@ -231,6 +231,7 @@ std::string to_text(const RunReport& report) {
   add_line(text, "snapshot", save_line(summary.snapshot));
   add_line(text, "shares", shares_line(summary.shares));
   add_health(text, report.health);
+  add_line(text, "at risk", fmt::format("{}", fmt::join(summary.at_risk, ", ")));
   add_line(text, "time left", time_left_line(report));
   if (!summary.restarts.empty()) add_line(text, "restarts", fmt::format("{}", summary.restarts.size()));
   constexpr std::size_t kMostShown = 5;
@@ -282,6 +283,7 @@ ReportJson to_json(const RunReport& report) {
           {"bad_nodes", std::move(bad_nodes)},
           {"shares", shares_json(summary.shares)},
           {"nodes", nodes_json(report.health)},
+          {"at_risk", summary.at_risk},
           {"exit_code", or_null(summary.code)},
           {"end_of_job", or_null(end_of_job(report))},
           {"deadline", summary.deadline}};

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <condition_variable>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <distdl/base/clock.hpp>
+#include <distdl/health/failure_predictor.hpp>
+#include <distdl/observe/health_log.hpp>
+#include <distdl/observe/journal.hpp>
+
+namespace distdl::observe {
+
+/// Looks, for all nodes of a run, whether one is likely to fail soon. Then it tells so in the journal and asks for
+/// checkpoints more often. Thread-safe.
+class FailureWatch {
+ public:
+  /// `between_saves`: from one request for a checkpoint to the next, while a node is at risk.
+  FailureWatch(std::filesystem::path run_folder, const health::FailurePredictor& predictor,
+               Clock::duration between_saves = std::chrono::minutes(1));
+  ~FailureWatch();
+  FailureWatch(const FailureWatch&) = delete;
+  FailureWatch& operator=(const FailureWatch&) = delete;
+
+  /// Calls look() now and then, from a thread of its own.
+  void start(Clock::duration period = std::chrono::seconds(30));
+  /// Reads what the nodes told last. A node is at risk if two readings in a row say so, and until one says otherwise.
+  void look();
+  /// Whether a checkpoint is to be made now.
+  bool wants_save();
+  std::vector<std::string> nodes_at_risk() const;
+
+ private:
+  struct Node {
+    HealthRow last;
+    int alarms = 0;  ///< readings in a row
+  };
+  void take(HealthRow row, double slowdown);
+
+  const std::filesystem::path run_folder_;
+  const health::FailurePredictor predictor_;
+  const Clock::duration between_saves_;
+  Journal journal_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, Node> nodes_;
+  Clock::time_point next_save_{};
+  bool ends_ = false;
+  std::thread thread_;
+};
+
+}  // namespace distdl::observe
