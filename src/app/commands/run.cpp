@@ -16,6 +16,7 @@
 #include <distdl/base/process.hpp>
 #include <distdl/base/process_start.hpp>
 #include <distdl/launch/supervisor.hpp>
+#include <distdl/observe/journal.hpp>
 #include <distdl/observe/run_folder.hpp>
 #include <distdl/slurm/allocation.hpp>
 #include <distdl/slurm/nodes.hpp>
@@ -126,6 +127,7 @@ void run(const RunArguments& arguments) {
   spec.starts = [&job] { return observe::read_starts(job.run_dir); };
   spec.last_done = [&job] { return observe::read_last_step(job.run_dir); };
   spec.below = "--below";
+  spec.is_poisoned = [&job] { return observe::has_met_poison(observe::read_journal(job.run_dir)); };
   use_agents(spec, job);
   const int code = supervise(spec, job, signals, records);
   if (code != 0) throw Ended(code);
