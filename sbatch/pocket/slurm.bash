@@ -13,7 +13,7 @@ SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
 # cred_expire: a job that lost a node is held back for this long + 1 s before it starts again (default 120).
-AuthInfo=socket=$POCKET_DIR/munge/socket,cred_expire=5
+AuthInfo=socket=$POCKET_DIR/munge/socket,cred_expire=${POCKET_CRED_EXPIRE:-5}
 MailProg=/bin/true
 
 SlurmctldPidFile=$POCKET_DIR/run/slurmctld.pid

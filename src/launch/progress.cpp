@@ -72,7 +72,8 @@ bool Progress::is_further() {
   }
   if (checkpoint_ > before) in_a_row_ = 0;
   if (made) below_.reset();
-  if (in_a_row_ >= 2 && newest_step_or(-1, spec_.checkpoints, last_) >= 0) below_ = last_;
+  const bool is_poisoned = last_ && spec_.is_poisoned && spec_.is_poisoned();
+  if ((in_a_row_ >= 2 || is_poisoned) && newest_step_or(-1, spec_.checkpoints, last_) >= 0) below_ = last_;
   return made;
 }
 

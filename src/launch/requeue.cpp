@@ -11,15 +11,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kMostRefusals = 3;
-/// As long as Slurm itself lets a requeued job wait by default (cred_expire, and a second). Where a site has shortened
-/// that, what is left of the job on a node that was cut off is in the way for a minute.
-constexpr std::chrono::seconds kAfterCut{121};
-
-void delay_start(const slurm::Allocation& allocation) try {
-  slurm::scheduler().start_not_before(allocation.called(), kAfterCut);
-} catch (const SchedulerError& error) {
-  log(Severity::warning, "{}", error.what());
-}
 
 /// As Slurm 22.05, or 23.02 and newer, says of a job whose batch script ended by a signal.
 bool has_lost_script(const slurm::JobRecord& record) {
@@ -43,7 +34,6 @@ bool is_over(const slurm::Allocation& allocation) {
 
 bool requeue_job(const slurm::Allocation& allocation, const Options& options, agent::SupervisorSignals& signals,
                  bool batch_host_lost) {
-  if (batch_host_lost && requeue_if_script_lost(allocation)) return true;
   const auto limit = Deadline::after(
       std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.scheduler_minutes * 60)));
   BackOff pauses(1s, 15s);
@@ -81,7 +71,6 @@ bool requeue_if_script_lost(const slurm::Allocation& allocation) {
       log(Severity::warning, "Slurm fails job {} ({}), because its batch host came back: it is requeued",
           allocation.called(), record->reason);
       slurm::scheduler().requeue(allocation.called());
-      delay_start(allocation);
       return true;
     } catch (const SchedulerError& error) {
       log(Severity::warning, "{}", error.what());

@@ -35,9 +35,8 @@ bool requeue_job(const slurm::Allocation& allocation, const Options& options, ag
 
 /// Requeues a job that Slurm fails because its batch script was killed: where a batch host was taken out of a job
 /// (--no-kill) and comes back, Slurm ends what runs there, and may take the end of the batch script for that of the
-/// job. Slurm accepts this while the job is COMPLETING and its last processes save. The job starts again after two
-/// minutes: for one minute the node that is back may refuse it as a duplicate. Does nothing to any other job. Returns
-/// whether this call has requeued it; does not throw.
+/// job. Slurm accepts this while the job is COMPLETING and its last processes save. Does nothing to any other job.
+/// Returns whether this call has requeued it; does not throw.
 bool requeue_if_script_lost(const slurm::Allocation& allocation);
 
 }  // namespace distdl::launch

@@ -46,6 +46,9 @@ struct LaunchSpec {
   /// began at the same step made no progress: the next launches resume from an earlier checkpoint, if there is one.
   /// Empty: never used.
   std::string below = {};
+  /// Whether ranks crashed twice after the same step in the launch that ended, as its agents say. The next launch then
+  /// resumes from an earlier checkpoint at once.
+  std::function<bool()> is_poisoned = {};
   /// Under Slurm: srun starts "distdl agent" on each node with the words of `worker`, and the agents start the ranks
   /// (../agent/README.md). Else srun starts the ranks.
   bool agents = false;

@@ -134,6 +134,15 @@ std::vector<Record> read_journal(const std::filesystem::path& run_folder) {
   return rows;
 }
 
+bool has_met_poison(const std::vector<Record>& journal) {
+  bool met = false;
+  for (const Record& row : journal) {
+    if (row.event == "launch" || row.event == "generation") met = false;
+    if (row.event == "failure") met = row.kind == "poison step";
+  }
+  return met;
+}
+
 bool chain_has_ended(const std::vector<Record>& journal, const std::string& chain, const std::string& job) {
   bool has_ended = false;
   for (const Record& row : journal) {

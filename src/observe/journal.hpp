@@ -124,6 +124,9 @@ class Journal {
 /// All rows that can be read, in the order of the file.
 std::vector<Record> read_journal(const std::filesystem::path& run_folder);
 
+/// Whether the newest launch of the run ended at a poison step: ranks crashed twice after the same step.
+bool has_met_poison(const std::vector<Record>& journal);
+
 /// Whether a job of this chain has ended the run for good since `job` was submitted, which must not start it again
 /// then.
 bool chain_has_ended(const std::vector<Record>& journal, const std::string& chain, const std::string& job);

@@ -67,15 +67,6 @@ void Scheduler::requeue(const std::string& id) {
   forget(id);
 }
 
-void Scheduler::start_not_before(const std::string& id, std::chrono::seconds from_now) {
-  check_job_id(id);
-  const auto time = fmt::format("StartTime=now+{}", from_now.count());
-  const auto result = slurm::ask({"scontrol", "update", "JobId=" + id, time}, kActionLimit);
-  require<SchedulerError>(result.exit_code == 0, "cannot delay job {}: scontrol {}", id,
-                          cause_of(result, kActionLimit));
-  forget(id);
-}
-
 void Scheduler::cancel(const std::string& id) {
   check_job_id(id);
   const auto result = slurm::ask({"scancel", id}, kActionLimit);

@@ -68,8 +68,6 @@ class Scheduler {
   /// Puts the job back into the queue. Slurm then kills it: a caller inside it should wait to be killed. Throws
   /// SchedulerError in Slurm's own words, as do the following.
   void requeue(const std::string& id);
-  /// Of a job that waits, also while what it was before is COMPLETING.
-  void start_not_before(const std::string& id, std::chrono::seconds from_now);
   void cancel(const std::string& id);
   /// Keeps a job that waits off these nodes, instead of those that it was kept off before. Empty: off none.
   void exclude_nodes(const std::string& id, const std::vector<std::string>& nodes);

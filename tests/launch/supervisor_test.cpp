@@ -143,6 +143,15 @@ TEST_F(Supervisor, GoesBackByOneCheckpointAfterTwoFailedStartsFromTheSameStep) {
             (std::vector<std::string>{"x ", "x ", "x --below 100", "x --below 100", "x --below 80", "x --below 80"}));
 }
 
+TEST_F(Supervisor, GoesBackByOneCheckpointAtOnceAfterAPoisonStep) {
+  for (int step : {50, 100}) checkpoint::save_as(folder_ / "checkpoints", 1, Step(step), checkpoint::make_sample(1));
+  auto work = spec_with_starts("echo \"x $*\" >> launches; [ \"$2\" ] && exit 0; echo 100 >> starts; kill -9 $$");
+  work.below = "--below";
+  work.is_poisoned = [] { return true; };
+  EXPECT_EQ(supervise(work, {.relaunches = 3}), 0);
+  EXPECT_EQ(said(), (std::vector<std::string>{"x ", "x --below 100"}));
+}
+
 TEST_F(Supervisor, GoesBackNoFurtherThanThereAreCheckpoints) {
   checkpoint::save_as(folder_ / "checkpoints", 1, Step(100), checkpoint::make_sample(1));
   auto work = spec_with_starts("echo \"x $*\" >> launches; echo 100 >> starts; kill -9 $$");

@@ -76,6 +76,18 @@ TEST_F(RunOnDisk, KeepsRecoveriesWithTheTimeAtWhichTheyWereFound) {
   EXPECT_EQ(std::tie(rows[2].event, rows[2].ranks, rows[2].nodes), std::make_tuple("generation", 2, "n1,n2"));
 }
 
+TEST(Journal, KnowsThatTheNewestLaunchMetAPoisonStep) {
+  Record launch{.event = "launch"}, crash{.event = "failure"}, poison{.event = "failure"},
+      generation{.event = "generation"}, end{.event = "launch_ended"};
+  crash.kind = "crashed";
+  poison.kind = "poison step";
+  EXPECT_FALSE(has_met_poison({}));
+  EXPECT_FALSE(has_met_poison({launch, crash, generation, crash, end}));
+  EXPECT_TRUE(has_met_poison({launch, crash, generation, poison, end}));
+  EXPECT_FALSE(has_met_poison({launch, crash, generation, poison, generation, end})) << "a spare was tried";
+  EXPECT_FALSE(has_met_poison({launch, poison, end, launch, end})) << "of the launch before";
+}
+
 TEST_F(RunOnDisk, KnowsTheLinksOfAChain) {
   Journal journal(folder_);
   for (const char* job : {"7", "8", "9"}) journal.append(Submitted{job, "mine"});

@@ -17,6 +17,7 @@
 #include <distdl/base/process.hpp>
 #include <distdl/base/process_start.hpp>
 #include <distdl/launch/supervisor.hpp>
+#include <distdl/observe/journal.hpp>
 #include <distdl/observe/run_folder.hpp>
 #include <distdl/slurm/allocation.hpp>
 #include <distdl/slurm/mpi_types.hpp>
@@ -140,6 +141,7 @@ void run(const RunArguments& arguments) {
   spec.last_done = [&job] { return observe::read_last_step(job.run_dir); };
   spec.below = "--below";
   choose_mpi(spec, job);
+  spec.is_poisoned = [&job] { return observe::has_met_poison(observe::read_journal(job.run_dir)); };
   const int code = supervise(spec, job, signals, records);
   if (code != 0) throw Ended(code);
   print_result(job.run_dir, arguments.json);
