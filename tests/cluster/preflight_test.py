@@ -17,12 +17,12 @@ def setUpModule():
 
 
 class Preflight(unittest.TestCase):
-    def train(self, name, faults, *options):
+    def train(self, name, faults, *options, more=()):
         os.environ["DISTDL_PREFLIGHT_FAULTS"] = faults
         self.addCleanup(os.environ.pop, "DISTDL_PREFLIGHT_FAULTS", None)
         run = pocket.Run(f"{FOLDER}/{name}")
         job = CLUSTER.train(options, "mlp.toml", "--set", f"data.train={FOLDER}/shapes.h5", "--set", f"run.dir={run.folder}", "--set",
-                            "train.epochs=2")
+                            "train.epochs=2", *more)
         self.addCleanup(pocket.finished, "scancel", job.number)
         return run, job
 
@@ -45,6 +45,14 @@ class Preflight(unittest.TestCase):
         self.assertEqual(["n3"], check["excluded"], job.log())
         self.assertIn("n3: network: ", check["cause"])
         self.assertEqual(["n1,n2"], [row["nodes"] for row in run.events("launch")])
+
+    def test_a_node_that_does_not_report_is_left_out(self):
+        run, job = self.train("silent", "n1=silent", "--nodes=2-3", more=("--set", "run.preflight_seconds=4"))
+        job.wait_state("COMPLETED", 90)
+        check, = run.events("preflight")
+        self.assertEqual((["n1"], "n1: has not reported"), (check["excluded"], check["cause"]), job.log())
+        self.assertEqual(["n2,n3"], [row["nodes"] for row in run.events("launch")], "without the batch host")
+        self.assertEqual("0", job.field("Restarts"))
 
     def test_a_requeued_job_runs_elsewhere(self):
         run, job = self.train("elsewhere", "n1=file", "--nodes=2")
