@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <optional>
 #include <set>
 
 #include <fmt/ranges.h>
@@ -55,7 +54,8 @@ class Accused {
 
 void accuse_of_state(Accused& accused, const AuditFindings& findings, const std::vector<AuditAnswer>& first,
                      const std::vector<AuditAnswer>& second) {
-  accused.name({findings.wrong.begin(), findings.wrong.end()}, true, "other parameters or moments than most ranks have");
+  accused.name({findings.wrong.begin(), findings.wrong.end()}, true,
+               "other parameters or moments than most ranks have");
   if (!findings.is_split) return;
   std::set<int> all, changed;
   for (int r = 0; r < static_cast<int>(first.size()); ++r) {
@@ -103,6 +103,13 @@ AuditPairs audit_pairs(const parallel::MicrobatchPlan& plan, std::int64_t audit)
     pairs.checks.push_back(ranks == 1 ? 0 : static_cast<int>((r + 1 + audit % others) % ranks));
   }
   return pairs;
+}
+
+std::optional<int> recomputed_microbatch(const parallel::MicrobatchPlan& plan, std::int64_t every, Rank self,
+                                         Step step) {
+  if (!audit_is_due(every, step) || plan.ranges.size() == 1) return std::nullopt;
+  const AuditPairs pairs = audit_pairs(plan, step.value / every);
+  return pairs.microbatch.at(static_cast<std::size_t>(pairs.checks.at(static_cast<std::size_t>(self.value))));
 }
 
 std::string to_text(const AuditAnswer& answer) {

@@ -18,21 +18,21 @@ TrainingStep::TrainingStep(const Recipe& recipe, comm::Communicator& communicato
       sum_(backend, communicator, plan, network_.gradient_count()),
       tail_(backend, sum_, tensors.layout.size()),
       optimizer_(recipe.optim, tensors.layout, backend),
-      auditor_(recipe.train.audit_every, backend, communicator, plan, tensors.layout, network_.gradient_count()) {}
+      auditor_(recipe.train.audit_every, backend, communicator, plan_, tensors.layout, network_.gradient_count()) {}
 
 void TrainingStep::start_reading(const data::Sources& sources, const data::Sampler& sampler,
                                  const TrainingState& state) {
   const std::int64_t start = state.position, step = plan_.global_batch(), size = plan_.microbatch_size;
   // From one of this rank's microbatches to the next, and from its last one to its first one of the next step; before
-  // that to the one of another rank that it recomputes.
-  const auto next = [=, range = range_, from = state.step.value, &auditor = auditor_](std::int64_t position) {
+  // that to the one of another rank that it recomputes. Runs in the reader's thread.
+  const auto next = [=, range = range_, from = state.step.value, plan = plan_, every = auditor_.every(),
+                     self = rank_](std::int64_t position) {
     const std::int64_t within = (position - start) % step, begin = position - within, m = within / size;
     const bool own = m >= range.first && m < range.first + range.count;
     if (own && m + 1 < range.first + range.count) return position + size;
-    if (own)
-      if (const auto other = auditor.recomputed_after(Step(from + (begin - start) / step)))
-        return begin + *other * size;
-    return begin + step + range.first * size;
+    const Step now(from + (begin - start) / step);
+    const auto other = own ? recomputed_microbatch(plan, every, self, now) : std::nullopt;
+    return other ? begin + *other * size : begin + step + range.first * size;
   };
   reader_.emplace(*sources.training, sampler, size, next);
 }
