@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <optional>
 #include <set>
 
 #include <fmt/ranges.h>
@@ -104,6 +103,13 @@ AuditPairs audit_pairs(const parallel::MicrobatchPlan& plan, std::int64_t audit)
     pairs.checks.push_back(ranks == 1 ? 0 : static_cast<int>((r + 1 + audit % others) % ranks));
   }
   return pairs;
+}
+
+std::optional<int> recomputed_microbatch(const parallel::MicrobatchPlan& plan, std::int64_t every, Rank self,
+                                         Step step) {
+  if (!audit_is_due(every, step) || plan.ranges.size() == 1) return std::nullopt;
+  const AuditPairs pairs = audit_pairs(plan, step.value / every);
+  return pairs.microbatch.at(static_cast<std::size_t>(pairs.checks.at(static_cast<std::size_t>(self.value))));
 }
 
 std::string to_text(const AuditAnswer& answer) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,10 @@ struct AuditPairs {
 /// `audit`: step / train.audit_every. Each rank checks another one, over time each other one in turn, and over time all
 /// of its microbatches. The plan has a microbatch for each rank.
 AuditPairs audit_pairs(const parallel::MicrobatchPlan& plan, std::int64_t audit);
+
+/// The microbatch of another rank that `self` recomputes in the step after `step`, if any.
+std::optional<int> recomputed_microbatch(const parallel::MicrobatchPlan& plan, std::int64_t every, Rank self,
+                                         Step step);
 
 /// What a rank found, as checksums.
 struct AuditAnswer {

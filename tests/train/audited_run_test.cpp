@@ -129,6 +129,21 @@ TEST_F(AuditedRun, RaisesNoFalseAlarm) {
   EXPECT_THAT(recorder_.corrupted, IsEmpty());
 }
 
+TEST_F(AuditedRun, DropoutNormsAndAveragesRaiseNoFalseAlarm) {
+  recipe_.train.audit_every = 1;
+  recipe_.model = {.name = "vit", .layers = 2, .width = 16, .heads = 2, .patch = 4, .dropout = 0.2};
+  recipe_.optim.name = "adamw";
+  recipe_.optim.ema_decay = 0.9;
+  recipe_.data.crop = 1;
+  recipe_.data.mirror = true;
+  ASSERT_EQ(run(4, "vit"), Outcome::finished);
+  recipe_.model = {.name = "lenet", .batch_norm = true};
+  recipe_.kernels.precision = "bf16";
+  ASSERT_EQ(run(3, "lenet"), Outcome::finished);
+  EXPECT_THAT(recorder_.corrupted, IsEmpty());
+  EXPECT_EQ(recorder_.audited.size(), 2 * 17u);
+}
+
 class ResumedLoss : public Run {
  protected:
   void SetUp() override {

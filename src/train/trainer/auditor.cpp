@@ -20,13 +20,6 @@ std::optional<int> Auditor::audited_after(Step step) const {
   return pairs_after(step, plan_).microbatch.at(static_cast<std::size_t>(communicator_.rank().value));
 }
 
-std::optional<int> Auditor::recomputed_after(Step step, const parallel::MicrobatchPlan& plan) const {
-  if (!is_due(step) || communicator_.size() == 1) return std::nullopt;
-  const AuditPairs pairs = pairs_after(step, plan);
-  const int other = pairs.checks.at(static_cast<std::size_t>(communicator_.rank().value));
-  return pairs.microbatch.at(static_cast<std::size_t>(other));
-}
-
 /// Of what the tensors hold: the gaps between them are no result.
 std::uint32_t Auditor::checksum(const float* arena, Arena kind) {
   const std::size_t count = kind == Arena::gradients ? gradient_count_ : layout_.size();
@@ -86,7 +79,8 @@ void Auditor::judge(const TrainingState& state, const AuditPairs& pairs, const A
 }
 
 void Auditor::audit(const TrainingState& state, const Recompute& recompute) {
-  if (const auto other = recomputed_after(state.step, plan_)) recompute_now(*other, recompute);
+  if (const auto other = recomputed_microbatch(plan_, every_, communicator_.rank(), state.step))
+    recompute_now(*other, recompute);
   judge(state, pairs_after(state.step, plan_), {checksums(state), {own_, recomputed_.value_or(own_)}}, recompute);
   recomputed_.reset();
 }

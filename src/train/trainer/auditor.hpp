@@ -40,9 +40,8 @@ class Auditor {
   /// Without audits from now on: of ranks that round differently.
   void disable() { every_ = 0; }
   bool is_enabled() const { return every_ > 0; }
+  std::int64_t every() const { return every_; }
   bool is_due(Step step) const { return audit_is_due(every_, step); }
-  /// The microbatch of another rank that this one recomputes in the step after `step`, if any. Any thread may call it.
-  std::optional<int> recomputed_after(Step step, const parallel::MicrobatchPlan& plan) const;
   /// The microbatch of this rank that is audited in the step after `step`, if any.
   std::optional<int> audited_after(Step step) const;
 

@@ -30,14 +30,13 @@ void TrainingStep::start_reading(const data::Sources& sources, const data::Sampl
 /// that to the one of another rank that it recomputes. The reader calls it in a thread of its own.
 data::Prefetcher::Next TrainingStep::order_from(const TrainingState& state) const {
   return [start = state.position, from = state.step.value, step = plan_.global_batch(), size = plan_.microbatch_size,
-          range = range_, plan = plan_, &auditor = auditor_](std::int64_t position) {
+          range = range_, plan = plan_, every = auditor_.every(), self = rank_](std::int64_t position) {
     const std::int64_t within = (position - start) % step, begin = position - within, m = within / size;
     const bool own = m >= range.first && m < range.first + range.count;
     if (own && m + 1 < range.first + range.count) return position + size;
-    if (own)
-      if (const auto other = auditor.recomputed_after(Step(from + (begin - start) / step), plan))
-        return begin + *other * size;
-    return begin + step + range.first * size;
+    const Step now(from + (begin - start) / step);
+    const auto other = own ? recomputed_microbatch(plan, every, self, now) : std::nullopt;
+    return other ? begin + *other * size : begin + step + range.first * size;
   };
 }
 
