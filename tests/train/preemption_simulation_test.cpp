@@ -216,8 +216,9 @@ TEST(PreemptionSimulation, EveryEndLeavesACheckpointAndTheRunEndsAsAsked) {
       ASSERT_EQ(decision, RestartDecision::resume_later) << about;
       ASSERT_TRUE(script.ending != Ending::none) << about << ": stopped though nobody asked";
       ASSERT_LT(ended.when, script.kill) << about;
-      if (measured && (script.ending == Ending::time_limit || script.ending == Ending::suspend))
+      if (measured && (script.ending == Ending::time_limit || script.ending == Ending::suspend)) {
         ASSERT_LE(ended.when, script.kill - kKillWait) << about << ": stopped after the end of the job";
+      }
       if (script.ending == Ending::scancel) {
         ++cancelled;  // the user starts it again
         ASSERT_GT(run.committed(), 0) << about;
