@@ -92,6 +92,7 @@ std::vector<WaitChain> wait_chains(const std::vector<RankReport>& ranks) {
       known.waiting = chain.waiting;
   }
   std::vector<WaitChain> chains;
+  chains.reserve(by_end.size());
   for (auto& [end, chain] : by_end) chains.push_back(std::move(chain));
   std::ranges::stable_sort(chains, std::greater<>(), &WaitChain::waiting);
   return chains;
