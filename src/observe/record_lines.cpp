@@ -92,6 +92,7 @@ void read_event(Record& record, const json& row) {
   record.rank = number_in(row, "rank", kMostCount);
   record.code = number_in<std::int64_t>(row, "code", 0xffff);
   record.total_steps = number_in(row, "total_steps", kMostCount);
+  record.audited = number_in(row, "audited", kMostCount).value_or(0);
   record.restart = number_in(row, "restart", kMostCount).value_or(0);
   record.ranks = number_in(row, "ranks", kMostCount).value_or(0);
   record.resumed_from = number_in(row, "resumed_from", kMostCount).value_or(0);

@@ -26,6 +26,7 @@ struct Record {
   // Rows of the journal only (journal.hpp).
   std::string job{}, host{}, cause{}, chain{}, nodes{}, kind{}, node{};
   std::optional<std::int64_t> code{}, total_steps{}, rank{};
+  std::int64_t audited = 0;  ///< of "corrupted": the last step that had passed an audit
   std::int64_t restart = 0, ranks = 0;
   double seconds = 0, stall_seconds = 0;
   double submit_time = 0, end = 0;  ///< seconds since 1970

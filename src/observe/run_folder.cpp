@@ -272,10 +272,19 @@ std::optional<Step> read_last_step(const std::filesystem::path& run_folder) {
 }
 
 std::optional<double> read_loss_after(const std::filesystem::path& run_folder, Step step) {
+  std::vector<Record> corruptions;
+  for_each_record(run_folder / "journal.jsonl", [&](const Record& row) {
+    if (row.event == "corrupted") corruptions.push_back(row);
+  });
+  const auto is_doubtful = [&](const Record& row) {
+    return std::ranges::any_of(corruptions, [&](const Record& corruption) {
+      return row.time <= corruption.time && *row.step > corruption.audited;
+    });
+  };
   std::optional<double> loss;
   std::optional<std::int64_t> before;
   for_each_record(run_folder / "metrics.jsonl", [&](const Record& row) {
-    if (!row.step || !row.loss) return;
+    if (!row.step || !row.loss || is_doubtful(row)) return;
     if (*row.step == step.value) loss.reset();  // this state was made again
     if (*row.step == step.value + 1 && before == step.value) loss = row.loss;
     before = row.step;

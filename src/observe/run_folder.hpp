@@ -80,7 +80,7 @@ std::vector<Step> read_starts(const std::filesystem::path& run_folder);
 std::optional<Step> read_last_step(const std::filesystem::path& run_folder);
 
 /// The loss of the step after `step`, as the start recorded it that made this state last. Returns nothing if it did not
-/// get so far.
+/// get so far, or an audit found later that what it recorded may be wrong.
 std::optional<double> read_loss_after(const std::filesystem::path& run_folder, Step step);
 
 /// The times of steps, evaluations and saves that the newest row "deadline" of the journal has; zeros where there is

@@ -22,6 +22,7 @@ std::optional<Value> majority_of(const std::vector<Value>& values) {
 
 std::vector<std::vector<std::uint32_t>> states_of(const std::vector<AuditAnswer>& answers) {
   std::vector<std::vector<std::uint32_t>> states;
+  states.reserve(answers.size());
   for (const AuditAnswer& answer : answers) states.push_back(answer.state);
   return states;
 }

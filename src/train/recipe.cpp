@@ -32,6 +32,9 @@ void check(const Recipe& recipe) {
   optim::check(recipe.optim);
   check(recipe.train);
   kernels::check(recipe.kernels);
+  require(
+      recipe.train.audit_every == 0 || recipe.kernels.deterministic,
+      "train.audit_every compares bits, which kernels.deterministic = false does not repeat: leave out one of them");
   checkpoint::check(recipe.checkpoint);
 }
 

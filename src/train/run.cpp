@@ -233,7 +233,7 @@ void Trainer::corrupted(const AuditFailed& found) {
 void Trainer::read_recorded_loss() {
   std::string mine;
   if (communicator_.rank() == Rank(0) && setting_.recorded_loss && recipe_.train.check_resumed_loss &&
-      !checkpointing_.job_has_changed())
+      recipe_.kernels.deterministic && !checkpointing_.job_has_changed())
     if (const auto loss = setting_.recorded_loss(state_.step))
       mine.assign(reinterpret_cast<const char*>(&*loss), sizeof *loss);
   const auto all = communicator_.all_gather_strings(mine);

@@ -222,6 +222,8 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
                                              "data.validation",
                                              "data.holdout",  // data.digest, data.samples and others stand for them
                                              "data.cache_mib",
+                                             "train.audit_every",
+                                             "train.check_resumed_loss",
                                              "train.evaluate_every",
                                              "train.evaluate_every_steps",
                                              "train.stop_margin_seconds",

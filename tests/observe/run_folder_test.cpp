@@ -136,6 +136,15 @@ TEST_F(Folder, ReadsTheLossOfTheNextStepBackBitByBit) {
   EXPECT_FALSE(read_loss_after(folder_, Step(40)));
 }
 
+TEST_F(Folder, LossesAfterTheLastAuditBeforeCorruptionDoNotCount) {
+  run(0, 30, train::Corrupted{Step(30), Step(20), {1}, {"n1"}, true, "why", {}});
+  EXPECT_EQ(read_loss_after(folder_, Step(18)), 1.0 / 19);
+  EXPECT_FALSE(read_loss_after(folder_, Step(20)));
+  EXPECT_FALSE(read_loss_after(folder_, Step(25)));
+  run(20, 24);
+  EXPECT_EQ(read_loss_after(folder_, Step(20)), 1.0 / 21) << "by the start after it";
+}
+
 TEST_F(Folder, TellsTheDeadlineAndReadsItsTimesBack) {
   EXPECT_EQ(read_measured_times(folder_).save, 0);
   train::DeadlineKnown deadline{.end = 1900000000.0, .last_safe = 1899999900.0, .needed = 100, .margin = 15};

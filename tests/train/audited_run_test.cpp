@@ -144,6 +144,12 @@ TEST_F(AuditedRun, DropoutNormsAndAveragesRaiseNoFalseAlarm) {
   EXPECT_EQ(recorder_.audited.size(), 2 * 17u);
 }
 
+TEST_F(AuditedRun, NeedsBitsThatRepeat) {
+  recipe_.kernels.deterministic = false;
+  EXPECT_THAT(error_of(2, "fast"), HasSubstr("kernels.deterministic"));
+  EXPECT_EQ(code_, ExitCode::config);
+}
+
 class ResumedLoss : public Run {
  protected:
   void SetUp() override {
