@@ -151,6 +151,7 @@ int Agent::run() {
     read_signals();
     read_datagrams();
     read_ledger();
+    membership_.drain(spec_.is_at_risk());
     const auto now = Clock::now();
     look_at_ranks(now);
     for (const Action& action : membership_.advance(now)) std::visit([this](const auto& one) { perform(one); }, action);

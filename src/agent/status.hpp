@@ -31,6 +31,7 @@ struct Status {
   bool stop = false;           ///< the launch is to save and stop
   std::int64_t progress = -1;  ///< the furthest step of its ranks, in all generations
   std::vector<bool> hears;     ///< for each node: whether its statuses arrive here
+  bool drain = false;          ///< this node may fail soon: a spare is to take its place
 };
 
 }  // namespace distdl::agent
