@@ -171,6 +171,7 @@ int Agent::run() {
     read_signals();
     read_datagrams();
     read_ledger();
+    membership_.drain(spec_.is_at_risk());
     const auto now = Clock::now();
     look_at_ranks(now);
     const auto actions = membership_.advance(now);

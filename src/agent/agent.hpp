@@ -53,6 +53,8 @@ struct AgentSpec {
   Options options;
   std::function<void()> connected = [] {};  ///< called when the agents know each other
   std::function<bool()> has_trained = [] { return true; };
+  /// Asked often: whether this node may fail soon. Then a spare takes its place.
+  std::function<bool()> is_at_risk = [] { return false; };
   /// Called on one node when the run ends and the node of srun, the first one, is lost: nobody else is left to tell
   /// Slurm. The argument is the exit code of the run.
   std::function<void(int)> without_supervisor = [](int) {};

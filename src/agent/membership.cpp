@@ -19,7 +19,8 @@ constexpr std::ptrdiff_t kMostTurns = 3;
 /// Whether two statuses of one node tell the others the same. How far the ranks are is told with the next heartbeat.
 bool is_equal_news(const Status& a, const Status& b) {
   return a.decision.generation == b.decision.generation && a.phase == b.phase && a.code == b.code &&
-         a.cause == b.cause && a.fault == b.fault && a.regrow == b.regrow && a.stop == b.stop && a.hears == b.hears;
+         a.cause == b.cause && a.fault == b.fault && a.regrow == b.regrow && a.stop == b.stop && a.hears == b.hears &&
+         a.drain == b.drain;
 }
 
 }  // namespace
@@ -62,6 +63,7 @@ std::vector<Action> Membership::advance(Clock::time_point now) {
   find_fault();
   run_ranks();
   consider_regrow();
+  consider_drain();
   decide();
   read_ledger();
   send();
@@ -282,7 +284,26 @@ bool Membership::can_regrow() const {
   for (const Status& status : peers_.all())
     if (!contains(last.members, status.node) && can_run_ranks(status.node)) others.push_back(status.node);
   const auto connected = peers_.connected(last.members, others);
-  return next_members(last, connected, last.node_failures, rules_).size() > last.members.size();
+  const auto unfit = unfit_nodes(last.node_failures, peers_.all(), rules_);
+  return next_members(last, connected, unfit, rules_).size() > last.members.size();
+}
+
+/// Asks for a generation in which a spare takes the place of a member that may fail, once this one has come further.
+void Membership::consider_drain() {
+  Status& own = peers_.own();
+  const auto& last = decision();
+  if (own.phase != Phase::running || !own.fault.empty() || own.stop || own.regrow) return;
+  if (*std::ranges::min_element(last.members) != self_) return;
+  if (std::ranges::max(peers_.all(), {}, &Status::progress).progress <= last.progress) return;
+  const auto drained = [&](NodeId node) { return peers_.of(node).drain; };
+  if (std::ranges::none_of(last.members, drained)) return;
+  std::vector<NodeId> others;
+  for (const Status& status : peers_.all())
+    if (!contains(last.members, status.node) && can_run_ranks(status.node)) others.push_back(status.node);
+  const auto unfit = unfit_nodes(last.node_failures, peers_.all(), rules_);
+  const auto next = next_members(last, peers_.connected(last.members, others), unfit, rules_);
+  own.regrow = next.size() == last.members.size() &&
+               std::ranges::count_if(next, drained) < std::ranges::count_if(last.members, drained);
 }
 
 /// Who hears no member, or waits long for a new generation, looks whether others have decided meanwhile.

@@ -74,6 +74,9 @@ class Membership {
   /// The launch is to save and stop.
   void stop() { peers_.own().stop = true; }
 
+  /// Whether this node may fail soon. A spare takes its place, if there is one: the ranks save, stop, and go on there.
+  void drain(bool wanted) { peers_.own().drain = wanted; }
+
   /// What to do now, in this order.
   std::vector<Action> advance(Clock::time_point now);
 
@@ -107,6 +110,7 @@ class Membership {
 
   void consider_regrow();
   bool can_regrow() const;
+  void consider_drain();
   void read_ledger();
   void end_launch();
   void finish(int code, const std::string& cause, bool decided);

@@ -91,6 +91,7 @@ Status status_of(const Json& json) {
   status.stop = json.at("stop").get<bool>();
   status.progress = json.at("progress").get<std::int64_t>();
   for (char c : json.at("hears").get<std::string>()) status.hears.push_back(c == '1');
+  status.drain = json.at("drain").get<bool>();
   return status;
 }
 
@@ -137,7 +138,8 @@ std::string to_text(const Status& status) {
               {"regrow", status.regrow},
               {"stop", status.stop},
               {"progress", status.progress},
-              {"hears", hears}}
+              {"hears", hears},
+              {"drain", status.drain}}
       .dump();
 }
 

@@ -202,11 +202,19 @@ std::vector<NodeId> next_members(const Decision& last, const std::vector<NodeId>
   return members;
 }
 
+std::vector<NodeFailures> unfit_nodes(std::vector<NodeFailures> failures, const std::vector<Status>& statuses,
+                                      const Rules& rules) {
+  for (const Status& status : statuses)
+    if (status.drain) failures.push_back({status.node, rules.node_tries});
+  return failures;
+}
+
 NextDecision next_decision(const Evidence& evidence, const Rules& rules) {
   const Ending ending(evidence);
   Decision next = begin_decision(evidence, ending, rules);
   if (auto end = end_of_launch(evidence, ending, rules, next)) return {*end};
-  next.members = next_members(evidence.last, evidence.connected, next.node_failures, rules);
+  next.members =
+      next_members(evidence.last, evidence.connected, unfit_nodes(next.node_failures, evidence.statuses, rules), rules);
   if (next.members.empty()) {
     const auto cause = fmt::format("{} of at least {} nodes are left; the last loss: {}", evidence.connected.size(),
                                    rules.min_nodes, next.cause);
@@ -217,6 +225,11 @@ NextDecision next_decision(const Evidence& evidence, const Rules& rules) {
     return {ended(next, ending.failure_code(), next.cause)};
   for (NodeId node : evidence.connected)
     if (!contains(next.members, node)) next.spares.push_back(node);
+  const bool is_drained = std::ranges::any_of(evidence.last.members, [&](NodeId node) {
+    return evidence.statuses[node.value].drain && !contains(next.members, node);
+  });
+  if (is_drained && evidence.regrow && evidence.fault.empty())
+    next.cause = "a spare takes the place of a node that may fail";
   return {next};
 }
 

@@ -39,6 +39,10 @@ NextDecision next_decision(const Evidence& evidence, const Rules& rules);
 std::vector<NodeId> next_members(const Decision& last, const std::vector<NodeId>& connected,
                                  const std::vector<NodeFailures>& failures, const Rules& rules);
 
+/// For next_members(): `failures`, and nodes that are to be drained, which count like those that have failed too often.
+std::vector<NodeFailures> unfit_nodes(std::vector<NodeFailures> failures, const std::vector<Status>& statuses,
+                                      const Rules& rules);
+
 /// Whether this node's ranks of this generation have ended by themselves, without fault: with ok or requeue.
 bool has_ended_well(const Status& status, Generation generation);
 /// The same of all members. Not of generation 0, which has no ranks.

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 
 #include <distdl/base/one_of.hpp>
 
@@ -20,7 +21,9 @@ constexpr std::array<Named<Recovery>, 2> choices_of(Recovery) {
 
 struct Options {
   OneOf<Recovery> recovery = Recovery::agents;
-  std::int64_t spares = 0;       ///< nodes of the job without ranks until a node is lost
+  std::int64_t spares = 0;  ///< nodes of the job without ranks until a node is lost
+  /// A file that `distdl health --train` has written; empty: no predictions.
+  std::string failure_predictor = {};
   double node_lost_seconds = 4;  ///< a node without a heartbeat for so long is lost; below 2 s false alarms are likely
   double rank_frozen_seconds = 3;  ///< a rank without a sign of life for so long is ended
   double regrow_seconds = 10;      ///< a lost node that is back for so long is used again; 0: never
@@ -35,6 +38,10 @@ void describe(Options& options, Visitor&& visit) {
   visit("run.recovery", options.recovery, OneOf<Recovery>::help("under Slurm, after a rank or node was lost"));
   visit("run.spares", options.spares,
         "under Slurm: nodes of the job that run no ranks until a node is lost; with run.recovery = \"agents\"");
+  visit("run.failure_predictor", options.failure_predictor,
+        "a file of \"distdl health --train\": while a node is likely to fail, checkpoints are made more often, and a "
+        "spare "
+        "takes its place");
   visit("run.node_lost_seconds", options.node_lost_seconds,
         "a node whose agent has sent no heartbeat for so many seconds is lost");
   visit("run.rank_frozen_seconds", options.rank_frozen_seconds,

@@ -33,6 +33,7 @@ struct Status {
   std::int64_t progress = -1;  ///< the furthest step of its ranks, in all generations
   std::int64_t step = -1;      ///< the furthest step of its ranks in this generation; -1: they have not trained
   std::vector<bool> hears;     ///< for each node: whether its statuses arrive here
+  bool drain = false;          ///< this node may fail soon: a spare is to take its place
 };
 
 }  // namespace distdl::agent

@@ -34,8 +34,12 @@ Record last_shares(const std::filesystem::path& run_folder) {
 }  // namespace
 
 FailureWatch::FailureWatch(std::filesystem::path run_folder, const health::FailurePredictor& predictor,
-                           Clock::duration between_saves)
-    : run_folder_(std::move(run_folder)), predictor_(predictor), between_saves_(between_saves), journal_(run_folder_) {}
+                           Clock::duration between_saves, std::string host)
+    : run_folder_(std::move(run_folder)),
+      predictor_(predictor),
+      between_saves_(between_saves),
+      host_(std::move(host)),
+      journal_(run_folder_) {}
 
 FailureWatch::~FailureWatch() {
   {
@@ -61,7 +65,7 @@ void FailureWatch::start(Clock::duration period) {
 
 void FailureWatch::look() {
   const Record shares = last_shares(run_folder_);
-  auto rows = read_health(run_folder_);
+  auto rows = read_health(run_folder_, host_);
   std::lock_guard lock(mutex_);
   for (HealthRow& row : rows) {
     const double slowdown = slowdown_of(shares, row.host);
@@ -84,7 +88,7 @@ void FailureWatch::take(HealthRow row, double slowdown) {
     node.alarms = 0;
     return;
   }
-  if (++node.alarms != kAlarms) return;
+  if (++node.alarms != kAlarms || !host_.empty()) return;
   const NodeAtRisk event{row.host, sign_of(predictor_, features), predictor_.risk(features)};
   log(Severity::warning, "node {} may fail soon (risk {:.2f}, most of all by {}): checkpoints are made more often",
       event.host, event.risk, event.sign);

@@ -20,9 +20,10 @@ namespace distdl::observe {
 /// checkpoints more often. Thread-safe.
 class FailureWatch {
  public:
-  /// `between_saves`: from one request for a checkpoint to the next, while a node is at risk.
+  /// `between_saves`: from one request for a checkpoint to the next, while a node is at risk. `host`: only this node is
+  /// looked at, and nothing is told; for its agent.
   FailureWatch(std::filesystem::path run_folder, const health::FailurePredictor& predictor,
-               Clock::duration between_saves = std::chrono::minutes(1));
+               Clock::duration between_saves = std::chrono::minutes(1), std::string host = {});
   ~FailureWatch();
   FailureWatch(const FailureWatch&) = delete;
   FailureWatch& operator=(const FailureWatch&) = delete;
@@ -45,6 +46,7 @@ class FailureWatch {
   const std::filesystem::path run_folder_;
   const health::FailurePredictor predictor_;
   const Clock::duration between_saves_;
+  const std::string host_;
   Journal journal_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -110,10 +110,11 @@ std::vector<HealthRow> health_rows_of(std::string_view text) {
   return rows;
 }
 
-std::vector<HealthRow> read_health(const fs::path& run_folder) {
+std::vector<HealthRow> read_health(const fs::path& run_folder, const std::string& host) {
   std::vector<HealthRow> rows;
   std::error_code none;
   for (const auto& entry : fs::directory_iterator(run_folder / kHealthFolder, none)) try {
+      if (!host.empty() && entry.path().stem() != host) continue;
       if (auto row = row_of(last_line(entry.path()))) rows.push_back(*std::move(row));
     } catch (const StorageError& error) {
       log(Severity::debug, "not read: {}", error.what());

@@ -29,9 +29,9 @@ std::string to_text(const HealthRow& row);
 /// All rows of a node's file that can be read, in its order.
 std::vector<HealthRow> health_rows_of(std::string_view text);
 
-/// The newest row of each node of the run in a folder, by host. The files are not trusted: what cannot be read is left
-/// out.
-std::vector<HealthRow> read_health(const std::filesystem::path& run_folder);
+/// The newest row of each node of the run in a folder, by host, or of one host alone. The files are not trusted: what
+/// cannot be read is left out.
+std::vector<HealthRow> read_health(const std::filesystem::path& run_folder, const std::string& host = {});
 
 /// Appends the state of this node to `health/<host>.jsonl` in the run folder, now and then, from a thread of its own: a
 /// driver or a file system may not answer. Each node has its own file, because network file systems do not append for

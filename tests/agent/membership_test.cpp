@@ -252,6 +252,57 @@ TEST(Membership, TakesANodeInAgainByAStopBetweenTwoSteps) {
   EXPECT_EQ(launch[2].running, Generation(3));
 }
 
+TEST(Membership, ASpareTakesThePlaceOfANodeThatMayFail) {
+  LaunchOfAgents launch(3, rules(2));
+  launch.begin();
+  launch.agent(1).drain(true);
+  launch.run(5s);
+  EXPECT_EQ(launch[0].stops, 0) << "the ranks have not come further yet";
+  launch.agent(0).progress(100);
+  launch.run(1s);
+  EXPECT_EQ(launch[0].stops, 1);
+  EXPECT_EQ(launch[1].stops, 1);
+  launch.end_all_ranks(75);
+  EXPECT_LT(launch.run_until_generation(2), 500ms);
+  EXPECT_EQ(launch.decision(2).members, launch.ids({0, 2}));
+  EXPECT_EQ(launch.decision(2).spares, launch.ids({1}));
+  EXPECT_THAT(launch.decision(2).cause, HasSubstr("may fail"));
+  launch.agent(0).progress(200);
+  launch.run(5s);
+  EXPECT_EQ(launch.generation(), 2u) << "and it stays so";
+  EXPECT_EQ(launch[0].stops, 1);
+  launch.lose(2);
+  launch.run_until_generation(3);
+  EXPECT_EQ(launch.decision(3).members, launch.ids({0})) << "a node that may fail is the last choice";
+}
+
+TEST(Membership, ANodeThatMayFailIsNotTakenInAgain) {
+  Rules growing = rules(2);
+  growing.regrow_after = 5s;
+  LaunchOfAgents launch(3, growing);
+  launch.begin();
+  launch.agent(2).drain(true);
+  launch.lose(1);
+  launch.run_until_generation(2);
+  launch.run(1s);
+  launch.agent(0).progress(100);
+  launch.run(30s);
+  EXPECT_EQ(launch[0].stops, 0);
+  launch.agent(2).drain(false);
+  launch.run(10s);
+  EXPECT_EQ(launch[0].stops, 1) << "once it is well again";
+}
+
+TEST(Membership, WithoutASpareANodeThatMayFailGoesOn) {
+  LaunchOfAgents launch(2, rules(2, 2));
+  launch.begin();
+  launch.agent(1).drain(true);
+  launch.agent(0).progress(100);
+  launch.run(30s);
+  EXPECT_EQ(launch[0].stops, 0);
+  EXPECT_EQ(launch.generation(), 1u);
+}
+
 TEST(Membership, RanksThatStopByThemselvesEndTheLaunch) {
   LaunchOfAgents launch(2, rules(2));
   launch.begin();

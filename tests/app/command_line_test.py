@@ -123,6 +123,27 @@ class ForMachines(ProgramTest):
 
 
 class RunFolder(ProgramTest):
+    def test_tells_the_state_of_nodes_from_which_failures_are_learnt(self):
+        self.make_set()
+        self.succeed(*self.run_local(2))
+        status = self.read("status", "run", "--json")
+        self.assertEqual(len(status["nodes"]), 1)
+        self.assertGreaterEqual(status["nodes"][0]["load"], 0)
+        self.assertRegex(self.succeed("status", "run"), r"nodes +\S+ load [\d.]+")
+        code, _, err = self.distdl("health", "run", "--train", "predictor.json")
+        self.assertEqual(code, 78, err)
+        self.assertIn("0 are of the half hour before a failure", err)
+        # Two more nodes for two hours; one has errors of its memory in the second one, and is lost.
+        for node, last in (("well", 400), ("lost", 240)):
+            rows = [{"time": 1.7e9 + 30 * i, "host": node, "corrected_errors": max(0, i - 180) if node == "lost" else 0} for i in range(last)]
+            (self.folder / "run/health" / f"{node}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        with open(self.folder / "run/journal.jsonl", "a") as journal:
+            journal.write(json.dumps({"event": "node_lost", "time": 1.7e9 + 30 * 241}) + "\n")
+        self.assertIn("60 of them before a failure", self.succeed("health", "run", "--train", "predictor.json"))
+        weights = json.loads((self.folder / "predictor.json").read_text())["weights"]
+        self.assertEqual(max(weights, key=weights.get), "corrected_errors")
+        self.succeed(*self.run_local(2, "--set", "run.dir=other", "--set", "run.failure_predictor=predictor.json"))
+
     def test_holds_checkpoints_logs_metrics_and_result(self):
         self.make_set()
         self.succeed(*self.run_local(2, "--set", "log.level=debug"))

@@ -82,17 +82,23 @@ TEST_F(Failures, OfAPredictorThatIsNoneAreToldByName) {
 
 TEST_F(Failures, ThatAreLikelyAskForCheckpoints) {
   FailureWatch watch(folder_, predictor(), std::chrono::hours(1));
+  FailureWatch of_agent(folder_, predictor(), std::chrono::hours(1), "n2"),
+      of_other(folder_, predictor(), std::chrono::hours(1), "n1");
   const auto look = [&](double time, std::int64_t errors) {
     add_row("n1", kBegin + time, 0);
     add_row("n2", kBegin + time, errors);
     watch.look();
     watch.look();  // which is nothing new
+    of_agent.look();
+    of_other.look();
   };
   look(0, 100);
   look(30, 200);
   EXPECT_FALSE(watch.wants_save()) << "one alarm may be wrong";
   look(60, 300);
   EXPECT_THAT(watch.nodes_at_risk(), ElementsAre("n2"));
+  EXPECT_THAT(of_agent.nodes_at_risk(), ElementsAre("n2"));
+  EXPECT_THAT(of_other.nodes_at_risk(), IsEmpty());
   EXPECT_TRUE(watch.wants_save());
   EXPECT_FALSE(watch.wants_save()) << "not again within the hour";
   EXPECT_THAT(summarize_run(folder_).at_risk, ElementsAre("n2 (corrected_errors)"));

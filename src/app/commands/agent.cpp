@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -15,6 +16,8 @@
 #include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>
 #include <distdl/launch/requeue.hpp>
+#include <distdl/observe/failure_examples.hpp>
+#include <distdl/observe/failure_watch.hpp>
 #include <distdl/observe/health_log.hpp>
 #include <distdl/observe/journal.hpp>
 #include <distdl/observe/run_folder.hpp>
@@ -109,6 +112,13 @@ int run_agent(const AgentArguments& arguments) {
   observe::Journal journal(job.run_dir);
   spec.events = events_to(journal);
   const observe::HealthLog health(job.run_dir, host_name());
+  std::optional<observe::FailureWatch> failures;
+  if (!job.agent.failure_predictor.empty()) {
+    failures.emplace(job.run_dir, observe::read_predictor(job.agent.failure_predictor), std::chrono::minutes(1),
+                     host_name());
+    failures->start();
+    spec.is_at_risk = [&failures] { return !failures->nodes_at_risk().empty(); };
+  }
   return agent::run_agent(spec, *world, signals);
 }
 }  // namespace

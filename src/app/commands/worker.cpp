@@ -161,8 +161,8 @@ train::Outcome run_rank(config::Job job, const Resume& resume, comm::Communicato
   observe::FileRequests requests(job.run_dir);
   heed_requests(setting, requests);
   std::optional<observe::FailureWatch> failures;
-  if (!job.observe.failure_predictor.empty()) {
-    failures.emplace(job.run_dir, observe::read_predictor(job.observe.failure_predictor));
+  if (!job.agent.failure_predictor.empty()) {
+    failures.emplace(job.run_dir, observe::read_predictor(job.agent.failure_predictor));
     failures->start();
     setting.save_requested = [&requests, &failures] { return requests.save() || failures->wants_save(); };
   }
