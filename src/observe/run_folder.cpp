@@ -12,6 +12,7 @@
 #include <distdl/base/median.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/checkpoint/io/json_numbers.hpp>
+#include <distdl/observe/bad_nodes.hpp>
 #include <distdl/observe/record_lines.hpp>
 #include <distdl/observe/run_folder.hpp>
 #include <distdl/train/end_of_job.hpp>
@@ -185,6 +186,9 @@ void RunFolder::on(const train::Corrupted& event) {
            {"set_aside", Json::array()}};
   for (Step step : event.set_aside) row["set_aside"].push_back(step.value);
   journal_.append(line_of(row));
+  // Later starts leave the node out, but not where it may be another one that is wrong.
+  if (event.is_certain)
+    for (const auto& host : event.hosts) note_bad_node(folder_, {host, "silent corruption: " + event.reason});
 }
 
 void RunFolder::on(const train::DeadlineKnown& event) {

@@ -223,6 +223,7 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
                                              "data.holdout",  // data.digest, data.samples and others stand for them
                                              "data.cache_mib",
                                              "train.audit_every",
+                                             "train.balance",
                                              "train.check_resumed_loss",
                                              "train.evaluate_every",
                                              "train.evaluate_every_steps",

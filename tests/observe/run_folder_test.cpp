@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/observe/bad_nodes.hpp>
 #include <distdl/observe/run_folder.hpp>
 
 namespace {
@@ -121,6 +122,11 @@ TEST_F(Folder, TellsAuditsAndWhoIsCorrupt) {
   corrupted.audited.reset();
   run(0, 20, corrupted);
   EXPECT_TRUE(last_line("journal.jsonl")["audited"].is_null());
+  EXPECT_TRUE(read_bad_nodes(folder_).empty()) << "it may be either of them";
+  corrupted.is_certain = true;
+  run(0, 20, corrupted);
+  ASSERT_EQ(read_bad_nodes(folder_).size(), 2U);
+  EXPECT_EQ(read_bad_nodes(folder_)[0].cause, "silent corruption: why");
 }
 
 TEST_F(Folder, ReadsTheLossOfTheNextStepBackBitByBit) {
