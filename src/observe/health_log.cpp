@@ -18,7 +18,7 @@ namespace distdl::observe {
 namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-constexpr std::size_t kTail = 4096;  ///< bytes, which hold the newest row
+constexpr std::size_t kNewestRows = 4096;  ///< bytes, which hold the newest row
 
 template <class Value>
 void put(Json& row, const char* key, const std::optional<Value>& value) {
@@ -48,8 +48,8 @@ void each_of(Health& health, Visitor&& visit) {
 std::string last_line(const fs::path& file) {
   const FileDescriptor descriptor = open_regular(file, O_RDONLY);
   const off_t size = ::lseek(descriptor.get(), 0, SEEK_END);
-  std::string tail(kTail, '\0');
-  const ssize_t n = ::pread(descriptor.get(), tail.data(), tail.size(), std::max<off_t>(0, size - off_t{kTail}));
+  std::string tail(kNewestRows, '\0');
+  const ssize_t n = ::pread(descriptor.get(), tail.data(), tail.size(), std::max<off_t>(0, size - off_t{kNewestRows}));
   tail.resize(static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
   tail.resize(tail.rfind('\n') == std::string::npos ? 0 : tail.rfind('\n'));
   return tail.substr(tail.rfind('\n') + 1);

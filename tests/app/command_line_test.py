@@ -126,7 +126,7 @@ class RunFolder(ProgramTest):
     def test_tells_the_state_of_nodes_from_which_failures_are_learnt(self):
         self.make_set()
         self.succeed(*self.run_local(2))
-        status = self.read("status", "run", "--json")
+        status = json.loads(self.succeed("status", "run", "--json"))
         self.assertEqual(len(status["nodes"]), 1)
         self.assertGreaterEqual(status["nodes"][0]["load"], 0)
         self.assertRegex(self.succeed("status", "run"), r"nodes +\S+ load [\d.]+")
