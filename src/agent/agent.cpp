@@ -258,6 +258,7 @@ std::vector<Process> Agent::processes_of(const Decision& decision, Rank& first) 
   if (!spec_.has_trained()) command.insert(command.end(), spec_.at_first.begin(), spec_.at_first.end());
   const auto processors = processors_of_ranks(own);
   std::vector<Process> processes;
+  processes.reserve(static_cast<std::size_t>(own));
   for (int r = 0; r < own; ++r)
     processes.push_back({command,
                          {{"DISTDL_RANK", std::to_string(first.value + r)},
@@ -271,6 +272,7 @@ std::vector<Process> Agent::processes_of(const Decision& decision, Rank& first) 
 
 std::vector<std::string> Agent::names(const std::vector<NodeId>& nodes) const {
   std::vector<std::string> hosts;
+  hosts.reserve(nodes.size());
   for (NodeId node : nodes) hosts.push_back(agents_.at(node.value).host);
   return hosts;
 }

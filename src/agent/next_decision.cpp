@@ -188,6 +188,7 @@ std::vector<NodeId> next_members(const Decision& last, const std::vector<NodeId>
   auto spare = spares.begin();
   for (NodeId node : last.members) {
     const bool is_here = contains(connected, node);
+    // NOLINTNEXTLINE(bugprone-branch-clone): the order of the rules
     if (is_here && !is_bad(node))
       members.push_back(node);
     else if (spare != spares.end())

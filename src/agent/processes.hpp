@@ -73,8 +73,8 @@ class Processes {
 
  private:
   struct Running {
-    std::size_t index;
-    pid_t pid;
+    std::size_t index = 0;
+    pid_t pid = -1;
     std::optional<int> code = {};  ///< that it counts as ended with
   };
   void note_end(const Running& process, int code);

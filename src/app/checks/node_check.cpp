@@ -30,7 +30,7 @@ std::uint32_t random_bits(std::uint64_t stream, std::size_t i) {
 
 /// Convolution, pooling, matrix product, loss: what most models are made of.
 model::Description small_network() {
-  using namespace kernels;
+  using kernels::Conv2d, kernels::Linear, kernels::MaxPool2d, kernels::Relu;
   return {"preflight",
           {3, 16, 16},
           kClasses,

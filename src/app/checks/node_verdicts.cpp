@@ -58,10 +58,10 @@ double median_of(const std::vector<NodeVerdict*>& nodes, double NodeCheckReport:
 
 /// A number of which more is better.
 struct Speed {
-  double NodeCheckReport::*value;
-  const char* name;
-  double unit;
-  const char* unit_name;
+  double NodeCheckReport::*value = nullptr;
+  const char* name = "";
+  double unit = 1;
+  const char* unit_name = "";
   double fast_enough = 1e300;
 };
 
@@ -164,6 +164,7 @@ std::vector<std::string> table_of(const Verdicts& verdicts) {
     else
       lines.push_back(row_of(verdict.node, verdict.report,
                              fmt::format("{}: {}", OneOf<NodeHealth>(verdict.health).name(), verdict.cause)));
+  others.reserve(good.size());
   for (auto& verdict : good) others.push_back(&verdict);
   NodeCheckReport usual;
   for (const auto value : {&NodeCheckReport::flops, &NodeCheckReport::write_rate, &NodeCheckReport::read_rate,
