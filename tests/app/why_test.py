@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import unittest
 
 from program import ENDLESS, ProgramTest, wait_until
@@ -61,7 +62,7 @@ class Why(ProgramTest):
 
     def test_a_rank_asleep_in_its_data_reader(self):
         run = self.running(3, variables={"LD_PRELOAD": os.environ["HANG_IN_READ_LIBRARY"]})
-        hang = self.folder / f"hang-{self.ranks_of(run)[2]}"
+        hang = self.folder / f"hang-{socket.gethostname()}-{self.ranks_of(run)[2]}"
         hang.write_text("")
         chain = self.chain(r"for rank 2, which is in data at step \d+ for .*; its reader is in read for ")
         self.assertEqual((chain["ranks"][-1], chain["end"]), (2, "busy"))

@@ -111,7 +111,7 @@ def hang_in_read(run, node):
     pid = processes(run, "worker", node)[0]
     with open(f"/proc/{pid}/status") as file:
         own = next(line for line in file if line.startswith("NSpid:")).split()[-1]  # as the node counts
-    with open(f"{os.readlink(f'/proc/{pid}/cwd')}/hang-{own}", "w") as file:
+    with open(f"{os.readlink(f'/proc/{pid}/cwd')}/hang-{node}-{own}", "w") as file:
         return file.name
 
 
@@ -127,7 +127,7 @@ class Recovery(Case):
         self.fault(run, job, "a frozen rank", lambda: os.kill(processes(run, "worker", "n1")[0], signal.SIGSTOP))
         hung = []
         self.addCleanup(lambda: [os.remove(file) for file in hung if os.path.exists(file)])
-        self.fault(run, job, "a hung reader", lambda: hung.append(hang_in_read(run, "n2")), 90)
+        self.fault(run, job, "a hung reader", lambda: hung.append(hang_in_read(run, "n2")))
         os.remove(hung[0])
         self.assertIn("rank 1 made no progress for 4.", pocket.call(pocket.DISTDL, "log", run.folder))
         self.fault(run, job, "a lost node", lambda: CLUSTER.tool("kill", "n3"))
