@@ -46,15 +46,7 @@ class Launch {
   LaunchResult watch() {
     while (processes_.reap() > 0) {
       if (auto number = signals_.wait(wait_time()); number && *number != SIGCHLD) stop(*number);
-      if (stop_again_at_ && stop_again_at_->expired()) stop_srun();
-      if (lock_ && lock_->is_lost() && !kill_at_) {
-        processes_.signal(SIGTERM);
-        kill_after_grace();
-      }
-      if (processes_.failed() && !under_srun_ && !kill_at_) kill_after_grace();
-      if (kill_at_ && kill_at_->expired()) processes_.kill();
-      if (step_ && step_->is_over()) end_srun();
-      if (end_) end_->poll();
+      look();
     }
     constexpr int kSaved = static_cast<int>(ExitCode::requeue);
     const int code = code_of_launch();
@@ -65,6 +57,17 @@ class Launch {
   }
 
  private:
+  void look() {
+    if (stop_again_at_ && stop_again_at_->expired()) stop_srun();
+    if (lock_ && lock_->is_lost() && !kill_at_) {
+      processes_.signal(SIGTERM);
+      kill_after_grace();
+    }
+    if (processes_.failed() && !under_srun_ && !kill_at_) kill_after_grace();
+    if (kill_at_ && kill_at_->expired()) processes_.kill();
+    if (step_ && step_->is_over()) end_srun();
+    if (end_) end_->poll();
+  }
   /// srun fails where a node was lost, although the run has ended well on the others: agents say how it has.
   int code_of_launch() const {
     if (agents_of_.empty()) return processes_.code();
