@@ -67,13 +67,13 @@ void FailureWatch::look() {
   const Record shares = last_shares(run_folder_);
   auto rows = read_health(run_folder_, host_);
   std::lock_guard lock(mutex_);
-  for (HealthRow& row : rows) {
+  for (const HealthRow& row : rows) {
     const double slowdown = slowdown_of(shares, row.host);
-    take(std::move(row), slowdown);
+    take(row, slowdown);
   }
 }
 
-void FailureWatch::take(HealthRow row, double slowdown) {
+void FailureWatch::take(const HealthRow& row, double slowdown) {
   constexpr double kLongest = 300;  // seconds between two readings that are compared
   Node& node = nodes_[row.host];
   const HealthRow before = std::exchange(node.last, row);

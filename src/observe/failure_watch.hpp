@@ -41,7 +41,7 @@ class FailureWatch {
     HealthRow last;
     int alarms = 0;  ///< readings in a row
   };
-  void take(HealthRow row, double slowdown);
+  void take(const HealthRow& row, double slowdown);
 
   const std::filesystem::path run_folder_;
   const health::FailurePredictor predictor_;

@@ -126,8 +126,8 @@ std::vector<HealthRow> read_health(const fs::path& run_folder, const std::string
 HealthLog::HealthLog(const fs::path& run_folder, std::string host, Clock::duration period,
                      std::function<health::NodeHealth()> read) {
   const SignalsBlocked blocked;
-  thread_ = std::thread([shared = shared_, file = run_folder / kHealthFolder / (host + ".jsonl"),
-                         host = std::move(host), period, read = std::move(read)] {
+  const auto path = run_folder / kHealthFolder / (host + ".jsonl");
+  thread_ = std::thread([shared = shared_, file = path, host = std::move(host), period, read = std::move(read)] {
     std::error_code error;
     fs::create_directories(file.parent_path(), error);  // the writer tells if there is none
     RecordWriter writer(file);

@@ -22,7 +22,8 @@ class Division {
     const auto work = [&] { return ranks * cells() * cells(); };
     while (work() > kMostWork && microbatches_ / (2 * width_) >= kLeastCells * ranks) width_ *= 2;
     if (work() > 16 * kMostWork) return;
-    needs_.resize(static_cast<std::size_t>((cells() + 1) * (cells() + 1)));
+    const auto places = static_cast<std::size_t>(cells()) + 1;
+    needs_.resize(places * places);
     for (int begin = 0; begin < cells(); ++begin)
       for (int end = begin + 1; end <= cells(); ++end)
         need_at(begin, end) = {arenas_for(range(begin, end), microbatches_),
@@ -54,7 +55,10 @@ class Division {
   comm::LeafRange range(int begin, int end) const {
     return {begin * width_, std::min(end * width_, microbatches_) - begin * width_};
   }
-  Need& need_at(int begin, int end) { return needs_[static_cast<std::size_t>(begin * (cells() + 1) + end)]; }
+  Need& need_at(int begin, int end) {
+    const auto places = static_cast<std::size_t>(cells()) + 1;
+    return needs_[static_cast<std::size_t>(begin) * places + static_cast<std::size_t>(end)];
+  }
 
   /// For rank r, whose range ends at `end`; before[b]: the least seconds of the ranks before it, which end at b.
   std::pair<double, int> best_begin(const std::vector<double>& before, std::size_t r, int end, std::size_t most) {
