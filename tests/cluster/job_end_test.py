@@ -130,7 +130,8 @@ class Long(Case):
         for number in range(LONG):
             with self.subTest(number):
                 job, run = self.start(f"{name}{number}", options, *settings)
-                self.check_all_steps(*end(job, run))
+                job, run = end(job, run)
+                self.check_all_steps(job, run)
                 self.cancel(job)
                 print(f"{name} {number + 1}: ok, {run.step()} steps, starts from {[start.get('resumed_from', 0) for start in run.starts()]}",
                       flush=True)
@@ -155,17 +156,15 @@ class Long(Case):
 
     def test_preempted_and_requeued(self):
         def end(job, run):
-            CLUSTER.preempt()
+            CLUSTER.preempt(2)
             return self.goes_on(job, run)
 
         self.each("preempted", [], end)
 
     def test_preempted_and_cancelled(self):
         def end(job, run):
-            urgent = CLUSTER.preempt()
-            ended = self.ended_for_good(job, run, "PREEMPTED")
-            urgent.wait_state("COMPLETED", 60)
-            return ended
+            CLUSTER.preempt(2)
+            return self.goes_on(job, run)  # it has requeued itself within the grace time
 
         pocket.call("scontrol", "update", "PartitionName=batch", "PreemptMode=CANCEL", "GraceTime=10")
         self.addCleanup(pocket.call, "scontrol", "update", "PartitionName=batch", "PreemptMode=REQUEUE", "GraceTime=10")
@@ -196,7 +195,7 @@ class Long(Case):
             pocket.call("scontrol", "resume", job.number)
             job.wait("some steps", lambda: run.step() > step + 5, 30)
             self.assertEqual([1, []], [len(run.starts()), run.events("stopped")], job.story())
-            CLUSTER.preempt()
+            CLUSTER.preempt(2)
             return self.goes_on(job, run)
 
         self.each("suspended", [], end)

@@ -174,9 +174,9 @@ class Cluster:
     def train(self, options, job_file, *words):
         return self.submit(*options, f"{REPOSITORY}/sbatch/train.sbatch", f"{REPOSITORY}/examples/{job_file}", *words)
 
-    def preempt(self):
+    def preempt(self, nodes=3):
         """A short job of the partition with higher priority takes all nodes."""
-        return self.submit("--partition=urgent", "--exclusive", "--nodes=3", "--wrap", "sleep 1")
+        return self.submit("--partition=urgent", "--exclusive", f"--nodes={nodes}", "--wrap", "sleep 1")
 
 
 def end(number, _):
