@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
+#include <exception>
 #include <thread>
 #include <utility>
 
@@ -188,11 +189,15 @@ std::vector<Step> Store::set_aside_after(Group& group, std::optional<Step> last,
     check_owner(*files_, root_, owner_);
     owner_.snapshots_since = owner_.start + 1;
     write_owner(*files_, root_, owner_);
-    for (const auto& [step, folder] : step_folders(root_)) {
-      if (last && step <= *last) continue;
-      quarantine(*files_, root_, folder, step_folder_name(step), reason);
-      moved.push_back(step);
-    }
+    const auto folders = step_folders(root_);
+    std::exception_ptr first_error;  // the others are moved all the same, the newest first: a start takes that one
+    for (auto one = folders.rbegin(); one != folders.rend() && (!last || one->first > *last); ++one) try {
+        quarantine(*files_, root_, one->second, step_folder_name(one->first), reason);
+        moved.insert(moved.begin(), one->first);
+      } catch (const StorageError&) {
+        if (!first_error) first_error = std::current_exception();
+      }
+    if (first_error) std::rethrow_exception(first_error);
     return std::string();
   });
   return moved;

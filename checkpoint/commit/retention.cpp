@@ -117,10 +117,11 @@ std::vector<RetentionDecision> decide_retention(FileSystem& files, const Path& r
     const auto& [step, folder] = *newest;
     RetentionDecision decision{step, folder, true, ""};
     auto names = names_of(tags, step);
-    const bool is_audited = !has_audited && step <= *rule.audited;
+    const bool may_be_audited = !has_audited && step <= *rule.audited;
+    const bool counts = (good < rule.keep || may_be_audited) && is_good(step, folder);
+    const bool is_audited = may_be_audited && counts;
     has_audited = has_audited || is_audited;
     if (good < rule.keep) {
-      bool counts = is_good(step, folder);
       good += counts;
       decision.why =
           counts ? fmt::format("one of the newest {} that are verified", rule.keep)

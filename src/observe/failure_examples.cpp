@@ -71,13 +71,15 @@ double slowdown_of(const Record& shares, const std::string& host) {
 std::vector<health::Example> read_examples(const fs::path& run_folder) {
   const auto journal = read_journal(run_folder);
   std::vector<std::vector<HealthRow>> nodes;
-  std::error_code none;
+  std::error_code error;  // there is no folder, or it cannot be read now
   double run_end = 0;
-  for (const auto& entry : fs::directory_iterator(run_folder / kHealthFolder, none)) try {
-      nodes.push_back(health_rows_of(read_regular(entry.path(), kMostBytes)));
+  for (fs::directory_iterator entry(run_folder / kHealthFolder, error), end; !error && entry != end;
+       entry.increment(error))
+    try {
+      nodes.push_back(health_rows_of(read_regular(entry->path(), kMostBytes)));
       if (!nodes.back().empty()) run_end = std::max(run_end, nodes.back().back().time);
-    } catch (const StorageError& error) {
-      log(Severity::warning, "not read: {}", error.what());
+    } catch (const StorageError& failure) {
+      log(Severity::warning, "not read: {}", failure.what());
     }
   std::vector<health::Example> examples;
   for (const auto& rows : nodes) add_examples(examples, rows, journal, run_end);

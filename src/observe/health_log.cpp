@@ -25,10 +25,14 @@ void put(Json& row, const char* key, const std::optional<Value>& value) {
   if (value) row[key] = *value;
 }
 
+constexpr double kMostOfAKey = 2e9;  // an int holds it
+
 template <class Value>
 void get(const Json& row, const char* key, std::optional<Value>& value) {
   const auto found = row.find(key);
-  if (found != row.end() && found->is_number()) value = found->template get<Value>();
+  if (found == row.end() || !found->is_number()) return;
+  const auto wide = found->template get<double>();
+  if (wide >= 0 && wide <= kMostOfAKey) value = static_cast<Value>(wide);
 }
 
 /// Calls `visit` for each key of a row and its value.
@@ -112,12 +116,14 @@ std::vector<HealthRow> health_rows_of(std::string_view text) {
 
 std::vector<HealthRow> read_health(const fs::path& run_folder, const std::string& host) {
   std::vector<HealthRow> rows;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(run_folder / kHealthFolder, none)) try {
-      if (!host.empty() && entry.path().stem() != host) continue;
-      if (auto row = row_of(last_line(entry.path()))) rows.push_back(*std::move(row));
-    } catch (const StorageError& error) {
-      log(Severity::debug, "not read: {}", error.what());
+  std::error_code error;  // there is no folder, or it cannot be read now
+  for (fs::directory_iterator entry(run_folder / kHealthFolder, error), end; !error && entry != end;
+       entry.increment(error))
+    try {
+      if (!host.empty() && entry->path().stem() != host) continue;
+      if (auto row = row_of(last_line(entry->path()))) rows.push_back(*std::move(row));
+    } catch (const StorageError& failure) {
+      log(Severity::debug, "not read: {}", failure.what());
     }
   std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.host < b.host; });
   return rows;

@@ -68,8 +68,12 @@ void read_shares(Record& record, const json& row) {
   if (seconds.size() != shares.size() || hosts.size() != shares.size()) return;
   const auto is_number = [](const json& each) { return each.is_number() && each.get<double>() >= 0; };
   const auto is_text = [](const json& each) { return each.is_string(); };
-  if (!std::all_of(shares.begin(), shares.end(), [](const json& each) { return each.is_number_unsigned(); }) ||
-      !std::all_of(seconds.begin(), seconds.end(), is_number) || !std::all_of(hosts.begin(), hosts.end(), is_text))
+  constexpr std::uint64_t kMostShare = 1 << 30;
+  const auto is_count = [](const json& each) {
+    return each.is_number_unsigned() && each.get<std::uint64_t>() <= kMostShare;
+  };
+  if (!std::all_of(shares.begin(), shares.end(), is_count) || !std::all_of(seconds.begin(), seconds.end(), is_number) ||
+      !std::all_of(hosts.begin(), hosts.end(), is_text))
     return;
   record.shares = shares.get<std::vector<std::int64_t>>();
   record.microbatch_seconds = seconds.get<std::vector<double>>();

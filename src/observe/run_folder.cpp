@@ -277,9 +277,15 @@ std::optional<Step> read_last_step(const std::filesystem::path& run_folder) {
 
 std::optional<double> read_loss_after(const std::filesystem::path& run_folder, Step step) {
   std::vector<Record> corruptions;
+  std::vector<double> starts;
   for_each_record(run_folder / "journal.jsonl", [&](const Record& row) {
     if (row.event == "corrupted") corruptions.push_back(row);
+    if (row.event == "started") starts.push_back(row.time);
   });
+  // Another start may have had another job, or other nodes.
+  const auto are_of_one_start = [&](double first, double second) {
+    return std::ranges::none_of(starts, [&](double start) { return first < start && start <= second; });
+  };
   const auto is_doubtful = [&](const Record& row) {
     return std::ranges::any_of(corruptions, [&](const Record& corruption) {
       return row.time <= corruption.time && *row.step > corruption.audited;
@@ -287,11 +293,13 @@ std::optional<double> read_loss_after(const std::filesystem::path& run_folder, S
   };
   std::optional<double> loss;
   std::optional<std::int64_t> before;
+  double time_before = 0;
   for_each_record(run_folder / "metrics.jsonl", [&](const Record& row) {
     if (!row.step || !row.loss || is_doubtful(row)) return;
     if (*row.step == step.value) loss.reset();  // this state was made again
-    if (*row.step == step.value + 1 && before == step.value) loss = row.loss;
+    if (*row.step == step.value + 1 && before == step.value && are_of_one_start(time_before, row.time)) loss = row.loss;
     before = row.step;
+    time_before = row.time;
   });
   return loss;
 }

@@ -41,7 +41,11 @@ class Trainer {
   const std::string& digest() const { return sources_.training->digest(); }
   Outcome operator()();
   /// Ranks that round differently cannot be audited.
-  void disable_audits() { step_.auditor().disable(); }
+  /// Ranks with different backends may round differently: no audits, and the loss after a restore need not repeat.
+  void allow_different_bits() {
+    step_.auditor().disable();
+    has_different_backends_ = true;
+  }
 
  private:
   void start();
@@ -101,6 +105,7 @@ class Trainer {
   Balancing balancing_;
   std::optional<Evaluated> evaluated_;
   std::optional<double> recorded_loss_;  ///< of the next step, by an earlier start
+  bool has_different_backends_ = false;
 };
 
 Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator,
@@ -233,7 +238,7 @@ void Trainer::corrupted(const AuditFailed& found) {
 void Trainer::read_recorded_loss() {
   std::string mine;
   if (communicator_.rank() == Rank(0) && setting_.recorded_loss && recipe_.train.check_resumed_loss &&
-      recipe_.kernels.deterministic && !checkpointing_.job_has_changed())
+      recipe_.kernels.deterministic && !checkpointing_.job_has_changed() && !has_different_backends_)
     if (const auto loss = setting_.recorded_loss(state_.step))
       mine.assign(reinterpret_cast<const char*>(&*loss), sizeof *loss);
   const auto all = communicator_.all_gather_strings(mine);
@@ -420,7 +425,7 @@ Outcome run(const Recipe& recipe, const Setting& setting, comm::Communicator& co
   check_same_samples(communicator, trainer->digest());
   auto backends = communicator.all_gather_strings(trainer->backend());
   if (communicator.rank().value == 0) warn_of_different_backends(backends, recipe.train.audit_every > 0);
-  if (std::ranges::adjacent_find(backends, std::not_equal_to<>()) != backends.end()) trainer->disable_audits();
+  if (std::ranges::adjacent_find(backends, std::not_equal_to<>()) != backends.end()) trainer->allow_different_bits();
   return (*trainer)();
 }
 

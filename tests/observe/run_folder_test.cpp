@@ -148,7 +148,8 @@ TEST_F(Folder, LossesAfterTheLastAuditBeforeCorruptionDoNotCount) {
   EXPECT_FALSE(read_loss_after(folder_, Step(20)));
   EXPECT_FALSE(read_loss_after(folder_, Step(25)));
   run(20, 24);
-  EXPECT_EQ(read_loss_after(folder_, Step(20)), 1.0 / 21) << "by the start after it";
+  EXPECT_FALSE(read_loss_after(folder_, Step(20))) << "the start after it may have had another job, or other nodes";
+  EXPECT_EQ(read_loss_after(folder_, Step(22)), 1.0 / 23) << "by the start after it";
 }
 
 TEST_F(Folder, TellsTheDeadlineAndReadsItsTimesBack) {

@@ -9,6 +9,7 @@
 #include <distdl/agent/inspector.hpp>
 #include <distdl/app/runs/rank_question.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/log.hpp>
 #include <distdl/base/random.hpp>
 #include <distdl/base/regular_file.hpp>
 
@@ -41,9 +42,14 @@ class Question {
     std::error_code error;
     for (std::filesystem::directory_iterator one(folder_, error), end; !error && one != end; one.increment(error)) {
       const auto name = one->path().filename().string();
-      if (name.starts_with('.') || !read_.insert(name).second) continue;
-      if (auto report = agent::node_report_from(read_regular(one->path(), kMostBytes)))
-        answers.push_back(*std::move(report));
+      if (name.starts_with('.') || read_.contains(name)) continue;
+      try {
+        if (auto report = agent::node_report_from(read_regular(one->path(), kMostBytes)))
+          answers.push_back(*std::move(report));
+        read_.insert(name);
+      } catch (const StorageError& failure) {  // the next look may find it whole
+        log(Severity::debug, "not read: {}", failure.what());
+      }
     }
     return answers;
   }
