@@ -133,6 +133,7 @@ class Agent {
   Generation faulty_;                        ///< the last generation that this node knows a fault of
   double found_ = 0;                         ///< when it did, seconds since 1970
   bool first_lost_ = false;                  ///< the first node was not heard for some time
+  bool has_asked_requeue_ = false;           ///< as Slurm may have lost the batch script there
   std::vector<Clock::time_point> heard_at_;  ///< of each node
   Inspector inspector_;
   std::optional<int> end_;
@@ -194,7 +195,9 @@ void Agent::read_signals() {
     if (*number == SIGCHLD) continue;
     log(Severity::info, "signal SIG{}: asking all ranks to save and stop", sigabbrev_np(*number));
     membership_.stop();
-    if (first_lost_ && is_lowest_heard(1)) ledger_thread_.call(spec_.after_first_came_back);
+    if (!first_lost_ || has_asked_requeue_ || !is_lowest_heard(1)) continue;
+    has_asked_requeue_ = true;  // signals come again and again, and Slurm may answer slowly
+    ledger_thread_.call(spec_.after_first_came_back);
   }
 }
 

@@ -47,7 +47,7 @@ struct Decision {
 inline bool is_valid(const Decision& decision, std::size_t nodes) {
   const auto exists = [nodes](NodeId node) { return node.value < nodes; };
   return decision.members.empty() == decision.end.has_value() && std::ranges::all_of(decision.members, exists) &&
-         std::ranges::all_of(decision.spares, exists);
+         std::ranges::all_of(decision.spares, exists) && (!decision.origin.node || exists(*decision.origin.node));
 }
 
 }  // namespace distdl::agent

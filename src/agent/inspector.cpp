@@ -85,7 +85,7 @@ struct Inspector::Shared {
     for (std::filesystem::directory_iterator one(folder, error), end; !error && one != end; one.increment(error)) {
       const std::string name = one->path().filename().string();
       std::error_code none;
-      if (!one->is_directory(none)) continue;
+      if (one->symlink_status(none).type() != std::filesystem::file_type::directory) continue;
       there.insert(name);
       if (!answered.contains(name)) answer(one->path(), now);
     }

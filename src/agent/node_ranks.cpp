@@ -3,6 +3,8 @@
 #include <array>
 #include <csignal>
 #include <cstring>
+#include <future>
+#include <thread>
 #include <utility>
 
 #include <distdl/agent/node_ranks.hpp>
@@ -27,13 +29,28 @@ std::string text_of(int code) {
   return entry ? fmt::format("ended with code {} ({})", code, entry->name) : fmt::format("ended with code {}", code);
 }
 
-/// Of a rank that is about to be ended.
-void log_stacks(const StartedRank& rank) {
-  constexpr Milliseconds kPatience{100};  // the agent has other things to do
-  for (const ThreadReport& thread : look_at(rank, kPatience).threads)
-    for (std::size_t i = 0; i < thread.stack.size(); ++i)
-      log(Severity::error, "rank {}, thread \"{}\" in {}: #{} {}", rank.rank, thread.name, thread.phase, i,
-          thread.stack[i]);
+constexpr Milliseconds kLongestLook{300};  ///< at the stacks of all ranks that are ended at once
+
+/// Of a rank that is about to be ended. A file system that hangs may hold the thread that looks: nobody waits for it
+/// for longer than until `deadline`, for an agent that is silent counts as lost.
+void log_stacks(const StartedRank& rank, const Deadline& deadline) try {
+  std::promise<void> looked;
+  const auto is_over = looked.get_future();
+  std::thread([rank, looked = std::move(looked)]() mutable {
+    constexpr Milliseconds kPatience{100};
+    try {
+      for (const ThreadReport& thread : look_at(rank, kPatience).threads)
+        for (std::size_t i = 0; i < thread.stack.size(); ++i)
+          log(Severity::error, "rank {}, thread \"{}\" in {}: #{} {}", rank.rank, thread.name, thread.phase, i,
+              thread.stack[i]);
+    } catch (const std::exception& error) {
+      log(Severity::debug, "no stack of rank {}: {}", rank.rank, error.what());
+    }
+    looked.set_value();
+  }).detach();
+  is_over.wait_for(deadline.remaining());
+} catch (const std::system_error& error) {
+  log(Severity::debug, "no stack of rank {}: {}", rank.rank, error.what());
 }
 }  // namespace
 
@@ -70,6 +87,7 @@ std::vector<int> NodeRanks::descriptors() const {
 }
 
 void NodeRanks::check(Clock::time_point now, Clock::duration late) {
+  const auto looking = Deadline::after(kLongestLook);
   for (std::size_t i = 0; i < signs_.size(); ++i) {
     Sign& sign = signs_[i];
     sign.last += late;
@@ -78,7 +96,7 @@ void NodeRanks::check(Clock::time_point now, Clock::duration late) {
       sign.last = now;
       sign.came = true;
     }
-    look_for_stall(i, now, late);
+    look_for_stall(i, now, late, looking);
     const auto limit = sign.came ? limits_.between : limits_.first;
     if (sign.frozen || now - sign.last <= limit || !processes_.runs(i)) continue;
     sign.frozen = true;
@@ -97,7 +115,8 @@ std::size_t NodeRanks::reap() {
   return running;
 }
 
-void NodeRanks::look_for_stall(std::size_t index, Clock::time_point now, Clock::duration late) {
+void NodeRanks::look_for_stall(std::size_t index, Clock::time_point now, Clock::duration late,
+                               const Deadline& looking) {
   Sign& sign = signs_[index];
   if (sign.frozen || !sign.stall.empty() || !processes_.runs(index)) return;
   for (const ThreadSeen& seen : sign.activity->look()) {
@@ -107,7 +126,7 @@ void NodeRanks::look_for_stall(std::size_t index, Clock::time_point now, Clock::
     sign.stall = text_of_stall(seen, *time, watch.history());
     log(Severity::error, "rank {} {}: it is ended", rank_of(index), sign.stall);
     for (const StartedRank& rank : started())
-      if (rank.rank == rank_of(index)) log_stacks(rank);
+      if (rank.rank == rank_of(index)) log_stacks(rank, looking);
     return processes_.kill(index, kFrozen);
   }
 }

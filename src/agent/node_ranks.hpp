@@ -68,7 +68,7 @@ class NodeRanks {
 
   bool is_oom_kill() const;
   Rank rank_of(std::size_t index) const { return Rank(first_.value + static_cast<int>(index)); }
-  void look_for_stall(std::size_t index, Clock::time_point now, Clock::duration late);
+  void look_for_stall(std::size_t index, Clock::time_point now, Clock::duration late, const Deadline& looking);
   static std::vector<Process> with_pipes(std::vector<Process> ranks, const std::vector<Sign>& signs);
 
   Rank first_;

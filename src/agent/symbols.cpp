@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -10,8 +11,8 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <distdl/agent/symbols.hpp>
 #include <distdl/base/file_descriptor.hpp>
@@ -19,6 +20,7 @@
 namespace distdl::agent {
 namespace {
 std::string demangled(const char* name) {
+  if (std::strncmp(name, "_Z", 2) != 0) return name;
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name, nullptr, nullptr, &status),
                                                          &std::free);
@@ -30,24 +32,18 @@ std::string base_name(const std::string& path) {
 }
 }  // namespace
 
-/// The functions of one ELF file. A file that is none, or is damaged, has none.
+/// The functions of one ELF file. A file that is none, or is damaged, has none. It is read, not mapped: a file that
+/// another node cuts short meanwhile would end this process.
 class Symbols::File {
  public:
   explicit File(const std::string& path) {
-    const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    file_ = FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     struct stat status {};
-    if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return;
+    if (!file_ || ::fstat(file_.get(), &status) != 0 || !S_ISREG(status.st_mode)) return;
     size_ = static_cast<std::size_t>(status.st_size);
-    void* memory = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
-    if (memory == MAP_FAILED) return;
-    bytes_ = static_cast<const char*>(memory);
     read();
+    file_.reset();
   }
-  ~File() {
-    if (bytes_) ::munmap(const_cast<char*>(bytes_), size_);  // NOLINT(cppcoreguidelines-pro-type-const-cast)
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
 
   /// The name of the function that holds this byte of the file; null if none is known.
   const char* function_at(std::uint64_t offset) const {
@@ -72,7 +68,13 @@ class Symbols::File {
   std::vector<T> table(std::uint64_t offset, std::uint64_t count) const {
     if (offset > size_ || count > (size_ - offset) / sizeof(T)) return {};
     std::vector<T> rows(count);
-    if (count > 0) std::memcpy(rows.data(), bytes_ + offset, count * sizeof(T));
+    auto* bytes = reinterpret_cast<char*>(rows.data());
+    for (std::size_t done = 0; done < count * sizeof(T);) {
+      const ssize_t n = ::pread(file_.get(), bytes + done, count * sizeof(T) - done, static_cast<off_t>(offset + done));
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return {};
+      done += static_cast<std::size_t>(n);
+    }
     return rows;
   }
 
@@ -91,16 +93,17 @@ class Symbols::File {
 
   void read_symbols(const Elf64_Shdr& section, const Elf64_Shdr& names) {
     // The last byte of the names ends the last one.
-    if (names.sh_size == 0 || names.sh_offset > size_ || names.sh_size > size_ - names.sh_offset ||
-        bytes_[names.sh_offset + names.sh_size - 1] != 0)
-      return;
+    auto text = table<char>(names.sh_offset, names.sh_size);
+    if (text.empty() || text.back() != 0) return;
     for (const auto& symbol : table<Elf64_Sym>(section.sh_offset, section.sh_size / sizeof(Elf64_Sym)))
-      if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_value != 0 && symbol.st_name < names.sh_size)
-        functions_.push_back({symbol.st_value, symbol.st_size, bytes_ + names.sh_offset + symbol.st_name});
+      if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_value != 0 && symbol.st_name < text.size())
+        functions_.push_back({symbol.st_value, symbol.st_size, text.data() + symbol.st_name});
+    names_.push_back(std::move(text));
   }
 
-  const char* bytes_ = nullptr;
+  FileDescriptor file_;
   std::size_t size_ = 0;
+  std::vector<std::vector<char>> names_;  ///< which functions_ points into
   std::vector<Elf64_Phdr> segments_;
   std::vector<Function> functions_;
 };

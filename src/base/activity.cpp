@@ -112,9 +112,11 @@ ShownThread::ShownThread(const char* name) {
   if (!page || own) return;
   unblock_stack_signal();
   own = place_for(name);
+  is_shown_ = own != nullptr;
 }
 
 ShownThread::~ShownThread() {
+  if (!is_shown_) return;
   if (own) own->thread.store(0, std::memory_order_release);
   own = nullptr;
 }

@@ -24,6 +24,9 @@ class ShownThread {
   ~ShownThread();
   ShownThread(const ShownThread&) = delete;
   ShownThread& operator=(const ShownThread&) = delete;
+
+ private:
+  bool is_shown_ = false;  ///< by this object
 };
 
 /// The calling thread begins this.

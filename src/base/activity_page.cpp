@@ -110,6 +110,7 @@ std::vector<ThreadSeen> ActivityMemory::look() const {
 std::vector<std::uint64_t> ActivityMemory::stack(pid_t process, const ThreadSeen& thread, Milliseconds timeout) const {
   const int number = page_->signal.load(std::memory_order_acquire);
   if (number < SIGRTMIN || number > SIGRTMAX) return {};
+  const std::lock_guard lock(asking_);
   ThreadActivity& activity = page_->threads.at(thread.place);
   const std::uint32_t asked = activity.stack_asked.load(std::memory_order_relaxed) + 1;
   activity.stack_asked.store(asked, std::memory_order_release);

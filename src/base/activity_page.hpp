@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -119,6 +120,7 @@ class ActivityMemory {
  private:
   FileDescriptor descriptor_;
   ActivityPage* page_ = nullptr;
+  mutable std::mutex asking_;  ///< one question at a time: each has one place for its answer
 };
 
 /// A text in words of shared memory.

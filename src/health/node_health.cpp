@@ -57,10 +57,10 @@ void add(std::optional<std::int64_t>& sum, std::optional<std::int64_t> more) {
 /// Memory controllers are mc0, mc1 ...
 void add_memory_errors(NodeHealth& health, const fs::path& controllers) {
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(controllers, error)) {
-    if (!entry.path().filename().string().starts_with("mc")) continue;
-    add(health.corrected_errors, first_number<std::int64_t>(entry.path() / "ce_count"));
-    add(health.uncorrected_errors, first_number<std::int64_t>(entry.path() / "ue_count"));
+  for (fs::directory_iterator entry(controllers, error), end; !error && entry != end; entry.increment(error)) {
+    if (!entry->path().filename().string().starts_with("mc")) continue;
+    add(health.corrected_errors, first_number<std::int64_t>(entry->path() / "ce_count"));
+    add(health.uncorrected_errors, first_number<std::int64_t>(entry->path() / "ue_count"));
   }
 }
 }  // namespace

@@ -54,8 +54,9 @@ LaunchSpec Progress::next_launch() const {
 std::string Progress::outlook() const {
   if (checkpoint_ < 0) return "there is no checkpoint yet";
   if (below_ && !spec_.below.empty())
-    return fmt::format("two starts from step {} have failed, so the next one starts from the checkpoint of step {}",
-                       *below_, newest_step_or(-1, spec_.checkpoints, below_));
+    return fmt::format("{} from step {} have failed, so the next one starts from the checkpoint of step {}",
+                       in_a_row_ >= 2 ? "two starts" : "two tries of one start", *below_,
+                       newest_step_or(-1, spec_.checkpoints, below_));
   return fmt::format("the newest checkpoint is that of step {}", checkpoint_);
 }
 

@@ -57,9 +57,9 @@ void read_deadline(Record& record, const json& row) {
 
 /// Of a line's length, so there are not many.
 const json& list_in(const json& row, const char* key) {
-  static const json kNone = json::array();
+  static const json none = json::array();
   const json* value = member(row, key);
-  return value && value->is_array() ? *value : kNone;
+  return value && value->is_array() ? *value : none;
 }
 
 void read_shares(Record& record, const json& row) {
