@@ -2,8 +2,8 @@
 """Makes a copy of a library's sources in which each of its safeguards can be taken away while it runs.
 
 A script with a table of mutants calls main(): SCRIPT SOURCE_DIR TARGET_DIR FILE... writes each FILE to TARGET_DIR, with switches, and
-mutation.hpp and mutation.cpp. Only tests build that copy; what is shipped has no switches. A mutant whose text is no longer in the
-sources is reported by the test.
+mutation.hpp and mutation.cpp. Only tests build that copy; what is shipped has no switches. The build ends with a message when the text of
+a mutant is no longer in the sources.
 
 A row of the table: name, the proof that should see it (none: more of the same mutant), file, text as it stands there (once), text with
 {off}: whether it is taken away.
@@ -27,14 +27,12 @@ def main(mutants):
     table = []
     for name, proof, file, old, new in mutants:
         found = texts.get(file, "").count(old)
-        stale = f"{file} has its text {found} times" if found != 1 else ""
+        if found != 1:
+            sys.exit(f"{file} has the text of the mutant {name!r} {found} times, expected once: bring the table of mutants up to date")
         if proof:
-            table.append((name, proof, stale))
-        elif stale:
-            table[-1] = (*table[-1][:2], stale)
-        if found == 1:
-            # Later mutants of the same place would no longer find it: they follow as texts of their own.
-            texts[file] = texts[file].replace(old, new.replace("{off}", f'::distdl_mutation::off("{name}")'))
+            table.append((name, proof))
+        # Later mutants of the same place would no longer find it: they follow as texts of their own.
+        texts[file] = texts[file].replace(old, new.replace("{off}", f'::distdl_mutation::off("{name}")'))
     for name, text in texts.items():
         write(target / name, f'#include "mutation.hpp"\n#line 1 "{name}"\n{text}')
     write(target / "mutation.hpp", """#pragma once
@@ -43,7 +41,7 @@ def main(mutants):
 #include <vector>
 namespace distdl_mutation {
 struct Mutant {
-  std::string name, proof, stale;  // stale: why it could not be made
+  std::string name, proof;
 };
 const std::vector<Mutant>& mutants();
 /// Takes this safeguard away from now on; "": none.
@@ -51,7 +49,7 @@ void take_away(const std::string& name);
 bool off(std::string_view name);
 }  // namespace distdl_mutation
 """)
-    rows = "\n".join(f'      {{"{name}", "{proof}", "{stale}"}},' for name, proof, stale in table)
+    rows = "\n".join(f'      {{"{name}", "{proof}"}},' for name, proof in table)
     write(target / "mutation.cpp", f"""#include "mutation.hpp"
 namespace distdl_mutation {{
 namespace {{

@@ -62,8 +62,8 @@ MUTANTS = [
      "    if ({off}) clear_leftovers(*files_, root_);\n    write_owner(*files_, root_, mine);\n"
      "    if ({off}) return to_text(mine);\n"),
     # What keeps old checkpoints.
-    ("damaged checkpoints count as kept", "C3 unseen damage", "commit/retention.cpp", "      bool counts = is_good(step, folder);\n",
-     "      bool counts = {off} || is_good(step, folder);\n"),
+    ("damaged checkpoints count as kept", "C3 unseen damage", "commit/retention.cpp",
+     "(good < rule.keep || may_be_audited) && is_good(step, folder);", "(good < rule.keep || may_be_audited) && ({off} || is_good(step, folder));"),
     ("one checkpoint fewer is kept", "C1", "commit/retention.cpp", "    if (good < rule.keep) {\n", "    if (good < rule.keep - {off}) {\n"),
     ("old ones go before the new one is there", "C1", "store.cpp",
      "    report.bytes = save_with_room(",
