@@ -279,18 +279,17 @@ std::string trial_script(const std::string& program, const fs::path& folder) {
   constexpr const char* kWork = R"SH(
 file=$folder/processes/batch-$$-$(uname -n)
 : >"$file"
-got=()
+got=() recorded=0 passed=0
+LC_ALL=C
 for name in TERM INT HUP USR1 USR2; do
-  trap "echo $name \$(date +%s.%N) >>\"\$file\"; got+=($name)" "$name"
+  trap "got+=($name)" "$name"
 done
 exec {never}<> <(:)
 (exec "$program" doctor --signal-part supervisor --dir "$folder" {never}<&-) &
 supervisor=$!
 while kill -0 "$supervisor" 2>/dev/null; do
-  if [[ ${#got[@]} != 0 && -e $folder/listening ]]; then
-    kill -s "${got[0]}" "$supervisor" 2>/dev/null
-    got=("${got[@]:1}")
-  fi
+  while ((recorded < ${#got[@]})); do echo "${got[recorded++]} $EPOCHREALTIME" >>"$file"; done
+  if ((passed < recorded)) && [[ -e $folder/listening ]]; then kill -s "${got[passed++]}" "$supervisor" 2>/dev/null; fi
   read -rt 0.1 -u "$never" || true
 done
 : >"$folder/done"
