@@ -21,6 +21,10 @@ bool is_crash(int code) {
   return std::ranges::count(std::array{SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSYS, SIGTRAP}, code - 128) > 0;
 }
 
+bool is_corruption(int code) {
+  return code == static_cast<int>(ExitCode::corruption);
+}
+
 std::string text_of(int code) {
   constexpr int kSignal = 128;
   if (code > kSignal && sigabbrev_np(code - kSignal))
@@ -157,12 +161,13 @@ Origin NodeRanks::origin() const {
   if (!cause) return {};
   constexpr int kSignal = 128;
   const Sign& sign = signs_[cause->index];
-  const CauseKind kind = !sign.stall.empty()     ? CauseKind::no_progress
-                         : sign.frozen           ? CauseKind::frozen
-                         : is_oom_kill()         ? CauseKind::out_of_memory
-                         : is_crash(cause->code) ? CauseKind::crashed
-                         : cause->code > kSignal ? CauseKind::killed
-                                                 : CauseKind::failed;
+  const CauseKind kind = !sign.stall.empty()          ? CauseKind::no_progress
+                         : sign.frozen                ? CauseKind::frozen
+                         : is_oom_kill()              ? CauseKind::out_of_memory
+                         : is_crash(cause->code)      ? CauseKind::crashed
+                         : is_corruption(cause->code) ? CauseKind::corrupted
+                         : cause->code > kSignal      ? CauseKind::killed
+                                                      : CauseKind::failed;
   return {kind, std::nullopt, first_.value + static_cast<int>(cause->index)};
 }
 

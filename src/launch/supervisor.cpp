@@ -164,6 +164,8 @@ class Supervision {
     }
     if (spec_.allocation)
       next_ = surviving_nodes(*spec_.allocation, files_of(spec_, progress_), next_.nodes, options_, signals_);
+    if (spec_.allocation && spec_.wrong_nodes)
+      next_ = without_wrong(next_, *spec_.allocation, spec_.wrong_nodes(), spec_.agents ? spec_.min_nodes : 0);
     if (next_.lost && spec_.events.lost_node) spec_.events.lost_node();
     if (next_.decision == NextNodes::Decision::end) return code;
     if (next_.decision == NextNodes::Decision::requeue) return stop();

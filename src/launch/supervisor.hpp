@@ -58,6 +58,9 @@ struct LaunchSpec {
   /// Whether a user wants the run to stop for good. The ranks see that themselves; here it means that no launch
   /// follows, and no requeue. Asked between launches.
   std::function<bool()> ends_for_good = {};
+  /// Nodes of the job that an audit has found wrong since this start began: no launch follows on them. Asked between
+  /// launches.
+  std::function<std::vector<std::string>()> wrong_nodes = {};
   LaunchEvents events = {};
 };
 
