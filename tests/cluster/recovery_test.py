@@ -66,6 +66,21 @@ class Case(unittest.TestCase):
         job.wait("step 60", lambda: run.step() >= 60, 60)
         return run, job
 
+    def start_with_wrong_bits(self, name, *options, more=()):
+        """One bit of a rank of n2 flips before step 71; the audit of step 80 must find it. Two ranks a node: of two ranks in all
+        nothing tells which one is right. What resumes from a checkpoint flips no bit again."""
+        with unittest.mock.patch.dict(os.environ, DISTDL_FLIP_BIT="parameters:2:70"):
+            run, job = self.start(name, "--ntasks-per-node=2", *options, more=["train.audit_every=20", "checkpoint.every=20", *more])
+        job.wait("a second start", lambda: len(run.starts()) == 2, 120)
+        found, = run.events("corrupted")
+        self.assertEqual((80, 60, [2], "n2", True), tuple(found[key] for key in ("step", "audited", "wrong_ranks", "nodes", "certain")))
+        self.assertEqual([None, 60], [start.get("resumed_from") for start in run.starts()])
+        self.assertEqual(("silent corruption", "n2"), self.losses(run)[0])
+        self.assertIn("n2: rank 2 ended with code 72 (corruption)", pocket.call(pocket.DISTDL, "log", run.folder))
+        bad, = pocket.read_lines(f"{run.folder}/bad-nodes.jsonl")
+        self.assertEqual("n2", bad["node"])
+        return run, job
+
     def losses(self, run):
         """Kind and node of each generation that broke off, as the journal has them."""
         return [(row.get("kind"), row.get("node")) for row in run.events("failure")]
@@ -160,21 +175,6 @@ class Recovery(Case):
 class BadNodes(Case):
     """Nodes that compute wrong, or may fail soon, give way to others."""
 
-    def start_with_wrong_bits(self, name, *options, more=()):
-        """One bit of a rank of n2 flips before step 71; the audit of step 80 must find it. Two ranks a node: of two ranks in all
-        nothing tells which one is right. What resumes from a checkpoint flips no bit again."""
-        with unittest.mock.patch.dict(os.environ, DISTDL_FLIP_BIT="parameters:2:70"):
-            run, job = self.start(name, "--ntasks-per-node=2", *options, more=["train.audit_every=20", "checkpoint.every=20", *more])
-        job.wait("a second start", lambda: len(run.starts()) == 2, 120)
-        found, = run.events("corrupted")
-        self.assertEqual((80, 60, [2], "n2", True), tuple(found[key] for key in ("step", "audited", "wrong_ranks", "nodes", "certain")))
-        self.assertEqual([None, 60], [start.get("resumed_from") for start in run.starts()])
-        self.assertEqual(("silent corruption", "n2"), self.losses(run)[0])
-        self.assertIn("n2: rank 2 ended with code 72 (corruption)", pocket.call(pocket.DISTDL, "log", run.folder))
-        bad, = pocket.read_lines(f"{run.folder}/bad-nodes.jsonl")
-        self.assertEqual("n2", bad["node"])
-        return run, job
-
     def test_a_node_with_wrong_bits_gives_way_to_a_spare(self):
         run, job = self.start_with_wrong_bits("wrong", "--nodes=3", more=["run.spares=1", "run.regrow_seconds=1"])
         self.assertEqual(["n1,n3"], [row["nodes"] for row in run.events("generation")])
@@ -207,7 +207,7 @@ class BadNodes(Case):
 
 
 @unittest.skipUnless(LONG, "DISTDL_LONG is not set")
-class LongBadNodes(BadNodes):
+class LongBadNodes(Case):
     def test_without_enough_other_nodes_the_job_goes_elsewhere(self):
         run, job = self.start_with_wrong_bits("elsewhere", "--nodes=2")
         self.assertEqual(["n1,n2", "n1,n3"], [row["nodes"] for row in run.events("launch")])
