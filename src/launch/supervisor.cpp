@@ -93,7 +93,7 @@ LaunchResult launch_next(const LaunchSpec& spec, const Progress& progress, const
   next.limits = limits_of_job(spec.allocation);
   if (spec.events.began) spec.events.began(next.ranks, next.allocation ? next.allocation->only : nodes);
   LaunchResult result = launch(next, options, signals);
-  std::string cause = cause_of(result.code);
+  std::string cause = result.cause.empty() ? cause_of(result.code) : result.cause;
   if (spec.allocation && is_of_srun(result.code, spec, progress, nodes, options)) {
     log(Severity::warning, "srun itself failed, with code {}", result.code);
     cause = fmt::format("srun failed with code {}", result.code);
