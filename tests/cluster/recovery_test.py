@@ -78,7 +78,7 @@ class Case(unittest.TestCase):
         self.assertEqual(("silent corruption", "n2"), self.losses(run)[0])
         self.assertIn("n2: rank 2 ended with code 72 (corruption)", pocket.call(pocket.DISTDL, "log", run.folder))
         bad, = pocket.read_lines(f"{run.folder}/bad-nodes.jsonl")
-        self.assertEqual("n2", bad["node"])
+        self.assertEqual("n2", bad["nodes"])
         return run, job
 
     def losses(self, run):
