@@ -87,7 +87,7 @@ class Why(ProgramTest):
         wait_until(lambda: len(events("started")) == 2, "a second start")
         ended, = events("launch_ended")
         self.assertEqual(ended["code"], 137)
-        self.assertRegex(ended["cause"], r"^rank 2 made no progress for [\d.]+ s in (read|data)( at step \d+)?; the longest before")
+        self.assertRegex(ended["cause"], r"^rank 2 made no progress for [\d.]+ s in (read|data)( at step \d+)?")
         self.assertRegex((self.folder / f"run/logs/{socket.gethostname()}.log").read_text(), r"rank 2, thread .*: #\d+ pread ")
         run.terminate()
         self.assertEqual(self.finish(run)[0], 75)
