@@ -124,9 +124,7 @@ TEST_F(UnderSlurm, ANodeWithWrongBitsIsLeftOutOfTheNextLaunch) {
 
 TEST_F(UnderSlurm, WithoutEnoughNodesThatComputeRightTheJobIsRequeued) {
   auto work = job();
-  work.agents = true;
-  work.min_nodes = 3;
-  work.wrong_nodes = [] { return std::vector<std::string>{"n2"}; };
+  work.wrong_nodes = [] { return std::vector<std::string>{"n2", "n3"}; };  // the job needs two
   launches_do("exit 72");
   EXPECT_EQ(supervise(work, {.relaunches = 1, .pause_seconds = 0}), 75);
   EXPECT_EQ(lines("launches"), 1u);
