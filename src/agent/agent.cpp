@@ -45,10 +45,7 @@ Rules rules_of(const AgentSpec& spec, int nodes) {
 }
 
 BeatLimits limits_of(const Options& options) {
-  return {.between = milliseconds(options.rank_frozen_seconds),
-          .stall = {.least = milliseconds(options.stalled_seconds),
-                    .least_of_saves = milliseconds(options.stalled_save_seconds),
-                    .most = milliseconds(options.stalled_at_most_seconds)}};
+  return {.between = milliseconds(options.rank_frozen_seconds), .stall = stall_limits_of(options)};
 }
 
 /// Checked before a rank of `world` waits for the others.
@@ -377,6 +374,12 @@ bool Agent::is_lowest_heard(std::size_t from) const {
          static_cast<std::ptrdiff_t>(self_.value);
 }
 }  // namespace
+
+StallLimits stall_limits_of(const Options& options) {
+  return {.least = milliseconds(options.stalled_seconds),
+          .least_of_saves = milliseconds(options.stalled_save_seconds),
+          .most = milliseconds(options.stalled_at_most_seconds)};
+}
 
 std::filesystem::path launch_folder(const std::filesystem::path& run_folder, const std::string& launch_id) {
   return run_folder / "launches" / launch_id;

@@ -10,6 +10,7 @@
 #include <distdl/agent/cause.hpp>
 #include <distdl/agent/options.hpp>
 #include <distdl/agent/processes.hpp>
+#include <distdl/agent/stall_watch.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/world/world.hpp>
 
@@ -63,6 +64,9 @@ struct AgentSpec {
   std::function<void()> after_first_came_back = [] {};
   AgentEvents events = {};
 };
+
+/// How long a rank may be in one phase, as the job says.
+StallLimits stall_limits_of(const Options& options);
 
 /// The folder of what the agents of a launch agree on.
 std::filesystem::path launch_folder(const std::filesystem::path& run_folder, const std::string& launch_id);

@@ -24,17 +24,18 @@ enum class CauseKind : std::uint8_t {
   node_lost,      ///< nobody hears it
   link_lost,      ///< a node is heard by some and not by others
   poison_step,    ///< ranks crashed twice after the same step
-  diverged        ///< the loss became infinite or not a number
+  diverged,       ///< the loss became infinite or not a number
+  corrupted       ///< an audit found wrong bits in a rank
 };
 
 /// As the journal has it.
 constexpr std::string_view name_of(CauseKind kind) {
-  constexpr std::array<std::string_view, 11> kNames{"unknown",   "killed",      "crashed",     "out of memory",
+  constexpr std::array<std::string_view, 12> kNames{"unknown",   "killed",      "crashed",     "out of memory",
                                                     "failed",    "frozen",      "no progress", "node lost",
-                                                    "link lost", "poison step", "diverged"};
+                                                    "link lost", "poison step", "diverged",    "silent corruption"};
   return kNames[static_cast<std::size_t>(kind)];
 }
-constexpr CauseKind kLastCauseKind = CauseKind::diverged;
+constexpr CauseKind kLastCauseKind = CauseKind::corrupted;
 
 /// What broke off a generation, and where, as far as it is known.
 struct Origin {

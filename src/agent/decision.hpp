@@ -33,6 +33,7 @@ struct Decision {
   std::optional<int> end;       ///< the launch ends with this exit code; nothing: it goes on
   std::string cause;            ///< why the generation before ended, for people
   Origin origin;                ///< the same, as far as it is known
+  std::vector<NodeId> wrong;    ///< nodes in which an audit found wrong bits: they run no more ranks in this launch
   // For the proposer of the next generation.
   std::int64_t progress = -1;               ///< the furthest progress of any node before this generation
   std::uint32_t failures = 0;               ///< generations in a row that failed without progress
@@ -47,7 +48,8 @@ struct Decision {
 inline bool is_valid(const Decision& decision, std::size_t nodes) {
   const auto exists = [nodes](NodeId node) { return node.value < nodes; };
   return decision.members.empty() == decision.end.has_value() && std::ranges::all_of(decision.members, exists) &&
-         std::ranges::all_of(decision.spares, exists) && (!decision.origin.node || exists(*decision.origin.node));
+         std::ranges::all_of(decision.spares, exists) && std::ranges::all_of(decision.wrong, exists) &&
+         (!decision.origin.node || exists(*decision.origin.node));
 }
 
 }  // namespace distdl::agent

@@ -266,6 +266,16 @@ Milliseconds Membership::pause_of_part() const {
   return rules_.half_pause * (has_first ? 2 : 4);
 }
 
+/// Nodes without ranks that could be members of the next generation.
+std::vector<NodeId> Membership::possible_members() const {
+  std::vector<NodeId> others;
+  for (const Status& status : peers_.all()) {
+    if (contains(decision().wrong, status.node)) continue;
+    if (!contains(decision().members, status.node) && can_run_ranks(status.node)) others.push_back(status.node);
+  }
+  return others;
+}
+
 /// Asks for a generation with more nodes, if nodes are missing and others have been there for long enough.
 void Membership::consider_regrow() {
   if (!rules_.regrow_after || !can_regrow()) return regrow_since_.reset();
@@ -280,10 +290,7 @@ bool Membership::can_regrow() const {
   const auto progress = std::ranges::max(peers_.all(), {}, &Status::progress).progress;
   if (last.members.size() >= rules_.wanted || progress <= last.progress) return false;
   if (*std::ranges::min_element(last.members) != self_) return false;
-  std::vector<NodeId> others;
-  for (const Status& status : peers_.all())
-    if (!contains(last.members, status.node) && can_run_ranks(status.node)) others.push_back(status.node);
-  const auto connected = peers_.connected(last.members, others);
+  const auto connected = peers_.connected(last.members, possible_members());
   const auto unfit = unfit_nodes(last.node_failures, peers_.all(), rules_);
   return next_members(last, connected, unfit, rules_).size() > last.members.size();
 }
@@ -297,11 +304,8 @@ void Membership::consider_drain() {
   if (std::ranges::max(peers_.all(), {}, &Status::progress).progress <= last.progress) return;
   const auto drained = [&](NodeId node) { return peers_.of(node).drain; };
   if (std::ranges::none_of(last.members, drained)) return;
-  std::vector<NodeId> others;
-  for (const Status& status : peers_.all())
-    if (!contains(last.members, status.node) && can_run_ranks(status.node)) others.push_back(status.node);
   const auto unfit = unfit_nodes(last.node_failures, peers_.all(), rules_);
-  const auto next = next_members(last, peers_.connected(last.members, others), unfit, rules_);
+  const auto next = next_members(last, peers_.connected(last.members, possible_members()), unfit, rules_);
   own.regrow = next.size() == last.members.size() &&
                std::ranges::count_if(next, drained) < std::ranges::count_if(last.members, drained);
 }

@@ -104,6 +104,7 @@ class Membership {
   bool is_awaited(NodeId node) const;
   bool awaits_others() const;
   std::vector<NodeId> nodes_for_ranks() const;
+  std::vector<NodeId> possible_members() const;
   NextDecision next() const;
   std::optional<Milliseconds> pause_before(const NextDecision& next) const;
   Milliseconds pause_of_part() const;

@@ -50,6 +50,7 @@ Json json_of(const Decision& decision) {
             {"spares", numbers(decision.spares)},
             {"cause", text_of(decision.cause)},
             {"origin", json_of(decision.origin)},
+            {"wrong", numbers(decision.wrong)},
             {"crashed_after", decision.crashed_after},
             {"progress", decision.progress},
             {"failures", decision.failures},
@@ -66,6 +67,7 @@ Decision decision_of(const Json& json) {
   decision.spares = nodes_from(json.at("spares"));
   decision.cause = json.at("cause").get<std::string>();
   decision.origin = origin_of(json.at("origin"));
+  decision.wrong = nodes_from(json.at("wrong"));
   decision.crashed_after = json.at("crashed_after").get<std::int64_t>();
   decision.progress = json.at("progress").get<std::int64_t>();
   decision.failures = json.at("failures").get<std::uint32_t>();

@@ -17,9 +17,9 @@ std::tuple<int, int> severity(int code) {
     case RestartDecision::resume_later:
       return {1, code};
     case RestartDecision::relaunch:
-      return {code == kPeerLost ? 2 : 3, code};
+      return {code == kPeerLost ? 2 : code == kCorruption ? 4 : 3, code};
     default:
-      return {4, code};
+      return {5, code};
   }
 }
 
@@ -48,6 +48,7 @@ class Ending {
       }
       step_ = std::max(step_, status.step);
       if (is_cause(status.code)) failed_.push_back(node);
+      if (status.code == kCorruption) accused_.push_back(node);
     }
     for (const Status& status : evidence.statuses) progress_ = std::max(progress_, status.progress);
   }
@@ -70,6 +71,12 @@ class Ending {
   bool made_progress() const { return progress() > evidence_.last.progress; }
   /// Members with a cause of their own.
   const std::vector<NodeId>& failed() const { return failed_; }
+  /// Members in which an audit found wrong bits. Where it could not tell which node is wrong, it named two or all: then
+  /// none.
+  std::vector<NodeId> wrong() const {
+    const bool is_told = accused_.size() == 1 || 2 * accused_.size() < evidence_.last.members.size();
+    return is_told ? accused_ : std::vector<NodeId>();
+  }
 
  private:
   bool has_cause() const { return !cause_.empty() && is_worse(code_, kPeerLost); }
@@ -92,7 +99,7 @@ class Ending {
   std::string cause_;
   Origin origin_;
   std::int64_t progress_ = -1, step_ = -1;
-  std::vector<NodeId> failed_;
+  std::vector<NodeId> failed_, accused_;
 };
 
 void count_failures(Decision& next, const Ending& ending, std::uint32_t least) {
@@ -110,6 +117,11 @@ bool is_poison(const Decision& last, const Ending& ending) {
   return ending.crashed_after() >= 0 && ending.crashed_after() == last.crashed_after;
 }
 
+std::vector<NodeId> without(std::vector<NodeId> nodes, const std::vector<NodeId>& others) {
+  std::erase_if(nodes, [&](NodeId node) { return contains(others, node); });
+  return nodes;
+}
+
 /// Generation, cause and counters of the next decision.
 Decision begin_decision(const Evidence& evidence, const Ending& ending, const Rules& rules) {
   const Decision& last = evidence.last;
@@ -120,12 +132,16 @@ Decision begin_decision(const Evidence& evidence, const Ending& ending, const Ru
   next.progress = ending.progress();
   if (last.generation != Generation(0) && !grows) next.origin = ending.origin();
   next.crashed_after = ending.crashed_after();
+  next.wrong = last.wrong;
+  for (NodeId node : ending.wrong())
+    if (!contains(next.wrong, node)) next.wrong.push_back(node);
   if (ending.made_progress() || last.generation == Generation(0)) return next;
   next.failures = last.failures;
   next.losses = last.losses;
   next.node_failures = last.node_failures;
   if (evidence.fault.empty()) return next;
-  const bool lost = std::ranges::any_of(last.members, [&](NodeId node) { return !contains(evidence.connected, node); });
+  const auto usable = without(evidence.connected, next.wrong);
+  const bool lost = std::ranges::any_of(last.members, [&](NodeId node) { return !contains(usable, node); });
   ++(lost ? next.losses : next.failures);
   if (is_poison(last, ending)) {
     next.origin.kind = CauseKind::poison_step;
@@ -214,17 +230,18 @@ NextDecision next_decision(const Evidence& evidence, const Rules& rules) {
   const Ending ending(evidence);
   Decision next = begin_decision(evidence, ending, rules);
   if (auto end = end_of_launch(evidence, ending, rules, next)) return {*end};
-  next.members =
-      next_members(evidence.last, evidence.connected, unfit_nodes(next.node_failures, evidence.statuses, rules), rules);
+  const auto usable = without(evidence.connected, next.wrong);
+  next.members = next_members(evidence.last, usable, unfit_nodes(next.node_failures, evidence.statuses, rules), rules);
   if (next.members.empty()) {
-    const auto cause = fmt::format("{} of at least {} nodes are left; the last loss: {}", evidence.connected.size(),
-                                   rules.min_nodes, next.cause);
-    return {ended(next, ending.failure_code(), cause), true};
+    const auto cause =
+        fmt::format("{} of at least {} nodes are left; the last loss: {}", usable.size(), rules.min_nodes, next.cause);
+    const bool may_come_back = evidence.connected.size() < evidence.statuses.size();
+    return {ended(next, ending.failure_code(), cause), may_come_back};
   }
   // Nothing would be new in a third try. "distdl run" begins the next launch with an older checkpoint.
   if (next.origin.kind == CauseKind::poison_step && next.members == evidence.last.members)
     return {ended(next, ending.failure_code(), next.cause)};
-  for (NodeId node : evidence.connected)
+  for (NodeId node : usable)
     if (!contains(next.members, node)) next.spares.push_back(node);
   const bool is_drained = std::ranges::any_of(evidence.last.members, [&](NodeId node) {
     return evidence.statuses[node.value].drain && !contains(next.members, node);

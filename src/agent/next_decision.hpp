@@ -14,6 +14,7 @@ namespace distdl::agent {
 inline constexpr int kOk = static_cast<int>(ExitCode::ok);
 inline constexpr int kPeerLost = static_cast<int>(ExitCode::peer_lost);
 inline constexpr int kRequeue = static_cast<int>(ExitCode::requeue);
+inline constexpr int kCorruption = static_cast<int>(ExitCode::corruption);
 inline constexpr int kConfig = static_cast<int>(ExitCode::config);
 
 /// What a proposer knows when a generation is over.
@@ -48,8 +49,9 @@ bool has_ended_well(const Status& status, Generation generation);
 /// The same of all members. Not of generation 0, which has no ranks.
 bool is_complete(const Decision& decision, const std::vector<Status>& statuses);
 
-/// Whether exit code `code` tells more about a failed generation than `other`: what a relaunch cannot help, before the
-/// cause of a crash, before a lost peer, which is only its consequence, before a stop, before ok.
+/// Whether exit code `code` tells more about a failed generation than `other`: what a relaunch cannot help, before
+/// wrong bits, before the cause of a crash, before a lost peer, which is only its consequence, before a stop, before
+/// ok.
 bool is_worse(int code, int other);
 
 }  // namespace distdl::agent

@@ -3,8 +3,6 @@
 #include <array>
 #include <csignal>
 #include <cstring>
-#include <future>
-#include <thread>
 #include <utility>
 
 #include <distdl/agent/node_ranks.hpp>
@@ -21,6 +19,10 @@ bool is_crash(int code) {
   return std::ranges::count(std::array{SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSYS, SIGTRAP}, code - 128) > 0;
 }
 
+bool is_corruption(int code) {
+  return code == static_cast<int>(ExitCode::corruption);
+}
+
 std::string text_of(int code) {
   constexpr int kSignal = 128;
   if (code > kSignal && sigabbrev_np(code - kSignal))
@@ -31,27 +33,6 @@ std::string text_of(int code) {
 
 constexpr Milliseconds kLongestLook{300};  ///< at the stacks of all ranks that are ended at once
 
-/// Of a rank that is about to be ended. A file system that hangs may hold the thread that looks: nobody waits for it
-/// for longer than until `deadline`, for an agent that is silent counts as lost.
-void log_stacks(const StartedRank& rank, const Deadline& deadline) try {
-  std::promise<void> looked;
-  const auto is_over = looked.get_future();
-  std::thread([rank, looked = std::move(looked)]() mutable {
-    constexpr Milliseconds kPatience{100};
-    try {
-      for (const ThreadReport& thread : look_at(rank, kPatience).threads)
-        for (std::size_t i = 0; i < thread.stack.size(); ++i)
-          log(Severity::error, "rank {}, thread \"{}\" in {}: #{} {}", rank.rank, thread.name, thread.phase, i,
-              thread.stack[i]);
-    } catch (const std::exception& error) {
-      log(Severity::debug, "no stack of rank {}: {}", rank.rank, error.what());
-    }
-    looked.set_value();
-  }).detach();
-  is_over.wait_for(deadline.remaining());
-} catch (const std::system_error& error) {
-  log(Severity::debug, "no stack of rank {}: {}", rank.rank, error.what());
-}
 }  // namespace
 
 NodeRanks::NodeRanks(Rank first, std::vector<Process> ranks, const BeatLimits& limits, Clock::time_point now)
@@ -67,7 +48,7 @@ NodeRanks::NodeRanks(Rank first, std::vector<Process> ranks, const BeatLimits& l
   for (auto& sign : signs_) {
     sign.pipe.close_writer();
     sign.activity->close_descriptor();
-    sign.watches.assign(ActivityPage::kThreads, StallWatch(limits_.stall));
+    sign.stall = RankStall(limits_.stall);
   }
 }
 
@@ -118,17 +99,9 @@ std::size_t NodeRanks::reap() {
 void NodeRanks::look_for_stall(std::size_t index, Clock::time_point now, Clock::duration late,
                                const Deadline& looking) {
   Sign& sign = signs_[index];
-  if (sign.frozen || !sign.stall.empty() || !processes_.runs(index)) return;
-  for (const ThreadSeen& seen : sign.activity->look()) {
-    StallWatch& watch = sign.watches[seen.place];
-    const auto time = watch.look(seen, now, late);
-    if (!time) continue;
-    sign.stall = text_of_stall(seen, *time, watch.history());
-    log(Severity::error, "rank {} {}: it is ended", rank_of(index), sign.stall);
-    for (const StartedRank& rank : started())
-      if (rank.rank == rank_of(index)) log_stacks(rank, looking);
-    return processes_.kill(index, kFrozen);
-  }
+  const auto process = processes_.pid_of(index);
+  if (sign.frozen || !process) return;
+  if (sign.stall.look({rank_of(index), *process, sign.activity}, now, late, looking)) processes_.kill(index, kFrozen);
 }
 
 std::vector<StartedRank> NodeRanks::started() const {
@@ -146,7 +119,8 @@ std::string NodeRanks::cause() const {
   const auto& cause = processes_.cause();
   if (!cause) return "";
   const Rank rank = rank_of(cause->index);
-  if (const auto& stall = signs_[cause->index].stall; !stall.empty()) return fmt::format("rank {} {}", rank, stall);
+  if (const auto& stall = signs_[cause->index].stall.text(); !stall.empty())
+    return fmt::format("rank {} {}", rank, stall);
   if (signs_[cause->index].frozen) return fmt::format("rank {} was frozen", rank);
   if (is_oom_kill()) return fmt::format("rank {} was killed for lack of memory {}", rank, oom_kill_place_);
   return fmt::format("rank {} {}", rank, text_of(cause->code));
@@ -157,12 +131,13 @@ Origin NodeRanks::origin() const {
   if (!cause) return {};
   constexpr int kSignal = 128;
   const Sign& sign = signs_[cause->index];
-  const CauseKind kind = !sign.stall.empty()     ? CauseKind::no_progress
-                         : sign.frozen           ? CauseKind::frozen
-                         : is_oom_kill()         ? CauseKind::out_of_memory
-                         : is_crash(cause->code) ? CauseKind::crashed
-                         : cause->code > kSignal ? CauseKind::killed
-                                                 : CauseKind::failed;
+  const CauseKind kind = !sign.stall.text().empty()   ? CauseKind::no_progress
+                         : sign.frozen                ? CauseKind::frozen
+                         : is_oom_kill()              ? CauseKind::out_of_memory
+                         : is_crash(cause->code)      ? CauseKind::crashed
+                         : is_corruption(cause->code) ? CauseKind::corrupted
+                         : cause->code > kSignal      ? CauseKind::killed
+                                                      : CauseKind::failed;
   return {kind, std::nullopt, first_.value + static_cast<int>(cause->index)};
 }
 

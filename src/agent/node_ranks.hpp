@@ -11,7 +11,7 @@
 #include <distdl/agent/oom_kills.hpp>
 #include <distdl/agent/processes.hpp>
 #include <distdl/agent/rank_look.hpp>
-#include <distdl/agent/stall_watch.hpp>
+#include <distdl/agent/rank_stall.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/base/ids.hpp>
 
@@ -58,8 +58,7 @@ class NodeRanks {
   struct Sign {
     BeatPipe pipe;
     std::shared_ptr<ActivityMemory> activity = std::make_shared<ActivityMemory>();
-    std::vector<StallWatch> watches = {};  ///< by the place of the thread
-    std::string stall = {};                ///< in what it made no progress; empty: it does
+    RankStall stall;
     Clock::time_point last;
     bool came = false;
     bool frozen = false;

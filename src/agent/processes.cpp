@@ -13,8 +13,14 @@ namespace distdl::agent {
 namespace {
 constexpr int kKilled = 128 + SIGKILL;
 
+bool is_corruption(int code) {
+  return code == static_cast<int>(ExitCode::corruption);
+}
+
+/// Wrong bits tell more than any crash beside them.
 int weight(int code) {
-  return code == static_cast<int>(ExitCode::peer_lost) ? 1 : code;
+  constexpr int kMost = 256;
+  return code == static_cast<int>(ExitCode::peer_lost) ? 1 : is_corruption(code) ? kMost : code;
 }
 }  // namespace
 
@@ -63,7 +69,8 @@ std::size_t Processes::reap() {
 void Processes::note_end(const Running& process, int code) {
   if (killed_ && code == kKilled) return;
   if (weight(code) > weight(code_)) code_ = code;
-  if (code != 0 && (!cause_ || (weight(cause_->code) == 1 && weight(code) > 1))) cause_ = {process.index, code};
+  const bool is_first = !cause_ || (weight(cause_->code) == 1 && weight(code) > 1);
+  if (code != 0 && (is_first || (is_corruption(code) && !is_corruption(cause_->code)))) cause_ = {process.index, code};
 }
 
 void Processes::kill() {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <distdl/agent/agent.hpp>
 #include <distdl/agent/inspector.hpp>
@@ -23,6 +24,8 @@ namespace distdl::launch {
 namespace {
 using namespace std::chrono_literals;
 
+constexpr Milliseconds kTick{100};  ///< between two looks at local ranks
+
 /// One launch from start to end.
 class Launch {
  public:
@@ -31,7 +34,7 @@ class Launch {
         signals_(signals),
         lock_(spec.lock),
         rendezvous_(spec.allocation ? std::optional<Rendezvous>() : std::optional<Rendezvous>(std::in_place)),
-        activity_(spec.allocation ? 0 : spec.ranks),
+        activity_(spec.allocation ? 0 : spec.ranks, spec.stall),
         processes_(activity_.with_memory(processes_of(spec, options, rendezvous_ ? rendezvous_->folder() : "", id_))),
         under_srun_(spec.allocation.has_value()) {
     activity_.close_descriptors();
@@ -53,7 +56,7 @@ class Launch {
     const bool told_to_stop = told_to_stop_ || is_stop_signal(code);
     const bool is_srun_waiting = under_srun_ && code == 1;  // for a step that it could not make yet
     const bool is_stopped = is_stop_signal(code) || (told_to_stop && is_srun_waiting);
-    return {is_stopped ? kSaved : code, told_to_stop, code == kSaved};
+    return {is_stopped ? kSaved : code, told_to_stop, code == kSaved, activity_.stall()};
   }
 
  private:
@@ -67,6 +70,10 @@ class Launch {
     if (kill_at_ && kill_at_->expired()) processes_.kill();
     if (step_ && step_->is_over()) end_srun();
     if (end_) end_->poll();
+    if (under_srun_) return;
+    const auto now = Clock::now();
+    const auto late = std::max<Clock::duration>(now - std::exchange(looked_at_, now) - 2 * kTick, {});
+    activity_.end_stalled(processes_, now, late);
   }
   /// srun fails where a node was lost, although the run has ended well on the others: agents say how it has.
   int code_of_launch() const {
@@ -85,7 +92,7 @@ class Launch {
     step_.reset();
   }
   Milliseconds wait_time() const {
-    if (!kill_at_) return 1000ms;
+    if (!kill_at_) return under_srun_ ? 1000ms : kTick;
     return std::clamp(std::chrono::ceil<Milliseconds>(kill_at_->remaining()), 10ms, 1000ms);
   }
   /// A rank that dies of such a signal did not listen yet: it was starting, and nothing is lost. Whoever sent it, as
@@ -124,6 +131,7 @@ class Launch {
   bool under_srun_;
   std::filesystem::path agents_of_;  ///< the run folder, if agents start the ranks
   bool told_to_stop_ = false;
+  Clock::time_point looked_at_ = Clock::now();
   std::optional<StepWatch> step_;
   std::optional<EndWatch> end_;
   std::optional<Deadline> kill_at_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include <distdl/agent/processes.hpp>
 #include <distdl/launch/options.hpp>
 #include <distdl/launch/supervisor.hpp>
@@ -12,6 +14,7 @@ struct LaunchResult {
   int code = 0;
   bool told_to_stop = false;  ///< a signal came in while it ran
   bool is_saved = false;      ///< the ranks themselves say so
+  std::string cause = {};     ///< of a rank that was ended as it made no progress; empty: the code says all
 };
 
 /// One launch from start to end: starts its processes, passes signals on to them, and waits for their end. A launch

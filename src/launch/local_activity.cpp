@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <csignal>
+
+#include <fmt/format.h>
+
 #include <distdl/base/process.hpp>
 #include <distdl/launch/local_activity.hpp>
 
 namespace distdl::launch {
 
-LocalActivity::LocalActivity(int ranks) {
+LocalActivity::LocalActivity(int ranks, const agent::StallLimits& limits)
+    : stalls_(static_cast<std::size_t>(ranks), agent::RankStall(limits)) {
   for (int rank = 0; rank < ranks; ++rank) memory_.push_back(std::make_shared<ActivityMemory>());
 }
 
@@ -21,9 +26,25 @@ agent::InspectedNode LocalActivity::node(const agent::Processes& processes) cons
   agent::InspectedNode node{.host = host_name()};
   if (memory_.empty()) node.note = "no agents watch the ranks, as run.recovery is \"relaunch\"";
   for (std::size_t i = 0; i < memory_.size(); ++i)
-    if (const auto pid = processes.pid_of(i)) node.ranks.push_back({Rank(static_cast<int>(i)), *pid, memory_[i]});
+    if (const auto pid = processes.pid_of(i)) node.ranks.push_back(started(i, *pid));
   node.nodes = {{node.host, true, 0}};
   return node;
+}
+
+agent::StartedRank LocalActivity::started(std::size_t index, pid_t process) const {
+  return {Rank(static_cast<int>(index)), process, memory_[index]};
+}
+
+void LocalActivity::end_stalled(agent::Processes& processes, Clock::time_point now, Clock::duration late) {
+  constexpr int kKilled = 128 + SIGKILL;
+  constexpr Milliseconds kLongestLook{300};  // at the stacks of all ranks that are ended at once
+  const auto looking = Deadline::after(kLongestLook);
+  for (std::size_t i = 0; i < stalls_.size(); ++i) {
+    const auto process = processes.pid_of(i);
+    if (!process || !stalls_[i].look(started(i, *process), now, late, looking)) continue;
+    if (stall_.empty()) stall_ = fmt::format("rank {} {}", i, stalls_[i].text());
+    processes.kill(i, kKilled);
+  }
 }
 
 }  // namespace distdl::launch

@@ -93,7 +93,7 @@ LaunchResult launch_next(const LaunchSpec& spec, const Progress& progress, const
   next.limits = limits_of_job(spec.allocation);
   if (spec.events.began) spec.events.began(next.ranks, next.allocation ? next.allocation->only : nodes);
   LaunchResult result = launch(next, options, signals);
-  std::string cause = cause_of(result.code);
+  std::string cause = result.cause.empty() ? cause_of(result.code) : result.cause;
   if (spec.allocation && is_of_srun(result.code, spec, progress, nodes, options)) {
     log(Severity::warning, "srun itself failed, with code {}", result.code);
     cause = fmt::format("srun failed with code {}", result.code);
@@ -164,6 +164,8 @@ class Supervision {
     }
     if (spec_.allocation)
       next_ = surviving_nodes(*spec_.allocation, files_of(spec_, progress_), next_.nodes, options_, signals_);
+    if (spec_.allocation && spec_.wrong_nodes)
+      next_ = without_wrong(next_, *spec_.allocation, spec_.wrong_nodes(), spec_.agents ? spec_.min_nodes : 0);
     if (next_.lost && spec_.events.lost_node) spec_.events.lost_node();
     if (next_.decision == NextNodes::Decision::end) return code;
     if (next_.decision == NextNodes::Decision::requeue) return stop();

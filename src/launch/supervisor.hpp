@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <distdl/agent/processes.hpp>
+#include <distdl/agent/stall_watch.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/ids.hpp>
 #include <distdl/launch/folder_lock.hpp>
@@ -58,6 +59,10 @@ struct LaunchSpec {
   /// Whether a user wants the run to stop for good. The ranks see that themselves; here it means that no launch
   /// follows, and no requeue. Asked between launches.
   std::function<bool()> ends_for_good = {};
+  /// Nodes of the job that an audit has found wrong since this start began: no launch follows on them. Asked between
+  /// launches.
+  std::function<std::vector<std::string>()> wrong_nodes = {};
+  agent::StallLimits stall = {};  ///< local ranks that make no progress are ended by these limits
   LaunchEvents events = {};
 };
 

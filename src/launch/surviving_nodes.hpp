@@ -31,6 +31,11 @@ NextNodes surviving_nodes(const slurm::Allocation& allocation, const std::vector
                           const std::vector<std::string>& before, const Options& options,
                           agent::SupervisorSignals& signals);
 
+/// `next` without the nodes `wrong`; a requeue if fewer nodes than the job needs are left. `fewest`: so many; 0: what
+/// Slurm says.
+NextNodes without_wrong(NextNodes next, const slurm::Allocation& allocation, const std::vector<std::string>& wrong,
+                        int fewest);
+
 /// Whether one of the nodes is known to lack one of the files. If `nodes` is empty, all nodes of the job are checked.
 bool one_lacks(const slurm::Allocation& allocation, const std::vector<std::string>& files,
                const std::vector<std::string>& nodes, const Options& options);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/signals.hpp>
 #include <distdl/observe/failure_examples.hpp>
@@ -50,7 +51,9 @@ FailureWatch::~FailureWatch() {
   if (thread_.joinable()) thread_.join();
 }
 
-void FailureWatch::start(Clock::duration period) {
+void FailureWatch::start() {
+  constexpr long long kPeriod = 30000, kShortest = 10;
+  const Milliseconds period(std::max(kShortest, env_integer("DISTDL_FAILURE_WATCH_MS").value_or(kPeriod)));
   const SignalsBlocked blocked;
   thread_ = std::thread([this, period] {
     std::unique_lock lock(mutex_);

@@ -28,8 +28,9 @@ class FailureWatch {
   FailureWatch(const FailureWatch&) = delete;
   FailureWatch& operator=(const FailureWatch&) = delete;
 
-  /// Calls look() now and then, from a thread of its own.
-  void start(Clock::duration period = std::chrono::seconds(30));
+  /// Calls look() every 30 s, from a thread of its own; for a drill every DISTDL_FAILURE_WATCH_MS milliseconds. Throws
+  /// ConfigError if that is no number.
+  void start();
   /// Reads what the nodes told last. A node is at risk if two readings in a row say so, and until one says otherwise.
   void look();
   /// Whether a checkpoint is to be made now.

@@ -276,6 +276,25 @@ TEST(Membership, ASpareTakesThePlaceOfANodeThatMayFail) {
   EXPECT_EQ(launch.decision(3).members, launch.ids({0})) << "a node that may fail is the last choice";
 }
 
+TEST(Membership, ANodeWithWrongBitsIsNotTakenInAgain) {
+  Rules growing = rules(2);
+  growing.regrow_after = 5s;
+  LaunchOfAgents launch(3, growing);
+  launch.begin();
+  launch.end_ranks(0, 69);
+  launch.end_ranks(1, 72);
+  EXPECT_LT(launch.run_until_generation(2), 500ms);
+  EXPECT_EQ(launch.decision(2).members, launch.ids({0, 2}));
+  launch.lose(2);
+  launch.run_until_generation(3);
+  EXPECT_EQ(launch.decision(3).members, launch.ids({0}));
+  launch.run(1s);
+  launch.agent(0).progress(100);
+  launch.run(30s);
+  EXPECT_EQ(launch[0].stops, 0);
+  EXPECT_EQ(launch[1].starts, 1);
+}
+
 TEST(Membership, ANodeThatMayFailIsNotTakenInAgain) {
   Rules growing = rules(2);
   growing.regrow_after = 5s;

@@ -12,6 +12,7 @@ Decision some_decision() {
   decision.members = {NodeId(2), NodeId(0)};
   decision.spares = {NodeId(1)};
   decision.cause = "n1: rank 4 crashed";
+  decision.wrong = {NodeId(1)};
   decision.origin = {CauseKind::crashed, NodeId(1), 4};
   decision.progress = 100;
   decision.failures = 1;

@@ -55,8 +55,16 @@ class NextDecisionTest : public testing::Test {
 };
 
 TEST(ExitCodes, CausesAreWorseThanConsequences) {
-  for (const auto& [worse, other] :
-       {std::pair(75, 0), {69, 75}, {70, 69}, {71, 69}, {139, 137}, {137, 69}, {78, 139}, {2, 139}}) {
+  for (const auto& [worse, other] : {std::pair(75, 0),
+                                     {69, 75},
+                                     {70, 69},
+                                     {71, 69},
+                                     {139, 137},
+                                     {137, 69},
+                                     {78, 139},
+                                     {2, 139},
+                                     {72, 139},
+                                     {78, 72}}) {
     EXPECT_TRUE(is_worse(worse, other)) << worse << " and " << other;
     EXPECT_FALSE(is_worse(other, worse)) << worse << " and " << other;
   }
@@ -122,6 +130,42 @@ TEST_F(NextDecisionTest, ReplacesANodeThatFailsAgainAndAgain) {
   EXPECT_EQ(next().members, ids({0, 3, 2}));
   connected_ = ids({0, 1, 2});
   EXPECT_EQ(next().members, ids({0, 1, 2})) << "no spare";
+}
+
+TEST_F(NextDecisionTest, ANodeWithWrongBitsRunsNoMoreRanks) {
+  crashed(1, 1, CauseKind::corrupted, kCorruption);
+  const Decision decision = next();
+  EXPECT_EQ(decision.members, ids({0, 3, 2}));
+  EXPECT_TRUE(decision.spares.empty());
+  EXPECT_EQ(decision.wrong, ids({1}));
+  EXPECT_EQ(decision.origin, (Origin{CauseKind::corrupted, NodeId(1), 1}));
+  EXPECT_EQ(decision.failures, 0u) << "it cannot happen again";
+
+  connected_ = ids({0, 1, 2});
+  EXPECT_EQ(next().members, ids({0, 2})) << "no spare";
+  last_.wrong = ids({3});
+  EXPECT_EQ(next().wrong, ids({3, 1}));
+  ended(1, kPeerLost);
+  connected_ = ids({0, 1, 3});
+  EXPECT_EQ(next().members, ids({0, 1})) << "not the node of an earlier generation either";
+}
+
+TEST_F(NextDecisionTest, EndsAtOnceIfTooFewNodesAreWithoutWrongBits) {
+  rules_.min_nodes = 3;
+  last_.wrong = ids({3});
+  crashed(1, 1, CauseKind::corrupted, kCorruption);
+  const NextDecision next = next_decision({last_, statuses_, connected_, fault_}, rules_);
+  EXPECT_EQ(next.decision.end, kCorruption);
+  EXPECT_FALSE(next.lacks_nodes) << "all nodes are here";
+  EXPECT_THAT(next.decision.cause, HasSubstr("2 of at least 3 nodes are left"));
+}
+
+TEST_F(NextDecisionTest, NoNodeIsLeftOutIfNothingTellsWhichOneIsWrong) {
+  last_.members = ids({0, 1});
+  for (std::uint32_t node : {0, 1}) crashed(node, static_cast<int>(node), CauseKind::corrupted, kCorruption);
+  EXPECT_EQ(next().members, ids({0, 1, 2})) << "filled up";
+  EXPECT_TRUE(next().wrong.empty());
+  EXPECT_EQ(next().failures, 1u);
 }
 
 TEST_F(NextDecisionTest, ASpareThatFailedBeforeIsTakenOnlyIfNeeded) {

@@ -49,6 +49,14 @@ TEST(NodeRanks, ALostPeerIsACauseIfThereIsNoOther) {
   EXPECT_EQ(ranks.cause(), "rank 0 ended with code 69 (peer lost)");
 }
 
+TEST(NodeRanks, WrongBitsTellMoreThanACrash) {
+  NodeRanks ranks(Rank(0), {shell("kill -SEGV $$"), shell("sleep 0.2; exit 72")}, {}, Clock::now());
+  ASSERT_TRUE(reaches(ranks, [&] { return ranks.reap() == 0; }));
+  EXPECT_EQ(ranks.code(), 72);
+  EXPECT_EQ(ranks.cause(), "rank 1 ended with code 72 (corruption)");
+  EXPECT_EQ(ranks.origin(), (Origin{CauseKind::corrupted, std::nullopt, 1}));
+}
+
 TEST(NodeRanks, AFrozenRankIsEnded) {
   NodeRanks ranks(Rank(0), {shell(kBeating), shell("printf '\\0\\0\\0\\0\\0\\0\\0\\0' >&$DISTDL_BEATS; exec sleep 60")},
                   {.first = 20s, .between = 500ms}, Clock::now());

@@ -76,6 +76,22 @@ class Why(ProgramTest):
         run.terminate()
         self.assertEqual(self.finish(run)[0], 75)
 
+    def test_a_rank_that_makes_no_progress_is_ended(self):
+        run = self.running(3, "--set", "run.stalled_seconds=3", "--set", "run.relaunches=1",
+                           variables={"LD_PRELOAD": os.environ["HANG_IN_READ_LIBRARY"]})
+        (self.folder / f"hang-{socket.gethostname()}-{self.ranks_of(run)[2]}").write_text("")
+
+        def events(name):
+            return [row for row in self.rows("journal.jsonl") if row["event"] == name]
+
+        wait_until(lambda: len(events("started")) == 2, "a second start")
+        ended, = events("launch_ended")
+        self.assertEqual(ended["code"], 137)
+        self.assertRegex(ended["cause"], r"^rank 2 made no progress for [\d.]+ s in (read|data)( at step \d+)?")
+        self.assertRegex((self.folder / f"run/logs/{socket.gethostname()}.log").read_text(), r"rank 2, thread .*: #\d+ pread ")
+        run.terminate()
+        self.assertEqual(self.finish(run)[0], 75)
+
     def test_nobody_answers(self):
         run = self.running(2)
         run.send_signal(signal.SIGSTOP)

@@ -5,6 +5,7 @@ the bytes of a run that nothing happened to.
 A few faults run in `make test`. All of them, COUNT times each, with the times until the run trains again:
   DISTDL_LONG=COUNT [DISTDL_SLURMD_TIMEOUT=10] python3 tests/cluster/recovery_test.py build/bin/distdl Long
 """
+import itertools
 import json
 import os
 import signal
@@ -63,6 +64,21 @@ class Case(unittest.TestCase):
         job = CLUSTER.train(["--nodes=2-3", *options], JOB, *words(name, *more))
         self.addCleanup(pocket.finished, "scancel", job.number)
         job.wait("step 60", lambda: run.step() >= 60, 60)
+        return run, job
+
+    def start_with_wrong_bits(self, name, *options, more=()):
+        """One bit of a rank of n2 flips before step 71; the audit of step 80 must find it. Two ranks a node: of two ranks in all
+        nothing tells which one is right. What resumes from a checkpoint flips no bit again."""
+        with unittest.mock.patch.dict(os.environ, DISTDL_FLIP_BIT="parameters:2:70"):
+            run, job = self.start(name, "--ntasks-per-node=2", *options, more=["train.audit_every=20", "checkpoint.every=20", *more])
+        job.wait("a second start", lambda: len(run.starts()) == 2, 120)
+        found, = run.events("corrupted")
+        self.assertEqual((80, 60, [2], "n2", True), tuple(found[key] for key in ("step", "audited", "wrong_ranks", "nodes", "certain")))
+        self.assertEqual([None, 60], [start.get("resumed_from") for start in run.starts()])
+        self.assertEqual(("silent corruption", "n2"), self.losses(run)[0])
+        self.assertIn("n2: rank 2 ended with code 72 (corruption)", pocket.call(pocket.DISTDL, "log", run.folder))
+        bad, = pocket.read_lines(f"{run.folder}/bad-nodes.jsonl")
+        self.assertEqual("n2", bad["nodes"])
         return run, job
 
     def losses(self, run):
@@ -153,6 +169,54 @@ class Recovery(Case):
         self.assertEqual([3, 2, 3], [start["ranks"] for start in run.starts()])
         self.assertEqual([("node lost", "n3")], self.losses(run))
         self.assertEqual("more nodes can take part", run.events("generation")[-1]["cause"])
+        self.finish(run, job)
+
+
+class BadNodes(Case):
+    """Nodes that compute wrong, or may fail soon, give way to others."""
+
+    def test_a_node_with_wrong_bits_gives_way_to_a_spare(self):
+        run, job = self.start_with_wrong_bits("wrong", "--nodes=3", more=["run.spares=1", "run.regrow_seconds=1"])
+        self.assertEqual(["n1,n3"], [row["nodes"] for row in run.events("generation")])
+        self.assertEqual([4, 4], [start["ranks"] for start in run.starts()])
+        self.finish(run, job)
+        self.assertEqual((1, 1), (len(run.events("launch")), len(run.events("generation"))))
+
+    def test_a_node_that_may_fail_gives_way_to_a_spare(self):
+        predictor = f"{FOLDER}/predictor.json"
+        signs = ("slowdown", "load", "memory_pressure", "io_pressure", "used_memory", "throttles", "corrected_errors",
+                 "uncorrected_errors", "gpus_throttled", "gpu_corrected_errors", "gpu_uncorrected_errors")
+        with open(predictor, "w") as file:
+            json.dump({"weights": {sign: 10 * (sign == "corrected_errors") for sign in signs}, "bias": -5, "threshold": 0.5}, file)
+        with unittest.mock.patch.dict(os.environ, DISTDL_FAILURE_WATCH_MS="200"):
+            run, job = self.start("drained", "--nodes=3", more=["run.spares=1", f"run.failure_predictor={predictor}"])
+        errors = itertools.count(1, 1000)
+
+        def has_moved():
+            with open(f"{run.folder}/health/n2.jsonl", "a") as file:
+                file.write(json.dumps({"time": time.time(), "host": "n2", "corrected_errors": next(errors)}) + "\n")
+            return len(run.starts()) == 2
+
+        job.wait("a second start", has_moved, 60)
+        began, = run.events("generation")
+        self.assertEqual(("n1,n3", "a spare takes the place of a node that may fail"), (began["nodes"], began["cause"]))
+        self.assertIn("n2", [row["host"] for row in run.events("node_at_risk")])
+        self.assertEqual([], self.losses(run))
+        self.assertGreaterEqual(run.starts()[1]["resumed_from"], 60, "after a save")
+        self.finish(run, job)
+
+
+@unittest.skipUnless(LONG, "DISTDL_LONG is not set")
+class LongBadNodes(Case):
+    def test_without_enough_other_nodes_the_job_goes_elsewhere(self):
+        run, job = self.start_with_wrong_bits("elsewhere", "--nodes=2")
+        self.assertEqual(("n2", "n[1,3]"), (job.field("ExcNodeList"), job.field("NodeList")))
+        self.assertEqual((1, 0), (len(run.events("requeued")), len(run.events("generation"))))
+        self.finish(run, job, restarts="1")
+
+    def test_without_a_spare_fewer_nodes_go_on(self):
+        run, job = self.start_with_wrong_bits("fewer", more=["run.regrow_seconds=1"])
+        self.assertEqual([6, 4], [start["ranks"] for start in run.starts()])
         self.finish(run, job)
 
 

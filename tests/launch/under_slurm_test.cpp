@@ -113,6 +113,24 @@ TEST_F(UnderSlurm, GoesOnWithTheNodesThatAnswerWithoutUsingUpATry) {
   EXPECT_THAT(said()[2], HasSubstr("--nodes=2 --ntasks=4 --nodelist=n1,n2 --overlap"));
 }
 
+TEST_F(UnderSlurm, ANodeWithWrongBitsIsLeftOutOfTheNextLaunch) {
+  auto work = job();
+  work.wrong_nodes = [this] { return std::vector<std::string>(lines("launches") > 0 ? 1 : 0, "n2"); };
+  launches_do("[ $n = 1 ] && exit 72; exit 0");
+  EXPECT_EQ(supervise(work, {.relaunches = 1, .pause_seconds = 0}), 0);
+  ASSERT_EQ(lines("launches"), 2u);
+  EXPECT_THAT(said()[1], HasSubstr("--nodes=2 --ntasks=4 --nodelist=n1,n3 --overlap"));
+}
+
+TEST_F(UnderSlurm, WithoutEnoughNodesThatComputeRightTheJobIsRequeued) {
+  auto work = job();
+  work.wrong_nodes = [] { return std::vector<std::string>{"n2", "n3"}; };  // the job needs two
+  launches_do("exit 72");
+  EXPECT_EQ(supervise(work, {.relaunches = 1, .pause_seconds = 0}), 75);
+  EXPECT_EQ(lines("launches"), 1u);
+  EXPECT_EQ(lines("requeued"), 1u);
+}
+
 TEST_F(UnderSlurm, AsksFewerNodesForTheirShareOfTheGpus) {
   launches_do("[ $n = 1 ] && rm n2 && exit 69; [ $n = 2 ] && touch n2 && exit 69; exit 0");
   for (const auto& [all, two] : {std::pair("6", "4"), std::pair("a100:6", "a100:4"), std::pair("a:3,b:3", "a:3,b:3")}) {

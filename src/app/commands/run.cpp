@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include <distdl/agent/processes.hpp>
+#include <distdl/agent/agent.hpp>
 #include <distdl/app/checks/job_check.hpp>
 #include <distdl/app/checks/run_folder_check.hpp>
 #include <distdl/app/cli/commands.hpp>
@@ -123,6 +123,7 @@ void run(const RunArguments& arguments) {
       arguments.local || spec.allocation,
       "this is not a Slurm job: submit one with \"distdl submit JOB\", or add --local -n RANKS to run on "
       "this machine");
+  spec.stall = agent::stall_limits_of(job.agent);
   spec.ranks = arguments.ranks > 0 ? arguments.ranks : spec.allocation ? spec.allocation->tasks : 1;
   check_plan(job, spec.ranks);
   check_before_launch(job, spec.allocation.has_value());

@@ -186,11 +186,18 @@ bool speaks(Rank self, const std::exception& error) {
   return true;
 }
 
+/// A rank that hears of wrong bits in another one has none itself: agents leave out the node of each that says so.
+int own_exit_code(const std::exception& error) {
+  const auto code = exit_code_of(error);
+  const bool is_heard = dynamic_cast<const comm::PeerLost*>(&error) != nullptr;
+  return static_cast<int>(is_heard && code == ExitCode::corruption ? ExitCode::peer_lost : code);
+}
+
 [[noreturn]] void fail(Rank self, const std::exception& error) {
   log(Severity::error, "{}", error.what());  // rank 0's log goes to the console too
   if (self != Rank(0) && speaks(self, error))
     write_console(STDERR_FILENO, fmt::format("error rank={} {}\n", self, printable(error.what())));
-  throw Ended(static_cast<int>(exit_code_of(error)));
+  throw Ended(own_exit_code(error));
 }
 
 train::Outcome run_connected(const config::Job& job, const Resume& resume, world::World& world,

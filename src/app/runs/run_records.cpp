@@ -31,6 +31,13 @@ void identify(const std::filesystem::path& folder) try {
 } catch (const StorageError& error) {
   log(Severity::warning, "{}; the run has no id", error.what());
 }
+
+std::vector<std::string> names_of(const std::vector<observe::BadNode>& nodes) {
+  std::vector<std::string> names;
+  names.reserve(nodes.size());
+  for (const auto& bad : nodes) names.push_back(bad.node);
+  return names;
+}
 }  // namespace
 
 RunRecords::RunRecords(const std::filesystem::path& folder, const launch::LaunchSpec& spec)
@@ -56,6 +63,12 @@ RunRecords::RunRecords(const std::filesystem::path& folder, const launch::Launch
 
 void RunRecords::attach(launch::LaunchSpec& spec, double bad_node_hours) {
   bad_node_hours_ = bad_node_hours;
+  // Those that are known, and that the job has got all the same, it cannot do without.
+  spec.wrong_nodes = [this, known = names_of(nodes_in_cool_down(folder_, bad_node_hours))] {
+    auto names = names_of(observe::read_bad_nodes(folder_));
+    std::erase_if(names, [&](const auto& name) { return std::ranges::count(known, name) > 0; });
+    return names;
+  };
   spec.ends_for_good = [this] { return observe::stop_is_requested(folder_); };
   spec.events.began = [this](int ranks, const std::vector<std::string>& nodes) {
     journal_.append(observe::LaunchBegan{ranks, fmt::format("{}", fmt::join(nodes, ","))});

@@ -48,8 +48,20 @@ void Simulator::check_decision(std::size_t node, const Decision& decision) {
     outcome_.has_grown |= decision.members.size() > before->second.members.size();
   if (decision.members.size() < schedule_.rules.min_nodes || decision.members.size() > schedule_.rules.wanted)
     broken(fmt::format("generation {} has {} members", decision.generation, decision.members.size()));
+  check_wrong_nodes(decision);
   if (schedule_.kind == Kind::quiet && decision.generation > Generation(1))
     broken(fmt::format("a false alarm: {}", decision.cause));
+}
+
+/// In a storm others may lose the node before it can say so.
+void Simulator::check_wrong_nodes(const Decision& decision) {
+  for (const auto& [node, found_in] : wrong_) {
+    const auto after = seen_.find(Generation(found_in.value + 1));
+    const bool is_known = after != seen_.end() && contains(after->second.wrong, node);
+    const bool must_be_known = schedule_.kind == Kind::single && decision.generation > found_in;
+    if ((is_known || must_be_known) && (contains(decision.members, node) || contains(decision.spares, node)))
+      broken(fmt::format("generation {} has {}, in which an audit found wrong bits", decision.generation, node));
+  }
 }
 
 void Simulator::check_proposal(std::size_t node, const Decision& decision) {
@@ -117,7 +129,8 @@ void Simulator::check_single_fault() {
   const auto second = seen_.find(Generation(2));
   if (second == seen_.end() || second->second.end) return;  // the fault came too late
   const std::size_t spares = schedule_.nodes - members.size();
-  const bool costs_node = is_of_node(fault.kind) && spares == 0;
+  const bool is_wrong = wrong_.contains(NodeId(fault.node));
+  const bool costs_node = (is_of_node(fault.kind) || is_wrong) && spares == 0;
   if (members.size() > 2 && second->second.members.size() + (costs_node ? 1 : 0) < members.size())
     broken(fmt::format("{} of {} members are left after one fault", second->second.members.size(), members.size()));
   check_regrowth();

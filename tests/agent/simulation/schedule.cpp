@@ -59,7 +59,7 @@ void add_starvation(Random& random, Schedule& schedule) {
 }
 
 Fault draw_fault(Random& random, const Schedule& schedule, FaultKind kind) {
-  constexpr std::array kCodes{139, 137, 134, 70, 71, 69, 0};
+  constexpr std::array kCodes{139, 137, 134, 70, 71, 69, 0, 72};
   Fault fault{.kind = kind, .node = draw_node(random, schedule)};
   fault.other = static_cast<std::uint32_t>(
       (fault.node + 1 + random.below(std::max<std::size_t>(1, schedule.nodes - 1))) % schedule.nodes);
@@ -82,7 +82,7 @@ void add_single_fault(Random& random, Schedule& schedule) {
   fault.at = random.between(6s, 12s);
   fault.duration = random.between(9s, 25s);
   schedule.rules.min_nodes = 1;
-  constexpr std::array kCrashes{139, 137, 70, 78};
+  constexpr std::array kCrashes{139, 137, 70, 78, 72};
   if (fault.kind == FaultKind::rank_crash) fault.code = kCrashes[random.below(kCrashes.size())];
   if (fault.kind == FaultKind::bad_node) {  // only a spare helps
     fault.at = 0ms;

@@ -298,6 +298,7 @@ void Simulator::crash_rank(std::size_t node, int code, const std::string& cause,
     if (id == 0 || training_.id(node) != id || !agent.is_running()) return;
     if (agent.freezes > 0) return crash_rank(node, code, cause, 1s);
     if (code != 0 && random_.chance(0.5)) agent.membership->ranks_failed(code, cause);
+    if (code == static_cast<int>(ExitCode::corruption)) wrong_.emplace(id_of(node), training_.generation(node));
     training_.end(node, code, id);
   });
 }

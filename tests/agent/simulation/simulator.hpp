@@ -76,6 +76,7 @@ class Simulator {
   int expected_end() const;
   void check_single_fault();
   void check_regrowth();
+  void check_wrong_nodes(const Decision& decision);
   void broken(const std::string& what);
   void trace(const std::string& what) const;
   bool is_over() const;
@@ -90,6 +91,7 @@ class Simulator {
   Training training_;
   std::vector<Agent> agents_;
   std::map<Generation, Decision> seen_;  ///< decisions as the agents have them
+  std::map<NodeId, Generation> wrong_;   ///< nodes that an audit found wrong alone, and in which generation
   std::optional<Time> fault_at_, ended_at_, stopped_at_;
   Outcome outcome_;
 };
