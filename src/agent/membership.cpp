@@ -302,7 +302,7 @@ void Membership::consider_drain() {
     if (!contains(last.members, status.node) && can_run_ranks(status.node)) others.push_back(status.node);
   const auto unfit = unfit_nodes(last.node_failures, peers_.all(), rules_);
   const auto next = next_members(last, peers_.connected(last.members, others), unfit, rules_);
-  own.regrow = next.size() == last.members.size() &&
+  own.regrow = next.size() >= last.members.size() &&
                std::ranges::count_if(next, drained) < std::ranges::count_if(last.members, drained);
 }
 

@@ -276,6 +276,26 @@ TEST(Membership, ASpareTakesThePlaceOfANodeThatMayFail) {
   EXPECT_EQ(launch.decision(3).members, launch.ids({0})) << "a node that may fail is the last choice";
 }
 
+TEST(Membership, SparesTakeThePlacesOfANodeThatMayFailAndOfOneThatIsMissing) {
+  LaunchOfAgents launch(4, rules(3));
+  launch.begin();
+  launch.isolate(2);
+  launch.isolate(3);
+  launch.run_until_generation(2);
+  EXPECT_EQ(launch.decision(2).members, launch.ids({0, 1}));
+  launch.heal();
+  launch.run(5s);
+  launch.agent(0).progress(100);
+  launch.run(5s);
+  EXPECT_EQ(launch[0].stops, 0) << "they are not taken in for themselves";
+  launch.agent(1).drain(true);
+  launch.run(1s);
+  EXPECT_EQ(launch[0].stops, 1);
+  launch.end_all_ranks(75);
+  EXPECT_LT(launch.run_until_generation(3), 500ms);
+  EXPECT_EQ(launch.decision(3).members, launch.ids({0, 2, 3}));
+}
+
 TEST(Membership, ANodeThatMayFailIsNotTakenInAgain) {
   Rules growing = rules(2);
   growing.regrow_after = 5s;
