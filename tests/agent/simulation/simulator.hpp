@@ -64,6 +64,7 @@ class Simulator {
   void perform(std::size_t node, const EndRanks& action);
   void perform(std::size_t node, const Propose& action);
   void perform(std::size_t node, const Read& action);
+  void perform(std::size_t node, const Report& action);
   void perform(std::size_t node, const Send& action);
   void perform(std::size_t node, const Finish& action);
   void ask_ledger(std::size_t node, Generation generation, const Decision* proposal);
@@ -91,6 +92,7 @@ class Simulator {
   std::vector<Agent> agents_;
   std::map<Generation, Decision> seen_;  ///< decisions as the agents have them
   std::optional<Time> fault_at_, ended_at_, stopped_at_;
+  Generation reported_;  ///< the newest
   Outcome outcome_;
 };
 
