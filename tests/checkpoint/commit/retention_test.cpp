@@ -90,6 +90,31 @@ TEST(Retention, TheNewestAuditedOneStays) {
   EXPECT_EQ(steps_in(root.path()), (Steps{40, 50, 60})) << "20 went when 40 was audited";
 }
 
+TEST(Retention, ToolsKeepTheNewestAuditedOneToo) {
+  TemporaryFolder root;
+  SingleProcessGroup alone;
+  FileSystem& files = real_file_system();
+  {
+    Store store(root.path(), {.keep = 4});
+    store.take(alone, owner_called("test"));
+    for (std::int64_t step : {10, 20, 30, 40}) {
+      State state = sample_state();
+      state[kAuditedState] = "15";
+      store.save(alone, Step(step), share_of(make_sample(static_cast<std::uint64_t>(step)), 0, 1).slices, state);
+    }
+  }
+  std::ofstream(root.path() / step_folder_name(Step(40)) / kManifestName) << "damaged";
+  Rule rule = last_rule(files, root.path());
+  EXPECT_EQ(rule.keep, 4);
+  EXPECT_EQ(rule.audited, Step(15));
+  rule.keep = 2;
+  for (const auto& decision :
+       decide_retention(files, root.path(), rule, {}, [](Step, const fs::path&) { return true; }))
+    EXPECT_EQ(decision.stays, decision.step != Step(20)) << decision.step.value;
+  run_saves(root.path(), {50});
+  EXPECT_FALSE(last_rule(files, root.path()).audited) << "the last run has no audits";
+}
+
 TEST(Retention, SetsAsideWhatCameAfterAStep) {
   TemporaryFolder root;
   run_saves(root.path(), {10, 20, 30}, {.keep = 3});
