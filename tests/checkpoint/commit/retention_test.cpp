@@ -218,6 +218,22 @@ TEST(Retention, NobodyWaitsForADeletion) {
   EXPECT_TRUE(entries_with_prefix(root.path(), kTrashPrefix).empty());
 }
 
+TEST(Retention, NothingIsDeletedAfterTheCollectorWasStopped) {
+  TemporaryFolder root;
+  run_saves(root.path(), {10, 20, 30, 40, 50}, {.keep = 5});
+  SlowDeletion files;
+  Collector collector(files, root.path(), {.keep = 2});
+  collector.saved(Step(50));
+  EXPECT_FALSE(collector.settle(std::chrono::milliseconds(1)));
+  collector.stop();
+  const Steps left = steps_in(root.path());
+  EXPECT_TRUE(left.contains(30)) << "it is the last of three that go";
+  collector.saved(Step(50));
+  EXPECT_TRUE(collector.settle(std::chrono::seconds(5)));
+  EXPECT_EQ(steps_in(root.path()), left);
+  for (std::int64_t step : left) EXPECT_TRUE(verify(root.path() / step_folder_name(Step(step))).empty()) << step;
+}
+
 TEST(Retention, WhereRoomIsShortTheOneThatTheRunGoesOnFromStays) {
   TemporaryFolder root;
   run_saves(root.path(), {10, 20, 30, 40}, {.keep = 4});
