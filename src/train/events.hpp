@@ -19,6 +19,7 @@ struct Started {
   std::int64_t samples_per_epoch = 0, global_batch = 0;
   std::string backend;              ///< Backend::description()
   std::string resumed_source = {};  ///< "the file system", "snapshots (2 of memory) in 0.01 s"
+  bool has_mixed_backends = false;  ///< the ranks may round differently
 };
 
 struct StepDone {

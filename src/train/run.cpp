@@ -161,6 +161,7 @@ void Trainer::start() {
     started.resumed_from = state_.step;
     started.resumed_source = *resumed;
   }
+  started.has_mixed_backends = has_different_backends_;
   show_step(state_.step);
   observer_.on(started);
 }
