@@ -115,6 +115,17 @@ TEST_P(Requests, WaitingTwiceAndMovingDoNoHarm) {
   });
 }
 
+TEST_P(Requests, WhereARankHasNoMemoryNoneGetsItAndAllGoOn) {
+  on_ranks([](Communicator& comm) {
+    constexpr std::size_t kTooMuch = std::size_t{1} << 39;
+    EXPECT_THROW(comm.allocate(comm.rank() == Rank(1) ? kTooMuch : 1000), NoMemory);
+    const tensor::Buffer shared = comm.allocate(1 << 20);
+    std::ranges::fill(shared.as<float>(), static_cast<float>(comm.rank().value + 1));
+    comm.all_reduce(shared.as<float>()).wait();
+    EXPECT_TRUE(all_are(shared.as<float>(), sum_of_ranks(comm)));
+  });
+}
+
 // Messages of that length leave at once; the connection does not outlive a longer one that is given up half-way.
 TEST_P(Requests, WhatAllRanksGiveUpDisturbsNothingElse) {
   on_ranks([](Communicator& comm) {
