@@ -17,32 +17,32 @@ namespace {
 using Row = nlohmann::ordered_json;
 constexpr const char* kFile = "bad-nodes.jsonl";
 
-Row row_of(const char* event) {
+Row new_row(const char* event) {
   const double now = seconds_since_1970();
   return {{"event", event},
           {"time", now},
           {"local_time", fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(static_cast<std::time_t>(now)))}};
 }
 
-void append(const std::filesystem::path& run_folder, const Row& row) {
+void append_row(const std::filesystem::path& run_folder, const Row& row) {
   RecordWriter(run_folder / kFile).append(row.dump(-1, ' ', false, Row::error_handler_t::replace));
 }
 }  // namespace
 
 void note_bad_node(const std::filesystem::path& run_folder, const BadNode& node) {
-  Row row = row_of("bad_node");
+  Row row = new_row("bad_node");
   row["nodes"] = node.node;
   row["cause"] = node.cause;
   row["job"] = node.job;
-  append(run_folder, row);
+  append_row(run_folder, row);
 }
 
 void note_exclusion(const std::filesystem::path& run_folder, const std::string& job,
                     const std::vector<std::string>& nodes) {
-  Row row = row_of("excluded");
+  Row row = new_row("excluded");
   row["nodes"] = fmt::format("{}", fmt::join(nodes, ","));
   row["job"] = job;
-  append(run_folder, row);
+  append_row(run_folder, row);
 }
 
 std::vector<std::string> read_exclusion(const std::filesystem::path& run_folder, const std::string& job) {
