@@ -340,7 +340,9 @@ void Agent::perform(const Read& action) {
 
 void Agent::perform(const Report& action) {
   if (action.broke_off) tell_of_break(action.decision);
-  if (!action.decision.end && action.decision.generation > Generation(1)) tell_of_begin(action.decision);
+  const Generation generation = action.decision.generation;
+  const bool is_past = generation < membership_.status().decision.generation;  // this agent was late
+  if (!action.decision.end && generation > Generation(1) && !is_past) tell_of_begin(action.decision);
 }
 
 void Agent::perform(const Send&) {

@@ -158,8 +158,8 @@ void Simulator::perform(std::size_t node, const Report& action) {
   const auto found = folder_.ledger.find(generation);
   if (found == folder_.ledger.end() || found->second != action.decision)
     broken(fmt::format("n{} reports a generation {} that was not decided so", node, generation));
-  if (generation <= reported_) broken(fmt::format("n{} reports generation {} once more", node, generation));
-  reported_ = std::max(reported_, generation);
+  if (!reported_.insert(generation).second)
+    broken(fmt::format("n{} reports generation {} once more", node, generation));
 }
 
 void Simulator::ask_ledger(std::size_t node, Generation generation, const Decision* proposal) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -92,7 +93,7 @@ class Simulator {
   std::vector<Agent> agents_;
   std::map<Generation, Decision> seen_;  ///< decisions as the agents have them
   std::optional<Time> fault_at_, ended_at_, stopped_at_;
-  Generation reported_;  ///< the newest
+  std::set<Generation> reported_;
   Outcome outcome_;
 };
 
