@@ -40,5 +40,7 @@ enum class PageCache { used, passed };
 /// Small named texts or bytes, equal on all ranks: configuration, position, backend. A key is a valid tensor name other
 /// than "distdl.parity", which distdl itself uses.
 using State = std::map<std::string, std::string>;
+/// The key of the last step whose state has passed an audit before the save. Tools keep the newest checkpoint up to it.
+inline constexpr const char* kAuditedState = "audited";
 
 }  // namespace distdl::checkpoint

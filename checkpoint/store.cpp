@@ -185,7 +185,10 @@ std::optional<Summary> Store::newest(Group& group, std::optional<Step> below) {
 std::vector<Step> Store::set_aside_after(Group& group, std::optional<Step> last, const std::string& reason) {
   std::vector<Step> moved;
   leader_decides(group, fmt::format("set checkpoints in \"{}\" aside", root_.string()), [&] {
-    collector_->settle(kSettlePatience);
+    if (!collector_->settle(kSettlePatience)) {
+      log(Severity::warning, "old checkpoints in \"{}\" are still being deleted: the others remain", root_.string());
+      collector_->stop();
+    }
     check_owner(*files_, root_, owner_);
     owner_.snapshots_since = owner_.start + 1;
     write_owner(*files_, root_, owner_);

@@ -147,8 +147,7 @@ Collector::Collector(FileSystem& files, Path root, Rule rule)
 Collector::~Collector() {
   Shared& shared = *shared_;
   if (!shared.thread.joinable()) return;
-  bool settled = settle(kPatience);
-  if (!settled) {
+  if (!settle(kPatience)) {
     log(Severity::warning, "old checkpoints in \"{}\" remain; the next run deletes them", shared.root.string());
     shared.files.stop();
   }
@@ -178,7 +177,9 @@ void Collector::keep_newest_until(Step step) {
 void Collector::saved(Step step) {
   std::lock_guard lock(shared_->mutex);
   shared_->good.insert(step);
-  shared_->asked = shared_->last = step;
+  shared_->last = step;
+  if (shared_->files.stopped()) return;
+  shared_->asked = step;
   shared_->changed.notify_all();
   if (!shared_->thread.joinable()) shared_->thread = std::thread([shared = shared_] { shared->run(); });
 }
@@ -196,8 +197,8 @@ std::uint64_t bytes_in(const Path& folder) {
 
 int Collector::make_room(const std::function<bool(std::uint64_t)>& enough, int most) {
   settle(kRoomPatience);
-  if (enough(0)) return 0;
   Shared& shared = *shared_;
+  if (shared.files.stopped() || enough(0)) return 0;
   const auto last = [&] {
     std::lock_guard lock(shared.mutex);
     return shared.last;
@@ -220,6 +221,15 @@ int Collector::make_room(const std::function<bool(std::uint64_t)>& enough, int m
     ++gone;
   }
   return gone;
+}
+
+void Collector::stop() {
+  shared_->files.stop();
+  {
+    const std::lock_guard lock(shared_->mutex);
+    shared_->asked.reset();
+  }
+  settle(kCollectorPatience);
 }
 
 bool Collector::settle(Clock::duration patience) {

@@ -38,6 +38,8 @@ class Collector {
   int make_room(const std::function<bool(std::uint64_t)>& enough, int most);
   /// Waits until there is nothing left to do. Returns false if that takes longer than `patience`.
   bool settle(Clock::duration patience);
+  /// Gives up all requests, for good: nothing more is deleted. Waits at most 5 s for a system call that is under way.
+  void stop();
 
  private:
   struct Shared;

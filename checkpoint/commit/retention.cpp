@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 
 #include <fmt/ranges.h>
 #include <sys/stat.h>
@@ -12,6 +13,7 @@
 #include <distdl/checkpoint/commit/retention.hpp>
 #include <distdl/checkpoint/commit/tags.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
+#include <distdl/checkpoint/format/manifest.hpp>
 
 namespace distdl::checkpoint {
 namespace {
@@ -95,12 +97,38 @@ bool discard(FileSystem& files, const Path& root, const Path& folder, const std:
   return remove_tree(files, trash);
 }
 
+namespace {
+std::optional<Step> audited_by(const State& state) {
+  const auto found = state.find(kAuditedState);
+  if (found == state.end()) return std::nullopt;
+  const char *begin = found->second.data(), *end = begin + found->second.size();
+  std::int64_t step = 0;
+  const auto [last, error] = std::from_chars(begin, end, step);
+  return error == std::errc() && last == end && step >= 0 ? std::optional(Step(step)) : std::nullopt;
+}
+
+/// As the newest checkpoint with a readable manifest tells. An audit after that save makes the newest checkpoint the
+/// audited one, which stays anyhow.
+std::optional<Step> last_audited(FileSystem& files, const Path& root) {
+  if (!is_there(root)) return std::nullopt;
+  const auto folders = step_folders(root);
+  for (auto newest = folders.rbegin(); newest != folders.rend(); ++newest) try {
+      return audited_by(load_manifest(files, newest->second).state);
+    } catch (const StorageError& error) {
+      log(Severity::debug, "{}", error.what());
+    }
+  return std::nullopt;
+}
+}  // namespace
+
 Rule last_rule(FileSystem& files, const Path& root) {
+  const auto audited = last_audited(files, root);
   const Owner owner = owner_of(files, root).value_or(Owner{});
-  if (owner.keep >= 2 && owner.keep_every >= 0) return {owner.keep, owner.keep_every};
-  Rule rule;  // of a run of an older distdl, whose OWNER does not tell
+  if (owner.keep >= 2 && owner.keep_every >= 0) return {owner.keep, owner.keep_every, audited};
+  Rule rule{.audited = audited};  // of a run of an older distdl, whose OWNER does not tell
   for (const Event& event : read_history(files, root))
-    if (event.fate == Fate::taken && event.keep >= 2 && event.keep_every >= 0) rule = {event.keep, event.keep_every};
+    if (event.fate == Fate::taken && event.keep >= 2 && event.keep_every >= 0)
+      rule = {event.keep, event.keep_every, audited};
   return rule;
 }
 

@@ -33,7 +33,8 @@ struct Rule {
 };
 
 /// The retention rule of the run that took the folder last, so that a tool deletes nothing that the run would keep. It
-/// comes from OWNER, else from the history, else it is the default. Throws StorageError.
+/// comes from OWNER, else from the history, else it is the default; `audited` comes from the newest checkpoint. Throws
+/// StorageError.
 Rule last_rule(FileSystem& files, const Path& root);
 
 /// Whether a checkpoint is kept, and the reason.

@@ -96,6 +96,7 @@ Summary save_imported(const std::filesystem::path& root, Step step, std::span<co
   SingleProcessGroup alone;
   Rule rule = last_rule(real_file_system(), root);
   Store store(root, {.keep = rule.keep, .keep_every = rule.keep_every});
+  if (rule.audited) store.keep_newest_until(*rule.audited);
   store.take(alone, {"import", 0, 0, ""});
   store.save(alone, step, slices, state);
   return open(store.root() / step_folder_name(step));

@@ -104,13 +104,15 @@ class Agent {
   void perform(const EndRanks& action);
   void perform(const Propose& action);
   void perform(const Read& action);
+  void perform(const Report& action);
   void perform(const Send& action);
   void perform(const Finish& action);
 
   std::vector<Process> processes_of(const Decision& decision, Rank& first) const;
   std::vector<std::string> names(const std::vector<NodeId>& nodes) const;
-  void announce(const Decision& decision);
+  void announce(const Decision& decision) const;
   void tell_of_break(const Decision& next);
+  void tell_of_begin(const Decision& decision);
   bool is_lowest_heard(std::size_t from) const;
   InspectedNode inspected();
 
@@ -287,16 +289,19 @@ void Agent::tell_of_break(const Decision& next) {
   ledger_thread_.call([&tell = spec_.events.broke_off, event] { tell(event); });
 }
 
-/// One of the members does, of each generation but the first.
-void Agent::announce(const Decision& decision) {
-  const bool is_loss = decision.origin.kind != CauseKind::unknown;
-  const auto hosts = names(decision.members);
-  log(Severity::warning, "{}{}; generation {} begins on {}", decision.cause,
-      is_loss ? fmt::format(" ({})", name_of(decision.origin.kind)) : "", decision.generation, fmt::join(hosts, ", "));
-  if (is_loss || faulty_.value + 1 == decision.generation.value) tell_of_break(decision);
-  GenerationBegan event{decision.generation, decision.cause, 0, hosts};
-  for (std::size_t place = 0; place < hosts.size(); ++place) event.ranks += ranks_at(place, spec_.ranks, rules_.wanted);
+void Agent::tell_of_begin(const Decision& decision) {
+  GenerationBegan event{decision.generation, decision.cause, 0, names(decision.members)};
+  for (std::size_t place = 0; place < event.hosts.size(); ++place)
+    event.ranks += ranks_at(place, spec_.ranks, rules_.wanted);
   ledger_thread_.call([&tell = spec_.events.began, event] { tell(event); });
+}
+
+/// One of the members does, of each generation but the first.
+void Agent::announce(const Decision& decision) const {
+  const bool is_loss = decision.origin.kind != CauseKind::unknown;
+  log(Severity::warning, "{}{}; generation {} begins on {}", decision.cause,
+      is_loss ? fmt::format(" ({})", name_of(decision.origin.kind)) : "", decision.generation,
+      fmt::join(names(decision.members), ", "));
 }
 
 void Agent::perform(const StartRanks& action) {
@@ -330,6 +335,13 @@ void Agent::perform(const Read& action) {
   ledger_thread_.read(name_of(action.generation));
 }
 
+void Agent::perform(const Report& action) {
+  if (action.broke_off) tell_of_break(action.decision);
+  const Generation generation = action.decision.generation;
+  const bool is_past = generation < membership_.status().decision.generation;  // this agent was late
+  if (!action.decision.end && generation > Generation(1) && !is_past) tell_of_begin(action.decision);
+}
+
 void Agent::perform(const Send&) {
   const std::string bytes = to_text(membership_.status());
   for (std::size_t node = 0; node < agents_.size(); ++node)
@@ -355,15 +367,11 @@ void Agent::perform(const Finish& action) {
   if (action.code != 0) log(Severity::info, "the launch ends with code {}: {}", action.code, action.cause);
   end_ = action.code;
   if (!action.decided) return;
-  const auto reaction = restart_decision(action.code);
-  const bool is_stop = action.code == static_cast<int>(ExitCode::stopped) || reaction == RestartDecision::resume_later;
-  if (!is_stop && reaction != RestartDecision::finished && is_lowest_heard(0))
-    tell_of_break(membership_.status().decision);
   if (!first_lost_ || !is_lowest_heard(1)) return;
   // srun and the supervisor run on the first node.
   if (!membership_.status().hears.front())
     spec_.without_supervisor(action.code);
-  else if (reaction != RestartDecision::give_up)
+  else if (restart_decision(action.code) != RestartDecision::give_up)
     ledger_thread_.call(spec_.after_first_came_back);
 }
 

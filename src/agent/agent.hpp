@@ -34,7 +34,8 @@ struct GenerationBegan {
   std::vector<std::string> hosts = {};
 };
 
-/// What one agent of a launch tells, as it happens, on a thread of its own. The functions must not throw.
+/// What the agents of a launch tell, as it happens, each event by one of them: the one whose proposal of the next
+/// decision stands. It calls these functions on a thread of its own. They must not throw.
 struct AgentEvents {
   std::function<void(const BrokenOff&)> broke_off = [](const BrokenOff&) {};
   std::function<void(const GenerationBegan&)> began = [](const GenerationBegan&) {};

@@ -60,12 +60,10 @@ void Beats::send() const {
 
 BeatPipe::BeatPipe() {
   int ends[2];
-  const bool made = ::pipe2(ends, O_NONBLOCK) == 0;
+  const bool made = ::pipe2(ends, O_NONBLOCK | O_CLOEXEC) == 0;
   require<SchedulerError>(made, "cannot make a pipe for the signs of life of a rank: {}", errno_text(errno));
   reader_.reset(ends[0]);
   writer_.reset(ends[1]);
-  const bool own = ::fcntl(ends[0], F_SETFD, FD_CLOEXEC) == 0;
-  require<SchedulerError>(own, "cannot keep a pipe from other processes: {}", errno_text(errno));
 }
 
 std::map<std::string, std::string> BeatPipe::variables() const {

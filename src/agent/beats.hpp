@@ -46,8 +46,9 @@ class BeatPipe {
  public:
   /// Throws SchedulerError if the system refuses a pipe.
   BeatPipe();
-  /// For the environment of the rank. The rank inherits the descriptor; close_writer() after its start.
+  /// For the environment of the rank, which needs the writer's descriptor; close_writer() after its start.
   std::map<std::string, std::string> variables() const;
+  int writer() const { return writer_.get(); }
   void close_writer() { writer_.reset(); }
   int descriptor() const { return reader_.get(); }
   /// The step that the rank has done, as of its newest beat, -1 if it has not trained; nothing if no beat came since

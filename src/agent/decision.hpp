@@ -27,13 +27,14 @@ struct NodeFailures {
 /// What the agents of a launch have agreed on: the ranks of the next generation, or the end of the launch. The ledger
 /// holds exactly one decision for each generation from 1.
 struct Decision {
-  Generation generation;        ///< 0: before the first decision; its members are all nodes
-  std::vector<NodeId> members;  ///< the nodes that run ranks, in the order of their ranks; none at the end
-  std::vector<NodeId> spares;   ///< other nodes that could run ranks
-  std::optional<int> end;       ///< the launch ends with this exit code; nothing: it goes on
-  std::string cause;            ///< why the generation before ended, for people
-  Origin origin;                ///< the same, as far as it is known
-  std::vector<NodeId> wrong;    ///< nodes in which an audit found wrong bits: they run no more ranks in this launch
+  Generation generation;           ///< 0: before the first decision; its members are all nodes
+  std::vector<NodeId> members;     ///< the nodes that run ranks, in the order of their ranks; none at the end
+  std::vector<NodeId> spares;      ///< other nodes that could run ranks
+  std::optional<int> end;          ///< the launch ends with this exit code; nothing: it goes on
+  std::string cause;               ///< why the generation before ended, for people
+  Origin origin;                   ///< the same, as far as it is known
+  std::optional<NodeId> proposer;  ///< whose proposal it was; it reports the decision to the journal
+  std::vector<NodeId> wrong;       ///< nodes in which an audit found wrong bits: they run no more ranks in this launch
   // For the proposer of the next generation.
   std::int64_t progress = -1;               ///< the furthest progress of any node before this generation
   std::uint32_t failures = 0;               ///< generations in a row that failed without progress

@@ -23,6 +23,13 @@ bool is_equal_news(const Status& a, const Status& b) {
          a.drain == b.drain;
 }
 
+/// The end of a launch that has finished or was told to stop.
+bool is_planned_end(int code) {
+  const auto reaction = restart_decision(code);
+  return reaction == RestartDecision::finished || reaction == RestartDecision::resume_later ||
+         code == static_cast<int>(ExitCode::stopped);
+}
+
 }  // namespace
 
 Membership::Membership(NodeId self, std::vector<std::string> names, const Rules& rules)
@@ -40,6 +47,7 @@ void Membership::decided(const Decision& decision) {
   if (!is_valid(decision, names_.size())) return unanswered(decision.generation);
   if (asked_ == decision.generation) asked_.reset();
   from_ledger_ = decision;
+  report(decision);
 }
 
 void Membership::unanswered(Generation generation) {
@@ -80,7 +88,19 @@ void Membership::adopt_newest() {
   from_ledger_.reset();
 }
 
+/// Others may have told it before the ledger answers.
+void Membership::report(const Decision& decision) {
+  if (decision.proposer != self_ || decision.generation <= reported_) return;
+  reported_ = decision.generation;
+  const bool is_first = decision.generation == Generation(kBeginning.value + 1);
+  const bool broke_off = decision.end
+                             ? !is_planned_end(*decision.end)
+                             : !is_first && (proposed_after_fault_ || decision.origin.kind != CauseKind::unknown);
+  actions_.emplace_back(Report{decision, broke_off});
+}
+
 void Membership::adopt(const Decision& decision) {
+  report(decision);
   Status& own = peers_.own();
   own.decision = decision;
   own.fault.clear();
@@ -198,6 +218,8 @@ void Membership::decide() {
   const auto pause = pause_before(decision);
   if (!pause || now_ - connected_since_ < *pause) return;
   asked_ = decision.decision.generation;
+  decision.decision.proposer = self_;
+  proposed_after_fault_ = !status().fault.empty();
   actions_.emplace_back(Propose{std::move(decision.decision)});
 }
 
@@ -306,7 +328,7 @@ void Membership::consider_drain() {
   if (std::ranges::none_of(last.members, drained)) return;
   const auto unfit = unfit_nodes(last.node_failures, peers_.all(), rules_);
   const auto next = next_members(last, peers_.connected(last.members, possible_members()), unfit, rules_);
-  own.regrow = next.size() == last.members.size() &&
+  own.regrow = next.size() >= last.members.size() &&
                std::ranges::count_if(next, drained) < std::ranges::count_if(last.members, drained);
 }
 

@@ -33,6 +33,11 @@ struct Propose {
 struct Read {
   Generation generation;
 };
+/// Record `decision`: of all agents only its proposer is told to, as soon as it knows that its proposal stands.
+struct Report {
+  Decision decision;
+  bool broke_off = false;  ///< the generation before ended by a fault
+};
 /// Send status() to all other nodes.
 struct Send {};
 /// End this agent. The ledger holds the same end if `decided`; else this agent alone gives up.
@@ -41,7 +46,7 @@ struct Finish {
   std::string cause;
   bool decided = true;
 };
-using Action = std::variant<StartRanks, StopRanks, EndRanks, Propose, Read, Send, Finish>;
+using Action = std::variant<StartRanks, StopRanks, EndRanks, Propose, Read, Report, Send, Finish>;
 
 /// The agents of a launch agree on generations of ranks: one object for each node. README.md tells how. It has no
 /// threads, sockets, files or clocks of its own: what happened is told to it, and advance() answers with what to do.
@@ -91,6 +96,7 @@ class Membership {
 
   void adopt_newest();
   void adopt(const Decision& decision);
+  void report(const Decision& decision);
   void spread();
   void find_fault();
   bool is_lost(NodeId member) const;
@@ -133,8 +139,10 @@ class Membership {
   std::optional<Clock::time_point> undecided_since_;
   std::vector<NodeId> connected_;  ///< the nodes that could run ranks, at the last look
   Clock::time_point connected_since_;
-  std::optional<Generation> asked_;  ///< the ledger, for this generation; there is no answer yet
-  Clock::time_point next_question_;  ///< to the ledger, not before
+  std::optional<Generation> asked_;    ///< the ledger, for this generation; there is no answer yet
+  bool proposed_after_fault_ = false;  ///< the last proposal
+  Generation reported_;                ///< the last proposal that stood
+  Clock::time_point next_question_;    ///< to the ledger, not before
   std::optional<Clock::time_point> orphan_since_, regrow_since_;
 
   Status sent_;

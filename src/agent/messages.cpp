@@ -57,6 +57,7 @@ Json json_of(const Decision& decision) {
             {"losses", decision.losses},
             {"node_failures", failures}};
   if (decision.end) json["end"] = *decision.end;
+  if (decision.proposer) json["proposer"] = decision.proposer->value;
   return json;
 }
 
@@ -75,6 +76,7 @@ Decision decision_of(const Json& json) {
   for (const auto& one : json.at("node_failures"))
     decision.node_failures.push_back({NodeId(one.at(0).get<std::uint32_t>()), one.at(1).get<std::uint32_t>()});
   if (json.contains("end")) decision.end = json.at("end").get<int>();
+  if (json.contains("proposer")) decision.proposer = NodeId(json.at("proposer").get<std::uint32_t>());
   return decision;
 }
 

@@ -56,6 +56,7 @@ std::vector<Process> NodeRanks::with_pipes(std::vector<Process> ranks, const std
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     ranks[i].variables.merge(signs[i].pipe.variables());
     ranks[i].variables.merge(signs[i].activity->variables());
+    ranks[i].descriptors = {signs[i].pipe.writer(), signs[i].activity->descriptor()};
   }
   return ranks;
 }

@@ -41,7 +41,7 @@ std::optional<int> SupervisorSignals::wait_for_stop(Milliseconds timeout) {
 Processes::Processes(const std::vector<Process>& processes) {
   try {
     for (const auto& child : processes)
-      running_.push_back({running_.size(), start_process(child.command, child.variables)});
+      running_.push_back({running_.size(), start_process(child.command, child.variables, {.also = child.descriptors})});
   } catch (...) {
     signal(SIGKILL);
     for (const auto& process : running_) ::waitpid(process.pid, nullptr, 0);

@@ -18,6 +18,7 @@ namespace distdl::agent {
 struct Process {
   std::vector<std::string> command;
   std::map<std::string, std::string> variables;  ///< added to the environment
+  std::vector<int> descriptors = {};             ///< open files of this process that it has too
 };
 
 /// The signals that a supervisor or an agent acts on: those that ask to stop, and SIGCHLD.

@@ -1,27 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fstream>
-#include <sstream>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <distdl/agent/rank_look.hpp>
 #include <distdl/agent/symbols.hpp>
+#include <distdl/base/process_age.hpp>
 
 namespace distdl::agent {
 namespace {
-/// The fields of a stat file of /proc after the name, which may hold anything: the state, the parent ...
-std::istringstream stat_of(const std::string& file) {
-  std::ifstream in(file);
-  std::string line;
-  std::getline(in, line);
-  const auto end = line.rfind(')');
-  return std::istringstream(end == std::string::npos ? "" : line.substr(end + 1));
-}
-
 /// A number that another process has by now gets no signal.
 bool is_own_child(pid_t process) {
-  auto fields = stat_of(fmt::format("/proc/{}/stat", process));
+  auto fields = stat_of_process(process);
   std::string state;
   pid_t parent = 0;
   return fields >> state >> parent && parent == ::getpid() && state != "Z";
@@ -59,7 +50,7 @@ ThreadReport report_of(const StartedRank& rank, const ThreadSeen& seen) {
 
 std::string state_of_process(pid_t process, pid_t thread) {
   std::string state;
-  stat_of(fmt::format("/proc/{}/task/{}/stat", process, thread)) >> state;
+  stat_of_process(process, thread) >> state;
   return state;
 }
 

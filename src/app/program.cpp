@@ -61,26 +61,27 @@ std::string exit_codes() {
 
 int run(int argc, char** argv) {
   CommandLine line("distdl", "Distributed deep learning as a first-class job of a Slurm machine.");
-  add_run_command(line);
-  add_submit_command(line);
-  add_status_command(line);
-  add_why_command(line);
-  add_log_command(line);
-  add_cancel_command(line);
-  add_requeue_command(line);
-  add_ls_command(line);
-  add_health_command(line);
-  add_data_command(line);
-  add_checkpoint_command(line);
-  add_evaluate_commands(line);
-  add_generate_command(line);
-  add_config_command(line);
-  add_bench_command(line);
-  add_doctor_command(line);
-  add_preflight_command(line);
-  add_agent_command(line);
-  add_worker_command(line);
-  add_version_command(line);
+  const Command& app = line;  // commands take it by value
+  add_run_command(app);
+  add_submit_command(app);
+  add_status_command(app);
+  add_why_command(app);
+  add_log_command(app);
+  add_cancel_command(app);
+  add_requeue_command(app);
+  add_ls_command(app);
+  add_health_command(app);
+  add_data_command(app);
+  add_checkpoint_command(app);
+  add_evaluate_commands(app);
+  add_generate_command(app);
+  add_config_command(app);
+  add_bench_command(app);
+  add_doctor_command(app);
+  add_preflight_command(app);
+  add_agent_command(app);
+  add_worker_command(app);
+  add_version_command(app);
   add_help_command(line);
   line.footer(exit_codes());
   return line.run(argc, argv);

@@ -75,7 +75,7 @@ void store_text(std::string_view text, std::atomic<std::uint64_t>* words, std::s
   }
 }
 
-ActivityMemory::ActivityMemory() : descriptor_(::memfd_create("distdl-activity", 0)) {
+ActivityMemory::ActivityMemory() : descriptor_(::memfd_create("distdl-activity", MFD_CLOEXEC)) {
   require<SchedulerError>(static_cast<bool>(descriptor_), "cannot make memory for the activity of a rank: {}",
                           errno_text(errno));
   const bool sized = ::ftruncate(descriptor_.get(), sizeof(ActivityPage)) == 0;

@@ -108,8 +108,9 @@ class ActivityMemory {
   ActivityMemory(const ActivityMemory&) = delete;
   ActivityMemory& operator=(const ActivityMemory&) = delete;
 
-  /// For the environment of the rank, which inherits the descriptor; close_descriptor() after its start.
+  /// For the environment of the rank, which needs the descriptor; close_descriptor() after its start.
   std::map<std::string, std::string> variables() const;
+  int descriptor() const { return descriptor_.get(); }
   void close_descriptor() { descriptor_.reset(); }
   /// The threads that show themselves, the training one first. None before the rank has begun to.
   std::vector<ThreadSeen> look() const;

@@ -103,15 +103,17 @@ int exit_code_from_status(int wait_status) {
 }
 
 pid_t start_process(const std::vector<std::string>& command, const std::map<std::string, std::string>& variables,
-                    const StandardStreams& streams) {
+                    const InheritedFiles& files) {
   auto words = command, environment_text = environment_with(variables);
   auto argv = pointers(words), environment = pointers(environment_text);
   pid_t parent = ::getpid();
   pid_t pid = ::fork();
   require<SchedulerError>(pid >= 0, "cannot start \"{}\": {}", command.front(), errno_text(errno));
   if (pid == 0) {
-    if (streams.input >= 0) ::dup2(streams.input, STDIN_FILENO);
-    if (streams.output >= 0) ::dup2(streams.output, STDOUT_FILENO);
+    if (files.input >= 0) ::dup2(files.input, STDIN_FILENO);
+    if (files.output >= 0) ::dup2(files.output, STDOUT_FILENO);
+    for (const int descriptor : files.also)
+      if (::fcntl(descriptor, F_SETFD, 0) != 0) ::_exit(127);
     become(argv.data(), environment.data(), parent);
   }
   return pid;

@@ -19,10 +19,11 @@ std::string own_program();
 /// The exit code of a process, or 128 + the number of the signal that killed it, as in shells and srun.
 int exit_code_from_status(int wait_status);
 
-/// The stdin and stdout of a new process; -1: those of this process.
-struct StandardStreams {
-  int input = -1;
-  int output = -1;
+/// What a new process has of the open files of this one, besides those that lack FD_CLOEXEC.
+struct InheritedFiles {
+  int input = -1;              ///< its stdin; -1: that of this process
+  int output = -1;             ///< its stdout
+  std::vector<int> also = {};  ///< under the same numbers, although they have FD_CLOEXEC
 };
 
 /// Starts a program (searched on PATH) with the given variables added to the environment. Signals that are blocked or
@@ -30,7 +31,7 @@ struct StandardStreams {
 /// call this from a thread that outlives the child. Throws SchedulerError if the system cannot start a process. If the
 /// program does not exist, the child ends with code 127.
 pid_t start_process(const std::vector<std::string>& command, const std::map<std::string, std::string>& variables,
-                    const StandardStreams& streams = {});
+                    const InheritedFiles& files = {});
 
 struct CommandResult {
   int exit_code = 0;   ///< 127: no such program; 124: ended at the timeout

@@ -13,12 +13,17 @@
 
 namespace distdl {
 
-std::optional<std::int64_t> start_of_process(std::int64_t pid) {
+std::istringstream stat_of_process(std::int64_t pid, std::optional<std::int64_t> thread) {
   std::string line;
-  std::getline(std::ifstream(fmt::format("/proc/{}/stat", pid)), line);
-  const auto name_end = line.rfind(')');  // the name before it may hold anything
-  if (name_end == std::string::npos) return std::nullopt;
-  std::istringstream rest(line.substr(name_end + 1));
+  std::getline(
+      std::ifstream(thread ? fmt::format("/proc/{}/task/{}/stat", pid, *thread) : fmt::format("/proc/{}/stat", pid)),
+      line);
+  const auto name_end = line.rfind(')');
+  return std::istringstream(name_end == std::string::npos ? "" : line.substr(name_end + 1));
+}
+
+std::optional<std::int64_t> start_of_process(std::int64_t pid) {
+  std::istringstream rest = stat_of_process(pid);
   std::string word;
   rest >> word;
   if (word == "Z" || word == "X") return std::nullopt;

@@ -15,6 +15,18 @@ void check_kind(const std::filesystem::path& file, mode_t mode) {
   require<StorageError>(S_ISREG(mode), "\"{}\" is {}, but a regular file was expected: remove it", file.string(),
                         kind_of(mode));
 }
+/// Of a file that may be cut meanwhile.
+std::string read_from(const FileDescriptor& descriptor, const std::filesystem::path& file, off_t begin, off_t end) {
+  std::string text(static_cast<std::size_t>(std::max<off_t>(end - begin, 0)), '\0');
+  for (std::size_t at = 0; at < text.size();) {
+    const ssize_t n = ::pread(descriptor.get(), text.data() + at, text.size() - at, begin + static_cast<off_t>(at));
+    if (n < 0 && errno == EINTR) continue;
+    require<StorageError>(n >= 0, "cannot read \"{}\": {}", file.string(), errno_text(errno));
+    if (n == 0) text.resize(at);
+    at += static_cast<std::size_t>(n);
+  }
+  return text;
+}
 }  // namespace
 
 std::string_view kind_of(mode_t mode) {
@@ -53,15 +65,13 @@ std::string read_regular(const std::filesystem::path& file, std::size_t most) {
     throw StorageError(
         fmt::format("\"{}\" has {} bytes, but at most {} were expected: remove it", file.string(), size, most),
         ExitCode::corrupt);
-  std::string text(static_cast<std::size_t>(std::max<off_t>(size, 0)), '\0');
-  for (std::size_t at = 0; at < text.size();) {
-    const ssize_t n = ::pread(descriptor.get(), text.data() + at, text.size() - at, static_cast<off_t>(at));
-    if (n < 0 && errno == EINTR) continue;
-    require<StorageError>(n >= 0, "cannot read \"{}\": {}", file.string(), errno_text(errno));
-    if (n == 0) text.resize(at);  // somebody has cut it
-    at += static_cast<std::size_t>(n);
-  }
-  return text;
+  return read_from(descriptor, file, 0, size);
+}
+
+std::string read_end_of_regular(const std::filesystem::path& file, std::size_t most) {
+  const FileDescriptor descriptor = open_regular(file, O_RDONLY);
+  const off_t size = ::lseek(descriptor.get(), 0, SEEK_END);
+  return read_from(descriptor, file, std::max<off_t>(0, size - static_cast<off_t>(most)), size);
 }
 
 }  // namespace distdl

@@ -252,9 +252,10 @@ tensor::Buffer Communicator::allocate(std::size_t bytes) {
     created = impl.memory->create_buffer(bytes);
     return created.segment;
   }));
-  if (const std::string problem = impl.first_problem(votes); !problem.empty()) {
+  if (const auto failed = failure_of(votes)) {
     if (created.data) impl.memory->release_buffer(created.id);
-    throw CommError(problem);
+    if (failed->code == ExitCode::storage) throw NoMemory(impl.first_problem(votes));
+    throw CommError(impl.first_problem(votes));
   }
   const auto segments = results_of(votes);
   std::vector<std::string> names;

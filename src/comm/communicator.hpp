@@ -89,8 +89,8 @@ class Communicator {
   /// independent of this one. Throws as connect() does.
   std::unique_ptr<Communicator> duplicate();
   /// Collective. Returns zeroed memory, aligned to a page, that the other ranks of the node have also mapped. `bytes`
-  /// may differ between ranks. The memory must be freed before the communicator. Throws CommError on all ranks if one
-  /// has no memory.
+  /// may differ between ranks. The memory must be freed before the communicator. Throws NoMemory on all ranks if one
+  /// has none; the communicator can be used all the same.
   tensor::Buffer allocate(std::size_t bytes);
 
   /// Collective. Afterwards operands of collectives may also be in the memory of this device; each rank has one device.

@@ -32,4 +32,11 @@ class PeerLost : public CommError {
   std::vector<Rank> ranks_;
 };
 
+/// All ranks know that one of them has no memory for what they wanted. In contrast to other errors of communication,
+/// the communicator can still be used.
+class NoMemory : public CommError {
+ public:
+  using CommError::CommError;
+};
+
 }  // namespace distdl::comm

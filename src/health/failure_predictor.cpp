@@ -11,10 +11,11 @@ namespace distdl::health {
 namespace {
 using Count = std::optional<std::int64_t>;
 
-/// Of a counter, per hour: 0 for none, 1 for about 150, hardly more for more.
+/// Of a counter, per hour: 0 for none, 1 for about 150, hardly more for more: at most 2, for 22,000.
 double rate(const Count& before, const Count& now, double seconds) {
+  constexpr double kMost = 2;
   if (!before || !now || *now <= *before || seconds <= 0) return 0;  // or the node was started anew
-  return std::log1p(static_cast<double>(*now - *before) * 3600 / seconds) / 5;
+  return std::min(kMost, std::log1p(static_cast<double>(*now - *before) * 3600 / seconds) / 5);
 }
 
 double has_more(const Count& before, const Count& now) {

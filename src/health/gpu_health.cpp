@@ -83,7 +83,9 @@ GpuHealth GpuMonitor::read() const {
     const auto add_errors = [&](unsigned kind, std::optional<std::int64_t>& sum) {
       unsigned long long errors = 0;
       const int result = functions_->memory_errors(device, kind, kSinceDriverBegan, &errors);
-      if (const auto more = answer(result, static_cast<std::int64_t>(errors))) sum = sum.value_or(0) + *more;
+      constexpr auto kMost = static_cast<unsigned long long>(GpuHealth::kMostErrors);
+      if (const auto more = answer(result, static_cast<std::int64_t>(std::min(errors, kMost))))
+        sum = std::min(sum.value_or(0) + *more, GpuHealth::kMostErrors);
     };
     add_errors(kCorrected, health.corrected_errors);
     add_errors(kUncorrected, health.uncorrected_errors);

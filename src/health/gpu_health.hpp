@@ -14,7 +14,8 @@ struct GpuHealth {
   std::optional<double> hottest = {};  ///< degrees Celsius
   int throttled = 0;                   ///< GPUs whose clocks are lowered by heat or by the power supply
   std::optional<std::int64_t> corrected_errors = {},
-                              uncorrected_errors = {};  ///< of the memory, since the driver began
+                              uncorrected_errors = {};  ///< of the memory, since the driver began; up to kMostErrors
+  static constexpr std::int64_t kMostErrors = 1'000'000'000;
 };
 
 /// NVIDIA's management library, opened at run time.

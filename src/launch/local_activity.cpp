@@ -14,7 +14,10 @@ LocalActivity::LocalActivity(int ranks, const agent::StallLimits& limits)
 }
 
 std::vector<agent::Process> LocalActivity::with_memory(std::vector<agent::Process> processes) const {
-  for (std::size_t i = 0; i < memory_.size(); ++i) processes[i].variables.merge(memory_[i]->variables());
+  for (std::size_t i = 0; i < memory_.size(); ++i) {
+    processes[i].variables.merge(memory_[i]->variables());
+    processes[i].descriptors.push_back(memory_[i]->descriptor());
+  }
   return processes;
 }
 

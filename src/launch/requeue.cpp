@@ -12,9 +12,10 @@ using namespace std::chrono_literals;
 
 constexpr int kMostRefusals = 3;
 
-/// As Slurm 22.05, or 23.02 and newer, says of a job whose batch script ended by a signal.
+/// As Slurm 22.05, or 23.02 and newer, says of a job whose batch script ended by a signal. So does the script of a job
+/// that a user has cancelled.
 bool has_lost_script(const slurm::JobRecord& record) {
-  return !record.is_alive() && !record.is_pending() &&
+  return !record.is_alive() && !record.is_pending() && !record.state.starts_with("CANCELLED") &&
          (record.reason == "JobLaunchFailure" || record.reason.starts_with("RaisedSignal"));
 }
 

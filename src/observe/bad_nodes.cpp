@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <ctime>
+#include <sstream>
 
 #include <fmt/chrono.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <distdl/base/clock.hpp>
@@ -12,19 +14,46 @@
 
 namespace distdl::observe {
 namespace {
+using Row = nlohmann::ordered_json;
 constexpr const char* kFile = "bad-nodes.jsonl";
+
+Row new_row(const char* event) {
+  const double now = seconds_since_1970();
+  return {{"event", event},
+          {"time", now},
+          {"local_time", fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(static_cast<std::time_t>(now)))}};
 }
 
+void append_row(const std::filesystem::path& run_folder, const Row& row) {
+  RecordWriter(run_folder / kFile).append(row.dump(-1, ' ', false, Row::error_handler_t::replace));
+}
+}  // namespace
+
 void note_bad_node(const std::filesystem::path& run_folder, const BadNode& node) {
-  const double now = seconds_since_1970();
-  const nlohmann::ordered_json row{
-      {"event", "bad_node"},
-      {"time", now},
-      {"local_time", fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(static_cast<std::time_t>(now)))},
-      {"nodes", node.node},
-      {"cause", node.cause},
-      {"job", node.job}};
-  RecordWriter(run_folder / kFile).append(row.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  Row row = new_row("bad_node");
+  row["nodes"] = node.node;
+  row["cause"] = node.cause;
+  row["job"] = node.job;
+  append_row(run_folder, row);
+}
+
+void note_exclusion(const std::filesystem::path& run_folder, const std::string& job,
+                    const std::vector<std::string>& nodes) {
+  Row row = new_row("excluded");
+  row["nodes"] = fmt::format("{}", fmt::join(nodes, ","));
+  row["job"] = job;
+  append_row(run_folder, row);
+}
+
+std::vector<std::string> read_exclusion(const std::filesystem::path& run_folder, const std::string& job) {
+  std::string list;
+  for_each_record(run_folder / kFile, [&](const Record& row) {
+    if (row.event == "excluded" && row.job == job) list = row.nodes;
+  });
+  std::vector<std::string> nodes;
+  std::istringstream names(list);
+  for (std::string name; std::getline(names, name, ',');) nodes.push_back(name);
+  return nodes;
 }
 
 std::vector<BadNode> read_bad_nodes(const std::filesystem::path& run_folder) {

@@ -21,4 +21,10 @@ void note_bad_node(const std::filesystem::path& run_folder, const BadNode& node)
 /// The newest entry of each node, newest first.
 std::vector<BadNode> read_bad_nodes(const std::filesystem::path& run_folder);
 
+/// That distdl keeps a job of Slurm off these nodes; those that the user has excluded are not among them. As above.
+void note_exclusion(const std::filesystem::path& run_folder, const std::string& job,
+                    const std::vector<std::string>& nodes);
+/// The newest entry of this job; none if there is none.
+std::vector<std::string> read_exclusion(const std::filesystem::path& run_folder, const std::string& job);
+
 }  // namespace distdl::observe

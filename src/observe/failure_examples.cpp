@@ -14,10 +14,10 @@
 namespace distdl::observe {
 namespace {
 namespace fs = std::filesystem;
-constexpr double kHorizon = 1800;    // seconds before a failure that count as signs of it
-constexpr double kPause = 180;       // seconds without a row: the node was gone
-constexpr double kLongestStep = 90;  // seconds between two readings that are compared
-constexpr std::size_t kMostBytes = 64 << 20;
+constexpr double kHorizon = 1800;             // seconds before a failure that count as signs of it
+constexpr double kPause = 180;                // seconds without a row: the node was gone
+constexpr double kLongestStep = 90;           // seconds between two readings that are compared
+constexpr std::size_t kMostBytes = 64 << 20;  // of a node: some months; the newest ones
 
 /// The journal notes a loss before or after the last row of the node.
 bool has_loss(const std::vector<Record>& journal, double last_row) {
@@ -76,7 +76,7 @@ std::vector<health::Example> read_examples(const fs::path& run_folder) {
   for (fs::directory_iterator entry(run_folder / kHealthFolder, error), end; !error && entry != end;
        entry.increment(error))
     try {
-      nodes.push_back(health_rows_of(read_regular(entry->path(), kMostBytes)));
+      nodes.push_back(health_rows_of(read_end_of_regular(entry->path(), kMostBytes)));
       if (!nodes.back().empty()) run_end = std::max(run_end, nodes.back().back().time);
     } catch (const StorageError& failure) {
       log(Severity::warning, "not read: {}", failure.what());

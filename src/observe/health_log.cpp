@@ -3,15 +3,14 @@
 #include <memory>
 #include <utility>
 
-#include <fcntl.h>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/regular_file.hpp>
 #include <distdl/base/signals.hpp>
 #include <distdl/observe/health_log.hpp>
+#include <distdl/observe/record_lines.hpp>
 #include <distdl/observe/record_writer.hpp>
 
 namespace distdl::observe {
@@ -50,16 +49,13 @@ void each_of(Health& health, Visitor&& visit) {
 
 /// The text of the last whole line.
 std::string last_line(const fs::path& file) {
-  const FileDescriptor descriptor = open_regular(file, O_RDONLY);
-  const off_t size = ::lseek(descriptor.get(), 0, SEEK_END);
-  std::string tail(kNewestRows, '\0');
-  const ssize_t n = ::pread(descriptor.get(), tail.data(), tail.size(), std::max<off_t>(0, size - off_t{kNewestRows}));
-  tail.resize(static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+  std::string tail = read_end_of_regular(file, kNewestRows);
   tail.resize(tail.rfind('\n') == std::string::npos ? 0 : tail.rfind('\n'));
   return tail.substr(tail.rfind('\n') + 1);
 }
 
 std::optional<HealthRow> row_of(const std::string& line) {
+  if (line.size() > kLongestLine) return std::nullopt;
   const Json json = Json::parse(line, nullptr, false);
   if (!json.is_object() || !json.contains("time") || !json["time"].is_number()) return std::nullopt;
   if (!json.contains("host") || !json["host"].is_string()) return std::nullopt;

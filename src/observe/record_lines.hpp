@@ -31,6 +31,7 @@ struct Record {
   double seconds = 0, stall_seconds = 0;
   double submit_time = 0, end = 0;  ///< seconds since 1970
   bool is_final = false, has_progressed = false, was_asked = false;
+  bool has_mixed_backends = false;  ///< of "started"
   // Of "shares": one entry per rank; all three lists are as long, or empty.
   std::vector<std::int64_t> shares{};
   std::vector<double> microbatch_seconds{};

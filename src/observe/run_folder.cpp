@@ -88,6 +88,7 @@ void RunFolder::on(const train::Started& event) {
     row["resumed_from"] = resumed;
     row["resumed_source"] = event.resumed_source;
   }
+  if (event.has_mixed_backends) row["mixed_backends"] = true;
   journal_.append(line_of(row));
   result_.ranks = event.world_size;
   result_.backend = event.backend;
@@ -277,14 +278,21 @@ std::optional<Step> read_last_step(const std::filesystem::path& run_folder) {
 
 std::optional<double> read_loss_after(const std::filesystem::path& run_folder, Step step) {
   std::vector<Record> corruptions;
-  std::vector<double> starts;
+  std::vector<Record> starts;
   for_each_record(run_folder / "journal.jsonl", [&](const Record& row) {
     if (row.event == "corrupted") corruptions.push_back(row);
-    if (row.event == "started") starts.push_back(row.time);
+    if (row.event == "started") starts.push_back(row);
   });
   // Another start may have had another job, or other nodes.
   const auto are_of_one_start = [&](double first, double second) {
-    return std::ranges::none_of(starts, [&](double start) { return first < start && start <= second; });
+    return std::ranges::none_of(starts,
+                                [&](const Record& start) { return first < start.time && start.time <= second; });
+  };
+  // Such a loss depends on which rank computed what.
+  const auto is_of_mixed_backends = [&](const Record& row) {
+    const auto start =
+        std::find_if(starts.rbegin(), starts.rend(), [&](const Record& s) { return s.time <= row.time; });
+    return start != starts.rend() && start->has_mixed_backends;
   };
   const auto is_doubtful = [&](const Record& row) {
     return std::ranges::any_of(corruptions, [&](const Record& corruption) {
@@ -297,7 +305,9 @@ std::optional<double> read_loss_after(const std::filesystem::path& run_folder, S
   for_each_record(run_folder / "metrics.jsonl", [&](const Record& row) {
     if (!row.step || !row.loss || is_doubtful(row)) return;
     if (*row.step == step.value) loss.reset();  // this state was made again
-    if (*row.step == step.value + 1 && before == step.value && are_of_one_start(time_before, row.time)) loss = row.loss;
+    if (*row.step == step.value + 1 && before == step.value && are_of_one_start(time_before, row.time) &&
+        !is_of_mixed_backends(row))
+      loss = row.loss;
     before = row.step;
     time_before = row.time;
   });

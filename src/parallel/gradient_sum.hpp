@@ -24,11 +24,11 @@ class GradientSum {
               std::size_t count);
 
   /// Collective. Registers the backend's device with the communicator. Without a device, the arenas are allocated in
-  /// memory that the node's other ranks can read. Throws CommError if there is no memory for them, and ConfigError if
+  /// memory that the node's other ranks can read. Throws comm::NoMemory if there is none for them, and ConfigError if
   /// only some ranks have a device.
   void allocate();
-  /// Collective. Allocates one arena more, once, so that set_plan() has a wider choice. Throws CommError on all ranks
-  /// if one has no host memory; only this rank throws if its device has none.
+  /// Collective. Allocates one arena more, once, so that set_plan() has a wider choice. Throws comm::NoMemory on all
+  /// ranks if one has no host memory; only this rank throws if its device has none.
   void allocate_spare();
   /// The number of arenas: arenas_for() this rank's range of a plan must not exceed it.
   std::size_t capacity() const { return capacity_ + (spare_.bytes() > 0 ? 1 : 0); }

@@ -2,6 +2,7 @@
 #include <distdl/base/clock.hpp>
 #include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/base/process.hpp>
 #include <distdl/slurm/allocation.hpp>
 #include <distdl/slurm/queries/answers.hpp>
 #include <distdl/slurm/queries/variables.hpp>
@@ -25,6 +26,11 @@ std::optional<std::chrono::system_clock::time_point> end_of_job_by_variable() {
 
 std::string switches_of_node() {
   return switches_in(env("SLURM_TOPOLOGY_ADDR").value_or(""), env("SLURM_TOPOLOGY_ADDR_PATTERN").value_or(""));
+}
+
+std::string name_of_node() {
+  const auto name = env("SLURMD_NODENAME");
+  return name && !name->empty() ? *name : host_name();
 }
 
 }  // namespace distdl::slurm

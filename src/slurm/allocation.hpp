@@ -33,6 +33,9 @@ std::optional<Allocation> current_allocation();
 /// are lost together with their switch. Empty if it knows none.
 std::string switches_of_node();
 
+/// What Slurm calls this node, which may lack the domain of the host's name; outside of a job the host's name.
+std::string name_of_node();
+
 /// When Slurm will end the job, by SLURM_JOB_END_TIME. Nothing, with a warning, if that is over: such a value is left
 /// from another job, or the limit was raised since.
 std::optional<std::chrono::system_clock::time_point> end_of_job_by_variable();

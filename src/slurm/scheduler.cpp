@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 constexpr Milliseconds kActionLimit = 30s, kSubmitLimit = 60s;
 
 void check_partition_name(const std::string& name) {
-  require<SchedulerError>(!name.empty() && name[0] != '-' && name.find_first_of(", \t\n=") == name.npos,
+  require<SchedulerError>(!name.empty() && name[0] != '-' && name.find_first_of(", \t\n=") == std::string::npos,
                           "\"{}\" is no name of one partition", name);
 }
 }  // namespace
@@ -84,6 +84,7 @@ void Scheduler::exclude_nodes(const std::string& id, const std::vector<std::stri
   forget(id);
 }
 
+// NOLINTNEXTLINE(readability-convert-member-functions-to-static): one way to Slurm, as for the other actions
 std::string Scheduler::submit(const Submission& submission) {
   std::vector<std::string> command{"sbatch", "--parsable"};
   if (!submission.folder.empty()) command.push_back("--chdir=" + submission.folder.string());

@@ -19,6 +19,7 @@ struct Started {
   std::int64_t samples_per_epoch = 0, global_batch = 0;
   std::string backend;              ///< Backend::description()
   std::string resumed_source = {};  ///< "the file system", "snapshots (2 of memory) in 0.01 s"
+  bool has_mixed_backends = false;  ///< the ranks may round differently
 };
 
 struct StepDone {
@@ -103,7 +104,7 @@ struct Corrupted {
   Step step;                            ///< whose state was audited
   std::optional<Step> audited = {};     ///< the last step that had passed an audit
   std::vector<int> ranks = {};          ///< that are wrong, ascending
-  std::vector<std::string> hosts = {};  ///< of these ranks, each once
+  std::vector<std::string> hosts = {};  ///< of these ranks, each once, as the scheduler calls them
   bool is_certain = true;               ///< false: at least one of them is wrong
   std::string reason = {};
   std::vector<Step> set_aside = {};  ///< checkpoints that are in quarantine now

@@ -40,7 +40,8 @@ class Trainer {
   std::string backend() const { return backend_->description(); }
   const std::string& digest() const { return sources_.training->digest(); }
   Outcome operator()();
-  /// Ranks that round differently cannot be audited.
+  /// The node of each rank, to be named where an audit finds wrong bits; empty: its host name.
+  void name_nodes(std::vector<std::string> nodes) { nodes_ = std::move(nodes); }
   /// Ranks with different backends may round differently: no audits, and the loss after a restore need not repeat.
   void allow_different_bits() {
     step_.auditor().disable();
@@ -62,6 +63,7 @@ class Trainer {
   [[noreturn]] void diverged(const char* what, double loss);
   /// Collective. An audit found wrong bits.
   [[noreturn]] void corrupted(const AuditFailed& found);
+  std::string node_of(Rank rank) const;
   /// Collective, after a restore.
   void read_recorded_loss();
   void check_resumed_loss(double loss);
@@ -106,6 +108,7 @@ class Trainer {
   std::optional<Evaluated> evaluated_;
   std::optional<double> recorded_loss_;  ///< of the next step, by an earlier start
   bool has_different_backends_ = false;
+  std::vector<std::string> nodes_;
 };
 
 Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator,
@@ -161,6 +164,7 @@ void Trainer::start() {
     started.resumed_from = state_.step;
     started.resumed_source = *resumed;
   }
+  started.has_mixed_backends = has_different_backends_;
   show_step(state_.step);
   observer_.on(started);
 }
@@ -213,12 +217,17 @@ void Trainer::audit_end() {
   audited(state_.step, watch.seconds());
 }
 
+std::string Trainer::node_of(Rank rank) const {
+  const auto place = static_cast<std::size_t>(rank.value);
+  return place < nodes_.size() && !nodes_[place].empty() ? nodes_[place] : communicator_.host(rank);
+}
+
 void Trainer::corrupted(const AuditFailed& found) {
   const auto& verdict = found.verdict();
   Corrupted event{found.step(), state_.audited, verdict.wrong, {}, verdict.is_certain, verdict.reason, {}};
   for (int rank : verdict.wrong)
-    if (const auto& host = communicator_.host(Rank(rank)); std::ranges::find(event.hosts, host) == event.hosts.end())
-      event.hosts.push_back(host);
+    if (auto node = node_of(Rank(rank)); std::ranges::find(event.hosts, node) == event.hosts.end())
+      event.hosts.push_back(std::move(node));
   const auto text = fmt::format(
       "silent corruption found by the audit of step {} on {}{}: {}. The next start continues from the newest "
       "checkpoint up to step {}, the last one that passed an audit",
@@ -426,6 +435,7 @@ Outcome run(const Recipe& recipe, const Setting& setting, comm::Communicator& co
   auto backends = communicator.all_gather_strings(trainer->backend());
   if (communicator.rank().value == 0) warn_of_different_backends(backends, recipe.train.audit_every > 0);
   if (std::ranges::adjacent_find(backends, std::not_equal_to<>()) != backends.end()) trainer->allow_different_bits();
+  if (recipe.train.audit_every > 0) trainer->name_nodes(communicator.all_gather_strings(setting.node));
   return (*trainer)();
 }
 

@@ -41,6 +41,7 @@ struct Setting {
   std::function<std::optional<double>(Step)> recorded_loss = {};
   std::optional<BitFlip> bit_flip = {};  ///< an error on purpose, in a start that resumes nothing
   MeasuredTimes measured = {};           ///< by an earlier start of the run; rank 0's count
+  std::string node = {};                 ///< what the scheduler calls this rank's node; empty: its host name
   /// The node's, if nodes of one domain may be lost together: for checkpoint.failure_domain = "switch".
   std::string failure_domain = {};
   checkpoint::SnapshotUse snapshots = checkpoint::SnapshotUse::newest;  ///< where to resume from

@@ -166,7 +166,7 @@ StateCheckpointer::Part StateCheckpointer::part_of(const TrainingState& state) {
   part.state.insert(identity_.begin(), identity_.end());
   part.state["position"] = std::to_string(state.position);
   part.state["updates"] = std::to_string(state.updates);
-  if (state.audited) part.state["audited"] = std::to_string(state.audited->value);
+  if (state.audited) part.state[checkpoint::kAuditedState] = std::to_string(state.audited->value);
   if (backend_.activation_type() == tensor::DataType::float16) {
     part.state["loss_scale.exponent"] = std::to_string(state.loss_scale.exponent);
     part.state["loss_scale.good_steps"] = std::to_string(state.loss_scale.good_steps);
@@ -424,7 +424,8 @@ void StateCheckpointer::take_over(TrainingState& state, Step step, const checkpo
   state.step = step;
   state.position = position;
   state.updates = updates;
-  state.audited = saved.contains("audited") ? std::optional(Step(number(saved, "audited"))) : std::nullopt;
+  state.audited.reset();
+  if (saved.contains(checkpoint::kAuditedState)) state.audited = Step(number(saved, checkpoint::kAuditedState));
   state.loss_scale = LossScale::start(backend_.activation_type());
   if (backend_.activation_type() == tensor::DataType::float16 && saved.contains("loss_scale.exponent"))
     state.loss_scale = {number(saved, "loss_scale.exponent"), number(saved, "loss_scale.good_steps")};

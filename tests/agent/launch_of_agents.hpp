@@ -27,6 +27,7 @@ class LaunchOfAgents {
     bool ends_ranks = true;             ///< as soon as it is told to
     std::optional<Generation> running;  ///< ranks of this generation
     int starts = 0, stops = 0, ends = 0, proposals = 0;
+    std::vector<Report> reports;
     std::optional<Finish> finish;
   };
 
@@ -48,6 +49,14 @@ class LaunchOfAgents {
   const Status& status(std::size_t node) { return agent(node).status(); }
   const Decision& decision(std::uint32_t generation) const { return ledger_.at(Generation(generation)); }
   bool has(std::uint32_t generation) const { return ledger_.contains(Generation(generation)); }
+  /// Of this generation, by all agents.
+  std::vector<Report> reports(std::uint32_t generation) const {
+    std::vector<Report> all;
+    for (const Node& node : nodes_)
+      for (const Report& report : node.reports)
+        if (report.decision.generation == Generation(generation)) all.push_back(report);
+    return all;
+  }
   /// Of the newest decision.
   std::uint32_t generation() const { return ledger_.empty() ? 0 : ledger_.rbegin()->first.value; }
   void write(const Decision& decision) { ledger_.emplace(decision.generation, decision); }
@@ -122,6 +131,7 @@ class LaunchOfAgents {
     for (std::size_t to = 0; to < nodes_.size(); ++to)
       if (to != node && nodes_[to].is_alive && !cuts_.contains({node, to})) agent(to).receive(status(node));
   }
+  void perform(std::size_t node, const Report& action) { nodes_[node].reports.push_back(action); }
   void perform(std::size_t node, const Finish& action) { nodes_[node].finish = action; }
 
   std::vector<Node> nodes_;

@@ -295,6 +295,26 @@ TEST(Membership, ANodeWithWrongBitsIsNotTakenInAgain) {
   EXPECT_EQ(launch[1].starts, 1);
 }
 
+TEST(Membership, SparesTakeThePlacesOfANodeThatMayFailAndOfOneThatIsMissing) {
+  LaunchOfAgents launch(4, rules(3));
+  launch.begin();
+  launch.isolate(2);
+  launch.isolate(3);
+  launch.run_until_generation(2);
+  EXPECT_EQ(launch.decision(2).members, launch.ids({0, 1}));
+  launch.heal();
+  launch.run(5s);
+  launch.agent(0).progress(100);
+  launch.run(5s);
+  EXPECT_EQ(launch[0].stops, 0) << "they are not taken in for themselves";
+  launch.agent(1).drain(true);
+  launch.run(1s);
+  EXPECT_EQ(launch[0].stops, 1);
+  launch.end_all_ranks(75);
+  EXPECT_LT(launch.run_until_generation(3), 500ms);
+  EXPECT_EQ(launch.decision(3).members, launch.ids({0, 2, 3}));
+}
+
 TEST(Membership, ANodeThatMayFailIsNotTakenInAgain) {
   Rules growing = rules(2);
   growing.regrow_after = 5s;
@@ -369,6 +389,53 @@ TEST(Membership, StartsNoRanksWhileOlderOnesRun) {
   launch.end_ranks(0, 69);
   launch.run(200ms);
   EXPECT_EQ(launch[0].running, Generation(2));
+}
+
+TEST(Membership, TheOneWhoseProposalStandsReportsIt) {
+  LaunchOfAgents launch(3, rules(3));
+  launch.begin();
+  ASSERT_EQ(launch.reports(1).size(), 1u);
+  EXPECT_FALSE(launch.reports(1)[0].broke_off) << "there was none before";
+  launch[0].ledger_refuses = true;
+  launch.agent(0).ranks_failed(137, "a crash");
+  launch.run_until_generation(2);
+  launch.run(3s);
+  EXPECT_EQ(launch.decision(2).proposer, launch.id(1));
+  ASSERT_EQ(launch[1].reports.size(), 1u) << "also where no rank starts any more";
+  EXPECT_TRUE(launch[1].reports[0].broke_off);
+  EXPECT_EQ(launch.reports(2).size(), 1u);
+  launch.end_all_ranks(0);
+  launch.run(5s);
+  ASSERT_EQ(launch.reports(3).size(), 1u);
+  EXPECT_FALSE(launch.reports(3)[0].broke_off) << "the run has finished";
+}
+
+TEST(Membership, AnEndThatNodesKnowThatHearNobodyIsReportedOnce) {
+  LaunchOfAgents launch(2, rules(2, 2));
+  launch.begin();
+  launch.isolate(0);
+  launch.run(60s);
+  ASSERT_TRUE(launch.decision(2).end);
+  EXPECT_TRUE(launch[0].finish && launch[0].finish->decided);
+  EXPECT_TRUE(launch[1].finish && launch[1].finish->decided);
+  ASSERT_EQ(launch.reports(2).size(), 1u);
+  EXPECT_TRUE(launch.reports(2)[0].broke_off);
+}
+
+TEST(Membership, AProposalThatStandsIsReportedByWhoHearsOfItFromOthersFirst) {
+  LaunchOfAgents launch(2, rules(2));
+  launch.begin();
+  Decision mine = launch.decision(1);
+  mine.generation = Generation(2);
+  mine.proposer = launch.id(0);
+  launch.agent(1).decided(mine);
+  launch.run(1s);
+  ASSERT_EQ(launch[0].reports.size(), 2u);
+  EXPECT_EQ(launch[0].reports[1].decision.generation, Generation(2));
+  launch.agent(0).decided(mine);
+  launch.run(1s);
+  EXPECT_EQ(launch[0].reports.size(), 2u) << "once";
+  EXPECT_TRUE(launch[1].reports.empty());
 }
 
 TEST(Membership, AnotherNodeDecidesWhenTheLedgerRefusesTheFirst) {

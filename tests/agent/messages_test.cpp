@@ -14,6 +14,7 @@ Decision some_decision() {
   decision.cause = "n1: rank 4 crashed";
   decision.wrong = {NodeId(1)};
   decision.origin = {CauseKind::crashed, NodeId(1), 4};
+  decision.proposer = NodeId(2);
   decision.progress = 100;
   decision.failures = 1;
   decision.losses = 2;
@@ -28,6 +29,7 @@ TEST(Messages, ADecisionIsReadAsItWasWritten) {
   decision.members.clear();
   decision.end = 75;
   decision.origin = {};
+  decision.proposer.reset();
   EXPECT_EQ(decision_from(to_text(decision)), decision);
 }
 

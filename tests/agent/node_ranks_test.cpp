@@ -43,6 +43,34 @@ TEST(NodeRanks, EndWithTheCodeOfTheCause) {
   EXPECT_EQ(ranks.step(), Step(-1)) << "none has trained";
 }
 
+TEST(NodeRanks, HaveOnlyTheirOwnPipeAndMemory) {
+  const auto folder = fs::path(::testing::TempDir()) / ("node_ranks_" + std::to_string(::getpid()));
+  fs::create_directories(folder);
+  const auto files_of = [&](int rank) {
+    std::ifstream list(folder / std::to_string(rank));
+    int pipes = 0, memories = 0;
+    for (std::string line; std::getline(list, line);) {
+      pipes += line.find("pipe:") != std::string::npos;
+      memories += line.find("distdl-activity") != std::string::npos;
+    }
+    return std::pair(pipes, memories);
+  };
+  std::pair<int, int> alone;
+  for (const int count : {1, 3}) {
+    std::vector<Process> processes;
+    for (int rank = 0; rank < count; ++rank)
+      processes.push_back(shell("exec ls -l /proc/self/fd > " + (folder / std::to_string(rank)).string()));
+    NodeRanks ranks(Rank(0), processes, {}, Clock::now());
+    ASSERT_TRUE(reaches(ranks, [&] { return ranks.reap() == 0; }));
+    EXPECT_EQ(ranks.code(), 0);
+    if (count == 1) alone = files_of(0);
+    for (int rank = 0; rank < count; ++rank) EXPECT_EQ(files_of(rank), alone) << rank;
+  }
+  EXPECT_GE(alone.first, 1);
+  EXPECT_EQ(alone.second, 1);
+  fs::remove_all(folder);
+}
+
 TEST(NodeRanks, ALostPeerIsACauseIfThereIsNoOther) {
   NodeRanks ranks(Rank(0), {shell("exit 69"), shell("exit 0")}, {}, Clock::now());
   ASSERT_TRUE(reaches(ranks, [&] { return ranks.reap() == 0; }));

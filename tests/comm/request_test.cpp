@@ -6,6 +6,7 @@
 #include <thread>
 
 #include <gmock/gmock.h>
+#include <sys/statvfs.h>
 
 #include "tests/comm/connected_threads.hpp"
 #include "tests/pace.hpp"
@@ -112,6 +113,19 @@ TEST_P(Requests, WaitingTwiceAndMovingDoNoHarm) {
     EXPECT_TRUE(all_are(values, static_cast<float>(comm.size())));
     moved = comm.barrier();
     moved.wait();
+  });
+}
+
+TEST_P(Requests, WhereARankHasNoMemoryNoneGetsItAndAllGoOn) {
+  struct statvfs room {};
+  if (::statvfs("/dev/shm", &room) != 0 || room.f_blocks == 0) GTEST_SKIP() << "/dev/shm has no limit here";
+  on_ranks([](Communicator& comm) {
+    constexpr std::size_t kTooMuch = std::size_t{1} << 39;
+    EXPECT_THROW(comm.allocate(comm.rank() == Rank(1) ? kTooMuch : 1000), NoMemory);
+    const tensor::Buffer shared = comm.allocate(1 << 20);
+    std::ranges::fill(shared.as<float>(), static_cast<float>(comm.rank().value + 1));
+    comm.all_reduce(shared.as<float>()).wait();
+    EXPECT_TRUE(all_are(shared.as<float>(), sum_of_ranks(comm)));
   });
 }
 

@@ -83,6 +83,14 @@ TEST(FailurePredictor, OfOneKindOfExamplesNeverAlarms) {
   EXPECT_FALSE(train_predictor(traces(4, 10, 0)).is_at_risk(worst));
 }
 
+TEST(FailurePredictor, NoCountOfErrorsOutweighsAllOtherSigns) {
+  const GpuHealth none{.gpus = 1, .corrected_errors = 0, .uncorrected_errors = 0};
+  const GpuHealth many{.gpus = 1, .corrected_errors = 1'000'000'000, .uncorrected_errors = 1'000'000'000};
+  const NodeHealth before{.throttles = 0, .corrected_errors = 0, .gpus = none};
+  const NodeHealth now{.throttles = 1'000'000'000, .corrected_errors = 1'000'000'000, .gpus = many};
+  for (const double feature : features_of(before, now, kPeriod)) EXPECT_LE(feature, 2);
+}
+
 TEST(FailurePredictor, ANodeThatTellsNothingIsWell) {
   EXPECT_EQ(features_of({}, {}, 30), Features{});
   const NodeHealth before{.throttles = 1000}, after{.throttles = 3};

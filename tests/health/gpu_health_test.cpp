@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+
 #include <gtest/gtest.h>
 
 #include <distdl/health/gpu_health.hpp>
@@ -14,6 +16,16 @@ TEST(GpuHealth, IsThatOfAllGpusTogether) {
   EXPECT_EQ(health.hottest, 88);
   EXPECT_EQ(health.corrected_errors, 15);
   EXPECT_EQ(health.uncorrected_errors, 0);
+}
+
+TEST(GpuHealth, ErrorsWithoutNumberAreMany) {
+  const auto monitor = GpuMonitor::open(FAKE_NVML);
+  ASSERT_TRUE(monitor);
+  ::setenv("FAKE_NVML_ERRORS", "1", 1);
+  const GpuHealth health = monitor->read();
+  ::unsetenv("FAKE_NVML_ERRORS");
+  EXPECT_EQ(health.corrected_errors, GpuHealth::kMostErrors);
+  EXPECT_EQ(health.uncorrected_errors, GpuHealth::kMostErrors);
 }
 
 TEST(GpuHealth, IsNotThereWithoutTheLibrary) {

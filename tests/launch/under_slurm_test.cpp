@@ -255,6 +255,8 @@ TEST_F(UnderSlurm, RequeuesAJobThatFailsBecauseItsScriptWasKilledOnANodeThatIsBa
   expect("JobState=RUNNING Reason=None Restarts=0", false);
   expect("JobState=COMPLETING Reason=None Restarts=0", false);
   expect("JobState=CANCELLED Reason=None Restarts=0", false);
+  expect("JobState=CANCELLED Reason=JobLaunchFailure Restarts=0", false);
+  expect("JobState=CANCELLED Reason=RaisedSignal:9(Killed) Restarts=0", false);
   expect("JobState=PENDING Reason=JobLaunchFailure Restarts=1", false);
   std::filesystem::remove(folder_ / "up");
   expect("JobState=FAILED Reason=JobLaunchFailure Restarts=0", false);

@@ -25,6 +25,14 @@ TEST(BadNodes, KeepsTheNewestEntryOfEachNode) {
   EXPECT_EQ(nodes[0].job, "18");
   EXPECT_NEAR(nodes[0].time, seconds_since_1970(), 60);
   EXPECT_EQ(nodes[1].node, "n2");
+  EXPECT_TRUE(read_exclusion(folder, "17").empty());
+  note_exclusion(folder, "17", {"n1"});
+  note_exclusion(folder, "18", {"n3"});
+  note_exclusion(folder, "17", {"n1", "n2"});
+  EXPECT_EQ(read_exclusion(folder, "17"), (std::vector<std::string>{"n1", "n2"}));
+  note_exclusion(folder, "17", {});
+  EXPECT_TRUE(read_exclusion(folder, "17").empty());
+  EXPECT_EQ(read_bad_nodes(folder).size(), 2u) << "these rows are none of bad nodes";
   std::filesystem::remove_all(folder);
 }
 }  // namespace

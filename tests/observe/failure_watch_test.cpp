@@ -68,6 +68,15 @@ TEST_F(Failures, AreLearntFromTheRecordsOfARun) {
   EXPECT_EQ(read.threshold, learnt.threshold);
 }
 
+TEST_F(Failures, OfALongFileTheNewestPartIsRead) {
+  const auto file = folder_ / kHealthFolder / "n1.jsonl";
+  add_row("n1", kBegin, 0);
+  std::filesystem::resize_file(file, (64 << 20) + 10);  // takes no room on the disk
+  std::ofstream(file, std::ios::app) << "\n";
+  for (int i = 1; i < 4; ++i) add_row("n1", kBegin + 30 * i, 0);
+  EXPECT_EQ(read_examples(folder_).size(), 2u);
+}
+
 TEST_F(Failures, OfAPredictorThatIsNoneAreToldByName) {
   for (const char* text : {"", "[]", "{\"weights\":{}}", "{\"weights\":{\"slowdown\":1},\"bias\":0,\"threshold\":1}"}) {
     std::ofstream(folder_ / "predictor.json") << text;

@@ -50,7 +50,9 @@ class Folder : public ::testing::Test {
   template <class... Last>
   void run(std::int64_t from, std::int64_t to, const Last&... last) {
     RunFolder records(folder_, restart_++);
-    records.on(started(from));
+    auto start = started(from);
+    start.has_mixed_backends = has_mixed_backends_;
+    records.on(start);
     for (std::int64_t step = from + 1; step <= to; ++step)
       records.on(train::StepDone{Step(step), step * 0.1, 1.0 / step, 0.5, 0.01, 100.0 + step});
     (records.on(last), ...);
@@ -66,6 +68,7 @@ class Folder : public ::testing::Test {
 
   std::filesystem::path folder_;
   int restart_ = 0;
+  bool has_mixed_backends_ = false;
 };
 
 const train::Finished kFinished{Step(100), 0.25, 0.96875};
@@ -150,6 +153,18 @@ TEST_F(Folder, LossesAfterTheLastAuditBeforeCorruptionDoNotCount) {
   run(20, 24);
   EXPECT_FALSE(read_loss_after(folder_, Step(20))) << "the start after it may have had another job, or other nodes";
   EXPECT_EQ(read_loss_after(folder_, Step(22)), 1.0 / 23) << "by the start after it";
+}
+
+TEST_F(Folder, LossesOfRanksWithDifferentBackendsDoNotCount) {
+  run(0, 20);
+  has_mixed_backends_ = true;
+  run(10, 30);
+  has_mixed_backends_ = false;
+  run(25, 40);
+  EXPECT_EQ(read_loss_after(folder_, Step(5)), 1.0 / 6);
+  EXPECT_FALSE(read_loss_after(folder_, Step(15)));
+  EXPECT_FALSE(read_loss_after(folder_, Step(25)));
+  EXPECT_EQ(read_loss_after(folder_, Step(30)), 1.0 / 31);
 }
 
 TEST_F(Folder, TellsTheDeadlineAndReadsItsTimesBack) {

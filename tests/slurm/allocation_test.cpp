@@ -8,6 +8,7 @@
 
 #include "tests/slurm/slurm_fixture.hpp"
 #include <distdl/base/errors.hpp>
+#include <distdl/base/process.hpp>
 #include <distdl/slurm/allocation.hpp>
 #include <distdl/slurm/job_limits.hpp>
 #include <distdl/slurm/nodes.hpp>
@@ -24,6 +25,14 @@ bool never() {
 }
 
 class SlurmJob : public FakeSlurm {};
+
+TEST_F(SlurmJob, TheNodeIsCalledAsSlurmCallsIt) {
+  EXPECT_EQ(name_of_node(), host_name());
+  set("SLURMD_NODENAME", "n1");
+  EXPECT_EQ(name_of_node(), "n1") << "also where the host is n1.cluster";
+  set("SLURMD_NODENAME", "");
+  EXPECT_EQ(name_of_node(), host_name());
+}
 
 TEST_F(SlurmJob, OutsideOfAJobThereIsNoAllocation) {
   EXPECT_FALSE(current_allocation());

@@ -60,7 +60,7 @@ class FakeSlurm : public ::testing::Test {
   static constexpr const char* kNames[] = {"SLURM_JOB_ID",          "SLURM_RESTART_COUNT", "SLURM_JOB_NUM_NODES",
                                            "SLURM_NTASKS",          "SLURM_CPUS_PER_TASK", "SLURM_JOB_END_TIME",
                                            "SLURM_NTASKS_PER_NODE", "SLURM_ARRAY_JOB_ID",  "SLURM_ARRAY_TASK_ID",
-                                           "SBATCH_SIGNAL"};
+                                           "SBATCH_SIGNAL",         "SLURMD_NODENAME"};
   std::filesystem::path folder_;
   std::string path_;
 };

@@ -98,6 +98,13 @@ TEST_F(AuditedRun, KeepsTheLastAuditedCheckpointAndSetsLaterOnesAside) {
   EXPECT_EQ(recorder_.started.at(1).resumed_from, Step(8));
 }
 
+TEST_F(AuditedRun, NamesNodesAsTheSchedulerCallsThem) {
+  has_node_names_ = true;
+  bit_flip_ = bit_flip_from("parameters:1:5");
+  EXPECT_THAT(error_of(3, "named"), HasSubstr("audit of step 8 on n1: "));
+  EXPECT_THAT(recorder_.corrupted.at(0).hosts, ElementsAre("n1"));
+}
+
 TEST_F(AuditedRun, OfTwoRanksWithDifferentParametersBothAreNamed) {
   bit_flip_ = bit_flip_from("parameters:1:5");
   EXPECT_THAT(error_of(2, "two"), HasSubstr("on one of "));

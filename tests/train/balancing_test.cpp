@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/train/run_fixture.hpp"
+#include <distdl/comm/peer_lost.hpp>
+#include <distdl/train/trainer/balancing.hpp>
 
 namespace distdl::train {
 namespace {
@@ -81,6 +83,14 @@ TEST_F(Balanced, TellsWhoIsSlowEvenWhereNothingMoves) {
   ASSERT_EQ(recorder_.shares.size(), 1u);
   EXPECT_THAT(recorder_.shares[0].microbatch_seconds, ElementsAre(1, 1, 3));
   EXPECT_EQ(recorder_.shares[0].hosts.size(), 3u);
+}
+
+TEST(Balancing, OnlyLackOfMemoryIsNoEnd) {
+  EXPECT_TRUE(is_lack_of_memory(comm::NoMemory("no space for 4 bytes of shared memory")));
+  EXPECT_TRUE(is_lack_of_memory(Error(ExitCode::config, "the GPU's memory is full")));
+  EXPECT_FALSE(is_lack_of_memory(CommError("a timeout")));
+  EXPECT_FALSE(is_lack_of_memory(comm::PeerLost(Rank(1), "n1", "lost", ExitCode::config)));
+  EXPECT_FALSE(is_lack_of_memory(Error(ExitCode::internal, "a GPU that does not answer")));
 }
 
 TEST_F(Balanced, MeasuresByItself) {

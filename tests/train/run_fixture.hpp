@@ -98,6 +98,7 @@ class Run : public ::testing::Test {
       setting.resume_below = resume_below_;
       setting.bit_flip = bit_flip_;
       setting.recorded_loss = recorded_loss_;
+      if (has_node_names_) setting.node = fmt::format("n{}", world.rank());
       if (stop_is_pending_)
         setting.stop_is_pending = [this, rank = world.rank().value] { return stop_is_pending_(rank); };
       int asked = 0, steps = 0;
@@ -179,6 +180,7 @@ class Run : public ::testing::Test {
   std::function<RankTimes(Rank, Step, const parallel::MicrobatchPlan&)> rank_times_;  ///< instead of clocks
   std::optional<BitFlip> bit_flip_;
   std::function<std::optional<double>(Step)> recorded_loss_;
+  bool has_node_names_ = false;
   int crash_at_ = -1;  ///< steps of a start after which all ranks throw
 };
 

@@ -173,7 +173,7 @@ class Trial {
     const auto limits = slurm::job_limits(job_, slurm::scheduler());
     std::string text =
         fmt::format("job={}\ntasks={}\nscheduler={}\n", job_.called(), job_.tasks, slurm::scheduler().description());
-    for (const auto& [key, value] : slurm::variables_of(limits)) text += key + "=" + value + "\n";
+    for (const auto& [key, value] : slurm::variables_of(limits)) text += fmt::format("{}={}\n", key, value);
     try {
       if (const auto record = slurm::scheduler().job(job_.called()))
         text += fmt::format("may_requeue={}\n", record->may_requeue ? 1 : 0);

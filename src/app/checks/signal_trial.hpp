@@ -35,7 +35,7 @@ const char* name_of(TrialStage stage);
 
 struct SignalTrial {
   struct Stage {
-    TrialStage stage;
+    TrialStage stage = TrialStage::tasks;
     double time = 0;
   };
   std::vector<Stage> stages = {};

@@ -7,10 +7,9 @@
 #include <distdl/app/checks/node_check.hpp>
 #include <distdl/app/cli/commands.hpp>
 #include <distdl/app/cli/job_arguments.hpp>
-#include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
-#include <distdl/base/process.hpp>
 #include <distdl/observe/record_writer.hpp>
+#include <distdl/slurm/allocation.hpp>
 #include <distdl/world/make_world.hpp>
 
 namespace distdl::app {
@@ -20,11 +19,6 @@ struct PreflightArguments {
   std::filesystem::path folder;
   int devices = 1;
 };
-
-/// As Slurm calls this node.
-std::string node_name() {
-  return env("SLURMD_NODENAME").value_or(host_name());
-}
 
 void connect(NodeCheckReport& report, world::World& world, const config::Job& job) try {
   if (world.size() == 1) return;
@@ -39,7 +33,7 @@ void connect(NodeCheckReport& report, world::World& world, const config::Job& jo
 void check_node(const PreflightArguments& arguments) {
   const config::Job job = arguments.job.load();
   const auto world = world::make_world(std::filesystem::path(job.run_dir) / "launches");
-  NodeCheckReport report{node_name()};
+  NodeCheckReport report{slurm::name_of_node()};
   if (has_fault(report.node, "silent")) std::this_thread::sleep_for(std::chrono::minutes(1));
   check_compute(report, job.recipe.kernels, arguments.devices);
   check_file(report, arguments.folder);

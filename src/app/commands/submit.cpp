@@ -13,6 +13,7 @@
 #include <distdl/base/console.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/printable.hpp>
+#include <distdl/observe/bad_nodes.hpp>
 #include <distdl/observe/journal.hpp>
 #include <distdl/observe/requests.hpp>
 #include <distdl/observe/run_identity.hpp>
@@ -92,6 +93,7 @@ std::vector<std::string> submit_links(const PlannedSubmission& plan, int links) 
   try {
     for (int link = 1; link <= links; ++link) {
       jobs.push_back(slurm::scheduler().submit(submission));
+      if (!plan.avoided.empty()) observe::note_exclusion(plan.run_folder, jobs.back(), plan.avoided);
       journal.append(observe::Submitted{jobs.back(), plan.chain, link, links});
     }
   } catch (const SchedulerError& error) {

@@ -38,24 +38,24 @@ bool waits(const slurm::JobRecord& record) {
 
 /// Throws SchedulerError.
 void exclude_once(const std::string& job, const std::filesystem::path& run_folder, double hours) {
-  const auto known = observe::read_bad_nodes(run_folder);
-  if (known.empty()) return;
+  const Names ours = observe::read_exclusion(run_folder, job);
+  if (ours.empty() && observe::read_bad_nodes(run_folder).empty()) return;
   const auto record = slurm::scheduler().job(job, slurm::Freshness::now);
   if (!record || !waits(*record)) return;
-  Names others = expanded(record->excluded_nodes);
-  std::erase_if(others, [&](const std::string& node) {
-    return std::any_of(known.begin(), known.end(), [&](const auto& bad) { return bad.node == node; });
-  });
-  const int needed = std::max(1, record->fewest_nodes.value_or(record->nodes));
-  Names all = nodes_to_avoid(run_folder, hours, record->partition, joined(others), static_cast<std::size_t>(needed));
-  const std::string avoided = joined(all);
-  all.insert(all.end(), others.begin(), others.end());
   Names before = expanded(record->excluded_nodes);
+  Names others = before;
+  std::erase_if(others, [&](const std::string& node) { return contains(ours, node); });
+  const int needed = std::max(1, record->fewest_nodes.value_or(record->nodes));
+  const Names avoided =
+      nodes_to_avoid(run_folder, hours, record->partition, joined(others), static_cast<std::size_t>(needed));
+  Names all = avoided;
+  all.insert(all.end(), others.begin(), others.end());
   std::sort(all.begin(), all.end());
   std::sort(before.begin(), before.end());
   if (all == before) return;
+  observe::note_exclusion(run_folder, job, avoided);  // first, or they would be taken for the user's own
   slurm::scheduler().exclude_nodes(job, all);
-  log(Severity::info, "Slurm does not give {} to job {}", avoided.empty() ? "excluded nodes" : avoided, job);
+  log(Severity::info, "Slurm does not give {} to job {}", avoided.empty() ? "excluded nodes" : joined(avoided), job);
 }
 }  // namespace
 

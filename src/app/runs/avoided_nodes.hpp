@@ -24,9 +24,9 @@ std::vector<std::string> choose_avoided(const std::vector<observe::BadNode>& bad
 std::vector<std::string> nodes_to_avoid(const std::filesystem::path& run_folder, double hours,
                                         const std::string& partitions, const std::string& excluded, std::size_t needed);
 
-/// Tells Slurm which nodes not to give to a job that waits: the user's, and the run's bad ones. Nodes that the run has
-/// excluded before, and whose cool-down is over, may be used again. Repeated for some seconds: a job that was just
-/// requeued ends Slurm's commands too, as all processes of its batch script. What Slurm refuses is a warning.
+/// Tells Slurm which nodes not to give to a job that waits: the user's, and the run's bad ones. Nodes that distdl has
+/// excluded from this job before, and whose cool-down is over, may be used again. Repeated for some seconds: a job that
+/// was just requeued ends Slurm's commands too, as all processes of its batch script. What Slurm refuses is a warning.
 void exclude_bad_nodes(const std::string& job, const std::filesystem::path& run_folder, double hours);
 
 }  // namespace distdl::app

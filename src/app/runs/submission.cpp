@@ -66,18 +66,20 @@ std::size_t fewest_nodes_of(const submit::SbatchOptions& options) {
   return std::max<std::size_t>(1, count);
 }
 
-/// Nodes that earlier jobs of the run have left out. A user who names nodes means them.
-void avoid_bad_nodes(submit::SbatchOptions& options, const config::Job& job) try {
+/// Excludes nodes that earlier jobs of the run have left out, and returns them. A user who names nodes means them.
+std::vector<std::string> avoid_bad_nodes(submit::SbatchOptions& options, const config::Job& job) try {
   const std::string excluded = options.value("exclude");
-  if (options.has("nodelist") || excluded.find('/') != std::string::npos) return;
-  const auto avoided = nodes_to_avoid(job.run_dir, job.launch.bad_node_hours, options.value("partition"), excluded,
-                                      fewest_nodes_of(options));
-  if (avoided.empty()) return;
+  if (options.has("nodelist") || excluded.find('/') != std::string::npos) return {};
+  auto avoided = nodes_to_avoid(job.run_dir, job.launch.bad_node_hours, options.value("partition"), excluded,
+                                fewest_nodes_of(options));
+  if (avoided.empty()) return {};
   const auto list = fmt::format("{}", fmt::join(avoided, ","));
   log(Severity::info, "an earlier job of the run has left out {}: this one does not get it", list);
   options.set("exclude", excluded.empty() ? list : excluded + "," + list);
+  return avoided;
 } catch (const SchedulerError& error) {
   log(Severity::warning, "{}; bad nodes are not excluded", error.what());
+  return {};
 }
 
 /// Early enough for a save, where nobody says when.
@@ -150,9 +152,9 @@ PlannedSubmission plan_submission(const SubmissionWish& wish) {
   const JobFacts about = examine_job(job);
   auto facts = gather_facts(job, about.state_bytes, true);
   submit::ScriptRequest request{options_of(wish, job, facts)};
-  avoid_bad_nodes(request.options, job);
-  check_plan(job, ranks_of(request.options));
   PlannedSubmission plan{job.run_dir};
+  plan.avoided = avoid_bad_nodes(request.options, job);
+  check_plan(job, ranks_of(request.options));
   const auto identity = observe::find_identity(job.run_dir);
   plan.run_id = identity ? identity->id : random_hex(kIdOfChain);
   plan.what = about.text;

@@ -27,6 +27,7 @@ struct PlannedSubmission {
   std::string script = {};  ///< its text
   std::string what = {};    ///< what the job trains, for people
   std::vector<submit::LintFinding> findings = {};
+  std::vector<std::string> avoided = {};  ///< nodes that it excludes, besides the user's
 };
 
 /// Checks the job as "distdl run --check" does, and writes and lints the script. Changes nothing but, where --chdir

@@ -118,14 +118,14 @@ std::byte* NodeMemory::resolve(int local, std::uint64_t location) const {
 }
 
 NodeMemory::Created NodeMemory::create_buffer(std::size_t bytes) {
+  const int id = next_buffer_++;  // also if it fails: all ranks count alike
   require<InternalError>(bytes <= kOffsets, "a shared buffer has {} bytes, but at most {} were expected", bytes,
                          kOffsets);
-  Buffer buffer{next_buffer_, SharedSegment::create(job_, std::max<std::size_t>(bytes, 1)), {}};
+  Buffer buffer{id, SharedSegment::create(job_, std::max<std::size_t>(bytes, 1)), {}};
   Created created{buffer.id, buffer.own->name(), buffer.own->data()};
   const auto after = std::find_if(buffers_.begin(), buffers_.end(),
                                   [&](const Buffer& other) { return other.own->data() > buffer.own->data(); });
   buffers_.insert(after, std::move(buffer));
-  ++next_buffer_;
   return created;
 }
 

@@ -22,6 +22,12 @@ std::vector<int> shares_of(const parallel::MicrobatchPlan& plan) {
 }
 }  // namespace
 
+/// A GPU without memory is an error of the configuration, which agree() has passed on; that of a lost peer may be too.
+bool is_lack_of_memory(const Error& error) {
+  if (dynamic_cast<const CommError*>(&error)) return dynamic_cast<const comm::NoMemory*>(&error) != nullptr;
+  return error.exit_code() == ExitCode::config;
+}
+
 Balancing::Balancing(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator,
                      Clock::duration timeout, Observer& observer, kernels::Backend& backend, TrainingStep& step)
     : setting_(setting),
@@ -99,9 +105,8 @@ bool Balancing::make_room() {
       step_.allocate_spare();
     else
       agree(communicator_, timeout_, [this] { step_.allocate_spare(); });
-  } catch (const comm::PeerLost&) {
-    throw;
   } catch (const Error& error) {
+    if (!is_lack_of_memory(error)) throw;
     if (communicator_.rank() == Rank(0))
       log(Severity::warning, "microbatches stay where they are, because to move them takes memory: {}", error.what());
     balance_->refuse(arenas_);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include <distdl/base/errors.hpp>
 #include <distdl/comm/communicator.hpp>
 #include <distdl/train/events.hpp>
 #include <distdl/train/load_balance.hpp>
@@ -11,6 +12,10 @@
 #include <distdl/train/trainer/step.hpp>
 
 namespace distdl::train {
+
+/// Whether all ranks know that one of them had no memory for what they wanted, on its node or its GPU: they can go on
+/// without.
+bool is_lack_of_memory(const Error& error);
 
 /// Measures how fast the ranks are, exchanges it between two steps, and moves microbatches as LoadBalance decides. The
 /// bytes of a run stay the same. Each start of a run begins with equal shares.

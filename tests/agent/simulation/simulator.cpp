@@ -153,6 +153,15 @@ void Simulator::perform(std::size_t node, const Read& action) {
   ask_ledger(node, action.generation, nullptr);
 }
 
+void Simulator::perform(std::size_t node, const Report& action) {
+  const Generation generation = action.decision.generation;
+  const auto found = folder_.ledger.find(generation);
+  if (found == folder_.ledger.end() || found->second != action.decision)
+    broken(fmt::format("n{} reports a generation {} that was not decided so", node, generation));
+  if (!reported_.insert(generation).second)
+    broken(fmt::format("n{} reports generation {} once more", node, generation));
+}
+
 void Simulator::ask_ledger(std::size_t node, Generation generation, const Decision* proposal) {
   Agent& agent = agents_[node];
   Duration wait = random_.between(1ms, random_.chance(0.1) ? 1000ms : 60ms);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,7 @@ class Simulator {
   void perform(std::size_t node, const EndRanks& action);
   void perform(std::size_t node, const Propose& action);
   void perform(std::size_t node, const Read& action);
+  void perform(std::size_t node, const Report& action);
   void perform(std::size_t node, const Send& action);
   void perform(std::size_t node, const Finish& action);
   void ask_ledger(std::size_t node, Generation generation, const Decision* proposal);
@@ -93,6 +95,7 @@ class Simulator {
   std::map<Generation, Decision> seen_;  ///< decisions as the agents have them
   std::map<NodeId, Generation> wrong_;   ///< nodes that an audit found wrong alone, and in which generation
   std::optional<Time> fault_at_, ended_at_, stopped_at_;
+  std::set<Generation> reported_;
   Outcome outcome_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
+#include "tests/slurm/slurm_fixture.hpp"
 #include <distdl/app/runs/avoided_nodes.hpp>
 
 namespace distdl::app {
@@ -26,6 +27,30 @@ TEST(AvoidedNodes, CountsWhatTheUserHasExcluded) {
 TEST(AvoidedNodes, NodesThatAreDownNeedNoExclusion) {
   EXPECT_THAT(choose_avoided(kBad, {"n1", "n2"}, "", 1), ElementsAre("n1"));
   EXPECT_THAT(choose_avoided(kBad, {}, "", 1), IsEmpty());
+}
+
+class ExcludedNodes : public slurm::FakeSlurm {
+ protected:
+  void SetUp() override {
+    FakeSlurm::SetUp();
+    std::filesystem::create_directories(run());
+    scontrol("cd " + folder_.string() +
+             "\ncase $1 in\nshow) read -r e < excluded; echo \"JobId=17 JobState=PENDING Partition=batch NumNodes=1 "
+             "Restarts=0 ExcNodeList=$e\";;\nupdate) for w; do case $w in ExcNodeList=*) echo ${w#*=} > excluded;; "
+             "esac; done;;\nesac");
+    command("sinfo", "for n in 1 2 3 4 5; do echo n$n batch; done");
+  }
+  std::filesystem::path run() const { return folder_ / "run"; }
+};
+
+TEST_F(ExcludedNodes, ThoseOfTheUserStayWhenTheCoolDownIsOver) {
+  answer("excluded", "n3,n5\n");
+  observe::note_bad_node(run(), {"n3", "wrong", "16"});
+  observe::note_bad_node(run(), {"n4", "slow", "16"});
+  exclude_bad_nodes("17", run(), 1);
+  EXPECT_EQ(asked("excluded"), "n3,n4,n5");
+  exclude_bad_nodes("17", run(), 0);
+  EXPECT_EQ(asked("excluded"), "n3,n5");
 }
 }  // namespace
 }  // namespace distdl::app

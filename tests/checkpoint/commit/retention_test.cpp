@@ -90,6 +90,31 @@ TEST(Retention, TheNewestAuditedOneStays) {
   EXPECT_EQ(steps_in(root.path()), (Steps{40, 50, 60})) << "20 went when 40 was audited";
 }
 
+TEST(Retention, ToolsKeepTheNewestAuditedOneToo) {
+  TemporaryFolder root;
+  SingleProcessGroup alone;
+  FileSystem& files = real_file_system();
+  {
+    Store store(root.path(), {.keep = 4});
+    store.take(alone, owner_called("test"));
+    for (std::int64_t step : {10, 20, 30, 40}) {
+      State state = sample_state();
+      state[kAuditedState] = "15";
+      store.save(alone, Step(step), share_of(make_sample(static_cast<std::uint64_t>(step)), 0, 1).slices, state);
+    }
+  }
+  std::ofstream(root.path() / step_folder_name(Step(40)) / kManifestName) << "damaged";
+  Rule rule = last_rule(files, root.path());
+  EXPECT_EQ(rule.keep, 4);
+  EXPECT_EQ(rule.audited, Step(15));
+  rule.keep = 2;
+  for (const auto& decision :
+       decide_retention(files, root.path(), rule, {}, [](Step, const fs::path&) { return true; }))
+    EXPECT_EQ(decision.stays, decision.step != Step(20)) << decision.step.value;
+  run_saves(root.path(), {50});
+  EXPECT_FALSE(last_rule(files, root.path()).audited) << "the last run has no audits";
+}
+
 TEST(Retention, SetsAsideWhatCameAfterAStep) {
   TemporaryFolder root;
   run_saves(root.path(), {10, 20, 30}, {.keep = 3});
@@ -191,6 +216,22 @@ TEST(Retention, NobodyWaitsForADeletion) {
   { Store(std::move(store)); }  // its end waits
   EXPECT_EQ(steps_in(root.path()), (Steps{30, 40}));
   EXPECT_TRUE(entries_with_prefix(root.path(), kTrashPrefix).empty());
+}
+
+TEST(Retention, NothingIsDeletedAfterTheCollectorWasStopped) {
+  TemporaryFolder root;
+  run_saves(root.path(), {10, 20, 30, 40, 50}, {.keep = 5});
+  SlowDeletion files;
+  Collector collector(files, root.path(), {.keep = 2});
+  collector.saved(Step(50));
+  EXPECT_FALSE(collector.settle(std::chrono::milliseconds(1)));
+  collector.stop();
+  const Steps left = steps_in(root.path());
+  EXPECT_TRUE(left.contains(30)) << "it is the last of three that go";
+  collector.saved(Step(50));
+  EXPECT_TRUE(collector.settle(std::chrono::seconds(5)));
+  EXPECT_EQ(steps_in(root.path()), left);
+  for (std::int64_t step : left) EXPECT_TRUE(verify(root.path() / step_folder_name(Step(step))).empty()) << step;
 }
 
 TEST(Retention, WhereRoomIsShortTheOneThatTheRunGoesOnFromStays) {

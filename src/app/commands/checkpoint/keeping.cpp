@@ -105,8 +105,9 @@ void finish_deleting(const fs::path& root) {
 void print_report(const Rule& rule, const std::vector<RetentionDecision>& decisions,
                   const std::vector<Leftover>& leftovers, const std::vector<std::uint64_t>& sizes, bool dry_run) {
   const char* going = dry_run ? "would go" : "deleted";
-  fmt::print("rule: the newest {} verified stay{}\n", rule.keep,
-             rule.keep_every > 0 ? fmt::format(", and the first of each {} steps", rule.keep_every) : "");
+  fmt::print("rule: the newest {} verified stay{}{}\n", rule.keep,
+             rule.keep_every > 0 ? fmt::format(", and the first of each {} steps", rule.keep_every) : "",
+             rule.audited ? fmt::format(", and the newest one up to the audited step {}", *rule.audited) : "");
   for (const RetentionDecision& decision : decisions)
     fmt::print("{:>12}  {:<8}  {}\n", decision.step, decision.stays ? "stays" : going, printable(decision.why));
   for (const Leftover& leftover : leftovers)
@@ -128,11 +129,13 @@ json report_of(const Rule& rule, const std::vector<RetentionDecision>& decisions
                      {"bytes", sizes[i]}});
   for (const Leftover& leftover : leftovers)
     others.push_back({{"path", leftover.path.string()}, {"stays", leftover.stays}, {"why", leftover.why}});
-  return {{"keep", rule.keep},
-          {"keep_every", rule.keep_every},
-          {"dry_run", dry_run},
-          {"checkpoints", std::move(steps)},
-          {"leftovers", std::move(others)}};
+  json report{{"keep", rule.keep},
+              {"keep_every", rule.keep_every},
+              {"dry_run", dry_run},
+              {"checkpoints", std::move(steps)},
+              {"leftovers", std::move(others)}};
+  if (rule.audited) report["audited"] = rule.audited->value;
+  return report;
 }
 
 void gc(const GcOptions& options) {
