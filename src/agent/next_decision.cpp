@@ -219,13 +219,16 @@ NextDecision next_decision(const Evidence& evidence, const Rules& rules) {
   if (next.members.empty()) {
     const auto cause = fmt::format("{} of at least {} nodes are left; the last loss: {}", evidence.connected.size(),
                                    rules.min_nodes, next.cause);
-    return {ended(next, ending.failure_code(), cause), true};
+    return {ended(next, evidence.fault.empty() ? kRequeue : ending.failure_code(), cause), true};
   }
   // Nothing would be new in a third try. "distdl run" begins the next launch with an older checkpoint.
   if (next.origin.kind == CauseKind::poison_step && next.members == evidence.last.members)
     return {ended(next, ending.failure_code(), next.cause)};
   for (NodeId node : evidence.connected)
     if (!contains(next.members, node)) next.spares.push_back(node);
+  const auto leaves = [&](NodeId node) { return evidence.statuses[node.value].leave; };
+  if (evidence.regrow && evidence.fault.empty() && std::ranges::any_of(evidence.last.members, leaves))
+    next.cause = "a node leaves the run";
   const bool is_drained = std::ranges::any_of(evidence.last.members, [&](NodeId node) {
     return evidence.statuses[node.value].drain && !contains(next.members, node);
   });

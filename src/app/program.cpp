@@ -63,6 +63,7 @@ int run(int argc, char** argv) {
   CommandLine line("distdl", "Distributed deep learning as a first-class job of a Slurm machine.");
   add_run_command(line);
   add_submit_command(line);
+  add_join_command(line);
   add_status_command(line);
   add_why_command(line);
   add_log_command(line);
