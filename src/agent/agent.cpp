@@ -27,7 +27,7 @@ namespace distdl::agent {
 namespace {
 using namespace std::chrono_literals;
 
-constexpr Milliseconds kTick{50};  ///< between two looks at the ranks and at the other agents
+constexpr Milliseconds kTick{50};        ///< between two looks at the ranks and at the other agents
 constexpr Milliseconds kAskAgain{1000};  ///< for the record of a node that has joined
 
 Milliseconds milliseconds(double seconds) {

@@ -33,8 +33,8 @@ class Datagrams {
   void connect(const std::vector<std::string>& addresses, std::string secret);
   /// The address of one more agent. Throws SchedulerError.
   void add(std::size_t node, const std::string& address);
-  /// Does not wait. What the system does not take now is lost, like any datagram; so is one to an agent whose address is
-  /// not known.
+  /// Does not wait. What the system does not take now is lost, like any datagram; so is one to an agent whose address
+  /// is not known.
   void send(std::size_t node, std::string_view bytes);
   /// The next datagram with a right code; nothing if there is none now.
   std::optional<std::string> receive();

@@ -13,8 +13,8 @@
 
 namespace distdl::agent {
 
-/// What an agent of a second job must know to join a launch: a record beside the ledger's decisions. It holds the secret
-/// of the agents, so that only its owner may read the file.
+/// What an agent of a second job must know to join a launch: a record beside the ledger's decisions. It holds the
+/// secret of the agents, so that only its owner may read the file.
 struct LaunchRecord {
   std::string id;       ///< of the launch
   std::string version;  ///< of distdl

@@ -22,7 +22,7 @@ constexpr std::array<Named<Recovery>, 2> choices_of(Recovery) {
 
 struct Options {
   OneOf<Recovery> recovery = Recovery::agents;
-  std::int64_t spares = 0;  ///< nodes of the job without ranks until a node is lost
+  std::int64_t spares = 0;      ///< nodes of the job without ranks until a node is lost
   std::int64_t most_nodes = 0;  ///< that run ranks, with nodes of jobs that join; 0: as many as at the start
   /// A file that `distdl health --train` has written; empty: no predictions.
   std::string failure_predictor = {};
@@ -40,9 +40,10 @@ void describe(Options& options, Visitor&& visit) {
   visit("run.recovery", options.recovery, OneOf<Recovery>::help("under Slurm, after a rank or node was lost"));
   visit("run.spares", options.spares,
         "under Slurm: nodes of the job that run no ranks until a node is lost; with run.recovery = \"agents\"");
-  visit("run.most_nodes", options.most_nodes,
-        "under Slurm: nodes of jobs that join the run (\"distdl submit --join\") run ranks until so many nodes do; 0: as "
-        "many as the run began with, without its spares");
+  visit(
+      "run.most_nodes", options.most_nodes,
+      "under Slurm: nodes of jobs that join the run (\"distdl submit --join\") run ranks until so many nodes do; 0: as "
+      "many as the run began with, without its spares");
   visit("run.failure_predictor", options.failure_predictor,
         "a file of \"distdl health --train\": while a node is likely to fail, checkpoints are made more often, and a "
         "spare "

@@ -6,8 +6,7 @@
 
 namespace distdl::agent {
 
-Peers::Peers(NodeId self, std::size_t nodes, const Rules& rules)
-    : self_(self), rules_(rules) {
+Peers::Peers(NodeId self, std::size_t nodes, const Rules& rules) : self_(self), rules_(rules) {
   grow(nodes);
   for (Status& status : statuses_)
     for (std::size_t k = 0; k < nodes; ++k) status.decision.members.emplace_back(static_cast<std::uint32_t>(k));

@@ -37,9 +37,10 @@ std::string job_part() {
 
 /// The signals of Slurm reach distdl, which takes the place of the shell.
 std::string join_part(const ScriptRequest& request) {
-  return program_part() + fmt::format("# It offers the nodes of this job to the run, and ends when that does.\n"
-                                      "exec \"$distdl\" join {}\n",
-                                      quote(request.joins));
+  return program_part() + fmt::format(
+                              "# It offers the nodes of this job to the run, and ends when that does.\n"
+                              "exec \"$distdl\" join {}\n",
+                              quote(request.joins));
 }
 
 std::string quoted(const std::vector<std::string>& words) {

@@ -156,6 +156,35 @@ class Recovery(Case):
         self.finish(run, job)
 
 
+    def join(self, run):
+        """A second job, whose node joins the run."""
+        printed = json.loads(pocket.call(pocket.DISTDL, "submit", "--join", run.folder, "--json"))
+        self.addCleanup(pocket.finished, "scancel", printed["job"])
+        return pocket.Job(printed["job"], run.folder)
+
+    def refuse_to_join(self, run, why):
+        refused = pocket.finished(pocket.DISTDL, "submit", "--join", run.folder)
+        self.assertEqual((64, ""), (refused.returncode, refused.stdout))
+        self.assertIn(why, refused.stderr)
+
+    def test_nodes_of_other_jobs_join_and_leave(self):
+        run, job = self.start("join", "--nodes=2", more=["run.most_nodes=3", "run.regrow_seconds=2"])
+        first = self.join(run)
+        self.fault(run, job, "a second job", lambda: None, 60)
+        self.refuse_to_join(run, "has the 3 nodes that it wants")
+        self.fault(run, job, "the end of that job", lambda: pocket.call("scancel", first.number))
+        last = self.join(run)
+        self.fault(run, job, "a third job", lambda: None, 60)
+        self.assertEqual([2, 3, 2, 3], [start["ranks"] for start in run.starts()])
+        self.assertEqual([], self.losses(run))
+        self.assertEqual(["more nodes can take part", "a node leaves the run", "more nodes can take part"],
+                         [row["cause"] for row in run.events("generation")])
+        self.finish(run, job)
+        last.wait_state("COMPLETED", 20)
+        self.assertEqual("0:0", last.field("ExitCode"))
+        self.refuse_to_join(run, "is finished")
+
+
 @unittest.skipUnless(LONG, "DISTDL_LONG is not set")
 class Long(Case):
     def kill_rank(self, run, node, number=signal.SIGKILL):

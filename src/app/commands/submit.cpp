@@ -143,12 +143,10 @@ void submit_join(const SubmitArguments& arguments, const std::vector<std::string
   std::string made_by = "distdl submit --join " + submit::quote(arguments.join);
   for (const auto& option : options) made_by += " " + submit::to_word(option);
   const auto plan = plan_join(folder, options, made_by);
-  if (arguments.dry_run)
-    return arguments.json ? print_json({{"script", plan.script}}) : fmt::print("{}", plan.script);
+  if (arguments.dry_run) return arguments.json ? print_json({{"script", plan.script}}) : fmt::print("{}", plan.script);
   const auto script = folder / submit::kJoinScriptName;
   submit::write_script_file(script, plan.script);
-  const auto job =
-      slurm::scheduler().submit({.script = script, .folder = std::filesystem::current_path()});
+  const auto job = slurm::scheduler().submit({.script = script, .folder = std::filesystem::current_path()});
   if (arguments.json) return print_json({{"run_dir", folder.string()}, {"job", job}, {"script", script.string()}});
   fmt::print("submitted job {}, whose nodes join the run in {}\n", job, printable(folder.string()));
 }

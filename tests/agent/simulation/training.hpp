@@ -32,7 +32,7 @@ class Training {
         callbacks_(std::move(callbacks)),
         steps_(schedule.steps),
         notices_loss_(schedule.ranks_notice_loss),
-        ranks_(schedule.nodes) {}
+        ranks_(schedule.most_nodes()) {}
 
   void start(std::size_t node, const Decision& decision);
   void stop(std::size_t node) { ranks_[node].told_to_stop = true; }
