@@ -19,14 +19,14 @@ struct LaunchRecord {
   std::string id;       ///< of the launch
   std::string version;  ///< of distdl
   std::string job;      ///< the job file with all overrides, as text: an agent that reads another one must not join
-  std::vector<std::string> arguments;  ///< of the ranks: the job file, "--set", "train.epochs=2"
-  std::vector<std::string> more;       ///< further ones: "--below", "12"
-  std::string folder;                  ///< the current folder of the agents
-  int ranks = 1, min_nodes = 1;        ///< as in AgentSpec
+  std::vector<std::string> arguments = {};  ///< of the ranks: the job file, "--set", "train.epochs=2"
+  std::vector<std::string> more = {};       ///< further ones: "--below", "12"
+  std::string folder = {};                  ///< the current folder of the agents
+  int ranks = 1, min_nodes = 1;             ///< as in AgentSpec
   /// Variables of Slurm that tell a rank which job it works for: ranks on nodes that join work for the launch's job.
-  std::map<std::string, std::string> variables;
-  std::vector<AgentAddress> agents;  ///< of the launch's own nodes
-  std::string secret;                ///< of all agents
+  std::map<std::string, std::string> variables = {};
+  std::vector<AgentAddress> agents = {};  ///< of the launch's own nodes
+  std::string secret = {};                ///< of all agents
 };
 
 std::string to_text(const LaunchRecord& record);

@@ -54,7 +54,9 @@ Meeting join(const AgentSpec& spec) {
   const std::string& first = record.agents.front().address;  // "10.77.0.1 41234"
   Meeting meeting{NodeId(0), Datagrams(own_address(spec.interface, first.substr(0, first.find(' ')))), record.agents,
                   record.agents.size(), record.secret};
-  const Ledger ledger(launch_folder(spec.run_folder, spec.launch_id));
+  const auto folder = launch_folder(spec.run_folder, spec.launch_id);
+  require<SchedulerError>(std::filesystem::exists(folder), "launch {} has ended meanwhile", record.id);
+  const Ledger ledger(folder);
   const AgentAddress own{host_name(), meeting.datagrams.address(), ""};
   meeting.self = join_nodes(ledger, meeting.of_launch, own);
   for (auto& agent : joined_nodes(ledger, meeting.of_launch)) meeting.agents.push_back(std::move(agent));

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <csignal>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include <distdl/agent/processes.hpp>
 #include <distdl/app/cli/commands.hpp>
@@ -26,9 +28,10 @@ int run_agents(const std::filesystem::path& folder, const slurm::Allocation& all
   spec.allocation = allocation;
   spec.ranks = allocation.tasks;
   spec.mpi = "none";  // they meet in the run folder
-  agent::Processes srun({{launch::srun_on_each_node(spec, launch::step_name("join-" + random_hex(kIdBytes)),
-                                                    {own_program(), "agent", "--join", folder.string()}),
-                          {}}});
+  const agent::Process agents{launch::srun_on_each_node(spec, launch::step_name("join-" + random_hex(kIdBytes)),
+                                                        {own_program(), "agent", "--join", folder.string()}),
+                              {}};
+  agent::Processes srun(std::vector<agent::Process>{agents});
   std::optional<Deadline> again;  // srun forgets a signal that comes before its tasks run
   while (srun.reap() > 0) {
     const auto number = signals.wait(1000ms);

@@ -147,7 +147,8 @@ PlannedSubmission plan_join(const std::filesystem::path& run_folder, const std::
   require_running(run_folder);
   const auto target = find_join_target(run_folder, Milliseconds(0));
   require_free_place(run_folder, target);
-  SubmissionWish wish{{}, options};
+  SubmissionWish wish;
+  wish.options = options;
   submit::ScriptRequest request{options_of(wish, target.job, gather_facts(target.job, 0, false))};
   const bool names_nodes = std::ranges::any_of(options, [](const auto& option) { return option.name == "nodes"; });
   if (!names_nodes) request.options.set("nodes", std::to_string(target.free_places()));
