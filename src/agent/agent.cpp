@@ -386,7 +386,7 @@ InspectedNode Agent::inspected() {
 
 void Agent::perform(const Finish& action) {
   if (action.code != 0) log(Severity::info, "the launch ends with code {}: {}", action.code, action.cause);
-  end_ = joins_ ? (has_heard_ ? 0 : kPeerLost) : action.code;
+  end_ = joins_ && (has_heard_ || action.decided) ? 0 : action.code;
   if (!action.decided) return;
   const auto reaction = restart_decision(action.code);
   const bool is_stop = action.code == static_cast<int>(ExitCode::stopped) || reaction == RestartDecision::resume_later;
