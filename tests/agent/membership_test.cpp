@@ -404,7 +404,7 @@ TEST_F(Joining, ANodeThatHearsNothingOfItTakesTheDecisionOfTheLedger) {
   next.members = launch_.ids({2, unseen});
   launch_.write(next);
   launch_.agent(0).decided(next);
-  launch_.run(1s);
+  launch_.run(100ms);
   EXPECT_EQ(launch_.status(0).decision.members, next.members);
   EXPECT_EQ(launch_[0].ends, 1);
 }
