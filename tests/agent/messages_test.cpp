@@ -57,7 +57,7 @@ TEST(Messages, AStatusIsReadAsItWasWritten) {
 TEST(Messages, ALaunchRecordIsReadAsItWasWritten) {
   LaunchRecord record{.id = "ab12", .version = "0.2.0", .job = "[train]", .arguments = {"job.toml", "--set", "a=b"}};
   record.more = {"--below", "12"};
-  record.folder = "/home/ada";
+  record.folder = "/data/runs";
   record.ranks = 8;
   record.min_nodes = 2;
   record.variables = {{"SLURM_JOB_ID", "17"}, {"SLURM_RESTART_COUNT", ""}};

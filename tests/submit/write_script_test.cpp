@@ -62,12 +62,12 @@ TEST(Script, OfAJobThatJoinsARunTrainsNothingItself) {
   ScriptRequest request{merge_options({}, {})};
   request.setup = "module load cuda";
   request.program = "/opt/distdl/bin/distdl";
-  request.joins = "/home/ada/my run";
+  request.joins = "/data/my run";
   const auto script = write_script(request);
   EXPECT_THAT(script, HasSubstr("#SBATCH --no-kill\n"));
   EXPECT_THAT(script, HasSubstr("module load cuda\n"));
   EXPECT_THAT(script, HasSubstr("distdl=${DISTDL:-distdl}\n"));
-  EXPECT_TRUE(script.ends_with("exec \"$distdl\" join '/home/ada/my run'\n")) << script;
+  EXPECT_TRUE(script.ends_with("exec \"$distdl\" join '/data/my run'\n")) << script;
   EXPECT_THAT(script, Not(HasSubstr("distdl\" run")));
 }
 
