@@ -65,7 +65,7 @@ void require_running(const fs::path& run_folder) {
   auto summary = observe::summarize_run(run_folder);
   auto jobs = ask_job_states(jobs_of_interest(summary));
   const RunReport report = make_report(run_folder, std::move(summary), std::move(jobs));
-  require<UsageError>(report.state.is_live && report.state.word != "queued",
+  require<UsageError>(report.state.is_live && (!report.job || is_at_work(*report.job)),
                       "the run \"{}\" is {}: only a run that is running can be joined", run_folder.string(),
                       report.state.word);
 }

@@ -65,6 +65,13 @@ bool Training::is_stuck(const Group& group) const {
   });
 }
 
+/// Ranks that do not train yet have nothing to save: a request to stop ends them, also if others never come.
+bool Training::leaves_at_start(const Group& group) const {
+  return !group.trains && std::ranges::all_of(group.decision.members, [&](NodeId node) {
+    return !is_here(node, group.decision.generation) || ranks_[node.value].told_to_stop;
+  });
+}
+
 void Training::end_all(const Group& group, int code) {
   for (NodeId node : group.decision.members) {
     Rank& rank = ranks_[node.value];
@@ -86,7 +93,9 @@ void Training::tick(Generation generation) {
   const bool is_stuck_now = is_stuck(group), misses_one = one_is_missing(group);
   group.stuck = is_stuck_now || misses_one ? group.stuck + kStep : Duration::zero();
   const bool never_met = !group.trains && queue_.now() - group.began > 20s;
-  if ((misses_one && notices_loss_) || group.stuck > (notices_loss_ ? 6s : 30s) || never_met) {
+  if (leaves_at_start(group)) {
+    end_all(group, number(ExitCode::requeue));
+  } else if ((misses_one && notices_loss_) || group.stuck > (notices_loss_ ? 6s : 30s) || never_met) {
     end_all(group, number(ExitCode::peer_lost));
   } else if (is_whole(group) && !is_stuck_now && !misses_one && !group.saves_last) {
     group.trains ? step(group) : begin(group);

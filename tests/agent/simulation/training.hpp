@@ -81,6 +81,7 @@ class Training {
   bool is_whole(const Group& group) const;
   bool one_is_missing(const Group& group) const;
   bool is_stuck(const Group& group) const;
+  bool leaves_at_start(const Group& group) const;
   void end_all(const Group& group, int code);
   void end_unless_frozen(std::size_t node, int code, std::uint64_t id);
 
