@@ -25,8 +25,8 @@ void Training::start(std::size_t node, const Decision& decision) {
   const auto id = ++last_id_;
   rank = {id, decision.generation, false, false, false, false, rank.is_bad, rank.freezes};
   const auto [group, is_new] = groups_.try_emplace(decision.generation);
-  if (is_new) {
-    group->second = {decision, queue_.now(), std::vector<bool>(ranks_.size())};
+  if (is_new) group->second = {decision, queue_.now(), std::vector<bool>(ranks_.size())};
+  if (!std::exchange(group->second.ticks, true)) {
     queue_.after(kStep, [this, generation = decision.generation] { tick(generation); });
   }
   group->second.seen[node] = true;
@@ -89,7 +89,8 @@ void Training::end_unless_frozen(std::size_t node, int code, std::uint64_t id) {
 
 void Training::tick(Generation generation) {
   Group& group = groups_.at(generation);
-  if (std::ranges::none_of(group.decision.members, [&](NodeId node) { return is_here(node, generation); })) return;
+  group.ticks = std::ranges::any_of(group.decision.members, [&](NodeId node) { return is_here(node, generation); });
+  if (!group.ticks) return;
   const bool is_stuck_now = is_stuck(group), misses_one = one_is_missing(group);
   group.stuck = is_stuck_now || misses_one ? group.stuck + kStep : Duration::zero();
   const bool never_met = !group.trains && queue_.now() - group.began > 20s;

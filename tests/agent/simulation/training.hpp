@@ -63,6 +63,7 @@ class Training {
     Decision decision;
     Time began;
     std::vector<bool> seen;  ///< members that have started
+    bool ticks = false;      ///< ends when no member is here, and begins again with one that starts late
     bool begins = false, trains = false, saves_last = false;
     std::int64_t step = 0;
     Duration stuck{0};
