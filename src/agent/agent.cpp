@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <map>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -14,28 +15,28 @@
 #include <distdl/agent/datagrams.hpp>
 #include <distdl/agent/inspector.hpp>
 #include <distdl/agent/ledger_thread.hpp>
+#include <distdl/agent/meeting.hpp>
 #include <distdl/agent/membership.hpp>
 #include <distdl/agent/messages.hpp>
 #include <distdl/agent/node_ranks.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>
-#include <distdl/base/random.hpp>
 
 namespace distdl::agent {
 namespace {
 using namespace std::chrono_literals;
 
-constexpr Milliseconds kTick{50};  ///< between two looks at the ranks and at the other agents
-constexpr std::size_t kNonceBytes = 32;
+constexpr Milliseconds kTick{50};        ///< between two looks at the ranks and at the other agents
+constexpr Milliseconds kAskAgain{1000};  ///< for the record of a node that has joined
 
 Milliseconds milliseconds(double seconds) {
   return std::chrono::ceil<Milliseconds>(std::chrono::duration<double>(seconds));
 }
 
-Rules rules_of(const AgentSpec& spec, int nodes) {
+Rules rules_of(const AgentSpec& spec, std::int64_t nodes) {
   Rules rules;
-  rules.wanted = static_cast<std::size_t>(nodes - spec.options.spares);
+  rules.wanted = wanted_nodes(spec.options, nodes);
   rules.min_nodes = static_cast<std::size_t>(std::min<std::int64_t>(spec.min_nodes, nodes - spec.options.spares));
   rules.heartbeat = 250ms;
   rules.dead = milliseconds(spec.options.node_lost_seconds);
@@ -48,47 +49,19 @@ BeatLimits limits_of(const Options& options) {
   return {.between = milliseconds(options.rank_frozen_seconds), .stall = stall_limits_of(options)};
 }
 
-/// Checked before a rank of `world` waits for the others.
-int nodes_of(const AgentSpec& spec, const world::World& world) {
-  check(spec.options);
-  require(spec.options.spares < world.size(), "run.spares is {}, but the job has {} nodes, one of which must run ranks",
-          spec.options.spares, world.size());
-  return world.size();
-}
-
-/// All agents of a launch, in the order of their nodes.
-std::vector<AgentAddress> exchange(const AgentSpec& spec, world::World& world, const std::string& address) {
-  const AgentAddress own{host_name(), address, random_hex(kNonceBytes)};
-  std::vector<AgentAddress> agents;
-  for (const auto& text : world.all_gather_strings(to_text(own), spec.exchange_timeout)) {
-    auto agent = address_from(text);
-    require<SchedulerError>(agent.has_value(), "agent {} published \"{}\", which is no address of an agent",
-                            agents.size(), text);
-    agents.push_back(*std::move(agent));
-  }
-  return agents;
-}
-
-/// Who has all of these has taken part in the exchange.
-std::string secret_of(const std::vector<AgentAddress>& agents) {
-  std::string secret;
-  for (const auto& agent : agents) secret += agent.nonce;
-  return secret;
-}
-
 std::string name_of(Generation generation) {
   return std::to_string(generation.value);
 }
 
-/// How many ranks the member at `place` of `wanted` runs: as many as the others, or one more.
-int ranks_at(std::size_t place, int ranks, std::size_t wanted) {
+/// How many ranks the member at `place` runs, if `nodes` run `ranks`: as many as the others, or one more.
+int ranks_at(std::size_t place, int ranks, std::size_t nodes) {
   const auto all = static_cast<std::size_t>(ranks);
-  return static_cast<int>(all / wanted + (place < all % wanted ? 1 : 0));
+  return static_cast<int>(all / nodes + (place % nodes < all % nodes ? 1 : 0));
 }
 
 class Agent {
  public:
-  Agent(const AgentSpec& spec, world::World& world, SupervisorSignals& signals);
+  Agent(const AgentSpec& spec, Meeting meeting, SupervisorSignals& signals);
   int run();
 
  private:
@@ -98,6 +71,9 @@ class Agent {
   void read_ledger();
   void look_at_ranks(Clock::time_point now);
   void look_at_others();
+  void look_for_joined(Clock::time_point now);
+  void meet_joined(std::size_t node, const std::optional<std::string>& record);
+  void publish(const std::string& secret);
 
   void perform(const StartRanks& action);
   void perform(const StopRanks& action);
@@ -119,9 +95,13 @@ class Agent {
   const AgentSpec& spec_;
   SupervisorSignals& signals_;
   NodeId self_;
+  bool joins_;         ///< this node is of another job than the launch
+  std::size_t began_;  ///< so many nodes ran ranks at the start
   Rules rules_;
   Datagrams datagrams_;
   std::vector<AgentAddress> agents_;
+  std::map<std::size_t, std::optional<Clock::time_point>> unknown_;  ///< joined nodes: when to ask for their records
+  bool has_heard_ = false;                                           ///< another node
   Membership membership_;
   Ledger ledger_;
   LedgerThread ledger_thread_;
@@ -145,22 +125,22 @@ std::vector<std::string> hosts_of(const std::vector<AgentAddress>& agents) {
   return hosts;
 }
 
-Agent::Agent(const AgentSpec& spec, world::World& world, SupervisorSignals& signals)
+Agent::Agent(const AgentSpec& spec, Meeting meeting, SupervisorSignals& signals)
     : spec_(spec),
       signals_(signals),
-      self_(static_cast<std::uint32_t>(world.rank().value)),
-      rules_(rules_of(spec, nodes_of(spec, world))),
-      datagrams_(own_address(spec.interface)),
-      agents_(exchange(spec, world, datagrams_.address())),
+      self_(meeting.self),
+      joins_(meeting.newest.has_value()),
+      began_(meeting.of_launch - static_cast<std::size_t>(spec.options.spares)),
+      rules_(rules_of(spec, static_cast<std::int64_t>(meeting.of_launch))),
+      datagrams_(std::move(meeting.datagrams)),
+      agents_(std::move(meeting.agents)),
       membership_(self_, hosts_of(agents_), rules_),
       ledger_(launch_folder(spec.run_folder, spec.launch_id)),
       ledger_thread_(ledger_),
       heard_at_(agents_.size(), Clock::now()),
       inspector_(spec.run_folder) {
-  std::vector<std::string> addresses;
-  addresses.reserve(agents_.size());
-  for (const auto& agent : agents_) addresses.push_back(agent.address);
-  datagrams_.connect(addresses, secret_of(agents_));
+  if (meeting.newest) membership_.decided(*meeting.newest);
+  if (self_ == NodeId(0)) publish(meeting.secret);
   spec.connected();
   log(Severity::debug, "agent of node {} of {}, at {}", self_, agents_.size(), datagrams_.address());
 }
@@ -175,6 +155,7 @@ int Agent::run() {
     const auto now = Clock::now();
     look_at_ranks(now);
     const auto actions = membership_.advance(now);
+    look_for_joined(now);
     look_at_others();
     for (const Action& action : actions) std::visit([this](const auto& one) { perform(one); }, action);
   }
@@ -192,6 +173,11 @@ void Agent::wait() {
 void Agent::read_signals() {
   while (const auto number = signals_.poll()) {
     if (*number == SIGCHLD) continue;
+    if (joins_) {
+      log(Severity::info, "signal SIG{}: this node leaves the run", sigabbrev_np(*number));
+      membership_.leave();
+      continue;
+    }
     log(Severity::info, "signal SIG{}: asking all ranks to save and stop", sigabbrev_np(*number));
     membership_.stop();
     if (!first_lost_ || has_asked_requeue_ || !is_lowest_heard(1)) continue;
@@ -202,6 +188,7 @@ void Agent::read_signals() {
 
 void Agent::look_at_others() {
   const Status& own = membership_.status();
+  has_heard_ = has_heard_ || std::ranges::count(own.hears, true) > 1;
   if (own.decision.generation == Generation(0)) return;
   first_lost_ = first_lost_ || !own.hears.front();
   if (own.fault.empty() || faulty_ == own.decision.generation) return;
@@ -216,13 +203,54 @@ void Agent::read_datagrams() {
 
 void Agent::read_ledger() {
   while (const auto answer = ledger_thread_.poll()) {
-    const Generation generation(static_cast<std::uint32_t>(std::stoul(answer->name)));
     if (!answer->error.empty()) log(Severity::warning, "{}", answer->error);
+    if (answer->name == kLaunchRecord) continue;
+    if (const auto node = node_of_record(answer->name)) {
+      meet_joined(*node, answer->text);
+      continue;
+    }
+    const Generation generation(static_cast<std::uint32_t>(std::stoul(answer->name)));
     const auto decision = answer->text ? decision_from(*answer->text) : std::nullopt;
     if (answer->text && !decision)
       log(Severity::error, "the record of generation {} in \"{}\" is damaged", generation, spec_.run_folder.string());
     decision ? membership_.decided(*decision) : membership_.unanswered(generation);
   }
+}
+
+/// Lets agents of other jobs join.
+void Agent::publish(const std::string& secret) {
+  LaunchRecord record = spec_.record;
+  record.agents = agents_;
+  for (auto& agent : record.agents) agent.nonce.clear();
+  record.secret = secret;
+  ledger_thread_.create(kLaunchRecord, to_text(record));
+}
+
+/// A node that the others tell of, or that this one heard, has a record in the ledger.
+void Agent::look_for_joined(Clock::time_point now) {
+  for (std::size_t node = agents_.size(); node < membership_.status().hears.size(); ++node) {
+    agents_.push_back({fmt::format("node {}", node), "", ""});
+    heard_at_.push_back(now);
+    unknown_[node] = now;
+  }
+  for (auto& [node, ask_at] : unknown_) {
+    if (!ask_at || now < *ask_at) continue;
+    ledger_thread_.read(record_of_node(node));
+    ask_at.reset();
+  }
+}
+
+void Agent::meet_joined(std::size_t node, const std::optional<std::string>& record) try {
+  const auto agent = record ? address_from(*record) : std::nullopt;
+  unknown_[node] = Clock::now() + kAskAgain;
+  if (!agent) return;
+  datagrams_.add(node, agent->address);
+  agents_.at(node) = *agent;
+  membership_.name(NodeId(static_cast<std::uint32_t>(node)), agent->host);
+  unknown_.erase(node);
+  log(Severity::info, "{} of another job has joined the run, as node {}", agent->host, node);
+} catch (const SchedulerError& error) {
+  log(Severity::warning, "{}", error.what());
 }
 
 void Agent::look_at_ranks(Clock::time_point now) {
@@ -249,7 +277,7 @@ std::vector<Process> Agent::processes_of(const Decision& decision, Rank& first) 
   const auto place = static_cast<std::size_t>(std::ranges::find(decision.members, self_) - decision.members.begin());
   int size = 0, own = 0;
   for (std::size_t p = 0; p < decision.members.size(); ++p) {
-    const int count = ranks_at(p, spec_.ranks, rules_.wanted);
+    const int count = ranks_at(p, spec_.ranks, began_);
     if (p == place) {
       first = Rank(size);
       own = count;
@@ -261,7 +289,7 @@ std::vector<Process> Agent::processes_of(const Decision& decision, Rank& first) 
   const auto processors = processors_of_ranks(own);
   std::vector<Process> processes;
   processes.reserve(static_cast<std::size_t>(own));
-  for (int r = 0; r < own; ++r)
+  for (int r = 0; r < own; ++r) {
     processes.push_back({command,
                          {{"DISTDL_RANK", std::to_string(first.value + r)},
                           {"DISTDL_WORLD_SIZE", std::to_string(size)},
@@ -269,6 +297,8 @@ std::vector<Process> Agent::processes_of(const Decision& decision, Rank& first) 
                           {"DISTDL_LAUNCH_ID", "generation-" + name_of(decision.generation)},
                           {"DISTDL_GENERATION", name_of(decision.generation)},
                           {"DISTDL_PROCESSORS", processors[static_cast<std::size_t>(r)]}}});
+    if (joins_) processes.back().variables.insert(spec_.record.variables.begin(), spec_.record.variables.end());
+  }
   return processes;
 }
 
@@ -291,8 +321,7 @@ void Agent::tell_of_break(const Decision& next) {
 
 void Agent::tell_of_begin(const Decision& decision) {
   GenerationBegan event{decision.generation, decision.cause, 0, names(decision.members)};
-  for (std::size_t place = 0; place < event.hosts.size(); ++place)
-    event.ranks += ranks_at(place, spec_.ranks, rules_.wanted);
+  for (std::size_t place = 0; place < event.hosts.size(); ++place) event.ranks += ranks_at(place, spec_.ranks, began_);
   ledger_thread_.call([&tell = spec_.events.began, event] { tell(event); });
 }
 
@@ -365,7 +394,7 @@ InspectedNode Agent::inspected() {
 
 void Agent::perform(const Finish& action) {
   if (action.code != 0) log(Severity::info, "the launch ends with code {}: {}", action.code, action.cause);
-  end_ = action.code;
+  end_ = joins_ && (has_heard_ || action.decided) ? 0 : action.code;
   if (!action.decided) return;
   if (!first_lost_ || !is_lowest_heard(1)) return;
   // srun and the supervisor run on the first node.
@@ -403,14 +432,19 @@ std::optional<int> agreed_code(const std::filesystem::path& run_folder, const st
   return code;
 }
 
-int run_agent(const AgentSpec& spec, world::World& world, SupervisorSignals& signals) {
-  return Agent(spec, world, signals).run();
+std::size_t wanted_nodes(const Options& options, std::int64_t nodes) {
+  return static_cast<std::size_t>(std::max(nodes - options.spares, options.most_nodes));
+}
+
+int run_agent(const AgentSpec& spec, world::World* world, SupervisorSignals& signals) {
+  return Agent(spec, world ? meet(spec, *world) : join(spec), signals).run();
 }
 
 void check(const Options& options) {
   require(options.regrow_seconds >= 0 && options.regrow_seconds <= 86400,
           "run.regrow_seconds is {}, but must be between 0 and 86400", options.regrow_seconds);
   constexpr double kLongest = 86400;
+  require(options.most_nodes >= 0, "run.most_nodes is {}, but must not be negative", options.most_nodes);
   require(options.spares >= 0, "run.spares is {}, but must not be negative", options.spares);
   for (const auto& [name, seconds, least] : {std::tuple("run.node_lost_seconds", options.node_lost_seconds, 1.0),
                                              std::tuple("run.rank_frozen_seconds", options.rank_frozen_seconds, 1.0)})

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <distdl/agent/cause.hpp>
+#include <distdl/agent/launch_record.hpp>
 #include <distdl/agent/options.hpp>
 #include <distdl/agent/processes.hpp>
 #include <distdl/agent/stall_watch.hpp>
@@ -64,6 +65,9 @@ struct AgentSpec {
   /// and came back: Slurm may have ended what ran there, and with it the job. Must not throw.
   std::function<void()> after_first_came_back = [] {};
   AgentEvents events = {};
+  /// For agents of other jobs: that of the launch which this one joins. Else what run_agent() is to write, without what
+  /// the agents know only when they have met.
+  LaunchRecord record = {};
 };
 
 /// How long a rank may be in one phase, as the job says.
@@ -80,6 +84,10 @@ std::optional<int> agreed_code(const std::filesystem::path& run_folder, const st
 /// the other agents, and starts the ranks again, on the nodes that are left, after one was lost. Returns the exit code
 /// of the launch: ok, requeue (stopped), the ranks' code if a restart would not help, or peer_lost if there are too few
 /// nodes. Throws SchedulerError, StorageError, ConfigError.
-int run_agent(const AgentSpec& spec, world::World& world, SupervisorSignals& signals);
+///
+/// Without a world: the agent of a node of another job, which joins the launch of `spec.record`. A signal means then
+/// that this node has to leave. It returns ok when the launch has ended, however it did, or when this node has left it;
+/// else peer_lost, if no agent of the launch has ever answered.
+int run_agent(const AgentSpec& spec, world::World* world, SupervisorSignals& signals);
 
 }  // namespace distdl::agent

@@ -65,11 +65,10 @@ std::array<std::string, 2> name_of(const FileDescriptor& socket) {
 /// Connecting a UDP socket sends nothing, but chooses the way.
 std::string address_towards(const std::string& host) {
   const auto target = endpoint_of(host, "9");
-  require<SchedulerError>(target.has_value(), "SLURM_LAUNCH_NODE_IPADDR is \"{}\", which is no address", host);
+  require<SchedulerError>(target.has_value(), "\"{}\" is no address of a host", host);
   const FileDescriptor socket = open_socket(target->address.ss_family);
   const bool connected = ::connect(socket.get(), target->get(), target->length) == 0;
-  require<SchedulerError>(connected, "no network of this host leads to {}, the host of srun: {}", host,
-                          errno_text(errno));
+  require<SchedulerError>(connected, "no network of this host leads to {}: {}", host, errno_text(errno));
   return name_of(socket)[0];
 }
 
@@ -89,10 +88,10 @@ std::string address_of_interface(const std::string& interface) {
 }
 }  // namespace
 
-std::string own_address(const std::string& interface) {
+std::string own_address(const std::string& interface, const std::optional<std::string>& other) {
   // A name with a colon is a device of UCX, such as "mlx5_0:1".
   if (interface != "auto" && interface.find(':') == std::string::npos) return address_of_interface(interface);
-  const auto launcher = env("SLURM_LAUNCH_NODE_IPADDR");
+  const auto launcher = other ? other : env("SLURM_LAUNCH_NODE_IPADDR");
   return launcher ? address_towards(*launcher) : "127.0.0.1";
 }
 
@@ -108,19 +107,24 @@ Datagrams::Datagrams(const std::string& address) {
 
 void Datagrams::connect(const std::vector<std::string>& addresses, std::string secret) {
   peers_.clear();
-  for (const auto& address : addresses) {
-    const auto space = address.find(' ');
-    const auto peer =
-        space == std::string::npos ? std::nullopt : endpoint_of(address.substr(0, space), address.substr(space + 1));
-    require<SchedulerError>(peer.has_value(), "agent {} published \"{}\", which is no address and port", peers_.size(),
-                            address);
-    peers_.push_back({peer->address, peer->length});
-  }
+  peers_.resize(addresses.size());
+  for (std::size_t node = 0; node < addresses.size(); ++node)
+    if (!addresses[node].empty()) add(node, addresses[node]);
   secret_ = std::move(secret);
 }
 
+void Datagrams::add(std::size_t node, const std::string& address) {
+  const auto space = address.find(' ');
+  const auto peer =
+      space == std::string::npos ? std::nullopt : endpoint_of(address.substr(0, space), address.substr(space + 1));
+  require<SchedulerError>(peer.has_value(), "agent {} published \"{}\", which is no address and port", node, address);
+  if (peers_.size() <= node) peers_.resize(node + 1);
+  peers_[node] = {peer->address, peer->length};
+}
+
 void Datagrams::send(std::size_t node, std::string_view bytes) {
-  const Peer& peer = peers_.at(node);
+  if (node >= peers_.size() || peers_[node].length == 0) return;
+  const Peer& peer = peers_[node];
   std::string datagram(bytes);
   datagram += hmac_sha256(secret_, bytes);
   require<InternalError>(datagram.size() <= kLongest, "a status of {} bytes fits into no datagram", datagram.size());

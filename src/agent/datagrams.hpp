@@ -14,9 +14,9 @@
 namespace distdl::agent {
 
 /// The numeric address of this host under which other agents reach it: that of the network interface `interface`, or,
-/// for "auto", the one from which packets to the host of srun leave; without a Slurm step 127.0.0.1. Throws ConfigError
-/// if there is no such interface or it has no address.
-std::string own_address(const std::string& interface);
+/// for "auto", the one from which packets to `other`, else to the host of srun, leave; without a Slurm step 127.0.0.1.
+/// Throws ConfigError if there is no such interface or it has no address.
+std::string own_address(const std::string& interface, const std::optional<std::string>& other = std::nullopt);
 
 /// The UDP socket of one agent. Each datagram ends with an authentication code (HMAC-SHA256, RFC 2104), and what does
 /// not prove the launch's secret is dropped. Datagrams may be lost, repeated or late.
@@ -28,10 +28,13 @@ class Datagrams {
   const std::string& address() const { return address_; }
   /// Readable when receive() may return something.
   int descriptor() const { return socket_.get(); }
-  /// `addresses` of all agents, this one's too, in the order of their nodes; `secret`: only these agents have it.
-  /// Throws SchedulerError for an address that is none.
+  /// `addresses` of all agents, this one's too, in the order of their nodes; empty: not known yet. `secret`: only these
+  /// agents have it. Throws SchedulerError for an address that is none.
   void connect(const std::vector<std::string>& addresses, std::string secret);
-  /// Does not wait. What the system does not take now is lost, like any datagram.
+  /// The address of one more agent. Throws SchedulerError.
+  void add(std::size_t node, const std::string& address);
+  /// Does not wait. What the system does not take now is lost, like any datagram; so is one to an agent whose address
+  /// is not known.
   void send(std::size_t node, std::string_view bytes);
   /// The next datagram with a right code; nothing if there is none now.
   std::optional<std::string> receive();
@@ -39,7 +42,7 @@ class Datagrams {
  private:
   struct Peer {
     sockaddr_storage address{};
-    socklen_t length = 0;
+    socklen_t length = 0;  ///< 0: the address is not known
   };
 
   FileDescriptor socket_;

@@ -17,6 +17,9 @@ inline bool contains(const std::vector<NodeId>& nodes, NodeId node) {
   return std::ranges::find(nodes, node) != nodes.end();
 }
 
+/// A launch has no more nodes, with those that join it: a greater number is a damaged one.
+constexpr std::size_t kMostNodes = 16384;
+
 /// Generations in a row in which ranks of this node failed, without progress of the run.
 struct NodeFailures {
   NodeId node;

@@ -20,7 +20,7 @@ constexpr std::ptrdiff_t kMostTurns = 3;
 bool is_equal_news(const Status& a, const Status& b) {
   return a.decision.generation == b.decision.generation && a.phase == b.phase && a.code == b.code &&
          a.cause == b.cause && a.fault == b.fault && a.regrow == b.regrow && a.stop == b.stop && a.hears == b.hears &&
-         a.drain == b.drain;
+         a.drain == b.drain && a.leave == b.leave;
 }
 
 /// The end of a launch that has finished or was told to stop.
@@ -35,7 +35,7 @@ bool is_planned_end(int code) {
 Membership::Membership(NodeId self, std::vector<std::string> names, const Rules& rules)
     : self_(self), names_(std::move(names)), rules_(rules), peers_(self, names_.size(), rules_) {
   require<InternalError>(self.value < names_.size(), "node {} of {} nodes", self, names_.size());
-  require<InternalError>(rules.min_nodes >= 1 && rules.min_nodes <= rules.wanted && rules.wanted <= names_.size(),
+  require<InternalError>(rules.min_nodes >= 1 && rules.min_nodes <= rules.wanted && rules.min_nodes <= names_.size(),
                          "at least {} of {} wanted nodes, of {} nodes in all", rules.min_nodes, rules.wanted,
                          names_.size());
   require<InternalError>(rules.heartbeat < rules.suspect && rules.suspect < rules.dead,
@@ -44,7 +44,10 @@ Membership::Membership(NodeId self, std::vector<std::string> names, const Rules&
 }
 
 void Membership::decided(const Decision& decision) {
-  if (!is_valid(decision, names_.size())) return unanswered(decision.generation);
+  if (!is_valid(decision, kMostNodes)) return unanswered(decision.generation);
+  for (const auto* nodes : {&decision.members, &decision.spares})  // some may have joined unseen
+    for (NodeId node : *nodes) peers_.grow(node.value + 1);
+  if (decision.origin.node) peers_.grow(decision.origin.node->value + 1);
   if (asked_ == decision.generation) asked_.reset();
   from_ledger_ = decision;
   report(decision);
@@ -54,6 +57,16 @@ void Membership::unanswered(Generation generation) {
   if (asked_ != generation) return;
   asked_.reset();
   next_question_ = now_ + rules_.retry;
+}
+
+void Membership::name(NodeId node, const std::string& name) {
+  if (names_.size() <= node.value) names_.resize(node.value + 1);
+  names_[node.value] = name;
+}
+
+std::string Membership::name_of(NodeId node) const {
+  const bool is_known = node.value < names_.size() && !names_[node.value].empty();
+  return is_known ? names_[node.value] : fmt::format("node {}", node);
 }
 
 void Membership::progress(std::int64_t step) {
@@ -76,6 +89,7 @@ std::vector<Action> Membership::advance(Clock::time_point now) {
   read_ledger();
   send();
   end_launch();
+  consider_leaving();
   if (finish_) actions_.emplace_back(*finish_);
   return std::exchange(actions_, {});
 }
@@ -118,13 +132,13 @@ void Membership::adopt(const Decision& decision) {
   asked_.reset();
 }
 
-/// What one node knows, all learn: a request to stop, one for more nodes, and a fault of this generation.
+/// What one node knows, all learn: a request to stop, one for more nodes or for fewer, and a fault of this generation.
 void Membership::spread() {
   Status& own = peers_.own();
   for (const Status& status : peers_.all()) {
     own.stop = own.stop || status.stop;
     if (status.decision.generation != generation()) continue;
-    own.regrow = own.regrow || status.regrow;
+    own.regrow = own.regrow || status.regrow || (status.leave && contains(decision().members, status.node));
     if (own.fault.empty()) own.fault = status.fault;
   }
 }
@@ -135,7 +149,7 @@ void Membership::find_fault() {
   if (generation() == kBeginning || !is_member() || !own.fault.empty()) return;
   for (NodeId member : decision().members) {
     if (!is_lost(member)) continue;
-    own.fault = fmt::format("{} hears no heartbeat of {}", names_[self_.value], names_[member.value]);
+    own.fault = fmt::format("{} hears no heartbeat of {}", name_of(self_), name_of(member));
     return;
   }
 }
@@ -152,7 +166,7 @@ void Membership::note_code(int code, const std::string& cause, Origin origin) {
   Status& own = peers_.own();
   if (started_ != generation() || !is_worse(code, own.code)) return;
   own.code = code;
-  own.cause = names_[self_.value] + ": " + cause;
+  own.cause = name_of(self_) + ": " + cause;
   origin.node = self_;
   own.origin = origin;
   if (code != kRequeue && own.fault.empty()) own.fault = own.cause;
@@ -224,17 +238,21 @@ void Membership::decide() {
 }
 
 /// Whether a node is without ranks, knows this generation, and can be heard.
-bool Membership::can_run_ranks(NodeId node) const {
+bool Membership::is_ready(NodeId node) const {
   const Status& status = peers_.of(node);
   return this->status().hears[node.value] && status.decision.generation == generation() &&
          (status.phase == Phase::none || status.phase == Phase::ended);
+}
+
+bool Membership::can_run_ranks(NodeId node) const {
+  return is_ready(node) && !peers_.of(node).leave;
 }
 
 /// Whether it will soon be known if a node can run ranks: a member that ends its ranks, or another node that is
 /// connected and does not know this generation yet, or one that has been silent for a while. A node that hears nobody
 /// need not be waited for.
 bool Membership::is_awaited(NodeId node) const {
-  if (!peers_.is_heard(node) || (can_run_ranks(node) && peers_.is_fresh(node))) return false;
+  if (!peers_.is_heard(node) || (is_ready(node) && peers_.is_fresh(node))) return false;
   return contains(decision().members, node) || peers_.are_connected(self_, node);
 }
 
@@ -356,6 +374,13 @@ void Membership::end_launch() {
     return !peers_.is_heard(status.node) || status.decision.end.has_value();
   });
   if (all_know || now_ - adopted_at_ >= rules_.linger) finish(*decision().end, decision().cause, true);
+}
+
+/// A node that leaves goes when the others are without it, and know that: they must not choose it again.
+void Membership::consider_leaving() {
+  if (!status().leave || is_member() || has_ranks()) return left_since_.reset();
+  if (!left_since_) left_since_ = now_;
+  if (now_ - *left_since_ >= rules_.linger) finish(kOk, "this node has left the run", false);
 }
 
 void Membership::finish(int code, const std::string& cause, bool decided) {

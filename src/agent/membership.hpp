@@ -55,8 +55,9 @@ using Action = std::variant<StartRanks, StopRanks, EndRanks, Propose, Read, Repo
 ///   for (const Action& action : membership.advance(Clock::now())) perform(action);  // then, and at least every 100 ms
 class Membership {
  public:
-  /// `names` of all nodes, for people; their places are the numbers of the nodes. Throws InternalError for rules that
-  /// make no sense.
+  /// `names` of all nodes, for people; their places are the numbers of the nodes. More nodes may join later: each takes
+  /// the next number, has an object of its own, which knows all nodes so far, and begins with decided() of the newest
+  /// decision. Throws InternalError for rules that make no sense.
   Membership(NodeId self, std::vector<std::string> names, const Rules& rules);
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;
@@ -79,13 +80,20 @@ class Membership {
   /// The launch is to save and stop.
   void stop() { peers_.own().stop = true; }
 
+  /// This node, which has joined the launch, is about to go: its ranks, if it has any, save and stop with the others,
+  /// which then go on without it. It finishes as soon as that is so.
+  void leave() { peers_.own().leave = true; }
+  /// A node that has joined the launch is called so.
+  void name(NodeId node, const std::string& name);
+
   /// Whether this node may fail soon. A spare takes its place, if there is one: the ranks save, stop, and go on there.
   void drain(bool wanted) { peers_.own().drain = wanted; }
 
   /// What to do now, in this order.
   std::vector<Action> advance(Clock::time_point now);
 
-  /// To be sent. Its decision is that of the newest generation that this node knows.
+  /// To be sent. Its decision is that of the newest generation that this node knows, its `hears` has all nodes that it
+  /// knows.
   const Status& status() const { return peers_.own(); }
 
  private:
@@ -106,6 +114,7 @@ class Membership {
 
   void decide();
   bool is_undecided() const;
+  bool is_ready(NodeId node) const;
   bool can_run_ranks(NodeId node) const;
   bool is_awaited(NodeId node) const;
   bool awaits_others() const;
@@ -120,6 +129,8 @@ class Membership {
   void consider_drain();
   void read_ledger();
   void end_launch();
+  void consider_leaving();
+  std::string name_of(NodeId node) const;
   void finish(int code, const std::string& cause, bool decided);
   void send();
 
@@ -143,7 +154,7 @@ class Membership {
   bool proposed_after_fault_ = false;  ///< the last proposal
   Generation reported_;                ///< the last proposal that stood
   Clock::time_point next_question_;    ///< to the ledger, not before
-  std::optional<Clock::time_point> orphan_since_, regrow_since_;
+  std::optional<Clock::time_point> orphan_since_, regrow_since_, left_since_;
 
   Status sent_;
   Clock::time_point sent_at_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
+#include <distdl/agent/launch_record.hpp>
 #include <distdl/agent/messages.hpp>
 
 namespace distdl::agent {
@@ -30,6 +31,15 @@ Json json_of(const Origin& origin) {
   if (origin.node) json["node"] = origin.node->value;
   if (origin.rank) json["rank"] = *origin.rank;
   return json;
+}
+
+Json json_of(const AgentAddress& agent) {
+  return {{"host", text_of(agent.host)}, {"address", agent.address}, {"nonce", agent.nonce}};
+}
+
+AgentAddress address_of(const Json& json) {
+  return {json.at("host").get<std::string>(), json.at("address").get<std::string>(),
+          json.at("nonce").get<std::string>()};
 }
 
 /// A kind that this version does not know is unknown.
@@ -96,6 +106,7 @@ Status status_of(const Json& json) {
   status.progress = json.at("progress").get<std::int64_t>();
   for (char c : json.at("hears").get<std::string>()) status.hears.push_back(c == '1');
   status.drain = json.at("drain").get<bool>();
+  status.leave = json.at("leave").get<bool>();
   return status;
 }
 
@@ -109,13 +120,45 @@ auto parsed(const std::string& text, Read read) -> std::optional<decltype(read(J
 }  // namespace
 
 std::string to_text(const AgentAddress& agent) {
-  return Json{{"host", text_of(agent.host)}, {"address", agent.address}, {"nonce", agent.nonce}}.dump();
+  return json_of(agent).dump();
 }
 
 std::optional<AgentAddress> address_from(const std::string& text) {
+  return parsed(text, address_of);
+}
+
+std::string to_text(const LaunchRecord& record) {
+  Json agents = Json::array();
+  for (const auto& agent : record.agents) agents.push_back(json_of(agent));
+  return Json{{"id", record.id},
+              {"version", record.version},
+              {"job", text_of(record.job)},
+              {"arguments", record.arguments},
+              {"more", record.more},
+              {"folder", record.folder},
+              {"ranks", record.ranks},
+              {"min_nodes", record.min_nodes},
+              {"variables", record.variables},
+              {"agents", agents},
+              {"secret", record.secret}}
+      .dump();
+}
+
+std::optional<LaunchRecord> launch_record_from(const std::string& text) {
   return parsed(text, [](const Json& json) {
-    return AgentAddress{json.at("host").get<std::string>(), json.at("address").get<std::string>(),
-                        json.at("nonce").get<std::string>()};
+    LaunchRecord record;
+    json.at("id").get_to(record.id);
+    json.at("version").get_to(record.version);
+    json.at("job").get_to(record.job);
+    json.at("arguments").get_to(record.arguments);
+    json.at("more").get_to(record.more);
+    json.at("folder").get_to(record.folder);
+    json.at("ranks").get_to(record.ranks);
+    json.at("min_nodes").get_to(record.min_nodes);
+    json.at("variables").get_to(record.variables);
+    for (const auto& agent : json.at("agents")) record.agents.push_back(address_of(agent));
+    json.at("secret").get_to(record.secret);
+    return record;
   });
 }
 
@@ -143,7 +186,8 @@ std::string to_text(const Status& status) {
               {"stop", status.stop},
               {"progress", status.progress},
               {"hears", hears},
-              {"drain", status.drain}}
+              {"drain", status.drain},
+              {"leave", status.leave}}
       .dump();
 }
 

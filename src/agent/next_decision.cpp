@@ -236,13 +236,16 @@ NextDecision next_decision(const Evidence& evidence, const Rules& rules) {
     const auto cause =
         fmt::format("{} of at least {} nodes are left; the last loss: {}", usable.size(), rules.min_nodes, next.cause);
     const bool may_come_back = evidence.connected.size() < evidence.statuses.size();
-    return {ended(next, ending.failure_code(), cause), may_come_back};
+    return {ended(next, evidence.fault.empty() ? kRequeue : ending.failure_code(), cause), may_come_back};
   }
   // Nothing would be new in a third try. "distdl run" begins the next launch with an older checkpoint.
   if (next.origin.kind == CauseKind::poison_step && next.members == evidence.last.members)
     return {ended(next, ending.failure_code(), next.cause)};
   for (NodeId node : usable)
     if (!contains(next.members, node)) next.spares.push_back(node);
+  const auto leaves = [&](NodeId node) { return evidence.statuses[node.value].leave; };
+  if (evidence.regrow && evidence.fault.empty() && std::ranges::any_of(evidence.last.members, leaves))
+    next.cause = "a node leaves the run";
   const bool is_drained = std::ranges::any_of(evidence.last.members, [&](NodeId node) {
     return evidence.statuses[node.value].drain && !contains(next.members, node);
   });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -21,7 +22,8 @@ constexpr std::array<Named<Recovery>, 2> choices_of(Recovery) {
 
 struct Options {
   OneOf<Recovery> recovery = Recovery::agents;
-  std::int64_t spares = 0;  ///< nodes of the job without ranks until a node is lost
+  std::int64_t spares = 0;      ///< nodes of the job without ranks until a node is lost
+  std::int64_t most_nodes = 0;  ///< that run ranks, with nodes of jobs that join; 0: as many as at the start
   /// A file that `distdl health --train` has written; empty: no predictions.
   std::string failure_predictor = {};
   double node_lost_seconds = 4;  ///< a node without a heartbeat for so long is lost; below 2 s false alarms are likely
@@ -38,6 +40,10 @@ void describe(Options& options, Visitor&& visit) {
   visit("run.recovery", options.recovery, OneOf<Recovery>::help("under Slurm, after a rank or node was lost"));
   visit("run.spares", options.spares,
         "under Slurm: nodes of the job that run no ranks until a node is lost; with run.recovery = \"agents\"");
+  visit(
+      "run.most_nodes", options.most_nodes,
+      "under Slurm: nodes of jobs that join the run (\"distdl submit --join\") run ranks until so many nodes do; 0: as "
+      "many as the run began with, without its spares");
   visit("run.failure_predictor", options.failure_predictor,
         "a file of \"distdl health --train\": while a node is likely to fail, checkpoints are made more often, and a "
         "spare "
@@ -57,6 +63,9 @@ void describe(Options& options, Visitor&& visit) {
   visit("run.stalled_at_most_seconds", options.stalled_at_most_seconds,
         "no phase of a rank may take longer, not even the first evaluation or save; 0: those have no limit");
 }
+
+/// How many nodes of a launch are to run ranks, if it begins with `nodes`.
+std::size_t wanted_nodes(const Options& options, std::int64_t nodes);
 
 /// Throws ConfigError for values that make no sense.
 void check(const Options& options);

@@ -6,24 +6,30 @@
 
 namespace distdl::agent {
 
-Peers::Peers(NodeId self, std::size_t nodes, const Rules& rules)
-    : self_(self), rules_(rules), statuses_(nodes), arrivals_(nodes) {
-  for (std::size_t i = 0; i < nodes; ++i) {
-    Status& status = statuses_[i];
-    status.node = NodeId(static_cast<std::uint32_t>(i));
-    status.hears.assign(nodes, false);
+Peers::Peers(NodeId self, std::size_t nodes, const Rules& rules) : self_(self), rules_(rules) {
+  grow(nodes);
+  for (Status& status : statuses_)
     for (std::size_t k = 0; k < nodes; ++k) status.decision.members.emplace_back(static_cast<std::uint32_t>(k));
-  }
   own().hears[self_.value] = true;
 }
 
+void Peers::grow(std::size_t nodes) {
+  for (std::size_t known = statuses_.size(); known < nodes; ++known) {
+    statuses_.emplace_back().node = NodeId(static_cast<std::uint32_t>(known));
+    arrivals_.emplace_back();
+  }
+  for (Status& status : statuses_) status.hears.resize(statuses_.size());
+}
+
 void Peers::receive(const Status& status) {
-  const std::size_t nodes = statuses_.size();
-  if (status.node == self_ || status.node.value >= nodes || status.hears.size() != nodes) return;
+  const std::size_t nodes = status.hears.size();  // as its sender knows
+  if (status.node == self_ || status.node.value >= nodes || nodes > kMostNodes) return;
   if (!is_valid(status.decision, nodes)) return;
+  grow(nodes);
   Status& known = statuses_[status.node.value];
   if (status.sequence <= known.sequence) return;
   known = status;
+  known.hears.resize(statuses_.size());
   arrivals_[status.node.value].is_new = true;
 }
 

@@ -18,8 +18,11 @@ class Peers {
   /// `rules` must outlive this object.
   Peers(NodeId self, std::size_t nodes, const Rules& rules);
 
-  /// Takes it, unless a newer one of the same node is known or it is none of this launch.
+  /// Takes it, unless a newer one of the same node is known or it is none of this launch. It may be of a node that has
+  /// joined the launch, or tell of one.
   void receive(const Status& status);
+  /// There are so many nodes, if not more. Of new ones nothing is known.
+  void grow(std::size_t nodes);
   /// What was received since the last call came right after that. If more than a heartbeat period has passed since
   /// then, this process did not run for a while and may have missed statuses: only one period of it counts as silence.
   /// Before the first call, nobody knows when a status came: it does not count as heard.

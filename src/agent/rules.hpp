@@ -11,7 +11,7 @@ namespace distdl::agent {
 
 /// The numbers by which agents decide. All agents of a launch must have the same.
 struct Rules {
-  std::size_t wanted = 1;     ///< nodes that should run ranks; the others of the launch are spares
+  std::size_t wanted = 1;     ///< nodes that should run ranks, also more than the launch has; the others are spares
   std::size_t min_nodes = 1;  ///< with fewer nodes the launch ends
 
   std::uint32_t tries = 3;       ///< generations in a row that fail without progress, then the launch ends

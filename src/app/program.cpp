@@ -64,6 +64,7 @@ int run(int argc, char** argv) {
   const Command& app = line;  // commands take it by value
   add_run_command(app);
   add_submit_command(app);
+  add_join_command(app);
   add_status_command(app);
   add_why_command(app);
   add_log_command(app);

@@ -9,6 +9,9 @@ namespace distdl::submit {
 /// The script of the last submission, in the run folder.
 inline constexpr const char* kScriptName = "job.sbatch";
 
+/// The script of the last job that joined the run.
+inline constexpr const char* kJoinScriptName = "join.sbatch";
+
 /// The folder in which the job of a script runs: its --chdir; the current folder if it has none. Throws StorageError if
 /// the script cannot be read.
 std::filesystem::path folder_of_script(const std::filesystem::path& script);

@@ -23,12 +23,24 @@ std::size_t begin_of(std::string_view text, std::string_view part) {
   return at;
 }
 
+std::string program_part() {
+  const std::string_view text = train_sbatch();
+  const auto program = begin_of(text, kProgramPart);
+  return std::string(text.substr(program, begin_of(text, kOutsidePart) - program));
+}
+
 /// What of train.sbatch runs in a job.
 std::string job_part() {
   const std::string_view text = train_sbatch();
-  const auto program = begin_of(text, kProgramPart), outside = begin_of(text, kOutsidePart),
-             job = begin_of(text, kJobPart);
-  return std::string(text.substr(program, outside - program)) + std::string(text.substr(job));
+  return program_part() + std::string(text.substr(begin_of(text, kJobPart)));
+}
+
+/// The signals of Slurm reach distdl, which takes the place of the shell.
+std::string join_part(const ScriptRequest& request) {
+  return program_part() + fmt::format(
+                              "# It offers the nodes of this job to the run, and ends when that does.\n"
+                              "exec \"$distdl\" join {}\n",
+                              quote(request.joins));
 }
 
 std::string quoted(const std::vector<std::string>& words) {
@@ -46,6 +58,12 @@ std::string program_lines(const std::string& program) {
       quote(program));
 }
 
+/// All that stands before the program is chosen.
+std::string setup_of(const ScriptRequest& request) {
+  const std::string& setup = request.setup;
+  return (setup.empty() ? "" : setup + (setup.ends_with('\n') ? "\n" : "\n\n")) + program_lines(request.program);
+}
+
 void set_if(SbatchOptions& options, const char* name, const std::string& value) {
   if (!value.empty()) options.set(name, value);
 }
@@ -60,14 +78,13 @@ std::string write_script(const ScriptRequest& request) {
       "# To submit it again as it is: sbatch, and the name of this file.\n\n",
       DISTDL_VERSION, printable(request.made_by));
   for (const SbatchOption& option : request.options.all()) text += fmt::format("#SBATCH {}\n", to_word(option));
+  if (!request.joins.empty()) return text + "\n" + setup_of(request) + join_part(request);
   text += fmt::format("\n# What \"distdl run\" gets.\nset -- {}\n", quoted(request.arguments));
   if (!request.chain.empty())
     text += fmt::format(
         "# The job is a link of a chain. The next one goes on where this one ends.\nexport DISTDL_CHAIN={}\n",
         quote(request.chain));
-  text += "\n";
-  if (!request.setup.empty()) text += request.setup + (request.setup.ends_with('\n') ? "\n" : "\n\n");
-  return text + program_lines(request.program) + job_part();
+  return text + "\n" + setup_of(request) + job_part();
 }
 
 SbatchOptions merge_options(const Options& options, const std::vector<SbatchOption>& command_line) {

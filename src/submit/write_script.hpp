@@ -22,6 +22,7 @@ struct ScriptRequest {
   std::string setup = {};                   ///< shell lines before the program
   std::string made_by = {};                 ///< the command that asks for it, for people
   std::string chain = {};                   ///< id of the chain; empty: none
+  std::string joins = {};                   ///< folder of the run that the job joins; empty: it trains itself
 };
 
 std::string write_script(const ScriptRequest& request);

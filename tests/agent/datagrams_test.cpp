@@ -86,6 +86,17 @@ TEST(Datagrams, ToAnAgentThatIsGoneAreLost) {
   EXPECT_EQ(next(a), "to itself");
 }
 
+TEST(Datagrams, AnAgentIsReachedOnceItsAddressIsKnown) {
+  Pair pair;
+  Datagrams joined(kLoopback);
+  joined.connect({pair.a.address(), pair.b.address(), joined.address()}, "secret");
+  pair.a.send(2, "lost");
+  pair.a.add(2, joined.address());
+  pair.a.send(2, "here");
+  EXPECT_EQ(next(joined), "here");
+  EXPECT_EQ(own_address("auto", kLoopback), kLoopback);
+}
+
 TEST(Datagrams, RefuseWhatIsNoAddress) {
   EXPECT_THROW(Datagrams("nowhere.example"), SchedulerError);
   Datagrams a(kLoopback);

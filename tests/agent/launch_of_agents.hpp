@@ -37,6 +37,15 @@ class LaunchOfAgents {
     for (std::size_t i = 0; i < nodes; ++i) nodes_[i].membership = std::make_unique<Membership>(id(i), names, rules);
   }
 
+  /// A node of another job, which gets the next number.
+  void join(const Rules& rules) {
+    const std::size_t node = nodes_.size();
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i <= node; ++i) names.push_back(fmt::format("n{}", i));
+    nodes_.emplace_back().membership = std::make_unique<Membership>(id(node), names, rules);
+    agent(node).decided(ledger_.rbegin()->second);
+  }
+
   static NodeId id(std::size_t node) { return NodeId(static_cast<std::uint32_t>(node)); }
   static std::vector<NodeId> ids(std::initializer_list<std::size_t> nodes) {
     std::vector<NodeId> all;
@@ -129,7 +138,8 @@ class LaunchOfAgents {
   }
   void perform(std::size_t node, const Send&) {
     for (std::size_t to = 0; to < nodes_.size(); ++to)
-      if (to != node && nodes_[to].is_alive && !cuts_.contains({node, to})) agent(to).receive(status(node));
+      if (to != node && nodes_[to].is_alive && status(node).hears.size() > to && !cuts_.contains({node, to}))
+        agent(to).receive(status(node));
   }
   void perform(std::size_t node, const Report& action) { nodes_[node].reports.push_back(action); }
   void perform(std::size_t node, const Finish& action) { nodes_[node].finish = action; }

@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <distdl/agent/launch_record.hpp>
 #include <distdl/agent/ledger_thread.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/random.hpp>
@@ -47,6 +48,49 @@ TEST_F(LedgerTest, AllWhoRaceReadTheSame) {
   }
   for (const auto& entry : fs::directory_iterator(folder_))
     EXPECT_EQ(entry.path().extension(), ".json") << "left behind: " << entry.path();
+}
+
+TEST_F(LedgerTest, EachNodeThatJoinsGetsTheNextNumber) {
+  const Ledger ledger(folder_);
+  EXPECT_EQ(join_nodes(ledger, 3, {"n7", "10.0.0.7 1", ""}), NodeId(3));
+  std::vector<NodeId> numbers(6);
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      threads.emplace_back([&, i] { numbers[i] = join_nodes(ledger, 3, {fmt::format("m{}", i), "10.0.0.8 1", ""}); });
+  }
+  const auto joined = joined_nodes(ledger, 3);
+  ASSERT_EQ(joined.size(), 7u);
+  EXPECT_EQ(joined.front().host, "n7");
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    EXPECT_EQ(joined.at(numbers[i].value - 3).host, fmt::format("m{}", i));
+  EXPECT_EQ(node_of_record(record_of_node(12)), 12u);
+  for (const char* name : {"12", "launch", "node-", "node-1x"}) EXPECT_FALSE(node_of_record(name)) << name;
+}
+
+TEST_F(LedgerTest, ALaunchCanBeJoinedWhileItGoesOn) {
+  EXPECT_FALSE(find_launch(folder_));
+  const Ledger ledger(folder_ / "launches" / "ab12");
+  LaunchRecord record;
+  record.id = "ab12";
+  record.secret = "secret";
+  ledger.create(kLaunchRecord, to_text(record));
+  EXPECT_FALSE(find_launch(folder_)) << "no generation has begun";
+  const auto mode = fs::status(folder_ / "launches" / "ab12" / "launch.json").permissions();
+  EXPECT_EQ(mode, fs::perms::owner_read | fs::perms::owner_write) << "it holds the secret";
+  Decision decision;
+  decision.generation = Generation(1);
+  decision.members = {NodeId(0)};
+  ledger.create("1", to_text(decision));
+  const auto found = find_launch(folder_);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->record.secret, "secret");
+  EXPECT_EQ(found->newest, decision);
+  decision.generation = Generation(2);
+  decision.members.clear();
+  decision.end = 0;
+  ledger.create("2", to_text(decision));
+  EXPECT_FALSE(find_launch(folder_));
 }
 
 TEST_F(LedgerTest, SaysWhatTheFileSystemRefuses) {

@@ -342,6 +342,112 @@ TEST(Membership, WithoutASpareANodeThatMayFailGoesOn) {
   EXPECT_EQ(launch.generation(), 1u);
 }
 
+/// Two nodes that want a third one.
+class Joining : public testing::Test {
+ protected:
+  explicit Joining() {
+    launch_.begin();
+    launch_.join(rules_);
+    launch_.run(1s);
+  }
+  static Rules growing() {
+    Rules three = rules(3);
+    three.regrow_after = 5s;
+    return three;
+  }
+  void grow() {
+    launch_.agent(0).progress(100);
+    launch_.run(7s);
+    launch_.end_all_ranks(75);
+    launch_.run_until_generation(2);
+    launch_.run(500ms);
+  }
+
+  Rules rules_ = growing();
+  LaunchOfAgents launch_{2, rules_};
+};
+
+TEST_F(Joining, ANodeOfAnotherJobIsASpareThenAMember) {
+  for (int node : {0, 1, 2}) EXPECT_EQ(launch_.status(node).hears, std::vector<bool>(3, true)) << node;
+  EXPECT_EQ(launch_[2].starts, 0);
+  EXPECT_EQ(launch_[0].stops, 0) << "the ranks have not come further yet";
+  grow();
+  EXPECT_EQ(launch_[0].stops, 1);
+  EXPECT_EQ(launch_.decision(2).members, launch_.ids({0, 1, 2}));
+  EXPECT_EQ(launch_.decision(2).cause, "more nodes can take part");
+  EXPECT_EQ(launch_[2].running, Generation(2));
+  launch_.end_all_ranks(0);
+  launch_.run(5s);
+  for (int node : {0, 1, 2}) EXPECT_EQ(launch_[node].finish->code, 0) << node;
+}
+
+TEST_F(Joining, AMemberThatLeavesSavesWithTheOthersFirst) {
+  grow();
+  launch_.agent(2).leave();
+  launch_.run(500ms);
+  for (int node : {0, 1, 2}) EXPECT_EQ(launch_[node].stops, node < 2 ? 2 : 1) << node;
+  launch_.end_ranks(2, 75);
+  launch_.run(3s);
+  EXPECT_EQ(launch_.generation(), 2u) << "the others still save";
+  launch_.end_all_ranks(75);
+  EXPECT_LT(launch_.run_until_generation(3), 500ms);
+  EXPECT_EQ(launch_.decision(3).members, launch_.ids({0, 1}));
+  EXPECT_EQ(launch_.decision(3).cause, "a node leaves the run");
+  launch_.run(4s);
+  ASSERT_TRUE(launch_[2].finish);
+  EXPECT_EQ(launch_[2].finish->code, 0);
+  launch_.agent(0).progress(200);
+  launch_.run(20s);
+  EXPECT_EQ(launch_.generation(), 3u);
+}
+
+TEST_F(Joining, RanksThatASignalStopsOnTheNodeThatLeavesDoNotEndTheLaunch) {
+  grow();
+  launch_.end_all_ranks(75);
+  launch_.agent(2).leave();
+  launch_.run_until_generation(3);
+  EXPECT_EQ(launch_.decision(3).members, launch_.ids({0, 1}));
+  EXPECT_FALSE(launch_.decision(3).end);
+}
+
+TEST_F(Joining, ASpareThatLeavesDisturbsNobody) {
+  launch_.agent(2).leave();
+  launch_.agent(0).progress(100);
+  launch_.run(20s);
+  EXPECT_EQ(launch_[2].finish->code, 0);
+  EXPECT_EQ(launch_.generation(), 1u);
+  EXPECT_EQ(launch_[0].stops, 0);
+}
+
+TEST_F(Joining, WithTooFewNodesLeftTheLaunchEndsWithAllSaved) {
+  grow();
+  launch_.lose(0);
+  launch_.run_until_generation(3);
+  EXPECT_EQ(launch_.decision(3).members, launch_.ids({1, 2}));
+  launch_.lose(1);
+  launch_.run_until_generation(4);
+  EXPECT_EQ(launch_.decision(4).members, launch_.ids({2}));
+  launch_.run(1s);
+  launch_.agent(2).leave();
+  launch_.run(1s);
+  launch_.end_ranks(2, 75);
+  launch_.run(2s);
+  EXPECT_EQ(launch_.decision(5).end, 75);
+}
+
+TEST_F(Joining, ANodeThatHearsNothingOfItTakesTheDecisionOfTheLedger) {
+  launch_.join(rules_);
+  const std::size_t unseen = 3;
+  Decision next = launch_.decision(1);
+  next.generation = Generation(2);
+  next.members = launch_.ids({2, unseen});
+  launch_.write(next);
+  launch_.agent(0).decided(next);
+  launch_.run(100ms);
+  EXPECT_EQ(launch_.status(0).decision.members, next.members);
+  EXPECT_EQ(launch_[0].ends, 1);
+}
+
 TEST(Membership, RanksThatStopByThemselvesEndTheLaunch) {
   LaunchOfAgents launch(2, rules(2));
   launch.begin();
@@ -462,7 +568,7 @@ TEST(Membership, ADamagedDecisionIsNotTaken) {
   launch.begin();
   Decision damaged = launch.decision(1);
   damaged.generation = Generation(2);
-  damaged.members = launch.ids({0, 2});
+  damaged.members = launch.ids({0, kMostNodes});
   launch.agent(0).decided(damaged);
   launch.run(1s);
   EXPECT_EQ(launch.status(0).decision.generation, Generation(1));
@@ -515,7 +621,7 @@ TEST(Membership, ASpareReplacesANodeThatFailsTwice) {
 }
 
 TEST(Membership, RefusesRulesThatMakeNoSense) {
-  EXPECT_THROW(LaunchOfAgents(2, rules(3)), InternalError);
+  EXPECT_THROW(LaunchOfAgents(2, rules(3, 3)), InternalError);
   EXPECT_THROW(LaunchOfAgents(2, rules(1, 2)), InternalError);
   EXPECT_THROW(LaunchOfAgents(2, rules(2, 0)), InternalError);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <distdl/agent/launch_record.hpp>
 #include <distdl/agent/messages.hpp>
 
 namespace distdl::agent {
@@ -47,11 +48,30 @@ TEST(Messages, AStatusIsReadAsItWasWritten) {
   status.progress = 100;
   status.step = 98;
   status.hears = {true, false, true};
+  status.leave = true;
   const auto read = status_from(to_text(status));
   ASSERT_TRUE(read);
   EXPECT_EQ(to_text(*read), to_text(status));
   EXPECT_EQ(read->origin, status.origin);
   EXPECT_EQ(read->step, 98);
+  EXPECT_TRUE(read->leave);
+}
+
+TEST(Messages, ALaunchRecordIsReadAsItWasWritten) {
+  LaunchRecord record{.id = "ab12", .version = "0.2.0", .job = "[train]", .arguments = {"job.toml", "--set", "a=b"}};
+  record.more = {"--below", "12"};
+  record.folder = "/data/runs";
+  record.ranks = 8;
+  record.min_nodes = 2;
+  record.variables = {{"SLURM_JOB_ID", "17"}, {"SLURM_RESTART_COUNT", ""}};
+  record.agents = {{"n1", "10.0.0.1 4000", ""}};
+  record.secret = "secret";
+  const auto read = launch_record_from(to_text(record));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(to_text(*read), to_text(record));
+  EXPECT_EQ(read->variables, record.variables);
+  EXPECT_EQ(read->agents.front().address, "10.0.0.1 4000");
+  EXPECT_FALSE(launch_record_from("{}"));
 }
 
 TEST(Messages, WhatIsNoneIsRefused) {

@@ -57,7 +57,8 @@ TEST_F(PeersTest, OlderStatusesAreIgnored) {
 
 TEST_F(PeersTest, StatusesThatCannotBeOfThisLaunchAreIgnored) {
   receive(7);
-  receive(1, {true, true});
+  receive(1, {true});
+  receive(1, std::vector<bool>(kMostNodes + 1));
   receive(0, {false, false, false, false, false});
   EXPECT_EQ(peers_.of(NodeId(1)).sequence, 0u);
   EXPECT_EQ(peers_.own().sequence, 0u);
@@ -66,6 +67,19 @@ TEST_F(PeersTest, StatusesThatCannotBeOfThisLaunchAreIgnored) {
   members_.clear();
   receive(1);
   EXPECT_EQ(peers_.of(NodeId(1)).sequence, 0u);
+}
+
+TEST_F(PeersTest, AStatusTellsOfNodesThatHaveJoined) {
+  pass(100ms);
+  receive(6, std::vector<bool>(7, true));
+  pass(100ms);
+  EXPECT_EQ(peers_.all().size(), 7u);
+  EXPECT_EQ(peers_.own().hears, (std::vector<bool>{true, false, false, false, false, false, true}));
+  EXPECT_TRUE(peers_.are_connected(NodeId(0), NodeId(6)));
+  receive(1);  // which knows 5 nodes
+  pass(100ms);
+  EXPECT_TRUE(hears(1));
+  EXPECT_FALSE(peers_.are_connected(NodeId(1), NodeId(6)));
 }
 
 TEST_F(PeersTest, TimeWithoutRunningIsNoSilenceButNoHearingEither) {

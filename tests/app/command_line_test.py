@@ -11,7 +11,7 @@ COMMANDS = ["run", "data", "data make", "data make shapes", "data import", "data
             "checkpoint diff", "checkpoint gc", "checkpoint tag", "checkpoint export", "checkpoint import", "checkpoint import safetensors",
             "checkpoint import pretrained", "config",
             "bench", "bench checkpoint", "bench comm", "bench train", "doctor", "worker", "version",
-            "submit", "status", "log", "cancel", "requeue", "ls"]
+            "submit", "join", "status", "log", "cancel", "requeue", "ls"]
 
 
 class Help(ProgramTest):

@@ -232,6 +232,37 @@ class LocalRun(JobsTest):
             self.fails(3, ["name a run by its folder, its job file, its id, or the id of one of its jobs"], *words)
 
 
+class Join(JobsTest):
+    def launch(self, version, members=(0,)):
+        """What the agents of a launch on two nodes leave in the run folder."""
+        folder = self.folder / "run/launches/ab12"
+        folder.mkdir(parents=True, exist_ok=True)
+        agents = [{"host": host, "address": "127.0.0.1 9", "nonce": ""} for host in ("n1", "n2")]
+        (folder / "launch.json").write_text(json.dumps({
+            "id": "ab12", "version": version, "job": "another one", "arguments": ["job.toml"], "more": [], "folder": str(self.folder),
+            "ranks": 2, "min_nodes": 1, "variables": {}, "agents": agents, "secret": "x"}))
+        (folder / "1.json").write_text(json.dumps({
+            "generation": 1, "members": members, "spares": [], "cause": "", "origin": {"kind": 0}, "crashed_after": -1, "progress": -1,
+            "failures": 0, "losses": 0, "node_failures": []}))
+
+    def test_only_a_run_that_goes_on_with_the_same_job_file_can_be_joined(self):
+        self.submit()
+        self.jobs("101|PENDING")
+        self.fails(64, ['the run "', "is queued: only a run that is running can be joined"], "submit", "--join", "run")
+        self.jobs("101|RUNNING")
+        self.fails(64, ["has no launch with agents"], "submit", "--join", "run")
+        self.fails(64, ["--join takes options of sbatch alone"], "submit", "job.toml", "--join", "run")
+        self.fails(64, ["this is not a Slurm job", "distdl submit --join RUN"], "join", "run")
+        self.fails(3, ['there is no run "none"'], "submit", "--join", "none")
+        self.launch("0.0.1")
+        self.fails(78, ["the run was started by distdl 0.0.1"], "submit", "--join", "run")
+        self.launch(json.loads(self.succeed("version", "--json"))["version"])
+        self.fails(78, ['the job file "job.toml" is not what it was when the run was launched'], "submit", "--join", "run")
+        self.jobs("101|COMPLETED")
+        self.fails(64, ["only a run that is running can be joined"], "submit", "--join", "run")
+        self.assertFalse((self.folder / "run/join.sbatch").exists())
+
+
 class RequeueAndCancel(JobsTest):
     def test_jobs_of_a_run(self):
         self.submit("--chain", "2")

@@ -109,6 +109,17 @@ class Case(unittest.TestCase):
               f"{run.starts()[-1]['ranks']} ranks", flush=True)
         return taken
 
+    def join(self, run):
+        """A second job, whose node joins the run."""
+        printed = json.loads(pocket.call(pocket.DISTDL, "submit", "--join", run.folder, "--json"))
+        self.addCleanup(pocket.finished, "scancel", printed["job"])
+        return pocket.Job(printed["job"], run.folder)
+
+    def refuse_to_join(self, run, why):
+        refused = pocket.finished(pocket.DISTDL, "submit", "--join", run.folder)
+        self.assertEqual((64, ""), (refused.returncode, refused.stdout))
+        self.assertIn(why, refused.stderr)
+
     def finish(self, run, job, lost=(), restarts="0", seconds=120):
         for node in set(NODES) - set(lost):
             CLUSTER.tool("rate", node, "none")
@@ -171,6 +182,24 @@ class Recovery(Case):
         self.assertEqual("more nodes can take part", run.events("generation")[-1]["cause"])
         self.finish(run, job)
 
+    def test_nodes_of_other_jobs_join_and_leave(self):
+        run, job = self.start("join", "--nodes=2", more=["run.most_nodes=3", "run.regrow_seconds=2"])
+        first = self.join(run)
+        self.fault(run, job, "a second job", lambda: None, 60)
+        self.refuse_to_join(run, "has the 3 nodes that it wants")
+        self.fault(run, job, "the warning of its end", lambda: pocket.call("scancel", "--batch", "--signal=USR1", first.number))
+        first.wait_state("COMPLETED", 20)
+        last = self.join(run)
+        self.fault(run, job, "a third job", lambda: None, 60)
+        self.assertEqual([2, 3, 2, 3], [start["ranks"] for start in run.starts()])
+        self.assertEqual([], self.losses(run))
+        self.assertEqual(["more nodes can take part", "a node leaves the run", "more nodes can take part"],
+                         [row["cause"] for row in run.events("generation")])
+        self.finish(run, job)
+        last.wait_state("COMPLETED", 20)
+        self.assertEqual("0:0", last.field("ExitCode"))
+        self.refuse_to_join(run, "is finished")
+
 
 class BadNodes(Case):
     """Nodes that compute wrong, or may fail soon, give way to others."""
@@ -222,6 +251,20 @@ class LongBadNodes(Case):
 
 @unittest.skipUnless(LONG, "DISTDL_LONG is not set")
 class Long(Case):
+    def test_jobs_that_joined_are_cancelled_or_killed(self):
+        for i in range(LONG):
+            run, job = self.start(f"joined{i}", "--nodes=2", more=["run.most_nodes=3", "run.regrow_seconds=2", "train.epochs=80"])
+            for words in ([], ["--full", "--signal=KILL"]):
+                second = self.join(run)
+                self.fault(run, job, "a second job", lambda: None, 60)
+                self.fault(run, job, f"its end by {words}", lambda words=words, second=second: pocket.call("scancel", *words, second.number))
+                second.wait_state("FAILED" if words else "CANCELLED", 60)
+            self.assertEqual([2, 3, 2, 3, 2], [start["ranks"] for start in run.starts()])
+            self.assertEqual([("node lost", "n3")], self.losses(run))
+            for node in NODES:
+                CLUSTER.tool("rate", node, "none")
+            job.wait_state("COMPLETED", 120)
+
     def kill_rank(self, run, node, number=signal.SIGKILL):
         os.kill(processes(run, "worker", node)[0], number)
 

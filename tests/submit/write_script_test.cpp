@@ -58,6 +58,19 @@ TEST(Script, DoesInAJobWhatTrainSbatchDoes) {
   EXPECT_EQ(ours.late_options.size(), 0u);
 }
 
+TEST(Script, OfAJobThatJoinsARunTrainsNothingItself) {
+  ScriptRequest request{merge_options({}, {})};
+  request.setup = "module load cuda";
+  request.program = "/opt/distdl/bin/distdl";
+  request.joins = "/data/my run";
+  const auto script = write_script(request);
+  EXPECT_THAT(script, HasSubstr("#SBATCH --no-kill\n"));
+  EXPECT_THAT(script, HasSubstr("module load cuda\n"));
+  EXPECT_THAT(script, HasSubstr("distdl=${DISTDL:-distdl}\n"));
+  EXPECT_TRUE(script.ends_with("exec \"$distdl\" join '/data/my run'\n")) << script;
+  EXPECT_THAT(script, Not(HasSubstr("distdl\" run")));
+}
+
 TEST(Script, LaterOptionsBeatEarlierOnes) {
   Options keys;
   keys.nodes = "4";

@@ -8,6 +8,7 @@ namespace distdl::app {
 // One function per subcommand. It adds the options and a callback, which throws distdl::Error on failure.
 void add_run_command(Command app);
 void add_submit_command(Command app);
+void add_join_command(Command app);
 void add_status_command(Command app);
 void add_why_command(Command app);
 void add_log_command(Command app);

@@ -13,6 +13,8 @@
 #include <distdl/app/cli/job_arguments.hpp>
 #include <distdl/app/program.hpp>
 #include <distdl/app/runs/avoided_nodes.hpp>
+#include <distdl/app/runs/join_target.hpp>
+#include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>
 #include <distdl/launch/requeue.hpp>
@@ -23,6 +25,7 @@
 #include <distdl/observe/run_folder.hpp>
 #include <distdl/slurm/allocation.hpp>
 #include <distdl/train/stop.hpp>
+#include <distdl/version.hpp>
 #include <distdl/world/make_world.hpp>
 
 namespace distdl::app {
@@ -33,6 +36,7 @@ struct AgentArguments {
   int ranks = 1, min_nodes = 1;
   std::int64_t below = 0;
   bool no_snapshots = false;
+  std::filesystem::path join;  ///< the run folder; empty: this agent begins a launch
 };
 
 void start_agent_log(const config::Job& job, bool console) {
@@ -80,35 +84,21 @@ agent::AgentEvents events_to(observe::Journal& journal) {
   return events;
 }
 
-int run_agent(const AgentArguments& arguments) {
-  const config::Job job = arguments.job.load();
-  // Before any library starts a thread. While the agents wait for each other there is nothing to save.
-  train::StopSignals at_start;
-  train::StartWatch watch(at_start, [](const std::string& reason) {
-    log(Severity::info, "{} while the agents were starting: there was nothing to save", reason);
-    ::_exit(static_cast<int>(ExitCode::requeue));
-  });
-  agent::SupervisorSignals signals;
-  auto world = world::make_world(std::filesystem::path(job.run_dir) / "launches");
-  start_agent_log(job, world->rank().value == 0);
+/// What all agents of a run get, but for what they agree on.
+agent::AgentSpec spec_of(const config::Job& job) {
   agent::AgentSpec spec;
   spec.worker = {own_program(), "worker"};
-  for (auto& word : arguments.job.command_line()) spec.worker.push_back(word);
-  if (arguments.below > 0) spec.worker.insert(spec.worker.end(), {"--below", std::to_string(arguments.below)});
-  if (arguments.no_snapshots) spec.at_first = {"--no-snapshots"};
-  const auto starts = observe::read_starts(job.run_dir).size();
-  spec.has_trained = [&job, starts] { return observe::read_starts(job.run_dir).size() > starts; };
   spec.run_folder = job.run_dir;
-  spec.launch_id = arguments.launch_id;
-  spec.ranks = arguments.ranks;
-  spec.min_nodes = arguments.min_nodes;
   spec.interface = job.comm.interface;
   spec.exchange_timeout =
       std::chrono::ceil<Milliseconds>(std::chrono::duration<double>(job.comm.connect_timeout_seconds));
   spec.options = job.agent;
-  spec.connected = [&watch] { watch.end(); };
-  spec.without_supervisor = [&](int code) { tell_slurm(job, code, signals); };
-  spec.after_first_came_back = [&job] { save_job(job); };
+  return spec;
+}
+
+/// `spec` with what tells of the node and the run, while the agent runs.
+int run_with_records(agent::AgentSpec& spec, const config::Job& job, world::World* world,
+                     agent::SupervisorSignals& signals) {
   observe::Journal journal(job.run_dir);
   spec.events = events_to(journal);
   const observe::HealthLog health(job.run_dir, host_name());
@@ -119,7 +109,67 @@ int run_agent(const AgentArguments& arguments) {
     failures->start();
     spec.is_at_risk = [&failures] { return !failures->nodes_at_risk().empty(); };
   }
-  return agent::run_agent(spec, *world, signals);
+  return agent::run_agent(spec, world, signals);
+}
+
+/// The agent of a node of another job.
+int join_run(const std::filesystem::path& folder) {
+  agent::SupervisorSignals signals;
+  const JoinTarget target = find_join_target(folder, std::chrono::seconds(0));
+  start_agent_log(target.job, env_integer("SLURM_PROCID").value_or(0) == 0);
+  auto spec = spec_of(target.job);
+  const auto& record = target.launch.record;
+  spec.worker.insert(spec.worker.end(), record.arguments.begin(), record.arguments.end());
+  spec.worker.insert(spec.worker.end(), record.more.begin(), record.more.end());
+  spec.launch_id = record.id;
+  spec.ranks = record.ranks;
+  spec.min_nodes = record.min_nodes;
+  spec.record = record;
+  return run_with_records(spec, target.job, nullptr, signals);
+}
+
+agent::LaunchRecord record_of(const AgentArguments& arguments, const config::Job& job) {
+  agent::LaunchRecord record;
+  record.id = arguments.launch_id;
+  record.version = DISTDL_VERSION;
+  record.job = config::to_toml(job);
+  record.arguments = arguments.job.command_line();
+  if (arguments.below > 0) record.more = {"--below", std::to_string(arguments.below)};
+  record.folder = std::filesystem::current_path().string();
+  record.ranks = arguments.ranks;
+  record.min_nodes = arguments.min_nodes;
+  record.variables = agent::variables_of_job();
+  return record;
+}
+
+int run_agent(const AgentArguments& arguments) {
+  if (!arguments.join.empty()) return join_run(arguments.join);
+  require<UsageError>(!arguments.job.file.empty() && !arguments.launch_id.empty(), "{}",
+                      "an agent needs a job file and --launch, or --join");
+  const config::Job job = arguments.job.load();
+  // Before any library starts a thread. While the agents wait for each other there is nothing to save.
+  train::StopSignals at_start;
+  train::StartWatch watch(at_start, [](const std::string& reason) {
+    log(Severity::info, "{} while the agents were starting: there was nothing to save", reason);
+    ::_exit(static_cast<int>(ExitCode::requeue));
+  });
+  agent::SupervisorSignals signals;
+  auto world = world::make_world(std::filesystem::path(job.run_dir) / "launches");
+  start_agent_log(job, world->rank().value == 0);
+  auto spec = spec_of(job);
+  spec.record = record_of(arguments, job);
+  for (const auto* words : {&spec.record.arguments, &spec.record.more})
+    spec.worker.insert(spec.worker.end(), words->begin(), words->end());
+  if (arguments.no_snapshots) spec.at_first = {"--no-snapshots"};
+  const auto starts = observe::read_starts(job.run_dir).size();
+  spec.has_trained = [&job, starts] { return observe::read_starts(job.run_dir).size() > starts; };
+  spec.launch_id = arguments.launch_id;
+  spec.ranks = arguments.ranks;
+  spec.min_nodes = arguments.min_nodes;
+  spec.connected = [&watch] { watch.end(); };
+  spec.without_supervisor = [&](int code) { tell_slurm(job, code, signals); };
+  spec.after_first_came_back = [&job] { save_job(job); };
+  return run_with_records(spec, job, world.get(), signals);
 }
 }  // namespace
 
@@ -127,8 +177,12 @@ void add_agent_command(Command app) {
   auto command = app.add_subcommand(
       "agent", "Start and watch the ranks of one node of a Slurm job; started by \"distdl run\" through srun");
   auto arguments = std::make_shared<AgentArguments>();
-  arguments->job.add_to(command);
-  command.add_option("--launch", arguments->launch_id, "Id of the launch, the same on all nodes").required();
+  command.add_option("job", arguments->job.file, "Job file in TOML; see examples/");
+  command.add_option("--set", arguments->job.overrides, "Override a key of the job file: --set train.epochs=3")
+      .repeatable("KEY=VALUE");
+  command.add_option("--launch", arguments->launch_id, "Id of the launch, the same on all nodes");
+  command.add_option("--join", arguments->join, "Instead: join the run in this folder; \"distdl join\" says so")
+      .type_name("RUN_FOLDER");
   command.add_option("--ranks", arguments->ranks, "Number of ranks on all nodes without the spares").positive();
   command.add_option("--min-nodes", arguments->min_nodes, "Go on with so many nodes after the loss of others")
       .positive();

@@ -84,6 +84,8 @@ void use_agents(launch::LaunchSpec& spec, const config::Job& job) {
   const int nodes = spec.allocation->nodes, spares = static_cast<int>(job.agent.spares);
   require(spares < nodes, "run.spares is {}, but the job has {} nodes, one of which must run ranks", spares, nodes);
   spec.ranks = spec.ranks * (nodes - spares) / nodes;
+  const auto most = static_cast<int>(agent::wanted_nodes(job.agent, nodes));
+  if (most > nodes - spares) check_plan(job, spec.ranks * most / (nodes - spares));  // with all that may join
   spec.min_nodes = std::min(slurm::fewest_nodes(*spec.allocation).value_or(nodes), nodes - spares);
 }
 

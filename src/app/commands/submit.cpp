@@ -8,6 +8,7 @@
 
 #include <distdl/app/checks/run_folder_check.hpp>
 #include <distdl/app/cli/commands.hpp>
+#include <distdl/app/runs/find_run.hpp>
 #include <distdl/app/runs/run_report.hpp>
 #include <distdl/app/runs/submission.hpp>
 #include <distdl/base/console.hpp>
@@ -27,6 +28,7 @@ using SubmitJson = nlohmann::ordered_json;
 struct SubmitArguments {
   SubmissionWish wish;
   std::filesystem::path lint;
+  std::string join;  ///< the run; empty: none
   bool dry_run = false, force = false, json = false;
 };
 
@@ -136,6 +138,21 @@ void submit_job(const SubmitArguments& arguments) {
   tell_jobs(arguments, plan, submit_links(plan, arguments.wish.links));
 }
 
+/// The run's own job stays the one that its journal knows.
+void submit_join(const SubmitArguments& arguments, const std::vector<std::string>& words) {
+  const auto folder = std::filesystem::absolute(find_run(arguments.join));
+  const auto options = submit::parse_sbatch_words(words);
+  std::string made_by = "distdl submit --join " + submit::quote(arguments.join);
+  for (const auto& option : options) made_by += " " + submit::to_word(option);
+  const auto plan = plan_join(folder, options, made_by);
+  if (arguments.dry_run) return arguments.json ? print_json({{"script", plan.script}}) : fmt::print("{}", plan.script);
+  const auto script = folder / submit::kJoinScriptName;
+  submit::write_script_file(script, plan.script);
+  const auto job = slurm::scheduler().submit({.script = script, .folder = std::filesystem::current_path()});
+  if (arguments.json) return print_json({{"run_dir", folder.string()}, {"job", job}, {"script", script.string()}});
+  fmt::print("submitted job {}, whose nodes join the run in {}\n", job, printable(folder.string()));
+}
+
 std::string command_of(const SubmitArguments& arguments) {
   std::string text = "distdl submit";
   for (const auto& word : arguments.wish.job.command_line()) text += " " + submit::quote(word);
@@ -174,13 +191,23 @@ void add_submit_command(Command app) {
           .add_option("--lint", arguments->lint,
                       "Only look for mistakes in this batch script of your own; ends with 78 if there are errors")
           .type_name("SCRIPT");
+  auto join = command
+                  .add_option("--join", arguments->join,
+                              "Submit a job whose nodes join this run, which goes on with fewer nodes than it wants")
+                  .type_name("RUN");
   command.add_flag("--force", arguments->force, "Submit also what lints call an error, or while the run has a job");
   command.add_flag("--json", arguments->json, "Print JSON");
   command.allow_unknown();
   command.footer(
       "For example: distdl submit job.toml --set train.epochs=2 --nodes=8 --time=12:00:00\n"
-      "             distdl submit job.toml --chain 5 -p gpu --dry-run");
-  command.callback([arguments, command, job, lint] {
+      "             distdl submit job.toml --chain 5 -p gpu --dry-run\n"
+      "             distdl submit --join run --nodes=1 --time=02:00:00");
+  command.callback([arguments, command, job, lint, join] {
+    if (join.given()) {
+      require<UsageError>(!job.given() && !lint.given() && arguments->wish.links == 1, "{}",
+                          "--join takes options of sbatch alone, as --nodes=1");
+      return submit_join(*arguments, command.unknown());
+    }
     if (lint.given()) {
       require<UsageError>(!job.given() && command.unknown().empty(), "{}", "--lint takes the script alone");
       return lint_file(*arguments);

@@ -8,6 +8,7 @@
 #include <distdl/app/checks/job_check.hpp>
 #include <distdl/app/checks/run_folder_check.hpp>
 #include <distdl/app/runs/avoided_nodes.hpp>
+#include <distdl/app/runs/join_target.hpp>
 #include <distdl/app/runs/submission.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/random.hpp>
@@ -141,6 +142,27 @@ submit::LintFacts gather_facts(const submit::BatchScript& script) {
   }
   facts.mpi_types = slurm::mpi_types();
   return facts;
+}
+
+PlannedSubmission plan_join(const std::filesystem::path& run_folder, const std::vector<submit::SbatchOption>& options,
+                            const std::string& made_by) {
+  require_running(run_folder);
+  const auto target = find_join_target(run_folder, Milliseconds(0));
+  require_free_place(run_folder, target);
+  SubmissionWish wish;
+  wish.options = options;
+  submit::ScriptRequest request{options_of(wish, target.job, gather_facts(target.job, 0, false))};
+  const bool names_nodes = std::ranges::any_of(options, [](const auto& option) { return option.name == "nodes"; });
+  if (!names_nodes) request.options.set("nodes", std::to_string(target.free_places()));
+  request.options.set(submit::SbatchOption{"no-requeue"});
+  avoid_bad_nodes(request.options, target.job);
+  request.joins = run_folder.string();
+  request.program = program_file();
+  request.setup = target.job.submit.setup;
+  request.made_by = made_by;
+  PlannedSubmission plan{run_folder};
+  plan.script = submit::write_script(request);
+  return plan;
 }
 
 PlannedSubmission plan_submission(const SubmissionWish& wish) {

@@ -34,6 +34,11 @@ struct PlannedSubmission {
 /// asks for it, the current folder. Throws Error, as a run would.
 PlannedSubmission plan_submission(const SubmissionWish& wish);
 
+/// The same of a job that joins a run which goes on: its script is not linted. Throws UsageError if the run cannot be
+/// joined.
+PlannedSubmission plan_join(const std::filesystem::path& run_folder, const std::vector<submit::SbatchOption>& options,
+                            const std::string& made_by);
+
 /// What lints should know about a run: its folder, what saves take, and, with `asks_slurm`, the types of srun --mpi.
 /// `state_bytes`: of a checkpoint; 0: not known.
 submit::LintFacts gather_facts(const config::Job& job, std::uint64_t state_bytes, bool asks_slurm);

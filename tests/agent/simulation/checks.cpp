@@ -13,6 +13,8 @@ using namespace std::chrono_literals;
 
 /// After so long, everyone must have noticed that a node or a link is gone: dead, and a heartbeat that was late.
 constexpr std::chrono::seconds kNoticed{10};
+/// A node that is to leave has left: its ranks have saved.
+constexpr std::chrono::seconds kLeft{25};
 /// After the end was decided, each agent that reaches the ledger must know it.
 constexpr std::chrono::seconds kKnown{20};
 
@@ -49,7 +51,8 @@ void Simulator::check_decision(std::size_t node, const Decision& decision) {
   if (decision.members.size() < schedule_.rules.min_nodes || decision.members.size() > schedule_.rules.wanted)
     broken(fmt::format("generation {} has {} members", decision.generation, decision.members.size()));
   check_wrong_nodes(decision);
-  if (schedule_.kind == Kind::quiet && decision.generation > Generation(1))
+  const bool may_change = !schedule_.joining.empty() && decision.origin == Origin{};
+  if (schedule_.kind == Kind::quiet && decision.generation > Generation(1) && !may_change)
     broken(fmt::format("a false alarm: {}", decision.cause));
 }
 
@@ -71,6 +74,8 @@ void Simulator::check_proposal(std::size_t node, const Decision& decision) {
   for (NodeId a : decision.members) {
     const auto& crashed = agents_[a.value].crashed_at;
     if (crashed && queue_.now() - *crashed > kNoticed) broken(fmt::format("n{} proposes n{}, which is dead", node, a));
+    const auto& leaves = agents_[a.value].told_to_leave;
+    if (leaves && queue_.now() - *leaves > kNoticed) broken(fmt::format("n{} proposes n{}, which leaves", node, a));
     for (NodeId b : decision.members)
       if (a < b && network_.cut_for(a.value, b.value) > kNoticed)
         broken(fmt::format("n{} proposes n{} and n{}, which do not hear each other", node, a, b));
@@ -83,6 +88,7 @@ void Simulator::check_end() {
   for (std::size_t node = 0; node < agents_.size(); ++node) {
     const Agent& agent = agents_[node];
     if (!agent.finish) continue;
+    if (agent.told_to_leave && !agent.finish->decided && agent.finish->code == 0) continue;
     if (!agent.finish->decided) outcome_.gave_up = agent.finish->cause;
     if (agent.finish->decided && agent.finish->code != outcome_.end)
       broken(fmt::format("n{} finishes with {}", node, agent.finish->code));
@@ -97,6 +103,7 @@ void Simulator::check_end() {
     broken("the launch ends with 0 before the run is finished");
   if (schedule_.kind != Kind::storm && outcome_.end != expected_end())
     broken(fmt::format("the launch ends with {} instead of {}", outcome_.end.value_or(-1), expected_end()));
+  if (schedule_.kind != Kind::storm && !schedule_.joining.empty()) return check_joining();
   if (schedule_.kind == Kind::single) check_single_fault();
 }
 
@@ -151,6 +158,24 @@ void Simulator::check_regrowth() {
   if (last->second.members.size() < schedule_.rules.wanted)
     broken(fmt::format("{} of {} nodes take part to the end, although all are back", last->second.members.size(),
                        schedule_.rules.wanted));
+}
+
+/// The last generation has as many nodes as there are and as are wanted, if there was time for that.
+void Simulator::check_joining() {
+  Time last_change = began_ + schedule_.faults_end;
+  std::size_t there = 0;
+  for (const Agent& agent : agents_) {
+    there += agent.membership && !agent.crashed && !agent.told_to_leave;
+    const bool has_left = agent.finish && !agent.finish->decided;
+    if (agent.told_to_leave && ended_at_ && *ended_at_ - *agent.told_to_leave > kLeft && !has_left)
+      broken("a node that is to leave stays");
+  }
+  if (!schedule_.rules.regrow_after || !ended_at_) return;
+  if (*ended_at_ - last_change < *schedule_.rules.regrow_after + kLeft) return;
+  const auto last = std::ranges::find_if(seen_.rbegin(), seen_.rend(), [](const auto& one) { return !one.second.end; });
+  if (last == seen_.rend() || last->second.members.size() == std::min(there, schedule_.rules.wanted)) return;
+  broken(fmt::format("{} nodes run ranks at the end, although {} are there and {} are wanted",
+                     last->second.members.size(), there, schedule_.rules.wanted));
 }
 
 Outcome simulate(std::uint64_t seed, const Safeguards& safeguards, bool traces) {

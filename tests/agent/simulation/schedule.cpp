@@ -113,6 +113,22 @@ void add_storm(Random& random, Schedule& schedule) {
   }
 }
 
+/// Nodes that join, some of which leave again. Not where they would hide what one fault does.
+void add_joining(Random& random, Schedule& schedule) {
+  const bool is_single = schedule.kind == Kind::single;
+  const auto hides = [](const Fault& fault) { return fault.kind != FaultKind::node_crash; };
+  if ((is_single && std::ranges::any_of(schedule.faults, hides)) || !random.chance(0.3)) return;
+  for (auto count = 1 + random.below(3); count > 0; --count) {
+    Joining one{random.between(500ms, 15s), std::nullopt};
+    if (random.chance(0.4)) one.leaves = one.at + random.between(100ms, 20s);
+    schedule.joining.push_back(one);
+  }
+  std::ranges::sort(schedule.joining, {}, &Joining::at);
+  if (random.chance(0.7)) schedule.rules.regrow_after = 5s;
+  if (random.chance(0.5)) schedule.rules.wanted += random.below(schedule.joining.size() + 1);
+  schedule.steps = 140;
+}
+
 }  // namespace
 
 const char* name_of(FaultKind kind) {
@@ -138,8 +154,12 @@ Schedule make_schedule(std::uint64_t seed) {
   if (schedule.kind == Kind::storm) add_storm(random, schedule);
   if (schedule.kind != Kind::quiet) schedule.steps = 100;
   schedule.ranks_notice_loss = random.chance(0.6);
+  Random others(seed + 0x51AFD7ED558CCD);  // schedules without nodes that join stay as they are
+  add_joining(others, schedule);
   for (const Fault& fault : schedule.faults)
     schedule.faults_end = std::max(schedule.faults_end, fault.at + fault.duration);
+  for (const Joining& one : schedule.joining)
+    schedule.faults_end = std::max(schedule.faults_end, one.leaves.value_or(one.at));
   return schedule;
 }
 
@@ -153,6 +173,9 @@ std::string describe(const Schedule& schedule) {
       schedule.rules.min_nodes, schedule.rules.regrow_after.has_value(), schedule.ranks_notice_loss, drop, repeat, slow,
       stale, delay.count());
   for (const Fault& fault : schedule.faults) text += "\n  " + describe(fault);
+  for (const Joining& one : schedule.joining)
+    text += fmt::format("\n  a node joins at {} ms{}", one.at.count(),
+                        one.leaves ? fmt::format(" and leaves at {} ms", one.leaves->count()) : "");
   return text;
 }
 

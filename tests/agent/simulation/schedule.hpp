@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,12 @@ struct Fault {
 };
 std::string describe(const Fault& fault);
 
+/// A node of another job that joins the launch, if that has begun and not ended by then.
+struct Joining {
+  Milliseconds at{0};
+  std::optional<Milliseconds> leaves;  ///< then it is told to go
+};
+
 enum class Kind {
   quiet,   ///< no fault: only disturbance and late ticks. No generation may end
   single,  ///< one fault: the run must go on and finish, within seconds
@@ -60,9 +67,12 @@ struct Schedule {
   Rules rules;
   Disturbance disturbance;
   std::vector<Fault> faults;
+  std::vector<Joining> joining;   ///< earliest first
   std::int64_t steps = 60;        ///< of the run
   bool ranks_notice_loss = true;  ///< at once that another rank has ended; else after half a minute
   Milliseconds faults_end{0};     ///< after it everything that can heal has healed
+
+  std::size_t most_nodes() const { return nodes + joining.size(); }  ///< with those that join
 };
 
 Schedule make_schedule(std::uint64_t seed);

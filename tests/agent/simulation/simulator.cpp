@@ -32,7 +32,7 @@ Simulator::Simulator(const Schedule& schedule, const Safeguards& safeguards, boo
       traces_(traces),
       random_(schedule.seed ^ 0x9E3779B97F4A7C15),
       folder_{safeguards, {}, {}},
-      network_(queue_, random_, schedule.nodes, schedule.disturbance),
+      network_(queue_, random_, schedule.most_nodes(), schedule.disturbance),
       training_(
           queue_, random_, network_, folder_, schedule,
           {.ended =
@@ -42,12 +42,14 @@ Simulator::Simulator(const Schedule& schedule, const Safeguards& safeguards, boo
                },
            .progressed = [this](std::size_t node, std::int64_t step) { agents_[node].membership->progress(step); },
            .broken = [this](const std::string& what) { broken(what); }}),
-      agents_(schedule.nodes) {
+      agents_(schedule.most_nodes()),
+      nodes_(schedule.nodes) {
   for (std::size_t node = 0; node < schedule.nodes; ++node) {
     agents_[node].membership = std::make_unique<Membership>(id_of(node), names(schedule.nodes), schedule.rules);
     queue_.after(random_.between(0ms, 1500ms), [this, node] { tick(node); });
   }
   schedule_faults();
+  schedule_joining();
 }
 
 Outcome Simulator::run() {
@@ -184,7 +186,7 @@ void Simulator::ask_ledger(std::size_t node, Generation generation, const Decisi
 void Simulator::perform(std::size_t node, const Send&) {
   const auto status = std::make_shared<const Status>(agents_[node].membership->status());
   for (std::size_t to = 0; to < agents_.size(); ++to) {
-    if (to == node || !agents_[to].is_running()) continue;
+    if (to == node || !agents_[to].is_running() || !has_address(node, to)) continue;
     network_.send(node, to, [this, to, status] {
       Agent& agent = agents_[to];
       if (agent.freezes > 0 && random_.chance(0.7)) return;  // no room in the socket
@@ -202,6 +204,43 @@ void Simulator::perform(std::size_t node, const Finish& action) {
   agent.finish = action;
   if (training_.runs(node) && action.decided) broken(fmt::format("n{} finishes while its ranks run", node));
   training_.end(node, kKilled);
+}
+
+// Nodes of other jobs.
+
+void Simulator::schedule_joining() {
+  for (const Joining& joining : schedule_.joining) queue_.after(joining.at, [this, &joining] { join(joining); });
+}
+
+/// Its number is the next one that is free, by the ledger.
+void Simulator::join(const Joining& joining) {
+  if (folder_.ledger.empty()) return queue_.after(1s, [this, &joining] { join(joining); });
+  const Decision& newest = folder_.ledger.rbegin()->second;
+  if (newest.end) return;
+  const std::size_t node = nodes_++;
+  trace(fmt::format("n{} joins in generation {}", node, newest.generation));
+  agents_[node].membership = std::make_unique<Membership>(id_of(node), names(nodes_), schedule_.rules);
+  agents_[node].membership->decided(newest);
+  queue_.after(random_.between(0ms, 1500ms), [this, node] { tick(node); });
+  if (joining.leaves) queue_.after(*joining.leaves - joining.at, [this, node] { leave(node); });
+}
+
+void Simulator::leave(std::size_t node) {
+  if (!agents_[node].is_running()) return;
+  trace(fmt::format("n{} is told to leave", node));
+  agents_[node].told_to_leave = queue_.now();
+  input(node, [this, node] { agents_[node].membership->leave(); });
+}
+
+/// Those that began the launch know each other; who joins knows all before it. The others learn its address from the
+/// ledger, once they know of it.
+bool Simulator::has_address(std::size_t node, std::size_t of) {
+  if (of < schedule_.nodes || of < node) return true;
+  Agent& agent = agents_[node];
+  if (agent.membership->status().hears.size() <= of) return false;
+  const Time asked = std::max(queue_.now(), agent.ledger_back.value_or(queue_.now()));
+  const auto [address, is_new] = agent.addresses.try_emplace(of, asked + random_.between(1ms, 1000ms));
+  return !is_new && queue_.now() >= address->second;
 }
 
 // Faults.

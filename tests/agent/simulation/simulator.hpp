@@ -36,7 +36,7 @@ class Simulator {
 
  private:
   struct Agent {
-    std::unique_ptr<Membership> membership;
+    std::unique_ptr<Membership> membership;  ///< none: it has not joined yet
     bool crashed = false;
     std::optional<Time> crashed_at, ledger_back;
     int freezes = 0;
@@ -45,10 +45,16 @@ class Simulator {
     bool was_told_to_end = false;               ///< its ranks
     std::vector<std::function<void()>> inputs;  ///< that came while it did not run
     std::vector<std::shared_ptr<const Status>> datagrams;
-    bool is_running() const { return !crashed && !finish; }
+    std::optional<Time> told_to_leave;
+    std::map<std::size_t, Time> addresses;  ///< of nodes that have joined: when this one has them
+    bool is_running() const { return membership && !crashed && !finish; }
   };
 
   void schedule_faults();
+  void schedule_joining();
+  void join(const Joining& joining);
+  void leave(std::size_t node);
+  bool has_address(std::size_t node, std::size_t of);
   void begin(const Fault& fault);
   void end(const Fault& fault);
   void crash(std::size_t node);
@@ -79,6 +85,7 @@ class Simulator {
   void check_single_fault();
   void check_regrowth();
   void check_wrong_nodes(const Decision& decision);
+  void check_joining();
   void broken(const std::string& what);
   void trace(const std::string& what) const;
   bool is_over() const;
@@ -92,6 +99,7 @@ class Simulator {
   Network network_;
   Training training_;
   std::vector<Agent> agents_;
+  std::size_t nodes_;                    ///< so many are there, with those that have joined
   std::map<Generation, Decision> seen_;  ///< decisions as the agents have them
   std::map<NodeId, Generation> wrong_;   ///< nodes that an audit found wrong alone, and in which generation
   std::optional<Time> fault_at_, ended_at_, stopped_at_;

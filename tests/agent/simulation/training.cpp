@@ -25,8 +25,8 @@ void Training::start(std::size_t node, const Decision& decision) {
   const auto id = ++last_id_;
   rank = {id, decision.generation, false, false, false, false, rank.is_bad, rank.freezes};
   const auto [group, is_new] = groups_.try_emplace(decision.generation);
-  if (is_new) {
-    group->second = {decision, queue_.now(), std::vector<bool>(ranks_.size())};
+  if (is_new) group->second = {decision, queue_.now(), std::vector<bool>(ranks_.size())};
+  if (!std::exchange(group->second.ticks, true)) {
     queue_.after(kStep, [this, generation = decision.generation] { tick(generation); });
   }
   group->second.seen[node] = true;
@@ -65,6 +65,13 @@ bool Training::is_stuck(const Group& group) const {
   });
 }
 
+/// Ranks that do not train yet have nothing to save: a request to stop ends them, also if others never come.
+bool Training::leaves_at_start(const Group& group) const {
+  return !group.trains && std::ranges::all_of(group.decision.members, [&](NodeId node) {
+    return !is_here(node, group.decision.generation) || ranks_[node.value].told_to_stop;
+  });
+}
+
 void Training::end_all(const Group& group, int code) {
   for (NodeId node : group.decision.members) {
     Rank& rank = ranks_[node.value];
@@ -82,11 +89,14 @@ void Training::end_unless_frozen(std::size_t node, int code, std::uint64_t id) {
 
 void Training::tick(Generation generation) {
   Group& group = groups_.at(generation);
-  if (std::ranges::none_of(group.decision.members, [&](NodeId node) { return is_here(node, generation); })) return;
+  group.ticks = std::ranges::any_of(group.decision.members, [&](NodeId node) { return is_here(node, generation); });
+  if (!group.ticks) return;
   const bool is_stuck_now = is_stuck(group), misses_one = one_is_missing(group);
   group.stuck = is_stuck_now || misses_one ? group.stuck + kStep : Duration::zero();
   const bool never_met = !group.trains && queue_.now() - group.began > 20s;
-  if ((misses_one && notices_loss_) || group.stuck > (notices_loss_ ? 6s : 30s) || never_met) {
+  if (leaves_at_start(group)) {
+    end_all(group, number(ExitCode::requeue));
+  } else if ((misses_one && notices_loss_) || group.stuck > (notices_loss_ ? 6s : 30s) || never_met) {
     end_all(group, number(ExitCode::peer_lost));
   } else if (is_whole(group) && !is_stuck_now && !misses_one && !group.saves_last) {
     group.trains ? step(group) : begin(group);

@@ -32,7 +32,7 @@ class Training {
         callbacks_(std::move(callbacks)),
         steps_(schedule.steps),
         notices_loss_(schedule.ranks_notice_loss),
-        ranks_(schedule.nodes) {}
+        ranks_(schedule.most_nodes()) {}
 
   void start(std::size_t node, const Decision& decision);
   void stop(std::size_t node) { ranks_[node].told_to_stop = true; }
@@ -63,6 +63,7 @@ class Training {
     Decision decision;
     Time began;
     std::vector<bool> seen;  ///< members that have started
+    bool ticks = false;      ///< ends when no member is here, and begins again with one that starts late
     bool begins = false, trains = false, saves_last = false;
     std::int64_t step = 0;
     Duration stuck{0};
@@ -81,6 +82,7 @@ class Training {
   bool is_whole(const Group& group) const;
   bool one_is_missing(const Group& group) const;
   bool is_stuck(const Group& group) const;
+  bool leaves_at_start(const Group& group) const;
   void end_all(const Group& group, int code);
   void end_unless_frozen(std::size_t node, int code, std::uint64_t id);
 

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <charconv>
+#include <string_view>
+#include <system_error>
+
+#include <distdl/agent/launch_record.hpp>
+#include <distdl/base/env.hpp>
+#include <distdl/base/errors.hpp>
+
+namespace distdl::agent {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr std::string_view kNode = "node-";
+
+std::optional<OpenLaunch> look_at(const fs::path& folder) {
+  const Ledger ledger(folder);
+  const auto text = ledger.read(kLaunchRecord);
+  auto record = text ? launch_record_from(*text) : std::nullopt;
+  auto newest = record ? newest_decision(ledger) : std::nullopt;
+  if (!newest || newest->end) return std::nullopt;
+  return OpenLaunch{*std::move(record), *std::move(newest)};
+}
+}  // namespace
+
+std::map<std::string, std::string> variables_of_job() {
+  std::map<std::string, std::string> variables;
+  for (const char* name :
+       {"SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "SLURM_RESTART_COUNT", "SLURM_JOB_END_TIME",
+        "DISTDL_END_OF_JOB", "DISTDL_WARNING_SECONDS", "DISTDL_PREEMPTION", "DISTDL_GRACE_SECONDS"})
+    variables[name] = env(name).value_or("");  // empty: as if it were not there
+  return variables;
+}
+
+std::optional<OpenLaunch> find_launch(const fs::path& run_folder) {
+  std::optional<OpenLaunch> newest;
+  fs::file_time_type time;
+  std::error_code error;
+  for (fs::directory_iterator entry(run_folder / "launches", error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code unknown;
+    const auto written = fs::last_write_time(entry->path() / (std::string(kLaunchRecord) + ".json"), unknown);
+    if (unknown || (newest && written <= time)) continue;
+    if (auto launch = look_at(entry->path())) {
+      newest = std::move(launch);
+      time = written;
+    }
+  }
+  return newest;
+}
+
+std::optional<Decision> newest_decision(const Ledger& ledger) {
+  std::optional<Decision> newest;
+  for (std::uint32_t g = 1; const auto text = ledger.read(std::to_string(g)); ++g)
+    if (auto decision = decision_from(*text)) newest = std::move(decision);
+  return newest;
+}
+
+std::vector<AgentAddress> joined_nodes(const Ledger& ledger, std::size_t nodes_of_launch) {
+  std::vector<AgentAddress> nodes;
+  while (const auto text = ledger.read(record_of_node(nodes_of_launch + nodes.size()))) {
+    auto node = address_from(*text);
+    nodes.push_back(node ? *std::move(node) : AgentAddress{"a node with a damaged record", "", ""});
+  }
+  return nodes;
+}
+
+NodeId join_nodes(const Ledger& ledger, std::size_t nodes_of_launch, const AgentAddress& self) {
+  const std::string own = to_text(self);
+  std::size_t node = nodes_of_launch + joined_nodes(ledger, nodes_of_launch).size();
+  while (ledger.create(record_of_node(node), own) != own) ++node;
+  require<StorageError>(node < kMostNodes, "more than {} nodes have joined this launch", kMostNodes);
+  return NodeId(static_cast<std::uint32_t>(node));
+}
+
+std::string record_of_node(std::size_t node) {
+  return fmt::format("{}{}", kNode, node);
+}
+
+std::optional<std::size_t> node_of_record(const std::string& name) {
+  if (!name.starts_with(kNode)) return std::nullopt;
+  std::size_t node = 0;
+  const auto [end, error] = std::from_chars(name.data() + kNode.size(), name.data() + name.size(), node);
+  return error == std::errc{} && end == name.data() + name.size() ? std::optional(node) : std::nullopt;
+}
+
+}  // namespace distdl::agent

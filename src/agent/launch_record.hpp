@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <distdl/agent/decision.hpp>
+#include <distdl/agent/ledger.hpp>
+#include <distdl/agent/messages.hpp>
+
+namespace distdl::agent {
+
+/// What an agent of a second job must know to join a launch: a record beside the ledger's decisions. It holds the
+/// secret of the agents, so that only its owner may read the file.
+struct LaunchRecord {
+  std::string id;       ///< of the launch
+  std::string version;  ///< of distdl
+  std::string job;      ///< the job file with all overrides, as text: an agent that reads another one must not join
+  std::vector<std::string> arguments = {};  ///< of the ranks: the job file, "--set", "train.epochs=2"
+  std::vector<std::string> more = {};       ///< further ones: "--below", "12"
+  std::string folder = {};                  ///< the current folder of the agents
+  int ranks = 1, min_nodes = 1;             ///< as in AgentSpec
+  /// Variables of Slurm that tell a rank which job it works for: ranks on nodes that join work for the launch's job.
+  std::map<std::string, std::string> variables = {};
+  std::vector<AgentAddress> agents = {};  ///< of the launch's own nodes
+  std::string secret = {};                ///< of all agents
+};
+
+std::string to_text(const LaunchRecord& record);
+std::optional<LaunchRecord> launch_record_from(const std::string& text);
+
+inline constexpr const char* kLaunchRecord = "launch";  ///< its name in the ledger
+
+/// Those variables as they are in this process.
+std::map<std::string, std::string> variables_of_job();
+
+/// A launch that goes on, as far as the run folder tells.
+struct OpenLaunch {
+  LaunchRecord record;
+  Decision newest;  ///< of its ledger
+};
+/// Nothing if there is none, or if its agents have not begun the first generation. Throws StorageError.
+std::optional<OpenLaunch> find_launch(const std::filesystem::path& run_folder);
+
+/// The last decision; nothing if no generation has begun. Throws StorageError.
+std::optional<Decision> newest_decision(const Ledger& ledger);
+
+/// The nodes that have joined a launch, in the order of their numbers. Throws StorageError.
+std::vector<AgentAddress> joined_nodes(const Ledger& ledger, std::size_t nodes_of_launch);
+/// Makes `self` the next one of them, also while others do the same. Returns its number. Throws StorageError.
+NodeId join_nodes(const Ledger& ledger, std::size_t nodes_of_launch, const AgentAddress& self);
+
+/// The name of a node's record in the ledger, and back.
+std::string record_of_node(std::size_t node);
+std::optional<std::size_t> node_of_record(const std::string& name);
+
+}  // namespace distdl::agent

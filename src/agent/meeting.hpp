@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <distdl/agent/agent.hpp>
+#include <distdl/agent/datagrams.hpp>
+#include <distdl/agent/decision.hpp>
+#include <distdl/agent/messages.hpp>
+
+namespace distdl::agent {
+
+/// How an agent meets the others.
+struct Meeting {
+  NodeId self;
+  Datagrams datagrams;                    ///< connected
+  std::vector<AgentAddress> agents = {};  ///< in the order of their nodes; an agent that joins knows those before it
+  std::size_t of_launch = 0;              ///< so many of them began the launch
+  std::string secret = {};                ///< of all agents
+  std::optional<Decision> newest = {};    ///< of the launch that this agent joins
+};
+
+/// All agents of a launch exchange their addresses, and shares of the secret, by `world`. Throws SchedulerError,
+/// ConfigError.
+Meeting meet(const AgentSpec& spec, world::World& world);
+/// This agent joins the launch of `spec.record`, by the run folder. Throws SchedulerError, StorageError, ConfigError.
+Meeting join(const AgentSpec& spec);
+
+}  // namespace distdl::agent
