@@ -19,10 +19,6 @@ bool is_crash(int code) {
   return std::ranges::count(std::array{SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSYS, SIGTRAP}, code - 128) > 0;
 }
 
-bool is_corruption(int code) {
-  return code == static_cast<int>(ExitCode::corruption);
-}
-
 std::string text_of(int code) {
   constexpr int kSignal = 128;
   if (code > kSignal && sigabbrev_np(code - kSignal))

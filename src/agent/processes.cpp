@@ -13,16 +13,16 @@ namespace distdl::agent {
 namespace {
 constexpr int kKilled = 128 + SIGKILL;
 
-bool is_corruption(int code) {
-  return code == static_cast<int>(ExitCode::corruption);
-}
-
 /// Wrong bits tell more than any crash beside them.
 int weight(int code) {
   constexpr int kMost = 256;
   return code == static_cast<int>(ExitCode::peer_lost) ? 1 : is_corruption(code) ? kMost : code;
 }
 }  // namespace
+
+bool is_corruption(int code) {
+  return code == static_cast<int>(ExitCode::corruption);
+}
 
 std::vector<int> SupervisorSignals::numbers() {
   auto numbers = stop_signals();

@@ -46,6 +46,9 @@ struct EndOfProcess {
   int code = 0;           ///< 128 + n after signal n
 };
 
+/// Whether a process that ended with this exit code has computed wrong bits.
+bool is_corruption(int code);
+
 /// The running processes of one launch. The destructor kills them.
 class Processes {
  public:
