@@ -38,7 +38,7 @@ DISTDL_EXPORT int distdl_slurm_answer(const char* kind, const char* name, char**
   if (!file) return reply(distdl::slurm::Answer::unknown, "no such thing", text);
   std::ostringstream all;
   all << file.rdbuf();
-  if (all.str().starts_with("HANG")) ::usleep(400'000);
+  if (all.str().starts_with("HANG")) ::usleep(1'500'000);
   if (all.str().starts_with("FAIL ")) return reply(distdl::slurm::Answer::failed, all.str().substr(5), text);
   return reply(distdl::slurm::Answer::found, all.str(), text);
 }
