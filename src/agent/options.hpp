@@ -43,7 +43,7 @@ void describe(Options& options, Visitor&& visit) {
   visit(
       "run.most_nodes", options.most_nodes,
       "under Slurm: nodes of jobs that join the run (\"distdl submit --join\") run ranks until so many nodes do; 0: as "
-      "many as the run began with, without its spares");
+      "many as its launch began with, without its spares");
   visit("run.failure_predictor", options.failure_predictor,
         "a file of \"distdl health --train\": while a node is likely to fail, checkpoints are made more often, and a "
         "spare "
@@ -53,8 +53,8 @@ void describe(Options& options, Visitor&& visit) {
   visit("run.rank_frozen_seconds", options.rank_frozen_seconds,
         "a rank whose process has given no sign of life for so many seconds is ended, and the run recovers");
   visit("run.regrow_seconds", options.regrow_seconds,
-        "under Slurm: a node that was lost and has been back for so many seconds runs ranks again: they all save, and "
-        "start again with it; 0: never");
+        "under Slurm: a node that was lost and is back, or that has joined, runs ranks after so many seconds: all ranks "
+        "save, and start again with it; 0: never");
   visit("run.stalled_seconds", options.stalled_seconds,
         "a rank that is in one phase for ten times as long as ever before, and for so many seconds, is ended, and the "
         "run recovers; 0: never");

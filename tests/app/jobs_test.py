@@ -250,8 +250,9 @@ class Join(JobsTest):
         self.jobs("101|PENDING")
         self.fails(64, ['the run "', "is queued: only a run that is running can be joined"], "submit", "--join", "run")
         self.jobs("101|RUNNING")
-        self.fails(64, ["has no launch with agents"], "submit", "--join", "run")
-        self.fails(64, ["--join takes options of sbatch alone"], "submit", "job.toml", "--join", "run")
+        self.fails(64, ["has no agents that could be joined"], "submit", "--join", "run")
+        for words in (["job.toml"], ["--set", "train.epochs=2"], ["--force"], ["-p", "gpu"]):
+            self.fails(64, ["--join takes no job file", "--partition=gpu"], "submit", "--join", "run", *words)
         self.fails(64, ["this is not a Slurm job", "distdl submit --join RUN"], "join", "run")
         self.fails(3, ['there is no run "none"'], "submit", "--join", "none")
         self.launch("0.0.1")

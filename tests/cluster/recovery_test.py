@@ -186,7 +186,7 @@ class Recovery(Case):
         run, job = self.start("join", "--nodes=2", more=["run.most_nodes=3", "run.regrow_seconds=2"])
         first = self.join(run)
         self.fault(run, job, "a second job", lambda: None, 60)
-        self.refuse_to_join(run, "has the 3 nodes that it wants")
+        self.refuse_to_join(run, "already has all its nodes (3)")
         self.fault(run, job, "the warning of its end", lambda: pocket.call("scancel", "--batch", "--signal=USR1", first.number))
         first.wait_state("COMPLETED", 20)
         last = self.join(run)

@@ -61,10 +61,10 @@ void join(const RunArgument& run) {
 
 void add_join_command(Command app) {
   auto command = app.add_subcommand(
-      "join", "In a Slurm job of its own: offer the job's nodes to a run that has lost some, or wants more");
+      "join", "Inside a Slurm job: add the job's nodes to a run that has fewer nodes than it can use");
   auto run = std::make_shared<RunArgument>();
   run->add_to(command);
-  command.footer("\"distdl submit --join RUN\" submits a job that does so. It ends when the run does.");
+  command.footer("\"distdl submit --join RUN\" submits a job that runs this command. The command ends when the run ends.");
   command.callback([run] { join(*run); });
 }
 

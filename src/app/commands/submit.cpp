@@ -193,7 +193,7 @@ void add_submit_command(Command app) {
           .type_name("SCRIPT");
   auto join = command
                   .add_option("--join", arguments->join,
-                              "Submit a job whose nodes join this run, which goes on with fewer nodes than it wants")
+                              "Submit a job whose nodes join this run, which has fewer nodes than it can use")
                   .type_name("RUN");
   command.add_flag("--force", arguments->force, "Submit also what lints call an error, or while the run has a job");
   command.add_flag("--json", arguments->json, "Print JSON");
@@ -204,8 +204,10 @@ void add_submit_command(Command app) {
       "             distdl submit --join run --nodes=1 --time=02:00:00");
   command.callback([arguments, command, job, lint, join] {
     if (join.given()) {
-      require<UsageError>(!job.given() && !lint.given() && arguments->wish.links == 1, "{}",
-                          "--join takes options of sbatch alone, as --nodes=1");
+      const bool is_alone = !job.given() && !lint.given() && !arguments->force;
+      require<UsageError>(is_alone && arguments->wish.links == 1 && arguments->wish.job.overrides.empty(), "{}",
+                          "--join takes no job file, --set, --chain, --lint or --force; write the value of an option "
+                          "of sbatch without a space: --nodes=1, -N1, --partition=gpu");
       return submit_join(*arguments, command.unknown());
     }
     if (lint.given()) {

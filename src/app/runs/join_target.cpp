@@ -27,8 +27,8 @@ agent::OpenLaunch wait_for_launch(const fs::path& run_folder, Milliseconds patie
   for (const auto limit = Deadline::after(patience);; std::this_thread::sleep_for(kPause)) {
     if (auto launch = agent::find_launch(run_folder)) return *std::move(launch);
     require<UsageError>(!limit.expired(),
-                        "the run \"{}\" has no launch with agents that could be joined: it is not running, or just "
-                        "starting, or has run.recovery = \"relaunch\"",
+                        "the run \"{}\" has no agents that could be joined: it is just starting, or it runs with "
+                        "--local or run.recovery = \"relaunch\"",
                         run_folder.string());
   }
 }
@@ -72,8 +72,12 @@ void require_running(const fs::path& run_folder) {
 
 void require_free_place(const fs::path& run_folder, const JoinTarget& target) {
   require<UsageError>(target.free_places() > 0,
-                      "the run \"{}\" has the {} nodes that it wants: there is no place for more (run.most_nodes)",
+                      "the run \"{}\" already has all its nodes ({}); a larger run.most_nodes applies from its next "
+                      "launch",
                       run_folder.string(), target.launch.newest.members.size());
+  require<UsageError>(target.job.agent.regrow_seconds > 0,
+                      "the run \"{}\" has run.regrow_seconds = 0: nodes that join would run no ranks",
+                      run_folder.string());
 }
 
 }  // namespace distdl::app

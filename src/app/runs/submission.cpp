@@ -177,6 +177,8 @@ PlannedSubmission plan_submission(const SubmissionWish& wish) {
   PlannedSubmission plan{job.run_dir};
   plan.avoided = avoid_bad_nodes(request.options, job);
   check_plan(job, ranks_of(request.options));
+  const long nodes = request.options.number("nodes").value_or(0), most = job.agent.most_nodes;
+  if (nodes > 0 && most > nodes) check_plan(job, static_cast<int>(ranks_of(request.options) * most / nodes));
   const auto identity = observe::find_identity(job.run_dir);
   plan.run_id = identity ? identity->id : random_hex(kIdOfChain);
   plan.what = about.text;
