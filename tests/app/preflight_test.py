@@ -78,8 +78,9 @@ class Preflight(ProgramTest):
         self.assertIn("--nodes=2", self.said("launches")[0])
         self.assertIn("--nodelist=n1,n3", self.said("launches")[0])
         self.assertEqual(["requeue", "update JobId=7 ExcNodeList=n2"], self.said("told"), "at the requeue of this srun's 75")
-        row, = self.rows("bad-nodes.jsonl")
-        self.assertEqual(("n2", "7"), (row["nodes"], row["job"]))
+        bad, excluded = self.rows("bad-nodes.jsonl")
+        for row, event in (bad, "bad_node"), (excluded, "excluded"):
+            self.assertEqual((event, "n2", "7"), (row["event"], row["nodes"], row["job"]))
         self.assertIn("n2; wrong: computes other", self.succeed("status", "run"))
         self.assertEqual(["n2"], [bad["node"] for bad in json.loads(self.succeed("status", "run", "--json"))["bad_nodes"]])
 
