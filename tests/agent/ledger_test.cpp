@@ -119,13 +119,14 @@ TEST_F(LedgerTest, ALaunchBeforeTheNewestOneIsNotJoined) {
 
 TEST_F(LedgerTest, TheRecordOfALaunchHasRoomForAllNodes) {
   LaunchRecord record;
-  for (std::size_t node = 0; node < kMostNodes; ++node) {
-    record.agents.push_back({std::string(255, 'n'), "2001:0db8:85a3:0000:0000:8a2e:0370:7334%interface0 65535", ""});
-    record.secret += std::string(64, 'f');
-  }
-  const auto text = to_text(record);
-  EXPECT_EQ(Ledger(folder_).create(kLaunchRecord, text), text);
-  EXPECT_EQ(Ledger(folder_).read(kLaunchRecord), text);
+  const auto without = to_text(record).size();
+  record.agents = {{std::string(64, 'n'), "2001:0db8:85a3:0000:0000:8a2e:0370:7334%interface0 65535", ""}};
+  record.secret = std::string(64, 'f');  // its share
+  const Ledger ledger(folder_);
+  // Not a real one: it would take so much memory that the kernel ends this process in a test with a small cgroup.
+  const std::string text((to_text(record).size() - without + 1) * kMostNodes, 'x');
+  EXPECT_EQ(ledger.create(kLaunchRecord, text).size(), text.size());
+  EXPECT_EQ(ledger.read(kLaunchRecord).value_or("").size(), text.size());
 }
 
 TEST_F(LedgerTest, SaysWhatTheFileSystemRefuses) {
