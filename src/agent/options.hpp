@@ -52,9 +52,10 @@ void describe(Options& options, Visitor&& visit) {
         "a node whose agent has sent no heartbeat for so many seconds is lost");
   visit("run.rank_frozen_seconds", options.rank_frozen_seconds,
         "a rank whose process has given no sign of life for so many seconds is ended, and the run recovers");
-  visit("run.regrow_seconds", options.regrow_seconds,
-        "under Slurm: a node that was lost and is back, or that has joined, runs ranks after so many seconds: all ranks "
-        "save, and start again with it; 0: never");
+  visit(
+      "run.regrow_seconds", options.regrow_seconds,
+      "under Slurm: a node that was lost and is back, or that has joined, runs ranks after so many seconds: all ranks "
+      "save, and start again with it; 0: never");
   visit("run.stalled_seconds", options.stalled_seconds,
         "a rank that is in one phase for ten times as long as ever before, and for so many seconds, is ended, and the "
         "run recovers; 0: never");

@@ -64,7 +64,8 @@ void add_join_command(Command app) {
       "join", "Inside a Slurm job: add the job's nodes to a run that has fewer nodes than it can use");
   auto run = std::make_shared<RunArgument>();
   run->add_to(command);
-  command.footer("\"distdl submit --join RUN\" submits a job that runs this command. The command ends when the run ends.");
+  command.footer(
+      "\"distdl submit --join RUN\" submits a job that runs this command. The command ends when the run ends.");
   command.callback([run] { join(*run); });
 }
 
