@@ -78,7 +78,7 @@ class Preflight(ProgramTest):
         self.assertIn("--nodes=2", self.said("launches")[0])
         self.assertIn("--nodelist=n1,n3", self.said("launches")[0])
         self.assertEqual(["requeue", "update JobId=7 ExcNodeList=n2"], self.said("told"), "at the requeue of this srun's 75")
-        row, = self.rows("bad-nodes.jsonl")
+        row, = [row for row in self.rows("bad-nodes.jsonl") if row["event"] == "bad_node"]
         self.assertEqual(("n2", "7"), (row["nodes"], row["job"]))
         self.assertIn("n2; wrong: computes other", self.succeed("status", "run"))
         self.assertEqual(["n2"], [bad["node"] for bad in json.loads(self.succeed("status", "run", "--json"))["bad_nodes"]])
