@@ -444,8 +444,10 @@ void check(const Options& options) {
   require(options.regrow_seconds >= 0 && options.regrow_seconds <= 86400,
           "run.regrow_seconds is {}, but must be between 0 and 86400", options.regrow_seconds);
   constexpr double kLongest = 86400;
-  require(options.most_nodes >= 0, "run.most_nodes is {}, but must not be negative", options.most_nodes);
-  require(options.spares >= 0, "run.spares is {}, but must not be negative", options.spares);
+  for (const auto& [name, count] :
+       {std::pair("run.most_nodes", options.most_nodes), std::pair("run.spares", options.spares)})
+    require(count >= 0 && count <= static_cast<std::int64_t>(kMostNodes), "{} is {}, but must be between 0 and {}",
+            name, count, kMostNodes);
   for (const auto& [name, seconds, least] : {std::tuple("run.node_lost_seconds", options.node_lost_seconds, 1.0),
                                              std::tuple("run.rank_frozen_seconds", options.rank_frozen_seconds, 1.0)})
     require(seconds >= least && seconds <= kLongest, "{} is {}, but must be between {} and {}", name, seconds, least,

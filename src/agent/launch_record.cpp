@@ -33,20 +33,18 @@ std::map<std::string, std::string> variables_of_job() {
 }
 
 std::optional<OpenLaunch> find_launch(const fs::path& run_folder) {
-  std::optional<OpenLaunch> newest;
+  fs::path newest;
   fs::file_time_type time;
   std::error_code error;
   for (fs::directory_iterator entry(run_folder / "launches", error), end; !error && entry != end;
        entry.increment(error)) {
     std::error_code unknown;
     const auto written = fs::last_write_time(entry->path() / (std::string(kLaunchRecord) + ".json"), unknown);
-    if (unknown || (newest && written <= time)) continue;
-    if (auto launch = look_at(entry->path())) {
-      newest = std::move(launch);
-      time = written;
-    }
+    if (unknown || (!newest.empty() && written <= time)) continue;
+    newest = entry->path();
+    time = written;
   }
-  return newest;
+  return newest.empty() ? std::nullopt : look_at(newest);
 }
 
 std::optional<Decision> newest_decision(const Ledger& ledger) {

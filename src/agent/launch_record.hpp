@@ -42,7 +42,8 @@ struct OpenLaunch {
   LaunchRecord record;
   Decision newest;  ///< of its ledger
 };
-/// Nothing if there is none, or if its agents have not begun the first generation. Throws StorageError.
+/// The one with the newest record. Nothing if there is none, or if its agents have not begun the first generation.
+/// Where the start of a launch was killed, its record stays. Throws StorageError.
 std::optional<OpenLaunch> find_launch(const std::filesystem::path& run_folder);
 
 /// The last decision; nothing if no generation has begun. Throws StorageError.

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <distdl/agent/decision.hpp>
 #include <distdl/agent/ledger.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/random.hpp>
@@ -14,7 +15,9 @@
 namespace distdl::agent {
 namespace {
 namespace fs = std::filesystem;
-constexpr std::size_t kLargest = 1 << 20;  ///< bytes of a record
+/// Bytes of a record. That of the launch has the name, the address and the share of the secret of each node, a name of
+/// up to 255 bytes and some 150 besides.
+constexpr std::size_t kLargest = kMostNodes * 512;
 
 void write_whole(const fs::path& file, const std::string& text) {
   const FileDescriptor descriptor = open_regular(file, O_WRONLY | O_CREAT | O_EXCL, 0600);

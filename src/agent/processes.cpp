@@ -5,6 +5,7 @@
 
 #include <sys/wait.h>
 
+#include <distdl/agent/next_decision.hpp>
 #include <distdl/agent/processes.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/process.hpp>
@@ -13,10 +14,12 @@ namespace distdl::agent {
 namespace {
 constexpr int kKilled = 128 + SIGKILL;
 
-/// Wrong bits tell more than any crash beside them.
-int weight(int code) {
-  constexpr int kMost = 256;
-  return code == static_cast<int>(ExitCode::peer_lost) ? 1 : is_corruption(code) ? kMost : code;
+/// Whether `code` is the cause of a failure, and not that of a process that ended `before`. Of several crashes the
+/// first is.
+bool is_cause_instead(int code, int before) {
+  const bool is_crash = restart_decision(code) == RestartDecision::relaunch && !is_corruption(code);
+  const bool has_crashed = restart_decision(before) == RestartDecision::relaunch && before != kPeerLost;
+  return is_worse(code, before) && !(is_crash && has_crashed);
 }
 }  // namespace
 
@@ -68,9 +71,8 @@ std::size_t Processes::reap() {
 
 void Processes::note_end(const Running& process, int code) {
   if (killed_ && code == kKilled) return;
-  if (weight(code) > weight(code_)) code_ = code;
-  const bool is_first = !cause_ || (weight(cause_->code) == 1 && weight(code) > 1);
-  if (code != 0 && (is_first || (is_corruption(code) && !is_corruption(cause_->code)))) cause_ = {process.index, code};
+  if (is_worse(code, code_)) code_ = code;
+  if (code != 0 && (!cause_ || is_cause_instead(code, cause_->code))) cause_ = {process.index, code};
 }
 
 void Processes::kill() {

@@ -66,10 +66,9 @@ class Processes {
   void kill(std::size_t index, int code);
   /// Whether a process ended with a code other than ok.
   bool failed() const { return code_ != 0; }
-  /// The highest exit code so far, except that a lost peer counts only as a consequence of other codes. 128 + SIGKILL
-  /// if all were killed here.
+  /// The worst exit code so far, by is_worse() of next_decision.hpp. 128 + SIGKILL if all were killed here.
   int code() const;
-  /// The first that failed, but a lost peer only if there is no other cause.
+  /// The first that failed, unless one with a worse kind of code did: a lost peer only if there is no other cause.
   const std::optional<EndOfProcess>& cause() const { return cause_; }
   bool runs(std::size_t index) const;
   /// Nothing if it has ended.

@@ -15,7 +15,8 @@ using Words = std::vector<std::string>;
 
 Words one_task_per_node(const LaunchSpec& spec) {
   const auto& job = *spec.allocation;
-  const std::int64_t on_a_node = (spec.ranks + job.nodes - 1) / job.nodes;
+  const int nodes = job.nodes - spec.spares;  // a spare has as much room as they
+  const std::int64_t on_a_node = (spec.ranks + nodes - 1) / nodes;
   return {fmt::format("--ntasks={}", job.nodes), "--ntasks-per-node=1",
           fmt::format("--cpus-per-task={}", job.cpus_per_task * on_a_node), "--no-kill", "--wait=0"};
 }
@@ -82,7 +83,11 @@ LaunchSpec on_nodes(LaunchSpec spec, const std::vector<std::string>& nodes) {
   if (nodes.empty()) return spec;
   auto& job = *spec.allocation;
   const int count = static_cast<int>(nodes.size());
-  spec.ranks = std::max(1, static_cast<int>(static_cast<std::int64_t>(spec.ranks) * count / job.nodes));
+  const int spares = std::max(0, spec.spares - (job.nodes - count));
+  spec.ranks = std::max(
+      1, static_cast<int>(static_cast<std::int64_t>(spec.ranks) * (count - spares) / (job.nodes - spec.spares)));
+  if (spares != spec.spares) spec.worker.insert(spec.worker.end(), {"--set", fmt::format("run.spares={}", spares)});
+  spec.spares = spares;
   if (!job.gpus.empty()) job.gpus = share_of_gpus(job.gpus, count, job.nodes);
   job.nodes = count;
   job.only = nodes;

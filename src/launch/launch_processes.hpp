@@ -15,7 +15,7 @@ namespace distdl::launch {
 std::string step_name(const std::string& launch_id);
 
 /// `spec` on these nodes of its job only, with as many ranks on each as before, and no more GPUs in all than they have.
-/// Empty: on all of them.
+/// Spares take the places of nodes that are missing, as far as there are any. Empty: on all of them.
 LaunchSpec on_nodes(LaunchSpec spec, const std::vector<std::string>& nodes);
 
 /// The srun of a step with this name: one task on each node of the job, which runs `command`.

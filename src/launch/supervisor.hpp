@@ -54,6 +54,7 @@ struct LaunchSpec {
   /// (../agent/README.md). Else srun starts the ranks.
   bool agents = false;
   std::string mpi = "pmix";    ///< of srun; "none": ranks and agents find each other by files in the run folder
+  int spares = 0;              ///< nodes on which the agents start no ranks until another is lost (run.spares)
   int min_nodes = 1;           ///< the agents go on with so many, after the loss of others
   FolderLock* lock = nullptr;  ///< lock of the run folder; when it is lost, the ranks are ended
   /// Whether a user wants the run to stop for good. The ranks see that themselves; here it means that no launch

@@ -125,16 +125,18 @@ NextNodes surviving_nodes(const slurm::Allocation& allocation, const std::vector
 NextNodes without_wrong(NextNodes next, const slurm::Allocation& allocation, const std::vector<std::string>& wrong,
                         int fewest) try {
   if (next.decision != Decision::launch || wrong.empty() || allocation.node_list.empty()) return next;
-  std::vector<std::string> nodes = next.nodes.empty() ? slurm::nodes_of(allocation) : next.nodes;
-  if (std::erase_if(nodes, [&](const auto& name) { return has(wrong, name); }) == 0) return next;
+  const std::vector<std::string> candidates = next.nodes.empty() ? slurm::nodes_of(allocation) : next.nodes;
+  std::vector<std::string> nodes, left_out;
+  for (const auto& name : candidates) (has(wrong, name) ? left_out : nodes).push_back(name);
+  if (left_out.empty()) return next;
   const int needed = fewest > 0 ? fewest : slurm::fewest_nodes(allocation).value_or(allocation.nodes);
   if (nodes.size() >= static_cast<std::size_t>(std::max(1, needed))) {
-    log(Severity::warning, "an audit found wrong bits on {}; continuing with {}", fmt::join(wrong, ", "),
+    log(Severity::warning, "an audit found wrong bits on {}; continuing with {}", fmt::join(left_out, ", "),
         fmt::join(nodes, ", "));
     return {Decision::launch, nodes, next.lost};
   }
   log(Severity::error, "an audit found wrong bits on {}; {} nodes are left, but job {} needs {}",
-      fmt::join(wrong, ", "), nodes.size(), allocation.job, needed);
+      fmt::join(left_out, ", "), nodes.size(), allocation.job, needed);
   return {Decision::requeue, {}, next.lost};
 } catch (const SchedulerError& error) {
   log(Severity::warning, "{}; nodes with wrong bits are not left out", error.what());

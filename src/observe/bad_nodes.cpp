@@ -16,6 +16,7 @@ namespace distdl::observe {
 namespace {
 using Row = nlohmann::ordered_json;
 constexpr const char* kFile = "bad-nodes.jsonl";
+constexpr const char* kCorruption = "silent corruption: ";  ///< what such a cause begins with
 
 Row new_row(const char* event) {
   const double now = seconds_since_1970();
@@ -35,6 +36,14 @@ void note_bad_node(const std::filesystem::path& run_folder, const BadNode& node)
   row["cause"] = node.cause;
   row["job"] = node.job;
   append_row(run_folder, row);
+}
+
+void note_corrupt_node(const std::filesystem::path& run_folder, const std::string& node, const std::string& reason) {
+  note_bad_node(run_folder, {node, kCorruption + reason});
+}
+
+bool is_corrupt(const BadNode& node) {
+  return node.cause.starts_with(kCorruption);
 }
 
 void note_exclusion(const std::filesystem::path& run_folder, const std::string& job,

@@ -13,10 +13,15 @@ struct BadNode {
   std::string cause;     ///< "slow: matrix product: 20 GFLOP/s, the median is 200"
   std::string job = {};  ///< Slurm's id
   double time = 0;       ///< seconds since 1970; note_bad_node() takes the time of its call
+  friend bool operator==(const BadNode&, const BadNode&) = default;
 };
 
 /// A file system that refuses it is no error.
 void note_bad_node(const std::filesystem::path& run_folder, const BadNode& node);
+/// The same, for a node in which an audit found wrong bits; `reason`: what it saw.
+void note_corrupt_node(const std::filesystem::path& run_folder, const std::string& node, const std::string& reason);
+/// Whether it was noted so.
+bool is_corrupt(const BadNode& node);
 
 /// The newest entry of each node, newest first.
 std::vector<BadNode> read_bad_nodes(const std::filesystem::path& run_folder);

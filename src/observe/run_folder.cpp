@@ -189,7 +189,7 @@ void RunFolder::on(const train::Corrupted& event) {
   journal_.append(line_of(row));
   // Later starts leave the node out, but not where it may be another one that is wrong.
   if (event.is_certain)
-    for (const auto& host : event.hosts) note_bad_node(folder_, {host, "silent corruption: " + event.reason});
+    for (const auto& host : event.hosts) note_corrupt_node(folder_, host, event.reason);
 }
 
 void RunFolder::on(const train::DeadlineKnown& event) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -91,6 +92,41 @@ TEST_F(LedgerTest, ALaunchCanBeJoinedWhileItGoesOn) {
   decision.end = 0;
   ledger.create("2", to_text(decision));
   EXPECT_FALSE(find_launch(folder_));
+}
+
+TEST_F(LedgerTest, ALaunchBeforeTheNewestOneIsNotJoined) {
+  Decision decision;
+  decision.generation = Generation(1);
+  decision.members = {NodeId(0)};
+  const auto launches = folder_ / "launches";
+  for (const char* id : {"killed", "newest"}) {
+    LaunchRecord record;
+    record.id = id;
+    const Ledger ledger(launches / id);
+    ledger.create(kLaunchRecord, to_text(record));
+    ledger.create("1", to_text(decision));
+  }
+  const auto record_of = [&](const char* id) { return launches / id / "launch.json"; };
+  fs::last_write_time(record_of("killed"), fs::last_write_time(record_of("newest")) - std::chrono::seconds(1));
+  ASSERT_TRUE(find_launch(folder_));
+  EXPECT_EQ(find_launch(folder_)->record.id, "newest");
+  decision.generation = Generation(2);
+  decision.members.clear();
+  decision.end = 75;
+  Ledger(launches / "newest").create("2", to_text(decision));
+  EXPECT_FALSE(find_launch(folder_));
+}
+
+TEST_F(LedgerTest, TheRecordOfALaunchHasRoomForAllNodes) {
+  LaunchRecord record;
+  const auto without = to_text(record).size();
+  record.agents = {{std::string(64, 'n'), "2001:0db8:85a3:0000:0000:8a2e:0370:7334%interface0 65535", ""}};
+  record.secret = std::string(64, 'f');  // its share
+  const Ledger ledger(folder_);
+  // Not a real one: it would take so much memory that the kernel ends this process in a test with a small cgroup.
+  const std::string text((to_text(record).size() - without + 1) * kMostNodes, 'x');
+  EXPECT_EQ(ledger.create(kLaunchRecord, text).size(), text.size());
+  EXPECT_EQ(ledger.read(kLaunchRecord).value_or("").size(), text.size());
 }
 
 TEST_F(LedgerTest, SaysWhatTheFileSystemRefuses) {

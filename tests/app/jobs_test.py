@@ -233,14 +233,14 @@ class LocalRun(JobsTest):
 
 
 class Join(JobsTest):
-    def launch(self, version, members=(0,)):
+    def launch(self, version, members=(0,), variables=None):
         """What the agents of a launch on two nodes leave in the run folder."""
         folder = self.folder / "run/launches/ab12"
         folder.mkdir(parents=True, exist_ok=True)
         agents = [{"host": host, "address": "127.0.0.1 9", "nonce": ""} for host in ("n1", "n2")]
         (folder / "launch.json").write_text(json.dumps({
             "id": "ab12", "version": version, "job": "another one", "arguments": ["job.toml"], "more": [], "folder": str(self.folder),
-            "ranks": 2, "min_nodes": 1, "variables": {}, "agents": agents, "secret": "x"}))
+            "ranks": 2, "min_nodes": 1, "variables": variables or {}, "agents": agents, "secret": "x"}))
         (folder / "1.json").write_text(json.dumps({
             "generation": 1, "members": members, "spares": [], "cause": "", "origin": {"kind": 0}, "crashed_after": -1, "progress": -1,
             "failures": 0, "losses": 0, "node_failures": [], "wrong": []}))
@@ -257,7 +257,13 @@ class Join(JobsTest):
         self.fails(3, ['there is no run "none"'], "submit", "--join", "none")
         self.launch("0.0.1")
         self.fails(78, ["the run was started by distdl 0.0.1"], "submit", "--join", "run")
-        self.launch(json.loads(self.succeed("version", "--json"))["version"])
+        version = json.loads(self.succeed("version", "--json"))["version"]
+        with open(self.folder / "run/journal.jsonl", "a", encoding="utf-8") as journal:
+            print(json.dumps({"event": "job_started", "time": 1, "job": "101", "restart": 1}), file=journal)
+        for variables in ({}, {"SLURM_JOB_ID": "101"}, {"SLURM_JOB_ID": "100", "SLURM_RESTART_COUNT": "1"}):  # of a start that was killed
+            self.launch(version, variables=variables)
+            self.fails(64, ["has no agents that could be joined"], "submit", "--join", "run")
+        self.launch(version, variables={"SLURM_JOB_ID": "101", "SLURM_RESTART_COUNT": "1", "SLURM_ARRAY_JOB_ID": ""})
         self.fails(78, ['the job file "job.toml" is not what it was when the run was launched'], "submit", "--join", "run")
         self.jobs("101|COMPLETED")
         self.fails(64, ["only a run that is running can be joined"], "submit", "--join", "run")

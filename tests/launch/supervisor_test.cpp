@@ -179,6 +179,8 @@ TEST_F(Supervisor, TakesALostPeerForAConsequence) {
 TEST_F(Supervisor, DoesNotRepeatWhatCannotSucceed) {
   EXPECT_EQ(supervise(spec("echo x >> launches; [ $DISTDL_RANK = 1 ] && exit 78; exit 69"), {}), 78);
   EXPECT_EQ(lines("launches"), 2u);  // one launch of two ranks
+  EXPECT_EQ(supervise(spec("echo x >> launches; [ $DISTDL_RANK = 1 ] && exit 78; exit 72"), {}), 78);
+  EXPECT_EQ(lines("launches"), 4u);
 }
 
 TEST_F(Supervisor, KillsRanksThatDoNotEndAfterAFailure) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdlib>
 #include <thread>
+#include <tuple>
 
 #include <gmock/gmock.h>
 #include <sys/resource.h>
@@ -8,6 +9,7 @@
 #include "tests/launch/supervisor_fixture.hpp"
 #include <distdl/base/clock.hpp>
 #include <distdl/base/env.hpp>
+#include <distdl/launch/launch_processes.hpp>
 #include <distdl/launch/requeue.hpp>
 
 namespace distdl::launch {
@@ -120,6 +122,56 @@ TEST_F(UnderSlurm, ANodeWithWrongBitsIsLeftOutOfTheNextLaunch) {
   EXPECT_EQ(supervise(work, {.relaunches = 1, .pause_seconds = 0}), 0);
   ASSERT_EQ(lines("launches"), 2u);
   EXPECT_THAT(said()[1], HasSubstr("--nodes=2 --ntasks=4 --nodelist=n1,n3 --overlap"));
+}
+
+TEST_F(UnderSlurm, WrongNodesThatTheJobDoesNotHaveChangeNothing) {
+  auto work = job();
+  work.wrong_nodes = [] { return std::vector<std::string>{"n8", "n9"}; };
+  launches_do("[ $n = 1 ] && exit 72; exit 0");
+  EXPECT_EQ(supervise(work, {.relaunches = 1, .pause_seconds = 0}), 0);
+  EXPECT_EQ(lines("requeued"), 0u);
+  EXPECT_THAT(said(), testing::ElementsAre(HasSubstr("--nodes=3 "), HasSubstr("--nodes=3 ")));
+  std::filesystem::remove(folder_ / "launches");
+  work.wrong_nodes = [] { return std::vector<std::string>{"n8", "n2"}; };
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(supervise(work, {.relaunches = 1, .pause_seconds = 0}), 0);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("wrong bits on n2; continuing with n1, n3"));
+}
+
+TEST_F(UnderSlurm, ASpareTakesThePlaceOfANodeThatTheNextLaunchLacks) {
+  auto work = job();
+  work.agents = true;
+  work.spares = 1;
+  work.min_nodes = 2;
+  work.ranks = 4;
+  work.worker.push_back("worker");
+  work.wrong_nodes = [this] { return std::vector<std::string>(lines("launches") == 2 ? 1 : 0, "n2"); };
+  launches_do("[ $n = 1 ] && rm n3 && exit 69; [ $n = 2 ] && touch n3 && exit 72; exit 0");
+  EXPECT_EQ(supervise(work, {.relaunches = 1, .pause_seconds = 0}), 0);
+  ASSERT_EQ(lines("launches"), 3u);
+  for (std::size_t i : {1, 2}) {
+    EXPECT_THAT(said()[i], HasSubstr(i == 1 ? "--nodelist=n1,n2 " : "--nodelist=n1,n3 "));
+    EXPECT_THAT(said()[i], HasSubstr(" agent --set run.spares=0 --launch "));
+    EXPECT_THAT(said()[i], HasSubstr(" --ranks 4 --min-nodes 2"));
+  }
+}
+
+TEST_F(UnderSlurm, SparesAreFewerOnFewerNodes) {
+  auto work = job();
+  work.worker.push_back("worker");
+  work.allocation->nodes = 5;
+  work.spares = 2;
+  work.ranks = 6;
+  for (const auto& [nodes, spares, ranks] :
+       {std::tuple(5, 2, 6), std::tuple(4, 1, 6), std::tuple(3, 0, 6), std::tuple(2, 0, 4)}) {
+    const auto next = on_nodes(work, std::vector<std::string>(static_cast<std::size_t>(nodes), "n"));
+    EXPECT_EQ(next.spares, spares) << nodes;
+    EXPECT_EQ(next.ranks, ranks) << nodes;
+    EXPECT_EQ(next.worker.back(), nodes == 5 ? "worker" : fmt::format("run.spares={}", spares));
+  }
+  work.agents = true;
+  EXPECT_THAT(processes_of(work, {}, "", "id").front().command, testing::Contains("--cpus-per-task=2"))
+      << "as many ranks on each node as when it has no spares";
 }
 
 TEST_F(UnderSlurm, WithoutEnoughNodesThatComputeRightTheJobIsRequeued) {

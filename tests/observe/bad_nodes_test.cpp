@@ -25,6 +25,11 @@ TEST(BadNodes, KeepsTheNewestEntryOfEachNode) {
   EXPECT_EQ(nodes[0].job, "18");
   EXPECT_NEAR(nodes[0].time, seconds_since_1970(), 60);
   EXPECT_EQ(nodes[1].node, "n2");
+  note_corrupt_node(folder, "n2", "why");
+  const auto again = read_bad_nodes(folder);
+  EXPECT_EQ(again[0].cause, "silent corruption: why");
+  EXPECT_TRUE(is_corrupt(again[0]));
+  EXPECT_FALSE(is_corrupt(again[1])) << again[1].cause;
   EXPECT_TRUE(read_exclusion(folder, "17").empty());
   note_exclusion(folder, "17", {"n1"});
   note_exclusion(folder, "18", {"n3"});

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <limits>
 #include <memory>
 
 #include <nlohmann/json.hpp>
@@ -77,15 +78,23 @@ void choose_mpi(launch::LaunchSpec& spec, const config::Job& job) {
         (std::filesystem::path(job.run_dir) / "launches").string());
 }
 
+/// How many ranks `some` nodes run, if `nodes` run `ranks`.
+int ranks_on(int some, int ranks, int nodes) {
+  const std::int64_t count = static_cast<std::int64_t>(ranks) * some / nodes;
+  require(count <= std::numeric_limits<int>::max(), "{} nodes would run {} ranks, which are too many", some, count);
+  return static_cast<int>(count);
+}
+
 /// Under Slurm, unless the job wants it otherwise.
 void use_agents(launch::LaunchSpec& spec, const config::Job& job) {
   spec.agents = spec.allocation && job.agent.recovery == agent::Recovery::agents;
   if (!spec.agents) return;
   const int nodes = spec.allocation->nodes, spares = static_cast<int>(job.agent.spares);
   require(spares < nodes, "run.spares is {}, but the job has {} nodes, one of which must run ranks", spares, nodes);
-  spec.ranks = spec.ranks * (nodes - spares) / nodes;
+  spec.spares = spares;
+  spec.ranks = ranks_on(nodes - spares, spec.ranks, nodes);
   const auto most = static_cast<int>(agent::wanted_nodes(job.agent, nodes));
-  if (most > nodes - spares) check_plan(job, spec.ranks * most / (nodes - spares));  // with all that may join
+  if (most > nodes - spares) check_plan(job, ranks_on(most, spec.ranks, nodes - spares));  // with all that may join
   spec.min_nodes = std::min(slurm::fewest_nodes(*spec.allocation).value_or(nodes), nodes - spares);
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -7,6 +8,8 @@
 #include <distdl/app/runs/join_target.hpp>
 #include <distdl/app/runs/run_report.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/observe/journal.hpp>
+#include <distdl/slurm/allocation.hpp>
 #include <distdl/version.hpp>
 
 namespace distdl::app {
@@ -23,9 +26,20 @@ JobArguments arguments_from(const std::vector<std::string>& words) {
   return arguments;
 }
 
+/// Whether the newest start of the run made it, as far as is known: a start that was killed leaves its launch behind.
+bool is_of_newest_start(const agent::LaunchRecord& record, const fs::path& run_folder) {
+  const auto journal = observe::read_journal(run_folder);
+  const auto start = std::find_if(journal.rbegin(), journal.rend(),
+                                  [](const observe::Record& row) { return row.event == "job_started"; });
+  if (start == journal.rend()) return true;
+  const auto job = slurm::allocation_in(record.variables);
+  return job && job->called() == start->job && job->restart == start->restart;
+}
+
 agent::OpenLaunch wait_for_launch(const fs::path& run_folder, Milliseconds patience) {
   for (const auto limit = Deadline::after(patience);; std::this_thread::sleep_for(kPause)) {
-    if (auto launch = agent::find_launch(run_folder)) return *std::move(launch);
+    auto launch = agent::find_launch(run_folder);
+    if (launch && is_of_newest_start(launch->record, run_folder)) return *std::move(launch);
     require<UsageError>(!limit.expired(),
                         "the run \"{}\" has no agents that could be joined: it is just starting, or it runs with "
                         "--local or run.recovery = \"relaunch\"",

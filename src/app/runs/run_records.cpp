@@ -32,10 +32,13 @@ void identify(const std::filesystem::path& folder) try {
   log(Severity::warning, "{}; the run has no id", error.what());
 }
 
-std::vector<std::string> names_of(const std::vector<observe::BadNode>& nodes) {
+/// Of `now` those in which an audit found wrong bits after `before` was read. The clocks of nodes differ: an entry is
+/// new if it was not there before.
+std::vector<std::string> newly_corrupt(const std::vector<observe::BadNode>& now,
+                                       const std::vector<observe::BadNode>& before) {
   std::vector<std::string> names;
-  names.reserve(nodes.size());
-  for (const auto& bad : nodes) names.push_back(bad.node);
+  for (const auto& bad : now)
+    if (observe::is_corrupt(bad) && std::ranges::count(before, bad) == 0) names.push_back(bad.node);
   return names;
 }
 }  // namespace
@@ -63,11 +66,9 @@ RunRecords::RunRecords(const std::filesystem::path& folder, const launch::Launch
 
 void RunRecords::attach(launch::LaunchSpec& spec, double bad_node_hours) {
   bad_node_hours_ = bad_node_hours;
-  // Those that are known, and that the job has got all the same, it cannot do without.
-  spec.wrong_nodes = [this, known = names_of(nodes_in_cool_down(folder_, bad_node_hours))] {
-    auto names = names_of(observe::read_bad_nodes(folder_));
-    std::erase_if(names, [&](const auto& name) { return std::ranges::count(known, name) > 0; });
-    return names;
+  // Those that were bad before, and that the job has got all the same, it cannot do without.
+  spec.wrong_nodes = [this, before = observe::read_bad_nodes(folder_)] {
+    return newly_corrupt(observe::read_bad_nodes(folder_), before);
   };
   spec.ends_for_good = [this] { return observe::stop_is_requested(folder_); };
   spec.events.began = [this](int ranks, const std::vector<std::string>& nodes) {
