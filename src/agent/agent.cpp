@@ -37,6 +37,8 @@ Milliseconds milliseconds(double seconds) {
 Rules rules_of(const AgentSpec& spec, std::int64_t nodes) {
   Rules rules;
   rules.wanted = wanted_nodes(spec.options, nodes);
+  rules.own = static_cast<std::size_t>(nodes);
+  rules.own_wanted = static_cast<std::size_t>(nodes - spec.options.spares);
   rules.min_nodes = static_cast<std::size_t>(std::min<std::int64_t>(spec.min_nodes, nodes - spec.options.spares));
   rules.heartbeat = 250ms;
   rules.dead = milliseconds(spec.options.node_lost_seconds);
@@ -101,7 +103,7 @@ class Agent {
   Datagrams datagrams_;
   std::vector<AgentAddress> agents_;
   std::map<std::size_t, std::optional<Clock::time_point>> unknown_;  ///< joined nodes: when to ask for their records
-  bool has_heard_ = false;                                           ///< another node
+  bool has_heard_ = false;                                           ///< a node of the launch itself
   Membership membership_;
   Ledger ledger_;
   LedgerThread ledger_thread_;
@@ -188,7 +190,8 @@ void Agent::read_signals() {
 
 void Agent::look_at_others() {
   const Status& own = membership_.status();
-  has_heard_ = has_heard_ || std::ranges::count(own.hears, true) > 1;
+  const auto end_of_own = own.hears.begin() + static_cast<std::ptrdiff_t>(rules_.own);
+  has_heard_ = has_heard_ || std::find(own.hears.begin(), end_of_own, true) != end_of_own;
   if (own.decision.generation == Generation(0)) return;
   first_lost_ = first_lost_ || !own.hears.front();
   if (own.fault.empty() || faulty_ == own.decision.generation) return;
@@ -393,7 +396,10 @@ InspectedNode Agent::inspected() {
 }
 
 void Agent::perform(const Finish& action) {
-  if (action.code != 0) log(Severity::info, "the launch ends with code {}: {}", action.code, action.cause);
+  if (action.code != 0)
+    log(Severity::info, "the launch ends with code {}: {}", action.code, action.cause);
+  else if (!action.decided)
+    log(Severity::info, "{}", action.cause);
   end_ = joins_ && (has_heard_ || action.decided) ? 0 : action.code;
   if (!action.decided) return;
   if (!first_lost_ || !is_lowest_heard(1)) return;
