@@ -41,10 +41,10 @@ struct Decision {
   /// could begin with them.
   std::vector<NodeId> wrong;
   // For the proposer of the next generation.
-  std::vector<NodeId> newcomers;  ///< members that have joined and with which the run has not come further yet
-  std::int64_t progress = -1;     ///< the furthest progress of any node before this generation
-  std::uint32_t failures = 0;     ///< generations in a row that failed without progress
-  std::uint32_t losses = 0;       ///< generations in a row that lost a node without progress
+  std::vector<NodeId> newcomers;            ///< members that have joined and with which no step was made yet
+  std::int64_t progress = -1;               ///< the furthest progress of any node before this generation
+  std::uint32_t failures = 0;               ///< generations in a row that failed without progress
+  std::uint32_t losses = 0;                 ///< generations in a row that lost a node without progress
   std::vector<NodeFailures> node_failures;  ///< of nodes that have any
   std::int64_t crashed_after = -1;  ///< the last step of the generation before, if its ranks crashed; -1: did not train
 

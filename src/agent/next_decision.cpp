@@ -71,6 +71,8 @@ class Ending {
   }
   std::int64_t progress() const { return std::max(progress_, evidence_.last.progress); }
   bool made_progress() const { return progress() > evidence_.last.progress; }
+  /// Whether its ranks have made a step.
+  bool has_trained() const { return step_ >= 0; }
   /// Members with a cause of their own.
   const std::vector<NodeId>& failed() const { return failed_; }
   /// Members in which an audit found wrong bits. Where it could not tell which node is wrong, it named two or all: then
@@ -79,11 +81,11 @@ class Ending {
     const bool is_told = accused_.size() == 1 || 2 * accused_.size() < evidence_.last.members.size();
     return is_told ? accused_ : std::vector<NodeId>();
   }
-  /// Members that have joined, if ranks ended in a way that a relaunch cannot help before the run came further with
-  /// them: without them it may.
+  /// Members that have joined, if ranks ended in a way that a relaunch cannot help before they made a step: without
+  /// these nodes they may.
   std::vector<NodeId> misfits() const {
     const bool is_hopeless = restart_decision(code_) == RestartDecision::give_up && !was_taken_away_;
-    return is_hopeless && !made_progress() ? evidence_.last.newcomers : std::vector<NodeId>();
+    return is_hopeless && !has_trained() ? evidence_.last.newcomers : std::vector<NodeId>();
   }
 
  private:
@@ -206,11 +208,11 @@ NextDecision end_for_lack_of_nodes(const Evidence& evidence, const Ending& endin
   return {ended(std::move(next), evidence.fault.empty() ? kRequeue : code, cause), may_come_back};
 }
 
-/// Members that have joined and with which the run has not come further yet.
-std::vector<NodeId> newcomers_of(const Decision& next, const Decision& last, bool made_progress, const Rules& rules) {
+/// Members that have joined and with which no step was made yet.
+std::vector<NodeId> newcomers_of(const Decision& next, const Decision& last, bool has_trained, const Rules& rules) {
   std::vector<NodeId> newcomers;
   for (NodeId node : next.members) {
-    const bool is_new = !contains(last.members, node) || (contains(last.newcomers, node) && !made_progress);
+    const bool is_new = !contains(last.members, node) || (contains(last.newcomers, node) && !has_trained);
     if (is_new && !is_own(node, rules)) newcomers.push_back(node);
   }
   return newcomers;
@@ -317,7 +319,7 @@ NextDecision next_decision(const Evidence& evidence, const Rules& rules) {
   const auto usable = without(evidence.connected, next.wrong);
   next.members = next_members(evidence.last, usable, unfit_nodes(next.node_failures, evidence.statuses, rules), rules);
   if (next.members.empty()) return end_for_lack_of_nodes(evidence, ending, rules, next, usable);
-  next.newcomers = newcomers_of(next, evidence.last, ending.made_progress(), rules);
+  next.newcomers = newcomers_of(next, evidence.last, ending.has_trained(), rules);
   // Nothing would be new in a third try. "distdl run" begins the next launch with an older checkpoint.
   if (next.origin.kind == CauseKind::poison_step && next.members == evidence.last.members)
     return {ended(next, ending.failure_code(), next.cause)};

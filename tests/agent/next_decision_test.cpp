@@ -357,14 +357,14 @@ TEST_F(NextDecisionTest, EndsIfNodesThatJoinedAreNotTheCause) {
   EXPECT_EQ(next().end, 78) << "another start has the run folder as well";
   ended(0, kPeerLost);
   EXPECT_FALSE(next().end);
-  statuses_[0].progress = 101;
-  EXPECT_EQ(next().end, 78) << "the run has come further with them";
-  statuses_[0].progress = 100;
+  statuses_[0].step = 90;
+  EXPECT_EQ(next().end, 78) << "a step was made with them";
+  statuses_[0].step = -1;
   last_.newcomers.clear();
   EXPECT_EQ(next().end, 78);
 }
 
-TEST_F(NextDecisionTest, NodesThatJoinedAreNewUntilTheRunComesFurther) {
+TEST_F(NextDecisionTest, NodesThatJoinedAreNewUntilAStepIsMadeWithThem) {
   rules_.own = 2;
   EXPECT_TRUE(next().newcomers.empty()) << "a member before";
   last_.newcomers = ids({2});
@@ -372,7 +372,7 @@ TEST_F(NextDecisionTest, NodesThatJoinedAreNewUntilTheRunComesFurther) {
   connected_ = ids({0, 1, 3});
   EXPECT_EQ(next().newcomers, ids({3}));
   connected_ = ids({0, 1, 2});
-  statuses_[0].progress = 101;
+  statuses_[0].step = 90;
   EXPECT_TRUE(next().newcomers.empty());
 }
 
