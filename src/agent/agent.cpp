@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <map>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -14,6 +13,7 @@
 #include <distdl/agent/cpu_binding.hpp>
 #include <distdl/agent/datagrams.hpp>
 #include <distdl/agent/inspector.hpp>
+#include <distdl/agent/known_agents.hpp>
 #include <distdl/agent/ledger_thread.hpp>
 #include <distdl/agent/meeting.hpp>
 #include <distdl/agent/membership.hpp>
@@ -27,8 +27,7 @@ namespace distdl::agent {
 namespace {
 using namespace std::chrono_literals;
 
-constexpr Milliseconds kTick{50};        ///< between two looks at the ranks and at the other agents
-constexpr Milliseconds kAskAgain{1000};  ///< for the record of a node that has joined
+constexpr Milliseconds kTick{50};  ///< between two looks at the ranks and at the other agents
 
 Milliseconds milliseconds(double seconds) {
   return std::chrono::ceil<Milliseconds>(std::chrono::duration<double>(seconds));
@@ -37,6 +36,8 @@ Milliseconds milliseconds(double seconds) {
 Rules rules_of(const AgentSpec& spec, std::int64_t nodes) {
   Rules rules;
   rules.wanted = wanted_nodes(spec.options, nodes);
+  rules.own = static_cast<std::size_t>(nodes);
+  rules.own_wanted = static_cast<std::size_t>(nodes - spec.options.spares);
   rules.min_nodes = static_cast<std::size_t>(std::min<std::int64_t>(spec.min_nodes, nodes - spec.options.spares));
   rules.heartbeat = 250ms;
   rules.dead = milliseconds(spec.options.node_lost_seconds);
@@ -71,9 +72,6 @@ class Agent {
   void read_ledger();
   void look_at_ranks(Clock::time_point now);
   void look_at_others();
-  void look_for_joined(Clock::time_point now);
-  void meet_joined(std::size_t node, const std::optional<std::string>& record);
-  void publish(const std::string& secret);
 
   void perform(const StartRanks& action);
   void perform(const StopRanks& action);
@@ -85,7 +83,6 @@ class Agent {
   void perform(const Finish& action);
 
   std::vector<Process> processes_of(const Decision& decision, Rank& first) const;
-  std::vector<std::string> names(const std::vector<NodeId>& nodes) const;
   void announce(const Decision& decision) const;
   void tell_of_break(const Decision& next);
   void tell_of_begin(const Decision& decision);
@@ -95,16 +92,14 @@ class Agent {
   const AgentSpec& spec_;
   SupervisorSignals& signals_;
   NodeId self_;
-  bool joins_;         ///< this node is of another job than the launch
-  std::size_t began_;  ///< so many nodes ran ranks at the start
+  bool joins_;  ///< this node is of another job than the launch
   Rules rules_;
   Datagrams datagrams_;
-  std::vector<AgentAddress> agents_;
-  std::map<std::size_t, std::optional<Clock::time_point>> unknown_;  ///< joined nodes: when to ask for their records
-  bool has_heard_ = false;                                           ///< another node
-  Membership membership_;
   Ledger ledger_;
   LedgerThread ledger_thread_;
+  KnownAgents agents_;
+  bool has_heard_ = false;  ///< a node of the launch itself
+  Membership membership_;
   std::optional<NodeRanks> ranks_;
   std::optional<Deadline> kill_at_;
   bool killed_ = false;
@@ -118,29 +113,21 @@ class Agent {
   std::optional<int> end_;
 };
 
-std::vector<std::string> hosts_of(const std::vector<AgentAddress>& agents) {
-  std::vector<std::string> hosts;
-  hosts.reserve(agents.size());
-  for (const auto& agent : agents) hosts.push_back(agent.host);
-  return hosts;
-}
-
 Agent::Agent(const AgentSpec& spec, Meeting meeting, SupervisorSignals& signals)
     : spec_(spec),
       signals_(signals),
       self_(meeting.self),
       joins_(meeting.newest.has_value()),
-      began_(meeting.of_launch - static_cast<std::size_t>(spec.options.spares)),
       rules_(rules_of(spec, static_cast<std::int64_t>(meeting.of_launch))),
       datagrams_(std::move(meeting.datagrams)),
-      agents_(std::move(meeting.agents)),
-      membership_(self_, hosts_of(agents_), rules_),
       ledger_(launch_folder(spec.run_folder, spec.launch_id)),
       ledger_thread_(ledger_),
+      agents_(std::move(meeting.agents), datagrams_, ledger_thread_),
+      membership_(self_, agents_.hosts(), rules_),
       heard_at_(agents_.size(), Clock::now()),
       inspector_(spec.run_folder) {
   if (meeting.newest) membership_.decided(*meeting.newest);
-  if (self_ == NodeId(0)) publish(meeting.secret);
+  if (self_ == NodeId(0)) agents_.publish(spec.record, meeting.secret);
   spec.connected();
   log(Severity::debug, "agent of node {} of {}, at {}", self_, agents_.size(), datagrams_.address());
 }
@@ -155,7 +142,8 @@ int Agent::run() {
     const auto now = Clock::now();
     look_at_ranks(now);
     const auto actions = membership_.advance(now);
-    look_for_joined(now);
+    agents_.look_for_joined(membership_.status().hears.size(), now);
+    heard_at_.resize(agents_.size(), now);
     look_at_others();
     for (const Action& action : actions) std::visit([this](const auto& one) { perform(one); }, action);
   }
@@ -188,7 +176,8 @@ void Agent::read_signals() {
 
 void Agent::look_at_others() {
   const Status& own = membership_.status();
-  has_heard_ = has_heard_ || std::ranges::count(own.hears, true) > 1;
+  const auto end_of_own = own.hears.begin() + static_cast<std::ptrdiff_t>(rules_.own);
+  has_heard_ = has_heard_ || std::find(own.hears.begin(), end_of_own, true) != end_of_own;
   if (own.decision.generation == Generation(0)) return;
   first_lost_ = first_lost_ || !own.hears.front();
   if (own.fault.empty() || faulty_ == own.decision.generation) return;
@@ -206,7 +195,8 @@ void Agent::read_ledger() {
     if (!answer->error.empty()) log(Severity::warning, "{}", answer->error);
     if (answer->name == kLaunchRecord) continue;
     if (const auto node = node_of_record(answer->name)) {
-      meet_joined(*node, answer->text);
+      if (const auto host = agents_.meet(*node, answer->text, Clock::now()))
+        membership_.name(NodeId(static_cast<std::uint32_t>(*node)), *host);
       continue;
     }
     const Generation generation(static_cast<std::uint32_t>(std::stoul(answer->name)));
@@ -215,42 +205,6 @@ void Agent::read_ledger() {
       log(Severity::error, "the record of generation {} in \"{}\" is damaged", generation, spec_.run_folder.string());
     decision ? membership_.decided(*decision) : membership_.unanswered(generation);
   }
-}
-
-/// Lets agents of other jobs join.
-void Agent::publish(const std::string& secret) {
-  LaunchRecord record = spec_.record;
-  record.agents = agents_;
-  for (auto& agent : record.agents) agent.nonce.clear();
-  record.secret = secret;
-  ledger_thread_.create(kLaunchRecord, to_text(record));
-}
-
-/// A node that the others tell of, or that this one heard, has a record in the ledger.
-void Agent::look_for_joined(Clock::time_point now) {
-  for (std::size_t node = agents_.size(); node < membership_.status().hears.size(); ++node) {
-    agents_.push_back({fmt::format("node {}", node), "", ""});
-    heard_at_.push_back(now);
-    unknown_[node] = now;
-  }
-  for (auto& [node, ask_at] : unknown_) {
-    if (!ask_at || now < *ask_at) continue;
-    ledger_thread_.read(record_of_node(node));
-    ask_at.reset();
-  }
-}
-
-void Agent::meet_joined(std::size_t node, const std::optional<std::string>& record) try {
-  const auto agent = record ? address_from(*record) : std::nullopt;
-  unknown_[node] = Clock::now() + kAskAgain;
-  if (!agent) return;
-  datagrams_.add(node, agent->address);
-  agents_.at(node) = *agent;
-  membership_.name(NodeId(static_cast<std::uint32_t>(node)), agent->host);
-  unknown_.erase(node);
-  log(Severity::info, "{} of another job has joined the run, as node {}", agent->host, node);
-} catch (const SchedulerError& error) {
-  log(Severity::warning, "{}", error.what());
 }
 
 void Agent::look_at_ranks(Clock::time_point now) {
@@ -277,7 +231,7 @@ std::vector<Process> Agent::processes_of(const Decision& decision, Rank& first) 
   const auto place = static_cast<std::size_t>(std::ranges::find(decision.members, self_) - decision.members.begin());
   int size = 0, own = 0;
   for (std::size_t p = 0; p < decision.members.size(); ++p) {
-    const int count = ranks_at(p, spec_.ranks, began_);
+    const int count = ranks_at(p, spec_.ranks, rules_.own_wanted);
     if (p == place) {
       first = Rank(size);
       own = count;
@@ -302,26 +256,20 @@ std::vector<Process> Agent::processes_of(const Decision& decision, Rank& first) 
   return processes;
 }
 
-std::vector<std::string> Agent::names(const std::vector<NodeId>& nodes) const {
-  std::vector<std::string> hosts;
-  hosts.reserve(nodes.size());
-  for (NodeId node : nodes) hosts.push_back(agents_.at(node.value).host);
-  return hosts;
-}
-
 /// `next`: the decision that follows.
 void Agent::tell_of_break(const Decision& next) {
   BrokenOff event{.generation = Generation(next.generation.value - 1), .cause = next.cause};
   event.kind = next.origin.kind;
-  if (next.origin.node) event.host = agents_.at(next.origin.node->value).host;
+  if (next.origin.node) event.host = agents_.host(*next.origin.node);
   event.rank = next.origin.rank;
   event.found = faulty_ == event.generation ? found_ : seconds_since_1970();
   ledger_thread_.call([&tell = spec_.events.broke_off, event] { tell(event); });
 }
 
 void Agent::tell_of_begin(const Decision& decision) {
-  GenerationBegan event{decision.generation, decision.cause, 0, names(decision.members)};
-  for (std::size_t place = 0; place < event.hosts.size(); ++place) event.ranks += ranks_at(place, spec_.ranks, began_);
+  GenerationBegan event{decision.generation, decision.cause, 0, agents_.hosts(decision.members)};
+  for (std::size_t place = 0; place < event.hosts.size(); ++place)
+    event.ranks += ranks_at(place, spec_.ranks, rules_.own_wanted);
   ledger_thread_.call([&tell = spec_.events.began, event] { tell(event); });
 }
 
@@ -330,7 +278,7 @@ void Agent::announce(const Decision& decision) const {
   const bool is_loss = decision.origin.kind != CauseKind::unknown;
   log(Severity::warning, "{}{}; generation {} begins on {}", decision.cause,
       is_loss ? fmt::format(" ({})", name_of(decision.origin.kind)) : "", decision.generation,
-      fmt::join(names(decision.members), ", "));
+      fmt::join(agents_.hosts(decision.members), ", "));
 }
 
 void Agent::perform(const StartRanks& action) {
@@ -382,18 +330,22 @@ void Agent::perform(const Send&) {
 InspectedNode Agent::inspected() {
   const auto now = Clock::now();
   const Status& own = membership_.status();
-  InspectedNode node{agents_[self_.value].host, self_.value};
+  InspectedNode node{agents_.host(self_), self_.value};
   if (ranks_) node.ranks = ranks_->started();
   for (std::size_t i = 0; i < agents_.size(); ++i) {
     if (i == self_.value || (i < own.hears.size() && own.hears[i])) heard_at_[i] = now;
-    const bool has_ranks = contains(own.decision.members, NodeId(static_cast<std::uint32_t>(i)));
-    node.nodes.push_back({agents_[i].host, has_ranks, std::chrono::duration<double>(now - heard_at_[i]).count()});
+    const NodeId one(static_cast<std::uint32_t>(i));
+    const bool has_ranks = contains(own.decision.members, one);
+    node.nodes.push_back({agents_.host(one), has_ranks, std::chrono::duration<double>(now - heard_at_[i]).count()});
   }
   return node;
 }
 
 void Agent::perform(const Finish& action) {
-  if (action.code != 0) log(Severity::info, "the launch ends with code {}: {}", action.code, action.cause);
+  if (action.code != 0)
+    log(Severity::info, "the launch ends with code {}: {}", action.code, action.cause);
+  else if (!action.decided)
+    log(Severity::info, "{}", action.cause);
   end_ = joins_ && (has_heard_ || action.decided) ? 0 : action.code;
   if (!action.decided) return;
   if (!first_lost_ || !is_lowest_heard(1)) return;

@@ -86,8 +86,8 @@ std::optional<int> agreed_code(const std::filesystem::path& run_folder, const st
 /// nodes. Throws SchedulerError, StorageError, ConfigError.
 ///
 /// Without a world: the agent of a node of another job, which joins the launch of `spec.record`. A signal means then
-/// that this node has to leave. It returns ok when the launch has ended, however it did, or when this node has left it;
-/// else peer_lost, if no agent of the launch has ever answered.
+/// that this node has to leave. It returns ok when the launch has ended, however it did, or when this node has left it
+/// or was left out; else peer_lost, if no node of the launch itself has ever answered.
 int run_agent(const AgentSpec& spec, world::World* world, SupervisorSignals& signals);
 
 }  // namespace distdl::agent

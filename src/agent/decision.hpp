@@ -37,8 +37,11 @@ struct Decision {
   std::string cause;               ///< why the generation before ended, for people
   Origin origin;                   ///< the same, as far as it is known
   std::optional<NodeId> proposer;  ///< whose proposal it was; it reports the decision to the journal
-  std::vector<NodeId> wrong;       ///< nodes in which an audit found wrong bits: they run no more ranks in this launch
+  /// Nodes that run no more ranks in this launch: an audit found wrong bits there, or they have joined and no ranks
+  /// could begin with them.
+  std::vector<NodeId> wrong;
   // For the proposer of the next generation.
+  std::vector<NodeId> newcomers;            ///< members that have joined and with which no step was made yet
   std::int64_t progress = -1;               ///< the furthest progress of any node before this generation
   std::uint32_t failures = 0;               ///< generations in a row that failed without progress
   std::uint32_t losses = 0;                 ///< generations in a row that lost a node without progress
@@ -53,7 +56,7 @@ inline bool is_valid(const Decision& decision, std::size_t nodes) {
   const auto exists = [nodes](NodeId node) { return node.value < nodes; };
   return decision.members.empty() == decision.end.has_value() && std::ranges::all_of(decision.members, exists) &&
          std::ranges::all_of(decision.spares, exists) && std::ranges::all_of(decision.wrong, exists) &&
-         (!decision.origin.node || exists(*decision.origin.node));
+         std::ranges::all_of(decision.newcomers, exists) && (!decision.origin.node || exists(*decision.origin.node));
 }
 
 }  // namespace distdl::agent

@@ -287,8 +287,9 @@ std::optional<Milliseconds> Membership::pause_before(const NextDecision& next) c
   const auto place = std::ranges::find(connected_, self_) - connected_.begin();
   const Milliseconds turn = rules_.turn * std::min(place, kMostTurns);
   // All members have ended: there is no other part that could go on.
-  if (next.decision.end && is_complete(decision(), peers_.all())) return turn;
-  if (!contains(connected_, self_)) return std::nullopt;
+  const bool all_have_ended = is_complete(decision(), peers_.all());
+  if (!contains(connected_, self_) && !(next.decision.end && all_have_ended)) return std::nullopt;
+  if (all_have_ended) return turn;
   return turn + (next.lacks_nodes ? rules_.last_pause : pause_of_part());
 }
 
@@ -376,11 +377,15 @@ void Membership::end_launch() {
   if (all_know || now_ - adopted_at_ >= rules_.linger) finish(*decision().end, decision().cause, true);
 }
 
-/// A node that leaves goes when the others are without it, and know that: they must not choose it again.
+/// A node that leaves goes when the others are without it, and know that: they must not choose it again. One that has
+/// joined and is to run no more ranks leaves, so that its job ends.
 void Membership::consider_leaving() {
+  const bool is_out = self_.value >= rules_.own && contains(decision().wrong, self_);
+  if (is_out) leave();
   if (!status().leave || is_member() || has_ranks()) return left_since_.reset();
   if (!left_since_) left_since_ = now_;
-  if (now_ - *left_since_ >= rules_.linger) finish(kOk, "this node has left the run", false);
+  if (now_ - *left_since_ >= rules_.linger)
+    finish(kOk, is_out ? "the run continues without this node" : "this node has left the run", false);
 }
 
 void Membership::finish(int code, const std::string& cause, bool decided) {

@@ -61,6 +61,7 @@ Json json_of(const Decision& decision) {
             {"cause", text_of(decision.cause)},
             {"origin", json_of(decision.origin)},
             {"wrong", numbers(decision.wrong)},
+            {"newcomers", numbers(decision.newcomers)},
             {"crashed_after", decision.crashed_after},
             {"progress", decision.progress},
             {"failures", decision.failures},
@@ -79,6 +80,7 @@ Decision decision_of(const Json& json) {
   decision.cause = json.at("cause").get<std::string>();
   decision.origin = origin_of(json.at("origin"));
   decision.wrong = nodes_from(json.at("wrong"));
+  decision.newcomers = nodes_from(json.at("newcomers"));
   decision.crashed_after = json.at("crashed_after").get<std::int64_t>();
   decision.progress = json.at("progress").get<std::int64_t>();
   decision.failures = json.at("failures").get<std::uint32_t>();

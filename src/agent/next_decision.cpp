@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -48,6 +49,7 @@ class Ending {
       }
       step_ = std::max(step_, status.step);
       if (is_cause(status.code)) failed_.push_back(node);
+      was_taken_away_ = was_taken_away_ || status.code == kStopped || status.code == kSuperseded;
       if (status.code == kCorruption) accused_.push_back(node);
     }
     for (const Status& status : evidence.statuses) progress_ = std::max(progress_, status.progress);
@@ -69,6 +71,8 @@ class Ending {
   }
   std::int64_t progress() const { return std::max(progress_, evidence_.last.progress); }
   bool made_progress() const { return progress() > evidence_.last.progress; }
+  /// Whether its ranks have made a step.
+  bool has_trained() const { return step_ >= 0; }
   /// Members with a cause of their own.
   const std::vector<NodeId>& failed() const { return failed_; }
   /// Members in which an audit found wrong bits. Where it could not tell which node is wrong, it named two or all: then
@@ -76,6 +80,12 @@ class Ending {
   std::vector<NodeId> wrong() const {
     const bool is_told = accused_.size() == 1 || 2 * accused_.size() < evidence_.last.members.size();
     return is_told ? accused_ : std::vector<NodeId>();
+  }
+  /// Members that have joined, if ranks ended in a way that a relaunch cannot help before they made a step: without
+  /// these nodes they may.
+  std::vector<NodeId> misfits() const {
+    const bool is_hopeless = restart_decision(code_) == RestartDecision::give_up && !was_taken_away_;
+    return is_hopeless && !has_trained() ? evidence_.last.newcomers : std::vector<NodeId>();
   }
 
  private:
@@ -100,6 +110,7 @@ class Ending {
   Origin origin_;
   std::int64_t progress_ = -1, step_ = -1;
   std::vector<NodeId> failed_, accused_;
+  bool was_taken_away_ = false;  ///< stopped by a user, or another start has the run folder
 };
 
 void count_failures(Decision& next, const Ending& ending, std::uint32_t least) {
@@ -115,6 +126,10 @@ void count_failures(Decision& next, const Ending& ending, std::uint32_t least) {
 /// Whether the generation before has crashed there too: the step is the cause, or the node.
 bool is_poison(const Decision& last, const Ending& ending) {
   return ending.crashed_after() >= 0 && ending.crashed_after() == last.crashed_after;
+}
+
+bool is_own(NodeId node, const Rules& rules) {
+  return node.value < rules.own;
 }
 
 std::vector<NodeId> without(std::vector<NodeId> nodes, const std::vector<NodeId>& others) {
@@ -135,6 +150,9 @@ Decision begin_decision(const Evidence& evidence, const Ending& ending, const Ru
   next.wrong = last.wrong;
   for (NodeId node : ending.wrong())
     if (!contains(next.wrong, node)) next.wrong.push_back(node);
+  const auto misfits = ending.misfits();
+  next.wrong.insert(next.wrong.end(), misfits.begin(), misfits.end());
+  if (!misfits.empty()) next.cause = fmt::format("no ranks can begin on nodes that joined: {}", next.cause);
   if (ending.made_progress() || last.generation == Generation(0)) return next;
   next.failures = last.failures;
   next.losses = last.losses;
@@ -162,7 +180,8 @@ Decision ended(Decision next, int code, const std::string& cause) {
 std::optional<Decision> end_of_launch(const Evidence& evidence, const Ending& ending, const Rules& rules,
                                       const Decision& next) {
   const bool complete = is_complete(evidence.last, evidence.statuses);
-  if (restart_decision(ending.code()) == RestartDecision::give_up) return ended(next, ending.code(), ending.cause());
+  if (restart_decision(ending.code()) == RestartDecision::give_up && ending.misfits().empty())
+    return ended(next, ending.code(), ending.cause());
   if (complete && ending.code() == kOk) return ended(next, kOk, "finished");
   if (evidence.stop || (complete && !evidence.regrow)) return ended(next, kRequeue, "stopped");
   if (next.failures >= rules.tries)
@@ -173,6 +192,67 @@ std::optional<Decision> end_of_launch(const Evidence& evidence, const Ending& en
                  fmt::format("{} generations in a row lost a node before they made progress; the last one: {}",
                              next.losses, next.cause));
   return std::nullopt;
+}
+
+/// The end of the launch as it has too few nodes, `usable`. Nodes that have left do not come back.
+NextDecision end_for_lack_of_nodes(const Evidence& evidence, const Ending& ending, const Rules& rules, Decision next,
+                                   const std::vector<NodeId>& usable) {
+  const bool has_own = std::ranges::any_of(usable, [&](NodeId node) { return is_own(node, rules); });
+  const auto what = has_own ? fmt::format("{} of at least {} nodes are left", usable.size(), rules.min_nodes)
+                            : "no node of the run's own job is left";
+  const auto cause = fmt::format("{}; the last loss: {}", what, next.cause);
+  const bool may_come_back = std::ranges::any_of(evidence.statuses, [&](const Status& status) {
+    return !status.leave && !contains(evidence.connected, status.node);
+  });
+  const int code = !ending.misfits().empty() ? kPeerLost : ending.failure_code();
+  return {ended(std::move(next), evidence.fault.empty() ? kRequeue : code, cause), may_come_back};
+}
+
+/// Members that have joined and with which no step was made yet.
+std::vector<NodeId> newcomers_of(const Decision& next, const Decision& last, bool has_trained, const Rules& rules) {
+  std::vector<NodeId> newcomers;
+  for (NodeId node : next.members) {
+    const bool is_new = !contains(last.members, node) || (contains(last.newcomers, node) && !has_trained);
+    if (is_new && !is_own(node, rules)) newcomers.push_back(node);
+  }
+  return newcomers;
+}
+
+/// Nodes without ranks that can take part, in the order in which they are taken.
+class Spares {
+ public:
+  Spares(const Decision& last, const std::vector<NodeId>& connected, std::vector<NodeId> nodes, const Rules& rules)
+      : rules_(rules), nodes_(std::move(nodes)) {
+    for (NodeId node : last.members) own_ += is_own(node, rules) && contains(connected, node) ? 1 : 0;
+  }
+  /// `instead_of_own`: of a node of the launch that is here.
+  std::optional<NodeId> take(bool instead_of_own = false) {
+    const std::size_t others = own_ - (instead_of_own ? 1 : 0);
+    const auto first =
+        std::ranges::find_if(nodes_, [&](NodeId node) { return !is_own(node, rules_) || others < rules_.own_wanted; });
+    if (first == nodes_.end()) return std::nullopt;
+    const NodeId node = *first;
+    nodes_.erase(first);
+    own_ = others + (is_own(node, rules_) ? 1 : 0);
+    return node;
+  }
+
+ private:
+  const Rules& rules_;
+  std::vector<NodeId> nodes_;
+  std::size_t own_ = 0;  ///< of the launch's own nodes that will be members
+};
+
+/// Nodes that have joined do not go on alone: the launch ends with its job, which may begin another one.
+void add_own(std::vector<NodeId>& members, const std::vector<NodeId>& connected, const Rules& rules) {
+  const auto belongs = [&](NodeId node) { return is_own(node, rules); };
+  if (std::ranges::any_of(members, belongs)) return;
+  const auto own = std::ranges::find_if(connected, belongs);
+  if (own == connected.end()) return members.clear();
+  if (members.size() < rules.wanted)
+    members.push_back(*own);
+  else
+    members.back() = *own;
 }
 
 }  // namespace
@@ -198,23 +278,29 @@ std::vector<NodeId> next_members(const Decision& last, const std::vector<NodeId>
     return std::ranges::any_of(
         failures, [&](const NodeFailures& one) { return one.node == node && one.count >= rules.node_tries; });
   };
-  std::vector<NodeId> spares, bad, members;
+  std::vector<NodeId> others, bad, members;
   for (NodeId node : connected)
-    if (!contains(last.members, node)) (is_bad(node) ? bad : spares).push_back(node);
-  auto spare = spares.begin();
+    if (!contains(last.members, node)) (is_bad(node) ? bad : others).push_back(node);
+  Spares spares(last, connected, std::move(others), rules);
   for (NodeId node : last.members) {
     const bool is_here = contains(connected, node);
     // NOLINTNEXTLINE(bugprone-branch-clone): the order of the rules
     if (is_here && !is_bad(node))
       members.push_back(node);
-    else if (spare != spares.end())
-      members.push_back(*spare++);
+    else if (const auto spare = spares.take(is_here && is_own(node, rules)))
+      members.push_back(*spare);
     else if (is_here)
       members.push_back(node);
   }
-  for (; members.size() < rules.wanted && spare != spares.end(); ++spare) members.push_back(*spare);
+  while (members.size() < rules.wanted) {
+    const auto spare = spares.take();
+    if (!spare) break;
+    members.push_back(*spare);
+  }
   for (auto node = bad.begin(); members.size() < rules.min_nodes && node != bad.end(); ++node) members.push_back(*node);
-  if (members.size() > rules.wanted) members.resize(rules.wanted);
+  const auto most = last.generation == Generation(0) ? std::min(rules.wanted, rules.own_wanted) : rules.wanted;
+  if (members.size() > most) members.resize(most);
+  add_own(members, connected, rules);
   if (members.size() < rules.min_nodes) members.clear();
   return members;
 }
@@ -232,12 +318,8 @@ NextDecision next_decision(const Evidence& evidence, const Rules& rules) {
   if (auto end = end_of_launch(evidence, ending, rules, next)) return {*end};
   const auto usable = without(evidence.connected, next.wrong);
   next.members = next_members(evidence.last, usable, unfit_nodes(next.node_failures, evidence.statuses, rules), rules);
-  if (next.members.empty()) {
-    const auto cause =
-        fmt::format("{} of at least {} nodes are left; the last loss: {}", usable.size(), rules.min_nodes, next.cause);
-    const bool may_come_back = evidence.connected.size() < evidence.statuses.size();
-    return {ended(next, evidence.fault.empty() ? kRequeue : ending.failure_code(), cause), may_come_back};
-  }
+  if (next.members.empty()) return end_for_lack_of_nodes(evidence, ending, rules, next, usable);
+  next.newcomers = newcomers_of(next, evidence.last, ending.has_trained(), rules);
   // Nothing would be new in a third try. "distdl run" begins the next launch with an older checkpoint.
   if (next.origin.kind == CauseKind::poison_step && next.members == evidence.last.members)
     return {ended(next, ending.failure_code(), next.cause)};

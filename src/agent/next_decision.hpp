@@ -15,6 +15,8 @@ inline constexpr int kOk = static_cast<int>(ExitCode::ok);
 inline constexpr int kPeerLost = static_cast<int>(ExitCode::peer_lost);
 inline constexpr int kRequeue = static_cast<int>(ExitCode::requeue);
 inline constexpr int kCorruption = static_cast<int>(ExitCode::corruption);
+inline constexpr int kStopped = static_cast<int>(ExitCode::stopped);
+inline constexpr int kSuperseded = static_cast<int>(ExitCode::superseded);
 inline constexpr int kConfig = static_cast<int>(ExitCode::config);
 
 /// What a proposer knows when a generation is over.
@@ -35,8 +37,9 @@ struct NextDecision {
 /// The decision that follows from `evidence`, a pure function.
 NextDecision next_decision(const Evidence& evidence, const Rules& rules);
 
-/// The members of the generation after `last`; none if `connected` has too few nodes. A spare takes the place of a
-/// member that is missing, or that failed `rules.node_tries` times by `failures`.
+/// The members of the generation after `last`; none if `connected` has too few nodes, or none of the launch's own. A
+/// spare takes the place of a member that is missing, or that failed `rules.node_tries` times by `failures`. At most
+/// `rules.own_wanted` of the launch's own nodes are members, and at least one is.
 std::vector<NodeId> next_members(const Decision& last, const std::vector<NodeId>& connected,
                                  const std::vector<NodeFailures>& failures, const Rules& rules);
 

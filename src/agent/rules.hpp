@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 #include <distdl/base/clock.hpp>
@@ -13,6 +14,10 @@ namespace distdl::agent {
 struct Rules {
   std::size_t wanted = 1;     ///< nodes that should run ranks, also more than the launch has; the others are spares
   std::size_t min_nodes = 1;  ///< with fewer nodes the launch ends
+  /// The launch's own nodes have the numbers below; others have joined it.
+  std::size_t own = std::numeric_limits<std::size_t>::max();
+  /// At most so many of its own nodes run ranks; the others are spares, also if nodes join.
+  std::size_t own_wanted = std::numeric_limits<std::size_t>::max();
 
   std::uint32_t tries = 3;       ///< generations in a row that fail without progress, then the launch ends
   std::uint32_t node_tries = 2;  ///< the same of one node, then a spare replaces it if there is one

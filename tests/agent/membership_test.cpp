@@ -353,6 +353,7 @@ class Joining : public testing::Test {
   static Rules growing() {
     Rules three = rules(3);
     three.regrow_after = 5s;
+    three.own = 2;
     return three;
   }
   void grow() {
@@ -419,20 +420,93 @@ TEST_F(Joining, ASpareThatLeavesDisturbsNobody) {
   EXPECT_EQ(launch_[0].stops, 0);
 }
 
-TEST_F(Joining, WithTooFewNodesLeftTheLaunchEndsWithAllSaved) {
+TEST_F(Joining, TheLaunchEndsWithTheLastNodeOfItsOwnJob) {
   grow();
   launch_.lose(0);
   launch_.run_until_generation(3);
   EXPECT_EQ(launch_.decision(3).members, launch_.ids({1, 2}));
   launch_.lose(1);
   launch_.run_until_generation(4);
-  EXPECT_EQ(launch_.decision(4).members, launch_.ids({2}));
+  EXPECT_EQ(launch_.decision(4).end, 69);
+  launch_.run(3s);
+  ASSERT_TRUE(launch_[2].finish);
+  EXPECT_TRUE(launch_[2].finish->decided);
+}
+
+TEST_F(Joining, NodesOfTheLaunchThatAreCutOffGoOnAloneBeforeTheOthersEndIt) {
+  launch_.join(rules_);
   launch_.run(1s);
-  launch_.agent(2).leave();
+  launch_.lose(0);
+  launch_.run_until_generation(2);
+  EXPECT_EQ(launch_.decision(2).members, launch_.ids({2, 1, 3}));
   launch_.run(1s);
-  launch_.end_ranks(2, 75);
-  launch_.run(2s);
-  EXPECT_EQ(launch_.decision(5).end, 75);
+  launch_.isolate(1);
+  launch_.run_until_generation(3);
+  EXPECT_EQ(launch_.decision(3).members, launch_.ids({1}));
+}
+
+TEST_F(Joining, ANodeInWhichNoRanksCanBeginLeavesAndIsNotTakenAgain) {
+  grow();
+  launch_.end_ranks(2, 78);
+  EXPECT_LT(launch_.run_until_generation(3), 500ms);
+  EXPECT_EQ(launch_.decision(3).members, launch_.ids({0, 1}));
+  launch_.run(4s);
+  ASSERT_TRUE(launch_[2].finish);
+  EXPECT_EQ(launch_[2].finish->code, 0);
+  EXPECT_FALSE(launch_[2].finish->decided);
+  launch_.agent(0).progress(200);
+  launch_.run(20s);
+  EXPECT_EQ(launch_.generation(), 3u);
+  EXPECT_EQ(launch_[0].running, Generation(3));
+}
+
+TEST_F(Joining, ANodeWithWrongBitsLeaves) {
+  grow();
+  launch_.end_ranks(2, 72);
+  launch_.run_until_generation(3);
+  EXPECT_EQ(launch_.decision(3).members, launch_.ids({0, 1}));
+  launch_.run(4s);
+  EXPECT_TRUE(launch_[2].finish);
+  EXPECT_FALSE(launch_[0].finish);
+}
+
+TEST(Membership, WithTooFewNodesLeftTheLaunchEndsWithAllSaved) {
+  Rules two = rules(2, 2);
+  two.own = 2;
+  LaunchOfAgents launch(2, two);
+  launch.begin();
+  launch.join(two);
+  launch.run(1s);
+  launch.lose(1);
+  launch.run_until_generation(2);
+  EXPECT_EQ(launch.decision(2).members, launch.ids({0, 2}));
+  launch.run(1s);
+  launch.agent(2).leave();
+  launch.run(1s);
+  launch.end_all_ranks(75);
+  EXPECT_LT(launch.run_until_generation(3), 500ms);
+  EXPECT_EQ(launch.decision(3).end, 75);
+}
+
+TEST(Membership, WhenMostMembersLeaveTheRestDoesNotPause) {
+  Rules three = rules(3);
+  three.regrow_after = 5s;
+  three.own = 1;
+  LaunchOfAgents launch(1, three);
+  launch.begin();
+  for (int i = 0; i < 2; ++i) launch.join(three);
+  launch.run(1s);
+  launch.agent(0).progress(100);
+  launch.run(7s);
+  launch.end_all_ranks(75);
+  launch.run_until_generation(2);
+  EXPECT_EQ(launch.decision(2).members, launch.ids({0, 1, 2}));
+  launch.run(1s);
+  for (std::size_t node : {1, 2}) launch.agent(node).leave();
+  launch.run(500ms);
+  launch.end_all_ranks(75);
+  EXPECT_LT(launch.run_until_generation(3), 500ms);
+  EXPECT_EQ(launch.decision(3).members, launch.ids({0}));
 }
 
 TEST_F(Joining, ANodeThatHearsNothingOfItTakesTheDecisionOfTheLedger) {

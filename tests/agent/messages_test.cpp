@@ -14,6 +14,7 @@ Decision some_decision() {
   decision.spares = {NodeId(1)};
   decision.cause = "n1: rank 4 crashed";
   decision.wrong = {NodeId(1)};
+  decision.newcomers = {NodeId(2)};
   decision.origin = {CauseKind::crashed, NodeId(1), 4};
   decision.proposer = NodeId(2);
   decision.progress = 100;

@@ -286,6 +286,105 @@ TEST_F(NextDecisionTest, WhatIsKilledFromOutsideTwiceIsNoPoison) {
   }
 }
 
+TEST_F(NextDecisionTest, NodesThatJoinedDoNotGoOnAlone) {
+  rules_.own = 2;
+  connected_ = ids({1, 2, 3});
+  EXPECT_EQ(next().members, ids({3, 1, 2}));
+  connected_ = ids({2, 3});
+  const NextDecision end = next_decision({last_, statuses_, connected_, fault_}, rules_);
+  EXPECT_EQ(end.decision.end, kPeerLost);
+  EXPECT_TRUE(end.lacks_nodes);
+  EXPECT_THAT(end.decision.cause, HasSubstr("no node of the run's own job is left"));
+}
+
+TEST_F(NextDecisionTest, TheLastOwnNodeIsNotReplacedByOneThatJoined) {
+  rules_.own = rules_.wanted = 1;
+  last_.members = ids({0});
+  last_.node_failures = {{NodeId(0), 1}};
+  ended(0, 139);
+  EXPECT_EQ(next().members, ids({0}));
+  rules_.wanted = 2;
+  EXPECT_EQ(next().members, ids({1, 0}));
+}
+
+TEST_F(NextDecisionTest, SparesOfTheLaunchOnlyReplaceItsOwnNodes) {
+  rules_.own = 3;
+  rules_.own_wanted = 2;
+  for (const auto& [connected, members] : {std::pair(ids({0, 1, 2}), ids({0, 1})),
+                                           {ids({0, 1, 2, 3}), ids({0, 1, 3})},
+                                           {ids({0, 2, 3}), ids({0, 2, 3})},
+                                           {ids({1, 3}), ids({3, 1})}}) {
+    last_.members = ids({0, 1});
+    connected_ = connected;
+    EXPECT_EQ(next().members, members);
+  }
+  last_.members = ids({0, 1, 3});
+  connected_ = ids({0, 1, 2});
+  EXPECT_EQ(next().members, ids({0, 1})) << "one that joined is lost";
+  last_.generation = Generation(0);
+  last_.members = connected_;
+  EXPECT_EQ(next().members, ids({0, 1})) << "at the start";
+}
+
+TEST_F(NextDecisionTest, GoesBackWithoutNodesThatJoinedAndDoNotFit) {
+  rules_.own = 2;
+  last_.newcomers = ids({2});
+  ended(2, 78, "n2: another device");
+  const Decision decision = next();
+  EXPECT_EQ(decision.members, ids({0, 1, 3}));
+  EXPECT_EQ(decision.newcomers, ids({3}));
+  EXPECT_EQ(decision.wrong, ids({2}));
+  EXPECT_EQ(decision.cause, "no ranks can begin on nodes that joined: n2: another device");
+  EXPECT_EQ(decision.failures, 0u);
+  EXPECT_EQ(decision.losses, 1u);
+
+  rules_.min_nodes = 3;
+  connected_ = ids({0, 1, 2});
+  EXPECT_EQ(next().end, kPeerLost) << "the next launch may go on";
+  rules_.min_nodes = 1;
+  stop_ = true;
+  EXPECT_EQ(next().end, kRequeue);
+}
+
+TEST_F(NextDecisionTest, EndsIfNodesThatJoinedAreNotTheCause) {
+  rules_.own = 2;
+  last_.newcomers = ids({2});
+  for (int code : {kStopped, kSuperseded}) {
+    ended(0, code);
+    EXPECT_EQ(next().end, code);
+  }
+  ended(2, 78);
+  EXPECT_EQ(next().end, 78) << "another start has the run folder as well";
+  ended(0, kPeerLost);
+  EXPECT_FALSE(next().end);
+  statuses_[0].step = 90;
+  EXPECT_EQ(next().end, 78) << "a step was made with them";
+  statuses_[0].step = -1;
+  last_.newcomers.clear();
+  EXPECT_EQ(next().end, 78);
+}
+
+TEST_F(NextDecisionTest, NodesThatJoinedAreNewUntilAStepIsMadeWithThem) {
+  rules_.own = 2;
+  EXPECT_TRUE(next().newcomers.empty()) << "a member before";
+  last_.newcomers = ids({2});
+  EXPECT_EQ(next().newcomers, ids({2}));
+  connected_ = ids({0, 1, 3});
+  EXPECT_EQ(next().newcomers, ids({3}));
+  connected_ = ids({0, 1, 2});
+  statuses_[0].step = 90;
+  EXPECT_TRUE(next().newcomers.empty());
+}
+
+TEST_F(NextDecisionTest, NodesThatHaveLeftDoNotComeBack) {
+  rules_.min_nodes = 3;
+  connected_ = ids({0, 3});
+  statuses_[1].leave = true;
+  EXPECT_TRUE(next_decision({last_, statuses_, connected_, fault_}, rules_).lacks_nodes) << "node 2";
+  statuses_[2].leave = true;
+  EXPECT_FALSE(next_decision({last_, statuses_, connected_, fault_}, rules_).lacks_nodes);
+}
+
 TEST_F(NextDecisionTest, CodesOfOlderGenerationsDoNotCount) {
   statuses_[1].decision.generation = Generation(4);
   ended(1, 78);

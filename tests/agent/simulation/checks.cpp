@@ -51,7 +51,10 @@ void Simulator::check_decision(std::size_t node, const Decision& decision) {
   if (decision.members.size() < schedule_.rules.min_nodes || decision.members.size() > schedule_.rules.wanted)
     broken(fmt::format("generation {} has {} members", decision.generation, decision.members.size()));
   check_wrong_nodes(decision);
-  const bool may_change = !schedule_.joining.empty() && decision.origin == Origin{};
+  check_joined_nodes(decision);
+  const auto& origin = decision.origin;
+  const bool is_misfit = origin.node && agents_[origin.node->value].is_misfit;
+  const bool may_change = !schedule_.joining.empty() && (origin == Origin{} || is_misfit);
   if (schedule_.kind == Kind::quiet && decision.generation > Generation(1) && !may_change)
     broken(fmt::format("a false alarm: {}", decision.cause));
 }
@@ -64,6 +67,18 @@ void Simulator::check_wrong_nodes(const Decision& decision) {
     const bool must_be_known = schedule_.kind == Kind::single && decision.generation > found_in;
     if ((is_known || must_be_known) && (contains(decision.members, node) || contains(decision.spares, node)))
       broken(fmt::format("generation {} has {}, in which an audit found wrong bits", decision.generation, node));
+  }
+}
+
+void Simulator::check_joined_nodes(const Decision& decision) {
+  const auto own =
+      std::ranges::count_if(decision.members, [&](NodeId member) { return member.value < schedule_.nodes; });
+  if (own == 0) broken(fmt::format("generation {} has only nodes that joined", decision.generation));
+  if (static_cast<std::size_t>(own) > schedule_.rules.own_wanted)
+    broken(fmt::format("generation {} has {} of the launch's own nodes", decision.generation, own));
+  for (NodeId node : decision.wrong) {
+    auto& leaves = agents_[node.value].told_to_leave;
+    if (node.value >= schedule_.nodes && !leaves) leaves = queue_.now();
   }
 }
 
@@ -163,15 +178,17 @@ void Simulator::check_regrowth() {
 /// The last generation has as many nodes as there are and as are wanted, if there was time for that.
 void Simulator::check_joining() {
   Time last_change = began_ + schedule_.faults_end;
-  std::size_t there = 0;
-  for (const Agent& agent : agents_) {
-    there += agent.membership && !agent.crashed && !agent.told_to_leave;
+  std::size_t own = 0, joined = 0;
+  for (std::size_t node = 0; node < agents_.size(); ++node) {
+    const Agent& agent = agents_[node];
+    (node < schedule_.nodes ? own : joined) += agent.membership && !agent.crashed && !agent.told_to_leave ? 1 : 0;
     const bool has_left = agent.finish && !agent.finish->decided;
     if (agent.told_to_leave && ended_at_ && *ended_at_ - *agent.told_to_leave > kLeft && !has_left)
       broken("a node that is to leave stays");
   }
   if (!schedule_.rules.regrow_after || !ended_at_) return;
   if (*ended_at_ - last_change < *schedule_.rules.regrow_after + kLeft) return;
+  const auto there = std::min(own, schedule_.rules.own_wanted) + joined;
   const auto last = std::ranges::find_if(seen_.rbegin(), seen_.rend(), [](const auto& one) { return !one.second.end; });
   if (last == seen_.rend() || last->second.members.size() == std::min(there, schedule_.rules.wanted)) return;
   broken(fmt::format("{} nodes run ranks at the end, although {} are there and {} are wanted",

@@ -119,7 +119,7 @@ void add_joining(Random& random, Schedule& schedule) {
   const auto hides = [](const Fault& fault) { return fault.kind != FaultKind::node_crash; };
   if ((is_single && std::ranges::any_of(schedule.faults, hides)) || !random.chance(0.3)) return;
   for (auto count = 1 + random.below(3); count > 0; --count) {
-    Joining one{random.between(500ms, 15s), std::nullopt};
+    Joining one{random.between(500ms, 15s), std::nullopt, random.chance(0.2)};
     if (random.chance(0.4)) one.leaves = one.at + random.between(100ms, 20s);
     schedule.joining.push_back(one);
   }
@@ -155,6 +155,8 @@ Schedule make_schedule(std::uint64_t seed) {
   if (schedule.kind != Kind::quiet) schedule.steps = 100;
   schedule.ranks_notice_loss = random.chance(0.6);
   Random others(seed + 0x51AFD7ED558CCD);  // schedules without nodes that join stay as they are
+  schedule.rules.own = schedule.nodes;
+  schedule.rules.own_wanted = schedule.rules.wanted;
   add_joining(others, schedule);
   for (const Fault& fault : schedule.faults)
     schedule.faults_end = std::max(schedule.faults_end, fault.at + fault.duration);
@@ -174,7 +176,7 @@ std::string describe(const Schedule& schedule) {
       stale, delay.count());
   for (const Fault& fault : schedule.faults) text += "\n  " + describe(fault);
   for (const Joining& one : schedule.joining)
-    text += fmt::format("\n  a node joins at {} ms{}", one.at.count(),
+    text += fmt::format("\n  a {} joins at {} ms{}", one.is_misfit ? "misfit" : "node", one.at.count(),
                         one.leaves ? fmt::format(" and leaves at {} ms", one.leaves->count()) : "");
   return text;
 }

@@ -51,6 +51,7 @@ std::string describe(const Fault& fault);
 struct Joining {
   Milliseconds at{0};
   std::optional<Milliseconds> leaves;  ///< then it is told to go
+  bool is_misfit = false;              ///< its ranks end at once, in a way that a relaunch cannot help
 };
 
 enum class Kind {

@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 constexpr Milliseconds kTick{100};
 /// Of all the rest of a run after its last fault.
 constexpr std::chrono::seconds kPatience{240};
-constexpr int kKilled = 137;
+constexpr int kKilled = 137, kCrash = 139;
 
 std::vector<std::string> names(std::size_t nodes) {
   std::vector<std::string> all;
@@ -221,6 +221,8 @@ void Simulator::join(const Joining& joining) {
   trace(fmt::format("n{} joins in generation {}", node, newest.generation));
   agents_[node].membership = std::make_unique<Membership>(id_of(node), names(nodes_), schedule_.rules);
   agents_[node].membership->decided(newest);
+  agents_[node].is_misfit = joining.is_misfit;
+  if (joining.is_misfit) training_.spoil(node, kConfig);
   queue_.after(random_.between(0ms, 1500ms), [this, node] { tick(node); });
   if (joining.leaves) queue_.after(*joining.leaves - joining.at, [this, node] { leave(node); });
 }
@@ -298,7 +300,7 @@ void Simulator::begin(const Fault& fault) {
       agent.ledger_hangs = fault.hangs;
       return;
     case FaultKind::bad_node:
-      return training_.spoil(node);
+      return training_.spoil(node, kCrash);
     case FaultKind::slow_end:
       agent.ends_slowly = true;
       return;

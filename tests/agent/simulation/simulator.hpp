@@ -45,7 +45,8 @@ class Simulator {
     bool was_told_to_end = false;               ///< its ranks
     std::vector<std::function<void()>> inputs;  ///< that came while it did not run
     std::vector<std::shared_ptr<const Status>> datagrams;
-    std::optional<Time> told_to_leave;
+    std::optional<Time> told_to_leave;  ///< also if it has joined and is out
+    bool is_misfit = false;
     std::map<std::size_t, Time> addresses;  ///< of nodes that have joined: when this one has them
     bool is_running() const { return membership && !crashed && !finish; }
   };
@@ -85,6 +86,7 @@ class Simulator {
   void check_single_fault();
   void check_regrowth();
   void check_wrong_nodes(const Decision& decision);
+  void check_joined_nodes(const Decision& decision);
   void check_joining();
   void broken(const std::string& what);
   void trace(const std::string& what) const;

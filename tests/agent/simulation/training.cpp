@@ -12,7 +12,6 @@ namespace {
 using namespace std::chrono_literals;
 constexpr Milliseconds kStep{300};
 constexpr std::int64_t kSaveEvery = 10;
-constexpr int kCrash = 139;
 constexpr int kContinue = -1;
 
 int number(ExitCode code) {
@@ -23,7 +22,7 @@ int number(ExitCode code) {
 void Training::start(std::size_t node, const Decision& decision) {
   Rank& rank = ranks_[node];
   const auto id = ++last_id_;
-  rank = {id, decision.generation, false, false, false, false, rank.is_bad, rank.freezes};
+  rank = {id, decision.generation, false, false, false, false, rank.spoilt, rank.freezes};
   const auto [group, is_new] = groups_.try_emplace(decision.generation);
   if (is_new) group->second = {decision, queue_.now(), std::vector<bool>(ranks_.size())};
   if (!std::exchange(group->second.ticks, true)) {
@@ -33,7 +32,7 @@ void Training::start(std::size_t node, const Decision& decision) {
   queue_.after(random_.between(50ms, 600ms), [this, node, id] {
     if (ranks_[node].id != id) return;
     ranks_[node].is_up = true;
-    if (ranks_[node].is_bad) end(node, kCrash);
+    if (ranks_[node].spoilt != 0) end(node, ranks_[node].spoilt);
   });
 }
 

@@ -43,8 +43,8 @@ class Training {
   void thaw(std::size_t node) { --ranks_[node].freezes; }
   /// Only the rank that runs there, until it is ended.
   void freeze_rank(std::size_t node) { ranks_[node].is_frozen = true; }
-  /// Ranks on this node crash at each start.
-  void spoil(std::size_t node) { ranks_[node].is_bad = true; }
+  /// Ranks on this node end with `code` at each start.
+  void spoil(std::size_t node, int code) { ranks_[node].spoilt = code; }
 
   bool runs(std::size_t node) const { return ranks_[node].id != 0; }
   bool is_frozen(std::size_t node) const { return ranks_[node].freezes > 0 || ranks_[node].is_frozen; }
@@ -56,7 +56,8 @@ class Training {
   struct Rank {
     std::uint64_t id = 0;  ///< 0: none runs
     Generation generation;
-    bool is_up = false, told_to_stop = false, is_frozen = false, will_end = false, is_bad = false;
+    bool is_up = false, told_to_stop = false, is_frozen = false, will_end = false;
+    int spoilt = 0;  ///< its ranks end with this code at each start; 0: they do not
     int freezes = 0;
   };
   struct Group {
