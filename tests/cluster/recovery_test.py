@@ -211,6 +211,22 @@ class BadNodes(Case):
         self.finish(run, job)
         self.assertEqual((1, 1), (len(run.events("launch")), len(run.events("generation"))))
 
+    def test_a_node_that_joins_and_does_not_fit_leaves(self):
+        """Ranks on it end with 78 before their first step."""
+        run, job = self.start("misfit", "--nodes=2", more=["run.most_nodes=3", "run.regrow_seconds=1"])
+        with unittest.mock.patch.dict(os.environ, DISTDL_FLIP_BIT="no such bit"):
+            misfit = self.join(run)
+        misfit.wait_state("COMPLETED", 60)
+        self.assertEqual("0:0", misfit.field("ExitCode"))
+        job.wait("a start without it", lambda: len(run.starts()) == 2, 60)
+        fit = self.join(run)
+        self.fault(run, job, "a node that fits", lambda: None, 60)
+        self.assertEqual([2, 2, 3], [start["ranks"] for start in run.starts()])
+        self.assertEqual(["n1,n2,n3", "n1,n2", "n1,n2,n3"], [row["nodes"] for row in run.events("generation")])
+        self.assertIn("no ranks can begin on nodes that joined", run.events("generation")[1]["cause"])
+        self.finish(run, job)
+        fit.wait_state("COMPLETED", 20)
+
     def test_a_node_that_may_fail_gives_way_to_a_spare(self):
         predictor = f"{FOLDER}/predictor.json"
         signs = ("slowdown", "load", "memory_pressure", "io_pressure", "used_memory", "throttles", "corrected_errors",
