@@ -243,7 +243,7 @@ class Join(JobsTest):
             "ranks": 2, "min_nodes": 1, "variables": variables or {}, "agents": agents, "secret": "x"}))
         (folder / "1.json").write_text(json.dumps({
             "generation": 1, "members": members, "spares": [], "cause": "", "origin": {"kind": 0}, "crashed_after": -1, "progress": -1,
-            "failures": 0, "losses": 0, "node_failures": [], "wrong": []}))
+            "failures": 0, "losses": 0, "node_failures": [], "wrong": [], "newcomers": []}))
 
     def test_only_a_run_that_goes_on_with_the_same_job_file_can_be_joined(self):
         self.submit()
