@@ -11,14 +11,14 @@
 
 #include <distdl/agent/agent.hpp>
 #include <distdl/agent/cpu_binding.hpp>
-#include <distdl/agent/datagrams.hpp>
 #include <distdl/agent/inspector.hpp>
-#include <distdl/agent/known_agents.hpp>
-#include <distdl/agent/ledger_thread.hpp>
-#include <distdl/agent/meeting.hpp>
-#include <distdl/agent/membership.hpp>
+#include <distdl/agent/meeting/datagrams.hpp>
+#include <distdl/agent/meeting/known_agents.hpp>
+#include <distdl/agent/meeting/ledger_thread.hpp>
+#include <distdl/agent/meeting/meeting.hpp>
+#include <distdl/agent/membership/membership.hpp>
 #include <distdl/agent/messages.hpp>
-#include <distdl/agent/node_ranks.hpp>
+#include <distdl/agent/ranks/node_ranks.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>

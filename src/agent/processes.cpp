@@ -5,7 +5,7 @@
 
 #include <sys/wait.h>
 
-#include <distdl/agent/next_decision.hpp>
+#include <distdl/agent/membership/next_decision.hpp>
 #include <distdl/agent/processes.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/process.hpp>

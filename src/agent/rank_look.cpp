@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include <distdl/agent/rank_look.hpp>
-#include <distdl/agent/symbols.hpp>
+#include <distdl/agent/ranks/symbols.hpp>
 #include <distdl/base/process_age.hpp>
 
 namespace distdl::agent {

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include <distdl/agent/launch_record.hpp>
-#include <distdl/agent/ledger_thread.hpp>
+#include <distdl/agent/meeting/ledger_thread.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/random.hpp>
 

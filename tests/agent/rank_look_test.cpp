@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include <distdl/agent/inspector.hpp>
-#include <distdl/agent/node_ranks.hpp>
 #include <distdl/agent/rank_look.hpp>
+#include <distdl/agent/ranks/node_ranks.hpp>
 #include <distdl/base/activity.hpp>
 #include <distdl/base/process.hpp>
 

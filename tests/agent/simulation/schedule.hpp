@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <distdl/agent/rules.hpp>
+#include <distdl/agent/membership/rules.hpp>
 #include <distdl/base/clock.hpp>
 
 namespace distdl::agent::simulation {

@@ -13,7 +13,7 @@
 #include "tests/agent/simulation/run_folder.hpp"
 #include "tests/agent/simulation/schedule.hpp"
 #include "tests/agent/simulation/training.hpp"
-#include <distdl/agent/membership.hpp>
+#include <distdl/agent/membership/membership.hpp>
 
 namespace distdl::agent::simulation {
 

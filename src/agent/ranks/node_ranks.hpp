@@ -8,10 +8,10 @@
 
 #include <distdl/agent/beats.hpp>
 #include <distdl/agent/cause.hpp>
-#include <distdl/agent/oom_kills.hpp>
 #include <distdl/agent/processes.hpp>
 #include <distdl/agent/rank_look.hpp>
 #include <distdl/agent/rank_stall.hpp>
+#include <distdl/agent/ranks/oom_kills.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/base/ids.hpp>
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <distdl/agent/peers.hpp>
+#include <distdl/agent/membership/peers.hpp>
 
 namespace distdl::agent {
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <distdl/agent/membership.hpp>
+#include <distdl/agent/membership/membership.hpp>
 #include <distdl/base/errors.hpp>
 
 namespace distdl::agent {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <distdl/agent/next_decision.hpp>
+#include <distdl/agent/membership/next_decision.hpp>
 
 namespace distdl::agent {
 namespace {

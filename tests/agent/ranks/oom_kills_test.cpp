@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <distdl/agent/oom_kills.hpp>
+#include <distdl/agent/ranks/oom_kills.hpp>
 #include <distdl/base/random.hpp>
 
 namespace distdl::agent {

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <distdl/agent/symbols.hpp>
+#include <distdl/agent/ranks/symbols.hpp>
 #include <distdl/base/file_descriptor.hpp>
 
 namespace distdl::agent {

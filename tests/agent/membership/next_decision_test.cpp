@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <distdl/agent/next_decision.hpp>
+#include <distdl/agent/membership/next_decision.hpp>
 
 namespace distdl::agent {
 namespace {

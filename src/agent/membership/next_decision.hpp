@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <distdl/agent/decision.hpp>
-#include <distdl/agent/rules.hpp>
+#include <distdl/agent/membership/rules.hpp>
 #include <distdl/agent/status.hpp>
 #include <distdl/base/exit_codes.hpp>
 

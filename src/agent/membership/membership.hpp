@@ -9,9 +9,9 @@
 #include <vector>
 
 #include <distdl/agent/decision.hpp>
-#include <distdl/agent/next_decision.hpp>
-#include <distdl/agent/peers.hpp>
-#include <distdl/agent/rules.hpp>
+#include <distdl/agent/membership/next_decision.hpp>
+#include <distdl/agent/membership/peers.hpp>
+#include <distdl/agent/membership/rules.hpp>
 #include <distdl/agent/status.hpp>
 #include <distdl/base/clock.hpp>
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include <distdl/agent/datagrams.hpp>
 #include <distdl/agent/launch_record.hpp>
-#include <distdl/agent/ledger_thread.hpp>
+#include <distdl/agent/meeting/datagrams.hpp>
+#include <distdl/agent/meeting/ledger_thread.hpp>
 #include <distdl/agent/messages.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/base/ids.hpp>

@@ -7,7 +7,7 @@
 #include <ifaddrs.h>
 #include <netdb.h>
 
-#include <distdl/agent/datagrams.hpp>
+#include <distdl/agent/meeting/datagrams.hpp>
 #include <distdl/base/checksum.hpp>
 #include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include <distdl/agent/agent.hpp>
-#include <distdl/agent/datagrams.hpp>
 #include <distdl/agent/decision.hpp>
+#include <distdl/agent/meeting/datagrams.hpp>
 #include <distdl/agent/messages.hpp>
 
 namespace distdl::agent {

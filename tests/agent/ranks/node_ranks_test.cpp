@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include <distdl/agent/cpu_binding.hpp>
-#include <distdl/agent/node_ranks.hpp>
+#include <distdl/agent/ranks/node_ranks.hpp>
 
 namespace distdl::agent {
 namespace {

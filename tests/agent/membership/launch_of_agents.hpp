@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-#include <distdl/agent/membership.hpp>
+#include <distdl/agent/membership/membership.hpp>
 
 namespace distdl::agent {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <distdl/agent/peers.hpp>
+#include <distdl/agent/membership/peers.hpp>
 
 namespace distdl::agent {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <distdl/agent/known_agents.hpp>
+#include <distdl/agent/meeting/known_agents.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
 

@@ -4,7 +4,7 @@
 
 #include <distdl/agent/launch_record.hpp>
 #include <distdl/agent/ledger.hpp>
-#include <distdl/agent/meeting.hpp>
+#include <distdl/agent/meeting/meeting.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/process.hpp>
 #include <distdl/base/random.hpp>

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include <distdl/agent/rules.hpp>
+#include <distdl/agent/membership/rules.hpp>
 #include <distdl/agent/status.hpp>
 #include <distdl/base/clock.hpp>
 

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/agent/launch_of_agents.hpp"
+#include "tests/agent/membership/launch_of_agents.hpp"
 #include <distdl/base/errors.hpp>
 
 namespace distdl::agent {

@@ -3,7 +3,7 @@
 #include <sstream>
 #include <string>
 
-#include <distdl/agent/oom_kills.hpp>
+#include <distdl/agent/ranks/oom_kills.hpp>
 
 namespace distdl::agent {
 namespace {

@@ -6,7 +6,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <distdl/agent/ledger_thread.hpp>
+#include <distdl/agent/meeting/ledger_thread.hpp>
 #include <distdl/base/errors.hpp>
 
 namespace distdl::agent {

@@ -8,7 +8,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <distdl/agent/datagrams.hpp>
+#include <distdl/agent/meeting/datagrams.hpp>
 #include <distdl/base/errors.hpp>
 
 namespace distdl::agent {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
-#include <distdl/agent/known_agents.hpp>
+#include <distdl/agent/meeting/known_agents.hpp>
 #include <distdl/base/random.hpp>
 
 namespace distdl::agent {

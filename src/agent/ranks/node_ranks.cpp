@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include <distdl/agent/node_ranks.hpp>
+#include <distdl/agent/ranks/node_ranks.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
 
