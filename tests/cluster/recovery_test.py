@@ -9,6 +9,7 @@ import itertools
 import json
 import os
 import signal
+import subprocess
 import time
 import unittest
 import unittest.mock
@@ -370,6 +371,36 @@ class Long(Case):
         self.assertLess(run.starts()[2].get("resumed_from", 0), run.starts()[1]["resumed_from"])
         self.finish(run, job)
 
+    def test_no_false_alarm_under_load(self):
+        """For COUNT minutes: four busy processes for each processor, and one that writes to the disk all the time."""
+        run, job = self.start("load", more=["train.epochs=1000000"])
+        busy = ["sh", "-c", "while :; do :; done"]
+        writer = ["sh", "-c", f"while :; do dd if=/dev/zero of={FOLDER}/load.bin bs=1M count=256 conv=fsync 2> /dev/null; done"]
+        load = [subprocess.Popen(command, start_new_session=True) for command in [busy] * 4 * os.cpu_count() + [writer]]
+        try:
+            end = time.monotonic() + 60 * LONG
+            while time.monotonic() < end:
+                time.sleep(10)
+                self.assertEqual([[], []], [run.events("failure"), run.events("generation")])
+        finally:
+            for one in load:
+                os.killpg(one.pid, signal.SIGKILL)
+                one.wait()
+        steps = run.step()
+        job.wait("steps without load", lambda: run.step() > steps, 60)
+        self.assertEqual(1, len(run.starts()))
+        print(f"{steps} steps in {LONG} minutes of load, no alarm", flush=True)
+
+    def test_a_node_that_reboots(self):
+        """srun ends the whole step when a node that it lost is back: the next launch has all nodes."""
+        for i in range(LONG):
+            with self.subTest(i):
+                run, job = self.start(f"reboot{i}")
+                self.fault(run, job, "a lost node", lambda: CLUSTER.tool("kill", "n3"))
+                self.fault(run, job, "its return", lambda: CLUSTER.tool("restart", "n3"), 60)
+                self.assertEqual([3, 2, 3], [start["ranks"] for start in run.starts()])
+                self.finish(run, job)
+
     def test_killed_and_frozen_ranks(self):
         run, job = self.start("ranks")
         for i in range(LONG):
@@ -388,4 +419,4 @@ class Long(Case):
                 self.finish(run, job)
 
 
-pocket.main(3600 if LONG else 280)
+pocket.main(7200 if LONG else 280)

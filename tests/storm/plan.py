@@ -63,13 +63,15 @@ def _how(kind, draw, slurmd_timeout):
     return {}
 
 
-def make_plan(seed, count, kinds=KINDS, slurmd_timeout=10, per_run=8):
-    """Runs with `count` faults in all. Each kind has its turn before any has the next."""
+def make_plan(seed, count, kinds=KINDS, slurmd_timeout=10, per_run=8, mean=None):
+    """Runs with `count` faults in all. Each kind has its turn before any has the next. `mean`: seconds from when training goes on
+    until the next fault, with an exponential distribution; else they follow each other closely."""
     draw = random.Random(f"{seed} {slurmd_timeout}")
     order = []
     while len(order) < count:
         order += draw.sample(kinds, len(kinds))
-    faults = [Fault(kind, draw.random() < 0.15, round(draw.uniform(0.2, 3), 2), round(draw.random(), 4),
+    faults = [Fault(kind, draw.random() < 0.15, round(draw.expovariate(1 / mean) if mean else draw.uniform(0.2, 3), 2),
+                    round(draw.random(), 4),
                     _how(kind, draw, slurmd_timeout)) for kind in order[:count]]
     runs = [RunPlan(start // per_run + 1, draw.choice(sorted(LEVELS)), draw.choice((1, 1, 1, 2)),
                     faults[start:start + per_run]) for start in range(0, count, per_run)]

@@ -78,5 +78,40 @@ TEST(Simulation, KeepsItsPromisesInEverySchedule) {
   report.print(count, watch.seconds());
 }
 
+/// Four nodes and a spare. A rank or a node is lost, and in each moment of the recovery something else happens to the
+/// first node, to another member or to the spare.
+TEST(Simulation, GoesOnAfterASecondFaultInEachMomentOfARecovery) {
+  using enum FaultKind;
+  using namespace std::chrono_literals;
+#ifdef DISTDL_SANITIZED
+  constexpr Milliseconds kEach = 1s;
+#else
+  constexpr Milliseconds kEach = 100ms;
+#endif
+  Schedule schedule{.kind = Kind::storm, .nodes = 5, .steps = 140};
+  schedule.rules.wanted = schedule.rules.own_wanted = 4;
+  schedule.rules.min_nodes = 1;
+  schedule.rules.own = schedule.nodes;
+  constexpr Milliseconds kFirst = 8s, kLast = 14s;
+  int failures = 0;
+  for (const FaultKind first : {rank_crash, node_crash})
+    for (const FaultKind second : {rank_crash, rank_freeze, node_crash, agent_crash, isolation, ledger_outage})
+      for (const std::uint32_t node : {0u, 2u, 4u})
+        for (Milliseconds at = kFirst; at <= kLast && failures < 5; at += kEach) {
+          schedule.faults = {{.kind = first, .at = kFirst, .node = 1, .code = 139},
+                             {.kind = second, .at = at, .duration = 10s, .node = node, .code = 137, .hangs = true}};
+          schedule.faults_end = at + schedule.faults.back().duration;
+          schedule.seed = static_cast<std::uint64_t>(at.count());
+          const Outcome outcome = Simulator(schedule, {}).run();
+          // An agent gives up alone after 60 s without a decision.
+          if (outcome.broken.empty() && outcome.end == 0 && !outcome.gave_up && outcome.generations > 1) continue;
+          ++failures;
+          ADD_FAILURE() << describe(schedule) << "\nended with " << outcome.end.value_or(-1)
+                        << ", gave up: " << outcome.gave_up.value_or("no") << ", generations " << outcome.generations
+                        << "\n"
+                        << (outcome.broken.empty() ? "" : outcome.broken.front());
+        }
+}
+
 }  // namespace
 }  // namespace distdl::agent::simulation
