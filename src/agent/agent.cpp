@@ -103,6 +103,7 @@ class Agent {
   std::optional<NodeRanks> ranks_;
   std::optional<Deadline> kill_at_;
   bool killed_ = false;
+  int stop_signal_ = SIGUSR1;  ///< that ranks are asked to stop by: the last one that this agent got
   Clock::time_point looked_at_ = Clock::now();
   Generation faulty_;                        ///< the last generation that this node knows a fault of
   double found_ = 0;                         ///< when it did, seconds since 1970
@@ -167,6 +168,7 @@ void Agent::read_signals() {
       continue;
     }
     log(Severity::info, "signal SIG{}: asking all ranks to save and stop", sigabbrev_np(*number));
+    stop_signal_ = *number;
     membership_.stop();
     if (!first_lost_ || has_asked_requeue_ || !is_lowest_heard(1)) continue;
     has_asked_requeue_ = true;  // signals come again and again, and Slurm may answer slowly
@@ -297,7 +299,7 @@ void Agent::perform(const StartRanks& action) {
 }
 
 void Agent::perform(const StopRanks&) {
-  if (ranks_) ranks_->stop();
+  if (ranks_) ranks_->stop(stop_signal_);
 }
 
 void Agent::perform(const EndRanks&) {

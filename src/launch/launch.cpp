@@ -25,6 +25,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Milliseconds kTick{100};  ///< between two looks at local ranks
+constexpr auto kLedgerLook = 2s;    ///< between two looks at whether the agents have agreed on the end
+constexpr auto kSrunEnd = 5s;       ///< that srun has to end after that
 
 /// One launch from start to end.
 class Launch {
@@ -68,7 +70,8 @@ class Launch {
     }
     if (processes_.failed() && !under_srun_ && !kill_at_) kill_after_grace();
     if (kill_at_ && kill_at_->expired()) processes_.kill();
-    if (step_ && step_->is_over()) end_srun();
+    if (step_ && step_->is_over()) end_srun("for a step that Slurm has ended");
+    if (has_outlived_agents()) end_srun("for a node that was lost, although the run has ended on the others");
     if (end_) end_->poll();
     if (under_srun_) return;
     const auto now = Clock::now();
@@ -86,10 +89,22 @@ class Launch {
     kill_at_ = Deadline::after(
         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.grace_seconds)));
   }
-  void end_srun() {
-    log(Severity::warning, "{}", "srun waits for a step that Slurm has ended: ending srun");
+  /// For a task of a lost node srun waits until Slurm has given the node up, which takes minutes.
+  bool has_outlived_agents() {
+    if (agents_of_.empty() || !ledger_look_.expired()) return false;
+    ledger_look_ = Deadline::after(kLedgerLook);
+    try {
+      if (!srun_end_ && agent::agreed_code(agents_of_, id_)) srun_end_ = Deadline::after(kSrunEnd);
+    } catch (const StorageError& error) {
+      log(Severity::debug, "{}", error.what());  // srun's end tells as well
+    }
+    return srun_end_ && srun_end_->expired();
+  }
+  void end_srun(const char* why) {
+    log(Severity::warning, "srun waits {}: ending srun", why);
     processes_.kill();
     step_.reset();
+    srun_end_.reset();
   }
   Milliseconds wait_time() const {
     if (!kill_at_) return under_srun_ ? 1000ms : kTick;
@@ -136,6 +151,8 @@ class Launch {
   std::optional<EndWatch> end_;
   std::optional<Deadline> kill_at_;
   std::optional<Deadline> stop_again_at_;
+  Deadline ledger_look_ = Deadline::after(kLedgerLook);
+  std::optional<Deadline> srun_end_;  ///< since the agents have agreed on the end
 };
 
 }  // namespace

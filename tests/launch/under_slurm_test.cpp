@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include "tests/launch/supervisor_fixture.hpp"
+#include <distdl/agent/messages.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/base/env.hpp>
 #include <distdl/launch/launch_processes.hpp>
@@ -252,6 +253,23 @@ TEST_F(UnderSlurm, TakesAnSrunThatCannotBeStartedForALaunchThatFailed) {
     std::_Exit(supervise(work, {.relaunches = 1}));
   };
   EXPECT_EXIT(run(), ::testing::ExitedWithCode(71), "giving up after 1 relaunches without progress");
+}
+
+TEST_F(UnderSlurm, DoesNotWaitForSrunWhenTheAgentsHaveAgreedOnTheEnd) {
+  auto work = job();
+  work.checkpoints = folder_ / "run" / "checkpoints";
+  work.worker.emplace_back("worker");
+  work.agents = true;
+  agent::Decision decision;
+  decision.generation = Generation(1);
+  decision.end = 75;
+  std::ofstream(folder_ / "end") << agent::to_text(decision);
+  launches_do(
+      "id=${*##*--launch }; id=${id%% *}; mkdir -p run/launches/$id; cp end run/launches/$id/1.json; exec sleep 60");
+  const Stopwatch watch;
+  EXPECT_EQ(supervise(work, {}), 75);
+  EXPECT_LT(watch.seconds(), 30);
+  EXPECT_EQ(lines("requeued"), 1u);
 }
 
 TEST_F(UnderSlurm, WaitsForNodesWhereTooFewAnswer) {

@@ -108,8 +108,8 @@ std::vector<StartedRank> NodeRanks::started() const {
   return ranks;
 }
 
-void NodeRanks::stop() {
-  processes_.signal(SIGTERM);
+void NodeRanks::stop(int number) {
+  processes_.signal(number);
 }
 
 std::string NodeRanks::cause() const {

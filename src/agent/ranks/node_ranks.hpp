@@ -37,8 +37,8 @@ class NodeRanks {
   void check(Clock::time_point now, Clock::duration late);
   /// Collects those that ended; returns how many still run.
   std::size_t reap();
-  /// Asks them to save and stop.
-  void stop();
+  /// Asks them to save and stop, by a signal that they tell as the reason.
+  void stop(int number);
   void kill() { processes_.kill(); }
 
   bool failed() const { return processes_.failed(); }

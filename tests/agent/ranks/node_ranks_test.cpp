@@ -175,9 +175,9 @@ TEST(NodeRanks, AnAgentThatWasStarvedBlamesNoRank) {
 }
 
 TEST(NodeRanks, AreAskedToStop) {
-  NodeRanks ranks(Rank(0), {shell("trap 'exit 75' TERM; " + kBeating)}, {}, Clock::now());
+  NodeRanks ranks(Rank(0), {shell("trap 'exit 75' USR1; " + kBeating)}, {}, Clock::now());
   ASSERT_TRUE(reaches(ranks, [&] { return ranks.are_up(); }));
-  ranks.stop();
+  ranks.stop(SIGUSR1);
   ASSERT_TRUE(reaches(ranks, [&] { return ranks.reap() == 0; }));
   EXPECT_EQ(ranks.code(), 75);
 }

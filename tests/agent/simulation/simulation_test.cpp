@@ -88,7 +88,10 @@ TEST(Simulation, GoesOnAfterASecondFaultInEachMomentOfARecovery) {
 #else
   constexpr Milliseconds kEach = 100ms;
 #endif
-  Schedule schedule{.kind = Kind::storm, .nodes = 5, .steps = 140};
+  Schedule schedule;
+  schedule.kind = Kind::storm;
+  schedule.nodes = 5;
+  schedule.steps = 140;
   schedule.rules.wanted = schedule.rules.own_wanted = 4;
   schedule.rules.min_nodes = 1;
   schedule.rules.own = schedule.nodes;
