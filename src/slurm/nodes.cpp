@@ -65,18 +65,20 @@ std::optional<int> fewest_nodes(const Allocation& allocation) {
   return fewest_nodes_in(result.output, allocation.job);
 }
 
-std::vector<std::string> usable_nodes(const std::string& partitions) {
-  std::vector<std::string> command{"sinfo", "--noheader", "--Node", "--format=%N %P",
-                                   "--states=idle,allocated,mixed,completing"};
+PartitionNodes partition_nodes(const std::string& partitions) {
+  std::vector<std::string> command{"sinfo", "--noheader", "--Node", "--format=%N %P %t"};
   if (!partitions.empty()) command.push_back("--partition=" + partitions);
   const auto result = ask(command, kProbeLimit);
   require<SchedulerError>(result.exit_code == 0, "cannot ask Slurm for the nodes of its partitions: sinfo {}",
                           cause_of(result, kProbeLimit));
-  std::vector<std::string> nodes;
+  PartitionNodes nodes;
   const auto words = words_in(result.output);
-  for (std::size_t i = 0; i + 1 < words.size(); i += 2) {
+  for (std::size_t i = 0; i + 2 < words.size(); i += 3) {
     const bool counts = !partitions.empty() || words[i + 1].ends_with('*');  // the default partition has a star
-    if (counts && std::find(nodes.begin(), nodes.end(), words[i]) == nodes.end()) nodes.push_back(words[i]);
+    const auto state = words[i + 2].substr(0, words[i + 2].find_first_not_of("abcdefghijklmnopqrstuvwxyz"));
+    const bool is_usable = state == "idle" || state == "alloc" || state == "mix" || state == "comp";
+    auto& list = is_usable ? nodes.usable : nodes.others;
+    if (counts && std::find(list.begin(), list.end(), words[i]) == list.end()) list.push_back(words[i]);
   }
   return nodes;
 }

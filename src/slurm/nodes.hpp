@@ -17,9 +17,13 @@ std::vector<std::string> nodes_of(const Allocation& allocation);
 /// The smallest number of nodes with which the job may begin (sbatch --nodes=MIN-MAX); nothing if Slurm does not tell.
 std::optional<int> fewest_nodes(const Allocation& allocation);
 
-/// Nodes of these partitions, "batch,urgent", that work or are free to; empty: of the default one. Throws
-/// SchedulerError if Slurm does not tell.
-std::vector<std::string> usable_nodes(const std::string& partitions);
+struct PartitionNodes {
+  std::vector<std::string> usable;  ///< they work or are free to
+  std::vector<std::string> others;  ///< down, drained or reserved now
+};
+/// The nodes of these partitions, "batch,urgent"; empty: of the default one. Throws SchedulerError if Slurm does not
+/// tell.
+PartitionNodes partition_nodes(const std::string& partitions);
 
 /// Whether Slurm knows of a step of the job with this name that has not ended; nothing if Slurm does not tell.
 std::optional<bool> has_step(const Allocation& allocation, const std::string& name);

@@ -38,7 +38,7 @@ class Preflight(ProgramTest):
         super().setUp()
         self.make_set()
         (self.folder / "bin").mkdir()
-        for name, text in {"srun": SRUN, "scontrol": SCONTROL, "sinfo": "#!/bin/sh\nprintf 'n%s batch*\\n' 1 2 3 4 5\n",
+        for name, text in {"srun": SRUN, "scontrol": SCONTROL, "sinfo": "#!/bin/sh\nprintf 'n%s batch* idle\\n' 1 2 3 4 5\n",
                            "squeue": "#!/bin/sh\nexit 1\n", "sbatch": "#!/bin/sh\necho 8\n"}.items():
             file = self.folder / "bin" / name
             file.write_text(text.format(folder=self.folder) if "{folder}" in text else text)

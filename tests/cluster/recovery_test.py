@@ -329,7 +329,12 @@ class Long(Case):
                 CLUSTER.tool("mend", "n1")
                 time.sleep(5)
                 print(f"restarts {job.field('Restarts')}, {job.state()}, {job.field('Reason')}, at step {run.step()}", flush=True)
-                self.finish(run, job, restarts="01", seconds=300)
+                held = "launch_failed_requeued_held"  # n1 takes the new start for a duplicate: docs/recovery.md
+                job.wait("the end, or to be held", lambda: run.finished() or job.field("Reason") == held, 150)
+                if not run.finished():
+                    pocket.call("scontrol", "update", "nodename=n1", "state=resume")
+                    pocket.call("scontrol", "release", job.number)
+                self.finish(run, job, restarts="012", seconds=200)
 
     def test_three_faults_within_ten_seconds(self):
         for i in range(LONG):

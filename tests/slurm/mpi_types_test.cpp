@@ -23,18 +23,19 @@ TEST(MpiTypes, PmixIsTakenUnlessSrunListsOthers) {
   EXPECT_EQ(best_mpi_type({}), "pmix") << "srun did not tell";
 }
 
-using UsableNodes = FakeSlurm;
-TEST_F(UsableNodes, AreThoseOfTheDefaultOrTheNamedPartitions) {
+using PartitionNodesOf = FakeSlurm;
+TEST_F(PartitionNodesOf, AreThoseOfTheDefaultOrTheNamedPartitions) {
   command("sinfo",
-          "case $* in *--partition=batch,urgent*) printf 'n1 batch\\nn1 urgent\\nn2 batch\\n';; "
-          "*) printf 'n1 batch*\\nn2 batch*\\nn3 other\\n';; esac");
-  EXPECT_THAT(usable_nodes(""), ElementsAre("n1", "n2"));
-  EXPECT_THAT(usable_nodes("batch,urgent"), ElementsAre("n1", "n2"));
+          "case $* in *--partition=batch,urgent*) printf 'n1 batch idle\\nn1 urgent idle\\nn2 batch mix\\n';; "
+          "*) printf 'n1 batch* alloc\\nn2 batch* comp*\\nn3 other idle\\nn4 batch* down*\\n';; esac");
+  EXPECT_THAT(partition_nodes("").usable, ElementsAre("n1", "n2"));
+  EXPECT_THAT(partition_nodes("").others, ElementsAre("n4"));
+  EXPECT_THAT(partition_nodes("batch,urgent").usable, ElementsAre("n1", "n2"));
   command("sinfo", "echo no controller >&2; exit 1");
-  EXPECT_THROW(usable_nodes(""), SchedulerError);
+  EXPECT_THROW(partition_nodes(""), SchedulerError);
 }
 
-TEST_F(UsableNodes, ExclusionReplacesTheListOfAJob) {
+TEST_F(PartitionNodesOf, ExclusionReplacesTheListOfAJob) {
   scontrol("echo \"$*\" > " + (folder_ / "asked").string());
   scheduler().exclude_nodes("17", {"n1", "n2"});
   EXPECT_EQ(asked(), "update JobId=17 ExcNodeList=n1,n2");

@@ -18,12 +18,14 @@
 #include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>
 #include <distdl/launch/requeue.hpp>
+#include <distdl/observe/bad_nodes.hpp>
 #include <distdl/observe/failure_examples.hpp>
 #include <distdl/observe/failure_watch.hpp>
 #include <distdl/observe/health_log.hpp>
 #include <distdl/observe/journal.hpp>
 #include <distdl/observe/run_folder.hpp>
 #include <distdl/slurm/allocation.hpp>
+#include <distdl/slurm/host_list.hpp>
 #include <distdl/train/stop.hpp>
 #include <distdl/version.hpp>
 #include <distdl/world/make_world.hpp>
@@ -48,6 +50,15 @@ void start_agent_log(const config::Job& job, bool console) {
   start_logging(options);
 }
 
+/// Keeps the requeued job off its batch host if there are other nodes. The slurmd there was never told that the job has
+/// ended, and refuses the job's next start as a duplicate; Slurm then drains the node and holds the job.
+void avoid_batch_host(const config::Job& job, const slurm::Allocation& allocation) {
+  observe::note_bad_node(job.run_dir, {slurm::expand_host_list(allocation.node_list).front(),
+                                       "lost as batch host: it may refuse the next start of the job as a duplicate",
+                                       allocation.called()});
+  exclude_bad_nodes(allocation.called(), job.run_dir, job.launch.bad_node_hours);
+}
+
 /// Nobody else is left to do it: the batch host is lost, and with it "distdl run". A run that has finished is requeued
 /// too: its next start finds that out at once, and Slurm then counts the job as completed.
 void tell_slurm(const config::Job& job, int code, agent::SupervisorSignals& signals) {
@@ -59,7 +70,7 @@ void tell_slurm(const config::Job& job, int code, agent::SupervisorSignals& sign
   journal.append(observe::LaunchEnded{code, "the batch host is lost"});
   if (!launch::requeue_job(*allocation, job.launch, signals, true)) return;
   journal.append(observe::Requeued{allocation->called()});
-  exclude_bad_nodes(allocation->called(), job.run_dir, job.launch.bad_node_hours);
+  avoid_batch_host(job, *allocation);
 }
 
 /// The batch host is back, and Slurm may have killed the batch script there.

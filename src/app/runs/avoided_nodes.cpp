@@ -66,15 +66,21 @@ std::vector<observe::BadNode> nodes_in_cool_down(const std::filesystem::path& ru
   return nodes;
 }
 
-Names choose_avoided(const std::vector<observe::BadNode>& bad, const Names& usable, const std::string& excluded,
-                     std::size_t needed) {
-  const Names others = expanded(excluded);
-  Names left = usable;
-  std::erase_if(left, [&](const std::string& node) { return contains(others, node); });
+Names choose_avoided(const std::vector<observe::BadNode>& bad, const slurm::PartitionNodes& nodes,
+                     const std::string& excluded, std::size_t needed) {
+  const Names by_user = expanded(excluded);
+  Names left = nodes.usable;
+  std::erase_if(left, [&](const std::string& node) { return contains(by_user, node); });
   Names avoided, kept;
+  std::size_t rest = left.size();
   for (const auto& [node, cause, job, time] : bad) {
-    if (!contains(left, node)) continue;
-    (left.size() - avoided.size() > needed ? avoided : kept).push_back(node);
+    if (contains(left, node)) {
+      const bool can_go = rest > needed;
+      (can_go ? avoided : kept).push_back(node);
+      rest -= can_go ? 1 : 0;
+    } else if (contains(nodes.others, node) && !contains(by_user, node) && rest >= needed) {
+      avoided.push_back(node);
+    }
   }
   if (!kept.empty())
     log(Severity::warning, "{} not excluded although bad: only {} nodes are usable, and the job needs {}", joined(kept),
@@ -86,7 +92,7 @@ Names nodes_to_avoid(const std::filesystem::path& run_folder, double hours, cons
                      const std::string& excluded, std::size_t needed) {
   const auto bad = nodes_in_cool_down(run_folder, hours);
   if (bad.empty()) return {};
-  return choose_avoided(bad, slurm::usable_nodes(partitions), excluded, needed);
+  return choose_avoided(bad, slurm::partition_nodes(partitions), excluded, needed);
 }
 
 void exclude_bad_nodes(const std::string& job, const std::filesystem::path& run_folder, double hours) {

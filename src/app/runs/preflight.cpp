@@ -171,7 +171,7 @@ void leave_out_known(launch::LaunchSpec& spec, config::Job& job) {
   auto known = nodes_in_cool_down(job.run_dir, job.launch.bad_node_hours);
   std::erase_if(known, [&](const auto& bad) { return !has(nodes, bad.node); });
   if (known.empty()) return;
-  const Names excluded = choose_avoided(known, nodes, "", nodes_needed(spec, job));
+  const Names excluded = choose_avoided(known, {nodes, {}}, "", nodes_needed(spec, job));
   for (const auto& bad : known)
     if (has(excluded, bad.node))
       log(Severity::warning, "{} is left out, as it was by an earlier start ({}); for {:g} h (run.bad_node_hours)",

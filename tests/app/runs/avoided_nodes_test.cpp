@@ -10,7 +10,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 const std::vector<observe::BadNode> kBad{{"n3", "wrong"}, {"n1", "slow"}};
-const std::vector<std::string> kUsable{"n1", "n2", "n3", "n4"};
+const slurm::PartitionNodes kUsable{{"n1", "n2", "n3", "n4"}, {}};
 
 TEST(AvoidedNodes, NeverSoManyThatTheJobCannotStart) {
   EXPECT_THAT(choose_avoided(kBad, kUsable, "", 2), ElementsAre("n3", "n1"));
@@ -24,9 +24,12 @@ TEST(AvoidedNodes, CountsWhatTheUserHasExcluded) {
   EXPECT_THAT(choose_avoided(kBad, kUsable, "n4", 2), ElementsAre("n3"));
 }
 
-TEST(AvoidedNodes, NodesThatAreDownNeedNoExclusion) {
-  EXPECT_THAT(choose_avoided(kBad, {"n1", "n2"}, "", 1), ElementsAre("n1"));
-  EXPECT_THAT(choose_avoided(kBad, {}, "", 1), IsEmpty());
+TEST(AvoidedNodes, NodesThatAreDownMayBeBackWhenTheJobStarts) {
+  EXPECT_THAT(choose_avoided(kBad, {{"n1", "n2"}, {"n3"}}, "", 1), ElementsAre("n3", "n1"));
+  EXPECT_THAT(choose_avoided(kBad, {{"n1", "n2"}, {"n3"}}, "", 2), ElementsAre("n3"));
+  EXPECT_THAT(choose_avoided(kBad, {{"n1", "n2"}, {"n3"}}, "", 3), IsEmpty()) << "the job waits for a node anyway";
+  EXPECT_THAT(choose_avoided(kBad, {{"n2"}, {"n3"}}, "n3", 1), IsEmpty());
+  EXPECT_THAT(choose_avoided(kBad, {{"n2"}, {}}, "", 1), IsEmpty()) << "Slurm refuses nodes that it does not know";
 }
 
 class ExcludedNodes : public slurm::FakeSlurm {
@@ -38,7 +41,7 @@ class ExcludedNodes : public slurm::FakeSlurm {
              "\ncase $1 in\nshow) read -r e < excluded; echo \"JobId=17 JobState=PENDING Partition=batch NumNodes=1 "
              "Restarts=0 ExcNodeList=$e\";;\nupdate) for w; do case $w in ExcNodeList=*) echo ${w#*=} > excluded;; "
              "esac; done;;\nesac");
-    command("sinfo", "for n in 1 2 3 4 5; do echo n$n batch; done");
+    command("sinfo", "for n in 1 2 3 4 5; do echo n$n batch idle; done");
   }
   std::filesystem::path run() const { return folder_ / "run"; }
 };
