@@ -162,10 +162,8 @@ class Supervision {
       leave(spec_, options_, signals_, state);
       return code;
     }
-    if (spec_.allocation)
-      next_ = surviving_nodes(*spec_.allocation, files_of(spec_, progress_), next_.nodes, options_, signals_);
-    if (spec_.allocation && spec_.wrong_nodes)
-      next_ = without_wrong(next_, *spec_.allocation, spec_.wrong_nodes(), spec_.agents ? spec_.min_nodes : 0);
+    if (spec_.allocation) next_ = surviving_nodes(spec_, files_of(spec_, progress_), next_.nodes, options_, signals_);
+    if (spec_.allocation && spec_.wrong_nodes) next_ = without_wrong(next_, spec_, spec_.wrong_nodes());
     if (next_.lost && spec_.events.lost_node) spec_.events.lost_node();
     if (next_.decision == NextNodes::Decision::end) return code;
     if (next_.decision == NextNodes::Decision::requeue) return stop();

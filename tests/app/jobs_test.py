@@ -108,6 +108,9 @@ class Submit(JobsTest):
                 (78, ["train.epochs"], "job.toml", "--set", "train.epochs=0"),
                 (3, ['cannot open data set "none.h5"'], "job.toml", "--set", "data.train=none.h5"),
                 (78, ["64 ranks, but only 6 microbatches"], "job.toml", "--nodes=64"),
+                (78, ["64 ranks, but only 6 microbatches"], "job.toml", "--nodes=2-64"),
+                (78, ["16 ranks, but only 6 microbatches"], "job.toml", "--nodes=2-4", "--ntasks-per-node=2", "--set", "run.most_nodes=8"),
+                (78, ["run.spares is 2, but the job has 2 nodes"], "job.toml", "--nodes=2", "--set", "run.spares=2"),
                 (64, ['there is no job file "8"', "--nodes=8"], "--nodes", "8", "job.toml"),
                 (64, ['"--nodes" lacks its value'], "job.toml", "--nodes"),
                 (64, ["no option --array"], "job.toml", "--array=1-3"),
@@ -117,6 +120,7 @@ class Submit(JobsTest):
                 self.fails(code, about, "submit", *words)
         self.assertEqual([], self.words("sbatch"))
         self.assertFalse((self.folder / "run").exists())
+        self.submit("--nodes=2-4", "--set", "run.most_nodes=8", "--set", "run.recovery=relaunch")  # nobody can join
 
     def test_a_chain_is_as_long_as_slurm_allows(self):
         (self.folder / "most").write_text("102")

@@ -125,6 +125,9 @@ class Preflight(ProgramTest):
         launch, = self.said("launches")
         self.assertIn("--nodelist=n2,n3", launch, err)
         self.assertRegex(launch, "--set run.spares=0 .*--ranks 2 ")
+        self.assertEqual(1, launch.count("run.spares=0"), "one place tells it")
+        _, err = self.in_job("n2,n3,n4", "", 3, "--set", "run.spares=1", "--set", "parallel.microbatches=2")
+        self.assertRegex(self.said("launches")[0], "--ranks 2 ", "the spare is no third rank: " + err)
 
     def test_can_be_switched_off(self):
         self.in_job("n1,n2,n3", "n1=digest", 2, "--set", "run.preflight=off")

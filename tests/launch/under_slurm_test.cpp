@@ -156,6 +156,20 @@ TEST_F(UnderSlurm, ASpareTakesThePlaceOfANodeThatTheNextLaunchLacks) {
   }
 }
 
+TEST_F(UnderSlurm, ARunGoesOnWithoutItsSpares) {
+  command("squeue", "case $* in *--steps*) exit;; esac; echo '\"job_id\": 1, \"tres_req_str\": \"cpu=6,node=3\"'");
+  auto work = job();
+  work.agents = true;
+  work.spares = 1;
+  work.min_nodes = 2;
+  work.ranks = 4;
+  work.worker.push_back("worker");
+  launches_do("[ $n = 1 ] && rm n3 && exit 69; exit 0");
+  EXPECT_EQ(supervise(work, {.relaunches = 0, .pause_seconds = 0, .node_minutes = 0}), 0);
+  ASSERT_EQ(lines("launches"), 2u);
+  EXPECT_THAT(said()[1], HasSubstr("--nodelist=n1,n2 "));
+}
+
 TEST_F(UnderSlurm, SparesAreFewerOnFewerNodes) {
   auto work = job();
   work.worker.push_back("worker");
