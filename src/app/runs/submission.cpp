@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 
 #include <fmt/ranges.h>
 
@@ -119,6 +121,12 @@ std::string program_file() {
 }
 }  // namespace
 
+void print_accepted(const std::string& text, const std::vector<std::string>& jobs) {
+  const bool written = std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
+  require<StorageError>(written, "Slurm has accepted job {}, but that cannot be written to stdout: {}",
+                        fmt::join(jobs, ", "), errno_text(errno));
+}
+
 submit::LintFacts gather_facts(const config::Job& job, std::uint64_t state_bytes, bool asks_slurm) {
   submit::LintFacts facts;
   const auto saves = measured_saves(job.run_dir);
@@ -159,7 +167,9 @@ PlannedSubmission plan_join(const std::filesystem::path& run_folder, const std::
   require_free_place(run_folder, target);
   SubmissionWish wish;
   wish.options = options;
-  submit::ScriptRequest request{options_of(wish, target.job, gather_facts(target.job, 0, false))};
+  auto facts = gather_facts(target.job, 0, false);
+  facts.folder.reset();  // the run has it already
+  submit::ScriptRequest request{options_of(wish, target.job, facts)};
   const bool names_nodes = std::ranges::any_of(options, [](const auto& option) { return option.name == "nodes"; });
   if (!names_nodes) request.options.set("nodes", std::to_string(target.free_places()));
   request.options.set(submit::SbatchOption{"no-requeue"});
@@ -170,6 +180,7 @@ PlannedSubmission plan_join(const std::filesystem::path& run_folder, const std::
   request.made_by = made_by;
   PlannedSubmission plan{run_folder};
   plan.script = submit::write_script(request);
+  plan.findings = submit::lint(submit::parse_batch_script(plan.script, "join.sbatch"), facts);
   return plan;
 }
 
