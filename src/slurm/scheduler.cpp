@@ -88,6 +88,7 @@ void Scheduler::exclude_nodes(const std::string& id, const std::vector<std::stri
 std::string Scheduler::submit(const Submission& submission) {
   std::vector<std::string> command{"sbatch", "--parsable"};
   if (!submission.folder.empty()) command.push_back("--chdir=" + submission.folder.string());
+  command.insert(command.end(), submission.options.begin(), submission.options.end());
   const auto result = slurm::ask(command, kSubmitLimit, {}, submission.script);
   require<SchedulerError>(result.exit_code == 0, "cannot submit the job: sbatch {}", cause_of(result, kSubmitLimit));
   // "17", or "17;cluster"; a site's plug-in may have printed more above.

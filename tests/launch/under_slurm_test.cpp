@@ -221,7 +221,8 @@ cp decision run/launches/$id/1.json
 exit 137)";
 
 TEST_F(UnderSlurm, AStepThatEndsBecauseALostNodeIsBackUsesUpNoTry) {
-  agent::LaunchRecord record{.id = "ID"};
+  agent::LaunchRecord record;
+  record.id = "ID";
   for (const char* host : {"n1", "n2", "n3"}) record.agents.push_back({host, "", ""});
   std::ofstream(folder_ / "launch-record") << to_text(record);
   std::vector<std::string> causes;
@@ -232,7 +233,9 @@ TEST_F(UnderSlurm, AStepThatEndsBecauseALostNodeIsBackUsesUpNoTry) {
   work.worker.push_back("worker");
   work.events.ended = [&](int, const std::string& cause, bool) { causes.push_back(cause); };
   launches_do(kKilledAfterDecision);
-  agent::Decision decision{.generation = Generation(1), .members = {agent::NodeId(0), agent::NodeId(1)}};
+  agent::Decision decision;
+  decision.generation = Generation(1);
+  decision.members = {agent::NodeId(0), agent::NodeId(1)};
   std::ofstream(folder_ / "decision") << to_text(decision);
   EXPECT_EQ(supervise(work, {.relaunches = 0, .pause_seconds = 0}), 0);
   ASSERT_EQ(lines("launches"), 2u);
