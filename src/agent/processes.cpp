@@ -5,7 +5,6 @@
 
 #include <sys/wait.h>
 
-#include <distdl/agent/membership/next_decision.hpp>
 #include <distdl/agent/processes.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/process.hpp>
@@ -17,15 +16,10 @@ constexpr int kKilled = 128 + SIGKILL;
 /// Whether `code` is the cause of a failure, and not that of a process that ended `before`. Of several crashes the
 /// first is.
 bool is_cause_instead(int code, int before) {
-  const bool is_crash = restart_decision(code) == RestartDecision::relaunch && !is_corruption(code);
-  const bool has_crashed = restart_decision(before) == RestartDecision::relaunch && before != kPeerLost;
-  return is_worse(code, before) && !(is_crash && has_crashed);
+  const bool is_crash = is_cause(code) && !is_corruption(code);
+  return is_worse(code, before) && !(is_crash && is_cause(before));
 }
 }  // namespace
-
-bool is_corruption(int code) {
-  return code == static_cast<int>(ExitCode::corruption);
-}
 
 std::vector<int> SupervisorSignals::numbers() {
   auto numbers = stop_signals();

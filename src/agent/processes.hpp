@@ -46,9 +46,6 @@ struct EndOfProcess {
   int code = 0;           ///< 128 + n after signal n
 };
 
-/// Whether a process that ended with this exit code has computed wrong bits.
-bool is_corruption(int code);
-
 /// The running processes of one launch. The destructor kills them.
 class Processes {
  public:
@@ -66,7 +63,7 @@ class Processes {
   void kill(std::size_t index, int code);
   /// Whether a process ended with a code other than ok.
   bool failed() const { return code_ != 0; }
-  /// The worst exit code so far, by is_worse() of next_decision.hpp. 128 + SIGKILL if all were killed here.
+  /// The worst exit code so far, by is_worse(). 128 + SIGKILL if all were killed here.
   int code() const;
   /// The first that failed, unless one with a worse kind of code did: a lost peer only if there is no other cause.
   const std::optional<EndOfProcess>& cause() const { return cause_; }

@@ -37,12 +37,13 @@ enum class RankPhase : std::uint32_t {
   save,       ///< begins or makes a checkpoint
   last_save,  ///< the checkpoint at the end of a run
   evaluate,
-  end,      ///< the ranks part
-  read,     ///< the reader reads samples
-  protect,  ///< the writer copies a snapshot elsewhere
-  write,    ///< the writer writes a checkpoint
+  end,        ///< the ranks part
+  corrupted,  ///< an audit found wrong bits in this rank, which ends
+  read,       ///< the reader reads samples
+  protect,    ///< the writer copies a snapshot elsewhere
+  write,      ///< the writer writes a checkpoint
 };
-inline constexpr std::size_t kRankPhases = 18;
+inline constexpr std::size_t kRankPhases = 19;
 const char* name_of(RankPhase phase);
 
 /// What one thread of a rank is at, in memory that the process which started the rank sees. Only the thread writes it,
@@ -69,7 +70,7 @@ struct alignas(128) ThreadActivity {
 };
 
 struct ActivityPage {
-  static constexpr std::uint64_t kMagic = 0x3179746976697463;  ///< must be changed with this layout
+  static constexpr std::uint64_t kMagic = 0x3279746976697463;  ///< must be changed with this layout
   static constexpr std::size_t kThreads = 4;
 
   std::atomic<std::uint64_t> magic;

@@ -92,4 +92,19 @@ constexpr RestartDecision restart_decision(int code) {
   return code >= 128 ? RestartDecision::relaunch : RestartDecision::give_up;
 }
 
+/// Whether a process that ended with this code has computed wrong bits.
+constexpr bool is_corruption(int code) {
+  return code == static_cast<int>(ExitCode::corruption);
+}
+
+/// Whether a rank that ended with this code has a cause of its own, which a relaunch may help: not a lost peer, which
+/// is the consequence of another rank's end.
+constexpr bool is_cause(int code) {
+  return restart_decision(code) == RestartDecision::relaunch && code != static_cast<int>(ExitCode::peer_lost);
+}
+
+/// Whether exit code `code` tells more about ranks that failed together than `other`: what a relaunch cannot help,
+/// before wrong bits, before the cause of a crash, before a lost peer, before a stop, before ok.
+bool is_worse(int code, int other);
+
 }  // namespace distdl

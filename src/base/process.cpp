@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -39,6 +40,15 @@ struct Pipe {
     write.reset(ends[1]);
   }
 };
+
+/// A file in memory with this text, to be read from its beginning.
+FileDescriptor file_of(const std::string& text) {
+  FileDescriptor file(::memfd_create("distdl-input", MFD_CLOEXEC));
+  const bool made = file && ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+                    ::lseek(file.get(), 0, SEEK_SET) == 0;
+  if (!made) throw InternalError(fmt::format("cannot make a file in memory: {}", errno_text(errno)));
+  return file;
+}
 
 /// In the child, between fork and exec: async-signal-safe calls only.
 [[noreturn]] void become(char** argv, char** environment, pid_t parent) {
@@ -133,14 +143,17 @@ std::string own_program() {
   return path.string();
 }
 
-CommandResult run_command(const std::vector<std::string>& command, Milliseconds timeout, Milliseconds grace) {
+CommandResult run_command(const std::vector<std::string>& command, Milliseconds timeout, Milliseconds grace,
+                          const std::optional<std::string>& input) {
   auto words = command, environment_text = environment_with({});
   auto argv = pointers(words), environment = pointers(environment_text);
   Pipe out, err;
+  const FileDescriptor in = input ? file_of(*input) : FileDescriptor();
   pid_t parent = ::getpid();
   pid_t pid = ::fork();
   if (pid < 0) throw InternalError(fmt::format("cannot start \"{}\": {}", command.front(), errno_text(errno)));
   if (pid == 0) {
+    if (in) ::dup2(in.get(), STDIN_FILENO);
     ::dup2(out.write.get(), STDOUT_FILENO);
     ::dup2(err.write.get(), STDERR_FILENO);
     become(argv.data(), environment.data(), parent);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,7 +41,9 @@ struct CommandResult {
 };
 
 /// Runs a program to its end and collects its output. At the timeout it is killed; with `grace`, it gets SIGTERM first
-/// and may end within `grace`. Throws Error only if the system cannot start a process or create a pipe.
-CommandResult run_command(const std::vector<std::string>& command, Milliseconds timeout, Milliseconds grace = {});
+/// and may end within `grace`. `input`: what it reads from its stdin; nothing: its stdin is that of this process.
+/// Throws Error only if the system cannot start a process, create a pipe, or hold the input.
+CommandResult run_command(const std::vector<std::string>& command, Milliseconds timeout, Milliseconds grace = {},
+                          const std::optional<std::string>& input = {});
 
 }  // namespace distdl

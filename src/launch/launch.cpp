@@ -7,9 +7,13 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
+
+#include <fmt/ranges.h>
 
 #include <distdl/agent/agent.hpp>
 #include <distdl/agent/inspector.hpp>
+#include <distdl/agent/launch_record.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/random.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
@@ -54,11 +58,16 @@ class Launch {
       look();
     }
     constexpr int kSaved = static_cast<int>(ExitCode::requeue);
-    const int code = code_of_launch();
+    hear_agents();
+    const int code = agreed_.value_or(processes_.code());
     const bool told_to_stop = told_to_stop_ || is_stop_signal(code);
     const bool is_srun_waiting = under_srun_ && code == 1;  // for a step that it could not make yet
     const bool is_stopped = is_stop_signal(code) || (told_to_stop && is_srun_waiting);
-    return {is_stopped ? kSaved : code, told_to_stop, code == kSaved, activity_.stall()};
+    std::string cause = activity_.stall();
+    if (!lost_.empty())
+      cause = fmt::format("the step was ended after the loss of {}: srun does that when such a node is back",
+                          fmt::join(lost_, ", "));
+    return {is_stopped ? kSaved : code, told_to_stop, code == kSaved, std::move(cause), !lost_.empty()};
   }
 
  private:
@@ -78,12 +87,31 @@ class Launch {
     const auto late = std::max<Clock::duration>(now - std::exchange(looked_at_, now) - 2 * kTick, {});
     activity_.end_stalled(processes_, now, late);
   }
-  /// srun fails where a node was lost, although the run has ended well on the others: agents say how it has.
-  int code_of_launch() const {
-    if (agents_of_.empty()) return processes_.code();
-    const auto agreed = agent::agreed_code(agents_of_, id_);
+  /// srun fails where a node was lost, although the run has ended well on the others: agents say how it has. If they
+  /// have not ended it, something ended them, and what they lost before tells why.
+  void hear_agents() {
+    if (agents_of_.empty()) return;
+    try {
+      agreed_ = agent::agreed_code(agents_of_, id_);
+      if (!agreed_) lost_ = lost_nodes();
+    } catch (const StorageError& error) {
+      log(Severity::warning, "{}", error.what());
+    }
     checkpoint::remove_tree(checkpoint::real_file_system(), agent::launch_folder(agents_of_, id_));
-    return agreed.value_or(processes_.code());
+  }
+  /// Nodes of the job that the agents went on without.
+  std::vector<std::string> lost_nodes() const {
+    std::vector<std::string> hosts;
+    const auto open = agent::find_launch(agents_of_);
+    if (!open || open->record.id != id_) return hosts;
+    const auto& [record, newest] = *open;
+    for (std::size_t i = 0; i < record.agents.size(); ++i) {
+      const agent::NodeId node(static_cast<std::uint32_t>(i));
+      const bool is_there = agent::contains(newest.members, node) || agent::contains(newest.spares, node) ||
+                            agent::contains(newest.wrong, node);
+      if (!is_there) hosts.push_back(record.agents[i].host);
+    }
+    return hosts;
   }
   void kill_after_grace() {
     kill_at_ = Deadline::after(
@@ -145,6 +173,8 @@ class Launch {
   std::optional<agent::Inspector> inspector_;  ///< agents answer themselves
   bool under_srun_;
   std::filesystem::path agents_of_;  ///< the run folder, if agents start the ranks
+  std::optional<int> agreed_;        ///< the code with which they have ended the launch
+  std::vector<std::string> lost_;    ///< nodes that they had lost, if they have not
   bool told_to_stop_ = false;
   Clock::time_point looked_at_ = Clock::now();
   std::optional<StepWatch> step_;

@@ -14,7 +14,8 @@ struct LaunchResult {
   int code = 0;
   bool told_to_stop = false;  ///< a signal came in while it ran
   bool is_saved = false;      ///< the ranks themselves say so
-  std::string cause = {};     ///< of a rank that was ended as it made no progress; empty: the code says all
+  std::string cause = {};     ///< where it is known better than by the code; empty: the code says all
+  bool lost_node = false;     ///< it broke off while its agents went on without a node that they had lost
 };
 
 /// One launch from start to end: starts its processes, passes signals on to them, and waits for their end. A launch

@@ -15,10 +15,8 @@ using Words = std::vector<std::string>;
 
 Words one_task_per_node(const LaunchSpec& spec) {
   const auto& job = *spec.allocation;
-  const int nodes = job.nodes - spec.spares;  // a spare has as much room as they
-  const std::int64_t on_a_node = (spec.ranks + nodes - 1) / nodes;
   return {fmt::format("--ntasks={}", job.nodes), "--ntasks-per-node=1",
-          fmt::format("--cpus-per-task={}", job.cpus_per_task * on_a_node), "--no-kill", "--wait=0"};
+          fmt::format("--cpus-per-task={}", job.cpus_per_task * ranks_on_a_node(spec)), "--no-kill", "--wait=0"};
 }
 
 /// The tasks of the step: all ranks, which end as soon as one has ended; or an agent a node, each of which ends when
@@ -77,6 +75,16 @@ std::string share_of_gpus(const std::string& gpus, int some, int all) {
 
 std::string step_name(const std::string& launch_id) {
   return "distdl-" + launch_id;
+}
+
+int ranks_on_a_node(const LaunchSpec& spec) {
+  const int nodes = spec.allocation ? spec.allocation->nodes - spec.spares : 1;
+  return (spec.ranks + nodes - 1) / nodes;
+}
+
+int nodes_needed(const LaunchSpec& spec, std::optional<int> fewest) {
+  const int nodes = spec.allocation->nodes;
+  return std::max(1, std::min(fewest.value_or(nodes), nodes - spec.spares));
 }
 
 LaunchSpec on_nodes(LaunchSpec spec, const std::vector<std::string>& nodes) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,13 @@ namespace distdl::launch {
 
 /// The name of the Slurm step of a launch: "distdl-<launch_id>".
 std::string step_name(const std::string& launch_id);
+
+/// The most ranks that a node runs. A spare has room for as many.
+int ranks_on_a_node(const LaunchSpec& spec);
+
+/// How many nodes of its job a launch cannot do without. `fewest`: with how many the job may begin
+/// (slurm::fewest_nodes); nothing: not known. A job can always do without its spares.
+int nodes_needed(const LaunchSpec& spec, std::optional<int> fewest);
 
 /// `spec` on these nodes of its job only, with as many ranks on each as before, and no more GPUs in all than they have.
 /// Spares take the places of nodes that are missing, as far as there are any. Empty: on all of them.

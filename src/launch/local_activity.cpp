@@ -27,7 +27,11 @@ void LocalActivity::close_descriptors() {
 
 agent::InspectedNode LocalActivity::node(const agent::Processes& processes) const {
   agent::InspectedNode node{.host = host_name()};
-  if (memory_.empty()) node.note = "no agents watch the ranks, as run.recovery is \"relaunch\"";
+  if (memory_.empty())
+    node.note =
+        "what the ranks are at cannot be seen, because no agents watch them (run.recovery = \"relaunch\"). \"distdl "
+        "status\" and \"distdl log\" tell how far they are; a debugger on their node shows where: srun --jobid=JOB "
+        "--overlap --nodelist=NODE --pty gdb -p PID. With run.recovery = \"agents\" this command tells both";
   for (std::size_t i = 0; i < memory_.size(); ++i)
     if (const auto pid = processes.pid_of(i)) node.ranks.push_back(started(i, *pid));
   node.nodes = {{node.host, true, 0}};

@@ -96,9 +96,10 @@ LaunchResult launch_next(const LaunchSpec& spec, const Progress& progress, const
   std::string cause = result.cause.empty() ? cause_of(result.code) : result.cause;
   if (spec.allocation && is_of_srun(result.code, spec, progress, nodes, options)) {
     log(Severity::warning, "srun itself failed, with code {}", result.code);
-    cause = fmt::format("srun failed with code {}", result.code);
+    if (result.cause.empty()) cause = fmt::format("srun failed with code {}", result.code);
     result.code = static_cast<int>(ExitCode::scheduler);
   }
+  if (result.lost_node) log(Severity::warning, "{}", cause);
   if (spec.events.ended) spec.events.ended(result.code, cause, result.told_to_stop);
   return result;
 }
@@ -162,10 +163,9 @@ class Supervision {
       leave(spec_, options_, signals_, state);
       return code;
     }
-    if (spec_.allocation)
-      next_ = surviving_nodes(*spec_.allocation, files_of(spec_, progress_), next_.nodes, options_, signals_);
-    if (spec_.allocation && spec_.wrong_nodes)
-      next_ = without_wrong(next_, *spec_.allocation, spec_.wrong_nodes(), spec_.agents ? spec_.min_nodes : 0);
+    if (spec_.allocation) next_ = surviving_nodes(spec_, files_of(spec_, progress_), next_.nodes, options_, signals_);
+    if (spec_.allocation && spec_.wrong_nodes) next_ = without_wrong(next_, spec_, spec_.wrong_nodes());
+    next_.lost = next_.lost || result.lost_node;
     if (next_.lost && spec_.events.lost_node) spec_.events.lost_node();
     if (next_.decision == NextNodes::Decision::end) return code;
     if (next_.decision == NextNodes::Decision::requeue) return stop();

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <distdl/base/log.hpp>
+#include <distdl/launch/launch_processes.hpp>
 #include <distdl/launch/requeue.hpp>
 #include <distdl/launch/surviving_nodes.hpp>
 #include <distdl/slurm/nodes.hpp>
@@ -20,9 +21,9 @@ Clock::duration seconds(double count) {
 
 /// What is looked for.
 struct Wanted {
-  const slurm::Allocation& allocation;
+  const LaunchSpec& spec;
   const std::vector<std::string>& files;
-  std::optional<int> fewest = {};  ///< nodes; nothing: not known yet
+  std::optional<int> fewest = {};  ///< nodes with which the job may begin; nothing: not known yet
 };
 
 /// The job's nodes as they were at one look, and what they suffice for.
@@ -44,7 +45,7 @@ std::string complaint(const slurm::Probe& probe) {
 }
 
 Look look(Wanted& wanted, const Options& options, const Deadline& limit) try {
-  const slurm::Allocation& allocation = wanted.allocation;
+  const slurm::Allocation& allocation = *wanted.spec.allocation;
   const auto names = slurm::nodes_of(allocation);
   const auto probe_limit = seconds(options.probe_seconds);
   const Deadline end(std::max(limit.when(), Clock::now() + probe_limit));  // those that come first are always asked
@@ -57,7 +58,7 @@ Look look(Wanted& wanted, const Options& options, const Deadline& limit) try {
   if (stop_is_pending()) return found;
   found.over = is_over(allocation);
   if (!wanted.fewest) wanted.fewest = slurm::fewest_nodes(allocation);
-  found.needed = wanted.fewest.value_or(found.needed);
+  found.needed = nodes_needed(wanted.spec, wanted.fewest);
   return found;
 } catch (const SchedulerError& error) {
   return {{}, 0, error.what(), false};
@@ -80,11 +81,11 @@ bool one_lacks(const slurm::Allocation& allocation, const std::vector<std::strin
   return false;
 }
 
-NextNodes surviving_nodes(const slurm::Allocation& allocation, const std::vector<std::string>& files,
+NextNodes surviving_nodes(const LaunchSpec& spec, const std::vector<std::string>& files,
                           const std::vector<std::string>& before, const Options& options,
                           agent::SupervisorSignals& signals) {
-  if (allocation.node_list.empty()) return {};
-  Wanted wanted{allocation, files};
+  if (spec.allocation->node_list.empty()) return {};
+  Wanted wanted{spec, files};
   const auto limit = Deadline::after(seconds(options.node_minutes * 60));
   BackOff pauses(1s, 30s);
   const auto stops = [&](Milliseconds pause) {
@@ -122,15 +123,15 @@ NextNodes surviving_nodes(const slurm::Allocation& allocation, const std::vector
   }
 }
 
-NextNodes without_wrong(NextNodes next, const slurm::Allocation& allocation, const std::vector<std::string>& wrong,
-                        int fewest) try {
+NextNodes without_wrong(NextNodes next, const LaunchSpec& spec, const std::vector<std::string>& wrong) try {
+  const slurm::Allocation& allocation = *spec.allocation;
   if (next.decision != Decision::launch || wrong.empty() || allocation.node_list.empty()) return next;
   const std::vector<std::string> candidates = next.nodes.empty() ? slurm::nodes_of(allocation) : next.nodes;
   std::vector<std::string> nodes, left_out;
   for (const auto& name : candidates) (has(wrong, name) ? left_out : nodes).push_back(name);
   if (left_out.empty()) return next;
-  const int needed = fewest > 0 ? fewest : slurm::fewest_nodes(allocation).value_or(allocation.nodes);
-  if (nodes.size() >= static_cast<std::size_t>(std::max(1, needed))) {
+  const int needed = nodes_needed(spec, slurm::fewest_nodes(allocation));
+  if (nodes.size() >= static_cast<std::size_t>(needed)) {
     log(Severity::warning, "an audit found wrong bits on {}; continuing with {}", fmt::join(left_out, ", "),
         fmt::join(nodes, ", "));
     return {Decision::launch, nodes, next.lost};

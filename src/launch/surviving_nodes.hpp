@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include <distdl/agent/processes.hpp>
 #include <distdl/launch/options.hpp>
+#include <distdl/launch/supervisor.hpp>
 #include <distdl/slurm/allocation.hpp>
 
 namespace distdl::launch {
@@ -23,18 +23,16 @@ struct NextNodes {
   bool lost = false;  ///< a node of the previous launch does not answer, so the run did not cause the failure
 };
 
-/// Finds the nodes of the job that answer and see all of `files`. Returns at once if these are all nodes, or enough for
-/// the range of nodes of the job. Otherwise waits up to run.node_minutes until that is so, or until Slurm has ended or
+/// Finds the nodes of the launch's job that answer and see all of `files`. Returns at once if these are all nodes, or
+/// as many as nodes_needed() says. Otherwise waits up to run.node_minutes until that is so, or until Slurm has ended or
 /// restarted the job. Nodes that lack a file during the whole time are used again, because a requeue would not give
 /// them the file. `before`: the nodes of the failed launch; empty: all.
-NextNodes surviving_nodes(const slurm::Allocation& allocation, const std::vector<std::string>& files,
+NextNodes surviving_nodes(const LaunchSpec& spec, const std::vector<std::string>& files,
                           const std::vector<std::string>& before, const Options& options,
                           agent::SupervisorSignals& signals);
 
-/// `next` without the nodes `wrong`; a requeue if fewer nodes than the job needs are left. `fewest`: so many; 0: what
-/// Slurm says.
-NextNodes without_wrong(NextNodes next, const slurm::Allocation& allocation, const std::vector<std::string>& wrong,
-                        int fewest);
+/// `next` without the nodes `wrong`; a requeue if fewer nodes than nodes_needed() are left.
+NextNodes without_wrong(NextNodes next, const LaunchSpec& spec, const std::vector<std::string>& wrong);
 
 /// Whether one of the nodes is known to lack one of the files. If `nodes` is empty, all nodes of the job are checked.
 bool one_lacks(const slurm::Allocation& allocation, const std::vector<std::string>& files,

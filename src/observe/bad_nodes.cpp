@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <atomic>
 #include <ctime>
 #include <sstream>
 
@@ -8,6 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include <distdl/base/clock.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/base/log.hpp>
 #include <distdl/observe/bad_nodes.hpp>
 #include <distdl/observe/record_lines.hpp>
 #include <distdl/observe/record_writer.hpp>
@@ -23,6 +26,15 @@ Row new_row(const char* event) {
   return {{"event", event},
           {"time", now},
           {"local_time", fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(static_cast<std::time_t>(now)))}};
+}
+
+/// It is read again and again: one warning is enough.
+void for_each_row(const std::filesystem::path& run_folder, const std::function<void(const Record&)>& visit) try {
+  read_records(run_folder / kFile, visit);
+} catch (const StorageError& error) {
+  static std::atomic<bool> warned = false;
+  if (error.exit_code() != ExitCode::incomplete && !warned.exchange(true))
+    log(Severity::warning, "{}; bad nodes of earlier starts are not avoided", error.what());
 }
 
 void append_row(const std::filesystem::path& run_folder, const Row& row) {
@@ -56,7 +68,7 @@ void note_exclusion(const std::filesystem::path& run_folder, const std::string& 
 
 std::vector<std::string> read_exclusion(const std::filesystem::path& run_folder, const std::string& job) {
   std::string list;
-  for_each_record(run_folder / kFile, [&](const Record& row) {
+  for_each_row(run_folder, [&](const Record& row) {
     if (row.event == "excluded" && row.job == job) list = row.nodes;
   });
   std::vector<std::string> nodes;
@@ -67,7 +79,7 @@ std::vector<std::string> read_exclusion(const std::filesystem::path& run_folder,
 
 std::vector<BadNode> read_bad_nodes(const std::filesystem::path& run_folder) {
   std::vector<BadNode> nodes;
-  for_each_record(run_folder / kFile, [&](const Record& row) {
+  for_each_row(run_folder, [&](const Record& row) {
     if (row.event != "bad_node" || row.nodes.empty()) return;
     std::erase_if(nodes, [&](const BadNode& known) { return known.node == row.nodes; });
     nodes.push_back({row.nodes, row.cause, row.job, row.time});

@@ -149,8 +149,8 @@ void RecordLines::add(std::string_view part) {
   if (!too_long_) line_ += part;
 }
 
-void for_each_record(const std::filesystem::path& file, const std::function<void(const Record&)>& visit,
-                     std::size_t most) try {
+void read_records(const std::filesystem::path& file, const std::function<void(const Record&)>& visit,
+                  std::size_t most) {
   const FileDescriptor descriptor = open_regular(file, O_RDONLY);
   const off_t size = ::lseek(descriptor.get(), 0, SEEK_END);
   off_t at = std::max<off_t>(0, size - static_cast<off_t>(most));
@@ -160,11 +160,17 @@ void for_each_record(const std::filesystem::path& file, const std::function<void
   while (at < size) {
     const ssize_t n = ::pread(descriptor.get(), piece.data(), piece.size(), at);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
+    require<StorageError>(n >= 0, "cannot read \"{}\": {}", file.string(), errno_text(errno));
+    if (n == 0) break;
     lines.take({piece.data(), static_cast<std::size_t>(n)});
     at += n;
   }
   lines.finish();
+}
+
+void for_each_record(const std::filesystem::path& file, const std::function<void(const Record&)>& visit,
+                     std::size_t most) try {
+  read_records(file, visit, most);
 } catch (const StorageError& error) {
   if (error.exit_code() != ExitCode::incomplete) log(Severity::debug, "not read: {}", error.what());
 }

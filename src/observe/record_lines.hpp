@@ -67,8 +67,11 @@ class RecordLines {
   bool too_long_ = false;
 };
 
-/// Visits the lines of a file, or of the last `most` bytes of a longer one. Does nothing if the file does not exist or
-/// is not a regular file.
+/// Visits the lines of a file, or of the last `most` bytes of a longer one. Throws StorageError if it cannot be read,
+/// after the lines before; incomplete if there is no such file.
+void read_records(const std::filesystem::path& file, const std::function<void(const Record&)>& visit,
+                  std::size_t most = kMostRead);
+/// The same of a file that nothing depends on: what cannot be read is passed over.
 void for_each_record(const std::filesystem::path& file, const std::function<void(const Record&)>& visit,
                      std::size_t most = kMostRead);
 

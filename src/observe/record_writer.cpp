@@ -44,19 +44,4 @@ void RecordWriter::append(const std::string& row) try {
     log(Severity::warning, "{}; such lines are lost until there is room", error.what());
 }
 
-void replace_file(const std::filesystem::path& file, std::string_view text) {
-  auto temporary = file.parent_path() / ("." + file.filename().string() + ".new");
-  ::unlink(temporary.c_str());  // what a crash left; if something else has the name, open says so
-  FileDescriptor out(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
-  require<StorageError>(static_cast<bool>(out), "cannot open \"{}\": {}", temporary.string(), errno_text(errno));
-  write_whole(out.get(), text, temporary);
-  const bool synced = ::fsync(out.get()) == 0;
-  require<StorageError>(synced, "cannot write \"{}\": {}", temporary.string(), errno_text(errno));
-  const bool renamed = ::rename(temporary.c_str(), file.c_str()) == 0;
-  require<StorageError>(renamed, "cannot write \"{}\": {}", file.string(), errno_text(errno));
-  FileDescriptor folder(::open(file.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  const bool durable = folder && ::fsync(folder.get()) == 0;
-  require<StorageError>(durable, "cannot make \"{}\" durable: {}", file.string(), errno_text(errno));
-}
-
 }  // namespace distdl::observe

@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <string>
-#include <string_view>
 
 #include <distdl/base/file_descriptor.hpp>
 
@@ -24,9 +23,5 @@ class RecordWriter {
   bool torn_ = false;  ///< the last line is not whole
   bool warned_ = false;
 };
-
-/// Puts a whole file in place at once, on the disk: nobody ever sees half of it, whatever goes off when. Throws
-/// StorageError.
-void replace_file(const std::filesystem::path& file, std::string_view text);
 
 }  // namespace distdl::observe

@@ -232,7 +232,7 @@ void RunFolder::on(const train::Finished& event) {
   result_.steps = event.step.value;
   result_.loss = event.loss;
   result_.accuracy = event.accuracy;
-  replace_file(folder_ / "result.json", to_text(result_));
+  checkpoint::replace_text(checkpoint::real_file_system(), folder_ / "result.json", to_text(result_));
   Json done{{"event", "finished"}, {"time", seconds_since_1970()}, {"step", event.step.value}};
   journal_.append(line_of(done));
 }

@@ -36,8 +36,9 @@ std::optional<std::string> show(const std::vector<std::string>& words, const std
 }
 }  // namespace
 
-CommandResult ask(const std::vector<std::string>& command, Milliseconds limit, Milliseconds grace) try {
-  return run_command(command, limit, grace);
+CommandResult ask(const std::vector<std::string>& command, Milliseconds limit, Milliseconds grace,
+                  const std::optional<std::string>& input) try {
+  return run_command(command, limit, grace, input);
 } catch (const Error& error) {
   return {kNotStarted, "", error.what()};
 }

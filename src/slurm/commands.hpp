@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,8 @@ namespace distdl::slurm {
 
 /// Runs a command of Slurm, as run_command(). If it cannot be started for lack of processes or files, that counts as a
 /// failed command, so that it does not end the run.
-CommandResult ask(const std::vector<std::string>& command, Milliseconds limit, Milliseconds grace = {});
+CommandResult ask(const std::vector<std::string>& command, Milliseconds limit, Milliseconds grace = {},
+                  const std::optional<std::string>& input = {});
 
 /// Why a command of Slurm failed, in its own words on one line: "says \"...\"", or that it did not end within `limit`,
 /// or could not be started.

@@ -89,11 +89,8 @@ std::string Scheduler::submit(const Submission& submission) {
   std::vector<std::string> command{"sbatch", "--parsable"};
   if (!submission.folder.empty()) command.push_back("--chdir=" + submission.folder.string());
   command.insert(command.end(), submission.options.begin(), submission.options.end());
-  command.push_back(submission.script.string());
-  command.insert(command.end(), submission.arguments.begin(), submission.arguments.end());
-  const auto result = slurm::ask(command, kSubmitLimit);
-  require<SchedulerError>(result.exit_code == 0, "cannot submit \"{}\": sbatch {}", submission.script.string(),
-                          cause_of(result, kSubmitLimit));
+  const auto result = slurm::ask(command, kSubmitLimit, {}, submission.script);
+  require<SchedulerError>(result.exit_code == 0, "cannot submit the job: sbatch {}", cause_of(result, kSubmitLimit));
   // "17", or "17;cluster"; a site's plug-in may have printed more above.
   const auto words = words_in(result.output);
   std::string id = words.empty() ? "" : words.back().substr(0, words.back().find(';'));

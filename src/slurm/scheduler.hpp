@@ -31,12 +31,12 @@ class Queries {
   virtual std::optional<std::string> batch_script(const std::string& id) = 0;
 };
 
-/// A job to submit: `sbatch --chdir=FOLDER OPTIONS SCRIPT ARGUMENTS`.
+/// A job to submit: `sbatch --chdir=FOLDER OPTIONS`.
 struct Submission {
-  std::filesystem::path script = {};
-  std::vector<std::string> options = {};    ///< of sbatch, "--nodes=2"
-  std::vector<std::string> arguments = {};  ///< of the script
-  std::filesystem::path folder = {};        ///< in which it runs; empty: this one
+  /// The text of its batch script, which sbatch gets by its stdin: another command may replace a file at any time.
+  std::string script;
+  std::filesystem::path folder = {};      ///< in which it runs; empty: this one
+  std::vector<std::string> options = {};  ///< of sbatch, "--nodes=2"
 };
 
 /// Whether an answer may be some seconds old.

@@ -49,7 +49,7 @@ inline constexpr std::array<LintRule, 25> kLintRules{{
     {"mpi-unavailable", LintLevel::error, "`--mpi` names a type that this Slurm does not have"},
     {"mpi-wrong", LintLevel::warning, "ranks started with another `--mpi` than pmix may not find each other"},
     {"run-in-step", LintLevel::error,
-     "`distdl run` below srun: it starts the ranks itself, and would do so in each task"},
+     "`distdl run` or `distdl join` below srun: it starts the ranks itself, and would do so in each task"},
     {"rank-in-batch-shell", LintLevel::error,
      "`$SLURM_PROCID` in the batch script itself: it is 0 there for all ranks"},
     {"port-fixed", LintLevel::warning, "a port that is fixed: a second job on the node takes it too"},

@@ -2,14 +2,13 @@
 #include <fstream>
 
 #include <distdl/base/errors.hpp>
-#include <distdl/observe/record_writer.hpp>
 #include <distdl/submit/batch_script.hpp>
 #include <distdl/submit/script_file.hpp>
 
 namespace distdl::submit {
 
-std::filesystem::path folder_of_script(const std::filesystem::path& script) {
-  const auto folder = parse_batch_script(read_script(script), script.string()).options.value("chdir");
+std::filesystem::path folder_of_script(const std::string& text) {
+  const auto folder = parse_batch_script(text, "").options.value("chdir");
   return folder.empty() ? std::filesystem::current_path() : std::filesystem::path(folder);
 }
 
@@ -26,10 +25,6 @@ std::string read_script(const std::filesystem::path& script) {
                         "the script \"{}\" has more than {} bytes, which sbatch refuses", script.string(),
                         kMostScriptBytes);
   return text;
-}
-
-void write_script_file(const std::filesystem::path& script, const std::string& text) {
-  observe::replace_file(script, text);
 }
 
 }  // namespace distdl::submit

@@ -224,6 +224,8 @@ std::string Trainer::node_of(Rank rank) const {
 
 void Trainer::corrupted(const AuditFailed& found) {
   const auto& verdict = found.verdict();
+  const bool is_wrong = std::ranges::binary_search(verdict.wrong, communicator_.rank().value);
+  if (is_wrong) enter_phase(RankPhase::corrupted);
   Corrupted event{found.step(), state_.audited, verdict.wrong, {}, verdict.is_certain, verdict.reason, {}};
   for (int rank : verdict.wrong)
     if (auto node = node_of(Rank(rank)); std::ranges::find(event.hosts, node) == event.hosts.end())
@@ -239,7 +241,6 @@ void Trainer::corrupted(const AuditFailed& found) {
     log(Severity::warning, "{}", error.what());
   }
   observer_.on(event);
-  const bool is_wrong = std::ranges::binary_search(verdict.wrong, communicator_.rank().value);
   if (is_wrong) throw Error(ExitCode::corruption, text);
   throw CommError(text);
 }

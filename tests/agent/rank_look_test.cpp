@@ -64,6 +64,13 @@ TEST(ARank, DISABLED_WaitsForRank3) {
   for (;; std::this_thread::sleep_for(1ms)) show_wait("all-reduce", 356, 25400, Rank(3));
 }
 
+TEST(ARank, DISABLED_HasWrongBits) {
+  const auto beats = Beats::from_environment();
+  show_activity();
+  enter_phase(RankPhase::corrupted);
+  hang_in_this_function();
+}
+
 /// Looks until the condition holds.
 template <class Condition>
 RankReport look_until(const StartedRank& rank, Condition condition) {
@@ -121,6 +128,15 @@ TEST_F(RankLook, AStoppedRankTellsNothingButItsState) {
   ASSERT_EQ(report.threads.size(), 2u);
   EXPECT_TRUE(report.threads[0].stack.empty());
   EXPECT_EQ(report.threads[1].phase, "read");
+}
+
+TEST_F(RankLook, ARankWithWrongBitsHasThemAlsoIfItIsKilledBeforeItEnds) {
+  look_until(start("HasWrongBits"),
+             [](const RankReport& one) { return !one.threads.empty() && one.threads[0].phase == "corrupted"; });
+  ranks_->kill();
+  for (const auto end = Deadline::after(20s); ranks_->reap() > 0 && !end.expired();) std::this_thread::sleep_for(10ms);
+  EXPECT_EQ(ranks_->code(), 72);
+  EXPECT_EQ(ranks_->origin(), (Origin{CauseKind::corrupted, std::nullopt, 4}));
 }
 
 TEST_F(RankLook, AProgramThatShowsNothingGetsNoSignal) {

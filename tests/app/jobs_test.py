@@ -8,13 +8,13 @@ import tempfile
 import time
 import unittest
 
-from program import ENDLESS, ProgramTest, wait_until
+from program import DISTDL, ENDLESS, PATIENCE, ProgramTest, wait_until
 
 COMMANDS = {
-    # Notes its words, and hands out the next number as the job's id.
+    # Notes its words and the script, and hands out the next number as the job's id.
     "sbatch": 'for word; do printf "%s\\n" "$word" >> sbatch.words; done; n=$(($(cat number 2>/dev/null || echo 100) + 1))\n'
               '[ "$n" -le "$(cat most 2>/dev/null || echo 999)" ] || { echo "sbatch: error: too many jobs" >&2; exit 1; }\n'
-              'echo $n > number; echo "$n"',
+              'echo $n > number; cat > script.$n; echo "$n"',
     "squeue": 'echo x >> squeue.asked; cat jobs 2>/dev/null; true',
     "scancel": 'echo "$*" >> scancel.words',
     "scontrol": 'echo "$*" >> scontrol.words; echo "Invalid job id specified" >&2; exit 1',
@@ -65,12 +65,35 @@ class Submit(JobsTest):
                      "#SBATCH --requeue", "#SBATCH --open-mode=append", f"#SBATCH --chdir={os.path.realpath(self.folder)}",
                      "set -- job.toml --set train.epochs=3", 'distdl=${DISTDL:-distdl}'):
             self.assertIn(line + "\n", script)
-        self.assertTrue(self.words("sbatch")[-1].endswith("run/job.sbatch"))
+        self.assertEqual(script, (self.folder / "script.101").read_text(), "what sbatch got")
         self.jobs("101|PENDING")
         seen = self.status("101")
         self.assertEqual(("queued", "101", True), (seen["state"], seen["job"], seen["live"]))
         self.assertEqual(seen["run"], self.status(seen["run"][:6])["run"])
         self.assertEqual(seen["run"], self.status("job.toml")["run"])
+
+    def test_two_at_once_get_their_own_scripts(self):
+        sbatch = self.folder / "bin/sbatch"
+        first, rest = sbatch.read_text().split("\n", 1)
+        again = f"[ -e {self.folder}/second ] || {{ cd {self.folder}; touch second; {DISTDL} submit job.toml --force --comment=second; }} >&2"
+        sbatch.write_text(f"{first}\n{again}\n{rest}")
+        (self.folder / "run").mkdir()
+        unfinished = self.folder / "run/.job.sbatch.new"
+        unfinished.write_text("of another command")
+        self.submit("--comment=first")
+        self.assertIn("--comment=second\n", (self.folder / "script.101").read_text())
+        self.assertIn("--comment=first\n", (self.folder / "script.102").read_text())
+        self.assertEqual("of another command", unfinished.read_text())
+        self.assertEqual([unfinished], list((self.folder / "run").glob(".*")), "nothing is left behind")
+
+    def test_names_the_job_if_stdout_is_full(self):
+        for words, number in ((("submit", "job.toml", "--force"), 101), (("submit", "job.toml", "--force", "--json"), 102), (("requeue", "run"), 103)):
+            with self.subTest(words=words):
+                with open("/dev/full", "wb") as full:
+                    done = self.start(*words, output=full)
+                    self.assertEqual(74, done.wait(PATIENCE))
+                self.assertIn("No space left", self.says_once([f"Slurm has accepted job {number}, "], done.stderr_file.read_text()))
+            self.jobs(f"{number}|FAILED")
 
     def test_one_job_at_a_time(self):
         where = self.outside_of_tmp()
@@ -108,6 +131,9 @@ class Submit(JobsTest):
                 (78, ["train.epochs"], "job.toml", "--set", "train.epochs=0"),
                 (3, ['cannot open data set "none.h5"'], "job.toml", "--set", "data.train=none.h5"),
                 (78, ["64 ranks, but only 6 microbatches"], "job.toml", "--nodes=64"),
+                (78, ["64 ranks, but only 6 microbatches"], "job.toml", "--nodes=2-64"),
+                (78, ["16 ranks, but only 6 microbatches"], "job.toml", "--nodes=2-4", "--ntasks-per-node=2", "--set", "run.most_nodes=8"),
+                (78, ["run.spares is 2, but the job has 2 nodes"], "job.toml", "--nodes=2", "--set", "run.spares=2"),
                 (64, ['there is no job file "8"', "--nodes=8"], "--nodes", "8", "job.toml"),
                 (64, ['"--nodes" lacks its value'], "job.toml", "--nodes"),
                 (64, ["no option --array"], "job.toml", "--array=1-3"),
@@ -117,6 +143,7 @@ class Submit(JobsTest):
                 self.fails(code, about, "submit", *words)
         self.assertEqual([], self.words("sbatch"))
         self.assertFalse((self.folder / "run").exists())
+        self.submit("--nodes=2-4", "--set", "run.most_nodes=8", "--set", "run.recovery=relaunch")  # nobody can join
 
     def test_a_chain_is_as_long_as_slurm_allows(self):
         (self.folder / "most").write_text("102")
@@ -137,6 +164,9 @@ class Submit(JobsTest):
         self.assertIn("own.sbatch:3: error: mpi-unavailable: srun here has no --mpi=pmi2; it has none, pmix\n", out)
         code, out, _ = self.distdl("submit", "--lint", "own.sbatch", "--json")
         self.assertEqual((78, found), (code, sorted(each["rule"] for each in json.loads(out))))
+        (self.folder / "own.sbatch").write_text("#!/bin/bash\n#SBATCH --no-requeue --signal=B:USR1@60\ndistdl join run\n")
+        _, out, _ = self.distdl("submit", "--lint", "own.sbatch")
+        self.assertIn("own.sbatch:3: error: signal-in-foreground: ", out)
         (self.folder / "good.sbatch").write_text("#!/bin/bash\n#SBATCH --no-requeue\n")
         self.assertEqual("good.sbatch: ok\n", self.succeed("submit", "--lint", "good.sbatch"))
         self.fails(3, ['cannot open the script "none"'], "submit", "--lint", "none")
@@ -251,7 +281,7 @@ class Join(JobsTest):
         self.fails(64, ['the run "', "is queued: only a run that is running can be joined"], "submit", "--join", "run")
         self.jobs("101|RUNNING")
         self.fails(64, ["has no agents that could be joined"], "submit", "--join", "run")
-        for words in (["job.toml"], ["--set", "train.epochs=2"], ["--force"], ["-p", "gpu"]):
+        for words in (["job.toml"], ["--set", "train.epochs=2"], ["--lint", "x"], ["-p", "gpu"]):
             self.fails(64, ["--join takes no job file", "--partition=gpu"], "submit", "--join", "run", *words)
         self.fails(64, ["this is not a Slurm job", "distdl submit --join RUN"], "join", "run")
         self.fails(3, ['there is no run "none"'], "submit", "--join", "none")

@@ -125,6 +125,17 @@ class Preflight(ProgramTest):
         launch, = self.said("launches")
         self.assertIn("--nodelist=n2,n3", launch, err)
         self.assertRegex(launch, "--set run.spares=0 .*--ranks 2 ")
+        self.assertEqual(1, launch.count("run.spares=0"), "one place tells it")
+        _, err = self.in_job("n2,n3,n4", "", 3, "--set", "run.spares=1", "--set", "parallel.microbatches=2")
+        self.assertRegex(self.said("launches")[0], "--ranks 2 ", "the spare is no third rank: " + err)
+
+    def test_a_list_of_bad_nodes_that_cannot_be_read_is_a_warning(self):
+        (self.folder / "run/bad-nodes.jsonl").mkdir(parents=True)
+        code, err = self.in_job("n1,n2,n3")
+        self.assertEqual(REQUEUE, code, err)
+        told = [line for line in err.splitlines() if "are not avoided" in line]
+        self.assertEqual(1, len(told), err)
+        self.assertIn('run/bad-nodes.jsonl" is a folder', told[0])
 
     def test_can_be_switched_off(self):
         self.in_job("n1,n2,n3", "n1=digest", 2, "--set", "run.preflight=off")

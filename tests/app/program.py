@@ -60,12 +60,12 @@ class ProgramTest(unittest.TestCase):
     def make_set(self, name="set.h5", *options):
         self.succeed("data", "make", "shapes", name, "--samples", "600", "--size", "12", *options)
 
-    def start(self, *words, variables=None, **how):
+    def start(self, *words, variables=None, output=subprocess.PIPE, **how):
         """Starts distdl with its stderr in the file `stderr`."""
         how.setdefault("cwd", self.folder)
         self.stderr = self.folder / f"stderr.{time.monotonic_ns()}"
         with open(self.stderr, "wb") as errors:
-            process = subprocess.Popen([DISTDL, *words], stdout=subprocess.PIPE, stderr=errors, text=True,
+            process = subprocess.Popen([DISTDL, *words], stdout=output, stderr=errors, text=True,
                                        env={**os.environ, "XDG_STATE_HOME": str(self.folder / "state"), **(variables or {})},
                                        **how)
         process.stderr_file = self.stderr

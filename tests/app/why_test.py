@@ -7,7 +7,7 @@ import signal
 import socket
 import unittest
 
-from program import ENDLESS, ProgramTest, wait_until
+from program import ENDLESS, PATIENCE, ProgramTest, wait_until
 
 # And no more of the data set in memory than must be.
 PATIENT = ["--set", "comm.timeout_seconds=600", "--set", "data.cache_mib=1"]
@@ -51,10 +51,10 @@ class Why(ProgramTest):
     def test_a_rank_that_is_stopped(self):
         run = self.running(3)
         os.kill(self.ranks_of(run)[1], signal.SIGSTOP)
-        chain = self.chain(r"rank \d waits in .* for rank 1, which is stopped by a signal \(state T\), in ")
+        chain = self.chain(r"rank \d waits in .* for rank 1, which is frozen \(stopped by a signal, state T\), in ")
         self.assertEqual((chain["ranks"][-1], chain["end"]), (1, "stopped"))
         text = self.succeed("why", "run")
-        self.assertRegex(text, r"(?m)^    1 .* stopped by a signal \(state T\)$")
+        self.assertRegex(text, r"(?m)^    1 .* frozen \(stopped by a signal, state T\)$")
         self.assertRegex(text, r"(?m)^    [02] .* for rank \d in all-reduce \d+ of \d+ bytes, [\d.]+ s$")
         os.kill(self.ranks_of(run)[1], signal.SIGCONT)
         before = self.rows("metrics.jsonl")[-1]["step"]
@@ -98,9 +98,21 @@ class Why(ProgramTest):
         code, out, _ = self.distdl("why", "run", "--timeout", "2")
         self.assertEqual(code, 69, out)
         self.assertRegex(out, rf'nobody has answered for 2\.\d s: "distdl run" is process {run.pid} on \S+, '
-                              r"which is stopped by a signal \(state T\)")
+                              r"which is frozen \(stopped by a signal, state T\)")
         run.send_signal(signal.SIGCONT)
         self.assertEqual(len(self.why()["nodes"]), 1)
+
+    def test_ranks_of_a_job_without_agents(self):
+        (self.folder / "bin").mkdir()
+        (self.folder / "bin/srun").write_text("#!/bin/sh\nexec sleep 600\n")
+        (self.folder / "bin/srun").chmod(0o755)
+        self.start("run", "job.toml", "--set", "run.recovery=relaunch", variables={
+            "PATH": f"{self.folder}/bin:/usr/bin:/bin", "SLURM_JOB_ID": "7", "SLURM_JOB_END_TIME": "1900000000"})
+        wait_until(lambda: any(row["event"] == "launch" for row in self.rows("journal.jsonl")), "a launch")
+        text = self.succeed("why", "run", "--timeout", str(PATIENCE))
+        self.assertIn('what the ranks are at cannot be seen, because no agents watch them (run.recovery = "relaunch")', text)
+        self.assertIn('"distdl status" and "distdl log" tell how far they are', text)
+        self.assertNotIn("rank  node", text)
 
     def test_no_run_and_a_run_that_has_ended(self):
         self.fails(3, ["nowhere"], "why", "nowhere")

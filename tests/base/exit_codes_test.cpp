@@ -32,5 +32,26 @@ TEST(ExitCodes, AscendAndAreFound) {
   for (const int code : {1, 5, 65, 79, 128, 137, 233}) EXPECT_EQ(entry_of(code), nullptr) << code;
 }
 
+TEST(ExitCodes, CausesAreWorseThanConsequences) {
+  for (const auto& [worse, other] : {std::pair(75, 0),
+                                     {69, 75},
+                                     {70, 69},
+                                     {71, 69},
+                                     {139, 137},
+                                     {137, 69},
+                                     {78, 139},
+                                     {2, 139},
+                                     {72, 139},
+                                     {78, 72}}) {
+    EXPECT_TRUE(is_worse(worse, other)) << worse << " and " << other;
+    EXPECT_FALSE(is_worse(other, worse)) << worse << " and " << other;
+  }
+}
+
+TEST(ExitCodes, OnlyAFailureOfItsOwnIsACause) {
+  for (const int code : {70, 71, 72, 137}) EXPECT_TRUE(is_cause(code)) << code;
+  for (const int code : {0, 69, 74, 75, 78}) EXPECT_FALSE(is_cause(code)) << code;
+}
+
 }  // namespace
 }  // namespace distdl

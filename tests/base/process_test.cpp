@@ -38,6 +38,12 @@ TEST(RunCommand, TakesMoreOutputThanAPipeHolds) {
   EXPECT_EQ(result.errors.size(), 300'000u);
 }
 
+TEST(RunCommand, HandsOverItsInput) {
+  const std::string text(1'000'000, 'x');
+  EXPECT_EQ(run_command({"cat"}, 20s, {}, text).output, text);
+  EXPECT_EQ(run_command({"cat"}, 20s, {}, "").output, "");
+}
+
 TEST(RunCommand, ReportsASignalAsShellsDo) {
   EXPECT_EQ(shell("kill -TERM $$").exit_code, 128 + SIGTERM);
 }

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include "tests/launch/supervisor_fixture.hpp"
+#include <distdl/agent/launch_record.hpp>
 #include <distdl/agent/messages.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/base/env.hpp>
@@ -157,6 +158,20 @@ TEST_F(UnderSlurm, ASpareTakesThePlaceOfANodeThatTheNextLaunchLacks) {
   }
 }
 
+TEST_F(UnderSlurm, ARunGoesOnWithoutItsSpares) {
+  command("squeue", "case $* in *--steps*) exit;; esac; echo '\"job_id\": 1, \"tres_req_str\": \"cpu=6,node=3\"'");
+  auto work = job();
+  work.agents = true;
+  work.spares = 1;
+  work.min_nodes = 2;
+  work.ranks = 4;
+  work.worker.push_back("worker");
+  launches_do("[ $n = 1 ] && rm n3 && exit 69; exit 0");
+  EXPECT_EQ(supervise(work, {.relaunches = 0, .pause_seconds = 0, .node_minutes = 0}), 0);
+  ASSERT_EQ(lines("launches"), 2u);
+  EXPECT_THAT(said()[1], HasSubstr("--nodelist=n1,n2 "));
+}
+
 TEST_F(UnderSlurm, SparesAreFewerOnFewerNodes) {
   auto work = job();
   work.worker.push_back("worker");
@@ -196,6 +211,41 @@ TEST_F(UnderSlurm, AsksFewerNodesForTheirShareOfTheGpus) {
     EXPECT_THAT(said()[1], HasSubstr(fmt::format("--overlap --gpus={} ", two)));
     EXPECT_THAT(said()[2], HasSubstr(fmt::format("--overlap --gpus={} ", all)));
   }
+}
+
+/// An srun that is killed after the agents have decided this.
+constexpr const char* kKilledAfterDecision = R"([ $n = 1 ] || exit 0
+id=$(echo "$*" | sed 's/.*--launch \([0-9a-f]*\).*/\1/')
+mkdir -p run/launches/$id
+sed "s/\"ID\"/\"$id\"/" launch-record > run/launches/$id/launch.json
+cp decision run/launches/$id/1.json
+exit 137)";
+
+TEST_F(UnderSlurm, AStepThatEndsBecauseALostNodeIsBackUsesUpNoTry) {
+  agent::LaunchRecord record;
+  record.id = "ID";
+  for (const char* host : {"n1", "n2", "n3"}) record.agents.push_back({host, "", ""});
+  std::ofstream(folder_ / "launch-record") << to_text(record);
+  std::vector<std::string> causes;
+  auto work = job();
+  work.checkpoints = folder_ / "run" / "checkpoints";
+  work.agents = true;
+  work.min_nodes = 2;
+  work.worker.push_back("worker");
+  work.events.ended = [&](int, const std::string& cause, bool) { causes.push_back(cause); };
+  launches_do(kKilledAfterDecision);
+  agent::Decision decision;
+  decision.generation = Generation(1);
+  decision.members = {agent::NodeId(0), agent::NodeId(1)};
+  std::ofstream(folder_ / "decision") << to_text(decision);
+  EXPECT_EQ(supervise(work, {.relaunches = 0, .pause_seconds = 0}), 0);
+  ASSERT_EQ(lines("launches"), 2u);
+  EXPECT_THAT(said()[1], HasSubstr("--nodelist=n1,n2,n3 "));
+  EXPECT_THAT(causes, testing::ElementsAre(HasSubstr("after the loss of n3"), "ok"));
+  decision.spares = {agent::NodeId(2)};
+  std::ofstream(folder_ / "decision") << to_text(decision);
+  std::filesystem::remove(folder_ / "launches");
+  EXPECT_EQ(supervise(work, {.relaunches = 0, .pause_seconds = 0}), 137) << "no node was lost";
 }
 
 TEST_F(UnderSlurm, WhereARunFailsByItselfOnTheNodesThatAreLeftItsTriesEnd) {

@@ -108,9 +108,11 @@ TEST_F(Actions, RequeueAndCancelOneJob) {
 }
 
 TEST_F(Actions, Submit) {
-  const Submission submission{"/runs/a b/job.sh", {"--nodes=2", "--time=5"}, {"job.toml", "--set", "a=b"}, "/runs/a b"};
-  EXPECT_EQ(scheduler_.submit(submission), "42");
-  EXPECT_EQ(asked(), "sbatch --parsable --chdir=/runs/a b --nodes=2 --time=5 /runs/a b/job.sh job.toml --set a=b");
+  command("sbatch", "cat > " + (folder_ / "script").string() + "; echo \"$*\" > " + (folder_ / "asked").string() +
+                        "; echo 'Submitted;'; echo '42;pocket'");
+  EXPECT_EQ(scheduler_.submit({"#!/bin/sh\n#SBATCH --nodes=2\n", "/runs/a b", {"--nodes=3", "--time=5"}}), "42");
+  EXPECT_EQ(asked(), "--parsable --chdir=/runs/a b --nodes=3 --time=5");
+  EXPECT_EQ(std::filesystem::file_size(folder_ / "script"), 28u);
 }
 
 TEST_F(Actions, FailInSlurmsWords) {

@@ -121,6 +121,18 @@ TEST(Lint, OfWhatTheBatchShellExpands) {
   EXPECT_THAT(rules(kTop + "export MASTER_PORT=$((20000 + SLURM_JOB_ID % 20000))\n"), IsEmpty());
 }
 
+TEST(Lint, OfAScriptThatJoinsARun) {
+  const std::string top = "#!/bin/bash\n#SBATCH --no-requeue --signal=B:USR1@120\n";
+  EXPECT_THAT(rules(top + "exec distdl join run\n"), IsEmpty());
+  EXPECT_THAT(rules(top + "trap f USR1\n\"$distdl\" join run &\nwait\n"), IsEmpty());
+  EXPECT_THAT(rules(top + "distdl join run\n"), ElementsAre("3 signal-in-foreground error"));
+  EXPECT_THAT(rules(top + "distdl join run &\n"), ElementsAre("3 no-wait error"));
+  EXPECT_THAT(rules(top + "exec srun distdl join run\n"), ElementsAre("3 run-in-step error"));
+  EXPECT_THAT(rules("#!/bin/bash\n#SBATCH --no-requeue\nexec distdl join run\n"),
+              ElementsAre("0 signal-missing warning"))
+      << "it does not know when its own job ends";
+}
+
 TEST(Lint, OfTheFolder) {
   RunFolderFacts folder{"/tmp/run", FolderKind::memory, "tmpfs", true};
   const auto facts = [&] { return LintFacts{.folder = folder}; };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,26 +8,6 @@
 
 namespace distdl::agent {
 namespace {
-
-/// Greater means worse.
-std::tuple<int, int> severity(int code) {
-  switch (restart_decision(code)) {
-    case RestartDecision::finished:
-      return {0, code};
-    case RestartDecision::resume_later:
-      return {1, code};
-    case RestartDecision::relaunch:
-      return {code == kPeerLost ? 2 : code == kCorruption ? 4 : 3, code};
-    default:
-      return {5, code};
-  }
-}
-
-/// A crash or an error of this node itself.
-bool is_cause(int code) {
-  return restart_decision(code) == RestartDecision::relaunch && code != kPeerLost;
-}
-
 /// A crash that may come again at the same step. What is killed or frozen from outside says nothing about the step.
 bool may_repeat_itself(const Origin& origin) {
   return origin.kind == CauseKind::out_of_memory || origin.kind == CauseKind::failed ||
@@ -256,10 +235,6 @@ void add_own(std::vector<NodeId>& members, const std::vector<NodeId>& connected,
 }
 
 }  // namespace
-
-bool is_worse(int code, int other) {
-  return severity(code) > severity(other);
-}
 
 bool has_ended_well(const Status& status, Generation generation) {
   return status.decision.generation == generation && status.phase == Phase::ended &&

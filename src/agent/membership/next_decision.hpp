@@ -52,9 +52,4 @@ bool has_ended_well(const Status& status, Generation generation);
 /// The same of all members. Not of generation 0, which has no ranks.
 bool is_complete(const Decision& decision, const std::vector<Status>& statuses);
 
-/// Whether exit code `code` tells more about a failed generation than `other`: what a relaunch cannot help, before
-/// wrong bits, before the cause of a crash, before a lost peer, which is only its consequence, before a stop, before
-/// ok.
-bool is_worse(int code, int other);
-
 }  // namespace distdl::agent

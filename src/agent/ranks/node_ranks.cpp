@@ -112,6 +112,15 @@ void NodeRanks::stop(int number) {
   processes_.signal(number);
 }
 
+void NodeRanks::kill() {
+  for (std::size_t i = 0; i < signs_.size(); ++i) {
+    const auto threads = signs_[i].activity->look();
+    if (!threads.empty() && threads.front().phase == RankPhase::corrupted)
+      processes_.kill(i, static_cast<int>(ExitCode::corruption));
+  }
+  processes_.kill();
+}
+
 std::string NodeRanks::cause() const {
   const auto& cause = processes_.cause();
   if (!cause) return "";

@@ -39,7 +39,8 @@ class NodeRanks {
   std::size_t reap();
   /// Asks them to save and stop, by a signal that they tell as the reason.
   void stop(int number);
-  void kill() { processes_.kill(); }
+  /// Ends them at once. One that was ending because of its wrong bits counts as ended with that code.
+  void kill();
 
   bool failed() const { return processes_.failed(); }
   int code() const { return processes_.code(); }

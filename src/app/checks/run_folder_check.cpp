@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 
 #include <unistd.h>
 
@@ -13,6 +14,13 @@ namespace {
 void require_writable(const std::filesystem::path& folder, int problem) {
   require<StorageError>(problem == 0, "cannot write to the run folder \"{}\": {}; choose another run.dir",
                         folder.string(), errno_text(problem));
+}
+
+/// How many ranks `some` nodes run, if `nodes` run `ranks`.
+int ranks_on(std::int64_t some, int ranks, std::int64_t nodes) {
+  const std::int64_t count = std::max<std::int64_t>(1, ranks * some / nodes);
+  require(count <= std::numeric_limits<int>::max(), "{} nodes would run {} ranks, which are too many", some, count);
+  return static_cast<int>(count);
 }
 }  // namespace
 
@@ -32,6 +40,15 @@ void make_run_folder(const std::filesystem::path& folder) {
 
 void check_plan(const config::Job& job, int ranks) {
   parallel::make_plan(job.recipe.parallel, std::max(1, ranks));
+}
+
+RankCounts count_ranks(const config::Job& job, int tasks, int nodes) {
+  if (nodes == 0 || job.agent.recovery != agent::Recovery::agents) return {tasks, tasks};
+  require(job.agent.spares < nodes, "run.spares is {}, but the job has {} nodes, one of which must run ranks",
+          job.agent.spares, nodes);
+  const std::int64_t own = nodes - job.agent.spares;
+  const int at_start = ranks_on(own, tasks, nodes);
+  return {at_start, ranks_on(static_cast<std::int64_t>(agent::wanted_nodes(job.agent, nodes)), at_start, own)};
 }
 
 }  // namespace distdl::app

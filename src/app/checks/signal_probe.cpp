@@ -300,11 +300,9 @@ done
 SignalTrial try_signals_in_job(const fs::path& parent, const std::vector<std::string>& options) {
   Signals signals(stop_signals());
   const TrialFolder folder(parent);
-  const auto script = folder.path() / "script";
-  append(script, trial_script(program(), folder.path()));
   std::vector<std::string> all{"--output=" + (folder.path() / "log").string()};
   all.insert(all.end(), options.begin(), options.end());
-  const auto job = slurm::scheduler().submit({script, all});
+  const auto job = slurm::scheduler().submit({trial_script(program(), folder.path()), {}, all});
   log(Severity::info, "trial job {} is submitted; it takes up to a minute once it runs", job);
   wait_for(job, folder, "listening", kQueueLimit, signals);
   wait_for(job, folder, "done", kTrialLimit, signals);

@@ -53,9 +53,9 @@ void start_agent_log(const config::Job& job, bool console) {
 /// Keeps the requeued job off its batch host if there are other nodes. The slurmd there was never told that the job has
 /// ended, and refuses the job's next start as a duplicate; Slurm then drains the node and holds the job.
 void avoid_batch_host(const config::Job& job, const slurm::Allocation& allocation) {
-  observe::note_bad_node(job.run_dir, {slurm::expand_host_list(allocation.node_list).front(),
-                                       "lost as batch host: it may refuse the next start of the job as a duplicate",
-                                       allocation.called()});
+  observe::note_bad_node(
+      job.run_dir, {slurm::expand_host_list(allocation.node_list).front(),
+                    "lost as batch host: it may refuse the next start of the job as a duplicate", allocation.called()});
   exclude_bad_nodes(allocation.called(), job.run_dir, job.launch.bad_node_hours);
 }
 

@@ -8,7 +8,7 @@
 #include <distdl/app/cli/commands.hpp>
 #include <distdl/app/cli/job_arguments.hpp>
 #include <distdl/base/errors.hpp>
-#include <distdl/observe/record_writer.hpp>
+#include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/slurm/allocation.hpp>
 #include <distdl/world/make_world.hpp>
 
@@ -38,9 +38,9 @@ void check_node(const PreflightArguments& arguments) {
   check_compute(report, job.recipe.kernels, arguments.devices);
   check_file(report, arguments.folder);
   const auto file = arguments.folder / (report.node + ".json");
-  observe::replace_file(file, to_text(report));
+  checkpoint::replace_text(checkpoint::real_file_system(), file, to_text(report));
   connect(report, *world, job);
-  observe::replace_file(file, to_text(report));
+  checkpoint::replace_text(checkpoint::real_file_system(), file, to_text(report));
 }
 }  // namespace
 

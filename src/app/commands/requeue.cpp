@@ -7,6 +7,7 @@
 #include <distdl/app/cli/commands.hpp>
 #include <distdl/app/runs/find_run.hpp>
 #include <distdl/app/runs/run_report.hpp>
+#include <distdl/app/runs/submission.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
 #include <distdl/observe/journal.hpp>
@@ -41,9 +42,10 @@ void submit_again(const std::filesystem::path& folder, const std::string& state)
     throw StorageError(fmt::format("the run \"{}\" is {}, and has no \"{}\" to submit again; use: distdl submit JOB",
                                    folder.string(), state, script.string()),
                        ExitCode::incomplete);
-  const auto job = slurm::scheduler().submit({.script = script, .folder = submit::folder_of_script(script)});
+  const auto text = submit::read_script(script);
+  const auto job = slurm::scheduler().submit({text, submit::folder_of_script(text)});
   observe::Journal(folder).append(observe::Submitted{job});
-  fmt::print("submitted again as job {}\n", job);
+  print_accepted(fmt::format("submitted again as job {}\n", job), {job});
 }
 
 void requeue(const RequeueArguments& arguments) {

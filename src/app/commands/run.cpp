@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <limits>
 #include <memory>
 
 #include <nlohmann/json.hpp>
@@ -17,6 +16,7 @@
 #include <distdl/base/printable.hpp>
 #include <distdl/base/process.hpp>
 #include <distdl/base/process_start.hpp>
+#include <distdl/launch/launch_processes.hpp>
 #include <distdl/launch/supervisor.hpp>
 #include <distdl/observe/journal.hpp>
 #include <distdl/observe/run_folder.hpp>
@@ -78,24 +78,13 @@ void choose_mpi(launch::LaunchSpec& spec, const config::Job& job) {
         (std::filesystem::path(job.run_dir) / "launches").string());
 }
 
-/// How many ranks `some` nodes run, if `nodes` run `ranks`.
-int ranks_on(int some, int ranks, int nodes) {
-  const std::int64_t count = static_cast<std::int64_t>(ranks) * some / nodes;
-  require(count <= std::numeric_limits<int>::max(), "{} nodes would run {} ranks, which are too many", some, count);
-  return static_cast<int>(count);
-}
-
 /// Under Slurm, unless the job wants it otherwise.
 void use_agents(launch::LaunchSpec& spec, const config::Job& job) {
   spec.agents = spec.allocation && job.agent.recovery == agent::Recovery::agents;
   if (!spec.agents) return;
-  const int nodes = spec.allocation->nodes, spares = static_cast<int>(job.agent.spares);
-  require(spares < nodes, "run.spares is {}, but the job has {} nodes, one of which must run ranks", spares, nodes);
-  spec.spares = spares;
-  spec.ranks = ranks_on(nodes - spares, spec.ranks, nodes);
-  const auto most = static_cast<int>(agent::wanted_nodes(job.agent, nodes));
-  if (most > nodes - spares) check_plan(job, ranks_on(most, spec.ranks, nodes - spares));  // with all that may join
-  spec.min_nodes = std::min(slurm::fewest_nodes(*spec.allocation).value_or(nodes), nodes - spares);
+  spec.ranks = count_ranks(job, spec.ranks, spec.allocation->nodes).at_start;
+  spec.spares = static_cast<int>(job.agent.spares);
+  spec.min_nodes = launch::nodes_needed(spec, slurm::fewest_nodes(*spec.allocation));
 }
 
 /// On the console and, once there is a run folder, in the log of this host too: the console may go with the job.
@@ -110,9 +99,10 @@ void start_supervisor_log(const config::Job& job, bool has_folder) try {
 }
 
 /// Returns the exit code.
-int supervise(launch::LaunchSpec& spec, config::Job& job, agent::SupervisorSignals& signals, RunRecords& records) try {
+int supervise(launch::LaunchSpec& spec, const config::Job& job, agent::SupervisorSignals& signals,
+              RunRecords& records) try {
+  use_agents(spec, job);
   const bool goes_on = check_nodes(spec, job, signals, records);
-  if (goes_on) use_agents(spec, job);
   const int code = goes_on ? launch::supervise(spec, job.launch, signals) : static_cast<int>(ExitCode::requeue);
   records.ended(code);
   return code;
@@ -122,7 +112,7 @@ int supervise(launch::LaunchSpec& spec, config::Job& job, agent::SupervisorSigna
 }
 
 void run(const RunArguments& arguments) {
-  config::Job job = arguments.job.load();
+  const config::Job job = arguments.job.load();
   start_supervisor_log(job, false);
   config::log_warnings(job);
   if (job.launch.hangup == launch::Hangup::ignore) ignore_hangup();
@@ -136,7 +126,7 @@ void run(const RunArguments& arguments) {
       "this machine");
   spec.stall = agent::stall_limits_of(job.agent);
   spec.ranks = arguments.ranks > 0 ? arguments.ranks : spec.allocation ? spec.allocation->tasks : 1;
-  check_plan(job, spec.ranks);
+  check_plan(job, count_ranks(job, spec.ranks, spec.allocation ? spec.allocation->nodes : 0).at_most);
   check_before_launch(job, spec.allocation.has_value());
   if (!spec.allocation) require_descriptors(spec.ranks);
   make_run_folder(job.run_dir);

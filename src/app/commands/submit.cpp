@@ -14,6 +14,7 @@
 #include <distdl/base/console.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/printable.hpp>
+#include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/observe/bad_nodes.hpp>
 #include <distdl/observe/journal.hpp>
 #include <distdl/observe/requests.hpp>
@@ -47,15 +48,15 @@ bool has_errors(const std::vector<submit::LintFinding>& findings) {
                      [](const auto& finding) { return finding.level == submit::LintLevel::error; });
 }
 
-void print_json(const SubmitJson& row) {
-  fmt::print("{}\n", row.dump(2, ' ', false, SubmitJson::error_handler_t::replace));
+std::string json_text(const SubmitJson& row) {
+  return row.dump(2, ' ', false, SubmitJson::error_handler_t::replace) + "\n";
 }
 
 void lint_file(const SubmitArguments& arguments) {
   const auto script = submit::parse_batch_script(submit::read_script(arguments.lint), arguments.lint.string());
   const auto findings = submit::lint(script, gather_facts(script));
   if (arguments.json) {
-    print_json(findings_json(findings));
+    fmt::print("{}", json_text(findings_json(findings)));
   } else {
     for (const auto& finding : findings) fmt::print("{}\n", submit::to_text(finding, script.name));
     if (findings.empty()) fmt::print("{}: ok\n", printable(script.name));
@@ -64,11 +65,16 @@ void lint_file(const SubmitArguments& arguments) {
 }
 
 /// Warnings and errors go to stderr.
-void tell_findings(const PlannedSubmission& plan, bool force) {
+void tell_findings(const PlannedSubmission& plan, const std::string& script, bool force) {
   for (const auto& finding : plan.findings)
-    if (finding.level != submit::LintLevel::note)
-      write_console(STDERR_FILENO, submit::to_text(finding, submit::kScriptName) + "\n");
+    if (finding.level != submit::LintLevel::note) write_console(STDERR_FILENO, submit::to_text(finding, script) + "\n");
   require(force || !has_errors(plan.findings), "the job is not submitted: its script has errors; --force submits it");
+}
+
+/// Of a dry run.
+void print_script(const PlannedSubmission& plan, bool json) {
+  fmt::print("{}",
+             json ? json_text({{"script", plan.script}, {"findings", findings_json(plan.findings)}}) : plan.script);
 }
 
 /// One run folder is for one job at a time.
@@ -89,8 +95,7 @@ void require_idle(const std::filesystem::path& folder) {
 /// The ids of the jobs. Where Slurm takes some of a chain only, the chain is shorter.
 std::vector<std::string> submit_links(const PlannedSubmission& plan, int links) {
   observe::Journal journal(plan.run_folder);
-  const slurm::Submission submission{.script = plan.run_folder / submit::kScriptName,
-                                     .folder = std::filesystem::current_path()};
+  const slurm::Submission submission{plan.script, std::filesystem::current_path()};
   std::vector<std::string> jobs;
   try {
     for (int link = 1; link <= links; ++link) {
@@ -107,34 +112,34 @@ std::vector<std::string> submit_links(const PlannedSubmission& plan, int links) 
 
 void tell_jobs(const SubmitArguments& arguments, const PlannedSubmission& plan, const std::vector<std::string>& jobs) {
   if (arguments.json)
-    return print_json({{"run", plan.run_id},
-                       {"run_dir", plan.run_folder.string()},
-                       {"job", jobs.front()},
-                       {"jobs", jobs},
-                       {"script", (plan.run_folder / submit::kScriptName).string()},
-                       {"findings", findings_json(plan.findings)}});
+    return print_accepted(json_text({{"run", plan.run_id},
+                                     {"run_dir", plan.run_folder.string()},
+                                     {"job", jobs.front()},
+                                     {"jobs", jobs},
+                                     {"script", (plan.run_folder / submit::kScriptName).string()},
+                                     {"findings", findings_json(plan.findings)}}),
+                          jobs);
   const std::string folder = printable(plan.run_folder.string());
-  fmt::print("submitted job{} {}: {}\nrun {} in {}; see \"distdl status {}\", \"distdl log -f {}\"\n",
-             jobs.size() == 1 ? "" : "s", fmt::join(jobs, ", "), plan.what, plan.run_id, folder, folder, folder);
+  print_accepted(
+      fmt::format("submitted job{} {}: {}\nrun {} in {}; see \"distdl status {}\", \"distdl log -f {}\"\n",
+                  jobs.size() == 1 ? "" : "s", fmt::join(jobs, ", "), plan.what, plan.run_id, folder, folder, folder),
+      jobs);
 }
 
 void submit_job(const SubmitArguments& arguments) {
   PlannedSubmission plan = plan_submission(arguments.wish);
   if (arguments.dry_run) {
-    if (arguments.json)
-      print_json({{"script", plan.script}, {"findings", findings_json(plan.findings)}});
-    else
-      fmt::print("{}", plan.script);
-    return tell_findings(plan, arguments.force);
+    print_script(plan, arguments.json);
+    return tell_findings(plan, submit::kScriptName, arguments.force);
   }
-  tell_findings(plan, arguments.force);
+  tell_findings(plan, submit::kScriptName, arguments.force);
   if (!arguments.force) require_idle(plan.run_folder);
   make_run_folder(plan.run_folder);
   const auto identity = observe::identify_run(plan.run_folder, plan.run_id);
   plan.run_id = identity.id;
   observe::remember_run(identity, plan.run_folder);
   observe::drop_requests(plan.run_folder);
-  submit::write_script_file(plan.run_folder / submit::kScriptName, plan.script);
+  checkpoint::replace_text(checkpoint::real_file_system(), plan.run_folder / submit::kScriptName, plan.script);
   tell_jobs(arguments, plan, submit_links(plan, arguments.wish.links));
 }
 
@@ -145,12 +150,19 @@ void submit_join(const SubmitArguments& arguments, const std::vector<std::string
   std::string made_by = "distdl submit --join " + submit::quote(arguments.join);
   for (const auto& option : options) made_by += " " + submit::to_word(option);
   const auto plan = plan_join(folder, options, made_by);
-  if (arguments.dry_run) return arguments.json ? print_json({{"script", plan.script}}) : fmt::print("{}", plan.script);
+  if (arguments.dry_run) print_script(plan, arguments.json);
+  tell_findings(plan, submit::kJoinScriptName, arguments.force);
+  if (arguments.dry_run) return;
   const auto script = folder / submit::kJoinScriptName;
-  submit::write_script_file(script, plan.script);
-  const auto job = slurm::scheduler().submit({.script = script, .folder = std::filesystem::current_path()});
-  if (arguments.json) return print_json({{"run_dir", folder.string()}, {"job", job}, {"script", script.string()}});
-  fmt::print("submitted job {}, whose nodes join the run in {}\n", job, printable(folder.string()));
+  checkpoint::replace_text(checkpoint::real_file_system(), script, plan.script);
+  const auto job = slurm::scheduler().submit({plan.script, std::filesystem::current_path()});
+  print_accepted(arguments.json ? json_text({{"run_dir", folder.string()},
+                                             {"job", job},
+                                             {"script", script.string()},
+                                             {"findings", findings_json(plan.findings)}})
+                                : fmt::format("submitted job {}, whose nodes join the run in {}\n", job,
+                                              printable(folder.string())),
+                 {job});
 }
 
 std::string command_of(const SubmitArguments& arguments) {
@@ -204,9 +216,9 @@ void add_submit_command(Command app) {
       "             distdl submit --join run --nodes=1 --time=02:00:00");
   command.callback([arguments, command, job, lint, join] {
     if (join.given()) {
-      const bool is_alone = !job.given() && !lint.given() && !arguments->force;
+      const bool is_alone = !job.given() && !lint.given();
       require<UsageError>(is_alone && arguments->wish.links == 1 && arguments->wish.job.overrides.empty(), "{}",
-                          "--join takes no job file, --set, --chain, --lint or --force; write the value of an option "
+                          "--join takes no job file, --set, --chain or --lint; write the value of an option "
                           "of sbatch without a space: --nodes=1, -N1, --partition=gpu");
       return submit_join(*arguments, command.unknown());
     }

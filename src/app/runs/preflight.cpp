@@ -10,7 +10,6 @@
 
 #include <distdl/agent/processes.hpp>
 #include <distdl/app/checks/node_verdicts.hpp>
-#include <distdl/app/checks/run_folder_check.hpp>
 #include <distdl/app/runs/avoided_nodes.hpp>
 #include <distdl/app/runs/preflight.hpp>
 #include <distdl/base/log.hpp>
@@ -67,11 +66,10 @@ class ReportFolder {
 };
 
 Names command_of(const launch::LaunchSpec& spec, const fs::path& folder) {
-  const int nodes = spec.allocation ? spec.allocation->nodes : 1;
   Names command = spec.worker;
   command.at(1) = "preflight";
   command.insert(command.end(),
-                 {"--into", folder.string(), "--devices", std::to_string((spec.ranks + nodes - 1) / nodes)});
+                 {"--into", folder.string(), "--devices", std::to_string(launch::ranks_on_a_node(spec))});
   if (!spec.allocation) return command;
   return launch::srun_on_each_node(spec, "distdl-preflight", command);
 }
@@ -105,21 +103,9 @@ Verdicts look_twice(const launch::LaunchSpec& spec, const launch::Options& optio
 }
 
 /// How many nodes the job cannot do without.
-std::size_t nodes_needed(const launch::LaunchSpec& spec, const config::Job& job) {
+std::size_t nodes_needed(const launch::LaunchSpec& spec) {
   if (!spec.allocation) return 1;
-  const int nodes = spec.allocation->nodes;
-  int needed = slurm::fewest_nodes(*spec.allocation).value_or(nodes);
-  if (job.agent.recovery == agent::Recovery::agents)
-    needed = std::min(needed, nodes - static_cast<int>(job.agent.spares));
-  return static_cast<std::size_t>(std::max(1, needed));
-}
-
-void leave_out(launch::LaunchSpec& spec, config::Job& job, const Names& left) {
-  const auto count = spec.allocation->nodes - static_cast<int>(left.size());
-  spec = launch::on_nodes(spec, left);
-  if (job.agent.spares == 0) return;
-  job.agent.spares = std::max<std::int64_t>(0, job.agent.spares - count);
-  spec.worker.insert(spec.worker.end(), {"--set", fmt::format("run.spares={}", job.agent.spares)});
+  return static_cast<std::size_t>(launch::nodes_needed(spec, slurm::fewest_nodes(*spec.allocation)));
 }
 
 Names names_of(const Verdicts& verdicts) {
@@ -166,17 +152,17 @@ Verdicts wrong_ones(const Verdicts& verdicts, const Names& without = {}) {
 }
 
 /// Bad nodes of earlier starts, as far as the job can do without them.
-void leave_out_known(launch::LaunchSpec& spec, config::Job& job) {
+void leave_out_known(launch::LaunchSpec& spec, const config::Job& job) {
   const Names nodes = slurm::nodes_of(*spec.allocation);
   auto known = nodes_in_cool_down(job.run_dir, job.launch.bad_node_hours);
   std::erase_if(known, [&](const auto& bad) { return !has(nodes, bad.node); });
   if (known.empty()) return;
-  const Names excluded = choose_avoided(known, {nodes, {}}, "", nodes_needed(spec, job));
+  const Names excluded = choose_avoided(known, {nodes, {}}, "", nodes_needed(spec));
   for (const auto& bad : known)
     if (has(excluded, bad.node))
       log(Severity::warning, "{} is left out, as it was by an earlier start ({}); for {:g} h (run.bad_node_hours)",
           bad.node, bad.cause, job.launch.bad_node_hours);
-  if (!excluded.empty()) leave_out(spec, job, without(nodes, excluded));
+  if (!excluded.empty()) spec = launch::on_nodes(spec, without(nodes, excluded));
 }
 
 /// Whether Slurm would give the job other nodes than these.
@@ -231,7 +217,8 @@ bool is_wanted(const launch::LaunchSpec& spec, const launch::Options& options) {
 }
 }  // namespace
 
-bool check_nodes(launch::LaunchSpec& spec, config::Job& job, agent::SupervisorSignals& signals, RunRecords& records) {
+bool check_nodes(launch::LaunchSpec& spec, const config::Job& job, agent::SupervisorSignals& signals,
+                 RunRecords& records) {
   if (!is_wanted(spec, job.launch)) return true;
   if (spec.allocation) leave_out_known(spec, job);
   const Names nodes = spec.allocation ? slurm::nodes_of(*spec.allocation) : Names{host_name()};
@@ -243,7 +230,7 @@ bool check_nodes(launch::LaunchSpec& spec, config::Job& job, agent::SupervisorSi
     return true;
   }
   Names excluded;
-  if (!all_are(verdicts, NodeHealth::ok)) excluded = names_of(choose_excluded(verdicts, nodes_needed(spec, job)));
+  if (!all_are(verdicts, NodeHealth::ok)) excluded = names_of(choose_excluded(verdicts, nodes_needed(spec)));
   tell(verdicts, excluded, watch.seconds());
   const bool requeues = may_requeue(spec, job);
   note(spec, job, verdicts, excluded);
@@ -252,9 +239,7 @@ bool check_nodes(launch::LaunchSpec& spec, config::Job& job, agent::SupervisorSi
     if (requeues && requeue_elsewhere(spec, job, signals, names_of(wrong))) return false;
     refuse(wrong);
   }
-  if (excluded.empty()) return true;
-  leave_out(spec, job, without(nodes, excluded));
-  check_plan(job, spec.ranks);
+  if (!excluded.empty()) spec = launch::on_nodes(spec, without(nodes, excluded));
   return true;
 }
 

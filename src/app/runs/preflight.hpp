@@ -11,10 +11,11 @@ namespace distdl::app {
 /// Checks the nodes of the job by one task on each (commands/preflight.cpp), twice if something is wrong, and leaves
 /// bad ones out of `spec`: spares first, then as many as the job can do without. Nodes that do not report at all, as
 /// where srun fails, are no finding. What is left out is noted for later starts, and nodes that an earlier start has
-/// noted are left out unchecked (run.bad_node_hours). `job.agent.spares` and `spec` change together.
+/// noted are left out unchecked (run.bad_node_hours).
 ///
 /// If a wrong node cannot be left out, the job is requeued on others, once, and false returned. Throws SchedulerError
 /// where that is not possible. Does nothing if run.preflight does not ask for it.
-bool check_nodes(launch::LaunchSpec& spec, config::Job& job, agent::SupervisorSignals& signals, RunRecords& records);
+bool check_nodes(launch::LaunchSpec& spec, const config::Job& job, agent::SupervisorSignals& signals,
+                 RunRecords& records);
 
 }  // namespace distdl::app

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 
 #include <fmt/ranges.h>
 
@@ -34,12 +36,20 @@ MeasuredSaves measured_saves(const std::filesystem::path& run_folder) {
   return saves;
 }
 
-/// Ranks of the job, as far as its options tell; else 1.
-int ranks_of(const submit::SbatchOptions& options) {
-  const auto all = options.number("ntasks"), nodes = options.number("nodes"), each = options.number("ntasks-per-node");
-  const long ranks = all ? *all : nodes ? *nodes * each.value_or(1) : 1;
+/// Of "2-3" the 3; 0 if it is not known.
+int most_nodes_of(const submit::SbatchOptions& options) {
+  int count = 0;
+  const std::string nodes = options.value("nodes");
+  const auto last = nodes.find_last_of(",-") + 1;  // 0 if there is none
+  std::from_chars(nodes.data() + last, nodes.data() + nodes.size(), count);
+  return count;
+}
+
+/// Tasks of the job, as far as its options tell; else 1.
+int tasks_of(const submit::SbatchOptions& options) {
+  const long nodes = most_nodes_of(options), each = options.number("ntasks-per-node").value_or(1);
   constexpr long kMost = 1 << 20;
-  return static_cast<int>(std::clamp(ranks, 1L, kMost));
+  return static_cast<int>(std::clamp(options.number("ntasks").value_or(nodes * each), 1L, kMost));
 }
 
 void refuse_options(const submit::SbatchOptions& options) {
@@ -111,6 +121,12 @@ std::string program_file() {
 }
 }  // namespace
 
+void print_accepted(const std::string& text, const std::vector<std::string>& jobs) {
+  const bool written = std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
+  require<StorageError>(written, "Slurm has accepted job {}, but that cannot be written to stdout: {}",
+                        fmt::join(jobs, ", "), errno_text(errno));
+}
+
 submit::LintFacts gather_facts(const config::Job& job, std::uint64_t state_bytes, bool asks_slurm) {
   submit::LintFacts facts;
   const auto saves = measured_saves(job.run_dir);
@@ -151,7 +167,9 @@ PlannedSubmission plan_join(const std::filesystem::path& run_folder, const std::
   require_free_place(run_folder, target);
   SubmissionWish wish;
   wish.options = options;
-  submit::ScriptRequest request{options_of(wish, target.job, gather_facts(target.job, 0, false))};
+  auto facts = gather_facts(target.job, 0, false);
+  facts.folder.reset();  // the run has it already
+  submit::ScriptRequest request{options_of(wish, target.job, facts)};
   const bool names_nodes = std::ranges::any_of(options, [](const auto& option) { return option.name == "nodes"; });
   if (!names_nodes) request.options.set("nodes", std::to_string(target.free_places()));
   request.options.set(submit::SbatchOption{"no-requeue"});
@@ -162,6 +180,7 @@ PlannedSubmission plan_join(const std::filesystem::path& run_folder, const std::
   request.made_by = made_by;
   PlannedSubmission plan{run_folder};
   plan.script = submit::write_script(request);
+  plan.findings = submit::lint(submit::parse_batch_script(plan.script, "join.sbatch"), facts);
   return plan;
 }
 
@@ -176,9 +195,7 @@ PlannedSubmission plan_submission(const SubmissionWish& wish) {
   submit::ScriptRequest request{options_of(wish, job, facts)};
   PlannedSubmission plan{job.run_dir};
   plan.avoided = avoid_bad_nodes(request.options, job);
-  check_plan(job, ranks_of(request.options));
-  const long nodes = request.options.number("nodes").value_or(0), most = job.agent.most_nodes;
-  if (nodes > 0 && most > nodes) check_plan(job, static_cast<int>(ranks_of(request.options) * most / nodes));
+  check_plan(job, count_ranks(job, tasks_of(request.options), most_nodes_of(request.options)).at_most);
   const auto identity = observe::find_identity(job.run_dir);
   plan.run_id = identity ? identity->id : random_hex(kIdOfChain);
   plan.what = about.text;

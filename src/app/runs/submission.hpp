@@ -34,10 +34,13 @@ struct PlannedSubmission {
 /// asks for it, the current folder. Throws Error, as a run would.
 PlannedSubmission plan_submission(const SubmissionWish& wish);
 
-/// The same of a job that joins a run which goes on: its script is not linted. Throws UsageError if the run cannot be
-/// joined.
+/// The same of a job that joins a run which goes on. Throws UsageError if the run cannot be joined.
 PlannedSubmission plan_join(const std::filesystem::path& run_folder, const std::vector<submit::SbatchOption>& options,
                             const std::string& made_by);
+
+/// Prints `text`, which tells of jobs that Slurm has accepted. Throws StorageError that names them if stdout cannot be
+/// written: without their numbers nobody could cancel them.
+void print_accepted(const std::string& text, const std::vector<std::string>& jobs);
 
 /// What lints should know about a run: its folder, what saves take, and, with `asks_slurm`, the types of srun --mpi.
 /// `state_bytes`: of a checkpoint; 0: not known.

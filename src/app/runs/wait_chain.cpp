@@ -114,7 +114,7 @@ std::string sentence_of(const WaitChain& chain, const std::vector<RankReport>& r
 }
 
 std::string text_of_state(const std::string& state) {
-  if (state == "T") return "stopped by a signal (state T)";
+  if (state == "T") return "frozen (stopped by a signal, state T)";
   if (state == "t") return "held by a debugger (state t)";
   if (state == "D") return "held by the system, as by a file system that hangs (state D)";
   if (state == "Z" || state == "X" || state.empty()) return "ended";

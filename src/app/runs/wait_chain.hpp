@@ -31,7 +31,7 @@ std::vector<WaitChain> wait_chains(const std::vector<agent::RankReport>& ranks);
 /// "rank 3 waits in all-reduce 356 for rank 1, which waits ... for rank 0, which is in data at step 118 for 12.3 s".
 std::string sentence_of(const WaitChain& chain, const std::vector<agent::RankReport>& ranks);
 
-/// "stopped by a signal (state T)"; empty for a process that runs.
+/// "frozen (stopped by a signal, state T)"; empty for a process that runs.
 std::string text_of_state(const std::string& state);
 /// "0.02 s", "12.3 s", "240 s".
 std::string short_seconds(double seconds);

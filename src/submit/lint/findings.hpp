@@ -33,7 +33,7 @@ class Findings {
 /// Whether the script lets "distdl run" start the ranks; where that command is.
 bool is_distdl_run(const ShellCommand& command);
 bool runs_distdl(const BatchScript& script);
-/// srun, mpirun, mpiexec: what starts ranks.
+/// srun, mpirun, mpiexec, "distdl run", "distdl join": what starts ranks.
 bool starts_step(const ShellCommand& command);
 /// The value of an option of srun in its words; empty if it is missing. `letter`: 0: none.
 std::string srun_value(const ShellCommand& command, std::string_view name, char letter);

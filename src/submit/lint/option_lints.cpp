@@ -55,7 +55,7 @@ void lint_gpus(const BatchScript& script, Findings& findings) {
 
 /// Runs in the foreground, and is not what the script has become.
 bool blocks_script(const ShellCommand& command) {
-  return !command.in_background && !command.is_exec && (starts_step(command) || is_distdl_run(command));
+  return !command.in_background && !command.is_exec && starts_step(command);
 }
 
 void lint_delivery(const BatchScript& script, Findings& findings) {

@@ -13,6 +13,11 @@ bool is_named_distdl(const std::string& word) {
   return name == "distdl" || name == "$distdl" || name == "${distdl}" || name == "$DISTDL" || name == "${DISTDL}";
 }
 
+/// Whether it is "distdl VERB".
+bool is_distdl(const ShellCommand& command, std::string_view verb) {
+  return command.words.size() > 1 && is_named_distdl(command.words[0]) && command.words[1] == verb;
+}
+
 /// Whether "distdl VERB" is among the words.
 bool has_distdl(const ShellCommand& command, std::string_view verb) {
   for (std::size_t i = 0; i + 1 < command.words.size(); ++i)
@@ -72,7 +77,7 @@ void lint_own_mpi(const BatchScript& script, const LintFacts& facts, Findings& f
 }  // namespace
 
 bool is_distdl_run(const ShellCommand& command) {
-  return command.words.size() > 1 && is_named_distdl(command.words[0]) && command.words[1] == "run";
+  return is_distdl(command, "run");
 }
 
 bool runs_distdl(const BatchScript& script) {
@@ -81,7 +86,8 @@ bool runs_distdl(const BatchScript& script) {
 
 bool starts_step(const ShellCommand& command) {
   const std::string program = command.program();
-  return program == "srun" || program == "mpirun" || program == "mpiexec" || program == "torchrun";
+  return program == "srun" || program == "mpirun" || program == "mpiexec" || program == "torchrun" ||
+         is_distdl_run(command) || is_distdl(command, "join");
 }
 
 std::string srun_value(const ShellCommand& command, std::string_view name, char letter) {
@@ -102,16 +108,18 @@ void lint_steps(const BatchScript& script, const LintFacts& facts, Findings& fin
   bool waits = false;
   for (const ShellCommand& command : script.commands) {
     waits = waits || command.program() == "wait";
-    if ((starts_step(command) || is_distdl_run(command)) && command.in_background) in_background = &command;
+    if (starts_step(command) && command.in_background) in_background = &command;
     if (!is_srun(command)) continue;
     lint_cpus(script, command, findings);
     lint_nodes(script, command, findings);
     lint_mpi(command, facts, findings);
-    if (has_distdl(command, "run"))
-      findings.add(
-          "run-in-step", command.line,
-          "\"distdl run\" starts the ranks with srun itself; below srun each task would start them all: call it "
-          "without srun");
+    for (const char* verb : {"run", "join"})
+      if (has_distdl(command, verb))
+        findings.add(
+            "run-in-step", command.line,
+            "\"distdl {}\" starts the ranks with srun itself; below srun each task would start them all: call it "
+            "without srun",
+            verb);
   }
   if (in_background && !waits)
     findings.add("no-wait", in_background->line,

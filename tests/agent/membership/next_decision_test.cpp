@@ -54,22 +54,6 @@ class NextDecisionTest : public testing::Test {
   bool stop_ = false, regrow_ = false;
 };
 
-TEST(ExitCodes, CausesAreWorseThanConsequences) {
-  for (const auto& [worse, other] : {std::pair(75, 0),
-                                     {69, 75},
-                                     {70, 69},
-                                     {71, 69},
-                                     {139, 137},
-                                     {137, 69},
-                                     {78, 139},
-                                     {2, 139},
-                                     {72, 139},
-                                     {78, 72}}) {
-    EXPECT_TRUE(is_worse(worse, other)) << worse << " and " << other;
-    EXPECT_FALSE(is_worse(other, worse)) << worse << " and " << other;
-  }
-}
-
 TEST_F(NextDecisionTest, KeepsMembersAndSpares) {
   const Decision decision = next();
   EXPECT_EQ(decision.generation, Generation(6));

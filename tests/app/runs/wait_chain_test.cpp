@@ -44,8 +44,8 @@ TEST(WaitChains, AStoppedRankIsAnEndEvenIfItWaited) {
   ASSERT_EQ(chains.size(), 1u);
   EXPECT_EQ(chains[0].end, WaitChain::End::stopped);
   EXPECT_EQ(sentence_of(chains[0], ranks),
-            "rank 0 waits in all-reduce 356 for rank 1, which is stopped by a signal (state T), in all-reduce at step "
-            "118 for 12.3 s");
+            "rank 0 waits in all-reduce 356 for rank 1, which is frozen (stopped by a signal, state T), in all-reduce "
+            "at step 118 for 12.3 s");
 }
 
 TEST(WaitChains, NameARankOfWhichNobodyTells) {

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include <distdl/app/checks/run_folder_check.hpp>
+#include <distdl/base/errors.hpp>
+
+namespace distdl::app {
+namespace {
+std::pair<int, int> counted(const config::Job& job, int tasks, int nodes) {
+  const auto ranks = count_ranks(job, tasks, nodes);
+  return {ranks.at_start, ranks.at_most};
+}
+
+TEST(RankCounts, OfAJobWithSparesAndNodesThatJoin) {
+  config::Job job;
+  EXPECT_EQ(counted(job, 8, 4), std::pair(8, 8));
+  job.agent.most_nodes = 6;
+  EXPECT_EQ(counted(job, 8, 4), std::pair(8, 12));
+  job.agent.spares = 1;
+  EXPECT_EQ(counted(job, 8, 4), std::pair(6, 12));
+  EXPECT_EQ(counted(job, 8, 0), std::pair(8, 8)) << "it is not known on how many nodes";
+  job.agent.recovery = agent::Recovery::relaunch;
+  EXPECT_EQ(counted(job, 8, 4), std::pair(8, 8)) << "without agents there are no spares, and nobody joins";
+}
+
+TEST(RankCounts, RefusesWhatCannotBe) {
+  config::Job job;
+  job.agent.spares = 2;
+  EXPECT_THROW(count_ranks(job, 2, 2), ConfigError);
+  job.agent.spares = 0;
+  job.agent.most_nodes = 16384;
+  EXPECT_THROW(count_ranks(job, 1 << 20, 2), ConfigError) << "2 ** 33 ranks";
+}
+}  // namespace
+}  // namespace distdl::app
