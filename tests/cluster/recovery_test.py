@@ -51,7 +51,7 @@ def processes(run, verb, node=None):
                 environment = file.read().split("\0")
         except OSError:
             continue  # ended
-        if line[0].endswith("distdl") and line[1:2] == [verb] and f"run.dir={run.folder}" in line:
+        if line[0].endswith("distdl") and line[1:2] == [verb] and any(word.endswith(run.folder) for word in line):
             if node is None or f"SLURMD_NODENAME={node}" in environment:
                 found.append(int(pid))
     return sorted(found)
@@ -271,16 +271,20 @@ class Long(Case):
     def test_jobs_that_joined_are_cancelled_or_killed(self):
         for i in range(LONG):
             run, job = self.start(f"joined{i}", "--nodes=2", more=["run.most_nodes=3", "run.regrow_seconds=2", "train.epochs=80"])
-            for words in ([], ["--full", "--signal=KILL"]):
+            for what, act, state in (("its scancel", lambda second: pocket.call("scancel", second.number), "CANCELLED"),
+                                     ("its killed agent", lambda _, run=run: self.kill_agent(run, "n3"), "FAILED")):
                 second = self.join(run)
                 self.fault(run, job, "a second job", lambda: None, 60)
-                self.fault(run, job, f"its end by {words}", lambda words=words, second=second: pocket.call("scancel", *words, second.number))
-                second.wait_state("CANCELLED", 60)
+                self.fault(run, job, what, lambda act=act, second=second: act(second))
+                second.wait_state(state, 60)
             self.assertEqual([2, 3, 2, 3, 2], [start["ranks"] for start in run.starts()])
             self.assertEqual([("node lost", "n3")], self.losses(run))
             for node in NODES:
                 CLUSTER.tool("rate", node, "none")
             job.wait_state("COMPLETED", 120)
+
+    def kill_agent(self, run, node):
+        os.kill(processes(run, "agent", node)[0], signal.SIGKILL)
 
     def kill_rank(self, run, node, number=signal.SIGKILL):
         os.kill(processes(run, "worker", node)[0], number)
@@ -420,7 +424,7 @@ class Long(Case):
         for i in range(LONG):
             with self.subTest(i):
                 run, job = self.start(f"agent{i}")
-                self.fault(run, job, "a killed agent", lambda: os.kill(processes(run, "agent", "n2")[0], signal.SIGKILL))
+                self.fault(run, job, "a killed agent", lambda: self.kill_agent(run, "n2"))
                 self.finish(run, job)
 
 
