@@ -102,6 +102,7 @@ Status status_of(const Json& json) {
   status.cause = json.at("cause").get<std::string>();
   status.origin = origin_of(json.at("origin"));
   status.step = json.at("step").get<std::int64_t>();
+  status.has_trained = json.value("has_trained", false);
   status.fault = json.at("fault").get<std::string>();
   status.regrow = json.at("regrow").get<bool>();
   status.stop = json.at("stop").get<bool>();
@@ -183,6 +184,7 @@ std::string to_text(const Status& status) {
               {"cause", text_of(status.cause)},
               {"origin", json_of(status.origin)},
               {"step", status.step},
+              {"has_trained", status.has_trained},
               {"fault", text_of(status.fault)},
               {"regrow", status.regrow},
               {"stop", status.stop},

@@ -239,8 +239,7 @@ void Trainer::corrupted(const AuditFailed& found) {
     log(Severity::warning, "{}", error.what());
   }
   observer_.on(event);
-  const bool is_wrong = std::ranges::binary_search(verdict.wrong, communicator_.rank().value);
-  if (is_wrong) throw Error(ExitCode::corruption, text);
+  if (ends_as_wrong(verdict, event.hosts.size(), communicator_.rank().value)) throw Error(ExitCode::corruption, text);
   throw CommError(text);
 }
 

@@ -48,6 +48,7 @@ TEST(Messages, AStatusIsReadAsItWasWritten) {
   status.regrow = status.stop = true;
   status.progress = 100;
   status.step = 98;
+  status.has_trained = true;
   status.hears = {true, false, true};
   status.leave = true;
   const auto read = status_from(to_text(status));
@@ -55,6 +56,7 @@ TEST(Messages, AStatusIsReadAsItWasWritten) {
   EXPECT_EQ(to_text(*read), to_text(status));
   EXPECT_EQ(read->origin, status.origin);
   EXPECT_EQ(read->step, 98);
+  EXPECT_TRUE(read->has_trained);
   EXPECT_TRUE(read->leave);
 }
 

@@ -72,7 +72,9 @@ std::string Membership::name_of(NodeId node) const {
 void Membership::progress(std::int64_t step) {
   Status& own = peers_.own();
   own.progress = std::max(own.progress, step);
-  if (started_ == generation()) own.step = std::max(own.step, step);
+  if (started_ != generation()) return;
+  own.has_trained = own.has_trained || (own.step >= 0 && step > own.step);
+  own.step = std::max(own.step, step);
 }
 
 std::vector<Action> Membership::advance(Clock::time_point now) {
@@ -123,6 +125,7 @@ void Membership::adopt(const Decision& decision) {
   own.cause.clear();
   own.origin = {};
   own.step = -1;
+  own.has_trained = false;
   if (own.phase == Phase::ended) own.phase = Phase::none;
   adopted_at_ = next_question_ = now_;
   undecided_since_.reset();
@@ -286,15 +289,20 @@ NextDecision Membership::next() const {
 std::optional<Milliseconds> Membership::pause_before(const NextDecision& next) const {
   const auto place = std::ranges::find(connected_, self_) - connected_.begin();
   const Milliseconds turn = rules_.turn * std::min(place, kMostTurns);
-  // All members have ended: there is no other part that could go on.
   const bool all_have_ended = is_complete(decision(), peers_.all());
   if (!contains(connected_, self_) && !(next.decision.end && all_have_ended)) return std::nullopt;
-  if (all_have_ended) return turn;
-  return turn + (next.lacks_nodes ? rules_.last_pause : pause_of_part());
+  // The run has finished or was told to stop: each part comes to the same decision.
+  if (next.decision.end && all_have_ended && !next.lacks_nodes) return turn;
+  const bool has_own = std::ranges::any_of(connected_, [this](NodeId node) { return node.value < rules_.own; });
+  // If all have saved, an end for lack of nodes costs little, and comes as soon as another generation would.
+  const bool may_be_last = next.lacks_nodes && (!all_have_ended || !has_own);
+  return turn + (may_be_last ? rules_.last_pause : pause_of_part());
 }
 
+/// Members that leave count for no part.
 Milliseconds Membership::pause_of_part() const {
-  const auto& members = decision().members;
+  std::vector<NodeId> members = decision().members;
+  std::erase_if(members, [this](NodeId member) { return peers_.of(member).leave; });
   const auto count = [&](const std::vector<NodeId>& nodes) {
     return static_cast<std::size_t>(std::ranges::count_if(nodes, [&](NodeId n) { return contains(connected_, n); }));
   };

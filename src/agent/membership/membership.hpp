@@ -75,7 +75,8 @@ class Membership {
   /// all.
   void ranks_ended(int code, const std::string& cause, Origin origin = {});
   /// How far the ranks of this node have come; it counts as progress of the run if it is further than any number
-  /// before. -1: they have not trained.
+  /// before. The first step of a generation is that at which they begin, from a checkpoint or anew. -1: they have not
+  /// begun.
   void progress(std::int64_t step);
   /// The launch is to save and stop.
   void stop() { peers_.own().stop = true; }

@@ -460,6 +460,23 @@ TEST_F(Joining, ANodeInWhichNoRanksCanBeginLeavesAndIsNotTakenAgain) {
   EXPECT_EQ(launch_[0].running, Generation(3));
 }
 
+TEST_F(Joining, ANodeThatFailsAfterTheRestoreLeavesToo) {
+  grow();
+  launch_.agent(0).progress(100);  // where the ranks begin
+  launch_.end_ranks(2, 78);
+  EXPECT_LT(launch_.run_until_generation(3), 500ms);
+  EXPECT_FALSE(launch_.decision(3).end);
+  EXPECT_EQ(launch_.decision(3).members, launch_.ids({0, 1}));
+}
+
+TEST_F(Joining, AfterAStepWithAllNodesTheLaunchEndsAsWithoutNodesThatJoined) {
+  grow();
+  for (int step : {100, 101}) launch_.agent(0).progress(step);
+  launch_.end_ranks(2, 78);
+  launch_.run_until_generation(3);
+  EXPECT_EQ(launch_.decision(3).end, 78);
+}
+
 TEST_F(Joining, ANodeWithWrongBitsLeaves) {
   grow();
   launch_.end_ranks(2, 72);
@@ -506,6 +523,52 @@ TEST(Membership, WhenMostMembersLeaveTheRestDoesNotPause) {
   launch.run(500ms);
   launch.end_all_ranks(75);
   EXPECT_LT(launch.run_until_generation(3), 500ms);
+  EXPECT_EQ(launch.decision(3).members, launch.ids({0}));
+}
+
+TEST(Membership, TheSmallerPartPausesAlsoWhereAllMembersHaveSaved) {
+  Rules growing = rules(4);
+  growing.regrow_after = 5s;
+  LaunchOfAgents launch(4, growing);
+  launch.begin();
+  launch.isolate(3);
+  launch.run_until_generation(2);
+  launch.heal();
+  launch.agent(0).progress(100);
+  launch.run(8s);
+  for (std::size_t node : {0, 1}) launch.end_ranks(node, 75);
+  launch.run(1s);
+  for (std::size_t node : {1, 2, 3}) launch.cut(0, node);  // which it still hears
+  launch.run(5s);
+  launch.end_ranks(2, 75);
+  EXPECT_LT(launch.run_until_generation(3), 2s);
+  EXPECT_FALSE(contains(launch.decision(3).members, NodeId(0)));
+  EXPECT_EQ(launch.decision(3).members.size(), 3u);
+}
+
+TEST(Membership, NodesThatJoinedWaitForTheOthersAlsoWhereAllMembersHaveSaved) {
+  Rules three = rules(3);
+  three.regrow_after = 5s;
+  three.own = 1;
+  LaunchOfAgents launch(1, three);
+  launch.begin();
+  for (int i = 0; i < 2; ++i) launch.join(three);
+  launch.run(1s);
+  launch.agent(0).progress(100);
+  launch.run(7s);
+  launch.end_all_ranks(75);
+  launch.run_until_generation(2);
+  launch.run(1s);
+  launch.agent(2).leave();
+  launch.run(500ms);
+  for (std::size_t node : {0, 2}) launch.end_ranks(node, 75);
+  launch.run(1s);
+  launch.cut(0, 1);
+  launch.cut(0, 2);
+  launch.run(5s);
+  launch.end_ranks(1, 75);
+  launch.run(10s);
+  EXPECT_EQ(launch.generation(), 3u) << "the launch's own node decides";
   EXPECT_EQ(launch.decision(3).members, launch.ids({0}));
 }
 
