@@ -12,7 +12,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/commit/history.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
-#include <distdl/checkpoint/io/json_numbers.hpp>
+#include <distdl/base/json/numbers.hpp>
 
 namespace distdl::checkpoint {
 namespace {
