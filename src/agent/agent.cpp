@@ -70,6 +70,7 @@ class Agent {
   void read_signals();
   void read_datagrams();
   void read_ledger();
+  void read_decision(const LedgerThread::Answer& answer);
   void look_at_ranks(Clock::time_point now);
   void look_at_others();
 
@@ -194,17 +195,26 @@ void Agent::read_ledger() {
   while (const auto answer = ledger_thread_.poll()) {
     if (!answer->error.empty()) log(Severity::warning, "{}", answer->error);
     if (answer->name == kLaunchRecord) continue;
+    if (joins_ && answer->is_gone)
+      membership_.give_up(has_heard_ ? kOk : static_cast<int>(ExitCode::scheduler), "the launch has ended meanwhile");
     if (const auto node = node_of_record(answer->name)) {
       if (const auto host = agents_.meet(*node, answer->text, Clock::now()))
         membership_.name(NodeId(static_cast<std::uint32_t>(*node)), *host);
       continue;
     }
-    const Generation generation(static_cast<std::uint32_t>(std::stoul(answer->name)));
-    const auto decision = answer->text ? decision_from(*answer->text) : std::nullopt;
-    if (answer->text && !decision)
-      log(Severity::error, "the record of generation {} in \"{}\" is damaged", generation, spec_.run_folder.string());
-    decision ? membership_.decided(*decision) : membership_.unanswered(generation);
+    read_decision(*answer);
   }
+}
+
+void Agent::read_decision(const LedgerThread::Answer& answer) {
+  const Generation generation(static_cast<std::uint32_t>(std::stoul(answer.name)));
+  if (!answer.text) return membership_.unanswered(generation);
+  const auto decision = decision_from(*answer.text);
+  if (decision && is_valid(*decision, kMostNodes)) return membership_.decided(*decision);
+  // A record never changes: no generation can follow.
+  const auto problem = fmt::format("\"{}\" is damaged", ledger_.file(answer.name).string());
+  log(Severity::error, "{}", problem);
+  membership_.give_up(kPeerLost, problem);
 }
 
 void Agent::look_at_ranks(Clock::time_point now) {
@@ -249,6 +259,7 @@ std::vector<Process> Agent::processes_of(const Decision& decision, Rank& first) 
                           {"DISTDL_WORLD_SIZE", std::to_string(size)},
                           {"DISTDL_RENDEZVOUS", (launch_folder(spec_.run_folder, spec_.launch_id) / "ranks").string()},
                           {"DISTDL_LAUNCH_ID", "generation-" + name_of(decision.generation)},
+                          {"DISTDL_LAUNCH", spec_.launch_id},
                           {"DISTDL_GENERATION", name_of(decision.generation)},
                           {"DISTDL_PROCESSORS", processors[static_cast<std::size_t>(r)]}}});
     if (joins_) processes.back().variables.insert(spec_.record.variables.begin(), spec_.record.variables.end());
@@ -368,20 +379,6 @@ StallLimits stall_limits_of(const Options& options) {
   return {.least = milliseconds(options.stalled_seconds),
           .least_of_saves = milliseconds(options.stalled_save_seconds),
           .most = milliseconds(options.stalled_at_most_seconds)};
-}
-
-std::filesystem::path launch_folder(const std::filesystem::path& run_folder, const std::string& launch_id) {
-  return run_folder / "launches" / launch_id;
-}
-
-std::optional<int> agreed_code(const std::filesystem::path& run_folder, const std::string& launch_id) {
-  const auto folder = launch_folder(run_folder, launch_id);
-  if (!std::filesystem::exists(folder)) return std::nullopt;
-  const Ledger ledger(folder);
-  std::optional<int> code;
-  for (std::uint32_t g = 1; const auto text = ledger.read(std::to_string(g)); ++g)
-    if (const auto decision = decision_from(*text)) code = decision->end;
-  return code;
 }
 
 std::size_t wanted_nodes(const Options& options, std::int64_t nodes) {

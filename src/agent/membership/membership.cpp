@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include <fmt/format.h>
@@ -59,6 +60,12 @@ void Membership::unanswered(Generation generation) {
   next_question_ = now_ + rules_.retry;
 }
 
+void Membership::give_up(int code, const std::string& cause) {
+  if (finish_) return;
+  finish(code, cause, false);
+  actions_.emplace_back(*finish_);
+}
+
 void Membership::name(NodeId node, const std::string& name) {
   if (names_.size() <= node.value) names_.resize(node.value + 1);
   names_[node.value] = name;
@@ -78,7 +85,7 @@ void Membership::progress(std::int64_t step) {
 }
 
 std::vector<Action> Membership::advance(Clock::time_point now) {
-  if (finish_) return {};
+  if (finish_) return std::exchange(actions_, {});
   now_ = now;
   peers_.advance(now);
   adopt_newest();
@@ -226,7 +233,11 @@ void Membership::decide() {
   if (!is_undecided()) return undecided_since_.reset();
   if (!undecided_since_) undecided_since_ = now_;
   if (now_ - *undecided_since_ >= rules_.decide_limit)
-    return finish(kPeerLost, fmt::format("no new generation after {}", status().fault), false);
+    return finish(kPeerLost,
+                  fmt::format("no generation could be decided within {} s{}{}",
+                              std::chrono::round<std::chrono::seconds>(rules_.decide_limit).count(),
+                              status().fault.empty() ? "" : " after: ", status().fault),
+                  false);
   const auto before = std::exchange(connected_, nodes_for_ranks());
   const bool awaits = awaits_others();
   if (connected_ != before || awaits) connected_since_ = now_;

@@ -84,6 +84,8 @@ class Membership {
   /// This node, which has joined the launch, is about to go: its ranks, if it has any, save and stop with the others,
   /// which then go on without it. It finishes as soon as that is so.
   void leave() { peers_.own().leave = true; }
+  /// This node cannot take part any more, whatever the others decide: it finishes alone.
+  void give_up(int code, const std::string& cause);
   /// A node that has joined the launch is called so.
   void name(NodeId node, const std::string& name);
 

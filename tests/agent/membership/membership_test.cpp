@@ -717,6 +717,18 @@ TEST(Membership, GivesUpAloneWhenTheLedgerRefusesForTooLong) {
   EXPECT_LE(launch.run_until([&] { return launch[0].finish.has_value(); }), 61s);
   EXPECT_EQ(launch[0].finish->code, 69);
   EXPECT_FALSE(launch[0].finish->decided);
+  EXPECT_EQ(launch[0].finish->cause, "no generation could be decided within 60 s");
+}
+
+TEST(Membership, GivesUpAtOnceWhereNoGenerationCanFollow) {
+  LaunchOfAgents launch(2, rules(2));
+  launch.begin();
+  launch.agent(0).give_up(69, "a record is damaged");
+  launch.run(100ms);
+  ASSERT_TRUE(launch[0].finish);
+  EXPECT_EQ(launch[0].finish->code, 69);
+  EXPECT_EQ(launch[0].finish->cause, "a record is damaged");
+  EXPECT_FALSE(launch[0].finish->decided);
 }
 
 TEST(Membership, ASpareThatHearsNoMemberGivesUpAlone) {
