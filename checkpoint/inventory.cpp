@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include <distdl/checkpoint/inventory.hpp>
 #include <distdl/base/json/numbers.hpp>
+#include <distdl/checkpoint/inventory.hpp>
 #include <distdl/checkpoint/multilevel/redundancy.hpp>
 
 namespace distdl::checkpoint {

@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include <distdl/base/checksum.hpp>
+#include <distdl/base/json/numbers.hpp>
 #include <distdl/checkpoint/commit/ownership.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
-#include <distdl/base/json/numbers.hpp>
 
 namespace distdl::checkpoint {
 namespace {

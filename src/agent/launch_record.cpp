@@ -31,6 +31,7 @@ fs::path launch_folder(const fs::path& run_folder, const std::string& launch_id)
 
 std::optional<int> agreed_code(const fs::path& run_folder, const std::string& launch_id) {
   const Ledger ledger(launch_folder(run_folder, launch_id));
+  if (!ledger.exists()) return std::nullopt;
   std::optional<int> code;
   for (std::uint32_t g = 1; const auto text = ledger.read(std::to_string(g)); ++g)
     if (const auto decision = decision_from(*text)) code = decision->end;

@@ -9,9 +9,9 @@
 
 #include <distdl/base/clock.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/json/numbers.hpp>
 #include <distdl/base/median.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
-#include <distdl/base/json/numbers.hpp>
 #include <distdl/observe/bad_nodes.hpp>
 #include <distdl/observe/record_lines.hpp>
 #include <distdl/observe/run_folder.hpp>

@@ -68,7 +68,8 @@ TEST(Messages, AStatusIsReadAsItWasWritten) {
 }
 
 LaunchRecord some_record() {
-  LaunchRecord record{.id = "ab12", .version = DISTDL_VERSION, .job = "[train]", .arguments = {"job.toml", "--set", "a=b"}};
+  LaunchRecord record{
+      .id = "ab12", .version = DISTDL_VERSION, .job = "[train]", .arguments = {"job.toml", "--set", "a=b"}};
   record.more = {"--below", "12"};
   record.folder = "/data/runs";
   record.ranks = 8;

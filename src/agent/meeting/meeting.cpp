@@ -21,8 +21,8 @@ std::string secret_of(const std::vector<AgentAddress>& agents) {
   return secret;
 }
 
-/// Before the agents meet: none makes the folder again when the launch has ended. An agent that cannot make it uses that
-/// of the others.
+/// Before the agents meet: none makes the folder again when the launch has ended. An agent that cannot make it uses
+/// that of the others.
 void make_ledger(const AgentSpec& spec) try {
   Ledger(launch_folder(spec.run_folder, spec.launch_id)).make_folder();
 } catch (const StorageError& error) {

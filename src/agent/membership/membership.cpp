@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <distdl/agent/membership/membership.hpp>
+#include <distdl/agent/membership/pauses.hpp>
 #include <distdl/base/errors.hpp>
 
 namespace distdl::agent {
@@ -14,8 +15,6 @@ namespace {
 constexpr Generation kBeginning{0};
 /// Between two statuses: many changes at a time make one status.
 constexpr Milliseconds kShortestPeriod{20};
-/// From this place on all nodes propose at the same time.
-constexpr std::ptrdiff_t kMostTurns = 3;
 
 /// Whether two statuses of one node tell the others the same. How far the ranks are is told with the next heartbeat.
 bool is_equal_news(const Status& a, const Status& b) {
@@ -242,8 +241,9 @@ void Membership::decide() {
   const bool awaits = awaits_others();
   if (connected_ != before || awaits) connected_since_ = now_;
   if (asked_ || now_ < next_question_ || awaits) return;
-  NextDecision decision = next();
-  const auto pause = pause_before(decision);
+  const Evidence ended = evidence();
+  NextDecision decision = next_decision(ended, rules_);
+  const auto pause = pause_before_proposal(self_, ended, decision, rules_);
   if (!pause || now_ - connected_since_ < *pause) return;
   asked_ = decision.decision.generation;
   decision.decision.proposer = self_;
@@ -288,42 +288,10 @@ std::vector<NodeId> Membership::nodes_for_ranks() const {
   return peers_.connected(std::move(members), others);
 }
 
-NextDecision Membership::next() const {
+Evidence Membership::evidence() const {
   Evidence evidence{decision(), peers_.all(), connected_, status().fault, status().stop, status().regrow};
   if (generation() == kBeginning) evidence.fault = "the launch begins";
-  return next_decision(evidence, rules_);
-}
-
-/// How long all must have stayed as it is before this node proposes; nothing: it does not propose. The ledger makes
-/// any proposal safe. The pauses let the larger part of the nodes come first, and within a part one node after the
-/// other.
-std::optional<Milliseconds> Membership::pause_before(const NextDecision& next) const {
-  const auto place = std::ranges::find(connected_, self_) - connected_.begin();
-  const Milliseconds turn = rules_.turn * std::min(place, kMostTurns);
-  const bool all_have_ended = is_complete(decision(), peers_.all());
-  if (!contains(connected_, self_) && !(next.decision.end && all_have_ended)) return std::nullopt;
-  // The run has finished or was told to stop: each part comes to the same decision.
-  if (next.decision.end && all_have_ended && !next.lacks_nodes) return turn;
-  const bool has_own = std::ranges::any_of(connected_, [this](NodeId node) { return node.value < rules_.own; });
-  // If all have saved, an end for lack of nodes costs little, and comes as soon as another generation would.
-  const bool may_be_last = next.lacks_nodes && (!all_have_ended || !has_own);
-  return turn + (may_be_last ? rules_.last_pause : pause_of_part());
-}
-
-/// Members that leave count for no part.
-Milliseconds Membership::pause_of_part() const {
-  std::vector<NodeId> members = decision().members;
-  std::erase_if(members, [this](NodeId member) { return peers_.of(member).leave; });
-  const auto count = [&](const std::vector<NodeId>& nodes) {
-    return static_cast<std::size_t>(std::ranges::count_if(nodes, [&](NodeId n) { return contains(connected_, n); }));
-  };
-  const std::size_t mine = count(members);
-  if (mine == 0) return rules_.last_pause;
-  if (2 * mine > members.size()) return Milliseconds(0);
-  if (2 * mine < members.size()) return rules_.minority_pause;
-  if (2 * (mine + count(decision().spares)) > members.size() + decision().spares.size()) return rules_.half_pause;
-  const bool has_first = contains(connected_, *std::ranges::min_element(members));
-  return rules_.half_pause * (has_first ? 2 : 4);
+  return evidence;
 }
 
 /// Nodes without ranks that could be members of the next generation.

@@ -123,9 +123,7 @@ class Membership {
   bool awaits_others() const;
   std::vector<NodeId> nodes_for_ranks() const;
   std::vector<NodeId> possible_members() const;
-  NextDecision next() const;
-  std::optional<Milliseconds> pause_before(const NextDecision& next) const;
-  Milliseconds pause_of_part() const;
+  Evidence evidence() const;
 
   void consider_regrow();
   bool can_regrow() const;

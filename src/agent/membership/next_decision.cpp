@@ -78,7 +78,8 @@ class Ending {
   bool has_trained() const { return has_trained_; }
   /// Members with a cause of their own.
   const std::vector<NodeId>& failed() const { return failed_; }
-  /// Members in which an audit found wrong bits. Where it could not tell which node is wrong, it accused all: then none.
+  /// Members in which an audit found wrong bits. Where it could not tell which node is wrong, it accused all: then
+  /// none.
   std::vector<NodeId> wrong() const {
     const bool is_told = accused_.size() == 1 || 2 * accused_.size() < evidence_.last.members.size();
     return is_told ? accused_ : std::vector<NodeId>();

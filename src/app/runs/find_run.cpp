@@ -82,9 +82,10 @@ std::filesystem::path newest_run() {
 }  // namespace
 
 void RunArgument::add_to(Command command) {
-  option_ = command.add_option("RUN", text_,
-                  "Run: its folder, its job file, its id (from \"distdl ls\"), or the id of one of its Slurm jobs; "
-                  "default: the folder \"run\", else the newest run");
+  option_ = command.add_option(
+      "RUN", text_,
+      "Run: its folder, its job file, its id (from \"distdl ls\"), or the id of one of its Slurm jobs; "
+      "default: the folder \"run\", else the newest run");
   option_->type_name("");
 }
 

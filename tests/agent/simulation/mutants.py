@@ -41,8 +41,8 @@ MUTANTS = [
     # Who decides.
     ("a node without ranks takes the silence of members for a fault", S, "membership/membership.cpp",
      "  if (generation() == kBeginning || !is_member() ||", "  if (generation() == kBeginning || (!{off} && !is_member()) ||"),
-    ("the smaller part does not pause", S, "membership/membership.cpp", "return rules_.minority_pause;",
-     "return {off} ? Milliseconds(0) : rules_.minority_pause;"),
+    ("the smaller part does not pause", S, "membership/pauses.cpp", "return rules.minority_pause;",
+     "return {off} ? Milliseconds(0) : rules.minority_pause;"),
     ("a refused ledger is not asked again", S, "membership/membership.cpp", "  asked_.reset();\n  next_question_",
      "  if (!{off}) asked_.reset();\n  next_question_"),
     ("the ledger is not read", S, "membership/membership.cpp", "  if ((!orphan_since_ && !is_late) || asked_",

@@ -44,7 +44,9 @@ class Training {
   /// Only the rank that runs there, until it is ended.
   void freeze_rank(std::size_t node) { ranks_[node].is_frozen = true; }
   /// Ranks on this node end with `code` at each start, or when all ranks have restored a checkpoint.
-  void spoil(std::size_t node, int code, bool late = false) { (late ? ranks_[node].spoilt_late : ranks_[node].spoilt) = code; }
+  void spoil(std::size_t node, int code, bool late = false) {
+    (late ? ranks_[node].spoilt_late : ranks_[node].spoilt) = code;
+  }
 
   bool runs(std::size_t node) const { return ranks_[node].id != 0; }
   bool is_frozen(std::size_t node) const { return ranks_[node].freezes > 0 || ranks_[node].is_frozen; }
