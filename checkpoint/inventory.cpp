@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <distdl/base/json/numbers.hpp>
 #include <distdl/checkpoint/inventory.hpp>
-#include <distdl/checkpoint/io/json_numbers.hpp>
 #include <distdl/checkpoint/multilevel/redundancy.hpp>
 
 namespace distdl::checkpoint {

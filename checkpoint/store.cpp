@@ -97,6 +97,7 @@ void Store::take(Group& group, const Owner& owner, SnapshotUse snapshots) {
     if (mine.nonce.empty()) mine.nonce = random_hex(16);
     make_folders(*files_, root_);
     const Owner before = owner_of(*files_, root_).value_or(Owner{});
+    require_no_newer_generation(before, mine, root_);
     if (mine.lineage.empty()) mine.lineage = before.lineage;
     if (mine.lineage.empty()) mine.lineage = random_hex(8);
     mine.start = before.start + 1;

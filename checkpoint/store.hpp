@@ -39,7 +39,8 @@ class Store {
 
   /// Collective. Takes the folder: creates it, checks that it is writable and the same one on all ranks, and writes
   /// OWNER (rank 0's `owner`; an empty nonce is replaced by a random one). Removes what dead runs left. Afterwards
-  /// every other run's save fails. With SnapshotUse::none, this and all later starts ignore the snapshots of earlier
+  /// every other run's save fails. Throws StorageError (superseded) if a newer generation of the same launch has the
+  /// folder. With SnapshotUse::none, this and all later starts ignore the snapshots of earlier
   /// starts.
   void take(Group& group, const Owner& owner, SnapshotUse snapshots = SnapshotUse::newest);
   /// Collective. Throws StorageError (storage) if the file system has no space for two checkpoints of so many bytes. An

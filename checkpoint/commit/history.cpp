@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 
 #include <distdl/base/clock.hpp>
+#include <distdl/base/json/numbers.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/commit/history.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
-#include <distdl/checkpoint/io/json_numbers.hpp>
 
 namespace distdl::checkpoint {
 namespace {

@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include <distdl/base/checksum.hpp>
+#include <distdl/base/json/numbers.hpp>
 #include <distdl/checkpoint/commit/ownership.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
-#include <distdl/checkpoint/io/json_numbers.hpp>
 
 namespace distdl::checkpoint {
 namespace {
@@ -21,6 +21,7 @@ std::string to_text(const Owner& owner) {
   nlohmann::json document{{"job", owner.job},     {"restart", owner.restart},      {"generation", owner.generation},
                           {"nonce", owner.nonce}, {"lineage", owner.lineage},      {"start", owner.start},
                           {"keep", owner.keep},   {"keep_every", owner.keep_every}};
+  if (!owner.launch.empty()) document["launch"] = owner.launch;
   if (owner.snapshots_since > 0) document["snapshots_since"] = owner.snapshots_since;
   return document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
@@ -35,7 +36,8 @@ Owner owner_from(const std::string& text) try {
           whole_in<std::uint64_t>(document, "start"),
           whole_in<std::int64_t>(document, "keep"),
           whole_in<std::int64_t>(document, "keep_every"),
-          whole_in<std::uint64_t>(document, "snapshots_since")};
+          whole_in<std::uint64_t>(document, "snapshots_since"),
+          document.value("launch", "")};
 } catch (const nlohmann::json::exception& error) {
   throw StorageError(fmt::format("{} is damaged: {}", kOwnerName, error.what()));
 }
@@ -58,6 +60,15 @@ std::string run_name(const std::string& lineage, const Path& root) {
 
 void write_owner(FileSystem& files, const Path& root, const Owner& owner) {
   replace_text(files, root / kOwnerName, to_text(owner));
+}
+
+void require_no_newer_generation(const Owner& before, const Owner& mine, const Path& root) {
+  const bool is_same_launch = !mine.launch.empty() && before.launch == mine.launch;
+  if (is_same_launch && before.generation > mine.generation)
+    throw StorageError(
+        fmt::format("generation {} of the same launch owns \"{}\" now; this one ({}) was superseded and must stop",
+                    before.generation, root.string(), name_of(mine)),
+        ExitCode::superseded);
 }
 
 void check_owner(FileSystem& files, const Path& root, const Owner& owner) {

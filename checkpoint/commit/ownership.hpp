@@ -20,6 +20,9 @@ std::optional<Owner> owner_of(FileSystem& files, const Path& root);
 std::string run_name(const std::string& lineage, const Path& root);
 /// Makes `owner` the only run that may write to the root. Afterwards check_owner() fails for every other run.
 void write_owner(FileSystem& files, const Path& root, const Owner& owner);
+/// Throws StorageError with code superseded if `before`, the present owner, is a newer generation of the launch of
+/// `mine`, which must then not take the folder from it.
+void require_no_newer_generation(const Owner& before, const Owner& mine, const Path& root);
 /// Throws StorageError with code superseded if OWNER does not name this run. Another run has then taken the folder, and
 /// this one must stop. The code is storage if OWNER cannot be read.
 void check_owner(FileSystem& files, const Path& root, const Owner& owner);

@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <csignal>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include <fmt/ranges.h>
@@ -70,6 +69,7 @@ class Agent {
   void read_signals();
   void read_datagrams();
   void read_ledger();
+  void read_decision(const LedgerThread::Answer& answer);
   void look_at_ranks(Clock::time_point now);
   void look_at_others();
 
@@ -196,17 +196,26 @@ void Agent::read_ledger() {
   while (const auto answer = ledger_thread_.poll()) {
     if (!answer->error.empty()) log(Severity::warning, "{}", answer->error);
     if (answer->name == kLaunchRecord) continue;
+    if (joins_ && answer->is_gone)
+      membership_.give_up(has_heard_ ? kOk : static_cast<int>(ExitCode::scheduler), "the launch has ended meanwhile");
     if (const auto node = node_of_record(answer->name)) {
       if (const auto host = agents_.meet(*node, answer->text, Clock::now()))
         membership_.name(NodeId(static_cast<std::uint32_t>(*node)), *host);
       continue;
     }
-    const Generation generation(static_cast<std::uint32_t>(std::stoul(answer->name)));
-    const auto decision = answer->text ? decision_from(*answer->text) : std::nullopt;
-    if (answer->text && !decision)
-      log(Severity::error, "the record of generation {} in \"{}\" is damaged", generation, spec_.run_folder.string());
-    decision ? membership_.decided(*decision) : membership_.unanswered(generation);
+    read_decision(*answer);
   }
+}
+
+void Agent::read_decision(const LedgerThread::Answer& answer) {
+  const Generation generation(static_cast<std::uint32_t>(std::stoul(answer.name)));
+  if (!answer.text) return membership_.unanswered(generation);
+  const auto decision = decision_from(*answer.text);
+  if (decision && is_valid(*decision, kMostNodes)) return membership_.decided(*decision);
+  // A record never changes: no generation can follow.
+  const auto problem = fmt::format("\"{}\" is damaged", ledger_.file(answer.name).string());
+  log(Severity::error, "{}", problem);
+  membership_.give_up(kPeerLost, problem);
 }
 
 void Agent::look_at_ranks(Clock::time_point now) {
@@ -251,6 +260,7 @@ std::vector<Process> Agent::processes_of(const Decision& decision, Rank& first) 
                           {"DISTDL_WORLD_SIZE", std::to_string(size)},
                           {"DISTDL_RENDEZVOUS", (launch_folder(spec_.run_folder, spec_.launch_id) / "ranks").string()},
                           {"DISTDL_LAUNCH_ID", "generation-" + name_of(decision.generation)},
+                          {"DISTDL_LAUNCH", spec_.launch_id},
                           {"DISTDL_GENERATION", name_of(decision.generation)},
                           {"DISTDL_PROCESSORS", processors[static_cast<std::size_t>(r)]}}});
     if (joins_) processes.back().variables.insert(spec_.record.variables.begin(), spec_.record.variables.end());
@@ -372,44 +382,8 @@ StallLimits stall_limits_of(const Options& options) {
           .most = milliseconds(options.stalled_at_most_seconds)};
 }
 
-std::filesystem::path launch_folder(const std::filesystem::path& run_folder, const std::string& launch_id) {
-  return run_folder / "launches" / launch_id;
-}
-
-std::optional<int> agreed_code(const std::filesystem::path& run_folder, const std::string& launch_id) {
-  const auto folder = launch_folder(run_folder, launch_id);
-  if (!std::filesystem::exists(folder)) return std::nullopt;
-  const Ledger ledger(folder);
-  std::optional<int> code;
-  for (std::uint32_t g = 1; const auto text = ledger.read(std::to_string(g)); ++g)
-    if (const auto decision = decision_from(*text)) code = decision->end;
-  return code;
-}
-
-std::size_t wanted_nodes(const Options& options, std::int64_t nodes) {
-  return static_cast<std::size_t>(std::max(nodes - options.spares, options.most_nodes));
-}
-
 int run_agent(const AgentSpec& spec, world::World* world, SupervisorSignals& signals) {
   return Agent(spec, world ? meet(spec, *world) : join(spec), signals).run();
-}
-
-void check(const Options& options) {
-  require(options.regrow_seconds >= 0 && options.regrow_seconds <= 86400,
-          "run.regrow_seconds is {}, but must be between 0 and 86400", options.regrow_seconds);
-  constexpr double kLongest = 86400;
-  for (const auto& [name, count] :
-       {std::pair("run.most_nodes", options.most_nodes), std::pair("run.spares", options.spares)})
-    require(count >= 0 && count <= static_cast<std::int64_t>(kMostNodes), "{} is {}, but must be between 0 and {}",
-            name, count, kMostNodes);
-  for (const auto& [name, seconds, least] : {std::tuple("run.node_lost_seconds", options.node_lost_seconds, 1.0),
-                                             std::tuple("run.rank_frozen_seconds", options.rank_frozen_seconds, 1.0)})
-    require(seconds >= least && seconds <= kLongest, "{} is {}, but must be between {} and {}", name, seconds, least,
-            kLongest);
-  for (const auto& [name, seconds] : {std::pair("run.stalled_seconds", options.stalled_seconds),
-                                      std::pair("run.stalled_save_seconds", options.stalled_save_seconds),
-                                      std::pair("run.stalled_at_most_seconds", options.stalled_at_most_seconds)})
-    require(seconds >= 0 && seconds <= kLongest, "{} is {}, but must be between 0 and {}", name, seconds, kLongest);
 }
 
 }  // namespace distdl::agent

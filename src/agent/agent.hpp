@@ -73,13 +73,6 @@ struct AgentSpec {
 /// How long a rank may be in one phase, as the job says.
 StallLimits stall_limits_of(const Options& options);
 
-/// The folder of what the agents of a launch agree on.
-std::filesystem::path launch_folder(const std::filesystem::path& run_folder, const std::string& launch_id);
-
-/// The exit code with which a launch has ended, as its agents have agreed; nothing if they have not. srun's own code
-/// says less: it fails where a node was lost. Throws StorageError.
-std::optional<int> agreed_code(const std::filesystem::path& run_folder, const std::string& launch_id);
-
 /// The agent of this node, one rank of `world`: starts the ranks of its node, watches them, exchanges heartbeats with
 /// the other agents, and starts the ranks again, on the nodes that are left, after one was lost. Returns the exit code
 /// of the launch: ok, requeue (stopped), the ranks' code if a restart would not help, or peer_lost if there are too few

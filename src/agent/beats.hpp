@@ -29,7 +29,7 @@ class Beats {
   Beats& operator=(const Beats&) = delete;
 
   /// Only rank 0 needs to say so. The agent learns of each step at once, so that it knows after which one a rank
-  /// crashed. Before the first call the rank has not trained.
+  /// crashed. The first call tells the step at which the rank begins; before it, the rank has not begun.
   void step_done(Step step);
 
  private:
@@ -51,7 +51,7 @@ class BeatPipe {
   int writer() const { return writer_.get(); }
   void close_writer() { writer_.reset(); }
   int descriptor() const { return reader_.get(); }
-  /// The step that the rank has done, as of its newest beat, -1 if it has not trained; nothing if no beat came since
+  /// The step that the rank has done, as of its newest beat, -1 if it has not begun; nothing if no beat came since
   /// the last call.
   std::optional<Step> poll();
 

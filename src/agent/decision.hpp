@@ -46,7 +46,7 @@ struct Decision {
   std::uint32_t failures = 0;               ///< generations in a row that failed without progress
   std::uint32_t losses = 0;                 ///< generations in a row that lost a node without progress
   std::vector<NodeFailures> node_failures;  ///< of nodes that have any
-  std::int64_t crashed_after = -1;  ///< the last step of the generation before, if its ranks crashed; -1: did not train
+  std::int64_t crashed_after = -1;  ///< the last step of the generation before, if its ranks crashed; -1: had not begun
 
   friend bool operator==(const Decision&, const Decision&) = default;
 };

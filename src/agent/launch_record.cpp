@@ -2,25 +2,18 @@
 #include <charconv>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include <distdl/agent/launch_record.hpp>
 #include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/log.hpp>
 
 namespace distdl::agent {
 namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kNode = "node-";
-
-std::optional<OpenLaunch> look_at(const fs::path& folder) {
-  const Ledger ledger(folder);
-  const auto text = ledger.read(kLaunchRecord);
-  auto record = text ? launch_record_from(*text) : std::nullopt;
-  auto newest = record ? newest_decision(ledger) : std::nullopt;
-  if (!newest || newest->end) return std::nullopt;
-  return OpenLaunch{*std::move(record), *std::move(newest)};
-}
 }  // namespace
 
 std::map<std::string, std::string> variables_of_job() {
@@ -32,25 +25,51 @@ std::map<std::string, std::string> variables_of_job() {
   return variables;
 }
 
-std::optional<OpenLaunch> find_launch(const fs::path& run_folder) {
-  fs::path newest;
-  fs::file_time_type time;
+fs::path launch_folder(const fs::path& run_folder, const std::string& launch_id) {
+  return run_folder / "launches" / launch_id;
+}
+
+std::optional<int> agreed_code(const fs::path& run_folder, const std::string& launch_id) {
+  const Ledger ledger(launch_folder(run_folder, launch_id));
+  if (!ledger.exists()) return std::nullopt;
+  std::optional<int> code;
+  for (std::uint32_t g = 1; const auto text = ledger.read(std::to_string(g)); ++g)
+    if (const auto decision = decision_from(*text)) code = decision->end;
+  return code;
+}
+
+std::optional<OpenLaunch> find_launch(const fs::path& run_folder, const std::string& id) {
+  const Ledger ledger(launch_folder(run_folder, id));
+  const auto text = ledger.read(kLaunchRecord);
+  if (!text) return std::nullopt;
+  const auto file = ledger.file(kLaunchRecord);
+  auto record = launch_record_from(*text, file);
+  if (record.id != id)
+    throw StorageError(fmt::format("\"{}\" is the record of another launch, \"{}\"", file.string(), record.id),
+                       ExitCode::corrupt);
+  auto newest = newest_decision(ledger);
+  if (!newest || newest->end) return std::nullopt;
+  return OpenLaunch{std::move(record), *std::move(newest)};
+}
+
+void remove_abandoned_launches(const fs::path& run_folder) {
   std::error_code error;
   for (fs::directory_iterator entry(run_folder / "launches", error), end; !error && entry != end;
        entry.increment(error)) {
-    std::error_code unknown;
-    const auto written = fs::last_write_time(entry->path() / (std::string(kLaunchRecord) + ".json"), unknown);
-    if (unknown || (!newest.empty() && written <= time)) continue;
-    newest = entry->path();
-    time = written;
+    std::error_code none;
+    if (!fs::exists(fs::symlink_status(Ledger(entry->path()).file(kLaunchRecord), none))) continue;
+    fs::remove_all(entry->path(), none);
+    if (none) log(Severity::warning, "cannot remove \"{}\": {}", entry->path().string(), none.message());
   }
-  return newest.empty() ? std::nullopt : look_at(newest);
 }
 
 std::optional<Decision> newest_decision(const Ledger& ledger) {
   std::optional<Decision> newest;
-  for (std::uint32_t g = 1; const auto text = ledger.read(std::to_string(g)); ++g)
-    if (auto decision = decision_from(*text)) newest = std::move(decision);
+  for (std::uint32_t g = 1; const auto text = ledger.read(std::to_string(g)); ++g) {
+    newest = decision_from(*text);
+    if (!newest)
+      throw StorageError(fmt::format("\"{}\" is damaged", ledger.file(std::to_string(g)).string()), ExitCode::corrupt);
+  }
   return newest;
 }
 

@@ -30,9 +30,17 @@ struct LaunchRecord {
 };
 
 std::string to_text(const LaunchRecord& record);
-std::optional<LaunchRecord> launch_record_from(const std::string& text);
+/// `file`: where the text was, for messages. Throws StorageError (corrupt) if it is no such record, or has values that
+/// none can have; ConfigError if another version of distdl has started the launch.
+LaunchRecord launch_record_from(const std::string& text, const std::filesystem::path& file);
 
 inline constexpr const char* kLaunchRecord = "launch";  ///< its name in the ledger
+
+/// The folder of what the agents of a launch agree on.
+std::filesystem::path launch_folder(const std::filesystem::path& run_folder, const std::string& launch_id);
+/// The exit code with which a launch has ended, as its agents have agreed; nothing if they have not. srun's own code
+/// says less: it fails where a node was lost. Throws StorageError.
+std::optional<int> agreed_code(const std::filesystem::path& run_folder, const std::string& launch_id);
 
 /// Those variables as they are in this process.
 std::map<std::string, std::string> variables_of_job();
@@ -42,11 +50,15 @@ struct OpenLaunch {
   LaunchRecord record;
   Decision newest;  ///< of its ledger
 };
-/// The one with the newest record. Nothing if there is none, or if its agents have not begun the first generation.
-/// Where the start of a launch was killed, its record stays. Throws StorageError.
-std::optional<OpenLaunch> find_launch(const std::filesystem::path& run_folder);
+/// The launch with this id. Nothing if its agents have not begun the first generation, or if it has ended. Throws
+/// StorageError (corrupt: a record is damaged), ConfigError (as launch_record_from()).
+std::optional<OpenLaunch> find_launch(const std::filesystem::path& run_folder, const std::string& id);
+/// Removes what launches have left whose start was killed, with their secrets. For a start that has the run folder's
+/// lock: agents of such a launch that still run can decide no more generations then, and end. What cannot be removed is
+/// told in the log.
+void remove_abandoned_launches(const std::filesystem::path& run_folder);
 
-/// The last decision; nothing if no generation has begun. Throws StorageError.
+/// The last decision; nothing if no generation has begun. Throws StorageError, corrupt if it is damaged.
 std::optional<Decision> newest_decision(const Ledger& ledger);
 
 /// The nodes that have joined a launch, in the order of their numbers. Throws StorageError.

@@ -32,14 +32,15 @@ void write_whole(const fs::path& file, const std::string& text) {
 }
 }  // namespace
 
-Ledger::Ledger(fs::path folder) : folder_(std::move(folder)) {
+void Ledger::make_folder() const {
   std::error_code error;
   fs::create_directories(folder_, error);
   require<StorageError>(!error, "cannot make folder \"{}\": {}", folder_.string(), error.message());
 }
 
-fs::path Ledger::file(const std::string& name) const {
-  return folder_ / (name + ".json");
+bool Ledger::exists() const {
+  std::error_code error;
+  return fs::status(folder_, error).type() != fs::file_type::not_found;
 }
 
 std::string Ledger::create(const std::string& name, const std::string& text) const {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace distdl::agent {
 
@@ -12,17 +13,21 @@ namespace distdl::agent {
 /// Lustre and GPFS keep it atomic among hosts.
 class Ledger {
  public:
-  /// Creates the folder if it does not exist. Throws StorageError.
-  explicit Ledger(std::filesystem::path folder);
+  explicit Ledger(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  /// Creates the folder, if it does not exist: only before a launch begins. Who finds none later knows that the launch
+  /// has ended. Throws StorageError.
+  void make_folder() const;
+  /// False if the folder is gone.
+  bool exists() const;
   /// Creates the record `name` ("7" for generation 7) unless there is one. Returns what stands there now: `text`, or
   /// what another agent has written. Throws StorageError.
   std::string create(const std::string& name, const std::string& text) const;
   /// Nothing if there is no such record. Throws StorageError.
   std::optional<std::string> read(const std::string& name) const;
+  /// Of a record.
+  std::filesystem::path file(const std::string& name) const { return folder_ / (name + ".json"); }
 
  private:
-  std::filesystem::path file(const std::string& name) const;
-
   std::filesystem::path folder_;
 };
 

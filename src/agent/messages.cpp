@@ -3,6 +3,9 @@
 
 #include <distdl/agent/launch_record.hpp>
 #include <distdl/agent/messages.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/base/json/numbers.hpp>
+#include <distdl/version.hpp>
 
 namespace distdl::agent {
 namespace {
@@ -17,7 +20,7 @@ std::vector<std::uint32_t> numbers(const std::vector<NodeId>& nodes) {
 
 std::vector<NodeId> nodes_from(const Json& json) {
   std::vector<NodeId> nodes;
-  for (const auto& number : json) nodes.emplace_back(number.get<std::uint32_t>());
+  for (const auto& number : json) nodes.emplace_back(whole<std::uint32_t>(number));
   return nodes;
 }
 
@@ -45,10 +48,10 @@ AgentAddress address_of(const Json& json) {
 /// A kind that this version does not know is unknown.
 Origin origin_of(const Json& json) {
   Origin origin;
-  const auto kind = json.at("kind").get<std::uint8_t>();
+  const auto kind = whole<std::uint8_t>(json.at("kind"));
   if (kind <= static_cast<std::uint8_t>(kLastCauseKind)) origin.kind = static_cast<CauseKind>(kind);
-  if (json.contains("node")) origin.node = NodeId(json.at("node").get<std::uint32_t>());
-  if (json.contains("rank")) origin.rank = json.at("rank").get<std::int32_t>();
+  if (json.contains("node")) origin.node = NodeId(whole<std::uint32_t>(json.at("node")));
+  if (json.contains("rank")) origin.rank = whole<std::int32_t>(json.at("rank"));
   return origin;
 }
 
@@ -74,38 +77,39 @@ Json json_of(const Decision& decision) {
 
 Decision decision_of(const Json& json) {
   Decision decision;
-  decision.generation = Generation(json.at("generation").get<std::uint32_t>());
+  decision.generation = Generation(whole<std::uint32_t>(json.at("generation")));
   decision.members = nodes_from(json.at("members"));
   decision.spares = nodes_from(json.at("spares"));
   decision.cause = json.at("cause").get<std::string>();
   decision.origin = origin_of(json.at("origin"));
   decision.wrong = nodes_from(json.at("wrong"));
-  decision.newcomers = nodes_from(json.at("newcomers"));
-  decision.crashed_after = json.at("crashed_after").get<std::int64_t>();
-  decision.progress = json.at("progress").get<std::int64_t>();
-  decision.failures = json.at("failures").get<std::uint32_t>();
-  decision.losses = json.at("losses").get<std::uint32_t>();
+  decision.newcomers = nodes_from(json.value("newcomers", Json::array()));
+  decision.crashed_after = whole<std::int64_t>(json.at("crashed_after"));
+  decision.progress = whole<std::int64_t>(json.at("progress"));
+  decision.failures = whole<std::uint32_t>(json.at("failures"));
+  decision.losses = whole<std::uint32_t>(json.at("losses"));
   for (const auto& one : json.at("node_failures"))
-    decision.node_failures.push_back({NodeId(one.at(0).get<std::uint32_t>()), one.at(1).get<std::uint32_t>()});
-  if (json.contains("end")) decision.end = json.at("end").get<int>();
-  if (json.contains("proposer")) decision.proposer = NodeId(json.at("proposer").get<std::uint32_t>());
+    decision.node_failures.push_back({NodeId(whole<std::uint32_t>(one.at(0))), whole<std::uint32_t>(one.at(1))});
+  if (json.contains("end")) decision.end = whole<int>(json.at("end"));
+  if (json.contains("proposer")) decision.proposer = NodeId(whole<std::uint32_t>(json.at("proposer")));
   return decision;
 }
 
 Status status_of(const Json& json) {
   Status status;
-  status.node = NodeId(json.at("node").get<std::uint32_t>());
-  status.sequence = json.at("sequence").get<std::uint64_t>();
+  status.node = NodeId(whole<std::uint32_t>(json.at("node")));
+  status.sequence = whole<std::uint64_t>(json.at("sequence"));
   status.decision = decision_of(json.at("decision"));
-  status.phase = static_cast<Phase>(json.at("phase").get<std::uint8_t>());
-  status.code = json.at("code").get<int>();
+  status.phase = static_cast<Phase>(whole<std::uint8_t>(json.at("phase")));
+  status.code = whole<int>(json.at("code"));
   status.cause = json.at("cause").get<std::string>();
   status.origin = origin_of(json.at("origin"));
-  status.step = json.at("step").get<std::int64_t>();
+  status.step = whole<std::int64_t>(json.at("step"));
+  status.has_trained = json.value("has_trained", false);
   status.fault = json.at("fault").get<std::string>();
   status.regrow = json.at("regrow").get<bool>();
   status.stop = json.at("stop").get<bool>();
-  status.progress = json.at("progress").get<std::int64_t>();
+  status.progress = whole<std::int64_t>(json.at("progress"));
   for (char c : json.at("hears").get<std::string>()) status.hears.push_back(c == '1');
   status.drain = json.at("drain").get<bool>();
   status.leave = json.at("leave").get<bool>();
@@ -118,6 +122,40 @@ auto parsed(const std::string& text, Read read) -> std::optional<decltype(read(J
   return read(Json::parse(text));
 } catch (const Json::exception&) {
   return std::nullopt;
+} catch (const StorageError&) {  // no whole number
+  return std::nullopt;
+}
+
+/// What is wrong with its values; empty: nothing.
+std::string problem_of(const LaunchRecord& record) {
+  constexpr int kMostRanks = 1 << 20;
+  const bool is_name = !record.id.empty() && !record.id.starts_with('.') && record.id.find('/') == std::string::npos;
+  if (!is_name) return fmt::format("\"{}\" is no id of a launch", record.id);
+  if (record.ranks < 1 || record.ranks > kMostRanks) return fmt::format("it has {} ranks", record.ranks);
+  if (record.min_nodes < 1) return fmt::format("it needs {} nodes", record.min_nodes);
+  if (record.agents.empty() || record.agents.size() > kMostNodes)
+    return fmt::format("it has {} agents", record.agents.size());
+  if (record.arguments.empty()) return "it has no job file";
+  return record.secret.empty() ? "it has no secret" : "";
+}
+
+/// The version comes first: the rest of another one's record may look otherwise.
+LaunchRecord record_of(const Json& json) {
+  LaunchRecord record;
+  json.at("version").get_to(record.version);
+  require(record.version == DISTDL_VERSION, "the run was started by distdl {}, which this distdl, {}, cannot join",
+          record.version, DISTDL_VERSION);
+  json.at("id").get_to(record.id);
+  json.at("job").get_to(record.job);
+  json.at("arguments").get_to(record.arguments);
+  json.at("more").get_to(record.more);
+  json.at("folder").get_to(record.folder);
+  record.ranks = whole<int>(json.at("ranks"));
+  record.min_nodes = whole<int>(json.at("min_nodes"));
+  json.at("variables").get_to(record.variables);
+  for (const auto& agent : json.at("agents")) record.agents.push_back(address_of(agent));
+  json.at("secret").get_to(record.secret);
+  return record;
 }
 }  // namespace
 
@@ -146,22 +184,20 @@ std::string to_text(const LaunchRecord& record) {
       .dump();
 }
 
-std::optional<LaunchRecord> launch_record_from(const std::string& text) {
-  return parsed(text, [](const Json& json) {
-    LaunchRecord record;
-    json.at("id").get_to(record.id);
-    json.at("version").get_to(record.version);
-    json.at("job").get_to(record.job);
-    json.at("arguments").get_to(record.arguments);
-    json.at("more").get_to(record.more);
-    json.at("folder").get_to(record.folder);
-    json.at("ranks").get_to(record.ranks);
-    json.at("min_nodes").get_to(record.min_nodes);
-    json.at("variables").get_to(record.variables);
-    for (const auto& agent : json.at("agents")) record.agents.push_back(address_of(agent));
-    json.at("secret").get_to(record.secret);
-    return record;
-  });
+LaunchRecord launch_record_from(const std::string& text, const std::filesystem::path& file) {
+  std::string problem;
+  try {
+    auto record = record_of(Json::parse(text));
+    problem = problem_of(record);
+    if (problem.empty()) return record;
+  } catch (const Json::exception& error) {
+    problem = error.what();
+  } catch (const StorageError& error) {
+    problem = error.what();
+  }
+  throw StorageError(
+      fmt::format("\"{}\" is damaged: {}; requeue the run, whose next launch can be joined", file.string(), problem),
+      ExitCode::corrupt);
 }
 
 std::string to_text(const Decision& decision) {
@@ -183,6 +219,7 @@ std::string to_text(const Status& status) {
               {"cause", text_of(status.cause)},
               {"origin", json_of(status.origin)},
               {"step", status.step},
+              {"has_trained", status.has_trained},
               {"fault", text_of(status.fault)},
               {"regrow", status.regrow},
               {"stop", status.stop},

@@ -31,7 +31,8 @@ struct Status {
   bool regrow = false;         ///< this generation is to save and stop, for one with more nodes
   bool stop = false;           ///< the launch is to save and stop
   std::int64_t progress = -1;  ///< the furthest step of its ranks, in all generations
-  std::int64_t step = -1;      ///< the furthest step of its ranks in this generation; -1: they have not trained
+  std::int64_t step = -1;      ///< where its ranks are in this generation, also after a restore; -1: not that far yet
+  bool has_trained = false;    ///< its ranks have made a step in this generation
   std::vector<bool> hears;     ///< for each node that this one knows: whether its statuses arrive here
   bool drain = false;          ///< this node may fail soon: a spare is to take its place
   bool leave = false;          ///< this node, which has joined, is about to go: the others are to go on without it

@@ -15,7 +15,6 @@
 #include <distdl/agent/inspector.hpp>
 #include <distdl/agent/launch_record.hpp>
 #include <distdl/base/log.hpp>
-#include <distdl/base/random.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/launch/job_end.hpp>
 #include <distdl/launch/launch.hpp>
@@ -39,6 +38,7 @@ class Launch {
       : options_(options),
         signals_(signals),
         lock_(spec.lock),
+        id_(spec.id),
         rendezvous_(spec.allocation ? std::optional<Rendezvous>() : std::optional<Rendezvous>(std::in_place)),
         activity_(spec.allocation ? 0 : spec.ranks, spec.stall),
         processes_(activity_.with_memory(processes_of(spec, options, rendezvous_ ? rendezvous_->folder() : "", id_))),
@@ -166,7 +166,7 @@ class Launch {
   const Options& options_;
   agent::SupervisorSignals& signals_;
   const FolderLock* lock_;
-  std::string id_ = random_hex(8);
+  std::string id_;
   std::optional<Rendezvous> rendezvous_;  ///< of local ranks
   LocalActivity activity_;
   agent::Processes processes_;

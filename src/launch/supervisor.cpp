@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <distdl/base/log.hpp>
+#include <distdl/base/random.hpp>
 #include <distdl/launch/job_end.hpp>
 #include <distdl/launch/launch.hpp>
 #include <distdl/launch/launch_processes.hpp>
@@ -17,6 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr double kLongestGrace = 86400;
+constexpr std::size_t kIdBytes = 8;
 
 Milliseconds milliseconds(double seconds) {
   return std::chrono::ceil<Milliseconds>(std::chrono::duration<double>(seconds));
@@ -91,7 +93,8 @@ LaunchResult launch_next(const LaunchSpec& spec, const Progress& progress, const
                          const Options& options, agent::SupervisorSignals& signals) {
   LaunchSpec next = on_nodes(progress.next_launch(), nodes);
   next.limits = limits_of_job(spec.allocation);
-  if (spec.events.began) spec.events.began(next.ranks, next.allocation ? next.allocation->only : nodes);
+  next.id = random_hex(kIdBytes);
+  if (spec.events.began) spec.events.began(next.ranks, next.allocation ? next.allocation->only : nodes, next.id);
   LaunchResult result = launch(next, options, signals);
   std::string cause = result.cause.empty() ? cause_of(result.code) : result.cause;
   if (spec.allocation && is_of_srun(result.code, spec, progress, nodes, options)) {

@@ -21,7 +21,8 @@ namespace distdl::launch {
 
 /// What the supervisor tells of its launches, as they happen.
 struct LaunchEvents {
-  std::function<void(int ranks, const std::vector<std::string>& nodes)> began = {};  ///< `nodes`: empty: all of the job
+  /// `nodes`: empty: all of the job. `id`: of the launch.
+  std::function<void(int ranks, const std::vector<std::string>& nodes, const std::string& id)> began = {};
   /// `cause`: "peer lost", "killed by SIGKILL", "srun failed".
   std::function<void(int code, const std::string& cause, bool told_to_stop)> ended = {};
   std::function<void()> lost_node = {};  ///< a node of the launch that ended does not answer
@@ -65,6 +66,7 @@ struct LaunchSpec {
   std::function<std::vector<std::string>()> wrong_nodes = {};
   agent::StallLimits stall = {};  ///< local ranks that make no progress are ended by these limits
   LaunchEvents events = {};
+  std::string id = {};  ///< of the launch; supervise() gives each a new one
 };
 
 /// Throws ConfigError for invalid values.

@@ -62,6 +62,7 @@ void Journal::append(const LaunchBegan& event) {
   Row row = row_of("launch");
   row["ranks"] = event.ranks;
   add_text(row, "nodes", event.nodes);
+  add_text(row, "id", event.id);
   writer_.append(text_of(row));
 }
 
@@ -132,6 +133,15 @@ std::vector<Record> read_journal(const std::filesystem::path& run_folder) {
   std::vector<Record> rows;
   for_each_record(run_folder / "journal.jsonl", [&](const Record& row) { rows.push_back(row); });
   return rows;
+}
+
+std::optional<std::string> present_launch(const std::filesystem::path& run_folder) {
+  std::optional<std::string> id;
+  for_each_record(run_folder / "journal.jsonl", [&](const Record& row) {
+    if (row.event == "launch") id = row.id;
+    if (row.event == "job_started" || row.event == "launch_ended") id.reset();
+  });
+  return id;
 }
 
 bool has_met_poison(const std::vector<Record>& journal) {

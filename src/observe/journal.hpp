@@ -42,6 +42,7 @@ struct NodesChecked {
 struct LaunchBegan {
   int ranks = 1;
   std::string nodes = {};  ///< on these; empty: on all of the job
+  std::string id = {};     ///< of the launch
 };
 
 /// All ranks have ended.
@@ -123,6 +124,10 @@ class Journal {
 
 /// All rows that can be read, in the order of the file.
 std::vector<Record> read_journal(const std::filesystem::path& run_folder);
+
+/// The id of the launch that goes on, as far as the journal knows: empty if an older distdl has begun it; nothing if
+/// none does since the newest start of the run.
+std::optional<std::string> present_launch(const std::filesystem::path& run_folder);
 
 /// Whether the newest launch of the run ended at a poison step: ranks crashed twice after the same step.
 bool has_met_poison(const std::vector<Record>& journal);

@@ -9,9 +9,9 @@
 
 #include <distdl/base/clock.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/json/numbers.hpp>
 #include <distdl/base/median.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
-#include <distdl/checkpoint/io/json_numbers.hpp>
 #include <distdl/observe/bad_nodes.hpp>
 #include <distdl/observe/record_lines.hpp>
 #include <distdl/observe/run_folder.hpp>
@@ -340,15 +340,15 @@ std::string to_text(const Result& result) {
 Result result_from(const std::string& text, const std::string& name) try {
   const auto row = nlohmann::json::parse(text);
   Result result;
-  result.steps = checkpoint::whole_in<std::int64_t>(row, "steps");
+  result.steps = whole_in<std::int64_t>(row, "steps");
   result.loss = optional_number(row, "loss");
   result.accuracy = optional_number(row, "accuracy");
   result.samples_per_s = optional_number(row, "samples_per_s").value_or(0);
-  result.interruptions = checkpoint::whole_in<std::int64_t>(row, "interruptions");
-  result.steps_repeated = checkpoint::whole_in<std::int64_t>(row, "steps_repeated");
-  result.ranks = checkpoint::whole_in<int>(row, "ranks");
-  result.failed_saves = checkpoint::whole_in<std::int64_t>(row, "failed_saves");
-  result.skipped_saves = checkpoint::whole_in<std::int64_t>(row, "skipped_saves");
+  result.interruptions = whole_in<std::int64_t>(row, "interruptions");
+  result.steps_repeated = whole_in<std::int64_t>(row, "steps_repeated");
+  result.ranks = whole_in<int>(row, "ranks");
+  result.failed_saves = whole_in<std::int64_t>(row, "failed_saves");
+  result.skipped_saves = whole_in<std::int64_t>(row, "skipped_saves");
   result.backend = row.value("backend", "");
   return result;
 } catch (const nlohmann::json::exception& error) {

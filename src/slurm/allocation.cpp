@@ -13,13 +13,6 @@ std::optional<Allocation> current_allocation() {
   return allocation_from(&env);
 }
 
-std::optional<Allocation> allocation_in(const std::map<std::string, std::string>& variables) {
-  return allocation_from([&](const std::string& name) -> std::optional<std::string> {
-    const auto found = variables.find(name);
-    return found == variables.end() || found->second.empty() ? std::nullopt : std::optional(found->second);
-  });
-}
-
 std::optional<std::chrono::system_clock::time_point> end_of_job_by_variable() {
   auto seconds = env_integer("SLURM_JOB_END_TIME");
   if (!seconds) return std::nullopt;

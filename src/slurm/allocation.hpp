@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,8 +28,6 @@ struct Allocation {
 
 /// Nothing outside of a job. Throws ConfigError if one of Slurm's variables is not the number that it should be.
 std::optional<Allocation> current_allocation();
-/// The same of other variables than those of this process; an empty one is as if it were not there.
-std::optional<Allocation> allocation_in(const std::map<std::string, std::string>& variables);
 
 /// The switches above this node, as far as Slurm's topology plug-in knows them ("core.leaf3"): nodes with equal ones
 /// are lost together with their switch. Empty if it knows none.

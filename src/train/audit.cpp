@@ -151,6 +151,10 @@ AuditFindings findings_of(const AuditPairs& pairs, const std::vector<AuditAnswer
   return findings;
 }
 
+bool ends_as_wrong(const AuditVerdict& verdict, std::size_t nodes, int rank) {
+  return (!verdict.is_certain && nodes > 1) || std::ranges::binary_search(verdict.wrong, rank);
+}
+
 AuditVerdict verdict_of(const AuditPairs& pairs, const AuditFindings& findings, const std::vector<AuditAnswer>& first,
                         const std::vector<AuditAnswer>& second) {
   Accused accused;

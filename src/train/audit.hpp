@@ -67,4 +67,9 @@ struct AuditVerdict {
 AuditVerdict verdict_of(const AuditPairs& pairs, const AuditFindings& findings, const std::vector<AuditAnswer>& first,
                         const std::vector<AuditAnswer>& second);
 
+/// Whether a rank ends with ExitCode::corruption: agents leave out the nodes whose ranks do so, unless most nodes have
+/// such ranks. `nodes`: how many have ranks in `verdict.wrong`. Where nothing tells which of several nodes is wrong,
+/// all ranks do.
+bool ends_as_wrong(const AuditVerdict& verdict, std::size_t nodes, int rank);
+
 }  // namespace distdl::train

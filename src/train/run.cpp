@@ -224,12 +224,12 @@ std::string Trainer::node_of(Rank rank) const {
 
 void Trainer::corrupted(const AuditFailed& found) {
   const auto& verdict = found.verdict();
-  const bool is_wrong = std::ranges::binary_search(verdict.wrong, communicator_.rank().value);
-  if (is_wrong) enter_phase(RankPhase::corrupted);
   Corrupted event{found.step(), state_.audited, verdict.wrong, {}, verdict.is_certain, verdict.reason, {}};
   for (int rank : verdict.wrong)
     if (auto node = node_of(Rank(rank)); std::ranges::find(event.hosts, node) == event.hosts.end())
       event.hosts.push_back(std::move(node));
+  const bool is_wrong = ends_as_wrong(verdict, event.hosts.size(), communicator_.rank().value);
+  if (is_wrong) enter_phase(RankPhase::corrupted);
   const auto text = fmt::format(
       "silent corruption found by the audit of step {} on {}{}: {}. The next start continues from the newest "
       "checkpoint up to step {}, the last one that passed an audit",

@@ -63,7 +63,8 @@ enum class Outcome {
 /// run continues; only the last save must succeed. The result depends only on the recipe, not on the number of ranks or
 /// interruptions. Throws Error on all ranks, with the code of the cause: bad input, a missing data set or checkpoint,
 /// another run that took the checkpoint folder; comm::PeerLost. If an audit finds wrong bits, the ranks that are wrong
-/// throw an Error with ExitCode::corruption, and the others a CommError.
+/// throw an Error with ExitCode::corruption, and the others a CommError; all throw the first, if nothing tells which
+/// node is wrong.
 Outcome run(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, Observer& observer);
 
 }  // namespace distdl::train

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <unistd.h>
@@ -16,19 +17,33 @@
 #include <distdl/agent/meeting/ledger_thread.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/random.hpp>
+#include <distdl/version.hpp>
 
 namespace distdl::agent {
 namespace {
 namespace fs = std::filesystem;
+using ::testing::HasSubstr;
 
 class LedgerTest : public ::testing::Test {
  protected:
   void TearDown() override { fs::remove_all(folder_); }
+  /// Its folder is there.
+  static Ledger made(const fs::path& folder) {
+    Ledger ledger(folder);
+    ledger.make_folder();
+    return ledger;
+  }
+  static LaunchRecord some_record(const std::string& id) {
+    LaunchRecord record{.id = id, .version = DISTDL_VERSION, .job = "[train]", .arguments = {"job.toml"}};
+    record.agents = {{"n1", "10.0.0.1 4000", ""}};
+    record.secret = "secret";
+    return record;
+  }
   fs::path folder_ = fs::path(::testing::TempDir()) / ("ledger_" + random_hex(8));
 };
 
 TEST_F(LedgerTest, KeepsWhatCameFirst) {
-  const Ledger ledger(folder_ / "deep" / "launch");
+  const Ledger ledger = made(folder_ / "deep" / "launch");
   EXPECT_EQ(ledger.read("1"), std::nullopt);
   EXPECT_EQ(ledger.create("1", "first"), "first");
   EXPECT_EQ(ledger.create("1", "second"), "first");
@@ -37,7 +52,7 @@ TEST_F(LedgerTest, KeepsWhatCameFirst) {
 }
 
 TEST_F(LedgerTest, AllWhoRaceReadTheSame) {
-  const Ledger ledger(folder_);
+  const Ledger ledger = made(folder_);
   for (int round = 0; round < 20; ++round) {
     std::vector<std::string> found(8);
     {
@@ -52,7 +67,7 @@ TEST_F(LedgerTest, AllWhoRaceReadTheSame) {
 }
 
 TEST_F(LedgerTest, EachNodeThatJoinsGetsTheNextNumber) {
-  const Ledger ledger(folder_);
+  const Ledger ledger = made(folder_);
   EXPECT_EQ(join_nodes(ledger, 3, {"n7", "10.0.0.7 1", ""}), NodeId(3));
   std::vector<NodeId> numbers(6);
   {
@@ -70,51 +85,65 @@ TEST_F(LedgerTest, EachNodeThatJoinsGetsTheNextNumber) {
 }
 
 TEST_F(LedgerTest, ALaunchCanBeJoinedWhileItGoesOn) {
-  EXPECT_FALSE(find_launch(folder_));
-  const Ledger ledger(folder_ / "launches" / "ab12");
-  LaunchRecord record;
-  record.id = "ab12";
-  record.secret = "secret";
-  ledger.create(kLaunchRecord, to_text(record));
-  EXPECT_FALSE(find_launch(folder_)) << "no generation has begun";
-  const auto mode = fs::status(folder_ / "launches" / "ab12" / "launch.json").permissions();
+  EXPECT_FALSE(find_launch(folder_, "ab12"));
+  const Ledger ledger = made(launch_folder(folder_, "ab12"));
+  ledger.create(kLaunchRecord, to_text(some_record("ab12")));
+  EXPECT_FALSE(find_launch(folder_, "ab12")) << "no generation has begun";
+  const auto mode = fs::status(ledger.file(kLaunchRecord)).permissions();
   EXPECT_EQ(mode, fs::perms::owner_read | fs::perms::owner_write) << "it holds the secret";
   Decision decision;
   decision.generation = Generation(1);
   decision.members = {NodeId(0)};
   ledger.create("1", to_text(decision));
-  const auto found = find_launch(folder_);
+  const auto found = find_launch(folder_, "ab12");
   ASSERT_TRUE(found);
   EXPECT_EQ(found->record.secret, "secret");
   EXPECT_EQ(found->newest, decision);
+  EXPECT_FALSE(find_launch(folder_, "cd34"));
   decision.generation = Generation(2);
   decision.members.clear();
   decision.end = 0;
   ledger.create("2", to_text(decision));
-  EXPECT_FALSE(find_launch(folder_));
+  EXPECT_FALSE(find_launch(folder_, "ab12"));
+  EXPECT_EQ(agreed_code(folder_, "ab12"), 0);
+  EXPECT_EQ(agreed_code(folder_, "cd34"), std::nullopt);
 }
 
-TEST_F(LedgerTest, ALaunchBeforeTheNewestOneIsNotJoined) {
-  Decision decision;
-  decision.generation = Generation(1);
-  decision.members = {NodeId(0)};
-  const auto launches = folder_ / "launches";
-  for (const char* id : {"killed", "newest"}) {
-    LaunchRecord record;
-    record.id = id;
-    const Ledger ledger(launches / id);
-    ledger.create(kLaunchRecord, to_text(record));
-    ledger.create("1", to_text(decision));
-  }
-  const auto record_of = [&](const char* id) { return launches / id / "launch.json"; };
-  fs::last_write_time(record_of("killed"), fs::last_write_time(record_of("newest")) - std::chrono::seconds(1));
-  ASSERT_TRUE(find_launch(folder_));
-  EXPECT_EQ(find_launch(folder_)->record.id, "newest");
-  decision.generation = Generation(2);
-  decision.members.clear();
-  decision.end = 75;
-  Ledger(launches / "newest").create("2", to_text(decision));
-  EXPECT_FALSE(find_launch(folder_));
+TEST_F(LedgerTest, NamesTheRecordThatIsDamaged) {
+  const Ledger ledger = made(launch_folder(folder_, "ab12"));
+  const auto expect = [&](ExitCode code, const fs::path& file) {
+    try {
+      find_launch(folder_, "ab12");
+      ADD_FAILURE() << "no error";
+    } catch (const StorageError& error) {
+      EXPECT_EQ(error.exit_code(), code) << error.what();
+      EXPECT_THAT(error.what(), HasSubstr("\"" + file.string() + "\""));
+    }
+  };
+  const auto record = ledger.file(kLaunchRecord), first = ledger.file("1");
+  std::ofstream(record) << "{\"id\": ";
+  expect(ExitCode::corrupt, record);
+  std::ofstream(record) << to_text(some_record("cd34"));
+  expect(ExitCode::corrupt, record);
+  std::ofstream(record) << to_text(some_record("ab12"));
+  std::ofstream(first) << "{}";
+  expect(ExitCode::corrupt, first);
+  fs::remove(record);
+  fs::create_symlink(record, record);
+  expect(ExitCode::storage, record);
+}
+
+TEST_F(LedgerTest, WhatAKilledStartLeftOfItsLaunchIsRemoved) {
+  made(launch_folder(folder_, "killed")).create(kLaunchRecord, to_text(some_record("killed")));
+  const auto damaged = Ledger(launch_folder(folder_, "damaged"));
+  damaged.make_folder();
+  fs::create_symlink(damaged.file(kLaunchRecord), damaged.file(kLaunchRecord));
+  made(launch_folder(folder_, "preflight-1234")).create("other", "");
+  remove_abandoned_launches(folder_);
+  std::vector<std::string> left;
+  for (const auto& entry : fs::directory_iterator(folder_ / "launches")) left.push_back(entry.path().filename());
+  EXPECT_EQ(left, std::vector<std::string>{"preflight-1234"}) << "which holds no secret";
+  remove_abandoned_launches(folder_ / "none");
 }
 
 TEST_F(LedgerTest, TheRecordOfALaunchHasRoomForAllNodes) {
@@ -122,7 +151,7 @@ TEST_F(LedgerTest, TheRecordOfALaunchHasRoomForAllNodes) {
   const auto without = to_text(record).size();
   record.agents = {{std::string(64, 'n'), "2001:0db8:85a3:0000:0000:8a2e:0370:7334%interface0 65535", ""}};
   record.secret = std::string(64, 'f');  // its share
-  const Ledger ledger(folder_);
+  const Ledger ledger = made(folder_);
   // Not a real one: it would take so much memory that the kernel ends this process in a test with a small cgroup.
   const std::string text((to_text(record).size() - without + 1) * kMostNodes, 'x');
   EXPECT_EQ(ledger.create(kLaunchRecord, text).size(), text.size());
@@ -130,15 +159,26 @@ TEST_F(LedgerTest, TheRecordOfALaunchHasRoomForAllNodes) {
 }
 
 TEST_F(LedgerTest, SaysWhatTheFileSystemRefuses) {
-  const Ledger ledger(folder_);
+  const Ledger ledger = made(folder_);
   fs::remove_all(folder_);
   EXPECT_THROW(ledger.create("1", "text"), StorageError);
   std::ofstream(folder_) << "no folder";
-  EXPECT_THROW(Ledger{folder_}, StorageError);
+  EXPECT_THROW(ledger.make_folder(), StorageError);
+}
+
+TEST_F(LedgerTest, AFolderThatWasRemovedIsNotMadeAgain) {
+  const Ledger ledger = made(folder_);
+  EXPECT_TRUE(ledger.exists());
+  fs::remove_all(folder_);
+  const Ledger later(folder_);
+  EXPECT_THROW(later.create("1", "text"), StorageError);
+  EXPECT_EQ(later.read("1"), std::nullopt);
+  EXPECT_FALSE(later.exists());
+  EXPECT_FALSE(fs::exists(folder_));
 }
 
 TEST_F(LedgerTest, AnotherThreadAnswersInOrder) {
-  const Ledger ledger(folder_);
+  const Ledger ledger = made(folder_);
   LedgerThread thread(ledger);
   EXPECT_FALSE(thread.poll());
   thread.read("1");
@@ -152,12 +192,13 @@ TEST_F(LedgerTest, AnotherThreadAnswersInOrder) {
   }
   EXPECT_EQ(answers[0].text, std::nullopt);
   EXPECT_EQ(answers[0].error, "");
+  EXPECT_FALSE(answers[0].is_gone);
   EXPECT_EQ(answers[1].text, "text");
   EXPECT_EQ(answers[2].text, "text");
 }
 
 TEST_F(LedgerTest, WhatElseTheThreadIsToDoIsDoneBeforeItEnds) {
-  const Ledger ledger(folder_);
+  const Ledger ledger = made(folder_);
   std::vector<int> done;
   {
     LedgerThread thread(ledger);
@@ -167,7 +208,7 @@ TEST_F(LedgerTest, WhatElseTheThreadIsToDoIsDoneBeforeItEnds) {
 }
 
 TEST_F(LedgerTest, AnErrorIsAnAnswer) {
-  const Ledger ledger(folder_);
+  const Ledger ledger = made(folder_);
   fs::remove_all(folder_);
   LedgerThread thread(ledger);
   thread.create("1", "text");
@@ -177,6 +218,7 @@ TEST_F(LedgerTest, AnErrorIsAnAnswer) {
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->text, std::nullopt);
   EXPECT_NE(answer->error, "");
+  EXPECT_TRUE(answer->is_gone) << "with its folder";
 }
 }  // namespace
 }  // namespace distdl::agent

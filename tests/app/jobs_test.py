@@ -260,20 +260,46 @@ class LocalRun(JobsTest):
     def test_a_run_that_is_not_there(self):
         for words in (["status", "none"], ["log", "123"], ["cancel", "."], ["requeue"]):
             self.fails(3, ["name a run by its folder, its job file, its id, or the id of one of its jobs"], *words)
+        for words in (["join", ""], ["status", ""], ["submit", "--join", ""], ["ls", ""]):
+            self.fails(64, ["the name of a run is empty"], *words)
+
+    def test_a_run_that_cannot_be_read(self):
+        (self.folder / "loop").symlink_to("loop")
+        self.fails(74, ['cannot look at "loop"'], "join", "loop")
+        (self.folder / "run").mkdir()
+        (self.folder / "run/journal.jsonl").symlink_to("journal.jsonl")
+        self.fails(74, ['cannot look at "run/journal.jsonl"'], "join")
 
 
 class Join(JobsTest):
-    def launch(self, version, members=(0,), variables=None):
+    def launch(self, version):
         """What the agents of a launch on two nodes leave in the run folder."""
         folder = self.folder / "run/launches/ab12"
         folder.mkdir(parents=True, exist_ok=True)
         agents = [{"host": host, "address": "127.0.0.1 9", "nonce": ""} for host in ("n1", "n2")]
         (folder / "launch.json").write_text(json.dumps({
             "id": "ab12", "version": version, "job": "another one", "arguments": ["job.toml"], "more": [], "folder": str(self.folder),
-            "ranks": 2, "min_nodes": 1, "variables": variables or {}, "agents": agents, "secret": "x"}))
+            "ranks": 2, "min_nodes": 1, "variables": {}, "agents": agents, "secret": "x"}))
         (folder / "1.json").write_text(json.dumps({
-            "generation": 1, "members": members, "spares": [], "cause": "", "origin": {"kind": 0}, "crashed_after": -1, "progress": -1,
+            "generation": 1, "members": [0], "spares": [], "cause": "", "origin": {"kind": 0}, "crashed_after": -1, "progress": -1,
             "failures": 0, "losses": 0, "node_failures": [], "wrong": [], "newcomers": []}))
+
+    def journal(self, *rows):
+        with open(self.folder / "run/journal.jsonl", "a", encoding="utf-8") as journal:
+            for row in rows:
+                print(json.dumps({"time": 1, **row}), file=journal)
+
+    def test_a_damaged_record_is_named(self):
+        self.submit()
+        self.jobs("101|RUNNING")
+        self.launch(json.loads(self.succeed("version", "--json"))["version"])
+        self.journal({"event": "launch", "id": "ab12"})
+        record = self.folder / "run/launches/ab12/launch.json"
+        record.write_text("{")
+        self.fails(2, ['run/launches/ab12/launch.json" is damaged'], "submit", "--join", "run")
+        record.unlink()
+        record.symlink_to(record)
+        self.fails(74, ['run/launches/ab12/launch.json" is a link'], "submit", "--join", "run")
 
     def test_only_a_run_that_goes_on_with_the_same_job_file_can_be_joined(self):
         self.submit()
@@ -286,14 +312,15 @@ class Join(JobsTest):
         self.fails(64, ["this is not a Slurm job", "distdl submit --join RUN"], "join", "run")
         self.fails(3, ['there is no run "none"'], "submit", "--join", "none")
         self.launch("0.0.1")
+        self.journal({"event": "launch", "id": "ab12"})
         self.fails(78, ["the run was started by distdl 0.0.1"], "submit", "--join", "run")
-        version = json.loads(self.succeed("version", "--json"))["version"]
-        with open(self.folder / "run/journal.jsonl", "a", encoding="utf-8") as journal:
-            print(json.dumps({"event": "job_started", "time": 1, "job": "101", "restart": 1}), file=journal)
-        for variables in ({}, {"SLURM_JOB_ID": "101"}, {"SLURM_JOB_ID": "100", "SLURM_RESTART_COUNT": "1"}):  # of a start that was killed
-            self.launch(version, variables=variables)
+        self.journal({"event": "launch"})
+        self.fails(78, ["the run was started by an older distdl"], "submit", "--join", "run")
+        self.launch(json.loads(self.succeed("version", "--json"))["version"])
+        for row in ({"event": "launch", "id": "cd34"}, {"event": "job_started", "job": "101"}):  # ab12 is of a start that was killed
+            self.journal({"event": "launch", "id": "ab12"}, row)
             self.fails(64, ["has no agents that could be joined"], "submit", "--join", "run")
-        self.launch(version, variables={"SLURM_JOB_ID": "101", "SLURM_RESTART_COUNT": "1", "SLURM_ARRAY_JOB_ID": ""})
+        self.journal({"event": "launch", "id": "ab12"})
         self.fails(78, ['the job file "job.toml" is not what it was when the run was launched'], "submit", "--join", "run")
         self.jobs("101|COMPLETED")
         self.fails(64, ["only a run that is running can be joined"], "submit", "--join", "run")

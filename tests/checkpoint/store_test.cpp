@@ -216,6 +216,31 @@ TEST(Store, AZombieCannotSaveOnceAnotherRunTookTheFolder) {
   EXPECT_EQ(compare(successor, newest(successor), make_sample(3)), "");
 }
 
+TEST(Store, AnOlderGenerationOfTheSameLaunchCannotTakeTheFolderBack) {
+  TemporaryFolder root;
+  SingleProcessGroup alone;
+  const auto take = [&](const std::string& launch, std::uint32_t generation) {
+    Owner owner{.job = "17", .restart = 0, .generation = generation, .nonce = ""};
+    owner.launch = launch;
+    try {
+      Store(root.path(), {}).take(alone, owner);
+    } catch (const StorageError& error) {
+      EXPECT_EQ(error.exit_code(), ExitCode::superseded) << error.what();
+      return false;
+    }
+    return true;
+  };
+  EXPECT_TRUE(take("", 4)) << "an older distdl wrote no launch";
+  EXPECT_TRUE(take("a", 2));
+  EXPECT_FALSE(take("a", 1));
+  EXPECT_TRUE(take("a", 3));
+  EXPECT_FALSE(take("a", 2));
+  EXPECT_TRUE(take("a", 3));
+  EXPECT_TRUE(take("b", 1)) << "another launch";
+  EXPECT_TRUE(take("", 0));
+  EXPECT_TRUE(take("", 0));
+}
+
 // Whenever the successor comes, what it finds when it starts stays the newest: the zombie cannot add to it.
 TEST(Store, ASuccessorMayComeAtAnyOperationOfAZombiesSave) {
   int refused = 0;

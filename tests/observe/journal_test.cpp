@@ -37,7 +37,7 @@ TEST_F(RunOnDisk, KeepsItsJournal) {
     Journal journal(folder_);
     journal.append(Submitted{"7", "c0ffee", 1, 2});
     journal.append(JobStarted{"7", 1, "n1", "c0ffee", 4, 2, 1234.5});
-    journal.append(LaunchBegan{4, "n1,n2"});
+    journal.append(LaunchBegan{4, "n1,n2", "ab12"});
     journal.append(LaunchEnded{137, "killed by signal 9", true});
     journal.append(Requeued{"7"});
     journal.append(CancelRequested{"7", "distdl cancel"});
@@ -55,10 +55,29 @@ TEST_F(RunOnDisk, KeepsItsJournal) {
   EXPECT_EQ(std::tie(rows[1].job, rows[1].restart, rows[1].host, rows[1].ranks, rows[1].submit_time),
             std::make_tuple("7", 1, "n1", 4, 1234.5));
   EXPECT_EQ(rows[2].nodes, "n1,n2");
+  EXPECT_EQ(rows[2].id, "ab12");
   EXPECT_EQ(std::tie(rows[3].cause, rows[3].code, rows[3].was_asked),
             std::make_tuple("killed by signal 9", std::optional<std::int64_t>(137), true));
   EXPECT_EQ(std::tie(rows[6].chain, rows[6].code, rows[6].is_final, rows[6].has_progressed),
             std::make_tuple("c0ffee", std::optional<std::int64_t>(76), true, true));
+}
+
+TEST_F(RunOnDisk, KnowsTheLaunchThatGoesOn) {
+  EXPECT_EQ(present_launch(folder_), std::nullopt);
+  Journal journal(folder_);
+  journal.append(JobStarted{});
+  EXPECT_EQ(present_launch(folder_), std::nullopt);
+  journal.append(LaunchBegan{1, "", "first"});
+  journal.append(GenerationBegan{2, "a cause", 2, "n1,n2"});
+  EXPECT_EQ(present_launch(folder_), "first");
+  journal.append(LaunchEnded{69});
+  EXPECT_EQ(present_launch(folder_), std::nullopt);
+  journal.append(LaunchBegan{1, "", "second"});
+  EXPECT_EQ(present_launch(folder_), "second") << "of the same start";
+  journal.append(JobStarted{});
+  EXPECT_EQ(present_launch(folder_), std::nullopt) << "the start before was killed";
+  journal.append(LaunchBegan{1});
+  EXPECT_EQ(present_launch(folder_), "") << "as an older distdl has it";
 }
 
 TEST_F(RunOnDisk, KeepsRecoveriesWithTheTimeAtWhichTheyWereFound) {

@@ -114,6 +114,16 @@ TEST(AuditVerdict, OfTwoStatesTheOneThatChangesIsWrongElseBothAreNamed) {
   EXPECT_TRUE(verdict.is_certain);
 }
 
+TEST(AuditVerdict, WhereNothingTellsWhichNodeIsWrongAllRanksEndAlike) {
+  AuditVerdict verdict{{1, 2}, true, ""};
+  EXPECT_TRUE(ends_as_wrong(verdict, 2, 1));
+  EXPECT_FALSE(ends_as_wrong(verdict, 2, 4));
+  verdict.is_certain = false;
+  EXPECT_TRUE(ends_as_wrong(verdict, 2, 1));
+  EXPECT_TRUE(ends_as_wrong(verdict, 2, 4)) << "else agents would leave both nodes out";
+  EXPECT_FALSE(ends_as_wrong(verdict, 1, 4)) << "both ranks are on one node";
+}
+
 TEST(AuditVerdict, AResultThatWasWrongOnceIsThatOfItsRank) {
   for (int ranks : {1, 2, 3, 5})
     for (std::size_t place : {AuditAnswer::kOwn, AuditAnswer::kRecomputed})

@@ -55,10 +55,15 @@ void LedgerThread::work(const std::stop_token& stop) {
   }
 }
 
-LedgerThread::Answer LedgerThread::answer(const Question& question) const try {
-  return {question.name, question.text ? ledger_.create(question.name, *question.text) : ledger_.read(question.name)};
-} catch (const StorageError& error) {
-  return {question.name, std::nullopt, error.what()};
+LedgerThread::Answer LedgerThread::answer(const Question& question) const {
+  Answer answer{question.name};
+  try {
+    answer.text = question.text ? ledger_.create(question.name, *question.text) : ledger_.read(question.name);
+  } catch (const StorageError& error) {
+    answer.error = error.what();
+  }
+  answer.is_gone = !answer.text && !ledger_.exists();
+  return answer;
 }
 
 }  // namespace distdl::agent

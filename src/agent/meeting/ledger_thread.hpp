@@ -22,6 +22,7 @@ class LedgerThread {
     std::string name;                      ///< of the record
     std::optional<std::string> text = {};  ///< what stands there; nothing if there is no such record
     std::string error = {};                ///< what the file system refused; empty: nothing
+    bool is_gone = false;                  ///< the ledger itself was removed: the launch has ended
   };
 
   /// `ledger` must outlive this object. Throws SchedulerError.

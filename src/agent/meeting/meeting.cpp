@@ -6,6 +6,7 @@
 #include <distdl/agent/ledger.hpp>
 #include <distdl/agent/meeting/meeting.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>
 #include <distdl/base/random.hpp>
 
@@ -18,6 +19,14 @@ std::string secret_of(const std::vector<AgentAddress>& agents) {
   std::string secret;
   for (const auto& agent : agents) secret += agent.nonce;
   return secret;
+}
+
+/// Before the agents meet: none makes the folder again when the launch has ended. An agent that cannot make it uses
+/// that of the others.
+void make_ledger(const AgentSpec& spec) try {
+  Ledger(launch_folder(spec.run_folder, spec.launch_id)).make_folder();
+} catch (const StorageError& error) {
+  log(Severity::warning, "{}", error.what());
 }
 
 void connect(Meeting& meeting) {
@@ -34,6 +43,7 @@ Meeting meet(const AgentSpec& spec, world::World& world) {
           spec.options.spares, world.size());
   Meeting meeting{NodeId(static_cast<std::uint32_t>(world.rank().value)), Datagrams(own_address(spec.interface))};
   const AgentAddress own{host_name(), meeting.datagrams.address(), random_hex(kNonceBytes)};
+  make_ledger(spec);
   for (const auto& text : world.all_gather_strings(to_text(own), spec.exchange_timeout)) {
     auto agent = address_from(text);
     require<SchedulerError>(agent.has_value(), "agent {} published \"{}\", which is no address of an agent",
@@ -49,20 +59,20 @@ Meeting meet(const AgentSpec& spec, world::World& world) {
 Meeting join(const AgentSpec& spec) {
   check(spec.options);
   const LaunchRecord& record = spec.record;
-  require<SchedulerError>(!record.agents.empty() && !record.secret.empty(), "the record of launch {} has no agents",
-                          record.id);
   const std::string& first = record.agents.front().address;  // "10.77.0.1 41234"
   Meeting meeting{NodeId(0), Datagrams(own_address(spec.interface, first.substr(0, first.find(' ')))), record.agents,
                   record.agents.size(), record.secret};
-  const auto folder = launch_folder(spec.run_folder, spec.launch_id);
-  require<SchedulerError>(std::filesystem::exists(folder), "launch {} has ended meanwhile", record.id);
-  const Ledger ledger(folder);
+  const Ledger ledger(launch_folder(spec.run_folder, spec.launch_id));
   const AgentAddress own{host_name(), meeting.datagrams.address(), ""};
-  meeting.self = join_nodes(ledger, meeting.of_launch, own);
-  for (auto& agent : joined_nodes(ledger, meeting.of_launch)) meeting.agents.push_back(std::move(agent));
-  meeting.agents.resize(std::max<std::size_t>(meeting.agents.size(), meeting.self.value + 1));
-  meeting.newest = newest_decision(ledger);
+  try {
+    meeting.self = join_nodes(ledger, meeting.of_launch, own);
+    for (auto& agent : joined_nodes(ledger, meeting.of_launch)) meeting.agents.push_back(std::move(agent));
+    meeting.newest = newest_decision(ledger);
+  } catch (const StorageError&) {
+    if (ledger.exists()) throw;
+  }
   require<SchedulerError>(meeting.newest.has_value(), "launch {} has ended meanwhile", record.id);
+  meeting.agents.resize(std::max<std::size_t>(meeting.agents.size(), meeting.self.value + 1));
   connect(meeting);
   return meeting;
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <distdl/agent/membership/membership.hpp>
+#include <distdl/agent/membership/pauses.hpp>
 #include <distdl/base/errors.hpp>
 
 namespace distdl::agent {
@@ -13,8 +15,6 @@ namespace {
 constexpr Generation kBeginning{0};
 /// Between two statuses: many changes at a time make one status.
 constexpr Milliseconds kShortestPeriod{20};
-/// From this place on all nodes propose at the same time.
-constexpr std::ptrdiff_t kMostTurns = 3;
 
 /// Whether two statuses of one node tell the others the same. How far the ranks are is told with the next heartbeat.
 bool is_equal_news(const Status& a, const Status& b) {
@@ -59,6 +59,12 @@ void Membership::unanswered(Generation generation) {
   next_question_ = now_ + rules_.retry;
 }
 
+void Membership::give_up(int code, const std::string& cause) {
+  if (finish_) return;
+  finish(code, cause, false);
+  actions_.emplace_back(*finish_);
+}
+
 void Membership::name(NodeId node, const std::string& name) {
   if (names_.size() <= node.value) names_.resize(node.value + 1);
   names_[node.value] = name;
@@ -72,11 +78,13 @@ std::string Membership::name_of(NodeId node) const {
 void Membership::progress(std::int64_t step) {
   Status& own = peers_.own();
   own.progress = std::max(own.progress, step);
-  if (started_ == generation()) own.step = std::max(own.step, step);
+  if (started_ != generation()) return;
+  own.has_trained = own.has_trained || (own.step >= 0 && step > own.step);
+  own.step = std::max(own.step, step);
 }
 
 std::vector<Action> Membership::advance(Clock::time_point now) {
-  if (finish_) return {};
+  if (finish_) return std::exchange(actions_, {});
   now_ = now;
   peers_.advance(now);
   adopt_newest();
@@ -123,6 +131,7 @@ void Membership::adopt(const Decision& decision) {
   own.cause.clear();
   own.origin = {};
   own.step = -1;
+  own.has_trained = false;
   if (own.phase == Phase::ended) own.phase = Phase::none;
   adopted_at_ = next_question_ = now_;
   undecided_since_.reset();
@@ -223,13 +232,18 @@ void Membership::decide() {
   if (!is_undecided()) return undecided_since_.reset();
   if (!undecided_since_) undecided_since_ = now_;
   if (now_ - *undecided_since_ >= rules_.decide_limit)
-    return finish(kPeerLost, fmt::format("no new generation after {}", status().fault), false);
+    return finish(kPeerLost,
+                  fmt::format("no generation could be decided within {} s{}{}",
+                              std::chrono::round<std::chrono::seconds>(rules_.decide_limit).count(),
+                              status().fault.empty() ? "" : " after: ", status().fault),
+                  false);
   const auto before = std::exchange(connected_, nodes_for_ranks());
   const bool awaits = awaits_others();
   if (connected_ != before || awaits) connected_since_ = now_;
   if (asked_ || now_ < next_question_ || awaits) return;
-  NextDecision decision = next();
-  const auto pause = pause_before(decision);
+  const Evidence ended = evidence();
+  NextDecision decision = next_decision(ended, rules_);
+  const auto pause = pause_before_proposal(self_, ended, decision, rules_);
   if (!pause || now_ - connected_since_ < *pause) return;
   asked_ = decision.decision.generation;
   decision.decision.proposer = self_;
@@ -274,37 +288,10 @@ std::vector<NodeId> Membership::nodes_for_ranks() const {
   return peers_.connected(std::move(members), others);
 }
 
-NextDecision Membership::next() const {
+Evidence Membership::evidence() const {
   Evidence evidence{decision(), peers_.all(), connected_, status().fault, status().stop, status().regrow};
   if (generation() == kBeginning) evidence.fault = "the launch begins";
-  return next_decision(evidence, rules_);
-}
-
-/// How long all must have stayed as it is before this node proposes; nothing: it does not propose. The ledger makes
-/// any proposal safe. The pauses let the larger part of the nodes come first, and within a part one node after the
-/// other.
-std::optional<Milliseconds> Membership::pause_before(const NextDecision& next) const {
-  const auto place = std::ranges::find(connected_, self_) - connected_.begin();
-  const Milliseconds turn = rules_.turn * std::min(place, kMostTurns);
-  // All members have ended: there is no other part that could go on.
-  const bool all_have_ended = is_complete(decision(), peers_.all());
-  if (!contains(connected_, self_) && !(next.decision.end && all_have_ended)) return std::nullopt;
-  if (all_have_ended) return turn;
-  return turn + (next.lacks_nodes ? rules_.last_pause : pause_of_part());
-}
-
-Milliseconds Membership::pause_of_part() const {
-  const auto& members = decision().members;
-  const auto count = [&](const std::vector<NodeId>& nodes) {
-    return static_cast<std::size_t>(std::ranges::count_if(nodes, [&](NodeId n) { return contains(connected_, n); }));
-  };
-  const std::size_t mine = count(members);
-  if (mine == 0) return rules_.last_pause;
-  if (2 * mine > members.size()) return Milliseconds(0);
-  if (2 * mine < members.size()) return rules_.minority_pause;
-  if (2 * (mine + count(decision().spares)) > members.size() + decision().spares.size()) return rules_.half_pause;
-  const bool has_first = contains(connected_, *std::ranges::min_element(members));
-  return rules_.half_pause * (has_first ? 2 : 4);
+  return evidence;
 }
 
 /// Nodes without ranks that could be members of the next generation.

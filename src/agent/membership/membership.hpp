@@ -75,7 +75,8 @@ class Membership {
   /// all.
   void ranks_ended(int code, const std::string& cause, Origin origin = {});
   /// How far the ranks of this node have come; it counts as progress of the run if it is further than any number
-  /// before. -1: they have not trained.
+  /// before. The first step of a generation is that at which they begin, from a checkpoint or anew. -1: they have not
+  /// begun.
   void progress(std::int64_t step);
   /// The launch is to save and stop.
   void stop() { peers_.own().stop = true; }
@@ -83,6 +84,8 @@ class Membership {
   /// This node, which has joined the launch, is about to go: its ranks, if it has any, save and stop with the others,
   /// which then go on without it. It finishes as soon as that is so.
   void leave() { peers_.own().leave = true; }
+  /// This node cannot take part any more, whatever the others decide: it finishes alone.
+  void give_up(int code, const std::string& cause);
   /// A node that has joined the launch is called so.
   void name(NodeId node, const std::string& name);
 
@@ -120,9 +123,7 @@ class Membership {
   bool awaits_others() const;
   std::vector<NodeId> nodes_for_ranks() const;
   std::vector<NodeId> possible_members() const;
-  NextDecision next() const;
-  std::optional<Milliseconds> pause_before(const NextDecision& next) const;
-  Milliseconds pause_of_part() const;
+  Evidence evidence() const;
 
   void consider_regrow();
   bool can_regrow() const;

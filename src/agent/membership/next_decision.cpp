@@ -27,9 +27,11 @@ class Ending {
         origin_ = status.origin;
       }
       step_ = std::max(step_, status.step);
+      has_trained_ = has_trained_ || status.has_trained;
       if (is_cause(status.code)) failed_.push_back(node);
       was_taken_away_ = was_taken_away_ || status.code == kStopped || status.code == kSuperseded;
       if (status.code == kCorruption) accused_.push_back(node);
+      if (status.origin.kind == CauseKind::crashed && contains(evidence.last.newcomers, node)) crashed_.push_back(node);
     }
     for (const Status& status : evidence.statuses) progress_ = std::max(progress_, status.progress);
   }
@@ -41,7 +43,8 @@ class Ending {
   Origin origin() const {
     if (!has_cause()) return origin_of_loss();
     Origin origin = origin_;
-    if (code_ == kConfig && step_ > 0) origin.kind = CauseKind::diverged;  // the same job file was good enough before
+    // The same job file was good enough before.
+    if (code_ == kConfig && step_ > 0 && misfits().empty()) origin.kind = CauseKind::diverged;
     return origin;
   }
   /// After which a crash came that may come there again; -1: none did.
@@ -51,20 +54,21 @@ class Ending {
   std::int64_t progress() const { return std::max(progress_, evidence_.last.progress); }
   bool made_progress() const { return progress() > evidence_.last.progress; }
   /// Whether its ranks have made a step.
-  bool has_trained() const { return step_ >= 0; }
+  bool has_trained() const { return has_trained_; }
   /// Members with a cause of their own.
   const std::vector<NodeId>& failed() const { return failed_; }
-  /// Members in which an audit found wrong bits. Where it could not tell which node is wrong, it named two or all: then
+  /// Members in which an audit found wrong bits. Where it could not tell which node is wrong, it accused all: then
   /// none.
   std::vector<NodeId> wrong() const {
     const bool is_told = accused_.size() == 1 || 2 * accused_.size() < evidence_.last.members.size();
     return is_told ? accused_ : std::vector<NodeId>();
   }
-  /// Members that have joined, if ranks ended in a way that a relaunch cannot help before they made a step: without
-  /// these nodes they may.
+  /// Members that have joined and do not fit: all of them, if ranks ended in a way that a relaunch cannot help before
+  /// they made a step; else those whose ranks crashed before that.
   std::vector<NodeId> misfits() const {
-    const bool is_hopeless = restart_decision(code_) == RestartDecision::give_up && !was_taken_away_;
-    return is_hopeless && !has_trained() ? evidence_.last.newcomers : std::vector<NodeId>();
+    if (has_trained_ || was_taken_away_) return {};
+    if (restart_decision(code_) == RestartDecision::give_up) return evidence_.last.newcomers;
+    return crashed_;
   }
 
  private:
@@ -89,6 +93,8 @@ class Ending {
   Origin origin_;
   std::int64_t progress_ = -1, step_ = -1;
   std::vector<NodeId> failed_, accused_;
+  std::vector<NodeId> crashed_;  ///< newcomers
+  bool has_trained_ = false;
   bool was_taken_away_ = false;  ///< stopped by a user, or another start has the run folder
 };
 
@@ -127,10 +133,10 @@ Decision begin_decision(const Evidence& evidence, const Ending& ending, const Ru
   if (last.generation != Generation(0) && !grows) next.origin = ending.origin();
   next.crashed_after = ending.crashed_after();
   next.wrong = last.wrong;
-  for (NodeId node : ending.wrong())
-    if (!contains(next.wrong, node)) next.wrong.push_back(node);
   const auto misfits = ending.misfits();
-  next.wrong.insert(next.wrong.end(), misfits.begin(), misfits.end());
+  for (const auto& nodes : {ending.wrong(), misfits})
+    for (NodeId node : nodes)
+      if (!contains(next.wrong, node)) next.wrong.push_back(node);
   if (!misfits.empty()) next.cause = fmt::format("no ranks can begin on nodes that joined: {}", next.cause);
   if (ending.made_progress() || last.generation == Generation(0)) return next;
   next.failures = last.failures;

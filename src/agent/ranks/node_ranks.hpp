@@ -50,7 +50,7 @@ class NodeRanks {
   Origin origin() const;
   /// Whether all have given a sign of life.
   bool are_up() const;
-  /// The latest step that one of them says it has done; -1: none has trained.
+  /// The latest step that one of them says it has done; -1: none has begun.
   Step step() const;
   /// Those that run, to be looked at.
   std::vector<StartedRank> started() const;

@@ -132,6 +132,7 @@ void run(const RunArguments& arguments) {
   make_run_folder(job.run_dir);
   launch::FolderLock lock(job.run_dir, arguments.take_over);
   spec.lock = &lock;
+  agent::remove_abandoned_launches(job.run_dir);
   start_supervisor_log(job, true);
   RunRecords records(job.run_dir, spec);
   if (records.run_has_ended()) return log(Severity::info, "an earlier job of this chain has ended the run");

@@ -91,6 +91,7 @@ train::Setting make_setting(const config::Job& job, WorkerSignals& signals) {
   setting.checkpoints = std::filesystem::path(job.run_dir) / "checkpoints";
   setting.owner = {env("SLURM_JOB_ID").value_or("local"), env_integer("SLURM_RESTART_COUNT").value_or(0),
                    job.comm.generation, ""};
+  setting.owner.launch = env("DISTDL_LAUNCH").value_or("");
   setting.node = slurm::name_of_node();
   setting.bit_flip = train::bit_flip_from(env("DISTDL_FLIP_BIT"));
   if (setting.bit_flip) log(Severity::warning, "DISTDL_FLIP_BIT: a bit will be flipped on purpose");

@@ -14,10 +14,19 @@
 
 namespace distdl::app {
 namespace {
-bool is_run_folder(const std::filesystem::path& folder) {
+/// The kind of file, also where a link leads; "not found" if there is none. Throws StorageError if that cannot be told.
+std::filesystem::file_type type_of(const std::filesystem::path& file) {
   std::error_code error;
-  return std::filesystem::exists(folder / "journal.jsonl", error) || std::filesystem::exists(folder / "RUN", error) ||
-         std::filesystem::is_directory(folder / "checkpoints", error);
+  const auto type = std::filesystem::status(file, error).type();
+  require<StorageError>(type != std::filesystem::file_type::none, "cannot look at \"{}\": {}", file.string(),
+                        error.message());
+  return type;
+}
+
+bool is_run_folder(const std::filesystem::path& folder) {
+  using enum std::filesystem::file_type;
+  return type_of(folder / "journal.jsonl") != not_found || type_of(folder / "RUN") != not_found ||
+         type_of(folder / "checkpoints") == directory;
 }
 
 StorageError no_run(const std::string& problem) {
@@ -73,25 +82,27 @@ std::filesystem::path newest_run() {
 }  // namespace
 
 void RunArgument::add_to(Command command) {
-  command
-      .add_option("RUN", text,
-                  "Run: its folder, its job file, its id (from \"distdl ls\"), or the id of one of its Slurm jobs; "
-                  "default: the folder \"run\", else the newest run")
-      .type_name("");
+  option_ = command.add_option(
+      "RUN", text_,
+      "Run: its folder, its job file, its id (from \"distdl ls\"), or the id of one of its Slurm jobs; "
+      "default: the folder \"run\", else the newest run");
+  option_->type_name("");
 }
 
 std::filesystem::path RunArgument::find() const {
-  return find_run(text);
+  return option_->given() ? find_run(text_) : newest_run();
 }
 
 std::filesystem::path find_run(const std::string& text) {
-  if (text.empty()) return newest_run();
-  std::error_code error;
-  if (std::filesystem::is_directory(text, error)) {
+  require<UsageError>(!text.empty(), "{}",
+                      "the name of a run is empty, as from a variable that is not set; \"distdl ls\" lists the runs "
+                      "that are known here");
+  const auto type = type_of(text);
+  if (type == std::filesystem::file_type::directory) {
     if (!is_run_folder(text)) throw no_run(fmt::format("the folder \"{}\" is of no run", text));
     return text;
   }
-  if (std::filesystem::is_regular_file(text, error)) return config::load(text, {}).run_dir;
+  if (type == std::filesystem::file_type::regular) return config::load(text, {}).run_dir;
   if (is_job_id(text))
     if (auto run = run_of_job(text)) return *run;
   if (auto run = run_by_id(text)) return *run;

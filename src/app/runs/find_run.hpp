@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include <distdl/app/cli/arguments.hpp>
@@ -9,17 +10,21 @@
 namespace distdl::app {
 
 /// The argument RUN that the commands about a run take.
-struct RunArgument {
-  std::string text;
-
+class RunArgument {
+ public:
   void add_to(Command command);
-  /// The run's folder. Throws StorageError (incomplete) with what would be accepted, if there is no such run.
+  /// The run's folder, as find_run(). If the argument was not given: the folder "run" here, if it is one, else the run
+  /// of the user's index that was written to last.
   std::filesystem::path find() const;
+
+ private:
+  std::string text_;
+  std::optional<Option> option_;
 };
 
 /// `text`: a run folder, a job file (its run.dir is meant), the id of a run or its first digits (at least 4), or the id
-/// of one of its Slurm jobs. Empty: the folder "run" here, if it is one, else the run of the user's index that was
-/// written to last. Asks Slurm only about a job that no run of the index knows.
+/// of one of its Slurm jobs. Asks Slurm only about a job that no run of the index knows. Throws StorageError
+/// (incomplete) with what would be accepted, if there is no such run; UsageError if the text is empty.
 std::filesystem::path find_run(const std::string& text);
 
 }  // namespace distdl::app

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -9,7 +10,6 @@
 #include <distdl/app/runs/run_report.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/observe/journal.hpp>
-#include <distdl/slurm/allocation.hpp>
 #include <distdl/version.hpp>
 
 namespace distdl::app {
@@ -26,30 +26,40 @@ JobArguments arguments_from(const std::vector<std::string>& words) {
   return arguments;
 }
 
-/// Whether the newest start of the run made it, as far as is known: a start that was killed leaves its launch behind.
-bool is_of_newest_start(const agent::LaunchRecord& record, const fs::path& run_folder) {
-  const auto journal = observe::read_journal(run_folder);
-  const auto start = std::find_if(journal.rbegin(), journal.rend(),
-                                  [](const observe::Record& row) { return row.event == "job_started"; });
-  if (start == journal.rend()) return true;
-  const auto job = slurm::allocation_in(record.variables);
-  return job && job->called() == start->job && job->restart == start->restart;
-}
+/// What the journal knows of the launch that goes on. It may be long, and is read again only if it has grown.
+class PresentLaunch {
+ public:
+  explicit PresentLaunch(const fs::path& run_folder) : run_folder_(run_folder) {}
+  std::optional<std::string> id() {
+    std::error_code unknown;
+    const auto size = fs::file_size(run_folder_ / "journal.jsonl", unknown);
+    if (unknown || size == size_) return id_;
+    size_ = size;
+    id_ = observe::present_launch(run_folder_);
+    require(id_ != "", "the run was started by an older distdl, which this one, {}, cannot join", DISTDL_VERSION);
+    return id_;
+  }
+
+ private:
+  const fs::path& run_folder_;
+  std::uintmax_t size_ = 0;
+  std::optional<std::string> id_;
+};
 
 agent::OpenLaunch wait_for_launch(const fs::path& run_folder, Milliseconds patience) {
+  PresentLaunch present(run_folder);
   for (const auto limit = Deadline::after(patience);; std::this_thread::sleep_for(kPause)) {
-    auto launch = agent::find_launch(run_folder);
-    if (launch && is_of_newest_start(launch->record, run_folder)) return *std::move(launch);
+    const auto id = present.id();
+    auto launch = id ? agent::find_launch(run_folder, *id) : std::nullopt;
+    if (launch) return *std::move(launch);
     require<UsageError>(!limit.expired(),
-                        "the run \"{}\" has no agents that could be joined: it is just starting, or it runs with "
-                        "--local or run.recovery = \"relaunch\"",
+                        "the run \"{}\" has no agents that could be joined: it is just starting, or its ranks are "
+                        "started without agents (--local, run.recovery = \"relaunch\")",
                         run_folder.string());
   }
 }
 
 config::Job job_of(const agent::LaunchRecord& record) {
-  require(record.version == DISTDL_VERSION, "the run was started by distdl {}, which this distdl, {}, cannot join",
-          record.version, DISTDL_VERSION);
   std::error_code error;
   fs::current_path(record.folder, error);
   require(!error, "the run was started in the folder \"{}\", which cannot be entered here: {}", record.folder,
@@ -90,7 +100,8 @@ void require_free_place(const fs::path& run_folder, const JoinTarget& target) {
                       "launch",
                       run_folder.string(), target.launch.newest.members.size());
   require<UsageError>(target.job.agent.regrow_seconds > 0,
-                      "the run \"{}\" has run.regrow_seconds = 0: nodes that join would run no ranks",
+                      "the run \"{}\" has run.regrow_seconds = 0, so that its ranks do not stop to take in more nodes; "
+                      "a larger one applies from its next launch",
                       run_folder.string());
 }
 

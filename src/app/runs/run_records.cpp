@@ -71,8 +71,8 @@ void RunRecords::attach(launch::LaunchSpec& spec, double bad_node_hours) {
     return newly_corrupt(observe::read_bad_nodes(folder_), before);
   };
   spec.ends_for_good = [this] { return observe::stop_is_requested(folder_); };
-  spec.events.began = [this](int ranks, const std::vector<std::string>& nodes) {
-    journal_.append(observe::LaunchBegan{ranks, fmt::format("{}", fmt::join(nodes, ","))});
+  spec.events.began = [this](int ranks, const std::vector<std::string>& nodes, const std::string& id) {
+    journal_.append(observe::LaunchBegan{ranks, fmt::format("{}", fmt::join(nodes, ",")), id});
   };
   spec.events.ended = [this](int code, const std::string& cause, bool told_to_stop) {
     journal_.append(observe::LaunchEnded{code, cause, told_to_stop});

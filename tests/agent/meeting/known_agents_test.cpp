@@ -6,6 +6,7 @@
 
 #include <distdl/agent/meeting/known_agents.hpp>
 #include <distdl/base/random.hpp>
+#include <distdl/version.hpp>
 
 namespace distdl::agent {
 namespace {
@@ -15,7 +16,10 @@ using namespace std::chrono_literals;
 /// Node 0 of a launch of two, in which node 2 joins.
 class KnownAgentsTest : public ::testing::Test {
  protected:
-  KnownAgentsTest() { datagrams_.connect({datagrams_.address(), ""}, "secret"); }
+  KnownAgentsTest() {
+    ledger_.make_folder();
+    datagrams_.connect({datagrams_.address(), ""}, "secret");
+  }
   void TearDown() override { fs::remove_all(folder_); }
   LedgerThread::Answer answer() {
     pollfd polled{ledger_thread_.descriptor(), POLLIN, 0};
@@ -61,13 +65,12 @@ TEST_F(KnownAgentsTest, ARecordWithADamagedAddressIsAskedForAgain) {
 }
 
 TEST_F(KnownAgentsTest, PublishesAllButTheShares) {
-  agents_.publish({.id = "ab12", .version = "1", .job = ""}, "secret");
-  const auto record = launch_record_from(answer().text.value_or(""));
-  ASSERT_TRUE(record);
-  EXPECT_EQ(record->secret, "secret");
-  ASSERT_EQ(record->agents.size(), 2u);
-  EXPECT_EQ(record->agents.front().host, "n0");
-  EXPECT_EQ(record->agents.front().nonce, "");
+  agents_.publish({.id = "ab12", .version = DISTDL_VERSION, .job = "", .arguments = {"job.toml"}}, "secret");
+  const auto record = launch_record_from(answer().text.value_or(""), "launch.json");
+  EXPECT_EQ(record.secret, "secret");
+  ASSERT_EQ(record.agents.size(), 2u);
+  EXPECT_EQ(record.agents.front().host, "n0");
+  EXPECT_EQ(record.agents.front().nonce, "");
 }
 
 }  // namespace

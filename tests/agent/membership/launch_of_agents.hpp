@@ -17,6 +17,13 @@
 
 namespace distdl::agent {
 
+inline Rules rules(std::size_t wanted, std::size_t min_nodes = 1) {
+  Rules rules;
+  rules.wanted = wanted;
+  rules.min_nodes = min_nodes;
+  return rules;
+}
+
 /// Agents whose datagrams arrive at once, whose ledger answers at once, and whose ranks do what a test says.
 class LaunchOfAgents {
  public:

@@ -330,6 +330,32 @@ TEST_F(NextDecisionTest, GoesBackWithoutNodesThatJoinedAndDoNotFit) {
   EXPECT_EQ(next().end, kRequeue);
 }
 
+TEST_F(NextDecisionTest, ANodeThatJoinedAndCrashesBeforeAStepDoesNotFitEither) {
+  rules_.own = 1;
+  last_.newcomers = ids({1, 2});
+  statuses_[0].step = 90;  // restored
+  crashed(2, 4, CauseKind::crashed, 132);
+  EXPECT_EQ(next().wrong, ids({2})) << "the other one may fit";
+  EXPECT_EQ(next().members, ids({0, 1, 3}));
+  crashed(2, 4, CauseKind::killed, 137);
+  EXPECT_TRUE(next().wrong.empty()) << "somebody else has killed it";
+  crashed(2, 4, CauseKind::crashed, 132);
+  statuses_[0].has_trained = true;
+  EXPECT_TRUE(next().wrong.empty());
+  statuses_[0].has_trained = false;
+  crashed(0, 0, CauseKind::crashed, 139);
+  crashed(2, 4, CauseKind::unknown, kPeerLost);
+  EXPECT_TRUE(next().wrong.empty()) << "a node of the launch";
+}
+
+TEST_F(NextDecisionTest, ANodeIsLeftOutOnce) {
+  rules_.own = 2;
+  last_.newcomers = ids({2});
+  crashed(2, 2, CauseKind::corrupted, kCorruption);
+  ended(0, 78);
+  EXPECT_EQ(next().wrong, ids({2}));
+}
+
 TEST_F(NextDecisionTest, EndsIfNodesThatJoinedAreNotTheCause) {
   rules_.own = 2;
   last_.newcomers = ids({2});
@@ -342,8 +368,11 @@ TEST_F(NextDecisionTest, EndsIfNodesThatJoinedAreNotTheCause) {
   ended(0, kPeerLost);
   EXPECT_FALSE(next().end);
   statuses_[0].step = 90;
+  EXPECT_FALSE(next().end) << "they have only restored that step";
+  EXPECT_EQ(next().origin.kind, CauseKind::unknown) << "and not diverged";
+  statuses_[0].has_trained = true;
   EXPECT_EQ(next().end, 78) << "a step was made with them";
-  statuses_[0].step = -1;
+  statuses_[0].has_trained = false;
   last_.newcomers.clear();
   EXPECT_EQ(next().end, 78);
 }
@@ -357,6 +386,8 @@ TEST_F(NextDecisionTest, NodesThatJoinedAreNewUntilAStepIsMadeWithThem) {
   EXPECT_EQ(next().newcomers, ids({3}));
   connected_ = ids({0, 1, 2});
   statuses_[0].step = 90;
+  EXPECT_EQ(next().newcomers, ids({2})) << "the step that was restored";
+  statuses_[0].has_trained = true;
   EXPECT_TRUE(next().newcomers.empty());
 }
 

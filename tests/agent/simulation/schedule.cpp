@@ -119,7 +119,8 @@ void add_joining(Random& random, Schedule& schedule) {
   const auto hides = [](const Fault& fault) { return fault.kind != FaultKind::node_crash; };
   if ((is_single && std::ranges::any_of(schedule.faults, hides)) || !random.chance(0.3)) return;
   for (auto count = 1 + random.below(3); count > 0; --count) {
-    Joining one{random.between(500ms, 15s), std::nullopt, random.chance(0.2)};
+    Joining one{.at = random.between(500ms, 15s), .leaves = {}, .is_misfit = random.chance(0.2)};
+    if (one.is_misfit) one.fails_late = random.chance(0.5);
     if (random.chance(0.4)) one.leaves = one.at + random.between(100ms, 20s);
     schedule.joining.push_back(one);
   }

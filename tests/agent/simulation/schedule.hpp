@@ -52,6 +52,7 @@ struct Joining {
   Milliseconds at{0};
   std::optional<Milliseconds> leaves;  ///< then it is told to go
   bool is_misfit = false;              ///< its ranks end at once, in a way that a relaunch cannot help
+  bool fails_late = false;             ///< not at once, but when all ranks have restored a checkpoint
 };
 
 enum class Kind {

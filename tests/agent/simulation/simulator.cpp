@@ -222,7 +222,7 @@ void Simulator::join(const Joining& joining) {
   agents_[node].membership = std::make_unique<Membership>(id_of(node), names(nodes_), schedule_.rules);
   agents_[node].membership->decided(newest);
   agents_[node].is_misfit = joining.is_misfit;
-  if (joining.is_misfit) training_.spoil(node, kConfig);
+  if (joining.is_misfit) training_.spoil(node, kConfig, joining.fails_late);
   queue_.after(random_.between(0ms, 1500ms), [this, node] { tick(node); });
   if (joining.leaves) queue_.after(*joining.leaves - joining.at, [this, node] { leave(node); });
 }

@@ -22,7 +22,7 @@ int number(ExitCode code) {
 void Training::start(std::size_t node, const Decision& decision) {
   Rank& rank = ranks_[node];
   const auto id = ++last_id_;
-  rank = {id, decision.generation, false, false, false, false, rank.spoilt, rank.freezes};
+  rank = {id, decision.generation, false, false, false, false, rank.spoilt, rank.spoilt_late, rank.freezes};
   const auto [group, is_new] = groups_.try_emplace(decision.generation);
   if (is_new) group->second = {decision, queue_.now(), std::vector<bool>(ranks_.size())};
   if (!std::exchange(group->second.ticks, true)) {
@@ -121,10 +121,13 @@ void Training::take(Generation generation, std::uint64_t id) {
   if (before > generation) callbacks_.broken(fmt::format("generation {} takes OWNER from {}", generation, before));
   group.trains = true;
   group.step = folder_.committed;
+  callbacks_.progressed(first, group.step);
 }
 
 void Training::step(Group& group) {
   const auto& members = group.decision.members;
+  for (NodeId node : members)
+    if (ranks_[node.value].spoilt_late != 0) return end(node.value, ranks_[node.value].spoilt_late);
   group.step = std::min(group.step + 1, steps_);
   callbacks_.progressed(members.front().value, group.step);  // only rank 0 says so
   if (std::ranges::any_of(members, [&](NodeId node) { return ranks_[node.value].told_to_stop; }))

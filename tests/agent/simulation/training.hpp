@@ -43,8 +43,10 @@ class Training {
   void thaw(std::size_t node) { --ranks_[node].freezes; }
   /// Only the rank that runs there, until it is ended.
   void freeze_rank(std::size_t node) { ranks_[node].is_frozen = true; }
-  /// Ranks on this node end with `code` at each start.
-  void spoil(std::size_t node, int code) { ranks_[node].spoilt = code; }
+  /// Ranks on this node end with `code` at each start, or when all ranks have restored a checkpoint.
+  void spoil(std::size_t node, int code, bool late = false) {
+    (late ? ranks_[node].spoilt_late : ranks_[node].spoilt) = code;
+  }
 
   bool runs(std::size_t node) const { return ranks_[node].id != 0; }
   bool is_frozen(std::size_t node) const { return ranks_[node].freezes > 0 || ranks_[node].is_frozen; }
@@ -57,7 +59,8 @@ class Training {
     std::uint64_t id = 0;  ///< 0: none runs
     Generation generation;
     bool is_up = false, told_to_stop = false, is_frozen = false, will_end = false;
-    int spoilt = 0;  ///< its ranks end with this code at each start; 0: they do not
+    int spoilt = 0;       ///< its ranks end with this code at each start; 0: they do not
+    int spoilt_late = 0;  ///< the same after the restore
     int freezes = 0;
   };
   struct Group {

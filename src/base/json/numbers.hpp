@@ -10,7 +10,7 @@
 #include <distdl/base/errors.hpp>
 
 // Reads numbers from untrusted JSON. The JSON library's own conversions wrap around and truncate silently.
-namespace distdl::checkpoint {
+namespace distdl {
 
 /// Returns nothing unless the value is a whole number in the range of `Number`.
 template <class Number>
@@ -38,4 +38,4 @@ Number whole_in(const nlohmann::json& object, const char* key) {
   return found == object.end() ? Number{0} : whole<Number>(*found);
 }
 
-}  // namespace distdl::checkpoint
+}  // namespace distdl
