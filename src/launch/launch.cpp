@@ -94,7 +94,7 @@ class Launch {
     try {
       agreed_ = agent::agreed_code(agents_of_, id_);
       if (!agreed_) lost_ = lost_nodes();
-    } catch (const StorageError& error) {
+    } catch (const Error& error) {  // of records: unreadable or damaged
       log(Severity::warning, "{}", error.what());
     }
     checkpoint::remove_tree(checkpoint::real_file_system(), agent::launch_folder(agents_of_, id_));
@@ -102,8 +102,8 @@ class Launch {
   /// Nodes of the job that the agents went on without.
   std::vector<std::string> lost_nodes() const {
     std::vector<std::string> hosts;
-    const auto open = agent::find_launch(agents_of_);
-    if (!open || open->record.id != id_) return hosts;
+    const auto open = agent::find_launch(agents_of_, id_);
+    if (!open) return hosts;
     const auto& [record, newest] = *open;
     for (std::size_t i = 0; i < record.agents.size(); ++i) {
       const agent::NodeId node(static_cast<std::uint32_t>(i));
