@@ -320,7 +320,9 @@ class Long(Case):
                     CLUSTER.tool("mend", node)
                     # Slurm may take the end of the batch script on the node that is back for that of the job.
                     fails = node == "n1" and int(TIMEOUT) < 60
-                    self.finish(run, job, restarts="01" if fails else "0", seconds=240 if fails else 120)
+                    if fails:
+                        self.release_if_held(run, job, node)
+                    self.finish(run, job, restarts="012" if fails else "0", seconds=200 if fails else 120)
 
     @unittest.skipUnless(int(TIMEOUT) <= 30, "Slurm gives a node up after DISTDL_SLURMD_TIMEOUT, which is too long")
     def test_a_batch_host_that_is_back_just_as_slurm_gave_it_up(self):
@@ -333,12 +335,16 @@ class Long(Case):
                 CLUSTER.tool("mend", "n1")
                 time.sleep(5)
                 print(f"restarts {job.field('Restarts')}, {job.state()}, {job.field('Reason')}, at step {run.step()}", flush=True)
-                held = "launch_failed_requeued_held"  # n1 takes the new start for a duplicate: docs/recovery.md
-                job.wait("the end, or to be held", lambda: run.finished() or job.field("Reason") == held, 150)
-                if not run.finished():
-                    pocket.call("scontrol", "update", "nodename=n1", "state=resume")
-                    pocket.call("scontrol", "release", job.number)
+                self.release_if_held(run, job, "n1")
                 self.finish(run, job, restarts="012", seconds=200)
+
+    @staticmethod
+    def release_if_held(run, job, node):
+        """A batch host that is back takes the next start of the job for a duplicate: docs/recovery.md."""
+        job.wait("the end, or to be held", lambda: run.finished() or job.field("Reason") == "launch_failed_requeued_held", 150)
+        if not run.finished():
+            pocket.call("scontrol", "update", f"nodename={node}", "state=resume")
+            pocket.call("scontrol", "release", job.number)
 
     def test_three_faults_within_ten_seconds(self):
         for i in range(LONG):

@@ -13,6 +13,7 @@
 #include <distdl/base/env.hpp>
 #include <distdl/launch/launch_processes.hpp>
 #include <distdl/launch/requeue.hpp>
+#include <distdl/version.hpp>
 
 namespace distdl::launch {
 namespace {
@@ -224,7 +225,9 @@ exit 137)";
 TEST_F(UnderSlurm, AStepThatEndsBecauseALostNodeIsBackUsesUpNoTry) {
   agent::LaunchRecord record;
   record.id = "ID";
-  for (const char* host : {"n1", "n2", "n3"}) record.agents.push_back({host, "", ""});
+  record.version = DISTDL_VERSION;
+  record.secret = "secret";
+  for (const char* host : {"n1", "n2", "n3"}) record.agents.push_back({host, "10.0.0.1 4000", ""});
   std::ofstream(folder_ / "launch-record") << to_text(record);
   std::vector<std::string> causes;
   auto work = job();
