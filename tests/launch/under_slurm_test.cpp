@@ -226,6 +226,8 @@ TEST_F(UnderSlurm, AStepThatEndsBecauseALostNodeIsBackUsesUpNoTry) {
   agent::LaunchRecord record;
   record.id = "ID";
   record.version = DISTDL_VERSION;
+  record.job = "[train]";
+  record.arguments = {"job.toml"};
   record.secret = "secret";
   for (const char* host : {"n1", "n2", "n3"}) record.agents.push_back({host, "10.0.0.1 4000", ""});
   std::ofstream(folder_ / "launch-record") << to_text(record);
