@@ -19,18 +19,23 @@ std::vector<Bucket> buckets_of(std::span<const std::size_t> places, std::size_t 
   return buckets;
 }
 
-std::size_t best_bucket(const comm::Communicator& communicator, const comm::Leaves& leaves, std::size_t count) {
+std::size_t best_bucket(std::size_t count, const std::function<double(std::size_t)>& seconds) {
   constexpr std::size_t kSmallest = std::size_t{1} << 16;
-  constexpr double kLoss = 1.05;  ///< seconds of all buckets, of those of one sum
+  const auto cost = [&](std::size_t floats) {
+    return seconds(floats) * (static_cast<double>(count) / static_cast<double>(floats) + 1);
+  };
+  std::size_t best = count;
+  for (std::size_t floats = kSmallest; floats < count; floats *= 2)
+    if (cost(floats) < cost(best)) best = floats;
+  return best;
+}
+
+std::size_t best_bucket(const comm::Communicator& communicator, const comm::Leaves& leaves, std::size_t count) {
   const auto size = static_cast<std::size_t>(communicator.size());
   if (communicator.ranks_on_host_of(communicator.rank()).size() == size) return count;
-  const auto seconds = [&](std::size_t floats) {
+  return best_bucket(count, [&](std::size_t floats) {
     return communicator.predicted_seconds(leaves, floats, comm::DataType::float32);
-  };
-  const double whole = seconds(count);
-  for (std::size_t floats = kSmallest; floats < count; floats *= 2)
-    if (seconds(floats) * static_cast<double>(count) <= kLoss * whole * static_cast<double>(floats)) return floats;
-  return count;
+  });
 }
 
 }  // namespace distdl::parallel

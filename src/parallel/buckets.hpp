@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -22,9 +23,13 @@ struct Bucket {
 /// An arena of no more than that, or without places, is one bucket.
 std::vector<Bucket> buckets_of(std::span<const std::size_t> places, std::size_t count, std::size_t least);
 
-/// The least floats of a bucket: as few as the network can sum at nearly its full bandwidth, by the communicator's
-/// costs. Where all ranks are on one host, their processors do the work of a sum, so that it cannot be hidden: then one
-/// bucket is best, and the result is `count`. The same on all ranks.
+/// The floats of a bucket with which all sums of an arena, and the last one again, take the shortest time: the last one
+/// is what the end of the backward pass still waits for. Short ones cost latency, and long ones that wait. `seconds`:
+/// of a sum of so many floats. A power of two from 256 KiB on, or `count`.
+std::size_t best_bucket(std::size_t count, const std::function<double(std::size_t floats)>& seconds);
+
+/// The same by the communicator's costs. Where all ranks are on one host, their processors do the work of a sum, so
+/// that it cannot be hidden: then one bucket is best. The same on all ranks.
 std::size_t best_bucket(const comm::Communicator& communicator, const comm::Leaves& leaves, std::size_t count);
 
 }  // namespace distdl::parallel

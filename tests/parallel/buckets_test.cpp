@@ -34,6 +34,19 @@ TEST(Buckets, AreNotTooMany) {
   EXPECT_EQ(buckets.back().first, 0u);
 }
 
+TEST(Buckets, AreSmallOnASlowNetworkAndLargeWhereASumTakesLongToBegin) {
+  const auto best = [](std::size_t floats, double latency, double bandwidth) {
+    return best_bucket(floats, [=](std::size_t each) { return latency + 4 * static_cast<double>(each) / bandwidth; });
+  };
+  constexpr std::size_t kMib = 1 << 18;  // floats
+  EXPECT_EQ(best(3 * kMib, 60e-6, 125e6), kMib / 4);
+  EXPECT_EQ(best(12 * kMib, 60e-6, 1.2e9), kMib);
+  EXPECT_EQ(best(48 * kMib, 60e-6, 1.2e9), 2 * kMib);
+  EXPECT_EQ(best(480 * kMib, 60e-6, 1.2e10), 16 * kMib);
+  EXPECT_EQ(best(48 * kMib, 1, 1e12), 48 * kMib) << "one sum";
+  EXPECT_EQ(best(1000, 60e-6, 125e6), 1000u) << "too few for several";
+}
+
 TEST(Buckets, OfRanksOnOneHostAreTheWholeArena) {
   world::run_threads(2, [&](world::World& world) {
     comm::run_connected(world, {}, [&](comm::Communicator& communicator) {
