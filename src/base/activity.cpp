@@ -157,6 +157,24 @@ void show_wait(const char* name, std::uint32_t sequence, std::uint64_t bytes, st
   own->wait_since.store(now(), kRelaxed);
 }
 
+void show_wait_of(const char* thread) noexcept {
+  if (!own) return;
+  decltype(ThreadActivity::name) name{};
+  store_text(thread, name.data(), name.size());
+  const auto has_name = [&](const ThreadActivity& one) {
+    return one.thread.load(kRelaxed) > 0 && std::ranges::equal(one.name, name, [](const auto& a, const auto& b) {
+             return a.load(kRelaxed) == b.load(kRelaxed);
+           });
+  };
+  const auto* const other = std::ranges::find_if(page->threads, has_name);
+  if (other == page->threads.end() || other->wait_since.load(kRelaxed) == 0) return end_wait();
+  for (std::size_t i = 0; i < ThreadActivity::kWords; ++i)
+    own->operation[i].store(other->operation[i].load(kRelaxed), kRelaxed);
+  own->awaited.store(other->awaited.load(kRelaxed), kRelaxed);
+  own->bytes.store(other->bytes.load(kRelaxed), kRelaxed);
+  own->wait_since.store(other->wait_since.load(kRelaxed), kRelaxed);
+}
+
 void end_wait() noexcept {
   if (own && own->wait_since.load(kRelaxed) != 0) own->wait_since.store(0, kRelaxed);
 }

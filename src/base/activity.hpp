@@ -36,6 +36,8 @@ void show_step(Step step) noexcept;
 /// The calling thread waits in an operation: name and number, its bytes, and the rank for which it waits. To be called
 /// again and again; the first call for an operation counts as its beginning.
 void show_wait(const char* name, std::uint32_t sequence, std::uint64_t bytes, std::optional<Rank> awaited) noexcept;
+/// The calling thread waits for that of this name, and so for what that one waits for.
+void show_wait_of(const char* thread) noexcept;
 /// The wait is over.
 void end_wait() noexcept;
 

@@ -83,6 +83,13 @@ Problem Communicator::Impl::problem(Collective collective, DataType type) const 
   return problem;
 }
 
+void Communicator::Impl::describe(Problem& problem, const Leaves& leaves, std::size_t count, DataType type) const {
+  describe(problem, Collective::all_reduce, type);
+  problem.count = count;
+  problem.leaves = leaves.count;
+  problem.ranges = leaves.ranges;
+}
+
 Clock::duration Communicator::Impl::timeout(const CallOptions& options) const {
   return options.timeout.value_or(fabric->timeout());
 }
@@ -203,10 +210,7 @@ Request Communicator::all_reduce(const Leaves& leaves, std::span<const ConstVect
     check_count("all-reduce", "a partial sum has", partial.count(), result.count());
     call.inputs.push_back(static_cast<const std::byte*>(partial.data()));
   }
-  impl_->describe(problem, Collective::all_reduce, result.type());
-  problem.count = result.count();
-  problem.leaves = leaves.count;
-  problem.ranges = leaves.ranges;
+  impl_->describe(problem, leaves, result.count(), result.type());
   return impl_->start_reduction("all-reduce", std::move(problem), std::move(call), leaves.count, options);
 }
 

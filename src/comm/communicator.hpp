@@ -79,6 +79,9 @@ class Communicator {
   const CostTable& costs() const noexcept;
   /// Sets these costs, see measure_costs(). They must be equal on all ranks.
   void set_costs(const CostTable& costs);
+  /// The seconds that an all_reduce() of `count` elements over leaves would take with these costs, on memory from
+  /// allocate(). The same on all ranks.
+  double predicted_seconds(const Leaves& leaves, std::size_t count, DataType type) const;
   /// The choice for the last collective that began.
   Choice last_choice() const;
 

@@ -24,15 +24,15 @@ void Request::Pending::start(Clock::duration timeout, int spins) {
   }
 }
 
-void Request::Pending::wait() {
+void Request::Pending::wait(const std::stop_token& stop) {
   fabric_.poll_sometimes();
   if (done_) return;
   // Most waits within a node are shorter than a look at the network.
-  for (int i = 0; i < spins_ && polls(); ++i) {
+  for (int i = 0; i < spins_ && polls() && !stop.stop_possible(); ++i) {
     if (advance()) return fabric_.remove(*this);
     _mm_pause();
   }
-  fabric_.wait(*this, timeout_);
+  fabric_.wait(*this, timeout_, stop);
 }
 
 bool Request::Pending::test() {
@@ -66,9 +66,15 @@ Request::~Request() {
 }
 
 void Request::wait() {
-  if (!pending_) return;
-  pending_->wait();
+  wait({});
+}
+
+bool Request::wait(const std::stop_token& stop) {
+  if (!pending_) return true;
+  pending_->wait(stop);
+  if (!pending_->done()) return false;
   cancel();
+  return true;
 }
 
 bool Request::test() {

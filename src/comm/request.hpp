@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <stop_token>
 
 namespace distdl::comm {
 
@@ -19,6 +20,9 @@ class [[nodiscard]] Request {
 
   /// Waits until the operation is done. For the errors see Communicator.
   void wait();
+  /// The same, unless a stop is requested, which is seen within 10 ms. Returns whether the operation is done. The wait
+  /// is for a thread beside one that computes: it sleeps instead of polling.
+  bool wait(const std::stop_token& stop);
   /// Whether the operation is done. Advances everything under way.
   bool test();
   /// Cancels the operation. The caller may then reuse its private memory; other ranks of the node may access shared

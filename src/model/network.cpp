@@ -10,6 +10,7 @@
 namespace distdl::model {
 namespace {
 constexpr std::size_t kMostTensors = 4;  // of a layer
+constexpr std::size_t kLine = 16;        // floats; each tensor of an arena begins on a line
 
 float* floats(const tensor::Buffer& buffer) {
   return static_cast<float*>(buffer.data());
@@ -148,6 +149,18 @@ void Network::plan_gradients() {
     }
   }
   if (most > 0) spare_ = backend_.allocate(most);
+  std::size_t end = 0;  // of what the stages before write
+  for (Stage& stage : stages_) {
+    stage.final_from = (end + kLine - 1) / kLine * kLine;
+    for (const Place& place : stage.tensors) end = std::max(end, place.offset + place.count);
+  }
+}
+
+std::vector<std::size_t> Network::places() const {
+  std::vector<std::size_t> places{layout_size_};
+  for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage)
+    if (stage->final_from < places.back()) places.push_back(stage->final_from);
+  return places;
 }
 
 /// Each gradient of an output lives from the first layer that writes it, seen from the end, to that which made the
@@ -215,17 +228,21 @@ void Network::forward(const Stage& stage, kernels::Phase phase) {
   backend_.add(stage.layer->output(), stage.data, rearranged(other, other.data, stage));
 }
 
-void Network::forward_backward(float* gradients, float scale) {
+void Network::forward_backward(float* gradients, float scale, const Finished& finished) {
   if (gradients_.empty()) share_gradients();
+  if (finished && backend_.memory_is_host()) return pass(gradients, scale, finished);
   const std::pair to(gradients, scale);
-  replays_.run(gradients, scale, [this, &to] { pass(to.first, to.second); });  // std::function has room for just that
+  replays_.run(gradients, scale,
+               [this, &to] { pass(to.first, to.second, {}); });  // std::function has room for just that
 }
 
-void Network::pass(float* gradients, float scale) {
+void Network::pass(float* gradients, float scale, const Finished& finished) {
   forward(kernels::Phase::training);
   float* tail = gradients + layout_size_;
   backend_.fill(tail, kTail, 0.0f);
   loss_->forward_backward(stages_.back().data, targets_.data(), scale, stages_.back().gradient, tail + kLossAt);
+  std::size_t final_from = layout_size_;
+  if (finished) finished(final_from);
   for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) {
     if (!stage->is_used) backend_.clear(stage->gradient, stage->layer->output().bytes);
     if (stage->plus != Wiring::kNothing) backward_plus(*stage);
@@ -235,6 +252,7 @@ void Network::pass(float* gradients, float scale) {
     if (overwrites) backward_weights(*stage, gradients);
     backward_input(*stage);
     if (!overwrites) backward_weights(*stage, gradients);
+    if (finished && stage->final_from < final_from) finished(final_from = stage->final_from);
   }
 }
 

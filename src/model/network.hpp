@@ -47,9 +47,14 @@ class Network {
   /// samples() samples of Description::sample, as floats or int32 numbers, and their targets, see kernels::LossSpec.
   /// Both are copied from host memory.
   void set_batch(const void* samples, const void* targets);
+  /// Told in a backward pass: the gradients from this place of the arena on are final.
+  using Finished = std::function<void(std::size_t place)>;
   /// Writes the whole gradient arena (backend memory): the gradient of `scale` times the summed loss, observed
-  /// statistics, and the totals in the tail.
-  void forward_backward(float* gradients, float scale);
+  /// statistics, and the totals in the tail. Calls `finished`, if there is one, at each of places(). On a device it is
+  /// not called, for a pass is recorded there.
+  void forward_backward(float* gradients, float scale, const Finished& finished = {});
+  /// Descending, from the place of the totals to 0. They are the same on all ranks; each is the begin of a tensor.
+  std::vector<std::size_t> places() const;
   /// Uses the running statistics and computes no gradients.
   Totals evaluate();
   /// Like evaluate(), without labels: (samples, classes) or (samples, T, classes), dense.
@@ -73,8 +78,9 @@ class Network {
     int from = Wiring::kSample, plus = Wiring::kNothing;
     bool from_adds = false, plus_adds = false;  ///< another layer's gradient of the same output exists already
     bool is_used = false;                       ///< by a later layer or the loss
+    std::size_t final_from = 0;                 ///< after its backward pass, the arena is final from here on
   };
-  void pass(float* gradients, float scale);
+  void pass(float* gradients, float scale, const Finished& finished);
   void bind(const Description& model, const ModelTensors& tensors);
   void allocate_outputs(const Description& model);
   void plan_gradients();

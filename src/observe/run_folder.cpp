@@ -106,6 +106,8 @@ void RunFolder::on(const train::StepDone& event) {
   if (event.gradient_norm) row["gradient_norm"] = *event.gradient_norm;
   if (event.loss_scale) row["loss_scale"] = *event.loss_scale;
   if (event.skipped) row["skipped"] = true;
+  if (event.sum_seconds) row["sum_seconds"] = *event.sum_seconds;
+  if (event.sum_waited_seconds) row["sum_waited_seconds"] = *event.sum_waited_seconds;
   metrics_.append(line_of(row));
   if (Clock::now() >= next_progress_) progress(event.step);
 }

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cassert>
+
 #include <distdl/optim/arena_ranges.hpp>
 
 namespace distdl::optim {
@@ -33,6 +36,17 @@ std::vector<kernels::ArenaRange> ranges_by_dimensions(const tensor::ArenaLayout&
     const bool several = tensor.shape.size() > 1;
     return kernels::GroupOptions{several || options.decay_one_dimensional, several && adapts};
   });
+}
+
+std::span<const kernels::ArenaRange> CutRanges::within(const Elements& elements) {
+  cut_.clear();
+  for (const auto& [offset, count, options] : ranges_) {
+    const std::size_t first = std::max(offset, elements.first), end = std::min(offset + count, elements.end);
+    if (first >= end) continue;
+    assert(!options.adapts || end - first == count);
+    cut_.push_back({first, end - first, options});
+  }
+  return cut_;
 }
 
 }  // namespace distdl::optim

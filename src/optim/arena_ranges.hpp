@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include <distdl/kernels/backend.hpp>
@@ -21,5 +23,25 @@ std::vector<kernels::ArenaRange> ranges_of(const tensor::ArenaLayout& layout, te
 /// decay only if optim.decay_one_dimensional is set. `adapts`: whether the other tensors adapt.
 std::vector<kernels::ArenaRange> ranges_by_dimensions(const tensor::ArenaLayout& layout, const Options& options,
                                                       bool adapts);
+
+/// Elements [first, end) of the arenas.
+struct Elements {
+  std::size_t first = 0, end = 0;
+};
+
+/// The parts of ranges that lie within some elements of an arena.
+class CutRanges {
+ public:
+  /// `ranges` must be ascending.
+  explicit CutRanges(std::vector<kernels::ArenaRange> ranges) : ranges_(std::move(ranges)) {
+    cut_.reserve(ranges_.size());
+  }
+  const std::vector<kernels::ArenaRange>& whole() const { return ranges_; }
+  /// Valid until the next call. A range that adapts must lie within the elements, or outside.
+  std::span<const kernels::ArenaRange> within(const Elements& elements);
+
+ private:
+  std::vector<kernels::ArenaRange> ranges_, cut_;
+};
 
 }  // namespace distdl::optim

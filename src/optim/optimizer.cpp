@@ -23,12 +23,13 @@ Optimizer::Optimizer(const Options& options, const tensor::ArenaLayout& layout, 
     : options_(options),
       backend_(backend),
       rule_(make_rule(options, layout, backend)),
+      size_(layout.size()),
       ranges_(ranges_of(layout, tensor::Role::parameter)),
       statistics_(ranges_of(layout, tensor::Role::statistic)),
-      whole_{{{0, layout.size()}}},
+      whole_({{0, layout.size()}}),
       statistics_step_(backend),
       average_step_(backend),
-      squares_(backend, ranges_.size()) {}
+      squares_(backend, ranges_.whole().size()) {}
 
 std::vector<StateArena> state_of(const Options& options) {
   std::vector<StateArena> arenas;
@@ -38,7 +39,7 @@ std::vector<StateArena> state_of(const Options& options) {
 }
 
 double Optimizer::gradient_norm(const float* gradients) {
-  backend_.sums_of_squares(gradients, ranges_, squares_.at(0));
+  backend_.sums_of_squares(gradients, ranges_.whole(), squares_.at(0));
   double sum = 0;
   for (double part : squares_.read()) sum += part;
   return std::sqrt(sum);
@@ -60,10 +61,11 @@ std::optional<double> Optimizer::prepare(const float* gradients, const StepInfo&
   return norm;
 }
 
-void Optimizer::apply(const Arenas& arenas) {
-  rule_->apply(arenas);
-  backend_.update(statistics_step_.get(), {arenas.parameters, {}, arenas.gradients}, statistics_);
-  if (options_.ema_decay > 0) backend_.update(average_step_.get(), {arenas.average, {}, arenas.parameters}, whole_);
+void Optimizer::apply(const Arenas& arenas, const Elements& elements) {
+  rule_->apply(arenas, elements);
+  backend_.update(statistics_step_.get(), {arenas.parameters, {}, arenas.gradients}, statistics_.within(elements));
+  if (options_.ema_decay > 0)
+    backend_.update(average_step_.get(), {arenas.average, {}, arenas.parameters}, whole_.within(elements));
 }
 
 }  // namespace distdl::optim

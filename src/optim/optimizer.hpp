@@ -10,6 +10,7 @@
 
 #include <distdl/kernels/backend.hpp>
 #include <distdl/kernels/device_value.hpp>
+#include <distdl/optim/arena_ranges.hpp>
 #include <distdl/optim/options.hpp>
 #include <distdl/optim/rule.hpp>
 #include <distdl/optim/sums.hpp>
@@ -54,7 +55,12 @@ class Optimizer {
   /// Prepares apply(). With optim.clip_norm, returns the scaled norm of the gradient before clipping.
   std::optional<double> prepare(const float* gradients, const StepInfo& now);
   /// Does one step. With the same arenas, the backend gets the same work each time, so that it can be recorded.
-  void apply(const Arenas& arenas);
+  void apply(const Arenas& arenas) { apply(arenas, {0, size_}); }
+  /// The part of a step that changes these elements, which are whole tensors. All parts together, in any order, make
+  /// the same step.
+  void apply(const Arenas& arenas, const Elements& elements);
+  /// Whether prepare() needs the whole gradient.
+  bool needs_norm() const { return options_.clip_norm > 0; }
 
  private:
   double gradient_norm(const float* gradients);
@@ -62,8 +68,9 @@ class Optimizer {
   Options options_;
   kernels::Backend& backend_;
   std::unique_ptr<Rule> rule_;
-  std::vector<kernels::ArenaRange> ranges_, statistics_;  ///< ranges of parameters and of statistics
-  std::array<kernels::ArenaRange, 1> whole_;              ///< the whole arena as one range
+  std::size_t size_;               ///< of an arena
+  CutRanges ranges_, statistics_;  ///< ranges of parameters and of statistics
+  CutRanges whole_;                ///< the whole arena as one range
   kernels::DeviceValue<kernels::AverageStep> statistics_step_, average_step_;
   Sums squares_;  ///< of the gradients of each range
 };

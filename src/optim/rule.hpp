@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <distdl/kernels/backend.hpp>
+#include <distdl/optim/arena_ranges.hpp>
 #include <distdl/optim/options.hpp>
 #include <distdl/tensor/arena.hpp>
 
@@ -34,8 +35,9 @@ class Rule {
   virtual ~Rule() = default;
   /// Sets the values for the following calls of apply().
   virtual void prepare(const Now& now) = 0;
-  /// Gives the backend the same work each time, so that it can be recorded.
-  virtual void apply(const Arenas& arenas) = 0;
+  /// Updates these elements. With the same arguments the backend gets the same work each time, so that it can be
+  /// recorded.
+  virtual void apply(const Arenas& arenas, const Elements& elements) = 0;
 };
 
 /// A row of the table of optimizers in rules.cpp.

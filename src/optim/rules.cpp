@@ -51,15 +51,15 @@ class RuleOf final : public Rule {
       : step_of_(step_of), options_(options), backend_(backend), ranges_(std::move(ranges)), step_(backend) {}
 
   void prepare(const Now& now) override { step_.set(step_of_(options_, now)); }
-  void apply(const Arenas& arenas) override {
-    backend_.update(step_.get(), {arenas.parameters, arenas.moments, arenas.gradients}, ranges_);
+  void apply(const Arenas& arenas, const Elements& elements) override {
+    backend_.update(step_.get(), {arenas.parameters, arenas.moments, arenas.gradients}, ranges_.within(elements));
   }
 
  private:
   StepOf step_of_;
   Options options_;
   kernels::Backend& backend_;
-  std::vector<kernels::ArenaRange> ranges_;
+  CutRanges ranges_;
   kernels::DeviceValue<Step> step_;
 };
 

@@ -2,13 +2,19 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
+#include <span>
 #include <utility>
 
+#include <distdl/base/clock.hpp>
 #include <distdl/parallel/gradient_sum.hpp>
 
 namespace distdl::parallel {
 namespace {
 constexpr std::size_t kAlignment = 16;  ///< floats: a cache line
+
+std::size_t floats_of(double mib) {
+  return static_cast<std::size_t>(std::min(mib * (1 << 20) / sizeof(float), 1e18));
+}
 }  // namespace
 
 std::size_t arenas_for(comm::LeafRange range, int microbatches) {
@@ -22,19 +28,26 @@ std::size_t arenas_for(comm::LeafRange range, int microbatches) {
 }
 
 GradientSum::GradientSum(kernels::Backend& backend, comm::Communicator& communicator, const MicrobatchPlan& plan,
-                         std::size_t count)
+                         std::size_t count, std::vector<std::size_t> places, double bucket_mib)
     : backend_(backend),
       communicator_(communicator),
       leaves_{plan.microbatches, plan.ranges},
       count_(count),
       cover_(comm::cover(plan.of(communicator.rank()), plan.microbatches)),
-      stride_((count + kAlignment - 1) / kAlignment * kAlignment) {}
+      stride_((count + kAlignment - 1) / kAlignment * kAlignment) {
+  const bool can_overlap = communicator.size() > 1 && backend.memory_is_host();
+  if (!can_overlap) places.clear();
+  const std::size_t least =
+      bucket_mib > 0 || places.empty() ? floats_of(bucket_mib) : best_bucket(communicator, leaves_, count);
+  buckets_ = buckets_of(places, count, least);
+}
 
 void GradientSum::allocate() {
   capacity_ = arenas_for(leaves_.ranges.at(static_cast<std::size_t>(communicator_.rank().value)), leaves_.count);
   communicator_.use(backend_.accelerator());
   arenas_ = memory_for(capacity_);
   locate_partials();
+  if (is_divided()) sums_.emplace([this](std::size_t bucket, const std::stop_token& stop) { sum(bucket, stop); });
 }
 
 void GradientSum::allocate_spare() {
@@ -60,7 +73,9 @@ void GradientSum::set_plan(const MicrobatchPlan& plan) {
 
 void GradientSum::locate_partials() {
   partials_.clear();
-  for (std::size_t i = 0; i < cover_.size(); ++i) partials_.emplace_back(arena(i), count_, comm::DataType::float32);
+  for (const Bucket& bucket : buckets_)
+    for (std::size_t i = 0; i < cover_.size(); ++i)
+      partials_.emplace_back(arena(i) + bucket.first, bucket.count(), comm::DataType::float32);
 }
 
 float* GradientSum::arena(std::size_t index) const {
@@ -83,24 +98,67 @@ void GradientSum::reduce_top() {
   backend_.add(arena(depth_ - 1), arena(depth_), count_);
 }
 
+bool GradientSum::is_last() const {
+  return node_ + 1 == cover_.size() && leaf_ + 1 == comm::leaves_of(cover_[node_], leaves_.count).count;
+}
+
+/// What add() does after the last leaf, of one bucket of the arenas.
+void GradientSum::reduce_bucket(const Bucket& bucket) {
+  for (std::size_t depth = depth_ + 1; depth > node_ + 1; --depth)
+    backend_.add(arena(depth - 2) + bucket.first, arena(depth - 1) + bucket.first, bucket.count());
+}
+
+void GradientSum::set_final(std::size_t place) {
+  assert(is_last());
+  const std::size_t before = reduced_;
+  for (; reduced_ < buckets_.size() && buckets_[reduced_].first >= place; ++reduced_) reduce_bucket(buckets_[reduced_]);
+  if (sums_ && reduced_ > before) sums_->release(reduced_);
+}
+
 void GradientSum::add() {
   assert(node_ < cover_.size());
-  ++depth_;
-  // A binary counter: after leaf number k, as many sibling pairs are complete as k has trailing one bits.
-  for (int k = leaf_; k & 1; k >>= 1) reduce_top();
-  ++leaf_;
-  if (leaf_ == comm::leaves_of(cover_[node_], leaves_.count).count) {
-    while (depth_ > node_ + 1) reduce_top();  // the right edge of the tree: subtrees without a full sibling
-    ++node_;
-    leaf_ = 0;
+  const bool closes = leaf_ + 1 == comm::leaves_of(cover_[node_], leaves_.count).count;
+  if (is_last()) {
+    for (; reduced_ < buckets_.size(); ++reduced_) reduce_bucket(buckets_[reduced_]);
+    depth_ = node_ + 1;
+  } else {
+    ++depth_;
+    // A binary counter: after leaf number k, as many sibling pairs are complete as k has trailing one bits.
+    for (int k = leaf_; k & 1; k >>= 1) reduce_top();
+    while (closes && depth_ > node_ + 1) reduce_top();  // the right edge of the tree: subtrees without a full sibling
   }
+  leaf_ = closes ? 0 : leaf_ + 1;
+  if (closes) ++node_;
+}
+
+void GradientSum::sum(std::size_t bucket, const std::stop_token& stop) {
+  const auto& [first, end] = buckets_[bucket];
+  const comm::Vector result(arena(0) + first, end - first, comm::DataType::float32);
+  const std::span partials(partials_.data() + bucket * cover_.size(), cover_.size());
+  communicator_.all_reduce(leaves_, partials, result).wait(stop);
+}
+
+const Bucket* GradientSum::next_sum() {
+  assert(node_ == cover_.size());
+  if (next_ == buckets_.size()) {
+    if (sums_) seconds_ = sums_->restart();
+    next_ = reduced_ = 0;
+    return nullptr;
+  }
+  if (sums_) {
+    sums_->release(buckets_.size());
+    sums_->wait(next_ + 1);
+  } else if (communicator_.size() > 1) {
+    const Stopwatch watch;
+    sum(next_, {});
+    seconds_ = watch.seconds();
+  }
+  return &buckets_[next_++];
 }
 
 float* GradientSum::finish() {
-  assert(node_ == cover_.size());
-  if (communicator_.size() == 1) return arena(0);
-  const comm::Vector result(arena(0), count_, comm::DataType::float32);
-  communicator_.all_reduce(leaves_, partials_, result).wait();
+  while (next_sum() != nullptr) {
+  }
   return arena(0);
 }
 

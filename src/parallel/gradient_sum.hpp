@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include <distdl/comm/communicator.hpp>
 #include <distdl/kernels/backend.hpp>
+#include <distdl/parallel/bucket_sums.hpp>
+#include <distdl/parallel/buckets.hpp>
 #include <distdl/parallel/plan.hpp>
 #include <distdl/tensor/buffer.hpp>
 
@@ -15,13 +18,17 @@ namespace distdl::parallel {
 std::size_t arenas_for(comm::LeafRange range, int microbatches);
 
 /// Sums the gradient arenas of all microbatches of a step along the fixed tree: first those of this rank, as they are
-/// computed, in at most log2(microbatches) + 2 arenas, then over the ranks. Call allocate() once. In each step, for
-/// each own microbatch, fill microbatch_arena() and call add(); then call finish().
+/// computed, in at most log2(microbatches) + 2 arenas, then over the ranks, bucket by bucket. Call allocate() once. In
+/// each step, for each own microbatch, fill microbatch_arena() and call add(); then call finish().
+///
+/// The sum over the ranks can begin while the last own microbatch is computed: call set_final() for it. From then until
+/// finish() has returned, or next_sum() nothing, the communicator belongs to this object.
 class GradientSum {
  public:
-  /// `count`: floats of an arena. The references must outlive this object.
+  /// `count`: floats of an arena. `places`: see buckets_of(); without any there is one bucket. The references must
+  /// outlive this object.
   GradientSum(kernels::Backend& backend, comm::Communicator& communicator, const MicrobatchPlan& plan,
-              std::size_t count);
+              std::size_t count, std::vector<std::size_t> places = {}, double bucket_mib = 0);
 
   /// Collective. Registers the backend's device with the communicator. Without a device, the arenas are allocated in
   /// memory that the node's other ranks can read. Throws comm::NoMemory if there is none for them, and ConfigError if
@@ -37,11 +44,23 @@ class GradientSum {
 
   /// Memory for the next microbatch's gradients (backend memory).
   float* microbatch_arena();
+  /// The gradients of the last own microbatch are final from `place` on, and so is what was added to first_partial():
+  /// sums begin that need nothing else. They run in another thread.
+  void set_final(std::size_t place);
   /// Adds the gradients in microbatch_arena().
   void add();
   /// Collective. Returns the sum over all microbatches of all ranks, valid until the next microbatch_arena(). It is in
   /// the backend's memory, at the same address in each step. Throws comm::PeerLost.
   float* finish();
+  /// Collective. The same bucket by bucket: waits for the next one's sum, whose memory is then the caller's. nullptr:
+  /// all are there.
+  const Bucket* next_sum();
+  /// Whether there are several buckets.
+  bool is_divided() const { return buckets_.size() > 1; }
+  /// Where the result is.
+  const float* result() const { return arena(0); }
+  /// Seconds that the sums of the last step over the ranks took.
+  double seconds() const { return seconds_; }
   /// The arena of this rank's first partial sum before finish(). Per-rank values such as flags can be added to it.
   float* first_partial();
 
@@ -50,6 +69,10 @@ class GradientSum {
   tensor::Buffer memory_for(std::size_t arenas);
   void locate_partials();
   void reduce_top();
+  /// Of the last microbatch.
+  void reduce_bucket(const Bucket& bucket);
+  bool is_last() const;
+  void sum(std::size_t bucket, const std::stop_token& stop);
 
   kernels::Backend& backend_;
   comm::Communicator& communicator_;
@@ -60,10 +83,15 @@ class GradientSum {
   std::size_t capacity_ = 0;                 ///< arenas in arenas_
   tensor::Buffer arenas_;                    ///< a stack: finished partial sums, then those of the current node
   tensor::Buffer spare_;                     ///< the arena after those, if there is one
-  std::vector<comm::ConstVector> partials_;  ///< their addresses at the end of a step
+  std::vector<Bucket> buckets_;              ///< in the order of their sums
+  std::vector<comm::ConstVector> partials_;  ///< for each bucket, their addresses at the end of a step
   std::size_t depth_ = 0;                    ///< arenas in use
   std::size_t node_ = 0;                     ///< index in cover_
   int leaf_ = 0;                             ///< number of leaves of that node that are done
+  std::size_t reduced_ = 0;                  ///< buckets of which this rank's partial sums are done
+  std::size_t next_ = 0;                     ///< the one that next_sum() returns next
+  double seconds_ = 0;
+  std::optional<BucketSums> sums_;  ///< with several buckets and ranks; the last member: ends before the arenas
 };
 
 }  // namespace distdl::parallel

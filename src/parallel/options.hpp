@@ -8,6 +8,7 @@ namespace distdl::parallel {
 struct Options {
   std::int64_t microbatches = 12;     ///< number per step; the global batch is microbatches * microbatch_size
   std::int64_t microbatch_size = 16;  ///< samples per microbatch
+  double bucket_mib = 0;              ///< least MiB of gradients that are summed over the ranks at a time; 0: chosen
 };
 
 template <class Visitor>
@@ -17,6 +18,10 @@ void describe(Options& options, Visitor&& visit) {
       "microbatches per step, which are divided among the ranks; the result depends on this number, not on the ranks");
   visit("parallel.microbatch_size", options.microbatch_size,
         "samples per microbatch; the global batch is microbatches * microbatch_size");
+  visit("parallel.bucket_mib", options.bucket_mib,
+        "gradients are summed over the ranks in buckets of at least so many MiB, while the backward pass still runs; "
+        "more than the model has: all at once, after it; 0: chosen by the costs of communication; no bit of the result "
+        "depends on it");
 }
 
 }  // namespace distdl::parallel

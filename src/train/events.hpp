@@ -33,6 +33,9 @@ struct StepDone {
   std::optional<double> gradient_norm = {};  ///< before clipping; only with clipping
   std::optional<double> loss_scale = {};     ///< of this step; only with float16
   bool skipped = false;                      ///< its gradients overflowed and were not applied
+  /// With several ranks: the time that the sums of the gradients took, and that part of it in which this rank waited
+  /// for them.
+  std::optional<double> sum_seconds = {}, sum_waited_seconds = {};
 };
 
 /// How fast the ranks are, and how the microbatches are divided among them: at first, when they move, and when a rank

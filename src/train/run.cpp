@@ -199,7 +199,7 @@ TrainingStep::Requests Trainer::step(bool stop) {
   check_resumed_loss(done.loss);
   observer_.on(StepDone{state_.step, epochs_done(), done.loss, done.accuracy, done.learning_rate,
                         static_cast<double>(plan_.global_batch()) / watch.seconds(), done.waited_seconds, done.norm,
-                        done.loss_scale, done.skipped});
+                        done.loss_scale, done.skipped, done.sum_seconds, done.sum_waited_seconds});
   balancing_.step_done(state_, done, watch.seconds(), end_of_job_.is_disturbed());
   return done.agreed;
 }

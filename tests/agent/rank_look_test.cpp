@@ -71,6 +71,19 @@ TEST(ARank, DISABLED_HasWrongBits) {
   hang_in_this_function();
 }
 
+TEST(ARank, DISABLED_WaitsForItsSum) {
+  const auto beats = Beats::from_environment();
+  show_activity();
+  train(20);
+  enter_phase(RankPhase::reduce);
+  const std::jthread sum([] {
+    const ShownThread shown("sum");
+    enter_phase(RankPhase::reduce);
+    for (;; std::this_thread::sleep_for(1ms)) show_wait("all-reduce", 356, 25400, Rank(3));
+  });
+  for (;; std::this_thread::sleep_for(1ms)) show_wait_of("sum");
+}
+
 /// Looks until the condition holds.
 template <class Condition>
 RankReport look_until(const StartedRank& rank, Condition condition) {
@@ -118,6 +131,16 @@ TEST_F(RankLook, ShowsForWhomARankWaits) {
   EXPECT_EQ(thread.wait->bytes, 25400u);
   EXPECT_EQ(thread.wait->rank, Rank(3));
   EXPECT_TRUE(thread.stack.empty()) << "it is not at the end of a chain: not interrupted";
+}
+
+TEST_F(RankLook, AThreadThatWaitsForAnotherOneWaitsForTheSameRank) {
+  const auto report = look_until(start("WaitsForItsSum"), [](const RankReport& one) {
+    return one.threads.size() == 2 && one.threads[0].wait && one.threads[0].wait->rank;
+  });
+  ASSERT_EQ(report.threads.size(), 2u);
+  EXPECT_EQ(report.threads[0].name, "train");
+  EXPECT_EQ(report.threads[0].wait->operation, "all-reduce 356");
+  EXPECT_EQ(report.threads[0].wait->rank, Rank(3));
 }
 
 TEST_F(RankLook, AStoppedRankTellsNothingButItsState) {

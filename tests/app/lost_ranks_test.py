@@ -12,6 +12,10 @@ import unittest
 from program import ENDLESS, OTHERS_END, SLOW, ProgramTest, error_lines, wait_until
 
 
+# Each layer is a bucket, and all messages go through the network.
+OVERLAP = ["--set", "parallel.bucket_mib=1e-6", "--set", "comm.shared_memory_ranks=1"]
+
+
 def lives(pid):
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
@@ -51,13 +55,13 @@ class LostRanks(ProgramTest):
         self.verify()
         return primary[0]
 
-    def kill(self, rank):
-        run, pids = self.running(3)
+    def kill(self, rank, *more):
+        run, pids = self.running(3, *more)
         started = time.monotonic()
         os.kill(pids[rank], signal.SIGKILL)
         error = self.ends(run, started, 128 + signal.SIGKILL, [f"rank {rank}"])
         death = rf"rank {rank} .*ended \(pid {pids[rank]}\)"
-        if "tcp" in os.environ.get("UCX_TLS", ""):  # where the broken connection may be seen before the ended process
+        if more or "tcp" in os.environ.get("UCX_TLS", ""):  # where the broken connection may be seen before the ended process
             death = rf"({death}|rank {rank} .*failed .*its process or its node died)"
         self.assertRegex(error, death)
         log = self.log()
@@ -70,8 +74,17 @@ class LostRanks(ProgramTest):
     def test_the_first_rank_killed(self):
         self.kill(0)
 
+    def test_a_rank_killed_while_buckets_of_gradients_are_summed(self):
+        self.kill(1, *OVERLAP)
+
+    def test_a_rank_frozen_while_buckets_of_gradients_are_summed(self):
+        self.freeze(*OVERLAP)
+
     def test_a_frozen_rank(self):
-        run, pids = self.running(3, "--set", "comm.timeout_seconds=2", "--set", "run.grace_seconds=2")
+        self.freeze()
+
+    def freeze(self, *more):
+        run, pids = self.running(3, "--set", "comm.timeout_seconds=2", "--set", "run.grace_seconds=2", *more)
         started = time.monotonic()
         os.kill(pids[1], signal.SIGSTOP)
         self.ends(run, started, 69, ["rank 1", "does not answer"])
@@ -80,7 +93,7 @@ class LostRanks(ProgramTest):
     def test_after_a_relaunch_the_result_is_the_same(self):
         job = ["--set", "model.hidden=[256, 256]", "--set", "kernels.backend=reference", "--set", "train.epochs=12"]
         self.succeed(*self.run_local(2, *job, "--set", "run.dir=whole"))
-        run = self.start(*self.run_local(2, *job, "--set", "run.relaunches=1"))
+        run = self.start(*self.run_local(2, *job, "--set", "run.relaunches=1", *OVERLAP))
         self.wait_for_checkpoint()
         os.kill(self.ranks_of(run)[1], signal.SIGKILL)
         code, _, err = self.finish(run)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <random>
+#include <stop_token>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -113,6 +114,41 @@ TEST_P(Requests, WaitingTwiceAndMovingDoNoHarm) {
     EXPECT_TRUE(all_are(values, static_cast<float>(comm.size())));
     moved = comm.barrier();
     moved.wait();
+  });
+}
+
+TEST_P(Requests, AWaitEndsWhenAnotherThreadStopsIt) {
+  on_ranks([](Communicator& comm) {
+    std::vector<float> values(5000, 1);
+    if (comm.rank() == Rank(0)) std::this_thread::sleep_for(paced(Milliseconds(100)));
+    Request request = comm.all_reduce(values);
+    if (comm.rank() != Rank(0)) {  // which makes the others wait
+      std::stop_source source;
+      const std::jthread stopper([&] { source.request_stop(); });
+      const Stopwatch watch;
+      EXPECT_FALSE(request.wait(source.get_token()));
+      EXPECT_LT(watch.seconds(), paced(0.09));
+    }
+    EXPECT_TRUE(request.wait(std::stop_token()));
+    EXPECT_TRUE(request.wait(std::stop_source().get_token())) << "a request that is done stays done";
+    EXPECT_TRUE(all_are(values, static_cast<float>(comm.size())));
+  });
+}
+
+TEST_P(Requests, ThePredictedTimeOfASumGrowsWithItsSize) {
+  on_ranks([](Communicator& comm) {
+    Leaves leaves{comm.size(), {}};
+    for (int r = 0; r < comm.size(); ++r) leaves.ranges.push_back({r, 1});
+    double before = 0;
+    for (const std::size_t count : {1, 10'000, 1'000'000, 100'000'000}) {
+      const double seconds = comm.predicted_seconds(leaves, count, DataType::float32);
+      EXPECT_GT(seconds, before);
+      double least = seconds, most = seconds;
+      comm.all_reduce(std::span(&least, 1), {.reduction = Reduction::minimum}).wait();
+      comm.all_reduce(std::span(&most, 1), {.reduction = Reduction::maximum}).wait();
+      EXPECT_EQ(least, most) << "the same on all ranks";
+      before = seconds;
+    }
   });
 }
 

@@ -195,6 +195,37 @@ TEST_P(NetworkOn, RepeatsTheSameBits) {
   for (int run = 0; run < 4; ++run) EXPECT_EQ(first, other.run()) << run << ": from the second on a GPU replays";
 }
 
+TEST_P(NetworkOn, TellsWhichGradientsAreFinalAndNeverChangesThemAfterwards) {
+  const auto places = bound_->network.places();
+  ASSERT_EQ(places.front(), bound_->tensors.layout.size());
+  ASSERT_EQ(places.back(), 0u);
+  EXPECT_TRUE(std::is_sorted(places.rbegin(), places.rend()));
+  for (std::size_t i = 1; i + 1 < places.size(); ++i)
+    EXPECT_TRUE(std::ranges::any_of(bound_->tensors.layout.tensors(), [&](const auto& view) {
+      return view.offset == places[i];
+    })) << places[i];
+  const auto expected = bound_->run();
+  if (!bound_->backend->memory_is_host()) return;  // a pass is recorded as a whole there
+  auto* const arena = static_cast<float*>(bound_->gradients.data());
+  std::fill_n(arena, bound_->network.gradient_count(), std::nanf(""));
+  for (const auto& view : bound_->tensors.layout.tensors()) std::fill_n(arena + view.offset, view.count, 7.0f);
+  std::vector<std::size_t> told;
+  bound_->network.forward_backward(arena, 1.0f, [&](std::size_t place) {
+    const std::size_t end = told.empty() ? bound_->network.gradient_count() : told.back();
+    for (const auto& view : bound_->tensors.layout.tensors()) {
+      if (view.offset < place || view.offset >= end) continue;
+      EXPECT_TRUE(std::equal(arena + view.offset, arena + view.offset + view.count, expected.data() + view.offset))
+          << view.name;
+    }
+    EXPECT_TRUE(!told.empty() || std::equal(arena + place, arena + end, expected.data() + place)) << "the totals";
+    told.push_back(place);
+  });
+  EXPECT_EQ(told, places);
+  for (const auto& view : bound_->tensors.layout.tensors())
+    EXPECT_TRUE(std::equal(arena + view.offset, arena + view.offset + view.count, expected.data() + view.offset))
+        << view.name;
+}
+
 TEST_P(NetworkOn, ReadsParametersThatWereChanged) {
   for (const char* precision : {"fp32", "bf16"}) {  // the latter reads copies
     BoundNetwork changed(backend(), small().model, 4, precision), other(backend(), small().model, 4, precision);

@@ -106,6 +106,16 @@ TEST_F(Folder, RecordsStepsEvaluationsAndTheResult) {
   EXPECT_EQ(result.backend, "reference");
 }
 
+TEST_F(Folder, RecordsWhatOfTheSumsWasNotHidden) {
+  RunFolder records(folder_, 0);
+  train::StepDone step{Step(1)};
+  step.sum_seconds = 0.5;
+  step.sum_waited_seconds = 0.125;
+  records.on(step);
+  EXPECT_EQ(last_line("metrics.jsonl")["sum_seconds"], 0.5);
+  EXPECT_EQ(last_line("metrics.jsonl")["sum_waited_seconds"], 0.125);
+}
+
 TEST_F(Folder, TellsAuditsAndWhoIsCorrupt) {
   train::Corrupted corrupted{Step(20), Step(10), {1, 3}, {"n1", "n2"}, false, "why", {Step(15), Step(20)}};
   run(0, 20, train::Audited{Step(10), 0.5}, corrupted);

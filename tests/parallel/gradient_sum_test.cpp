@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <mutex>
+#include <string>
 
 #include <gtest/gtest.h>
 
+#include <distdl/base/clock.hpp>
+#include <distdl/base/errors.hpp>
 #include <distdl/base/philox.hpp>
 #include <distdl/kernels/options.hpp>
 #include <distdl/parallel/gradient_sum.hpp>
@@ -29,14 +33,20 @@ float tree_sum(int first, int count, std::size_t i) {
   return tree_sum(first, left, i) + tree_sum(first + left, count - left, i);
 }
 
+/// How the gradients become final, and in which buckets they are summed.
+struct Overlap {
+  std::vector<std::size_t> places = {};
+  double bucket_mib = 0;
+};
+
 /// One step with each plan.
-std::vector<float> sum_with(const std::vector<MicrobatchPlan>& plans) {
+std::vector<float> sum_with(const std::vector<MicrobatchPlan>& plans, const Overlap& overlap = {}) {
   std::vector<float> result;
   std::mutex mutex;
   world::run_threads(static_cast<int>(plans.front().ranges.size()), [&](world::World& world) {
     auto communicator = comm::Communicator::connect(world, {});
     auto backend = kernels::make_backend({.backend = "reference"});
-    GradientSum sum(*backend, *communicator, plans.front(), kCount);
+    GradientSum sum(*backend, *communicator, plans.front(), kCount, overlap.places, overlap.bucket_mib);
     sum.allocate();
     float* const address = sum.first_partial();
     if (std::any_of(plans.begin(), plans.end(), [&](const auto& plan) { return plan.ranges != plans[0].ranges; }))
@@ -46,7 +56,14 @@ std::vector<float> sum_with(const std::vector<MicrobatchPlan>& plans) {
       auto range = plan.of(world.rank());
       for (int m = range.first; m < range.first + range.count; ++m) {
         float* arena = sum.microbatch_arena();
-        for (std::size_t i = 0; i < kCount; ++i) arena[i] = gradient(m, i);
+        const bool last = m + 1 == range.first + range.count;
+        std::size_t end = kCount;
+        for (std::size_t place : overlap.places) {  // what lies before is not there yet
+          for (std::size_t i = place; i < end; ++i) arena[i] = gradient(m, i);
+          if (last) sum.set_final(place);
+          end = place;
+        }
+        for (std::size_t i = 0; i < end; ++i) arena[i] = gradient(m, i);
         sum.add();
       }
       const float* total = sum.finish();
@@ -63,8 +80,13 @@ std::vector<float> sum_with(const std::vector<MicrobatchPlan>& plans) {
   return result;
 }
 
-std::vector<float> sum_with(int microbatches, const std::vector<double>& speeds, std::size_t steps) {
-  return sum_with(std::vector(steps, make_plan({.microbatches = microbatches, .microbatch_size = 1}, speeds)));
+std::vector<float> sum_with(int microbatches, const std::vector<double>& speeds, std::size_t steps,
+                            const Overlap& overlap = {}) {
+  return sum_with(std::vector(steps, make_plan({.microbatches = microbatches, .microbatch_size = 1}, speeds)), overlap);
+}
+
+bool same_bits(const std::vector<float>& one, const std::vector<float>& other) {
+  return one.size() == other.size() && std::memcmp(one.data(), other.data(), one.size() * sizeof(float)) == 0;
 }
 
 TEST(GradientSum, HasTheBitsOfTheTreeForEveryNumberOfRanks) {
@@ -95,6 +117,104 @@ TEST(GradientSum, HasTheSameBitsWhenMicrobatchesMoveBetweenSteps) {
     plans.push_back({12, 1, ranges});
   const auto even = sum_with({plans.front()}), moved = sum_with(plans);  // which compares the steps' sums
   EXPECT_EQ(std::memcmp(even.data(), moved.data(), kCount * sizeof(float)), 0);
+}
+
+constexpr double kMib = 1 << 20;
+
+/// Places at every `width` floats; the totals begin at 992.
+std::vector<std::size_t> places_every(std::size_t width) {
+  std::vector<std::size_t> places;
+  for (std::size_t place = 992; place > 0; place -= std::min(width, place)) places.push_back(place);
+  places.push_back(0);
+  return places;
+}
+
+TEST(GradientSum, HasTheSameBitsForEveryBucketOnEveryNumberOfRanks) {
+  for (int microbatches : {5, 8, 12}) {
+    std::vector<float> expected(kCount);
+    for (std::size_t i = 0; i < kCount; ++i) expected[i] = tree_sum(0, microbatches, i);
+    for (int ranks : {1, 2, 3, 4, 5})
+      for (std::size_t floats : {1, 48, 300, 500, 992, 1003})
+        EXPECT_TRUE(same_bits(sum_with(microbatches, std::vector<double>(static_cast<std::size_t>(ranks), 1.0), 3,
+                                       {places_every(16), static_cast<double>(floats * sizeof(float)) / kMib}),
+                              expected))
+            << microbatches << " microbatches on " << ranks << " ranks in buckets of " << floats;
+  }
+}
+
+TEST(GradientSum, HasTheSameBitsForBucketsAndUnevenOrMovingShares) {
+  const Overlap overlap{places_every(100), 60 * sizeof(float) / kMib};
+  const auto even = sum_with(12, {1, 1, 1}, 1);
+  EXPECT_TRUE(same_bits(sum_with(12, {1, 0.3, 2}, 2, overlap), even));
+  std::vector<MicrobatchPlan> plans{make_plan({.microbatches = 12, .microbatch_size = 1}, 3)};
+  for (const std::vector<comm::LeafRange>& ranges :
+       {std::vector<comm::LeafRange>{{0, 2}, {2, 4}, {6, 6}}, {{0, 6}, {6, 2}, {8, 4}}, {{0, 4}, {4, 4}, {8, 4}}})
+    plans.push_back({12, 1, ranges});
+  EXPECT_TRUE(same_bits(sum_with(plans, overlap), even));
+}
+
+TEST(GradientSum, WithoutMicrobatchesARankStillTakesPart) {
+  const MicrobatchPlan plan{4, 1, {{0, 3}, {3, 0}, {3, 1}}};
+  EXPECT_TRUE(same_bits(sum_with({plan, plan}, {places_every(64), 1 / kMib}), sum_with(4, {1}, 1)));
+}
+
+TEST(GradientSum, TellsEachBucketWhenItsSumIsThere) {
+  world::run_threads(2, [&](world::World& world) {
+    comm::run_connected(world, {}, [&](comm::Communicator& communicator) {
+      auto backend = kernels::make_backend({.backend = "reference"});
+      const auto plan = make_plan({.microbatches = 2, .microbatch_size = 1}, 2);
+      GradientSum sum(*backend, communicator, plan, kCount, {992, 500, 0}, 1 / kMib);
+      sum.allocate();
+      EXPECT_TRUE(sum.is_divided());
+      float* const arena = sum.microbatch_arena();
+      std::fill(arena + 992, arena + kCount, 1.0f);
+      sum.set_final(992);
+      std::fill(arena + 500, arena + 992, 2.0f);
+      sum.set_final(500);
+      std::fill(arena, arena + 500, 3.0f);  // where this is not told, add() finds out
+      sum.add();
+      for (const Bucket& expected : {Bucket{992, kCount}, Bucket{500, 992}, Bucket{0, 500}}) {
+        const Bucket* const bucket = sum.next_sum();
+        ASSERT_NE(bucket, nullptr);
+        EXPECT_EQ(*bucket, expected);
+        const float value = expected.first == 992 ? 2.0f : expected.first == 500 ? 4.0f : 6.0f;
+        EXPECT_TRUE(std::all_of(sum.result() + bucket->first, sum.result() + bucket->end,
+                                [&](float one) { return one == value; }));
+      }
+      EXPECT_EQ(sum.next_sum(), nullptr);
+      EXPECT_GT(sum.seconds(), 0);
+    });
+  });
+}
+
+/// Rank 1 fails in its backward pass, while sums are under way.
+TEST(GradientSum, NothingHangsWhereARankFailsWhileBucketsAreUnderWay) {
+  std::atomic<int> told{0};
+  const auto body = [&](world::World& world) {
+    comm::run_connected(world, {.timeout_seconds = 60}, [&](comm::Communicator& communicator) {
+      auto backend = kernels::make_backend({.backend = "reference"});
+      const auto plan = make_plan({.microbatches = 3, .microbatch_size = 1}, 3);
+      GradientSum sum(*backend, communicator, plan, kCount, places_every(16), 1 / kMib);
+      sum.allocate();
+      sum.microbatch_arena();
+      sum.set_final(world.rank() == Rank(1) ? 992 : 200);
+      if (world.rank() == Rank(1)) throw ConfigError("a layer failed");
+      sum.add();
+      try {
+        sum.finish();
+      } catch (const comm::PeerLost& lost) {
+        EXPECT_EQ(lost.rank(), Rank(1)) << lost.what();
+        EXPECT_NE(std::string(lost.what()).find("a layer failed"), std::string::npos) << lost.what();
+        EXPECT_THROW(sum.finish(), comm::PeerLost);
+        ++told;
+        throw;
+      }
+    });
+  };
+  const Stopwatch watch;
+  EXPECT_THROW(world::run_threads(3, body), Error);
+  EXPECT_EQ(told, 2);
+  EXPECT_LT(watch.seconds(), 30);
 }
 }  // namespace
 }  // namespace distdl::parallel

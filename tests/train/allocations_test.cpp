@@ -158,8 +158,10 @@ class Trained {
         model_(model::describe_model(what.model, what.sample, what.classes)),
         tensors_(model::tensors_of(model_)),
         network_(backend, model_, tensors_, plan_.microbatch_size),
-        sum_(backend, communicator, plan_, network_.gradient_count()),
-        optimizer_(optim, tensors_.layout, backend) {
+        sum_(backend, communicator, plan_, network_.gradient_count(), network_.places(),
+             communicator.size() > 1 ? 1e-3 : 0),
+        optimizer_(optim, tensors_.layout, backend),
+        second_(network_.places().end()[-2]) {
     allocate(state_, backend, tensors_.layout, optimizer_.state());
     std::vector<float> start(tensors_.layout.size());
     model::initialize(tensors_, 1, start);
@@ -174,12 +176,17 @@ class Trained {
     for (int m = 0; m < range_.count; ++m) {
       network_.set_batch(samples_.data(), labels_.data());
       backend_.set_rng_key({1, static_cast<std::uint64_t>(m)});
-      network_.forward_backward(sum_.microbatch_arena(), 0.01f);
+      const auto sum_from = [this](std::size_t place) { sum_.set_final(place); };
+      network_.forward_backward(sum_.microbatch_arena(), 0.01f,
+                                m + 1 == range_.count ? sum_from : model::Network::Finished());
       sum_.add();
     }
     const float* gradients = sum_.finish();
     optimizer_.prepare(gradients, {1e-3, updates_, updates_, plan_.microbatches});
-    network_.change_parameters([this, gradients] { optimizer_.apply(state_.arenas(gradients)); });
+    network_.change_parameters([this, gradients] {
+      optimizer_.apply(state_.arenas(gradients), {second_, tensors_.layout.size()});
+      optimizer_.apply(state_.arenas(gradients), {0, second_});
+    });
     ++updates_;
   }
 
@@ -192,6 +199,7 @@ class Trained {
   model::Network network_;
   parallel::GradientSum sum_;
   optim::Optimizer optimizer_;
+  std::size_t second_;  ///< where the second layer begins
   TrainingState state_;
   std::vector<std::uint32_t> samples_;  // zeros: floats as well as tokens
   std::vector<std::int32_t> labels_;

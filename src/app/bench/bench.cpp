@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <memory>
 
 #include <fmt/format.h>
@@ -29,6 +30,7 @@ struct Arguments {
   kernels::Options kernels;
   std::string model = "lenet", precision = "fp32";
   std::int64_t batch = 64, steps = 20;
+  double bucket_mib = 0;
   bool json = false;
 };
 
@@ -65,7 +67,7 @@ class TrainBench {
         sum_(*backend_, communicator,
              parallel::make_plan({.microbatches = communicator.size(), .microbatch_size = arguments.batch},
                                  communicator.size()),
-             network_.gradient_count()),
+             network_.gradient_count(), network_.places(), arguments.bucket_mib),
         optimizer_({.name = case_.optimizer}, tensors_.layout, *backend_),
         parameters_(backend_->allocate(tensors_.layout.size() * sizeof(float))),
         samples_(static_cast<std::size_t>(arguments.batch * tensor::element_count(case_.sample))),
@@ -88,18 +90,28 @@ class TrainBench {
     network_.load_parameters(floats(parameters_));
   }
 
-  double step() {
-    Stopwatch watch;
+  /// Seconds of a step, and of its parts; the backward pass is measured on a CPU only.
+  struct Times {
+    double step = 0, backward = 0, sum = 0, waited = 0;
+  };
+  Times step() {
+    Times times;
+    const Stopwatch watch;
+    double forward = 0;
     network_.set_batch(samples_.data(), labels_.data());
-    network_.forward_backward(sum_.microbatch_arena(), scale_);
+    const auto sum_from = [&](std::size_t place) {
+      if (forward == 0) forward = watch.seconds();
+      sum_.set_final(place);
+    };
+    network_.forward_backward(sum_.microbatch_arena(), scale_, std::ref(sum_from));
     sum_.add();
-    optim::Arenas arenas{.parameters = floats(parameters_), .gradients = sum_.finish()};
-    std::transform(moments_.begin(), moments_.end(), arenas.moments.begin(), &floats);
-    optimizer_.prepare(arenas.gradients, {.rate = case_.optimizer == "adamw" ? 1e-4 : 0.01, .updates = updates_++});
-    network_.change_parameters([&] { optimizer_.apply(arenas); });
+    if (forward > 0) times.backward = watch.seconds() - forward;
+    update(times.waited);
     float loss;  // reading it back waits for the device
-    backend_->copy_to_host(&loss, arenas.gradients + tensors_.layout.size(), sizeof loss);
-    return watch.seconds();
+    backend_->copy_to_host(&loss, sum_.result() + tensors_.layout.size(), sizeof loss);
+    times.step = watch.seconds();
+    times.sum = sum_.seconds();
+    return times;
   }
 
   std::string backend() const { return backend_->description(); }
@@ -107,6 +119,26 @@ class TrainBench {
   std::int64_t terms() const { return network_.terms(); }
 
  private:
+  const parallel::Bucket* next_sum(double& waited) {
+    const Stopwatch watch;
+    const auto* const bucket = sum_.next_sum();
+    waited += watch.seconds();
+    return bucket;
+  }
+
+  /// Of each bucket, as soon as it is summed.
+  void update(double& waited) {
+    optim::Arenas arenas{.parameters = floats(parameters_), .gradients = sum_.result()};
+    std::transform(moments_.begin(), moments_.end(), arenas.moments.begin(), &floats);
+    optimizer_.prepare(arenas.gradients, {.rate = case_.optimizer == "adamw" ? 1e-4 : 0.01, .updates = updates_++});
+    while (!sum_.is_divided() && next_sum(waited) != nullptr) {
+    }
+    network_.change_parameters([&] {
+      if (!sum_.is_divided()) return optimizer_.apply(arenas);
+      while (const auto* const bucket = next_sum(waited)) optimizer_.apply(arenas, {bucket->first, bucket->end});
+    });
+  }
+
   static float* floats(const tensor::Buffer& buffer) { return static_cast<float*>(buffer.data()); }
 
   std::unique_ptr<kernels::Backend> backend_;
@@ -136,10 +168,16 @@ void check(const Arguments& arguments) {
 void bench_train(const Arguments& arguments, comm::Communicator& communicator) {
   TrainBench bench(arguments, communicator);
   for (int i = 0; i < 2; ++i) bench.step();
-  std::vector<double> seconds;
-  for (std::int64_t i = 0; i < arguments.steps; ++i) seconds.push_back(bench.step());
+  std::vector<TrainBench::Times> times;
+  for (std::int64_t i = 0; i < arguments.steps; ++i) times.push_back(bench.step());
   if (communicator.rank() != Rank(0)) return;
-  std::sort(seconds.begin(), seconds.end());
+  const auto sorted = [&](double TrainBench::Times::*part) {
+    std::vector<double> seconds;
+    for (const auto& each : times) seconds.push_back(each.*part);
+    std::sort(seconds.begin(), seconds.end());
+    return seconds;
+  };
+  const std::vector<double> seconds = sorted(&TrainBench::Times::step);
   const double step_s = median(seconds);
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
@@ -157,6 +195,9 @@ void bench_train(const Arguments& arguments, comm::Communicator& communicator) {
                                               {"step_ms", step_s * 1e3},
                                               {"step_ms_min", seconds.front() * 1e3},
                                               {"step_ms_max", seconds.back() * 1e3},
+                                              {"backward_ms", median(sorted(&TrainBench::Times::backward)) * 1e3},
+                                              {"sum_ms", median(sorted(&TrainBench::Times::sum)) * 1e3},
+                                              {"sum_waited_ms", median(sorted(&TrainBench::Times::waited)) * 1e3},
                                               {"samples_per_s", samples_per_s},
                                               {"terms_per_s", samples_per_s * static_cast<double>(bench.terms())},
                                               {"peak_mib", peak_mib}}
@@ -190,6 +231,9 @@ void add_bench_command(Command app) {
   command.add_option("--threads", arguments->kernels.threads, "CPU threads").positive().show_default();
   command.add_option("--batch", arguments->batch, "Samples per rank and step").positive().show_default();
   command.add_option("--steps", arguments->steps, "Steps to time, after two warm-up steps").positive().show_default();
+  command.add_option("--bucket-mib", arguments->bucket_mib, "Same as parallel.bucket_mib")
+      .not_negative()
+      .show_default();
   command.add_flag("--json", arguments->json, "Print JSON");
   command.callback([arguments] {
     arguments->kernels.precision = arguments->precision;

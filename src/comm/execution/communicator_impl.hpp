@@ -34,6 +34,7 @@ struct Communicator::Impl {
                    const CallOptions& options);
   Problem problem(Collective collective, DataType type) const;
   void describe(Problem& problem, Collective collective, DataType type) const;
+  void describe(Problem& problem, const Leaves& leaves, std::size_t count, DataType type) const;
   /// Calls `how`, which attaches memory of the node's ranks. Throws PeerLost if it fails because one of these ranks is
   /// lost.
   void attach(const char* name, const std::function<void()>& how);

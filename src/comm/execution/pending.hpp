@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <stop_token>
+
 #include <distdl/base/clock.hpp>
 #include <distdl/comm/request.hpp>
 #include <distdl/comm/ucx/activity.hpp>
@@ -17,11 +19,13 @@ class Request::Pending : public Activity {
 
   /// Assigns the operation to a Request. `spins`: calls of advance() before a wait yields.
   void start(Clock::duration timeout, int spins);
-  void wait();
+  /// Returns early if a stop is requested.
+  void wait(const std::stop_token& stop);
   bool test();
   /// Called when the Request is destroyed.
   void release() noexcept;
   bool in_use() const { return in_use_; }
+  bool done() const { return done_; }
 
   bool advance() final { return done_ || (done_ = proceed()); }
 

@@ -72,6 +72,13 @@ CollectivePlan make_plan(const Group& group, Problem problem, DataType type, Ope
 
 }  // namespace
 
+double Communicator::predicted_seconds(const Leaves& leaves, std::size_t count, DataType type) const {
+  Problem problem;
+  impl_->describe(problem, leaves, count, type);
+  problem.nodes = impl_->group.nodes;
+  return candidates(problem, impl_->costs, Order::deterministic).front().seconds;
+}
+
 std::shared_ptr<const CollectivePlan> Communicator::Impl::plan(Problem&& key, DataType type, bool on_device,
                                                                const CallOptions& options) {
   const auto same = [&](const Known& one) {

@@ -111,7 +111,7 @@ void Fabric::wait(Batch& batch, const Operation& operation, Clock::duration time
   wait(whole, timeout);
 }
 
-void Fabric::wait(Activity& activity, Clock::duration timeout) {
+void Fabric::wait(Activity& activity, Clock::duration timeout, const std::stop_token& stop) {
   if (!under_way(activity)) return throw_if_unusable(activity.operation());
   require<InternalError>(!advancing_, "{}: an activity must not wait for another one", to_string(activity.operation()));
   struct Waiting {
@@ -127,7 +127,7 @@ void Fabric::wait(Activity& activity, Clock::duration timeout) {
   for (advance_all(); under_way(activity);) {
     const bool progressed = progress();
     for (int i = 0; i < kLooks && activity.polls() && under_way(activity); ++i) advance(activity);
-    if (!under_way(activity)) return;
+    if (!under_way(activity) || stop.stop_requested()) return;
     if (const auto loss = detector_.find_loss()) fail(activity.operation(), *loss);
     const auto now = Clock::now();
     if (now - std::exchange(looked, now) > kNotRunning)
@@ -138,7 +138,7 @@ void Fabric::wait(Activity& activity, Clock::duration timeout) {
     if (progressed)
       idle_.restart();
     else
-      idle_.pause(activities_.polls());
+      idle_.pause(activities_.polls(), stop.stop_possible());
   }
 }
 

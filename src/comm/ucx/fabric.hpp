@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -85,8 +86,9 @@ class Fabric {
   /// Whether it was added and has neither finished nor failed.
   bool under_way(const Activity& activity) const { return activities_.contains(activity); }
   /// Returns when the activity is no longer under way. Throws PeerLost if any peer is lost, or if the wait takes longer
-  /// than `timeout`; also throws the exceptions of any activity's advance(). Activities must not call it.
-  void wait(Activity& activity, Clock::duration timeout);
+  /// than `timeout`; also throws the exceptions of any activity's advance(). Activities must not call it. Returns early
+  /// if a stop is requested, which is seen within 10 ms; where one is possible, the wait is asleep all the time.
+  void wait(Activity& activity, Clock::duration timeout, const std::stop_token& stop = {});
   /// Does the work that needs no waiting. Returns true if something happened. Throws as wait() does.
   bool poll();
   /// Called before waits that may end without checking liveness. It polls now and then, so that ranks detect losses

@@ -74,11 +74,11 @@ void Idle::restart() {
   if (since_ - looked_ > kLook) look({});
 }
 
-void Idle::pause(bool polls) {
+void Idle::pause(bool polls, bool asleep) {
   const auto now = Clock::now();
   if (now - looked_ > kLook) look({});
-  if (!crowded_ && now - since_ < kSpin && now - yielded_ < kProbe) return;
-  if (now - since_ < kYield) {
+  if (!asleep && !crowded_ && now - since_ < kSpin && now - yielded_ < kProbe) return;
+  if (!asleep && now - since_ < kYield) {
     ::sched_yield();
     yielded_ = Clock::now();
     crowded_ = yielded_ - now > kLongYield;

@@ -28,8 +28,8 @@ class Idle {
   /// Called when something has happened: the next pause spins again.
   void restart();
   /// Spins, yields or sleeps for at most 10 ms. `polls`: the awaited event wakes nobody up, so sleeps are only a small
-  /// part of the time already waited.
-  void pause(bool polls = false);
+  /// part of the time already waited. `asleep`: only sleeps, since another thread computes meanwhile.
+  void pause(bool polls = false, bool asleep = false);
   /// Returns true about once per millisecond.
   bool looked() { return std::exchange(new_look_, false); }
   /// The ranks whose process has ended since the last call.

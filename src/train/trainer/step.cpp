@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <functional>
+#include <utility>
+
 #include <distdl/base/activity.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/optim/schedule.hpp>
@@ -16,7 +19,7 @@ TrainingStep::TrainingStep(const Recipe& recipe, comm::Communicator& communicato
       rank_(communicator.rank()),
       total_(total),
       network_(backend, model, tensors, plan.microbatch_size),
-      sum_(backend, communicator, plan, network_.gradient_count()),
+      sum_(backend, communicator, plan, network_.gradient_count(), network_.places(), recipe.parallel.bucket_mib),
       tail_(backend, sum_, tensors.layout.size()),
       optimizer_(recipe.optim, tensors.layout, backend),
       auditor_(recipe.train.audit_every, backend, communicator, plan_, tensors.layout, network_.gradient_count()) {}
@@ -47,14 +50,15 @@ void TrainingStep::set_plan(const parallel::MicrobatchPlan& plan, const Training
   if (reader_) reader_->read_from(first_position(state.position), order_from(state));
 }
 
-void TrainingStep::compute(const TrainingState& state, int m, float scale, float* gradients) {
+void TrainingStep::compute(const TrainingState& state, int m, float scale, float* gradients,
+                           const model::Network::Finished& finished) {
   enter_phase(RankPhase::data);
   const data::Batch& batch = reader_->at(state.position + m * plan_.microbatch_size);
   enter_phase(RankPhase::compute);
   network_.set_batch(batch.samples(), batch.labels.data());
   backend_.set_rng_key({static_cast<std::uint64_t>(recipe_.train.seed),
                         static_cast<std::uint64_t>(state.step.value * plan_.microbatches + m)});
-  network_.forward_backward(gradients, scale);
+  network_.forward_backward(gradients, scale, finished);
   flip_bit_if_due(state, BitFlip::Where::results, gradients);
 }
 
@@ -62,12 +66,25 @@ void TrainingStep::flip_bit_if_due(const TrainingState& state, BitFlip::Where wh
   if (flip_ && flip_->where == where && flip_->is_due(rank_, state.step)) flip_bit(backend_, arena);
 }
 
-/// Of this rank's microbatches.
-void TrainingStep::add_gradients(const TrainingState& state, float scale) {
+void TrainingStep::tell(const Requests& requests) {
+  if (requests.stop) tail_.request_stop();
+  if (requests.save) tail_.request_save();
+}
+
+/// Of this rank's microbatches. The sum over the ranks begins during the last one, unless an audit comes first. Returns
+/// whether it has, with these requests.
+bool TrainingStep::add_gradients(const TrainingState& state, float scale, const Requests& requests) {
   const auto audited = auditor_.audited_after(state.step);
+  bool told = false;
+  const auto sum_from = [&](std::size_t place) {
+    if (!std::exchange(told, true)) tell(requests);
+    sum_.set_final(place);
+  };
+  const bool overlaps = sum_.is_divided() && !auditor_.is_due(state.step) && !flip_;
   for (int m = range_.first; m < range_.first + range_.count; ++m) {
+    const bool last = m + 1 == range_.first + range_.count;
     float* const gradients = sum_.microbatch_arena();
-    compute(state, m, scale, gradients);
+    compute(state, m, scale, gradients, overlaps && last ? std::ref(sum_from) : model::Network::Finished());
     flip_bit_if_due(state, BitFlip::Where::gradients, gradients);
     if (m == audited) {
       auditor_.note(gradients);
@@ -76,6 +93,15 @@ void TrainingStep::add_gradients(const TrainingState& state, float scale) {
     }
     sum_.add();
   }
+  return told;
+}
+
+const parallel::Bucket* TrainingStep::next_sum(double& waited) {
+  enter_phase(RankPhase::reduce);
+  const Stopwatch watch;
+  const auto* const bucket = sum_.next_sum();
+  waited += watch.seconds();
+  return bucket;
 }
 
 bool TrainingStep::await_gradients(Step step) {
@@ -92,6 +118,16 @@ void TrainingStep::audit(TrainingState& state, float scale) {
   state.audited = state.step;
 }
 
+/// `in_parts`: each part as soon as its gradients are summed.
+void TrainingStep::update(const optim::Arenas& arenas, bool in_parts, double& waited) {
+  if (!in_parts) return optimizer_.apply(arenas);
+  while (const auto* const bucket = next_sum(waited)) {
+    enter_phase(RankPhase::update);
+    optimizer_.apply(arenas, {bucket->first, bucket->end});
+  }
+  enter_phase(RankPhase::update);
+}
+
 TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Requests& requests,
                                               const std::function<void()>& before_update) {
   const double waited = reader_->waited_seconds();
@@ -100,7 +136,7 @@ TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Reques
   const auto scale = static_cast<float>(loss_scale / all_terms);
   flip_bit_if_due(state, BitFlip::Where::parameters, state.parameter_arena());
   const Stopwatch computing;
-  add_gradients(state, scale);
+  const bool told = add_gradients(state, scale, requests);
   std::optional<double> computed;
   if (await_gradients(state.step)) computed = computing.seconds() - (reader_->waited_seconds() - waited);
   std::optional<double> audit_seconds;
@@ -109,10 +145,10 @@ TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Reques
     audit(state, scale);
     audit_seconds = watch.seconds();
   }
-  if (requests.stop) tail_.request_stop();
-  if (requests.save) tail_.request_save();
-  enter_phase(RankPhase::reduce);
-  const float* gradients = sum_.finish();
+  if (!told) tell(requests);
+  double waited_for_sum = 0;
+  next_sum(waited_for_sum);  // which has the totals
+  const float* const gradients = sum_.result();
   // The loss is the mean over the terms that count, and how many of all do so is known only now.
   const auto sums = tail_.read(gradients);
 
@@ -123,14 +159,18 @@ TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Reques
   enter_phase(RankPhase::copy);
   result.audit_seconds = audit_seconds;
   before_update();
-  enter_phase(RankPhase::update);
   const bool scaled = backend_.activation_type() == tensor::DataType::float16;
+  const bool in_parts = sum_.is_divided() && !scaled && !optimizer_.needs_norm();
+  while (!in_parts && next_sum(waited_for_sum) != nullptr) {
+  }
+  enter_phase(RankPhase::update);
   result.skipped = scaled && !optimizer_.is_finite(gradients);
   if (!result.skipped) {
     result.norm = optimizer_.prepare(gradients, {result.learning_rate, state.step.value, state.updates,
                                                  plan_.microbatches, all_terms / sums.terms / loss_scale});
     const auto arenas = state.arenas(gradients);
-    network_.change_parameters([this, &arenas] { optimizer_.apply(arenas); });
+    const auto change = [&] { update(arenas, in_parts, waited_for_sum); };
+    network_.change_parameters(std::ref(change));  // which has room in a std::function
     state.updates += 1;
   }
   if (scaled) state.loss_scale.step_done(!result.skipped);
@@ -138,6 +178,7 @@ TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Reques
   state.step.value += 1;
   state.position += plan_.global_batch();
   result.compute_seconds = computed;
+  if (plan_.ranges.size() > 1) result.sum_seconds = sum_.seconds(), result.sum_waited_seconds = waited_for_sum;
   result.waited_seconds = reader_->waited_seconds() - waited;
   return result;
 }

@@ -55,20 +55,28 @@ class TrainingStep {
     std::optional<double> loss_scale = {};  ///< of this step; only with float16
     bool skipped = false;                   ///< the gradients overflowed
     std::optional<double> audit_seconds = {};  ///< time of the audit before this step, if there was one
+    /// With several ranks: the time that the sums over the ranks took, and that part of it in which this rank waited
+    /// for them, which its backward pass and its update did not hide.
+    std::optional<double> sum_seconds = {}, sum_waited_seconds = {};
   };
   /// Collective. Changes the state. `before_update` returns when the arenas of the state may be written. Throws
   /// comm::PeerLost, and AuditFailed before it changes the state.
   Result operator()(TrainingState& state, const Requests& requests, const std::function<void()>& before_update);
 
  private:
-  void add_gradients(const TrainingState& state, float scale);
+  bool add_gradients(const TrainingState& state, float scale, const Requests& requests);
+  void tell(const Requests& requests);
+  /// Collective. Adds the seconds of the wait to `waited`.
+  const parallel::Bucket* next_sum(double& waited);
+  void update(const optim::Arenas& arenas, bool in_parts, double& waited);
   /// Waits until a device has done what it was given. False in steps in which that would only cost time.
   bool await_gradients(Step step);
   /// This rank's first position in the step that begins at `start`, and the one after each.
   std::int64_t first_position(std::int64_t start) const { return start + range_.first * plan_.microbatch_size; }
   data::Prefetcher::Next order_from(const TrainingState& state) const;
   /// Of microbatch `m` of the step.
-  void compute(const TrainingState& state, int m, float scale, float* gradients);
+  void compute(const TrainingState& state, int m, float scale, float* gradients,
+               const model::Network::Finished& finished = {});
   void flip_bit_if_due(const TrainingState& state, BitFlip::Where where, float* arena);
   /// Collective.
   void audit(TrainingState& state, float scale);

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include <distdl/base/activity.hpp>
+#include <distdl/base/clock.hpp>
+#include <distdl/parallel/bucket_sums.hpp>
+
+namespace distdl::parallel {
+namespace {
+constexpr const char* kThread = "sum";
+}  // namespace
+
+BucketSums::BucketSums(Sum sum) : sum_(std::move(sum)), thread_([this](const std::stop_token& stop) { work(stop); }) {}
+
+BucketSums::~BucketSums() = default;
+
+void BucketSums::release(std::size_t count) {
+  {
+    const std::lock_guard lock(mutex_);
+    released_ = std::max(released_, count);
+  }
+  released_now_.notify_one();
+}
+
+void BucketSums::wait(std::size_t count) {
+  constexpr Milliseconds kLook{5};  // for whom the thread waits: this one waits for the same rank
+  std::unique_lock lock(mutex_);
+  while (!summed_now_.wait_for(lock, kLook, [&] { return summed_ >= count || error_; })) show_wait_of(kThread);
+  end_wait();
+  if (error_) std::rethrow_exception(error_);
+}
+
+double BucketSums::restart() {
+  const std::lock_guard lock(mutex_);
+  released_ = summed_ = 0;
+  return std::exchange(seconds_, 0);
+}
+
+void BucketSums::work(const std::stop_token& stop) {
+  const ShownThread shown(kThread);
+  std::unique_lock lock(mutex_);
+  while (released_now_.wait(lock, stop, [this] { return summed_ < released_ && !error_; })) {
+    const std::size_t bucket = summed_;
+    lock.unlock();
+    std::exception_ptr error;
+    const Stopwatch watch;
+    enter_phase(RankPhase::reduce);
+    try {
+      sum_(bucket, stop);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    enter_phase(RankPhase::idle);
+    const double seconds = watch.seconds();
+    lock.lock();
+    if (stop.stop_requested()) return;
+    seconds_ += seconds;
+    error_ = error;
+    if (!error) ++summed_;
+    summed_now_.notify_one();
+  }
+}
+
+}  // namespace distdl::parallel

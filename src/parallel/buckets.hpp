@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include <distdl/comm/communicator.hpp>
+
+namespace distdl::parallel {
+
+/// Elements [first, end) of a gradient arena, whose sum over the ranks is one operation.
+struct Bucket {
+  std::size_t first = 0, end = 0;
+  std::size_t count() const { return end - first; }
+  bool operator==(const Bucket&) const = default;
+};
+
+/// The buckets of an arena of `count` floats, in the order in which a backward pass finishes them. `places`: where it
+/// is final from, one after the other, descending from the totals to 0 (model::Network::places). The totals, which are
+/// known before the backward pass, are the first bucket; each other one has at least `least` floats, except the last.
+/// An arena of no more than that, or without places, is one bucket.
+std::vector<Bucket> buckets_of(std::span<const std::size_t> places, std::size_t count, std::size_t least);
+
+/// The floats of a bucket with which all sums of an arena, and the last one again, take the shortest time: the last one
+/// is what the end of the backward pass still waits for. Short ones cost latency, and long ones that wait. `seconds`:
+/// of a sum of so many floats. A power of two from 256 KiB on, or `count`.
+std::size_t best_bucket(std::size_t count, const std::function<double(std::size_t floats)>& seconds);
+
+/// The same by the communicator's costs. Where all ranks are on one host, their processors do the work of a sum, so
+/// that it cannot be hidden: then one bucket is best. The same on all ranks.
+std::size_t best_bucket(const comm::Communicator& communicator, const comm::Leaves& leaves, std::size_t count);
+
+}  // namespace distdl::parallel
