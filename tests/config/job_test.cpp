@@ -222,6 +222,7 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
                                              "data.validation",
                                              "data.holdout",  // data.digest, data.samples and others stand for them
                                              "data.cache_mib",
+                                             "parallel.bucket_mib",
                                              "train.audit_every",
                                              "train.balance",
                                              "train.check_resumed_loss",
