@@ -7,7 +7,6 @@ import unittest
 import pocket
 
 JOB = "mlp.toml"  # with batch normalization, whose running statistics are state as well
-OVERLAP = ["--set", "parallel.bucket_mib=1e-6"]  # each layer is a bucket, summed while the backward pass runs
 FOLDER = None
 CLUSTER = None
 
@@ -50,7 +49,7 @@ class SameBytes(unittest.TestCase):
         for node in ("n1", "n2", "n3"):
             CLUSTER.tool("rate", node, "200mbit")  # else it would be over before anything could happen to it
         run = pocket.Run(f"{FOLDER}/disturbed")
-        job = CLUSTER.train(["--nodes=2-3"], JOB, *words("disturbed"), *OVERLAP)
+        job = CLUSTER.train(["--nodes=2-3"], JOB, *words("disturbed"))
         total = lambda: run.starts()[-1]["total_steps"]
         for time_, fraction in enumerate((0.1, 0.3), start=1):
             job.wait(f"step {fraction} of the whole", lambda: run.starts() and run.step() >= fraction * total(), 60)
@@ -68,7 +67,7 @@ class SameBytes(unittest.TestCase):
     def test_final_checkpoint_is_the_same_whatever_happened(self):
         local = LocalRuns((1, 2, 3, 4, 6))
         began = time.monotonic()
-        six = CLUSTER.train(["--nodes=3", "--ntasks-per-node=2"], JOB, *words("slurm-6"), *OVERLAP)
+        six = CLUSTER.train(["--nodes=3", "--ntasks-per-node=2"], JOB, *words("slurm-6"))
         six.wait_state("COMPLETED", 60)
         print(f"six ranks on three nodes: {time.monotonic() - began:.1f} s")
         local.start()
