@@ -13,7 +13,7 @@ CLUSTER = None
 
 
 def words(name, *more):
-    settings = [f"data.train={FOLDER}/shapes.h5", f"run.dir={FOLDER}/{name}", "train.epochs=25", "checkpoint.every=0", *more]
+    settings = [f"data.train={FOLDER}/shapes.h5", f"run.dir={FOLDER}/{name}", "train.epochs=25", "checkpoint.every=0", "run.slow_node_share=0", *more]
     return [word for setting in settings for word in ("--set", setting)]
 
 

@@ -22,7 +22,7 @@ TIMEOUT = None  # SlurmdTimeout of CLUSTER
 
 def words(name):
     settings = [f"data.train={FOLDER}/shapes.h5", f"run.dir={FOLDER}/{name}", "train.epochs=40", "checkpoint.every=20",
-                "comm.timeout_seconds=5"]
+                "comm.timeout_seconds=5", "run.slow_node_share=0"]
     return [word for setting in settings for word in ("--set", setting)]
 
 

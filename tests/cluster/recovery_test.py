@@ -26,7 +26,7 @@ CLUSTER = None
 
 def words(name, *more):
     settings = [f"data.train={FOLDER}/shapes.h5", f"run.dir={FOLDER}/{name}", "train.epochs=40", "checkpoint.every=200",
-                "checkpoint.memory_every=10", "checkpoint.partner_every=10", *more]
+                "checkpoint.memory_every=10", "checkpoint.partner_every=10", "run.slow_node_share=0", *more]
     return [word for setting in settings for word in ("--set", setting)]
 
 

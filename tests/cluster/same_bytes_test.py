@@ -13,7 +13,7 @@ CLUSTER = None
 
 def words(name):
     return ["--set", f"data.train={FOLDER}/shapes.h5", "--set", f"run.dir={FOLDER}/{name}", "--set", "train.epochs=25",
-            "--set", "checkpoint.every=20"]
+            "--set", "checkpoint.every=20", "--set", "run.slow_node_share=0"]
 
 
 def setUpModule():
