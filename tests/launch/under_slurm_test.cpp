@@ -64,6 +64,16 @@ class UnderSlurm : public Supervisor {
     work.allocation = slurm::Allocation{.job = "1", .nodes = 3, .node_list = "n[1-3]", .name = "1_3"};
     return work;
   }
+  /// Two ranks on each of two nodes; the third node is a spare.
+  LaunchSpec job_with_spare() {
+    auto work = job();
+    work.agents = true;
+    work.spares = 1;
+    work.min_nodes = 2;
+    work.ranks = 4;
+    work.worker.emplace_back("worker");
+    return work;
+  }
   std::string path_;
 };
 
@@ -142,12 +152,7 @@ TEST_F(UnderSlurm, WrongNodesThatTheJobDoesNotHaveChangeNothing) {
 }
 
 TEST_F(UnderSlurm, ASpareTakesThePlaceOfANodeThatTheNextLaunchLacks) {
-  auto work = job();
-  work.agents = true;
-  work.spares = 1;
-  work.min_nodes = 2;
-  work.ranks = 4;
-  work.worker.push_back("worker");
+  auto work = job_with_spare();
   work.wrong_nodes = [this] { return std::vector<std::string>(lines("launches") == 2 ? 1 : 0, "n2"); };
   launches_do("[ $n = 1 ] && rm n3 && exit 69; [ $n = 2 ] && touch n3 && exit 72; exit 0");
   EXPECT_EQ(supervise(work, {.relaunches = 1, .pause_seconds = 0}), 0);
@@ -161,12 +166,7 @@ TEST_F(UnderSlurm, ASpareTakesThePlaceOfANodeThatTheNextLaunchLacks) {
 
 TEST_F(UnderSlurm, ARunGoesOnWithoutItsSpares) {
   command("squeue", "case $* in *--steps*) exit;; esac; echo '\"job_id\": 1, \"tres_req_str\": \"cpu=6,node=3\"'");
-  auto work = job();
-  work.agents = true;
-  work.spares = 1;
-  work.min_nodes = 2;
-  work.ranks = 4;
-  work.worker.push_back("worker");
+  auto work = job_with_spare();
   launches_do("[ $n = 1 ] && rm n3 && exit 69; exit 0");
   EXPECT_EQ(supervise(work, {.relaunches = 0, .pause_seconds = 0, .node_minutes = 0}), 0);
   ASSERT_EQ(lines("launches"), 2u);

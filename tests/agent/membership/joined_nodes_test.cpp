@@ -184,11 +184,15 @@ TEST(Membership, WithTooFewNodesLeftTheLaunchEndsWithAllSaved) {
   EXPECT_EQ(launch.decision(3).end, 75);
 }
 
-TEST(Membership, WhenMostMembersLeaveTheRestDoesNotPause) {
+Rules one_own_of_three() {
   Rules three = rules(3);
   three.regrow_after = 5s;
   three.own = 1;
-  LaunchOfAgents launch(1, three);
+  return three;
+}
+
+/// Begins the launch; its second generation has two nodes more.
+void join_two(LaunchOfAgents& launch, const Rules& three) {
   launch.begin();
   for (int i = 0; i < 2; ++i) launch.join(three);
   launch.run(1s);
@@ -196,6 +200,12 @@ TEST(Membership, WhenMostMembersLeaveTheRestDoesNotPause) {
   launch.run(7s);
   launch.end_all_ranks(75);
   launch.run_until_generation(2);
+}
+
+TEST(Membership, WhenMostMembersLeaveTheRestDoesNotPause) {
+  const Rules three = one_own_of_three();
+  LaunchOfAgents launch(1, three);
+  join_two(launch, three);
   EXPECT_EQ(launch.decision(2).members, launch.ids({0, 1, 2}));
   launch.run(1s);
   for (std::size_t node : {1, 2}) launch.agent(node).leave();
@@ -206,17 +216,9 @@ TEST(Membership, WhenMostMembersLeaveTheRestDoesNotPause) {
 }
 
 TEST(Membership, NodesThatJoinedWaitForTheOthersAlsoWhereAllMembersHaveSaved) {
-  Rules three = rules(3);
-  three.regrow_after = 5s;
-  three.own = 1;
+  const Rules three = one_own_of_three();
   LaunchOfAgents launch(1, three);
-  launch.begin();
-  for (int i = 0; i < 2; ++i) launch.join(three);
-  launch.run(1s);
-  launch.agent(0).progress(100);
-  launch.run(7s);
-  launch.end_all_ranks(75);
-  launch.run_until_generation(2);
+  join_two(launch, three);
   launch.run(1s);
   launch.agent(2).leave();
   launch.run(500ms);
