@@ -11,6 +11,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kMostRefusals = 3;
+constexpr const char* kRestarted = "already restarted by Slurm";
 
 /// As Slurm 22.05, or 23.02 and newer, says of a job whose batch script ended by a signal. So does the script of a job
 /// that a user has cancelled.
@@ -23,7 +24,7 @@ bool has_lost_script(const slurm::JobRecord& record) {
 std::optional<std::string> fate_of(const slurm::Allocation& allocation, bool batch_host_lost = false) {
   const auto record = slurm::scheduler().job(allocation.called(), slurm::Freshness::now);
   if (!record) return "unknown to Slurm";
-  if (record->restarts > allocation.restart) return "already restarted by Slurm";
+  if (record->restarts > allocation.restart) return kRestarted;
   if (batch_host_lost && has_lost_script(*record)) return std::nullopt;
   return record->is_alive() ? std::nullopt : std::optional(record->state);
 }
@@ -42,6 +43,11 @@ bool requeue_job(const slurm::Allocation& allocation, const Options& options, ag
     bool answers = false;
     try {
       if (auto fate = fate_of(allocation, batch_host_lost)) {
+        // Slurm ends the processes of a job that it requeues, scontrol before it can report among them.
+        if (refusals > 0 && *fate == kRestarted) {
+          log(Severity::info, "job {} was requeued", allocation.called());
+          return true;
+        }
         log(Severity::info, "job {} is {}: not requeued", allocation.called(), *fate);
         return false;
       }

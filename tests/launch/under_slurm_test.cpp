@@ -367,6 +367,19 @@ TEST_F(UnderSlurm, AsksForARequeueUntilTheControllerIsBack) {
   EXPECT_THROW(supervise(job(), {.scheduler_minutes = 0}), SchedulerError);
 }
 
+TEST_F(UnderSlurm, ARequeueThatEndsItsOwnScontrolIsARequeue) {
+  auto work = job();
+  int told = 0;
+  work.events.requeued = [&told] { ++told; };
+  command("scontrol",
+          "[ $1 = requeue ] && { echo JobState=COMPLETING Restarts=1 > record; echo x >> requeued; kill -TERM $$; }\n"
+          "echo \"JobId=1 $(cat record)\"");
+  launches_do("exit 75");
+  EXPECT_EQ(supervise(work, {}), 75);
+  EXPECT_EQ(lines("requeued"), 1u);
+  EXPECT_EQ(told, 1) << "Slurm ends the processes of the job, and the journal must tell that the run goes on";
+}
+
 TEST_F(UnderSlurm, RequeuesAJobThatFailsBecauseItsScriptWasKilledOnANodeThatIsBack) {
   const auto expect = [this](const std::string& record, bool requeued) {
     std::ofstream(folder_ / "record") << record;
