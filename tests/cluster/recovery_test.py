@@ -8,6 +8,7 @@ A few faults run in `make test`. All of them, COUNT times each, with the times u
 import itertools
 import json
 import os
+import random
 import signal
 import subprocess
 import time
@@ -417,14 +418,26 @@ class Long(Case):
                 self.finish(run, job)
 
     def test_killed_and_frozen_ranks(self):
-        run, job = self.start("ranks")
+        """At random moments: COUNT times three faults, ten times three in each run."""
+        for i in range(0, LONG, 10):
+            run, job = self.start(f"ranks{i}")
+            for _ in range(min(10, LONG - i)):
+                for node, number, what in (("n1", signal.SIGKILL, "a killed rank"), ("n2", signal.SIGSEGV, "a crashed rank"),
+                                           ("n3", signal.SIGSTOP, "a frozen rank")):
+                    step = run.step()
+                    time.sleep(random.uniform(0, 0.5))
+                    self.fault(run, job, what, lambda node=node, number=number: self.kill_rank(run, node, number))
+                    job.wait("more steps", lambda step=step: run.step() > step, 60)
+            self.finish(run, job)
+
+    def test_a_lost_node(self):
         for i in range(LONG):
-            for node, number, what in (("n1", signal.SIGKILL, "a killed rank"), ("n2", signal.SIGSEGV, "a crashed rank"),
-                                       ("n3", signal.SIGSTOP, "a frozen rank")):
-                step = run.step()
-                self.fault(run, job, what, lambda node=node, number=number: self.kill_rank(run, node, number))
-                job.wait("more steps", lambda step=step: run.step() > step, 60)
-        self.finish(run, job)
+            node = NODES[1 + i % 2]
+            with self.subTest(f"{i} {node}"):
+                run, job = self.start(f"lost{i}")
+                self.fault(run, job, f"the loss of {node}", lambda node=node: CLUSTER.tool("kill", node))
+                self.assertEqual([3, 2], [start["ranks"] for start in run.starts()])
+                self.finish(run, job, lost=[node])
 
     def test_a_killed_agent(self):
         for i in range(LONG):
