@@ -175,7 +175,8 @@ class Recovery(Case):
         self.assertEqual([78], [row["code"] for row in run.events("launch_ended")])
 
     def test_a_node_that_is_back_takes_part_again(self):
-        run, job = self.start("back", more=["run.regrow_seconds=2"])
+        # With a bucket for the gradients of each layer, so that several are on their way when the cable is cut.
+        run, job = self.start("back", more=["run.regrow_seconds=2", "parallel.bucket_mib=1e-6"])
         self.fault(run, job, "a cut cable", lambda: CLUSTER.tool("cut", "n3"))
         CLUSTER.tool("mend", "n3")
         job.wait("a third start", lambda: len(run.starts()) == 3, 60)
