@@ -133,7 +133,8 @@ TEST_F(Overlapped, AResumeMayHaveOtherBuckets) {
 
 TEST_F(Overlapped, RefusesABucketThatMakesNoSense) {
   recipe_.parallel.bucket_mib = -1;
-  EXPECT_THAT(error_of(1, "negative"), HasSubstr("parallel.bucket_mib is -1, but must be at least 0"));
+  EXPECT_THAT(error_of(1, "negative"),
+              HasSubstr("parallel.bucket_mib is -1, but must be a finite number of at least 0"));
 }
 }  // namespace
 }  // namespace distdl::train
