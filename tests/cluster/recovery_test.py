@@ -390,7 +390,7 @@ class Long(Case):
 
     def test_no_false_alarm_under_load(self):
         """For COUNT minutes: four busy processes for each processor, and one that writes to the disk all the time."""
-        run, job = self.start("load", more=["train.epochs=1000000"])
+        run, job = self.start("load", f"--time={LONG + 30}", more=["train.epochs=1000000"])
         busy = ["sh", "-c", "while :; do :; done"]
         writer = ["sh", "-c", f"while :; do dd if=/dev/zero of={FOLDER}/load.bin bs=1M count=256 conv=fsync 2> /dev/null; done"]
         load = [subprocess.Popen(command, start_new_session=True) for command in [busy] * 4 * os.cpu_count() + [writer]]
