@@ -280,7 +280,7 @@ class Long(Case):
                 self.fault(run, job, what, lambda act=act, second=second: act(second))
                 second.wait_state(state, 60)
             self.assertEqual([2, 3, 2, 3, 2], [start["ranks"] for start in run.starts()])
-            self.assertEqual([("node lost", "n3")], self.losses(run))
+            self.assertEqual(["n3"], [node for _, node in self.losses(run)])  # its ranks' connections may break first
             for node in NODES:
                 CLUSTER.tool("rate", node, "none")
             job.wait_state("COMPLETED", 120)
