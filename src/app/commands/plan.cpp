@@ -143,11 +143,11 @@ void print_plans(const std::vector<Plan>& plans) {
   fmt::print("{:<12} {:>6} {:>12} {:>7} {:>12} {:>6}\n", "SCHEDULE", "STAGES", "STEP", "BUBBLE", "ACTIVATIONS",
              "SENDS");
   for (const Plan& plan : plans)
-    fmt::print("{:<12} {:>6} {:>12.6g} {:>6.1f}% {:>12.4g} {:>6}\n", OneOf(plan.schedule.algorithm),
+    fmt::print("{:<12} {:>6} {:>12.6g} {:>6.1f}% {:>12.6g} {:>6}\n", OneOf(plan.schedule.algorithm),
                plan.schedule.shape.stages(), plan.timeline.seconds, 100 * plan.timeline.bubble(),
                most_activations(plan), most_sends(plan));
   fmt::print(
-      "\nACTIVATIONS: the most that a rank holds, of a microbatch in all its stages; SENDS: the most of a rank\n");
+      "\nACTIVATIONS: the most that a rank holds, of a microbatch in all its stages\nSENDS: the most of a rank\n");
   for (const Plan& plan : plans)
     if (!plan.layers.empty())
       fmt::print("layers of the {} stages: {}\n", plan.layers.size(), fmt::join(plan.layers, ", "));
