@@ -176,6 +176,7 @@ void add_plan_command(Command app) {
       app.add_subcommand("plan", "Compare pipeline schedules by their time, idle ranks and memory; a plan only");
   auto a = std::make_shared<PlanArguments>();
   std::vector<std::string> names;
+  names.reserve(pipeline::kAlgorithms.size());
   for (const auto& row : pipeline::kAlgorithms) names.emplace_back(row.name);
   command.add_option("--schedule", a->schedule, "Show this one; all are compared without it").one_of(names);
   command.add_option("--stages", a->ranks, "Stages of the pipeline, one per rank; --interleave multiplies them")
