@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks that keep the optimizer's moments of a part of the model only: no byte of a run depends on it.
-#include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/train/run_fixture.hpp"
-#include <distdl/data/text_import.hpp>
 #include <distdl/kernels/options.hpp>
 #include <distdl/optim/shards.hpp>
 #include <distdl/train/memory.hpp>
@@ -33,14 +31,6 @@ class Sharded : public Run {
   void expect_same_bytes(std::initializer_list<int> numbers_of_ranks, const std::string& what) {
     const auto expected = digest_of(1, kReplicas);
     for (const int ranks : numbers_of_ranks) EXPECT_EQ(digest_of(ranks), expected) << what << ", " << ranks;
-  }
-  void use_text() {
-    std::ofstream text(folder_ / "text");
-    for (int i = 0; i < 600; ++i) text << static_cast<char>('a' + i % 5);
-    text.close();
-    data::import_text(folder_ / "text", folder_ / "text.h5", Overwrite::refuse);
-    recipe_.data.train = (folder_ / "text.h5").string();
-    recipe_.model = {.name = "gpt", .layers = 1, .width = 16, .heads = 2, .context = 10, .dropout = 0.1};
   }
   int runs_ = 0;
 };
