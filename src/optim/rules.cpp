@@ -47,8 +47,12 @@ template <class Step>
 class RuleOf final : public Rule {
  public:
   using StepOf = Step (*)(const Options&, const Now&);
-  RuleOf(StepOf step_of, const Options& options, std::vector<kernels::ArenaRange> ranges, kernels::Backend& backend)
-      : step_of_(step_of), options_(options), backend_(backend), ranges_(std::move(ranges)), step_(backend) {}
+  RuleOf(StepOf step_of, Options options, std::vector<kernels::ArenaRange> ranges, kernels::Backend& backend)
+      : step_of_(step_of),
+        options_(std::move(options)),
+        backend_(backend),
+        ranges_(std::move(ranges)),
+        step_(backend) {}
 
   void prepare(const Now& now) override { step_.set(step_of_(options_, now)); }
   void apply(const Arenas& arenas, const Elements& elements) override {
@@ -96,6 +100,7 @@ const KnownRule& find_rule(const std::string& name) {
   const auto found = std::ranges::find(rules, name, &KnownRule::name);
   if (found != rules.end()) return *found;
   std::vector<std::string> names;
+  names.reserve(rules.size());
   for (const auto& rule : rules) names.push_back(rule.name);
   throw ConfigError(fmt::format("optim.name is \"{}\", but must be one of \"{}\"", name, fmt::join(names, "\", \"")));
 }

@@ -13,7 +13,7 @@ constexpr std::size_t kLine = 16;  ///< floats
 std::size_t border_in(const tensor::TensorView& tensor, std::size_t end, std::size_t place, bool adapts) {
   const bool has_rows = !adapts && !tensor.shape.empty() && tensor.count > 0;
   const std::size_t row = has_rows ? tensor.count / static_cast<std::size_t>(tensor.shape[0]) : 0;
-  const std::size_t step = has_rows ? std::lcm(row, kLine) : end - tensor.offset;
+  const std::size_t step = std::max<std::size_t>(1, has_rows ? std::lcm(row, kLine) : end - tensor.offset);
   const std::size_t border = tensor.offset + (place - tensor.offset + step / 2) / step * step;
   return border < tensor.offset + tensor.count ? border : end;
 }
