@@ -31,7 +31,10 @@ TrainingStep::TrainingStep(const Recipe& recipe, comm::Communicator& communicato
       tail_(backend, sum_, tensors.layout.size()),
       optimizer_(recipe.optim, tensors.layout, backend),
       shards_(shards_for(recipe, tensors.layout, communicator.size())),
-      auditor_(recipe.train.audit_every, backend, communicator, plan_, tensors.layout, network_.gradient_count()) {}
+      auditor_(recipe.train.audit_every, backend, communicator, plan_, tensors.layout, network_.gradient_count()) {
+  shard_counts_.reserve(shards_.size());
+  for (const auto& one : shards_) shard_counts_.push_back(one.count());
+}
 
 std::optional<optim::Elements> TrainingStep::shard() const {
   if (shards_.empty()) return std::nullopt;
@@ -150,12 +153,10 @@ void TrainingStep::update(const optim::Arenas& arenas, bool in_parts, double& wa
 
 void TrainingStep::gather(const optim::Arenas& arenas) {
   enter_phase(RankPhase::reduce);
-  std::vector<std::size_t> counts;
-  for (const auto& one : shards_) counts.push_back(one.count());
   const auto own = *shard(), all = optimizer_.all();
   const comm::Vector parameters(arenas.parameters, all.count(), comm::DataType::float32);
   const comm::ConstVector mine(arenas.parameters + own.first, own.count(), comm::DataType::float32);
-  communicator_.all_gather(mine, parameters, counts).wait();
+  communicator_.all_gather(mine, parameters, shard_counts_).wait();
   enter_phase(RankPhase::update);
   optimizer_.average(arenas, {0, own.first});
   optimizer_.average(arenas, {own.end, all.end});

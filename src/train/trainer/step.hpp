@@ -97,7 +97,8 @@ class TrainingStep {
   parallel::GradientSum sum_;
   parallel::StepTail tail_;
   optim::Optimizer optimizer_;
-  std::vector<optim::Elements> shards_;  ///< of each rank; none: each rank updates everything
+  std::vector<optim::Elements> shards_;    ///< of each rank; none: each rank updates everything
+  std::vector<std::size_t> shard_counts_;  ///< of their elements
   Auditor auditor_;
   std::optional<BitFlip> flip_;
   std::optional<data::Prefetcher> reader_;
