@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <span>
 #include <utility>
 
 #include <distdl/base/errors.hpp>
@@ -85,7 +86,7 @@ void Network::bind(const Description& model, const ModelTensors& tensors) {
   batch_ = backend_.allocate(sample_.bytes);
   if (sample_.bytes < kernels::dense(shape).bytes) given_ = backend_.allocate(kernels::dense(shape).bytes);
   stages_.resize(model.layers.size());
-  for (const auto& [view, spec, layer, shared] : tensors.tensors)
+  for (const auto& [view, spec, layer, shared, number] : tensors.tensors)
     stages_[layer].tensors.push_back({view.offset, view.count, false});
   for (std::size_t i = 0; i < stages_.size(); ++i) {
     auto& stage = stages_[i];
@@ -101,7 +102,27 @@ void Network::bind(const Description& model, const ModelTensors& tensors) {
     dense_ = backend_.allocate(elements * sizeof(float));
     rearranged_ = backend_.allocate(elements * sizeof(float));
   }
+  bind_shards(model, wiring);
   allocate_outputs(model);
+}
+
+void Network::bind_shards(const Description& model, const Wiring& wiring) {
+  std::size_t most = 0, bytes = 0;
+  for (std::size_t i = 0; i < stages_.size(); ++i) {
+    const auto& shards = wiring.layers[i].shards;
+    if (shards.empty()) continue;
+    const bool outputs = model.layers[i].shard->split == Split::inputs;
+    (outputs ? stages_[i].outputs_summed : stages_[i].gradients_summed) = shards.size();
+    for (std::size_t k = 0; k < shards.size(); ++k) {
+      Stage& shard = stages_[shards[k]];
+      shard.shard = k;
+      (outputs ? shard.is_summed_later : shard.is_summed_before) = shards[k] != static_cast<int>(i);
+    }
+    most = std::max(most, shards.size());
+    bytes = std::max(bytes, (outputs ? stages_[i] : stages_[stages_[i].from]).layer->output().bytes);
+  }
+  addends_.resize(most);
+  for (std::size_t k = 1; k < most; ++k) addends_[k] = partials_.emplace_back(backend_.allocate(bytes)).data();
 }
 
 /// A layer that works in place takes the memory of the one before it, if that and all others can do without. One that
@@ -115,10 +136,15 @@ void Network::allocate_outputs(const Description& model) {
     Stage& stage = stages_[i];
     const bool alone = stage.from != Wiring::kSample && readers[stage.from] == 1 && stage.plus == Wiring::kNothing;
     Stage* const before = alone ? &stages_[stage.from] : nullptr;
+    if (stage.is_summed_later) continue;
     stage.in_place = alone && stage.layer->works_in_place() && !before->layer->backward_reads_output();
     if (!stage.in_place) stage.output = backend_.allocate(stage.layer->output().bytes);
     stage.data = stage.in_place ? before->data : stage.output.data();
+    stage.product = stage.data;
+    for (std::size_t k = 0; k < stage.outputs_summed; ++k)
+      stages_[i - k].product = addend_of(stages_[i - k], stage.data);
     if (!alone || before->plus != Wiring::kNothing || before->done_before != kernels::Fusion::none) continue;
+    if (before->outputs_summed > 0) continue;
     stage.done_before = before->layer->fuse(model.layers[i].spec, stage.in_place);
     if (stage.done_before != kernels::Fusion::none) before->fused = &stage;
   }
@@ -139,9 +165,10 @@ void Network::plan_gradients() {
   std::size_t most = 0;
   for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) {
     if (stage->plus != Wiring::kNothing) stage->plus_adds = !written.insert(stage->plus).second;
-    if (stage->from != Wiring::kSample) stage->from_adds = !written.insert(stage->from).second;
+    if (stage->from != Wiring::kSample && !stage->is_summed_before)
+      stage->from_adds = !written.insert(stage->from).second;
     const auto number = static_cast<int>(stages_.rend() - stage) - 1;
-    stage->is_used = stage == stages_.rbegin() || written.contains(number);
+    stage->is_used = stage == stages_.rbegin() || stage->is_summed_later || written.contains(number);
     if (stage->from_adds) most = std::max(most, stages_[stage->from].layer->output().bytes);
     for (Place& place : stage->tensors) {
       place.adds = !offsets.insert(place.offset).second;
@@ -177,6 +204,7 @@ void Network::share_gradients() {
   for (int i = static_cast<int>(stages_.size()) - 1; i >= 0; --i) {
     const Stage& stage = stages_[i];
     give(i, kNone, false);
+    for (int k = 1; k < static_cast<int>(stage.outputs_summed); ++k) give(i - k, i, true);
     if (stage.plus >= 0)
       give(stage.plus, i, backend_.same_layout(stage.layer->output(), stages_[stage.plus].layer->output()));
     give(stage.from, i, stage.in_place);
@@ -222,7 +250,8 @@ void Network::forward(kernels::Phase phase) {
 
 void Network::forward(const Stage& stage, kernels::Phase phase) {
   if (stage.fused != nullptr) return stage.layer->forward_fused(input_of(stage), stage.data, stage.fused->data, phase);
-  stage.layer->forward(input_of(stage), stage.data, phase);
+  stage.layer->forward(input_of(stage), stage.product, phase);
+  if (stage.outputs_summed > 0) add_shards(stage.layer->output(), stage.data, stage.outputs_summed);
   if (stage.plus == Wiring::kNothing) return;
   const Stage& other = stages_[stage.plus];
   backend_.add(stage.layer->output(), stage.data, rearranged(other, other.data, stage));
@@ -279,9 +308,19 @@ void Network::backward_weights(Stage& stage, float* gradients) {
 void Network::backward_input(Stage& stage) {
   if (stage.from == Wiring::kSample || stage.done_before == kernels::Fusion::whole) return;
   const Stage& before = stages_[stage.from];
+  void* const gradient = stage.from_adds ? spare_.data() : before.gradient;
+  const bool is_shard = stage.is_summed_before || stage.gradients_summed > 0;
   stage.layer->backward_input(input_of(stage), stage.data, stage.gradient,
-                              stage.from_adds ? spare_.data() : before.gradient);
+                              is_shard ? addend_of(stage, gradient) : gradient);
+  if (stage.gradients_summed > 0) add_shards(before.layer->output(), gradient, stage.gradients_summed);
   if (stage.from_adds) backend_.add(before.layer->output(), before.gradient, spare_.data());
+}
+
+void Network::add_shards(const kernels::ActivationFormat& format, void* sum, std::size_t shards) {
+  addends_[0] = sum;
+  const auto addends = std::span(addends_).first(shards);
+  if (sum_shards_) return sum_shards_(format, addends);
+  backend_.sum(format, addends);
 }
 
 std::vector<float> Network::logits() {

@@ -12,7 +12,8 @@
 
 namespace distdl::optim {
 
-/// The tensors of one role as ranges. Adjacent tensors with equal options form one range, unless they adapt.
+/// The tensors of one role as ranges. Adjacent tensors with equal options form one range, unless they adapt:
+/// then only the parts of one tensor do.
 std::vector<kernels::ArenaRange> ranges_of(
     const tensor::ArenaLayout& layout, tensor::Role role,
     const std::function<kernels::GroupOptions(const tensor::TensorView&)>& treat);

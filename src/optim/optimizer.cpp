@@ -12,6 +12,17 @@ std::unique_ptr<Rule> make_rule(const Options& options, const tensor::ArenaLayou
   return find_rule(options.name).make(options, layout, backend);
 }
 
+/// One for each tensor where tensors are divided: then the parts may lie on several ranks.
+std::vector<kernels::ArenaRange> ranges_of_norm(const tensor::ArenaLayout& layout) {
+  const auto& tensors = layout.tensors();
+  if (std::ranges::none_of(tensors, [](const auto& tensor) { return tensor.part_of.has_value(); }))
+    return ranges_of(layout, tensor::Role::parameter);
+  std::vector<kernels::ArenaRange> ranges;
+  for (const auto& tensor : tensors)
+    if (tensor.role == tensor::Role::parameter) ranges.push_back({tensor.offset, tensor.count});
+  return ranges;
+}
+
 /// Grows with the first steps, so that the start values are soon forgotten.
 double decay_after(double full, std::int64_t updates) {
   const auto n = static_cast<double>(updates);
@@ -24,7 +35,7 @@ Optimizer::Optimizer(const Options& options, const tensor::ArenaLayout& layout, 
       backend_(backend),
       rule_(make_rule(options, layout, backend)),
       size_(layout.size()),
-      ranges_(ranges_of(layout, tensor::Role::parameter)),
+      ranges_(ranges_of_norm(layout)),
       statistics_(ranges_of(layout, tensor::Role::statistic)),
       whole_({{0, layout.size()}}),
       statistics_step_(backend),

@@ -21,6 +21,7 @@ struct Options {
   OneOf<Strategy> strategy = Strategy::replicas;
   std::int64_t microbatches = 12;     ///< number per step; the global batch is microbatches * microbatch_size
   std::int64_t microbatch_size = 16;  ///< samples per microbatch
+  std::int64_t tensor_shards = 1;     ///< into which the layers of each block are divided
   double bucket_mib = 0;              ///< least MiB of gradients that are summed over the ranks at a time; 0: chosen
 };
 
@@ -33,6 +34,9 @@ void describe(Options& options, Visitor&& visit) {
       "microbatches per step, which are divided among the ranks; the result depends on this number, not on the ranks");
   visit("parallel.microbatch_size", options.microbatch_size,
         "samples per microbatch; the global batch is microbatches * microbatch_size");
+  visit("parallel.tensor_shards", options.tensor_shards,
+        "gpt, vit: parts of the linear layers and of the attention heads of each block, whose results are added in a "
+        "fixed order; the result depends on this number, not on the ranks");
   visit("parallel.bucket_mib", options.bucket_mib,
         "gradients are summed over the ranks in buckets of at least so many MiB, while the backward pass still runs; "
         "more than the model has: all at once, after it; 0: chosen by the costs of communication; no bit of the result "

@@ -7,7 +7,7 @@
 
 namespace distdl::parallel {
 namespace {
-constexpr std::int64_t kMostMicrobatches = 1 << 20;
+constexpr std::int64_t kMostMicrobatches = 1 << 20, kMostTensorShards = 1 << 10;
 
 /// Each rank gets one; the rest go one by one to the rank that would finish first.
 std::vector<int> shares(int microbatches, const std::vector<double>& speeds) {
@@ -27,6 +27,8 @@ MicrobatchPlan make_plan(const Options& options, const std::vector<double>& spee
           options.microbatch_size);
   require(options.microbatches >= 1 && options.microbatches <= kMostMicrobatches,
           "parallel.microbatches is {}, but must be between 1 and {}", options.microbatches, kMostMicrobatches);
+  require(options.tensor_shards >= 1 && options.tensor_shards <= kMostTensorShards,
+          "parallel.tensor_shards is {}, but must be between 1 and {}", options.tensor_shards, kMostTensorShards);
   require(options.bucket_mib >= 0 && std::isfinite(options.bucket_mib),
           "parallel.bucket_mib is {}, but must be a finite number of at least 0", options.bucket_mib);
   checked_product(options.microbatches, options.microbatch_size,

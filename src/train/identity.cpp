@@ -22,6 +22,8 @@ Identity identity_of(Recipe recipe, const data::Source& samples) {
   identity["data.classes"] = std::to_string(samples.classes());
   identity["data.shape"] = tensor::to_string(samples.shape());
   identity["data.digest"] = samples.digest();
+  for (const auto& [key, value] : kUsualProperties)
+    if (identity[key] == value) identity.erase(key);
   return identity;
 }
 

@@ -2,9 +2,9 @@
 #include <distdl/base/checked.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/checkpoint/store.hpp>
-#include <distdl/data/source.hpp>
 #include <distdl/kernels/check_options.hpp>
 #include <distdl/model/models.hpp>
+#include <distdl/model/tensor_shards.hpp>
 #include <distdl/optim/optimizer.hpp>
 #include <distdl/parallel/plan.hpp>
 #include <distdl/train/recipe.hpp>
@@ -40,6 +40,11 @@ void check(const Recipe& recipe) {
           "part of the moments: leave out one of them",
           recipe.parallel.strategy);
   checkpoint::check(recipe.checkpoint);
+}
+
+model::Description model_of(const Recipe& recipe, const data::Source& samples) {
+  return model::divide(model::describe_model(recipe.model, samples.shape(), samples.classes()),
+                       recipe.parallel.tensor_shards);
 }
 
 Step steps_of(const Recipe& recipe, std::int64_t samples) {

@@ -122,7 +122,7 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
       plan_(parallel::make_plan(recipe.parallel, communicator.size())),
       sampler_(static_cast<std::uint64_t>(recipe.train.seed), samples()),
       total_(steps_of(recipe, samples())),
-      model_(model::describe_model(recipe.model, sources_.training->shape(), sources_.training->classes())),
+      model_(model_of(recipe, *sources_.training)),
       tensors_(backend_->memory_is_host() ? tensors_that_fit(model_, recipe.parallel, recipe.optim,
                                                              ranks_of_machine(communicator), memory_of_node())
                                           : model::tensors_of(model_)),

@@ -55,6 +55,9 @@ void allocate(TrainingState& state, kernels::Backend& backend, const tensor::Are
 
 /// Properties that a run compares with those of the run that wrote a checkpoint: a difference is an error or a warning.
 using Identity = std::map<std::string, std::string>;
+/// Properties that neither an identity nor a checkpoint contains where they have these values, as before there were
+/// others.
+extern const Identity kUsualProperties;
 
 /// Implements checkpoint::Group::exchange_buffers() with a communicator. Buffers are sent in pieces, so that a late
 /// receiver has to queue little.
@@ -130,13 +133,14 @@ class StateCheckpointer {
   static std::vector<Arena> arenas(const TrainingState& state);
   /// The part of a tensor that is here, if any.
   static std::optional<tensor::Box> box_of(const Arena& arena, const tensor::TensorView& view);
-  /// Where the box begins in host memory.
-  static std::byte* address_of(const Arena& arena, std::byte* host, const tensor::TensorView& view,
-                               const tensor::Box& box);
+  /// Boxes of the whole tensor that are the box `rows` of a view, each with its place in host memory.
+  static std::vector<std::pair<tensor::Box, std::byte*>> pieces_of(const Arena& arena, std::byte* host,
+                                                                   const tensor::TensorView& view,
+                                                                   const tensor::Box& rows);
   std::byte* host_copy(std::size_t index, const tensor::Buffer& memory);
   /// Throws StorageError for a checkpoint of another data set. Unless `partial` is set, it also throws for another
   /// optimizer.
-  void check_identity(const checkpoint::State& saved, bool partial);
+  void check_identity(const checkpoint::State& told, bool partial);
   void check_optimizer(const checkpoint::State& saved, bool partial) const;
   bool counts(const checkpoint::RestorePlan& snapshots, std::optional<Step> below) const;
   std::optional<checkpoint::Summary> newest_valid(std::optional<Step> below,

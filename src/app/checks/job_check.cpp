@@ -3,7 +3,6 @@
 
 #include <distdl/app/checks/job_check.hpp>
 #include <distdl/data/source.hpp>
-#include <distdl/model/models.hpp>
 #include <distdl/optim/optimizer.hpp>
 #include <distdl/parallel/plan.hpp>
 #include <distdl/train/memory.hpp>
@@ -17,7 +16,7 @@ JobFacts examine_job(const config::Job& job, std::uint64_t memory) {
   const auto sources =
       data::open_sources(recipe.data, recipe.model.context, static_cast<std::uint64_t>(recipe.train.seed));
   const data::Source& samples = *sources.training;
-  const auto model = model::describe_model(recipe.model, samples.shape(), samples.classes());
+  const auto model = train::model_of(recipe, samples);
   train::steps_of(recipe, samples.samples());
   // A run has as many ranks as microbatches at the most.
   const auto tensors = train::tensors_that_fit(model, recipe.parallel, recipe.optim, {1, plan.microbatches}, memory);
