@@ -134,22 +134,33 @@ Wiring wire(const Description& model, std::int64_t samples) {
   return wiring;
 }
 
+namespace {
+/// The tensor of a layer that comes before, of which `layer` takes the weight.
+const ModelTensor& shared_by(const Description& model, const NamedLayer& layer, const kernels::ParameterSpec& spec,
+                             const ModelTensors& before) {
+  const std::string name = layer.shares + ".weight";
+  const auto found = std::ranges::find_if(
+      before.tensors, [&](const ModelTensor& other) { return !other.shared && other.view.name == name; });
+  require(found != before.tensors.end() && found->view.shape == spec.shape,
+          "layer \"{}\" of model \"{}\" shares the weight {} of \"{}\", which must be an earlier layer with a "
+          "weight of this shape",
+          layer.name, model.name, tensor::to_string(spec.shape), layer.shares);
+  return *found;
+}
+}  // namespace
+
 ModelTensors tensors_of(const Description& model) {
   ModelTensors all;
+  all.layers = {0, model.layers.size()};
   const Wiring wiring = wire(model, 1);
   std::size_t number = 0;
   const auto add = [&](std::size_t i, const kernels::ParameterSpec& spec) {
     const NamedLayer& layer = model.layers[i];
     if (spec.name == "weight" && !layer.shares.empty()) {
-      const auto* other = all.layout.find(layer.shares + ".weight");
-      require(other && other->shape == spec.shape,
-              "layer \"{}\" of model \"{}\" shares the weight {} of \"{}\", which must be an earlier layer with a "
-              "weight of this shape",
-              layer.name, model.name, tensor::to_string(spec.shape), layer.shares);
-      all.tensors.push_back({*other, spec, i, true, number});
+      all.tensors.push_back({shared_by(model, layer, spec, all).view, spec, i, number, true});
     } else {
       const auto& view = all.layout.add(layer.name + "." + spec.name, spec.shape, spec.role, part_of(layer, spec));
-      all.tensors.push_back({view, spec, i, false, number});
+      all.tensors.push_back({view, spec, i, number});
     }
   };
   for (std::size_t first = 0, end = 0; first < model.layers.size(); first = end) {
@@ -176,7 +187,7 @@ void initialize(const ModelTensors& model, std::uint64_t seed, std::span<float> 
   assert(arena.size() >= model.layout.size());
   std::vector<float> whole;
   std::optional<std::size_t> held;  // the tensor that is in `whole`
-  for (const auto& [view, spec, layer, shared, number] : model.tensors) {
+  for (const auto& [view, spec, layer, number, shared, elsewhere] : model.tensors) {
     if (shared) continue;
     const auto values = arena.subspan(view.offset, view.count);
     if (!view.part_of) {
