@@ -102,7 +102,8 @@ TEST(TensorShards, OneIsTheModelAsItIs) {
     const auto same = divide(model, 1);
     ASSERT_EQ(same.layers.size(), model.layers.size());
     for (const auto& layer : same.layers) EXPECT_FALSE(layer.shard) << layer.name;
-    for (const auto& view : tensors_of(same).layout.tensors()) EXPECT_FALSE(view.part_of) << view.name;
+    const auto tensors = tensors_of(same);
+    for (const auto& view : tensors.layout.tensors()) EXPECT_FALSE(view.part_of) << view.name;
   }
 }
 
