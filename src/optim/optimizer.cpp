@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include <distdl/optim/arena_ranges.hpp>
 #include <distdl/optim/optimizer.hpp>
@@ -51,9 +52,8 @@ std::vector<StateArena> state_of(const Options& options) {
 
 double Optimizer::gradient_norm(const float* gradients) {
   backend_.sums_of_squares(gradients, ranges_.whole(), squares_.at(0));
-  double sum = 0;
-  for (double part : squares_.read()) sum += part;
-  return std::sqrt(sum);
+  const auto parts = squares_.read();
+  return std::sqrt(add_squares_ ? add_squares_(parts) : std::accumulate(parts.begin(), parts.end(), 0.0));
 }
 
 bool Optimizer::is_finite(const float* gradients) {

@@ -3,9 +3,12 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <distdl/kernels/backend.hpp>
@@ -50,6 +53,11 @@ class Optimizer {
   /// The arenas of its state.
   std::vector<StateArena> state() const { return state_of(options_); }
 
+  /// The sum of the sums of squares of all tensors of the model, from those that this optimizer has, in their order.
+  using AddSquares = std::function<double(std::span<const double>)>;
+  /// For ranks that have a part of each divided tensor only: `add` is then collective.
+  void set_sum_of_squares(AddSquares add) { add_squares_ = std::move(add); }
+
   /// Whether no gradient has overflowed. Waits for the backend.
   bool is_finite(const float* gradients);
   /// Prepares apply(). With optim.clip_norm, returns the scaled norm of the gradient before clipping.
@@ -76,7 +84,8 @@ class Optimizer {
   CutRanges ranges_, statistics_;  ///< ranges of parameters and of statistics
   CutRanges whole_;                ///< the whole arena as one range
   kernels::DeviceValue<kernels::AverageStep> statistics_step_, average_step_;
-  Sums squares_;  ///< of the gradients of each range
+  AddSquares add_squares_;  ///< none: in their order
+  Sums squares_;            ///< of the gradients of each range
 };
 
 }  // namespace distdl::optim

@@ -22,6 +22,7 @@ struct Options {
   std::int64_t microbatches = 12;     ///< number per step; the global batch is microbatches * microbatch_size
   std::int64_t microbatch_size = 16;  ///< samples per microbatch
   std::int64_t tensor_shards = 1;     ///< into which the layers of each block are divided
+  std::int64_t tensor_ranks = 1;      ///< on which the shards of a layer lie, at most
   double bucket_mib = 0;              ///< least MiB of gradients that are summed over the ranks at a time; 0: chosen
 };
 
@@ -37,6 +38,9 @@ void describe(Options& options, Visitor&& visit) {
   visit("parallel.tensor_shards", options.tensor_shards,
         "gpt, vit: parts of the linear layers and of the attention heads of each block, whose results are added in a "
         "fixed order; the result depends on this number, not on the ranks");
+  visit("parallel.tensor_ranks", options.tensor_ranks,
+        "ranks that share the tensor shards of each layer; at most parallel.tensor_shards. Fewer, if the number of "
+        "ranks cannot be divided by it; no bit of the result depends on it");
   visit("parallel.bucket_mib", options.bucket_mib,
         "gradients are summed over the ranks in buckets of at least so many MiB, while the backward pass still runs; "
         "more than the model has: all at once, after it; 0: chosen by the costs of communication; no bit of the result "

@@ -29,6 +29,9 @@ MicrobatchPlan make_plan(const Options& options, const std::vector<double>& spee
           "parallel.microbatches is {}, but must be between 1 and {}", options.microbatches, kMostMicrobatches);
   require(options.tensor_shards >= 1 && options.tensor_shards <= kMostTensorShards,
           "parallel.tensor_shards is {}, but must be between 1 and {}", options.tensor_shards, kMostTensorShards);
+  require(options.tensor_ranks >= 1 && options.tensor_ranks <= options.tensor_shards,
+          "parallel.tensor_ranks is {}, but must be between 1 and parallel.tensor_shards = {}", options.tensor_ranks,
+          options.tensor_shards);
   require(options.bucket_mib >= 0 && std::isfinite(options.bucket_mib),
           "parallel.bucket_mib is {}, but must be a finite number of at least 0", options.bucket_mib);
   checked_product(options.microbatches, options.microbatch_size,

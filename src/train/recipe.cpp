@@ -6,12 +6,27 @@
 #include <distdl/model/models.hpp>
 #include <distdl/model/tensor_shards.hpp>
 #include <distdl/optim/optimizer.hpp>
+#include <distdl/optim/rule.hpp>
 #include <distdl/parallel/plan.hpp>
 #include <distdl/train/recipe.hpp>
 
 namespace distdl::train {
 namespace {
 constexpr double kLongestMargin = 86400 * 7;
+
+void check_tensor_ranks(const Recipe& recipe) {
+  if (recipe.parallel.tensor_ranks == 1) return;
+  require(
+      !optim::find_rule(recipe.optim.name).adapts,
+      "optim.name = \"{}\" adapts its steps to whole tensors, which no rank has with parallel.tensor_ranks = {}: use "
+      "\"adamw\" or \"sgd\", or parallel.tensor_ranks = 1",
+      recipe.optim.name, recipe.parallel.tensor_ranks);
+  require(
+      recipe.train.audit_every == 0,
+      "train.audit_every compares what all ranks hold, but with parallel.tensor_ranks = {} a rank holds some shards "
+      "of a layer only: leave out one of them",
+      recipe.parallel.tensor_ranks);
+}
 }  // namespace
 
 void check(const Options& options) {
@@ -39,6 +54,7 @@ void check(const Recipe& recipe) {
           "train.audit_every compares what all ranks hold, but with parallel.strategy = \"{}\" a rank alone holds its "
           "part of the moments: leave out one of them",
           recipe.parallel.strategy);
+  check_tensor_ranks(recipe);
   checkpoint::check(recipe.checkpoint);
 }
 

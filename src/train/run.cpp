@@ -14,6 +14,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/kernels/options.hpp>
 #include <distdl/model/models.hpp>
+#include <distdl/parallel/mesh.hpp>
 #include <distdl/parallel/plan.hpp>
 #include <distdl/train/agreement.hpp>
 #include <distdl/train/end_of_job.hpp>
@@ -24,9 +25,16 @@
 #include <distdl/train/trainer/balancing.hpp>
 #include <distdl/train/trainer/checkpointing.hpp>
 #include <distdl/train/trainer/step.hpp>
+#include <distdl/train/trainer/tensor_group.hpp>
 
 namespace distdl::train {
 namespace {
+std::optional<TensorGroup> tensor_group_of(const parallel::Mesh& mesh, kernels::Backend& backend, const Recipe& recipe,
+                                           const model::Description& divided, const model::ModelTensors& own) {
+  if (!mesh.has_tensor()) return std::nullopt;
+  return std::make_optional<TensorGroup>(backend, mesh.tensor(), recipe.parallel.tensor_shards, divided, own);
+}
+
 RanksOfMachine ranks_of_machine(const comm::Communicator& communicator) {
   return {static_cast<int>(communicator.ranks_on_host_of(communicator.rank()).size()), communicator.size()};
 }
@@ -35,8 +43,8 @@ RanksOfMachine ranks_of_machine(const comm::Communicator& communicator) {
 class Trainer {
  public:
   /// Not collective.
-  Trainer(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, CommunicatorGroup& group,
-          Observer& observer);
+  Trainer(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, const parallel::Mesh& mesh,
+          CommunicatorGroup& group, Observer& observer);
   std::string backend() const { return backend_->description(); }
   const std::string& digest() const { return sources_.training->digest(); }
   Outcome operator()();
@@ -50,6 +58,9 @@ class Trainer {
 
  private:
   void start();
+  /// What is here of the model, where ranks share its shards.
+  std::optional<HeldPart> held_part();
+  void share_shards();
   /// Whatever a restore that failed has left behind.
   void begin_afresh(const StartValues& values);
   /// One optimizer step. Returns what the ranks agreed on.
@@ -88,14 +99,16 @@ class Trainer {
   const Recipe& recipe_;
   const Setting& setting_;
   comm::Communicator& communicator_;
+  const parallel::Mesh& mesh_;
   Observer& observer_;
   std::unique_ptr<kernels::Backend> backend_;
   data::Sources sources_;
   parallel::MicrobatchPlan plan_;
   data::Sampler sampler_;
   Step total_;
-  model::Description model_;
+  model::Description divided_, model_;  ///< the whole model; what this rank has of it
   model::ModelTensors tensors_;
+  std::optional<TensorGroup> tensor_group_;
   TrainingState state_;
   TrainingStep step_;
   Evaluator evaluator_;
@@ -112,30 +125,45 @@ class Trainer {
 };
 
 Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator,
-                 CommunicatorGroup& group, Observer& observer)
+                 const parallel::Mesh& mesh, CommunicatorGroup& group, Observer& observer)
     : recipe_(recipe),
       setting_(setting),
       communicator_(communicator),
+      mesh_(mesh),
       observer_(observer),
       backend_(kernels::make_backend(recipe.kernels)),
       sources_(data::open_sources(recipe.data, recipe.model.context, static_cast<std::uint64_t>(recipe.train.seed))),
-      plan_(parallel::make_plan(recipe.parallel, communicator.size())),
+      plan_(parallel::make_plan(recipe.parallel, mesh.data().size())),
       sampler_(static_cast<std::uint64_t>(recipe.train.seed), samples()),
       total_(steps_of(recipe, samples())),
-      model_(model_of(recipe, *sources_.training)),
+      divided_(model_of(recipe, *sources_.training)),
+      model_(part_of(divided_, mesh, recipe.parallel.tensor_shards)),
       tensors_(backend_->memory_is_host() ? tensors_that_fit(model_, recipe.parallel, recipe.optim,
                                                              ranks_of_machine(communicator), memory_of_node())
                                           : model::tensors_of(model_)),
-      step_(recipe, communicator, *backend_, plan_, model_, tensors_, total_),
+      tensor_group_(tensor_group_of(mesh, *backend_, recipe, divided_, tensors_)),
+      step_(recipe, mesh.data(), *backend_, plan_, model_, tensors_, total_),
       evaluator_(*backend_, model_, tensors_, step_.network(), sources_),
       end_of_job_(communicator.rank() == Rank(0) ? setting.limits : slurm::JobLimits{},
                   recipe.train.stop_margin_seconds, setting.measured),
-      checkpointing_(recipe, setting, communicator, group, observer, *backend_, sources_, tensors_, state_,
-                     end_of_job_),
+      checkpointing_(recipe, setting, communicator, group, observer, *backend_, sources_,
+                     tensor_group_ ? tensor_group_->whole() : tensors_, held_part(), state_, end_of_job_),
       balancing_(recipe, setting, communicator, group.timeout(), observer, *backend_, step_) {
+  if (tensor_group_) share_shards();
   allocate(state_, *backend_, tensors_.layout, step_.optimizer().state(), step_.shard());
   end_of_job_.set_steps_per_evaluation(static_cast<double>(evaluator_.samples()) /
                                        static_cast<double>(plan_.global_batch()));
+}
+
+std::optional<HeldPart> Trainer::held_part() {
+  if (!tensor_group_) return std::nullopt;
+  return HeldPart{tensors_, mesh_.data(), tensor_group_->is_first()};
+}
+
+void Trainer::share_shards() {
+  step_.share_shards(*tensor_group_);
+  evaluator_.set_sum_of_shards(
+      [this](const auto& format, auto addends) { tensor_group_->sum_shards(format, addends); });
 }
 
 void Trainer::start() {
@@ -274,7 +302,10 @@ bool Trainer::evaluate() {
   if (evaluator_.samples() == 0) return true;
   const Stopwatch watch;
   enter_phase(RankPhase::evaluate);
-  const auto found = evaluator_(state_.evaluation_arena(), communicator_, [this] { return must_stop(); });
+  const auto found = evaluator_(state_.evaluation_arena(), mesh_.data(), [this] {
+    const bool stops = must_stop();
+    return tensor_group_ ? tensor_group_->one_has(stops) : stops;  // they evaluate together
+  });
   step_.network().load_parameters(state_.parameter_arena());
   enter_phase(RankPhase::report);
   if (!found) return false;
@@ -427,10 +458,11 @@ void warn_of_different_backends(const std::vector<std::string>& backends, bool a
 
 Outcome run(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, Observer& observer) {
   CommunicatorGroup group(communicator, recipe.checkpoint.timeout_seconds);
+  const parallel::Mesh mesh(communicator, parallel::degrees_of(recipe.parallel, communicator.size()));
   std::optional<Trainer> trainer;
   agree(communicator, group.timeout(), [&] {
     check(recipe);
-    trainer.emplace(recipe, setting, communicator, group, observer);
+    trainer.emplace(recipe, setting, communicator, mesh, group, observer);
   });
   check_same_samples(communicator, trainer->digest());
   auto backends = communicator.all_gather_strings(trainer->backend());

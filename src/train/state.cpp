@@ -144,6 +144,7 @@ StateCheckpointer::StateCheckpointer(kernels::Backend& backend, comm::Communicat
       whole_(tensors),
       tensors_(part ? part->tensors : tensors),
       holders_(part ? part->holders : communicator),
+      saves_whole_tensors_(!part || part->saves_whole_tensors),
       identity_(std::move(identity)) {}
 
 std::vector<StateCheckpointer::Arena> StateCheckpointer::arenas(const TrainingState& state) {
@@ -198,6 +199,7 @@ StateCheckpointer::Part StateCheckpointer::part_of(const TrainingState& state) {
     for (std::size_t i = 0; i < tensors_.layout.tensors().size(); ++i) {
       const auto& view = tensors_.layout.tensors()[i];
       if (view.role == tensor::Role::borrowed || !has_values(arena, view)) continue;
+      if (!saves_whole_tensors_ && !view.part_of) continue;
       const auto box = arena.shard ? box_of(arena, view) : share_of(view.shape, i, index, writers);
       if (!box) continue;
       for (const auto& [piece, bytes] : pieces_of(arena, host, view, *box))

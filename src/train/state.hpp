@@ -97,6 +97,8 @@ struct StartValues {
 struct HeldPart {
   const model::ModelTensors& tensors;  ///< of the part
   comm::Communicator& holders;         ///< the ranks that hold the same part
+  /// Whether these save the tensors that are whole in it. Else others do, which have them too.
+  bool saves_whole_tensors = true;
 };
 
 /// Saves a training state to a checkpoint store and restores it. It divides the state among the ranks, and makes host
@@ -177,6 +179,7 @@ class StateCheckpointer {
   const model::ModelTensors& whole_;
   const model::ModelTensors& tensors_;  ///< that are here
   comm::Communicator& holders_;         ///< of these
+  bool saves_whole_tensors_;
   Identity identity_;
   std::vector<tensor::Buffer> staging_;
   bool job_has_changed_ = false;

@@ -224,6 +224,7 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
                                              "data.cache_mib",
                                              "parallel.bucket_mib",
                                              "parallel.strategy",
+                                             "parallel.tensor_ranks",
                                              "train.audit_every",
                                              "train.balance",
                                              "train.check_resumed_loss",

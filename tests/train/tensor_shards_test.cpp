@@ -55,6 +55,78 @@ TEST_F(TensorShards, GiveTheSameBytesForEachModel) {
   expect_same_bytes("vit");
 }
 
+TEST_F(TensorShards, GiveTheSameBytesOnEachNumberOfTensorRanks) {
+  recipe_.optim.ema_decay = 0.9;
+  const auto expect_same_bytes = [&](const std::string& name, std::initializer_list<std::pair<int, int>> products) {
+    recipe_.parallel.tensor_ranks = 1;
+    const auto expected = digest_of(1, name);
+    for (const auto& [ranks, tensor_ranks] : products)
+      for (const char* strategy : {"replicas", "sharded"}) {
+        recipe_.parallel.tensor_ranks = tensor_ranks;
+        recipe_.parallel.strategy = strategy;
+        EXPECT_EQ(digest_of(ranks, fmt::format("{}{}_{}_{}", name, ranks, tensor_ranks, strategy)), expected)
+            << name << ": " << ranks << " ranks, " << tensor_ranks << " for shards, " << strategy;
+      }
+  };
+  expect_same_bytes("gpt", {{2, 2}, {4, 4}, {8, 4}, {3, 4}});
+  recipe_.model.tied_head = false;
+  recipe_.model.variant = "llama";
+  recipe_.model.kv_heads = 2;
+  recipe_.parallel.tensor_shards = 2;
+  expect_same_bytes("llama", {{4, 2}});
+  recipe_.kernels.precision = "bf16";
+  expect_same_bytes("bf16", {{2, 2}});
+  recipe_.kernels.precision = "fp16";
+  expect_same_bytes("fp16", {{2, 2}});
+  recipe_.kernels.precision = "fp32";
+  recipe_.data.train = set().string();
+  recipe_.model = {.name = "vit", .layers = 1, .width = 12, .heads = 2, .patch = 6};
+  expect_same_bytes("vit", {{4, 2}});
+}
+
+TEST_F(TensorShards, MoveBetweenProductsWhileTheRunGoesOn) {
+  recipe_.train.steps = 14;
+  const auto expected = digest_of(1, "expected");
+  const auto go_on = [&](int ranks, int tensor_ranks, int stop_at, int stopper = 0) {
+    recipe_.parallel.tensor_ranks = tensor_ranks;
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(run(ranks, "moved", stop_at, stopper), stop_at < 0 ? Outcome::finished : Outcome::stopped);
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << ranks << ", " << tensor_ranks;
+  };
+  go_on(4, 4, 1, 3);
+  go_on(2, 1, 1);
+  go_on(4, 2, 1, 1);
+  recipe_.parallel.strategy = "sharded";
+  go_on(8, 4, 1, 6);
+  go_on(6, 3, -1);
+  EXPECT_EQ(digest("moved"), expected);
+}
+
+TEST_F(TensorShards, OnSeveralRanksMoveInSnapshotsToo) {
+  const auto expected = digest_of(1, "expected");
+  recipe_.checkpoint = {.every = 0, .memory_every = 3};
+  recipe_.parallel.tensor_ranks = 4;
+  crash_at_ = 4;
+  EXPECT_THROW(run(4, "crashed"), std::runtime_error);
+  crash_at_ = -1;
+  recipe_.parallel.tensor_ranks = 2;
+  EXPECT_EQ(digest_of(2, "crashed"), expected);
+  EXPECT_EQ(recorder_.started.back().resumed_from, Step(3));
+}
+
+TEST_F(TensorShards, RefuseWhatRanksThatShareThemCannotDo) {
+  recipe_.parallel.tensor_ranks = 5;
+  EXPECT_THAT(error_of(1, "five"), HasSubstr("parallel.tensor_ranks is 5, but must be between 1 and "
+                                             "parallel.tensor_shards = 4"));
+  recipe_.parallel.tensor_ranks = 2;
+  recipe_.train.audit_every = 2;
+  EXPECT_THAT(error_of(2, "audited"), HasSubstr("with parallel.tensor_ranks = 2 a rank holds some shards"));
+  recipe_.train.audit_every = 0;
+  recipe_.optim.name = "lamb";
+  EXPECT_THAT(error_of(2, "lamb"), HasSubstr("use \"adamw\" or \"sgd\", or parallel.tensor_ranks = 1"));
+  EXPECT_EQ(code_, ExitCode::config);
+}
+
 /// Checkpoints hold whole tensors.
 TEST_F(TensorShards, CheckpointsMoveBetweenNumbersOfShards) {
   recipe_.parallel.tensor_shards = 1;
@@ -62,7 +134,7 @@ TEST_F(TensorShards, CheckpointsMoveBetweenNumbersOfShards) {
   const auto loss = recorder_.evaluated.back().loss;
   recipe_.parallel.tensor_shards = 2;
   recipe_.train.steps = 9;
-  recipe_.optim.learning_rate = 0;
+  recipe_.optim.learning_rate = 1e-12;
   testing::internal::CaptureStderr();
   EXPECT_EQ(run(1, "whole"), Outcome::finished);
   EXPECT_THAT(testing::internal::GetCapturedStderr(),

@@ -7,6 +7,7 @@
 
 #include <distdl/app/checks/run_folder_check.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/parallel/mesh.hpp>
 #include <distdl/parallel/plan.hpp>
 
 namespace distdl::app {
@@ -39,7 +40,8 @@ void make_run_folder(const std::filesystem::path& folder) {
 }
 
 void check_plan(const config::Job& job, int ranks) {
-  parallel::make_plan(job.recipe.parallel, std::max(1, ranks));
+  const auto& options = job.recipe.parallel;
+  parallel::make_plan(options, parallel::degrees_of(options, std::max(1, ranks)).data);
 }
 
 RankCounts count_ranks(const config::Job& job, int tasks, int nodes) {

@@ -13,8 +13,8 @@ namespace distdl::train {
 
 Checkpointing::Checkpointing(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator,
                              CommunicatorGroup& group, Observer& observer, kernels::Backend& backend,
-                             data::Sources& sources, const model::ModelTensors& tensors, TrainingState& state,
-                             EndOfJob& end_of_job)
+                             data::Sources& sources, const model::ModelTensors& tensors,
+                             const std::optional<HeldPart>& part, TrainingState& state, EndOfJob& end_of_job)
     : recipe_(recipe),
       setting_(setting),
       communicator_(communicator),
@@ -24,7 +24,7 @@ Checkpointing::Checkpointing(const Recipe& recipe, const Setting& setting, comm:
       state_(state),
       end_of_job_(end_of_job),
       store_(setting.checkpoints, recipe.checkpoint, setting.files ? *setting.files : checkpoint::real_file_system()),
-      checkpointer_(backend, communicator, group, store_, tensors, identity_of(recipe, *sources.training)),
+      checkpointer_(backend, communicator, group, store_, tensors, identity_of(recipe, *sources.training), part),
       schedule_(recipe.checkpoint, setting.failures) {}
 
 std::optional<std::string> Checkpointing::restore(const StartValues& start_values) {

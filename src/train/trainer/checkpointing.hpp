@@ -21,7 +21,8 @@ class Checkpointing {
   /// Not collective. The references must outlive this object.
   Checkpointing(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator,
                 CommunicatorGroup& group, Observer& observer, kernels::Backend& backend, data::Sources& sources,
-                const model::ModelTensors& tensors, TrainingState& state, EndOfJob& end_of_job);
+                const model::ModelTensors& tensors, const std::optional<HeldPart>& part, TrainingState& state,
+                EndOfJob& end_of_job);
 
   /// Collective. Takes the folder and fills the state from the newest snapshot or valid checkpoint. Returns the source.
   /// Returns nothing if there is none; the state may then have any value.

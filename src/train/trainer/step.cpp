@@ -36,6 +36,12 @@ TrainingStep::TrainingStep(const Recipe& recipe, comm::Communicator& communicato
   for (const auto& one : shards_) shard_counts_.push_back(one.count());
 }
 
+void TrainingStep::share_shards(TensorGroup& group) {
+  group_ = &group;
+  network_.set_sum_of_shards([&group](const auto& format, auto addends) { group.sum_shards(format, addends); });
+  optimizer_.set_sum_of_squares([&group](auto squares) { return group.sum_of_squares(squares); });
+}
+
 std::optional<optim::Elements> TrainingStep::shard() const {
   if (shards_.empty()) return std::nullopt;
   return shards_[static_cast<std::size_t>(rank_.value)];
@@ -102,7 +108,8 @@ bool TrainingStep::add_gradients(const TrainingState& state, float scale, const 
     if (!std::exchange(told, true)) tell(requests);
     sum_.set_final(place);
   };
-  const bool overlaps = sum_.is_divided() && !auditor_.is_due(state.step) && !flip_;
+  // Communicators that were split from one belong to one thread at a time.
+  const bool overlaps = sum_.is_divided() && !auditor_.is_due(state.step) && !flip_ && !group_;
   for (int m = range_.first; m < range_.first + range_.count; ++m) {
     const bool last = m + 1 == range_.first + range_.count;
     float* const gradients = sum_.microbatch_arena();
@@ -162,8 +169,9 @@ void TrainingStep::gather(const optim::Arenas& arenas) {
   optimizer_.average(arenas, {own.end, all.end});
 }
 
-TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Requests& requests,
+TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Requests& given,
                                               const std::function<void()>& before_update) {
+  const Requests requests = group_ ? Requests{group_->one_has(given.stop), group_->one_has(given.save)} : given;
   const double waited = reader_->waited_seconds();
   const auto all_terms = static_cast<double>(plan_.global_batch() * network_.terms());
   const double loss_scale = state.loss_scale.value();

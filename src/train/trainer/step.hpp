@@ -16,6 +16,7 @@
 #include <distdl/train/recipe.hpp>
 #include <distdl/train/state.hpp>
 #include <distdl/train/trainer/auditor.hpp>
+#include <distdl/train/trainer/tensor_group.hpp>
 
 namespace distdl::train {
 
@@ -29,6 +30,8 @@ class TrainingStep {
   model::Network& network() { return network_; }
   const optim::Optimizer& optimizer() const { return optimizer_; }
   Auditor& auditor() { return auditor_; }
+  /// Where ranks share the shards of the model; called at most once. The group must outlive this object.
+  void share_shards(TensorGroup& group);
   /// For tests and drills.
   void flip(const std::optional<BitFlip>& flip) { flip_ = flip; }
   /// See TrainingState.
@@ -64,7 +67,7 @@ class TrainingStep {
   };
   /// Collective. Changes the state. `before_update` returns when the arenas of the state may be written. Throws
   /// comm::PeerLost, and AuditFailed before it changes the state.
-  Result operator()(TrainingState& state, const Requests& requests, const std::function<void()>& before_update);
+  Result operator()(TrainingState& state, const Requests& given, const std::function<void()>& before_update);
 
  private:
   bool add_gradients(const TrainingState& state, float scale, const Requests& requests);
@@ -100,6 +103,7 @@ class TrainingStep {
   std::vector<optim::Elements> shards_;    ///< of each rank; none: each rank updates everything
   std::vector<std::size_t> shard_counts_;  ///< of their elements
   Auditor auditor_;
+  TensorGroup* group_ = nullptr;  ///< none: this rank has all shards
   std::optional<BitFlip> flip_;
   std::optional<data::Prefetcher> reader_;
 };
