@@ -167,6 +167,8 @@ void Network::allocate_outputs(const Description& model) {
     stage.product = stage.data;
     for (std::size_t k = 0; k < stage.outputs_summed; ++k)
       stages_[i - k].product = addend_of(stages_[i - k], stage.data);
+    // Their own outputs do not last until backward, which no linear layer computes from them.
+    for (std::size_t k = 1; k < stage.outputs_summed; ++k) stages_[i - k].data = stages_[i - k].product;
     if (!alone || !source->layer || source->plus != Wiring::kNothing || source->done_before != kernels::Fusion::none)
       continue;
     if (source->outputs_summed > 0) continue;
