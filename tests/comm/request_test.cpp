@@ -337,6 +337,25 @@ TEST_P(Requests, AnAllToAllInPlaceMustNotOverwriteWhatIsNotYetSent) {
   });
 }
 
+/// One rank alone, all, or none: all of them must decide alike how they exchange the blocks.
+TEST_P(Requests, AnAllToAllInSharedMemoryMayBeInPlaceOnSomeRanksOnly) {
+  on_ranks([](Communicator& comm) {
+    constexpr std::size_t kEach = 10'000;
+    const auto size = static_cast<std::size_t>(comm.size());
+    const tensor::Buffer one = comm.allocate(kEach * size * sizeof(float)), two = comm.allocate(one.bytes());
+    for (int in_place = 0; in_place < 4; ++in_place) {
+      const auto values = one.as<float>(), result = (in_place >> comm.rank().value % 2) & 1 ? values : two.as<float>();
+      std::ranges::fill(result, -1.0f);
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = static_cast<float>(static_cast<std::size_t>(comm.rank().value) * size + i / kEach);
+      comm.all_to_all(Vector(values), Vector(result)).wait();
+      for (std::size_t r = 0; r < size; ++r)
+        EXPECT_TRUE(all_are(result.subspan(r * kEach, kEach),
+                            static_cast<float>(r * size + static_cast<std::size_t>(comm.rank().value))));
+    }
+  });
+}
+
 /// The other has never heard of it, and leaves.
 TEST(Requests, ClosingDoesNotAwaitWhoWasOnlyAskedInVain) {
   const Stopwatch stopwatch;

@@ -83,7 +83,10 @@ void Execution::publish() {
 
 bool Execution::arrive() {
   if (!all_reached(kArrived)) return false;
-  if (!choose_direct()) use(plan_->staged.value());
+  if (!choose_direct())
+    use(plan_->staged.value());
+  else if (plan_->disjoint && !any_in_place())
+    use(*plan_->disjoint);
   state_ = State::running;
   return true;
 }
@@ -113,6 +116,11 @@ bool Execution::choose_direct() {
       theirs.inputs[part] = resolve(control_block.inputs[part].load(std::memory_order_relaxed));
   }
   return direct;
+}
+
+/// Also a decision that is the same on all ranks of the node.
+bool Execution::any_in_place() const {
+  return std::any_of(theirs_.begin(), theirs_.end(), [](const Theirs& rank) { return rank.output == rank.inputs[0]; });
 }
 
 std::uint64_t Execution::fingerprint() const {

@@ -51,6 +51,7 @@ class Execution final : public Request::Pending {
   bool all_reached(std::uint32_t stage);
   void publish();
   bool choose_direct();
+  bool any_in_place() const;
   void transfer(const ScheduleStep& step);
   bool wait_for(const ScheduleStep& step);
   bool await(const ScheduleStep& step);
