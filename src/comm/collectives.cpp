@@ -141,12 +141,14 @@ Request Communicator::Impl::transfer(Direction direction, std::span<std::byte> b
   require(peer.value != group.rank, "rank {} {} itself", peer, sends ? "sends to" : "receives from");
   require(tag <= kMostTag, "tag {} is above {}", tag, kMostTag);
   Transfer& transfer = idle_transfer();
-  Batch& batch = transfer.begin({sends ? "send with tag" : "receive with tag", tag});
+  const Operation operation{sends ? "send with tag" : "receive with tag", tag};
   const Label label{Channel::user, group.id, tag};
-  if (sends)
-    fabric->send(batch, bytes, rank, label);
+  if (const int local = group.local_of[static_cast<std::size_t>(peer.value)]; mail->reaches(local))
+    transfer.begin(operation, direction, bytes, rank, label, *mail, local);
+  else if (sends)
+    fabric->send(transfer.begin(operation), bytes, rank, label);
   else
-    fabric->receive(batch, bytes, rank, label);
+    fabric->receive(transfer.begin(operation), bytes, rank, label);
   return start(transfer, options);
 }
 

@@ -23,6 +23,11 @@ struct Communicator::Impl {
         job(std::move(the_job)),
         memory(std::move(the_memory)),
         group(*fabric, id, std::move(members), self) {}
+  ~Impl() {
+    if (mail) fabric->remove(poller);
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
   /// The next collective. Its number is equal on all ranks, because they call the same ones in the same order.
   Operation next(const char* name) { return {name, ++group.sequence}; }
@@ -56,6 +61,8 @@ struct Communicator::Impl {
   std::string job;                 ///< a part of the names of shared memory
   std::unique_ptr<NodeMemory> memory;
   Group group;
+  std::optional<Mail> mail;  ///< empty until the ranks of the node are attached
+  std::list<Fabric::Poller>::iterator poller;
   Options connect_options;
   std::unique_ptr<ActiveMessages> messages;  ///< empty until active messages are used
   CostTable costs;                           ///< equal on all ranks
