@@ -18,19 +18,12 @@ T& take(std::vector<std::unique_ptr<T>>& pool, auto make) {
 }
 
 /// But for the inputs.
-void describe(Execution::Call& call, ConstVector values, Vector result) {
+void set_operands(Execution::Call& call, ConstVector values, Vector result) {
   call.inputs.clear();
   call.output = static_cast<std::byte*>(result.data());
   call.input_bytes = values.count() * size_of(values.type());
   call.output_bytes = result.count() * size_of(result.type());
   call.type = values.type();
-}
-
-Execution::Call call_of(ConstVector values, Vector result) {
-  Execution::Call call;
-  describe(call, values, result);
-  call.inputs = {static_cast<const std::byte*>(values.data())};
-  return call;
 }
 
 void check_same_type(const char* name, ConstVector values, ConstVector result) {
@@ -94,21 +87,30 @@ Clock::duration Communicator::Impl::timeout(const CallOptions& options) const {
   return options.timeout.value_or(fabric->timeout());
 }
 
-Request Communicator::Impl::start(const char* name, Problem&& key, Execution::Call&& call, const CallOptions& options) {
+/// Allocates nothing after the first time.
+Execution::Call& Communicator::Impl::call_of(ConstVector values, Vector result) {
+  set_operands(last_call, values, result);
+  last_call.inputs.push_back(static_cast<const std::byte*>(values.data()));
+  last_call.reduction = Reduction::sum;
+  last_call.scale = 1;
+  return last_call;
+}
+
+Request Communicator::Impl::start(const char* name, Problem&& key, Execution::Call& call, const CallOptions& options) {
   call.on_device = on_device(name, call);
-  if (takes_library(key, call, options)) return start_library(name, key, std::move(call), options);
-  const auto shared_plan = plan(std::move(key), call.type, call.on_device, options);
+  if (takes_library(key, call, options)) return start_library(name, key, call, options);
+  const auto& shared_plan = plan(std::move(key), call.type, call.on_device, options);
   Execution& execution = take(executions_, [&] { return std::make_unique<Execution>(group); });
   execution.set(shared_plan, call, next(name));
   execution.start(timeout(options), group.spins);
   return Request(&execution);
 }
 
-Request Communicator::Impl::start_reduction(const char* name, Problem&& key, Execution::Call&& call, int terms,
+Request Communicator::Impl::start_reduction(const char* name, Problem&& key, Execution::Call& call, int terms,
                                             const CallOptions& options) {
   call.reduction = options.reduction;
   call.scale = options.reduction == Reduction::average ? 1.0 / terms : 1.0;
-  return start(name, std::move(key), std::move(call), options);
+  return start(name, std::move(key), call, options);
 }
 
 Transfer& Communicator::Impl::idle_transfer() {
@@ -116,7 +118,12 @@ Transfer& Communicator::Impl::idle_transfer() {
 }
 
 Request Communicator::Impl::start(Transfer& transfer, const CallOptions& options) const {
-  transfer.start(timeout(options), group.spins);
+  try {
+    transfer.start(timeout(options), group.spins);
+  } catch (...) {
+    transfer.cancel();  // after a failure it does not even begin, and there will be no Request
+    throw;
+  }
   return Request(&transfer);
 }
 
@@ -165,7 +172,7 @@ Request Communicator::receive(std::span<std::byte> bytes, Rank from, std::uint32
 }
 
 Request Communicator::barrier(const CallOptions& options) {
-  return impl_->start("barrier", impl_->problem(Collective::barrier, DataType::byte), call_of({}, {}), options);
+  return impl_->start("barrier", impl_->problem(Collective::barrier, DataType::byte), impl_->call_of({}, {}), options);
 }
 
 Request Communicator::broadcast(Vector values, Rank root, const CallOptions& options) {
@@ -173,7 +180,7 @@ Request Communicator::broadcast(Vector values, Rank root, const CallOptions& opt
   Problem problem = impl_->problem(Collective::broadcast, values.type());
   problem.root = root.value;
   problem.count = values.count();
-  return impl_->start("broadcast", std::move(problem), call_of(values, values), options);
+  return impl_->start("broadcast", std::move(problem), impl_->call_of(values, values), options);
 }
 
 Request Communicator::reduce(ConstVector values, Vector result, Rank root, const CallOptions& options) {
@@ -184,7 +191,7 @@ Request Communicator::reduce(ConstVector values, Vector result, Rank root, const
   Problem problem = impl_->problem(Collective::reduce, values.type());
   problem.root = root.value;
   problem.count = values.count();
-  return impl_->start_reduction("reduce", std::move(problem), call_of(values, result), size(), options);
+  return impl_->start_reduction("reduce", std::move(problem), impl_->call_of(values, result), size(), options);
 }
 
 Request Communicator::all_reduce(ConstVector values, Vector result, const CallOptions& options) {
@@ -193,7 +200,7 @@ Request Communicator::all_reduce(ConstVector values, Vector result, const CallOp
   check_count("all-reduce", "the result has", result.count(), values.count());
   Problem problem = impl_->problem(Collective::all_reduce, values.type());
   problem.count = values.count();
-  return impl_->start_reduction("all-reduce", std::move(problem), call_of(values, result), size(), options);
+  return impl_->start_reduction("all-reduce", std::move(problem), impl_->call_of(values, result), size(), options);
 }
 
 Request Communicator::all_reduce(const Leaves& leaves, std::span<const ConstVector> partials, Vector result,
@@ -206,14 +213,14 @@ Request Communicator::all_reduce(const Leaves& leaves, std::span<const ConstVect
           partials.size(), expected);
   // A training step's own: it allocates nothing once it is known.
   auto& [problem, call] = impl_->sum_of_leaves;
-  describe(call, {nullptr, result.count(), result.type()}, result);
+  set_operands(call, {nullptr, result.count(), result.type()}, result);
   for (ConstVector partial : partials) {
     check_same_type("all-reduce", partial, result);
     check_count("all-reduce", "a partial sum has", partial.count(), result.count());
     call.inputs.push_back(static_cast<const std::byte*>(partial.data()));
   }
   impl_->describe(problem, leaves, result.count(), result.type());
-  return impl_->start_reduction("all-reduce", std::move(problem), std::move(call), leaves.count, options);
+  return impl_->start_reduction("all-reduce", std::move(problem), call, leaves.count, options);
 }
 
 Request Communicator::reduce_scatter(ConstVector values, Vector result, std::span<const std::size_t> counts,
@@ -224,7 +231,7 @@ Request Communicator::reduce_scatter(ConstVector values, Vector result, std::spa
   problem.counts = counts_of("reduce-scatter", counts, size(), values.count());
   check_count("reduce-scatter", "the input has", values.count(), total_of(problem.counts));
   check_count("reduce-scatter", "the result has", result.count(), problem.counts[impl_->place()]);
-  return impl_->start_reduction("reduce-scatter", std::move(problem), call_of(values, result), size(), options);
+  return impl_->start_reduction("reduce-scatter", std::move(problem), impl_->call_of(values, result), size(), options);
 }
 
 Request Communicator::all_gather(ConstVector values, Vector result, std::span<const std::size_t> counts,
@@ -234,7 +241,7 @@ Request Communicator::all_gather(ConstVector values, Vector result, std::span<co
   problem.counts = counts_of("all-gather", counts, size(), result.count());
   check_count("all-gather", "the result has", result.count(), total_of(problem.counts));
   check_count("all-gather", "the input has", values.count(), problem.counts[impl_->place()]);
-  return impl_->start("all-gather", std::move(problem), call_of(values, result), options);
+  return impl_->start("all-gather", std::move(problem), impl_->call_of(values, result), options);
 }
 
 Request Communicator::all_to_all(ConstVector values, Vector result, std::span<const std::size_t> send_counts,
@@ -251,7 +258,7 @@ Request Communicator::all_to_all(ConstVector values, Vector result, std::span<co
       "receives, or the result begins elsewhere than the values: use separate memory for the result",
       rank());
   if (send_counts.empty() && receive_counts.empty()) problem.count = problem.send_counts[0];
-  return impl_->start("all-to-all", std::move(problem), call_of(values, result), options);
+  return impl_->start("all-to-all", std::move(problem), impl_->call_of(values, result), options);
 }
 
 Request Communicator::gather(ConstVector values, Vector result, Rank root, std::span<const std::size_t> counts,
@@ -263,7 +270,7 @@ Request Communicator::gather(ConstVector values, Vector result, Rank root, std::
   problem.counts = counts_of("gather", counts, size(), values.count() * static_cast<std::size_t>(size()));
   check_count("gather", "the input has", values.count(), problem.counts[impl_->place()]);
   if (root == rank()) check_count("gather", "the result has", result.count(), total_of(problem.counts));
-  return impl_->start("gather", std::move(problem), call_of(values, result), options);
+  return impl_->start("gather", std::move(problem), impl_->call_of(values, result), options);
 }
 
 Request Communicator::scatter(ConstVector values, Vector result, Rank root, std::span<const std::size_t> counts,
@@ -275,7 +282,7 @@ Request Communicator::scatter(ConstVector values, Vector result, Rank root, std:
   problem.counts = counts_of("scatter", counts, size(), result.count() * static_cast<std::size_t>(size()));
   check_count("scatter", "the result has", result.count(), problem.counts[impl_->place()]);
   if (root == rank()) check_count("scatter", "the input has", values.count(), total_of(problem.counts));
-  return impl_->start("scatter", std::move(problem), call_of(values, result), options);
+  return impl_->start("scatter", std::move(problem), impl_->call_of(values, result), options);
 }
 
 std::vector<std::string> Communicator::all_gather_strings(const std::string& mine,

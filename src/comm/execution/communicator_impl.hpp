@@ -31,12 +31,16 @@ struct Communicator::Impl {
 
   /// The next collective. Its number is equal on all ranks, because they call the same ones in the same order.
   Operation next(const char* name) { return {name, ++group.sequence}; }
-  std::shared_ptr<const CollectivePlan> plan(Problem&& key, DataType type, bool on_device, const CallOptions& options);
-  Request start(const char* name, Problem&& key, Execution::Call&& call, const CallOptions& options);
-  Request start_reduction(const char* name, Problem&& key, Execution::Call&& call, int terms,
+  /// Valid until the next call.
+  const std::shared_ptr<const CollectivePlan>& plan(Problem&& key, DataType type, bool on_device,
+                                                    const CallOptions& options);
+  Request start(const char* name, Problem&& key, Execution::Call& call, const CallOptions& options);
+  Request start_reduction(const char* name, Problem&& key, Execution::Call& call, int terms,
                           const CallOptions& options);
   Request transfer(Direction direction, std::span<std::byte> bytes, Rank peer, std::uint32_t tag,
                    const CallOptions& options);
+  /// `last_call` with these operands.
+  Execution::Call& call_of(ConstVector values, Vector result);
   Problem problem(Collective collective, DataType type) const;
   void describe(Problem& problem, Collective collective, DataType type) const;
   void describe(Problem& problem, const Leaves& leaves, std::size_t count, DataType type) const;
@@ -66,6 +70,7 @@ struct Communicator::Impl {
   Options connect_options;
   std::unique_ptr<ActiveMessages> messages;  ///< empty until active messages are used
   CostTable costs;                           ///< equal on all ranks
+  Execution::Call last_call;                 ///< kept for its memory
   struct {
     Problem problem;
     Execution::Call call;
@@ -78,7 +83,7 @@ struct Communicator::Impl {
   void agree_on_library(Communicator& communicator);
   /// Whether the library performs the operation. The result is the same on all ranks.
   bool takes_library(const Problem& problem, const Execution::Call& call, const CallOptions& options) const;
-  Request start_library(const char* name, const Problem& problem, Execution::Call&& call, const CallOptions& options);
+  Request start_library(const char* name, const Problem& problem, Execution::Call& call, const CallOptions& options);
   /// Whether the operands are in the device's memory. Throws ConfigError if only some are, or if one is not aligned.
   bool on_device(const char* name, const Execution::Call& call) const;
 

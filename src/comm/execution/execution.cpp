@@ -14,8 +14,8 @@ constexpr std::uint64_t kNothing = ~std::uint64_t{0};
 
 }  // namespace
 
-void Execution::set(std::shared_ptr<const CollectivePlan> plan, const Call& call, Operation operation) {
-  plan_ = std::move(plan);
+void Execution::set(const std::shared_ptr<const CollectivePlan>& plan, const Call& call, Operation operation) {
+  if (plan_ != plan) plan_ = plan;  // counting references takes time
   call_ = call;
   if (call_.on_device) set_up_device();
   use(plan_->schedule);
@@ -204,6 +204,7 @@ bool Execution::await(const ScheduleStep& step) {
   const int local = group_.local_of[static_cast<std::size_t>(step.peer)];
   if (!group_.node_ranks->has_reached(local, number_, step.stage)) return false;
   check_fingerprint(local);
+  group_.node_ranks->prefetch(local, number_ + 1);
   return true;
 }
 

@@ -84,8 +84,8 @@ double Communicator::predicted_seconds(const Leaves& leaves, std::size_t count, 
   return candidates(problem, impl_->costs, Order::deterministic).front().seconds;
 }
 
-std::shared_ptr<const CollectivePlan> Communicator::Impl::plan(Problem&& key, DataType type, bool on_device,
-                                                               const CallOptions& options) {
+const std::shared_ptr<const CollectivePlan>& Communicator::Impl::plan(Problem&& key, DataType type, bool on_device,
+                                                                      const CallOptions& options) {
   const auto same = [&](const Known& one) {
     return one.type == type && one.on_device == on_device && one.order == options.order &&
            one.choice == options.choice && one.key == key;
