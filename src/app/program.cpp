@@ -77,6 +77,7 @@ int run(int argc, char** argv) {
   add_evaluate_commands(app);
   add_generate_command(app);
   add_config_command(app);
+  add_plan_command(app);
   add_bench_command(app);
   add_doctor_command(app);
   add_preflight_command(app);

@@ -30,19 +30,21 @@ std::filesystem::path end_file(const std::filesystem::path& run_folder) {
   return run_folder / "end-of-job";
 }
 
-void write_end(const std::filesystem::path& run_folder, const std::string& job, slurm::Time end) {
-  checkpoint::replace_text(checkpoint::real_file_system(), end_file(run_folder),
-                           fmt::format("{} {}\n", job, std::chrono::system_clock::to_time_t(end)));
+void write_end(const std::filesystem::path& run_folder, const slurm::Allocation& job, slurm::Time end) {
+  checkpoint::replace_text(
+      checkpoint::real_file_system(), end_file(run_folder),
+      fmt::format("{} {} {}\n", job.called(), job.restart, std::chrono::system_clock::to_time_t(end)));
 }
 
-std::optional<slurm::Time> read_end(const std::filesystem::path& run_folder, const std::string& job) try {
+std::optional<slurm::Time> read_end(const std::filesystem::path& run_folder, const slurm::Allocation& job) try {
   const auto text = checkpoint::read_text(checkpoint::real_file_system(), end_file(run_folder), kLargestEnd);
   if (!text) return std::nullopt;
   std::istringstream words(*text);
   std::string name;
-  std::int64_t seconds = 0;
+  std::int64_t restart = 0, seconds = 0;
   constexpr std::int64_t kLastSecond = 253402300799;  // of the year 9999
-  if (!(words >> name >> seconds) || name != job || seconds <= 0 || seconds > kLastSecond) return std::nullopt;
+  const bool is_mine = words >> name >> restart >> seconds && name == job.called() && restart == job.restart;
+  if (!is_mine || seconds <= 0 || seconds > kLastSecond) return std::nullopt;
   return std::chrono::system_clock::from_time_t(seconds);
 } catch (const StorageError&) {  // what the rank knows counts
   return std::nullopt;
@@ -71,7 +73,7 @@ void EndWatch::look(slurm::Freshness freshness) try {
   if (!record || !record->is_alive() || !record->ends || record->ends == known_) return;
   log(Severity::info, "Slurm has moved the end of job {} by {} s", allocation_.called(),
       known_ ? std::chrono::duration_cast<std::chrono::seconds>(*record->ends - *known_).count() : 0);
-  write_end(run_folder_, allocation_.called(), *record->ends);
+  write_end(run_folder_, allocation_, *record->ends);
   known_ = record->ends;
 } catch (const Error& error) {  // the ranks go on with what they know
   log(Severity::debug, "{}", error.what());

@@ -16,12 +16,13 @@ namespace distdl::launch {
 slurm::JobLimits limits_of_job(const std::optional<slurm::Allocation>& allocation);
 
 /// The file of a run folder by which rank 0 learns of an end that was changed while it trains: the limit was raised or
-/// lowered, or the job was suspended for some time. Text: the job's name and seconds since 1970.
+/// lowered, or the job was suspended for some time. Text: the job's name, how often it
+/// was requeued (its next start has another end), and seconds since 1970.
 std::filesystem::path end_file(const std::filesystem::path& run_folder);
 /// Replaces it. Throws StorageError.
-void write_end(const std::filesystem::path& run_folder, const std::string& job, slurm::Time end);
-/// Nothing if there is none, it is of another job, or cannot be read.
-std::optional<slurm::Time> read_end(const std::filesystem::path& run_folder, const std::string& job);
+void write_end(const std::filesystem::path& run_folder, const slurm::Allocation& job, slurm::Time end);
+/// Nothing if there is none, it is of another job or start, or cannot be read.
+std::optional<slurm::Time> read_end(const std::filesystem::path& run_folder, const slurm::Allocation& job);
 
 /// Watches the end of the job while its ranks run, and writes the file above when it changes.
 class EndWatch {

@@ -30,11 +30,14 @@ struct Wanted {
 struct Look {
   std::vector<std::string> answering;
   int needed = 0;                 ///< 0: not known
+  int left = 0;                   ///< nodes that the job still has, by Slurm; 0: not known
   std::string trouble;            ///< what is the matter with the others; empty: nothing
   bool over = false;              ///< the job
   bool lacks_files_only = false;  ///< the others answer
 
   bool is_enough() const { return !answering.empty() && answering.size() >= static_cast<std::size_t>(needed); }
+  /// Slurm has taken nodes out of the job (--no-kill), which never come back to it.
+  bool is_hopeless() const { return left > 0 && left < needed; }
 };
 
 /// "one does not answer"
@@ -51,7 +54,10 @@ Look look(Wanted& wanted, const Options& options, const Deadline& limit) try {
   const Deadline end(std::max(limit.when(), Clock::now() + probe_limit));  // those that come first are always asked
   const auto probe = slurm::probe(allocation, names, wanted.files, std::chrono::ceil<Milliseconds>(probe_limit),
                                   [&] { return end.expired() || stop_is_pending(); });
-  Look found{probe.answering, static_cast<int>(names.size()), "", false, probe.lacking == probe.silent.size()};
+  Look found;
+  found.answering = probe.answering;
+  found.needed = static_cast<int>(names.size());
+  found.lacks_files_only = probe.lacking == probe.silent.size();
   if (probe.silent.empty()) return found;
   found.trouble = fmt::format("job {1} has {0} nodes, but {2}: {3} ({4})", names.size(), allocation.job,
                               complaint(probe), fmt::join(probe.silent, ", "), probe.cause);
@@ -59,9 +65,12 @@ Look look(Wanted& wanted, const Options& options, const Deadline& limit) try {
   found.over = is_over(allocation);
   if (!wanted.fewest) wanted.fewest = slurm::fewest_nodes(allocation);
   found.needed = nodes_needed(wanted.spec, wanted.fewest);
+  if (const auto record = slurm::scheduler().job(allocation.called())) found.left = record->nodes;
   return found;
 } catch (const SchedulerError& error) {
-  return {{}, 0, error.what(), false};
+  Look found;
+  found.trouble = error.what();
+  return found;
 }
 
 bool has(const std::vector<std::string>& names, const std::string& name) {
@@ -110,6 +119,11 @@ NextNodes surviving_nodes(const LaunchSpec& spec, const std::vector<std::string>
     if (limit.expired() && now.lacks_files_only) return {Decision::launch, {}, false};
     if (limit.expired()) {
       log(Severity::error, "{}; giving up after {:g} min (run.node_minutes)", now.trouble, options.node_minutes);
+      return {Decision::requeue, {}, true};
+    }
+    if (now.is_hopeless()) {
+      log(Severity::error, "{}; Slurm has left {} of its nodes to the job, which needs {}", now.trouble, now.left,
+          now.needed);
       return {Decision::requeue, {}, true};
     }
     const auto pause = pauses.next();

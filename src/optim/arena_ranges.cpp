@@ -38,13 +38,18 @@ std::vector<kernels::ArenaRange> ranges_by_dimensions(const tensor::ArenaLayout&
   });
 }
 
-std::span<const kernels::ArenaRange> CutRanges::within(const Elements& elements) {
+Elements common(const Elements& one, const Elements& other) {
+  const std::size_t first = std::max(one.first, other.first);
+  return {first, std::max(first, std::min(one.end, other.end))};
+}
+
+std::span<const kernels::ArenaRange> CutRanges::within(const Elements& elements, std::size_t origin) {
   cut_.clear();
   for (const auto& [offset, count, options] : ranges_) {
-    const std::size_t first = std::max(offset, elements.first), end = std::min(offset + count, elements.end);
-    if (first >= end) continue;
-    assert(!options.adapts || end - first == count);
-    cut_.push_back({first, end - first, options});
+    const Elements part = common({offset, offset + count}, elements);
+    if (part.count() == 0) continue;
+    assert(!options.adapts || part.count() == count);
+    cut_.push_back({part.first - origin, part.count(), options});
   }
   return cut_;
 }

@@ -27,7 +27,11 @@ std::vector<kernels::ArenaRange> ranges_by_dimensions(const tensor::ArenaLayout&
 /// Elements [first, end) of the arenas.
 struct Elements {
   std::size_t first = 0, end = 0;
+  std::size_t count() const { return end - first; }
+  bool operator==(const Elements&) const = default;
 };
+/// The elements that are in both; the count is 0 if there are none.
+Elements common(const Elements& one, const Elements& other);
 
 /// The parts of ranges that lie within some elements of an arena.
 class CutRanges {
@@ -37,8 +41,9 @@ class CutRanges {
     cut_.reserve(ranges_.size());
   }
   const std::vector<kernels::ArenaRange>& whole() const { return ranges_; }
-  /// Valid until the next call. A range that adapts must lie within the elements, or outside.
-  std::span<const kernels::ArenaRange> within(const Elements& elements);
+  /// Valid until the next call. A range that adapts must lie within the elements, or outside. The offsets count from
+  /// `origin`, which is at most `elements.first`.
+  std::span<const kernels::ArenaRange> within(const Elements& elements, std::size_t origin = 0);
 
  private:
   std::vector<kernels::ArenaRange> ranges_, cut_;

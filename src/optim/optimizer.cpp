@@ -64,6 +64,10 @@ std::optional<double> Optimizer::prepare(const float* gradients, const StepInfo&
 void Optimizer::apply(const Arenas& arenas, const Elements& elements) {
   rule_->apply(arenas, elements);
   backend_.update(statistics_step_.get(), {arenas.parameters, {}, arenas.gradients}, statistics_.within(elements));
+  average(arenas, elements);
+}
+
+void Optimizer::average(const Arenas& arenas, const Elements& elements) {
   if (options_.ema_decay > 0)
     backend_.update(average_step_.get(), {arenas.average, {}, arenas.parameters}, whole_.within(elements));
 }

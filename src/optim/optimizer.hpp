@@ -55,10 +55,14 @@ class Optimizer {
   /// Prepares apply(). With optim.clip_norm, returns the scaled norm of the gradient before clipping.
   std::optional<double> prepare(const float* gradients, const StepInfo& now);
   /// Does one step. With the same arenas, the backend gets the same work each time, so that it can be recorded.
-  void apply(const Arenas& arenas) { apply(arenas, {0, size_}); }
-  /// The part of a step that changes these elements, which are whole tensors. All parts together, in any order, make
-  /// the same step.
+  void apply(const Arenas& arenas) { apply(arenas, all()); }
+  /// The part of a step that changes these elements: whole tensors, or those that shards_of() has cut. All parts
+  /// together, in any order, make the same step.
   void apply(const Arenas& arenas, const Elements& elements);
+  /// The part of apply() that updates the average, if there is one: for elements that another rank has updated.
+  void average(const Arenas& arenas, const Elements& elements);
+  /// All elements of an arena.
+  Elements all() const { return {0, size_}; }
   /// Whether prepare() needs the whole gradient.
   bool needs_norm() const { return options_.clip_norm > 0; }
 

@@ -18,8 +18,9 @@ namespace distdl::optim {
 /// The arrays that a step reads and writes, in the backend's memory and in the layout of the parameters.
 struct Arenas {
   float* parameters = nullptr;
-  std::array<float*, 2> moments{};  ///< in the order of Optimizer::state()
-  float* average = nullptr;         ///< average of the parameters; nullptr: none
+  std::array<float*, 2> moments{};  ///< in the order of Optimizer::state(); they begin with the element `first`
+  std::size_t first = 0;
+  float* average = nullptr;  ///< average of the parameters; nullptr: none
   /// Gradients of the mean loss; for statistics, the sum of the microbatches' observed values.
   const float* gradients = nullptr;
 };
@@ -44,6 +45,7 @@ class Rule {
 struct KnownRule {
   std::string name;                  ///< value of optim.name
   std::vector<std::string> moments;  ///< names of the moments, which begin with zeros
+  bool adapts;                       ///< the step of an element may depend on all elements of its tensor
   /// The backend must outlive the rule; options and layout need not.
   std::unique_ptr<Rule> (*make)(const Options& options, const tensor::ArenaLayout& layout, kernels::Backend& backend);
 };

@@ -47,12 +47,17 @@ template <class Step>
 class RuleOf final : public Rule {
  public:
   using StepOf = Step (*)(const Options&, const Now&);
-  RuleOf(StepOf step_of, const Options& options, std::vector<kernels::ArenaRange> ranges, kernels::Backend& backend)
-      : step_of_(step_of), options_(options), backend_(backend), ranges_(std::move(ranges)), step_(backend) {}
+  RuleOf(StepOf step_of, Options options, std::vector<kernels::ArenaRange> ranges, kernels::Backend& backend)
+      : step_of_(step_of),
+        options_(std::move(options)),
+        backend_(backend),
+        ranges_(std::move(ranges)),
+        step_(backend) {}
 
   void prepare(const Now& now) override { step_.set(step_of_(options_, now)); }
   void apply(const Arenas& arenas, const Elements& elements) override {
-    backend_.update(step_.get(), {arenas.parameters, arenas.moments, arenas.gradients}, ranges_.within(elements));
+    backend_.update(step_.get(), {arenas.parameters + arenas.first, arenas.moments, arenas.gradients + arenas.first},
+                    ranges_.within(elements, arenas.first));
   }
 
  private:
@@ -76,11 +81,11 @@ std::unique_ptr<Rule> make(const Options& options, const tensor::ArenaLayout& la
 const std::vector<KnownRule>& table() {
   using enum Decays;
   static const std::vector<KnownRule> rules{
-      {"sgd", {"momentum"}, &make<&sgd_step, all>},
-      {"adamw", {"first_moment", "second_moment"}, &make<&adam_step<kernels::AdamWStep>, by_dimensions>},
-      {"lamb", {"first_moment", "second_moment"}, &make<&adam_step<kernels::LambStep>, by_dimensions>},
+      {"sgd", {"momentum"}, false, &make<&sgd_step, all>},
+      {"adamw", {"first_moment", "second_moment"}, false, &make<&adam_step<kernels::AdamWStep>, by_dimensions>},
+      {"lamb", {"first_moment", "second_moment"}, true, &make<&adam_step<kernels::LambStep>, by_dimensions>},
       // Not "momentum": the learning rate is part of it, in SGD's it is not.
-      {"lars", {"velocity"}, &make<&lars_step, by_dimensions>},
+      {"lars", {"velocity"}, true, &make<&lars_step, by_dimensions>},
   };
   return rules;
 }
@@ -95,6 +100,7 @@ const KnownRule& find_rule(const std::string& name) {
   const auto found = std::ranges::find(rules, name, &KnownRule::name);
   if (found != rules.end()) return *found;
   std::vector<std::string> names;
+  names.reserve(rules.size());
   for (const auto& rule : rules) names.push_back(rule.name);
   throw ConfigError(fmt::format("optim.name is \"{}\", but must be one of \"{}\"", name, fmt::join(names, "\", \"")));
 }

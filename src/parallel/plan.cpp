@@ -28,7 +28,7 @@ MicrobatchPlan make_plan(const Options& options, const std::vector<double>& spee
   require(options.microbatches >= 1 && options.microbatches <= kMostMicrobatches,
           "parallel.microbatches is {}, but must be between 1 and {}", options.microbatches, kMostMicrobatches);
   require(options.bucket_mib >= 0 && std::isfinite(options.bucket_mib),
-          "parallel.bucket_mib is {}, but must be at least 0", options.bucket_mib);
+          "parallel.bucket_mib is {}, but must be a finite number of at least 0", options.bucket_mib);
   checked_product(options.microbatches, options.microbatch_size,
                   "the global batch, parallel.microbatches times parallel.microbatch_size,");
   require(options.microbatches >= static_cast<std::int64_t>(speeds.size()),

@@ -44,21 +44,27 @@ std::uint64_t memory_of_node() {
 }
 
 model::ModelTensors tensors_that_fit(const model::Description& model, const parallel::Options& parallel,
-                                     const optim::Options& optim, int ranks, std::uint64_t memory) {
+                                     const optim::Options& optim, const RanksOfMachine& ranks, std::uint64_t memory) {
   auto tensors = model::tensors_of(model);
-  const auto values = static_cast<std::int64_t>(tensors.layout.size());
-  const std::int64_t arenas = 2 + std::ssize(optim::state_of(optim));  // parameters, gradients
-  const auto bytes = checked_product<std::int64_t>(values, arenas * std::int64_t{sizeof(float)},
-                                                   "the memory for parameters, gradients and moments");
-  const std::int64_t rank = checked_sum(bytes, activation_bytes(model, parallel.microbatch_size), "a rank's memory");
-  const auto all = checked_product<std::int64_t>(rank, ranks, "the memory of all ranks of a machine");
+  const auto arena = checked_product<std::int64_t>(static_cast<std::int64_t>(tensors.layout.size()), sizeof(float),
+                                                   "the memory for parameters");
+  const auto state = optim::state_of(optim);
+  const auto moments = std::ranges::count(state, optim::StateArena::Kind::moment, &optim::StateArena::kind);
+  const bool sharded = parallel.strategy == parallel::Strategy::sharded;
+  const auto whole = checked_product<std::int64_t>(  // parameters, gradients
+      arena, 2 + std::ssize(state) - moments + (sharded ? 0 : moments),
+      "the memory for parameters, gradients and moments");
+  std::int64_t rank = checked_sum(whole, activation_bytes(model, parallel.microbatch_size), "a rank's memory");
+  if (sharded) rank = checked_sum(rank, arena / ranks.all * moments, "a rank's memory");
+  const auto all = checked_product<std::int64_t>(rank, ranks.here, "the memory of all ranks of a machine");
   constexpr double kGibibyte = 1 << 30;
   require(
       static_cast<std::uint64_t>(all) <= memory,
       "model \"{}\" with {} parameters in microbatches of {} samples needs at least {:.1f} GiB for {} rank{} on this "
-      "machine, which has {:.1f} GiB; use a smaller model or parallel.microbatch_size, or fewer ranks per machine",
+      "machine, which has {:.1f} GiB; use a smaller model or parallel.microbatch_size, or fewer ranks per machine{}",
       model.name, model::parameter_count(tensors), parallel.microbatch_size, static_cast<double>(all) / kGibibyte,
-      ranks, ranks == 1 ? "" : "s", static_cast<double>(memory) / kGibibyte);
+      ranks.here, ranks.here == 1 ? "" : "s", static_cast<double>(memory) / kGibibyte,
+      sharded ? "" : R"(, or parallel.strategy = "sharded" on several ranks)");
   return tensors;
 }
 

@@ -12,9 +12,15 @@ namespace distdl::train {
 /// The memory of this machine including swap space, or the limit of the process's control group if that is less.
 std::uint64_t memory_of_node();
 
-/// The tensors of a model that `ranks` processes of one machine train in its own memory. Throws ConfigError before
-/// anything is allocated if parameters, gradients, moments and the largest activation need more than `memory` bytes.
+/// How many ranks of a run one machine has.
+struct RanksOfMachine {
+  int here = 1;
+  int all = 1;  ///< of the run, also on other machines
+};
+
+/// The tensors of a model that ranks of one machine train in its own memory. Throws ConfigError before anything is
+/// allocated if parameters, gradients, moments and the largest activation need more than `memory` bytes.
 model::ModelTensors tensors_that_fit(const model::Description& model, const parallel::Options& parallel,
-                                     const optim::Options& optim, int ranks, std::uint64_t memory);
+                                     const optim::Options& optim, const RanksOfMachine& ranks, std::uint64_t memory);
 
 }  // namespace distdl::train

@@ -35,6 +35,10 @@ void check(const Recipe& recipe) {
   require(
       recipe.train.audit_every == 0 || recipe.kernels.deterministic,
       "train.audit_every compares bits, which kernels.deterministic = false does not repeat: leave out one of them");
+  require(recipe.train.audit_every == 0 || recipe.parallel.strategy == parallel::Strategy::replicas,
+          "train.audit_every compares what all ranks hold, but with parallel.strategy = \"{}\" a rank alone holds its "
+          "part of the moments: leave out one of them",
+          recipe.parallel.strategy);
   checkpoint::check(recipe.checkpoint);
 }
 

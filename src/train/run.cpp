@@ -27,8 +27,8 @@
 
 namespace distdl::train {
 namespace {
-int ranks_here(const comm::Communicator& communicator) {
-  return static_cast<int>(communicator.ranks_on_host_of(communicator.rank()).size());
+RanksOfMachine ranks_of_machine(const comm::Communicator& communicator) {
+  return {static_cast<int>(communicator.ranks_on_host_of(communicator.rank()).size()), communicator.size()};
 }
 
 /// One rank's part of a run: the loop of steps, evaluations and saves.
@@ -123,9 +123,9 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
       sampler_(static_cast<std::uint64_t>(recipe.train.seed), samples()),
       total_(steps_of(recipe, samples())),
       model_(model::describe_model(recipe.model, sources_.training->shape(), sources_.training->classes())),
-      tensors_(backend_->memory_is_host()
-                   ? tensors_that_fit(model_, recipe.parallel, recipe.optim, ranks_here(communicator), memory_of_node())
-                   : model::tensors_of(model_)),
+      tensors_(backend_->memory_is_host() ? tensors_that_fit(model_, recipe.parallel, recipe.optim,
+                                                             ranks_of_machine(communicator), memory_of_node())
+                                          : model::tensors_of(model_)),
       step_(recipe, communicator, *backend_, plan_, model_, tensors_, total_),
       evaluator_(*backend_, model_, tensors_, step_.network(), sources_),
       end_of_job_(communicator.rank() == Rank(0) ? setting.limits : slurm::JobLimits{},
@@ -133,13 +133,13 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
       checkpointing_(recipe, setting, communicator, group, observer, *backend_, sources_, tensors_, state_,
                      end_of_job_),
       balancing_(recipe, setting, communicator, group.timeout(), observer, *backend_, step_) {
-  allocate(state_, *backend_, tensors_.layout, step_.optimizer().state());
+  allocate(state_, *backend_, tensors_.layout, step_.optimizer().state(), step_.shard());
   end_of_job_.set_steps_per_evaluation(static_cast<double>(evaluator_.samples()) /
                                        static_cast<double>(plan_.global_batch()));
 }
 
 void Trainer::start() {
-  step_.allocate();
+  step_.allocate(state_);
   const StartValues start_values{[this](std::span<float> arena) {
                                    model::initialize(tensors_, static_cast<std::uint64_t>(recipe_.train.seed), arena);
                                  },
@@ -177,7 +177,7 @@ void Trainer::begin_afresh(const StartValues& values) {
     if (what.kind == optim::StateArena::Kind::average)
       backend_->copy_from_host(memory.data(), start.data(), start.bytes());
     else
-      backend_->fill(static_cast<float*>(memory.data()), tensors_.layout.size(), 0.0f);
+      backend_->clear(memory.data(), memory.bytes());
   state_.step = Step(0);
   state_.position = state_.updates = 0;
   state_.audited.reset();

@@ -39,6 +39,10 @@ std::int64_t number(const checkpoint::State& state, const std::string& key) {
   return value;
 }
 
+bool is_elsewhere(const checkpoint::Target& target) {
+  return target.bytes == nullptr;
+}
+
 [[noreturn]] void refuse(const checkpoint::Summary& found, const checkpoint::Fit& fit) {
   throw StorageError(
       fmt::format("checkpoint \"{}\" does not fit this model: {}", found.folder.string(), checkpoint::problem_of(fit)),
@@ -52,7 +56,8 @@ const float* TrainingState::evaluation_arena() const {
 }
 
 optim::Arenas TrainingState::arenas(const float* gradients) const {
-  optim::Arenas all{.parameters = parameter_arena(), .gradients = gradients};
+  optim::Arenas all{
+      .parameters = parameter_arena(), .first = shard.value_or(optim::Elements{}).first, .gradients = gradients};
   std::size_t moments = 0;
   for (const auto& [what, memory] : optimizer) {
     auto& place = what.kind == optim::StateArena::Kind::average ? all.average : all.moments.at(moments++);
@@ -66,11 +71,16 @@ std::size_t TrainingState::bytes() const {
 }
 
 void allocate(TrainingState& state, kernels::Backend& backend, const tensor::ArenaLayout& layout,
-              const std::vector<optim::StateArena>& optimizer) {
+              const std::vector<optim::StateArena>& optimizer, std::optional<optim::Elements> shard) {
   const std::size_t bytes = layout.size() * sizeof(float);
   state.parameters = backend.allocate(bytes);
+  state.shard = shard;
   state.optimizer.clear();
-  for (const auto& what : optimizer) state.optimizer.push_back({what, backend.allocate(bytes)});
+  for (const auto& what : optimizer) {
+    const bool is_cut = shard && what.kind == optim::StateArena::Kind::moment;
+    const std::size_t own = is_cut ? shard->count() * sizeof(float) : bytes;
+    state.optimizer.push_back({what, backend.allocate(std::max(own, sizeof(float)))});
+  }
 }
 
 std::optional<tensor::Box> share_of(const tensor::Shape& shape, std::size_t tensor_number, int index, int writers) {
@@ -132,10 +142,31 @@ StateCheckpointer::StateCheckpointer(kernels::Backend& backend, comm::Communicat
       identity_(std::move(identity)) {}
 
 std::vector<StateCheckpointer::Arena> StateCheckpointer::arenas(const TrainingState& state) {
-  std::vector<Arena> all{{"parameter/", &state.parameters, false}};
-  for (const auto& [what, memory] : state.optimizer)
-    all.push_back({what.name + "/", &memory, what.kind == optim::StateArena::Kind::moment});
+  std::vector<Arena> all{{"parameter/", &state.parameters, false, {}}};
+  for (const auto& [what, memory] : state.optimizer) {
+    const bool moments = what.kind == optim::StateArena::Kind::moment;
+    all.push_back({what.name + "/", &memory, moments, moments ? state.shard : std::nullopt});
+  }
   return all;
+}
+
+std::optional<tensor::Box> StateCheckpointer::box_of(const Arena& arena, const tensor::TensorView& view) {
+  if (!arena.shard) return tensor::whole(view.shape);
+  const auto here = optim::common(*arena.shard, {view.offset, view.offset + view.count});
+  if (here.count() == 0) return std::nullopt;
+  tensor::Box box = tensor::whole(view.shape);
+  if (here.count() == view.count) return box;
+  const std::size_t row = view.count / static_cast<std::size_t>(view.shape[0]);
+  box.offset[0] = static_cast<std::int64_t>((here.first - view.offset) / row);
+  box.extent[0] = static_cast<std::int64_t>(here.count() / row);
+  return box;
+}
+
+std::byte* StateCheckpointer::address_of(const Arena& arena, std::byte* host, const tensor::TensorView& view,
+                                         const tensor::Box& box) {
+  const std::size_t row = view.shape.empty() ? 0 : view.count / static_cast<std::size_t>(view.shape[0]);
+  const std::size_t first = view.shape.empty() ? 0 : static_cast<std::size_t>(box.offset[0]) * row;
+  return host + (view.offset + first - arena.shard.value_or(optim::Elements{}).first) * sizeof(float);
 }
 
 std::byte* StateCheckpointer::host_copy(std::size_t index, const tensor::Buffer& memory) {
@@ -150,17 +181,15 @@ StateCheckpointer::Part StateCheckpointer::part_of(const TrainingState& state) {
   std::size_t arena_number = 0;
   for (const auto& arena : arenas(state)) {
     std::byte* host = host_copy(arena_number++, *arena.memory);
-    if (index < 0) continue;
+    if (index < 0 && !arena.shard) continue;
     if (!backend_.memory_is_host()) backend_.copy_to_host(host, arena.memory->data(), arena.memory->bytes());
     for (std::size_t i = 0; i < tensors_.layout.tensors().size(); ++i) {
       const auto& view = tensors_.layout.tensors()[i];
       if (view.role == tensor::Role::statistic && arena.moments) continue;
-      auto box = share_of(view.shape, i, index, writers);
-      if (!box) continue;
-      std::size_t row = view.shape.empty() ? 0 : view.count / static_cast<std::size_t>(view.shape[0]);
-      std::size_t first = view.shape.empty() ? 0 : static_cast<std::size_t>(box->offset[0]) * row;
-      part.slices.push_back({arena.prefix + view.name, tensor::DataType::float32, view.shape, *box,
-                             host + (view.offset + first) * sizeof(float)});
+      const auto box = arena.shard ? box_of(arena, view) : share_of(view.shape, i, index, writers);
+      if (box)
+        part.slices.push_back({arena.prefix + view.name, tensor::DataType::float32, view.shape, *box,
+                               address_of(arena, host, view, *box)});
     }
   }
   part.state.insert(identity_.begin(), identity_.end());
@@ -279,7 +308,9 @@ std::vector<checkpoint::ShardReport> StateCheckpointer::read_snapshots(checkpoin
                                                                        const TrainingState& state,
                                                                        checkpoint::State& saved,
                                                                        const StartValues* fallback) try {
-  return levels.restore(plan, targets_in(state), saved);
+  auto targets = targets_in(state);
+  std::erase_if(targets, is_elsewhere);
+  return levels.restore(plan, targets, saved);
 } catch (const StorageError& error) {
   if (error.exit_code() != ExitCode::incompatible) throw;
   if (fallback)
@@ -326,8 +357,9 @@ std::vector<checkpoint::Target> StateCheckpointer::targets_in(const TrainingStat
     std::byte* host = host_copy(arena_number++, *arena.memory);
     for (const auto& view : tensors_.layout.tensors()) {
       if (view.role == tensor::Role::statistic && arena.moments) continue;
-      targets.push_back({arena.prefix + view.name, tensor::DataType::float32, view.shape, tensor::whole(view.shape),
-                         host + view.offset * sizeof(float)});
+      const auto box = box_of(arena, view);
+      targets.push_back({arena.prefix + view.name, tensor::DataType::float32, view.shape,
+                         box.value_or(tensor::whole(view.shape)), box ? address_of(arena, host, view, *box) : nullptr});
     }
   }
   return targets;
@@ -372,7 +404,7 @@ void StateCheckpointer::tell(const checkpoint::Summary& found, const checkpoint:
 /// Such a checkpoint counts as damaged, so that a run goes back to the one before by itself.
 void StateCheckpointer::check_finite(const checkpoint::Summary& found, const std::vector<checkpoint::Target>& targets) {
   for (const auto& target : targets) {
-    const auto values = static_cast<std::size_t>(tensor::element_count(target.shape));
+    const auto values = static_cast<std::size_t>(tensor::element_count(target.box.extent));
     if (checkpoint::all_finite(target.dtype, {target.bytes, values * tensor::size_of(target.dtype)})) continue;
     throw StorageError(
         fmt::format("tensor \"{}\" of checkpoint \"{}\" contains values that are infinite or not a number; "
@@ -395,6 +427,7 @@ void StateCheckpointer::read(const checkpoint::Summary& found, TrainingState& st
     tell(found, fit);
   }
   const bool alone = communicator_.ranks_on_host_of(communicator_.rank()).size() == 1;
+  std::erase_if(targets, is_elsewhere);
   store_.read(found, targets, alone && !fallback ? checkpoint::PageCache::passed : checkpoint::PageCache::used);
   check_finite(found, targets);
   begin_averages(state, fit.missing);

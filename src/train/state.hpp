@@ -38,18 +38,20 @@ struct TrainingState {
   std::int64_t updates = 0;               ///< steps since the optimizer's moments were zero
   tensor::Buffer parameters;              ///< an arena in the backend's memory, like the following ones
   std::vector<OptimizerArena> optimizer;  ///< in the order of optim::Optimizer::state()
+  /// The elements of which the moments are here; each other one's are on one other rank. None: all, on each rank.
+  std::optional<optim::Elements> shard = {};
 
   float* parameter_arena() const { return static_cast<float*>(parameters.data()); }
   /// The average of the parameters if there is one, else the parameters.
   const float* evaluation_arena() const;
   /// All arenas of a step.
   optim::Arenas arenas(const float* gradients) const;
-  std::size_t bytes() const;  ///< bytes of all arenas
+  std::size_t bytes() const;  ///< bytes of all arenas, with the other ranks' moments
 };
 
-/// Allocates arenas of zeros.
+/// Allocates arenas of zeros. `shard`: see TrainingState.
 void allocate(TrainingState& state, kernels::Backend& backend, const tensor::ArenaLayout& layout,
-              const std::vector<optim::StateArena>& optimizer);
+              const std::vector<optim::StateArena>& optimizer, std::optional<optim::Elements> shard = {});
 
 /// Properties that a run compares with those of the run that wrote a checkpoint: a difference is an error or a warning.
 using Identity = std::map<std::string, std::string>;
@@ -122,9 +124,15 @@ class StateCheckpointer {
   struct Arena {
     std::string prefix;
     const tensor::Buffer* memory;
-    bool moments;  ///< begins with zeros, and has none for tensors of Role::statistic
+    bool moments;                          ///< begins with zeros, and has none for tensors of Role::statistic
+    std::optional<optim::Elements> shard;  ///< those that are here, if other ranks have the others
   };
   static std::vector<Arena> arenas(const TrainingState& state);
+  /// The part of a tensor that is here, if any.
+  static std::optional<tensor::Box> box_of(const Arena& arena, const tensor::TensorView& view);
+  /// Where the box begins in host memory.
+  static std::byte* address_of(const Arena& arena, std::byte* host, const tensor::TensorView& view,
+                               const tensor::Box& box);
   std::byte* host_copy(std::size_t index, const tensor::Buffer& memory);
   /// Throws StorageError for a checkpoint of another data set. Unless `partial` is set, it also throws for another
   /// optimizer.
@@ -133,6 +141,7 @@ class StateCheckpointer {
   bool counts(const checkpoint::RestorePlan& snapshots, std::optional<Step> below) const;
   std::optional<checkpoint::Summary> newest_valid(std::optional<Step> below,
                                                   const checkpoint::Store::Reading& reading = {});
+  /// Of all tensors; without bytes where nothing of a tensor is here.
   std::vector<checkpoint::Target> targets_in(const TrainingState& state);
   void fill_start_values(const TrainingState& state, const StartValues& fallback);
   void tell(const checkpoint::Summary& found, const checkpoint::Fit& fit) const;

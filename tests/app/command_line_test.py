@@ -3,6 +3,7 @@
 import json
 import re
 import unittest
+import xml.etree.ElementTree
 
 from program import ProgramTest
 
@@ -11,7 +12,7 @@ COMMANDS = ["run", "data", "data make", "data make shapes", "data import", "data
             "checkpoint diff", "checkpoint gc", "checkpoint tag", "checkpoint export", "checkpoint import", "checkpoint import safetensors",
             "checkpoint import pretrained", "config",
             "bench", "bench checkpoint", "bench comm", "bench train", "doctor", "worker", "version",
-            "submit", "join", "status", "log", "cancel", "requeue", "ls"]
+            "submit", "join", "status", "log", "cancel", "requeue", "ls", "plan"]
 
 
 class Help(ProgramTest):
@@ -120,6 +121,51 @@ class ForMachines(ProgramTest):
                 found.add(f"{section}.{match[1]}")
         self.assertEqual(found, keys)
         self.assertGreater(len(keys), 20)
+
+
+class Plan(ProgramTest):
+    SHAPE = ["plan", "--stages", "4", "--microbatches", "12"]
+
+    def test_compares_the_schedules(self):
+        table = self.succeed(*self.SHAPE, "--svg", "all.svg")
+        self.assertIn("training does not use pipeline stages yet", table)
+        self.assertIn("training does not use pipeline stages yet", self.succeed("plan", "--help"))
+        rows = {row["schedule"]: row for row in json.loads(self.succeed(*self.SHAPE, "--json"))["schedules"]}
+        self.assertEqual(list(rows), ["gpipe", "1f1b", "interleaved", "zero-bubble"])
+        for name, bubble, activations in (("gpipe", 3 / 15, 12), ("1f1b", 3 / 15, 4), ("interleaved", 3 / 27, 5.5), ("zero-bubble", 3 / 39, 4)):
+            self.assertAlmostEqual(rows[name]["bubble"], bubble)
+            self.assertEqual(rows[name]["activations"], activations)
+            self.assertRegex(table, rf"(?m)^{name} +\d .* {100 * bubble:.1f}% +{activations} ")
+        drawing = xml.etree.ElementTree.parse(self.folder / "all.svg")
+        self.assertEqual(sum(each.get("class") == "f" for each in drawing.iter()), 3 * 48 + 96 + 1)
+
+    def test_shows_one_schedule(self):
+        chart = self.succeed(*self.SHAPE, "--schedule", "interleaved", "--interleave", "3")
+        self.assertRegex(chart, r"(?m)^ +0  F")
+        self.assertLessEqual(max(map(len, chart.splitlines())), 100)
+        plan = json.loads(self.succeed(*self.SHAPE, "--schedule", "1f1b", "--costs", "2,3,1", "--transfer", "0.5", "--json"))
+        first = [rank["operations"][0] for rank in plan["schedules"][0]["ranks"]]
+        self.assertEqual([each["begin"] for each in first], [0, 2.5, 5, 7.5])
+        self.assertEqual((first[1]["receive_from"], first[1]["send_to"], first[3]["kind"]), (0, 2, "forward"))
+
+    def test_balances_layers(self):
+        plan = json.loads(self.succeed("plan", "--schedule", "gpipe", "--stages", "3", "--microbatches", "2", "--layers", "9,1,1,1,6", "--json"))
+        self.assertEqual(plan["schedules"][0]["layers"], [1, 3, 1])
+        self.assertEqual(plan["schedules"][0]["ranks"][0]["operations"][0]["end"], 9)
+
+    def test_mistakes_are_answered_with_a_valid_choice(self):
+        for words, hint in ((["--stages", "0"], "1 to 1024"), (["--microbatches", "0"], "1 to "), (["--schedule", "2f2b"], "zero-bubble"),
+                            (["--stages", "1024", "--microbatches", "9999"], "at most --microbatches 512"),
+                            (["--schedule", "1f1b", "--interleave", "2"], "--schedule interleaved"),
+                            (["--costs", "1,2"], "--costs 1,1,1"), (["--costs", "1,0,1"], "above 0"), (["--costs", "1,nan,1"], "above 0"),
+                            (["--layers", "1,2,3"], "at most 3"), (["--layers", "1,-2,3,4,5,6,7,8"], "above 0"), (["--transfer", "-1"], "range 0")):
+            with self.subTest(words=words):
+                code, out, err = self.distdl("plan", *(["--stages", "4"] if "--stages" not in words else []),
+                                             *(["--microbatches", "12"] if "--microbatches" not in words else []), *words)
+                self.assertEqual((code, out), (64, ""), err)
+                self.assertIn(hint, err)
+        code, _, err = self.distdl(*self.SHAPE, "--svg", "gone/all.svg")
+        self.assertEqual(code, 74, err)
 
 
 class RunFolder(ProgramTest):

@@ -93,7 +93,7 @@ class LostRanks(ProgramTest):
     def test_after_a_relaunch_the_result_is_the_same(self):
         job = ["--set", "model.hidden=[256, 256]", "--set", "kernels.backend=reference", "--set", "train.epochs=12"]
         self.succeed(*self.run_local(2, *job, "--set", "run.dir=whole"))
-        run = self.start(*self.run_local(2, *job, "--set", "run.relaunches=1", *OVERLAP))
+        run = self.start(*self.run_local(3, *job, "--set", "run.relaunches=1", "--set", "parallel.strategy=sharded", *OVERLAP))
         self.wait_for_checkpoint()
         os.kill(self.ranks_of(run)[1], signal.SIGKILL)
         code, _, err = self.finish(run)

@@ -53,11 +53,11 @@ class Case(unittest.TestCase):
 
     def check_goes_on(self, job, run, reason):
         """After one stop: saved at the step where it stopped, back in the queue, resumed there."""
-        job.wait("the run to go on after Slurm restarted it", lambda: len(run.starts()) == 2 and run.step() > 5, 60)
+        job.wait("the run to go on after Slurm restarted it", lambda: len(run.starts()) >= 2 and run.step() > 5, 60)
         stopped = run.events("stopped")[0]
         self.assertIn(reason, stopped["reason"])
         self.assertEqual(stopped["step"], run.starts()[1]["resumed_from"])
-        self.assertEqual("1", job.field("Restarts"))
+        self.assertIn(job.field("Restarts"), ("1", "2"))  # of a job of one minute the next start is warned soon, too
         return stopped
 
 

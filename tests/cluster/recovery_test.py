@@ -8,6 +8,7 @@ A few faults run in `make test`. All of them, COUNT times each, with the times u
 import itertools
 import json
 import os
+import random
 import signal
 import subprocess
 import time
@@ -174,7 +175,8 @@ class Recovery(Case):
         self.assertEqual([78], [row["code"] for row in run.events("launch_ended")])
 
     def test_a_node_that_is_back_takes_part_again(self):
-        run, job = self.start("back", more=["run.regrow_seconds=2"])
+        # With a bucket for the gradients of each layer, so that several are on their way when the cable is cut.
+        run, job = self.start("back", more=["run.regrow_seconds=2", "parallel.bucket_mib=1e-6"])
         self.fault(run, job, "a cut cable", lambda: CLUSTER.tool("cut", "n3"))
         CLUSTER.tool("mend", "n3")
         job.wait("a third start", lambda: len(run.starts()) == 3, 60)
@@ -278,7 +280,7 @@ class Long(Case):
                 self.fault(run, job, what, lambda act=act, second=second: act(second))
                 second.wait_state(state, 60)
             self.assertEqual([2, 3, 2, 3, 2], [start["ranks"] for start in run.starts()])
-            self.assertEqual([("node lost", "n3")], self.losses(run))
+            self.assertEqual(["n3"], [node for _, node in self.losses(run)])  # its ranks' connections may break first
             for node in NODES:
                 CLUSTER.tool("rate", node, "none")
             job.wait_state("COMPLETED", 120)
@@ -388,7 +390,7 @@ class Long(Case):
 
     def test_no_false_alarm_under_load(self):
         """For COUNT minutes: four busy processes for each processor, and one that writes to the disk all the time."""
-        run, job = self.start("load", more=["train.epochs=1000000"])
+        run, job = self.start("load", f"--time={LONG + 30}", more=["train.epochs=1000000"])
         busy = ["sh", "-c", "while :; do :; done"]
         writer = ["sh", "-c", f"while :; do dd if=/dev/zero of={FOLDER}/load.bin bs=1M count=256 conv=fsync 2> /dev/null; done"]
         load = [subprocess.Popen(command, start_new_session=True) for command in [busy] * 4 * os.cpu_count() + [writer]]
@@ -417,14 +419,26 @@ class Long(Case):
                 self.finish(run, job)
 
     def test_killed_and_frozen_ranks(self):
-        run, job = self.start("ranks")
+        """At random moments: COUNT times three faults, ten times three in each run."""
+        for i in range(0, LONG, 10):
+            run, job = self.start(f"ranks{i}")
+            for _ in range(min(10, LONG - i)):
+                for node, number, what in (("n1", signal.SIGKILL, "a killed rank"), ("n2", signal.SIGSEGV, "a crashed rank"),
+                                           ("n3", signal.SIGSTOP, "a frozen rank")):
+                    step = run.step()
+                    time.sleep(random.uniform(0, 0.5))
+                    self.fault(run, job, what, lambda node=node, number=number: self.kill_rank(run, node, number))
+                    job.wait("more steps", lambda step=step: run.step() > step, 60)
+            self.finish(run, job)
+
+    def test_a_lost_node(self):
         for i in range(LONG):
-            for node, number, what in (("n1", signal.SIGKILL, "a killed rank"), ("n2", signal.SIGSEGV, "a crashed rank"),
-                                       ("n3", signal.SIGSTOP, "a frozen rank")):
-                step = run.step()
-                self.fault(run, job, what, lambda node=node, number=number: self.kill_rank(run, node, number))
-                job.wait("more steps", lambda step=step: run.step() > step, 60)
-        self.finish(run, job)
+            node = NODES[1 + i % 2]
+            with self.subTest(f"{i} {node}"):
+                run, job = self.start(f"lost{i}")
+                self.fault(run, job, f"the loss of {node}", lambda node=node: CLUSTER.tool("kill", node))
+                self.assertEqual([3, 2], [start["ranks"] for start in run.starts()])
+                self.finish(run, job, lost=[node])
 
     def test_a_killed_agent(self):
         for i in range(LONG):

@@ -138,17 +138,21 @@ class EndFile : public ::testing::Test {
   std::string path_;
 };
 
-TEST_F(EndFile, IsReadAsItWasWrittenByTheSameJobAlone) {
-  EXPECT_FALSE(read_end(folder_, "17"));
-  write_end(folder_, "17_3", kNow);
-  EXPECT_EQ(read_end(folder_, "17_3"), kNow);
-  EXPECT_FALSE(read_end(folder_, "17"));
-  for (const char* text : {"", "17", "17 soon", "17 -5", "17 99999999999999999999", "17 999999999999"}) {
+TEST_F(EndFile, IsReadByTheSameStartOfTheSameJobAlone) {
+  const slurm::Allocation job{.job = "17"}, requeued{.job = "17", .restart = 1}, task{.job = "17", .name = "17_3"};
+  EXPECT_FALSE(read_end(folder_, job));
+  write_end(folder_, task, kNow);
+  EXPECT_EQ(read_end(folder_, task), kNow);
+  EXPECT_FALSE(read_end(folder_, job));
+  write_end(folder_, job, kNow);
+  EXPECT_FALSE(read_end(folder_, requeued)) << "its end is another";
+  for (const char* text :
+       {"", "17", "17 0", "17 0 soon", "17 0 -5", "17 0 99999999999999999999", "17 0 999999999999", "17 1772366400"}) {
     std::ofstream(end_file(folder_)) << text;
-    EXPECT_FALSE(read_end(folder_, "17")) << text;
+    EXPECT_FALSE(read_end(folder_, job)) << text;
   }
-  std::ofstream(end_file(folder_)) << std::string(1000, ' ') << "17 1772366400";
-  EXPECT_FALSE(read_end(folder_, "17"));
+  std::ofstream(end_file(folder_)) << std::string(1000, ' ') << "17 0 1772366400";
+  EXPECT_FALSE(read_end(folder_, job));
 }
 
 TEST_F(EndFile, IsWrittenWhenSlurmMovesTheEnd) {
@@ -156,13 +160,13 @@ TEST_F(EndFile, IsWrittenWhenSlurmMovesTheEnd) {
   EndWatch watch(job, folder_, kNow, 0ms);
   job_is("JobState=RUNNING TimeLimit=01:00:00 EndTime=1772366400");
   watch.poll();
-  EXPECT_FALSE(read_end(folder_, "17")) << "as the ranks know it";
+  EXPECT_FALSE(read_end(folder_, job)) << "as the ranks know it";
   job_is("JobState=RUNNING TimeLimit=02:00:00 EndTime=1772370000");
   watch.poll();
-  EXPECT_EQ(read_end(folder_, "17"), kNow + 1h);
+  EXPECT_EQ(read_end(folder_, job), kNow + 1h);
   job_is("JobState=COMPLETING TimeLimit=02:00:00 EndTime=1772360000");
   watch.poll();
-  EXPECT_EQ(read_end(folder_, "17"), kNow + 1h);
+  EXPECT_EQ(read_end(folder_, job), kNow + 1h);
   std::filesystem::remove(folder_ / "asked");
   EndWatch patient(job, folder_, kNow);
   patient.poll();

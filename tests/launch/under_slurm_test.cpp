@@ -340,6 +340,18 @@ TEST_F(UnderSlurm, RequeuesTheJobWhenTheNodesDoNotComeBack) {
   EXPECT_EQ(lines("launches"), 1u);
 }
 
+TEST_F(UnderSlurm, RequeuesTheJobAtOnceWhenSlurmHasTakenItsNodesAway) {
+  launches_do("rm n2 n3; echo JobState=RUNNING Restarts=0 NumNodes=1 > record; exit 69");
+  const Stopwatch watch;
+  EXPECT_EQ(supervise(job(), {.relaunches = 0}), 75);
+  EXPECT_LT(watch.seconds(), 30) << "run.node_minutes is 10";
+  EXPECT_EQ(lines("requeued"), 1u);
+  std::ofstream(folder_ / "n2") << "n2";
+  std::ofstream(folder_ / "n3") << "n3";
+  launches_do("[ $n = 2 ] && rm n3 && echo JobState=RUNNING Restarts=0 NumNodes=2 > record && exit 69; exit 0");
+  EXPECT_EQ(supervise(job(), {.relaunches = 0, .pause_seconds = 0}), 0) << "enough are left";
+}
+
 TEST_F(UnderSlurm, ASignalBetweenTwoLaunchesStopsTheRun) {
   for (const std::string act : {"touch stop", "[ $n = 1 ] || { (sleep 0.3; kill -USR1 $PPID) >/dev/null 2>&1 & }"}) {
     for (const char* name : {"launches", "stop"}) std::filesystem::remove(folder_ / name);

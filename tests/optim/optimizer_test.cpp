@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -9,6 +10,7 @@
 #include <distdl/base/philox.hpp>
 #include <distdl/kernels/host/host_backend.hpp>
 #include <distdl/optim/optimizer.hpp>
+#include <distdl/optim/shards.hpp>
 
 namespace distdl::optim {
 namespace {
@@ -133,6 +135,10 @@ class OnBackend : public kernels::test::EachBackend {
     return values;
   }
 
+  static std::size_t moments_of(const std::vector<StateArena>& state) {
+    return static_cast<std::size_t>(std::ranges::count(state, StateArena::Kind::moment, &StateArena::kind));
+  }
+
   struct Outcome {
     std::vector<float> parameters, average;
     std::map<std::string, std::vector<float>> moments;
@@ -162,7 +168,14 @@ class OnBackend : public kernels::test::EachBackend {
     for (int t = 1; t <= kSteps; ++t) {
       backend_->copy_from_host(gradient, gradients(t).data(), layout_.size() * sizeof(float));
       auto norm = optimizer.prepare(arenas.gradients, {rate(t), after + t - 1, t - 1, kMicrobatches, gradient_scale_});
-      const auto apply = [&] { optimizer.apply(arenas); };
+      const auto apply = [&] {
+        for (const Elements& shard : shards_of(options, layout_, shards_)) {
+          Arenas part = arenas;
+          part.first = shard.first;
+          for (std::size_t i = 0; i < moments_of(state); ++i) part.moments.at(i) += shard.first;
+          optimizer.apply(part, shard);
+        }
+      };
       replay != nullptr ? replay->run(apply) : apply();
       if (norm) outcome.norms.push_back(*norm);
     }
@@ -229,6 +242,7 @@ class OnBackend : public kernels::test::EachBackend {
   tensor::ArenaLayout layout_;
   float grown_ = 1;  ///< how large gradients are
   double gradient_scale_ = 1;
+  int shards_ = 1;
 };
 
 TEST_P(OnBackend, SgdFollowsItsFormula) {
@@ -256,13 +270,13 @@ TEST_P(OnBackend, LarsFollowsItsFormula) {
 }
 
 TEST_P(OnBackend, ALongGradientIsShortenedForEveryOptimizer) {
-  for (const auto& [name, moments, make] : known_rules())
+  for (const auto& [name, moments, adapts, make] : known_rules())
     for (double limit : {1.5, 1e6})
       expect_the_book({.name = name, .epsilon = 1e-4, .weight_decay = 0.1, .clip_norm = limit});
 }
 
 TEST_P(OnBackend, AScaledGradientIsAsGoodAsALargerOne) {
-  for (const auto& [name, moments, make] : known_rules())
+  for (const auto& [name, moments, adapts, make] : known_rules())
     for (double limit : {0.0, 1.5, 1e6}) {
       const Options options{.name = name, .weight_decay = 0.1, .clip_norm = limit};
       grown_ = 4, gradient_scale_ = 1;
@@ -280,15 +294,29 @@ TEST_P(OnBackend, ARecordedUpdateGivesTheSameBits) {
   const auto options = [](const std::string& name) {
     return Options{.name = name, .weight_decay = 0.1, .clip_norm = 1.5, .ema_decay = 0.9};
   };
-  for (const auto& [name, moments, make] : known_rules()) plain[name] = train(options(name));
+  for (const auto& [name, moments, adapts, make] : known_rules()) plain[name] = train(options(name));
   if (backend_->make_replay() == nullptr) backend_ = std::make_unique<RecordingBackend>();
-  for (const auto& [name, moments, make] : known_rules()) {
+  for (const auto& [name, moments, adapts, make] : known_rules()) {
     const auto replay = backend_->make_replay();
     const auto recorded = train(options(name), 0, replay.get());
     EXPECT_EQ(recorded.parameters, plain[name].parameters) << name;
     EXPECT_EQ(recorded.average, plain[name].average) << name;
     EXPECT_EQ(recorded.moments, plain[name].moments) << name;
     EXPECT_EQ(recorded.norms, plain[name].norms) << name;
+  }
+}
+
+TEST_P(OnBackend, ShardsGiveTheSameBits) {
+  for (const auto& [name, moments, adapts, make] : known_rules()) {
+    const Options options{.name = name, .weight_decay = 0.1, .clip_norm = 1.5, .ema_decay = 0.9};
+    shards_ = 1;
+    const auto whole = train(options);
+    for (shards_ = 2; shards_ <= 7; ++shards_) {
+      const auto sharded = train(options);
+      EXPECT_EQ(sharded.parameters, whole.parameters) << name << ", " << shards_;
+      EXPECT_EQ(sharded.average, whole.average) << name << ", " << shards_;
+      EXPECT_EQ(sharded.moments, whole.moments) << name << ", " << shards_;
+    }
   }
 }
 
@@ -301,7 +329,7 @@ TEST_P(OnBackend, TheNormIsThatOfAllParametersAndOfNothingElse) {
 
 TEST_P(OnBackend, StatisticsAreRunningAveragesWhateverTheOptimizer) {
   const auto* mean = layout_.find("mean");
-  for (const auto& [name, moments, make] : known_rules()) {
+  for (const auto& [name, moments, adapts, make] : known_rules()) {
     const auto outcome = train({.name = name, .clip_norm = 0.01, .statistic_weight = 0.25});
     for (std::size_t i = mean->offset; i < mean->offset + mean->count; ++i) {
       double value = start()[i];
@@ -340,7 +368,7 @@ TEST_P(OnBackend, TheAverageFollowsTheParameters) {
 }
 
 TEST_P(OnBackend, GapsBetweenTensorsStayZero) {
-  for (const auto& [name, moments, make] : known_rules()) {
+  for (const auto& [name, moments, adapts, make] : known_rules()) {
     const auto outcome = train({.name = name, .weight_decay = 0.1, .clip_norm = 0.5, .ema_decay = 0.9});
     std::vector<float> gaps = outcome.parameters;
     for (const auto& tensor : layout_.tensors())

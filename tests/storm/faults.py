@@ -106,7 +106,10 @@ def limit(storm, fault):
     """Slurm looks at time limits every 30 s: what is left is more, but less than the script's --signal asks for."""
     began = time.monotonic()
     minutes, seconds = storm.job.field("RunTime").split(":")[-2:]
-    pocket.call("scontrol", "update", f"JobId={storm.job.number}", f"TimeLimit={int(minutes) + 1 + (int(seconds) > 25)}")
+    changed = pocket.finished("scontrol", "update", f"JobId={storm.job.number}", f"TimeLimit={int(minutes) + 1 + (int(seconds) > 25)}")
+    if changed.returncode != 0 and storm.run.finished():
+        raise NoVictim("the job just ended")
+    changed.check_returncode()
     storm.wait_to_go_on(began, a_new_start=True)
     pocket.call("scontrol", "update", f"JobId={storm.job.number}", "TimeLimit=60")
     return "the job"

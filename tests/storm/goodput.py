@@ -34,19 +34,24 @@ def costs_of(runs):
     return {kind: statistics.mean(values) for kind, values in seconds.items()}
 
 
+def goodput_of(runs):
+    """Share of useful time, and the other seconds per fault. Faults that overlap cost once what they cost together."""
+    useful, seconds = sum(run.useful() for run in runs), sum(run.seconds for run in runs)
+    return useful / seconds, (seconds - useful) / max(1, sum(len(run.faults) for run in runs))
+
+
 def report(runs):
-    """The model: useful time, and for each fault what its kind has cost in the first half of the runs."""
+    """The model: each fault costs what one has cost on the average in the first half of the runs."""
     half = len(runs) // 2
     if half == 0:
         return "fewer than two runs: no goodput to foretell"
-    costs, later = costs_of(runs[:half]), runs[half:]
-    faults = [row for run in later for row in run.faults]
-    known = statistics.mean(costs.values()) if costs else 0
-    useful, seconds = sum(run.useful() for run in later), sum(run.seconds for run in later)
-    foretold = 1 - sum(costs.get(row["kind"], known) for row in faults) / seconds
-    rows = [f"{kind} {cost:.1f} s" for kind, cost in sorted(costs.items())]
-    return (f"goodput of the last {len(later)} of {len(runs)} runs: {useful / seconds:.3f} measured, {foretold:.3f} by the costs of the "
-            f"first {half}; {len(faults)} faults in {seconds:.0f} s\nseconds per fault there: {', '.join(rows)}")
+    later = runs[half:]
+    faults, seconds = sum(len(run.faults) for run in later), sum(run.seconds for run in later)
+    measured, (_, cost) = goodput_of(later)[0], goodput_of(runs[:half])
+    rows = [f"{kind} {seconds:.1f} s" for kind, seconds in sorted(costs_of(runs).items())]
+    return (f"goodput of the last {len(later)} of {len(runs)} runs: {measured:.3f} measured, {1 - faults * cost / seconds:.3f} by the {cost:.1f} s "
+            f"that a fault cost in the first {half}; {faults} faults in {seconds:.0f} s\nseconds until training went on, and of steps done twice, with "
+            f"faults that overlap: {', '.join(rows)}")
 
 
 class Growth:

@@ -237,7 +237,7 @@ TEST_P(Steps, AllocateNothingOnceTheyAreWarm) {
       Together together(barrier);
       const auto backend = kernels::make_backend({.backend = "onednn"});
       const bool counts = communicator.rank().value == 0;
-      for (const auto& [name, moments, make] : optim::known_rules()) {
+      for (const auto& [name, moments, adapts, make] : optim::known_rules()) {
         Trained trained(what, *backend, communicator, {.name = name, .clip_norm = 1, .ema_decay = 0.9});
         for (int i = 0; i < 3; ++i) trained.step();
         together.meet();

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradients are summed in buckets while the backward pass runs: no byte of a run depends on it.
-#include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/train/run_fixture.hpp"
-#include <distdl/data/text_import.hpp>
 
 namespace distdl::train {
 namespace {
@@ -56,12 +54,7 @@ TEST_F(Overlapped, GivesTheSameBytesForEachPrecision) {
 }
 
 TEST_F(Overlapped, GivesTheSameBytesForALayerThatIsUsedTwice) {
-  std::ofstream text(folder_ / "text");
-  for (int i = 0; i < 600; ++i) text << static_cast<char>('a' + i % 5);
-  text.close();
-  data::import_text(folder_ / "text", folder_ / "text.h5", Overwrite::refuse);
-  recipe_.data.train = (folder_ / "text.h5").string();
-  recipe_.model = {.name = "gpt", .layers = 1, .width = 16, .heads = 2, .context = 10, .dropout = 0.1};
+  use_text();
   for (const bool tied : {true, false}) {
     recipe_.model.tied_head = tied;
     expect_same_bytes({2, 4}, tied ? "tied" : "not tied");
@@ -133,7 +126,8 @@ TEST_F(Overlapped, AResumeMayHaveOtherBuckets) {
 
 TEST_F(Overlapped, RefusesABucketThatMakesNoSense) {
   recipe_.parallel.bucket_mib = -1;
-  EXPECT_THAT(error_of(1, "negative"), HasSubstr("parallel.bucket_mib is -1, but must be at least 0"));
+  EXPECT_THAT(error_of(1, "negative"),
+              HasSubstr("parallel.bucket_mib is -1, but must be a finite number of at least 0"));
 }
 }  // namespace
 }  // namespace distdl::train

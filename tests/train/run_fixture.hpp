@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <fstream>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -16,6 +17,7 @@
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/checkpoint/snapshot_memory.hpp>
 #include <distdl/data/shapes.hpp>
+#include <distdl/data/text_import.hpp>
 #include <distdl/train/protection.hpp>
 #include <distdl/train/run.hpp>
 #include <distdl/world/thread_world.hpp>
@@ -167,6 +169,15 @@ class Run : public ::testing::Test {
     checkpoint::fill_buffer(copy.writable(), snapshot.label, snapshot.slices, snapshot.state);
   } catch (const StorageError& error) {
     EXPECT_EQ(error.exit_code(), ExitCode::incomplete) << error.what();  // it was never filled
+  }
+  /// A small GPT on a text that repeats itself, 600 letters long.
+  void use_text() {
+    std::ofstream text(folder_ / "text");
+    for (int i = 0; i < 600; ++i) text << static_cast<char>('a' + i % 5);
+    text.close();
+    data::import_text(folder_ / "text", folder_ / "text.h5", Overwrite::refuse);
+    recipe_.data.train = (folder_ / "text.h5").string();
+    recipe_.model = {.name = "gpt", .layers = 1, .width = 16, .heads = 2, .context = 10, .dropout = 0.1};
   }
 
   std::filesystem::path folder_;

@@ -1,29 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
-#include <fstream>
 
 #include <gmock/gmock.h>
 
 #include "tests/train/run_fixture.hpp"
-#include <distdl/data/text_import.hpp>
 #include <distdl/model/models.hpp>
 
 namespace distdl::train {
 namespace {
 using testing::HasSubstr;
 
-/// A small GPT on a text that repeats itself, 600 letters long.
 class Text : public Run {
  protected:
   void SetUp() override {
     Run::SetUp();
-    std::ofstream text(folder_ / "text");
-    for (int i = 0; i < 600; ++i) text << static_cast<char>('a' + i % 5);
-    text.close();
-    data::import_text(folder_ / "text", folder_ / "text.h5", Overwrite::refuse);
-    recipe_.data.train = (folder_ / "text.h5").string();
+    use_text();
     recipe_.data.holdout = 51;  // 5 pieces, and the label of the last letter
-    recipe_.model = {.name = "gpt", .layers = 1, .width = 16, .heads = 2, .context = 10, .dropout = 0.1};
     recipe_.parallel = {.microbatches = 6, .microbatch_size = 2};
     recipe_.train.epochs = 6;
     recipe_.optim.learning_rate = 0.3;

@@ -173,6 +173,7 @@ void bench_train(const Arguments& arguments, comm::Communicator& communicator) {
   if (communicator.rank() != Rank(0)) return;
   const auto sorted = [&](double TrainBench::Times::*part) {
     std::vector<double> seconds;
+    seconds.reserve(times.size());
     for (const auto& each : times) seconds.push_back(each.*part);
     std::sort(seconds.begin(), seconds.end());
     return seconds;

@@ -19,7 +19,8 @@ JobFacts examine_job(const config::Job& job, std::uint64_t memory) {
   const data::Source& samples = *sources.training;
   const auto model = model::describe_model(recipe.model, samples.shape(), samples.classes());
   train::steps_of(recipe, samples.samples());
-  const auto tensors = train::tensors_that_fit(model, recipe.parallel, recipe.optim, 1, memory);
+  // A run has as many ranks as microbatches at the most.
+  const auto tensors = train::tensors_that_fit(model, recipe.parallel, recipe.optim, {1, plan.microbatches}, memory);
   const std::uint64_t arenas = 1 + optim::state_of(recipe.optim).size();  // parameters, and what the optimizer keeps
   return {fmt::format("model {} with {} parameters, {} samples of {} in {} classes, global batch {}", model.name,
                       model::parameter_count(tensors), samples.samples(), tensor::to_string(samples.shape()),

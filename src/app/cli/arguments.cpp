@@ -104,6 +104,7 @@ template Option Command::add_option(const std::string&, double&, const std::stri
 template Option Command::add_option(const std::string&, std::string&, const std::string&);
 template Option Command::add_option(const std::string&, std::filesystem::path&, const std::string&);
 template Option Command::add_option(const std::string&, std::optional<std::int64_t>&, const std::string&);
+template Option Command::add_option(const std::string&, std::vector<double>&, const std::string&);
 template Option Command::add_option(const std::string&, std::vector<std::int32_t>&, const std::string&);
 template Option Command::add_option(const std::string&, std::vector<std::int64_t>&, const std::string&);
 template Option Command::add_option(const std::string&, std::vector<std::string>&, const std::string&);

@@ -24,6 +24,7 @@ void add_checkpoint_command(Command app);
 void add_config_command(Command app);
 void add_evaluate_commands(Command app);  // evaluate and predict
 void add_generate_command(Command app);
+void add_plan_command(Command app);
 void add_bench_command(Command app);
 void add_doctor_command(Command app);
 void add_version_command(Command app);

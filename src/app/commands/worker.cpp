@@ -155,7 +155,7 @@ train::Outcome run_rank(config::Job job, const Resume& resume, comm::Communicato
   setting.failures = observe::read_failures(job.run_dir);
   setting.measured = observe::read_measured_times(job.run_dir);
   if (const auto allocation = slurm::current_allocation())
-    setting.end_of_job = [folder = job.run_dir, name = allocation->called()] { return launch::read_end(folder, name); };
+    setting.end_of_job = [folder = job.run_dir, mine = *allocation] { return launch::read_end(folder, mine); };
   observe::Progress progress(stderr);
   observe::RunFolder folder(job.run_dir, setting.owner.restart);
   StepBeats beats(signals.beats.get());

@@ -62,18 +62,6 @@ void lint_mpi(const ShellCommand& step, const LintFacts& facts, Findings& findin
     findings.add("mpi-wrong", step.line, "{}; ranks of distdl are introduced by PMIx: srun --mpi=pmix",
                  type.empty() ? "srun without --mpi takes the site's default" : "--mpi=" + type);
 }
-
-/// "distdl run" chooses --mpi=pmix by itself.
-void lint_own_mpi(const BatchScript& script, const LintFacts& facts, Findings& findings) {
-  const bool has_pmix = std::any_of(facts.mpi_types.begin(), facts.mpi_types.end(),
-                                    [](const std::string& type) { return type.starts_with("pmix"); });
-  if (runs_distdl(script) && !facts.mpi_types.empty() && !has_pmix)
-    findings.add(
-        "mpi-wrong", 0,
-        "srun here has no --mpi=pmix, by which \"distdl run\" lets the ranks find each other; it has {}; ask the "
-        "site for Slurm's PMIx plug-in",
-        fmt::join(facts.mpi_types, ", "));
-}
 }  // namespace
 
 bool is_distdl_run(const ShellCommand& command) {
@@ -103,7 +91,6 @@ std::string srun_value(const ShellCommand& command, std::string_view name, char 
 }
 
 void lint_steps(const BatchScript& script, const LintFacts& facts, Findings& findings) {
-  lint_own_mpi(script, facts, findings);
   const ShellCommand* in_background = nullptr;
   bool waits = false;
   for (const ShellCommand& command : script.commands) {

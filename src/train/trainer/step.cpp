@@ -5,14 +5,22 @@
 #include <distdl/base/activity.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/optim/schedule.hpp>
+#include <distdl/optim/shards.hpp>
 #include <distdl/train/trainer/step.hpp>
 
 namespace distdl::train {
+namespace {
+std::vector<optim::Elements> shards_for(const Recipe& recipe, const tensor::ArenaLayout& layout, int ranks) {
+  if (recipe.parallel.strategy == parallel::Strategy::replicas || ranks == 1) return {};
+  return optim::shards_of(recipe.optim, layout, ranks);
+}
+}  // namespace
 
 TrainingStep::TrainingStep(const Recipe& recipe, comm::Communicator& communicator, kernels::Backend& backend,
                            const parallel::MicrobatchPlan& plan, const model::Description& model,
                            const model::ModelTensors& tensors, Step total)
     : recipe_(recipe),
+      communicator_(communicator),
       backend_(backend),
       plan_(plan),
       range_(plan.of(communicator.rank())),
@@ -22,7 +30,21 @@ TrainingStep::TrainingStep(const Recipe& recipe, comm::Communicator& communicato
       sum_(backend, communicator, plan, network_.gradient_count(), network_.places(), recipe.parallel.bucket_mib),
       tail_(backend, sum_, tensors.layout.size()),
       optimizer_(recipe.optim, tensors.layout, backend),
-      auditor_(recipe.train.audit_every, backend, communicator, plan_, tensors.layout, network_.gradient_count()) {}
+      shards_(shards_for(recipe, tensors.layout, communicator.size())),
+      auditor_(recipe.train.audit_every, backend, communicator, plan_, tensors.layout, network_.gradient_count()) {
+  shard_counts_.reserve(shards_.size());
+  for (const auto& one : shards_) shard_counts_.push_back(one.count());
+}
+
+std::optional<optim::Elements> TrainingStep::shard() const {
+  if (shards_.empty()) return std::nullopt;
+  return shards_[static_cast<std::size_t>(rank_.value)];
+}
+
+void TrainingStep::allocate(TrainingState& state) {
+  sum_.allocate();
+  if (shard() && backend_.memory_is_host()) state.parameters = communicator_.allocate(state.parameters.bytes());
+}
 
 void TrainingStep::start_reading(const data::Sources& sources, const data::Sampler& sampler,
                                  const TrainingState& state) {
@@ -120,12 +142,24 @@ void TrainingStep::audit(TrainingState& state, float scale) {
 
 /// `in_parts`: each part as soon as its gradients are summed.
 void TrainingStep::update(const optim::Arenas& arenas, bool in_parts, double& waited) {
-  if (!in_parts) return optimizer_.apply(arenas);
-  while (const auto* const bucket = next_sum(waited)) {
+  const auto own = shard().value_or(optimizer_.all());
+  if (!in_parts) optimizer_.apply(arenas, own);
+  while (const auto* const bucket = in_parts ? next_sum(waited) : nullptr) {
     enter_phase(RankPhase::update);
-    optimizer_.apply(arenas, {bucket->first, bucket->end});
+    optimizer_.apply(arenas, optim::common({bucket->first, bucket->end}, own));
   }
   enter_phase(RankPhase::update);
+}
+
+void TrainingStep::gather(const optim::Arenas& arenas) {
+  enter_phase(RankPhase::reduce);
+  const auto own = *shard(), all = optimizer_.all();
+  const comm::Vector parameters(arenas.parameters, all.count(), comm::DataType::float32);
+  const comm::ConstVector mine(arenas.parameters + own.first, own.count(), comm::DataType::float32);
+  communicator_.all_gather(mine, parameters, shard_counts_).wait();
+  enter_phase(RankPhase::update);
+  optimizer_.average(arenas, {0, own.first});
+  optimizer_.average(arenas, {own.end, all.end});
 }
 
 TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Requests& requests,
@@ -170,7 +204,13 @@ TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Reques
                                                  plan_.microbatches, all_terms / sums.terms / loss_scale});
     const auto arenas = state.arenas(gradients);
     const auto change = [&] { update(arenas, in_parts, waited_for_sum); };
-    network_.change_parameters(std::ref(change));  // which has room in a std::function
+    if (shards_.empty()) {
+      network_.change_parameters(std::ref(change));  // which has room in a std::function
+    } else {                                         // not recorded on a device: other ranks take part
+      change();
+      gather(arenas);
+      network_.load_parameters(arenas.parameters);
+    }
     state.updates += 1;
   }
   if (scaled) state.loss_scale.step_done(!result.skipped);

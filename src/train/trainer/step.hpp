@@ -31,8 +31,11 @@ class TrainingStep {
   Auditor& auditor() { return auditor_; }
   /// For tests and drills.
   void flip(const std::optional<BitFlip>& flip) { flip_ = flip; }
-  /// Collective, called once before the first step.
-  void allocate() { sum_.allocate(); }
+  /// See TrainingState.
+  std::optional<optim::Elements> shard() const;
+  /// Collective, called once before the first step. Where the ranks have shards, the parameters move to memory that the
+  /// node's other ranks can read, too.
+  void allocate(TrainingState& state);
   /// Begins to read this rank's samples ahead, starting at `state.position`.
   void start_reading(const data::Sources& sources, const data::Sampler& sampler, const TrainingState& state);
   const parallel::MicrobatchPlan& plan() const { return plan_; }
@@ -69,6 +72,8 @@ class TrainingStep {
   /// Collective. Adds the seconds of the wait to `waited`.
   const parallel::Bucket* next_sum(double& waited);
   void update(const optim::Arenas& arenas, bool in_parts, double& waited);
+  /// Collective. Gets the parameters that the other ranks have updated.
+  void gather(const optim::Arenas& arenas);
   /// Waits until a device has done what it was given. False in steps in which that would only cost time.
   bool await_gradients(Step step);
   /// This rank's first position in the step that begins at `start`, and the one after each.
@@ -82,6 +87,7 @@ class TrainingStep {
   void audit(TrainingState& state, float scale);
 
   const Recipe& recipe_;
+  comm::Communicator& communicator_;
   kernels::Backend& backend_;
   parallel::MicrobatchPlan plan_;
   comm::LeafRange range_;
@@ -91,6 +97,8 @@ class TrainingStep {
   parallel::GradientSum sum_;
   parallel::StepTail tail_;
   optim::Optimizer optimizer_;
+  std::vector<optim::Elements> shards_;    ///< of each rank; none: each rank updates everything
+  std::vector<std::size_t> shard_counts_;  ///< of their elements
   Auditor auditor_;
   std::optional<BitFlip> flip_;
   std::optional<data::Prefetcher> reader_;

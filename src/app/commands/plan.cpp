@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/plan/step_drawing.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/parallel/pipeline/balance.hpp>
+#include <distdl/parallel/pipeline/check.hpp>
+
+namespace distdl::app {
+namespace {
+namespace pipeline = parallel::pipeline;
+
+struct PlanArguments {
+  std::string schedule, svg;
+  int ranks = 0, microbatches = 0, interleave = 2;
+  std::vector<double> costs{1, 1, 1}, layers;
+  double transfer = 0;
+  bool json = false, has_interleave = false;
+};
+
+constexpr int kMostForwards = 1 << 20;
+constexpr double kMostCost = 1e9;
+
+void check(const PlanArguments& arguments) {
+  const bool interleaves = arguments.schedule.empty() || arguments.schedule == "interleaved";
+  require<UsageError>(interleaves || !arguments.has_interleave,
+                      "--interleave belongs to --schedule interleaved; \"{}\" has one stage per rank: leave it out",
+                      arguments.schedule);
+  const int stages = arguments.ranks * (interleaves ? arguments.interleave : 1);
+  require<UsageError>(arguments.microbatches <= kMostForwards / stages,
+                      "{} microbatches in {} stages are more than {} operations; take at most --microbatches {}",
+                      arguments.microbatches, stages, kMostForwards, kMostForwards / stages);
+  const auto is_cost = [](double value) { return value > 0 && value <= kMostCost; };
+  require<UsageError>(
+      arguments.costs.size() == 3 && std::all_of(arguments.costs.begin(), arguments.costs.end(), is_cost),
+      "--costs takes three numbers above 0 and at most {:g}: of the forward, of the backward of the input and of the "
+      "backward of the weights, such as --costs 1,1,1",
+      kMostCost);
+  require<UsageError>(std::all_of(arguments.layers.begin(), arguments.layers.end(), is_cost),
+                      "--layers takes numbers above 0 and at most {:g}, such as --layers 2,1,1,3", kMostCost);
+  require<UsageError>(arguments.layers.empty() || static_cast<int>(arguments.layers.size()) >= stages,
+                      "{} layers cannot be divided into {} stages; --stages, times --interleave if the schedule is "
+                      "interleaved, may be at most {}",
+                      arguments.layers.size(), stages, arguments.layers.size());
+}
+
+/// A step, and how its stages were made.
+struct Plan : PlannedStep {
+  std::vector<int> layers;         ///< of each stage, if they are known
+  std::vector<double> cost_share;  ///< of each stage: factor of the costs
+};
+
+Plan make_plan(const PlanArguments& arguments, pipeline::Algorithm algorithm) {
+  const pipeline::Shape shape{arguments.ranks, arguments.microbatches,
+                              algorithm == pipeline::Algorithm::interleaved ? arguments.interleave : 1};
+  Plan plan;
+  plan.cost_share.assign(static_cast<std::size_t>(shape.stages()), 1.0 / shape.interleave);
+  if (!arguments.layers.empty()) {
+    plan.layers = pipeline::balance_stages(arguments.layers, shape.stages());
+    auto layer = arguments.layers.begin();
+    for (std::size_t stage = 0; stage < plan.layers.size(); layer += plan.layers[stage++])
+      plan.cost_share[stage] = std::accumulate(layer, layer + plan.layers[stage], 0.0);
+  }
+  pipeline::Costs costs{{}, arguments.transfer};
+  for (double share : plan.cost_share)
+    costs.stages.push_back({share * arguments.costs[0], share * arguments.costs[1], share * arguments.costs[2]});
+  plan.schedule = pipeline::make_schedule(algorithm, shape);
+  const auto problem = pipeline::check_schedule(plan.schedule);
+  require<InternalError>(problem.empty(), "the schedule {} is wrong: {}", OneOf(algorithm), problem);
+  plan.timeline = pipeline::simulate(plan.schedule, costs);
+  return plan;
+}
+
+/// Of the rank that holds most, in microbatches that have passed all of its stages.
+double most_activations(const Plan& plan) {
+  const auto peaks = pipeline::peak_activations(plan.schedule);
+  return static_cast<double>(*std::max_element(peaks.begin(), peaks.end())) / plan.schedule.shape.interleave;
+}
+
+/// Of the rank that sends most.
+std::ptrdiff_t most_sends(const Plan& plan) {
+  std::ptrdiff_t most = 0;
+  for (const auto& operations : plan.schedule.operations)
+    most = std::max(most, std::count_if(operations.begin(), operations.end(), [](const auto& operation) {
+                      return operation.send_to != pipeline::Operation::kNobody;
+                    }));
+  return most;
+}
+
+nlohmann::ordered_json operations_json(const Plan& plan, std::size_t rank) {
+  static constexpr const char* kKinds[] = {"forward", "backward", "backward_input", "backward_weight"};
+  auto rows = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < plan.timeline.spans[rank].size(); ++i) {
+    const auto& operation = plan.schedule.operations[rank][i];
+    nlohmann::ordered_json row{{"kind", kKinds[static_cast<std::size_t>(operation.kind)]},
+                               {"microbatch", operation.microbatch},
+                               {"stage", operation.stage},
+                               {"begin", plan.timeline.spans[rank][i].begin},
+                               {"end", plan.timeline.spans[rank][i].end}};
+    if (operation.receive_from != pipeline::Operation::kNobody) row["receive_from"] = operation.receive_from;
+    if (operation.send_to != pipeline::Operation::kNobody) row["send_to"] = operation.send_to;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+nlohmann::ordered_json to_json(const Plan& plan, bool with_operations) {
+  auto ranks = nlohmann::ordered_json::array();
+  const auto peaks = pipeline::peak_activations(plan.schedule);
+  for (std::size_t rank = 0; rank < peaks.size(); ++rank) {
+    ranks.push_back({{"idle", plan.timeline.idle[rank]}, {"activations", peaks[rank]}});
+    if (with_operations) ranks.back()["operations"] = operations_json(plan, rank);
+  }
+  nlohmann::ordered_json json{{"schedule", OneOf(plan.schedule.algorithm).name()},
+                              {"stages", plan.schedule.shape.stages()},
+                              {"step", plan.timeline.seconds},
+                              {"bubble", plan.timeline.bubble()},
+                              {"activations", most_activations(plan)},
+                              {"sends", most_sends(plan)},
+                              {"ranks", std::move(ranks)}};
+  if (!plan.layers.empty()) json["layers"] = plan.layers;
+  return json;
+}
+
+/// Of the terminal, or what a text file has room for.
+int text_width() {
+  winsize size{};
+  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 100;
+}
+
+void print_plans(const std::vector<Plan>& plans) {
+  if (plans.size() == 1) fmt::print("{}\n", step_chart(plans[0], text_width(), ::isatty(STDOUT_FILENO) == 1));
+  fmt::print("{:<12} {:>6} {:>12} {:>7} {:>12} {:>6}\n", "SCHEDULE", "STAGES", "STEP", "BUBBLE", "ACTIVATIONS",
+             "SENDS");
+  for (const Plan& plan : plans)
+    fmt::print("{:<12} {:>6} {:>12.6g} {:>6.1f}% {:>12.6g} {:>6}\n", OneOf(plan.schedule.algorithm),
+               plan.schedule.shape.stages(), plan.timeline.seconds, 100 * plan.timeline.bubble(),
+               most_activations(plan), most_sends(plan));
+  fmt::print(
+      "\nACTIVATIONS: the most that a rank holds, of a microbatch in all its stages\nSENDS: the most of a rank\n");
+  for (const Plan& plan : plans)
+    if (!plan.layers.empty())
+      fmt::print("layers of the {} stages: {}\n", plan.layers.size(), fmt::join(plan.layers, ", "));
+  fmt::print("This is a plan: training does not use pipeline stages yet.\n");
+}
+
+void plan_pipeline(const PlanArguments& arguments) {
+  check(arguments);
+  std::vector<Plan> plans;
+  for (const auto& row : pipeline::kAlgorithms)
+    if (arguments.schedule.empty() || arguments.schedule == row.name) plans.push_back(make_plan(arguments, row.value));
+  if (!arguments.svg.empty())
+    checkpoint::replace_text(checkpoint::real_file_system(), std::filesystem::absolute(arguments.svg),
+                             draw_steps({plans.begin(), plans.end()}));
+  if (!arguments.json) return print_plans(plans);
+  auto rows = nlohmann::ordered_json::array();
+  for (const Plan& plan : plans) rows.push_back(to_json(plan, plans.size() == 1));
+  const nlohmann::ordered_json all{
+      {"ranks", arguments.ranks}, {"microbatches", arguments.microbatches}, {"schedules", std::move(rows)}};
+  fmt::print("{}\n", all.dump(2));
+}
+}  // namespace
+
+void add_plan_command(Command app) {
+  auto command =
+      app.add_subcommand("plan", "Compare pipeline schedules by their time, idle ranks and memory; a plan only");
+  auto a = std::make_shared<PlanArguments>();
+  std::vector<std::string> names;
+  names.reserve(pipeline::kAlgorithms.size());
+  for (const auto& row : pipeline::kAlgorithms) names.emplace_back(row.name);
+  command.add_option("--schedule", a->schedule, "Show this one; all are compared without it").one_of(names);
+  command.add_option("--stages", a->ranks, "Stages of the pipeline, one per rank; --interleave multiplies them")
+      .within(1, 1024)
+      .required();
+  command.add_option("--microbatches", a->microbatches, "Microbatches of a step").within(1, kMostForwards).required();
+  auto interleave = command.add_option("--interleave", a->interleave, "Stages per rank where they are interleaved")
+                        .within(1, 26)
+                        .show_default();
+  command
+      .add_option("--costs", a->costs,
+                  "Of a microbatch on a rank, in any unit: forward, backward of the input, backward of the weights")
+      .list()
+      .show_default();
+  command
+      .add_option("--layers", a->layers,
+                  "Cost of each layer, with commas: stages are made of them so that the slowest is as short as "
+                  "possible; --costs then holds for a layer of cost 1")
+      .list();
+  command.add_option("--transfer", a->transfer, "Time from one rank to the next, in the unit of the costs")
+      .within(0.0, kMostCost)
+      .show_default();
+  command.add_option("--svg", a->svg, "Draw the schedules in this file").type_name("FILE");
+  command.add_flag("--json", a->json, "Print JSON; with --schedule also each operation");
+  command.footer(
+      "It plans: training does not use pipeline stages yet. See docs/pipeline.md.\n"
+      "For example: distdl plan --stages 4 --microbatches 16, distdl plan --schedule 1f1b --stages 4 --microbatches 8");
+  command.callback([a, interleave] {
+    a->has_interleave = interleave.given();
+    plan_pipeline(*a);
+  });
+}
+
+}  // namespace distdl::app

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include <distdl/parallel/pipeline/schedule.hpp>
+
+namespace distdl::parallel::pipeline {
+
+/// Seconds, or any other unit, of one microbatch in one stage.
+struct StageCosts {
+  double forward = 1, backward_input = 1, backward_weight = 1;
+  double of(Kind kind) const;
+};
+
+struct Costs {
+  std::vector<StageCosts> stages;
+  double transfer = 0;  ///< from the end of an operation to the arrival at another rank, whatever else is under way
+};
+
+struct Span {
+  double begin = 0, end = 0;
+};
+
+/// What happens when in a step.
+struct Timeline {
+  std::vector<std::vector<Span>> spans;  ///< per rank, of the operations that it begins
+  std::vector<std::size_t> done;         ///< per rank, operations that end and whose result is sent: all, or a deadlock
+  std::vector<double> idle;              ///< per rank, of the step's seconds
+  double seconds = 0;                    ///< of the step
+  /// The part of the step in which a rank is idle, on average.
+  double bubble() const;
+};
+
+/// Simulates a step. Receives wait; a send waits while its channel's buffers are full.
+Timeline simulate(const Schedule& schedule, const Costs& costs);
+
+/// Per rank, the most activations that it holds at a time, of one microbatch in one stage each.
+std::vector<int> peak_activations(const Schedule& schedule);
+
+/// The bubble that the algorithm's paper promises, where all costs of a stage are equal and transfers take no time. For
+/// interleaved stages the microbatches must be a multiple of the ranks, and for zero_bubble at least as many.
+double promised_bubble(Algorithm algorithm, const Shape& shape);
+
+}  // namespace distdl::parallel::pipeline

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks that keep the moments of a shard each (parallel.strategy = "sharded"), on several hosts: here a host is a host name."""
+import os
+import subprocess
+import sys
+import unittest
+
+from program import DISTDL, PATIENCE, SLOW, ProgramTest, wait_until
+
+HOST = ["unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"']
+JOB = [*SLOW, "--set", "train.epochs=30", "--set", "optim.name=adamw", "--set", "optim.ema_decay=0.9", "--set", "checkpoint.every=0"]
+
+
+class Sharded(ProgramTest):
+    launches = 0
+
+    def start_on(self, hosts, *more):
+        """A rank on each of the hosts."""
+        self.launches += 1
+        where = {"DISTDL_WORLD_SIZE": str(len(hosts)), "DISTDL_RENDEZVOUS": str(self.folder / "rendezvous"),
+                 "DISTDL_LAUNCH_ID": f"{os.getpid()}-{self.launches}", "XDG_STATE_HOME": str(self.folder / "state")}
+        ranks = []
+        for rank, host in enumerate(hosts):
+            with open(self.folder / f"said{self.launches}-{rank}", "wb") as said:
+                ranks.append(subprocess.Popen([*HOST, host, DISTDL, "worker", "job.toml", *JOB, *more], cwd=self.folder, stdout=said,
+                                              stderr=said, env={**os.environ, **where, "DISTDL_RANK": str(rank)}))
+            self.addCleanup(self.end, ranks[-1])
+        return ranks
+
+    def finish_on(self, hosts, *more):
+        codes = [rank.wait(PATIENCE) for rank in self.start_on(hosts, *more)]
+        said = "".join(file.read_text() for file in self.folder.glob(f"said{self.launches}-*"))
+        self.assertEqual(codes, [0] * len(hosts), said)
+        return said
+
+    def test_killed_ranks_and_other_hosts_change_no_byte(self):
+        self.make_set()
+        self.finish_on("a", "--set", "run.dir=whole")
+        sharded = ["--set", "parallel.strategy=sharded", "--set", "checkpoint.memory_every=3", "--set", "checkpoint.partner_every=3"]
+        ranks = self.start_on("aabb", *sharded)
+        wait_until(lambda: any(row["event"] == "snapshot" for row in self.rows("journal.jsonl")), "a snapshot")
+        for rank in ranks[2:]:
+            rank.kill()
+        self.assertEqual([rank.wait(PATIENCE) for rank in ranks], [69, 69, -9, -9])
+        self.assertIn("resuming from step", self.finish_on("acc", *sharded))
+        self.assertEqual(self.digest(), self.digest("whole"))
+        self.finish_on("ab", *sharded, "--set", "run.dir=unbroken", "--set", "optim.name=lamb")
+        self.finish_on("a", "--set", "run.dir=lamb", "--set", "optim.name=lamb")
+        self.assertEqual(self.digest("unbroken"), self.digest("lamb"))
+
+
+if __name__ == "__main__":
+    if subprocess.run([*HOST, "a", "true"], capture_output=True).returncode != 0:
+        print("a host name of its own needs the right to make namespaces")
+        sys.exit(77)
+    unittest.main(verbosity=2)
