@@ -95,13 +95,13 @@ double predicted_seconds(const CostModel& model) {
 }  // namespace
 
 /// Within one node: each reduces its slice straight from all inputs into all outputs.
-extern const Algorithm kSharedDirect{
+extern constexpr Algorithm kSharedDirect{
     .name = "shared_direct",
     .shared_use = SharedUse::operands,
     .tries_segments = false,
     .generator = generator,
     .predicted_seconds = predicted_seconds,
-    .apart = &kSharedStaged,  // NOLINT(cppcoreguidelines-interfaces-global-init): its address, which is constant
+    .apart = &kSharedStaged,
 };
 
 }  // namespace distdl::comm
