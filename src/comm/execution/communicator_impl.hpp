@@ -39,9 +39,9 @@ struct Communicator::Impl {
                           const CallOptions& options);
   Request transfer(Direction direction, std::span<std::byte> bytes, Rank peer, std::uint32_t tag,
                    const CallOptions& options);
-  /// `last_call` with these operands.
+  /// Both are kept in `last`.
   Execution::Call& call_of(ConstVector values, Vector result);
-  Problem problem(Collective collective, DataType type) const;
+  Problem& problem(Collective collective, DataType type);
   void describe(Problem& problem, Collective collective, DataType type) const;
   void describe(Problem& problem, const Leaves& leaves, std::size_t count, DataType type) const;
   /// Calls `how`, which attaches memory of the node's ranks. Throws PeerLost if it fails because one of these ranks is
@@ -70,11 +70,10 @@ struct Communicator::Impl {
   Options connect_options;
   std::unique_ptr<ActiveMessages> messages;  ///< empty until active messages are used
   CostTable costs;                           ///< equal on all ranks
-  Execution::Call last_call;                 ///< kept for its memory
   struct {
     Problem problem;
     Execution::Call call;
-  } sum_of_leaves;             ///< of the last call; kept for its memory
+  } last;                      ///< collective; kept for its memory: one that is known allocates nothing
   std::uint8_t newest_id = 0;  ///< newest id among this communicator and those split from it
 
   /// Creates group.device if all ranks have an accelerator. Throws ConfigError if only some have one.

@@ -5,12 +5,15 @@
 #include <distdl/comm/execution/mail.hpp>
 
 namespace distdl::comm {
+namespace {
+constexpr std::size_t kData = Mailbox::kDataBytes;
+}
 
 Mail::Mail(NodeMemory& memory) {
   const int ranks = std::min(memory.size(), RankArea::kMailboxes);
   if (memory.self() >= ranks) return;
   for (int local = 0; local < ranks; ++local)
-    peers_.push_back({memory.mailbox(memory.self(), local), memory.mailbox(local, memory.self()), 0, 0, 0, {}, {}, {}});
+    peers_.push_back({memory.mailbox(memory.self(), local), memory.mailbox(local, memory.self())});
 }
 
 void Mail::send(Letter& letter) {
@@ -57,16 +60,17 @@ bool Mail::poll_all() {
 
 bool Mail::flush(Peer& peer) {
   const std::uint64_t before = peer.sent;
-  while (!peer.outgoing.empty()) {
-    if (peer.sent - peer.known_taken == Mailbox::kSlots)
-      peer.known_taken = peer.to.taken.load(std::memory_order_acquire);
-    if (peer.sent - peer.known_taken == Mailbox::kSlots) break;
+  while (!peer.outgoing.empty() && has_room(peer, *peer.outgoing.front())) {
     Letter& letter = *peer.outgoing.front();
     peer.outgoing.erase(peer.outgoing.begin());
+    const std::size_t size = letter.bytes.size();
     Mailbox::Slot& slot = peer.to.slots[peer.sent % Mailbox::kSlots];
-    slot.bytes = letter.bytes.size();
+    slot.bytes = size;
     slot.tag = letter.tag;
-    if (letter.is_short() && !letter.bytes.empty()) std::memcpy(slot.payload, letter.bytes.data(), letter.bytes.size());
+    std::byte* const payload =
+        size <= Mailbox::kInSlot ? slot.payload : peer.to.data + Mailbox::begin_of(peer.sent_data, size) % kData;
+    if (letter.is_short() && size > 0) std::memcpy(payload, letter.bytes.data(), size);
+    peer.sent_data = Mailbox::end_of(peer.sent_data, size);
     slot.number.store(++peer.sent, std::memory_order_release);
     letter.waits = false;
     letter.on_posted();
@@ -74,22 +78,40 @@ bool Mail::flush(Peer& peer) {
   return peer.sent != before;
 }
 
+bool Mail::has_room(Peer& peer, const Letter& letter) {
+  const auto fits = [&] {
+    return peer.sent - peer.known_taken < Mailbox::kSlots &&
+           Mailbox::end_of(peer.sent_data, letter.bytes.size()) - peer.known_taken_data <= kData;
+  };
+  if (fits()) return true;
+  peer.known_taken = peer.to.taken.load(std::memory_order_acquire);
+  peer.known_taken_data = peer.to.taken_data.load(std::memory_order_acquire);
+  return fits();
+}
+
+/// At most what the mailbox holds at one time: this rank has other things to do too.
 bool Mail::take(Peer& peer) {
   const std::uint64_t before = peer.taken;
-  while (true) {
+  while (peer.taken != before + Mailbox::kSlots) {
     const Mailbox::Slot& slot = peer.from.slots[peer.taken % Mailbox::kSlots];
-    if (slot.number.load(std::memory_order_acquire) != peer.taken + 1) return peer.taken != before;
+    if (slot.number.load(std::memory_order_acquire) != peer.taken + 1) break;
+    const std::byte* const payload = slot.bytes <= Mailbox::kInSlot
+                                         ? slot.payload
+                                         : peer.from.data + Mailbox::begin_of(peer.taken_data, slot.bytes) % kData;
     const auto expected = std::find_if(peer.expected.begin(), peer.expected.end(),
                                        [&](const Letter* letter) { return letter->tag == slot.tag; });
     if (expected == peer.expected.end()) {
       const std::size_t length = slot.bytes <= Mailbox::kMostBytes ? slot.bytes : 0;
-      peer.early.push_back({slot.tag, slot.bytes, {slot.payload, slot.payload + length}});
+      peer.early.push_back({slot.tag, slot.bytes, {payload, payload + length}});
     } else {
-      deliver(**expected, slot.bytes, slot.payload);
+      deliver(**expected, slot.bytes, payload);
       peer.expected.erase(expected);
     }
+    peer.taken_data = Mailbox::end_of(peer.taken_data, slot.bytes);
+    peer.from.taken_data.store(peer.taken_data, std::memory_order_release);
     peer.from.taken.store(++peer.taken, std::memory_order_release);
   }
+  return peer.taken != before;
 }
 
 void Mail::deliver(Letter& letter, std::uint64_t size, const std::byte* payload) {

@@ -77,7 +77,7 @@ struct WaitRecord {
 struct alignas(128) RankArea {
   static constexpr std::uint64_t kMagic = 0x336D656D6C647364;  ///< must be changed with this layout
   static constexpr int kControlBlocks = 4;
-  static constexpr int kMailboxes = 64;  ///< further ranks of a node send each other messages by UCX
+  static constexpr int kMailboxes = 16;  ///< further ranks of a node send each other messages by UCX
 
   std::uint64_t magic;
   LossRecord loss;

@@ -41,10 +41,11 @@ struct TwoRanks {
   Mail first{*memories[0]}, second{*memories[1]};
 };
 
-TEST(Mail, GoesRoundItsSlotsWithMessagesOfAllLengths) {
+TEST(Mail, GoesRoundItsSlotsAndDataWithMessagesOfAllLengths) {
   TwoRanks ranks;
   for (int i = 0; i < 5 * static_cast<int>(Mailbox::kSlots); ++i)
-    for (std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{40}, std::size_t{41}, Mailbox::kMostBytes}) {
+    for (std::size_t size : {std::size_t{0}, std::size_t{1}, Mailbox::kInSlot, Mailbox::kInSlot + 1, std::size_t{3000},
+                             Mailbox::kMostBytes}) {
       TestLetter sent(1, 7, text(size, i)), received(0, 7, Bytes(size));
       ranks.first.send(sent);
       EXPECT_TRUE(sent.posted && !sent.waits);
@@ -54,6 +55,22 @@ TEST(Mail, GoesRoundItsSlotsWithMessagesOfAllLengths) {
       EXPECT_EQ(received.text, sent.text);
     }
   EXPECT_FALSE(ranks.second.poll_all());
+}
+
+TEST(Mail, AMessageWaitsForRoomForItsData) {
+  TwoRanks ranks;
+  std::deque<TestLetter> sent, received;
+  for (std::size_t size : {Mailbox::kMostBytes, std::size_t{3000}, Mailbox::kMostBytes, std::size_t{1}})
+    ranks.first.send(sent.emplace_back(1, 7, text(size, 1)));
+  EXPECT_FALSE(sent[1].waits);
+  EXPECT_TRUE(sent[2].waits && sent[3].waits) << "there is no room in one piece, and the order counts";
+  for (const TestLetter& letter : sent) {
+    ranks.second.receive(received.emplace_back(0, 7, Bytes(letter.text.size())));
+    ranks.second.poll_all();
+    ranks.first.poll_all();
+    EXPECT_FALSE(received.back().waits);
+    EXPECT_EQ(received.back().text, letter.text);
+  }
 }
 
 TEST(Mail, AFullMailboxHoldsTheNextOnesBackInOrder) {
