@@ -2,8 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include <distdl/comm/communicator.hpp>
+#include <distdl/parallel/options.hpp>
 
 namespace distdl::parallel {
 
@@ -14,9 +16,9 @@ struct Degrees {
   bool operator==(const Degrees&) const = default;
 };
 
-/// The ranks of a run as a product. The pipeline's ranks are neighbours: rank = data coordinate * degrees.pipeline +
-/// pipeline coordinate. So a pipeline stays within a node where it fits, and what goes farther are the sums over the
-/// data group, once per step.
+/// The ranks of a run as a product. The ranks of a pipeline follow each other: rank = data coordinate *
+/// degrees.pipeline + pipeline coordinate. So a pipeline stays within a node where it fits, and what goes farther are
+/// the sums over the data group, once per step.
 class Mesh {
  public:
   /// Collective. `world` has degrees.ranks() ranks and must outlive the mesh.
@@ -33,5 +35,14 @@ class Mesh {
   Degrees degrees_;
   std::unique_ptr<comm::Communicator> data_, pipeline_;  ///< none: one coordinate only
 };
+
+/// The degrees for so many ranks, with the pipelines that the options ask for. `most_stages`: of the model. Throws
+/// ConfigError, which names the nearest choice that is possible, if the ranks cannot form them.
+Degrees degrees_of(const Options& options, int ranks, int most_stages);
+
+/// The same where the run has to go on with the ranks that there are: with pipelines as near as possible in length, of
+/// two the longer ones, which need less memory. `reason` becomes why they are not those that the options ask for, or
+/// empty. Throws ConfigError if there are none.
+Degrees nearest_degrees(const Options& options, int ranks, int most_stages, std::string& reason);
 
 }  // namespace distdl::parallel
