@@ -14,9 +14,9 @@ PartSquares::PartSquares(const tensor::ArenaLayout& whole, std::span<const std::
     auto& pieces = ranges_.emplace_back();
     for (std::size_t done = 0; done < range.count; done += kernels::kSummedPart) {
       Piece piece{{range.offset + done, range.offset + std::min(range.count, done + kernels::kSummedPart)}, count_};
-      const auto& [first, end] = piece.elements;
+      const Elements all = piece.elements;
       piece.on_border =
-          std::ranges::any_of(borders, [&](std::size_t border) { return border > first && border < end; });
+          std::ranges::any_of(borders, [&](std::size_t border) { return border > all.first && border < all.end; });
       count_ += piece.on_border ? piece.elements.count() : 1;
       pieces.push_back(piece);
     }

@@ -107,26 +107,30 @@ void Pipeline::forward(const Operation& operation, const Calls& calls) {
 }
 
 void Pipeline::backward(const Operation& operation, parallel::GradientSum& sum, float scale) {
-  const auto& [kind, stage, microbatch, receive_from, send_to] = operation;
-  Slot& own = slot(microbatch);
-  if (kind != Kind::backward_weight)
-    wait([&] {
-      own.backward.settle();
-      if (receive_from != Operation::kNobody) own.backward.receive(own.network->output_gradient(), Rank(receive_from));
-    });
-  if (kind == Kind::backward_input) {
+  Slot& own = slot(operation.microbatch);
+  if (operation.kind != Kind::backward_weight) receive_output_gradient(own, operation);
+  if (operation.kind == Kind::backward_input) {
     own.network->backward_input(scale);
   } else {
     float* const gradients = sum.microbatch_arena();
-    receive_gradients(microbatch, gradients);
-    if (kind == Kind::backward)
+    receive_gradients(operation.microbatch, gradients);
+    if (operation.kind == Kind::backward)
       own.network->backward(gradients, scale);
     else
       own.network->backward_weights(gradients);
-    send_gradients(microbatch, gradients);
+    send_gradients(operation.microbatch, gradients);
   }
-  if (send_to != Operation::kNobody) own.backward.send(own.network->input_gradient(), Rank(send_to));
-  if (kind != Kind::backward_input) sum.add();
+  if (operation.send_to != Operation::kNobody)
+    own.backward.send(own.network->input_gradient(), Rank(operation.send_to));
+  if (operation.kind != Kind::backward_input) sum.add();
+}
+
+void Pipeline::receive_output_gradient(Slot& own, const Operation& operation) {
+  wait([&] {
+    own.backward.settle();
+    if (operation.receive_from != Operation::kNobody)
+      own.backward.receive(own.network->output_gradient(), Rank(operation.receive_from));
+  });
 }
 
 void Pipeline::receive_gradients(int microbatch, float* gradients) {

@@ -65,6 +65,7 @@ class Pipeline {
   void find_shared(const std::vector<model::LayerRange>& stages, const model::ModelTensors& tensors);
   void forward(const parallel::pipeline::Operation& operation, const Calls& calls);
   void backward(const parallel::pipeline::Operation& operation, parallel::GradientSum& sum, float scale);
+  void receive_output_gradient(Slot& own, const parallel::pipeline::Operation& operation);
   void receive_gradients(int microbatch, float* gradients);
   void send_gradients(int microbatch, const float* gradients);
   /// Counts the seconds.
