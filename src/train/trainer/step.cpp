@@ -218,6 +218,19 @@ void TrainingStep::gather(const optim::Arenas& arenas) {
   optimizer_.average(arenas, {own.end, all.end});
 }
 
+/// Of all layers, by all ranks that have them.
+void TrainingStep::change_parameters(const optim::Arenas& arenas, bool in_parts, double& waited) {
+  const auto change = [&] { update(arenas, in_parts, waited); };
+  if (shards_.empty() && !pipeline_)
+    return network_.change_parameters(std::ref(change));  // which has room in a std::function
+  // Not recorded on a device: other ranks take part.
+  if (pipeline_) pipeline_->receive_borrowed(arenas.parameters);
+  change();
+  if (!shards_.empty()) gather(arenas);
+  if (pipeline_) pipeline_->send_lent(arenas.parameters);
+  load_parameters(arenas.parameters);
+}
+
 TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Requests& requests,
                                               const std::function<void()>& before_update) {
   const double waited = data_waited_seconds();
@@ -264,16 +277,7 @@ TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Reques
                                       all_terms / sums.terms / loss_scale},
                                      squares);
     const auto arenas = state.arenas(gradients);
-    const auto change = [&] { update(arenas, in_parts, waited_for_sum); };
-    if (pipeline_) pipeline_->receive_borrowed(arenas.parameters);
-    if (shards_.empty() && !pipeline_) {
-      network_.change_parameters(std::ref(change));  // which has room in a std::function
-    } else {                                         // not recorded on a device: other ranks take part
-      change();
-      if (!shards_.empty()) gather(arenas);
-      if (pipeline_) pipeline_->send_lent(arenas.parameters);
-      load_parameters(arenas.parameters);
-    }
+    change_parameters(arenas, in_parts, waited_for_sum);
     state.updates += 1;
   }
   if (scaled) state.loss_scale.step_done(!result.skipped);

@@ -93,6 +93,8 @@ class TrainingStep {
   /// Collective. Adds the seconds of the wait to `waited`.
   const parallel::Bucket* next_sum(double& waited);
   void update(const optim::Arenas& arenas, bool in_parts, double& waited);
+  /// Collective.
+  void change_parameters(const optim::Arenas& arenas, bool in_parts, double& waited);
   /// Collective. Gets the parameters that the other ranks have updated.
   void gather(const optim::Arenas& arenas);
   /// Waits until a device has done what it was given. False in steps in which that would only cost time.
