@@ -16,7 +16,7 @@ class Pipelines : public Run {
  protected:
   void SetUp() override {
     Run::SetUp();
-    recipe_.train.steps = 6;
+    recipe_.train.steps = 4;
     recipe_.checkpoint.every = 3;
   }
   std::string digest_of(int ranks, int pipeline, const char* schedule = "1f1b") {
@@ -138,6 +138,7 @@ TEST_F(Pipelines, TheRunGoesOnWithTheRanksThatThereAre) {
 
 TEST_F(Pipelines, StopsAndSavesAtTheSameStep) {
   use_gpt();
+  recipe_.train.steps = 12;
   recipe_.parallel.pipeline_ranks = 2;
   EXPECT_EQ(run(4, "stopped", 2, 1), Outcome::stopped) << "asked of a first replica's last stage";
   EXPECT_EQ(recorder_.stopped.back().step, Step(3));
