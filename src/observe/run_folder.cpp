@@ -108,6 +108,8 @@ void RunFolder::on(const train::StepDone& event) {
   if (event.skipped) row["skipped"] = true;
   if (event.sum_seconds) row["sum_seconds"] = *event.sum_seconds;
   if (event.sum_waited_seconds) row["sum_waited_seconds"] = *event.sum_waited_seconds;
+  if (event.pipeline_seconds) row["pipeline_seconds"] = *event.pipeline_seconds;
+  if (event.pipeline_waited_seconds) row["pipeline_waited_seconds"] = *event.pipeline_waited_seconds;
   metrics_.append(line_of(row));
   if (Clock::now() >= next_progress_) progress(event.step);
 }

@@ -49,9 +49,9 @@ bool Optimizer::is_finite(const float* gradients) {
   return std::isfinite(gradient_norm(gradients));
 }
 
-std::optional<double> Optimizer::prepare(const float* gradients, const StepInfo& now) {
+std::optional<double> Optimizer::prepare(const float* gradients, const StepInfo& now, std::optional<double> squares) {
   std::optional<double> norm;
-  if (options_.clip_norm > 0) norm = now.gradient_scale * gradient_norm(gradients);
+  if (options_.clip_norm > 0) norm = now.gradient_scale * (squares ? std::sqrt(*squares) : gradient_norm(gradients));
   const double clip = norm && *norm > options_.clip_norm ? options_.clip_norm / *norm : 1;
   const double scale = now.gradient_scale * clip;
   rule_->prepare({now.rate, static_cast<float>(scale), now.updates + 1});

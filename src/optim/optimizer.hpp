@@ -52,8 +52,9 @@ class Optimizer {
 
   /// Whether no gradient has overflowed. Waits for the backend.
   bool is_finite(const float* gradients);
-  /// Prepares apply(). With optim.clip_norm, returns the scaled norm of the gradient before clipping.
-  std::optional<double> prepare(const float* gradients, const StepInfo& now);
+  /// Prepares apply(). With optim.clip_norm, returns the scaled norm of the gradient before clipping. `squares`: the
+  /// sum of the squares of all gradients, if other ranks have some of them.
+  std::optional<double> prepare(const float* gradients, const StepInfo& now, std::optional<double> squares = {});
   /// Does one step. With the same arenas, the backend gets the same work each time, so that it can be recorded.
   void apply(const Arenas& arenas) { apply(arenas, all()); }
   /// The part of a step that changes these elements: whole tensors, or those that shards_of() has cut. All parts

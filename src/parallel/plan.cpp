@@ -22,6 +22,13 @@ std::vector<int> shares(int microbatches, const std::vector<double>& speeds) {
 }
 }  // namespace
 
+void check(const Options& options) {
+  require(options.pipeline_ranks >= 1, "parallel.pipeline_ranks is {}, but must be at least 1", options.pipeline_ranks);
+  require(options.schedule != pipeline::Algorithm::interleaved,
+          "parallel.schedule is \"{}\", which distdl plan knows, but training does not; take \"{}\"", options.schedule,
+          OneOf(pipeline::Algorithm::one_f_one_b));
+}
+
 MicrobatchPlan make_plan(const Options& options, const std::vector<double>& speeds) {
   require(options.microbatch_size >= 1, "parallel.microbatch_size is {}, but must be at least 1",
           options.microbatch_size);

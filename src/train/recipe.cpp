@@ -28,6 +28,7 @@ void check(const Options& options) {
 void check(const Recipe& recipe) {
   data::check(recipe.data);
   model::check(recipe.model);
+  parallel::check(recipe.parallel);
   parallel::make_plan(recipe.parallel, 1);
   optim::check(recipe.optim);
   check(recipe.train);
@@ -39,6 +40,10 @@ void check(const Recipe& recipe) {
           "train.audit_every compares what all ranks hold, but with parallel.strategy = \"{}\" a rank alone holds its "
           "part of the moments: leave out one of them",
           recipe.parallel.strategy);
+  require(recipe.train.audit_every == 0 || recipe.parallel.pipeline_ranks == 1,
+          "train.audit_every compares what all ranks hold, but with parallel.pipeline_ranks = {} a rank holds some of "
+          "the layers: leave out one of them",
+          recipe.parallel.pipeline_ranks);
   checkpoint::check(recipe.checkpoint);
 }
 

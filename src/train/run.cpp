@@ -14,7 +14,9 @@
 #include <distdl/base/log.hpp>
 #include <distdl/kernels/options.hpp>
 #include <distdl/model/models.hpp>
+#include <distdl/parallel/mesh.hpp>
 #include <distdl/parallel/plan.hpp>
+#include <distdl/parallel/stages.hpp>
 #include <distdl/train/agreement.hpp>
 #include <distdl/train/end_of_job.hpp>
 #include <distdl/train/evaluator.hpp>
@@ -23,20 +25,17 @@
 #include <distdl/train/state.hpp>
 #include <distdl/train/trainer/balancing.hpp>
 #include <distdl/train/trainer/checkpointing.hpp>
+#include <distdl/train/trainer/held_model.hpp>
 #include <distdl/train/trainer/step.hpp>
 
 namespace distdl::train {
 namespace {
-RanksOfMachine ranks_of_machine(const comm::Communicator& communicator) {
-  return {static_cast<int>(communicator.ranks_on_host_of(communicator.rank()).size()), communicator.size()};
-}
-
 /// One rank's part of a run: the loop of steps, evaluations and saves.
 class Trainer {
  public:
   /// Not collective.
-  Trainer(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, CommunicatorGroup& group,
-          Observer& observer);
+  Trainer(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, const parallel::Mesh& mesh,
+          CommunicatorGroup& group, Observer& observer);
   std::string backend() const { return backend_->description(); }
   const std::string& digest() const { return sources_.training->digest(); }
   Outcome operator()();
@@ -49,6 +48,8 @@ class Trainer {
   }
 
  private:
+  /// Throws ConfigError if this node has too little memory for it.
+  HeldModel hold() const;
   void start();
   /// Whatever a restore that failed has left behind.
   void begin_afresh(const StartValues& values);
@@ -88,6 +89,7 @@ class Trainer {
   const Recipe& recipe_;
   const Setting& setting_;
   comm::Communicator& communicator_;
+  const parallel::Mesh& mesh_;
   Observer& observer_;
   std::unique_ptr<kernels::Backend> backend_;
   data::Sources sources_;
@@ -95,7 +97,7 @@ class Trainer {
   data::Sampler sampler_;
   Step total_;
   model::Description model_;
-  model::ModelTensors tensors_;
+  HeldModel held_;
   TrainingState state_;
   TrainingStep step_;
   Evaluator evaluator_;
@@ -112,36 +114,47 @@ class Trainer {
 };
 
 Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator,
-                 CommunicatorGroup& group, Observer& observer)
+                 const parallel::Mesh& mesh, CommunicatorGroup& group, Observer& observer)
     : recipe_(recipe),
       setting_(setting),
       communicator_(communicator),
+      mesh_(mesh),
       observer_(observer),
       backend_(kernels::make_backend(recipe.kernels)),
       sources_(data::open_sources(recipe.data, recipe.model.context, static_cast<std::uint64_t>(recipe.train.seed))),
-      plan_(parallel::make_plan(recipe.parallel, communicator.size())),
+      plan_(parallel::make_plan(recipe.parallel, mesh.degrees().data)),
       sampler_(static_cast<std::uint64_t>(recipe.train.seed), samples()),
       total_(steps_of(recipe, samples())),
       model_(model::describe_model(recipe.model, sources_.training->shape(), sources_.training->classes())),
-      tensors_(backend_->memory_is_host() ? tensors_that_fit(model_, recipe.parallel, recipe.optim,
-                                                             ranks_of_machine(communicator), memory_of_node())
-                                          : model::tensors_of(model_)),
-      step_(recipe, communicator, *backend_, plan_, model_, tensors_, total_),
-      evaluator_(*backend_, model_, tensors_, step_.network(), sources_),
+      held_(hold()),
+      step_(recipe, mesh, *backend_, plan_, model_, held_, total_),
+      evaluator_(*backend_, model_, held_.tensors, step_.network(), sources_, mesh),
       end_of_job_(communicator.rank() == Rank(0) ? setting.limits : slurm::JobLimits{},
                   recipe.train.stop_margin_seconds, setting.measured),
-      checkpointing_(recipe, setting, communicator, group, observer, *backend_, sources_, tensors_, state_,
+      checkpointing_(recipe, setting, communicator, group, observer, *backend_, sources_, held_, mesh, state_,
                      end_of_job_),
       balancing_(recipe, setting, communicator, group.timeout(), observer, *backend_, step_) {
-  allocate(state_, *backend_, tensors_.layout, step_.optimizer().state(), step_.shard());
+  allocate(state_, *backend_, held_.tensors.layout, step_.optimizer().state(), step_.shard());
   end_of_job_.set_steps_per_evaluation(static_cast<double>(evaluator_.samples()) /
                                        static_cast<double>(plan_.global_batch()));
+}
+
+HeldModel Trainer::hold() const {
+  HeldModel held{model::tensors_of(model_), parallel::stages_of(model_, mesh_.degrees().pipeline), 0, {}};
+  if (mesh_.has_pipeline()) held.place = static_cast<std::size_t>(mesh_.pipeline().rank().value);
+  held.tensors = model::tensors_of(model_, held.stages[held.place]);
+  const auto here = communicator_.ranks_on_host_of(communicator_.rank()).size();
+  if (backend_->memory_is_host())
+    check_memory(model_, held.tensors, recipe_.parallel, recipe_.optim, {static_cast<int>(here), mesh_.degrees().data},
+                 memory_of_node());
+  return held;
 }
 
 void Trainer::start() {
   step_.allocate(state_);
   const StartValues start_values{[this](std::span<float> arena) {
-                                   model::initialize(tensors_, static_cast<std::uint64_t>(recipe_.train.seed), arena);
+                                   model::initialize(held_.tensors, static_cast<std::uint64_t>(recipe_.train.seed),
+                                                     arena);
                                  },
                                  plan_.global_batch()};
   enter_phase(RankPhase::restore);
@@ -156,7 +169,7 @@ void Trainer::start() {
   if (state_.audited) checkpointing_.audited(*state_.audited);
   if (state_.step < total_) checkpointing_.check_room();
   checkpointing_.schedule_from_here();
-  step_.network().load_parameters(state_.parameter_arena());
+  step_.load_parameters(state_.parameter_arena());
   if (state_.step < total_) step_.start_reading(sources_, sampler_, state_);
   if (state_.step < total_) checkpointing_.start(resumed.has_value());
   Started started{{}, total_, communicator_.size(), samples(), plan_.global_batch(), backend_->description()};
@@ -199,7 +212,8 @@ TrainingStep::Requests Trainer::step(bool stop) {
   check_resumed_loss(done.loss);
   observer_.on(StepDone{state_.step, epochs_done(), done.loss, done.accuracy, done.learning_rate,
                         static_cast<double>(plan_.global_batch()) / watch.seconds(), done.waited_seconds, done.norm,
-                        done.loss_scale, done.skipped, done.sum_seconds, done.sum_waited_seconds});
+                        done.loss_scale, done.skipped, done.sum_seconds, done.sum_waited_seconds, done.pipeline_seconds,
+                        done.pipeline_waited_seconds});
   balancing_.step_done(state_, done, watch.seconds(), end_of_job_.is_disturbed());
   return done.agreed;
 }
@@ -423,17 +437,49 @@ void warn_of_different_backends(const std::vector<std::string>& backends, bool a
           "use equal nodes or set kernels.backend",
           r, backends[r], backends[0], audits ? ", and there are no audits" : "");
 }
+/// The run goes on with the ranks that there are. What a start cannot do, distdl refuses before it starts them.
+parallel::Degrees degrees_for(const Recipe& recipe, const comm::Communicator& communicator) {
+  if (recipe.parallel.pipeline_ranks == 1) return {communicator.size(), 1};
+  const auto sources =
+      data::open_sources(recipe.data, recipe.model.context, static_cast<std::uint64_t>(recipe.train.seed));
+  const auto model = model::describe_model(recipe.model, sources.training->shape(), sources.training->classes());
+  std::string reason;
+  const auto degrees =
+      parallel::nearest_degrees(recipe.parallel, communicator.size(), parallel::most_stages(model), reason);
+  if (communicator.rank() == Rank(0))
+    log(reason.empty() ? Severity::info : Severity::warning, "{} rank{}: {} pipeline{} of {} stage{}{}",
+        communicator.size(), communicator.size() == 1 ? "" : "s", degrees.data, degrees.data == 1 ? "" : "s",
+        degrees.pipeline, degrees.pipeline == 1 ? "" : "s",
+        reason.empty()
+            ? ""
+            : fmt::format(", not of parallel.pipeline_ranks = {}, because {}; no bit of the result depends on it",
+                          recipe.parallel.pipeline_ranks, reason));
+  return degrees;
+}
+
+/// Activations have the layout of the backend, which depends on its instruction set.
+void check_same_layouts(const std::vector<std::string>& backends, const parallel::Mesh& mesh) {
+  for (std::size_t r = 1; r < backends.size() && mesh.has_pipeline(); ++r)
+    require(backends[r] == backends[0],
+            "rank {} computes with \"{}\", but rank 0 with \"{}\": stages of a pipeline exchange activations in the "
+            "layout of the backend; use equal nodes, or parallel.pipeline_ranks = 1",
+            r, backends[r], backends[0]);
+}
 }  // namespace
 
 Outcome run(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, Observer& observer) {
   CommunicatorGroup group(communicator, recipe.checkpoint.timeout_seconds);
-  std::optional<Trainer> trainer;
+  parallel::Degrees degrees;
   agree(communicator, group.timeout(), [&] {
     check(recipe);
-    trainer.emplace(recipe, setting, communicator, group, observer);
+    degrees = degrees_for(recipe, communicator);
   });
+  const parallel::Mesh mesh(communicator, degrees);
+  std::optional<Trainer> trainer;
+  agree(communicator, group.timeout(), [&] { trainer.emplace(recipe, setting, communicator, mesh, group, observer); });
   check_same_samples(communicator, trainer->digest());
   auto backends = communicator.all_gather_strings(trainer->backend());
+  check_same_layouts(backends, mesh);
   if (communicator.rank().value == 0) warn_of_different_backends(backends, recipe.train.audit_every > 0);
   if (std::ranges::adjacent_find(backends, std::not_equal_to<>()) != backends.end()) trainer->allow_different_bits();
   if (recipe.train.audit_every > 0) trainer->name_nodes(communicator.all_gather_strings(setting.node));

@@ -36,7 +36,7 @@ Balancing::Balancing(const Recipe& recipe, const Setting& setting, comm::Communi
       observer_(observer),
       backend_(backend),
       step_(step),
-      is_on_(recipe.train.balance && communicator.size() > 1),
+      is_on_(recipe.train.balance && communicator.size() > 1 && !step.has_stages()),
       times_(static_cast<std::size_t>(communicator.size())),
       unmeasured_(kWarmUp),
       until_next_(LoadBalance::kLeastSteps) {
