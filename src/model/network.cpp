@@ -228,8 +228,12 @@ void Network::forward(const Stage& stage, kernels::Phase phase) {
   backend_.add(stage.layer->output(), stage.data, rearranged(other, other.data, stage));
 }
 
-void Network::forward_backward(float* gradients, float scale, const Finished& finished) {
+void Network::prepare() {
   if (gradients_.empty()) share_gradients();
+}
+
+void Network::forward_backward(float* gradients, float scale, const Finished& finished) {
+  prepare();
   if (finished && backend_.memory_is_host()) return pass(gradients, scale, finished);
   const std::pair to(gradients, scale);
   replays_.run(gradients, scale,

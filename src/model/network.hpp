@@ -39,6 +39,8 @@ class Network {
   /// Number of elements of a gradient arena including the tail.
   std::size_t gradient_count() const noexcept { return layout_size_ + kTail; }
 
+  /// Allocates what the first backward pass would.
+  void prepare();
   /// Call it after every change of the parameter arena (backend memory) and once before the first forward.
   void load_parameters(const float* arena);
   /// Calls change(), which writes the parameters that were loaded last, and loads them again. change() must do the same
