@@ -140,7 +140,7 @@ class ScheduleSimulation {
     sent.is_matched = received.is_matched = true;
   }
 
-  bool wait(SimulatedRank& self, const ScheduleStep& step) {
+  static bool wait(SimulatedRank& self, const ScheduleStep& step) {
     auto& group = self.groups[step.group];
     if (!std::ranges::all_of(group, [&](std::size_t i) { return self.transfers[i].is_matched; })) return false;
     for (const std::size_t i : group) self.clock = std::max(self.clock, self.transfers[i].end);

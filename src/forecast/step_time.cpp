@@ -28,11 +28,10 @@ double final_after(const RankWork& work, std::size_t place) {
 class StepSimulation {
  public:
   StepSimulation(const RankWork& work, const StepPlan& plan, std::uint64_t seed)
-      : work_(work), plan_(plan), seed_(seed) {
+      : work_(work), plan_(plan), seed_(seed), pass_(work.forward + work.backward) {
     released_.reserve(plan.buckets.size());
     for (const auto& bucket : plan.buckets)
       released_.push_back(plan.buckets.size() == 1 ? work.backward : final_after(work, bucket.first));
-    pass_ = work.forward + work.backward;
   }
 
   void step(std::uint64_t number, StepTime& total) {
@@ -90,7 +89,8 @@ class StepSimulation {
   const StepPlan& plan_;
   std::uint64_t seed_;
   std::vector<double> released_;  ///< seconds of the backward pass until each bucket is final
-  double pass_ = 0, stolen_ = 0;
+  double pass_;
+  double stolen_ = 0;  ///< from the processor by sums, so far in this step
 };
 }  // namespace
 

@@ -22,7 +22,8 @@ double flops_of(const kernels::LayerSpec& spec, const model::Wiring::Layer& laye
         if constexpr (std::is_same_v<Spec, kernels::Linear>)
           return 2 * outputs * count(layer.input) / (outputs / static_cast<double>(own.out));
         else if constexpr (std::is_same_v<Spec, kernels::Conv2d>)
-          return 2 * outputs * static_cast<double>(layer.input[1] / own.groups * own.kernel * own.kernel);
+          return 2 * outputs * static_cast<double>(layer.input[1] * own.kernel * own.kernel) /
+                 static_cast<double>(own.groups);
         else if constexpr (std::is_same_v<Spec, kernels::Attention>)
           return 4 * outputs * static_cast<double>(layer.input[1]) / (own.causal ? 2 : 1);
         else
