@@ -12,7 +12,7 @@ namespace distdl::forecast {
 namespace {
 // What is assumed of nodes that were not calibrated: a processor's core of today, with AVX2.
 constexpr double kFlopsPerThread = 30e9, kMemoryRate = 8e9;
-constexpr double kProgramBytes = 100e6;
+constexpr double kProgramBytes = 16e6;
 
 /// Gradients become final as the layers' share of the multiplications goes.
 std::vector<FinalGradients> counted_finals(const Workload& work, double backward,

@@ -98,7 +98,7 @@ void add_saves(const Basis& basis, Forecast& result) {
   auto recipe = with_product(basis.recipe, best.product);
   recipe.checkpoint = {};  // two buffers of what a rank writes
   const auto plan = parallel::make_plan(recipe.parallel, basis.cluster.ranks());
-  const double written = state_memory(recipe, basis.work, plan, machine.nodes, Rank(0)).snapshots / 2;
+  const double written = state_memory(recipe, basis.work, plan, machine.nodes, Rank(0), true).snapshots / 2;
   const Calibration figures = machine.calibration.value_or(Calibration{});
   auto& save = result.save;
   save.durable_seconds = written / figures.copy_rate + written / figures.write_rate;

@@ -14,6 +14,8 @@ namespace distdl::forecast {
 namespace {
 constexpr int kBatchesAhead = 5;  ///< data::Prefetcher: three, the one in use, and one whose memory waits
 
+constexpr double kRun = 3 << 20;  ///< of a run's other threads and records, which calibration does not have
+
 /// By checkpoint::BufferRotation.
 double snapshot_buffers(const checkpoint::Options& options) {
   if (options.mode == checkpoint::SaveMode::sync) return 0;
@@ -35,7 +37,7 @@ NetworkFacts make_dry_network(const kernels::Options& kernels, const Workload& w
 }
 
 MemoryParts state_memory(const train::Recipe& recipe, const Workload& work, const parallel::MicrobatchPlan& plan,
-                         int nodes, Rank rank) {
+                         int nodes, Rank rank, bool writes) {
   const auto ranks = static_cast<int>(plan.ranges.size());
   const auto arena = static_cast<double>(work.tensors.layout.size() * sizeof(float));
   const auto state = optim::state_of(recipe.optim);
@@ -54,10 +56,14 @@ MemoryParts state_memory(const train::Recipe& recipe, const Workload& work, cons
   parts.moments = arena * (moments * share + averages);
   parts.gradients = static_cast<double>(parallel::arenas_for(plan.of(rank), plan.microbatches)) *
                     static_cast<double>(work.tensors.layout.size() + model::Network::kTail) * sizeof(float);
+  // Of what was freed the C library keeps up to so much: with shards, the parameters' first place.
+  constexpr double kKept = 32 << 20;
+  if (sharded && arena <= kKept) parts.program += arena;
+  parts.program += kRun;
   parts.data = kBatchesAhead * batch_bytes(work, plan.microbatch_size);
   // The first rank of a node writes the node's part of all but the shards, which each rank writes itself.
-  const double written =
-      arena * (1 + averages + (sharded ? 0 : moments)) / nodes + (sharded ? arena * moments * share : 0);
+  const double of_node = writes ? arena * (1 + averages + (sharded ? 0 : moments)) / nodes : 0;
+  const double written = of_node + (sharded ? arena * moments * share : 0);
   parts.snapshots = snapshot_buffers(recipe.checkpoint) * written;
   return parts;
 }

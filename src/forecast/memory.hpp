@@ -34,9 +34,9 @@ struct NetworkFacts {
 /// BackendUnavailable if its backend does not run here.
 NetworkFacts make_dry_network(const kernels::Options& kernels, const Workload& work, std::int64_t samples);
 
-/// What a rank holds besides its network, by the formulas of the rooms that allocate it. `rank` is the first of its
-/// node, and writes that node's part of a checkpoint.
+/// What a rank holds besides its network, by the formulas of the rooms that allocate it. `writes`: it is the first of
+/// its node, and writes that node's part of a checkpoint.
 MemoryParts state_memory(const train::Recipe& recipe, const Workload& work, const parallel::MicrobatchPlan& plan,
-                         int nodes, Rank rank);
+                         int nodes, Rank rank, bool writes);
 
 }  // namespace distdl::forecast

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <numeric>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -38,7 +38,7 @@ void add_sums(const Basis& basis, CollectiveTimes& times, StepPlan& plan, Produc
     const auto& time = times.all_reduce(bucket.count());
     plan.sum_seconds.push_back(time.seconds);
     result.sent_bytes += time.sent_bytes;
-    result.memory.sums += time.scratch_bytes;
+    result.memory.sums = std::max(result.memory.sums, time.scratch_bytes);  // one memory for all, in turn
     if (bucket.count() > largest) result.algorithm = time.algorithm;
     largest = std::max(largest, bucket.count());
     if (!basis.has_spare_processor && basis.cluster.nodes > 1)
@@ -56,7 +56,7 @@ void add_gather(const Basis& basis, const CollectiveTimes& times, StepPlan& plan
       static_cast<double>(*std::ranges::max_element(counts)) / static_cast<double>(basis.work.tensors.layout.size());
   plan.gather_seconds = time.seconds;
   result.sent_bytes += time.sent_bytes;
-  result.memory.sums += time.scratch_bytes;
+  result.memory.sums = std::max(result.memory.sums, time.scratch_bytes);
 }
 
 parallel::MicrobatchPlan plan_for(const Basis& basis) {
@@ -78,14 +78,17 @@ double seconds_alone(const RankWork& work, std::int64_t microbatches) {
 
 void add_memory(const Basis& basis, const train::Recipe& recipe, const parallel::MicrobatchPlan& plan,
                 ProductForecast& result) {
-  auto first = state_memory(recipe, basis.work, plan, basis.cluster.nodes, Rank(0));
+  auto first = state_memory(recipe, basis.work, plan, basis.cluster.nodes, Rank(0), true);
   first.network = basis.network.bytes + basis.evaluator_bytes;
-  first.program = basis.measured.program_bytes;
+  first.program += basis.measured.program_bytes;
   first.sums = result.memory.sums;
   result.memory = first;
-  const bool shares_writing = recipe.parallel.strategy == parallel::Strategy::replicas;
-  const double other = first.total() - (shares_writing ? first.snapshots : 0);
-  result.node_bytes = first.total() + (basis.cluster.ranks_per_node - 1) * other;
+  result.node_bytes = first.total();
+  for (int rank = 1; rank < basis.cluster.ranks_per_node; ++rank) {
+    auto other = state_memory(recipe, basis.work, plan, basis.cluster.nodes, Rank(rank), false);
+    std::tie(other.network, other.program, other.sums) = std::tie(first.network, first.program, first.sums);
+    result.node_bytes += other.total();
+  }
   result.fits = result.node_bytes <= node_memory(basis.machine);
 }
 }  // namespace

@@ -44,16 +44,16 @@ TEST(Memory, ShardsKeepTheirPartOfTheMoments) {
   const auto work = lenet_work();
   const double arena = static_cast<double>(work.tensors.layout.size()) * 4;
   const auto plan = parallel::make_plan(recipe.parallel, 4);
-  const auto replicas = state_memory(recipe, work, plan, 2, Rank(0));
+  const auto replicas = state_memory(recipe, work, plan, 2, Rank(0), true);
   EXPECT_DOUBLE_EQ(replicas.parameters, arena);
   EXPECT_DOUBLE_EQ(replicas.moments, 2 * arena);
   EXPECT_NEAR(replicas.gradients, arena, 100);      // one microbatch
   EXPECT_DOUBLE_EQ(replicas.snapshots, 3 * arena);  // two buffers of half of all, on each of two nodes
   EXPECT_EQ(replicas.data, 5 * 2 * (4 * 28 * 28 + 4));
   recipe.parallel.strategy = parallel::Strategy::sharded;
-  EXPECT_NEAR(state_memory(recipe, work, plan, 2, Rank(0)).moments, arena / 2, arena / 20);
+  EXPECT_NEAR(state_memory(recipe, work, plan, 2, Rank(0), true).moments, arena / 2, arena / 20);
   recipe.checkpoint.mode = checkpoint::SaveMode::sync;
-  EXPECT_EQ(state_memory(recipe, work, plan, 2, Rank(0)).snapshots, 0);
+  EXPECT_EQ(state_memory(recipe, work, plan, 2, Rank(0), true).snapshots, 0);
 }
 
 TEST(Work, FlopsAreThoseOfTheLayers) {
