@@ -4,6 +4,7 @@
 #include <climits>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 
 #include <fcntl.h>
@@ -107,6 +108,14 @@ void end(pid_t pid, Milliseconds grace) {
   ::waitpid(pid, nullptr, 0);
 }
 }  // namespace
+
+double resident_bytes() {
+  std::ifstream file("/proc/self/status");
+  double kibibytes = 0;
+  for (std::string name; file >> name;)
+    if (double value = 0; (name == "RssAnon:" || name == "RssShmem:") && file >> value) kibibytes += value;
+  return kibibytes * 1024;
+}
 
 int exit_code_from_status(int wait_status) {
   return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);

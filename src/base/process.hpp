@@ -17,6 +17,10 @@ std::string host_name();
 /// The file of the program that this process runs. Throws InternalError if the system does not tell.
 std::string own_program();
 
+/// Bytes of memory that this process has written to, also what it shares with others, without the pages of files. 0 if
+/// the system does not tell.
+double resident_bytes();
+
 /// The exit code of a process, or 128 + the number of the signal that killed it, as in shells and srun.
 int exit_code_from_status(int wait_status);
 

@@ -18,19 +18,12 @@ T& take(std::vector<std::unique_ptr<T>>& pool, auto make) {
 }
 
 /// But for the inputs.
-void describe(Execution::Call& call, ConstVector values, Vector result) {
+void set_operands(Execution::Call& call, ConstVector values, Vector result) {
   call.inputs.clear();
   call.output = static_cast<std::byte*>(result.data());
   call.input_bytes = values.count() * size_of(values.type());
   call.output_bytes = result.count() * size_of(result.type());
   call.type = values.type();
-}
-
-Execution::Call call_of(ConstVector values, Vector result) {
-  Execution::Call call;
-  describe(call, values, result);
-  call.inputs = {static_cast<const std::byte*>(values.data())};
-  return call;
 }
 
 void check_same_type(const char* name, ConstVector values, ConstVector result) {
@@ -46,16 +39,17 @@ void check_root(const char* name, Rank root, int size) {
   require(root.value >= 0 && root.value < size, "{}: rank {} is not in a world of {} ranks", name, root, size);
 }
 
-/// The caller's counts, or equal ones that together make `total`.
-std::vector<std::size_t> counts_of(const char* name, std::span<const std::size_t> counts, int size, std::size_t total) {
+/// Sets the caller's counts, or equal ones that together make `total`.
+void set_counts(std::vector<std::size_t>& result, const char* name, std::span<const std::size_t> counts, int size,
+                std::size_t total) {
   const auto ranks = static_cast<std::size_t>(size);
-  if (counts.empty()) {
-    require(total % ranks == 0, "{}: {} elements cannot be divided equally among {} ranks: give the counts", name,
-            total, size);
-    return std::vector<std::size_t>(ranks, total / ranks);
-  }
-  require(counts.size() == ranks, "{}: {} counts for {} ranks", name, counts.size(), size);
-  return {counts.begin(), counts.end()};
+  require(!counts.empty() || total % ranks == 0,
+          "{}: {} elements cannot be divided equally among {} ranks: give the counts", name, total, size);
+  require(counts.empty() || counts.size() == ranks, "{}: {} counts for {} ranks", name, counts.size(), size);
+  if (counts.empty())
+    result.assign(ranks, total / ranks);
+  else
+    result.assign(counts.begin(), counts.end());
 }
 
 bool overlap(ConstVector a, ConstVector b) {
@@ -75,12 +69,15 @@ void Communicator::Impl::describe(Problem& problem, Collective collective, DataT
   problem.rank = group.rank;
   problem.size = static_cast<int>(group.members.size());
   problem.element = size_of(type);
+  problem.count = 0;
+  problem.root = problem.leaves = 0;
+  problem.ranges.clear();
+  for (auto* counts : {&problem.counts, &problem.send_counts, &problem.receive_counts}) counts->clear();
 }
 
-Problem Communicator::Impl::problem(Collective collective, DataType type) const {
-  Problem problem;
-  describe(problem, collective, type);
-  return problem;
+Problem& Communicator::Impl::problem(Collective collective, DataType type) {
+  describe(last.problem, collective, type);
+  return last.problem;
 }
 
 void Communicator::Impl::describe(Problem& problem, const Leaves& leaves, std::size_t count, DataType type) const {
@@ -94,21 +91,29 @@ Clock::duration Communicator::Impl::timeout(const CallOptions& options) const {
   return options.timeout.value_or(fabric->timeout());
 }
 
-Request Communicator::Impl::start(const char* name, Problem&& key, Execution::Call&& call, const CallOptions& options) {
+Execution::Call& Communicator::Impl::call_of(ConstVector values, Vector result) {
+  set_operands(last.call, values, result);
+  last.call.inputs.push_back(static_cast<const std::byte*>(values.data()));
+  last.call.reduction = Reduction::sum;
+  last.call.scale = 1;
+  return last.call;
+}
+
+Request Communicator::Impl::start(const char* name, Problem&& key, Execution::Call& call, const CallOptions& options) {
   call.on_device = on_device(name, call);
-  if (takes_library(key, call, options)) return start_library(name, key, std::move(call), options);
-  const auto shared_plan = plan(std::move(key), call.type, call.on_device, options);
+  if (takes_library(key, call, options)) return start_library(name, key, call, options);
+  const auto& shared_plan = plan(std::move(key), call.type, call.on_device, options);
   Execution& execution = take(executions_, [&] { return std::make_unique<Execution>(group); });
   execution.set(shared_plan, call, next(name));
   execution.start(timeout(options), group.spins);
   return Request(&execution);
 }
 
-Request Communicator::Impl::start_reduction(const char* name, Problem&& key, Execution::Call&& call, int terms,
+Request Communicator::Impl::start_reduction(const char* name, Problem&& key, Execution::Call& call, int terms,
                                             const CallOptions& options) {
   call.reduction = options.reduction;
   call.scale = options.reduction == Reduction::average ? 1.0 / terms : 1.0;
-  return start(name, std::move(key), std::move(call), options);
+  return start(name, std::move(key), call, options);
 }
 
 Transfer& Communicator::Impl::idle_transfer() {
@@ -116,7 +121,12 @@ Transfer& Communicator::Impl::idle_transfer() {
 }
 
 Request Communicator::Impl::start(Transfer& transfer, const CallOptions& options) const {
-  transfer.start(timeout(options), group.spins);
+  try {
+    transfer.start(timeout(options), group.spins);
+  } catch (...) {
+    transfer.cancel();  // after a failure it does not even begin, and there will be no Request
+    throw;
+  }
   return Request(&transfer);
 }
 
@@ -141,12 +151,14 @@ Request Communicator::Impl::transfer(Direction direction, std::span<std::byte> b
   require(peer.value != group.rank, "rank {} {} itself", peer, sends ? "sends to" : "receives from");
   require(tag <= kMostTag, "tag {} is above {}", tag, kMostTag);
   Transfer& transfer = idle_transfer();
-  Batch& batch = transfer.begin({sends ? "send with tag" : "receive with tag", tag});
+  const Operation operation{sends ? "send with tag" : "receive with tag", tag};
   const Label label{Channel::user, group.id, tag};
-  if (sends)
-    fabric->send(batch, bytes, rank, label);
+  if (const int local = group.local_of[static_cast<std::size_t>(peer.value)]; mail->reaches(local))
+    transfer.begin(operation, direction, bytes, rank, label, *mail, local);
+  else if (sends)
+    fabric->send(transfer.begin(operation), bytes, rank, label);
   else
-    fabric->receive(batch, bytes, rank, label);
+    fabric->receive(transfer.begin(operation), bytes, rank, label);
   return start(transfer, options);
 }
 
@@ -163,15 +175,16 @@ Request Communicator::receive(std::span<std::byte> bytes, Rank from, std::uint32
 }
 
 Request Communicator::barrier(const CallOptions& options) {
-  return impl_->start("barrier", impl_->problem(Collective::barrier, DataType::byte), call_of({}, {}), options);
+  return impl_->start("barrier", std::move(impl_->problem(Collective::barrier, DataType::byte)), impl_->call_of({}, {}),
+                      options);
 }
 
 Request Communicator::broadcast(Vector values, Rank root, const CallOptions& options) {
   check_root("broadcast", root, size());
-  Problem problem = impl_->problem(Collective::broadcast, values.type());
+  Problem& problem = impl_->problem(Collective::broadcast, values.type());
   problem.root = root.value;
   problem.count = values.count();
-  return impl_->start("broadcast", std::move(problem), call_of(values, values), options);
+  return impl_->start("broadcast", std::move(problem), impl_->call_of(values, values), options);
 }
 
 Request Communicator::reduce(ConstVector values, Vector result, Rank root, const CallOptions& options) {
@@ -179,19 +192,19 @@ Request Communicator::reduce(ConstVector values, Vector result, Rank root, const
   check_reduction(values.type(), options.reduction);
   check_same_type("reduce", values, result);
   if (root == rank()) check_count("reduce", "the result has", result.count(), values.count());
-  Problem problem = impl_->problem(Collective::reduce, values.type());
+  Problem& problem = impl_->problem(Collective::reduce, values.type());
   problem.root = root.value;
   problem.count = values.count();
-  return impl_->start_reduction("reduce", std::move(problem), call_of(values, result), size(), options);
+  return impl_->start_reduction("reduce", std::move(problem), impl_->call_of(values, result), size(), options);
 }
 
 Request Communicator::all_reduce(ConstVector values, Vector result, const CallOptions& options) {
   check_reduction(values.type(), options.reduction);
   check_same_type("all-reduce", values, result);
   check_count("all-reduce", "the result has", result.count(), values.count());
-  Problem problem = impl_->problem(Collective::all_reduce, values.type());
+  Problem& problem = impl_->problem(Collective::all_reduce, values.type());
   problem.count = values.count();
-  return impl_->start_reduction("all-reduce", std::move(problem), call_of(values, result), size(), options);
+  return impl_->start_reduction("all-reduce", std::move(problem), impl_->call_of(values, result), size(), options);
 }
 
 Request Communicator::all_reduce(const Leaves& leaves, std::span<const ConstVector> partials, Vector result,
@@ -202,45 +215,44 @@ Request Communicator::all_reduce(const Leaves& leaves, std::span<const ConstVect
   const std::size_t expected = cover_size(leaves.ranges[static_cast<std::size_t>(rank().value)], leaves.count);
   require(partials.size() == expected, "all-reduce: {} partial sums were given, but the leaves need {}",
           partials.size(), expected);
-  // A training step's own: it allocates nothing once it is known.
-  auto& [problem, call] = impl_->sum_of_leaves;
-  describe(call, {nullptr, result.count(), result.type()}, result);
+  auto& [problem, call] = impl_->last;
+  set_operands(call, {nullptr, result.count(), result.type()}, result);
   for (ConstVector partial : partials) {
     check_same_type("all-reduce", partial, result);
     check_count("all-reduce", "a partial sum has", partial.count(), result.count());
     call.inputs.push_back(static_cast<const std::byte*>(partial.data()));
   }
   impl_->describe(problem, leaves, result.count(), result.type());
-  return impl_->start_reduction("all-reduce", std::move(problem), std::move(call), leaves.count, options);
+  return impl_->start_reduction("all-reduce", std::move(problem), call, leaves.count, options);
 }
 
 Request Communicator::reduce_scatter(ConstVector values, Vector result, std::span<const std::size_t> counts,
                                      const CallOptions& options) {
   check_reduction(values.type(), options.reduction);
   check_same_type("reduce-scatter", values, result);
-  Problem problem = impl_->problem(Collective::reduce_scatter, values.type());
-  problem.counts = counts_of("reduce-scatter", counts, size(), values.count());
+  Problem& problem = impl_->problem(Collective::reduce_scatter, values.type());
+  set_counts(problem.counts, "reduce-scatter", counts, size(), values.count());
   check_count("reduce-scatter", "the input has", values.count(), total_of(problem.counts));
   check_count("reduce-scatter", "the result has", result.count(), problem.counts[impl_->place()]);
-  return impl_->start_reduction("reduce-scatter", std::move(problem), call_of(values, result), size(), options);
+  return impl_->start_reduction("reduce-scatter", std::move(problem), impl_->call_of(values, result), size(), options);
 }
 
 Request Communicator::all_gather(ConstVector values, Vector result, std::span<const std::size_t> counts,
                                  const CallOptions& options) {
   check_same_type("all-gather", values, result);
-  Problem problem = impl_->problem(Collective::all_gather, result.type());
-  problem.counts = counts_of("all-gather", counts, size(), result.count());
+  Problem& problem = impl_->problem(Collective::all_gather, result.type());
+  set_counts(problem.counts, "all-gather", counts, size(), result.count());
   check_count("all-gather", "the result has", result.count(), total_of(problem.counts));
   check_count("all-gather", "the input has", values.count(), problem.counts[impl_->place()]);
-  return impl_->start("all-gather", std::move(problem), call_of(values, result), options);
+  return impl_->start("all-gather", std::move(problem), impl_->call_of(values, result), options);
 }
 
 Request Communicator::all_to_all(ConstVector values, Vector result, std::span<const std::size_t> send_counts,
                                  std::span<const std::size_t> receive_counts, const CallOptions& options) {
   check_same_type("all-to-all", values, result);
-  Problem problem = impl_->problem(Collective::all_to_all, result.type());
-  problem.send_counts = counts_of("all-to-all", send_counts, size(), values.count());
-  problem.receive_counts = counts_of("all-to-all", receive_counts, size(), result.count());
+  Problem& problem = impl_->problem(Collective::all_to_all, result.type());
+  set_counts(problem.send_counts, "all-to-all", send_counts, size(), values.count());
+  set_counts(problem.receive_counts, "all-to-all", receive_counts, size(), result.count());
   check_count("all-to-all", "the input has", values.count(), total_of(problem.send_counts));
   check_count("all-to-all", "the result has", result.count(), total_of(problem.receive_counts));
   require(
@@ -249,31 +261,31 @@ Request Communicator::all_to_all(ConstVector values, Vector result, std::span<co
       "receives, or the result begins elsewhere than the values: use separate memory for the result",
       rank());
   if (send_counts.empty() && receive_counts.empty()) problem.count = problem.send_counts[0];
-  return impl_->start("all-to-all", std::move(problem), call_of(values, result), options);
+  return impl_->start("all-to-all", std::move(problem), impl_->call_of(values, result), options);
 }
 
 Request Communicator::gather(ConstVector values, Vector result, Rank root, std::span<const std::size_t> counts,
                              const CallOptions& options) {
   check_root("gather", root, size());
   check_same_type("gather", values, result);
-  Problem problem = impl_->problem(Collective::gather, values.type());
+  Problem& problem = impl_->problem(Collective::gather, values.type());
   problem.root = root.value;
-  problem.counts = counts_of("gather", counts, size(), values.count() * static_cast<std::size_t>(size()));
+  set_counts(problem.counts, "gather", counts, size(), values.count() * static_cast<std::size_t>(size()));
   check_count("gather", "the input has", values.count(), problem.counts[impl_->place()]);
   if (root == rank()) check_count("gather", "the result has", result.count(), total_of(problem.counts));
-  return impl_->start("gather", std::move(problem), call_of(values, result), options);
+  return impl_->start("gather", std::move(problem), impl_->call_of(values, result), options);
 }
 
 Request Communicator::scatter(ConstVector values, Vector result, Rank root, std::span<const std::size_t> counts,
                               const CallOptions& options) {
   check_root("scatter", root, size());
   check_same_type("scatter", values, result);
-  Problem problem = impl_->problem(Collective::scatter, result.type());
+  Problem& problem = impl_->problem(Collective::scatter, result.type());
   problem.root = root.value;
-  problem.counts = counts_of("scatter", counts, size(), result.count() * static_cast<std::size_t>(size()));
+  set_counts(problem.counts, "scatter", counts, size(), result.count() * static_cast<std::size_t>(size()));
   check_count("scatter", "the result has", result.count(), problem.counts[impl_->place()]);
   if (root == rank()) check_count("scatter", "the input has", values.count(), total_of(problem.counts));
-  return impl_->start("scatter", std::move(problem), call_of(values, result), options);
+  return impl_->start("scatter", std::move(problem), impl_->call_of(values, result), options);
 }
 
 std::vector<std::string> Communicator::all_gather_strings(const std::string& mine,

@@ -83,6 +83,8 @@ void Communicator::Impl::meet_node_ranks(const std::vector<std::string>& segment
   }
   attach("connect", [&] { memory->attach(node_ranks); });
   group.node_ranks.emplace(*memory);
+  mail.emplace(*memory);
+  poller = fabric->add([this] { return mail->poll_all(); });
   if (static_cast<long>(node_ranks.size()) > processors()) group.spins = kFewSpins;
 }
 

@@ -134,7 +134,7 @@ bool Communicator::Impl::takes_library(const Problem& problem, const Execution::
   }
 }
 
-Request Communicator::Impl::start_library(const char* name, const Problem& problem, Execution::Call&& call,
+Request Communicator::Impl::start_library(const char* name, const Problem& problem, Execution::Call& call,
                                           const CallOptions& options) {
   auto free = std::find_if(library_executions_.begin(), library_executions_.end(),
                            [](const auto& one) { return !one->in_use(); });

@@ -126,7 +126,7 @@ bool is_on_one_node(const Problem& problem);
 /// If input and output are the same memory, input element 0 is output element in_place_offset(). For all_gather and
 /// gather this is the offset of the own slice of the output, for reduce_scatter and scatter the negative offset of the
 /// own slice of the input, else 0. Every schedule works both in place and out of place. The only exception is
-/// all_to_all on a rank whose send_counts and receive_counts differ, which is never in place.
+/// all_to_all on a rank whose send_counts and receive_counts differ, or with Choice::disjoint, which is never in place.
 std::ptrdiff_t in_place_offset(const Problem& problem);
 
 /// An algorithm for collectives, see algorithms/algorithm.hpp. Algorithms are compared by address.
@@ -140,6 +140,7 @@ struct Choice {
   std::size_t segment = 0;  ///< elements sent at a time, so that additions overlap with messages; 0: all at once
   bool staged = false;      ///< hierarchical: this node's ranks use shared memory in pieces (may differ by node)
   Order order = Order::deterministic;
+  bool disjoint = false;  ///< all_to_all: no rank of this node has its result in the place of its values
   bool operator==(const Choice&) const = default;
 };
 

@@ -11,6 +11,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/json/numbers.hpp>
 #include <distdl/base/median.hpp>
+#include <distdl/base/process.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/observe/bad_nodes.hpp>
 #include <distdl/observe/record_lines.hpp>
@@ -108,6 +109,8 @@ void RunFolder::on(const train::StepDone& event) {
   if (event.skipped) row["skipped"] = true;
   if (event.sum_seconds) row["sum_seconds"] = *event.sum_seconds;
   if (event.sum_waited_seconds) row["sum_waited_seconds"] = *event.sum_waited_seconds;
+  if (event.pipeline_seconds) row["pipeline_seconds"] = *event.pipeline_seconds;
+  if (event.pipeline_waited_seconds) row["pipeline_waited_seconds"] = *event.pipeline_waited_seconds;
   metrics_.append(line_of(row));
   if (Clock::now() >= next_progress_) progress(event.step);
 }
@@ -116,7 +119,8 @@ void RunFolder::on(const train::StepDone& event) {
 void RunFolder::progress(Step step) {
   constexpr std::chrono::minutes kEvery{1};
   next_progress_ = Clock::now() + kEvery;
-  const Json row{{"event", "progress"}, {"time", seconds_since_1970()}, {"step", step.value}};
+  const Json row{
+      {"event", "progress"}, {"time", seconds_since_1970()}, {"step", step.value}, {"memory_bytes", resident_bytes()}};
   journal_.append(line_of(row));
 }
 

@@ -31,6 +31,16 @@ std::vector<kernels::ArenaRange> ranges_of(const tensor::ArenaLayout& layout, te
   return ranges_of(layout, role, [](const tensor::TensorView&) { return kernels::GroupOptions{}; });
 }
 
+std::vector<kernels::ArenaRange> ranges_of_norm(const tensor::ArenaLayout& layout) {
+  const auto& tensors = layout.tensors();
+  if (std::ranges::none_of(tensors, [](const auto& tensor) { return tensor.part_of.has_value(); }))
+    return ranges_of(layout, tensor::Role::parameter);
+  std::vector<kernels::ArenaRange> ranges;
+  for (const auto& tensor : tensors)
+    if (tensor.role == tensor::Role::parameter) ranges.push_back({tensor.offset, tensor.count});
+  return ranges;
+}
+
 std::vector<kernels::ArenaRange> ranges_by_dimensions(const tensor::ArenaLayout& layout, const Options& options,
                                                       bool adapts) {
   return ranges_of(layout, tensor::Role::parameter, [&](const tensor::TensorView& tensor) {

@@ -13,17 +13,6 @@ std::unique_ptr<Rule> make_rule(const Options& options, const tensor::ArenaLayou
   return find_rule(options.name).make(options, layout, backend);
 }
 
-/// One for each tensor where tensors are divided: then the parts may lie on several ranks.
-std::vector<kernels::ArenaRange> ranges_of_norm(const tensor::ArenaLayout& layout) {
-  const auto& tensors = layout.tensors();
-  if (std::ranges::none_of(tensors, [](const auto& tensor) { return tensor.part_of.has_value(); }))
-    return ranges_of(layout, tensor::Role::parameter);
-  std::vector<kernels::ArenaRange> ranges;
-  for (const auto& tensor : tensors)
-    if (tensor.role == tensor::Role::parameter) ranges.push_back({tensor.offset, tensor.count});
-  return ranges;
-}
-
 /// Grows with the first steps, so that the start values are soon forgotten.
 double decay_after(double full, std::int64_t updates) {
   const auto n = static_cast<double>(updates);
@@ -53,16 +42,16 @@ std::vector<StateArena> state_of(const Options& options) {
 double Optimizer::gradient_norm(const float* gradients) {
   backend_.sums_of_squares(gradients, ranges_.whole(), squares_.at(0));
   const auto parts = squares_.read();
-  return std::sqrt(add_squares_ ? add_squares_(parts) : std::accumulate(parts.begin(), parts.end(), 0.0));
+  return std::sqrt(std::accumulate(parts.begin(), parts.end(), 0.0));
 }
 
 bool Optimizer::is_finite(const float* gradients) {
   return std::isfinite(gradient_norm(gradients));
 }
 
-std::optional<double> Optimizer::prepare(const float* gradients, const StepInfo& now) {
+std::optional<double> Optimizer::prepare(const float* gradients, const StepInfo& now, std::optional<double> squares) {
   std::optional<double> norm;
-  if (options_.clip_norm > 0) norm = now.gradient_scale * gradient_norm(gradients);
+  if (options_.clip_norm > 0) norm = now.gradient_scale * (squares ? std::sqrt(*squares) : gradient_norm(gradients));
   const double clip = norm && *norm > options_.clip_norm ? options_.clip_norm / *norm : 1;
   const double scale = now.gradient_scale * clip;
   rule_->prepare({now.rate, static_cast<float>(scale), now.updates + 1});

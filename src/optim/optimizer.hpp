@@ -53,15 +53,11 @@ class Optimizer {
   /// The arenas of its state.
   std::vector<StateArena> state() const { return state_of(options_); }
 
-  /// The sum of the sums of squares of all tensors of the model, from those that this optimizer has, in their order.
-  using AddSquares = std::function<double(std::span<const double>)>;
-  /// For ranks that have a part of each divided tensor only: `add` is then collective.
-  void set_sum_of_squares(AddSquares add) { add_squares_ = std::move(add); }
-
   /// Whether no gradient has overflowed. Waits for the backend.
   bool is_finite(const float* gradients);
-  /// Prepares apply(). With optim.clip_norm, returns the scaled norm of the gradient before clipping.
-  std::optional<double> prepare(const float* gradients, const StepInfo& now);
+  /// Prepares apply(). With optim.clip_norm, returns the scaled norm of the gradient before clipping. `squares`: the
+  /// sum of the squares of all gradients, if other ranks have some of them.
+  std::optional<double> prepare(const float* gradients, const StepInfo& now, std::optional<double> squares = {});
   /// Does one step. With the same arenas, the backend gets the same work each time, so that it can be recorded.
   void apply(const Arenas& arenas) { apply(arenas, all()); }
   /// The part of a step that changes these elements: whole tensors, or those that shards_of() has cut. All parts
@@ -84,8 +80,7 @@ class Optimizer {
   CutRanges ranges_, statistics_;  ///< ranges of parameters and of statistics
   CutRanges whole_;                ///< the whole arena as one range
   kernels::DeviceValue<kernels::AverageStep> statistics_step_, average_step_;
-  AddSquares add_squares_;  ///< none: in their order
-  Sums squares_;            ///< of the gradients of each range
+  Sums squares_;  ///< of the gradients of each range
 };
 
 }  // namespace distdl::optim

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include <distdl/comm/communicator.hpp>
 #include <distdl/parallel/options.hpp>
@@ -12,13 +13,11 @@ namespace distdl::parallel {
 /// whose tensor shards lie on so many ranks.
 struct Degrees {
   int data = 1, pipeline = 1, tensor = 1;
-  int ranks() const { return data * pipeline * tensor; }
+  /// The ranks that hold the model together.
+  int parts() const { return pipeline * tensor; }
+  int ranks() const { return data * parts(); }
   bool operator==(const Degrees&) const = default;
 };
-
-/// The product that so many ranks form: as many for the tensor shards as the options permit and as divide the number of
-/// ranks.
-Degrees degrees_of(const Options& options, int world_size);
 
 /// The ranks of a run as a product: rank = (data coordinate * degrees.pipeline + pipeline coordinate) * degrees.tensor
 /// + tensor coordinate. The ranks of a tensor group, which talk most, are neighbours, then those of a pipeline. So they
@@ -36,11 +35,26 @@ class Mesh {
   /// The ranks that have the tensor shards of the same layers, by their tensor coordinate. Only if there are several.
   comm::Communicator& tensor() const { return *tensor_; }
   bool has_tensor() const { return degrees_.tensor > 1; }
+  /// The ranks that hold the model together with this one. Only if there are several.
+  comm::Communicator& replica() const { return replica_ ? *replica_ : has_tensor() ? *tensor_ : *pipeline_; }
+  bool has_parts() const { return degrees_.parts() > 1; }
+  /// Whether this rank tells what all ranks of its tensor group know.
+  bool is_first_of_tensor() const { return !has_tensor() || tensor_->rank() == Rank(0); }
 
  private:
   comm::Communicator& world_;
   Degrees degrees_;
   std::unique_ptr<comm::Communicator> data_, pipeline_, tensor_;  ///< none: one coordinate only
+  std::unique_ptr<comm::Communicator> replica_;                   ///< none: one of the two
 };
+
+/// The degrees for so many ranks, with the pipelines or the tensor groups that the options ask for. `most_stages`: of
+/// the model. Throws ConfigError, which names the nearest choice that is possible, if the ranks cannot form them.
+Degrees degrees_of(const Options& options, int ranks, int most_stages);
+
+/// The same where the run has to go on with the ranks that there are: with pipelines or tensor groups as near as
+/// possible in size, of two the larger ones, which need less memory of a rank. `reason` becomes why they are not those
+/// that the options ask for, or empty. Throws ConfigError if there are none.
+Degrees nearest_degrees(const Options& options, int ranks, int most_stages, std::string& reason);
 
 }  // namespace distdl::parallel

@@ -17,14 +17,41 @@ constexpr std::array<Named<Strategy>, 2> choices_of(Strategy) {
   }};
 }
 
+namespace pipeline {
+/// How the ranks of a pipeline order their work on the microbatches of a step. All end with a flush: a step is over
+/// when each microbatch has passed each stage forward and backward.
+enum class Algorithm {
+  gpipe,        ///< all forward, then all backward (Huang et al., "GPipe", NeurIPS 2019)
+  one_f_one_b,  ///< as early backward as possible (PipeDream-Flush: Narayanan et al., ICML 2021)
+  interleaved,  ///< 1F1B with several stages per rank (Narayanan et al., "Megatron-LM", SC 2021)
+  zero_bubble   ///< ZB-H1: gradients of weights fill the gaps (Qi et al., "Zero Bubble Pipeline Parallelism", 2023)
+};
+
+inline constexpr std::array<Named<Algorithm>, 4> kAlgorithms{{
+    {Algorithm::gpipe, "gpipe", "all forward, then all backward"},
+    {Algorithm::one_f_one_b, "1f1b", "one forward, one backward: fewer activations"},
+    {Algorithm::interleaved, "interleaved", "1f1b with several stages per rank: a shorter bubble, more transfers"},
+    {Algorithm::zero_bubble, "zero-bubble", "1f1b with gradients of weights in the gaps"},
+}};
+constexpr const auto& choices_of(Algorithm /*which*/) {
+  return kAlgorithms;
+}
+}  // namespace pipeline
+
 struct Options {
   OneOf<Strategy> strategy = Strategy::replicas;
   std::int64_t microbatches = 12;     ///< number per step; the global batch is microbatches * microbatch_size
   std::int64_t microbatch_size = 16;  ///< samples per microbatch
   std::int64_t tensor_shards = 1;     ///< into which the layers of each block are divided
   std::int64_t tensor_ranks = 1;      ///< on which the shards of a layer lie, at most
-  double bucket_mib = 0;              ///< least MiB of gradients that are summed over the ranks at a time; 0: chosen
+  std::int64_t pipeline_ranks = 1;    ///< ranks of a pipeline, each of which has one stage of the model
+  OneOf<pipeline::Algorithm> schedule = pipeline::Algorithm::one_f_one_b;
+  double bucket_mib = 0;  ///< least MiB of gradients that are summed over the ranks at a time; 0: chosen
 };
+
+/// Checks the keys of pipelines and tensor groups, as far as that is possible without the number of ranks. Throws
+/// ConfigError.
+void check(const Options& options);
 
 template <class Visitor>
 void describe(Options& options, Visitor&& visit) {
@@ -39,8 +66,16 @@ void describe(Options& options, Visitor&& visit) {
         "gpt, vit: parts of the linear layers and of the attention heads of each block, whose results are added in a "
         "fixed order; the result depends on this number, not on the ranks");
   visit("parallel.tensor_ranks", options.tensor_ranks,
-        "ranks that share the tensor shards of each layer; at most parallel.tensor_shards. Fewer, if the number of "
-        "ranks cannot be divided by it; no bit of the result depends on it");
+        "ranks that share the tensor shards of each layer; at most parallel.tensor_shards; not together with "
+        "parallel.pipeline_ranks; no bit of the result depends on it");
+  visit(
+      "parallel.pipeline_ranks", options.pipeline_ranks,
+      "ranks of a pipeline: each has one stage, which is some of the layers; the ranks form as many pipelines as their "
+      "number permits; no bit of the result depends on it");
+  visit(
+      "parallel.schedule", options.schedule,
+      OneOf<pipeline::Algorithm>::help("how the ranks of a pipeline order their work; no bit of the result depends on "
+                                       "it; \"interleaved\" is for distdl plan only"));
   visit("parallel.bucket_mib", options.bucket_mib,
         "gradients are summed over the ranks in buckets of at least so many MiB, while the backward pass still runs; "
         "more than the model has: all at once, after it; 0: chosen by the costs of communication; no bit of the result "

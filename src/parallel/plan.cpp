@@ -22,6 +22,17 @@ std::vector<int> shares(int microbatches, const std::vector<double>& speeds) {
 }
 }  // namespace
 
+void check(const Options& options) {
+  require(options.pipeline_ranks >= 1, "parallel.pipeline_ranks is {}, but must be at least 1", options.pipeline_ranks);
+  require(options.schedule != pipeline::Algorithm::interleaved,
+          "parallel.schedule is \"{}\", which distdl plan knows, but training does not; take \"{}\"", options.schedule,
+          OneOf(pipeline::Algorithm::one_f_one_b));
+  require(options.pipeline_ranks == 1 || options.tensor_ranks <= 1,
+          "parallel.pipeline_ranks is {} and parallel.tensor_ranks is {}, but a rank has either some layers or some "
+          "shards of each: set one of them to 1; parallel.tensor_shards = {} may stay",
+          options.pipeline_ranks, options.tensor_ranks, options.tensor_shards);
+}
+
 MicrobatchPlan make_plan(const Options& options, const std::vector<double>& speeds) {
   require(options.microbatch_size >= 1, "parallel.microbatch_size is {}, but must be at least 1",
           options.microbatch_size);

@@ -2,14 +2,43 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
+
+#include <sys/mman.h>
 
 #include <distdl/tensor/buffer.hpp>
 
 namespace distdl::tensor {
+namespace {
+/// The count of the thread's innermost DryAllocations.
+std::shared_ptr<std::size_t>& dry_bytes() {
+  thread_local std::shared_ptr<std::size_t> bytes;
+  return bytes;
+}
+
+Buffer reserve(std::size_t bytes, std::size_t rounded) {
+  void* const data =
+      ::mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (data == MAP_FAILED) throw std::bad_alloc();
+  *dry_bytes() += rounded;
+  return {data, bytes, [rounded, count = dry_bytes()](void* p) {
+            *count -= rounded;
+            ::munmap(p, rounded);
+          }};
+}
+}  // namespace
+
+DryAllocations::DryAllocations()
+    : bytes_(std::make_shared<std::size_t>(0)), before_(std::exchange(dry_bytes(), bytes_)) {}
+
+DryAllocations::~DryAllocations() {
+  dry_bytes() = before_;
+}
 
 Buffer allocate_host(std::size_t bytes) {
   std::size_t rounded = (bytes + 63) / 64 * 64;
   if (rounded == 0) rounded = 64;
+  if (dry_bytes()) return reserve(bytes, rounded);
   void* data = std::aligned_alloc(64, rounded);
   if (!data) throw std::bad_alloc();
   std::memset(data, 0, rounded);

@@ -32,4 +32,20 @@ class Buffer {
 /// Zeroed host memory, aligned to 64 bytes. Throws std::bad_alloc.
 Buffer allocate_host(std::size_t bytes);
 
+/// While this object exists, allocate_host() of its thread reserves addresses only: the memory reads as zeros, and
+/// takes none of the machine until it is written. So what a program would need can be counted where it does not fit.
+class DryAllocations {
+ public:
+  DryAllocations();
+  ~DryAllocations();
+  DryAllocations(const DryAllocations&) = delete;
+  DryAllocations& operator=(const DryAllocations&) = delete;
+
+  /// Of the buffers that were allocated since, and exist still.
+  std::size_t bytes() const { return *bytes_; }
+
+ private:
+  std::shared_ptr<std::size_t> bytes_, before_;
+};
+
 }  // namespace distdl::tensor

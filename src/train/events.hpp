@@ -36,6 +36,9 @@ struct StepDone {
   /// With several ranks: the time that the sums of the gradients took, and that part of it in which this rank waited
   /// for them.
   std::optional<double> sum_seconds = {}, sum_waited_seconds = {};
+  /// With a pipeline: the time of the stages' passes, and that part of it in which a rank of it waited for other
+  /// stages, on average.
+  std::optional<double> pipeline_seconds = {}, pipeline_waited_seconds = {};
 };
 
 /// How fast the ranks are, and how the microbatches are divided among them: at first, when they move, and when a rank

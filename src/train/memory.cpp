@@ -43,9 +43,9 @@ std::uint64_t memory_of_node() {
   return std::min((std::uint64_t{info.totalram} + info.totalswap) * info.mem_unit, limit_of_control_group());
 }
 
-model::ModelTensors tensors_that_fit(const model::Description& model, const parallel::Options& parallel,
-                                     const optim::Options& optim, const RanksOfMachine& ranks, std::uint64_t memory) {
-  auto tensors = model::tensors_of(model);
+void check_memory(const model::Description& model, const model::ModelTensors& tensors,
+                  const parallel::Options& parallel, const optim::Options& optim, const RanksOfMachine& ranks,
+                  std::uint64_t memory) {
   const auto arena = checked_product<std::int64_t>(static_cast<std::int64_t>(tensors.layout.size()), sizeof(float),
                                                    "the memory for parameters");
   const auto state = optim::state_of(optim);
@@ -65,6 +65,12 @@ model::ModelTensors tensors_that_fit(const model::Description& model, const para
       model.name, model::parameter_count(tensors), parallel.microbatch_size, static_cast<double>(all) / kGibibyte,
       ranks.here, ranks.here == 1 ? "" : "s", static_cast<double>(memory) / kGibibyte,
       sharded ? "" : R"(, or parallel.strategy = "sharded" on several ranks)");
+}
+
+model::ModelTensors tensors_that_fit(const model::Description& model, const parallel::Options& parallel,
+                                     const optim::Options& optim, const RanksOfMachine& ranks, std::uint64_t memory) {
+  auto tensors = model::tensors_of(model);
+  check_memory(model, tensors, parallel, optim, ranks, memory);
   return tensors;
 }
 

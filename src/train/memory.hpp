@@ -15,11 +15,16 @@ std::uint64_t memory_of_node();
 /// How many ranks of a run one machine has.
 struct RanksOfMachine {
   int here = 1;
-  int all = 1;  ///< of the run, also on other machines
+  int all = 1;  ///< of the run that hold the same layers, also on other machines
 };
 
-/// The tensors of a model that ranks of one machine train in its own memory. Throws ConfigError before anything is
-/// allocated if parameters, gradients, moments and the largest activation need more than `memory` bytes.
+/// Throws ConfigError before anything is allocated if parameters, gradients, moments and the largest activation of the
+/// ranks of one machine need more than `memory` bytes. `tensors`: of a rank.
+void check_memory(const model::Description& model, const model::ModelTensors& tensors,
+                  const parallel::Options& parallel, const optim::Options& optim, const RanksOfMachine& ranks,
+                  std::uint64_t memory);
+
+/// The tensors of a model of which each rank has all. Throws as check_memory() does.
 model::ModelTensors tensors_that_fit(const model::Description& model, const parallel::Options& parallel,
                                      const optim::Options& optim, const RanksOfMachine& ranks, std::uint64_t memory);
 

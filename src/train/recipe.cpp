@@ -43,6 +43,7 @@ void check(const Options& options) {
 void check(const Recipe& recipe) {
   data::check(recipe.data);
   model::check(recipe.model);
+  parallel::check(recipe.parallel);
   parallel::make_plan(recipe.parallel, 1);
   optim::check(recipe.optim);
   check(recipe.train);
@@ -55,6 +56,10 @@ void check(const Recipe& recipe) {
           "part of the moments: leave out one of them",
           recipe.parallel.strategy);
   check_tensor_ranks(recipe);
+  require(recipe.train.audit_every == 0 || recipe.parallel.pipeline_ranks == 1,
+          "train.audit_every compares what all ranks hold, but with parallel.pipeline_ranks = {} a rank holds some of "
+          "the layers: leave out one of them",
+          recipe.parallel.pipeline_ranks);
   checkpoint::check(recipe.checkpoint);
 }
 

@@ -16,6 +16,7 @@
 #include <distdl/model/models.hpp>
 #include <distdl/parallel/mesh.hpp>
 #include <distdl/parallel/plan.hpp>
+#include <distdl/parallel/stages.hpp>
 #include <distdl/train/agreement.hpp>
 #include <distdl/train/end_of_job.hpp>
 #include <distdl/train/evaluator.hpp>
@@ -24,21 +25,11 @@
 #include <distdl/train/state.hpp>
 #include <distdl/train/trainer/balancing.hpp>
 #include <distdl/train/trainer/checkpointing.hpp>
+#include <distdl/train/trainer/held_model.hpp>
 #include <distdl/train/trainer/step.hpp>
-#include <distdl/train/trainer/tensor_group.hpp>
 
 namespace distdl::train {
 namespace {
-std::optional<TensorGroup> tensor_group_of(const parallel::Mesh& mesh, kernels::Backend& backend, const Recipe& recipe,
-                                           const model::Description& divided, const model::ModelTensors& own) {
-  if (!mesh.has_tensor()) return std::nullopt;
-  return std::make_optional<TensorGroup>(backend, mesh.tensor(), recipe.parallel.tensor_shards, divided, own);
-}
-
-RanksOfMachine ranks_of_machine(const comm::Communicator& communicator) {
-  return {static_cast<int>(communicator.ranks_on_host_of(communicator.rank()).size()), communicator.size()};
-}
-
 /// One rank's part of a run: the loop of steps, evaluations and saves.
 class Trainer {
  public:
@@ -57,10 +48,9 @@ class Trainer {
   }
 
  private:
+  /// Throws ConfigError if this node has too little memory for it.
+  HeldModel hold_what_fits() const;
   void start();
-  /// What is here of the model, where ranks share its shards.
-  std::optional<HeldPart> held_part();
-  void share_shards();
   /// Whatever a restore that failed has left behind.
   void begin_afresh(const StartValues& values);
   /// One optimizer step. Returns what the ranks agreed on.
@@ -106,9 +96,7 @@ class Trainer {
   parallel::MicrobatchPlan plan_;
   data::Sampler sampler_;
   Step total_;
-  model::Description divided_, model_;  ///< the whole model; what this rank has of it
-  model::ModelTensors tensors_;
-  std::optional<TensorGroup> tensor_group_;
+  HeldModel held_;
   TrainingState state_;
   TrainingStep step_;
   Evaluator evaluator_;
@@ -133,43 +121,37 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
       observer_(observer),
       backend_(kernels::make_backend(recipe.kernels)),
       sources_(data::open_sources(recipe.data, recipe.model.context, static_cast<std::uint64_t>(recipe.train.seed))),
-      plan_(parallel::make_plan(recipe.parallel, mesh.data().size())),
+      plan_(parallel::make_plan(recipe.parallel, mesh.degrees().data)),
       sampler_(static_cast<std::uint64_t>(recipe.train.seed), samples()),
       total_(steps_of(recipe, samples())),
-      divided_(model_of(recipe, *sources_.training)),
-      model_(part_of(divided_, mesh, recipe.parallel.tensor_shards)),
-      tensors_(backend_->memory_is_host() ? tensors_that_fit(model_, recipe.parallel, recipe.optim,
-                                                             ranks_of_machine(communicator), memory_of_node())
-                                          : model::tensors_of(model_)),
-      tensor_group_(tensor_group_of(mesh, *backend_, recipe, divided_, tensors_)),
-      step_(recipe, mesh.data(), *backend_, plan_, model_, tensors_, total_),
-      evaluator_(*backend_, model_, tensors_, step_.network(), sources_),
+      held_(hold_what_fits()),
+      step_(recipe, mesh, *backend_, plan_, held_, total_),
+      evaluator_(*backend_, held_.model, held_.tensors, step_.network(), sources_, mesh),
       end_of_job_(communicator.rank() == Rank(0) ? setting.limits : slurm::JobLimits{},
                   recipe.train.stop_margin_seconds, setting.measured),
-      checkpointing_(recipe, setting, communicator, group, observer, *backend_, sources_,
-                     tensor_group_ ? tensor_group_->whole() : tensors_, held_part(), state_, end_of_job_),
+      checkpointing_(recipe, setting, communicator, group, observer, *backend_, sources_, held_, mesh, state_,
+                     end_of_job_),
       balancing_(recipe, setting, communicator, group.timeout(), observer, *backend_, step_) {
-  if (tensor_group_) share_shards();
-  allocate(state_, *backend_, tensors_.layout, step_.optimizer().state(), step_.shard());
+  evaluator_.set_sum_of_shards(held_.sum_of_shards());
+  allocate(state_, *backend_, held_.tensors.layout, step_.optimizer().state(), step_.shard());
   end_of_job_.set_steps_per_evaluation(static_cast<double>(evaluator_.samples()) /
                                        static_cast<double>(plan_.global_batch()));
 }
 
-std::optional<HeldPart> Trainer::held_part() {
-  if (!tensor_group_) return std::nullopt;
-  return HeldPart{tensors_, mesh_.data(), tensor_group_->is_first()};
-}
-
-void Trainer::share_shards() {
-  step_.share_shards(*tensor_group_);
-  evaluator_.set_sum_of_shards(
-      [this](const auto& format, auto addends) { tensor_group_->sum_shards(format, addends); });
+HeldModel Trainer::hold_what_fits() const {
+  HeldModel held = hold(model_of(recipe_, *sources_.training), recipe_.parallel.tensor_shards, mesh_, *backend_);
+  const auto here = communicator_.ranks_on_host_of(communicator_.rank()).size();
+  if (backend_->memory_is_host())
+    check_memory(held.model, held.tensors, recipe_.parallel, recipe_.optim,
+                 {static_cast<int>(here), mesh_.degrees().data}, memory_of_node());
+  return held;
 }
 
 void Trainer::start() {
   step_.allocate(state_);
   const StartValues start_values{[this](std::span<float> arena) {
-                                   model::initialize(tensors_, static_cast<std::uint64_t>(recipe_.train.seed), arena);
+                                   model::initialize(held_.tensors, static_cast<std::uint64_t>(recipe_.train.seed),
+                                                     arena);
                                  },
                                  plan_.global_batch()};
   enter_phase(RankPhase::restore);
@@ -184,7 +166,7 @@ void Trainer::start() {
   if (state_.audited) checkpointing_.audited(*state_.audited);
   if (state_.step < total_) checkpointing_.check_room();
   checkpointing_.schedule_from_here();
-  step_.network().load_parameters(state_.parameter_arena());
+  step_.load_parameters(state_.parameter_arena());
   if (state_.step < total_) step_.start_reading(sources_, sampler_, state_);
   if (state_.step < total_) checkpointing_.start(resumed.has_value());
   Started started{{}, total_, communicator_.size(), samples(), plan_.global_batch(), backend_->description()};
@@ -227,7 +209,8 @@ TrainingStep::Requests Trainer::step(bool stop) {
   check_resumed_loss(done.loss);
   observer_.on(StepDone{state_.step, epochs_done(), done.loss, done.accuracy, done.learning_rate,
                         static_cast<double>(plan_.global_batch()) / watch.seconds(), done.waited_seconds, done.norm,
-                        done.loss_scale, done.skipped, done.sum_seconds, done.sum_waited_seconds});
+                        done.loss_scale, done.skipped, done.sum_seconds, done.sum_waited_seconds, done.pipeline_seconds,
+                        done.pipeline_waited_seconds});
   balancing_.step_done(state_, done, watch.seconds(), end_of_job_.is_disturbed());
   return done.agreed;
 }
@@ -302,10 +285,7 @@ bool Trainer::evaluate() {
   if (evaluator_.samples() == 0) return true;
   const Stopwatch watch;
   enter_phase(RankPhase::evaluate);
-  const auto found = evaluator_(state_.evaluation_arena(), mesh_.data(), [this] {
-    const bool stops = must_stop();
-    return tensor_group_ ? tensor_group_->one_has(stops) : stops;  // they evaluate together
-  });
+  const auto found = evaluator_(state_.evaluation_arena(), communicator_, [this] { return must_stop(); });
   step_.network().load_parameters(state_.parameter_arena());
   enter_phase(RankPhase::report);
   if (!found) return false;
@@ -454,18 +434,60 @@ void warn_of_different_backends(const std::vector<std::string>& backends, bool a
           "use equal nodes or set kernels.backend",
           r, backends[r], backends[0], audits ? ", and there are no audits" : "");
 }
+
+/// `reason`: why the degrees are not those that the options ask for.
+void log_degrees(const parallel::Degrees& degrees, const parallel::Options& options, const std::string& reason) {
+  const bool tensor = options.tensor_ranks > 1;
+  if (tensor && reason.empty()) return;
+  const auto counted = [](int count, const char* what) {
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+  };
+  log(reason.empty() ? Severity::info : Severity::warning, "{}: {} of {}{}", counted(degrees.ranks(), "rank"),
+      counted(degrees.data, tensor ? "tensor group" : "pipeline"),
+      tensor ? counted(degrees.tensor, "rank") : counted(degrees.pipeline, "stage"),
+      reason.empty() ? ""
+                     : fmt::format(", not of parallel.{} = {}, because {}; no bit of the result depends on it",
+                                   tensor ? "tensor_ranks" : "pipeline_ranks",
+                                   tensor ? options.tensor_ranks : options.pipeline_ranks, reason));
+}
+
+/// The run goes on with the ranks that there are. What a start cannot do, distdl refuses before it starts them.
+parallel::Degrees degrees_for(const Recipe& recipe, const comm::Communicator& communicator) {
+  const parallel::Options& options = recipe.parallel;
+  if (options.pipeline_ranks == 1 && options.tensor_ranks == 1) return {.data = communicator.size()};
+  const auto sources =
+      data::open_sources(recipe.data, recipe.model.context, static_cast<std::uint64_t>(recipe.train.seed));
+  const int most = parallel::most_stages(model_of(recipe, *sources.training));
+  std::string reason;
+  const auto degrees = parallel::nearest_degrees(options, communicator.size(), most, reason);
+  if (communicator.rank() == Rank(0)) log_degrees(degrees, options, reason);
+  return degrees;
+}
+
+/// Activations have the layout of the backend, which depends on its instruction set.
+void check_same_layouts(const std::vector<std::string>& backends, const parallel::Mesh& mesh) {
+  for (std::size_t r = 1; r < backends.size() && mesh.has_parts(); ++r)
+    require(
+        backends[r] == backends[0],
+        "rank {} computes with \"{}\", but rank 0 with \"{}\": ranks that hold a model together exchange activations "
+        "in the layout of the backend; use equal nodes, or parallel.{} = 1",
+        r, backends[r], backends[0], mesh.has_pipeline() ? "pipeline_ranks" : "tensor_ranks");
+}
 }  // namespace
 
 Outcome run(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, Observer& observer) {
   CommunicatorGroup group(communicator, recipe.checkpoint.timeout_seconds);
-  const parallel::Mesh mesh(communicator, parallel::degrees_of(recipe.parallel, communicator.size()));
-  std::optional<Trainer> trainer;
+  parallel::Degrees degrees;
   agree(communicator, group.timeout(), [&] {
     check(recipe);
-    trainer.emplace(recipe, setting, communicator, mesh, group, observer);
+    degrees = degrees_for(recipe, communicator);
   });
+  const parallel::Mesh mesh(communicator, degrees);
+  std::optional<Trainer> trainer;
+  agree(communicator, group.timeout(), [&] { trainer.emplace(recipe, setting, communicator, mesh, group, observer); });
   check_same_samples(communicator, trainer->digest());
   auto backends = communicator.all_gather_strings(trainer->backend());
+  check_same_layouts(backends, mesh);
   if (communicator.rank().value == 0) warn_of_different_backends(backends, recipe.train.audit_every > 0);
   if (std::ranges::adjacent_find(backends, std::not_equal_to<>()) != backends.end()) trainer->allow_different_bits();
   if (recipe.train.audit_every > 0) trainer->name_nodes(communicator.all_gather_strings(setting.node));

@@ -93,13 +93,19 @@ class LostRanks(ProgramTest):
     def test_after_a_relaunch_the_result_is_the_same(self):
         job = ["--set", "model.hidden=[256, 256]", "--set", "kernels.backend=reference", "--set", "train.epochs=12"]
         self.succeed(*self.run_local(2, *job, "--set", "run.dir=whole"))
-        run = self.start(*self.run_local(3, *job, "--set", "run.relaunches=1", "--set", "parallel.strategy=sharded", *OVERLAP))
-        self.wait_for_checkpoint()
-        os.kill(self.ranks_of(run)[1], signal.SIGKILL)
-        code, _, err = self.finish(run)
-        self.assertEqual(code, 0, err)
-        self.assertRegex(err, r"relaunching .* the newest checkpoint is that of step \d+0")
-        self.assertEqual(self.digest(), self.digest("whole"))
+        for name, parallel in {"sharded": ["parallel.strategy=sharded"], "pipeline": ["parallel.pipeline_ranks=3"]}.items():
+            more = [word for key in [*parallel, "run.relaunches=1", f"run.dir={name}"] for word in ("--set", key)]
+            run = self.start(*self.run_local(3, *job, *more, *OVERLAP))
+            self.wait_for_checkpoint(name)
+            os.kill(self.ranks_of(run)[1], signal.SIGKILL)
+            code, _, err = self.finish(run)
+            self.assertEqual(code, 0, err)
+            self.assertRegex(err, r"relaunching .* the newest checkpoint is that of step \d+0")
+            self.assertEqual(self.digest(name), self.digest("whole"), name)
+        stages = [*job, "--set", "parallel.pipeline_ranks=3"]
+        self.fails(78, ["2 ranks do not divide into pipelines of 3", "the nearest possible number is 2"],
+                   *self.run_local(2, *stages, "--set", "run.dir=new"))
+        self.succeed(*self.run_local(2, *stages, "--set", "run.dir=pipeline"))  # a run that has trained goes on
 
     def test_a_killed_worker_trains_again_within_three_seconds(self):
         """Or, on a slow machine, within three times the time of a start."""

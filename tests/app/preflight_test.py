@@ -28,7 +28,7 @@ case $1 in
   update) echo "$*" >> told;;
   show) state=RUNNING
     [[ ! -e queued && $3 == 7 ]] || state=PENDING
-    echo "JobId=$3 JobState=$state Partition=batch NumNodes=$(tr , '\\n' < nodes | wc -l) ReqTRES=node=$(cat needed)"
+    echo "JobId=$3 JobState=$state Partition=batch NumNodes=$(tr , '\\n' < left | wc -l) NodeList=$(cat left) ReqTRES=node=$(cat needed)"
 esac
 """
 
@@ -44,10 +44,11 @@ class Preflight(ProgramTest):
             file.write_text(text.format(folder=self.folder) if "{folder}" in text else text)
             file.chmod(0o755)
 
-    def in_job(self, nodes, faults="", needed=2, *more, chain=""):
-        """A start in a job with these nodes; exit code and stderr."""
+    def in_job(self, nodes, faults="", needed=2, *more, chain="", left=None):
+        """A start in a job with these nodes, of which Slurm has left these; exit code and stderr."""
         count = nodes.count(",") + 1
         (self.folder / "nodes").write_text(nodes)
+        (self.folder / "left").write_text(left or nodes)
         (self.folder / "needed").write_text(str(needed))
         for name in ("launches", "looks", "told", "queued"):
             (self.folder / name).unlink(missing_ok=True)
@@ -136,6 +137,15 @@ class Preflight(ProgramTest):
         told = [line for line in err.splitlines() if "are not avoided" in line]
         self.assertEqual(1, len(told), err)
         self.assertIn('run/bad-nodes.jsonl" is a folder', told[0])
+
+    def test_nodes_that_slurm_has_taken_out_of_the_job_are_not_asked_for(self):
+        code, err = self.in_job("n1,n2,n3", left="n[1,3]")
+        self.assertEqual(REQUEUE, code, err)
+        self.assertIn("Slurm has left 2 of 3 nodes to job 7, which needs 2: n1, n3", err)
+        self.assertEqual(["n1,n3"], self.said("looks"), err)
+        self.assertIn("--nodelist=n1,n3", self.said("launches")[0])
+        code, err = self.in_job("n1,n2,n3", left="n3")
+        self.assertEqual((REQUEUE, [], [], ["requeue"]), (code, self.said("looks"), self.said("launches"), self.said("told")), err)
 
     def test_can_be_switched_off(self):
         self.in_job("n1,n2,n3", "n1=digest", 2, "--set", "run.preflight=off")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks that keep the moments of a shard each (parallel.strategy = "sharded"), on several hosts: here a host is a host name."""
+"""Ranks that hold a part of the state or of the model each, on several hosts: here a host is a host name."""
 import os
 import subprocess
 import sys
@@ -47,6 +47,20 @@ class Sharded(ProgramTest):
         self.finish_on("ab", *sharded, "--set", "run.dir=unbroken", "--set", "optim.name=lamb")
         self.finish_on("a", "--set", "run.dir=lamb", "--set", "optim.name=lamb")
         self.assertEqual(self.digest("unbroken"), self.digest("lamb"))
+
+    def test_pipelines_go_on_with_the_hosts_that_there_are(self):
+        self.make_set()
+        self.finish_on("a", "--set", "run.dir=whole")
+        stages = ["--set", "parallel.pipeline_ranks=2", "--set", "checkpoint.memory_every=3", "--set", "checkpoint.partner_every=3"]
+        ranks = self.start_on("aabb", *stages)
+        wait_until(lambda: any(row["event"] == "snapshot" for row in self.rows("journal.jsonl")), "a snapshot")
+        for rank in ranks[2:]:
+            rank.kill()
+        self.assertEqual([rank.wait(PATIENCE) for rank in ranks], [69, 69, -9, -9])
+        said = self.finish_on("acc", *stages)
+        self.assertIn("resuming from step", said)
+        self.assertIn("not of parallel.pipeline_ranks = 2, because 3 ranks do not divide into pipelines of 2", said)
+        self.assertEqual(self.digest(), self.digest("whole"))
 
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ class SameBytes(unittest.TestCase):
         began = time.monotonic()
         run, job = self.disturbed()
         print(f"disturbed run: {time.monotonic() - began:.1f} s, {run.result()}")
-        local.join(120)
+        local.join(270)
         self.assertFalse(local.is_alive(), "the local runs do not end")
         if local.error:
             raise local.error

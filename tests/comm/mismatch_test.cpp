@@ -81,6 +81,28 @@ TEST_P(Mismatch, ReceivesInACircle) {
   });
 }
 
+/// Short ones lie in shared memory, long ones go by UCX: one side may take a message for short, the other one for long.
+TEST_P(Mismatch, MessagesOfOtherSizes) {
+  Options options = test_options();
+  options.shared_memory_ranks = GetParam();
+  for (const auto& [sent, expected] : {std::pair(8, 16), std::pair(8, 100'000), std::pair(100'000, 8)}) {
+    const auto body = [&, sent = sent, expected = expected](Communicator& comm) {
+      std::vector<std::byte> bytes(100'000);
+      const std::span all(bytes);
+      const auto length = static_cast<std::size_t>(comm.rank() == Rank(0) ? sent : expected);
+      if (comm.rank() == Rank(0)) comm.send(all.first(length), Rank(1), 5).wait();
+      if (comm.rank() == Rank(1)) comm.receive(all.first(length), Rank(0), 5).wait();
+      comm.barrier().wait();
+    };
+    try {
+      on_threads(2, body, options);
+      FAIL() << "no error";
+    } catch (const CommError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(fmt::format("sent {} bytes, expected {}", sent, expected)));
+    }
+  }
+}
+
 TEST(Mismatch, OtherReductionsWithinANode) {
   const auto body = [](Communicator& comm) {
     std::vector<float> values(100);

@@ -275,6 +275,44 @@ TEST_P(Requests, MessagesWithOneTagArriveInOrder) {
   });
 }
 
+/// More than a mailbox holds, short and long ones with few tags, while the receiver does something else.
+TEST_P(Requests, MessagesWaitForReceivesInAnyOrderOfTags) {
+  on_ranks([](Communicator& comm) {
+    constexpr int kMessages = 60, kTags = 4;
+    const auto size_of = [](int i) { return static_cast<std::size_t>(i % 7 * (i % 7) * 2000); };
+    const Rank to((comm.rank().value + 1) % comm.size()), from((comm.rank().value + comm.size() - 1) % comm.size());
+    std::vector<std::vector<std::byte>> out, in;
+    std::vector<Request> sends, receives;
+    for (int i = 0; i < kMessages; ++i) out.push_back(pattern(size_of(i), 100 * to.value + i));
+    for (int i = 0; i < kMessages; ++i)
+      sends.push_back(comm.send(out[static_cast<std::size_t>(i)], to, static_cast<std::uint32_t>(i % kTags)));
+    comm.barrier().wait();
+    for (int i = 0; i < kMessages; ++i) in.emplace_back(size_of(i));
+    for (int tag = kTags - 1; tag >= 0; --tag)
+      for (int i = tag; i < kMessages; i += kTags)
+        receives.push_back(comm.receive(in[static_cast<std::size_t>(i)], from, static_cast<std::uint32_t>(tag)));
+    for (Request& request : receives) request.wait();
+    for (Request& request : sends) request.wait();
+    for (int i = 0; i < kMessages; ++i)
+      EXPECT_EQ(in[static_cast<std::size_t>(i)], pattern(size_of(i), 100 * comm.rank().value + i)) << i;
+    comm.barrier().wait();
+  });
+}
+
+/// They wait for nobody: the receiver takes them out of its mailbox while it waits for something else.
+TEST_P(Requests, ShortMessagesLeaveWhileTheReceiverIsInAnotherWait) {
+  on_ranks([](Communicator& comm) {
+    constexpr std::uint32_t kMessages = 100;
+    std::byte one{};
+    if (comm.rank() == Rank(0))
+      for (std::uint32_t i = 0; i < kMessages; ++i) comm.send({&one, 1}, Rank(1), i).wait();
+    comm.barrier().wait();
+    if (comm.rank() == Rank(1))
+      for (std::uint32_t i = kMessages; i-- > 0;) comm.receive({&one, 1}, Rank(0), i).wait();
+    comm.barrier().wait();
+  });
+}
+
 TEST_P(Requests, WrongInputIsRefusedAndHarmsNothing) {
   on_ranks([](Communicator& comm) {
     std::vector<float> four(4), five(5);
@@ -333,6 +371,25 @@ TEST_P(Requests, AnAllToAllInPlaceMustNotOverwriteWhatIsNotYetSent) {
       std::fill(values.begin(), values.end(), comm.rank().value);
       comm.all_to_all(values, values, counts, counts).wait();
       for (std::size_t i = 0; i < values.size(); ++i) EXPECT_EQ(values[i], static_cast<std::int32_t>(i / 2));
+    }
+  });
+}
+
+/// One rank alone, all, or none: all of them must decide alike how they exchange the blocks.
+TEST_P(Requests, AnAllToAllInSharedMemoryMayBeInPlaceOnSomeRanksOnly) {
+  on_ranks([](Communicator& comm) {
+    constexpr std::size_t kEach = 10'000;
+    const auto size = static_cast<std::size_t>(comm.size());
+    const tensor::Buffer one = comm.allocate(kEach * size * sizeof(float)), two = comm.allocate(one.bytes());
+    for (int in_place = 0; in_place < 4; ++in_place) {
+      const auto values = one.as<float>(), result = (in_place >> comm.rank().value % 2) & 1 ? values : two.as<float>();
+      std::ranges::fill(result, -1.0f);
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = static_cast<float>(static_cast<std::size_t>(comm.rank().value) * size + i / kEach);
+      comm.all_to_all(Vector(values), Vector(result)).wait();
+      for (std::size_t r = 0; r < size; ++r)
+        EXPECT_TRUE(all_are(result.subspan(r * kEach, kEach),
+                            static_cast<float>(r * size + static_cast<std::size_t>(comm.rank().value))));
     }
   });
 }

@@ -223,6 +223,8 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
                                              "data.holdout",  // data.digest, data.samples and others stand for them
                                              "data.cache_mib",
                                              "parallel.bucket_mib",
+                                             "parallel.pipeline_ranks",
+                                             "parallel.schedule",
                                              "parallel.strategy",
                                              "parallel.tensor_ranks",
                                              "train.audit_every",

@@ -111,9 +111,11 @@ TEST_F(Folder, RecordsWhatOfTheSumsWasNotHidden) {
   train::StepDone step{Step(1)};
   step.sum_seconds = 0.5;
   step.sum_waited_seconds = 0.125;
+  step.pipeline_waited_seconds = 0.0625;
   records.on(step);
   EXPECT_EQ(last_line("metrics.jsonl")["sum_seconds"], 0.5);
   EXPECT_EQ(last_line("metrics.jsonl")["sum_waited_seconds"], 0.125);
+  EXPECT_EQ(last_line("metrics.jsonl")["pipeline_waited_seconds"], 0.0625);
 }
 
 TEST_F(Folder, TellsAuditsAndWhoIsCorrupt) {

@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <distdl/base/errors.hpp>
+#include <distdl/model/models.hpp>
+#include <distdl/model/tensor_shards.hpp>
 #include <distdl/parallel/mesh.hpp>
+#include <distdl/parallel/stages.hpp>
 #include <distdl/world/thread_world.hpp>
 
 namespace distdl::parallel {
 namespace {
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
 TEST(Mesh, PipelinesAreNeighbours) {
   world::run_threads(6, [](world::World& world) {
     comm::run_connected(world, {}, [](comm::Communicator& communicator) {
@@ -39,17 +47,88 @@ TEST(Mesh, TensorGroupsAreTheNearestNeighbours) {
       EXPECT_EQ(mesh.pipeline().rank().value, rank / 2 % 2);
       EXPECT_EQ(mesh.data().size(), 2);
       EXPECT_EQ(mesh.data().rank().value, rank / 4);
+      EXPECT_EQ(mesh.replica().size(), 4);
+      EXPECT_EQ(mesh.replica().rank().value, rank % 4);
     });
   });
 }
 
-TEST(Mesh, HasAsManyTensorRanksAsDivideTheRanks) {
+Options pipelines_of(std::int64_t ranks) {
+  return {.microbatches = 4, .pipeline_ranks = ranks};
+}
+
+std::string refusal_of(const Options& options, int ranks, int most_stages) try {
+  degrees_of(options, ranks, most_stages);
+  return "none";
+} catch (const ConfigError& error) {
+  return error.what();
+}
+
+TEST(Degrees, AreWhatTheOptionsAskFor) {
+  EXPECT_EQ(degrees_of(pipelines_of(1), 4, 1), (Degrees{4, 1}));
+  EXPECT_EQ(degrees_of(pipelines_of(2), 6, 2), (Degrees{3, 2}));
+  EXPECT_EQ(degrees_of(pipelines_of(2), 8, 8), (Degrees{4, 2})) << "which is more ranks than microbatches";
+}
+
+TEST(Degrees, ARefusalNamesTheNearestChoice) {
+  EXPECT_THAT(refusal_of(pipelines_of(4), 6, 8), AllOf(HasSubstr("6 ranks do not divide into pipelines of 4"),
+                                                       HasSubstr("the nearest possible number is 3")));
+  EXPECT_THAT(refusal_of(pipelines_of(4), 8, 3),
+              AllOf(HasSubstr("divided into at most 3 stages"), HasSubstr("the nearest possible number is 2")));
+  EXPECT_THAT(refusal_of(pipelines_of(2), 16, 8), AllOf(HasSubstr("only 4 microbatches (parallel.microbatches)"),
+                                                        HasSubstr("the nearest possible number is 4")));
+  EXPECT_THAT(refusal_of(pipelines_of(0), 2, 8), HasSubstr("must be at least 1"));
+  EXPECT_THAT(refusal_of(pipelines_of(1), 7, 2), HasSubstr("start fewer ranks"));
+  Options interleaved = pipelines_of(2);
+  interleaved.schedule = "interleaved";
+  EXPECT_THAT(refusal_of(interleaved, 2, 8), HasSubstr("take \"1f1b\""));
+}
+
+TEST(Degrees, ARunGoesOnWithTheNearestOnes) {
+  std::string reason;
+  EXPECT_EQ(nearest_degrees(pipelines_of(2), 4, 8, reason), (Degrees{2, 2}));
+  EXPECT_EQ(reason, "");
+  EXPECT_EQ(nearest_degrees(pipelines_of(2), 3, 8, reason), (Degrees{1, 3})) << "the longer ones of two";
+  EXPECT_EQ(reason, "3 ranks do not divide into pipelines of 2");
+  EXPECT_EQ(nearest_degrees(pipelines_of(4), 2, 8, reason), (Degrees{1, 2}));
+  EXPECT_THROW(nearest_degrees(pipelines_of(2), 7, 2, reason), ConfigError);
+}
+
+TEST(Degrees, OfTensorRanksAreTheNearestThatDivideTheRanks) {
   const Options options{.tensor_shards = 4, .tensor_ranks = 4};
-  EXPECT_EQ(degrees_of({}, 6), (Degrees{.data = 6}));
-  EXPECT_EQ(degrees_of(options, 8), (Degrees{.data = 2, .tensor = 4}));
-  EXPECT_EQ(degrees_of(options, 6), (Degrees{.data = 2, .tensor = 3}));
-  EXPECT_EQ(degrees_of(options, 7), (Degrees{.data = 7}));
-  EXPECT_EQ(degrees_of(options, 2), (Degrees{.tensor = 2}));
+  EXPECT_EQ(degrees_of(options, 8, 1), (Degrees{.data = 2, .tensor = 4}));
+  EXPECT_THAT(refusal_of(options, 6, 1), AllOf(HasSubstr("parallel.tensor_ranks is 4"), HasSubstr("tensor groups of 4"),
+                                               HasSubstr("the nearest possible number is 3")));
+  std::string reason;
+  EXPECT_EQ(nearest_degrees({}, 6, 1, reason), (Degrees{.data = 6}));
+  EXPECT_EQ(nearest_degrees(options, 8, 1, reason), (Degrees{.data = 2, .tensor = 4}));
+  EXPECT_EQ(reason, "");
+  EXPECT_EQ(nearest_degrees(options, 6, 1, reason), (Degrees{.data = 2, .tensor = 3}));
+  EXPECT_EQ(nearest_degrees(options, 7, 1, reason), (Degrees{.data = 7})) << "there are 4 shards";
+  EXPECT_EQ(nearest_degrees(options, 2, 1, reason), (Degrees{.tensor = 2}));
+  EXPECT_EQ(reason, "2 ranks do not divide into tensor groups of 4");
+  EXPECT_THAT(refusal_of({.tensor_shards = 4, .tensor_ranks = 2, .pipeline_ranks = 2}, 4, 2),
+              HasSubstr("set one of them to 1; parallel.tensor_shards = 4 may stay"));
+}
+
+TEST(Stages, DoNotCutTheShardsOfALayer) {
+  const auto gpt = model::divide(
+      model::describe_model({.name = "gpt", .layers = 4, .width = 64, .heads = 4, .context = 16}, {16}, 8), 4);
+  EXPECT_EQ(most_stages(gpt), 12);
+  for (const auto& stage : stages_of(gpt, 12)) {
+    EXPECT_FALSE(gpt.layers[stage.first].branch) << gpt.layers[stage.first].name;
+  }
+}
+
+TEST(Stages, AreAsEqualAsTheirLayersPermit) {
+  const auto gpt = model::describe_model({.name = "gpt", .layers = 4, .width = 64, .heads = 2, .context = 16}, {16}, 8);
+  EXPECT_EQ(most_stages(gpt), 12);
+  const auto stages = stages_of(gpt, 2);
+  EXPECT_EQ(stages[0].first, 0u);
+  EXPECT_EQ(stages[1].end, gpt.layers.size());
+  EXPECT_EQ(gpt.layers[stages[1].first].name, "h.2.ln_1");
+  EXPECT_EQ(stages_of(gpt, 12).size(), 12u);
+  EXPECT_THROW(stages_of(gpt, 13), ConfigError);
 }
 }  // namespace
 }  // namespace distdl::parallel

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
 
+#include <distdl/app/bench/bench_calibrate.hpp>
 #include <distdl/app/bench/bench_checkpoint.hpp>
 #include <distdl/app/bench/bench_comm.hpp>
 #include <distdl/app/cli/commands.hpp>
@@ -249,6 +250,7 @@ void add_bench_command(Command app) {
     arguments->local.run([&] { check(*arguments); },
                          [&](comm::Communicator& communicator) { bench_train(*arguments, communicator); });
   });
+  add_bench_calibrate(bench);
   add_bench_checkpoint(bench);
   add_bench_comm(bench);
 }

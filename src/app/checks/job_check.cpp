@@ -5,10 +5,22 @@
 #include <distdl/data/source.hpp>
 #include <distdl/optim/optimizer.hpp>
 #include <distdl/parallel/plan.hpp>
+#include <distdl/parallel/stages.hpp>
 #include <distdl/train/memory.hpp>
 #include <distdl/train/run.hpp>
 
 namespace distdl::app {
+namespace {
+std::vector<model::LayerRange> stages_for(const parallel::Options& options, const model::Description& model) {
+  const int most = parallel::most_stages(model);
+  require(
+      options.pipeline_ranks <= most,
+      "parallel.pipeline_ranks is {}, but model \"{}\" can be divided into at most {} stages, one for each rank of a "
+      "pipeline; the nearest possible number is {}",
+      options.pipeline_ranks, model.name, most, most);
+  return parallel::stages_of(model, static_cast<int>(options.pipeline_ranks));
+}
+}  // namespace
 
 JobFacts examine_job(const config::Job& job, std::uint64_t memory) {
   const auto& recipe = job.recipe;
@@ -18,8 +30,10 @@ JobFacts examine_job(const config::Job& job, std::uint64_t memory) {
   const data::Source& samples = *sources.training;
   const auto model = train::model_of(recipe, samples);
   train::steps_of(recipe, samples.samples());
-  // A run has as many ranks as microbatches at the most.
-  const auto tensors = train::tensors_that_fit(model, recipe.parallel, recipe.optim, {1, plan.microbatches}, memory);
+  const auto tensors = model::tensors_of(model);
+  for (const auto& stage : stages_for(recipe.parallel, model))  // of as many replicas as microbatches at the most
+    train::check_memory(model, model::tensors_of(model, stage), recipe.parallel, recipe.optim, {1, plan.microbatches},
+                        memory);
   const std::uint64_t arenas = 1 + optim::state_of(recipe.optim).size();  // parameters, and what the optimizer keeps
   return {fmt::format("model {} with {} parameters, {} samples of {} in {} classes, global batch {}", model.name,
                       model::parameter_count(tensors), samples.samples(), tensor::to_string(samples.shape()),

@@ -39,11 +39,6 @@ void make_run_folder(const std::filesystem::path& folder) {
   require_writable(folder, error ? error.value() : ::access((folder / "logs").c_str(), W_OK) == 0 ? 0 : errno);
 }
 
-void check_plan(const config::Job& job, int ranks) {
-  const auto& options = job.recipe.parallel;
-  parallel::make_plan(options, parallel::degrees_of(options, std::max(1, ranks)).data);
-}
-
 RankCounts count_ranks(const config::Job& job, int tasks, int nodes) {
   if (nodes == 0 || job.agent.recovery != agent::Recovery::agents) return {tasks, tasks};
   require(job.agent.spares < nodes, "run.spares is {}, but the job has {} nodes, one of which must run ranks",
@@ -51,6 +46,15 @@ RankCounts count_ranks(const config::Job& job, int tasks, int nodes) {
   const std::int64_t own = nodes - job.agent.spares;
   const int at_start = ranks_on(own, tasks, nodes);
   return {at_start, ranks_on(static_cast<std::int64_t>(agent::wanted_nodes(job.agent, nodes)), at_start, own)};
+}
+
+void check_plan(const config::Job& job, const RankCounts& ranks) {
+  const auto& options = job.recipe.parallel;
+  constexpr int kAny = std::numeric_limits<int>::max();  // the stages are a matter of the model
+  if (options.pipeline_ranks == 1 && options.tensor_ranks == 1)
+    parallel::make_plan(options, std::max(1, ranks.at_most));
+  else if (ranks.at_start > 0)
+    parallel::degrees_of(options, ranks.at_start, kAny);
 }
 
 }  // namespace distdl::app

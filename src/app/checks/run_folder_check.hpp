@@ -14,9 +14,6 @@ void check_run_folder(const std::filesystem::path& folder);
 /// Throws StorageError.
 void make_run_folder(const std::filesystem::path& folder);
 
-/// Whether so many ranks can share the work of a step. Throws ConfigError.
-void check_plan(const config::Job& job, int ranks);
-
 /// How many ranks a job of Slurm runs.
 struct RankCounts {
   int at_start = 1;
@@ -25,5 +22,8 @@ struct RankCounts {
 /// Of a job with so many tasks on so many nodes; 0 nodes: their number is not known, or it is no job of Slurm. Throws
 /// ConfigError if none of its nodes would run ranks, or if they were too many.
 RankCounts count_ranks(const config::Job& job, int tasks, int nodes);
+
+/// Whether so many ranks can share the work of a step; 0: their number is not known. Throws ConfigError.
+void check_plan(const config::Job& job, const RankCounts& ranks);
 
 }  // namespace distdl::app

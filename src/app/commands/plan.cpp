@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include <distdl/app/cli/commands.hpp>
+#include <distdl/app/plan/forecast_record.hpp>
+#include <distdl/app/plan/run_forecast.hpp>
 #include <distdl/app/plan/step_drawing.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
@@ -21,6 +23,7 @@ namespace {
 namespace pipeline = parallel::pipeline;
 
 struct PlanArguments {
+  ForecastArguments forecast;
   std::string schedule, svg;
   int ranks = 0, microbatches = 0, interleave = 2;
   std::vector<double> costs{1, 1, 1}, layers;
@@ -169,44 +172,91 @@ void plan_pipeline(const PlanArguments& arguments) {
       {"ranks", arguments.ranks}, {"microbatches", arguments.microbatches}, {"schedules", std::move(rows)}};
   fmt::print("{}\n", all.dump(2));
 }
+
+void plan_run(const PlanArguments& arguments) {
+  if (!std::filesystem::is_directory(arguments.forecast.job)) return print_forecast(arguments.forecast, arguments.json);
+  const auto errors = errors_of_forecasts(arguments.forecast.job);
+  require<UsageError>(
+      !errors.empty(),
+      "there is no forecast to compare with the records in \"{}\"; plan its job file with as many nodes "
+      "as it has run on: distdl plan job.toml --nodes N",
+      arguments.forecast.job.string());
+  fmt::print("{}", errors.substr(1));  // without the empty line before
+}
+
+/// With a job, a forecast; else schedules.
+void check_use(const PlanArguments& arguments, const std::vector<Option>& forecasts,
+               const std::vector<Option>& schedules) {
+  const auto given = [](const Option& option) { return option.given(); };
+  const bool has_job = !arguments.forecast.job.empty();
+  require<UsageError>(has_job || std::ranges::none_of(forecasts, given), "{}",
+                      "--nodes and the other options of a forecast need a job file: distdl plan job.toml --nodes 4");
+  require<UsageError>(
+      !has_job || std::ranges::none_of(schedules, given), "{}",
+      "--stages and the other options of pipeline schedules go without a job file: distdl plan --stages "
+      "4 --microbatches 16");
+  require<UsageError>(has_job || (arguments.ranks > 0 && arguments.microbatches > 0), "{}",
+                      "give a job file to forecast its run (distdl plan job.toml --nodes 4), or --stages and "
+                      "--microbatches to compare pipeline schedules (distdl plan --stages 4 --microbatches 16)");
+}
 }  // namespace
 
 void add_plan_command(Command app) {
   auto command =
-      app.add_subcommand("plan", "Compare pipeline schedules by their time, idle ranks and memory; a plan only");
+      app.add_subcommand("plan",
+                         "Forecast a job's time, memory and cost before it has any node; or compare pipeline "
+                         "schedules");
   auto a = std::make_shared<PlanArguments>();
   std::vector<std::string> names;
   names.reserve(pipeline::kAlgorithms.size());
   for (const auto& row : pipeline::kAlgorithms) names.emplace_back(row.name);
-  command.add_option("--schedule", a->schedule, "Show this one; all are compared without it").one_of(names);
-  command.add_option("--stages", a->ranks, "Stages of the pipeline, one per rank; --interleave multiplies them")
-      .within(1, 1024)
-      .required();
-  command.add_option("--microbatches", a->microbatches, "Microbatches of a step").within(1, kMostForwards).required();
-  auto interleave = command.add_option("--interleave", a->interleave, "Stages per rank where they are interleaved")
-                        .within(1, 26)
-                        .show_default();
-  command
-      .add_option("--costs", a->costs,
-                  "Of a microbatch on a rank, in any unit: forward, backward of the input, backward of the weights")
-      .list()
-      .show_default();
-  command
-      .add_option("--layers", a->layers,
-                  "Cost of each layer, with commas: stages are made of them so that the slowest is as short as "
-                  "possible; --costs then holds for a layer of cost 1")
-      .list();
-  command.add_option("--transfer", a->transfer, "Time from one rank to the next, in the unit of the costs")
-      .within(0.0, kMostCost)
-      .show_default();
-  command.add_option("--svg", a->svg, "Draw the schedules in this file").type_name("FILE");
+  command.add_option("job", a->forecast.job,
+                     "Job file whose run is forecast; or a run folder: how wrong its last forecasts were. Without it, "
+                     "pipeline schedules are compared");
+  const auto forecasts = a->forecast.add_to(command);
+  const std::vector<Option> schedules{
+      command.add_option("--schedule", a->schedule, "Schedules: show this one; all are compared without it")
+          .one_of(names),
+      command
+          .add_option("--stages", a->ranks,
+                      "Schedules: stages of the pipeline, one per rank; --interleave multiplies them")
+          .within(1, 1024),
+      command.add_option("--microbatches", a->microbatches, "Schedules: microbatches of a step")
+          .within(1, kMostForwards),
+      command.add_option("--interleave", a->interleave, "Schedules: stages per rank where they are interleaved")
+          .within(1, 26)
+          .show_default(),
+      command
+          .add_option("--costs", a->costs,
+                      "Schedules: of a microbatch on a rank, in any unit: forward, backward of the input, backward of "
+                      "the weights")
+          .list()
+          .show_default(),
+      command
+          .add_option("--layers", a->layers,
+                      "Schedules: cost of each layer, with commas: stages are made of them so that the slowest is as "
+                      "short as possible; --costs then holds for a layer of cost 1")
+          .list(),
+      command
+          .add_option("--transfer", a->transfer, "Schedules: time from one rank to the next, in the unit of the costs")
+          .within(0.0, kMostCost)
+          .show_default(),
+      command.add_option("--svg", a->svg, "Schedules: draw them in this file").type_name("FILE"),
+  };
+  const Option interleave = schedules[3];
   command.add_flag("--json", a->json, "Print JSON; with --schedule also each operation");
   command.footer(
-      "It plans: training does not use pipeline stages yet. See docs/pipeline.md.\n"
-      "For example: distdl plan --stages 4 --microbatches 16, distdl plan --schedule 1f1b --stages 4 --microbatches 8");
-  command.callback([a, interleave] {
+      "Forecasts use the figures of \"distdl bench calibrate\", see docs/plan.md. Of schedules it plans only: training "
+      "does not use pipeline stages yet, see docs/pipeline.md.\n"
+      "For example: distdl plan job.toml --nodes 8 --rate 25G, distdl plan run, distdl plan --stages 4 --microbatches "
+      "16");
+  command.callback([a, interleave, forecasts, schedules] {
     a->has_interleave = interleave.given();
-    plan_pipeline(*a);
+    check_use(*a, forecasts, schedules);
+    if (a->forecast.job.empty())
+      plan_pipeline(*a);
+    else
+      plan_run(*a);
   });
 }
 

@@ -55,7 +55,7 @@ void print_result(const std::filesystem::path& folder, bool json) {
 void check_run(const RunArguments& arguments) {
   const config::Job job = arguments.job.load();
   config::log_warnings(job);
-  check_plan(job, arguments.ranks);
+  check_plan(job, {arguments.ranks, arguments.ranks});
   check_run_folder(job.run_dir);
   fmt::print("{}: ok; {}\n", printable(arguments.job.file.string()), check_job(job));
 }
@@ -126,7 +126,10 @@ void run(const RunArguments& arguments) {
       "this machine");
   spec.stall = agent::stall_limits_of(job.agent);
   spec.ranks = arguments.ranks > 0 ? arguments.ranks : spec.allocation ? spec.allocation->tasks : 1;
-  check_plan(job, count_ranks(job, spec.ranks, spec.allocation ? spec.allocation->nodes : 0).at_most);
+  auto ranks = count_ranks(job, spec.ranks, spec.allocation ? spec.allocation->nodes : 0);
+  // A run that has trained before goes on with the ranks that there are, in other pipelines if need be.
+  if (!observe::read_starts(job.run_dir).empty()) ranks.at_start = 0;
+  check_plan(job, ranks);
   check_before_launch(job, spec.allocation.has_value());
   if (!spec.allocation) require_descriptors(spec.ranks);
   make_run_folder(job.run_dir);

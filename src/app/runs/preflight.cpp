@@ -21,6 +21,7 @@
 #include <distdl/launch/launch_processes.hpp>
 #include <distdl/launch/requeue.hpp>
 #include <distdl/slurm/commands.hpp>
+#include <distdl/slurm/host_list.hpp>
 #include <distdl/slurm/nodes.hpp>
 #include <distdl/slurm/scheduler.hpp>
 
@@ -210,6 +211,29 @@ void note(const launch::LaunchSpec& spec, const config::Job& job, const Verdicts
                         spec.allocation->called()});
 }
 
+/// Slurm takes lost nodes out of a job for good (--no-kill), and a later start in the same job would wait for them in
+/// vain. False: too few are left, and the job goes back to the queue.
+bool leave_out_lost(launch::LaunchSpec& spec, const config::Job& job, agent::SupervisorSignals& signals) try {
+  const slurm::Allocation& allocation = *spec.allocation;
+  const auto record = slurm::scheduler().job(allocation.called());
+  if (!record || !record->is_alive()) return true;
+  const Names nodes = slurm::nodes_of(allocation), left = slurm::expand_host_list(record->node_list);
+  if (left.empty() || left.size() >= nodes.size()) return true;
+  const auto needed = nodes_needed(spec);
+  log(Severity::warning, "Slurm has left {} of {} nodes to job {}, which needs {}: {}", left.size(), nodes.size(),
+      allocation.job, needed, fmt::join(left, ", "));
+  if (left.size() >= needed) {
+    spec = launch::on_nodes(spec, left);
+    return true;
+  }
+  if (job.launch.requeue && launch::requeue_job(allocation, job.launch, signals) && spec.events.requeued)
+    spec.events.requeued();
+  return false;
+} catch (const SchedulerError& error) {
+  log(Severity::warning, "{}; all nodes of the job are used, whether it still has them or not", error.what());
+  return true;
+}
+
 bool is_wanted(const launch::LaunchSpec& spec, const launch::Options& options) {
   if (options.preflight == launch::Preflight::off) return false;
   if (!spec.allocation) return options.preflight == launch::Preflight::always;
@@ -219,6 +243,7 @@ bool is_wanted(const launch::LaunchSpec& spec, const launch::Options& options) {
 
 bool check_nodes(launch::LaunchSpec& spec, const config::Job& job, agent::SupervisorSignals& signals,
                  RunRecords& records) {
+  if (spec.allocation && !spec.allocation->node_list.empty() && !leave_out_lost(spec, job, signals)) return false;
   if (!is_wanted(spec, job.launch)) return true;
   if (spec.allocation) leave_out_known(spec, job);
   const Names nodes = spec.allocation ? slurm::nodes_of(*spec.allocation) : Names{host_name()};

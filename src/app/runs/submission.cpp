@@ -195,7 +195,7 @@ PlannedSubmission plan_submission(const SubmissionWish& wish) {
   submit::ScriptRequest request{options_of(wish, job, facts)};
   PlannedSubmission plan{job.run_dir};
   plan.avoided = avoid_bad_nodes(request.options, job);
-  check_plan(job, count_ranks(job, tasks_of(request.options), most_nodes_of(request.options)).at_most);
+  check_plan(job, count_ranks(job, tasks_of(request.options), most_nodes_of(request.options)));
   const auto identity = observe::find_identity(job.run_dir);
   plan.run_id = identity ? identity->id : random_hex(kIdOfChain);
   plan.what = about.text;

@@ -91,6 +91,8 @@ double predicted_seconds(const CostModel& model) {
       return model.overlapped(model.everyone(model.slice), adding, model.slice);
     case Collective::all_reduce:
       return model.overlapped(model.everyone(model.slice), adding, model.slice) + model.everyone(model.slice);
+    case Collective::all_to_all:  // also copies the own block
+      return model.everyone(model.slice) + model.work(2 * model.slice, 2 * model.total, model.costs.copy);
     default:
       return model.everyone(model.slice);
   }

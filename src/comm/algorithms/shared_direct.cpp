@@ -46,6 +46,17 @@ void move(ScheduleBuilder& build) {
     if (q != build.rank() && overlap_of(held, wanted_by(build, q)).count > 0) build.await(q, read);
 }
 
+// Each rank reads its blocks: the memory that it writes stays in its own caches.
+void disjoint_all_to_all(ScheduleBuilder& build) {
+  build.open_memory();
+  const int self = build.rank();
+  for (int i = 0; i < build.size(); ++i) {
+    const int from = (self + i) % build.size();
+    build.copy(sent_block(build, from, self), received_block(build, from, self));
+  }
+  build.await_all(build.signal());
+}
+
 // One rank of each pair swaps their blocks, because each block may be in the target of the other one. Two ranks that
 // are opposite to each other share that work.
 void all_to_all(ScheduleBuilder& build) {
@@ -70,9 +81,10 @@ void all_to_all(ScheduleBuilder& build) {
   build.await_all(build.signal());
 }
 
-Generator generator(const Problem& problem, const Choice&) {
+Generator generator(const Problem& problem, const Choice& choice) {
   if (!is_on_one_node(problem) || problem.collective == Collective::barrier) return nullptr;
-  if (problem.collective == Collective::all_to_all) return problem.count > 0 ? all_to_all : nullptr;
+  if (problem.collective == Collective::all_to_all && problem.count == 0) return nullptr;
+  if (problem.collective == Collective::all_to_all) return choice.disjoint ? disjoint_all_to_all : all_to_all;
   return is_sum(problem.collective) ? sum : move;
 }
 
@@ -83,13 +95,13 @@ double predicted_seconds(const CostModel& model) {
 }  // namespace
 
 /// Within one node: each reduces its slice straight from all inputs into all outputs.
-extern const Algorithm kSharedDirect{
+extern constexpr Algorithm kSharedDirect{
     .name = "shared_direct",
     .shared_use = SharedUse::operands,
     .tries_segments = false,
     .generator = generator,
     .predicted_seconds = predicted_seconds,
-    .apart = &kSharedStaged,  // NOLINT(cppcoreguidelines-interfaces-global-init): its address, which is constant
+    .apart = &kSharedStaged,
 };
 
 }  // namespace distdl::comm

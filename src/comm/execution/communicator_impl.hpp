@@ -23,16 +23,25 @@ struct Communicator::Impl {
         job(std::move(the_job)),
         memory(std::move(the_memory)),
         group(*fabric, id, std::move(members), self) {}
+  ~Impl() {
+    if (mail) fabric->remove(poller);
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
   /// The next collective. Its number is equal on all ranks, because they call the same ones in the same order.
   Operation next(const char* name) { return {name, ++group.sequence}; }
-  std::shared_ptr<const CollectivePlan> plan(Problem&& key, DataType type, bool on_device, const CallOptions& options);
-  Request start(const char* name, Problem&& key, Execution::Call&& call, const CallOptions& options);
-  Request start_reduction(const char* name, Problem&& key, Execution::Call&& call, int terms,
+  /// Valid until the next call.
+  const std::shared_ptr<const CollectivePlan>& plan(Problem&& key, DataType type, bool on_device,
+                                                    const CallOptions& options);
+  Request start(const char* name, Problem&& key, Execution::Call& call, const CallOptions& options);
+  Request start_reduction(const char* name, Problem&& key, Execution::Call& call, int terms,
                           const CallOptions& options);
   Request transfer(Direction direction, std::span<std::byte> bytes, Rank peer, std::uint32_t tag,
                    const CallOptions& options);
-  Problem problem(Collective collective, DataType type) const;
+  /// Both are kept in `last`.
+  Execution::Call& call_of(ConstVector values, Vector result);
+  Problem& problem(Collective collective, DataType type);
   void describe(Problem& problem, Collective collective, DataType type) const;
   void describe(Problem& problem, const Leaves& leaves, std::size_t count, DataType type) const;
   /// Calls `how`, which attaches memory of the node's ranks. Throws PeerLost if it fails because one of these ranks is
@@ -56,13 +65,15 @@ struct Communicator::Impl {
   std::string job;                 ///< a part of the names of shared memory
   std::unique_ptr<NodeMemory> memory;
   Group group;
+  std::optional<Mail> mail;  ///< empty until the ranks of the node are attached
+  std::list<Fabric::Poller>::iterator poller;
   Options connect_options;
   std::unique_ptr<ActiveMessages> messages;  ///< empty until active messages are used
   CostTable costs;                           ///< equal on all ranks
   struct {
     Problem problem;
     Execution::Call call;
-  } sum_of_leaves;             ///< of the last call; kept for its memory
+  } last;                      ///< collective; kept for its memory: one that is known allocates nothing
   std::uint8_t newest_id = 0;  ///< newest id among this communicator and those split from it
 
   /// Creates group.device if all ranks have an accelerator. Throws ConfigError if only some have one.
@@ -71,7 +82,7 @@ struct Communicator::Impl {
   void agree_on_library(Communicator& communicator);
   /// Whether the library performs the operation. The result is the same on all ranks.
   bool takes_library(const Problem& problem, const Execution::Call& call, const CallOptions& options) const;
-  Request start_library(const char* name, const Problem& problem, Execution::Call&& call, const CallOptions& options);
+  Request start_library(const char* name, const Problem& problem, Execution::Call& call, const CallOptions& options);
   /// Whether the operands are in the device's memory. Throws ConfigError if only some are, or if one is not aligned.
   bool on_device(const char* name, const Execution::Call& call) const;
 

@@ -14,8 +14,8 @@ constexpr std::uint64_t kNothing = ~std::uint64_t{0};
 
 }  // namespace
 
-void Execution::set(std::shared_ptr<const CollectivePlan> plan, const Call& call, Operation operation) {
-  plan_ = std::move(plan);
+void Execution::set(const std::shared_ptr<const CollectivePlan>& plan, const Call& call, Operation operation) {
+  if (plan_ != plan) plan_ = plan;  // counting references takes time
   call_ = call;
   if (call_.on_device) set_up_device();
   use(plan_->schedule);
@@ -83,7 +83,10 @@ void Execution::publish() {
 
 bool Execution::arrive() {
   if (!all_reached(kArrived)) return false;
-  if (!choose_direct()) use(plan_->staged.value());
+  if (!choose_direct())
+    use(plan_->staged.value());
+  else if (plan_->disjoint && !any_in_place())
+    use(*plan_->disjoint);
   state_ = State::running;
   return true;
 }
@@ -113,6 +116,11 @@ bool Execution::choose_direct() {
       theirs.inputs[part] = resolve(control_block.inputs[part].load(std::memory_order_relaxed));
   }
   return direct;
+}
+
+/// Also a decision that is the same on all ranks of the node.
+bool Execution::any_in_place() const {
+  return std::any_of(theirs_.begin(), theirs_.end(), [](const Theirs& rank) { return rank.output == rank.inputs[0]; });
 }
 
 std::uint64_t Execution::fingerprint() const {
@@ -196,6 +204,7 @@ bool Execution::await(const ScheduleStep& step) {
   const int local = group_.local_of[static_cast<std::size_t>(step.peer)];
   if (!group_.node_ranks->has_reached(local, number_, step.stage)) return false;
   check_fingerprint(local);
+  group_.node_ranks->prefetch(local, number_ + 1);
   return true;
 }
 

@@ -29,7 +29,7 @@ class Execution final : public Request::Pending {
     bool on_device = false;  ///< inputs and output are in the memory of group.device
   };
   /// Only prepares the operation; Pending::start() begins it.
-  void set(std::shared_ptr<const CollectivePlan> plan, const Call& call, Operation operation);
+  void set(const std::shared_ptr<const CollectivePlan>& plan, const Call& call, Operation operation);
 
   void add_awaited(std::vector<Rank>& ranks) const override;
   Operation operation() const override { return operation_; }
@@ -51,6 +51,7 @@ class Execution final : public Request::Pending {
   bool all_reached(std::uint32_t stage);
   void publish();
   bool choose_direct();
+  bool any_in_place() const;
   void transfer(const ScheduleStep& step);
   bool wait_for(const ScheduleStep& step);
   bool await(const ScheduleStep& step);

@@ -65,6 +65,11 @@ CollectivePlan make_plan(const Group& group, Problem problem, DataType type, Ope
   plan.needs_arrival = algorithm.shared_use == SharedUse::operands ||
                        (algorithm.shared_use == SharedUse::operands_unless_staged && !plan.choice.staged);
   if (plan.needs_arrival) plan.staged = make_schedule(problem, choose_apart(problem, plan.choice, options, costs));
+  if (problem.collective == Collective::all_to_all && algorithm.shared_use == SharedUse::operands) {
+    Choice choice = plan.choice;
+    choice.disjoint = true;
+    plan.disjoint = make_schedule(problem, choice);
+  }
   plan.fingerprint = fingerprint_of(problem, plan.choice, type);
   plan.problem = std::move(problem);
   return plan;
@@ -79,8 +84,8 @@ double Communicator::predicted_seconds(const Leaves& leaves, std::size_t count, 
   return candidates(problem, impl_->costs, Order::deterministic).front().seconds;
 }
 
-std::shared_ptr<const CollectivePlan> Communicator::Impl::plan(Problem&& key, DataType type, bool on_device,
-                                                               const CallOptions& options) {
+const std::shared_ptr<const CollectivePlan>& Communicator::Impl::plan(Problem&& key, DataType type, bool on_device,
+                                                                      const CallOptions& options) {
   const auto same = [&](const Known& one) {
     return one.type == type && one.on_device == on_device && one.order == options.order &&
            one.choice == options.choice && one.key == key;

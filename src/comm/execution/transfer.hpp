@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <span>
 
+#include <distdl/comm/execution/mail.hpp>
 #include <distdl/comm/execution/pending.hpp>
 
 namespace distdl::comm {
@@ -11,28 +12,61 @@ namespace distdl::comm {
 enum class Direction { send, receive };
 
 /// One message between two ranks.
-class Transfer final : public Request::Pending {
+class Transfer final : public Request::Pending, private Letter {
  public:
   explicit Transfer(Fabric& fabric) : Pending(fabric), batch_(fabric), fabric_(fabric) {}
 
+  /// For a message by UCX.
   Batch& begin(Operation operation) {
     operation_ = operation;
+    mail_ = nullptr;
     return batch_;
   }
-  void add_awaited(std::vector<Rank>& ranks) const override { batch_.add_awaited(ranks); }
+  /// Begins a message to a rank of this node, with index `local` there, or from it.
+  void begin(Operation operation, Direction direction, std::span<std::byte> message, Rank other, const Label& label,
+             Mail& mail, int local) {
+    operation_ = operation;
+    mail_ = &mail;
+    rank_ = other;
+    label_ = label;
+    peer = local;
+    tag = label.number;
+    bytes = message;
+    if (direction == Direction::send) return mail.send(*this);
+    if (!is_short()) fabric_.receive(batch_, message, other, label);
+    mail.receive(*this);
+  }
+  void add_awaited(std::vector<Rank>& ranks) const override {
+    if (mail_ && waits)
+      ranks.push_back(rank_);
+    else
+      batch_.add_awaited(ranks);
+  }
   Operation operation() const override { return operation_; }
-  void cancel() noexcept override { fabric_.cancel(batch_); }
+  bool polls() const override { return mail_ && waits && (is_short() || !receives); }
+  void cancel() noexcept override {
+    if (mail_) mail_->cancel(*this, batch_.done());
+    fabric_.cancel(batch_);
+  }
 
  private:
   bool proceed() override {
-    if (!batch_.done()) return false;
+    if (mail_ && waits) mail_->poll(peer);
+    if (mail_ && receives && !waits && other_size) fabric_.refuse_size(operation_, rank_, *other_size, bytes.size());
+    if (!batch_.done() || (mail_ && waits)) return false;
     fabric_.check(batch_, operation_);
     return true;
+  }
+  void on_posted() override {
+    if (!is_short()) fabric_.send(batch_, bytes, rank_, label_);
   }
 
   Batch batch_;
   Fabric& fabric_;
   Operation operation_;
+  Mail* mail_ = nullptr;  ///< null for a message by UCX alone
+  Rank rank_;
+  Label label_;
 };
 
 }  // namespace distdl::comm

@@ -12,6 +12,7 @@
 
 #include <distdl/base/ids.hpp>
 #include <distdl/comm/schedule.hpp>
+#include <distdl/comm/shm/mailbox.hpp>
 #include <distdl/comm/ucx/activity.hpp>
 
 namespace distdl::comm {
@@ -74,8 +75,9 @@ struct WaitRecord {
 
 /// The shared memory of one rank.
 struct alignas(128) RankArea {
-  static constexpr std::uint64_t kMagic = 0x326D656D6C647364;  ///< must be changed with this layout
+  static constexpr std::uint64_t kMagic = 0x336D656D6C647364;  ///< must be changed with this layout
   static constexpr int kControlBlocks = 4;
+  static constexpr int kMailboxes = 16;  ///< further ranks of a node send each other messages by UCX
 
   std::uint64_t magic;
   LossRecord loss;
@@ -84,6 +86,7 @@ struct alignas(128) RankArea {
                                                   ///< record came first; 0: none
   alignas(128) std::atomic<std::uint64_t> completed;
   ControlBlock control_blocks[kControlBlocks];
+  Mailbox mailboxes[kMailboxes];  ///< of the messages to this rank, per rank of the node
 };
 // NOLINTEND(cppcoreguidelines-pro-type-member-init, clang-analyzer-optin.performance.Padding)
 
@@ -116,6 +119,8 @@ class NodeMemory {
   Rank rank_of(int local) const { return ranks_[local]; }
   /// The control block of rank `local` of the node for operations with number % kControlBlocks == slot.
   ControlBlock& control_block(int local, int slot) const { return areas_[local]->control_blocks[slot]; }
+  /// The messages of rank `from` of the node to rank `to`; both are below RankArea::kMailboxes.
+  Mailbox& mailbox(int from, int to) const { return areas_[to]->mailboxes[from]; }
   /// The last operation up to which rank `local` of the node has completed all, so that their control blocks may be
   /// reused. Only the owner writes it.
   std::atomic<std::uint64_t>& completed(int local) const { return areas_[local]->completed; }

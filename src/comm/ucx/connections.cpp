@@ -165,9 +165,7 @@ std::optional<Connections::BrokenTransfer> Connections::check(Batch& batch, cons
     const bool receives = transfer.kind == Batch::Kind::receive;
     if (transfer.status == UCS_ERR_MESSAGE_TRUNCATED ||
         (transfer.status == UCS_OK && receives && transfer.received != transfer.size))
-      throw CommError(
-          fmt::format("{}: {} sent {} bytes, expected {}: all ranks must call the same operation with the same sizes",
-                      to_string(operation), name(transfer.peer), transfer.received, transfer.size));
+      refuse_size(operation, transfer.peer, transfer.received, transfer.size);
     if (transfer.status == UCS_OK || (closing_down_ && !receives)) continue;
     return BrokenTransfer{
         transfer.peer, fmt::format("the connection to {} failed ({})", name(transfer.peer), ucx_text(transfer.status))};
@@ -176,6 +174,12 @@ std::optional<Connections::BrokenTransfer> Connections::check(Batch& batch, cons
   batch.transfers_.clear();
   batch.failed_ = false;
   return std::nullopt;
+}
+
+void Connections::refuse_size(const Operation& operation, Rank peer, std::uint64_t sent, std::size_t expected) const {
+  throw CommError(
+      fmt::format("{}: {} sent {} bytes, expected {}: all ranks must call the same operation with the same sizes",
+                  to_string(operation), name(peer), sent, expected));
 }
 
 /// A receive that has not met its message can be cancelled; any other transfer ends with its endpoint. Only then is its

@@ -104,6 +104,8 @@ class Connections {
   /// expected. When all transfers are done, the batch may be reused.
   // NOLINTNEXTLINE(readability-make-member-function-const): it changes the batch
   std::optional<BrokenTransfer> check(Batch& batch, const Operation& operation);
+  /// See Fabric.
+  [[noreturn]] void refuse_size(const Operation& operation, Rank peer, std::uint64_t sent, std::size_t expected) const;
 
   /// Lets UCX progress. Returns true if it did something.
   bool progress() { return worker_ && ucp_worker_progress(worker_.get()) > 0; }

@@ -163,7 +163,8 @@ void Fabric::look_for_loss(std::span<const Rank> ranks, const Operation& operati
 
 bool Fabric::progress() {
   const std::uint64_t before = activities_.steps();
-  const bool progressed = connections_.progress();
+  bool progressed = connections_.progress();
+  for (const Poller& poller : pollers_) progressed |= poller();
   connections_.read_handshakes();
   detector_.poll();
   advance_all();

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <exception>
+#include <functional>
+#include <list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -76,8 +78,17 @@ class Fabric {
   /// Throws CommError if a message had another size than expected, and PeerLost if a transfer failed with its
   /// connection. When all transfers are done, the batch may be reused.
   void check(Batch& batch, const Operation& operation);
+  /// Throws CommError: a message has another size than this rank expected.
+  [[noreturn]] void refuse_size(const Operation& operation, Rank peer, std::uint64_t sent, std::size_t expected) const {
+    connections_.refuse_size(operation, peer, sent, expected);
+  }
   /// Cancels unfinished transfers. Afterwards the caller may reuse their memory.
   void cancel(Batch& batch) noexcept { connections_.cancel(batch); }
+
+  /// Something without end that advances in every wait beside the activities, and returns whether it did.
+  using Poller = std::function<bool()>;
+  std::list<Poller>::iterator add(Poller poller) { return pollers_.insert(pollers_.end(), std::move(poller)); }
+  void remove(std::list<Poller>::iterator poller) noexcept { pollers_.erase(poller); }
 
   // Activities. Each one advances in every wait until it is done, is removed, or all have failed.
   /// Throws as a wait does after a loss.
@@ -135,6 +146,7 @@ class Fabric {
   Idle idle_;
   Activities activities_;
   FailureDetector detector_;
+  std::list<Poller> pollers_;
   bool advancing_ = false;
   unsigned skipped_polls_ = 0;
   std::optional<RankLoss> revoked_;  ///< the loss because of which everything failed

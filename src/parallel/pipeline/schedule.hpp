@@ -1,33 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include <distdl/base/one_of.hpp>
+#include <distdl/parallel/options.hpp>
 
 namespace distdl::parallel::pipeline {
-
-/// How the ranks of a pipeline order their work on the microbatches of a step. All end with a flush: a step is over
-/// when each microbatch has passed each stage forward and backward.
-enum class Algorithm {
-  gpipe,        ///< all forward, then all backward (Huang et al., "GPipe", NeurIPS 2019)
-  one_f_one_b,  ///< as early backward as possible (PipeDream-Flush: Narayanan et al., ICML 2021)
-  interleaved,  ///< 1F1B with several stages per rank (Narayanan et al., "Megatron-LM", SC 2021)
-  zero_bubble   ///< ZB-H1: gradients of weights fill the gaps (Qi et al., "Zero Bubble Pipeline Parallelism", 2023)
-};
-
-inline constexpr std::array<Named<Algorithm>, 4> kAlgorithms{{
-    {Algorithm::gpipe, "gpipe", "all forward, then all backward"},
-    {Algorithm::one_f_one_b, "1f1b", "one forward, one backward: fewer activations"},
-    {Algorithm::interleaved, "interleaved", "1f1b with several stages per rank: a shorter bubble, more transfers"},
-    {Algorithm::zero_bubble, "zero-bubble", "1f1b with gradients of weights in the gaps"},
-}};
-constexpr const auto& choices_of(Algorithm /*which*/) {
-  return kAlgorithms;
-}
 
 /// Stage s lies on rank s % ranks.
 struct Shape {

@@ -29,7 +29,7 @@ bool is_lack_of_memory(const Error& error) {
 }
 
 namespace {
-/// The ranks that share the shards of a model compute the same ones.
+/// The ranks that hold a model together compute the same ones.
 bool has_own_microbatches(const comm::Communicator& communicator, const TrainingStep& step) {
   return step.plan().ranges.size() == static_cast<std::size_t>(communicator.size());
 }

@@ -13,18 +13,20 @@ namespace distdl::train {
 
 Checkpointing::Checkpointing(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator,
                              CommunicatorGroup& group, Observer& observer, kernels::Backend& backend,
-                             data::Sources& sources, const model::ModelTensors& tensors,
-                             const std::optional<HeldPart>& part, TrainingState& state, EndOfJob& end_of_job)
+                             data::Sources& sources, const HeldModel& held, const parallel::Mesh& mesh,
+                             TrainingState& state, EndOfJob& end_of_job)
     : recipe_(recipe),
       setting_(setting),
       communicator_(communicator),
       group_(group),
       observer_(observer),
       sources_(sources),
+      held_(held),
       state_(state),
       end_of_job_(end_of_job),
       store_(setting.checkpoints, recipe.checkpoint, setting.files ? *setting.files : checkpoint::real_file_system()),
-      checkpointer_(backend, communicator, group, store_, tensors, identity_of(recipe, *sources.training), part),
+      checkpointer_(backend, communicator, group, store_, held.whole, identity_of(recipe, *sources.training),
+                    HeldPart{held.tensors, mesh.data(), mesh.is_first_of_tensor()}),
       schedule_(recipe.checkpoint, setting.failures) {}
 
 std::optional<std::string> Checkpointing::restore(const StartValues& start_values) {
@@ -33,6 +35,10 @@ std::optional<std::string> Checkpointing::restore(const StartValues& start_value
   if (auto setup = levels_setup(store_, place())) levels.emplace(group_, store_.files(), *std::move(setup));
   return checkpointer_.restore(state_, levels ? &*levels : nullptr,
                                recipe_.checkpoint.partial ? &start_values : nullptr, setting_.resume_below);
+}
+
+void Checkpointing::check_room() {
+  store_.check_room(group_, held_.whole.layout.size() * sizeof(float) * (1 + state_.optimizer.size()));
 }
 
 void Checkpointing::schedule_from_here() {

@@ -7,11 +7,13 @@
 
 #include <distdl/checkpoint/saver.hpp>
 #include <distdl/data/source.hpp>
+#include <distdl/parallel/mesh.hpp>
 #include <distdl/train/checkpoint_schedule.hpp>
 #include <distdl/train/end_of_job.hpp>
 #include <distdl/train/events.hpp>
 #include <distdl/train/run.hpp>
 #include <distdl/train/state.hpp>
+#include <distdl/train/trainer/held_model.hpp>
 
 namespace distdl::train {
 
@@ -21,14 +23,13 @@ class Checkpointing {
   /// Not collective. The references must outlive this object.
   Checkpointing(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator,
                 CommunicatorGroup& group, Observer& observer, kernels::Backend& backend, data::Sources& sources,
-                const model::ModelTensors& tensors, const std::optional<HeldPart>& part, TrainingState& state,
-                EndOfJob& end_of_job);
+                const HeldModel& held, const parallel::Mesh& mesh, TrainingState& state, EndOfJob& end_of_job);
 
   /// Collective. Takes the folder and fills the state from the newest snapshot or valid checkpoint. Returns the source.
   /// Returns nothing if there is none; the state may then have any value.
   std::optional<std::string> restore(const StartValues& start_values);
   /// Collective. Throws StorageError if the file system has no space for the run.
-  void check_room() { store_.check_room(group_, state_.bytes()); }
+  void check_room();
   bool job_has_changed() const { return checkpointer_.job_has_changed(); }
   /// The state of this step passed an audit: the newest checkpoint up to it is kept, whatever comes after it.
   void audited(Step step) { store_.keep_newest_until(step); }
@@ -81,6 +82,7 @@ class Checkpointing {
   CommunicatorGroup& group_;
   Observer& observer_;
   data::Sources& sources_;
+  const HeldModel& held_;
   TrainingState& state_;
   EndOfJob& end_of_job_;
   checkpoint::Store store_;

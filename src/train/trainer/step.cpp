@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
 #include <functional>
+#include <numeric>
 #include <utility>
 
 #include <distdl/base/activity.hpp>
@@ -16,30 +19,39 @@ std::vector<optim::Elements> shards_for(const Recipe& recipe, const tensor::Aren
 }
 }  // namespace
 
-TrainingStep::TrainingStep(const Recipe& recipe, comm::Communicator& communicator, kernels::Backend& backend,
-                           const parallel::MicrobatchPlan& plan, const model::Description& model,
-                           const model::ModelTensors& tensors, Step total)
+TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, kernels::Backend& backend,
+                           const parallel::MicrobatchPlan& plan, const HeldModel& held, Step total)
     : recipe_(recipe),
-      communicator_(communicator),
+      mesh_(mesh),
+      communicator_(mesh.data()),
       backend_(backend),
       plan_(plan),
-      range_(plan.of(communicator.rank())),
-      rank_(communicator.rank()),
+      range_(plan.of(communicator_.rank())),
+      rank_(communicator_.rank()),
       total_(total),
-      network_(backend, model, tensors, plan.microbatch_size),
-      sum_(backend, communicator, plan, network_.gradient_count(), network_.places(), recipe.parallel.bucket_mib),
-      tail_(backend, sum_, tensors.layout.size()),
-      optimizer_(recipe.optim, tensors.layout, backend),
-      shards_(shards_for(recipe, tensors.layout, communicator.size())),
-      auditor_(recipe.train.audit_every, backend, communicator, plan_, tensors.layout, network_.gradient_count()) {
+      network_(backend, held.model, held.tensors, plan.microbatch_size),
+      // The ranks of a replica begin the sums when the last microbatch is done: until then their messages have the
+      // connections, and communicators that were split from one belong to one thread at a time.
+      sum_(backend, communicator_, plan, network_.gradient_count(),
+           mesh.has_parts() ? std::vector<std::size_t>() : network_.places(), recipe.parallel.bucket_mib),
+      tail_(backend, sum_, held.tensors.layout.size()),
+      optimizer_(recipe.optim, held.tensors.layout, backend),
+      shards_(shards_for(recipe, held.tensors.layout, communicator_.size())),
+      auditor_(recipe.train.audit_every, backend, communicator_, plan_, held.tensors.layout,
+               network_.gradient_count()) {
   shard_counts_.reserve(shards_.size());
   for (const auto& one : shards_) shard_counts_.push_back(one.count());
+  network_.set_sum_of_shards(held.sum_of_shards());
+  if (!mesh.has_parts()) return;
+  if (optimizer_.needs_norm() || backend.activation_type() == tensor::DataType::float16)
+    squares_.emplace(held.whole.layout, held.borders(), held.told(), backend);
+  if (mesh.has_pipeline())
+    pipeline_.emplace(mesh, recipe.parallel, backend, held.model, held.stages, held.tensors, network_, range_.count);
 }
 
-void TrainingStep::share_shards(TensorGroup& group) {
-  group_ = &group;
-  network_.set_sum_of_shards([&group](const auto& format, auto addends) { group.sum_shards(format, addends); });
-  optimizer_.set_sum_of_squares([&group](auto squares) { return group.sum_of_squares(squares); });
+void TrainingStep::load_parameters(const float* arena) {
+  if (pipeline_) return pipeline_->load_parameters(arena);
+  network_.load_parameters(arena);
 }
 
 std::optional<optim::Elements> TrainingStep::shard() const {
@@ -54,6 +66,7 @@ void TrainingStep::allocate(TrainingState& state) {
 
 void TrainingStep::start_reading(const data::Sources& sources, const data::Sampler& sampler,
                                  const TrainingState& state) {
+  if (!has_samples()) return;
   reader_.emplace(*sources.training, sampler, plan_.microbatch_size, order_from(state));
 }
 
@@ -78,14 +91,23 @@ void TrainingStep::set_plan(const parallel::MicrobatchPlan& plan, const Training
   if (reader_) reader_->read_from(first_position(state.position), order_from(state));
 }
 
-void TrainingStep::compute(const TrainingState& state, int m, float scale, float* gradients,
-                           const model::Network::Finished& finished) {
+const data::Batch& TrainingStep::batch_of(const TrainingState& state, int m) {
   enter_phase(RankPhase::data);
   const data::Batch& batch = reader_->at(state.position + m * plan_.microbatch_size);
   enter_phase(RankPhase::compute);
-  network_.set_batch(batch.samples(), batch.labels.data());
+  return batch;
+}
+
+void TrainingStep::set_key(const TrainingState& state, int m) {
   backend_.set_rng_key({static_cast<std::uint64_t>(recipe_.train.seed),
                         static_cast<std::uint64_t>(state.step.value * plan_.microbatches + m)});
+}
+
+void TrainingStep::compute(const TrainingState& state, int m, float scale, float* gradients,
+                           const model::Network::Finished& finished) {
+  const data::Batch& batch = batch_of(state, m);
+  network_.set_batch(batch.samples(), batch.labels.data());
+  set_key(state, m);
   network_.forward_backward(gradients, scale, finished);
   flip_bit_if_due(state, BitFlip::Where::results, gradients);
 }
@@ -108,8 +130,7 @@ bool TrainingStep::add_gradients(const TrainingState& state, float scale, const 
     if (!std::exchange(told, true)) tell(requests);
     sum_.set_final(place);
   };
-  // Communicators that were split from one belong to one thread at a time.
-  const bool overlaps = sum_.is_divided() && !auditor_.is_due(state.step) && !flip_ && !group_;
+  const bool overlaps = sum_.is_divided() && !auditor_.is_due(state.step) && !flip_;
   for (int m = range_.first; m < range_.first + range_.count; ++m) {
     const bool last = m + 1 == range_.first + range_.count;
     float* const gradients = sum_.microbatch_arena();
@@ -123,6 +144,36 @@ bool TrainingStep::add_gradients(const TrainingState& state, float scale, const 
     sum_.add();
   }
   return told;
+}
+
+void TrainingStep::pass_stages(const TrainingState& state, float scale) {
+  const auto take_batch = [&](model::Network& network, int m) {
+    if (!has_samples()) return;
+    const data::Batch& batch = batch_of(state, range_.first + m);
+    network.set_batch(batch.samples(), batch.labels.data());
+  };
+  pipeline_->pass(sum_, scale, {take_batch, [&](int m) { set_key(state, range_.first + m); }});
+}
+
+parallel::StepTail::Sums TrainingStep::agree(const parallel::StepTail::Sums& mine, const float* gradients,
+                                             std::optional<double>& squares) {
+  const auto ranks = static_cast<std::size_t>(mesh_.degrees().parts());
+  const std::size_t times = 5, others = times + 2 * ranks;  // where they begin
+  std::vector<double> numbers(others + (squares_ ? squares_->count() : 0));
+  if (squares_) squares_->write(gradients, std::span(numbers).subspan(others));
+  if (network_.has_loss() && mesh_.is_first_of_tensor())
+    numbers[0] = mine.loss, numbers[1] = mine.correct, numbers[2] = mine.terms;
+  numbers[3] = mine.stop ? 1 : 0;
+  numbers[4] = mine.save ? 1 : 0;
+  const std::size_t own = times + static_cast<std::size_t>(mesh_.replica().rank().value);
+  if (pipeline_) numbers[own] = pipeline_->times().busy, numbers[own + ranks] = pipeline_->times().all;
+  mesh_.replica().all_reduce(comm::Vector(numbers.data(), numbers.size(), comm::DataType::float64)).wait();
+  if (squares_) squares = squares_->sum(std::span<const double>(numbers).subspan(others));
+  const auto begin = numbers.begin() + static_cast<std::ptrdiff_t>(times);
+  const auto middle = begin + static_cast<std::ptrdiff_t>(ranks), end = middle + static_cast<std::ptrdiff_t>(ranks);
+  pass_seconds_ = *std::max_element(middle, end);
+  stages_waited_ = pass_seconds_ - std::accumulate(begin, middle, 0.0) / static_cast<double>(ranks);
+  return {numbers[0], numbers[1], numbers[2], numbers[3] > 0, numbers[4] > 0};
 }
 
 const parallel::Bucket* TrainingStep::next_sum(double& waited) {
@@ -169,18 +220,31 @@ void TrainingStep::gather(const optim::Arenas& arenas) {
   optimizer_.average(arenas, {own.end, all.end});
 }
 
-TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Requests& given,
+/// Of all layers, by all ranks that have them.
+void TrainingStep::change_parameters(const optim::Arenas& arenas, bool in_parts, double& waited) {
+  const auto change = [&] { update(arenas, in_parts, waited); };
+  if (shards_.empty() && !pipeline_)
+    return network_.change_parameters(std::ref(change));  // which has room in a std::function
+  // Not recorded on a device: other ranks take part.
+  if (pipeline_) pipeline_->receive_borrowed(arenas.parameters);
+  change();
+  if (!shards_.empty()) gather(arenas);
+  if (pipeline_) pipeline_->send_lent(arenas.parameters);
+  load_parameters(arenas.parameters);
+}
+
+TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Requests& requests,
                                               const std::function<void()>& before_update) {
-  const Requests requests = group_ ? Requests{group_->one_has(given.stop), group_->one_has(given.save)} : given;
-  const double waited = reader_->waited_seconds();
+  const double waited = data_waited_seconds();
   const auto all_terms = static_cast<double>(plan_.global_batch() * network_.terms());
   const double loss_scale = state.loss_scale.value();
   const auto scale = static_cast<float>(loss_scale / all_terms);
   flip_bit_if_due(state, BitFlip::Where::parameters, state.parameter_arena());
   const Stopwatch computing;
-  const bool told = add_gradients(state, scale, requests);
+  if (pipeline_) pass_stages(state, scale);
+  const bool told = !pipeline_ && add_gradients(state, scale, requests);
   std::optional<double> computed;
-  if (await_gradients(state.step)) computed = computing.seconds() - (reader_->waited_seconds() - waited);
+  if (await_gradients(state.step)) computed = computing.seconds() - (data_waited_seconds() - waited);
   std::optional<double> audit_seconds;
   if (auditor_.is_due(state.step)) {
     const Stopwatch watch;
@@ -192,7 +256,9 @@ TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Reques
   next_sum(waited_for_sum);  // which has the totals
   const float* const gradients = sum_.result();
   // The loss is the mean over the terms that count, and how many of all do so is known only now.
-  const auto sums = tail_.read(gradients);
+  std::optional<double> squares;
+  auto sums = tail_.read(gradients);
+  if (mesh_.has_parts()) sums = agree(sums, gradients, squares);
 
   Result result{{sums.stop, sums.save},
                 sums.loss / sums.terms,
@@ -206,19 +272,14 @@ TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Reques
   while (!in_parts && next_sum(waited_for_sum) != nullptr) {
   }
   enter_phase(RankPhase::update);
-  result.skipped = scaled && !optimizer_.is_finite(gradients);
+  result.skipped = scaled && !(squares ? std::isfinite(*squares) : optimizer_.is_finite(gradients));
   if (!result.skipped) {
-    result.norm = optimizer_.prepare(gradients, {result.learning_rate, state.step.value, state.updates,
-                                                 plan_.microbatches, all_terms / sums.terms / loss_scale});
+    result.norm = optimizer_.prepare(gradients,
+                                     {result.learning_rate, state.step.value, state.updates, plan_.microbatches,
+                                      all_terms / sums.terms / loss_scale},
+                                     squares);
     const auto arenas = state.arenas(gradients);
-    const auto change = [&] { update(arenas, in_parts, waited_for_sum); };
-    if (shards_.empty()) {
-      network_.change_parameters(std::ref(change));  // which has room in a std::function
-    } else {                                         // not recorded on a device: other ranks take part
-      change();
-      gather(arenas);
-      network_.load_parameters(arenas.parameters);
-    }
+    change_parameters(arenas, in_parts, waited_for_sum);
     state.updates += 1;
   }
   if (scaled) state.loss_scale.step_done(!result.skipped);
@@ -227,7 +288,8 @@ TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Reques
   state.position += plan_.global_batch();
   result.compute_seconds = computed;
   if (plan_.ranges.size() > 1) result.sum_seconds = sum_.seconds(), result.sum_waited_seconds = waited_for_sum;
-  result.waited_seconds = reader_->waited_seconds() - waited;
+  result.waited_seconds = data_waited_seconds() - waited;
+  if (pipeline_) result.pipeline_seconds = pass_seconds_, result.pipeline_waited_seconds = stages_waited_;
   return result;
 }
 

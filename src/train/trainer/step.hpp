@@ -9,29 +9,32 @@
 #include <distdl/data/source.hpp>
 #include <distdl/model/network.hpp>
 #include <distdl/optim/optimizer.hpp>
+#include <distdl/optim/part_squares.hpp>
 #include <distdl/parallel/gradient_sum.hpp>
+#include <distdl/parallel/mesh.hpp>
 #include <distdl/parallel/plan.hpp>
 #include <distdl/parallel/step_tail.hpp>
 #include <distdl/train/bit_flip.hpp>
 #include <distdl/train/recipe.hpp>
 #include <distdl/train/state.hpp>
 #include <distdl/train/trainer/auditor.hpp>
-#include <distdl/train/trainer/tensor_group.hpp>
+#include <distdl/train/trainer/held_model.hpp>
+#include <distdl/train/trainer/pipeline.hpp>
 
 namespace distdl::train {
 
 /// One rank's part of an optimizer step: forward, backward, sum of the gradients over all ranks, update.
 class TrainingStep {
  public:
-  /// Not collective. The references must outlive this object. `plan`: until set_plan().
-  TrainingStep(const Recipe& recipe, comm::Communicator& communicator, kernels::Backend& backend,
-               const parallel::MicrobatchPlan& plan, const model::Description& model,
-               const model::ModelTensors& tensors, Step total);
+  /// Not collective. The references must outlive this object. `plan`: of the replicas, until set_plan().
+  TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, kernels::Backend& backend,
+               const parallel::MicrobatchPlan& plan, const HeldModel& held, Step total);
+  /// Of the layers that this rank has.
   model::Network& network() { return network_; }
+  /// Call it after a change of the parameters from outside.
+  void load_parameters(const float* arena);
   const optim::Optimizer& optimizer() const { return optimizer_; }
   Auditor& auditor() { return auditor_; }
-  /// Where ranks share the shards of the model; called at most once. The group must outlive this object.
-  void share_shards(TensorGroup& group);
   /// For tests and drills.
   void flip(const std::optional<BitFlip>& flip) { flip_ = flip; }
   /// See TrainingState.
@@ -64,17 +67,31 @@ class TrainingStep {
     /// With several ranks: the time that the sums over the ranks took, and that part of it in which this rank waited
     /// for them, which its backward pass and its update did not hide.
     std::optional<double> sum_seconds = {}, sum_waited_seconds = {};
+    /// With a pipeline: the time of the stages' passes, and that part of it in which a rank waited for other stages, on
+    /// average.
+    std::optional<double> pipeline_seconds = {}, pipeline_waited_seconds = {};
   };
   /// Collective. Changes the state. `before_update` returns when the arenas of the state may be written. Throws
   /// comm::PeerLost, and AuditFailed before it changes the state.
-  Result operator()(TrainingState& state, const Requests& given, const std::function<void()>& before_update);
+  Result operator()(TrainingState& state, const Requests& requests, const std::function<void()>& before_update);
 
  private:
   bool add_gradients(const TrainingState& state, float scale, const Requests& requests);
+  void pass_stages(const TrainingState& state, float scale);
+  /// Collective. Of the ranks of a replica, one of which tells the totals. `squares` becomes the sum of the
+  /// squares of all gradients, if that is wanted.
+  parallel::StepTail::Sums agree(const parallel::StepTail::Sums& mine, const float* gradients,
+                                 std::optional<double>& squares);
+  const data::Batch& batch_of(const TrainingState& state, int m);
+  void set_key(const TrainingState& state, int m);
+  bool has_samples() const { return network_.reads_samples() || network_.has_loss(); }
+  double data_waited_seconds() const { return reader_ ? reader_->waited_seconds() : 0; }
   void tell(const Requests& requests);
   /// Collective. Adds the seconds of the wait to `waited`.
   const parallel::Bucket* next_sum(double& waited);
   void update(const optim::Arenas& arenas, bool in_parts, double& waited);
+  /// Collective.
+  void change_parameters(const optim::Arenas& arenas, bool in_parts, double& waited);
   /// Collective. Gets the parameters that the other ranks have updated.
   void gather(const optim::Arenas& arenas);
   /// Waits until a device has done what it was given. False in steps in which that would only cost time.
@@ -90,7 +107,8 @@ class TrainingStep {
   void audit(TrainingState& state, float scale);
 
   const Recipe& recipe_;
-  comm::Communicator& communicator_;
+  const parallel::Mesh& mesh_;
+  comm::Communicator& communicator_;  ///< of the ranks with the same part of the model
   kernels::Backend& backend_;
   parallel::MicrobatchPlan plan_;
   comm::LeafRange range_;
@@ -103,9 +121,11 @@ class TrainingStep {
   std::vector<optim::Elements> shards_;    ///< of each rank; none: each rank updates everything
   std::vector<std::size_t> shard_counts_;  ///< of their elements
   Auditor auditor_;
-  TensorGroup* group_ = nullptr;  ///< none: this rank has all shards
   std::optional<BitFlip> flip_;
   std::optional<data::Prefetcher> reader_;
+  std::optional<Pipeline> pipeline_;             ///< none: this rank has all layers
+  double pass_seconds_ = 0, stages_waited_ = 0;  ///< see Result
+  std::optional<optim::PartSquares> squares_;    ///< of a replica's ranks, where all gradients determine the update
 };
 
 }  // namespace distdl::train

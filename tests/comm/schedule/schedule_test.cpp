@@ -106,6 +106,18 @@ TEST(Schedule, IsRightWhereverTheRanksRun) {
     EXPECT_GT(checked[collective], 1000 / kShare) << static_cast<int>(collective);
 }
 
+TEST(Schedule, AnAllToAllThatIsNotInPlaceNeedsNoSwap) {
+  for (int size = 2; size < 8; ++size)
+    for (std::size_t count : {1, 17, 5000}) {
+      const auto problems = for_each_rank(problem_of(Collective::all_to_all, size, count));
+      Choice choice{algorithm_of("shared_direct")};
+      choice.disjoint = true;
+      const auto schedules = make_schedules(problems, choice);
+      EXPECT_EQ(check_schedules(problems, schedules, Order::deterministic, false), "") << size << " ranks, " << count;
+      EXPECT_NE(check_schedules(problems, schedules, Order::deterministic, true), "") << "in place it would be wrong";
+    }
+}
+
 TEST(Schedule, MovesSlicesOfAnyLength) {
   std::mt19937 random(6);
   for (int trial = 0; trial < 100 / kShare; ++trial)

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <distdl/kernels/elementwise/ordered_sum.hpp>
+#include <distdl/kernels/part_sums.hpp>
+
+namespace distdl::kernels {
+static_assert(kSummedPart == elementwise::kPart);
+
+double sum_of_parts(std::span<const double> parts) {
+  std::array<double, elementwise::kLanes> lanes{};
+  for (std::size_t i = 0; i < parts.size(); ++i) lanes[i % elementwise::kLanes] += parts[i];
+  return elementwise::sum_of_lanes(lanes);
+}
+
+}  // namespace distdl::kernels

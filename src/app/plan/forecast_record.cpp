@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fstream>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <distdl/app/plan/forecast_record.hpp>
+#include <distdl/base/clock.hpp>
+#include <distdl/base/json/numbers.hpp>
+#include <distdl/base/median.hpp>
+#include <distdl/observe/record_lines.hpp>
+#include <distdl/observe/record_writer.hpp>
+
+namespace distdl::app {
+namespace {
+namespace fs = std::filesystem;
+
+struct ForecastRow {
+  std::string run, strategy;
+  std::int64_t ranks = 0, global_batch = 0;
+  double step_seconds = 0, rank_bytes = 0;
+};
+
+/// What the records of a run tell of its starts with so many ranks.
+struct MeasuredRun {
+  std::vector<double> samples_per_second;
+  double memory_bytes = 0;  ///< of rank 0; 0: not known
+};
+
+std::optional<fs::path> forecasts_file() {
+  const auto beside = forecast::calibration_file({});
+  return beside ? std::optional(beside->parent_path() / "forecasts.jsonl") : std::nullopt;
+}
+
+std::string absolute_text(const fs::path& folder) {
+  return fs::weakly_canonical(fs::absolute(folder)).string();
+}
+
+std::optional<ForecastRow> row_from(const std::string& line) try {
+  const auto row = nlohmann::json::parse(line);
+  return ForecastRow{row.at("run").get<std::string>(),     row.at("strategy").get<std::string>(),
+                     whole<std::int64_t>(row.at("ranks")), whole<std::int64_t>(row.at("global_batch")),
+                     row.at("step_seconds").get<double>(), row.at("rank_bytes").get<double>()};
+} catch (const std::exception&) {
+  return std::nullopt;
+}
+
+/// The newest of each number of ranks.
+std::map<std::int64_t, ForecastRow> newest_rows(const fs::path& run_folder) {
+  std::map<std::int64_t, ForecastRow> rows;
+  const auto file = forecasts_file();
+  if (!file) return rows;
+  std::ifstream lines(*file);
+  const std::string run = absolute_text(run_folder);
+  for (std::string line; std::getline(lines, line);)
+    if (auto row = row_from(line); row && row->run == run) rows[row->ranks] = *row;
+  return rows;
+}
+
+/// By number of ranks: the journal tells when they were how many.
+std::map<std::int64_t, MeasuredRun> measured_runs(const fs::path& run_folder) {
+  std::map<double, std::int64_t> starts;
+  std::map<std::int64_t, MeasuredRun> runs;
+  std::int64_t ranks = 0;
+  observe::for_each_record(run_folder / "journal.jsonl", [&](const observe::Record& row) {
+    if (row.event == "started") starts[row.time] = ranks = row.ranks;
+    if (row.memory_bytes > 0) runs[ranks].memory_bytes = row.memory_bytes;
+  });
+  observe::for_each_record(run_folder / "metrics.jsonl", [&](const observe::Record& row) {
+    const auto after = starts.upper_bound(row.time);
+    if (row.samples_per_s && *row.samples_per_s > 0 && after != starts.begin())
+      runs[std::prev(after)->second].samples_per_second.push_back(*row.samples_per_s);
+  });
+  return runs;
+}
+
+std::string error_text(double forecast, double measured) {
+  return fmt::format("{:+.1f}%", 100 * (forecast / measured - 1));
+}
+
+std::string line_of_error(const ForecastRow& forecast, const MeasuredRun& run) {
+  const double step = static_cast<double>(forecast.global_batch) / median(run.samples_per_second);
+  std::string text =
+      fmt::format("{} ranks, {}: step {:.4g} s forecast, {:.4g} s measured ({})", forecast.ranks, forecast.strategy,
+                  forecast.step_seconds, step, error_text(forecast.step_seconds, step));
+  if (run.memory_bytes > 0)
+    text +=
+        fmt::format("; memory of rank 0 {:.1f} MiB forecast, {:.1f} MiB measured ({})", forecast.rank_bytes / (1 << 20),
+                    run.memory_bytes / (1 << 20), error_text(forecast.rank_bytes, run.memory_bytes));
+  return text + "\n";
+}
+}  // namespace
+
+void record_forecast(const fs::path& run_folder, const forecast::Forecast& forecast, const forecast::Machine& machine,
+                     parallel::Strategy strategy) {
+  const auto file = forecasts_file();
+  if (!file) return;
+  const nlohmann::ordered_json times{{"time", seconds_since_1970()}, {"run", absolute_text(run_folder)}};
+  for (const auto& each : forecast.products) {
+    if (each.product.strategy != strategy) continue;
+    auto row = times;
+    row["nodes"] = machine.nodes;
+    row["ranks"] = machine.nodes * machine.ranks_per_node;
+    row["strategy"] = OneOf(strategy).name();
+    row["global_batch"] = forecast.global_batch;
+    row["step_seconds"] = each.step.seconds;
+    // A rank also reads the others' gradients in the memory that they share.
+    row["rank_bytes"] = each.memory.total() + (machine.ranks_per_node - 1) * each.memory.gradients;
+    std::error_code error;
+    fs::create_directories(file->parent_path(), error);
+    observe::RecordWriter(*file).append(row.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  }
+}
+
+std::string errors_of_forecasts(const fs::path& run_folder) {
+  std::string text;
+  const auto runs = measured_runs(run_folder);
+  for (const auto& [ranks, forecast] : newest_rows(run_folder))
+    if (const auto run = runs.find(ranks); run != runs.end() && !run->second.samples_per_second.empty())
+      text += line_of_error(forecast, run->second);
+  return text.empty() ? text : fmt::format("\nearlier forecasts for \"{}\":\n{}", run_folder.string(), text);
+}
+
+}  // namespace distdl::app

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include <distdl/forecast/forecast.hpp>
+
+namespace distdl::app {
+
+/// Appends the forecast of the job's own strategy to "forecasts.jsonl" in the folder of calibrations. What cannot be
+/// written is lost.
+void record_forecast(const std::filesystem::path& run_folder, const forecast::Forecast& forecast,
+                     const forecast::Machine& machine, parallel::Strategy strategy);
+
+/// How far the newest forecasts of this run folder, one for each number of ranks, were from what its records tell: the
+/// median step and the memory of rank 0. Empty if there are none, or the run has no records.
+std::string errors_of_forecasts(const std::filesystem::path& run_folder);
+
+}  // namespace distdl::app

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include <distdl/app/plan/forecast_record.hpp>
+#include <distdl/app/plan/run_forecast.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/config/job.hpp>
+#include <distdl/kernels/backend.hpp>
+#include <distdl/kernels/unavailable.hpp>
+
+namespace distdl::app {
+namespace {
+namespace fs = std::filesystem;
+
+/// Of TCP in Ethernet frames of 1,538 bytes on the wire.
+constexpr double kPayload = 1448.0 / 1538;
+
+/// The newest calibration of any kind of node.
+std::optional<fs::path> newest_calibration(const fs::path& folder) {
+  std::optional<fs::path> newest;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    if (entry.path().filename().string().starts_with("calibration-") && entry.path().extension() == ".json")
+      if (!newest || fs::last_write_time(entry.path(), error) > fs::last_write_time(*newest, error))
+        newest = entry.path();
+  return newest;
+}
+
+/// That of this machine's kind, or else the newest of another kind.
+std::optional<forecast::Calibration> find_calibration(const ForecastArguments& arguments, const config::Job& job) {
+  if (!arguments.calibration.empty()) {
+    auto given = forecast::load_calibration(arguments.calibration);
+    require<UsageError>(given.has_value(),
+                        "--calibration: there is no file \"{}\"; \"distdl bench calibrate\" tells "
+                        "where it keeps its figures",
+                        arguments.calibration.string());
+    return given;
+  }
+  std::string backend;
+  try {
+    backend = kernels::make_backend(job.recipe.kernels)->description();
+  } catch (const kernels::BackendUnavailable&) {  // on this machine; on the nodes it may run
+  }
+  const auto file = forecast::calibration_file(forecast::kind_of_this_node(backend));
+  if (!file) return std::nullopt;
+  if (auto own = forecast::load_calibration(*file)) return own;
+  const auto newest = newest_calibration(file->parent_path());
+  return newest ? forecast::load_calibration(*newest) : std::nullopt;
+}
+
+forecast::Machine machine_of(const ForecastArguments& arguments, const config::Job& job) {
+  forecast::Machine machine;
+  machine.nodes = static_cast<int>(*arguments.nodes);
+  machine.ranks_per_node = static_cast<int>(arguments.ranks_per_node);
+  machine.fabric.topology = arguments.fabric;
+  machine.fabric.group = static_cast<int>(arguments.group);
+  machine.fabric.oversubscription = arguments.oversubscription;
+  if (!arguments.rate.empty()) machine.rate = decimal_size("--rate", arguments.rate) / 8 * kPayload;
+  if (!arguments.node_memory.empty())
+    machine.memory_bytes = static_cast<std::uint64_t>(decimal_size("--node-memory", arguments.node_memory));
+  machine.latency = arguments.latency_us * 1e-6;
+  machine.is_tuned = arguments.is_tuned;
+  machine.node_mtbf_hours = arguments.mtbf_hours;
+  machine.spares = static_cast<int>(job.agent.spares);
+  machine.least_nodes = static_cast<int>(arguments.least_nodes.value_or(*arguments.nodes));
+  machine.relaunches = job.agent.recovery == agent::Recovery::relaunch;
+  machine.seed = static_cast<std::uint64_t>(arguments.seed);
+  machine.calibration = find_calibration(arguments, job);
+  return machine;
+}
+}  // namespace
+
+double decimal_size(const std::string& option, const std::string& text) {
+  static constexpr std::string_view kUnits = "KMGT";
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  const auto place = unit.size() == 1 ? kUnits.find(unit[0]) : std::string_view::npos;
+  require<UsageError>(error == std::errc{} && value > 0 && value < 1e18 && (unit.empty() || place < kUnits.size()),
+                      "{} {}: expected a number above 0 with K, M, G or T, such as {} 100M", option, text, option);
+  for (std::size_t i = 0; !unit.empty() && i <= place; ++i) value *= 1000;
+  return value;
+}
+
+std::vector<Option> ForecastArguments::add_to(Command command) {
+  constexpr double kMost = 1e9;
+  static constexpr int kMostNodes = 1000000;
+  std::vector<std::string> fabrics;
+  for (const auto& row : choices_of(forecast::Topology())) fabrics.emplace_back(row.name);
+  const auto whole = [](const std::string& text) -> std::string {
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool good = error == std::errc{} && end == text.data() + text.size() && value >= 1 && value <= kMostNodes;
+    return good ? "" : fmt::format("expected a whole number from 1 to {}, not {}", kMostNodes, text);
+  };
+  return {
+      command.add_option("--set", overrides, "Forecast: override a key of the job file").repeatable("KEY=VALUE"),
+      command.add_option("--nodes", nodes, "Forecast: nodes that run ranks").check(whole),
+      command
+          .add_option(
+              "--least-nodes", least_nodes,
+              "Forecast: nodes with which the run continues after losses, as of sbatch --nodes=6-8; all of them, "
+              "unless given")
+          .check(whole),
+      command.add_option("--ranks-per-node", ranks_per_node, "Forecast: ranks of a node").check(whole).show_default(),
+      command.add_option("--fabric", fabric, OneOf<forecast::Topology>::help("Forecast: how the nodes are joined"))
+          .one_of(fabrics)
+          .show_default(),
+      command.add_option("--group", group, "Forecast: nodes of a leaf switch, or of a group of a dragonfly")
+          .check(whole)
+          .show_default(),
+      command
+          .add_option("--oversubscription", oversubscription,
+                      "Forecast: rate of the nodes of a group together over that of its links to others")
+          .within(1.0, kMost)
+          .show_default(),
+      command.add_option("--rate", rate,
+                         "Forecast: bits per second of a node's network, such as 25G; 94% of them are payload; as "
+                         "measured, unless given"),
+      command
+          .add_option("--latency", latency_us,
+                      "Forecast: microseconds of a message between nodes; as measured, unless given")
+          .within(0.0, kMost),
+      command.add_option("--node-memory", node_memory,
+                         "Forecast: bytes of a node's memory, such as 256G; as measured, "
+                         "or this machine's, unless given"),
+      command.add_option("--mtbf-hours", mtbf_hours, "Forecast: mean hours between failures of one node; 0: none fails")
+          .within(0.0, kMost)
+          .show_default(),
+      command.add_option("--calibration", calibration,
+                         "Forecast: figures of \"distdl bench calibrate\"; otherwise those of this machine's kind, or "
+                         "the newest"),
+      command.add_flag("--tuned", is_tuned,
+                       "Forecast: \"distdl bench comm --tune\" will have run on the nodes, whose ranks then choose "
+                       "algorithms by what it has measured"),
+      command.add_option("--seed", seed, "Forecast: of the times of ranks and failures").show_default(),
+  };
+}
+
+void print_forecast(const ForecastArguments& arguments, bool json) {
+  require<UsageError>(arguments.nodes.has_value(), "{}",
+                      "a forecast needs to know how many nodes run ranks, for instance --nodes 4");
+  require<UsageError>(arguments.least_nodes.value_or(1) <= *arguments.nodes,
+                      "--least-nodes {} is more than all nodes; take at most --least-nodes {}", *arguments.least_nodes,
+                      *arguments.nodes);
+  const auto job = config::load(arguments.job, arguments.overrides);
+  const auto machine = machine_of(arguments, job);
+  require<UsageError>(machine.nodes <= (1 << 24) / machine.ranks_per_node,
+                      "{} nodes of {} ranks are more than {} ranks; take at most --nodes {}", machine.nodes,
+                      machine.ranks_per_node, 1 << 24, (1 << 24) / machine.ranks_per_node);
+  const auto work = forecast::workload_of(job.recipe);
+  const auto result = forecast::forecast(job.recipe, work, machine);
+  fmt::print("{}", json ? forecast_json(result, machine) : forecast_table(result, machine));
+  if (!json) fmt::print("{}", errors_of_forecasts(job.run_dir));
+  record_forecast(job.run_dir, result, machine, job.recipe.parallel.strategy);
+}
+
+}  // namespace distdl::app

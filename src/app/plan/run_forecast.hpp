@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <distdl/app/cli/arguments.hpp>
+#include <distdl/forecast/forecast.hpp>
+
+namespace distdl::app {
+
+/// The arguments of "distdl plan JOB --nodes N".
+struct ForecastArguments {
+  std::filesystem::path job;
+  std::vector<std::string> overrides;
+  std::optional<std::int64_t> nodes, least_nodes;
+  std::int64_t ranks_per_node = 1, group = 32, seed = 1;
+  std::string fabric = "flat", rate, node_memory;
+  double oversubscription = 1, latency_us = 0, mtbf_hours = 43800;
+  std::filesystem::path calibration;
+  bool is_tuned = false;
+
+  /// All but the job itself.
+  std::vector<Option> add_to(Command command);
+};
+
+/// Prints a forecast of a job file's run, and how wrong earlier ones for its run folder were. Throws as
+/// forecast::forecast() does, and UsageError.
+void print_forecast(const ForecastArguments& arguments, bool json);
+
+/// Of "1G", "100M": 1e9, 1e8. Throws UsageError that names the option.
+double decimal_size(const std::string& option, const std::string& text);
+
+/// As the table that people read, and as JSON.
+std::string forecast_table(const forecast::Forecast& forecast, const forecast::Machine& machine);
+std::string forecast_json(const forecast::Forecast& forecast, const forecast::Machine& machine);
+
+}  // namespace distdl::app

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <distdl/comm/cost_table.hpp>
+#include <distdl/forecast/step_time.hpp>
+
+namespace distdl::forecast {
+
+/// Nodes of one kind are forecast from the same figures.
+struct NodeKind {
+  std::string processor;  ///< as /proc/cpuinfo names its model
+  int processors = 1;
+  std::string backend;  ///< kernels::Backend::description()
+  bool operator==(const NodeKind&) const = default;
+};
+/// This machine's kind. `backend`: kernels::Backend::description().
+NodeKind kind_of_this_node(std::string backend);
+
+/// What a microbatch of one model takes on one kind of node, where `ranks` ranks of the node compute at the same time.
+struct MeasuredWork {
+  std::string identity;  ///< identity_of_work()
+  int ranks = 1;
+  int processors = 1;  ///< that a rank may use
+  RankWork work;
+  double read = 0;           ///< seconds of reading a microbatch from the data set
+  double flops = 0;          ///< forward_flops() of a microbatch
+  double program_bytes = 0;  ///< of a process, beyond what forecasts count
+  bool operator==(const MeasuredWork&) const = default;
+};
+
+/// All that was measured on nodes of one kind ("distdl bench calibrate").
+struct Calibration {
+  static constexpr int kVersion = 1;
+
+  NodeKind kind;
+  std::uint64_t memory_bytes = 0;             ///< of a node
+  std::optional<comm::CostTable> costs = {};  ///< of collectives, with at least two ranks
+  double busy_per_byte = 4e-10;               ///< processor seconds of a sum between nodes, per byte of its result
+  double copy_rate = 4e9, write_rate = 2e8;   ///< bytes per second: of a snapshot, and to the disk
+  std::vector<MeasuredWork> works;
+
+  /// The one with this identity, with as many ranks on a node, or else the nearest number of them. nullptr: none.
+  const MeasuredWork* find(const std::string& identity, int ranks) const;
+  /// Replaces what was measured of the same work with as many ranks.
+  void add(MeasuredWork measured);
+  /// Multiplications and additions per second: of the works with as many ranks on a node, or else of all; 0: none.
+  double flops_per_second(int ranks) const;
+};
+
+/// As a JSON document, and back. Throws ConfigError with the reason for an invalid text.
+std::string to_json(const Calibration& calibration);
+Calibration calibration_from(const std::string& text);
+
+/// The file of a kind of node, in the folder of comm::cost_file(). Nothing if there is no home folder.
+std::optional<std::filesystem::path> calibration_file(const NodeKind& kind);
+/// Nothing if the file does not exist. Throws ConfigError that names the file for one that cannot be used.
+std::optional<Calibration> load_calibration(const std::filesystem::path& file);
+/// Returns the file. Throws StorageError.
+std::filesystem::path save_calibration(const Calibration& calibration);
+
+}  // namespace distdl::forecast

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <distdl/comm/algorithms/registry.hpp>
+#include <distdl/comm/selection/selection.hpp>
+#include <distdl/forecast/collective_time.hpp>
+#include <distdl/forecast/schedule_time.hpp>
+
+namespace distdl::forecast {
+namespace {
+bool has_groups(const Cluster& cluster) {
+  return cluster.fabric.topology != Topology::flat && cluster.nodes > cluster.fabric.group;
+}
+
+/// Every rank or node sends a part to every other one, near and far alike.
+bool spreads(const comm::Algorithm& algorithm) {
+  return algorithm.shared_use != comm::SharedUse::none || algorithm.name == "pairwise";
+}
+
+comm::CostTable with_rate_outside(const Cluster& cluster) {
+  comm::CostTable costs = costs_with_switches(cluster);
+  const double outside = 1 - static_cast<double>(cluster.fabric.group) / cluster.nodes;
+  costs.between.bandwidth /= std::max(1.0, cluster.fabric.oversubscription * outside);
+  return costs;
+}
+
+double formula_seconds(comm::Problem problem, const comm::Choice& choice, const Cluster& cluster) {
+  if (!has_groups(cluster)) return predict_seconds(problem, choice, comm::Placement(problem), cluster.costs);
+  if (spreads(*choice.algorithm))
+    return predict_seconds(problem, choice, comm::Placement(problem), with_rate_outside(cluster));
+  const double near = predict_seconds(problem, choice, comm::Placement(problem), costs_with_switches(cluster));
+  for (int& node : problem.nodes) node /= cluster.fabric.group;
+  return std::max(near, predict_seconds(problem, choice, comm::Placement(problem), costs_between_groups(cluster)));
+}
+
+void count_traffic(const comm::Schedule& schedule, const comm::Problem& problem, CollectiveTime& time) {
+  time.scratch_bytes = static_cast<double>(schedule.scratch * problem.element);
+  for (const auto& step : schedule.steps)
+    if (step.kind == comm::ScheduleStep::Kind::send &&
+        problem.nodes[static_cast<std::size_t>(step.peer)] != problem.nodes[0])
+      time.sent_bytes += static_cast<double>(step.block.count * problem.element);
+}
+}  // namespace
+
+comm::CostTable costs_with_switches(const Cluster& cluster) {
+  comm::CostTable costs = cluster.costs;
+  if (!has_groups(cluster)) return costs;
+  const auto& fabric = cluster.fabric;
+  constexpr double kDragonfly = 5;  // local, global, local, global, local: by way of a third group
+  double hops = kDragonfly;
+  if (fabric.topology == Topology::fat_tree)
+    hops = 2 * std::ceil(std::log(cluster.nodes) / std::log(std::max(2, fabric.group)) - 1);
+  costs.between.latency += hops * fabric.switch_seconds;
+  return costs;
+}
+
+comm::CostTable costs_between_groups(const Cluster& cluster) {
+  constexpr double kNoLimit = 1e30;
+  comm::CostTable costs = costs_with_switches(cluster);
+  const double detours = cluster.fabric.topology == Topology::dragonfly ? 2 : 1;
+  costs.within = cluster.costs.between;
+  costs.between.bandwidth *= cluster.fabric.group / std::max(1.0, cluster.fabric.oversubscription * detours);
+  costs.processors = costs.memory = costs.cache = kNoLimit;
+  return costs;
+}
+
+CollectiveTimes::CollectiveTimes(const Cluster& cluster, const parallel::MicrobatchPlan& plan)
+    : cluster_(cluster), leaves_(plan.microbatches), ranges_(plan.ranges) {
+  nodes_.reserve(static_cast<std::size_t>(cluster.ranks()));
+  for (int rank = 0; rank < cluster.ranks(); ++rank) nodes_.push_back(rank / cluster.ranks_per_node);
+}
+
+comm::Problem CollectiveTimes::sum_problem(std::size_t floats) const {
+  comm::Problem problem;
+  problem.collective = comm::Collective::all_reduce;
+  problem.size = cluster_.ranks();
+  problem.nodes = nodes_;
+  problem.count = floats;
+  problem.element = sizeof(float);
+  problem.leaves = leaves_;
+  problem.ranges = ranges_;
+  return problem;
+}
+
+CollectiveTime CollectiveTimes::forecast(comm::Problem problem) const {
+  const comm::Choice choice = choose(problem, cluster_.known, comm::Order::deterministic);
+  CollectiveTime time{0, std::string(choice.algorithm->name)};
+  if (problem.size > kSimulated || has_groups(cluster_)) {
+    time.seconds = formula_seconds(std::move(problem), choice, cluster_);
+    return time;
+  }
+  std::vector<comm::Schedule> schedules;
+  for (problem.rank = 0; problem.rank < problem.size; ++problem.rank)
+    schedules.push_back(make_schedule(problem, choice));
+  problem.rank = 0;
+  const comm::Placement placement(problem);
+  time.seconds =
+      schedule_seconds(schedules, problem, comm::CostModel(problem, choice, placement, cluster_.costs).costs);
+  count_traffic(schedules.front(), problem, time);
+  return time;
+}
+
+const CollectiveTime& CollectiveTimes::all_reduce(std::size_t floats) {
+  if (const auto found = sums_.find(floats); found != sums_.end()) return found->second;
+  return sums_.emplace(floats, forecast(sum_problem(floats))).first->second;
+}
+
+CollectiveTime CollectiveTimes::all_gather(std::span<const std::size_t> counts) const {
+  comm::Problem problem;
+  problem.collective = comm::Collective::all_gather;
+  problem.size = cluster_.ranks();
+  problem.nodes = nodes_;
+  problem.counts.assign(counts.begin(), counts.end());
+  problem.element = sizeof(float);
+  return forecast(std::move(problem));
+}
+
+double CollectiveTimes::expected_by_ranks(std::size_t floats) const {
+  return candidates(sum_problem(floats), cluster_.known, comm::Order::deterministic).front().seconds;
+}
+
+}  // namespace distdl::forecast

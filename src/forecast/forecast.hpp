@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <distdl/forecast/calibration.hpp>
+#include <distdl/forecast/cluster.hpp>
+#include <distdl/forecast/goodput.hpp>
+#include <distdl/forecast/memory.hpp>
+#include <distdl/forecast/products.hpp>
+
+namespace distdl::forecast {
+
+/// The nodes that a forecast is for. What is not given comes from the calibration, or else from stated defaults.
+struct Machine {
+  int nodes = 1, ranks_per_node = 1;
+  Fabric fabric;
+  double rate = 0;                 ///< of a node's network, bytes per second of payload; 0: as measured
+  double latency = 0;              ///< of a message between nodes, seconds; 0: as measured
+  bool is_tuned = false;           ///< "distdl bench comm --tune" will have run on these nodes
+  std::uint64_t memory_bytes = 0;  ///< of a node; 0: as measured, or else this machine's
+  double node_mtbf_hours = 43800;  ///< between failures of one node: five years; 0: none fails
+  int spares = 0, least_nodes = 1;
+  bool relaunches = false;  ///< run.recovery = "relaunch"
+  std::uint64_t seed = 1;
+  std::optional<Calibration> calibration;
+};
+
+struct ProductForecast {
+  Product product;
+  MemoryParts memory = {};  ///< of the first rank of a node
+  double node_bytes = 0;    ///< of all ranks of a node
+  bool fits = true;
+  StepTime step = {};
+  std::size_t buckets = 1;
+  std::string algorithm = {};  ///< of the largest bucket's sum; empty: one rank
+  double efficiency = 1;       ///< of the time of one rank alone with the same global batch, divided by all ranks' time
+  double sent_bytes = 0;       ///< by a node in a step, to other nodes
+};
+
+/// When to save, by checkpoint::daly_interval(), but not before the last save is on the disk.
+struct SaveForecast {
+  double stall_seconds = 0, durable_seconds = 0, interval_seconds = 0;
+  std::int64_t interval_steps = 0;
+};
+
+struct Forecast {
+  std::vector<ProductForecast> products;  ///< in the order of kProducts
+  std::size_t best = 0;
+  std::string reason;  ///< why it is the best
+  std::int64_t steps = 0, global_batch = 0;
+  double evaluation_seconds = 0;  ///< of all evaluations
+  SaveForecast save;
+  Goodput goodput;
+  double node_hours = 0;              ///< with spares
+  std::vector<std::string> warnings;  ///< what was assumed
+
+  const ProductForecast& chosen() const { return products[best]; }
+};
+
+/// A forecast of the run, without any node. Deterministic by Machine::seed. Throws ConfigError if the job cannot run
+/// so: fewer microbatches than ranks, or more memory than there is; the text names the nearest choice that can.
+Forecast forecast(const train::Recipe& recipe, const Workload& work, const Machine& machine);
+
+}  // namespace distdl::forecast

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <distdl/comm/communicator.hpp>
+#include <distdl/forecast/calibration.hpp>
+#include <distdl/forecast/work.hpp>
+#include <distdl/kernels/backend.hpp>
+
+namespace distdl::forecast {
+
+/// Collective. Trains the job's model on its own samples for about two seconds, all ranks at the same time and each for
+/// itself, and measures the parts of a step. The medians of the slowest rank, the same on all ranks. The backend's
+/// memory must be the host's.
+MeasuredWork measure_work(const train::Recipe& recipe, const Workload& work, kernels::Backend& backend,
+                          comm::Communicator& communicator);
+
+/// Collective. Processor seconds that an all-reduce takes from each rank per byte of its result, between nodes; nothing
+/// where all ranks are on one node.
+std::optional<double> measure_busy_per_byte(comm::Communicator& communicator);
+
+}  // namespace distdl::forecast

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <numeric>
+#include <type_traits>
+
+#include <fmt/format.h>
+
+#include <distdl/data/source.hpp>
+#include <distdl/forecast/work.hpp>
+
+namespace distdl::forecast {
+namespace {
+double count(const tensor::Shape& shape) {
+  return static_cast<double>(tensor::element_count(shape));
+}
+
+double flops_of(const kernels::LayerSpec& spec, const model::Wiring::Layer& layer) {
+  return std::visit(
+      [&](const auto& own) {
+        using Spec = std::decay_t<decltype(own)>;
+        const double outputs = count(layer.output);
+        if constexpr (std::is_same_v<Spec, kernels::Linear>)
+          return 2 * outputs * count(layer.input) / (outputs / static_cast<double>(own.out));
+        else if constexpr (std::is_same_v<Spec, kernels::Conv2d>)
+          return 2 * outputs * static_cast<double>(layer.input[1] * own.kernel * own.kernel) /
+                 static_cast<double>(own.groups);
+        else if constexpr (std::is_same_v<Spec, kernels::Attention>)
+          return 4 * outputs * static_cast<double>(layer.input[1]) / (own.causal ? 2 : 1);
+        else
+          return 0.0;
+      },
+      spec);
+}
+}  // namespace
+
+Workload workload_of(const train::Recipe& recipe) {
+  const auto sources =
+      data::open_sources(recipe.data, recipe.model.context, static_cast<std::uint64_t>(recipe.train.seed));
+  const auto& training = *sources.training;
+  Workload work;
+  work.model = train::model_of(recipe, training);
+  work.tensors = model::tensors_of(work.model);
+  work.samples = training.samples();
+  if (sources.validation) work.validation_samples = sources.validation->samples();
+  work.sample_bytes = 4 * tensor::element_count(training.shape());
+  work.labels = training.labels_per_sample();
+  return work;
+}
+
+double forward_flops(const model::Description& model, std::int64_t samples) {
+  const auto wiring = model::wire(model, samples);
+  double flops = 0;
+  for (std::size_t i = 0; i < model.layers.size(); ++i) flops += flops_of(model.layers[i].spec, wiring.layers[i]);
+  return flops;
+}
+
+std::string identity_of_work(const train::Recipe& recipe, const Workload& work) {
+  std::string text =
+      fmt::format("{} x {}, {}, {} threads, {}", recipe.parallel.microbatch_size, tensor::to_string(work.model.sample),
+                  recipe.kernels.precision, recipe.kernels.threads, recipe.optim.name);
+  const auto wiring = model::wire(work.model, 1);
+  for (std::size_t i = 0; i < work.model.layers.size(); ++i)
+    text +=
+        fmt::format(", {} {}", kernels::kind_of(work.model.layers[i].spec), tensor::to_string(wiring.layers[i].output));
+  return text;
+}
+
+}  // namespace distdl::forecast

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include <distdl/base/activity.hpp>
+#include <distdl/base/clock.hpp>
+#include <distdl/train/trainer/pipeline.hpp>
+
+namespace distdl::train {
+namespace {
+using parallel::pipeline::Kind;
+using parallel::pipeline::Operation;
+
+constexpr std::uint32_t kActivations = 0x5050, kGradients = 0x5051;
+constexpr std::uint32_t kSharedGradients = 0x1000000, kSharedValues = 0x2000000;  ///< plus the tensor's number
+
+std::span<const std::byte> bytes_of(const float* values, std::size_t count) {
+  return {reinterpret_cast<const std::byte*>(values), count * sizeof(float)};
+}
+std::span<std::byte> bytes_of(float* values, std::size_t count) {
+  return {reinterpret_cast<std::byte*>(values), count * sizeof(float)};
+}
+}  // namespace
+
+Pipeline::Pipeline(const parallel::Mesh& mesh, const parallel::Options& options, kernels::Backend& backend,
+                   const model::Description& model, const std::vector<model::LayerRange>& stages,
+                   const model::ModelTensors& tensors, model::Network& first, int microbatches)
+    : backend_(backend), ranks_(mesh.pipeline()) {
+  const auto rank = static_cast<std::size_t>(ranks_.rank().value);
+  auto schedule = parallel::pipeline::make_schedule(options.schedule, {ranks_.size(), microbatches});
+  operations_ = std::move(schedule.operations[rank]);
+  const bool in_pieces = options.schedule == parallel::pipeline::Algorithm::zero_bubble;
+  for (int i = 0; i < schedule.most_activations[rank]; ++i) {
+    auto own = i == 0 ? nullptr : std::make_unique<model::Network>(backend, model, tensors, first.samples());
+    model::Network& network = own ? *own : first;
+    network.prepare_backward(in_pieces);
+    slots_.push_back(
+        {&network, std::move(own), Parcel(backend, ranks_, kActivations), Parcel(backend, ranks_, kGradients)});
+  }
+  find_shared(stages, tensors);
+}
+
+void Pipeline::find_shared(const std::vector<model::LayerRange>& stages, const model::ModelTensors& tensors) {
+  for (const auto& tensor : tensors.tensors) {
+    if (!tensor.elsewhere) continue;
+    const auto other = std::ranges::find_if(stages, [&](const model::LayerRange& layers) {
+      return *tensor.elsewhere >= layers.first && *tensor.elsewhere < layers.end;
+    });
+    const bool is_borrowed = tensor.view.role == tensor::Role::borrowed;
+    auto& shared = (is_borrowed ? borrowed_ : lent_)
+                       .emplace_back(Shared{tensor.view.offset,
+                                            tensor.view.count,
+                                            static_cast<std::uint32_t>(tensor.number),
+                                            Rank(static_cast<int>(other - stages.begin())),
+                                            {},
+                                            {}});
+    // As many as there are ranks: the owner comes to a microbatch's backward that much later.
+    for (int i = 0; i < ranks_.size(); ++i) {
+      shared.parcels.emplace_back(backend_, ranks_, kSharedGradients + shared.number);
+      if (is_borrowed) shared.copies.push_back(backend_.allocate(shared.count * sizeof(float)));
+    }
+  }
+}
+
+void Pipeline::load_parameters(const float* arena) {
+  for (const Slot& slot : slots_) slot.network->load_parameters(arena);
+}
+
+void Pipeline::wait(const std::function<void()>& transfer) {
+  enter_phase(RankPhase::reduce);
+  const Stopwatch watch;
+  transfer();
+  waited_ += watch.seconds();
+  enter_phase(RankPhase::compute);
+}
+
+void Pipeline::pass(parallel::GradientSum& sum, float scale, const Calls& calls) {
+  const Stopwatch watch;
+  waited_ = 0;
+  for (const Operation& operation : operations_) {
+    if (operation.is_forward()) {
+      forward(operation, calls);
+    } else {
+      calls.set_key(operation.microbatch);
+      backward(operation, sum, scale);
+    }
+  }
+  wait([this] {
+    for (Slot& slot : slots_) slot.forward.settle(), slot.backward.settle();
+    for (Shared& shared : borrowed_)
+      for (Parcel& parcel : shared.parcels) parcel.settle();
+  });
+  times_ = {watch.seconds(), watch.seconds() - waited_};
+}
+
+void Pipeline::forward(const Operation& operation, const Calls& calls) {
+  Slot& own = slot(operation.microbatch);
+  wait([&] {
+    own.forward.settle();
+    if (operation.receive_from != Operation::kNobody)
+      own.forward.receive(own.network->input(), Rank(operation.receive_from));
+  });
+  calls.take_batch(*own.network, operation.microbatch);
+  calls.set_key(operation.microbatch);
+  own.network->forward(kernels::Phase::training);
+  if (operation.send_to != Operation::kNobody) own.forward.send(own.network->output(), Rank(operation.send_to));
+}
+
+void Pipeline::backward(const Operation& operation, parallel::GradientSum& sum, float scale) {
+  Slot& own = slot(operation.microbatch);
+  if (operation.kind != Kind::backward_weight) receive_output_gradient(own, operation);
+  if (operation.kind == Kind::backward_input) {
+    own.network->backward_input(scale);
+  } else {
+    float* const gradients = sum.microbatch_arena();
+    receive_gradients(operation.microbatch, gradients);
+    if (operation.kind == Kind::backward)
+      own.network->backward(gradients, scale);
+    else
+      own.network->backward_weights(gradients);
+    send_gradients(operation.microbatch, gradients);
+  }
+  if (operation.send_to != Operation::kNobody)
+    own.backward.send(own.network->input_gradient(), Rank(operation.send_to));
+  if (operation.kind != Kind::backward_input) sum.add();
+}
+
+void Pipeline::receive_output_gradient(Slot& own, const Operation& operation) {
+  wait([&] {
+    own.backward.settle();
+    if (operation.receive_from != Operation::kNobody)
+      own.backward.receive(own.network->output_gradient(), Rank(operation.receive_from));
+  });
+}
+
+void Pipeline::receive_gradients(int microbatch, float* gradients) {
+  for (Shared& shared : lent_) {
+    Parcel& parcel = shared.parcels[static_cast<std::size_t>(microbatch) % shared.parcels.size()];
+    wait([&] { parcel.receive(bytes_of(gradients + shared.offset, shared.count), shared.other); });
+  }
+}
+
+/// A copy, because the gradients are added up in their memory.
+void Pipeline::send_gradients(int microbatch, const float* gradients) {
+  for (Shared& shared : borrowed_) {
+    const std::size_t turn = static_cast<std::size_t>(microbatch) % shared.parcels.size();
+    const tensor::Buffer& copy = shared.copies[turn];
+    wait([&] { shared.parcels[turn].settle(); });
+    backend_.copy(copy.data(), gradients + shared.offset, copy.bytes());
+    shared.parcels[turn].send({static_cast<const std::byte*>(copy.data()), copy.bytes()}, shared.other);
+  }
+}
+
+void Pipeline::receive_borrowed(float* parameters) {
+  for (const Shared& shared : borrowed_)
+    Parcel(backend_, ranks_, kSharedValues + shared.number)
+        .receive(bytes_of(parameters + shared.offset, shared.count), shared.other);
+}
+
+void Pipeline::send_lent(const float* parameters) {
+  for (const Shared& shared : lent_) {
+    Parcel parcel(backend_, ranks_, kSharedValues + shared.number);
+    parcel.send(bytes_of(parameters + shared.offset, shared.count), shared.other);
+    parcel.settle();
+  }
+}
+
+}  // namespace distdl::train

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""distdl plan job.toml: forecasts of a run, what they are made of, and how wrong they were."""
+import json
+import resource
+import unittest
+
+from program import ProgramTest
+
+
+class Forecast(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.make_set()
+
+    def distdl(self, *words, **how):
+        """No calibration but the test's own."""
+        return super().distdl(*words, variables={"XDG_CACHE_HOME": str(self.folder / "cache")}, **how)
+
+    def plan(self, *words):
+        return json.loads(self.succeed("plan", "job.toml", "--json", *words))
+
+    def product(self, strategy, *words):
+        return next(each for each in self.plan(*words)["products"] if each["strategy"] == strategy)
+
+    def test_says_what_a_run_needs(self):
+        plan = self.plan("--nodes", "3")
+        self.assertEqual((plan["nodes"], plan["global_batch"], plan["steps"]), (3, 24, 90))
+        self.assertEqual([each["strategy"] for each in plan["products"]], ["replicas", "sharded"])
+        self.assertTrue(any("nothing was measured" in warning for warning in plan["warnings"]), plan["warnings"])
+        for each in plan["products"]:
+            self.assertGreater(each["step_seconds"], each["compute_seconds"])
+            self.assertAlmostEqual(each["rank_bytes"], sum(each["memory"].values()), delta=10)
+            self.assertTrue(0 < each["efficiency"] < 1)
+        self.assertGreaterEqual(plan["node_hours"] * 3600, 3 * 90 * plan["products"][0]["step_seconds"])
+        table = self.succeed("plan", "job.toml", "--nodes", "3", "--set", "run.spares=1")
+        self.assertRegex(table, r"(?m)^\* (replicas|sharded) .* yes$")
+        self.assertRegex(table, r"(?m)^run .* node hours with 1 spares$")
+
+    def test_depends_on_what_it_is_told(self):
+        base = self.product("replicas", "--nodes", "2", "--rate", "1G")
+        self.assertEqual(base, self.product("replicas", "--nodes", "2", "--rate", "1G"))
+        self.assertGreater(self.product("replicas", "--nodes", "2", "--rate", "10M")["step_seconds"], base["step_seconds"])
+        adam = ["--nodes", "2", "--set", "optim.name=adamw", "--set", "model.hidden=[512]"]
+        both = {each["strategy"]: each for each in self.plan(*adam)["products"]}
+        self.assertLess(both["sharded"]["memory"]["moments"], 0.6 * both["replicas"]["memory"]["moments"])
+        safe, unsafe = (self.plan("--nodes", "2", "--mtbf-hours", hours, "--set", "train.epochs=1000000") for hours in ("0", "0.5"))
+        self.assertEqual(safe["failures"], 0)
+        self.assertGreater(unsafe["failures"], 1)
+        self.assertLess(unsafe["goodput"], safe["goodput"])
+        self.assertLess(unsafe["checkpoint"]["interval_steps"], safe["checkpoint"]["interval_steps"])
+
+    def test_thousands_of_ranks_take_seconds(self):
+        many = ["--set", "parallel.microbatches=4096", "--set", "parallel.microbatch_size=1", "--set", "train.epochs=1000"]
+        flat, tree = (self.plan("--nodes", "4096", "--latency", "2", "--rate", "100G", *many, *fabric)
+                      for fabric in ([], ["--fabric", "fat-tree", "--group", "32", "--oversubscription", "8"]))
+        self.assertGreater(tree["products"][0]["step_seconds"], flat["products"][0]["step_seconds"])
+        self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, 1 << 20)  # KiB
+
+    def test_measures_and_tells_how_wrong_it_was(self):
+        self.assertIn("kept in", self.succeed("bench", "calibrate", "job.toml", "--local", "-n", "1"))
+        plan = self.plan("--nodes", "1")
+        self.assertFalse(any("measured on such nodes" in warning for warning in plan["warnings"]), plan["warnings"])
+        self.assertIsNotNone(plan["measured_on"])
+        self.assertRegex(self.fails(64, ["no forecast"], "plan", str(self.folder)), "distdl plan job.toml --nodes")
+        self.succeed(*self.run_local(1))
+        for words in (["run"], ["job.toml", "--nodes", "1"]):
+            self.assertRegex(self.succeed("plan", *words),
+                             r"(?m)^1 ranks, replicas: step .* forecast, .* measured \([+-][\d.]+%\); memory of rank 0 .* measured \(")
+
+    def test_mistakes_are_answered_with_a_valid_choice(self):
+        for words, code, hints in (
+                (["job.toml"], 64, ["--nodes 4"]), (["job.toml", "--nodes", "0"], 64, ["from 1 to"]), (["--nodes", "2"], 64, ["need a job file"]),
+                (["job.toml", "--nodes", "2", "--stages", "2"], 64, ["without a job file"]), ([], 64, ["give a job file", "--stages"]),
+                (["job.toml", "--nodes", "2", "--rate", "fast"], 64, ["--rate 100M"]), (["job.toml", "--nodes", "2", "--fabric", "torus"], 64, ["fat-tree"]),
+                (["job.toml", "--nodes", "2", "--calibration", "gone.json"], 64, ["gone.json", "bench calibrate"]),
+                (["job.toml", "--nodes", "4", "--ranks-per-node", "2"], 78, ["8 ranks", "6 microbatches", "--nodes 3"]),
+                (["job.toml", "--nodes", "1", "--ranks-per-node", "2", "--node-memory", "30M"], 78, ["replicas 0.", "--ranks-per-node 1"]),
+                (["job.toml", "--nodes", "1", "--node-memory", "1M"], 78, ["a smaller model"])):
+            with self.subTest(words=words):
+                got, out, err = self.distdl("plan", *words)
+                self.assertEqual((got, out), (code, ""), err)
+                for hint in hints:
+                    self.assertIn(hint, err)
+
+    def test_refuses_a_damaged_calibration(self):
+        (self.folder / "bad.json").write_text("{}")
+        self.fails(78, ["bad.json", "bench calibrate"], "plan", "job.toml", "--nodes", "1", "--calibration", "bad.json")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that have some of the layers each: no byte of a run depends on it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/train/run_fixture.hpp"
+#include <distdl/kernels/options.hpp>
+
+namespace distdl::train {
+namespace {
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class Pipelines : public Run {
+ protected:
+  void SetUp() override {
+    Run::SetUp();
+    recipe_.train.steps = 4;
+    recipe_.checkpoint.every = 3;
+  }
+  std::string digest_of(int ranks, int pipeline, const char* schedule = "1f1b") {
+    const auto name = fmt::format("run{}", ++runs_);
+    recipe_.parallel.pipeline_ranks = pipeline;
+    recipe_.parallel.schedule = schedule;
+    EXPECT_EQ(run(ranks, name), Outcome::finished);
+    return digest(name);
+  }
+  void use_gpt() {
+    use_text();
+    recipe_.model.layers = 2;
+    recipe_.optim = {.name = "adamw", .learning_rate = 0.01, .clip_norm = 0.1, .ema_decay = 0.9};
+  }
+  int runs_ = 0;
+};
+
+TEST_F(Pipelines, EachProductGivesTheSameBytes) {
+  use_gpt();
+  for (const bool tied : {true, false}) {
+    recipe_.model.tied_head = tied;
+    recipe_.model.variant = tied ? "gpt2" : "llama";
+    recipe_.model.kv_heads = tied ? 0 : 1;
+    const auto expected = digest_of(1, 1);
+    const auto loss = recorder_.finished.back().loss;
+    for (const auto& [ranks, pipeline] : {std::pair(2, 2), {4, 4}, {6, 3}, {8, tied ? 2 : 8}})
+      EXPECT_EQ(digest_of(ranks, pipeline), expected) << tied << ", " << ranks << " ranks, pipelines of " << pipeline;
+    EXPECT_EQ(recorder_.finished.back().loss, loss);
+  }
+}
+
+TEST_F(Pipelines, EachScheduleGivesTheSameBytes) {
+  use_gpt();
+  const auto expected = digest_of(1, 1);
+  for (const char* schedule : {"gpipe", "1f1b", "zero-bubble"})
+    for (const auto& [ranks, pipeline] : {std::pair(2, 2), {8, 4}})
+      EXPECT_EQ(digest_of(ranks, pipeline, schedule), expected) << schedule << ", " << ranks << ", " << pipeline;
+}
+
+TEST_F(Pipelines, ModelsOfImagesGiveTheSameBytes) {
+  recipe_.train.steps = 2;
+  recipe_.optim.clip_norm = 0.1;
+  recipe_.parallel = {.microbatches = 4, .microbatch_size = 2};
+  recipe_.data.holdout = 6;
+  for (const model::Options& model :
+       {model::Options{.name = "lenet", .hidden = {12}, .batch_norm = true}, model::Options{.name = "resnet18"},
+        model::Options{.name = "vit", .layers = 2, .width = 16, .heads = 2, .patch = 4}}) {
+    recipe_.model = model;
+    const auto expected = digest_of(1, 1);
+    const char* const schedule = recipe_.model.name == "lenet" ? "1f1b" : "zero-bubble";
+    EXPECT_EQ(digest_of(4, 2, schedule), expected) << model.name << ", " << schedule;
+  }
+}
+
+TEST_F(Pipelines, EachPrecisionAndOptimizerGivesTheSameBytes) {
+  use_gpt();
+  for (const char* precision : {"bf16", "fp16"}) {
+    recipe_.kernels.precision = precision;
+    recipe_.optim.clip_norm = 0;
+    EXPECT_EQ(digest_of(1, 1), digest_of(4, 2)) << precision;
+  }
+  recipe_.kernels.precision = "fp32";
+  for (const char* name : {"lamb", "sgd"}) {
+    recipe_.optim.name = name;
+    EXPECT_EQ(digest_of(1, 1), digest_of(3, 3)) << name;
+  }
+}
+
+TEST_F(Pipelines, StagesMayHaveLayersInShards) {
+  use_gpt();
+  recipe_.model.heads = 4;
+  recipe_.parallel.tensor_shards = 4;
+  const auto expected = digest_of(1, 1);
+  for (const char* schedule : {"1f1b", "zero-bubble"})
+    for (const auto& [ranks, pipeline] : {std::pair(2, 2), {6, 3}})
+      EXPECT_EQ(digest_of(ranks, pipeline, schedule), expected) << schedule << ", " << ranks << ", " << pipeline;
+  recipe_.parallel.tensor_ranks = 4;
+  EXPECT_EQ(digest_of(4, 1), expected) << "on ranks of their own";
+  recipe_.parallel.pipeline_ranks = 2;
+  EXPECT_THAT(error_of(8, "product"), HasSubstr("parallel.pipeline_ranks is 2 and parallel.tensor_ranks is 4"));
+}
+
+TEST_F(Pipelines, ReplicasMayBeSharded) {
+  use_gpt();
+  const auto expected = digest_of(1, 1);
+  recipe_.parallel.strategy = "sharded";
+  for (const auto& [ranks, pipeline] : {std::pair(4, 2), {6, 2}, {2, 2}})
+    EXPECT_EQ(digest_of(ranks, pipeline), expected);
+}
+
+TEST_F(Pipelines, ACheckpointMovesBetweenProducts) {
+  use_gpt();
+  recipe_.train.steps = 12;
+  const auto expected = digest_of(1, 1);
+  const auto go_on = [&](int ranks, int pipeline, int steps = -1) {
+    recipe_.parallel.pipeline_ranks = pipeline;
+    EXPECT_EQ(run(ranks, "moved", steps), steps > 0 ? Outcome::stopped : Outcome::finished)
+        << ranks << ", " << pipeline;
+  };
+  go_on(4, 2, 2);
+  go_on(1, 1, 1);
+  go_on(3, 3, 2);
+  go_on(2, 1, 1);
+  go_on(8, 4);
+  EXPECT_EQ(digest("moved"), expected);
+}
+
+TEST_F(Pipelines, SnapshotsMoveBetweenProducts) {
+  use_gpt();
+  recipe_.train.steps = 12;
+  const auto expected = digest_of(1, 1);
+  recipe_.checkpoint = {.every = 0, .memory_every = 4};
+  recipe_.parallel.pipeline_ranks = 2;
+  crash_at_ = 8;
+  EXPECT_THROW(run(4, "crashed"), std::runtime_error);
+  crash_at_ = -1;
+  recipe_.parallel.pipeline_ranks = 3;
+  EXPECT_EQ(run(3, "crashed"), Outcome::finished);
+  EXPECT_EQ(recorder_.started.back().resumed_from, Step(8));
+  EXPECT_THAT(recorder_.started.back().resumed_source, HasSubstr("snapshots ("));
+  EXPECT_EQ(digest("crashed"), expected);
+}
+
+TEST_F(Pipelines, TheRunGoesOnWithTheRanksThatThereAre) {
+  use_gpt();
+  const auto expected = digest_of(1, 1);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(digest_of(3, 2), expected);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("3 ranks: 1 pipeline of 3 stages, not of parallel.pipeline_ranks = 2, because 3 ranks do not "
+                        "divide into pipelines of 2"));
+}
+
+TEST_F(Pipelines, StopsAndSavesAtTheSameStep) {
+  use_gpt();
+  recipe_.train.steps = 12;
+  recipe_.parallel.pipeline_ranks = 2;
+  EXPECT_EQ(run(4, "stopped", 2, 1), Outcome::stopped) << "asked of a first replica's last stage";
+  EXPECT_EQ(recorder_.stopped.back().step, Step(3));
+  EXPECT_EQ(run(4, "stopped", 1, 2), Outcome::stopped) << "and of a second replica's first one";
+}
+
+TEST_F(Pipelines, RefusesWhatNeedsAllLayers) {
+  recipe_.parallel.pipeline_ranks = 2;
+  recipe_.train.audit_every = 4;
+  EXPECT_THAT(error_of(2, "audited"), HasSubstr("with parallel.pipeline_ranks = 2 a rank holds some of the layers"));
+  EXPECT_EQ(code_, ExitCode::config);
+  recipe_.train.audit_every = 0;
+  recipe_.parallel.schedule = "interleaved";
+  EXPECT_THAT(error_of(2, "interleaved"), AllOf(HasSubstr("training does not"), HasSubstr("take \"1f1b\"")));
+}
+}  // namespace
+}  // namespace distdl::train
