@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include <distdl/optim/arena_ranges.hpp>
 #include <distdl/optim/optimizer.hpp>
@@ -41,8 +40,9 @@ std::vector<StateArena> state_of(const Options& options) {
 
 double Optimizer::gradient_norm(const float* gradients) {
   backend_.sums_of_squares(gradients, ranges_.whole(), squares_.at(0));
-  const auto parts = squares_.read();
-  return std::sqrt(std::accumulate(parts.begin(), parts.end(), 0.0));
+  double sum = 0;
+  for (double part : squares_.read()) sum += part;
+  return std::sqrt(sum);
 }
 
 bool Optimizer::is_finite(const float* gradients) {
