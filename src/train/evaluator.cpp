@@ -81,12 +81,16 @@ std::optional<model::Totals> Evaluator::operator()(const float* parameters, comm
   std::vector<model::Totals> mine;
   for (std::int64_t done = 0; done < most; done += kRound) {
     bool stop = stops();
+    // A pipeline's ranks stop before the same group: one that stopped alone would keep the others waiting.
+    if (parcel_ && one_stops(communicator, stop)) return std::nullopt;
     for (std::int64_t group = first + done; group < std::min(first + done + kRound, end) && !stop; ++group) {
       if (const auto totals = evaluate_group(group)) mine.push_back(*totals);
-      if (!parcel_) stop = stops();  // a pipeline's ranks stop after the same group
+      if (!parcel_) stop = stops();
     }
-    if (parcel_) parcel_->settle();
-    if (one_stops(communicator, stop)) return std::nullopt;
+    if (parcel_)
+      parcel_->settle();
+    else if (one_stops(communicator, stop))
+      return std::nullopt;
   }
   return sum_of_groups(mine, communicator);
 }

@@ -145,6 +145,17 @@ TEST_F(Pipelines, StopsAndSavesAtTheSameStep) {
   EXPECT_EQ(run(4, "stopped", 1, 2), Outcome::stopped) << "and of a second replica's first one";
 }
 
+TEST_F(Pipelines, AnEvaluationIsGivenUpByAllStagesWhereOneMustStop) {
+  use_gpt();
+  recipe_.train.steps = 4;
+  recipe_.train.evaluate_every = 0;
+  recipe_.train.evaluate_every_steps = 2;
+  recipe_.parallel.pipeline_ranks = 2;
+  stop_is_pending_ = [](int rank) { return rank == 1; };
+  EXPECT_EQ(run(4, "cut"), Outcome::stopped);
+  EXPECT_EQ(recorder_.stopped.back().step, Step(2));
+}
+
 TEST_F(Pipelines, RefusesWhatNeedsAllLayers) {
   recipe_.parallel.pipeline_ranks = 2;
   recipe_.train.audit_every = 4;
