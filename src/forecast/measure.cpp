@@ -39,8 +39,7 @@ struct Samples {
 class WorkBench {
  public:
   WorkBench(const train::Recipe& recipe, const Workload& work, kernels::Backend& backend)
-      : recipe_(recipe),
-        backend_(backend),
+      : backend_(backend),
         sources_(data::open_sources(recipe.data, recipe.model.context, static_cast<std::uint64_t>(recipe.train.seed))),
         network_(backend, work.model, work.tensors, recipe.parallel.microbatch_size),
         optimizer_(recipe.optim, work.tensors.layout, backend),
@@ -105,7 +104,6 @@ class WorkBench {
     optimizer_.apply(arenas);
   }
 
-  const train::Recipe& recipe_;
   kernels::Backend& backend_;
   data::Sources sources_;
   model::Network network_;

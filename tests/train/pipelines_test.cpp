@@ -59,7 +59,7 @@ TEST_F(Pipelines, EachScheduleGivesTheSameBytes) {
 TEST_F(Pipelines, ModelsOfImagesGiveTheSameBytes) {
   recipe_.train.steps = 2;
   recipe_.optim.clip_norm = 0.1;
-  recipe_.parallel = {.microbatches = 4, .microbatch_size = 2};
+  recipe_.parallel = {.microbatches = 2, .microbatch_size = 2};
   recipe_.data.holdout = 6;
   for (const model::Options& model :
        {model::Options{.name = "lenet", .hidden = {12}, .batch_norm = true}, model::Options{.name = "resnet18"},
@@ -67,7 +67,7 @@ TEST_F(Pipelines, ModelsOfImagesGiveTheSameBytes) {
     recipe_.model = model;
     const auto expected = digest_of(1, 1);
     const char* const schedule = recipe_.model.name == "lenet" ? "1f1b" : "zero-bubble";
-    EXPECT_EQ(digest_of(4, 2, schedule), expected) << model.name << ", " << schedule;
+    EXPECT_EQ(digest_of(2, 2, schedule), expected) << model.name << ", " << schedule;
   }
 }
 
@@ -157,6 +157,17 @@ TEST_F(Pipelines, StopsAndSavesAtTheSameStep) {
   EXPECT_EQ(run(4, "stopped", 2, 1), Outcome::stopped) << "asked of a first replica's last stage";
   EXPECT_EQ(recorder_.stopped.back().step, Step(3));
   EXPECT_EQ(run(4, "stopped", 1, 2), Outcome::stopped) << "and of a second replica's first one";
+}
+
+TEST_F(Pipelines, AnEvaluationIsGivenUpByAllStagesWhereOneMustStop) {
+  use_gpt();
+  recipe_.train.steps = 4;
+  recipe_.train.evaluate_every = 0;
+  recipe_.train.evaluate_every_steps = 2;
+  recipe_.parallel.pipeline_ranks = 2;
+  stop_is_pending_ = [](int rank) { return rank == 1; };
+  EXPECT_EQ(run(4, "cut"), Outcome::stopped);
+  EXPECT_EQ(recorder_.stopped.back().step, Step(2));
 }
 
 TEST_F(Pipelines, RefusesWhatNeedsAllLayers) {
