@@ -15,20 +15,22 @@ struct Parts {
   std::int64_t wanted;
   std::int64_t most;
   const char* most_of;  ///< "stages"
+  int each = 1;         ///< of which each rank needs so many, if it is one of several
 };
 
 Parts parts_of(const Options& options, int most_stages) {
   if (options.tensor_ranks > 1)
     return {"parallel.tensor_ranks", "tensor groups", options.tensor_ranks, options.tensor_shards, "tensor shards"};
-  return {"parallel.pipeline_ranks", "pipelines", options.pipeline_ranks, most_stages, "stages"};
+  return {"parallel.pipeline_ranks",  "pipelines", options.pipeline_ranks, most_stages, "stages",
+          stages_per_rank(options, 2)};
 }
 
 /// Why so many are not possible; empty if they are.
 std::string obstacle_of(const Options& options, const Parts& parts, int ranks, std::int64_t count) {
   if (ranks % count != 0) return fmt::format("{} ranks do not divide into {} of {}", ranks, parts.what, count);
-  if (count > parts.most)
-    return fmt::format("the model can be divided into at most {} {}, and each of so many ranks needs one", parts.most,
-                       parts.most_of);
+  if (count > 1 && count * parts.each > parts.most)
+    return fmt::format("the model can be divided into at most {} {}, and each of so many ranks needs {}", parts.most,
+                       parts.most_of, parts.each);
   if (ranks / count > options.microbatches)
     return fmt::format("{} ranks are {} {} of {}, but there are only {} microbatches (parallel.microbatches)", ranks,
                        ranks / count, parts.what, count, options.microbatches);

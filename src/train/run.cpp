@@ -126,7 +126,7 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
       total_(steps_of(recipe, samples())),
       held_(hold_what_fits()),
       step_(recipe, mesh, *backend_, plan_, held_, total_),
-      evaluator_(*backend_, held_.model, held_.tensors, step_.network(), sources_, mesh),
+      evaluator_(*backend_, held_.model, held_.parts, step_.networks(), sources_, mesh),
       end_of_job_(communicator.rank() == Rank(0) ? setting.limits : slurm::JobLimits{},
                   recipe.train.stop_margin_seconds, setting.measured),
       checkpointing_(recipe, setting, communicator, group, observer, *backend_, sources_, held_, mesh, state_,
@@ -286,7 +286,7 @@ bool Trainer::evaluate() {
   const Stopwatch watch;
   enter_phase(RankPhase::evaluate);
   const auto found = evaluator_(state_.evaluation_arena(), communicator_, [this] { return must_stop(); });
-  step_.network().load_parameters(state_.parameter_arena());
+  for (auto* const network : step_.networks()) network->load_parameters(state_.parameter_arena());
   enter_phase(RankPhase::report);
   if (!found) return false;
   look_for_suspension();

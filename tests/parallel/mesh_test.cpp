@@ -79,9 +79,14 @@ TEST(Degrees, ARefusalNamesTheNearestChoice) {
                                                         HasSubstr("the nearest possible number is 4")));
   EXPECT_THAT(refusal_of(pipelines_of(0), 2, 8), HasSubstr("must be at least 1"));
   EXPECT_THAT(refusal_of(pipelines_of(1), 7, 2), HasSubstr("start fewer ranks"));
-  Options interleaved = pipelines_of(2);
+  Options interleaved = pipelines_of(4);
   interleaved.schedule = "interleaved";
-  EXPECT_THAT(refusal_of(interleaved, 2, 8), HasSubstr("take \"1f1b\""));
+  EXPECT_EQ(degrees_of(interleaved, 8, 8), (Degrees{2, 4}));
+  EXPECT_THAT(refusal_of(interleaved, 8, 7), AllOf(HasSubstr("at most 7 stages, and each of so many ranks needs 2"),
+                                                   HasSubstr("the nearest possible number is 2")));
+  EXPECT_EQ(degrees_of(pipelines_of(1), 4, 1), (Degrees{4, 1})) << "one stage is enough for one rank";
+  interleaved.interleave = 0;
+  EXPECT_THAT(refusal_of(interleaved, 8, 8), HasSubstr("parallel.interleave is 0, but must be between 1 and"));
 }
 
 TEST(Degrees, ARunGoesOnWithTheNearestOnes) {
@@ -148,6 +153,26 @@ TEST(Stages, MayBeChosenByHand) {
               AllOf(HasSubstr("parallel.stage_layers is [3, 8]"), HasSubstr("at least 1 of the 12 layers"),
                     HasSubstr("all together 12"), HasSubstr("the nearest possible choice is [3, 9]")));
   EXPECT_THAT(refusal({12}), AllOf(HasSubstr("there are 2 stages"), HasSubstr("choice is [6, 6]")));
+}
+
+TEST(Stages, LieOnTheRanksInTurn) {
+  const auto gpt = model::describe_model({.name = "gpt", .layers = 4, .width = 64, .heads = 2, .context = 16}, {16}, 8);
+  Options options{.pipeline_ranks = 4, .interleave = 3};
+  options.schedule = "interleaved";
+  EXPECT_EQ(stages_per_rank(options, 4), 3);
+  EXPECT_EQ(stages_per_rank(options, 1), 1);
+  check_stages(options, gpt);
+  const auto stages = stages_of(gpt, 12);
+  const auto own = stages_of_rank(stages, 1, 4);
+  ASSERT_EQ(own.size(), 3u);
+  EXPECT_EQ(own[2].first, stages[9].first);
+  options.interleave = 4;
+  try {
+    check_stages(options, gpt);
+    FAIL() << "16 stages of 12 layers";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the nearest possible number is parallel.interleave = 3"));
+  }
 }
 }  // namespace
 }  // namespace distdl::parallel
