@@ -16,6 +16,11 @@ ActivationFormat dense(const tensor::Shape& shape, tensor::DataType type) {
   return {shape, static_cast<std::size_t>(tensor::element_count(shape)) * tensor::size_of(type), nullptr, type};
 }
 
+void Backend::sum(const ActivationFormat& format, std::span<void* const> addends) {
+  for (std::size_t step = 1; step < addends.size(); step *= 2)
+    for (std::size_t i = 0; i + step < addends.size(); i += 2 * step) add(format, addends[i], addends[i + step]);
+}
+
 void Backend::to_dense(const ActivationFormat& format, const void* from, float* to) {
   convert(format.type, from, tensor::DataType::float32, to, format.elements());
 }

@@ -152,6 +152,9 @@ class Backend {
   virtual void add(float* accumulate, const float* addend, std::size_t count) = 0;
   /// Adds activations of one format.
   virtual void add(const ActivationFormat& format, void* accumulate, const void* addend) = 0;
+  /// Sets addends[0], of one or more activations of one format, to their sum along the tree of comm/sum_tree.hpp: the
+  /// bits are those of its additions with add(). May change the other addends.
+  virtual void sum(const ActivationFormat& format, std::span<void* const> addends);
   /// Converts element by element between floats, bfloat16 and float16.
   virtual void convert(tensor::DataType from_type, const void* from, tensor::DataType to_type, void* to,
                        std::size_t count) = 0;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cassert>
 #include <cstring>
 #include <utility>
@@ -16,6 +18,8 @@
 
 namespace distdl::kernels {
 namespace {
+constexpr std::size_t kSumBlock = 1024;  ///< elements, which stay in the cache
+
 double squares(const float* data, std::size_t count) {
   return elementwise::ordered_sum(count, [=](std::size_t i) { return elementwise::Square{}(data[i]); });
 }
@@ -35,6 +39,26 @@ void update_ranges(const Step& step, ArenaRanges ranges, float* __restrict param
     }
     for (std::size_t i = offset; i < offset + count; ++i) own(parameters[i], moments[i]..., gradients[i]);
   }
+}
+/// Writes the elements [at, at + count) of the sum along the tree.
+template <class T>
+void sum_block(std::span<void* const> addends, std::size_t at, std::size_t count, T* sum) {
+  const auto block_of = [&](void* addend) { return static_cast<const T*>(addend) + at; };
+  const std::size_t left = std::bit_floor(addends.size() - 1);
+  const T *one = block_of(addends[0]), *other = block_of(addends[left]);
+  std::array<T, kSumBlock> right;  // NOLINT(cppcoreguidelines-pro-type-member-init): it is written before it is read
+  if (left > 1) {
+    sum_block(addends.first(left), at, count, sum);
+    one = sum;
+  }
+  if (addends.size() - left > 1) {
+    sum_block(addends.subspan(left), at, count, right.data());
+    other = right.data();
+  }
+  host::vectorized([=] {
+#pragma GCC ivdep  // `sum` may be `one`, but not overlap it otherwise
+    for (std::size_t i = 0; i < count; ++i) sum[i] = elementwise::Add{}(one[i], other[i]);
+  });
 }
 }  // namespace
 
@@ -90,6 +114,20 @@ void HostBackend::add(const ActivationFormat& format, void* accumulate, const vo
     host::vectorized([=] {
       for (std::size_t i = 0; i < count; ++i) sum[i] = elementwise::Add{}(sum[i], more[i]);
     });
+  });
+}
+
+void HostBackend::sum(const ActivationFormat& format, std::span<void* const> addends) {
+  sum_elements(format.type, addends, 0, format.elements());
+}
+
+void HostBackend::sum_elements(tensor::DataType element, std::span<void* const> addends, std::size_t first,
+                               std::size_t end) {
+  if (addends.size() < 2) return;
+  tensor::with_type(element, [&](auto type) {
+    auto* const result = static_cast<decltype(type)*>(addends[0]);
+    for (std::size_t at = first; at < end; at += kSumBlock)
+      sum_block(addends, at, std::min(kSumBlock, end - at), result + at);
   });
 }
 

@@ -27,6 +27,8 @@ class HostBackend : public Backend {
   void copy(void* to, const void* from, std::size_t bytes) override;
   void add(float* accumulate, const float* addend, std::size_t count) override;
   void add(const ActivationFormat& format, void* accumulate, const void* addend) override;
+  /// In one pass over the memory.
+  void sum(const ActivationFormat& format, std::span<void* const> addends) override;
   void convert(tensor::DataType from_type, const void* from, tensor::DataType to_type, void* to,
                std::size_t count) override;
   void update(const OptimizerStep& step, const UpdateArenas& arenas, ArenaRanges ranges) override;
@@ -36,6 +38,9 @@ class HostBackend : public Backend {
   void set_rng_key(const RngKey& rng_key) override { rng_key_ = rng_key; }
 
  protected:
+  /// The elements [first, end) of sum().
+  static void sum_elements(tensor::DataType element, std::span<void* const> addends, std::size_t first,
+                           std::size_t end);
   const RngKey& rng_key() const { return rng_key_; }
   /// Returns "", ", bf16" or ", fp16", for description().
   std::string precision_note() const;

@@ -136,6 +136,14 @@ class OneDnnBackend : public HostBackend {
     if (wide != to) convert(DataType::float32, wide, format.type, to, format.elements());
   }
 
+  void sum(const ActivationFormat& format, std::span<void* const> addends) override {
+    const auto parts = static_cast<std::size_t>(context_.threads());
+    context_.enter();
+#pragma omp parallel for schedule(static) if (parts > 1)
+    for (std::size_t part = 0; part < parts; ++part)
+      sum_elements(format.type, addends, format.elements() * part / parts, format.elements() * (part + 1) / parts);
+  }
+
   bool same_layout(const ActivationFormat& one, const ActivationFormat& other) const override {
     return one.shape == other.shape && desc_of(one) == desc_of(other);
   }

@@ -130,9 +130,18 @@ void add_goodput(const Basis& basis, Forecast& result) {
   result.goodput = simulate_failures(model, machine.seed);
   result.node_hours = (machine.nodes + machine.spares) * result.goodput.seconds / 3600;
 }
+
+void check_parts(const parallel::Options& options) {
+  constexpr std::string_view kText =
+      "a forecast knows ranks that hold the whole model, not {} = {}; take --set {}=1, which gives the same bytes";
+  for (const auto& [key, ranks] : {std::pair("parallel.pipeline_ranks", options.pipeline_ranks),
+                                   std::pair("parallel.tensor_ranks", options.tensor_ranks)})
+    require(ranks == 1, kText, key, ranks, key);
+}
 }  // namespace
 
 Forecast forecast(const train::Recipe& recipe, const Workload& work, const Machine& machine) {
+  check_parts(recipe.parallel);
   const Basis basis = basis_of(recipe, work, machine);
   Forecast result;
   result.global_batch = recipe.parallel.microbatches * recipe.parallel.microbatch_size;

@@ -6,7 +6,6 @@
 
 #include <distdl/data/source.hpp>
 #include <distdl/forecast/work.hpp>
-#include <distdl/model/models.hpp>
 
 namespace distdl::forecast {
 namespace {
@@ -38,7 +37,7 @@ Workload workload_of(const train::Recipe& recipe) {
       data::open_sources(recipe.data, recipe.model.context, static_cast<std::uint64_t>(recipe.train.seed));
   const auto& training = *sources.training;
   Workload work;
-  work.model = model::describe_model(recipe.model, training.shape(), training.classes());
+  work.model = train::model_of(recipe, training);
   work.tensors = model::tensors_of(work.model);
   work.samples = training.samples();
   if (sources.validation) work.validation_samples = sources.validation->samples();

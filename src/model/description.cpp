@@ -5,6 +5,7 @@
 #include <map>
 #include <numbers>
 #include <tuple>
+#include <utility>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/philox.hpp>
@@ -32,6 +33,61 @@ void fill_normal(std::span<float> values, std::uint64_t seed, std::uint64_t stre
     }
   }
 }
+
+void fill(std::span<float> values, const kernels::ParameterSpec& spec, std::uint64_t seed, std::uint64_t stream) {
+  switch (spec.init) {
+    case kernels::Init::zeros:
+      std::fill(values.begin(), values.end(), 0.0f);
+      break;
+    case kernels::Init::ones:
+      std::fill(values.begin(), values.end(), 1.0f);
+      break;
+    case kernels::Init::normal:
+      fill_normal(values, seed, stream, spec.deviation);
+      break;
+    case kernels::Init::fan_in_uniform:
+      fill_uniform(values, seed, stream, 1.0f / std::sqrt(static_cast<float>(spec.fan_in)));
+      break;
+  }
+}
+
+/// The layers [first, end) are the shards of one, or a single layer.
+std::size_t end_of_shards(const std::vector<NamedLayer>& layers, std::size_t first) {
+  std::size_t end = first + 1;
+  while (layers[first].shard && end < layers.size() && layers[end].shard &&
+         layers[end].shard->of == layers[first].shard->of)
+    ++end;
+  return end;
+}
+
+std::optional<tensor::PartOf> part_of(const NamedLayer& layer, const kernels::ParameterSpec& spec) {
+  if (!layer.shard) return std::nullopt;
+  const std::size_t divided = layer.shard->split == Split::outputs ? 0 : 1;
+  tensor::PartOf part{layer.shard->of + "." + spec.name, spec.shape, {}};
+  if (divided >= spec.shape.size()) {
+    part.boxes.push_back(tensor::whole(spec.shape));
+    return part;
+  }
+  part.shape[divided] = layer.shard->extent;
+  for (const auto& [first, count] : layer.shard->ranges) {
+    part.boxes.push_back(tensor::whole(spec.shape));
+    part.boxes.back().offset[divided] = first;
+    part.boxes.back().extent[divided] = count;
+  }
+  return part;
+}
+
+/// With the initial values that the description wants.
+std::vector<kernels::ParameterSpec> parameters_of(const NamedLayer& layer, const tensor::Shape& input) {
+  auto specs = kernels::parameters_of(layer.spec, input);
+  for (auto& spec : specs) {
+    if (layer.start && spec.name == "weight")
+      std::tie(spec.init, spec.deviation) = std::pair(layer.start->init, layer.start->deviation);
+    if (layer.start && spec.name == "bias") spec.init = kernels::Init::zeros;
+    if (layer.shard && layer.shard->split == Split::inputs) spec.fan_in = layer.shard->extent;
+  }
+  return specs;
+}
 }  // namespace
 
 Wiring wire(const Description& model, std::int64_t samples) {
@@ -52,7 +108,8 @@ Wiring wire(const Description& model, std::int64_t samples) {
     wired.from = layer.from.empty() ? static_cast<int>(i) - 1 : place_of(layer, layer.from);
     wired.input = wired.from == Wiring::kSample ? sample : wiring.layers[wired.from].output;
     wired.output = kernels::output_shape(layer.spec, wired.input);
-    if (!layer.plus.empty()) {
+    const bool is_summed_later = layer.shard && i + 1 < end_of_shards(model.layers, i);
+    if (!layer.plus.empty() && !is_summed_later) {
       wired.plus = place_of(layer, layer.plus);
       const auto& other = wiring.layers[wired.plus].output;
       require(other == wired.output,
@@ -66,21 +123,18 @@ Wiring wire(const Description& model, std::int64_t samples) {
     wiring.layers.push_back(std::move(wired));
     require(places.emplace(layer.name, static_cast<int>(i)).second, "model \"{}\" has two layers \"{}\"", model.name,
             layer.name);
+    if (layer.shard) places[layer.shard->of] = static_cast<int>(i);
+  }
+  for (std::size_t first = 0, end = 0; first < model.layers.size(); first = end) {
+    end = end_of_shards(model.layers, first);
+    if (!model.layers[first].shard) continue;
+    auto& shards = wiring.layers[model.layers[first].shard->split == Split::outputs ? first : end - 1].shards;
+    for (std::size_t i = first; i < end; ++i) shards.push_back(static_cast<int>(i));
   }
   return wiring;
 }
 
 namespace {
-std::vector<kernels::ParameterSpec> specs_of(const NamedLayer& layer, const tensor::Shape& input) {
-  auto specs = kernels::parameters_of(layer.spec, input);
-  for (auto& spec : specs) {
-    if (layer.start && spec.name == "weight")
-      std::tie(spec.init, spec.deviation) = std::pair(layer.start->init, layer.start->deviation);
-    if (layer.start && spec.name == "bias") spec.init = kernels::Init::zeros;
-  }
-  return specs;
-}
-
 /// The tensor of a layer that comes before, of which `layer` takes the weight.
 const ModelTensor& shared_by(const Description& model, const NamedLayer& layer, const kernels::ParameterSpec& spec,
                              const ModelTensors& before) {
@@ -99,15 +153,25 @@ ModelTensors tensors_of(const Description& model) {
   ModelTensors all;
   all.layers = {0, model.layers.size()};
   const Wiring wiring = wire(model, 1);
-  for (std::size_t i = 0; i < model.layers.size(); ++i) {
-    const auto& layer = model.layers[i];
-    for (const auto& spec : specs_of(layer, wiring.layers[i].input)) {
-      const std::size_t number = all.tensors.size();
-      if (spec.name == "weight" && !layer.shares.empty())
-        all.tensors.push_back({shared_by(model, layer, spec, all).view, spec, i, number, true});
-      else
-        all.tensors.push_back({all.layout.add(layer.name + "." + spec.name, spec.shape, spec.role), spec, i, number});
+  std::size_t number = 0;
+  const auto add = [&](std::size_t i, const kernels::ParameterSpec& spec) {
+    const NamedLayer& layer = model.layers[i];
+    if (spec.name == "weight" && !layer.shares.empty()) {
+      all.tensors.push_back({shared_by(model, layer, spec, all).view, spec, i, number, true});
+    } else {
+      const auto& view = all.layout.add(layer.name + "." + spec.name, spec.shape, spec.role, part_of(layer, spec));
+      all.tensors.push_back({view, spec, i, number});
     }
+  };
+  for (std::size_t first = 0, end = 0; first < model.layers.size(); first = end) {
+    end = end_of_shards(model.layers, first);
+    std::vector<std::vector<kernels::ParameterSpec>> specs;
+    for (std::size_t i = first; i < end; ++i) specs.push_back(parameters_of(model.layers[i], wiring.layers[i].input));
+    const auto& shard = model.layers[first].shard;
+    const std::size_t count = shard ? shard->tensors : specs[0].size();
+    for (std::size_t k = 0; k < count; ++k, ++number)
+      for (std::size_t i = first; i < end; ++i)
+        if (k < specs[i - first].size()) add(i, specs[i - first][k]);
   }
   return all;
 }
@@ -121,23 +185,20 @@ std::size_t parameter_count(const ModelTensors& tensors) {
 
 void initialize(const ModelTensors& model, std::uint64_t seed, std::span<float> arena) {
   assert(arena.size() >= model.layout.size());
+  std::vector<float> whole;
+  std::optional<std::size_t> held;  // the tensor that is in `whole`
   for (const auto& [view, spec, layer, number, shared, elsewhere] : model.tensors) {
     if (shared) continue;
-    auto values = arena.subspan(view.offset, view.count);
-    switch (spec.init) {
-      case kernels::Init::zeros:
-        std::fill(values.begin(), values.end(), 0.0f);
-        break;
-      case kernels::Init::ones:
-        std::fill(values.begin(), values.end(), 1.0f);
-        break;
-      case kernels::Init::normal:
-        fill_normal(values, seed, number, spec.deviation);
-        break;
-      case kernels::Init::fan_in_uniform:
-        fill_uniform(values, seed, number, 1.0f / std::sqrt(static_cast<float>(spec.fan_in)));
-        break;
+    const auto values = arena.subspan(view.offset, view.count);
+    if (!view.part_of) {
+      fill(values, spec, seed, number);
+      continue;
     }
+    if (std::exchange(held, number) != number) {
+      whole.resize(static_cast<std::size_t>(tensor::element_count(view.whole_shape())));
+      fill(whole, spec, seed, number);
+    }
+    tensor::copy_part(view, whole, values);
   }
 }
 

@@ -18,6 +18,25 @@ struct Start {
   float deviation = 0.02f;
 };
 
+/// How the products of a layer are divided among shards, see tensor_shards.hpp.
+enum class Split {
+  outputs,  ///< begins branches: each shard computes some of the outputs, from the whole input
+  inputs,   ///< ends them: each shard has some of the inputs, and the outputs are summed
+};
+
+/// The place of a shard in the layer that was divided.
+struct Shard {
+  /// Rows of the weight for Split::outputs, columns for Split::inputs.
+  struct Range {
+    std::int64_t first = 0, count = 0;
+  };
+  Split split = Split::outputs;
+  std::string of;           ///< the layer; its tensors' names are those of the checkpoint
+  std::int64_t extent = 0;  ///< rows or columns of its weight
+  std::size_t tensors = 1;  ///< how many it has; its bias belongs to the last shard of Split::inputs
+  std::vector<Range> ranges;
+};
+
 struct NamedLayer {
   std::string name;  ///< "conv1"; its tensors are "conv1.weight", "conv1.bias"
   kernels::LayerSpec spec;
@@ -25,6 +44,9 @@ struct NamedLayer {
   std::string plus{};    ///< the layer whose output is added to its own output, as in residual networks; empty: none
   std::string shares{};  ///< the layer whose "weight" it takes for its own, of the same shape; empty: none
   std::optional<Start> start{};
+  std::optional<Split> split{};         ///< of a linear layer that can be divided
+  std::optional<std::size_t> branch{};  ///< in a divided model: the number of the branch it is in
+  std::optional<Shard> shard{};         ///< which part of a divided linear layer it is; see wire()
 };
 
 /// A model as a list of layers, in order. The last one computes the logits or other predictions for the loss.
@@ -43,11 +65,15 @@ struct Wiring {
     int from = kSample;
     int plus = kNothing;
     tensor::Shape input, output;
+    /// Of the last shard of a layer with Split::inputs: all of them, whose outputs are summed. Of the first shard of
+    /// one with Split::outputs: all of them, whose gradients of the input are summed. The sums follow Backend::sum().
+    std::vector<int> shards;
   };
   std::vector<Layer> layers;
 };
-/// The wiring for microbatches of so many samples. Throws ConfigError that names a layer that does not fit, or that
-/// refers to a layer that is not before it.
+/// The wiring for microbatches of so many samples. Shards of one layer follow each other; where their outputs are
+/// summed, the last one has the layer's name, too, and alone adds the output that `plus` names. Throws ConfigError that
+/// names a layer that does not fit, or that refers to a layer that is not before it.
 Wiring wire(const Description& model, std::int64_t samples);
 
 /// Layers [first, end) of a model.
@@ -61,7 +87,7 @@ struct ModelTensor {
   tensor::TensorView view;
   kernels::ParameterSpec spec;
   std::size_t layer = 0;   ///< index in Description::layers
-  std::size_t number = 0;  ///< in the whole model: the initial values depend on it
+  std::size_t number = 0;  ///< of the whole tensor in the whole model: the initial values depend on it
   bool shared = false;     ///< whether it is the tensor of an earlier layer of these
   /// A layer outside of these has the same tensor: a later one, to whose gradient this one's is added, or, if it is
   /// borrowed, the earlier one that owns it.
@@ -69,6 +95,7 @@ struct ModelTensor {
 };
 
 /// The tensors of a model's layers, or of some of them, in their order, in one arena. Borrowed ones are at its end.
+/// The parts of a divided tensor follow each other.
 struct ModelTensors {
   tensor::ArenaLayout layout;
   std::vector<ModelTensor> tensors;
@@ -79,7 +106,7 @@ ModelTensors tensors_of(const Description& model);
 std::size_t parameter_count(const ModelTensors& tensors);
 
 /// Writes the initial values. They are a pure function of the seed and the place in the model, the same on every rank,
-/// backend and machine.
+/// backend and machine. Parts have the values of their whole tensors.
 void initialize(const ModelTensors& model, std::uint64_t seed, std::span<float> arena);
 
 }  // namespace distdl::model

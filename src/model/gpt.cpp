@@ -39,7 +39,7 @@ class Builder {
     std::string stream = layers_.back().name;
     const std::int64_t head = options_.width / options_.heads;
     norm(name + ".ln_1");
-    linear(name + ".attn.c_attn", (options_.heads + 2 * kv_heads_) * head);
+    linear(name + ".attn.c_attn", (options_.heads + 2 * kv_heads_) * head, Split::outputs);
     layers_.push_back(
         {name + ".attn.heads",
          Attention{
@@ -47,7 +47,7 @@ class Builder {
     add_to(stream, name + ".attn.c_proj");
     stream = layers_.back().name;
     norm(name + ".ln_2");
-    linear(name + ".mlp.c_fc", llama_ ? 2 * gated_width() : 4 * options_.width);
+    linear(name + ".mlp.c_fc", llama_ ? 2 * gated_width() : 4 * options_.width, Split::outputs);
     layers_.push_back(
         {name + ".mlp.act", llama_ ? LayerSpec(GatedSilu{}) : Gelu{.tanh = options_.gelu == GeluFormula::tanh}});
     add_to(stream, name + ".mlp.c_proj");
@@ -64,14 +64,14 @@ class Builder {
  private:
   void norm(const std::string& name) { layers_.push_back({name, llama_ ? LayerSpec(RmsNorm{}) : LayerNorm{}}); }
 
-  void linear(const std::string& name, std::int64_t out) {
-    layers_.push_back({.name = name, .spec = Linear{.out = out, .bias = !llama_}, .start = Start{}});
+  void linear(const std::string& name, std::int64_t out, Split split) {
+    layers_.push_back({.name = name, .spec = Linear{.out = out, .bias = !llama_}, .start = Start{}, .split = split});
   }
 
   /// A linear layer whose output is added to that of the layer `stream`. It starts smaller, for there are two in each
   /// block that add up.
   void add_to(const std::string& stream, const std::string& name) {
-    linear(name, options_.width);
+    linear(name, options_.width, Split::inputs);
     layers_.back().start->deviation /= std::sqrt(2 * static_cast<float>(options_.layers));
     if (options_.dropout > 0) layers_.push_back({name + ".drop", next_dropout()});
     layers_.back().plus = stream;

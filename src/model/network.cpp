@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <span>
 #include <utility>
 
 #include <distdl/base/errors.hpp>
@@ -109,7 +110,29 @@ void Network::bind(const Description& model, const ModelTensors& tensors) {
   for (const auto& tensor : tensors.tensors)
     stages_[tensor.layer - static_cast<std::size_t>(before)].tensors.push_back(
         {tensor.view.offset, tensor.view.count, tensor.elsewhere && tensor.view.role != tensor::Role::borrowed});
+  bind_shards(model, wiring, static_cast<std::size_t>(before));
   allocate_outputs(model);
+}
+
+void Network::bind_shards(const Description& model, const Wiring& wiring, std::size_t before) {
+  std::size_t most = 0, bytes = 0;
+  for (std::size_t i = 0; i < stages_.size(); ++i) {
+    if (!stages_[i].layer) continue;
+    const auto& shards = wiring.layers[before + i].shards;
+    if (shards.empty()) continue;
+    const bool outputs = model.layers[before + i].shard->split == Split::inputs;
+    (outputs ? stages_[i].outputs_summed : stages_[i].gradients_summed) = shards.size();
+    for (std::size_t k = 0; k < shards.size(); ++k) {
+      const std::size_t place = static_cast<std::size_t>(shards[k]) - before;
+      Stage& shard = stages_[place];
+      shard.shard = k;
+      (outputs ? shard.is_summed_later : shard.is_summed_before) = place != i;
+    }
+    most = std::max(most, shards.size());
+    bytes = std::max(bytes, (outputs ? stages_[i] : stages_[stages_[i].from]).format.bytes);
+  }
+  addends_.resize(most);
+  for (std::size_t k = 1; k < most; ++k) addends_[k] = partials_.emplace_back(backend_.allocate(bytes)).data();
 }
 
 /// The layers before this part determine only the format of what it gets: a backend's layers choose theirs by their
@@ -136,12 +159,19 @@ void Network::allocate_outputs(const Description& model) {
     Stage& stage = stages_[i];
     const bool alone =
         stage.layer && stage.from != Wiring::kSample && readers[stage.from] == 1 && stage.plus == Wiring::kNothing;
+    if (stage.is_summed_later) continue;
     Stage* const source = alone ? &stages_[stage.from] : nullptr;
     stage.in_place = alone && source->layer && stage.layer->works_in_place() && !source->layer->backward_reads_output();
     if (!stage.in_place) stage.output = backend_.allocate(stage.format.bytes);
     stage.data = stage.in_place ? source->data : stage.output.data();
+    stage.product = stage.data;
+    for (std::size_t k = 0; k < stage.outputs_summed; ++k)
+      stages_[i - k].product = addend_of(stages_[i - k], stage.data);
+    // Their own outputs do not last until backward, which no linear layer computes from them.
+    for (std::size_t k = 1; k < stage.outputs_summed; ++k) stages_[i - k].data = stages_[i - k].product;
     if (!alone || !source->layer || source->plus != Wiring::kNothing || source->done_before != kernels::Fusion::none)
       continue;
+    if (source->outputs_summed > 0) continue;
     stage.done_before = source->layer->fuse(model.layers[before + i].spec, stage.in_place);
     if (stage.done_before != kernels::Fusion::none) source->fused = &stage;
   }
@@ -162,9 +192,10 @@ void Network::plan_gradients() {
   std::size_t most = 0;
   for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) {
     if (stage->plus != Wiring::kNothing) stage->plus_adds = !written.insert(stage->plus).second;
-    if (stage->from != Wiring::kSample) stage->from_adds = !written.insert(stage->from).second;
+    if (stage->from != Wiring::kSample && !stage->is_summed_before)
+      stage->from_adds = !written.insert(stage->from).second;
     const auto number = static_cast<int>(stages_.rend() - stage) - 1;
-    stage->is_used = stage == stages_.rbegin() || written.contains(number);
+    stage->is_used = stage == stages_.rbegin() || stage->is_summed_later || written.contains(number);
     if (stage->from_adds) most = std::max(most, stages_[stage->from].format.bytes);
     for (Place& place : stage->tensors) {
       place.adds = !offsets.insert(place.offset).second || place.adds;
@@ -200,6 +231,7 @@ void Network::prepare_backward(bool in_pieces) {
   for (int i = static_cast<int>(stages_.size()) - 1; i >= 0; --i) {
     const Stage& stage = stages_[i];
     give(i, kNone, false);
+    for (int k = 1; k < static_cast<int>(stage.outputs_summed); ++k) give(i - k, i, true);
     if (stage.plus >= 0)
       give(stage.plus, i, !in_pieces && backend_.same_layout(stage.format, stages_[stage.plus].format));
     give(stage.from, i, in_pieces ? stage.done_before == kernels::Fusion::whole : stage.in_place);
@@ -247,7 +279,8 @@ void Network::forward(kernels::Phase phase) {
 
 void Network::forward(const Stage& stage, kernels::Phase phase) {
   if (stage.fused != nullptr) return stage.layer->forward_fused(input_of(stage), stage.data, stage.fused->data, phase);
-  stage.layer->forward(input_of(stage), stage.data, phase);
+  stage.layer->forward(input_of(stage), stage.product, phase);
+  if (stage.outputs_summed > 0) add_shards(stage.format, stage.data, stage.outputs_summed);
   if (stage.plus == Wiring::kNothing) return;
   const Stage& other = stages_[stage.plus];
   backend_.add(stage.format, stage.data, rearranged(other, other.data, stage));
@@ -329,9 +362,19 @@ void Network::backward_weights(Stage& stage, float* gradients) {
 void Network::backward_input(Stage& stage) {
   if (!stage.layer || stage.from == Wiring::kSample || stage.done_before == kernels::Fusion::whole) return;
   const Stage& before = stages_[stage.from];
+  void* const gradient = stage.from_adds ? spare_.data() : before.gradient;
+  const bool is_shard = stage.is_summed_before || stage.gradients_summed > 0;
   stage.layer->backward_input(input_of(stage), stage.data, stage.gradient,
-                              stage.from_adds ? spare_.data() : before.gradient);
+                              is_shard ? addend_of(stage, gradient) : gradient);
+  if (stage.gradients_summed > 0) add_shards(before.format, gradient, stage.gradients_summed);
   if (stage.from_adds) backend_.add(before.format, before.gradient, spare_.data());
+}
+
+void Network::add_shards(const kernels::ActivationFormat& format, void* sum, std::size_t shards) {
+  addends_[0] = sum;
+  const auto addends = std::span(addends_).first(shards);
+  if (sum_shards_) return sum_shards_(format, addends);
+  backend_.sum(format, addends);
 }
 
 std::vector<float> Network::logits() {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <distdl/kernels/backend.hpp>
@@ -41,6 +42,12 @@ class Network {
   std::int64_t terms() const noexcept { return terms_; }
   /// Number of elements of a gradient arena including the tail.
   std::size_t gradient_count() const noexcept { return layout_size_ + kTail; }
+
+  /// Sets addends[0] to the sum of these activations, which are those of this network's branches, and of the other
+  /// ranks'. Collective. The memory of the others may change.
+  using SumShards = std::function<void(const kernels::ActivationFormat&, std::span<void* const> addends)>;
+  /// For a network that has some branches of a model only; see branches_of().
+  void set_sum_of_shards(SumShards sum) { sum_shards_ = std::move(sum); }
 
   /// Call it after every change of the parameter arena (backend memory) and once before the first forward.
   void load_parameters(const float* arena);
@@ -116,10 +123,17 @@ class Network {
     int from = Wiring::kSample, plus = Wiring::kNothing;
     bool from_adds = false, plus_adds = false;  ///< another layer's gradient of the same output exists already
     bool is_used = false;                       ///< by a later layer or the loss
-    std::size_t final_from = 0;                 ///< after its backward pass, the arena is final from here on
+    std::size_t shard = 0;                      ///< number among the shards of a layer, if it is one
+    std::size_t outputs_summed = 0;             ///< shards whose outputs, summed, are `data` of the last of them
+    std::size_t gradients_summed = 0;  ///< shards whose gradients of the input are summed after the first of them
+    bool is_summed_later = false;      ///< its output, with the last shard
+    bool is_summed_before = false;     ///< its gradient of the input, with the first shard
+    void* product = nullptr;           ///< what the layer itself computes: `data`, or an addend of it
+    std::size_t final_from = 0;        ///< after its backward pass, the arena is final from here on
   };
   void pass(float* gradients, float scale, const Finished& finished);
   void bind(const Description& model, const ModelTensors& tensors);
+  void bind_shards(const Description& model, const Wiring& wiring, std::size_t before);
   void allocate_outputs(const Description& model);
   void plan_gradients();
   void bind_before(const Description& model, const Wiring& wiring);
@@ -131,6 +145,10 @@ class Network {
   void backward_plus(Stage& stage);
   void backward_weights(Stage& stage, float* gradients);
   void backward_input(Stage& stage);
+  /// Memory for the addend of a shard: the first one's is that of the sum.
+  void* addend_of(const Stage& stage, void* sum) const { return stage.shard == 0 ? sum : addends_[stage.shard]; }
+  /// Adds the first `shards` addends.
+  void add_shards(const kernels::ActivationFormat& format, void* sum, std::size_t shards);
 
   kernels::Backend& backend_;
   std::int64_t samples_;
@@ -139,10 +157,13 @@ class Network {
   std::int64_t terms_ = 1;
   kernels::ActivationFormat sample_;
   tensor::Buffer batch_, targets_, totals_;
-  tensor::Buffer given_;               ///< the batch before rounding
-  tensor::Buffer dense_logits_;        ///< allocated by the first call of logits()
-  tensor::Buffer spare_;               ///< for a gradient that is then added to another one
-  tensor::Buffer dense_, rearranged_;  ///< for conversion to the layout of another layer; few models need them
+  tensor::Buffer given_;                  ///< the batch before rounding
+  tensor::Buffer dense_logits_;           ///< allocated by the first call of logits()
+  tensor::Buffer spare_;                  ///< for a gradient that is then added to another one
+  std::vector<tensor::Buffer> partials_;  ///< memory of the addends after the first
+  std::vector<void*> addends_;            ///< of the sum over shards that is being made
+  SumShards sum_shards_;                  ///< if other ranks have the other shards
+  tensor::Buffer dense_, rearranged_;     ///< for conversion to the layout of another layer; few models need them
   std::vector<Stage> stages_;
   std::vector<tensor::Buffer> gradients_;  ///< of outputs; reused by other layers; allocated at the first use
   std::unique_ptr<kernels::Loss> loss_;

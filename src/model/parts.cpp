@@ -17,7 +17,8 @@ ModelTensors tensors_of(const Description& model, const LayerRange& layers) {
   ModelTensors part;
   part.layers = layers;
   for (const auto& tensor : all.tensors)
-    if (is_here(tensor) && !tensor.shared) part.layout.add(tensor.view.name, tensor.view.shape, tensor.view.role);
+    if (is_here(tensor) && !tensor.shared)
+      part.layout.add(tensor.view.name, tensor.view.shape, tensor.view.role, tensor.view.part_of);
   for (ModelTensor tensor : all.tensors) {
     const auto owner = owner_of(tensor);
     if (!is_here(tensor)) {
@@ -26,7 +27,7 @@ ModelTensors tensors_of(const Description& model, const LayerRange& layers) {
       continue;
     }
     if (tensor.shared && !part.layout.find(tensor.view.name)) {
-      part.layout.add(tensor.view.name, tensor.view.shape, tensor::Role::borrowed);
+      part.layout.add(tensor.view.name, tensor.view.shape, tensor::Role::borrowed, tensor.view.part_of);
       tensor = {{}, owner->spec, tensor.layer, owner->number, false, owner->layer};
       tensor.view.name = owner->view.name;
     }

@@ -37,12 +37,12 @@ class VitBuilder {
   void block(const std::string& name) {
     std::string stream = layers_.back().name;
     layers_.push_back({name + ".norm1", LayerNorm{kEpsilon}});
-    linear(name + ".attn.qkv", 3 * options_.width);
+    linear(name + ".attn.qkv", 3 * options_.width, Split::outputs);
     layers_.push_back({name + ".attn.heads", Attention{.heads = options_.heads, .causal = false}});
     add_to(stream, name + ".attn.proj");
     stream = layers_.back().name;
     layers_.push_back({name + ".norm2", LayerNorm{kEpsilon}});
-    linear(name + ".mlp.fc1", 4 * options_.width);
+    linear(name + ".mlp.fc1", 4 * options_.width, Split::outputs);
     layers_.push_back({name + ".mlp.act", Gelu{}});
     add_to(stream, name + ".mlp.fc2");
   }
@@ -54,12 +54,12 @@ class VitBuilder {
   }
 
  private:
-  void linear(const std::string& name, std::int64_t out) {
-    layers_.push_back({.name = name, .spec = Linear{out}, .start = Start{}});
+  void linear(const std::string& name, std::int64_t out, std::optional<Split> split = {}) {
+    layers_.push_back({.name = name, .spec = Linear{out}, .start = Start{}, .split = split});
   }
 
   void add_to(const std::string& stream, const std::string& name) {
-    linear(name, options_.width);
+    linear(name, options_.width, Split::inputs);
     if (options_.dropout > 0) layers_.push_back({name + ".drop", next_dropout()});
     layers_.back().plus = stream;
   }

@@ -10,24 +10,35 @@ std::vector<kernels::ArenaRange> ranges_of(
     const tensor::ArenaLayout& layout, tensor::Role role,
     const std::function<kernels::GroupOptions(const tensor::TensorView&)>& treat) {
   std::vector<kernels::ArenaRange> ranges;
-  bool follows = false;  // the tensor before is the end of the last range
+  const tensor::TensorView* before = nullptr;  // the end of the last range
   for (const auto& tensor : layout.tensors()) {
     if (tensor.role != role) {
-      follows = false;
+      before = nullptr;
       continue;
     }
     const kernels::GroupOptions options = treat(tensor);
-    if (follows && options == ranges.back().options && !options.adapts)
+    const bool joins = before && options == ranges.back().options;
+    if (joins && (!options.adapts || tensor::same_whole(*before, tensor)))
       ranges.back().count = tensor.offset + tensor.count - ranges.back().offset;
     else
       ranges.push_back({tensor.offset, tensor.count, options});
-    follows = true;
+    before = &tensor;
   }
   return ranges;
 }
 
 std::vector<kernels::ArenaRange> ranges_of(const tensor::ArenaLayout& layout, tensor::Role role) {
   return ranges_of(layout, role, [](const tensor::TensorView&) { return kernels::GroupOptions{}; });
+}
+
+std::vector<kernels::ArenaRange> ranges_of_norm(const tensor::ArenaLayout& layout) {
+  const auto& tensors = layout.tensors();
+  if (std::ranges::none_of(tensors, [](const auto& tensor) { return tensor.part_of.has_value(); }))
+    return ranges_of(layout, tensor::Role::parameter);
+  std::vector<kernels::ArenaRange> ranges;
+  for (const auto& tensor : tensors)
+    if (tensor.role == tensor::Role::parameter) ranges.push_back({tensor.offset, tensor.count});
+  return ranges;
 }
 
 std::vector<kernels::ArenaRange> ranges_by_dimensions(const tensor::ArenaLayout& layout, const Options& options,

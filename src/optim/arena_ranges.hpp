@@ -12,12 +12,17 @@
 
 namespace distdl::optim {
 
-/// The tensors of one role as ranges. Adjacent tensors with equal options form one range, unless they adapt.
+/// The tensors of one role as ranges. Adjacent tensors with equal options form one range, unless they adapt:
+/// then only the parts of one tensor do.
 std::vector<kernels::ArenaRange> ranges_of(
     const tensor::ArenaLayout& layout, tensor::Role role,
     const std::function<kernels::GroupOptions(const tensor::TensorView&)>& treat);
 /// Like above with equal options for all tensors, so that there are as few ranges as possible.
 std::vector<kernels::ArenaRange> ranges_of(const tensor::ArenaLayout& layout, tensor::Role role);
+
+/// The ranges whose squares are summed for the norm of the gradients: one for each tensor where tensors are divided,
+/// because the parts may lie on several ranks, else as few as possible.
+std::vector<kernels::ArenaRange> ranges_of_norm(const tensor::ArenaLayout& layout);
 
 /// The parameter ranges for AdamW, LAMB and LARS. Tensors of one dimension (biases, norms' weights) do not adapt; they
 /// decay only if optim.decay_one_dimensional is set. `adapts`: whether the other tensors adapt.

@@ -7,10 +7,10 @@
 
 namespace distdl::optim {
 
-PartSquares::PartSquares(const tensor::ArenaLayout& whole, std::span<const std::size_t> borders, std::size_t part,
-                         kernels::Backend& backend)
-    : backend_(backend), own_{borders[part], part + 1 < borders.size() ? borders[part + 1] : whole.size()} {
-  for (const auto& range : ranges_of(whole, tensor::Role::parameter)) {
+PartSquares::PartSquares(const tensor::ArenaLayout& whole, std::span<const std::size_t> borders,
+                         const std::vector<HeldElements>& held, kernels::Backend& backend)
+    : backend_(backend) {
+  for (const auto& range : ranges_of_norm(whole)) {
     auto& pieces = ranges_.emplace_back();
     for (std::size_t done = 0; done < range.count; done += kernels::kSummedPart) {
       Piece piece{{range.offset + done, range.offset + std::min(range.count, done + kernels::kSummedPart)}, count_};
@@ -18,35 +18,38 @@ PartSquares::PartSquares(const tensor::ArenaLayout& whole, std::span<const std::
       piece.on_border =
           std::ranges::any_of(borders, [&](std::size_t border) { return border > all.first && border < all.end; });
       count_ += piece.on_border ? piece.elements.count() : 1;
+      find_own(piece, held);
       pieces.push_back(piece);
     }
   }
 }
 
+void PartSquares::find_own(const Piece& piece, const std::vector<HeldElements>& held) {
+  for (const auto& [elements, at] : held) {
+    const Elements here = common(piece.elements, elements);
+    if (here.count() == 0) continue;
+    const std::size_t from = at + here.first - elements.first;
+    if (piece.on_border) {
+      own_gradients_.push_back({from, here.count(), piece.at + here.first - piece.elements.first});
+      continue;
+    }
+    own_pieces_.push_back({from, here.count(), {}});
+    places_.push_back(piece.at);
+  }
+}
+
 void PartSquares::write(const float* gradients, std::span<double> numbers) {
   std::ranges::fill(numbers, 0.0);
-  std::vector<kernels::ArenaRange> whole_pieces;
-  std::vector<std::size_t> places;
-  std::vector<float> values;
-  for (const auto& pieces : ranges_)
-    for (const Piece& piece : pieces) {
-      const Elements here = common(piece.elements, own_);
-      if (here.count() == 0) continue;
-      if (!piece.on_border) {
-        whole_pieces.push_back({here.first - own_.first, here.count(), {}});
-        places.push_back(piece.at);
-        continue;
-      }
-      values.resize(here.count());
-      backend_.copy_to_host(values.data(), gradients + (here.first - own_.first), here.count() * sizeof(float));
-      std::ranges::copy(values,
-                        numbers.begin() + static_cast<std::ptrdiff_t>(piece.at + here.first - piece.elements.first));
-    }
-  if (places.empty()) return;
-  Sums sums(backend_, places.size());
-  backend_.sums_of_squares(gradients, whole_pieces, sums.at(0));
+  for (const auto& [from, count, at] : own_gradients_) {
+    std::vector<float> values(count);
+    backend_.copy_to_host(values.data(), gradients + from, count * sizeof(float));
+    std::ranges::copy(values, numbers.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+  if (places_.empty()) return;
+  Sums sums(backend_, places_.size());
+  backend_.sums_of_squares(gradients, own_pieces_, sums.at(0));
   const auto found = sums.read();
-  for (std::size_t i = 0; i < places.size(); ++i) numbers[places[i]] = found[i];
+  for (std::size_t i = 0; i < places_.size(); ++i) numbers[places_[i]] = found[i];
 }
 
 double PartSquares::sum(std::span<const double> numbers) {

@@ -20,9 +20,12 @@ std::size_t border_in(const tensor::TensorView& tensor, std::size_t end, std::si
 
 std::size_t border_near(std::size_t place, const tensor::ArenaLayout& layout, bool adapts) {
   const auto& tensors = layout.tensors();
-  const auto next = std::ranges::upper_bound(tensors, place, {}, &tensor::TensorView::offset);
+  auto next = std::ranges::upper_bound(tensors, place, {}, &tensor::TensorView::offset);
   if (next == tensors.begin()) return 0;
-  return border_in(*std::prev(next), next == tensors.end() ? layout.size() : next->offset, place, adapts);
+  auto tensor = std::prev(next);
+  while (adapts && tensor != tensors.begin() && tensor::same_whole(*std::prev(tensor), *tensor)) --tensor;
+  while (adapts && next != tensors.end() && tensor::same_whole(*std::prev(next), *next)) ++next;
+  return border_in(*tensor, next == tensors.end() ? layout.size() : next->offset, place, adapts);
 }
 }  // namespace
 

@@ -9,16 +9,19 @@
 
 namespace distdl::parallel {
 
-/// The numbers of ranks along the axes of a product: data replicas, each of which is a pipeline of so many ranks.
+/// The numbers of ranks along the axes of a product: data replicas, each of which is a pipeline of so many stages,
+/// whose tensor shards lie on so many ranks.
 struct Degrees {
-  int data = 1, pipeline = 1;
-  int ranks() const { return data * pipeline; }
+  int data = 1, pipeline = 1, tensor = 1;
+  /// The ranks that hold the model together.
+  int parts() const { return pipeline * tensor; }
+  int ranks() const { return data * parts(); }
   bool operator==(const Degrees&) const = default;
 };
 
-/// The ranks of a run as a product. The ranks of a pipeline follow each other: rank = data coordinate *
-/// degrees.pipeline + pipeline coordinate. So a pipeline stays within a node where it fits, and what goes farther are
-/// the sums over the data group, once per step.
+/// The ranks of a run as a product: rank = (data coordinate * degrees.pipeline + pipeline coordinate) * degrees.tensor
+/// + tensor coordinate. The ranks of a tensor group, which talk most, are neighbours, then those of a pipeline. So they
+/// stay within a node where they fit, and what goes farther are the sums over the data group, once per step.
 class Mesh {
  public:
   /// Collective. `world` has degrees.ranks() ranks and must outlive the mesh.
@@ -29,20 +32,29 @@ class Mesh {
   /// The ranks of this one's pipeline, by their pipeline coordinate. Only if there are several.
   comm::Communicator& pipeline() const { return *pipeline_; }
   bool has_pipeline() const { return degrees_.pipeline > 1; }
+  /// The ranks that have the tensor shards of the same layers, by their tensor coordinate. Only if there are several.
+  comm::Communicator& tensor() const { return *tensor_; }
+  bool has_tensor() const { return degrees_.tensor > 1; }
+  /// The ranks that hold the model together with this one. Only if there are several.
+  comm::Communicator& replica() const { return replica_ ? *replica_ : has_tensor() ? *tensor_ : *pipeline_; }
+  bool has_parts() const { return degrees_.parts() > 1; }
+  /// Whether this rank tells what all ranks of its tensor group know.
+  bool is_first_of_tensor() const { return !has_tensor() || tensor_->rank() == Rank(0); }
 
  private:
   comm::Communicator& world_;
   Degrees degrees_;
-  std::unique_ptr<comm::Communicator> data_, pipeline_;  ///< none: one coordinate only
+  std::unique_ptr<comm::Communicator> data_, pipeline_, tensor_;  ///< none: one coordinate only
+  std::unique_ptr<comm::Communicator> replica_;                   ///< none: one of the two
 };
 
-/// The degrees for so many ranks, with the pipelines that the options ask for. `most_stages`: of the model. Throws
-/// ConfigError, which names the nearest choice that is possible, if the ranks cannot form them.
+/// The degrees for so many ranks, with the pipelines or the tensor groups that the options ask for. `most_stages`: of
+/// the model. Throws ConfigError, which names the nearest choice that is possible, if the ranks cannot form them.
 Degrees degrees_of(const Options& options, int ranks, int most_stages);
 
-/// The same where the run has to go on with the ranks that there are: with pipelines as near as possible in length, of
-/// two the longer ones, which need less memory. `reason` becomes why they are not those that the options ask for, or
-/// empty. Throws ConfigError if there are none.
+/// The same where the run has to go on with the ranks that there are: with pipelines or tensor groups as near as
+/// possible in size, of two the larger ones, which need less memory of a rank. `reason` becomes why they are not those
+/// that the options ask for, or empty. Throws ConfigError if there are none.
 Degrees nearest_degrees(const Options& options, int ranks, int most_stages, std::string& reason);
 
 }  // namespace distdl::parallel

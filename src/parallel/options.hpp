@@ -42,12 +42,15 @@ struct Options {
   OneOf<Strategy> strategy = Strategy::replicas;
   std::int64_t microbatches = 12;     ///< number per step; the global batch is microbatches * microbatch_size
   std::int64_t microbatch_size = 16;  ///< samples per microbatch
+  std::int64_t tensor_shards = 1;     ///< into which the layers of each block are divided
+  std::int64_t tensor_ranks = 1;      ///< on which the shards of a layer lie, at most
   std::int64_t pipeline_ranks = 1;    ///< ranks of a pipeline, each of which has one stage of the model
   OneOf<pipeline::Algorithm> schedule = pipeline::Algorithm::one_f_one_b;
   double bucket_mib = 0;  ///< least MiB of gradients that are summed over the ranks at a time; 0: chosen
 };
 
-/// Checks the keys of pipelines, as far as that is possible without the number of ranks. Throws ConfigError.
+/// Checks the keys of pipelines and tensor groups, as far as that is possible without the number of ranks. Throws
+/// ConfigError.
 void check(const Options& options);
 
 template <class Visitor>
@@ -59,6 +62,12 @@ void describe(Options& options, Visitor&& visit) {
       "microbatches per step, which are divided among the ranks; the result depends on this number, not on the ranks");
   visit("parallel.microbatch_size", options.microbatch_size,
         "samples per microbatch; the global batch is microbatches * microbatch_size");
+  visit("parallel.tensor_shards", options.tensor_shards,
+        "gpt, vit: parts of the linear layers and of the attention heads of each block, whose results are added in a "
+        "fixed order; the result depends on this number, not on the ranks");
+  visit("parallel.tensor_ranks", options.tensor_ranks,
+        "ranks that share the tensor shards of each layer; at most parallel.tensor_shards; not together with "
+        "parallel.pipeline_ranks; no bit of the result depends on it");
   visit(
       "parallel.pipeline_ranks", options.pipeline_ranks,
       "ranks of a pipeline: each has one stage, which is some of the layers; the ranks form as many pipelines as their "

@@ -7,7 +7,7 @@
 
 namespace distdl::parallel {
 namespace {
-constexpr std::int64_t kMostMicrobatches = 1 << 20;
+constexpr std::int64_t kMostMicrobatches = 1 << 20, kMostTensorShards = 1 << 10;
 
 /// Each rank gets one; the rest go one by one to the rank that would finish first.
 std::vector<int> shares(int microbatches, const std::vector<double>& speeds) {
@@ -27,6 +27,10 @@ void check(const Options& options) {
   require(options.schedule != pipeline::Algorithm::interleaved,
           "parallel.schedule is \"{}\", which distdl plan knows, but training does not; take \"{}\"", options.schedule,
           OneOf(pipeline::Algorithm::one_f_one_b));
+  require(options.pipeline_ranks == 1 || options.tensor_ranks <= 1,
+          "parallel.pipeline_ranks is {} and parallel.tensor_ranks is {}, but a rank has either some layers or some "
+          "shards of each: set one of them to 1; parallel.tensor_shards = {} may stay",
+          options.pipeline_ranks, options.tensor_ranks, options.tensor_shards);
 }
 
 MicrobatchPlan make_plan(const Options& options, const std::vector<double>& speeds) {
@@ -34,6 +38,11 @@ MicrobatchPlan make_plan(const Options& options, const std::vector<double>& spee
           options.microbatch_size);
   require(options.microbatches >= 1 && options.microbatches <= kMostMicrobatches,
           "parallel.microbatches is {}, but must be between 1 and {}", options.microbatches, kMostMicrobatches);
+  require(options.tensor_shards >= 1 && options.tensor_shards <= kMostTensorShards,
+          "parallel.tensor_shards is {}, but must be between 1 and {}", options.tensor_shards, kMostTensorShards);
+  require(options.tensor_ranks >= 1 && options.tensor_ranks <= options.tensor_shards,
+          "parallel.tensor_ranks is {}, but must be between 1 and parallel.tensor_shards = {}", options.tensor_ranks,
+          options.tensor_shards);
   require(options.bucket_mib >= 0 && std::isfinite(options.bucket_mib),
           "parallel.bucket_mib is {}, but must be a finite number of at least 0", options.bucket_mib);
   checked_product(options.microbatches, options.microbatch_size,

@@ -32,7 +32,8 @@ std::optional<model::Totals> Evaluator::evaluate_group(std::int64_t group) {
   if (network.reads_samples() || network.has_loss()) load(network, group * network_.samples());
   if (parcel_) pass_stage(network);
   if (!network.has_loss()) return std::nullopt;
-  return parcel_ ? network.totals() : network.evaluate();
+  const model::Totals totals = parcel_ ? network.totals() : network.evaluate();
+  return mesh_.is_first_of_tensor() ? std::optional(totals) : std::nullopt;
 }
 
 void Evaluator::pass_stage(model::Network& network) {
@@ -76,21 +77,19 @@ std::optional<model::Totals> Evaluator::operator()(const float* parameters, comm
   const std::int64_t rank = mesh_.data().rank().value, ranks = mesh_.data().size();
   const std::int64_t first = groups * rank / ranks, end = groups * (rank + 1) / ranks;
   const std::int64_t most = (groups + ranks - 1) / ranks;  // of any rank
+  const bool together = mesh_.has_parts();                 // its ranks stop before the same group
   network_.load_parameters(parameters);
   if (rest_) rest_->load_parameters(parameters);
   std::vector<model::Totals> mine;
   for (std::int64_t done = 0; done < most; done += kRound) {
     bool stop = stops();
-    // A pipeline's ranks stop before the same group: one that stopped alone would keep the others waiting.
-    if (parcel_ && one_stops(communicator, stop)) return std::nullopt;
+    if (together && one_stops(communicator, stop)) return std::nullopt;
     for (std::int64_t group = first + done; group < std::min(first + done + kRound, end) && !stop; ++group) {
       if (const auto totals = evaluate_group(group)) mine.push_back(*totals);
-      if (!parcel_) stop = stops();
+      if (!together) stop = stops();
     }
-    if (parcel_)
-      parcel_->settle();
-    else if (one_stops(communicator, stop))
-      return std::nullopt;
+    if (parcel_) parcel_->settle();
+    if (!together && one_stops(communicator, stop)) return std::nullopt;
   }
   return sum_of_groups(mine, communicator);
 }

@@ -28,10 +28,14 @@ class Evaluator {
   /// nothing on all ranks if `stops()` became true on one of them.
   std::optional<model::Totals> operator()(const float* parameters, comm::Communicator& communicator,
                                           const std::function<bool()>& stops);
+  /// For ranks that have some of the branches of a model: see Network.
+  void set_sum_of_shards(const model::Network::SumShards& sum) {
+    if (rest_) rest_->set_sum_of_shards(sum);
+  }
 
  private:
   void load(model::Network& network, std::int64_t first);
-  /// The totals, if this rank has the loss.
+  /// The totals, if this rank tells them.
   std::optional<model::Totals> evaluate_group(std::int64_t group);
   void pass_stage(model::Network& network);
 

@@ -10,7 +10,8 @@ Identity identity_of(Recipe recipe, const data::Source& samples) {
   auto note = [&](const std::string& key, const auto& value, const char*) { identity[key] = fmt::format("{}", value); };
   describe(recipe.model, note);
   describe(recipe.parallel, note);
-  for (const char* key : {"parallel.strategy", "parallel.pipeline_ranks", "parallel.schedule", "parallel.bucket_mib"})
+  for (const char* key : {"parallel.strategy", "parallel.tensor_ranks", "parallel.pipeline_ranks", "parallel.schedule",
+                          "parallel.bucket_mib"})
     identity.erase(key);  // they change no number
   describe(recipe.optim, note);
   identity["kernels.precision"] = recipe.kernels.precision.name();
@@ -23,6 +24,8 @@ Identity identity_of(Recipe recipe, const data::Source& samples) {
   identity["data.classes"] = std::to_string(samples.classes());
   identity["data.shape"] = tensor::to_string(samples.shape());
   identity["data.digest"] = samples.digest();
+  for (const auto& [key, value] : kUsualProperties)
+    if (identity[key] == value) identity.erase(key);
   return identity;
 }
 

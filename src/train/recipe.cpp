@@ -2,16 +2,31 @@
 #include <distdl/base/checked.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/checkpoint/store.hpp>
-#include <distdl/data/source.hpp>
 #include <distdl/kernels/check_options.hpp>
 #include <distdl/model/models.hpp>
+#include <distdl/model/tensor_shards.hpp>
 #include <distdl/optim/optimizer.hpp>
+#include <distdl/optim/rule.hpp>
 #include <distdl/parallel/plan.hpp>
 #include <distdl/train/recipe.hpp>
 
 namespace distdl::train {
 namespace {
 constexpr double kLongestMargin = 86400 * 7;
+
+void check_tensor_ranks(const Recipe& recipe) {
+  if (recipe.parallel.tensor_ranks == 1) return;
+  require(
+      !optim::find_rule(recipe.optim.name).adapts,
+      "optim.name = \"{}\" adapts its steps to whole tensors, which no rank has with parallel.tensor_ranks = {}: use "
+      "\"adamw\" or \"sgd\", or parallel.tensor_ranks = 1",
+      recipe.optim.name, recipe.parallel.tensor_ranks);
+  require(
+      recipe.train.audit_every == 0,
+      "train.audit_every compares what all ranks hold, but with parallel.tensor_ranks = {} a rank holds some shards "
+      "of a layer only: leave out one of them",
+      recipe.parallel.tensor_ranks);
+}
 }  // namespace
 
 void check(const Options& options) {
@@ -40,11 +55,17 @@ void check(const Recipe& recipe) {
           "train.audit_every compares what all ranks hold, but with parallel.strategy = \"{}\" a rank alone holds its "
           "part of the moments: leave out one of them",
           recipe.parallel.strategy);
+  check_tensor_ranks(recipe);
   require(recipe.train.audit_every == 0 || recipe.parallel.pipeline_ranks == 1,
           "train.audit_every compares what all ranks hold, but with parallel.pipeline_ranks = {} a rank holds some of "
           "the layers: leave out one of them",
           recipe.parallel.pipeline_ranks);
   checkpoint::check(recipe.checkpoint);
+}
+
+model::Description model_of(const Recipe& recipe, const data::Source& samples) {
+  return model::divide(model::describe_model(recipe.model, samples.shape(), samples.classes()),
+                       recipe.parallel.tensor_shards);
 }
 
 Step steps_of(const Recipe& recipe, std::int64_t samples) {

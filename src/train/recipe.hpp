@@ -6,7 +6,9 @@
 #include <distdl/base/ids.hpp>
 #include <distdl/checkpoint/options.hpp>
 #include <distdl/data/options.hpp>
+#include <distdl/data/source.hpp>
 #include <distdl/kernels/options.hpp>
+#include <distdl/model/description.hpp>
 #include <distdl/model/options.hpp>
 #include <distdl/optim/options.hpp>
 #include <distdl/parallel/options.hpp>
@@ -31,6 +33,9 @@ void check(const Options& options);
 /// Checks the options of a recipe as far as that is possible without its data set. The program that starts the ranks
 /// also calls it. Throws ConfigError.
 void check(const Recipe& recipe);
+
+/// The model of a run on these samples, divided into parallel.tensor_shards. Throws ConfigError.
+model::Description model_of(const Recipe& recipe, const data::Source& samples);
 
 /// The number of optimizer steps of a run with so many training samples. Throws ConfigError if this number, or the
 /// number of all samples, overflows.

@@ -49,7 +49,7 @@ class Trainer {
 
  private:
   /// Throws ConfigError if this node has too little memory for it.
-  HeldModel hold() const;
+  HeldModel hold_what_fits() const;
   void start();
   /// Whatever a restore that failed has left behind.
   void begin_afresh(const StartValues& values);
@@ -96,7 +96,6 @@ class Trainer {
   parallel::MicrobatchPlan plan_;
   data::Sampler sampler_;
   Step total_;
-  model::Description model_;
   HeldModel held_;
   TrainingState state_;
   TrainingStep step_;
@@ -125,28 +124,26 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
       plan_(parallel::make_plan(recipe.parallel, mesh.degrees().data)),
       sampler_(static_cast<std::uint64_t>(recipe.train.seed), samples()),
       total_(steps_of(recipe, samples())),
-      model_(model::describe_model(recipe.model, sources_.training->shape(), sources_.training->classes())),
-      held_(hold()),
-      step_(recipe, mesh, *backend_, plan_, model_, held_, total_),
-      evaluator_(*backend_, model_, held_.tensors, step_.network(), sources_, mesh),
+      held_(hold_what_fits()),
+      step_(recipe, mesh, *backend_, plan_, held_, total_),
+      evaluator_(*backend_, held_.model, held_.tensors, step_.network(), sources_, mesh),
       end_of_job_(communicator.rank() == Rank(0) ? setting.limits : slurm::JobLimits{},
                   recipe.train.stop_margin_seconds, setting.measured),
       checkpointing_(recipe, setting, communicator, group, observer, *backend_, sources_, held_, mesh, state_,
                      end_of_job_),
       balancing_(recipe, setting, communicator, group.timeout(), observer, *backend_, step_) {
+  evaluator_.set_sum_of_shards(held_.sum_of_shards());
   allocate(state_, *backend_, held_.tensors.layout, step_.optimizer().state(), step_.shard());
   end_of_job_.set_steps_per_evaluation(static_cast<double>(evaluator_.samples()) /
                                        static_cast<double>(plan_.global_batch()));
 }
 
-HeldModel Trainer::hold() const {
-  HeldModel held{model::tensors_of(model_), parallel::stages_of(model_, mesh_.degrees().pipeline), 0, {}};
-  if (mesh_.has_pipeline()) held.place = static_cast<std::size_t>(mesh_.pipeline().rank().value);
-  held.tensors = model::tensors_of(model_, held.stages[held.place]);
+HeldModel Trainer::hold_what_fits() const {
+  HeldModel held = hold(model_of(recipe_, *sources_.training), recipe_.parallel.tensor_shards, mesh_, *backend_);
   const auto here = communicator_.ranks_on_host_of(communicator_.rank()).size();
   if (backend_->memory_is_host())
-    check_memory(model_, held.tensors, recipe_.parallel, recipe_.optim, {static_cast<int>(here), mesh_.degrees().data},
-                 memory_of_node());
+    check_memory(held.model, held.tensors, recipe_.parallel, recipe_.optim,
+                 {static_cast<int>(here), mesh_.degrees().data}, memory_of_node());
   return held;
 }
 
@@ -437,33 +434,44 @@ void warn_of_different_backends(const std::vector<std::string>& backends, bool a
           "use equal nodes or set kernels.backend",
           r, backends[r], backends[0], audits ? ", and there are no audits" : "");
 }
+
+/// `reason`: why the degrees are not those that the options ask for.
+void log_degrees(const parallel::Degrees& degrees, const parallel::Options& options, const std::string& reason) {
+  const bool tensor = options.tensor_ranks > 1;
+  if (tensor && reason.empty()) return;
+  const auto counted = [](int count, const char* what) {
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+  };
+  log(reason.empty() ? Severity::info : Severity::warning, "{}: {} of {}{}", counted(degrees.ranks(), "rank"),
+      counted(degrees.data, tensor ? "tensor group" : "pipeline"),
+      tensor ? counted(degrees.tensor, "rank") : counted(degrees.pipeline, "stage"),
+      reason.empty() ? ""
+                     : fmt::format(", not of parallel.{} = {}, because {}; no bit of the result depends on it",
+                                   tensor ? "tensor_ranks" : "pipeline_ranks",
+                                   tensor ? options.tensor_ranks : options.pipeline_ranks, reason));
+}
+
 /// The run goes on with the ranks that there are. What a start cannot do, distdl refuses before it starts them.
 parallel::Degrees degrees_for(const Recipe& recipe, const comm::Communicator& communicator) {
-  if (recipe.parallel.pipeline_ranks == 1) return {communicator.size(), 1};
+  const parallel::Options& options = recipe.parallel;
+  if (options.pipeline_ranks == 1 && options.tensor_ranks == 1) return {.data = communicator.size()};
   const auto sources =
       data::open_sources(recipe.data, recipe.model.context, static_cast<std::uint64_t>(recipe.train.seed));
-  const auto model = model::describe_model(recipe.model, sources.training->shape(), sources.training->classes());
+  const int most = parallel::most_stages(model_of(recipe, *sources.training));
   std::string reason;
-  const auto degrees =
-      parallel::nearest_degrees(recipe.parallel, communicator.size(), parallel::most_stages(model), reason);
-  if (communicator.rank() == Rank(0))
-    log(reason.empty() ? Severity::info : Severity::warning, "{} rank{}: {} pipeline{} of {} stage{}{}",
-        communicator.size(), communicator.size() == 1 ? "" : "s", degrees.data, degrees.data == 1 ? "" : "s",
-        degrees.pipeline, degrees.pipeline == 1 ? "" : "s",
-        reason.empty()
-            ? ""
-            : fmt::format(", not of parallel.pipeline_ranks = {}, because {}; no bit of the result depends on it",
-                          recipe.parallel.pipeline_ranks, reason));
+  const auto degrees = parallel::nearest_degrees(options, communicator.size(), most, reason);
+  if (communicator.rank() == Rank(0)) log_degrees(degrees, options, reason);
   return degrees;
 }
 
 /// Activations have the layout of the backend, which depends on its instruction set.
 void check_same_layouts(const std::vector<std::string>& backends, const parallel::Mesh& mesh) {
-  for (std::size_t r = 1; r < backends.size() && mesh.has_pipeline(); ++r)
-    require(backends[r] == backends[0],
-            "rank {} computes with \"{}\", but rank 0 with \"{}\": stages of a pipeline exchange activations in the "
-            "layout of the backend; use equal nodes, or parallel.pipeline_ranks = 1",
-            r, backends[r], backends[0]);
+  for (std::size_t r = 1; r < backends.size() && mesh.has_parts(); ++r)
+    require(
+        backends[r] == backends[0],
+        "rank {} computes with \"{}\", but rank 0 with \"{}\": ranks that hold a model together exchange activations "
+        "in the layout of the backend; use equal nodes, or parallel.{} = 1",
+        r, backends[r], backends[0], mesh.has_pipeline() ? "pipeline_ranks" : "tensor_ranks");
 }
 }  // namespace
 

@@ -50,6 +50,8 @@ bool is_elsewhere(const checkpoint::Target& target) {
 }
 }  // namespace
 
+const Identity kUsualProperties{{"parallel.tensor_shards", "1"}};
+
 const float* TrainingState::evaluation_arena() const {
   const float* average = arenas(nullptr).average;
   return average ? average : parameter_arena();
@@ -142,6 +144,7 @@ StateCheckpointer::StateCheckpointer(kernels::Backend& backend, comm::Communicat
       whole_(tensors),
       tensors_(part ? part->tensors : tensors),
       holders_(part ? part->holders : communicator),
+      saves_whole_tensors_(!part || part->saves_whole_tensors),
       identity_(std::move(identity)) {}
 
 std::vector<StateCheckpointer::Arena> StateCheckpointer::arenas(const TrainingState& state) {
@@ -169,11 +172,14 @@ std::optional<tensor::Box> StateCheckpointer::box_of(const Arena& arena, const t
   return box;
 }
 
-std::byte* StateCheckpointer::address_of(const Arena& arena, std::byte* host, const tensor::TensorView& view,
-                                         const tensor::Box& box) {
-  const std::size_t row = view.shape.empty() ? 0 : view.count / static_cast<std::size_t>(view.shape[0]);
-  const std::size_t first = view.shape.empty() ? 0 : static_cast<std::size_t>(box.offset[0]) * row;
-  return host + (view.offset + first - arena.shard.value_or(optim::Elements{}).first) * sizeof(float);
+std::vector<std::pair<tensor::Box, std::byte*>> StateCheckpointer::pieces_of(const Arena& arena, std::byte* host,
+                                                                             const tensor::TensorView& view,
+                                                                             const tensor::Box& box) {
+  const std::size_t first = arena.shard.value_or(optim::Elements{}).first;
+  std::vector<std::pair<tensor::Box, std::byte*>> pieces;
+  for (const auto& [piece, offset] : tensor::pieces_of(view, box))
+    pieces.emplace_back(piece, host + (view.offset + offset - first) * sizeof(float));
+  return pieces;
 }
 
 std::byte* StateCheckpointer::host_copy(std::size_t index, const tensor::Buffer& memory) {
@@ -193,10 +199,12 @@ StateCheckpointer::Part StateCheckpointer::part_of(const TrainingState& state) {
     for (std::size_t i = 0; i < tensors_.layout.tensors().size(); ++i) {
       const auto& view = tensors_.layout.tensors()[i];
       if (view.role == tensor::Role::borrowed || !has_values(arena, view)) continue;
+      if (!saves_whole_tensors_ && !view.part_of) continue;
       const auto box = arena.shard ? box_of(arena, view) : share_of(view.shape, i, index, writers);
-      if (box)
-        part.slices.push_back({arena.prefix + view.name, tensor::DataType::float32, view.shape, *box,
-                               address_of(arena, host, view, *box)});
+      if (!box) continue;
+      for (const auto& [piece, bytes] : pieces_of(arena, host, view, *box))
+        part.slices.push_back(
+            {arena.prefix + view.whole_name(), tensor::DataType::float32, view.whole_shape(), piece, bytes});
     }
   }
   part.state.insert(identity_.begin(), identity_.end());
@@ -229,12 +237,15 @@ void StateCheckpointer::check_optimizer(const checkpoint::State& saved, bool par
       ExitCode::incompatible);
 }
 
-void StateCheckpointer::check_identity(const checkpoint::State& saved, bool partial) {
-  check_optimizer(saved, partial);
+void StateCheckpointer::check_identity(const checkpoint::State& told, bool partial) {
+  check_optimizer(told, partial);
+  checkpoint::State saved = told;
+  Identity identity = identity_;
+  for (auto* all : {&saved, &identity}) all->insert(kUsualProperties.begin(), kUsualProperties.end());
   const auto backend = saved.find("backend");
   job_has_changed_ = partial || backend == saved.end() || backend->second != backend_.description();
   std::vector<std::string> untold;
-  for (const auto& [key, mine] : identity_) {
+  for (const auto& [key, mine] : identity) {
     auto found = saved.find(key);
     if (found == saved.end()) untold.push_back(key);
     job_has_changed_ = job_has_changed_ || found == saved.end() || found->second != mine;
@@ -364,10 +375,18 @@ std::vector<checkpoint::Target> StateCheckpointer::targets_in(const TrainingStat
     std::byte* host = host_copy(arena_number++, *arena.memory);
     for (const auto& view : whole_.layout.tensors()) {
       if (!has_values(arena, view)) continue;
+      const tensor::Shape& shape = view.whole_shape();
+      checkpoint::Target target{arena.prefix + view.whole_name(), tensor::DataType::float32, shape,
+                                tensor::whole(shape), nullptr};
       const auto* const own = tensors_.layout.find(view.name);
       const auto box = own != nullptr && has_values(arena, *own) ? box_of(arena, *own) : std::nullopt;
-      targets.push_back({arena.prefix + view.name, tensor::DataType::float32, view.shape,
-                         box.value_or(tensor::whole(view.shape)), box ? address_of(arena, host, *own, *box) : nullptr});
+      if (!box) targets.push_back(target);
+      if (box)
+        for (const auto& [piece, bytes] : pieces_of(arena, host, *own, *box)) {
+          target.box = piece;
+          target.bytes = bytes;
+          targets.push_back(target);
+        }
     }
   }
   return targets;
@@ -390,7 +409,7 @@ void StateCheckpointer::begin_averages(const TrainingState& state, const std::ve
   for (const auto& arena : arenas(state)) {
     std::byte* host = host_copy(arena_number++, *arena.memory);
     for (const auto& view : tensors_.layout.tensors())
-      if (!arena.moments && host != parameters && std::ranges::binary_search(missing, arena.prefix + view.name))
+      if (!arena.moments && host != parameters && std::ranges::binary_search(missing, arena.prefix + view.whole_name()))
         std::memcpy(host + view.offset * sizeof(float), parameters + view.offset * sizeof(float),
                     view.count * sizeof(float));
   }

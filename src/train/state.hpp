@@ -55,6 +55,9 @@ void allocate(TrainingState& state, kernels::Backend& backend, const tensor::Are
 
 /// Properties that a run compares with those of the run that wrote a checkpoint: a difference is an error or a warning.
 using Identity = std::map<std::string, std::string>;
+/// Properties that neither an identity nor a checkpoint contains where they have these values, as before there were
+/// others.
+extern const Identity kUsualProperties;
 
 /// Implements checkpoint::Group::exchange_buffers() with a communicator. Buffers are sent in pieces, so that a late
 /// receiver has to queue little.
@@ -94,6 +97,8 @@ struct StartValues {
 struct HeldPart {
   const model::ModelTensors& tensors;  ///< of the part
   comm::Communicator& holders;         ///< the ranks that hold the same part
+  /// Whether these save the tensors that are whole in it. Else others do, which have them too.
+  bool saves_whole_tensors = true;
 };
 
 /// Saves a training state to a checkpoint store and restores it. It divides the state among the ranks, and makes host
@@ -139,13 +144,14 @@ class StateCheckpointer {
   static bool has_values(const Arena& arena, const tensor::TensorView& view);
   /// The part of a tensor of the state that is here, if any.
   static std::optional<tensor::Box> box_of(const Arena& arena, const tensor::TensorView& view);
-  /// Where the box begins in host memory.
-  static std::byte* address_of(const Arena& arena, std::byte* host, const tensor::TensorView& view,
-                               const tensor::Box& box);
+  /// Boxes of the whole tensor that are the box `rows` of a view, each with its place in host memory.
+  static std::vector<std::pair<tensor::Box, std::byte*>> pieces_of(const Arena& arena, std::byte* host,
+                                                                   const tensor::TensorView& view,
+                                                                   const tensor::Box& rows);
   std::byte* host_copy(std::size_t index, const tensor::Buffer& memory);
   /// Throws StorageError for a checkpoint of another data set. Unless `partial` is set, it also throws for another
   /// optimizer.
-  void check_identity(const checkpoint::State& saved, bool partial);
+  void check_identity(const checkpoint::State& told, bool partial);
   void check_optimizer(const checkpoint::State& saved, bool partial) const;
   bool counts(const checkpoint::RestorePlan& snapshots, std::optional<Step> below) const;
   std::optional<checkpoint::Summary> newest_valid(std::optional<Step> below,
@@ -173,6 +179,7 @@ class StateCheckpointer {
   const model::ModelTensors& whole_;
   const model::ModelTensors& tensors_;  ///< that are here
   comm::Communicator& holders_;         ///< of these
+  bool saves_whole_tensors_;
   Identity identity_;
   std::vector<tensor::Buffer> staging_;
   bool job_has_changed_ = false;

@@ -226,6 +226,7 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
                                              "parallel.pipeline_ranks",
                                              "parallel.schedule",
                                              "parallel.strategy",
+                                             "parallel.tensor_ranks",
                                              "train.audit_every",
                                              "train.balance",
                                              "train.check_resumed_loss",
@@ -237,6 +238,8 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
                                              "kernels.replay",
                                              "kernels.deterministic"};  // "backend" stands for these
   Job job;
+  EXPECT_FALSE(train::identity_of(job.recipe, NoSamples()).contains("parallel.tensor_shards")) << "as in older ones";
+  job.recipe.parallel.tensor_shards = 2;
   const auto identity = train::identity_of(job.recipe, NoSamples());
   describe(job, [&](const std::string& key, auto&, const char*) {
     const std::string section = key.substr(0, key.find('.'));

@@ -113,6 +113,15 @@ TEST(Forecast, ChoosesShardsWhereReplicasDoNotFit) {
   EXPECT_THAT(result.reason, HasSubstr("replicas does not fit"));
 }
 
+TEST(Forecast, KnowsRanksThatHoldTheWholeModel) {
+  for (const auto key : {&parallel::Options::pipeline_ranks, &parallel::Options::tensor_ranks}) {
+    auto recipe = mlp_recipe();
+    recipe.parallel.tensor_shards = 2;
+    recipe.parallel.*key = 2;
+    EXPECT_THROW(forecast(recipe, mlp_work(), machine_of(2)), ConfigError);
+  }
+}
+
 TEST(Forecast, NamesTheNearestChoice) {
   const auto text_of = [](const Machine& machine) {
     try {

@@ -89,6 +89,27 @@ TEST_P(Elementwise, AddGivesTheSameBitsAsPlainAddition) {
   EXPECT_EQ(host(sum), expected);
 }
 
+TEST_P(Elementwise, SumsFollowTheTree) {
+  const Values d = random_values(kCount, 4), e = random_values(kCount, 5);
+  const std::vector<const Values*> all{&a_, &b_, &c_, &d, &e};
+  const auto sum_of = [&](std::size_t addends) {
+    std::vector<void*> memory;
+    for (std::size_t i = 0; i < addends; ++i) memory.push_back(device(*all[i]));
+    backend_->sum(dense({kCount}), memory);
+    return host(static_cast<const float*>(memory[0]));
+  };
+  Values two(kCount), three(kCount), five(kCount);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    two[i] = a_[i] + b_[i];
+    three[i] = two[i] + c_[i];
+    five[i] = (two[i] + (c_[i] + d[i])) + e[i];
+  }
+  EXPECT_EQ(sum_of(1), a_);
+  EXPECT_EQ(sum_of(2), two);
+  EXPECT_EQ(sum_of(3), three);
+  EXPECT_EQ(sum_of(5), five);
+}
+
 TEST_P(Elementwise, SgdDoesWhatPyTorchDocuments) {
   for (SgdStep step : {SgdStep{0.1f, 0, 0, false}, SgdStep{0.1f, 0.9f, 0, false}, SgdStep{0.05f, 0.9f, 1e-2f, false},
                        SgdStep{0.05f, 0.9f, 1e-2f, true}}) {

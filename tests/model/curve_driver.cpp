@@ -18,6 +18,7 @@
 #include <distdl/kernels/options.hpp>
 #include <distdl/model/models.hpp>
 #include <distdl/model/network.hpp>
+#include <distdl/model/tensor_shards.hpp>
 
 namespace distdl::model {
 namespace {
@@ -51,7 +52,8 @@ class Curve {
       : backend_(backend),
         given_(given),
         samples_(given.at("batch")),
-        model_(model_from(given)),
+        whole_(tensors_of(model_from(given))),
+        model_(divide(model_from(given), given.value("tensor_shards", 1))),
         tensors_(tensors_of(model_)),
         network_(backend, model_, tensors_, samples_),
         parameters_(backend.allocate(tensors_.layout.size() * sizeof(float))),
@@ -60,15 +62,13 @@ class Curve {
 
   void write(const std::filesystem::path& folder) {
     const std::string name = given_.at("name");
-    std::vector<float> start(tensors_.layout.size());
-    initialize(tensors_, 1, start);
-    calm(start);
-    backend_.copy_from_host(parameters_.data(), start.data(), parameters_.bytes());
+    const std::vector<float> start = start_values(whole_), parts = start_values(tensors_);
+    backend_.copy_from_host(parameters_.data(), parts.data(), parameters_.bytes());
     std::ofstream weights(folder / (name + ".weights"), std::ios::binary);
     put(weights, start);
     std::ofstream batches(folder / (name + ".batches"), std::ios::binary);
     json result{{"losses", json::array()}, {"tensors", json::array()}};
-    for (const auto& view : tensors_.layout.tensors())
+    for (const auto& view : whole_.layout.tensors())
       result["tensors"].push_back({{"name", view.name}, {"offset", view.offset}, {"shape", view.shape}});
     for (std::uint64_t step = 0; step < given_.at("steps").get<std::uint64_t>(); ++step)
       result["losses"].push_back(train(step, batches));
@@ -106,11 +106,14 @@ class Curve {
   }
 
   /// Residual blocks that start small: a ReLU of a deep network is else so near to 0 somewhere that rounding decides.
-  void calm(std::span<float> start) const {
+  std::vector<float> start_values(const ModelTensors& tensors) const {
+    std::vector<float> start(tensors.layout.size());
+    initialize(tensors, 1, start);
     const std::string last = model_.name == "resnet50" ? ".bn3.weight" : ".bn2.weight";
-    for (const auto& view : tensors_.layout.tensors())
+    for (const auto& view : tensors.layout.tensors())
       if (view.name.starts_with("layer") && view.name.ends_with(last))
-        for (float& value : start.subspan(view.offset, view.count)) value = kCalm;
+        for (float& value : std::span(start).subspan(view.offset, view.count)) value = kCalm;
+    return start;
   }
 
   double train(std::uint64_t step, std::ofstream& batches) {
@@ -143,6 +146,7 @@ class Curve {
   kernels::Backend& backend_;
   const json& given_;
   std::int64_t samples_;
+  ModelTensors whole_;  ///< of the model that is not divided, as PyTorch has them
   Description model_;
   ModelTensors tensors_;
   Network network_;

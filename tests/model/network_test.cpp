@@ -9,6 +9,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/kernels/options.hpp>
 #include <distdl/kernels/unavailable.hpp>
+#include <distdl/model/tensor_shards.hpp>
 
 namespace distdl::model {
 namespace {
@@ -128,6 +129,8 @@ std::vector<Small> small_models() {
       {"GptWithDropout", describe_model(dropping, {8}, 11)},
       {"GptLlama", describe_model(llama, {8}, 11)},
       {"Vit", describe_model({.name = "vit", .layers = 2, .width = 24, .heads = 3, .patch = 4}, {3, 8, 8}, 5)},
+      {"GptDivided", divide(describe_model(dropping, {8}, 11), 4)},
+      {"GptLlamaDivided", divide(describe_model(llama, {8}, 11), 2)},
       {"Resnet18", describe_model({.name = "resnet18"}, {3, 8, 8}, 4), false},
   };
 }

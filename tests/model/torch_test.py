@@ -204,9 +204,10 @@ class Vit(nn.Module):
         return self.head(self.norm(self.blocks(x))[:, 0])
 
 
-def case(title, module, sample, classes, batch=8, learning_rate=0.02, steps=20, squared_error=False, **model):
+def case(title, module, sample, classes, batch=8, learning_rate=0.02, steps=20, squared_error=False, tensor_shards=1, **model):
     return {"name": title, "module": module, "sample": sample, "classes": classes, "batch": batch, "steps": steps,
-            "learning_rate": learning_rate, "momentum": 0.9, "squared_error": squared_error, "model": model}
+            "learning_rate": learning_rate, "momentum": 0.9, "squared_error": squared_error, "tensor_shards": tensor_shards,
+            "model": model}
 
 
 def cases():
@@ -224,6 +225,9 @@ def cases():
         case("gpt_untied_erf", Gpt, [48], 65, learning_rate=0.1, **gpt, gelu="erf", tied_head=False),
         case("gpt_llama", Gpt, [48], 65, learning_rate=0.1, **gpt, variant="llama", kv_heads=2),
         case("vit", Vit, [3, 32, 32], 10, learning_rate=0.1, name="vit", layers=3, width=64, heads=4, patch=8),
+        case("gpt2_divided", Gpt, [40], 65, learning_rate=0.1, tensor_shards=4, **gpt),
+        case("gpt_llama_divided", Gpt, [48], 65, learning_rate=0.1, tensor_shards=2, **gpt, variant="llama", kv_heads=2),
+        case("vit_divided", Vit, [3, 32, 32], 10, learning_rate=0.1, tensor_shards=2, name="vit", layers=3, width=64, heads=4, patch=8),
     ]
 
 

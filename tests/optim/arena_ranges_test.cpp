@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <distdl/optim/arena_ranges.hpp>
+#include <distdl/optim/shards.hpp>
 
 namespace distdl::optim {
 namespace {
@@ -45,6 +46,17 @@ TEST(ArenaRanges, EachTensorThatAdaptsIsOne) {
   EXPECT_THAT(ranges_by_dimensions(layout(), {.decay_one_dimensional = true}, true),
               ElementsAre(range(0, 6, true, true), range(16, 12, true, true), range(32, 17, true, false),
                           range(96, 7, true, false)));
+}
+
+TEST(ArenaRanges, PartsOfATensorAdaptTogether) {
+  tensor::ArenaLayout divided;
+  for (int i = 0; i < 4; ++i)
+    divided.add(std::to_string(i), {2, 3}, tensor::Role::parameter,
+                tensor::PartOf{i < 2 ? "a" : "b", {4, 3}, {{{2 * (i % 2), 0}, {2, 3}}}});
+  EXPECT_THAT(ranges_by_dimensions(divided, {}, true),
+              ElementsAre(range(0, 22, true, true), range(32, 22, true, true)));
+  const auto shards = shards_of({.name = "lamb"}, divided, 4);
+  for (const auto& shard : shards) EXPECT_TRUE(shard.first % 32 == 0 && shard.end % 32 == 0) << shard.first;
 }
 }  // namespace
 }  // namespace distdl::optim

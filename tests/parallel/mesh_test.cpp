@@ -4,6 +4,7 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/model/models.hpp>
+#include <distdl/model/tensor_shards.hpp>
 #include <distdl/parallel/mesh.hpp>
 #include <distdl/parallel/stages.hpp>
 #include <distdl/world/thread_world.hpp>
@@ -32,6 +33,22 @@ TEST(Mesh, WithoutPipelinesAllRanksHoldTheSame) {
       const Mesh mesh(communicator, {.data = 2});
       EXPECT_FALSE(mesh.has_pipeline());
       EXPECT_EQ(&mesh.data(), &communicator);
+    });
+  });
+}
+
+TEST(Mesh, TensorGroupsAreTheNearestNeighbours) {
+  world::run_threads(8, [](world::World& world) {
+    comm::run_connected(world, {}, [](comm::Communicator& communicator) {
+      const Mesh mesh(communicator, {.data = 2, .pipeline = 2, .tensor = 2});
+      const int rank = communicator.rank().value;
+      EXPECT_EQ(mesh.tensor().size(), 2);
+      EXPECT_EQ(mesh.tensor().rank().value, rank % 2);
+      EXPECT_EQ(mesh.pipeline().rank().value, rank / 2 % 2);
+      EXPECT_EQ(mesh.data().size(), 2);
+      EXPECT_EQ(mesh.data().rank().value, rank / 4);
+      EXPECT_EQ(mesh.replica().size(), 4);
+      EXPECT_EQ(mesh.replica().rank().value, rank % 4);
     });
   });
 }
@@ -75,6 +92,32 @@ TEST(Degrees, ARunGoesOnWithTheNearestOnes) {
   EXPECT_EQ(reason, "3 ranks do not divide into pipelines of 2");
   EXPECT_EQ(nearest_degrees(pipelines_of(4), 2, 8, reason), (Degrees{1, 2}));
   EXPECT_THROW(nearest_degrees(pipelines_of(2), 7, 2, reason), ConfigError);
+}
+
+TEST(Degrees, OfTensorRanksAreTheNearestThatDivideTheRanks) {
+  const Options options{.tensor_shards = 4, .tensor_ranks = 4};
+  EXPECT_EQ(degrees_of(options, 8, 1), (Degrees{.data = 2, .tensor = 4}));
+  EXPECT_THAT(refusal_of(options, 6, 1), AllOf(HasSubstr("parallel.tensor_ranks is 4"), HasSubstr("tensor groups of 4"),
+                                               HasSubstr("the nearest possible number is 3")));
+  std::string reason;
+  EXPECT_EQ(nearest_degrees({}, 6, 1, reason), (Degrees{.data = 6}));
+  EXPECT_EQ(nearest_degrees(options, 8, 1, reason), (Degrees{.data = 2, .tensor = 4}));
+  EXPECT_EQ(reason, "");
+  EXPECT_EQ(nearest_degrees(options, 6, 1, reason), (Degrees{.data = 2, .tensor = 3}));
+  EXPECT_EQ(nearest_degrees(options, 7, 1, reason), (Degrees{.data = 7})) << "there are 4 shards";
+  EXPECT_EQ(nearest_degrees(options, 2, 1, reason), (Degrees{.tensor = 2}));
+  EXPECT_EQ(reason, "2 ranks do not divide into tensor groups of 4");
+  EXPECT_THAT(refusal_of({.tensor_shards = 4, .tensor_ranks = 2, .pipeline_ranks = 2}, 4, 2),
+              HasSubstr("set one of them to 1; parallel.tensor_shards = 4 may stay"));
+}
+
+TEST(Stages, DoNotCutTheShardsOfALayer) {
+  const auto gpt = model::divide(
+      model::describe_model({.name = "gpt", .layers = 4, .width = 64, .heads = 4, .context = 16}, {16}, 8), 4);
+  EXPECT_EQ(most_stages(gpt), 12);
+  for (const auto& stage : stages_of(gpt, 12)) {
+    EXPECT_FALSE(gpt.layers[stage.first].branch) << gpt.layers[stage.first].name;
+  }
 }
 
 TEST(Stages, AreAsEqualAsTheirLayersPermit) {

@@ -85,6 +85,20 @@ TEST_F(Pipelines, EachPrecisionAndOptimizerGivesTheSameBytes) {
   }
 }
 
+TEST_F(Pipelines, StagesMayHaveLayersInShards) {
+  use_gpt();
+  recipe_.model.heads = 4;
+  recipe_.parallel.tensor_shards = 4;
+  const auto expected = digest_of(1, 1);
+  for (const char* schedule : {"1f1b", "zero-bubble"})
+    for (const auto& [ranks, pipeline] : {std::pair(2, 2), {6, 3}})
+      EXPECT_EQ(digest_of(ranks, pipeline, schedule), expected) << schedule << ", " << ranks << ", " << pipeline;
+  recipe_.parallel.tensor_ranks = 4;
+  EXPECT_EQ(digest_of(4, 1), expected) << "on ranks of their own";
+  recipe_.parallel.pipeline_ranks = 2;
+  EXPECT_THAT(error_of(8, "product"), HasSubstr("parallel.pipeline_ranks is 2 and parallel.tensor_ranks is 4"));
+}
+
 TEST_F(Pipelines, ReplicasMayBeSharded) {
   use_gpt();
   const auto expected = digest_of(1, 1);

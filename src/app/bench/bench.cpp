@@ -20,6 +20,7 @@
 #include <distdl/kernels/options.hpp>
 #include <distdl/model/models.hpp>
 #include <distdl/model/network.hpp>
+#include <distdl/model/tensor_shards.hpp>
 #include <distdl/optim/optimizer.hpp>
 #include <distdl/parallel/gradient_sum.hpp>
 #include <distdl/parallel/plan.hpp>
@@ -30,7 +31,7 @@ struct Arguments {
   LocalRanks local;
   kernels::Options kernels;
   std::string model = "lenet", precision = "fp32";
-  std::int64_t batch = 64, steps = 20;
+  std::int64_t batch = 64, steps = 20, tensor_shards = 1;
   double bucket_mib = 0;
   bool json = false;
 };
@@ -50,6 +51,7 @@ Case case_of(const std::string& name) {
     return {{.name = name, .layers = 4, .width = 256, .heads = 4, .context = 256, .gelu = "erf", .tied_head = false},
             {256},
             256};
+  if (name == "gpt-768") return {{.name = "gpt", .layers = 4, .context = 256, .gelu = "erf"}, {256}, 256};
   if (name == "vit") return {{.name = name, .layers = 12, .width = 192, .heads = 3, .patch = 4}, {3, 32, 32}, 10};
   if (name.starts_with("resnet")) return {{.name = name}, {3, 32, 32}, 10};
   return {{.name = name}, {1, 28, 28}, 10};
@@ -62,7 +64,8 @@ class TrainBench {
   TrainBench(const Arguments& arguments, comm::Communicator& communicator)
       : backend_(kernels::make_backend(arguments.kernels)),
         case_(case_of(arguments.model)),
-        model_(model::describe_model(case_.options, case_.sample, case_.classes)),
+        model_(
+            model::divide(model::describe_model(case_.options, case_.sample, case_.classes), arguments.tensor_shards)),
         tensors_(model::tensors_of(model_)),
         network_(*backend_, model_, tensors_, arguments.batch),
         sum_(*backend_, communicator,
@@ -192,6 +195,7 @@ void bench_train(const Arguments& arguments, comm::Communicator& communicator) {
                                               {"ranks", communicator.size()},
                                               {"precision", arguments.kernels.precision.name()},
                                               {"threads", arguments.kernels.threads},
+                                              {"tensor_shards", arguments.tensor_shards},
                                               {"batch", arguments.batch},
                                               {"steps", arguments.steps},
                                               {"step_ms", step_s * 1e3},
@@ -222,8 +226,9 @@ void add_bench_command(Command app) {
   arguments->local.add_to(command);
   command
       .add_option("--model", arguments->model,
-                  "lenet or mlp (of 1 x 28 x 28), resnet18, resnet34, resnet50 or vit (3 x 32 x 32), gpt (256 tokens); "
-                  "of the published sizes: resnet50-224 (3 x 224 x 224), gpt2 (124M parameters, 1024 tokens)")
+                  "lenet or mlp (of 1 x 28 x 28), resnet18, resnet34, resnet50 or vit (3 x 32 x 32), gpt (256 tokens), "
+                  "gpt-768 (of that width, 256 tokens); of the published sizes: resnet50-224 (3 x 224 x 224), gpt2 "
+                  "(124M parameters, 1024 tokens)")
       .show_default();
   command.add_option("--backend", arguments->kernels.backend, "reference, onednn, cuda or auto").show_default();
   command.add_option("--precision", arguments->precision, "fp32, bf16, fp16 or (on GPUs) tf32").show_default();
@@ -233,6 +238,9 @@ void add_bench_command(Command app) {
   command.add_option("--threads", arguments->kernels.threads, "CPU threads").positive().show_default();
   command.add_option("--batch", arguments->batch, "Samples per rank and step").positive().show_default();
   command.add_option("--steps", arguments->steps, "Steps to time, after two warm-up steps").positive().show_default();
+  command.add_option("--tensor-shards", arguments->tensor_shards, "Same as parallel.tensor_shards")
+      .positive()
+      .show_default();
   command.add_option("--bucket-mib", arguments->bucket_mib, "Same as parallel.bucket_mib")
       .not_negative()
       .show_default();

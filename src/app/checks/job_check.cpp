@@ -3,7 +3,7 @@
 
 #include <distdl/app/checks/job_check.hpp>
 #include <distdl/data/source.hpp>
-#include <distdl/model/models.hpp>
+#include <distdl/model/tensor_shards.hpp>
 #include <distdl/optim/optimizer.hpp>
 #include <distdl/parallel/plan.hpp>
 #include <distdl/parallel/stages.hpp>
@@ -29,12 +29,14 @@ JobFacts examine_job(const config::Job& job, std::uint64_t memory) {
   const auto sources =
       data::open_sources(recipe.data, recipe.model.context, static_cast<std::uint64_t>(recipe.train.seed));
   const data::Source& samples = *sources.training;
-  const auto model = model::describe_model(recipe.model, samples.shape(), samples.classes());
+  const auto model = train::model_of(recipe, samples);
   train::steps_of(recipe, samples.samples());
   const auto tensors = model::tensors_of(model);
-  for (const auto& stage : stages_for(recipe.parallel, model))  // of as many replicas as microbatches at the most
-    train::check_memory(model, model::tensors_of(model, stage), recipe.parallel, recipe.optim, {1, plan.microbatches},
-                        memory);
+  const auto& parallel = recipe.parallel;
+  const auto least = model::branches_of(  // that a rank has
+      model, 0, static_cast<std::size_t>(parallel.tensor_shards / parallel.tensor_ranks));
+  for (const auto& stage : stages_for(parallel, least))  // of as many replicas as microbatches at the most
+    train::check_memory(least, model::tensors_of(least, stage), parallel, recipe.optim, {1, plan.microbatches}, memory);
   const std::uint64_t arenas = 1 + optim::state_of(recipe.optim).size();  // parameters, and what the optimizer keeps
   return {fmt::format("model {} with {} parameters, {} samples of {} in {} classes, global batch {}", model.name,
                       model::parameter_count(tensors), samples.samples(), tensor::to_string(samples.shape()),

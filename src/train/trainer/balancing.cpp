@@ -28,6 +28,13 @@ bool is_lack_of_memory(const Error& error) {
   return error.exit_code() == ExitCode::config;
 }
 
+namespace {
+/// The ranks that hold a model together compute the same ones.
+bool has_own_microbatches(const comm::Communicator& communicator, const TrainingStep& step) {
+  return step.plan().ranges.size() == static_cast<std::size_t>(communicator.size());
+}
+}  // namespace
+
 Balancing::Balancing(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator,
                      Clock::duration timeout, Observer& observer, kernels::Backend& backend, TrainingStep& step)
     : setting_(setting),
@@ -36,7 +43,7 @@ Balancing::Balancing(const Recipe& recipe, const Setting& setting, comm::Communi
       observer_(observer),
       backend_(backend),
       step_(step),
-      is_on_(recipe.train.balance && communicator.size() > 1 && !step.has_stages()),
+      is_on_(recipe.train.balance && communicator.size() > 1 && has_own_microbatches(communicator, step)),
       times_(static_cast<std::size_t>(communicator.size())),
       unmeasured_(kWarmUp),
       until_next_(LoadBalance::kLeastSteps) {

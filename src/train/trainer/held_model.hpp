@@ -2,30 +2,42 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <vector>
 
+#include <distdl/kernels/backend.hpp>
+#include <distdl/model/network.hpp>
 #include <distdl/model/parts.hpp>
+#include <distdl/optim/part_squares.hpp>
+#include <distdl/parallel/mesh.hpp>
+#include <distdl/parallel/shard_sum.hpp>
 
 namespace distdl::train {
 
-/// What a rank holds of a model.
+/// What a rank holds of a model, which is divided into tensor shards.
 struct HeldModel {
-  model::ModelTensors whole;              ///< of all layers
-  std::vector<model::LayerRange> stages;  ///< of each rank of a pipeline; one, if there is none
-  std::size_t place = 0;                  ///< of this rank's among them
-  model::ModelTensors tensors;            ///< of this rank's layers
+  model::ModelTensors whole;                ///< of all layers and shards
+  model::Description model;                 ///< all layers, with the shards that this rank has
+  std::vector<model::LayerRange> stages;    ///< of each rank of a pipeline; one, if there is none
+  std::size_t place = 0;                    ///< of this rank's among them
+  model::ModelTensors tensors;              ///< of this rank's layers and shards
+  std::unique_ptr<parallel::ShardSum> sum;  ///< none: this rank has all shards
+  bool is_first_of_tensor = true;           ///< tells what all ranks of a tensor group have
 
   /// Where the stages begin in an arena of the whole model.
-  std::vector<std::size_t> borders() const {
-    std::vector<std::size_t> places;
-    for (const auto& stage : stages) {
-      std::size_t begin = whole.layout.size();
-      for (const auto& tensor : whole.tensors)
-        if (!tensor.shared && tensor.layer >= stage.first) begin = std::min(begin, tensor.view.offset);
-      places.push_back(stage.first == 0 ? 0 : begin);
-    }
-    return places;
+  std::vector<std::size_t> borders() const;
+  /// The elements of whose gradients this rank tells the squares: each rank of a replica tells others.
+  std::vector<optim::HeldElements> told() const;
+  /// For model::Network::set_sum_of_shards(); empty: this rank has all shards. This object must outlive it.
+  model::Network::SumShards sum_of_shards() const {
+    if (!sum) return {};
+    return [group = sum.get()](const auto& format, auto addends) { (*group)(format, addends); };
   }
 };
+
+/// Not collective. `divided`: the whole model, in so many shards. `mesh` must outlive the result.
+HeldModel hold(const model::Description& divided, std::int64_t shards, const parallel::Mesh& mesh,
+               kernels::Backend& backend);
 
 }  // namespace distdl::train

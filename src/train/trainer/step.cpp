@@ -20,8 +20,7 @@ std::vector<optim::Elements> shards_for(const Recipe& recipe, const tensor::Aren
 }  // namespace
 
 TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, kernels::Backend& backend,
-                           const parallel::MicrobatchPlan& plan, const model::Description& model, const HeldModel& held,
-                           Step total)
+                           const parallel::MicrobatchPlan& plan, const HeldModel& held, Step total)
     : recipe_(recipe),
       mesh_(mesh),
       communicator_(mesh.data()),
@@ -30,10 +29,11 @@ TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, ker
       range_(plan.of(communicator_.rank())),
       rank_(communicator_.rank()),
       total_(total),
-      network_(backend, model, held.tensors, plan.microbatch_size),
-      // With a pipeline the sums begin when the stage is done: until then its messages have the connections.
+      network_(backend, held.model, held.tensors, plan.microbatch_size),
+      // The ranks of a replica begin the sums when the last microbatch is done: until then their messages have the
+      // connections, and communicators that were split from one belong to one thread at a time.
       sum_(backend, communicator_, plan, network_.gradient_count(),
-           mesh.has_pipeline() ? std::vector<std::size_t>() : network_.places(), recipe.parallel.bucket_mib),
+           mesh.has_parts() ? std::vector<std::size_t>() : network_.places(), recipe.parallel.bucket_mib),
       tail_(backend, sum_, held.tensors.layout.size()),
       optimizer_(recipe.optim, held.tensors.layout, backend),
       shards_(shards_for(recipe, held.tensors.layout, communicator_.size())),
@@ -41,10 +41,12 @@ TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, ker
                network_.gradient_count()) {
   shard_counts_.reserve(shards_.size());
   for (const auto& one : shards_) shard_counts_.push_back(one.count());
-  if (!mesh.has_pipeline()) return;
-  pipeline_.emplace(mesh, recipe.parallel, backend, model, held.stages, held.tensors, network_, range_.count);
+  network_.set_sum_of_shards(held.sum_of_shards());
+  if (!mesh.has_parts()) return;
   if (optimizer_.needs_norm() || backend.activation_type() == tensor::DataType::float16)
-    squares_.emplace(held.whole.layout, held.borders(), held.place, backend);
+    squares_.emplace(held.whole.layout, held.borders(), held.told(), backend);
+  if (mesh.has_pipeline())
+    pipeline_.emplace(mesh, recipe.parallel, backend, held.model, held.stages, held.tensors, network_, range_.count);
 }
 
 void TrainingStep::load_parameters(const float* arena) {
@@ -155,17 +157,17 @@ void TrainingStep::pass_stages(const TrainingState& state, float scale) {
 
 parallel::StepTail::Sums TrainingStep::agree(const parallel::StepTail::Sums& mine, const float* gradients,
                                              std::optional<double>& squares) {
-  const auto ranks = static_cast<std::size_t>(mesh_.degrees().pipeline);
+  const auto ranks = static_cast<std::size_t>(mesh_.degrees().parts());
   const std::size_t times = 5, others = times + 2 * ranks;  // where they begin
   std::vector<double> numbers(others + (squares_ ? squares_->count() : 0));
   if (squares_) squares_->write(gradients, std::span(numbers).subspan(others));
-  if (network_.has_loss()) numbers[0] = mine.loss, numbers[1] = mine.correct, numbers[2] = mine.terms;
+  if (network_.has_loss() && mesh_.is_first_of_tensor())
+    numbers[0] = mine.loss, numbers[1] = mine.correct, numbers[2] = mine.terms;
   numbers[3] = mine.stop ? 1 : 0;
   numbers[4] = mine.save ? 1 : 0;
-  const std::size_t own = times + static_cast<std::size_t>(mesh_.pipeline().rank().value);
-  numbers[own] = pipeline_->times().busy;
-  numbers[own + ranks] = pipeline_->times().all;
-  mesh_.pipeline().all_reduce(comm::Vector(numbers.data(), numbers.size(), comm::DataType::float64)).wait();
+  const std::size_t own = times + static_cast<std::size_t>(mesh_.replica().rank().value);
+  if (pipeline_) numbers[own] = pipeline_->times().busy, numbers[own + ranks] = pipeline_->times().all;
+  mesh_.replica().all_reduce(comm::Vector(numbers.data(), numbers.size(), comm::DataType::float64)).wait();
   if (squares_) squares = squares_->sum(std::span<const double>(numbers).subspan(others));
   const auto begin = numbers.begin() + static_cast<std::ptrdiff_t>(times);
   const auto middle = begin + static_cast<std::ptrdiff_t>(ranks), end = middle + static_cast<std::ptrdiff_t>(ranks);
@@ -256,7 +258,7 @@ TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Reques
   // The loss is the mean over the terms that count, and how many of all do so is known only now.
   std::optional<double> squares;
   auto sums = tail_.read(gradients);
-  if (pipeline_) sums = agree(sums, gradients, squares);
+  if (mesh_.has_parts()) sums = agree(sums, gradients, squares);
 
   Result result{{sums.stop, sums.save},
                 sums.loss / sums.terms,

@@ -28,12 +28,9 @@ class TrainingStep {
  public:
   /// Not collective. The references must outlive this object. `plan`: of the replicas, until set_plan().
   TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, kernels::Backend& backend,
-               const parallel::MicrobatchPlan& plan, const model::Description& model, const HeldModel& held,
-               Step total);
+               const parallel::MicrobatchPlan& plan, const HeldModel& held, Step total);
   /// Of the layers that this rank has.
   model::Network& network() { return network_; }
-  /// Whether other ranks have the other layers. Then no microbatches move.
-  bool has_stages() const { return pipeline_.has_value(); }
   /// Call it after a change of the parameters from outside.
   void load_parameters(const float* arena);
   const optim::Optimizer& optimizer() const { return optimizer_; }
@@ -81,7 +78,7 @@ class TrainingStep {
  private:
   bool add_gradients(const TrainingState& state, float scale, const Requests& requests);
   void pass_stages(const TrainingState& state, float scale);
-  /// Collective. Of the ranks of a pipeline, of which the last one knows the totals. `squares` becomes the sum of the
+  /// Collective. Of the ranks of a replica, one of which tells the totals. `squares` becomes the sum of the
   /// squares of all gradients, if that is wanted.
   parallel::StepTail::Sums agree(const parallel::StepTail::Sums& mine, const float* gradients,
                                  std::optional<double>& squares);
@@ -111,7 +108,7 @@ class TrainingStep {
 
   const Recipe& recipe_;
   const parallel::Mesh& mesh_;
-  comm::Communicator& communicator_;  ///< of the ranks with the same layers
+  comm::Communicator& communicator_;  ///< of the ranks with the same part of the model
   kernels::Backend& backend_;
   parallel::MicrobatchPlan plan_;
   comm::LeafRange range_;
@@ -128,7 +125,7 @@ class TrainingStep {
   std::optional<data::Prefetcher> reader_;
   std::optional<Pipeline> pipeline_;             ///< none: this rank has all layers
   double pass_seconds_ = 0, stages_waited_ = 0;  ///< see Result
-  std::optional<optim::PartSquares> squares_;    ///< with a pipeline, where all gradients determine the update
+  std::optional<optim::PartSquares> squares_;    ///< of a replica's ranks, where all gradients determine the update
 };
 
 }  // namespace distdl::train

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+#include <numeric>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/model/tensor_shards.hpp>
+
+namespace distdl::model {
+namespace {
+using kernels::Attention;
+using kernels::GatedSilu;
+using kernels::LayerSpec;
+using kernels::Linear;
+
+/// What a number of shards must divide.
+struct Divisible {
+  std::int64_t number = 0;
+  const char* what = "";
+  std::string layer;
+};
+
+std::vector<Divisible> divisible_by_shards(const Description& model, const Wiring& wiring) {
+  std::vector<Divisible> all;
+  for (std::size_t i = 0; i + 1 < model.layers.size(); ++i) {
+    if (model.layers[i].split != Split::outputs) continue;
+    const NamedLayer& next = model.layers[i + 1];
+    if (const auto* attention = std::get_if<Attention>(&next.spec)) {
+      all.push_back({attention->heads, "heads", next.name});
+      all.push_back({kernels::kv_heads_of(*attention), "heads for keys and values", next.name});
+    } else {
+      all.push_back({wiring.layers[i + 1].output.back(), "outputs", next.name});
+    }
+  }
+  return all;
+}
+
+std::int64_t nearest_divisor(std::int64_t number, std::int64_t wanted) {
+  std::int64_t best = 1;
+  for (std::int64_t d = 2; d <= number; ++d)
+    if (number % d == 0 && std::abs(d - wanted) < std::abs(best - wanted)) best = d;
+  return best;
+}
+
+void check(const Description& model, const Wiring& wiring, std::int64_t shards) {
+  const auto all = divisible_by_shards(model, wiring);
+  require(!all.empty(),
+          "parallel.tensor_shards is {}, but model \"{}\" has no layers that can be divided, as \"gpt\" and \"vit\" "
+          "have; use 1",
+          shards, model.name);
+  std::int64_t common = 0;
+  for (const Divisible& one : all) common = std::gcd(common, one.number);
+  for (const auto& [number, what, layer] : all)
+    require(number % shards == 0,
+            "parallel.tensor_shards is {}, but must divide the {} {} of layer \"{}\"; the nearest number that divides "
+            "all layers is {}",
+            shards, number, what, layer, nearest_divisor(common, shards));
+}
+
+/// Each shard needs of the layer only what it has of its input.
+bool divides_by_itself(const LayerSpec& spec) {
+  return std::visit(
+      []<class Spec>(const Spec&) {
+        return kernels::Elementwise<Spec> || std::is_same_v<Spec, Attention> || std::is_same_v<Spec, GatedSilu>;
+      },
+      spec);
+}
+
+class Divider {
+ public:
+  Divider(const Description& model, const Wiring& wiring, std::int64_t shards)
+      : model_(model), wiring_(wiring), shards_(shards) {}
+
+  std::vector<NamedLayer> operator()() {
+    for (std::size_t i = 0; i < model_.layers.size(); ++i) {
+      const NamedLayer& layer = model_.layers[i];
+      if (layer.split == Split::outputs)
+        begin(i);
+      else if (layer.split == Split::inputs)
+        end(i);
+      else if (in_branches_)
+        go_on(layer);
+      else
+        layers_.push_back(layer);
+    }
+    require(!in_branches_, "layer \"{}\" of model \"{}\" begins branches that do not end", before_, model_.name);
+    return std::move(layers_);
+  }
+
+ private:
+  NamedLayer part_of(const NamedLayer& layer, std::int64_t shard) const {
+    NamedLayer part = layer;
+    part.name = name(layer.name, shard);
+    part.branch = static_cast<std::size_t>(shard);
+    return part;
+  }
+  static std::string name(const std::string& layer, std::int64_t shard) { return fmt::format("{}[{}]", layer, shard); }
+  std::size_t tensors_of(std::size_t i) const {
+    return kernels::parameters_of(model_.layers[i].spec, wiring_.layers[i].input).size();
+  }
+
+  /// In what the layer after computes apart: queries, keys and values; the gate and what it gates.
+  std::vector<std::int64_t> groups(std::size_t i) const {
+    const std::int64_t out = wiring_.layers[i].output.back();
+    const LayerSpec& next = model_.layers[i + 1].spec;
+    if (const auto* attention = std::get_if<Attention>(&next)) {
+      const std::int64_t kv = kernels::kv_heads_of(*attention), width = out / (attention->heads + 2 * kv);
+      return {attention->heads * width, kv * width, kv * width};
+    }
+    if (std::holds_alternative<GatedSilu>(next)) return {out / 2, out / 2};
+    return {out};
+  }
+
+  void begin(std::size_t i) {
+    const NamedLayer& layer = model_.layers[i];
+    require(!in_branches_ && (i > 0 || !layer.from.empty()),
+            "layer \"{}\" of model \"{}\" cannot be divided: it takes the samples, or is itself a part of branches",
+            layer.name, model_.name);
+    const std::int64_t out = wiring_.layers[i].output.back();
+    for (std::int64_t s = 0; s < shards_; ++s) {
+      Shard shard{Split::outputs, layer.name, out, tensors_of(i), {}};
+      std::int64_t first = 0;
+      for (const std::int64_t group : groups(i)) {
+        shard.ranges.push_back({first + group / shards_ * s, group / shards_});
+        first += group;
+      }
+      NamedLayer part = part_of(layer, s);
+      if (part.from.empty()) part.from = model_.layers[i - 1].name;
+      std::get<Linear>(part.spec).out = out / shards_;
+      part.shard = std::move(shard);
+      layers_.push_back(std::move(part));
+    }
+    in_branches_ = true;
+    before_ = layer.name;
+  }
+
+  void go_on(const NamedLayer& layer) {
+    require(divides_by_itself(layer.spec) && layer.from.empty() && layer.plus.empty(),
+            "layer \"{}\" of model \"{}\" lies between two that are divided, but cannot be: {}", layer.name,
+            model_.name, kernels::kind_of(layer.spec));
+    for (std::int64_t s = 0; s < shards_; ++s) {
+      NamedLayer part = part_of(layer, s);
+      part.from = name(before_, s);
+      if (auto* attention = std::get_if<Attention>(&part.spec)) {
+        attention->kv_heads = kernels::kv_heads_of(*attention) / shards_;
+        attention->heads /= shards_;
+      }
+      layers_.push_back(std::move(part));
+    }
+    before_ = layer.name;
+  }
+
+  void end(std::size_t i) {
+    const NamedLayer& layer = model_.layers[i];
+    const std::int64_t in = wiring_.layers[i].input.back();
+    for (std::int64_t s = 0; s < shards_; ++s) {
+      NamedLayer part = part_of(layer, s);
+      part.from = name(before_, s);
+      part.shard = Shard{Split::inputs, layer.name, in, tensors_of(i), {{in / shards_ * s, in / shards_}}};
+      auto& linear = std::get<Linear>(part.spec);
+      linear.bias = linear.bias && s + 1 == shards_;
+      layers_.push_back(std::move(part));
+    }
+    in_branches_ = false;
+  }
+
+  const Description& model_;
+  const Wiring& wiring_;
+  std::int64_t shards_;
+  std::vector<NamedLayer> layers_;
+  bool in_branches_ = false;
+  std::string before_;  ///< the last layer of the branches, without a shard's number
+};
+}  // namespace
+
+Description divide(const Description& model, std::int64_t shards) {
+  if (shards == 1) return model;
+  const Wiring wiring = wire(model, 1);
+  check(model, wiring, shards);
+  Description divided = model;
+  divided.layers = Divider(model, wiring, shards)();
+  return divided;
+}
+
+Description branches_of(const Description& divided, std::size_t first, std::size_t count) {
+  Description some = divided;
+  std::erase_if(some.layers, [&](const NamedLayer& layer) {
+    return layer.branch && (*layer.branch < first || *layer.branch >= first + count);
+  });
+  return some;
+}
+
+}  // namespace distdl::model

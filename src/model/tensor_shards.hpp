@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include <distdl/model/description.hpp>
+
+namespace distdl::model {
+
+/// The model as a fixed list of shards: each linear layer with Split::outputs begins that many branches, each with some
+/// of its outputs (whole heads, where attention follows), and the next layer with Split::inputs ends them. The layers
+/// between them are divided alike. All else exists once. Shoeybi et al., "Megatron-LM", 2019.
+///
+/// The number of shards changes the order of additions, and so the bits of a result. One shard: the model as it is.
+/// Throws ConfigError if the model or one of its sizes cannot be divided so; it names the nearest number that can be.
+Description divide(const Description& model, std::int64_t shards);
+
+/// What a rank has of a divided model that has `count` of its branches, from `first` on: these and all that exists
+/// once.
+Description branches_of(const Description& divided, std::size_t first, std::size_t count);
+
+}  // namespace distdl::model

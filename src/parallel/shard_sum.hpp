@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include <distdl/comm/communicator.hpp>
+#include <distdl/kernels/backend.hpp>
+
+namespace distdl::parallel {
+
+/// The tensor shards of each rank of a group: as equal in number as they can be, in order.
+comm::Leaves shards_of_ranks(int shards, int ranks);
+
+/// Adds activations of tensor shards that lie on the ranks of a group, for model::Network::set_sum_of_shards(). The
+/// bits are those of Backend::sum() over all shards on one rank.
+class ShardSum {
+ public:
+  /// The shards lie on the ranks of `group` as shards_of_ranks() says. For backends whose memory the host can address;
+  /// throws ConfigError for others. The references must outlive this object.
+  ShardSum(kernels::Backend& backend, comm::Communicator& group, int shards);
+  /// Collective. Sets addends[0], of this rank's shards, to the sum over all shards. Throws comm::PeerLost.
+  void operator()(const kernels::ActivationFormat& format, std::span<void* const> addends);
+
+ private:
+  kernels::Backend& backend_;
+  comm::Communicator& group_;
+  comm::Leaves leaves_;
+  std::vector<comm::LeafRange> own_;         ///< the leaves below each node of this rank's cover
+  std::vector<comm::ConstVector> partials_;  ///< the sums over these nodes
+};
+
+}  // namespace distdl::parallel

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models that are divided into shards: the same numbers, but for the order of additions.
+#include <algorithm>
+#include <barrier>
+#include <cmath>
+#include <map>
+#include <span>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/model/bound_network.hpp"
+#include <distdl/base/errors.hpp>
+#include <distdl/model/tensor_shards.hpp>
+
+namespace distdl::model {
+namespace {
+using testing::HasSubstr;
+
+struct Case {
+  std::string name;
+  Description model;
+  std::vector<std::int64_t> shards;
+};
+
+std::vector<Case> cases() {
+  const Options gpt{.name = "gpt", .layers = 2, .width = 32, .heads = 4, .context = 10, .dropout = 0.2};
+  Options llama = gpt, untied = gpt;
+  llama.variant = "llama";
+  llama.kv_heads = 2;
+  untied.tied_head = false;
+  const Options vit{.name = "vit", .layers = 2, .width = 24, .heads = 3, .patch = 4};
+  return {{"gpt", describe_model(gpt, {8}, 11), {2, 4}},
+          {"gpt with a head of its own", describe_model(untied, {8}, 11), {4}},
+          {"llama with grouped heads", describe_model(llama, {8}, 11), {2}},
+          {"vit", describe_model(vit, {3, 8, 8}, 5), {3}}};
+}
+
+using Tensors = std::map<std::string, std::vector<float>>;
+
+/// Whole tensors from an arena.
+Tensors whole(const ModelTensors& tensors, const std::vector<float>& arena) {
+  Tensors all;
+  for (const auto& view : tensors.layout.tensors()) {
+    auto& values = all[view.whole_name()];
+    values.resize(static_cast<std::size_t>(tensor::element_count(view.whole_shape())));
+    std::vector<float> places(values.size()), mine(view.count);
+    for (std::size_t i = 0; i < places.size(); ++i) places[i] = static_cast<float>(i);
+    if (!view.part_of) mine = places;
+    if (view.part_of) tensor::copy_part(view, places, mine);
+    for (std::size_t i = 0; i < mine.size(); ++i) values[static_cast<std::size_t>(mine[i])] = arena[view.offset + i];
+  }
+  return all;
+}
+
+/// What each view has, and the totals of a gradient arena.
+Tensors views(const ModelTensors& tensors, const std::vector<float>& arena) {
+  Tensors all;
+  const auto begin = arena.begin(), end = begin + static_cast<std::ptrdiff_t>(tensors.layout.size());
+  for (const auto& view : tensors.layout.tensors()) {
+    const auto from = begin + static_cast<std::ptrdiff_t>(view.offset);
+    all[view.name] = {from, from + static_cast<std::ptrdiff_t>(view.count)};
+  }
+  all["totals"] = {end, arena.end()};
+  return all;
+}
+
+class Divided : public testing::TestWithParam<std::string> {};
+
+TEST_P(Divided, HasTheSameStartValuesAndNearlyTheSameGradients) {
+  for (const auto& [name, model, numbers] : cases())
+    for (const std::int64_t shards : numbers) {
+      BoundNetwork one(GetParam(), model, 3), divided(GetParam(), divide(model, shards), 3);
+      EXPECT_EQ(parameter_count(divided.tensors), parameter_count(one.tensors)) << name;
+      EXPECT_EQ(whole(divided.tensors, divided.parameters), whole(one.tensors, one.parameters)) << name;
+      const Tensors expected = whole(one.tensors, one.run()), gradients = whole(divided.tensors, divided.run());
+      EXPECT_NEAR(divided.loss(), one.loss(), 1e-5 * one.loss()) << name;
+      for (const auto& [tensor, values] : expected) {
+        double difference = 0, length = 0;
+        for (std::size_t i = 0; i < values.size(); ++i) {
+          difference += std::pow(double{gradients.at(tensor)[i]} - values[i], 2);
+          length += std::pow(values[i], 2);
+        }
+        EXPECT_LE(std::sqrt(difference), 1e-5 * std::sqrt(length)) << name << " in " << shards << ": " << tensor;
+      }
+    }
+}
+
+TEST_P(Divided, ComputesTheSameLogits) {
+  for (const auto& [name, model, numbers] : cases()) {
+    BoundNetwork one(GetParam(), model, 3), divided(GetParam(), divide(model, numbers.back()), 3);
+    const auto expected = one.network.logits(), logits = divided.network.logits();
+    for (std::size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(logits[i], expected[i], 1e-5) << name << ", " << i;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Backends, Divided, testing::Values("reference", "onednn"),
+                         [](const auto& param) { return param.param; });
+
+TEST(TensorShards, OneIsTheModelAsItIs) {
+  for (const auto& [name, model, numbers] : cases()) {
+    const auto same = divide(model, 1);
+    ASSERT_EQ(same.layers.size(), model.layers.size());
+    for (const auto& layer : same.layers) EXPECT_FALSE(layer.shard) << layer.name;
+    const auto tensors = tensors_of(same);
+    for (const auto& view : tensors.layout.tensors()) EXPECT_FALSE(view.part_of) << view.name;
+  }
+}
+
+TEST(TensorShards, PartsOfATensorFollowEachOther) {
+  const auto tensors = tensors_of(divide(cases().front().model, 4)).layout.tensors();
+  for (std::size_t i = 1; i < tensors.size(); ++i)
+    for (std::size_t j = 0; j + 1 < i; ++j)
+      EXPECT_TRUE(!tensor::same_whole(tensors[i], tensors[j]) || tensor::same_whole(tensors[i], tensors[i - 1]))
+          << tensors[i].name;
+}
+
+/// Adds the branches of threads that stand for ranks.
+class Exchange {
+ public:
+  Exchange(std::size_t branches, std::size_t ranks) : all_(branches), sync_(static_cast<std::ptrdiff_t>(ranks)) {}
+  void sum(kernels::Backend& backend, std::size_t first, const kernels::ActivationFormat& format,
+           std::span<void* const> addends) {
+    std::ranges::copy(addends, all_.begin() + static_cast<std::ptrdiff_t>(first));
+    sync_.arrive_and_wait();
+    std::vector<tensor::Buffer> copies;
+    std::vector<void*> own;
+    for (const void* addend : all_) {
+      copies.push_back(backend.allocate(format.bytes));
+      backend.copy(own.emplace_back(copies.back().data()), addend, format.bytes);
+    }
+    sync_.arrive_and_wait();
+    backend.sum(format, own);
+    backend.copy(addends[0], own[0], format.bytes);
+  }
+
+ private:
+  std::vector<void*> all_;
+  std::barrier<> sync_;
+};
+
+TEST_P(Divided, HasTheSameBitsWhereRanksHaveSomeBranchesEach) {
+  for (const auto& [name, model, numbers] : cases())
+    for (const std::size_t ranks : {numbers.front(), numbers.back()}) {
+      const auto shards = static_cast<std::size_t>(numbers.back()), each = shards / ranks;
+      const Description divided = divide(model, numbers.back());
+      BoundNetwork alone(GetParam(), divided, 3);
+      const Tensors start = views(alone.tensors, alone.parameters), expected = views(alone.tensors, alone.run());
+      Exchange exchange(shards, ranks);
+      std::vector<std::jthread> threads;
+      for (std::size_t rank = 0; rank < ranks; ++rank)
+        threads.emplace_back([&, rank] {
+          BoundNetwork part(GetParam(), branches_of(divided, rank * each, each), 3);
+          part.network.set_sum_of_shards([&](const auto& format, std::span<void* const> addends) {
+            exchange.sum(*part.backend, rank * each, format, addends);
+          });
+          for (const auto& [tensor, values] : views(part.tensors, part.parameters))
+            EXPECT_EQ(values, start.at(tensor)) << name << ": " << tensor;
+          for (const auto& [tensor, values] : views(part.tensors, part.run()))
+            EXPECT_EQ(values, expected.at(tensor)) << name << " on " << ranks << ": " << tensor;
+        });
+    }
+}
+
+/// What of the whole weight each shard has.
+TEST(TensorShards, HaveWholeHeads) {
+  const Options llama{
+      .name = "gpt", .layers = 1, .width = 32, .heads = 4, .kv_heads = 2, .context = 8, .variant = "llama"};
+  const auto tensors = tensors_of(divide(describe_model(llama, {8}, 11), 2));
+  const auto* second = tensors.layout.find("h.0.attn.c_attn[1].weight");
+  ASSERT_TRUE(second && second->part_of);
+  EXPECT_EQ(second->part_of->name, "h.0.attn.c_attn.weight");
+  EXPECT_EQ(second->part_of->shape, (tensor::Shape{64, 32}));
+  const std::vector<tensor::Box> boxes{{{16, 0}, {16, 32}}, {{40, 0}, {8, 32}}, {{56, 0}, {8, 32}}};
+  EXPECT_EQ(second->part_of->boxes, boxes) << "queries, keys, values";
+  EXPECT_EQ(tensors.layout.find("h.0.attn.c_proj[1].weight")->part_of->boxes,
+            (std::vector<tensor::Box>{{{0, 16}, {32, 16}}}));
+}
+
+std::string refusal(const Description& model, std::int64_t shards) {
+  try {
+    divide(model, shards);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(TensorShards, RefusesWhatCannotBeDivided) {
+  EXPECT_THAT(
+      refusal(cases().front().model, 3),
+      HasSubstr("is 3, but must divide the 4 heads of layer \"h.0.attn.heads\"; the nearest number that divides "
+                "all layers is 2"));
+  EXPECT_THAT(refusal(cases()[2].model, 4), HasSubstr("must divide the 2 heads for keys and values"));
+  EXPECT_THAT(refusal(describe_model({}, {1, 28, 28}, 10), 2),
+              HasSubstr("model \"lenet\" has no layers that can be divided, as \"gpt\" and \"vit\" have"));
+  Description own = cases().front().model;
+  for (auto& layer : own.layers)
+    if (layer.name == "h.1.mlp.c_proj") layer.split.reset();
+  EXPECT_THAT(refusal(own, 2), HasSubstr("lies between two that are divided, but cannot be: linear"));
+}
+}  // namespace
+}  // namespace distdl::model
