@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include <distdl/base/one_of.hpp>
 
@@ -46,6 +47,7 @@ struct Options {
   std::int64_t tensor_ranks = 1;      ///< on which the shards of a layer lie, at most
   std::int64_t pipeline_ranks = 1;    ///< ranks of a pipeline, each of which has one stage of the model
   OneOf<pipeline::Algorithm> schedule = pipeline::Algorithm::one_f_one_b;
+  std::vector<std::int64_t> stage_layers = {};  ///< of each stage, see stages_of(); none: balanced
   double bucket_mib = 0;  ///< least MiB of gradients that are summed over the ranks at a time; 0: chosen
 };
 
@@ -76,6 +78,10 @@ void describe(Options& options, Visitor&& visit) {
       "parallel.schedule", options.schedule,
       OneOf<pipeline::Algorithm>::help("how the ranks of a pipeline order their work; no bit of the result depends on "
                                        "it; \"interleaved\" is for distdl plan only"));
+  visit(
+      "parallel.stage_layers", options.stage_layers,
+      "for each stage of a pipeline, how many of the layers it has at which a stage may begin (docs/pipeline.md), e.g. "
+      "[5, 7]; []: so that the slowest stage is as short as possible; no bit of the result depends on it");
   visit("parallel.bucket_mib", options.bucket_mib,
         "gradients are summed over the ranks in buckets of at least so many MiB, while the backward pass still runs; "
         "more than the model has: all at once, after it; 0: chosen by the costs of communication; no bit of the result "

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
+#include <cstddef>
 #include <variant>
 
+#include <fmt/ranges.h>
+
+#include <distdl/base/errors.hpp>
 #include <distdl/parallel/pipeline/balance.hpp>
 #include <distdl/parallel/stages.hpp>
 
@@ -20,28 +23,55 @@ double cost_of(const kernels::LayerSpec& spec, const model::Wiring::Layer& layer
   constexpr double kMemory = 16;  // a value that is written and read takes as long as so many multiplications
   return products_of(spec, layer) + kMemory * static_cast<double>(tensor::element_count(layer.output));
 }
+/// Of the layers from each possible begin of a stage to the next.
+std::vector<double> costs_of(const model::Description& model, const std::vector<std::size_t>& firsts) {
+  const auto wiring = model::wire(model, 1);
+  std::vector<double> costs(firsts.size());
+  for (std::size_t block = 0; block < costs.size(); ++block) {
+    const std::size_t end = block + 1 < firsts.size() ? firsts[block + 1] : model.layers.size();
+    for (std::size_t i = firsts[block]; i < end; ++i) costs[block] += cost_of(model.layers[i].spec, wiring.layers[i]);
+  }
+  return costs;
+}
 }  // namespace
 
 int most_stages(const model::Description& model) {
   return static_cast<int>(model::first_layers(model).size());
 }
 
-std::vector<model::LayerRange> stages_of(const model::Description& model, int stages) {
-  const auto wiring = model::wire(model, 1);
+std::vector<model::LayerRange> stages_of(const model::Description& model, int stages,
+                                         const std::vector<std::int64_t>& stage_layers) {
   auto firsts = model::first_layers(model);
+  const auto counts = pipeline::nearest_stages(costs_of(model, firsts), stages, stage_layers);
   firsts.push_back(model.layers.size());
-  std::vector<double> costs(firsts.size() - 1);
-  for (std::size_t block = 0; block < costs.size(); ++block)
-    for (std::size_t i = firsts[block]; i < firsts[block + 1]; ++i)
-      costs[block] += cost_of(model.layers[i].spec, wiring.layers[i]);
   std::vector<model::LayerRange> ranges;
   std::size_t block = 0;
-  for (const int blocks : pipeline::balance_stages(costs, stages)) {
-    const std::size_t end = block + static_cast<std::size_t>(blocks);
+  for (const auto count : counts) {
+    const std::size_t end = block + static_cast<std::size_t>(count);
     ranges.push_back({firsts[block], firsts[end]});
     block = end;
   }
   return ranges;
+}
+
+void check_stages(const Options& options, const model::Description& model) {
+  const auto firsts = model::first_layers(model);
+  const auto most = std::ssize(firsts);
+  require(
+      options.pipeline_ranks <= most,
+      "parallel.pipeline_ranks is {}, but model \"{}\" can be divided into at most {} stages, one for each rank of a "
+      "pipeline; the nearest possible number is {}",
+      options.pipeline_ranks, model.name, most, most);
+  const auto& layers = options.stage_layers;
+  if (layers.empty()) return;
+  const int stages = static_cast<int>(options.pipeline_ranks);
+  const auto nearest = pipeline::nearest_stages(costs_of(model, firsts), stages, layers);
+  require(layers == nearest,
+          "parallel.stage_layers is [{}], but there are {} stages, and of model \"{}\" each needs at least 1 of the {} "
+          "layers at which a stage may begin (from \"{}\" to \"{}\"), all together {}; the nearest possible choice is "
+          "[{}]",
+          fmt::join(layers, ", "), stages, model.name, most, model.layers[firsts.front()].name,
+          model.layers[firsts.back()].name, most, fmt::join(nearest, ", "));
 }
 
 }  // namespace distdl::parallel

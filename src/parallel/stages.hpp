@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include <distdl/model/parts.hpp>
+#include <distdl/parallel/options.hpp>
 
 namespace distdl::parallel {
 
 /// The most stages that a model can be divided into, see model::first_layers().
 int most_stages(const model::Description& model);
 
-/// The layers of each of so many stages, so that the slowest one is as short as possible. What a layer costs is
-/// counted: multiplications and values. Throws ConfigError if the model cannot have so many.
-std::vector<model::LayerRange> stages_of(const model::Description& model, int stages);
+/// The layers of each of so many stages. `stage_layers`: of each stage, how many of model::first_layers() it has.
+/// Where they do not fit, the nearest ones, see pipeline::nearest_stages(). What a layer costs is counted:
+/// multiplications and values. Throws ConfigError if the model cannot have so many stages.
+std::vector<model::LayerRange> stages_of(const model::Description& model, int stages,
+                                         const std::vector<std::int64_t>& stage_layers = {});
+
+/// Throws ConfigError, which names the nearest choice that is possible, unless the options' stages are those of this
+/// model.
+void check_stages(const Options& options, const model::Description& model);
 
 }  // namespace distdl::parallel

@@ -139,7 +139,7 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
 }
 
 HeldModel Trainer::hold_what_fits() const {
-  HeldModel held = hold(model_of(recipe_, *sources_.training), recipe_.parallel.tensor_shards, mesh_, *backend_);
+  HeldModel held = hold(model_of(recipe_, *sources_.training), recipe_.parallel, mesh_, *backend_);
   const auto here = communicator_.ranks_on_host_of(communicator_.rank()).size();
   if (backend_->memory_is_host())
     check_memory(held.model, held.tensors, recipe_.parallel, recipe_.optim,
@@ -454,12 +454,15 @@ void log_degrees(const parallel::Degrees& degrees, const parallel::Options& opti
 /// The run goes on with the ranks that there are. What a start cannot do, distdl refuses before it starts them.
 parallel::Degrees degrees_for(const Recipe& recipe, const comm::Communicator& communicator) {
   const parallel::Options& options = recipe.parallel;
-  if (options.pipeline_ranks == 1 && options.tensor_ranks == 1) return {.data = communicator.size()};
+  if (options.pipeline_ranks == 1 && options.tensor_ranks == 1 && options.stage_layers.empty())
+    return {.data = communicator.size()};
   const auto sources =
       data::open_sources(recipe.data, recipe.model.context, static_cast<std::uint64_t>(recipe.train.seed));
-  const int most = parallel::most_stages(model_of(recipe, *sources.training));
+  const auto model = model_of(recipe, *sources.training);
+  if (!options.stage_layers.empty()) parallel::check_stages(options, model);
   std::string reason;
-  const auto degrees = parallel::nearest_degrees(options, communicator.size(), most, reason);
+  const auto degrees = parallel::nearest_degrees(options, communicator.size(), parallel::most_stages(model), reason);
+  if (!reason.empty() && !options.stage_layers.empty()) reason += "; parallel.stage_layers fits those only";
   if (communicator.rank() == Rank(0)) log_degrees(degrees, options, reason);
   return degrees;
 }

@@ -128,8 +128,6 @@ class Plan(ProgramTest):
 
     def test_compares_the_schedules(self):
         table = self.succeed(*self.SHAPE, "--svg", "all.svg")
-        self.assertIn("training does not use pipeline stages yet", table)
-        self.assertIn("training does not use pipeline stages yet", self.succeed("plan", "--help"))
         rows = {row["schedule"]: row for row in json.loads(self.succeed(*self.SHAPE, "--json"))["schedules"]}
         self.assertEqual(list(rows), ["gpipe", "1f1b", "interleaved", "zero-bubble"])
         for name, bubble, activations in (("gpipe", 3 / 15, 12), ("1f1b", 3 / 15, 4), ("interleaved", 3 / 27, 5.5), ("zero-bubble", 3 / 39, 4)):
@@ -152,6 +150,9 @@ class Plan(ProgramTest):
         plan = json.loads(self.succeed("plan", "--schedule", "gpipe", "--stages", "3", "--microbatches", "2", "--layers", "9,1,1,1,6", "--json"))
         self.assertEqual(plan["schedules"][0]["layers"], [1, 3, 1])
         self.assertEqual(plan["schedules"][0]["ranks"][0]["operations"][0]["end"], 9)
+        chosen = ["plan", "--schedule", "gpipe", "--stages", "3", "--microbatches", "2", "--layers", "9,1,1,1,6", "--stage-layers"]
+        self.assertIn("layers of the 3 stages: 2, 1, 2\n", self.succeed(*chosen, "2,1,2"))
+        self.assertIn("the nearest possible choice is 2,1,2", self.distdl(*chosen, "2,1,9")[2])
 
     def test_mistakes_are_answered_with_a_valid_choice(self):
         for words, hint in ((["--stages", "0"], "1 to 1024"), (["--microbatches", "0"], "1 to "), (["--schedule", "2f2b"], "zero-bubble"),

@@ -225,6 +225,7 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
                                              "parallel.bucket_mib",
                                              "parallel.pipeline_ranks",
                                              "parallel.schedule",
+                                             "parallel.stage_layers",
                                              "parallel.strategy",
                                              "parallel.tensor_ranks",
                                              "train.audit_every",

@@ -130,5 +130,24 @@ TEST(Stages, AreAsEqualAsTheirLayersPermit) {
   EXPECT_EQ(stages_of(gpt, 12).size(), 12u);
   EXPECT_THROW(stages_of(gpt, 13), ConfigError);
 }
+
+TEST(Stages, MayBeChosenByHand) {
+  const auto gpt = model::describe_model({.name = "gpt", .layers = 4, .width = 64, .heads = 2, .context = 16}, {16}, 8);
+  EXPECT_EQ(gpt.layers[stages_of(gpt, 2, {4, 8})[1].first].name, "h.1.ln_1");
+  const auto refusal = [&](std::vector<std::int64_t> layers) -> std::string {
+    try {
+      check_stages({.pipeline_ranks = 2, .stage_layers = std::move(layers)}, gpt);
+      return "none";
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(refusal({3, 9}), "none");
+  EXPECT_EQ(refusal({}), "none");
+  EXPECT_THAT(refusal({3, 8}),
+              AllOf(HasSubstr("parallel.stage_layers is [3, 8]"), HasSubstr("at least 1 of the 12 layers"),
+                    HasSubstr("all together 12"), HasSubstr("the nearest possible choice is [3, 9]")));
+  EXPECT_THAT(refusal({12}), AllOf(HasSubstr("there are 2 stages"), HasSubstr("choice is [6, 6]")));
+}
 }  // namespace
 }  // namespace distdl::parallel

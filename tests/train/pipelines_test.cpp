@@ -56,6 +56,19 @@ TEST_F(Pipelines, EachScheduleGivesTheSameBytes) {
       EXPECT_EQ(digest_of(ranks, pipeline, schedule), expected) << schedule << ", " << ranks << ", " << pipeline;
 }
 
+TEST_F(Pipelines, StagesChosenByHandGiveTheSameBytes) {
+  use_gpt();
+  const auto expected = digest_of(1, 1);
+  recipe_.parallel.stage_layers = {1, 5, 3};
+  EXPECT_EQ(digest_of(3, 3), expected);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(digest_of(4, 3), expected) << "pipelines of another length";
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("parallel.stage_layers fits those only"));
+  recipe_.parallel.stage_layers = {1, 5, 4};
+  recipe_.parallel.pipeline_ranks = 3;
+  EXPECT_THAT(error_of(3, "wrong"), HasSubstr("the nearest possible choice is [1, 5, 3]"));
+}
+
 TEST_F(Pipelines, ModelsOfImagesGiveTheSameBytes) {
   recipe_.train.steps = 2;
   recipe_.optim.clip_norm = 0.1;

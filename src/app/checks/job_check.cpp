@@ -11,18 +11,6 @@
 #include <distdl/train/run.hpp>
 
 namespace distdl::app {
-namespace {
-std::vector<model::LayerRange> stages_for(const parallel::Options& options, const model::Description& model) {
-  const int most = parallel::most_stages(model);
-  require(
-      options.pipeline_ranks <= most,
-      "parallel.pipeline_ranks is {}, but model \"{}\" can be divided into at most {} stages, one for each rank of a "
-      "pipeline; the nearest possible number is {}",
-      options.pipeline_ranks, model.name, most, most);
-  return parallel::stages_of(model, static_cast<int>(options.pipeline_ranks));
-}
-}  // namespace
-
 JobFacts examine_job(const config::Job& job, std::uint64_t memory) {
   const auto& recipe = job.recipe;
   const auto plan = parallel::make_plan(recipe.parallel, 1);
@@ -35,7 +23,9 @@ JobFacts examine_job(const config::Job& job, std::uint64_t memory) {
   const auto& parallel = recipe.parallel;
   const auto least = model::branches_of(  // that a rank has
       model, 0, static_cast<std::size_t>(parallel.tensor_shards / parallel.tensor_ranks));
-  for (const auto& stage : stages_for(parallel, least))  // of as many replicas as microbatches at the most
+  parallel::check_stages(parallel, least);
+  const auto stages = parallel::stages_of(least, static_cast<int>(parallel.pipeline_ranks), parallel.stage_layers);
+  for (const auto& stage : stages)  // of as many replicas as microbatches at the most
     train::check_memory(least, model::tensors_of(least, stage), parallel, recipe.optim, {1, plan.microbatches}, memory);
   const std::uint64_t arenas = 1 + optim::state_of(recipe.optim).size();  // parameters, and what the optimizer keeps
   return {fmt::format("model {} with {} parameters, {} samples of {} in {} classes, global batch {}", model.name,

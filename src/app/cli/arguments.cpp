@@ -105,8 +105,8 @@ template Option Command::add_option(const std::string&, std::string&, const std:
 template Option Command::add_option(const std::string&, std::filesystem::path&, const std::string&);
 template Option Command::add_option(const std::string&, std::optional<std::int64_t>&, const std::string&);
 template Option Command::add_option(const std::string&, std::vector<double>&, const std::string&);
-template Option Command::add_option(const std::string&, std::vector<std::int32_t>&, const std::string&);
 template Option Command::add_option(const std::string&, std::vector<std::int64_t>&, const std::string&);
+template Option Command::add_option(const std::string&, std::vector<std::int32_t>&, const std::string&);
 template Option Command::add_option(const std::string&, std::vector<std::string>&, const std::string&);
 
 Option Command::add_flag(const std::string& names, bool& value, const std::string& help) {

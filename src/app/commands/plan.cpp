@@ -27,12 +27,25 @@ struct PlanArguments {
   std::string schedule, svg;
   int ranks = 0, microbatches = 0, interleave = 2;
   std::vector<double> costs{1, 1, 1}, layers;
+  std::vector<std::int64_t> stage_layers;
   double transfer = 0;
   bool json = false, has_interleave = false;
 };
 
 constexpr int kMostForwards = 1 << 20;
 constexpr double kMostCost = 1e9;
+
+void check_stage_layers(const PlanArguments& arguments, int stages) {
+  const auto& counts = arguments.stage_layers;
+  if (counts.empty()) return;
+  require<UsageError>(!arguments.layers.empty() && !arguments.schedule.empty(), "{}",
+                      "--stage-layers needs --layers and --schedule: schedules differ in their numbers of stages");
+  const auto nearest = pipeline::nearest_stages(arguments.layers, stages, counts);
+  require<UsageError>(counts == nearest,
+                      "--stage-layers takes {} numbers of at least 1, one for each stage, whose sum is {}, as many as "
+                      "there are --layers; the nearest possible choice is {}",
+                      stages, arguments.layers.size(), fmt::join(nearest, ","));
+}
 
 void check(const PlanArguments& arguments) {
   const bool interleaves = arguments.schedule.empty() || arguments.schedule == "interleaved";
@@ -55,12 +68,13 @@ void check(const PlanArguments& arguments) {
                       "{} layers cannot be divided into {} stages; --stages, times --interleave if the schedule is "
                       "interleaved, may be at most {}",
                       arguments.layers.size(), stages, arguments.layers.size());
+  check_stage_layers(arguments, stages);
 }
 
 /// A step, and how its stages were made.
 struct Plan : PlannedStep {
-  std::vector<int> layers;         ///< of each stage, if they are known
-  std::vector<double> cost_share;  ///< of each stage: factor of the costs
+  std::vector<std::int64_t> layers;  ///< of each stage, if they are known
+  std::vector<double> cost_share;    ///< of each stage: factor of the costs
 };
 
 Plan make_plan(const PlanArguments& arguments, pipeline::Algorithm algorithm) {
@@ -69,7 +83,7 @@ Plan make_plan(const PlanArguments& arguments, pipeline::Algorithm algorithm) {
   Plan plan;
   plan.cost_share.assign(static_cast<std::size_t>(shape.stages()), 1.0 / shape.interleave);
   if (!arguments.layers.empty()) {
-    plan.layers = pipeline::balance_stages(arguments.layers, shape.stages());
+    plan.layers = pipeline::nearest_stages(arguments.layers, shape.stages(), arguments.stage_layers);
     auto layer = arguments.layers.begin();
     for (std::size_t stage = 0; stage < plan.layers.size(); layer += plan.layers[stage++])
       plan.cost_share[stage] = std::accumulate(layer, layer + plan.layers[stage], 0.0);
@@ -154,7 +168,6 @@ void print_plans(const std::vector<Plan>& plans) {
   for (const Plan& plan : plans)
     if (!plan.layers.empty())
       fmt::print("layers of the {} stages: {}\n", plan.layers.size(), fmt::join(plan.layers, ", "));
-  fmt::print("This is a plan: training does not use pipeline stages yet.\n");
 }
 
 void plan_pipeline(const PlanArguments& arguments) {
@@ -238,6 +251,11 @@ void add_plan_command(Command app) {
                       "short as possible; --costs then holds for a layer of cost 1")
           .list(),
       command
+          .add_option("--stage-layers", a->stage_layers,
+                      "Schedules: with --layers and --schedule: how many of them each stage has, with commas, such as "
+                      "3,5")
+          .list(),
+      command
           .add_option("--transfer", a->transfer, "Schedules: time from one rank to the next, in the unit of the costs")
           .within(0.0, kMostCost)
           .show_default(),
@@ -246,8 +264,7 @@ void add_plan_command(Command app) {
   const Option interleave = schedules[3];
   command.add_flag("--json", a->json, "Print JSON; with --schedule also each operation");
   command.footer(
-      "Forecasts use the figures of \"distdl bench calibrate\", see docs/plan.md. Of schedules it plans only: training "
-      "does not use pipeline stages yet, see docs/pipeline.md.\n"
+      "Forecasts use the figures of \"distdl bench calibrate\", see docs/plan.md; schedules: docs/pipeline.md.\n"
       "For example: distdl plan job.toml --nodes 8 --rate 25G, distdl plan run, distdl plan --stages 4 --microbatches "
       "16");
   command.callback([a, interleave, forecasts, schedules] {

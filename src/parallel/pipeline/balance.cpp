@@ -36,4 +36,18 @@ std::vector<int> balance_stages(std::span<const double> costs, int stages) {
   return result;
 }
 
+std::vector<std::int64_t> nearest_stages(std::span<const double> costs, int stages,
+                                         std::span<const std::int64_t> wanted) {
+  const auto balanced = balance_stages(costs, stages);
+  if (wanted.size() != balanced.size()) return {balanced.begin(), balanced.end()};
+  std::vector<std::int64_t> sizes;
+  std::int64_t left = std::ssize(costs), later = std::ssize(wanted);
+  for (const std::int64_t size : wanted) {
+    --later;
+    sizes.push_back(later == 0 ? left : std::clamp<std::int64_t>(size, 1, left - later));
+    left -= sizes.back();
+  }
+  return sizes;
+}
+
 }  // namespace distdl::parallel::pipeline

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -10,5 +11,11 @@ namespace distdl::parallel::pipeline {
 /// layers, at least one each. `costs`: of each layer, at least 0, in any unit. Takes stages * layers^2 additions.
 /// Throws ConfigError if there are fewer layers than stages.
 std::vector<int> balance_stages(std::span<const double> costs, int stages);
+
+/// The numbers of layers that are nearest to the wanted ones: these, if so many stages can have them; else the last
+/// stages have more or fewer, or, where there are not so many stages, the slowest is as short as possible. Throws as
+/// balance_stages() does.
+std::vector<std::int64_t> nearest_stages(std::span<const double> costs, int stages,
+                                         std::span<const std::int64_t> wanted);
 
 }  // namespace distdl::parallel::pipeline

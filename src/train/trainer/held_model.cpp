@@ -35,19 +35,20 @@ std::vector<optim::HeldElements> HeldModel::told() const {
   return all;
 }
 
-HeldModel hold(const model::Description& divided, std::int64_t shards, const parallel::Mesh& mesh,
+HeldModel hold(const model::Description& divided, const parallel::Options& options, const parallel::Mesh& mesh,
                kernels::Backend& backend) {
   HeldModel held;
   held.whole = model::tensors_of(divided);
   held.model = divided;
   if (mesh.has_tensor()) {
-    const auto leaves = parallel::shards_of_ranks(static_cast<int>(shards), mesh.degrees().tensor);
+    const auto shards = static_cast<int>(options.tensor_shards);
+    const auto leaves = parallel::shards_of_ranks(shards, mesh.degrees().tensor);
     const auto [first, count] = leaves.ranges.at(static_cast<std::size_t>(mesh.tensor().rank().value));
     held.model = model::branches_of(divided, static_cast<std::size_t>(first), static_cast<std::size_t>(count));
-    held.sum = std::make_unique<parallel::ShardSum>(backend, mesh.tensor(), static_cast<int>(shards));
+    held.sum = std::make_unique<parallel::ShardSum>(backend, mesh.tensor(), shards);
     held.is_first_of_tensor = mesh.is_first_of_tensor();
   }
-  held.stages = parallel::stages_of(held.model, mesh.degrees().pipeline);
+  held.stages = parallel::stages_of(held.model, mesh.degrees().pipeline, options.stage_layers);
   if (mesh.has_pipeline()) held.place = static_cast<std::size_t>(mesh.pipeline().rank().value);
   held.tensors = model::tensors_of(held.model, held.stages[held.place]);
   return held;

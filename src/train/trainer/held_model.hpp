@@ -36,8 +36,8 @@ struct HeldModel {
   }
 };
 
-/// Not collective. `divided`: the whole model, in so many shards. `mesh` must outlive the result.
-HeldModel hold(const model::Description& divided, std::int64_t shards, const parallel::Mesh& mesh,
+/// Not collective. `divided`: the whole model, in as many shards as the options say. `mesh` must outlive the result.
+HeldModel hold(const model::Description& divided, const parallel::Options& options, const parallel::Mesh& mesh,
                kernels::Backend& backend);
 
 }  // namespace distdl::train

@@ -54,6 +54,18 @@ TEST(BalanceStages, IsTheBestOfAllDivisions) {
   EXPECT_THAT(balance_stages(std::vector<double>{9, 1, 1, 1, 6}, 3), ElementsAre(1, 3, 1));
 }
 
+TEST(NearestStages, AreTheWantedOnesOrTheNearest) {
+  using Sizes = std::vector<std::int64_t>;
+  const std::vector<double> costs{9, 1, 1, 1, 6};
+  EXPECT_EQ(nearest_stages(costs, 3, Sizes{2, 1, 2}), (Sizes{2, 1, 2}));
+  EXPECT_EQ(nearest_stages(costs, 3, Sizes{1, 1, 1}), (Sizes{1, 1, 3}));
+  EXPECT_EQ(nearest_stages(costs, 3, Sizes{0, 9, 0}), (Sizes{1, 3, 1}));
+  EXPECT_EQ(nearest_stages(costs, 3, Sizes{-4, 2, 1}), (Sizes{1, 2, 2}));
+  EXPECT_EQ(nearest_stages(costs, 3, {}), (Sizes{1, 3, 1})) << "balanced";
+  EXPECT_EQ(nearest_stages(costs, 1, Sizes{2, 3}), (Sizes{5}));
+  EXPECT_THROW(nearest_stages(costs, 6, Sizes{1, 1, 1, 1, 1, 1}), ConfigError);
+}
+
 TEST(BalanceStages, RefusesMoreStagesThanLayers) {
   const std::vector<double> costs{1, 2};
   EXPECT_THROW(balance_stages(costs, 3), ConfigError);
