@@ -14,10 +14,10 @@ configure:
 	@cmake/configure $(BUILD) $(TOGETHER) -DDISTDL_TESTS=ALL $(CMAKE_FLAGS)
 build: configure
 	@cmake --build $(BUILD)
-# What needs Slurm is skipped, or done without, where it cannot be installed. Four tests at a time: many wait most of the time.
+# What needs Slurm is skipped, or done without, where it cannot be installed. Five tests at a time: many wait most of the time.
 test: build
 	@cmake/install-dependencies --run || true
-	@ctest --test-dir $(BUILD) --output-on-failure -j 4
+	@ctest --test-dir $(BUILD) --output-on-failure -j 5
 demo: configure
 	@cmake/install-dependencies --run || true
 	@cmake --build $(BUILD) --target distdl

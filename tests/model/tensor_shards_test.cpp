@@ -149,7 +149,7 @@ TEST_P(Divided, HasTheSameBitsWhereRanksHaveSomeBranchesEach) {
       Exchange exchange(shards, ranks);
       std::vector<std::jthread> threads;
       for (std::size_t rank = 0; rank < ranks; ++rank)
-        threads.emplace_back([&, rank] {
+        threads.emplace_back([&, rank, name = name] {
           BoundNetwork part(GetParam(), branches_of(divided, rank * each, each), 3);
           part.network.set_sum_of_shards([&](const auto& format, std::span<void* const> addends) {
             exchange.sum(*part.backend, rank * each, format, addends);

@@ -102,16 +102,23 @@ def requeue(storm, fault):
     return "the job"
 
 
+def set_limit(storm, minutes):
+    changed = pocket.finished("scontrol", "update", f"JobId={storm.job.number}", f"TimeLimit={minutes}")
+    if changed.returncode != 0 and storm.run.finished():
+        raise NoVictim("the job just ended")
+    # job_post_resize_acctg() of Slurm 22.05 takes the job's index in the database away, which only slurmdbd gives back.
+    if changed.returncode != 0 and storm.job.field("ResizeTime"):
+        raise NoVictim("without slurmdbd Slurm changes no job that it has made smaller")
+    assert changed.returncode == 0, changed.stderr
+
+
 def limit(storm, fault):
     """Slurm looks at time limits every 30 s: what is left is more, but less than the script's --signal asks for."""
     began = time.monotonic()
     minutes, seconds = storm.job.field("RunTime").split(":")[-2:]
-    changed = pocket.finished("scontrol", "update", f"JobId={storm.job.number}", f"TimeLimit={int(minutes) + 1 + (int(seconds) > 25)}")
-    if changed.returncode != 0 and storm.run.finished():
-        raise NoVictim("the job just ended")
-    changed.check_returncode()
+    set_limit(storm, int(minutes) + 1 + (int(seconds) > 25))
     storm.wait_to_go_on(began, a_new_start=True)
-    pocket.call("scontrol", "update", f"JobId={storm.job.number}", "TimeLimit=60")
+    set_limit(storm, 60)
     return "the job"
 
 
