@@ -70,26 +70,43 @@ Wiring wire(const Description& model, std::int64_t samples) {
   return wiring;
 }
 
+namespace {
+std::vector<kernels::ParameterSpec> specs_of(const NamedLayer& layer, const tensor::Shape& input) {
+  auto specs = kernels::parameters_of(layer.spec, input);
+  for (auto& spec : specs) {
+    if (layer.start && spec.name == "weight")
+      std::tie(spec.init, spec.deviation) = std::pair(layer.start->init, layer.start->deviation);
+    if (layer.start && spec.name == "bias") spec.init = kernels::Init::zeros;
+  }
+  return specs;
+}
+
+/// The tensor of a layer that comes before, of which `layer` takes the weight.
+const ModelTensor& shared_by(const Description& model, const NamedLayer& layer, const kernels::ParameterSpec& spec,
+                             const ModelTensors& before) {
+  const std::string name = layer.shares + ".weight";
+  const auto found = std::ranges::find_if(
+      before.tensors, [&](const ModelTensor& other) { return !other.shared && other.view.name == name; });
+  require(found != before.tensors.end() && found->view.shape == spec.shape,
+          "layer \"{}\" of model \"{}\" shares the weight {} of \"{}\", which must be an earlier layer with a "
+          "weight of this shape",
+          layer.name, model.name, tensor::to_string(spec.shape), layer.shares);
+  return *found;
+}
+}  // namespace
+
 ModelTensors tensors_of(const Description& model) {
   ModelTensors all;
+  all.layers = {0, model.layers.size()};
   const Wiring wiring = wire(model, 1);
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     const auto& layer = model.layers[i];
-    for (auto& spec : kernels::parameters_of(layer.spec, wiring.layers[i].input)) {
-      if (layer.start && spec.name == "weight")
-        std::tie(spec.init, spec.deviation) = std::pair(layer.start->init, layer.start->deviation);
-      if (layer.start && spec.name == "bias") spec.init = kernels::Init::zeros;
-      if (spec.name == "weight" && !layer.shares.empty()) {
-        const auto* other = all.layout.find(layer.shares + ".weight");
-        require(other && other->shape == spec.shape,
-                "layer \"{}\" of model \"{}\" shares the weight {} of \"{}\", which must be an earlier layer with a "
-                "weight of this shape",
-                layer.name, model.name, tensor::to_string(spec.shape), layer.shares);
-        all.tensors.push_back({*other, spec, i, true});
-        continue;
-      }
-      const auto& view = all.layout.add(layer.name + "." + spec.name, spec.shape, spec.role);
-      all.tensors.push_back({view, spec, i});
+    for (const auto& spec : specs_of(layer, wiring.layers[i].input)) {
+      const std::size_t number = all.tensors.size();
+      if (spec.name == "weight" && !layer.shares.empty())
+        all.tensors.push_back({shared_by(model, layer, spec, all).view, spec, i, number, true});
+      else
+        all.tensors.push_back({all.layout.add(layer.name + "." + spec.name, spec.shape, spec.role), spec, i, number});
     }
   }
   return all;
@@ -104,8 +121,7 @@ std::size_t parameter_count(const ModelTensors& tensors) {
 
 void initialize(const ModelTensors& model, std::uint64_t seed, std::span<float> arena) {
   assert(arena.size() >= model.layout.size());
-  for (std::size_t i = 0; i < model.tensors.size(); ++i) {
-    const auto& [view, spec, layer, shared] = model.tensors[i];
+  for (const auto& [view, spec, layer, number, shared, elsewhere] : model.tensors) {
     if (shared) continue;
     auto values = arena.subspan(view.offset, view.count);
     switch (spec.init) {
@@ -116,10 +132,10 @@ void initialize(const ModelTensors& model, std::uint64_t seed, std::span<float> 
         std::fill(values.begin(), values.end(), 1.0f);
         break;
       case kernels::Init::normal:
-        fill_normal(values, seed, i, spec.deviation);
+        fill_normal(values, seed, number, spec.deviation);
         break;
       case kernels::Init::fan_in_uniform:
-        fill_uniform(values, seed, i, 1.0f / std::sqrt(static_cast<float>(spec.fan_in)));
+        fill_uniform(values, seed, number, 1.0f / std::sqrt(static_cast<float>(spec.fan_in)));
         break;
     }
   }

@@ -50,18 +50,29 @@ struct Wiring {
 /// refers to a layer that is not before it.
 Wiring wire(const Description& model, std::int64_t samples);
 
+/// Layers [first, end) of a model.
+struct LayerRange {
+  std::size_t first = 0, end = 0;
+  bool operator==(const LayerRange&) const = default;
+};
+
 /// One tensor of the model, its place in the arenas, and its initial values.
 struct ModelTensor {
   tensor::TensorView view;
   kernels::ParameterSpec spec;
-  std::size_t layer = 0;  ///< index in Description::layers
-  bool shared = false;    ///< whether it is the tensor of an earlier layer
+  std::size_t layer = 0;   ///< index in Description::layers
+  std::size_t number = 0;  ///< in the whole model: the initial values depend on it
+  bool shared = false;     ///< whether it is the tensor of an earlier layer of these
+  /// A layer outside of these has the same tensor: a later one, to whose gradient this one's is added, or, if it is
+  /// borrowed, the earlier one that owns it.
+  std::optional<std::size_t> elsewhere{};
 };
 
-/// All tensors of a model, in the order of its layers, in one arena.
+/// The tensors of a model's layers, or of some of them, in their order, in one arena. Borrowed ones are at its end.
 struct ModelTensors {
   tensor::ArenaLayout layout;
   std::vector<ModelTensor> tensors;
+  LayerRange layers;
 };
 ModelTensors tensors_of(const Description& model);
 /// The number of trainable values. Shared ones count once.

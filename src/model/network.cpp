@@ -65,16 +65,18 @@ Network::Network(kernels::Backend& backend, const Description& model, const Mode
     : backend_(backend),
       samples_(samples),
       layout_size_(tensors.layout.size()),
+      first_(tensors.layers.first),
       replays_([&backend] { return backend.make_replay(); }),
       changes_([&backend] { return backend.make_replay(); }) {
   bind(model, tensors);
   plan_gradients();
   totals_ = backend.allocate(3 * sizeof(float));
-  const auto& predictions = stages_.back().layer->output();
-  loss_ = backend.loss(model.loss, predictions);
-  terms_ = kernels::loss_terms(model.loss, predictions.shape) / samples;
-  targets_ = backend.allocate(static_cast<std::size_t>(kernels::target_count(model.loss, predictions.shape)) *
-                              sizeof(std::int32_t));
+  const tensor::Shape predictions = wire(model, samples).layers.back().output;
+  terms_ = kernels::loss_terms(model.loss, predictions) / samples;
+  if (tensors.layers.end < model.layers.size()) return;
+  loss_ = backend.loss(model.loss, stages_.back().format);
+  targets_ =
+      backend.allocate(static_cast<std::size_t>(kernels::target_count(model.loss, predictions)) * sizeof(std::int32_t));
 }
 
 void Network::bind(const Description& model, const ModelTensors& tensors) {
@@ -82,26 +84,44 @@ void Network::bind(const Description& model, const ModelTensors& tensors) {
   tensor::Shape shape = model.sample;
   shape.insert(shape.begin(), samples_);
   sample_ = kernels::dense(shape, sample_type(model, wiring, backend_.activation_type()));
-  batch_ = backend_.allocate(sample_.bytes);
-  if (sample_.bytes < kernels::dense(shape).bytes) given_ = backend_.allocate(kernels::dense(shape).bytes);
-  stages_.resize(model.layers.size());
-  for (const auto& [view, spec, layer, shared] : tensors.tensors)
-    stages_[layer].tensors.push_back({view.offset, view.count, false});
-  for (std::size_t i = 0; i < stages_.size(); ++i) {
-    auto& stage = stages_[i];
-    stage.from = wiring.layers[i].from;
-    stage.plus = wiring.layers[i].plus;
-    const auto& input = stage.from == Wiring::kSample ? sample_ : stages_[stage.from].layer->output();
+  if (reads_samples()) batch_ = backend_.allocate(sample_.bytes);
+  if (reads_samples() && sample_.bytes < kernels::dense(shape).bytes)
+    given_ = backend_.allocate(kernels::dense(shape).bytes);
+  const auto& [first, end] = tensors.layers;
+  stages_.reserve(end - first + 1);
+  if (!reads_samples()) bind_before(model, wiring);
+  const int before = static_cast<int>(first - stages_.size());  // layers that are no stages
+  for (std::size_t i = first; i < end; ++i) {
+    const int from = wiring.layers[i].from, plus = wiring.layers[i].plus;
+    const auto& input = from == Wiring::kSample ? sample_ : stages_[from - before].format;
+    Stage& stage = stages_.emplace_back();
     stage.layer = backend_.layer(model.layers[i].spec, input);
-    if (stage.plus == Wiring::kNothing) continue;
-    const auto& format = stage.layer->output();
-    const auto& other = stages_[stage.plus].layer->output();
-    if (backend_.same_layout(format, other)) continue;
-    const std::size_t elements = std::max({format.elements(), other.elements(), dense_.bytes() / sizeof(float)});
+    stage.format = stage.layer->output();
+    if (from != Wiring::kSample) stage.from = from - before;
+    if (plus == Wiring::kNothing) continue;
+    stage.plus = plus - before;
+    const auto& other = stages_[stage.plus].format;
+    if (backend_.same_layout(stage.format, other)) continue;
+    const std::size_t elements = std::max({stage.format.elements(), other.elements(), dense_.bytes() / sizeof(float)});
     dense_ = backend_.allocate(elements * sizeof(float));
     rearranged_ = backend_.allocate(elements * sizeof(float));
   }
+  for (const auto& tensor : tensors.tensors)
+    stages_[tensor.layer - static_cast<std::size_t>(before)].tensors.push_back(
+        {tensor.view.offset, tensor.view.count, tensor.elsewhere && tensor.view.role != tensor::Role::borrowed});
   allocate_outputs(model);
+}
+
+/// The layers before this part determine only the format of what it gets: a backend's layers choose theirs by their
+/// input's.
+void Network::bind_before(const Description& model, const Wiring& wiring) {
+  std::vector<kernels::ActivationFormat> formats;
+  for (std::size_t i = 0; i < first_; ++i) {
+    const int from = wiring.layers[i].from;
+    formats.push_back(
+        backend_.layer(model.layers[i].spec, from == Wiring::kSample ? sample_ : formats[from])->output());
+  }
+  stages_.emplace_back().format = formats.back();
 }
 
 /// A layer that works in place takes the memory of the one before it, if that and all others can do without. One that
@@ -111,21 +131,24 @@ void Network::allocate_outputs(const Description& model) {
   for (const Stage& stage : stages_)
     for (int read : {stage.from, stage.plus})
       if (read >= 0) ++readers[read];
+  const std::size_t before = reads_samples() ? 0 : first_ - 1;
   for (std::size_t i = 0; i < stages_.size(); ++i) {
     Stage& stage = stages_[i];
-    const bool alone = stage.from != Wiring::kSample && readers[stage.from] == 1 && stage.plus == Wiring::kNothing;
-    Stage* const before = alone ? &stages_[stage.from] : nullptr;
-    stage.in_place = alone && stage.layer->works_in_place() && !before->layer->backward_reads_output();
-    if (!stage.in_place) stage.output = backend_.allocate(stage.layer->output().bytes);
-    stage.data = stage.in_place ? before->data : stage.output.data();
-    if (!alone || before->plus != Wiring::kNothing || before->done_before != kernels::Fusion::none) continue;
-    stage.done_before = before->layer->fuse(model.layers[i].spec, stage.in_place);
-    if (stage.done_before != kernels::Fusion::none) before->fused = &stage;
+    const bool alone =
+        stage.layer && stage.from != Wiring::kSample && readers[stage.from] == 1 && stage.plus == Wiring::kNothing;
+    Stage* const source = alone ? &stages_[stage.from] : nullptr;
+    stage.in_place = alone && source->layer && stage.layer->works_in_place() && !source->layer->backward_reads_output();
+    if (!stage.in_place) stage.output = backend_.allocate(stage.format.bytes);
+    stage.data = stage.in_place ? source->data : stage.output.data();
+    if (!alone || !source->layer || source->plus != Wiring::kNothing || source->done_before != kernels::Fusion::none)
+      continue;
+    stage.done_before = source->layer->fuse(model.layers[before + i].spec, stage.in_place);
+    if (stage.done_before != kernels::Fusion::none) source->fused = &stage;
   }
 }
 
 const void* Network::rearranged(const Stage& from, const void* values, const Stage& to) {
-  const auto &given = from.layer->output(), &wanted = to.layer->output();
+  const auto &given = from.format, &wanted = to.format;
   if (backend_.same_layout(given, wanted)) return values;
   backend_.to_dense(given, values, floats(dense_));
   backend_.from_dense(wanted, floats(dense_), rearranged_.data());
@@ -142,9 +165,9 @@ void Network::plan_gradients() {
     if (stage->from != Wiring::kSample) stage->from_adds = !written.insert(stage->from).second;
     const auto number = static_cast<int>(stages_.rend() - stage) - 1;
     stage->is_used = stage == stages_.rbegin() || written.contains(number);
-    if (stage->from_adds) most = std::max(most, stages_[stage->from].layer->output().bytes);
+    if (stage->from_adds) most = std::max(most, stages_[stage->from].format.bytes);
     for (Place& place : stage->tensors) {
-      place.adds = !offsets.insert(place.offset).second;
+      place.adds = !offsets.insert(place.offset).second || place.adds;
       if (place.adds) most = std::max(most, place.count * sizeof(float));
     }
   }
@@ -166,21 +189,22 @@ std::vector<std::size_t> Network::places() const {
 /// Each gradient of an output lives from the first layer that writes it, seen from the end, to that which made the
 /// output. What is only handed on to the layer that `plus` names, or turned into its input's in place, stays where it
 /// is.
-void Network::share_gradients() {
+void Network::prepare_backward(bool in_pieces) {
   SharedMemory memory;
   constexpr int kNone = -1;
   std::vector<int> buffer_of(stages_.size(), kNone);
   const auto give = [&](int stage, int consumer, bool stays) {
     if (stage < 0 || buffer_of[stage] != kNone) return;
-    buffer_of[stage] = stays ? memory.share(buffer_of[consumer]) : memory.take(stages_[stage].layer->output().bytes);
+    buffer_of[stage] = stays ? memory.share(buffer_of[consumer]) : memory.take(stages_[stage].format.bytes);
   };
   for (int i = static_cast<int>(stages_.size()) - 1; i >= 0; --i) {
     const Stage& stage = stages_[i];
     give(i, kNone, false);
     if (stage.plus >= 0)
-      give(stage.plus, i, backend_.same_layout(stage.layer->output(), stages_[stage.plus].layer->output()));
-    give(stage.from, i, stage.in_place);
-    memory.leave(buffer_of[i]);
+      give(stage.plus, i, !in_pieces && backend_.same_layout(stage.format, stages_[stage.plus].format));
+    give(stage.from, i, in_pieces ? stage.done_before == kernels::Fusion::whole : stage.in_place);
+    // The gradients of the input and of the output are another rank's, too.
+    if (!in_pieces && i > 0) memory.leave(buffer_of[i]);
   }
   for (std::size_t bytes : memory.sizes()) gradients_.push_back(backend_.allocate(bytes));
   for (std::size_t i = 0; i < stages_.size(); ++i) stages_[i].gradient = gradients_[buffer_of[i]].data();
@@ -205,10 +229,11 @@ void Network::change_parameters(const std::function<void()>& change) {
 }
 
 void Network::set_batch(const void* samples, const void* targets) {
+  if (has_loss()) backend_.copy_from_host(targets_.data(), targets, targets_.bytes());
+  if (!reads_samples()) return;
   const tensor::Buffer& given = given_.bytes() > 0 ? given_ : batch_;
   backend_.copy_from_host(given.data(), samples, given.bytes());
   if (given_.bytes() > 0) backend_.from_dense(sample_, floats(given_), batch_.data());
-  backend_.copy_from_host(targets_.data(), targets, targets_.bytes());
 }
 
 const void* Network::input_of(const Stage& stage) const {
@@ -217,7 +242,7 @@ const void* Network::input_of(const Stage& stage) const {
 
 void Network::forward(kernels::Phase phase) {
   for (const Stage& stage : stages_)
-    if (stage.done_before == kernels::Fusion::none) forward(stage, phase);
+    if (stage.layer && stage.done_before == kernels::Fusion::none) forward(stage, phase);
 }
 
 void Network::forward(const Stage& stage, kernels::Phase phase) {
@@ -225,11 +250,11 @@ void Network::forward(const Stage& stage, kernels::Phase phase) {
   stage.layer->forward(input_of(stage), stage.data, phase);
   if (stage.plus == Wiring::kNothing) return;
   const Stage& other = stages_[stage.plus];
-  backend_.add(stage.layer->output(), stage.data, rearranged(other, other.data, stage));
+  backend_.add(stage.format, stage.data, rearranged(other, other.data, stage));
 }
 
 void Network::forward_backward(float* gradients, float scale, const Finished& finished) {
-  if (gradients_.empty()) share_gradients();
+  if (gradients_.empty()) prepare_backward(false);
   if (finished && backend_.memory_is_host()) return pass(gradients, scale, finished);
   const std::pair to(gradients, scale);
   replays_.run(gradients, scale,
@@ -238,13 +263,22 @@ void Network::forward_backward(float* gradients, float scale, const Finished& fi
 
 void Network::pass(float* gradients, float scale, const Finished& finished) {
   forward(kernels::Phase::training);
+  backward(gradients, scale, finished);
+}
+
+void Network::compute_loss(float scale, float* totals) {
+  auto& last = stages_.back();
+  if (has_loss()) loss_->forward_backward(last.data, targets_.data(), scale, last.gradient, totals);
+}
+
+void Network::backward(float* gradients, float scale, const Finished& finished) {
   float* tail = gradients + layout_size_;
   backend_.fill(tail, kTail, 0.0f);
-  loss_->forward_backward(stages_.back().data, targets_.data(), scale, stages_.back().gradient, tail + kLossAt);
+  compute_loss(scale, tail + kLossAt);
   std::size_t final_from = layout_size_;
   if (finished) finished(final_from);
   for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) {
-    if (!stage->is_used) backend_.clear(stage->gradient, stage->layer->output().bytes);
+    if (!stage->is_used) backend_.clear(stage->gradient, stage->format.bytes);
     if (stage->plus != Wiring::kNothing) backward_plus(*stage);
     // backward_input() first, since some layers then know the gradients of their weights, but not where it overwrites
     // dy.
@@ -256,10 +290,26 @@ void Network::pass(float* gradients, float scale, const Finished& finished) {
   }
 }
 
+void Network::backward_input(float scale) {
+  compute_loss(scale, floats(totals_) + kLossAt);
+  for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) {
+    if (!stage->is_used) backend_.clear(stage->gradient, stage->format.bytes);
+    if (stage->plus != Wiring::kNothing) backward_plus(*stage);
+    backward_input(*stage);
+  }
+}
+
+void Network::backward_weights(float* gradients) {
+  float* tail = gradients + layout_size_;
+  backend_.fill(tail, kTail, 0.0f);
+  if (has_loss()) backend_.copy(tail, totals_.data(), totals_.bytes());
+  for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) backward_weights(*stage, gradients);
+}
+
 void Network::backward_plus(Stage& stage) {
   Stage& other = stages_[stage.plus];
   const void* const gradient = rearranged(stage, stage.gradient, other);
-  const auto& format = other.layer->output();
+  const auto& format = other.format;
   if (stage.plus_adds)
     backend_.add(format, other.gradient, gradient);
   else if (gradient != other.gradient)
@@ -277,17 +327,17 @@ void Network::backward_weights(Stage& stage, float* gradients) {
 }
 
 void Network::backward_input(Stage& stage) {
-  if (stage.from == Wiring::kSample || stage.done_before == kernels::Fusion::whole) return;
+  if (!stage.layer || stage.from == Wiring::kSample || stage.done_before == kernels::Fusion::whole) return;
   const Stage& before = stages_[stage.from];
   stage.layer->backward_input(input_of(stage), stage.data, stage.gradient,
                               stage.from_adds ? spare_.data() : before.gradient);
-  if (stage.from_adds) backend_.add(before.layer->output(), before.gradient, spare_.data());
+  if (stage.from_adds) backend_.add(before.format, before.gradient, spare_.data());
 }
 
 std::vector<float> Network::logits() {
   forward(kernels::Phase::evaluation);
   const auto& last = stages_.back();
-  const auto& format = last.layer->output();
+  const auto& format = last.format;
   const auto count = static_cast<std::size_t>(tensor::element_count(format.shape));
   if (dense_logits_.bytes() == 0) dense_logits_ = backend_.allocate(count * sizeof(float));
   backend_.to_dense(format, last.data, floats(dense_logits_));
@@ -298,10 +348,14 @@ std::vector<float> Network::logits() {
 
 Totals Network::evaluate() {
   forward(kernels::Phase::evaluation);
+  return totals();
+}
+
+Totals Network::totals() {
   loss_->forward_backward(stages_.back().data, targets_.data(), 1.0f, nullptr, floats(totals_));
-  float host[3];
+  float host[kTotals];
   backend_.copy_to_host(host, totals_.data(), sizeof host);
-  return {host[0], host[1], host[2]};
+  return {host[kLossAt], host[kCorrectAt], host[kCountAt]};
 }
 
 }  // namespace distdl::model

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include <distdl/kernels/backend.hpp>
@@ -21,7 +22,8 @@ struct Totals {
   double count = 0;    ///< terms of `loss` without ignored ones
 };
 
-/// A model that is bound to a backend for microbatches of a fixed size: its layers and the activations between them.
+/// A model, or some of its layers, that is bound to a backend for microbatches of a fixed size: the layers and the
+/// activations between them.
 /// Gradient arenas follow ModelTensors::layout and have kTail more floats at the end. These contain the totals of the
 /// microbatch, so that one sum over the ranks is enough. The floats after the totals are zero and may be used by the
 /// code that sums.
@@ -30,7 +32,8 @@ class Network {
   static constexpr std::size_t kTail = 16, kTotals = 3;
   static constexpr std::size_t kLossAt = 0, kCorrectAt = 1, kCountAt = 2;  ///< indices in the tail
 
-  /// `backend` must outlive the network. Throws ConfigError if the layers do not fit the sample shape.
+  /// Binds the layers ModelTensors::layers. `backend` must outlive the network. Throws ConfigError if the layers do not
+  /// fit the sample shape.
   Network(kernels::Backend& backend, const Description& model, const ModelTensors& tensors, std::int64_t samples);
 
   std::int64_t samples() const noexcept { return samples_; }
@@ -45,7 +48,7 @@ class Network {
   /// work each time. It is recorded if the backend has a Replay.
   void change_parameters(const std::function<void()>& change);
   /// samples() samples of Description::sample, as floats or int32 numbers, and their targets, see kernels::LossSpec.
-  /// Both are copied from host memory.
+  /// Both are copied from host memory; a part of a model takes those that it needs, see reads_samples() and has_loss().
   void set_batch(const void* samples, const void* targets);
   /// Told in a backward pass: the gradients from this place of the arena on are final.
   using Finished = std::function<void(std::size_t place)>;
@@ -57,6 +60,40 @@ class Network {
   std::vector<std::size_t> places() const;
   /// Uses the running statistics and computes no gradients.
   Totals evaluate();
+
+  /// Whether the first layer of the model is here.
+  bool reads_samples() const { return first_ == 0; }
+  /// Whether the last layer of the model is here.
+  bool has_loss() const { return loss_ != nullptr; }
+  /// An activation, or its gradient, in the backend's memory. Its layout is the backend's, the same on both sides of a
+  /// border between two parts.
+  using Activation = std::span<std::byte>;
+  /// The output of the layer before, for a part that does not read samples, and its gradient.
+  Activation input() const { return {static_cast<std::byte*>(stages_[0].data), stages_[0].format.bytes}; }
+  Activation input_gradient() const { return {static_cast<std::byte*>(stages_[0].gradient), stages_[0].format.bytes}; }
+  /// The output of the last layer here, and its gradient.
+  Activation output() const { return {static_cast<std::byte*>(stages_.back().data), stages_.back().format.bytes}; }
+  Activation output_gradient() const {
+    return {static_cast<std::byte*>(stages_.back().gradient), stages_.back().format.bytes};
+  }
+
+  /// forward_backward() in pieces, which no backend records: first prepare_backward() once. Then, for each microbatch,
+  /// fill input() or call set_batch(), call forward(), fill output_gradient() unless has_loss(), and call backward(),
+  /// or backward_input() and later backward_weights(). Between forward() and the end of the backward pass the network
+  /// belongs to the microbatch. The RNG key must be that of the microbatch in all of them.
+  ///
+  /// `in_pieces`: backward_input() will be used, which keeps the gradients of all outputs.
+  void prepare_backward(bool in_pieces);
+  void forward(kernels::Phase phase);
+  /// Where a later layer elsewhere shares a tensor, `gradients` must contain its gradient, see ModelTensor::elsewhere.
+  void backward(float* gradients, float scale, const Finished& finished = {});
+  /// Computes the gradient of the input.
+  void backward_input(float scale);
+  /// Writes the gradient arena. `gradients`: as for backward().
+  void backward_weights(float* gradients);
+  /// After forward() for evaluation, of a network that has the loss.
+  Totals totals();
+
   /// Like evaluate(), without labels: (samples, classes) or (samples, T, classes), dense.
   std::vector<float> logits();
 
@@ -64,10 +101,11 @@ class Network {
   /// The place of one of a layer's tensors in the arenas.
   struct Place {
     std::size_t offset, count;
-    bool adds;  ///< adds its gradient to that of a later layer that shares it
+    bool adds;  ///< adds its gradient to that of a later layer that shares it, here or elsewhere
   };
   struct Stage {
-    std::unique_ptr<kernels::Layer> layer;
+    std::unique_ptr<kernels::Layer> layer;  ///< none: what the layers before this part give
+    kernels::ActivationFormat format;       ///< of the output
     tensor::Buffer output;
     void* data = nullptr;      ///< the output; if the layer works in place, the output of the previous layer
     void* gradient = nullptr;  ///< gradient of the output, in one of gradients_
@@ -84,8 +122,8 @@ class Network {
   void bind(const Description& model, const ModelTensors& tensors);
   void allocate_outputs(const Description& model);
   void plan_gradients();
-  void share_gradients();
-  void forward(kernels::Phase phase);
+  void bind_before(const Description& model, const Wiring& wiring);
+  void compute_loss(float scale, float* totals);
   void forward(const Stage& stage, kernels::Phase phase);
   const void* input_of(const Stage& stage) const;
   /// Converts values from the layout of one layer's output to that of another's of the same shape.
@@ -97,6 +135,7 @@ class Network {
   kernels::Backend& backend_;
   std::int64_t samples_;
   std::size_t layout_size_;
+  std::size_t first_;  ///< layer of the model
   std::int64_t terms_ = 1;
   kernels::ActivationFormat sample_;
   tensor::Buffer batch_, targets_, totals_;

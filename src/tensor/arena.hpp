@@ -14,6 +14,7 @@ namespace distdl::tensor {
 enum class Role {
   parameter,  ///< the gradient arena has its gradient in the same place
   statistic,  ///< a running average; the gradient arena has the value observed in the batch in the same place
+  borrowed,   ///< a copy of a parameter that another rank updates and saves; see model::ModelTensor
 };
 
 /// A named view of an arena of floats.

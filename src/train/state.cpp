@@ -133,12 +133,15 @@ void CommunicatorGroup::exchange_buffers(std::span<const Outgoing> out, std::spa
 
 StateCheckpointer::StateCheckpointer(kernels::Backend& backend, comm::Communicator& communicator,
                                      CommunicatorGroup& group, checkpoint::Store& store,
-                                     const model::ModelTensors& tensors, Identity identity)
+                                     const model::ModelTensors& tensors, Identity identity,
+                                     const std::optional<HeldPart>& part)
     : backend_(backend),
       communicator_(communicator),
       group_(group),
       store_(store),
-      tensors_(tensors),
+      whole_(tensors),
+      tensors_(part ? part->tensors : tensors),
+      holders_(part ? part->holders : communicator),
       identity_(std::move(identity)) {}
 
 std::vector<StateCheckpointer::Arena> StateCheckpointer::arenas(const TrainingState& state) {
@@ -148,6 +151,10 @@ std::vector<StateCheckpointer::Arena> StateCheckpointer::arenas(const TrainingSt
     all.push_back({what.name + "/", &memory, moments, moments ? state.shard : std::nullopt});
   }
   return all;
+}
+
+bool StateCheckpointer::has_values(const Arena& arena, const tensor::TensorView& view) {
+  return !arena.moments || view.role == tensor::Role::parameter;
 }
 
 std::optional<tensor::Box> StateCheckpointer::box_of(const Arena& arena, const tensor::TensorView& view) {
@@ -176,7 +183,7 @@ std::byte* StateCheckpointer::host_copy(std::size_t index, const tensor::Buffer&
 }
 
 StateCheckpointer::Part StateCheckpointer::part_of(const TrainingState& state) {
-  auto [index, writers] = writer_index(communicator_);
+  auto [index, writers] = writer_index(holders_);
   Part part;
   std::size_t arena_number = 0;
   for (const auto& arena : arenas(state)) {
@@ -185,7 +192,7 @@ StateCheckpointer::Part StateCheckpointer::part_of(const TrainingState& state) {
     if (!backend_.memory_is_host()) backend_.copy_to_host(host, arena.memory->data(), arena.memory->bytes());
     for (std::size_t i = 0; i < tensors_.layout.tensors().size(); ++i) {
       const auto& view = tensors_.layout.tensors()[i];
-      if (view.role == tensor::Role::statistic && arena.moments) continue;
+      if (view.role == tensor::Role::borrowed || !has_values(arena, view)) continue;
       const auto box = arena.shard ? box_of(arena, view) : share_of(view.shape, i, index, writers);
       if (box)
         part.slices.push_back({arena.prefix + view.name, tensor::DataType::float32, view.shape, *box,
@@ -355,11 +362,12 @@ std::vector<checkpoint::Target> StateCheckpointer::targets_in(const TrainingStat
   std::size_t arena_number = 0;
   for (const auto& arena : arenas(state)) {
     std::byte* host = host_copy(arena_number++, *arena.memory);
-    for (const auto& view : tensors_.layout.tensors()) {
-      if (view.role == tensor::Role::statistic && arena.moments) continue;
-      const auto box = box_of(arena, view);
+    for (const auto& view : whole_.layout.tensors()) {
+      if (!has_values(arena, view)) continue;
+      const auto* const own = tensors_.layout.find(view.name);
+      const auto box = own != nullptr && has_values(arena, *own) ? box_of(arena, *own) : std::nullopt;
       targets.push_back({arena.prefix + view.name, tensor::DataType::float32, view.shape,
-                         box.value_or(tensor::whole(view.shape)), box ? address_of(arena, host, view, *box) : nullptr});
+                         box.value_or(tensor::whole(view.shape)), box ? address_of(arena, host, *own, *box) : nullptr});
     }
   }
   return targets;

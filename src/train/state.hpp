@@ -90,13 +90,21 @@ struct StartValues {
   std::int64_t global_batch = 0;               ///< samples per step
 };
 
+/// What a rank holds that holds a part of the model only.
+struct HeldPart {
+  const model::ModelTensors& tensors;  ///< of the part
+  comm::Communicator& holders;         ///< the ranks that hold the same part
+};
+
 /// Saves a training state to a checkpoint store and restores it. It divides the state among the ranks, and makes host
 /// copies of arenas on a device.
 class StateCheckpointer {
  public:
-  /// References must outlive this object.
+  /// `tensors`: of the whole model. `part`: what the state here has of it; none: all. References must outlive this
+  /// object.
   StateCheckpointer(kernels::Backend& backend, comm::Communicator& communicator, CommunicatorGroup& group,
-                    checkpoint::Store& store, const model::ModelTensors& tensors, Identity identity);
+                    checkpoint::Store& store, const model::ModelTensors& tensors, Identity identity,
+                    const std::optional<HeldPart>& part = {});
 
   /// The part of the state that this rank saves. The slices point into the state's memory, or into host copies of it.
   struct Part {
@@ -124,11 +132,12 @@ class StateCheckpointer {
   struct Arena {
     std::string prefix;
     const tensor::Buffer* memory;
-    bool moments;                          ///< begins with zeros, and has none for tensors of Role::statistic
+    bool moments;                          ///< begins with zeros, and has only those of tensors of Role::parameter
     std::optional<optim::Elements> shard;  ///< those that are here, if other ranks have the others
   };
   static std::vector<Arena> arenas(const TrainingState& state);
-  /// The part of a tensor that is here, if any.
+  static bool has_values(const Arena& arena, const tensor::TensorView& view);
+  /// The part of a tensor of the state that is here, if any.
   static std::optional<tensor::Box> box_of(const Arena& arena, const tensor::TensorView& view);
   /// Where the box begins in host memory.
   static std::byte* address_of(const Arena& arena, std::byte* host, const tensor::TensorView& view,
@@ -141,7 +150,7 @@ class StateCheckpointer {
   bool counts(const checkpoint::RestorePlan& snapshots, std::optional<Step> below) const;
   std::optional<checkpoint::Summary> newest_valid(std::optional<Step> below,
                                                   const checkpoint::Store::Reading& reading = {});
-  /// Of all tensors; without bytes where nothing of a tensor is here.
+  /// Of all tensors of the model; without bytes where nothing of a tensor is here.
   std::vector<checkpoint::Target> targets_in(const TrainingState& state);
   void fill_start_values(const TrainingState& state, const StartValues& fallback);
   void tell(const checkpoint::Summary& found, const checkpoint::Fit& fit) const;
@@ -161,7 +170,9 @@ class StateCheckpointer {
   comm::Communicator& communicator_;
   CommunicatorGroup& group_;
   checkpoint::Store& store_;
-  const model::ModelTensors& tensors_;
+  const model::ModelTensors& whole_;
+  const model::ModelTensors& tensors_;  ///< that are here
+  comm::Communicator& holders_;         ///< of these
   Identity identity_;
   std::vector<tensor::Buffer> staging_;
   bool job_has_changed_ = false;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <bit>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,7 +33,7 @@ struct BoundNetwork {
         device_parameters(backend->allocate(parameters.size() * sizeof(float))),
         gradients(backend->allocate(network.gradient_count() * sizeof(float))) {
     initialize(tensors, 3, parameters);
-    set_batch(samples);
+    give_batch([this](const void* x, const void* y) { network.set_batch(x, y); });
     load();
   }
 
@@ -50,14 +51,9 @@ struct BoundNetwork {
   }
   double loss() { return run()[tensors.layout.size() + Network::kLossAt]; }
 
- private:
-  static std::uint32_t bits(std::uint64_t stream, std::size_t i) { return Philox::block(1, stream, i)[0]; }
-  static std::uint32_t value(std::uint64_t stream, std::size_t i) {
-    return std::bit_cast<std::uint32_t>(Philox::uniform(bits(stream, i)) - 0.5f);
-  }
-
   /// Floats, or tokens for samples of one dimension; class numbers, or floats for a squared error.
-  void set_batch(std::int64_t samples) {
+  void give_batch(const std::function<void(const void*, const void*)>& take) const {
+    const std::int64_t samples = network.samples();
     const auto classes = static_cast<std::uint32_t>(model.classes);
     std::vector<std::uint32_t> x(static_cast<std::size_t>(samples * tensor::element_count(model.sample)));
     for (std::size_t i = 0; i < x.size(); ++i) x[i] = model.sample.size() == 1 ? bits(2, i) % classes : value(2, i);
@@ -65,7 +61,13 @@ struct BoundNetwork {
     const tensor::Shape predictions = wire(model, samples).layers.back().output;
     std::vector<std::uint32_t> y(static_cast<std::size_t>(kernels::target_count(model.loss, predictions)));
     for (std::size_t i = 0; i < y.size(); ++i) y[i] = entropy ? bits(3, i) % classes : value(3, i);
-    network.set_batch(x.data(), y.data());
+    take(x.data(), y.data());
+  }
+
+ private:
+  static std::uint32_t bits(std::uint64_t stream, std::size_t i) { return Philox::block(1, stream, i)[0]; }
+  static std::uint32_t value(std::uint64_t stream, std::size_t i) {
+    return std::bit_cast<std::uint32_t>(Philox::uniform(bits(stream, i)) - 0.5f);
   }
 };
 
