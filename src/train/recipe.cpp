@@ -6,6 +6,7 @@
 #include <distdl/kernels/check_options.hpp>
 #include <distdl/model/models.hpp>
 #include <distdl/optim/optimizer.hpp>
+#include <distdl/optim/rule.hpp>
 #include <distdl/parallel/plan.hpp>
 #include <distdl/train/recipe.hpp>
 
@@ -25,6 +26,18 @@ void check(const Options& options) {
           "train.stop_margin_seconds is {}, but must be between 0 and {}", options.stop_margin_seconds, kLongestMargin);
 }
 
+/// A rank lets go of gradients that others need no more.
+void check_sharded_gradients(const Recipe& recipe) {
+  if (recipe.parallel.strategy != parallel::Strategy::sharded_gradients) return;
+  constexpr const char* kText =
+      "parallel.strategy = \"sharded_gradients\" gives up gradients before all are there, but {} needs all of them: "
+      "use "
+      "\"sharded\"";
+  require(recipe.optim.clip_norm == 0, kText, "optim.clip_norm");
+  require(recipe.kernels.precision.name() != "fp16", kText, "kernels.precision = \"fp16\"");
+  require(!optim::find_rule(recipe.optim.name).adapts, kText, fmt::format("optim.name = \"{}\"", recipe.optim.name));
+}
+
 void check(const Recipe& recipe) {
   data::check(recipe.data);
   model::check(recipe.model);
@@ -39,6 +52,7 @@ void check(const Recipe& recipe) {
           "train.audit_every compares what all ranks hold, but with parallel.strategy = \"{}\" a rank alone holds its "
           "part of the moments: leave out one of them",
           recipe.parallel.strategy);
+  check_sharded_gradients(recipe);
   checkpoint::check(recipe.checkpoint);
 }
 

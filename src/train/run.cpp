@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -28,7 +29,13 @@
 namespace distdl::train {
 namespace {
 RanksOfMachine ranks_of_machine(const comm::Communicator& communicator) {
-  return {static_cast<int>(communicator.ranks_on_host_of(communicator.rank()).size()), communicator.size()};
+  const auto here = communicator.ranks_on_host_of(communicator.rank());
+  return {static_cast<int>(here.size()), communicator.size(), here.front() == communicator.rank()};
+}
+
+/// That of a device is not known.
+std::uint64_t memory_for(const kernels::Backend& backend) {
+  return backend.memory_is_host() ? memory_of_node() : std::numeric_limits<std::uint64_t>::max();
 }
 
 /// One rank's part of a run: the loop of steps, evaluations and saves.
@@ -126,7 +133,9 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
       tensors_(backend_->memory_is_host() ? tensors_that_fit(model_, recipe.parallel, recipe.optim,
                                                              ranks_of_machine(communicator), memory_of_node())
                                           : model::tensors_of(model_)),
-      step_(recipe, communicator, *backend_, plan_, model_, tensors_, total_),
+      step_(recipe, communicator, *backend_, plan_, model_, tensors_, total_,
+            activations_for(model_, recipe.parallel, recipe.optim, backend_->activation_type(),
+                            ranks_of_machine(communicator), memory_for(*backend_))),
       evaluator_(*backend_, model_, tensors_, step_.network(), sources_),
       end_of_job_(communicator.rank() == Rank(0) ? setting.limits : slurm::JobLimits{},
                   recipe.train.stop_margin_seconds, setting.measured),

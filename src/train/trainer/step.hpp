@@ -9,6 +9,7 @@
 #include <distdl/data/source.hpp>
 #include <distdl/model/network.hpp>
 #include <distdl/optim/optimizer.hpp>
+#include <distdl/optim/shards.hpp>
 #include <distdl/parallel/gradient_sum.hpp>
 #include <distdl/parallel/plan.hpp>
 #include <distdl/parallel/step_tail.hpp>
@@ -25,14 +26,14 @@ class TrainingStep {
   /// Not collective. The references must outlive this object. `plan`: until set_plan().
   TrainingStep(const Recipe& recipe, comm::Communicator& communicator, kernels::Backend& backend,
                const parallel::MicrobatchPlan& plan, const model::Description& model,
-               const model::ModelTensors& tensors, Step total);
+               const model::ModelTensors& tensors, Step total, model::Network::Activations activations);
   model::Network& network() { return network_; }
   const optim::Optimizer& optimizer() const { return optimizer_; }
   Auditor& auditor() { return auditor_; }
   /// For tests and drills.
   void flip(const std::optional<BitFlip>& flip) { flip_ = flip; }
   /// See TrainingState.
-  std::optional<optim::Elements> shard() const;
+  std::vector<optim::Elements> shard() const;
   /// Collective, called once before the first step. Where the ranks have shards, the parameters move to memory that the
   /// node's other ranks can read, too.
   void allocate(TrainingState& state);
@@ -58,8 +59,8 @@ class TrainingStep {
     std::optional<double> loss_scale = {};  ///< of this step; only with float16
     bool skipped = false;                   ///< the gradients overflowed
     std::optional<double> audit_seconds = {};  ///< time of the audit before this step, if there was one
-    /// With several ranks: the time that the sums over the ranks took, and that part of it in which this rank waited
-    /// for them, which its backward pass and its update did not hide.
+    /// With several ranks: the time that the sums over the ranks took, and the gathers of sharded parameters, and that
+    /// part of it in which this rank waited for them, which its backward pass and its update did not hide.
     std::optional<double> sum_seconds = {}, sum_waited_seconds = {};
   };
   /// Collective. Changes the state. `before_update` returns when the arenas of the state may be written. Throws
@@ -67,13 +68,37 @@ class TrainingStep {
   Result operator()(TrainingState& state, const Requests& requests, const std::function<void()>& before_update);
 
  private:
-  bool add_gradients(const TrainingState& state, float scale, const Requests& requests);
+  /// A step on its way.
+  struct Progress {
+    TrainingState& state;
+    const std::function<void()>& before_update;
+    double all_terms, loss_scale;
+    bool in_parts;  ///< each bucket is updated as soon as its gradients are summed
+    Result result = {};
+    bool begun = false;       ///< the totals are known
+    double terms = 1;         ///< of all ranks that count
+    std::size_t updated = 0;  ///< parts of the shards
+    double waited = 0;        ///< seconds, for sums
+    double between = 0;       ///< seconds of updates and waits between layers
+  };
+  bool add_gradients(Progress& now, float scale, const Requests& requests);
   void tell(const Requests& requests);
-  /// Collective. Adds the seconds of the wait to `waited`.
-  const parallel::Bucket* next_sum(double& waited);
-  void update(const optim::Arenas& arenas, bool in_parts, double& waited);
-  /// Collective. Gets the parameters that the other ranks have updated.
-  void gather(const optim::Arenas& arenas);
+  /// Whether the loss is scaled, so that gradients may overflow.
+  bool scales() const { return backend_.activation_type() == tensor::DataType::float16; }
+  /// Collective.
+  const parallel::Bucket* next_sum(Progress& now);
+  /// The first sum has the totals.
+  void begin_update(Progress& now);
+  void prepare_update(Progress& now);
+  void update_between_layers(Progress& now);
+  void update(Progress& now, const optim::Elements& elements);
+  void update_all(Progress& now);
+  /// Of these elements, those that are this rank's.
+  void apply(const TrainingState& state, const optim::Elements& elements);
+  /// Collective. The parameters of a part from the ranks that have updated its slices.
+  void gather(std::size_t part, const std::stop_token& stop);
+  /// Collective. Waits for what the other ranks have updated.
+  void end_gathers(Progress& now);
   /// Waits until a device has done what it was given. False in steps in which that would only cost time.
   bool await_gradients(Step step);
   /// This rank's first position in the step that begins at `start`, and the one after each.
@@ -94,11 +119,13 @@ class TrainingStep {
   Rank rank_;
   Step total_;
   model::Network network_;
+  // What follows the sums, in their thread, needs these three: they are there longer.
+  std::optional<optim::Shards> shards_;           ///< none: each rank updates everything
+  std::vector<std::vector<std::size_t>> counts_;  ///< of each part's slices
+  float* parameters_ = nullptr;                   ///< what is gathered
   parallel::GradientSum sum_;
   parallel::StepTail tail_;
   optim::Optimizer optimizer_;
-  std::vector<optim::Elements> shards_;    ///< of each rank; none: each rank updates everything
-  std::vector<std::size_t> shard_counts_;  ///< of their elements
   Auditor auditor_;
   std::optional<BitFlip> flip_;
   std::optional<data::Prefetcher> reader_;
