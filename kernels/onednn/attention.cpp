@@ -99,12 +99,14 @@ class AttentionLayer : public Stateless {
         for_each_block([&](std::int64_t top, std::int64_t rows, std::int64_t seen) {
           const float* const p = probabilities(n, head) + top * places_;
           const Matrix gradient{dy + ((n * places_ + top) * spec_.heads + head) * width_, out_row()};
+          // NOLINTNEXTLINE(readability-suspicious-call-argument): the product is of a transposed matrix
           multiply(seen, width_, rows, 1, {p, places_, 'T'}, gradient, 1, to(dx, n, 0, value(kv)), row_);
           multiply(rows, seen, width_, 1, gradient, turned_over(at(from, n, 0, value(kv))), 0, scores, seen);
           host::vectorized([=, this] {
             for (std::int64_t i = 0; i < rows; ++i) softmax_gradient(p + i * places_, scores + i * seen, seen);
           });
           multiply(rows, width_, seen, scale_, {scores, seen}, at(from, n, 0, key(kv)), 0, to(dx, n, top, head), row_);
+          // NOLINTNEXTLINE(readability-suspicious-call-argument): as before
           multiply(seen, width_, rows, scale_, {scores, seen, 'T'}, at(from, n, top, head), 1, to(dx, n, 0, key(kv)),
                    row_);
         });
