@@ -72,8 +72,8 @@ class TrainingStep {
   struct Progress {
     TrainingState& state;
     const std::function<void()>& before_update;
-    double all_terms, loss_scale;
-    bool in_parts;  ///< each bucket is updated as soon as its gradients are summed
+    double all_terms = 0, loss_scale = 1;
+    bool in_parts = false;  ///< each bucket is updated as soon as its gradients are summed
     Result result = {};
     bool begun = false;       ///< the totals are known
     double terms = 1;         ///< of all ranks that count
