@@ -72,6 +72,11 @@ class Layer {
   virtual bool works_in_place() const { return false; }
   /// If false, a later layer may overwrite y before backward.
   virtual bool backward_reads_output() const { return true; }
+  /// Bytes of what backward needs from forward beside x and y, if the caller may give the memory for it.
+  virtual std::size_t workspace() const { return 0; }
+  /// Gives the layer memory of workspace() bytes, before the first forward. It must stay unchanged between a training
+  /// forward and the backward after it. A layer that is given none takes its own.
+  virtual void use_workspace(void* /*memory*/) {}
 
   /// Takes over as much work of `next` as possible. `next` must be the only reader of the output. Called at most once,
   /// before all other functions. `in_place`: both outputs share one memory, which will contain that of `next`;

@@ -23,6 +23,8 @@ class RoundingLayer : public LayerOf<T> {
   void load_parameters(ConstPointers parameters) override { layer_->load_parameters(parameters); }
 
   bool backward_reads_output() const override { return layer_->backward_reads_output(); }
+  std::size_t workspace() const override { return layer_->workspace(); }
+  void use_workspace(void* memory) override { layer_->use_workspace(memory); }
 
   void forward(const T* x, T* y, Phase phase) override {
     widen(x, copies_.x, input_);

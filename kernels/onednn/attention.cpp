@@ -52,10 +52,10 @@ class AttentionLayer : public Stateless {
         kv_heads_(kv_heads_of(spec)),
         width_(row_ / (spec.heads + 2 * kv_heads_)),
         scale_(1 / std::sqrt(static_cast<float>(width_))),
-        probabilities_(tensor::allocate_host(samples_ * spec.heads * places_ * places_ * sizeof(float))),
+        probability_count_(samples_ * spec.heads * places_ * places_),
+        turned_count_(spec.rotary_base > 0 ? tensor::element_count(input) : 0),
         scores_(tensor::allocate_host(context.threads() * std::min(kRows, places_) * places_ * sizeof(float))) {
     if (spec.rotary_base <= 0) return;
-    turned_ = tensor::allocate_host(tensor::element_count(input) * sizeof(float));
     for (std::int64_t t = 0; t < places_; ++t)
       for (std::int64_t i = 0; i < width_ / 2; ++i) {
         const double angle = static_cast<double>(t) *
@@ -66,8 +66,13 @@ class AttentionLayer : public Stateless {
   }
 
   bool backward_reads_output() const override { return false; }
+  std::size_t workspace() const override {
+    return static_cast<std::size_t>(probability_count_ + turned_count_) * sizeof(float);
+  }
+  void use_workspace(void* memory) override { kept_ = static_cast<float*>(memory); }
 
   void forward(const float* x, float* y, Phase) override {
+    if (kept_ == nullptr) use_workspace((own_ = tensor::allocate_host(workspace())).data());
     const float* const from = turn(x);
     for_each_group([&](std::int64_t n, std::int64_t kv) {
       for (std::int64_t head = first_of(kv); head < first_of(kv + 1); ++head)
@@ -85,7 +90,7 @@ class AttentionLayer : public Stateless {
   }
 
   void backward_input(const float* x, const float*, const float* dy, float* dx) override {
-    const float* const from = spec_.rotary_base > 0 ? floats(turned_) : x;  // as the last forward left it
+    const float* const from = spec_.rotary_base > 0 ? turned() : x;  // as the last forward left it
     for_each_group([&](std::int64_t n, std::int64_t kv) {
       for (std::int64_t t = 0; t < places_; ++t)
         for (std::int64_t head : {key(kv), value(kv)}) std::fill_n(to(dx, n, t, head), width_, 0.0f);
@@ -94,12 +99,14 @@ class AttentionLayer : public Stateless {
         for_each_block([&](std::int64_t top, std::int64_t rows, std::int64_t seen) {
           const float* const p = probabilities(n, head) + top * places_;
           const Matrix gradient{dy + ((n * places_ + top) * spec_.heads + head) * width_, out_row()};
+          // NOLINTNEXTLINE(readability-suspicious-call-argument): the product is of a transposed matrix
           multiply(seen, width_, rows, 1, {p, places_, 'T'}, gradient, 1, to(dx, n, 0, value(kv)), row_);
           multiply(rows, seen, width_, 1, gradient, turned_over(at(from, n, 0, value(kv))), 0, scores, seen);
           host::vectorized([=, this] {
             for (std::int64_t i = 0; i < rows; ++i) softmax_gradient(p + i * places_, scores + i * seen, seen);
           });
           multiply(rows, width_, seen, scale_, {scores, seen}, at(from, n, 0, key(kv)), 0, to(dx, n, top, head), row_);
+          // NOLINTNEXTLINE(readability-suspicious-call-argument): as before
           multiply(seen, width_, rows, scale_, {scores, seen, 'T'}, at(from, n, top, head), 1, to(dx, n, 0, key(kv)),
                    row_);
         });
@@ -127,7 +134,7 @@ class AttentionLayer : public Stateless {
     return y + (n * places_ + t) * out_row() + head * width_;
   }
   float* probabilities(std::int64_t n, std::int64_t head) const {
-    return floats(probabilities_) + (n * spec_.heads + head) * places_ * places_;
+    return kept_ + (n * spec_.heads + head) * places_ * places_;
   }
 
   /// Heads that share keys and values belong to one thread.
@@ -159,11 +166,14 @@ class AttentionLayer : public Stateless {
     for (std::int64_t i = 0; i < count; ++i) scores[i] = p[i] * (scores[i] - mean);
   }
 
+  float* turned() const {
+    return kept_ + probability_count_;
+  }
   const float* turn(const float* x) {
     if (spec_.rotary_base <= 0) return x;
-    std::copy_n(x, samples_ * places_ * row_, floats(turned_));
-    turn_rows(x, floats(turned_), 1);
-    return floats(turned_);
+    std::copy_n(x, turned_count_, turned());
+    turn_rows(x, turned(), 1);
+    return turned();
   }
   /// Queries and keys; `sign` -1 turns back.
   void turn_rows(const float* from, float* result, float sign) const {
@@ -184,7 +194,9 @@ class AttentionLayer : public Stateless {
   Attention spec_;
   std::int64_t samples_, places_, row_, kv_heads_, width_;  // row_: floats of x per place; width_: of a head
   float scale_;
-  tensor::Buffer probabilities_, turned_;
+  std::int64_t probability_count_, turned_count_;
+  float* kept_ = nullptr;               // probabilities, then x with turned heads
+  tensor::Buffer own_;                  // for those, if the caller gives none
   tensor::Buffer scores_;               // of one block, for each thread
   std::vector<float> cosines_, sines_;  // (T, D / 2)
 };

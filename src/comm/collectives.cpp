@@ -87,6 +87,23 @@ void Communicator::Impl::describe(Problem& problem, const Leaves& leaves, std::s
   problem.ranges = leaves.ranges;
 }
 
+void Communicator::Impl::describe_sum(const char* name, const Leaves& leaves, std::span<const ConstVector> partials,
+                                      std::size_t count, Vector result) {
+  require(leaves.ranges.size() == group.members.size(), "{}: {} leaf ranges were given for {} ranks", name,
+          leaves.ranges.size(), group.members.size());
+  const std::size_t expected = cover_size(leaves.ranges[place()], leaves.count);
+  require(partials.size() == expected, "{}: {} partial sums were given, but the leaves need {}", name, partials.size(),
+          expected);
+  auto& [problem, call] = last;
+  set_operands(call, {nullptr, count, result.type()}, result);
+  for (ConstVector partial : partials) {
+    check_same_type(name, partial, result);
+    check_count(name, "a partial sum has", partial.count(), count);
+    call.inputs.push_back(static_cast<const std::byte*>(partial.data()));
+  }
+  describe(problem, leaves, count, result.type());
+}
+
 Clock::duration Communicator::Impl::timeout(const CallOptions& options) const {
   return options.timeout.value_or(fabric->timeout());
 }
@@ -210,20 +227,24 @@ Request Communicator::all_reduce(ConstVector values, Vector result, const CallOp
 Request Communicator::all_reduce(const Leaves& leaves, std::span<const ConstVector> partials, Vector result,
                                  const CallOptions& options) {
   check_reduction(result.type(), options.reduction);
-  require(leaves.ranges.size() == static_cast<std::size_t>(size()),
-          "all-reduce: {} leaf ranges were given for {} ranks", leaves.ranges.size(), size());
-  const std::size_t expected = cover_size(leaves.ranges[static_cast<std::size_t>(rank().value)], leaves.count);
-  require(partials.size() == expected, "all-reduce: {} partial sums were given, but the leaves need {}",
-          partials.size(), expected);
+  impl_->describe_sum("all-reduce", leaves, partials, result.count(), result);
   auto& [problem, call] = impl_->last;
-  set_operands(call, {nullptr, result.count(), result.type()}, result);
-  for (ConstVector partial : partials) {
-    check_same_type("all-reduce", partial, result);
-    check_count("all-reduce", "a partial sum has", partial.count(), result.count());
-    call.inputs.push_back(static_cast<const std::byte*>(partial.data()));
-  }
-  impl_->describe(problem, leaves, result.count(), result.type());
   return impl_->start_reduction("all-reduce", std::move(problem), call, leaves.count, options);
+}
+
+Request Communicator::reduce_scatter(const Leaves& leaves, std::span<const ConstVector> partials, Vector result,
+                                     std::span<const std::size_t> counts, const CallOptions& options) {
+  check_reduction(result.type(), options.reduction);
+  require(counts.size() == impl_->group.members.size(), "reduce-scatter: {} counts for {} ranks", counts.size(),
+          size());
+  check_count("reduce-scatter", "the result has", result.count(), counts[impl_->place()]);
+  const std::size_t total = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+  impl_->describe_sum("reduce-scatter", leaves, partials, total, result);
+  auto& [problem, call] = impl_->last;
+  problem.collective = Collective::reduce_scatter;
+  problem.count = 0;
+  problem.counts.assign(counts.begin(), counts.end());
+  return impl_->start_reduction("reduce-scatter", std::move(problem), call, leaves.count, options);
 }
 
 Request Communicator::reduce_scatter(ConstVector values, Vector result, std::span<const std::size_t> counts,

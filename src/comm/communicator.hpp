@@ -141,6 +141,10 @@ class Communicator {
   /// slice of values.
   Request reduce_scatter(ConstVector values, Vector result, std::span<const std::size_t> counts = {},
                          const CallOptions& options = {});
+  /// The same over leaves, as all_reduce(): with the bits of its result. All partials have as many elements as all
+  /// slices together. In place: the result is the own slice of partials[0], of which the rest is not changed.
+  Request reduce_scatter(const Leaves& leaves, std::span<const ConstVector> partials, Vector result,
+                         std::span<const std::size_t> counts, const CallOptions& options = {});
   /// Rank r contributes counts[r] elements (default: equal counts). In place: values are the own slice of the result.
   Request all_gather(ConstVector values, Vector result, std::span<const std::size_t> counts = {},
                      const CallOptions& options = {});

@@ -123,7 +123,7 @@ bool Communicator::Impl::takes_library(const Problem& problem, const Execution::
     case Collective::all_gather:
       return are_equal(problem.counts);
     case Collective::reduce_scatter:
-      return may_add && are_equal(problem.counts);
+      return may_add && are_equal(problem.counts) && problem.ranges.empty();
     case Collective::reduce:
       return may_add;
     case Collective::all_reduce:

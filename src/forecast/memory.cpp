@@ -44,11 +44,12 @@ MemoryParts state_memory(const train::Recipe& recipe, const Workload& work, cons
   const auto moments =
       static_cast<double>(std::ranges::count(state, optim::StateArena::Kind::moment, &optim::StateArena::kind));
   const double averages = static_cast<double>(state.size()) - moments;
-  const bool sharded = recipe.parallel.strategy == parallel::Strategy::sharded && ranks > 1;
+  const bool sharded = recipe.parallel.strategy != parallel::Strategy::replicas && ranks > 1;
   double share = 1;
   if (sharded)
-    share = static_cast<double>(optim::shards_of(recipe.optim, work.tensors.layout, ranks)
-                                    .at(static_cast<std::size_t>(rank.value))
+    share = static_cast<double>(optim::shards_of(recipe.optim, work.tensors.layout, ranks, {})
+                                    .of.at(static_cast<std::size_t>(rank.value))
+                                    .front()
                                     .count()) /
             static_cast<double>(work.tensors.layout.size());
   MemoryParts parts;

@@ -48,9 +48,8 @@ void add_sums(const Basis& basis, CollectiveTimes& times, StepPlan& plan, Produc
 }
 
 void add_gather(const Basis& basis, const CollectiveTimes& times, StepPlan& plan, ProductForecast& result) {
-  std::vector<std::size_t> counts;
-  for (const auto& shard : optim::shards_of(basis.recipe.optim, basis.work.tensors.layout, basis.cluster.ranks()))
-    counts.push_back(shard.count());
+  const auto counts =
+      optim::shards_of(basis.recipe.optim, basis.work.tensors.layout, basis.cluster.ranks(), {}).counts(0);
   const auto time = times.all_gather(counts);
   plan.updated_share =
       static_cast<double>(*std::ranges::max_element(counts)) / static_cast<double>(basis.work.tensors.layout.size());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <set>
 #include <span>
 #include <utility>
@@ -62,7 +63,8 @@ class SharedMemory {
 };
 }  // namespace
 
-Network::Network(kernels::Backend& backend, const Description& model, const ModelTensors& tensors, std::int64_t samples)
+Network::Network(kernels::Backend& backend, const Description& model, const ModelTensors& tensors, std::int64_t samples,
+                 Activations activations)
     : backend_(backend),
       samples_(samples),
       layout_size_(tensors.layout.size()),
@@ -71,6 +73,7 @@ Network::Network(kernels::Backend& backend, const Description& model, const Mode
       replays_([&backend] { return backend.make_replay(); }),
       changes_([&backend] { return backend.make_replay(); }) {
   bind(model, tensors);
+  allocate_outputs(activations);
   plan_gradients();
   totals_ = backend.allocate(3 * sizeof(float));
   const tensor::Shape predictions = wire(model, samples).layers.back().output;
@@ -112,7 +115,7 @@ void Network::bind(const Description& model, const ModelTensors& tensors) {
     stages_[tensor.layer - static_cast<std::size_t>(before)].tensors.push_back(
         {tensor.view.offset, tensor.view.count, tensor.elsewhere && tensor.view.role != tensor::Role::borrowed});
   bind_shards(model, wiring, static_cast<std::size_t>(before));
-  allocate_outputs(model);
+  place_outputs(model);
 }
 
 void Network::bind_shards(const Description& model, const Wiring& wiring, std::size_t before) {
@@ -150,7 +153,7 @@ void Network::bind_before(const Description& model, const Wiring& wiring) {
 
 /// A layer that works in place takes the memory of the one before it, if that and all others can do without. One that
 /// is alone in reading its input may be computed by the layer before it.
-void Network::allocate_outputs(const Description& model) {
+void Network::place_outputs(const Description& model) {
   std::vector<int> readers(stages_.size());
   for (const Stage& stage : stages_)
     for (int read : {stage.from, stage.plus})
@@ -163,18 +166,62 @@ void Network::allocate_outputs(const Description& model) {
     if (stage.is_summed_later) continue;
     Stage* const source = alone ? &stages_[stage.from] : nullptr;
     stage.in_place = alone && source->layer && stage.layer->works_in_place() && !source->layer->backward_reads_output();
-    if (!stage.in_place) stage.output = backend_.allocate(stage.format.bytes);
-    stage.data = stage.in_place ? source->data : stage.output.data();
-    stage.product = stage.data;
-    for (std::size_t k = 0; k < stage.outputs_summed; ++k)
-      stages_[i - k].product = addend_of(stages_[i - k], stage.data);
-    // Their own outputs do not last until backward, which no linear layer computes from them.
-    for (std::size_t k = 1; k < stage.outputs_summed; ++k) stages_[i - k].data = stages_[i - k].product;
     if (!alone || !source->layer || source->plus != Wiring::kNothing || source->done_before != kernels::Fusion::none)
       continue;
     if (source->outputs_summed > 0) continue;
     stage.done_before = source->layer->fuse(model.layers[before + i].spec, stage.in_place);
     if (stage.done_before != kernels::Fusion::none) source->fused = &stage;
+  }
+}
+
+/// The input of a part is not computed here: for its layers it is what a sample is for others.
+void Network::allocate_outputs(Activations activations) {
+  const std::size_t first = reads_samples() ? 0 : 1;
+  std::vector<LayerMemory> layers;
+  layers.reserve(stages_.size());
+  for (const Stage& stage : std::span(stages_).subspan(first)) {
+    const auto place = [&](int read) { return read < 0 ? read : read - static_cast<int>(first); };
+    layers.push_back({stage.format.bytes, stage.layer->workspace(), place(stage.from), place(stage.plus),
+                      stage.in_place, stage.done_before != kernels::Fusion::none, stage.is_summed_later});
+  }
+  activation_bytes_ = bytes_of(layers);
+  if (activations == Activations::recomputed) {
+    recomputation_ = plan_recomputation(layers);
+    activation_bytes_ = recomputation_.bytes();
+    if (recomputation_.shared > 0) block_ = backend_.allocate(recomputation_.shared);
+  }
+  for (std::size_t i = 0; i < stages_.size(); ++i) {
+    const auto shared = [&](const std::vector<std::optional<std::size_t>>& places) {
+      const bool is_here = i >= first && !places.empty() && places[i - first].has_value();
+      return is_here ? static_cast<std::byte*>(block_.data()) + *places[i - first] : nullptr;
+    };
+    if (auto* const memory = shared(recomputation_.workspaces)) stages_[i].layer->use_workspace(memory);
+    if (!stages_[i].is_summed_later) locate_output(i, shared(recomputation_.outputs));
+  }
+}
+
+void Network::locate_output(std::size_t i, void* shared) {
+  Stage& stage = stages_[i];
+  if (!stage.in_place && shared == nullptr) stage.output = backend_.allocate(stage.format.bytes);
+  stage.data = stage.in_place ? stages_[stage.from].data : shared != nullptr ? shared : stage.output.data();
+  stage.product = stage.data;
+  for (std::size_t k = 0; k < stage.outputs_summed; ++k) stages_[i - k].product = addend_of(stages_[i - k], stage.data);
+  // Their own outputs do not last until backward, which no linear layer computes from them.
+  for (std::size_t k = 1; k < stage.outputs_summed; ++k) stages_[i - k].data = stages_[i - k].product;
+}
+
+void Network::recompute_before(const Stage& stage) {
+  if (recomputation_.ends.empty()) return;
+  const std::span<const Stage> layers = std::span<const Stage>(stages_).subspan(reads_samples() ? 0 : 1);
+  const auto end = static_cast<std::size_t>(&stage + 1 - layers.data());
+  const auto found = std::ranges::find(recomputation_.ends, end);
+  if (found == recomputation_.ends.end() || end == layers.size()) return;
+  const std::size_t first = found == recomputation_.ends.begin() ? 0 : *std::prev(found);
+  for (const Stage& one : layers.subspan(first, end - first)) {
+    // What this stage put out is kept, but what its layer needs beside it is not.
+    const bool is_in_output = one.data == stage.data || &one + stage.outputs_summed > &stage;
+    const bool is_kept = is_in_output && one.fused == nullptr && one.layer->workspace() == 0;
+    if (one.done_before == kernels::Fusion::none && !is_kept) forward(one, kernels::Phase::training);
   }
 }
 
@@ -222,6 +269,8 @@ std::vector<std::size_t> Network::places() const {
 /// output. What is only handed on to the layer that `plus` names, or turned into its input's in place, stays where it
 /// is.
 void Network::prepare_backward(bool in_pieces) {
+  require<InternalError>(!in_pieces || recomputation_.ends.empty(), "{}",
+                         "a backward pass in pieces needs activations");
   SharedMemory memory;
   constexpr int kNone = -1;
   std::vector<int> buffer_of(stages_.size(), kNone);
@@ -312,6 +361,7 @@ void Network::backward(float* gradients, float scale, const Finished& finished) 
   std::size_t final_from = layout_size_;
   if (finished) finished(final_from);
   for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) {
+    recompute_before(*stage);
     if (!stage->is_used) backend_.clear(stage->gradient, stage->format.bytes);
     if (stage->plus != Wiring::kNothing) backward_plus(*stage);
     // backward_input() first, since some layers then know the gradients of their weights, but not where it overwrites

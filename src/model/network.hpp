@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <distdl/kernels/backend.hpp>
+#include <distdl/model/activations.hpp>
 #include <distdl/model/description.hpp>
 #include <distdl/model/step_replays.hpp>
 #include <distdl/tensor/buffer.hpp>
@@ -33,9 +34,15 @@ class Network {
   static constexpr std::size_t kTail = 16, kTotals = 3;
   static constexpr std::size_t kLossAt = 0, kCorrectAt = 1, kCountAt = 2;  ///< indices in the tail
 
+  /// What of the activations stays in memory until the backward pass. No bit depends on it.
+  enum class Activations {
+    kept,
+    recomputed,  ///< outputs of blocks only, see Recomputation; not with a backward pass in pieces
+  };
   /// Binds the layers ModelTensors::layers. `backend` must outlive the network. Throws ConfigError if the layers do not
   /// fit the sample shape.
-  Network(kernels::Backend& backend, const Description& model, const ModelTensors& tensors, std::int64_t samples);
+  Network(kernels::Backend& backend, const Description& model, const ModelTensors& tensors, std::int64_t samples,
+          Activations activations = Activations::kept);
 
   std::int64_t samples() const noexcept { return samples_; }
   /// Loss terms of one sample: 1, or the tokens of a sequence.
@@ -46,8 +53,11 @@ class Network {
   /// Sets addends[0] to the sum of these activations, which are those of this network's branches, and of the other
   /// ranks'. Collective. The memory of the others may change.
   using SumShards = std::function<void(const kernels::ActivationFormat&, std::span<void* const> addends)>;
-  /// For a network that has some branches of a model only; see branches_of().
+  /// For a network that has some branches of a model only; see branches_of(). Where activations are recomputed, so are
+  /// these sums: the ranks must have as many branches each.
   void set_sum_of_shards(SumShards sum) { sum_shards_ = std::move(sum); }
+  /// Bytes of what the layers keep from the forward to the backward pass.
+  std::size_t activation_bytes() const noexcept { return activation_bytes_; }
 
   /// Call it after every change of the parameter arena (backend memory) and once before the first forward.
   void load_parameters(const float* arena);
@@ -134,11 +144,16 @@ class Network {
   void pass(float* gradients, float scale, const Finished& finished);
   void bind(const Description& model, const ModelTensors& tensors);
   void bind_shards(const Description& model, const Wiring& wiring, std::size_t before);
-  void allocate_outputs(const Description& model);
+  void place_outputs(const Description& model);
+  void allocate_outputs(Activations activations);
+  /// `shared`: memory of the blocks for it, if it is not kept.
+  void locate_output(std::size_t i, void* shared);
   void plan_gradients();
   void bind_before(const Description& model, const Wiring& wiring);
   void compute_loss(float scale, float* totals);
   void forward(const Stage& stage, kernels::Phase phase);
+  /// Of the block that ends with this stage, but for the last one, whose activations are still there.
+  void recompute_before(const Stage& stage);
   const void* input_of(const Stage& stage) const;
   /// Converts values from the layout of one layer's output to that of another's of the same shape.
   const void* rearranged(const Stage& from, const void* values, const Stage& to);
@@ -165,6 +180,9 @@ class Network {
   std::vector<void*> addends_;            ///< of the sum over shards that is being made
   SumShards sum_shards_;                  ///< if other ranks have the other shards
   tensor::Buffer dense_, rearranged_;     ///< for conversion to the layout of another layer; few models need them
+  Recomputation recomputation_;           ///< no blocks: all activations are kept
+  tensor::Buffer block_;                  ///< the memory that blocks share
+  std::size_t activation_bytes_ = 0;
   std::vector<Stage> stages_;
   std::vector<tensor::Buffer> gradients_;  ///< of outputs; reused by other layers; allocated at the first use
   std::unique_ptr<kernels::Loss> loss_;

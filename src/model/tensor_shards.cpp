@@ -39,13 +39,6 @@ std::vector<Divisible> divisible_by_shards(const Description& model, const Wirin
   return all;
 }
 
-std::int64_t nearest_divisor(std::int64_t number, std::int64_t wanted) {
-  std::int64_t best = 1;
-  for (std::int64_t d = 2; d <= number; ++d)
-    if (number % d == 0 && std::abs(d - wanted) < std::abs(best - wanted)) best = d;
-  return best;
-}
-
 void check(const Description& model, const Wiring& wiring, std::int64_t shards) {
   const auto all = divisible_by_shards(model, wiring);
   require(!all.empty(),
@@ -176,6 +169,13 @@ class Divider {
   std::string before_;  ///< the last layer of the branches, without a shard's number
 };
 }  // namespace
+
+std::int64_t nearest_divisor(std::int64_t number, std::int64_t wanted) {
+  std::int64_t best = 1;
+  for (std::int64_t d = 2; d <= number; ++d)
+    if (number % d == 0 && std::abs(d - wanted) < std::abs(best - wanted)) best = d;
+  return best;
+}
 
 Description divide(const Description& model, std::int64_t shards) {
   if (shards == 1) return model;

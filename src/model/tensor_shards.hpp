@@ -7,6 +7,9 @@
 
 namespace distdl::model {
 
+/// The divisor of `number` that is nearest to `wanted`.
+std::int64_t nearest_divisor(std::int64_t number, std::int64_t wanted);
+
 /// The model as a fixed list of shards: each linear layer with Split::outputs begins that many branches, each with some
 /// of its outputs (whole heads, where attention follows), and the next layer with Split::inputs ends them. The layers
 /// between them are divided alike. All else exists once. Shoeybi et al., "Megatron-LM", 2019.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include <distdl/optim/rule.hpp>
 #include <distdl/optim/shards.hpp>
@@ -27,18 +28,64 @@ std::size_t border_near(std::size_t place, const tensor::ArenaLayout& layout, bo
   while (adapts && next != tensors.end() && tensor::same_whole(*std::prev(next), *next)) ++next;
   return border_in(*tensor, next == tensors.end() ? layout.size() : next->offset, place, adapts);
 }
+
+/// Borders are rounded, each to the side that makes up for what the parts before have lost.
+class Divider {
+ public:
+  Divider(const tensor::ArenaLayout& layout, bool adapts, std::size_t ranks)
+      : layout_(layout), adapts_(adapts), lost_(ranks, 0) {}
+
+  std::vector<Elements> divide(const Elements& part) {
+    std::vector<Elements> slices;
+    std::size_t first = part.first;
+    for (std::size_t r = 1; r < lost_.size(); ++r) {
+      const std::size_t border = std::clamp(border_for(r, part), first, part.end);
+      slices.push_back({first, border});
+      first = border;
+    }
+    slices.push_back({first, part.end});
+    return slices;
+  }
+
+ private:
+  std::size_t border_for(std::size_t r, const Elements& part) {
+    const auto ideal = static_cast<std::ptrdiff_t>(part.first + part.count() * r / lost_.size());
+    const std::ptrdiff_t wanted =
+        std::clamp(ideal + lost_[r], static_cast<std::ptrdiff_t>(part.first), static_cast<std::ptrdiff_t>(part.end));
+    const std::size_t border = border_near(static_cast<std::size_t>(wanted), layout_, adapts_);
+    lost_[r] += ideal - static_cast<std::ptrdiff_t>(border);
+    return border;
+  }
+
+  const tensor::ArenaLayout& layout_;
+  bool adapts_;
+  std::vector<std::ptrdiff_t> lost_;  ///< elements, by border
+};
 }  // namespace
 
-std::vector<Elements> shards_of(const Options& options, const tensor::ArenaLayout& layout, int ranks) {
+Shards shards_of(const Options& options, const tensor::ArenaLayout& layout, int ranks, std::vector<Elements> parts) {
   const bool adapts = find_rule(options.name).adapts;
-  const auto count = static_cast<std::size_t>(ranks);
-  std::vector<Elements> shards{{0, layout.size()}};
-  for (std::size_t r = 1; r < count; ++r) {
-    const std::size_t border = border_near(layout.size() * r / count, layout, adapts);
-    shards.push_back({border, layout.size()});
-    shards[r - 1].end = border;
+  if (adapts || parts.empty()) parts = {{0, layout.size()}};
+  Divider divider(layout, adapts, static_cast<std::size_t>(ranks));
+  Shards shards{std::move(parts), std::vector<std::vector<Elements>>(static_cast<std::size_t>(ranks))};
+  for (const Elements& part : shards.parts) {
+    const auto slices = divider.divide(part);
+    for (std::size_t r = 0; r < slices.size(); ++r) shards.of[r].push_back(slices[r]);
   }
   return shards;
+}
+
+std::vector<std::size_t> Shards::counts(std::size_t part) const {
+  std::vector<std::size_t> counts;
+  counts.reserve(of.size());
+  for (const auto& slices : of) counts.push_back(slices[part].count());
+  return counts;
+}
+
+std::size_t place_in(std::span<const Elements> shard, std::size_t part) {
+  std::size_t place = 0;
+  for (const Elements& slice : shard.first(part)) place += slice.count();
+  return place;
 }
 
 }  // namespace distdl::optim

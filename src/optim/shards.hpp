@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <vector>
 
 #include <distdl/optim/arena_ranges.hpp>
@@ -9,10 +11,22 @@
 
 namespace distdl::optim {
 
-/// Divides the arenas among `ranks` ranks: each updates its shard alone, and keeps the moments of it only. The shards
-/// are ascending, without gaps, and as equal in size as the borders permit. A border is between two tensors, or, where
-/// the optimizer does not adapt to whole tensors, between two rows of one, on a 64-byte line. A shard may be empty.
-/// Throws ConfigError if there is no optimizer of this name.
-std::vector<Elements> shards_of(const Options& options, const tensor::ArenaLayout& layout, int ranks);
+/// What each rank updates of the arenas, and keeps the moments of.
+struct Shards {
+  std::vector<Elements> parts;            ///< of the arenas; each is divided among all ranks
+  std::vector<std::vector<Elements>> of;  ///< of each rank: its slice of each part; ascending by rank, without gaps
+  /// The elements of each rank's slice of a part.
+  std::vector<std::size_t> counts(std::size_t part) const;
+};
+
+/// Divides each part of the arenas among `ranks` ranks, as equally as the borders permit: in all parts together, a
+/// border is off by no more than in one. A border is between two tensors, or between two rows of one, on a 64-byte
+/// line. A part ends between two tensors. Where the optimizer adapts to whole tensors, there is one part, whatever
+/// `parts` are, with borders between tensors only. A slice may be empty. Throws ConfigError if there is no optimizer of
+/// this name.
+Shards shards_of(const Options& options, const tensor::ArenaLayout& layout, int ranks, std::vector<Elements> parts);
+
+/// Where the slice of a part begins in memory that has only the elements of one rank's slices.
+std::size_t place_in(std::span<const Elements> shard, std::size_t part);
 
 }  // namespace distdl::optim

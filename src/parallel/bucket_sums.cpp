@@ -11,7 +11,7 @@ namespace {
 constexpr const char* kThread = "sum";
 }  // namespace
 
-BucketSums::BucketSums(Sum sum) : sum_(std::move(sum)), thread_([this](const std::stop_token& stop) { work(stop); }) {}
+BucketSums::BucketSums(Job job) : job_(std::move(job)), thread_([this](const std::stop_token& stop) { work(stop); }) {}
 
 BucketSums::~BucketSums() = default;
 
@@ -26,28 +26,33 @@ void BucketSums::release(std::size_t count) {
 void BucketSums::wait(std::size_t count) {
   constexpr Milliseconds kLook{5};  // for whom the thread waits: this one waits for the same rank
   std::unique_lock lock(mutex_);
-  while (!summed_now_.wait_for(lock, kLook, [&] { return summed_ >= count || error_; })) show_wait_of(kThread);
+  while (!done_now_.wait_for(lock, kLook, [&] { return done_ >= count || error_; })) show_wait_of(kThread);
   end_wait();
   if (error_) std::rethrow_exception(error_);
 }
 
+bool BucketSums::is_done(std::size_t count) {
+  const std::lock_guard lock(mutex_);
+  return done_ >= count || error_;
+}
+
 double BucketSums::restart() {
   const std::lock_guard lock(mutex_);
-  released_ = summed_ = 0;
+  released_ = done_ = 0;
   return std::exchange(seconds_, 0);
 }
 
 void BucketSums::work(const std::stop_token& stop) {
   const ShownThread shown(kThread);
   std::unique_lock lock(mutex_);
-  while (released_now_.wait(lock, stop, [this] { return summed_ < released_ && !error_; })) {
-    const std::size_t bucket = summed_;
+  while (released_now_.wait(lock, stop, [this] { return done_ < released_ && !error_; })) {
+    const std::size_t number = done_;
     lock.unlock();
     std::exception_ptr error;
     const Stopwatch watch;
     enter_phase(RankPhase::reduce);
     try {
-      sum_(bucket, stop);
+      job_(number, stop);
     } catch (...) {
       error = std::current_exception();
     }
@@ -57,8 +62,8 @@ void BucketSums::work(const std::stop_token& stop) {
     if (stop.stop_requested()) return;
     seconds_ += seconds;
     error_ = error;
-    if (!error) ++summed_;
-    summed_now_.notify_one();
+    if (!error) ++done_;
+    done_now_.notify_one();
   }
 }
 

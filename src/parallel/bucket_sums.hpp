@@ -11,34 +11,36 @@
 
 namespace distdl::parallel {
 
-/// Sums buckets over the ranks in a thread of its own, one after the other, while the caller computes. The thread
-/// sleeps while it waits for the network. From release() until wait() has returned for the last released bucket, the
-/// communicator belongs to the thread.
+/// Sums buckets over the ranks, and does other work with the communicator, in a thread of its own, one job after the
+/// other, while the caller computes. The thread sleeps while it waits for the network. From release() until wait() has
+/// returned for the last released job, the communicator belongs to the thread.
 class BucketSums {
  public:
-  /// Sums a bucket. Returns early if a stop is requested.
-  using Sum = std::function<void(std::size_t bucket, const std::stop_token& stop)>;
-  explicit BucketSums(Sum sum);
+  /// Does a job. Returns early if a stop is requested.
+  using Job = std::function<void(std::size_t number, const std::stop_token& stop)>;
+  explicit BucketSums(Job job);
   /// Gives up what is under way, within 10 ms.
   ~BucketSums();
   BucketSums(const BucketSums&) = delete;
   BucketSums& operator=(const BucketSums&) = delete;
 
-  /// The first `count` buckets of this step may be summed.
+  /// The first `count` jobs of this step may be done.
   void release(std::size_t count);
-  /// Waits until so many buckets are summed. Rethrows what the sum of one has thrown.
+  /// Waits until so many jobs are done. Rethrows what one has thrown.
   void wait(std::size_t count);
-  /// Ends a step, whose released buckets are summed. Returns the seconds that their sums took.
+  /// Whether wait() would return, or throw, at once.
+  bool is_done(std::size_t count);
+  /// Ends a step, whose released jobs are done. Returns the seconds that they took.
   double restart();
 
  private:
   void work(const std::stop_token& stop);
 
-  Sum sum_;
+  Job job_;
   std::mutex mutex_;
   std::condition_variable_any released_now_;
-  std::condition_variable summed_now_;
-  std::size_t released_ = 0, summed_ = 0;
+  std::condition_variable done_now_;
+  std::size_t released_ = 0, done_ = 0;
   double seconds_ = 0;
   std::exception_ptr error_;
   std::jthread thread_;  ///< the last member: ends first

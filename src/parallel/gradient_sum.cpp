@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
+#include <numeric>
 #include <span>
 #include <utility>
 
@@ -11,6 +12,7 @@
 namespace distdl::parallel {
 namespace {
 constexpr std::size_t kAlignment = 16;  ///< floats: a cache line
+constexpr std::size_t kAhead = 2;       ///< buckets that wait for their sums while the next one is computed
 
 std::size_t floats_of(double mib) {
   return static_cast<std::size_t>(std::min(mib * (1 << 20) / sizeof(float), 1e18));
@@ -58,7 +60,12 @@ void GradientSum::allocate() {
   communicator_.use(backend_.accelerator());
   arenas_ = memory_for(capacity_);
   locate_partials();
-  if (is_divided()) sums_.emplace([this](std::size_t bucket, const std::stop_token& stop) { sum(bucket, stop); });
+  if (is_divided()) sums_.emplace([this](std::size_t number, const std::stop_token& stop) { work(number, stop); });
+}
+
+void GradientSum::scatter(std::vector<std::vector<std::size_t>> counts) {
+  assert(counts.size() == buckets_.size() && arenas_.bytes() == 0);
+  counts_ = std::move(counts);
 }
 
 void GradientSum::allocate_spare() {
@@ -68,7 +75,10 @@ void GradientSum::allocate_spare() {
 
 tensor::Buffer GradientSum::memory_for(std::size_t arenas) {
   const std::size_t bytes = arenas * stride_ * sizeof(float);
-  return backend_.memory_is_host() ? communicator_.allocate(bytes) : backend_.allocate(bytes);
+  if (!discards_) return backend_.memory_is_host() ? communicator_.allocate(bytes) : backend_.allocate(bytes);
+  auto memory = tensor::allocate_host(bytes);  // what is shared is reserved, and cannot be given back
+  tensor::discard(memory.as<std::byte>());
+  return memory;
 }
 
 void GradientSum::set_plan(const MicrobatchPlan& plan) {
@@ -83,9 +93,18 @@ void GradientSum::set_plan(const MicrobatchPlan& plan) {
 
 void GradientSum::locate_partials() {
   partials_.clear();
-  for (const Bucket& bucket : buckets_)
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    const std::size_t first = buckets_[b].first, middle = end_of_slices(b), end = buckets_[b].end;
     for (std::size_t i = 0; i < cover_.size(); ++i)
-      partials_.emplace_back(arena(i) + bucket.first, bucket.count(), comm::DataType::float32);
+      partials_.emplace_back(arena(i) + first, middle - first, comm::DataType::float32);
+    for (std::size_t i = 0; i < cover_.size(); ++i)
+      partials_.emplace_back(arena(i) + middle, end - middle, comm::DataType::float32);
+  }
+}
+
+std::size_t GradientSum::end_of_slices(std::size_t bucket) const {
+  const std::size_t first = buckets_[bucket].first;
+  return counts_.empty() ? first : std::accumulate(counts_[bucket].begin(), counts_[bucket].end(), first);
 }
 
 float* GradientSum::arena(std::size_t index) const {
@@ -125,7 +144,7 @@ void GradientSum::set_final(std::size_t place) {
   assert(is_last(only_piece()));
   const std::size_t before = reduced_;
   for (; reduced_ < buckets_.size() && buckets_[reduced_].first >= place; ++reduced_) reduce_bucket(buckets_[reduced_]);
-  if (sums_ && reduced_ > before) sums_->release(reduced_);
+  if (reduced_ > before) release();
 }
 
 void GradientSum::add(std::size_t piece) {
@@ -145,29 +164,111 @@ void GradientSum::add(std::size_t piece) {
   if (closes) ++own.node;
 }
 
+void GradientSum::follow_with(std::size_t count, std::size_t lag, Follower follower) {
+  followers_ = count;
+  lag_ = std::min(lag, buckets_.size() - 1);
+  follower_ = std::move(follower);
+}
+
+std::size_t GradientSum::jobs_before_sum(std::size_t bucket) const {
+  return bucket + std::min(followers_, bucket > lag_ ? bucket - lag_ : 0);
+}
+
+std::size_t GradientSum::jobs_before_follower(std::size_t number) const {
+  return number + std::min(buckets_.size(), number + lag_ + 1);
+}
+
+void GradientSum::work(std::size_t number, const std::stop_token& stop) {
+  std::size_t bucket = 0;
+  while (bucket < buckets_.size() && jobs_before_sum(bucket) < number) ++bucket;
+  if (bucket < buckets_.size() && jobs_before_sum(bucket) == number) return sum(bucket, stop);
+  follower_(number - bucket, stop);
+}
+
+void GradientSum::release() {
+  if (!sums_) return;
+  std::size_t jobs = 0;
+  for (std::size_t bucket = 0, number = 0; bucket < reduced_ || number < followed_; ++jobs) {
+    if (bucket < reduced_ && jobs_before_sum(bucket) == jobs)
+      ++bucket;
+    else if (number < followed_ && jobs_before_follower(number) == jobs)
+      ++number;
+    else
+      break;
+  }
+  sums_->release(jobs);
+}
+
+bool GradientSum::has_sum() {
+  if (!sums_ || next_ == buckets_.size()) return false;
+  return sums_->is_done(jobs_before_sum(next_) + 1) || (discards_ && reduced_ > next_ + kAhead);
+}
+
 void GradientSum::sum(std::size_t bucket, const std::stop_token& stop) {
-  const auto& [first, end] = buckets_[bucket];
-  const comm::Vector result(arena(0) + first, end - first, comm::DataType::float32);
-  const std::span partials(partials_.data() + bucket * cover_.size(), cover_.size());
-  communicator_.all_reduce(leaves_, partials, result).wait(stop);
+  const std::span partials(partials_.data() + 2 * bucket * cover_.size(), 2 * cover_.size());
+  const std::size_t first = buckets_[bucket].first, middle = end_of_slices(bucket), end = buckets_[bucket].end;
+  if (first < middle) {
+    const auto& counts = counts_[bucket];
+    const auto self = counts.begin() + communicator_.rank().value;
+    const comm::Vector own(arena(0) + std::accumulate(counts.begin(), self, first), *self, comm::DataType::float32);
+    communicator_.reduce_scatter(leaves_, partials.first(cover_.size()), own, counts).wait(stop);
+    if (discards_ && !stop.stop_requested()) discard(bucket);
+  }
+  if (middle == end || stop.stop_requested()) return;
+  const comm::Vector result(arena(0) + middle, end - middle, comm::DataType::float32);
+  communicator_.all_reduce(leaves_, partials.last(cover_.size()), result).wait(stop);
+}
+
+/// But for what lies in the first arena: the own slice and the totals.
+void GradientSum::discard(std::size_t bucket) {
+  const auto& counts = counts_[bucket];
+  const auto self = counts.begin() + communicator_.rank().value;
+  const std::size_t first = buckets_[bucket].first, own = std::accumulate(counts.begin(), self, first);
+  const auto drop = [&](std::size_t index, std::size_t begin, std::size_t end) {
+    tensor::discard(std::as_writable_bytes(std::span(arena(index) + begin, end - begin)));
+  };
+  drop(0, first, own);
+  drop(0, own + *self, end_of_slices(bucket));
+  for (std::size_t index = 1; index < capacity(); ++index) drop(index, first, buckets_[bucket].end);
 }
 
 const Bucket* GradientSum::next_sum() {
-  assert(are_done());
   if (next_ == buckets_.size()) {
-    if (sums_) seconds_ = sums_->restart();
-    next_ = reduced_ = 0;
+    if (!follower_) end_step();
     return nullptr;
   }
   if (sums_) {
-    sums_->release(buckets_.size());
-    sums_->wait(next_ + 1);
+    if (are_done()) reduced_ = buckets_.size();  // also where there was no microbatch
+    assert(reduced_ > next_);
+    release();
+    sums_->wait(jobs_before_sum(next_) + 1);
   } else if (communicator_.size() > 1) {
     const Stopwatch watch;
     sum(next_, {});
     seconds_ = watch.seconds();
   }
   return &buckets_[next_++];
+}
+
+void GradientSum::release_followers(std::size_t count) {
+  assert(follower_ && next_ > 0 && count <= followers_);
+  if (sums_) {
+    followed_ = std::max(followed_, count);
+    return release();
+  }
+  const Stopwatch watch;
+  for (; followed_ < count; ++followed_) follower_(followed_, {});
+  seconds_ += watch.seconds();
+}
+
+void GradientSum::end_step() {
+  if (sums_) {
+    sums_->wait(followed_ == 0
+                    ? buckets_.size()
+                    : std::max(jobs_before_sum(buckets_.size() - 1), jobs_before_follower(followed_ - 1)) + 1);
+    seconds_ = sums_->restart();
+  }
+  next_ = reduced_ = followed_ = 0;
 }
 
 float* GradientSum::finish() {

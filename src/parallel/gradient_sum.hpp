@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
+#include <stop_token>
+#include <utility>
 #include <vector>
 
 #include <distdl/comm/communicator.hpp>
@@ -23,6 +26,9 @@ std::size_t arenas_for(comm::LeafRange range, int microbatches);
 ///
 /// The sum over the ranks can begin while the last own microbatch is computed: call set_final() for it. From then until
 /// finish() has returned, or next_sum() nothing, the communicator belongs to this object.
+///
+/// With scatter(), a rank gets its slice of each bucket's sum only. With follow_with(), the same thread then does other
+/// work with the communicator, and a step ends with end_step().
 class GradientSum {
  public:
   /// `count`: floats of an arena. `places`: see buckets_of(); without any there is one bucket. The references must
@@ -34,6 +40,24 @@ class GradientSum {
   /// is called for each own microbatch, in their order, whatever the others are at. Else there is one piece, with all.
   using Pieces = std::vector<std::vector<Bucket>>;
   void set_pieces(Pieces pieces);
+  /// In the order of their sums.
+  const std::vector<Bucket>& buckets() const { return buckets_; }
+  /// Before allocate(). `counts`: for each bucket, the elements of each rank's slice, from the bucket's begin on. All
+  /// ranks get the sum of what is behind the slices, such as the totals.
+  void scatter(std::vector<std::vector<std::size_t>> counts);
+  /// Before allocate(), after scatter(). The memory of a bucket is given back when it is summed, but for this rank's
+  /// slice. The backward pass is a few buckets ahead of the sums at most. Without effect on a device, and of no use to
+  /// a rank with several microbatches, whose gradients are added first.
+  void discard_others() { discards_ = backend_.memory_is_host(); }
+  /// Work with the communicator that follows the sums, by number.
+  using Follower = std::function<void(std::size_t number, const std::stop_token& stop)>;
+  /// Before allocate(). The follower runs in the thread of the sums, if there is one, for each number below `count`:
+  /// number n after the sum of bucket n + `lag`, or all sums. All ranks have the same order.
+  void follow_with(std::size_t count, std::size_t lag, Follower follower);
+  /// Collective. The numbers below `count` may follow now.
+  void release_followers(std::size_t count);
+  /// Collective, after next_sum() has returned nullptr: waits for the followers that were released.
+  void end_step();
 
   /// Collective. Registers the backend's device with the communicator. Without a device, the arenas are allocated in
   /// memory that the node's other ranks can read. Throws comm::NoMemory if there is none for them, and ConfigError if
@@ -54,17 +78,20 @@ class GradientSum {
   void set_final(std::size_t place);
   /// Adds the gradients in microbatch_arena().
   void add(std::size_t piece = 0);
-  /// Collective. Returns the sum over all microbatches of all ranks, valid until the next microbatch_arena(). It is in
-  /// the backend's memory, at the same address in each step. Throws comm::PeerLost.
+  /// Collective. Returns the sum over all microbatches of all ranks, or this rank's slices of it, valid until the next
+  /// microbatch_arena(). It is in the backend's memory, at the same address in each step. Throws comm::PeerLost.
   float* finish();
   /// Collective. The same bucket by bucket: waits for the next one's sum, whose memory is then the caller's. nullptr:
   /// all are there.
   const Bucket* next_sum();
+  /// In the backward pass: whether next_sum() would not wait, or ought to be called before the pass goes on, as too
+  /// many buckets are waiting in memory that is to be given back.
+  bool has_sum();
   /// Whether there are several buckets.
   bool is_divided() const { return buckets_.size() > 1; }
   /// Where the result is.
   const float* result() const { return arena(0); }
-  /// Seconds that the sums of the last step over the ranks took.
+  /// Seconds that the sums of the last step over the ranks and what followed them took.
   double seconds() const { return seconds_; }
   /// The arena of this rank's first partial sum before finish(). Per-rank values such as flags can be added to it.
   float* first_partial();
@@ -86,22 +113,38 @@ class GradientSum {
   /// Of the last microbatch.
   void reduce_bucket(const Bucket& bucket);
   bool is_last(const Progress& piece) const;
+  /// Where the slices of a bucket end.
+  std::size_t end_of_slices(std::size_t bucket) const;
+  /// Of this step that come before, in the order of all ranks: first sums, and from the sum `lag_` on, after each one
+  /// the next follower.
+  std::size_t jobs_before_sum(std::size_t bucket) const;
+  std::size_t jobs_before_follower(std::size_t number) const;
+  void work(std::size_t number, const std::stop_token& stop);
+  /// Tells the thread how far it may go.
+  void release();
   void sum(std::size_t bucket, const std::stop_token& stop);
+  void discard(std::size_t bucket);
 
   kernels::Backend& backend_;
   comm::Communicator& communicator_;
   comm::Leaves leaves_;
   std::size_t count_;
-  std::vector<comm::TreeNode> cover_;        ///< partial sums that this rank finishes alone
-  std::size_t stride_;                       ///< floats from one arena to the next
-  std::size_t capacity_ = 0;                 ///< arenas in arenas_
-  tensor::Buffer arenas_;                    ///< a stack: finished partial sums, then those of the current node
-  tensor::Buffer spare_;                     ///< the arena after those, if there is one
-  std::vector<Bucket> buckets_;              ///< in the order of their sums
-  std::vector<comm::ConstVector> partials_;  ///< for each bucket, their addresses at the end of a step
-  std::vector<Progress> pieces_;             ///< at least one
-  std::size_t reduced_ = 0;                  ///< buckets of which this rank's partial sums are done
-  std::size_t next_ = 0;                     ///< the one that next_sum() returns next
+  std::vector<comm::TreeNode> cover_;             ///< partial sums that this rank finishes alone
+  std::size_t stride_;                            ///< floats from one arena to the next
+  std::size_t capacity_ = 0;                      ///< arenas in arenas_
+  tensor::Buffer arenas_;                         ///< a stack: finished partial sums, then those of the current node
+  tensor::Buffer spare_;                          ///< the arena after those, if there is one
+  std::vector<Bucket> buckets_;                   ///< in the order of their sums
+  std::vector<std::vector<std::size_t>> counts_;  ///< of each bucket's slices; empty: all ranks get all sums
+  /// For each bucket, the addresses of its slices at the end of a step, and those of what is behind them.
+  std::vector<comm::ConstVector> partials_;
+  bool discards_ = false;
+  Follower follower_;
+  std::size_t followers_ = 0, lag_ = 0;
+  std::size_t followed_ = 0;      ///< followers that were released
+  std::vector<Progress> pieces_;  ///< at least one
+  std::size_t reduced_ = 0;       ///< buckets of which this rank's partial sums are done
+  std::size_t next_ = 0;          ///< the one that next_sum() returns next
   double seconds_ = 0;
   std::optional<BucketSums> sums_;  ///< with several buckets and ranks; the last member: ends before the arenas
 };

@@ -10,11 +10,25 @@
 namespace distdl::parallel {
 
 /// What of the training state each rank holds.
-enum class Strategy { replicas, sharded };
-constexpr std::array<Named<Strategy>, 2> choices_of(Strategy) {
+enum class Strategy { replicas, sharded, sharded_gradients };
+constexpr std::array<Named<Strategy>, 3> choices_of(Strategy) {
   return {{
       {Strategy::replicas, "replicas", "everything"},
       {Strategy::sharded, "sharded", "the optimizer's moments of a part of the model only, which it updates for all"},
+      {Strategy::sharded_gradients, "sharded_gradients", "the same, and the gradients of that part only"},
+  }};
+}
+
+/// With sharded gradients, the part of the gradients that a bucket has, unless parallel.bucket_mib says how many.
+constexpr double kBucketShare = 1.0 / 32;
+
+/// What of a block of layers is computed again in the backward pass instead of being kept.
+enum class Recompute { none, blocks, automatic };
+constexpr std::array<Named<Recompute>, 3> choices_of(Recompute) {
+  return {{
+      {Recompute::none, "none", "they are kept"},
+      {Recompute::blocks, "blocks", "the output of each block is kept, and the others are computed again"},
+      {Recompute::automatic, "auto", "blocks on a CPU where the model would not fit otherwise, else none"},
   }};
 }
 
@@ -41,6 +55,7 @@ constexpr const auto& choices_of(Algorithm /*which*/) {
 
 struct Options {
   OneOf<Strategy> strategy = Strategy::replicas;
+  OneOf<Recompute> recompute = Recompute::automatic;
   std::int64_t microbatches = 12;     ///< number per step; the global batch is microbatches * microbatch_size
   std::int64_t microbatch_size = 16;  ///< samples per microbatch
   std::int64_t tensor_shards = 1;     ///< into which the layers of each block are divided
@@ -63,6 +78,8 @@ template <class Visitor>
 void describe(Options& options, Visitor&& visit) {
   visit("parallel.strategy", options.strategy,
         OneOf<Strategy>::help("what a rank holds of the training state; no bit of the result depends on it"));
+  visit("parallel.recompute", options.recompute,
+        OneOf<Recompute>::help("the outputs of layers until the backward pass; no bit of the result depends on it"));
   visit(
       "parallel.microbatches", options.microbatches,
       "microbatches per step, which are divided among the ranks; the result depends on this number, not on the ranks");

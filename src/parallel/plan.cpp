@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include <distdl/base/checked.hpp>
+#include <distdl/model/tensor_shards.hpp>
 #include <distdl/parallel/plan.hpp>
 
 namespace distdl::parallel {
@@ -35,6 +37,16 @@ void check(const Options& options) {
           "parallel.pipeline_ranks is {} and parallel.tensor_ranks is {}, but a rank has either some layers or some "
           "shards of each: set one of them to 1; parallel.tensor_shards = {} may stay",
           options.pipeline_ranks, options.tensor_ranks, options.tensor_shards);
+  if (options.recompute != Recompute::blocks) return;
+  require(options.pipeline_ranks == 1 || options.schedule != pipeline::Algorithm::zero_bubble,
+          "parallel.schedule = \"zero-bubble\" needs activations twice in the backward pass, but parallel.recompute = "
+          "\"blocks\" has them once: use \"1f1b\", or parallel.recompute = \"none\"");
+  require(options.tensor_shards % std::max<std::int64_t>(1, options.tensor_ranks) == 0,
+          "parallel.recompute = \"blocks\" repeats the sums over tensor shards, for which each rank needs as many of "
+          "them, but parallel.tensor_ranks = {} does not divide parallel.tensor_shards = {}; the nearest number that "
+          "does is {}",
+          options.tensor_ranks, options.tensor_shards,
+          model::nearest_divisor(options.tensor_shards, options.tensor_ranks));
 }
 
 MicrobatchPlan make_plan(const Options& options, const std::vector<double>& speeds) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <utility>
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <distdl/tensor/buffer.hpp>
 
@@ -43,6 +45,14 @@ Buffer allocate_host(std::size_t bytes) {
   if (!data) throw std::bad_alloc();
   std::memset(data, 0, rounded);
   return Buffer(data, bytes, [](void* p) { std::free(p); });
+}
+
+void discard(std::span<std::byte> memory) noexcept {
+  static const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  void* first = memory.data();
+  std::size_t room = memory.size();
+  if (std::align(page, page, first, room) == nullptr) return;
+  ::madvise(first, room / page * page, MADV_DONTNEED);
 }
 
 }  // namespace distdl::tensor

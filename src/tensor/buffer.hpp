@@ -29,6 +29,10 @@ class Buffer {
   std::size_t bytes_ = 0;
 };
 
+/// Gives the whole pages within memory of allocate_host() back to the system. What lay there is zero afterwards, and
+/// takes memory again when it is written.
+void discard(std::span<std::byte> memory) noexcept;
+
 /// Zeroed host memory, aligned to 64 bytes. Throws std::bad_alloc.
 Buffer allocate_host(std::size_t bytes);
 

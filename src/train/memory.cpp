@@ -7,6 +7,8 @@
 #include <sys/sysinfo.h>
 
 #include <distdl/base/checked.hpp>
+#include <distdl/base/log.hpp>
+#include <distdl/model/activations.hpp>
 #include <distdl/optim/optimizer.hpp>
 #include <distdl/train/memory.hpp>
 
@@ -27,13 +29,33 @@ std::uint64_t limit_of_control_group() {
   return least;
 }
 
+constexpr double kGibibyte = 1 << 30;
+
 /// Of the layer with most; as 16 bits a value.
-std::int64_t activation_bytes(const model::Description& model, std::int64_t samples) {
+std::int64_t largest_activation(const model::Description& model, std::int64_t samples) {
   std::int64_t most = 0;
   for (const auto& layer : model::wire(model, samples).layers)
     for (const auto* shape : {&layer.input, &layer.output})
       most = std::max(most, checked_product<std::int64_t>(2, tensor::element_count(*shape), "the activations' bytes"));
   return most;
+}
+
+/// Of a rank: parameters, gradients and the optimizer's state.
+std::int64_t arena_bytes(const model::ModelTensors& tensors, const parallel::Options& parallel,
+                         const optim::Options& optim, const RanksOfMachine& ranks) {
+  const auto arena = checked_product<std::int64_t>(static_cast<std::int64_t>(tensors.layout.size()), sizeof(float),
+                                                   "the memory for parameters");
+  const auto state = optim::state_of(optim);
+  const auto moments = std::ranges::count(state, optim::StateArena::Kind::moment, &optim::StateArena::kind);
+  const bool sharded = parallel.strategy != parallel::Strategy::replicas;
+  // A rank with several microbatches adds their gradients first, and ranks that hold the model together sum them last.
+  const bool frees = parallel.strategy == parallel::Strategy::sharded_gradients && parallel.microbatches <= ranks.all &&
+                     ranks.parts == 1;
+  const auto whole = checked_product<std::int64_t>(  // parameters, gradients
+      arena, 2 - (frees ? 1 : 0) + std::ssize(state) - moments + (sharded ? 0 : moments),
+      "the memory for parameters, gradients and moments");
+  const auto shard = arena / ranks.all * ((sharded ? moments : 0) + (frees ? 1 : 0));
+  return checked_sum(whole, shard, "a rank's memory");
 }
 }  // namespace
 
@@ -46,25 +68,17 @@ std::uint64_t memory_of_node() {
 void check_memory(const model::Description& model, const model::ModelTensors& tensors,
                   const parallel::Options& parallel, const optim::Options& optim, const RanksOfMachine& ranks,
                   std::uint64_t memory) {
-  const auto arena = checked_product<std::int64_t>(static_cast<std::int64_t>(tensors.layout.size()), sizeof(float),
-                                                   "the memory for parameters");
-  const auto state = optim::state_of(optim);
-  const auto moments = std::ranges::count(state, optim::StateArena::Kind::moment, &optim::StateArena::kind);
-  const bool sharded = parallel.strategy == parallel::Strategy::sharded;
-  const auto whole = checked_product<std::int64_t>(  // parameters, gradients
-      arena, 2 + std::ssize(state) - moments + (sharded ? 0 : moments),
-      "the memory for parameters, gradients and moments");
-  std::int64_t rank = checked_sum(whole, activation_bytes(model, parallel.microbatch_size), "a rank's memory");
-  if (sharded) rank = checked_sum(rank, arena / ranks.all * moments, "a rank's memory");
+  const std::int64_t rank = checked_sum(arena_bytes(tensors, parallel, optim, ranks),
+                                        largest_activation(model, parallel.microbatch_size), "a rank's memory");
   const auto all = checked_product<std::int64_t>(rank, ranks.here, "the memory of all ranks of a machine");
-  constexpr double kGibibyte = 1 << 30;
   require(
       static_cast<std::uint64_t>(all) <= memory,
       "model \"{}\" with {} parameters in microbatches of {} samples needs at least {:.1f} GiB for {} rank{} on this "
       "machine, which has {:.1f} GiB; use a smaller model or parallel.microbatch_size, or fewer ranks per machine{}",
       model.name, model::parameter_count(tensors), parallel.microbatch_size, static_cast<double>(all) / kGibibyte,
       ranks.here, ranks.here == 1 ? "" : "s", static_cast<double>(memory) / kGibibyte,
-      sharded ? "" : R"(, or parallel.strategy = "sharded" on several ranks)");
+      parallel.strategy != parallel::Strategy::replicas ? ""
+                                                        : R"(, or parallel.strategy = "sharded" on several ranks)");
 }
 
 model::ModelTensors tensors_that_fit(const model::Description& model, const parallel::Options& parallel,
@@ -72,6 +86,35 @@ model::ModelTensors tensors_that_fit(const model::Description& model, const para
   auto tensors = model::tensors_of(model);
   check_memory(model, tensors, parallel, optim, ranks, memory);
   return tensors;
+}
+
+model::Network::Activations activations_for(const model::Description& model, const parallel::Options& parallel,
+                                            const optim::Options& optim, tensor::DataType type,
+                                            const RanksOfMachine& ranks, std::uint64_t memory) {
+  using enum model::Network::Activations;
+  if (parallel.recompute == parallel::Recompute::blocks) {
+    const bool can_repeat_sums = parallel.tensor_ranks == 1 || parallel.tensor_shards % ranks.parts == 0;
+    if (!can_repeat_sums && ranks.logs)
+      log(Severity::warning,
+          "the outputs of layers are kept, not computed again (parallel.recompute = \"blocks\"): the {} tensor shards "
+          "are not divided equally among {} ranks",
+          parallel.tensor_shards, ranks.parts);
+    return can_repeat_sums ? recomputed : kept;
+  }
+  if (parallel.recompute == parallel::Recompute::none || ranks.parts > 1) return kept;
+  const auto layers = model::estimated_activations(model, parallel.microbatch_size, type);
+  const auto gibibytes = [&](std::size_t activations) {
+    const auto arenas = static_cast<double>(arena_bytes(model::tensors_of(model), parallel, optim, ranks));
+    return (arenas + static_cast<double>(activations)) * ranks.here / kGibibyte;
+  };
+  const double all = gibibytes(model::bytes_of(layers)), has = static_cast<double>(memory) / kGibibyte;
+  if (all <= has) return kept;
+  if (ranks.logs)
+    log(Severity::info,
+        "the outputs of layers are computed again in the backward pass (parallel.recompute = \"auto\"): kept, they and "
+        "the state of {} rank{} would need {:.1f} GiB of this machine's {:.1f} GiB, and so {:.1f} GiB",
+        ranks.here, ranks.here == 1 ? "" : "s", all, has, gibibytes(model::plan_recomputation(layers).bytes()));
+  return recomputed;
 }
 
 }  // namespace distdl::train

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include <distdl/model/description.hpp>
+#include <distdl/model/network.hpp>
 #include <distdl/optim/options.hpp>
 #include <distdl/parallel/options.hpp>
 
@@ -15,7 +16,9 @@ std::uint64_t memory_of_node();
 /// How many ranks of a run one machine has.
 struct RanksOfMachine {
   int here = 1;
-  int all = 1;  ///< of the run that hold the same layers, also on other machines
+  int all = 1;       ///< of the run that hold the same layers, also on other machines
+  bool logs = true;  ///< this rank logs for those of its machine
+  int parts = 1;     ///< that hold the model together
 };
 
 /// Throws ConfigError before anything is allocated if parameters, gradients, moments and the largest activation of the
@@ -27,5 +30,11 @@ void check_memory(const model::Description& model, const model::ModelTensors& te
 /// The tensors of a model of which each rank has all. Throws as check_memory() does.
 model::ModelTensors tensors_that_fit(const model::Description& model, const parallel::Options& parallel,
                                      const optim::Options& optim, const RanksOfMachine& ranks, std::uint64_t memory);
+
+/// What parallel.recompute means for these ranks: "auto" is logged if the activations are recomputed, which it is not
+/// where ranks hold the model together. `model`: all layers. `type`: of the activations.
+model::Network::Activations activations_for(const model::Description& model, const parallel::Options& parallel,
+                                            const optim::Options& optim, tensor::DataType type,
+                                            const RanksOfMachine& ranks, std::uint64_t memory);
 
 }  // namespace distdl::train

@@ -40,6 +40,18 @@ void check(const Options& options) {
           "train.stop_margin_seconds is {}, but must be between 0 and {}", options.stop_margin_seconds, kLongestMargin);
 }
 
+/// A rank lets go of gradients that others need no more.
+void check_sharded_gradients(const Recipe& recipe) {
+  if (recipe.parallel.strategy != parallel::Strategy::sharded_gradients) return;
+  constexpr const char* kText =
+      "parallel.strategy = \"sharded_gradients\" gives up gradients before all are there, but {} needs all of them: "
+      "use "
+      "\"sharded\"";
+  require(recipe.optim.clip_norm == 0, kText, "optim.clip_norm");
+  require(recipe.kernels.precision.name() != "fp16", kText, "kernels.precision = \"fp16\"");
+  require(!optim::find_rule(recipe.optim.name).adapts, kText, fmt::format("optim.name = \"{}\"", recipe.optim.name));
+}
+
 void check(const Recipe& recipe) {
   data::check(recipe.data);
   model::check(recipe.model);
@@ -56,6 +68,7 @@ void check(const Recipe& recipe) {
           "part of the moments: leave out one of them",
           recipe.parallel.strategy);
   check_tensor_ranks(recipe);
+  check_sharded_gradients(recipe);
   require(recipe.train.audit_every == 0 || recipe.parallel.pipeline_ranks == 1,
           "train.audit_every compares what all ranks hold, but with parallel.pipeline_ranks = {} a rank holds some of "
           "the layers: leave out one of them",

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -30,6 +31,11 @@
 
 namespace distdl::train {
 namespace {
+/// That of a device is not known.
+std::uint64_t memory_for(const kernels::Backend& backend) {
+  return backend.memory_is_host() ? memory_of_node() : std::numeric_limits<std::uint64_t>::max();
+}
+
 /// One rank's part of a run: the loop of steps, evaluations and saves.
 class Trainer {
  public:
@@ -140,10 +146,13 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
 
 HeldModel Trainer::hold_what_fits() const {
   HeldModel held = hold(model_of(recipe_, *sources_.training), recipe_.parallel, mesh_, *backend_);
-  const auto here = communicator_.ranks_on_host_of(communicator_.rank()).size();
-  if (backend_->memory_is_host())
-    check_memory(held.model, held.tensors, recipe_.parallel, recipe_.optim,
-                 {static_cast<int>(here), mesh_.degrees().data}, memory_of_node());
+  const auto here = communicator_.ranks_on_host_of(communicator_.rank());
+  const RanksOfMachine ranks{static_cast<int>(here.size()), mesh_.degrees().data, here.front() == communicator_.rank(),
+                             mesh_.degrees().parts()};
+  const std::uint64_t memory = memory_for(*backend_);
+  check_memory(held.model, held.tensors, recipe_.parallel, recipe_.optim, ranks, memory);
+  held.activations =
+      activations_for(held.model, recipe_.parallel, recipe_.optim, backend_->activation_type(), ranks, memory);
   return held;
 }
 

@@ -10,6 +10,7 @@
 #include <distdl/base/clock.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/commit/finite.hpp>
+#include <distdl/optim/shards.hpp>
 #include <distdl/train/agreement.hpp>
 #include <distdl/train/state.hpp>
 
@@ -57,13 +58,17 @@ const float* TrainingState::evaluation_arena() const {
   return average ? average : parameter_arena();
 }
 
-optim::Arenas TrainingState::arenas(const float* gradients) const {
-  optim::Arenas all{
-      .parameters = parameter_arena(), .first = shard.value_or(optim::Elements{}).first, .gradients = gradients};
+optim::Arenas TrainingState::arenas(const float* gradients, std::size_t part) const {
+  optim::Arenas all{.parameters = parameter_arena(), .gradients = gradients};
+  if (!shard.empty()) all.first = shard[part].first;
+  const std::size_t begin = shard.empty() ? 0 : optim::place_in(shard, part);
   std::size_t moments = 0;
   for (const auto& [what, memory] : optimizer) {
-    auto& place = what.kind == optim::StateArena::Kind::average ? all.average : all.moments.at(moments++);
-    place = static_cast<float*>(memory.data());
+    auto* const data = static_cast<float*>(memory.data());
+    if (what.kind == optim::StateArena::Kind::average)
+      all.average = data;
+    else
+      all.moments.at(moments++) = data + begin;
   }
   return all;
 }
@@ -73,14 +78,14 @@ std::size_t TrainingState::bytes() const {
 }
 
 void allocate(TrainingState& state, kernels::Backend& backend, const tensor::ArenaLayout& layout,
-              const std::vector<optim::StateArena>& optimizer, std::optional<optim::Elements> shard) {
+              const std::vector<optim::StateArena>& optimizer, std::vector<optim::Elements> shard) {
   const std::size_t bytes = layout.size() * sizeof(float);
   state.parameters = backend.allocate(bytes);
-  state.shard = shard;
+  state.shard = std::move(shard);
   state.optimizer.clear();
   for (const auto& what : optimizer) {
-    const bool is_cut = shard && what.kind == optim::StateArena::Kind::moment;
-    const std::size_t own = is_cut ? shard->count() * sizeof(float) : bytes;
+    const bool is_cut = !state.shard.empty() && what.kind == optim::StateArena::Kind::moment;
+    const std::size_t own = is_cut ? optim::place_in(state.shard, state.shard.size()) * sizeof(float) : bytes;
     state.optimizer.push_back({what, backend.allocate(std::max(own, sizeof(float)))});
   }
 }
@@ -151,7 +156,8 @@ std::vector<StateCheckpointer::Arena> StateCheckpointer::arenas(const TrainingSt
   std::vector<Arena> all{{"parameter/", &state.parameters, false, {}}};
   for (const auto& [what, memory] : state.optimizer) {
     const bool moments = what.kind == optim::StateArena::Kind::moment;
-    all.push_back({what.name + "/", &memory, moments, moments ? state.shard : std::nullopt});
+    all.push_back({what.name + "/", &memory, moments, {}});
+    if (moments) all.back().shard = state.shard;
   }
   return all;
 }
@@ -160,10 +166,23 @@ bool StateCheckpointer::has_values(const Arena& arena, const tensor::TensorView&
   return !arena.moments || view.role == tensor::Role::parameter;
 }
 
+namespace {
+optim::Elements elements_of(const tensor::TensorView& view) {
+  return {view.offset, view.offset + view.count};
+}
+}  // namespace
+
+std::optional<std::size_t> StateCheckpointer::slice_of(const Arena& arena, const tensor::TensorView& view) {
+  for (std::size_t part = 0; part < arena.shard.size(); ++part)
+    if (optim::common(arena.shard[part], elements_of(view)).count() > 0) return part;
+  return std::nullopt;
+}
+
 std::optional<tensor::Box> StateCheckpointer::box_of(const Arena& arena, const tensor::TensorView& view) {
-  if (!arena.shard) return tensor::whole(view.shape);
-  const auto here = optim::common(*arena.shard, {view.offset, view.offset + view.count});
-  if (here.count() == 0) return std::nullopt;
+  if (arena.shard.empty()) return tensor::whole(view.shape);
+  const auto part = slice_of(arena, view);
+  if (!part) return std::nullopt;
+  const auto here = optim::common(arena.shard[*part], elements_of(view));
   tensor::Box box = tensor::whole(view.shape);
   if (here.count() == view.count) return box;
   const std::size_t row = view.count / static_cast<std::size_t>(view.shape[0]);
@@ -175,10 +194,11 @@ std::optional<tensor::Box> StateCheckpointer::box_of(const Arena& arena, const t
 std::vector<std::pair<tensor::Box, std::byte*>> StateCheckpointer::pieces_of(const Arena& arena, std::byte* host,
                                                                              const tensor::TensorView& view,
                                                                              const tensor::Box& box) {
-  const std::size_t first = arena.shard.value_or(optim::Elements{}).first;
+  const auto part = slice_of(arena, view);
+  const std::size_t begin = part ? arena.shard[*part].first - optim::place_in(arena.shard, *part) : 0;
   std::vector<std::pair<tensor::Box, std::byte*>> pieces;
   for (const auto& [piece, offset] : tensor::pieces_of(view, box))
-    pieces.emplace_back(piece, host + (view.offset + offset - first) * sizeof(float));
+    pieces.emplace_back(piece, host + (view.offset + offset - begin) * sizeof(float));
   return pieces;
 }
 
@@ -194,13 +214,13 @@ StateCheckpointer::Part StateCheckpointer::part_of(const TrainingState& state) {
   std::size_t arena_number = 0;
   for (const auto& arena : arenas(state)) {
     std::byte* host = host_copy(arena_number++, *arena.memory);
-    if (index < 0 && !arena.shard) continue;
+    if (index < 0 && arena.shard.empty()) continue;
     if (!backend_.memory_is_host()) backend_.copy_to_host(host, arena.memory->data(), arena.memory->bytes());
     for (std::size_t i = 0; i < tensors_.layout.tensors().size(); ++i) {
       const auto& view = tensors_.layout.tensors()[i];
       if (view.role == tensor::Role::borrowed || !has_values(arena, view)) continue;
       if (!saves_whole_tensors_ && !view.part_of) continue;
-      const auto box = arena.shard ? box_of(arena, view) : share_of(view.shape, i, index, writers);
+      const auto box = arena.shard.empty() ? share_of(view.shape, i, index, writers) : box_of(arena, view);
       if (!box) continue;
       for (const auto& [piece, bytes] : pieces_of(arena, host, view, *box))
         part.slices.push_back(

@@ -38,20 +38,21 @@ struct TrainingState {
   std::int64_t updates = 0;               ///< steps since the optimizer's moments were zero
   tensor::Buffer parameters;              ///< an arena in the backend's memory, like the following ones
   std::vector<OptimizerArena> optimizer;  ///< in the order of optim::Optimizer::state()
-  /// The elements of which the moments are here; each other one's are on one other rank. None: all, on each rank.
-  std::optional<optim::Elements> shard = {};
+  /// The elements of which the moments are here, one slice after the other; each other one's are on one other rank.
+  /// Empty: all, on each rank. See optim::Shards.
+  std::vector<optim::Elements> shard = {};
 
   float* parameter_arena() const { return static_cast<float*>(parameters.data()); }
   /// The average of the parameters if there is one, else the parameters.
   const float* evaluation_arena() const;
-  /// All arenas of a step.
-  optim::Arenas arenas(const float* gradients) const;
+  /// All arenas of a step, with the moments of slice `part` of the shard if there is one.
+  optim::Arenas arenas(const float* gradients, std::size_t part = 0) const;
   std::size_t bytes() const;  ///< bytes of all arenas, with the other ranks' moments
 };
 
 /// Allocates arenas of zeros. `shard`: see TrainingState.
 void allocate(TrainingState& state, kernels::Backend& backend, const tensor::ArenaLayout& layout,
-              const std::vector<optim::StateArena>& optimizer, std::optional<optim::Elements> shard = {});
+              const std::vector<optim::StateArena>& optimizer, std::vector<optim::Elements> shard = {});
 
 /// Properties that a run compares with those of the run that wrote a checkpoint: a difference is an error or a warning.
 using Identity = std::map<std::string, std::string>;
@@ -137,11 +138,13 @@ class StateCheckpointer {
   struct Arena {
     std::string prefix;
     const tensor::Buffer* memory;
-    bool moments;                          ///< begins with zeros, and has only those of tensors of Role::parameter
-    std::optional<optim::Elements> shard;  ///< those that are here, if other ranks have the others
+    bool moments;                            ///< begins with zeros, and has only those of tensors of Role::parameter
+    std::span<const optim::Elements> shard;  ///< those that are here, if other ranks have the others
   };
   static std::vector<Arena> arenas(const TrainingState& state);
   static bool has_values(const Arena& arena, const tensor::TensorView& view);
+  /// The number of the shard's slice that has elements of a tensor, if any.
+  static std::optional<std::size_t> slice_of(const Arena& arena, const tensor::TensorView& view);
   /// The part of a tensor of the state that is here, if any.
   static std::optional<tensor::Box> box_of(const Arena& arena, const tensor::TensorView& view);
   /// Boxes of the whole tensor that are the box `rows` of a view, each with its place in host memory.

@@ -225,6 +225,7 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
                                              "parallel.bucket_mib",
                                              "parallel.interleave",
                                              "parallel.pipeline_ranks",
+                                             "parallel.recompute",
                                              "parallel.schedule",
                                              "parallel.stage_layers",
                                              "parallel.strategy",

@@ -24,11 +24,11 @@ struct BoundNetwork {
   tensor::Buffer device_parameters, gradients;
 
   BoundNetwork(const std::string& backend_name, Description described, std::int64_t samples,
-               const std::string& precision = "fp32")
+               const std::string& precision = "fp32", Network::Activations activations = Network::Activations::kept)
       : backend(kernels::make_backend({.backend = backend_name, .precision = precision})),
         model(std::move(described)),
         tensors(tensors_of(model)),
-        network(*backend, model, tensors, samples),
+        network(*backend, model, tensors, samples, activations),
         parameters(tensors.layout.size()),
         device_parameters(backend->allocate(parameters.size() * sizeof(float))),
         gradients(backend->allocate(network.gradient_count() * sizeof(float))) {

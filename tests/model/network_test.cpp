@@ -198,6 +198,19 @@ TEST_P(NetworkOn, RepeatsTheSameBits) {
   for (int run = 0; run < 4; ++run) EXPECT_EQ(first, other.run()) << run << ": from the second on a GPU replays";
 }
 
+TEST_P(NetworkOn, RecomputesActivationsWithTheSameBits) {
+  for (const char* precision : {"fp32", "bf16"}) {
+    BoundNetwork keeps(backend(), small().model, 4, precision);
+    BoundNetwork recomputes(backend(), small().model, 4, precision, Network::Activations::recomputed);
+    for (std::uint64_t microbatch = 0; microbatch < 3; ++microbatch) {  // from the second on a GPU replays
+      for (auto* bound : {&keeps, &recomputes}) bound->backend->set_rng_key({7, microbatch});
+      EXPECT_EQ(keeps.run(), recomputes.run()) << precision << ", " << microbatch;
+      EXPECT_EQ(keeps.network.evaluate().loss, recomputes.network.evaluate().loss);
+      EXPECT_EQ(keeps.network.logits(), recomputes.network.logits());
+    }
+  }
+}
+
 TEST_P(NetworkOn, TellsWhichGradientsAreFinalAndNeverChangesThemAfterwards) {
   const auto places = bound_->network.places();
   ASSERT_EQ(places.front(), bound_->tensors.layout.size());

@@ -94,6 +94,16 @@ TEST_P(Divided, ComputesTheSameLogits) {
     for (std::size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(logits[i], expected[i], 1e-5) << name << ", " << i;
   }
 }
+
+TEST_P(Divided, RecomputesActivationsWithTheSameBits) {
+  for (const auto& [name, model, numbers] : cases()) {
+    const auto divided = divide(model, numbers.back());
+    BoundNetwork keeps(GetParam(), divided, 3),
+        recomputes(GetParam(), divided, 3, "fp32", Network::Activations::recomputed);
+    for (int pass = 0; pass < 2; ++pass) EXPECT_EQ(recomputes.run(), keeps.run()) << name;
+    EXPECT_LT(recomputes.network.activation_bytes(), keeps.network.activation_bytes()) << name;
+  }
+}
 INSTANTIATE_TEST_SUITE_P(Backends, Divided, testing::Values("reference", "onednn"),
                          [](const auto& param) { return param.param; });
 

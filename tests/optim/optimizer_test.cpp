@@ -169,7 +169,8 @@ class OnBackend : public kernels::test::EachBackend {
       backend_->copy_from_host(gradient, gradients(t).data(), layout_.size() * sizeof(float));
       auto norm = optimizer.prepare(arenas.gradients, {rate(t), after + t - 1, t - 1, kMicrobatches, gradient_scale_});
       const auto apply = [&] {
-        for (const Elements& shard : shards_of(options, layout_, shards_)) {
+        for (const auto& of_rank : shards_of(options, layout_, shards_, {}).of) {
+          const Elements& shard = of_rank.front();
           Arenas part = arenas;
           part.first = shard.first;
           for (std::size_t i = 0; i < moments_of(state); ++i) part.moments.at(i) += shard.first;

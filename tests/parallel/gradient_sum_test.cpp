@@ -171,6 +171,98 @@ TEST(GradientSum, HasTheSameBitsForEveryBucketOnEveryNumberOfRanks) {
   }
 }
 
+/// What the slices of a bucket hold, of which the totals, from 992 on, are not a part.
+std::vector<std::vector<std::size_t>> slices_of(const std::vector<Bucket>& buckets, int ranks) {
+  std::vector<std::vector<std::size_t>> counts;
+  for (const Bucket& bucket : buckets) {
+    auto& each = counts.emplace_back(static_cast<std::size_t>(ranks), 0);
+    std::size_t left = std::min<std::size_t>(bucket.end, 992) - std::min<std::size_t>(bucket.first, 992);
+    for (std::size_t& count : each) left -= count = &count == &each.back() ? left : left / 3;
+  }
+  return counts;
+}
+
+/// Of a step: this rank's slices and the totals are there, and nothing else was sent here.
+void expect_slices(const GradientSum& sum, const std::vector<std::vector<std::size_t>>& counts, std::size_t self,
+                   int microbatches) {
+  for (std::size_t b = 0; b < counts.size(); ++b) {
+    std::size_t first = sum.buckets()[b].first;
+    for (std::size_t r = 0; r < counts[b].size(); first += counts[b][r++])
+      for (std::size_t i = first; i < first + counts[b][r]; ++i)
+        ASSERT_EQ(sum.result()[i] == tree_sum(0, microbatches, i), r == self) << b << ", " << i << ", " << r;
+  }
+  for (std::size_t i = 992; i < kCount; ++i) ASSERT_EQ(sum.result()[i], tree_sum(0, microbatches, i)) << i;
+}
+
+TEST(GradientSum, GivesEachRankItsSlicesAndThenLetsTheOtherWorkFollow) {
+  for (const auto& overlap : {Overlap{}, Overlap{places_every(100), 60 * sizeof(float) / kMib}})
+    for (int ranks : {2, 3, 5})
+      world::run_threads(ranks, [&](world::World& world) {
+        auto communicator = comm::Communicator::connect(world, {});
+        auto backend = kernels::make_backend({.backend = "reference"});
+        const auto plan = make_plan({.microbatches = 8, .microbatch_size = 1}, ranks);
+        GradientSum sum(*backend, *communicator, plan, kCount, overlap.places, overlap.bucket_mib);
+        const auto counts = slices_of(sum.buckets(), ranks);
+        const std::size_t followers = sum.buckets().size();
+        std::vector<std::size_t> followed;
+        sum.scatter(counts);
+        const std::size_t lag = ranks == 3 ? followers : 1;
+        sum.follow_with(followers, lag, [&](std::size_t number, const std::stop_token& stop) {
+          communicator->barrier().wait(stop);
+          followed.push_back(number);
+        });
+        sum.allocate();
+        for (int step = 0; step < 3; ++step) {
+          const auto range = plan.of(world.rank());
+          for (int m = range.first; m < range.first + range.count; ++m) {
+            float* const arena = sum.microbatch_arena();
+            for (std::size_t i = 0; i < kCount; ++i) arena[i] = gradient(m, i);
+            if (m + 1 == range.first + range.count) sum.set_final(500);
+            sum.add();
+          }
+          std::size_t summed = 0;
+          for (; sum.next_sum() != nullptr; ++summed) sum.release_followers(summed);
+          EXPECT_EQ(summed, sum.buckets().size());
+          expect_slices(sum, counts, static_cast<std::size_t>(world.rank().value), 8);
+          if (step < 2) sum.release_followers(followers);
+          sum.end_step();
+          EXPECT_EQ(followed.size(), step < 2 ? followers : summed - 1) << "those that were released";
+          EXPECT_TRUE(std::is_sorted(followed.begin(), followed.end()));
+          followed.clear();
+          EXPECT_GT(sum.seconds(), 0);
+        }
+        communicator->close();
+      });
+}
+
+TEST(GradientSum, GivesTheMemoryOfOthersSlicesBack) {
+  constexpr std::size_t kFloats = 1 << 16, kPage = 4096 / sizeof(float), kSlice = kFloats / 4;
+  world::run_threads(2, [&](world::World& world) {
+    auto communicator = comm::Communicator::connect(world, {});
+    auto backend = kernels::make_backend({.backend = "reference"});
+    const auto plan = make_plan({.microbatches = 2, .microbatch_size = 1}, 2);
+    GradientSum sum(*backend, *communicator, plan, kFloats + 16, {kFloats, kFloats / 2, 0}, 1e-6);
+    sum.scatter({{0, 0}, {kSlice, kSlice}, {kSlice, kSlice}});
+    sum.discard_others();
+    sum.allocate();
+    for (int step = 0; step < 2; ++step) {
+      std::fill_n(sum.microbatch_arena(), kFloats + 16, 1.0f);
+      sum.add();
+      const float* const all = sum.finish();
+      for (std::size_t i = 0; i < kFloats; ++i) {
+        const bool own = i / kSlice % 2 == static_cast<std::size_t>(world.rank().value);
+        const std::size_t within = i % kSlice;
+        const bool whole = within >= kPage && within < kSlice - kPage;  // in a page of the slice only
+        if (own || whole) {
+          ASSERT_EQ(all[i], own ? 2 : 0) << i;
+        }
+      }
+      EXPECT_EQ(all[kFloats], 2);
+    }
+    communicator->close();
+  });
+}
+
 TEST(GradientSum, HasTheSameBitsForBucketsAndUnevenOrMovingShares) {
   const Overlap overlap{places_every(100), 60 * sizeof(float) / kMib};
   const auto even = sum_with(12, {1, 1, 1}, 1);

@@ -154,10 +154,32 @@ TEST_F(Pipelines, StagesMayHaveLayersInShards) {
 
 TEST_F(Pipelines, ReplicasMayBeSharded) {
   use_gpt();
+  for (const double clip_norm : {0.1, 0.0}) {
+    recipe_.optim.clip_norm = clip_norm;
+    recipe_.parallel.strategy = "replicas";
+    const auto expected = digest_of(1, 1);
+    for (const char* strategy : {"sharded", "sharded_gradients"}) {
+      recipe_.parallel.strategy = strategy;
+      if (strategy == std::string("sharded_gradients") && clip_norm > 0) continue;
+      for (const auto& [ranks, pipeline] : {std::pair(4, 2), {6, 2}, {2, 2}})
+        EXPECT_EQ(digest_of(ranks, pipeline), expected) << strategy << ", " << clip_norm << ", " << ranks;
+      EXPECT_EQ(digest_of(4, 2, "interleaved"), expected) << strategy << ", " << clip_norm << ", interleaved";
+    }
+  }
+}
+
+TEST_F(Pipelines, StagesMayRecomputeActivations) {
+  use_gpt();
+  recipe_.model.layers = 4;
   const auto expected = digest_of(1, 1);
-  recipe_.parallel.strategy = "sharded";
-  for (const auto& [ranks, pipeline] : {std::pair(4, 2), {6, 2}, {2, 2}})
-    EXPECT_EQ(digest_of(ranks, pipeline), expected);
+  recipe_.parallel.recompute = "blocks";
+  for (const char* schedule : {"gpipe", "1f1b", "interleaved"})
+    for (const int ranks : {2, 4}) EXPECT_EQ(digest_of(ranks, 2, schedule), expected) << schedule << ", " << ranks;
+  recipe_.parallel.schedule = "zero-bubble";
+  EXPECT_THAT(error_of(2, "pieces"), HasSubstr("use \"1f1b\", or parallel.recompute = \"none\""));
+  EXPECT_EQ(code_, ExitCode::config);
+  recipe_.parallel.recompute = "auto";
+  EXPECT_EQ(digest_of(2, 2, "zero-bubble"), expected) << "which keeps them";
 }
 
 TEST_F(Pipelines, ACheckpointMovesBetweenProducts) {

@@ -6,6 +6,7 @@
 
 #include "tests/train/run_fixture.hpp"
 #include <distdl/kernels/options.hpp>
+#include <distdl/model/models.hpp>
 #include <distdl/optim/shards.hpp>
 #include <distdl/train/memory.hpp>
 
@@ -13,7 +14,8 @@ namespace distdl::train {
 namespace {
 using ::testing::HasSubstr;
 
-constexpr const char *kReplicas = "replicas", *kSharded = "sharded";
+constexpr const char *kReplicas = "replicas", *kSharded = "sharded", *kGradients = "sharded_gradients";
+constexpr double kEachLayer = 1e-6;  ///< MiB: each layer is a bucket, of which each rank has a slice
 
 class Sharded : public Run {
  protected:
@@ -30,7 +32,11 @@ class Sharded : public Run {
   }
   void expect_same_bytes(std::initializer_list<int> numbers_of_ranks, const std::string& what) {
     const auto expected = digest_of(1, kReplicas);
-    for (const int ranks : numbers_of_ranks) EXPECT_EQ(digest_of(ranks), expected) << what << ", " << ranks;
+    for (const int ranks : numbers_of_ranks)
+      for (const double mib : {0.0, kEachLayer}) {
+        recipe_.parallel.bucket_mib = mib;
+        EXPECT_EQ(digest_of(ranks), expected) << what << ", " << ranks << " ranks, buckets of " << mib << " MiB";
+      }
   }
   int runs_ = 0;
 };
@@ -72,6 +78,35 @@ TEST_F(Sharded, UpdatesTheBucketsAsTheirSumsArrive) {
   }
 }
 
+/// With one microbatch per rank a rank never holds more than a few buckets; with several it may change its mind.
+TEST_F(Sharded, GivesTheSameBytesWithoutTheOthersGradients) {
+  recipe_.parallel.microbatches = 4;
+  for (const std::string name : {"sgd", "adamw"}) {
+    recipe_.optim = {.name = name, .learning_rate = 0.01, .ema_decay = 0.9};
+    const auto expected = digest_of(1, kReplicas);
+    for (const int ranks : {2, 3, 4}) EXPECT_EQ(digest_of(ranks, kGradients), expected) << name << ", " << ranks;
+  }
+  recipe_.train.steps = 60;
+  const auto expected = digest_of(1, kReplicas);
+  rank_times_ = [](Rank rank, Step step, const parallel::MicrobatchPlan& plan) {
+    const bool slow = step < Step(30) && rank == Rank(1);
+    return RankTimes{slow ? 3.0 : 1.0, plan.of(rank).count * (slow ? 3.0 : 1.0)};
+  };
+  EXPECT_EQ(digest_of(3, kGradients), expected);
+}
+
+TEST_F(Sharded, RefusesWhatNeedsAllGradients) {
+  recipe_.parallel.strategy = kGradients;
+  recipe_.optim.clip_norm = 1;
+  EXPECT_THAT(error_of(2, "clips"), HasSubstr("but optim.clip_norm needs all of them: use \"sharded\""));
+  EXPECT_EQ(code_, ExitCode::config);
+  recipe_.optim = {.name = "lamb"};
+  EXPECT_THAT(error_of(2, "adapts"), HasSubstr("but optim.name = \"lamb\" needs all of them"));
+  recipe_.optim = {};
+  recipe_.kernels.precision = "fp16";
+  EXPECT_THAT(error_of(2, "scales"), HasSubstr("but kernels.precision = \"fp16\" needs all of them"));
+}
+
 TEST_F(Sharded, MicrobatchesMove) {
   recipe_.train.steps = 60;
   const auto expected = digest_of(1, kReplicas);
@@ -89,6 +124,7 @@ TEST_F(Sharded, ACheckpointKnowsNothingOfIt) {
     const auto expected = digest_of(1, kReplicas);
     const auto go_on = [&](const char* strategy, int ranks, int steps = 0) {
       recipe_.parallel.strategy = strategy;
+      recipe_.parallel.bucket_mib = ranks % 2 == 0 ? kEachLayer : 0;
       testing::internal::CaptureStderr();
       const auto end = steps > 0 ? run(ranks, name, steps) : run(ranks, name);
       EXPECT_EQ(end, steps > 0 ? Outcome::stopped : Outcome::finished);
@@ -127,6 +163,7 @@ TEST_F(Sharded, SnapshotsMoveToOtherRanksAndStrategies) {
   recipe_.checkpoint = {.every = 0, .memory_every = 4};
   for (const char* strategy : {kReplicas, kSharded}) {
     recorder_.started.clear();
+    recipe_.parallel.bucket_mib = kEachLayer;
     recipe_.parallel.strategy = strategy;
     crash_at_ = 8;
     EXPECT_THROW(run(3, strategy), std::runtime_error);
@@ -186,7 +223,9 @@ TEST_F(Sharded, ARankHoldsTheMomentsOfItsShardOnly) {
   const std::size_t arena = tensors.layout.size() * sizeof(float);
   for (const int ranks : {2, 4, 8}) {
     std::size_t moments = 0, most = 0;
-    for (const auto& shard : optim::shards_of(recipe_.optim, tensors.layout, ranks)) {
+    const std::size_t border = tensors.layout.tensors()[2].offset;
+    const std::vector<optim::Elements> parts{{border, tensors.layout.size()}, {0, border}};
+    for (const auto& shard : optim::shards_of(recipe_.optim, tensors.layout, ranks, parts).of) {
       TrainingState state;
       allocate(state, *backend, tensors.layout, optim::state_of(recipe_.optim), shard);
       ASSERT_EQ(state.optimizer.size(), 3u);
@@ -210,6 +249,9 @@ TEST_F(Sharded, AModelMayFitThatWouldNotFitOtherwise) {
   };
   constexpr std::uint64_t kLittle = 30'000;  // of some 41 KB: four arenas of 10 KB
   EXPECT_NO_THROW(fits(kSharded, {1, 4}, kLittle));
+  EXPECT_THROW(fits(kSharded, {1, 16}, kLittle / 2), ConfigError);
+  EXPECT_NO_THROW(fits(kGradients, {1, 16}, kLittle / 2));
+  EXPECT_THROW(fits(kGradients, {1, 4}, kLittle / 2), ConfigError) << "with three microbatches each";
   EXPECT_THROW(fits(kSharded, {1, 1}, kLittle), ConfigError);
   EXPECT_THROW(fits(kSharded, {4, 4}, kLittle), ConfigError) << "that share a machine";
   try {
@@ -225,7 +267,7 @@ TEST_F(Sharded, RefusesAudits) {
   EXPECT_THAT(error_of(2, "audited"), HasSubstr("with parallel.strategy = \"sharded\" a rank alone holds its part"));
   EXPECT_EQ(code_, ExitCode::config);
   EXPECT_THAT([this] { recipe_.parallel.strategy = "zero1"; },
-              testing::ThrowsMessage<ConfigError>(HasSubstr("\"zero1\" is not \"replicas\" or \"sharded\"")));
+              testing::ThrowsMessage<ConfigError>(HasSubstr("\"zero1\" is not \"replicas\", \"sharded\" or")));
 }
 }  // namespace
 }  // namespace distdl::train

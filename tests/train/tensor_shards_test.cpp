@@ -84,6 +84,28 @@ TEST_F(TensorShards, GiveTheSameBytesOnEachNumberOfTensorRanks) {
   expect_same_bytes("vit", {{4, 2}});
 }
 
+TEST_F(TensorShards, GiveTheSameBytesWithShardedGradientsAndRecomputedActivations) {
+  recipe_.optim.clip_norm = 0;
+  recipe_.model.layers = 3;
+  const auto expected = digest_of(1, "expected");
+  for (const char* recompute : {"none", "blocks"})
+    for (const char* strategy : {"replicas", "sharded", "sharded_gradients"})
+      for (const auto& [ranks, tensor_ranks] : {std::pair(3, 1), {4, 2}, {4, 4}}) {
+        recipe_.parallel.recompute = recompute;
+        recipe_.parallel.strategy = strategy;
+        recipe_.parallel.tensor_ranks = tensor_ranks;
+        const auto name = fmt::format("{}_{}_{}_{}", recompute, strategy, ranks, tensor_ranks);
+        EXPECT_EQ(digest_of(ranks, name), expected) << name;
+      }
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(digest_of(3, "uneven"), expected);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("4 tensor shards are not divided equally among 3 ranks"));
+  recipe_.parallel.tensor_ranks = 3;
+  EXPECT_THAT(error_of(3, "three"), HasSubstr("parallel.tensor_ranks = 3 does not divide parallel.tensor_shards = 4; "
+                                              "the nearest number that does is 2"));
+}
+
 TEST_F(TensorShards, MoveBetweenProductsWhileTheRunGoesOn) {
   recipe_.train.steps = 14;
   const auto expected = digest_of(1, "expected");

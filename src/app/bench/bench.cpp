@@ -33,7 +33,7 @@ struct Arguments {
   std::string model = "lenet", precision = "fp32";
   std::int64_t batch = 64, steps = 20, tensor_shards = 1;
   double bucket_mib = 0;
-  bool json = false;
+  bool recomputes = false, json = false;
 };
 
 /// The sizes at which models are compared with those of others.
@@ -67,7 +67,8 @@ class TrainBench {
         model_(
             model::divide(model::describe_model(case_.options, case_.sample, case_.classes), arguments.tensor_shards)),
         tensors_(model::tensors_of(model_)),
-        network_(*backend_, model_, tensors_, arguments.batch),
+        network_(*backend_, model_, tensors_, arguments.batch,
+                 arguments.recomputes ? model::Network::Activations::recomputed : model::Network::Activations::kept),
         sum_(*backend_, communicator,
              parallel::make_plan({.microbatches = communicator.size(), .microbatch_size = arguments.batch},
                                  communicator.size()),
@@ -119,6 +120,7 @@ class TrainBench {
   }
 
   std::string backend() const { return backend_->description(); }
+  double activation_mib() const { return static_cast<double>(network_.activation_bytes()) / (1 << 20); }
   /// Of the loss: tokens, or 1.
   std::int64_t terms() const { return network_.terms(); }
 
@@ -206,6 +208,7 @@ void bench_train(const Arguments& arguments, comm::Communicator& communicator) {
                                               {"sum_waited_ms", median(sorted(&TrainBench::Times::waited)) * 1e3},
                                               {"samples_per_s", samples_per_s},
                                               {"terms_per_s", samples_per_s * static_cast<double>(bench.terms())},
+                                              {"activation_mib", bench.activation_mib()},
                                               {"peak_mib", peak_mib}}
                            .dump(2));
   else
@@ -244,6 +247,7 @@ void add_bench_command(Command app) {
   command.add_option("--bucket-mib", arguments->bucket_mib, "Same as parallel.bucket_mib")
       .not_negative()
       .show_default();
+  command.add_flag("--recompute", arguments->recomputes, "As parallel.recompute = \"blocks\"");
   command.add_flag("--json", arguments->json, "Print JSON");
   command.callback([arguments] {
     arguments->kernels.precision = arguments->precision;

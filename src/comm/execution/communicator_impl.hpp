@@ -44,6 +44,9 @@ struct Communicator::Impl {
   Problem& problem(Collective collective, DataType type);
   void describe(Problem& problem, Collective collective, DataType type) const;
   void describe(Problem& problem, const Leaves& leaves, std::size_t count, DataType type) const;
+  /// Makes `last` an all-reduce of so many elements. Throws ConfigError for partial sums that do not fit.
+  void describe_sum(const char* name, const Leaves& leaves, std::span<const ConstVector> partials, std::size_t count,
+                    Vector result);
   /// Calls `how`, which attaches memory of the node's ranks. Throws PeerLost if it fails because one of these ranks is
   /// lost.
   void attach(const char* name, const std::function<void()>& how);

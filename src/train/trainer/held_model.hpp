@@ -25,6 +25,7 @@ struct HeldModel {
   model::ModelTensors tensors;              ///< of all of them
   std::unique_ptr<parallel::ShardSum> sum;  ///< none: this rank has all shards
   bool is_first_of_tensor = true;           ///< tells what all ranks of a tensor group have
+  model::Network::Activations activations = model::Network::Activations::kept;  ///< of each network of a step
 
   /// Where the stages begin in an arena of the whole model.
   std::vector<std::size_t> borders() const;

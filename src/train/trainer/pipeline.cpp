@@ -67,8 +67,9 @@ void Pipeline::add_slots(std::size_t part, std::size_t count, const HeldModel& h
   auto& slots = slots_.emplace_back();
   for (std::size_t i = 0; i < count; ++i) {
     const bool is_first = part == 0 && i == 0;
-    auto own =
-        is_first ? nullptr : std::make_unique<model::Network>(backend_, held.model, held.parts[part], first.samples());
+    auto own = is_first ? nullptr
+                        : std::make_unique<model::Network>(backend_, held.model, held.parts[part], first.samples(),
+                                                           held.activations);
     model::Network& network = own ? *own : first;
     network.set_sum_of_shards(held.sum_of_shards());
     network.prepare_backward(in_pieces);

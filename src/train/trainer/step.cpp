@@ -8,14 +8,24 @@
 #include <distdl/base/activity.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/optim/schedule.hpp>
-#include <distdl/optim/shards.hpp>
 #include <distdl/train/trainer/step.hpp>
 
 namespace distdl::train {
 namespace {
-std::vector<optim::Elements> shards_for(const Recipe& recipe, const tensor::ArenaLayout& layout, int ranks) {
-  if (recipe.parallel.strategy == parallel::Strategy::replicas || ranks == 1) return {};
-  return optim::shards_of(recipe.optim, layout, ranks);
+/// The parts are what of the buckets is parameters.
+std::optional<optim::Shards> shards_for(const Recipe& recipe, const tensor::ArenaLayout& layout, int ranks,
+                                        const std::vector<parallel::Bucket>& buckets) {
+  if (recipe.parallel.strategy == parallel::Strategy::replicas || ranks == 1) return std::nullopt;
+  std::vector<optim::Elements> parts;
+  parts.reserve(buckets.size());
+  for (const auto& bucket : buckets) parts.push_back({bucket.first, std::min(bucket.end, layout.size())});
+  return optim::shards_of(recipe.optim, layout, ranks, std::move(parts));
+}
+
+/// Where buckets take turns in memory, the key is not left to the costs of communication.
+double bucket_mib_for(const parallel::Options& options, std::size_t gradients) {
+  if (options.strategy != parallel::Strategy::sharded_gradients || options.bucket_mib > 0) return options.bucket_mib;
+  return static_cast<double>(gradients * sizeof(float)) / (1 << 20) * parallel::kBucketShare;
 }
 }  // namespace
 
@@ -29,25 +39,41 @@ TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, ker
       range_(plan.of(communicator_.rank())),
       rank_(communicator_.rank()),
       total_(total),
-      network_(backend, held.model, held.parts.front(), plan.microbatch_size),
+      network_(backend, held.model, held.parts.front(), plan.microbatch_size, held.activations),
       // The ranks of a replica begin the sums when the last microbatch is done: until then their messages have the
       // connections, and communicators that were split from one belong to one thread at a time.
       sum_(backend, communicator_, plan, network_.gradient_count(),
-           mesh.has_parts() ? std::vector<std::size_t>() : network_.places(), recipe.parallel.bucket_mib),
+           mesh.has_parts() ? std::vector<std::size_t>() : network_.places(),
+           bucket_mib_for(recipe.parallel, network_.gradient_count())),
       tail_(backend, sum_, held.tensors.layout.size()),
       optimizer_(recipe.optim, held.tensors.layout, backend),
-      shards_(shards_for(recipe, held.tensors.layout, communicator_.size())),
       auditor_(recipe.train.audit_every, backend, communicator_, plan_, held.tensors.layout,
                network_.gradient_count()) {
-  shard_counts_.reserve(shards_.size());
-  for (const auto& one : shards_) shard_counts_.push_back(one.count());
   network_.set_sum_of_shards(held.sum_of_shards());
-  if (!mesh.has_parts()) return;
-  if (optimizer_.needs_norm() || backend.activation_type() == tensor::DataType::float16)
-    squares_.emplace(held.whole.layout, held.borders(), held.told(), backend);
-  if (!mesh.has_pipeline()) return;
+  divide_update(held.tensors.layout);
+  if (mesh.has_parts()) join_replica(held);
+}
+
+void TrainingStep::divide_update(const tensor::ArenaLayout& layout) {
+  shards_ = shards_for(recipe_, layout, communicator_.size(), sum_.buckets());
+  if (!shards_) return;
+  for (std::size_t part = 0; part < shards_->parts.size(); ++part) counts_.push_back(shards_->counts(part));
+  // Elsewhere a rank needs more than its slices of the gradients, or the parts are not those of the sums.
+  const bool scatters = !optimizer_.needs_norm() && !scales() && counts_.size() == sum_.buckets().size();
+  if (scatters) sum_.scatter(counts_);
+  if (scatters && sum_.is_divided() && recipe_.parallel.strategy == parallel::Strategy::sharded_gradients)
+    sum_.discard_others();
+  // What is clipped is updated after all sums; else the parameters of a bucket follow some sums later.
+  constexpr std::size_t kLag = 2;
+  sum_.follow_with(counts_.size(), scatters ? kLag : sum_.buckets().size(),
+                   [this](std::size_t part, const std::stop_token& stop) { gather(part, stop); });
+}
+
+void TrainingStep::join_replica(const HeldModel& held) {
+  if (optimizer_.needs_norm() || scales()) squares_.emplace(held.whole.layout, held.borders(), held.told(), backend_);
+  if (!mesh_.has_pipeline()) return;
   if (held.parts.size() > 1) sum_.set_pieces(held.pieces(network_.gradient_count()));
-  pipeline_.emplace(mesh, recipe.parallel, backend, held, network_, range_.count);
+  pipeline_.emplace(mesh_, recipe_.parallel, backend_, held, network_, range_.count);
 }
 
 void TrainingStep::load_parameters(const float* arena) {
@@ -55,14 +81,15 @@ void TrainingStep::load_parameters(const float* arena) {
   network_.load_parameters(arena);
 }
 
-std::optional<optim::Elements> TrainingStep::shard() const {
-  if (shards_.empty()) return std::nullopt;
-  return shards_[static_cast<std::size_t>(rank_.value)];
+std::vector<optim::Elements> TrainingStep::shard() const {
+  if (!shards_) return {};
+  return shards_->of[static_cast<std::size_t>(rank_.value)];
 }
 
 void TrainingStep::allocate(TrainingState& state) {
   sum_.allocate();
-  if (shard() && backend_.memory_is_host()) state.parameters = communicator_.allocate(state.parameters.bytes());
+  if (shards_ && backend_.memory_is_host()) state.parameters = communicator_.allocate(state.parameters.bytes());
+  parameters_ = state.parameter_arena();
 }
 
 void TrainingStep::start_reading(const data::Sources& sources, const data::Sampler& sampler,
@@ -124,12 +151,14 @@ void TrainingStep::tell(const Requests& requests) {
 
 /// Of this rank's microbatches. The sum over the ranks begins during the last one, unless an audit comes first. Returns
 /// whether it has, with these requests.
-bool TrainingStep::add_gradients(const TrainingState& state, float scale, const Requests& requests) {
+bool TrainingStep::add_gradients(Progress& now, float scale, const Requests& requests) {
+  const TrainingState& state = now.state;
   const auto audited = auditor_.audited_after(state.step);
   bool told = false;
   const auto sum_from = [&](std::size_t place) {
     if (!std::exchange(told, true)) tell(requests);
     sum_.set_final(place);
+    if (now.in_parts && shards_) update_between_layers(now);
   };
   const bool overlaps = sum_.is_divided() && !auditor_.is_due(state.step) && !flip_;
   for (int m = range_.first; m < range_.first + range_.count; ++m) {
@@ -177,11 +206,11 @@ parallel::StepTail::Sums TrainingStep::agree(const parallel::StepTail::Sums& min
   return {numbers[0], numbers[1], numbers[2], numbers[3] > 0, numbers[4] > 0};
 }
 
-const parallel::Bucket* TrainingStep::next_sum(double& waited) {
+const parallel::Bucket* TrainingStep::next_sum(Progress& now) {
   enter_phase(RankPhase::reduce);
   const Stopwatch watch;
   const auto* const bucket = sum_.next_sum();
-  waited += watch.seconds();
+  now.waited += watch.seconds();
   return bucket;
 }
 
@@ -199,96 +228,141 @@ void TrainingStep::audit(TrainingState& state, float scale) {
   state.audited = state.step;
 }
 
-/// `in_parts`: each part as soon as its gradients are summed.
-void TrainingStep::update(const optim::Arenas& arenas, bool in_parts, double& waited) {
-  const auto own = shard().value_or(optimizer_.all());
-  if (!in_parts) optimizer_.apply(arenas, own);
-  while (const auto* const bucket = in_parts ? next_sum(waited) : nullptr) {
-    enter_phase(RankPhase::update);
-    optimizer_.apply(arenas, optim::common({bucket->first, bucket->end}, own));
+void TrainingStep::begin_update(Progress& now) {
+  now.begun = true;
+  // The loss is the mean over the terms that count, and how many of all do so is known only now.
+  auto sums = tail_.read(sum_.result());
+  if (mesh_.has_parts()) sums = agree(sums, sum_.result(), now.squares);
+  now.terms = sums.terms;
+  now.result.agreed = {sums.stop, sums.save};
+  now.result.loss = sums.loss / sums.terms;
+  now.result.accuracy = sums.correct / sums.terms;
+  now.result.learning_rate = optim::learning_rate(recipe_.optim, now.state.step, total_, plan_.global_batch());
+  enter_phase(RankPhase::copy);
+  now.before_update();
+  if (now.in_parts) prepare_update(now);
+}
+
+void TrainingStep::prepare_update(Progress& now) {
+  const auto& state = now.state;
+  now.result.norm = optimizer_.prepare(sum_.result(),
+                                       {now.result.learning_rate, state.step.value, state.updates, plan_.microbatches,
+                                        now.all_terms / now.terms / now.loss_scale},
+                                       now.squares);
+}
+
+/// What is summed already is updated in the backward pass, which needs it no more, and goes to the other ranks. Else
+/// their all-gathers would begin after the pass.
+void TrainingStep::update_between_layers(Progress& now) {
+  const Stopwatch watch;
+  while (sum_.has_sum()) {
+    const auto* const bucket = next_sum(now);
+    if (!now.begun) begin_update(now);
+    update(now, {bucket->first, bucket->end});
   }
-  enter_phase(RankPhase::update);
+  enter_phase(RankPhase::compute);
+  now.between += watch.seconds();
 }
 
-void TrainingStep::gather(const optim::Arenas& arenas) {
+void TrainingStep::apply(const TrainingState& state, const optim::Elements& elements) {
+  const float* const gradients = sum_.result();
+  if (!shards_) return optimizer_.apply(state.arenas(gradients), elements);
+  for (std::size_t part = 0; part < state.shard.size(); ++part)
+    if (const auto own = optim::common(elements, state.shard[part]); own.count() > 0)
+      optimizer_.apply(state.arenas(gradients, part), own);
+}
+
+/// What is updated follows the sums to the other ranks.
+void TrainingStep::update(Progress& now, const optim::Elements& elements) {
+  enter_phase(RankPhase::update);
+  apply(now.state, elements);
+  if (!shards_) return;
+  while (now.updated < shards_->parts.size() && shards_->parts[now.updated].first >= elements.first) ++now.updated;
+  sum_.release_followers(now.updated);
+}
+
+void TrainingStep::update_all(Progress& now) {
+  while (const auto* const bucket = now.in_parts ? next_sum(now) : nullptr) update(now, {bucket->first, bucket->end});
+  if (now.in_parts) return enter_phase(RankPhase::update);
+  if (!shards_) return update(now, optimizer_.all());
+  for (const auto& part : shards_->parts) update(now, part);
+}
+
+void TrainingStep::gather(std::size_t part, const std::stop_token& stop) {
+  const auto& all = shards_->parts[part];
+  const auto& own = shards_->of[static_cast<std::size_t>(rank_.value)][part];
+  if (all.count() == 0) return;
+  const comm::Vector parameters(parameters_ + all.first, all.count(), comm::DataType::float32);
+  const comm::ConstVector mine(parameters_ + own.first, own.count(), comm::DataType::float32);
+  communicator_.all_gather(mine, parameters, counts_[part]).wait(stop);
+}
+
+void TrainingStep::end_gathers(Progress& now) {
   enter_phase(RankPhase::reduce);
-  const auto own = *shard(), all = optimizer_.all();
-  const comm::Vector parameters(arenas.parameters, all.count(), comm::DataType::float32);
-  const comm::ConstVector mine(arenas.parameters + own.first, own.count(), comm::DataType::float32);
-  communicator_.all_gather(mine, parameters, shard_counts_).wait();
+  const Stopwatch watch;
+  sum_.end_step();
+  now.waited += watch.seconds();
+  const auto arenas = now.state.arenas(nullptr);
   enter_phase(RankPhase::update);
-  optimizer_.average(arenas, {0, own.first});
-  optimizer_.average(arenas, {own.end, all.end});
+  for (std::size_t part = 0; part < shards_->parts.size(); ++part) {
+    const auto &all = shards_->parts[part], &own = shards_->of[static_cast<std::size_t>(rank_.value)][part];
+    optimizer_.average(arenas, {all.first, own.first});
+    optimizer_.average(arenas, {own.end, all.end});
+  }
 }
 
-/// Of all layers, by all ranks that have them.
-void TrainingStep::change_parameters(const optim::Arenas& arenas, bool in_parts, double& waited) {
-  const auto change = [&] { update(arenas, in_parts, waited); };
-  if (shards_.empty() && !pipeline_)
-    return network_.change_parameters(std::ref(change));  // which has room in a std::function
+void TrainingStep::change_parameters(Progress& now) {
+  const auto change = [&] { update_all(now); };
+  if (!shards_ && !pipeline_) return network_.change_parameters(std::ref(change));  // which has room in a std::function
   // Not recorded on a device: other ranks take part.
-  if (pipeline_) pipeline_->receive_borrowed(arenas.parameters);
+  float* const parameters = now.state.parameter_arena();
+  if (pipeline_) pipeline_->receive_borrowed(parameters);
   change();
-  if (!shards_.empty()) gather(arenas);
-  if (pipeline_) pipeline_->send_lent(arenas.parameters);
-  load_parameters(arenas.parameters);
+  if (shards_) end_gathers(now);
+  if (pipeline_) pipeline_->send_lent(parameters);
+  load_parameters(parameters);
 }
 
 TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Requests& requests,
                                               const std::function<void()>& before_update) {
   const double waited = data_waited_seconds();
-  const auto all_terms = static_cast<double>(plan_.global_batch() * network_.terms());
-  const double loss_scale = state.loss_scale.value();
-  const auto scale = static_cast<float>(loss_scale / all_terms);
+  const bool scaled = scales();
+  Progress now{.state = state,
+               .before_update = before_update,
+               .all_terms = static_cast<double>(plan_.global_batch() * network_.terms()),
+               .loss_scale = state.loss_scale.value(),
+               .in_parts = sum_.is_divided() && !scaled && !optimizer_.needs_norm()};
+  const auto scale = static_cast<float>(now.loss_scale / now.all_terms);
   flip_bit_if_due(state, BitFlip::Where::parameters, state.parameter_arena());
   const Stopwatch computing;
   if (pipeline_) pass_stages(state, scale);
-  const bool told = !pipeline_ && add_gradients(state, scale, requests);
-  std::optional<double> computed;
-  if (await_gradients(state.step)) computed = computing.seconds() - (data_waited_seconds() - waited);
-  std::optional<double> audit_seconds;
+  const bool told = !pipeline_ && add_gradients(now, scale, requests);
+  if (await_gradients(state.step))
+    now.result.compute_seconds = computing.seconds() - now.between - (data_waited_seconds() - waited);
   if (auditor_.is_due(state.step)) {
     const Stopwatch watch;
     audit(state, scale);
-    audit_seconds = watch.seconds();
+    now.result.audit_seconds = watch.seconds();
   }
   if (!told) tell(requests);
-  double waited_for_sum = 0;
-  next_sum(waited_for_sum);  // which has the totals
-  const float* const gradients = sum_.result();
-  // The loss is the mean over the terms that count, and how many of all do so is known only now.
-  std::optional<double> squares;
-  auto sums = tail_.read(gradients);
-  if (mesh_.has_parts()) sums = agree(sums, gradients, squares);
-
-  Result result{{sums.stop, sums.save},
-                sums.loss / sums.terms,
-                sums.correct / sums.terms,
-                optim::learning_rate(recipe_.optim, state.step, total_, plan_.global_batch())};
-  enter_phase(RankPhase::copy);
-  result.audit_seconds = audit_seconds;
-  before_update();
-  const bool scaled = backend_.activation_type() == tensor::DataType::float16;
-  const bool in_parts = sum_.is_divided() && !scaled && !optimizer_.needs_norm();
-  while (!in_parts && next_sum(waited_for_sum) != nullptr) {
+  if (!now.begun) next_sum(now), begin_update(now);
+  while (!now.in_parts && next_sum(now) != nullptr) {
   }
+  Result& result = now.result;
   enter_phase(RankPhase::update);
-  result.skipped = scaled && !(squares ? std::isfinite(*squares) : optimizer_.is_finite(gradients));
+  result.skipped = scaled && !(now.squares ? std::isfinite(*now.squares) : optimizer_.is_finite(sum_.result()));
   if (!result.skipped) {
-    result.norm = optimizer_.prepare(gradients,
-                                     {result.learning_rate, state.step.value, state.updates, plan_.microbatches,
-                                      all_terms / sums.terms / loss_scale},
-                                     squares);
-    const auto arenas = state.arenas(gradients);
-    change_parameters(arenas, in_parts, waited_for_sum);
+    if (!now.in_parts) prepare_update(now);
+    change_parameters(now);
     state.updates += 1;
+  } else if (shards_) {
+    sum_.end_step();
   }
   if (scaled) state.loss_scale.step_done(!result.skipped);
-  if (scaled) result.loss_scale = loss_scale;
+  if (scaled) result.loss_scale = now.loss_scale;
   state.step.value += 1;
   state.position += plan_.global_batch();
-  result.compute_seconds = computed;
-  if (plan_.ranges.size() > 1) result.sum_seconds = sum_.seconds(), result.sum_waited_seconds = waited_for_sum;
+  if (plan_.ranges.size() > 1) result.sum_seconds = sum_.seconds(), result.sum_waited_seconds = now.waited;
   result.waited_seconds = data_waited_seconds() - waited;
   if (pipeline_) result.pipeline_seconds = pass_seconds_, result.pipeline_waited_seconds = stages_waited_;
   return result;

@@ -10,6 +10,7 @@
 #include <distdl/model/network.hpp>
 #include <distdl/optim/optimizer.hpp>
 #include <distdl/optim/part_squares.hpp>
+#include <distdl/optim/shards.hpp>
 #include <distdl/parallel/gradient_sum.hpp>
 #include <distdl/parallel/mesh.hpp>
 #include <distdl/parallel/plan.hpp>
@@ -40,7 +41,7 @@ class TrainingStep {
   /// For tests and drills.
   void flip(const std::optional<BitFlip>& flip) { flip_ = flip; }
   /// See TrainingState.
-  std::optional<optim::Elements> shard() const;
+  std::vector<optim::Elements> shard() const;
   /// Collective, called once before the first step. Where the ranks have shards, the parameters move to memory that the
   /// node's other ranks can read, too.
   void allocate(TrainingState& state);
@@ -66,8 +67,8 @@ class TrainingStep {
     std::optional<double> loss_scale = {};  ///< of this step; only with float16
     bool skipped = false;                   ///< the gradients overflowed
     std::optional<double> audit_seconds = {};  ///< time of the audit before this step, if there was one
-    /// With several ranks: the time that the sums over the ranks took, and that part of it in which this rank waited
-    /// for them, which its backward pass and its update did not hide.
+    /// With several ranks: the time that the sums over the ranks took, and the gathers of sharded parameters, and that
+    /// part of it in which this rank waited for them, which its backward pass and its update did not hide.
     std::optional<double> sum_seconds = {}, sum_waited_seconds = {};
     /// With a pipeline: the time of the stages' passes, and that part of it in which a rank waited for other stages, on
     /// average.
@@ -78,7 +79,23 @@ class TrainingStep {
   Result operator()(TrainingState& state, const Requests& requests, const std::function<void()>& before_update);
 
  private:
-  bool add_gradients(const TrainingState& state, float scale, const Requests& requests);
+  /// A step on its way.
+  struct Progress {
+    TrainingState& state;
+    const std::function<void()>& before_update;
+    double all_terms = 0, loss_scale = 1;
+    bool in_parts = false;  ///< each bucket is updated as soon as its gradients are summed
+    Result result = {};
+    bool begun = false;                  ///< the totals are known
+    double terms = 1;                    ///< of all ranks that count
+    std::optional<double> squares = {};  ///< of all gradients, where a rank has some of them only
+    std::size_t updated = 0;             ///< parts of the shards
+    double waited = 0;                   ///< seconds, for sums
+    double between = 0;                  ///< seconds of updates and waits between layers
+  };
+  void divide_update(const tensor::ArenaLayout& layout);
+  void join_replica(const HeldModel& held);
+  bool add_gradients(Progress& now, float scale, const Requests& requests);
   void pass_stages(const TrainingState& state, float scale);
   /// Collective. Of the ranks of a replica, one of which tells the totals. `squares` becomes the sum of the
   /// squares of all gradients, if that is wanted.
@@ -89,13 +106,24 @@ class TrainingStep {
   bool has_samples() { return network_.reads_samples() || networks().back()->has_loss(); }
   double data_waited_seconds() const { return reader_ ? reader_->waited_seconds() : 0; }
   void tell(const Requests& requests);
-  /// Collective. Adds the seconds of the wait to `waited`.
-  const parallel::Bucket* next_sum(double& waited);
-  void update(const optim::Arenas& arenas, bool in_parts, double& waited);
+  /// Whether the loss is scaled, so that gradients may overflow.
+  bool scales() const { return backend_.activation_type() == tensor::DataType::float16; }
   /// Collective.
-  void change_parameters(const optim::Arenas& arenas, bool in_parts, double& waited);
-  /// Collective. Gets the parameters that the other ranks have updated.
-  void gather(const optim::Arenas& arenas);
+  const parallel::Bucket* next_sum(Progress& now);
+  /// The first sum has the totals. Collective.
+  void begin_update(Progress& now);
+  void prepare_update(Progress& now);
+  void update_between_layers(Progress& now);
+  void update(Progress& now, const optim::Elements& elements);
+  void update_all(Progress& now);
+  /// Collective. Of all layers, by all ranks that have them.
+  void change_parameters(Progress& now);
+  /// Of these elements, those that are this rank's.
+  void apply(const TrainingState& state, const optim::Elements& elements);
+  /// Collective. The parameters of a part from the ranks that have updated its slices.
+  void gather(std::size_t part, const std::stop_token& stop);
+  /// Collective. Waits for what the other ranks have updated.
+  void end_gathers(Progress& now);
   /// Waits until a device has done what it was given. False in steps in which that would only cost time.
   bool await_gradients(Step step);
   /// This rank's first position in the step that begins at `start`, and the one after each.
@@ -117,11 +145,13 @@ class TrainingStep {
   Rank rank_;
   Step total_;
   model::Network network_;
+  // What follows the sums, in their thread, needs these three: they are there longer.
+  std::optional<optim::Shards> shards_;           ///< none: each rank updates everything
+  std::vector<std::vector<std::size_t>> counts_;  ///< of each part's slices
+  float* parameters_ = nullptr;                   ///< what is gathered
   parallel::GradientSum sum_;
   parallel::StepTail tail_;
   optim::Optimizer optimizer_;
-  std::vector<optim::Elements> shards_;    ///< of each rank; none: each rank updates everything
-  std::vector<std::size_t> shard_counts_;  ///< of their elements
   Auditor auditor_;
   std::optional<BitFlip> flip_;
   std::optional<data::Prefetcher> reader_;

@@ -3,6 +3,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <numeric>
 #include <random>
 
 #include <gmock/gmock.h>
@@ -55,16 +56,52 @@ std::vector<LeafRange> random_ranges(int ranks, int leaves, std::mt19937& random
 
 enum class Place { own, first_partial };
 
+/// Of any length; one in four has no elements.
+std::vector<std::size_t> slices_of(std::size_t length, int ranks) {
+  std::vector<std::size_t> counts(ranks);
+  for (int r = 0; r < ranks; ++r) {
+    counts[r] = r + 1 == ranks ? length : r % 4 == 1 ? 0 : length / 3;
+    length -= counts[r];
+  }
+  return counts;
+}
+
+/// What this rank brings.
+struct Brought {
+  Brought(Communicator& comm, const std::vector<LeafRange>& ranges, const std::vector<Floats>& leaves)
+      : all{static_cast<int>(leaves.size()), ranges} {
+    for (TreeNode node : cover(ranges[comm.rank().value], all.count)) storage.push_back(serial_sum(node, leaves));
+    partials.assign(storage.begin(), storage.end());
+  }
+  Leaves all;
+  std::vector<Floats> storage;
+  std::vector<ConstVector> partials;
+};
+
+void expect_slice(Communicator& comm, Brought brought, const Floats& expected, Place place) {
+  const auto counts = slices_of(expected.size(), comm.size());
+  const std::size_t first = std::accumulate(counts.begin(), counts.begin() + comm.rank().value, std::size_t{0});
+  const std::size_t count = counts[comm.rank().value];
+  Floats own(count, -1);
+  const bool in_place = place == Place::first_partial && !brought.storage.empty();
+  const std::span<float> result = in_place ? std::span(brought.storage[0]).subspan(first, count) : std::span(own);
+  const Floats before = in_place ? brought.storage[0] : Floats();
+  comm.reduce_scatter(brought.all, brought.partials, result, counts).wait();
+  ASSERT_EQ(bits(result), bits(std::span(expected).subspan(first, count))) << count << " of " << expected.size();
+  if (!in_place) return;
+  const std::span<const float> after(brought.storage[0]), old(before);
+  ASSERT_EQ(bits(after.first(first)), bits(old.first(first))) << "of the others' slices";
+  ASSERT_EQ(bits(after.subspan(first + count)), bits(old.subspan(first + count))) << "of the others' slices";
+}
+
 void expect_tree_sum(Communicator& comm, const std::vector<LeafRange>& ranges, const std::vector<Floats>& leaves,
                      const Floats& expected, Place place) {
-  const int count = static_cast<int>(leaves.size());
-  std::vector<Floats> storage;
-  for (TreeNode node : cover(ranges[comm.rank().value], count)) storage.push_back(serial_sum(node, leaves));
-  const std::vector<ConstVector> partials(storage.begin(), storage.end());
+  expect_slice(comm, {comm, ranges, leaves}, expected, place);
+  Brought brought(comm, ranges, leaves);
   Floats own(expected.size(), -1);
-  Floats& result = place == Place::first_partial && !storage.empty() ? storage[0] : own;
-  comm.all_reduce(Leaves{count, ranges}, partials, result).wait();
-  ASSERT_EQ(bits(result), bits(expected)) << count << " leaves, " << expected.size() << " floats";
+  Floats& result = place == Place::first_partial && !brought.storage.empty() ? brought.storage[0] : own;
+  comm.all_reduce(brought.all, brought.partials, result).wait();
+  ASSERT_EQ(bits(result), bits(expected)) << leaves.size() << " leaves, " << expected.size() << " floats";
 }
 
 /// Number of ranks, and how many of them share memory (0: all).
@@ -127,6 +164,13 @@ TEST(TreeAllReduce, RefusesRangesThatDoNotFit) {
     EXPECT_THROW(sum(1, {{0, 1}}, partials, longer), ConfigError);
     EXPECT_THROW(sum(1, {{0, 1}}, {}, result), ConfigError);
     EXPECT_THROW(sum(1, {}, partials, result), ConfigError);
+    const auto scatter = [&](std::span<const ConstVector> parts, std::span<const std::size_t> counts) {
+      comm.reduce_scatter(Leaves{1, {{0, 1}}}, parts, result, counts).wait();
+    };
+    EXPECT_NO_THROW(scatter(partials, std::array<std::size_t, 1>{4}));
+    EXPECT_THROW(scatter(partials, {}), ConfigError);
+    EXPECT_THROW(scatter(partials, std::array<std::size_t, 1>{5}), ConfigError);
+    EXPECT_THROW(scatter({}, std::array<std::size_t, 1>{4}), ConfigError);
   });
 }
 

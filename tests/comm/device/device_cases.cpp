@@ -185,6 +185,14 @@ void check_leaves_on_device(Communicator& communicator, Accelerator& device, std
   communicator.all_reduce(shares, device_vectors, actual.vector(type)).wait();
   communicator.all_reduce(shares, host_vectors, on_host(expected, type)).wait();
   EXPECT_TRUE(actual.get() == expected) << leaves << " leaves";
+  const auto counts = uneven(size, count);
+  const auto self = static_cast<std::size_t>(communicator.rank().value);
+  const std::size_t first = std::accumulate(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(self), 0UL);
+  const DeviceBytes slice(device, Bytes(counts[self] * size_of(type)));
+  communicator.reduce_scatter(shares, device_vectors, slice.vector(type), counts).wait();
+  const auto begin = expected.begin() + static_cast<std::ptrdiff_t>(first * size_of(type));
+  EXPECT_TRUE(slice.get() == Bytes(begin, begin + static_cast<std::ptrdiff_t>(counts[self] * size_of(type))))
+      << "a slice over " << leaves << " leaves";
 }
 
 }  // namespace distdl::comm

@@ -122,7 +122,7 @@ std::size_t Case::first(int rank) const {
 
 std::size_t Case::most_bytes() const {
   std::size_t elements = 2 * (count + std::accumulate(counts.begin(), counts.end(), std::size_t{0}));
-  if (leaves) elements = 7 * count;  // of 17 leaves, cover() makes 6 parts at most
+  if (leaves) elements = elements / 2 * 7;  // of 17 leaves, cover() makes 6 parts at most
   for (const auto& row : matrix) elements += 2 * std::accumulate(row.begin(), row.end(), std::size_t{0});
   return elements * size_of(type);
 }
@@ -138,9 +138,11 @@ Case draw(std::uint64_t seed, const Shape& shape, std::size_t most_bytes) {
   one.order = chance(random, 0.25) ? Order::any : Order::deterministic;
   one.root = static_cast<int>(below(random, shape.ranks));
   draw_sizes(random, one, shape, most_bytes);
-  if (one.collective == Collective::all_reduce && chance(random, 0.3)) {
+  const bool has_leaves = one.collective == Collective::all_reduce || one.collective == Collective::reduce_scatter;
+  if (has_leaves && chance(random, 0.3)) {
     one.leaves = draw_leaves(random, shape.ranks);
     one.count /= 3;
+    for (std::size_t& count : one.counts) count /= 3;
   }
   one.in_place = chance(random, 0.5);
   one.tell_counts = chance(random, 0.5);

@@ -95,8 +95,10 @@ Request RankOperation::begin() {
   options.choice = one_.choice;
   if (!one_.leaves) return begin_move(options);
   std::vector<ConstVector> partials;
-  for (std::span<std::byte> part : inputs_) partials.emplace_back(part.data(), output().count(), one_.type);
-  return comm_.all_reduce(*one_.leaves, partials, output(), options);
+  for (std::span<std::byte> part : inputs_)
+    partials.emplace_back(part.data(), part.size() / size_of(one_.type), one_.type);
+  if (one_.collective == Collective::all_reduce) return comm_.all_reduce(*one_.leaves, partials, output(), options);
+  return comm_.reduce_scatter(*one_.leaves, partials, output(), one_.counts, options);
 }
 
 Request RankOperation::begin_move(const CallOptions& options) {
