@@ -32,7 +32,10 @@ std::vector<LayerMemory> random_layers(std::mt19937& random) {
   }
   for (LayerMemory& layer : layers) {
     const bool alone = layer.from >= 0 && layer.plus < 0 && readers[static_cast<std::size_t>(layer.from)] == 1;
-    if (alone && random() % 3 == 0) layer.in_place = true;
+    if (alone && random() % 3 == 0) {
+      layer.in_place = true;
+      layer.bytes = layers[static_cast<std::size_t>(layer.from)].bytes;
+    }
     if (alone && !layer.in_place && random() % 5 == 0) layer.with_previous = true;
   }
   for (std::size_t i = 0; i + 1 < layers.size(); ++i) {
