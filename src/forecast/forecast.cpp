@@ -152,6 +152,11 @@ Forecast forecast(const train::Recipe& recipe, const Workload& work, const Machi
   add_saves(basis, result);
   add_goodput(basis, result);
   result.warnings = basis.warnings;
+  if (recipe.parallel.recompute == parallel::Recompute::blocks)
+    result.warnings.emplace_back(
+        "parallel.recompute = \"blocks\" is not part of the forecast: a rank needs less memory, and a step takes up to "
+        "a "
+        "forward pass more");
   return result;
 }
 

@@ -8,6 +8,7 @@
 
 namespace distdl::forecast {
 namespace {
+using ::testing::Contains;
 using ::testing::HasSubstr;
 
 /// An mlp whose parameters are most of its memory.
@@ -99,6 +100,10 @@ TEST(Forecast, TakesMeasuredTimesWhereThereAreSome) {
   EXPECT_TRUE(result.warnings.empty());
   EXPECT_DOUBLE_EQ(result.chosen().efficiency, 1);
   EXPECT_EQ(forecast(mlp_recipe(), work, machine_of(1)).warnings.size(), 1);
+  auto recomputes = mlp_recipe();
+  recomputes.parallel.recompute = "blocks";
+  EXPECT_THAT(forecast(recomputes, work, machine).warnings,
+              Contains(HasSubstr("parallel.recompute = \"blocks\" is not")));
 }
 
 TEST(Forecast, ChoosesShardsWhereReplicasDoNotFit) {
