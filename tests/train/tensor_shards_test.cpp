@@ -87,10 +87,11 @@ TEST_F(TensorShards, GiveTheSameBytesOnEachNumberOfTensorRanks) {
 TEST_F(TensorShards, GiveTheSameBytesWithShardedGradientsAndRecomputedActivations) {
   recipe_.optim.clip_norm = 0;
   recipe_.model.layers = 3;
+  recipe_.train.steps = 3;
   const auto expected = digest_of(1, "expected");
   for (const char* recompute : {"none", "blocks"})
     for (const char* strategy : {"replicas", "sharded", "sharded_gradients"})
-      for (const auto& [ranks, tensor_ranks] : {std::pair(3, 1), {4, 2}, {4, 4}}) {
+      for (const auto& [ranks, tensor_ranks] : {std::pair(2, 1), {4, 2}}) {
         recipe_.parallel.recompute = recompute;
         recipe_.parallel.strategy = strategy;
         recipe_.parallel.tensor_ranks = tensor_ranks;
@@ -98,6 +99,7 @@ TEST_F(TensorShards, GiveTheSameBytesWithShardedGradientsAndRecomputedActivation
         EXPECT_EQ(digest_of(ranks, name), expected) << name;
       }
   testing::internal::CaptureStderr();
+  recipe_.parallel.tensor_ranks = 4;
   EXPECT_EQ(digest_of(3, "uneven"), expected);
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               HasSubstr("4 tensor shards are not divided equally among 3 ranks"));
