@@ -55,8 +55,8 @@ TEST(ArenaRanges, PartsOfATensorAdaptTogether) {
                 tensor::PartOf{i < 2 ? "a" : "b", {4, 3}, {{{2 * (i % 2), 0}, {2, 3}}}});
   EXPECT_THAT(ranges_by_dimensions(divided, {}, true),
               ElementsAre(range(0, 22, true, true), range(32, 22, true, true)));
-  const auto shards = shards_of({.name = "lamb"}, divided, 4);
-  for (const auto& shard : shards) EXPECT_TRUE(shard.first % 32 == 0 && shard.end % 32 == 0) << shard.first;
+  for (const auto& shard : shards_of({.name = "lamb"}, divided, 4, {}).of)
+    EXPECT_TRUE(shard.front().first % 32 == 0 && shard.front().end % 32 == 0) << shard.front().first;
 }
 }  // namespace
 }  // namespace distdl::optim
