@@ -37,13 +37,13 @@ class DnnAttentionLayer : public StatelessOf<T> {
   void forward(const T* x, T* y, Phase phase) override {
     // Backward may still need the logarithms of the last training forward.
     float* const logarithms = phase == Phase::evaluation ? rows_in_scratch() : static_cast<float*>(logarithms_.data());
-    plans_->run(device_->dnn(), AttentionForward{turn(x), y, logarithms}, workspace());
+    plans_->run(device_->dnn(), AttentionForward{turn(x), y, logarithms}, dnn_workspace());
   }
 
   void backward_input(const T* x, const T* y, const T* dy, T* dx) override {
     const auto* const logarithms = static_cast<const float*>(logarithms_.data());
     plans_->run(device_->dnn(), AttentionBackward{turn(x), y, dy, logarithms, rows_in_scratch(), dqueries_sum(), dx},
-                workspace());
+                dnn_workspace());
     turns_.turn_back(*device_, dx);
   }
 
@@ -56,7 +56,7 @@ class DnnAttentionLayer : public StatelessOf<T> {
   float* rows_in_scratch() const { return static_cast<float*>(device_->scratch()); }
   float* dqueries_sum() const { return sum_bytes_ == 0 ? nullptr : reinterpret_cast<float*>(scratch() + sum_offset()); }
   const T* turn(const T* x) const { return turns_.turn(*device_, x, scratch() + turned_offset()); }
-  void* workspace() const { return scratch() + workspace_offset(); }
+  void* dnn_workspace() const { return scratch() + workspace_offset(); }
 
   SharedDevice device_;
   std::shared_ptr<const AttentionPlans> plans_;
