@@ -227,16 +227,22 @@ StateCheckpointer::Part StateCheckpointer::part_of(const TrainingState& state) {
             {arena.prefix + view.whole_name(), tensor::DataType::float32, view.whole_shape(), piece, bytes});
     }
   }
-  part.state.insert(identity_.begin(), identity_.end());
-  part.state["position"] = std::to_string(state.position);
-  part.state["updates"] = std::to_string(state.updates);
-  if (state.audited) part.state[checkpoint::kAuditedState] = std::to_string(state.audited->value);
-  if (backend_.activation_type() == tensor::DataType::float16) {
-    part.state["loss_scale.exponent"] = std::to_string(state.loss_scale.exponent);
-    part.state["loss_scale.good_steps"] = std::to_string(state.loss_scale.good_steps);
-  }
-  part.state["backend"] = backend_.description();
+  part.state = numbers_of(state);
   return part;
+}
+
+checkpoint::State StateCheckpointer::numbers_of(const TrainingState& state) const {
+  checkpoint::State numbers;
+  numbers.insert(identity_.begin(), identity_.end());
+  numbers["position"] = std::to_string(state.position);
+  numbers["updates"] = std::to_string(state.updates);
+  if (state.audited) numbers[checkpoint::kAuditedState] = std::to_string(state.audited->value);
+  if (backend_.activation_type() == tensor::DataType::float16) {
+    numbers["loss_scale.exponent"] = std::to_string(state.loss_scale.exponent);
+    numbers["loss_scale.good_steps"] = std::to_string(state.loss_scale.good_steps);
+  }
+  numbers["backend"] = backend_.description();
+  return numbers;
 }
 
 void StateCheckpointer::check_optimizer(const checkpoint::State& saved, bool partial) const {

@@ -147,10 +147,11 @@ class StateCheckpointer {
   static std::optional<std::size_t> slice_of(const Arena& arena, const tensor::TensorView& view);
   /// The part of a tensor of the state that is here, if any.
   static std::optional<tensor::Box> box_of(const Arena& arena, const tensor::TensorView& view);
-  /// Boxes of the whole tensor that are the box `rows` of a view, each with its place in host memory.
+  /// Boxes of the whole tensor that are the box `box` of a view, each with its place in host memory.
   static std::vector<std::pair<tensor::Box, std::byte*>> pieces_of(const Arena& arena, std::byte* host,
                                                                    const tensor::TensorView& view,
-                                                                   const tensor::Box& rows);
+                                                                   const tensor::Box& box);
+  checkpoint::State numbers_of(const TrainingState& state) const;
   std::byte* host_copy(std::size_t index, const tensor::Buffer& memory);
   /// Throws StorageError for a checkpoint of another data set. Unless `partial` is set, it also throws for another
   /// optimizer.
