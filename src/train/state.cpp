@@ -174,12 +174,16 @@ std::optional<tensor::Box> StateCheckpointer::box_of(const Arena& arena, const t
 
 std::vector<std::pair<tensor::Box, std::byte*>> StateCheckpointer::pieces_of(const Arena& arena, std::byte* host,
                                                                              const tensor::TensorView& view,
-                                                                             const tensor::Box& box) {
+                                                                             const tensor::Box& rows) {
   const std::size_t first = arena.shard.value_or(optim::Elements{}).first;
   std::vector<std::pair<tensor::Box, std::byte*>> pieces;
-  for (const auto& [piece, offset] : tensor::pieces_of(view, box))
+  for (const auto& [piece, offset] : tensor::pieces_of(view, rows))
     pieces.emplace_back(piece, host + (view.offset + offset - first) * sizeof(float));
   return pieces;
+}
+
+bool StateCheckpointer::saves(const Arena& arena, const tensor::TensorView& view) const {
+  return view.role != tensor::Role::borrowed && has_values(arena, view) && (saves_whole_tensors_ || view.part_of);
 }
 
 std::byte* StateCheckpointer::host_copy(std::size_t index, const tensor::Buffer& memory) {
@@ -198,8 +202,7 @@ StateCheckpointer::Part StateCheckpointer::part_of(const TrainingState& state) {
     if (!backend_.memory_is_host()) backend_.copy_to_host(host, arena.memory->data(), arena.memory->bytes());
     for (std::size_t i = 0; i < tensors_.layout.tensors().size(); ++i) {
       const auto& view = tensors_.layout.tensors()[i];
-      if (view.role == tensor::Role::borrowed || !has_values(arena, view)) continue;
-      if (!saves_whole_tensors_ && !view.part_of) continue;
+      if (!saves(arena, view)) continue;
       const auto box = arena.shard ? box_of(arena, view) : share_of(view.shape, i, index, writers);
       if (!box) continue;
       for (const auto& [piece, bytes] : pieces_of(arena, host, view, *box))

@@ -142,6 +142,7 @@ class StateCheckpointer {
   };
   static std::vector<Arena> arenas(const TrainingState& state);
   static bool has_values(const Arena& arena, const tensor::TensorView& view);
+  bool saves(const Arena& arena, const tensor::TensorView& view) const;
   /// The part of a tensor of the state that is here, if any.
   static std::optional<tensor::Box> box_of(const Arena& arena, const tensor::TensorView& view);
   /// Boxes of the whole tensor that are the box `rows` of a view, each with its place in host memory.
