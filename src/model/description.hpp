@@ -100,6 +100,7 @@ struct ModelTensors {
   tensor::ArenaLayout layout;
   std::vector<ModelTensor> tensors;
   LayerRange layers;
+  bool has_totals = true;  ///< of the parts that share the arena, the one that writes the tail of the gradients
 };
 ModelTensors tensors_of(const Description& model);
 /// The number of trainable values. Shared ones count once.

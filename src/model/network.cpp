@@ -67,6 +67,7 @@ Network::Network(kernels::Backend& backend, const Description& model, const Mode
       samples_(samples),
       layout_size_(tensors.layout.size()),
       first_(tensors.layers.first),
+      has_totals_(tensors.has_totals),
       replays_([&backend] { return backend.make_replay(); }),
       changes_([&backend] { return backend.make_replay(); }) {
   bind(model, tensors);
@@ -306,7 +307,7 @@ void Network::compute_loss(float scale, float* totals) {
 
 void Network::backward(float* gradients, float scale, const Finished& finished) {
   float* tail = gradients + layout_size_;
-  backend_.fill(tail, kTail, 0.0f);
+  if (has_totals_) backend_.fill(tail, kTail, 0.0f);
   compute_loss(scale, tail + kLossAt);
   std::size_t final_from = layout_size_;
   if (finished) finished(final_from);
@@ -334,7 +335,7 @@ void Network::backward_input(float scale) {
 
 void Network::backward_weights(float* gradients) {
   float* tail = gradients + layout_size_;
-  backend_.fill(tail, kTail, 0.0f);
+  if (has_totals_) backend_.fill(tail, kTail, 0.0f);
   if (has_loss()) backend_.copy(tail, totals_.data(), totals_.bytes());
   for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) backward_weights(*stage, gradients);
 }

@@ -154,6 +154,7 @@ class Network {
   std::int64_t samples_;
   std::size_t layout_size_;
   std::size_t first_;  ///< layer of the model
+  bool has_totals_;    ///< see ModelTensors
   std::int64_t terms_ = 1;
   kernels::ActivationFormat sample_;
   tensor::Buffer batch_, targets_, totals_;

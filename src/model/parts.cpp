@@ -37,6 +37,23 @@ ModelTensors tensors_of(const Description& model, const LayerRange& layers) {
   return part;
 }
 
+std::vector<ModelTensors> tensors_of(const Description& model, std::span<const LayerRange> parts) {
+  std::vector<ModelTensors> all;
+  for (const LayerRange& layers : parts) all.push_back(tensors_of(model, layers));
+  tensor::ArenaLayout layout;
+  for (const bool borrowed : {false, true})
+    for (const ModelTensors& part : all)
+      for (const auto& view : part.layout.tensors())
+        if ((view.role == tensor::Role::borrowed) == borrowed)
+          layout.add(view.name, view.shape, view.role, view.part_of);
+  for (ModelTensors& part : all) {
+    part.layout = layout;
+    part.has_totals = &part == &all.back();
+    for (ModelTensor& tensor : part.tensors) tensor.view = *layout.find(tensor.view.name);
+  }
+  return all;
+}
+
 namespace {
 bool begins_anew(const kernels::LayerSpec& spec) {
   return std::visit([]<class Spec>(const Spec&) { return !kernels::Elementwise<Spec>; }, spec);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include <distdl/model/description.hpp>
@@ -10,6 +11,10 @@ namespace distdl::model {
 
 /// The tensors of a part of the model, with the names, shapes and initial values that they have in the whole one.
 ModelTensors tensors_of(const Description& model, const LayerRange& layers);
+
+/// The tensors of several parts in one arena: what they own, part by part, then what they borrow. The totals are the
+/// last part's. Throws ConfigError if two of them share a tensor.
+std::vector<ModelTensors> tensors_of(const Description& model, std::span<const LayerRange> parts);
 
 /// The layers at which a part of the model may begin, ascending, from 0. The layers from there on read nothing from
 /// before but the output of the layer before, and no backend computes the first of them together with that or in its

@@ -40,6 +40,17 @@ GradientSum::GradientSum(kernels::Backend& backend, comm::Communicator& communic
   const std::size_t least =
       bucket_mib > 0 || places.empty() ? floats_of(bucket_mib) : best_bucket(communicator, leaves_, count);
   buckets_ = buckets_of(places, count, least);
+  pieces_.push_back({{{0, count}}});
+}
+
+void GradientSum::set_pieces(Pieces pieces) {
+  assert(arenas_.bytes() == 0 && !is_divided());
+  pieces_.clear();
+  for (auto& elements : pieces) pieces_.push_back({std::move(elements)});
+}
+
+bool GradientSum::are_done() const {
+  return std::ranges::all_of(pieces_, [&](const Progress& piece) { return piece.node == cover_.size(); });
 }
 
 void GradientSum::allocate() {
@@ -62,12 +73,11 @@ tensor::Buffer GradientSum::memory_for(std::size_t arenas) {
 
 void GradientSum::set_plan(const MicrobatchPlan& plan) {
   const comm::LeafRange range = plan.of(communicator_.rank());
-  assert(node_ == 0 || node_ == cover_.size());
+  assert(only_piece().node == 0 || are_done());
   assert(plan.microbatches == leaves_.count && arenas_for(range, plan.microbatches) <= capacity());
   leaves_.ranges = plan.ranges;
   cover_ = comm::cover(range, plan.microbatches);
-  node_ = cover_.size();
-  leaf_ = 0;
+  for (Progress& piece : pieces_) piece.node = cover_.size(), piece.leaf = 0;
   locate_partials();
 }
 
@@ -84,51 +94,55 @@ float* GradientSum::arena(std::size_t index) const {
   return static_cast<float*>(arenas_.data()) + index * stride_;
 }
 
-float* GradientSum::microbatch_arena() {
-  if (node_ == cover_.size()) depth_ = node_ = 0;  // the first of a new step
-  return arena(depth_);
+float* GradientSum::microbatch_arena(std::size_t piece) {
+  Progress& own = pieces_[piece];
+  if (own.node == cover_.size()) own.depth = own.node = 0;  // the first of a new step
+  return arena(own.depth);
 }
 
 float* GradientSum::first_partial() {
   return arena(0);
 }
 
-void GradientSum::reduce_top() {
-  --depth_;
-  backend_.add(arena(depth_ - 1), arena(depth_), count_);
+void GradientSum::reduce_top(Progress& piece) {
+  --piece.depth;
+  for (const auto& [first, end] : piece.elements)
+    backend_.add(arena(piece.depth - 1) + first, arena(piece.depth) + first, end - first);
 }
 
-bool GradientSum::is_last() const {
-  return node_ + 1 == cover_.size() && leaf_ + 1 == comm::leaves_of(cover_[node_], leaves_.count).count;
+bool GradientSum::is_last(const Progress& piece) const {
+  return piece.node + 1 == cover_.size() && piece.leaf + 1 == comm::leaves_of(cover_[piece.node], leaves_.count).count;
 }
 
 /// What add() does after the last leaf, of one bucket of the arenas.
 void GradientSum::reduce_bucket(const Bucket& bucket) {
-  for (std::size_t depth = depth_ + 1; depth > node_ + 1; --depth)
+  const Progress& piece = only_piece();
+  for (std::size_t depth = piece.depth + 1; depth > piece.node + 1; --depth)
     backend_.add(arena(depth - 2) + bucket.first, arena(depth - 1) + bucket.first, bucket.count());
 }
 
 void GradientSum::set_final(std::size_t place) {
-  assert(is_last());
+  assert(is_last(only_piece()));
   const std::size_t before = reduced_;
   for (; reduced_ < buckets_.size() && buckets_[reduced_].first >= place; ++reduced_) reduce_bucket(buckets_[reduced_]);
   if (sums_ && reduced_ > before) sums_->release(reduced_);
 }
 
-void GradientSum::add() {
-  assert(node_ < cover_.size());
-  const bool closes = leaf_ + 1 == comm::leaves_of(cover_[node_], leaves_.count).count;
-  if (is_last()) {
+void GradientSum::add(std::size_t piece) {
+  Progress& own = pieces_[piece];
+  assert(own.node < cover_.size());
+  const bool closes = own.leaf + 1 == comm::leaves_of(cover_[own.node], leaves_.count).count;
+  if (pieces_.size() == 1 && is_last(own)) {
     for (; reduced_ < buckets_.size(); ++reduced_) reduce_bucket(buckets_[reduced_]);
-    depth_ = node_ + 1;
+    own.depth = own.node + 1;
   } else {
-    ++depth_;
+    ++own.depth;
     // A binary counter: after leaf number k, as many sibling pairs are complete as k has trailing one bits.
-    for (int k = leaf_; k & 1; k >>= 1) reduce_top();
-    while (closes && depth_ > node_ + 1) reduce_top();  // the right edge of the tree: subtrees without a full sibling
+    for (int k = own.leaf; k & 1; k >>= 1) reduce_top(own);
+    while (closes && own.depth > own.node + 1) reduce_top(own);  // the right edge of the tree: no full sibling
   }
-  leaf_ = closes ? 0 : leaf_ + 1;
-  if (closes) ++node_;
+  own.leaf = closes ? 0 : own.leaf + 1;
+  if (closes) ++own.node;
 }
 
 void GradientSum::sum(std::size_t bucket, const std::stop_token& stop) {
@@ -139,7 +153,7 @@ void GradientSum::sum(std::size_t bucket, const std::stop_token& stop) {
 }
 
 const Bucket* GradientSum::next_sum() {
-  assert(node_ == cover_.size());
+  assert(are_done());
   if (next_ == buckets_.size()) {
     if (sums_) seconds_ = sums_->restart();
     next_ = reduced_ = 0;

@@ -30,6 +30,11 @@ class GradientSum {
   GradientSum(kernels::Backend& backend, comm::Communicator& communicator, const MicrobatchPlan& plan,
               std::size_t count, std::vector<std::size_t> places = {}, double bucket_mib = 0);
 
+  /// Before allocate(). Elements of a microbatch's gradients that are complete before others are: for each piece, add()
+  /// is called for each own microbatch, in their order, whatever the others are at. Else there is one piece, with all.
+  using Pieces = std::vector<std::vector<Bucket>>;
+  void set_pieces(Pieces pieces);
+
   /// Collective. Registers the backend's device with the communicator. Without a device, the arenas are allocated in
   /// memory that the node's other ranks can read. Throws comm::NoMemory if there is none for them, and ConfigError if
   /// only some ranks have a device.
@@ -42,13 +47,13 @@ class GradientSum {
   /// Between two steps. From now on the microbatches are divided by this plan; the sums have the same bits.
   void set_plan(const MicrobatchPlan& plan);
 
-  /// Memory for the next microbatch's gradients (backend memory).
-  float* microbatch_arena();
+  /// Memory for the gradients of a piece's next microbatch, within an arena (backend memory).
+  float* microbatch_arena(std::size_t piece = 0);
   /// The gradients of the last own microbatch are final from `place` on, and so is what was added to first_partial():
   /// sums begin that need nothing else. They run in another thread.
   void set_final(std::size_t place);
   /// Adds the gradients in microbatch_arena().
-  void add();
+  void add(std::size_t piece = 0);
   /// Collective. Returns the sum over all microbatches of all ranks, valid until the next microbatch_arena(). It is in
   /// the backend's memory, at the same address in each step. Throws comm::PeerLost.
   float* finish();
@@ -68,10 +73,19 @@ class GradientSum {
   float* arena(std::size_t index) const;
   tensor::Buffer memory_for(std::size_t arenas);
   void locate_partials();
-  void reduce_top();
+  /// How far the sum over this rank's microbatches is, of a piece.
+  struct Progress {
+    std::vector<Bucket> elements;
+    std::size_t depth = 0;  ///< arenas in use
+    std::size_t node = 0;   ///< index in cover_
+    int leaf = 0;           ///< number of leaves of that node that are done
+  };
+  void reduce_top(Progress& piece);
+  Progress& only_piece() { return pieces_.front(); }
+  bool are_done() const;
   /// Of the last microbatch.
   void reduce_bucket(const Bucket& bucket);
-  bool is_last() const;
+  bool is_last(const Progress& piece) const;
   void sum(std::size_t bucket, const std::stop_token& stop);
 
   kernels::Backend& backend_;
@@ -85,9 +99,7 @@ class GradientSum {
   tensor::Buffer spare_;                     ///< the arena after those, if there is one
   std::vector<Bucket> buckets_;              ///< in the order of their sums
   std::vector<comm::ConstVector> partials_;  ///< for each bucket, their addresses at the end of a step
-  std::size_t depth_ = 0;                    ///< arenas in use
-  std::size_t node_ = 0;                     ///< index in cover_
-  int leaf_ = 0;                             ///< number of leaves of that node that are done
+  std::vector<Progress> pieces_;             ///< at least one
   std::size_t reduced_ = 0;                  ///< buckets of which this rank's partial sums are done
   std::size_t next_ = 0;                     ///< the one that next_sum() returns next
   double seconds_ = 0;

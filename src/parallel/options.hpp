@@ -47,9 +47,13 @@ struct Options {
   std::int64_t tensor_ranks = 1;      ///< on which the shards of a layer lie, at most
   std::int64_t pipeline_ranks = 1;    ///< ranks of a pipeline, each of which has one stage of the model
   OneOf<pipeline::Algorithm> schedule = pipeline::Algorithm::one_f_one_b;
+  std::int64_t interleave = 2;                  ///< stages of each rank of a pipeline, with the schedule `interleaved`
   std::vector<std::int64_t> stage_layers = {};  ///< of each stage, see stages_of(); none: balanced
   double bucket_mib = 0;  ///< least MiB of gradients that are summed over the ranks at a time; 0: chosen
 };
+
+/// The stages that each rank of a pipeline of so many ranks has.
+int stages_per_rank(const Options& options, std::int64_t pipeline_ranks);
 
 /// Checks the keys of pipelines and tensor groups, as far as that is possible without the number of ranks. Throws
 /// ConfigError.
@@ -68,8 +72,8 @@ void describe(Options& options, Visitor&& visit) {
         "gpt, vit: parts of the linear layers and of the attention heads of each block, whose results are added in a "
         "fixed order; the result depends on this number, not on the ranks");
   visit("parallel.tensor_ranks", options.tensor_ranks,
-        "ranks that share the tensor shards of each layer; at most parallel.tensor_shards; not together with "
-        "parallel.pipeline_ranks; no bit of the result depends on it");
+        "ranks that share the tensor shards of each layer; at most parallel.tensor_shards; with "
+        "parallel.pipeline_ranks, of each stage; no bit of the result depends on it");
   visit(
       "parallel.pipeline_ranks", options.pipeline_ranks,
       "ranks of a pipeline: each has one stage, which is some of the layers; the ranks form as many pipelines as their "
@@ -77,7 +81,10 @@ void describe(Options& options, Visitor&& visit) {
   visit(
       "parallel.schedule", options.schedule,
       OneOf<pipeline::Algorithm>::help("how the ranks of a pipeline order their work; no bit of the result depends on "
-                                       "it; \"interleaved\" is for distdl plan only"));
+                                       "it"));
+  visit("parallel.interleave", options.interleave,
+        "with parallel.schedule = \"interleaved\": stages of each rank of a pipeline; no bit of the result depends on "
+        "it");
   visit(
       "parallel.stage_layers", options.stage_layers,
       "for each stage of a pipeline, how many of the layers it has at which a stage may begin (docs/pipeline.md), e.g. "

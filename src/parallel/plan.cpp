@@ -7,7 +7,7 @@
 
 namespace distdl::parallel {
 namespace {
-constexpr std::int64_t kMostMicrobatches = 1 << 20, kMostTensorShards = 1 << 10;
+constexpr std::int64_t kMostMicrobatches = 1 << 20, kMostTensorShards = 1 << 10, kMostInterleave = 1 << 10;
 
 /// Each rank gets one; the rest go one by one to the rank that would finish first.
 std::vector<int> shares(int microbatches, const std::vector<double>& speeds) {
@@ -22,15 +22,15 @@ std::vector<int> shares(int microbatches, const std::vector<double>& speeds) {
 }
 }  // namespace
 
+int stages_per_rank(const Options& options, std::int64_t pipeline_ranks) {
+  const bool several = pipeline_ranks > 1 && options.schedule == pipeline::Algorithm::interleaved;
+  return several ? static_cast<int>(options.interleave) : 1;
+}
+
 void check(const Options& options) {
   require(options.pipeline_ranks >= 1, "parallel.pipeline_ranks is {}, but must be at least 1", options.pipeline_ranks);
-  require(options.schedule != pipeline::Algorithm::interleaved,
-          "parallel.schedule is \"{}\", which distdl plan knows, but training does not; take \"{}\"", options.schedule,
-          OneOf(pipeline::Algorithm::one_f_one_b));
-  require(options.pipeline_ranks == 1 || options.tensor_ranks <= 1,
-          "parallel.pipeline_ranks is {} and parallel.tensor_ranks is {}, but a rank has either some layers or some "
-          "shards of each: set one of them to 1; parallel.tensor_shards = {} may stay",
-          options.pipeline_ranks, options.tensor_ranks, options.tensor_shards);
+  require(options.interleave >= 1 && options.interleave <= kMostInterleave,
+          "parallel.interleave is {}, but must be between 1 and {}", options.interleave, kMostInterleave);
 }
 
 MicrobatchPlan make_plan(const Options& options, const std::vector<double>& speeds) {

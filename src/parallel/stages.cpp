@@ -54,17 +54,27 @@ std::vector<model::LayerRange> stages_of(const model::Description& model, int st
   return ranges;
 }
 
+std::vector<model::LayerRange> stages_of_rank(const std::vector<model::LayerRange>& stages, int rank, int ranks) {
+  std::vector<model::LayerRange> own;
+  for (auto i = static_cast<std::size_t>(rank); i < stages.size(); i += static_cast<std::size_t>(ranks))
+    own.push_back(stages[i]);
+  return own;
+}
+
 void check_stages(const Options& options, const model::Description& model) {
   const auto firsts = model::first_layers(model);
-  const auto most = std::ssize(firsts);
-  require(
-      options.pipeline_ranks <= most,
-      "parallel.pipeline_ranks is {}, but model \"{}\" can be divided into at most {} stages, one for each rank of a "
-      "pipeline; the nearest possible number is {}",
-      options.pipeline_ranks, model.name, most, most);
+  const auto most = std::ssize(firsts), ranks = options.pipeline_ranks;
+  require(ranks <= most,
+          "parallel.pipeline_ranks is {}, but model \"{}\" can be divided into at most {} stages, one for each rank of "
+          "a pipeline; the nearest possible number is {}",
+          ranks, model.name, most, most);
+  const int stages = static_cast<int>(ranks) * stages_per_rank(options, ranks);
+  require(stages <= most,
+          "parallel.interleave is {} and parallel.pipeline_ranks is {}, which is {} stages, but model \"{}\" can be "
+          "divided into at most {}; the nearest possible number is parallel.interleave = {}",
+          options.interleave, ranks, stages, model.name, most, most / ranks);
   const auto& layers = options.stage_layers;
   if (layers.empty()) return;
-  const int stages = static_cast<int>(options.pipeline_ranks);
   const auto nearest = pipeline::nearest_stages(costs_of(model, firsts), stages, layers);
   require(layers == nearest,
           "parallel.stage_layers is [{}], but there are {} stages, and of model \"{}\" each needs at least 1 of the {} "

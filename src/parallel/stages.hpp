@@ -18,6 +18,9 @@ int most_stages(const model::Description& model);
 std::vector<model::LayerRange> stages_of(const model::Description& model, int stages,
                                          const std::vector<std::int64_t>& stage_layers = {});
 
+/// Those of a rank of a pipeline of so many ranks: the stages lie on the ranks in turn.
+std::vector<model::LayerRange> stages_of_rank(const std::vector<model::LayerRange>& stages, int rank, int ranks);
+
 /// Throws ConfigError, which names the nearest choice that is possible, unless the options' stages are those of this
 /// model.
 void check_stages(const Options& options, const model::Description& model);

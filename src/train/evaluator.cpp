@@ -6,18 +6,23 @@
 #include <distdl/train/evaluator.hpp>
 
 namespace distdl::train {
-Evaluator::Evaluator(kernels::Backend& backend, const model::Description& model, const model::ModelTensors& tensors,
-                     model::Network& network, const data::Sources& samples, const parallel::Mesh& mesh)
-    : mesh_(mesh), network_(network), samples_(samples.validation.get()) {
+
+Evaluator::Evaluator(kernels::Backend& backend, const model::Description& model,
+                     std::span<const model::ModelTensors> parts, std::span<model::Network* const> networks,
+                     const data::Sources& samples, const parallel::Mesh& mesh)
+    : mesh_(mesh), samples_(samples.validation.get()) {
   const std::int64_t labels = samples.training->labels_per_sample();
-  require(std::holds_alternative<kernels::CrossEntropy>(model.loss) && network.terms() == labels,
+  require(std::holds_alternative<kernels::CrossEntropy>(model.loss) && networks.front()->terms() == labels,
           "the loss of model \"{}\" does not take {} label{} per sample, which the data set has; other targets need "
           "a training loop of your own, around model::Network",
           model.name, labels, labels == 1 ? "" : "s");
-  std::int64_t rest = this->samples() % network.samples();
-  if (rest > 0) rest_ = std::make_unique<model::Network>(backend, model, tensors, rest);
   constexpr std::uint32_t kTag = 0x5054;
-  if (mesh.has_pipeline()) parcel_.emplace(backend, mesh.pipeline(), kTag);
+  const std::int64_t rest = this->samples() % networks.front()->samples();
+  for (std::size_t i = 0; i < networks.size(); ++i) {
+    Part& part = parts_.emplace_back(Part{*networks[i], nullptr, std::nullopt});
+    if (mesh.has_pipeline()) part.parcel.emplace(backend, mesh.pipeline(), kTag);
+    if (rest > 0) part.rest = std::make_unique<model::Network>(backend, model, parts[i], rest);
+  }
 }
 
 void Evaluator::load(model::Network& network, std::int64_t first) {
@@ -27,21 +32,27 @@ void Evaluator::load(model::Network& network, std::int64_t first) {
   network.set_batch(batch_.samples(), batch_.labels.data());
 }
 
-std::optional<model::Totals> Evaluator::evaluate_group(std::int64_t group) {
-  auto& network = group < samples() / network_.samples() ? network_ : *rest_;
-  if (network.reads_samples() || network.has_loss()) load(network, group * network_.samples());
-  if (parcel_) pass_stage(network);
+std::optional<model::Totals> Evaluator::evaluate_group(Part& part, std::int64_t group) {
+  auto& network = group < samples() / group_size() ? part.whole : *part.rest;
+  if (network.reads_samples() || network.has_loss()) load(network, group * group_size());
+  if (part.parcel) pass_stage(part, network);
   if (!network.has_loss()) return std::nullopt;
-  const model::Totals totals = parcel_ ? network.totals() : network.evaluate();
+  const model::Totals totals = part.parcel ? network.totals() : network.evaluate();
   return mesh_.is_first_of_tensor() ? std::optional(totals) : std::nullopt;
 }
 
-void Evaluator::pass_stage(model::Network& network) {
-  const int rank = mesh_.pipeline().rank().value;
-  parcel_->settle();
-  if (!network.reads_samples()) parcel_->receive(network.input(), Rank(rank - 1));
+void Evaluator::evaluate_block(std::int64_t group, std::int64_t end, std::vector<model::Totals>& totals) {
+  for (Part& part : parts_)
+    for (std::int64_t i = group; i < end; ++i)
+      if (const auto found = evaluate_group(part, i)) totals.push_back(*found);
+}
+
+void Evaluator::pass_stage(Part& part, model::Network& network) {
+  const int rank = mesh_.pipeline().rank().value, ranks = mesh_.pipeline().size();
+  part.parcel->settle();
+  if (!network.reads_samples()) part.parcel->receive(network.input(), Rank((rank + ranks - 1) % ranks));
   network.forward(kernels::Phase::evaluation);
-  if (!network.has_loss()) parcel_->send(network.output(), Rank(rank + 1));
+  if (!network.has_loss()) part.parcel->send(network.output(), Rank((rank + 1) % ranks));
 }
 
 namespace {
@@ -73,22 +84,28 @@ model::Totals sum_of_groups(const std::vector<model::Totals>& mine, comm::Commun
 std::optional<model::Totals> Evaluator::operator()(const float* parameters, comm::Communicator& communicator,
                                                    const std::function<bool()>& stops) {
   constexpr std::int64_t kRound = 16;  // groups, between two questions whether a rank stops
-  const std::int64_t groups = samples() / network_.samples() + (rest_ ? 1 : 0);
+  const std::int64_t groups = (samples() + group_size() - 1) / group_size();
   const std::int64_t rank = mesh_.data().rank().value, ranks = mesh_.data().size();
   const std::int64_t first = groups * rank / ranks, end = groups * (rank + 1) / ranks;
   const std::int64_t most = (groups + ranks - 1) / ranks;  // of any rank
   const bool together = mesh_.has_parts();                 // its ranks stop before the same group
-  network_.load_parameters(parameters);
-  if (rest_) rest_->load_parameters(parameters);
+  // So many pass a stage one after the other, as those of training do: else all other ranks of a pipeline would wait.
+  const std::int64_t block = mesh_.degrees().pipeline;
+  for (const Part& part : parts_) {
+    part.whole.load_parameters(parameters);
+    if (part.rest) part.rest->load_parameters(parameters);
+  }
   std::vector<model::Totals> mine;
   for (std::int64_t done = 0; done < most; done += kRound) {
     bool stop = stops();
     if (together && one_stops(communicator, stop)) return std::nullopt;
-    for (std::int64_t group = first + done; group < std::min(first + done + kRound, end) && !stop; ++group) {
-      if (const auto totals = evaluate_group(group)) mine.push_back(*totals);
+    const std::int64_t round_end = std::min(first + done + kRound, end);
+    for (std::int64_t begin = first + done; begin < round_end && !stop; begin += block) {
+      evaluate_block(begin, std::min(begin + block, round_end), mine);
       if (!together) stop = stops();
     }
-    if (parcel_) parcel_->settle();
+    for (Part& part : parts_)
+      if (part.parcel) part.parcel->settle();
     if (!together && one_stops(communicator, stop)) return std::nullopt;
   }
   return sum_of_groups(mine, communicator);

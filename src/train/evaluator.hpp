@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include <distdl/comm/communicator.hpp>
@@ -16,13 +17,14 @@
 namespace distdl::train {
 
 /// Evaluates a model on the validation samples. The samples form fixed groups, which are divided among the replicas and
-/// summed in a fixed order. In a pipeline a group passes all stages.
+/// summed in a fixed order. In a pipeline groups pass all stages.
 class Evaluator {
  public:
-  /// `network` evaluates whole groups; a second network is created for the rest. The references must outlive the
-  /// evaluator. Throws ConfigError if the targets of the model's loss are not the samples' labels.
-  Evaluator(kernels::Backend& backend, const model::Description& model, const model::ModelTensors& tensors,
-            model::Network& network, const data::Sources& samples, const parallel::Mesh& mesh);
+  /// `networks`, of each stage of this rank, evaluate whole groups; others, of `parts`, are created for the rest. The
+  /// references must outlive the evaluator. Throws ConfigError if the targets of the model's loss are not the samples'
+  /// labels.
+  Evaluator(kernels::Backend& backend, const model::Description& model, std::span<const model::ModelTensors> parts,
+            std::span<model::Network* const> networks, const data::Sources& samples, const parallel::Mesh& mesh);
   std::int64_t samples() const { return samples_ ? samples_->samples() : 0; }
   /// Collective. The parameter arena is in the backend's memory. Returns the sums over all validation samples, or
   /// nothing on all ranks if `stops()` became true on one of them.
@@ -30,21 +32,28 @@ class Evaluator {
                                           const std::function<bool()>& stops);
   /// For ranks that have some of the branches of a model: see Network.
   void set_sum_of_shards(const model::Network::SumShards& sum) {
-    if (rest_) rest_->set_sum_of_shards(sum);
+    for (Part& part : parts_)
+      if (part.rest) part.rest->set_sum_of_shards(sum);
   }
 
  private:
+  /// A stage.
+  struct Part {
+    model::Network& whole;
+    std::unique_ptr<model::Network> rest;
+    std::optional<Parcel> parcel;  ///< with a pipeline
+  };
+  std::int64_t group_size() const { return parts_.front().whole.samples(); }
   void load(model::Network& network, std::int64_t first);
   /// The totals, if this rank tells them.
-  std::optional<model::Totals> evaluate_group(std::int64_t group);
-  void pass_stage(model::Network& network);
+  std::optional<model::Totals> evaluate_group(Part& part, std::int64_t group);
+  void evaluate_block(std::int64_t group, std::int64_t end, std::vector<model::Totals>& totals);
+  void pass_stage(Part& part, model::Network& network);
 
   const parallel::Mesh& mesh_;
-  model::Network& network_;
   data::Source* samples_;
   data::Batch batch_;
-  std::unique_ptr<model::Network> rest_;
-  std::optional<Parcel> parcel_;  ///< with a pipeline
+  std::vector<Part> parts_;
 };
 
 }  // namespace distdl::train

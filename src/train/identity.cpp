@@ -11,7 +11,7 @@ Identity identity_of(Recipe recipe, const data::Source& samples) {
   describe(recipe.model, note);
   describe(recipe.parallel, note);
   for (const char* key : {"parallel.strategy", "parallel.tensor_ranks", "parallel.pipeline_ranks", "parallel.schedule",
-                          "parallel.stage_layers", "parallel.bucket_mib"})
+                          "parallel.stage_layers", "parallel.interleave", "parallel.bucket_mib"})
     identity.erase(key);  // they change no number
   describe(recipe.optim, note);
   identity["kernels.precision"] = recipe.kernels.precision.name();

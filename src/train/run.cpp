@@ -126,7 +126,7 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
       total_(steps_of(recipe, samples())),
       held_(hold_what_fits()),
       step_(recipe, mesh, *backend_, plan_, held_, total_),
-      evaluator_(*backend_, held_.model, held_.tensors, step_.network(), sources_, mesh),
+      evaluator_(*backend_, held_.model, held_.parts, step_.networks(), sources_, mesh),
       end_of_job_(communicator.rank() == Rank(0) ? setting.limits : slurm::JobLimits{},
                   recipe.train.stop_margin_seconds, setting.measured),
       checkpointing_(recipe, setting, communicator, group, observer, *backend_, sources_, held_, mesh, state_,
@@ -286,7 +286,7 @@ bool Trainer::evaluate() {
   const Stopwatch watch;
   enter_phase(RankPhase::evaluate);
   const auto found = evaluator_(state_.evaluation_arena(), communicator_, [this] { return must_stop(); });
-  step_.network().load_parameters(state_.parameter_arena());
+  for (auto* const network : step_.networks()) network->load_parameters(state_.parameter_arena());
   enter_phase(RankPhase::report);
   if (!found) return false;
   look_for_suspension();
@@ -435,20 +435,26 @@ void warn_of_different_backends(const std::vector<std::string>& backends, bool a
           r, backends[r], backends[0], audits ? ", and there are no audits" : "");
 }
 
-/// `reason`: why the degrees are not those that the options ask for.
-void log_degrees(const parallel::Degrees& degrees, const parallel::Options& options, const std::string& reason) {
-  const bool tensor = options.tensor_ranks > 1;
-  if (tensor && reason.empty()) return;
+/// "2 pipelines of 4 stages", "3 tensor groups of 2 ranks"
+std::string text_of(const parallel::Degrees& degrees, bool has_stages) {
   const auto counted = [](int count, const char* what) {
     return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
   };
-  log(reason.empty() ? Severity::info : Severity::warning, "{}: {} of {}{}", counted(degrees.ranks(), "rank"),
-      counted(degrees.data, tensor ? "tensor group" : "pipeline"),
-      tensor ? counted(degrees.tensor, "rank") : counted(degrees.pipeline, "stage"),
-      reason.empty() ? ""
-                     : fmt::format(", not of parallel.{} = {}, because {}; no bit of the result depends on it",
-                                   tensor ? "tensor_ranks" : "pipeline_ranks",
-                                   tensor ? options.tensor_ranks : options.pipeline_ranks, reason));
+  if (!has_stages) return counted(degrees.data, "tensor group") + " of " + counted(degrees.tensor, "rank");
+  const auto text = counted(degrees.data, "pipeline") + " of " + counted(degrees.pipeline, "stage");
+  return degrees.tensor == 1 ? text : text + " of " + counted(degrees.tensor, "rank");
+}
+
+/// `reason`: why the degrees are not those that the options ask for.
+void log_degrees(const parallel::Degrees& degrees, const parallel::Options& options, const std::string& reason) {
+  const bool has_stages = options.pipeline_ranks > 1, has_shards = options.tensor_ranks > 1;
+  if (!has_stages && reason.empty()) return;
+  std::string wanted = has_stages ? fmt::format("parallel.pipeline_ranks = {}", options.pipeline_ranks) : "";
+  if (has_shards)
+    wanted += fmt::format("{}parallel.tensor_ranks = {}", has_stages ? " and " : "", options.tensor_ranks);
+  log(reason.empty() ? Severity::info : Severity::warning, "{} rank{}: {}{}", degrees.ranks(),
+      degrees.ranks() == 1 ? "" : "s", text_of(degrees, has_stages),
+      reason.empty() ? "" : fmt::format(", not of {}, because {}; no bit of the result depends on it", wanted, reason));
 }
 
 /// The run goes on with the ranks that there are. What a start cannot do, distdl refuses before it starts them.

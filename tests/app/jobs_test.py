@@ -134,6 +134,7 @@ class Submit(JobsTest):
                 (78, ["64 ranks, but only 6 microbatches"], "job.toml", "--nodes=2-64"),
                 (78, ["3 ranks do not divide into pipelines of 2", "the nearest possible number is 3"], "job.toml", "--nodes=3", "--set", "parallel.pipeline_ranks=2"),
                 (78, ["at most", "the nearest possible number is"], "job.toml", "--nodes=99", "--set", "parallel.pipeline_ranks=99"),
+                (78, ["the nearest possible number is parallel.interleave = "], "job.toml", "--nodes=2", "--set", "parallel.pipeline_ranks=2", "--set", "parallel.schedule=interleaved", "--set", "parallel.interleave=99"),
                 (78, ["parallel.stage_layers is [1, 99]", "the nearest possible choice is [1, "], "job.toml", "--nodes=2", "--set", "parallel.pipeline_ranks=2", "--set", "parallel.stage_layers=[1,99]"),
                 (78, ["16 ranks, but only 6 microbatches"], "job.toml", "--nodes=2-4", "--ntasks-per-node=2", "--set", "run.most_nodes=8"),
                 (78, ["run.spares is 2, but the job has 2 nodes"], "job.toml", "--nodes=2", "--set", "run.spares=2"),

@@ -223,6 +223,7 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
                                              "data.holdout",  // data.digest, data.samples and others stand for them
                                              "data.cache_mib",
                                              "parallel.bucket_mib",
+                                             "parallel.interleave",
                                              "parallel.pipeline_ranks",
                                              "parallel.schedule",
                                              "parallel.stage_layers",

@@ -89,6 +89,35 @@ bool same_bits(const std::vector<float>& one, const std::vector<float>& other) {
   return one.size() == other.size() && std::memcmp(one.data(), other.data(), one.size() * sizeof(float)) == 0;
 }
 
+TEST(GradientSum, PiecesAreCompleteAtDifferentTimes) {
+  constexpr int kMicrobatches = 11;
+  world::run_threads(2, [](world::World& world) {
+    auto communicator = comm::Communicator::connect(world, {});
+    auto backend = kernels::make_backend({.backend = "reference"});
+    const auto plan = make_plan({.microbatches = kMicrobatches}, 2);
+    GradientSum sum(*backend, *communicator, plan, kCount);
+    const GradientSum::Pieces pieces{{{0, 100}, {900, kCount}}, {{100, 900}}};
+    sum.set_pieces(pieces);
+    sum.allocate();
+    const auto range = plan.of(world.rank());
+    const auto add = [&](int m, std::size_t piece) {
+      float* const arena = sum.microbatch_arena(piece);
+      for (const auto& [first, end] : pieces[piece])
+        for (std::size_t i = first; i < end; ++i) arena[i] = gradient(m, i);
+      sum.add(piece);
+    };
+    for (int step = 0; step < 2; ++step) {
+      constexpr int kBehind = 3;  // microbatches by which the second piece is later
+      for (int k = 0; k < range.count + kBehind; ++k) {
+        if (k < range.count) add(range.first + k, 0);
+        if (k >= kBehind) add(range.first + k - kBehind, 1);
+      }
+      const float* const total = sum.finish();
+      for (std::size_t i = 0; i < kCount; ++i) ASSERT_EQ(total[i], tree_sum(0, kMicrobatches, i)) << i;
+    }
+  });
+}
+
 TEST(GradientSum, HasTheBitsOfTheTreeForEveryNumberOfRanks) {
   for (int microbatches : {1, 2, 5, 8, 12}) {
     std::vector<float> expected(kCount);

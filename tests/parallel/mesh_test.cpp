@@ -79,9 +79,14 @@ TEST(Degrees, ARefusalNamesTheNearestChoice) {
                                                         HasSubstr("the nearest possible number is 4")));
   EXPECT_THAT(refusal_of(pipelines_of(0), 2, 8), HasSubstr("must be at least 1"));
   EXPECT_THAT(refusal_of(pipelines_of(1), 7, 2), HasSubstr("start fewer ranks"));
-  Options interleaved = pipelines_of(2);
+  Options interleaved = pipelines_of(4);
   interleaved.schedule = "interleaved";
-  EXPECT_THAT(refusal_of(interleaved, 2, 8), HasSubstr("take \"1f1b\""));
+  EXPECT_EQ(degrees_of(interleaved, 8, 8), (Degrees{2, 4}));
+  EXPECT_THAT(refusal_of(interleaved, 8, 7), AllOf(HasSubstr("at most 7 stages, and each of so many ranks needs 2"),
+                                                   HasSubstr("the nearest possible number is 2")));
+  EXPECT_EQ(degrees_of(pipelines_of(1), 4, 1), (Degrees{4, 1})) << "one stage is enough for one rank";
+  interleaved.interleave = 0;
+  EXPECT_THAT(refusal_of(interleaved, 8, 8), HasSubstr("parallel.interleave is 0, but must be between 1 and"));
 }
 
 TEST(Degrees, ARunGoesOnWithTheNearestOnes) {
@@ -107,8 +112,21 @@ TEST(Degrees, OfTensorRanksAreTheNearestThatDivideTheRanks) {
   EXPECT_EQ(nearest_degrees(options, 7, 1, reason), (Degrees{.data = 7})) << "there are 4 shards";
   EXPECT_EQ(nearest_degrees(options, 2, 1, reason), (Degrees{.tensor = 2}));
   EXPECT_EQ(reason, "2 ranks do not divide into tensor groups of 4");
-  EXPECT_THAT(refusal_of({.tensor_shards = 4, .tensor_ranks = 2, .pipeline_ranks = 2}, 4, 2),
-              HasSubstr("set one of them to 1; parallel.tensor_shards = 4 may stay"));
+}
+
+TEST(Degrees, OfAProductAreTheNearestInTheNumberOfRanks) {
+  const Options options{.tensor_shards = 4, .tensor_ranks = 2, .pipeline_ranks = 2};
+  EXPECT_EQ(degrees_of(options, 8, 8), (Degrees{.data = 2, .pipeline = 2, .tensor = 2}));
+  EXPECT_THAT(refusal_of(options, 6, 8),
+              AllOf(HasSubstr("parallel.pipeline_ranks is 2 and parallel.tensor_ranks is 2, but 6 ranks do not divide "
+                              "into pipelines of 2 times 2 ranks"),
+                    HasSubstr("the nearest possible numbers are 3 and 1")));
+  EXPECT_THAT(refusal_of(options, 8, 1), AllOf(HasSubstr("at most 1 stages"), HasSubstr("numbers are 1 and 4")));
+  std::string reason;
+  EXPECT_EQ(nearest_degrees(options, 8, 8, reason), (Degrees{.data = 2, .pipeline = 2, .tensor = 2}));
+  EXPECT_EQ(reason, "");
+  EXPECT_EQ(nearest_degrees(options, 2, 8, reason), (Degrees{.pipeline = 2}));
+  EXPECT_EQ(nearest_degrees(options, 1, 8, reason), (Degrees{}));
 }
 
 TEST(Stages, DoNotCutTheShardsOfALayer) {
@@ -148,6 +166,26 @@ TEST(Stages, MayBeChosenByHand) {
               AllOf(HasSubstr("parallel.stage_layers is [3, 8]"), HasSubstr("at least 1 of the 12 layers"),
                     HasSubstr("all together 12"), HasSubstr("the nearest possible choice is [3, 9]")));
   EXPECT_THAT(refusal({12}), AllOf(HasSubstr("there are 2 stages"), HasSubstr("choice is [6, 6]")));
+}
+
+TEST(Stages, LieOnTheRanksInTurn) {
+  const auto gpt = model::describe_model({.name = "gpt", .layers = 4, .width = 64, .heads = 2, .context = 16}, {16}, 8);
+  Options options{.pipeline_ranks = 4, .interleave = 3};
+  options.schedule = "interleaved";
+  EXPECT_EQ(stages_per_rank(options, 4), 3);
+  EXPECT_EQ(stages_per_rank(options, 1), 1);
+  check_stages(options, gpt);
+  const auto stages = stages_of(gpt, 12);
+  const auto own = stages_of_rank(stages, 1, 4);
+  ASSERT_EQ(own.size(), 3u);
+  EXPECT_EQ(own[2].first, stages[9].first);
+  options.interleave = 4;
+  try {
+    check_stages(options, gpt);
+    FAIL() << "16 stages of 12 layers";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the nearest possible number is parallel.interleave = 3"));
+  }
 }
 }  // namespace
 }  // namespace distdl::parallel

@@ -24,9 +24,12 @@ JobFacts examine_job(const config::Job& job, std::uint64_t memory) {
   const auto least = model::branches_of(  // that a rank has
       model, 0, static_cast<std::size_t>(parallel.tensor_shards / parallel.tensor_ranks));
   parallel::check_stages(parallel, least);
-  const auto stages = parallel::stages_of(least, static_cast<int>(parallel.pipeline_ranks), parallel.stage_layers);
-  for (const auto& stage : stages)  // of as many replicas as microbatches at the most
-    train::check_memory(least, model::tensors_of(least, stage), parallel, recipe.optim, {1, plan.microbatches}, memory);
+  const int ranks = static_cast<int>(parallel.pipeline_ranks);
+  const auto stages =
+      parallel::stages_of(least, ranks * parallel::stages_per_rank(parallel, ranks), parallel.stage_layers);
+  for (int rank = 0; rank < ranks; ++rank)  // of as many replicas as microbatches at the most
+    train::check_memory(least, model::tensors_of(least, parallel::stages_of_rank(stages, rank, ranks)).front(),
+                        parallel, recipe.optim, {1, plan.microbatches}, memory);
   const std::uint64_t arenas = 1 + optim::state_of(recipe.optim).size();  // parameters, and what the optimizer keeps
   return {fmt::format("model {} with {} parameters, {} samples of {} in {} classes, global batch {}", model.name,
                       model::parameter_count(tensors), samples.samples(), tensor::to_string(samples.shape()),

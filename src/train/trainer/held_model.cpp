@@ -18,6 +18,25 @@ std::vector<std::size_t> HeldModel::borders() const {
   return places;
 }
 
+parallel::GradientSum::Pieces HeldModel::pieces(std::size_t count) const {
+  parallel::GradientSum::Pieces pieces;
+  const auto& own = tensors.layout.tensors();
+  for (const auto& part : parts) {
+    auto& elements = pieces.emplace_back();
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      const auto is_own = [&](const model::ModelTensor& tensor) { return tensor.view.offset == own[i].offset; };
+      if (std::ranges::none_of(part.tensors, is_own)) continue;
+      const std::size_t end = i + 1 < own.size() ? own[i + 1].offset : tensors.layout.size();  // with the gap
+      if (!elements.empty() && elements.back().end == own[i].offset)
+        elements.back().end = end;
+      else
+        elements.push_back({own[i].offset, end});
+    }
+    if (part.has_totals) elements.push_back({tensors.layout.size(), count});
+  }
+  return pieces;
+}
+
 std::vector<optim::HeldElements> HeldModel::told() const {
   std::vector<optim::HeldElements> all;
   const auto& own = tensors.layout.tensors();
@@ -48,9 +67,13 @@ HeldModel hold(const model::Description& divided, const parallel::Options& optio
     held.sum = std::make_unique<parallel::ShardSum>(backend, mesh.tensor(), shards);
     held.is_first_of_tensor = mesh.is_first_of_tensor();
   }
-  held.stages = parallel::stages_of(held.model, mesh.degrees().pipeline, options.stage_layers);
-  if (mesh.has_pipeline()) held.place = static_cast<std::size_t>(mesh.pipeline().rank().value);
-  held.tensors = model::tensors_of(held.model, held.stages[held.place]);
+  const int ranks = mesh.degrees().pipeline, rank = mesh.has_pipeline() ? mesh.pipeline().rank().value : 0;
+  held.stages =
+      parallel::stages_of(held.model, ranks * parallel::stages_per_rank(options, ranks), options.stage_layers);
+  held.parts = model::tensors_of(held.model, parallel::stages_of_rank(held.stages, rank, ranks));
+  held.tensors = held.parts.front();
+  for (std::size_t i = 1; i < held.parts.size(); ++i)
+    held.tensors.tensors.insert(held.tensors.tensors.end(), held.parts[i].tensors.begin(), held.parts[i].tensors.end());
   return held;
 }
 

@@ -10,6 +10,7 @@
 #include <distdl/model/network.hpp>
 #include <distdl/model/parts.hpp>
 #include <distdl/optim/part_squares.hpp>
+#include <distdl/parallel/gradient_sum.hpp>
 #include <distdl/parallel/mesh.hpp>
 #include <distdl/parallel/shard_sum.hpp>
 
@@ -19,14 +20,16 @@ namespace distdl::train {
 struct HeldModel {
   model::ModelTensors whole;                ///< of all layers and shards
   model::Description model;                 ///< all layers, with the shards that this rank has
-  std::vector<model::LayerRange> stages;    ///< of each rank of a pipeline; one, if there is none
-  std::size_t place = 0;                    ///< of this rank's among them
-  model::ModelTensors tensors;              ///< of this rank's layers and shards
+  std::vector<model::LayerRange> stages;    ///< of a pipeline, on its ranks in turn; one, if there is none
+  std::vector<model::ModelTensors> parts;   ///< of each stage of this rank, in one arena, with this rank's shards
+  model::ModelTensors tensors;              ///< of all of them
   std::unique_ptr<parallel::ShardSum> sum;  ///< none: this rank has all shards
   bool is_first_of_tensor = true;           ///< tells what all ranks of a tensor group have
 
   /// Where the stages begin in an arena of the whole model.
   std::vector<std::size_t> borders() const;
+  /// The elements of gradients that belong to each of `parts`, of `count` with the tail.
+  parallel::GradientSum::Pieces pieces(std::size_t count) const;
   /// The elements of whose gradients this rank tells the squares: each rank of a replica tells others.
   std::vector<optim::HeldElements> told() const;
   /// For model::Network::set_sum_of_shards(); empty: this rank has all shards. This object must outlive it.

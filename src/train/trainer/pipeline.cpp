@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include <distdl/base/activity.hpp>
@@ -20,38 +21,75 @@ std::span<const std::byte> bytes_of(const float* values, std::size_t count) {
 std::span<std::byte> bytes_of(float* values, std::size_t count) {
   return {reinterpret_cast<std::byte*>(values), count * sizeof(float)};
 }
+
+/// Of each stage here, the most microbatches between their forward and their last backward.
+std::vector<std::size_t> peaks_of(std::span<const Operation> operations, std::size_t ranks, std::size_t stages) {
+  std::vector<std::size_t> held(stages), peaks(stages);
+  for (const Operation& operation : operations) {
+    const std::size_t stage = static_cast<std::size_t>(operation.stage) / ranks;
+    if (operation.is_forward()) peaks[stage] = std::max(peaks[stage], ++held[stage]);
+    if (operation.kind == Kind::backward || operation.kind == Kind::backward_weight) --held[stage];
+  }
+  return peaks;
+}
 }  // namespace
 
 Pipeline::Pipeline(const parallel::Mesh& mesh, const parallel::Options& options, kernels::Backend& backend,
-                   const model::Description& model, const std::vector<model::LayerRange>& stages,
-                   const model::ModelTensors& tensors, model::Network& first, int microbatches)
+                   const HeldModel& held, model::Network& first, int microbatches)
     : backend_(backend), ranks_(mesh.pipeline()) {
-  const auto rank = static_cast<std::size_t>(ranks_.rank().value);
-  auto schedule = parallel::pipeline::make_schedule(options.schedule, {ranks_.size(), microbatches});
-  operations_ = std::move(schedule.operations[rank]);
-  const bool in_pieces = options.schedule == parallel::pipeline::Algorithm::zero_bubble;
-  for (int i = 0; i < schedule.most_activations[rank]; ++i) {
-    auto own = i == 0 ? nullptr : std::make_unique<model::Network>(backend, model, tensors, first.samples());
-    model::Network& network = own ? *own : first;
-    network.prepare_backward(in_pieces);
-    slots_.push_back(
-        {&network, std::move(own), Parcel(backend, ranks_, kActivations), Parcel(backend, ranks_, kGradients)});
+  const auto schedule = parallel::pipeline::make_schedule(
+      options.schedule, {ranks_.size(), microbatches, static_cast<int>(held.parts.size())});
+  operations_ = schedule.operations[static_cast<std::size_t>(ranks_.rank().value)];
+  const auto peaks = peaks_of(operations_, static_cast<std::size_t>(ranks_.size()), held.parts.size());
+  for (std::size_t part = 0; part < held.parts.size(); ++part) {
+    add_slots(part, peaks[part], held, first, options.schedule == parallel::pipeline::Algorithm::zero_bubble);
+    find_shared(part, held);
   }
-  find_shared(stages, tensors);
 }
 
-void Pipeline::find_shared(const std::vector<model::LayerRange>& stages, const model::ModelTensors& tensors) {
-  for (const auto& tensor : tensors.tensors) {
+std::size_t Pipeline::part_of(const Operation& operation) const {
+  return static_cast<std::size_t>(operation.stage / ranks_.size());
+}
+
+Pipeline::Slot& Pipeline::slot(const Operation& operation) {
+  auto& slots = slots_[part_of(operation)];
+  return slots[static_cast<std::size_t>(operation.microbatch) % slots.size()];
+}
+
+std::vector<model::Network*> Pipeline::networks() const {
+  std::vector<model::Network*> networks;
+  for (const auto& slots : slots_) networks.push_back(slots.front().network);
+  return networks;
+}
+
+void Pipeline::add_slots(std::size_t part, std::size_t count, const HeldModel& held, model::Network& first,
+                         bool in_pieces) {
+  auto& slots = slots_.emplace_back();
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool is_first = part == 0 && i == 0;
+    auto own =
+        is_first ? nullptr : std::make_unique<model::Network>(backend_, held.model, held.parts[part], first.samples());
+    model::Network& network = own ? *own : first;
+    network.set_sum_of_shards(held.sum_of_shards());
+    network.prepare_backward(in_pieces);
+    slots.push_back(
+        {&network, std::move(own), Parcel(backend_, ranks_, kActivations), Parcel(backend_, ranks_, kGradients)});
+  }
+}
+
+void Pipeline::find_shared(std::size_t part, const HeldModel& held) {
+  for (const auto& tensor : held.parts[part].tensors) {
     if (!tensor.elsewhere) continue;
-    const auto other = std::ranges::find_if(stages, [&](const model::LayerRange& layers) {
+    const auto other = std::ranges::find_if(held.stages, [&](const model::LayerRange& layers) {
       return *tensor.elsewhere >= layers.first && *tensor.elsewhere < layers.end;
     });
     const bool is_borrowed = tensor.view.role == tensor::Role::borrowed;
     auto& shared = (is_borrowed ? borrowed_ : lent_)
-                       .emplace_back(Shared{tensor.view.offset,
+                       .emplace_back(Shared{part,
+                                            tensor.view.offset,
                                             tensor.view.count,
                                             static_cast<std::uint32_t>(tensor.number),
-                                            Rank(static_cast<int>(other - stages.begin())),
+                                            Rank(static_cast<int>(other - held.stages.begin()) % ranks_.size()),
                                             {},
                                             {}});
     // As many as there are ranks: the owner comes to a microbatch's backward that much later.
@@ -63,7 +101,8 @@ void Pipeline::find_shared(const std::vector<model::LayerRange>& stages, const m
 }
 
 void Pipeline::load_parameters(const float* arena) {
-  for (const Slot& slot : slots_) slot.network->load_parameters(arena);
+  for (const auto& slots : slots_)
+    for (const Slot& slot : slots) slot.network->load_parameters(arena);
 }
 
 void Pipeline::wait(const std::function<void()>& transfer) {
@@ -86,7 +125,8 @@ void Pipeline::pass(parallel::GradientSum& sum, float scale, const Calls& calls)
     }
   }
   wait([this] {
-    for (Slot& slot : slots_) slot.forward.settle(), slot.backward.settle();
+    for (auto& slots : slots_)
+      for (Slot& slot : slots) slot.forward.settle(), slot.backward.settle();
     for (Shared& shared : borrowed_)
       for (Parcel& parcel : shared.parcels) parcel.settle();
   });
@@ -94,7 +134,7 @@ void Pipeline::pass(parallel::GradientSum& sum, float scale, const Calls& calls)
 }
 
 void Pipeline::forward(const Operation& operation, const Calls& calls) {
-  Slot& own = slot(operation.microbatch);
+  Slot& own = slot(operation);
   wait([&] {
     own.forward.settle();
     if (operation.receive_from != Operation::kNobody)
@@ -107,22 +147,22 @@ void Pipeline::forward(const Operation& operation, const Calls& calls) {
 }
 
 void Pipeline::backward(const Operation& operation, parallel::GradientSum& sum, float scale) {
-  Slot& own = slot(operation.microbatch);
+  Slot& own = slot(operation);
   if (operation.kind != Kind::backward_weight) receive_output_gradient(own, operation);
   if (operation.kind == Kind::backward_input) {
     own.network->backward_input(scale);
   } else {
-    float* const gradients = sum.microbatch_arena();
-    receive_gradients(operation.microbatch, gradients);
+    float* const gradients = sum.microbatch_arena(part_of(operation));
+    receive_gradients(operation, gradients);
     if (operation.kind == Kind::backward)
       own.network->backward(gradients, scale);
     else
       own.network->backward_weights(gradients);
-    send_gradients(operation.microbatch, gradients);
+    send_gradients(operation, gradients);
   }
   if (operation.send_to != Operation::kNobody)
     own.backward.send(own.network->input_gradient(), Rank(operation.send_to));
-  if (operation.kind != Kind::backward_input) sum.add();
+  if (operation.kind != Kind::backward_input) sum.add(part_of(operation));
 }
 
 void Pipeline::receive_output_gradient(Slot& own, const Operation& operation) {
@@ -133,17 +173,19 @@ void Pipeline::receive_output_gradient(Slot& own, const Operation& operation) {
   });
 }
 
-void Pipeline::receive_gradients(int microbatch, float* gradients) {
+void Pipeline::receive_gradients(const Operation& operation, float* gradients) {
   for (Shared& shared : lent_) {
-    Parcel& parcel = shared.parcels[static_cast<std::size_t>(microbatch) % shared.parcels.size()];
+    if (shared.part != part_of(operation)) continue;
+    Parcel& parcel = shared.parcels[static_cast<std::size_t>(operation.microbatch) % shared.parcels.size()];
     wait([&] { parcel.receive(bytes_of(gradients + shared.offset, shared.count), shared.other); });
   }
 }
 
 /// A copy, because the gradients are added up in their memory.
-void Pipeline::send_gradients(int microbatch, const float* gradients) {
+void Pipeline::send_gradients(const Operation& operation, const float* gradients) {
   for (Shared& shared : borrowed_) {
-    const std::size_t turn = static_cast<std::size_t>(microbatch) % shared.parcels.size();
+    if (shared.part != part_of(operation)) continue;
+    const std::size_t turn = static_cast<std::size_t>(operation.microbatch) % shared.parcels.size();
     const tensor::Buffer& copy = shared.copies[turn];
     wait([&] { shared.parcels[turn].settle(); });
     backend_.copy(copy.data(), gradients + shared.offset, copy.bytes());

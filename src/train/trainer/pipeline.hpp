@@ -13,19 +13,21 @@
 #include <distdl/parallel/mesh.hpp>
 #include <distdl/parallel/pipeline/schedule.hpp>
 #include <distdl/train/parcel.hpp>
+#include <distdl/train/trainer/held_model.hpp>
 
 namespace distdl::train {
 
-/// Passes the microbatches of a step through this rank's stage of a pipeline, in the order of a schedule. Each
-/// microbatch that is between its forward and its last backward has a network of its own, a slot, with the same
-/// parameters.
+/// Passes the microbatches of a step through this rank's stages of a pipeline, in the order of a schedule. In each
+/// stage, a microbatch that is between its forward and its last backward has a network of its own, a slot, with the
+/// same parameters.
 class Pipeline {
  public:
-  /// Not collective. `stages`: the layers of each rank of the pipeline; `tensors`: of this rank's; `first`: the network
-  /// of the first slot. The references must outlive this object.
+  /// Not collective. `first`: the network of the first slot of the first stage here. The references must outlive this
+  /// object.
   Pipeline(const parallel::Mesh& mesh, const parallel::Options& options, kernels::Backend& backend,
-           const model::Description& model, const std::vector<model::LayerRange>& stages,
-           const model::ModelTensors& tensors, model::Network& first, int microbatches);
+           const HeldModel& held, model::Network& first, int microbatches);
+  /// One of each stage here.
+  std::vector<model::Network*> networks() const;
 
   /// What is done around each pass of a microbatch, which counts from 0 on each replica.
   struct Calls {
@@ -48,11 +50,12 @@ class Pipeline {
   const Times& times() const { return times_; }
 
  private:
-  /// A tensor that this stage and another one share.
+  /// A tensor that a stage here and one on another rank share.
   struct Shared {
+    std::size_t part;  ///< number of the stage here
     std::size_t offset, count;
     std::uint32_t number;                ///< of the tensor in the whole model
-    Rank other;                          ///< stage, as a rank of the pipeline
+    Rank other;                          ///< of the pipeline
     std::vector<Parcel> parcels;         ///< of gradients, used in turn
     std::vector<tensor::Buffer> copies;  ///< that are sent
   };
@@ -61,20 +64,22 @@ class Pipeline {
     std::unique_ptr<model::Network> own;
     Parcel forward, backward;
   };
-  Slot& slot(int microbatch) { return slots_[static_cast<std::size_t>(microbatch) % slots_.size()]; }
-  void find_shared(const std::vector<model::LayerRange>& stages, const model::ModelTensors& tensors);
+  std::size_t part_of(const parallel::pipeline::Operation& operation) const;
+  Slot& slot(const parallel::pipeline::Operation& operation);
+  void add_slots(std::size_t part, std::size_t count, const HeldModel& held, model::Network& first, bool in_pieces);
+  void find_shared(std::size_t part, const HeldModel& held);
   void forward(const parallel::pipeline::Operation& operation, const Calls& calls);
   void backward(const parallel::pipeline::Operation& operation, parallel::GradientSum& sum, float scale);
   void receive_output_gradient(Slot& own, const parallel::pipeline::Operation& operation);
-  void receive_gradients(int microbatch, float* gradients);
-  void send_gradients(int microbatch, const float* gradients);
+  void receive_gradients(const parallel::pipeline::Operation& operation, float* gradients);
+  void send_gradients(const parallel::pipeline::Operation& operation, const float* gradients);
   /// Counts the seconds.
   void wait(const std::function<void()>& transfer);
 
   kernels::Backend& backend_;
   comm::Communicator& ranks_;
   std::vector<parallel::pipeline::Operation> operations_;
-  std::vector<Slot> slots_;
+  std::vector<std::vector<Slot>> slots_;  ///< of each stage here
   std::vector<Shared> borrowed_, lent_;
   double waited_ = 0;  ///< seconds, in this pass
   Times times_;

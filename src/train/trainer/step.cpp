@@ -29,7 +29,7 @@ TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, ker
       range_(plan.of(communicator_.rank())),
       rank_(communicator_.rank()),
       total_(total),
-      network_(backend, held.model, held.tensors, plan.microbatch_size),
+      network_(backend, held.model, held.parts.front(), plan.microbatch_size),
       // The ranks of a replica begin the sums when the last microbatch is done: until then their messages have the
       // connections, and communicators that were split from one belong to one thread at a time.
       sum_(backend, communicator_, plan, network_.gradient_count(),
@@ -45,8 +45,9 @@ TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, ker
   if (!mesh.has_parts()) return;
   if (optimizer_.needs_norm() || backend.activation_type() == tensor::DataType::float16)
     squares_.emplace(held.whole.layout, held.borders(), held.told(), backend);
-  if (mesh.has_pipeline())
-    pipeline_.emplace(mesh, recipe.parallel, backend, held.model, held.stages, held.tensors, network_, range_.count);
+  if (!mesh.has_pipeline()) return;
+  if (held.parts.size() > 1) sum_.set_pieces(held.pieces(network_.gradient_count()));
+  pipeline_.emplace(mesh, recipe.parallel, backend, held, network_, range_.count);
 }
 
 void TrainingStep::load_parameters(const float* arena) {
@@ -148,7 +149,7 @@ bool TrainingStep::add_gradients(const TrainingState& state, float scale, const 
 
 void TrainingStep::pass_stages(const TrainingState& state, float scale) {
   const auto take_batch = [&](model::Network& network, int m) {
-    if (!has_samples()) return;
+    if (!network.reads_samples() && !network.has_loss()) return;
     const data::Batch& batch = batch_of(state, range_.first + m);
     network.set_batch(batch.samples(), batch.labels.data());
   };
@@ -161,7 +162,7 @@ parallel::StepTail::Sums TrainingStep::agree(const parallel::StepTail::Sums& min
   const std::size_t times = 5, others = times + 2 * ranks;  // where they begin
   std::vector<double> numbers(others + (squares_ ? squares_->count() : 0));
   if (squares_) squares_->write(gradients, std::span(numbers).subspan(others));
-  if (network_.has_loss() && mesh_.is_first_of_tensor())
+  if (networks().back()->has_loss() && mesh_.is_first_of_tensor())
     numbers[0] = mine.loss, numbers[1] = mine.correct, numbers[2] = mine.terms;
   numbers[3] = mine.stop ? 1 : 0;
   numbers[4] = mine.save ? 1 : 0;

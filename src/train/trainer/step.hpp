@@ -29,8 +29,10 @@ class TrainingStep {
   /// Not collective. The references must outlive this object. `plan`: of the replicas, until set_plan().
   TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, kernels::Backend& backend,
                const parallel::MicrobatchPlan& plan, const HeldModel& held, Step total);
-  /// Of the layers that this rank has.
-  model::Network& network() { return network_; }
+  /// One of each stage of this rank, in their order.
+  std::vector<model::Network*> networks() {
+    return pipeline_ ? pipeline_->networks() : std::vector<model::Network*>{&network_};
+  }
   /// Call it after a change of the parameters from outside.
   void load_parameters(const float* arena);
   const optim::Optimizer& optimizer() const { return optimizer_; }
@@ -84,7 +86,7 @@ class TrainingStep {
                                  std::optional<double>& squares);
   const data::Batch& batch_of(const TrainingState& state, int m);
   void set_key(const TrainingState& state, int m);
-  bool has_samples() const { return network_.reads_samples() || network_.has_loss(); }
+  bool has_samples() { return network_.reads_samples() || networks().back()->has_loss(); }
   double data_waited_seconds() const { return reader_ ? reader_->waited_seconds() : 0; }
   void tell(const Requests& requests);
   /// Collective. Adds the seconds of the wait to `waited`.
