@@ -148,6 +148,16 @@ void Network::bind_before(const Description& model, const Wiring& wiring) {
   stages_.emplace_back().format = formats.back();
 }
 
+void Network::allocate_output(std::size_t i, const Stage* source) {
+  Stage& stage = stages_[i];
+  if (!stage.in_place) stage.output = backend_.allocate(stage.format.bytes);
+  stage.data = stage.in_place ? source->data : stage.output.data();
+  stage.product = stage.data;
+  for (std::size_t k = 0; k < stage.outputs_summed; ++k) stages_[i - k].product = addend_of(stages_[i - k], stage.data);
+  // Their own outputs do not last until backward, which no linear layer computes from them.
+  for (std::size_t k = 1; k < stage.outputs_summed; ++k) stages_[i - k].data = stages_[i - k].product;
+}
+
 /// A layer that works in place takes the memory of the one before it, if that and all others can do without. One that
 /// is alone in reading its input may be computed by the layer before it.
 void Network::allocate_outputs(const Description& model) {
@@ -163,13 +173,7 @@ void Network::allocate_outputs(const Description& model) {
     if (stage.is_summed_later) continue;
     Stage* const source = alone ? &stages_[stage.from] : nullptr;
     stage.in_place = alone && source->layer && stage.layer->works_in_place() && !source->layer->backward_reads_output();
-    if (!stage.in_place) stage.output = backend_.allocate(stage.format.bytes);
-    stage.data = stage.in_place ? source->data : stage.output.data();
-    stage.product = stage.data;
-    for (std::size_t k = 0; k < stage.outputs_summed; ++k)
-      stages_[i - k].product = addend_of(stages_[i - k], stage.data);
-    // Their own outputs do not last until backward, which no linear layer computes from them.
-    for (std::size_t k = 1; k < stage.outputs_summed; ++k) stages_[i - k].data = stages_[i - k].product;
+    allocate_output(i, source);
     if (!alone || !source->layer || source->plus != Wiring::kNothing || source->done_before != kernels::Fusion::none)
       continue;
     if (source->outputs_summed > 0) continue;

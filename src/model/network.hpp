@@ -135,6 +135,8 @@ class Network {
   void bind(const Description& model, const ModelTensors& tensors);
   void bind_shards(const Description& model, const Wiring& wiring, std::size_t before);
   void allocate_outputs(const Description& model);
+  /// `source`: whose memory a stage takes that works in place.
+  void allocate_output(std::size_t i, const Stage* source);
   void plan_gradients();
   void bind_before(const Description& model, const Wiring& wiring);
   void compute_loss(float scale, float* totals);

@@ -92,7 +92,7 @@ class Divider {
   }
 
  private:
-  NamedLayer part_of(const NamedLayer& layer, std::int64_t shard) const {
+  static NamedLayer part_of(const NamedLayer& layer, std::int64_t shard) {
     NamedLayer part = layer;
     part.name = name(layer.name, shard);
     part.branch = static_cast<std::size_t>(shard);

@@ -23,9 +23,9 @@ Parts wanted_by(const Options& options) {
 
 /// "parallel.pipeline_ranks is 2 and parallel.tensor_ranks is 4"
 std::string keys_of(const Parts& wanted) {
-  const auto pipeline = fmt::format("parallel.pipeline_ranks is {}", wanted.pipeline);
+  auto pipeline = fmt::format("parallel.pipeline_ranks is {}", wanted.pipeline);
   if (wanted.tensor == 1) return pipeline;
-  const auto tensor = fmt::format("parallel.tensor_ranks is {}", wanted.tensor);
+  auto tensor = fmt::format("parallel.tensor_ranks is {}", wanted.tensor);
   return wanted.has_both() ? pipeline + " and " + tensor : tensor;
 }
 
