@@ -1,55 +1,84 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
+#include <tuple>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/parallel/mesh.hpp>
 
 namespace distdl::parallel {
 namespace {
-/// The ranks that hold the model together. check() refuses pipelines and tensor groups at once, so it is one of them.
+/// The ranks that hold the model together: of so many stages, each of which has its tensor shards on so many.
 struct Parts {
-  const char* key;
-  const char* what;  ///< "pipelines"
-  std::int64_t wanted;
-  std::int64_t most;
-  const char* most_of;  ///< "stages"
-  int each = 1;         ///< of which each rank needs so many, if it is one of several
+  std::int64_t pipeline, tensor;
+  std::int64_t ranks() const { return pipeline * tensor; }
+  bool has_both() const { return pipeline > 1 && tensor > 1; }
 };
 
-Parts parts_of(const Options& options, int most_stages) {
-  if (options.tensor_ranks > 1)
-    return {"parallel.tensor_ranks", "tensor groups", options.tensor_ranks, options.tensor_shards, "tensor shards"};
-  return {"parallel.pipeline_ranks",  "pipelines", options.pipeline_ranks, most_stages, "stages",
-          stages_per_rank(options, 2)};
+Parts wanted_by(const Options& options) {
+  return {options.pipeline_ranks, std::max<std::int64_t>(options.tensor_ranks, 1)};
 }
 
-/// Why so many are not possible; empty if they are.
-std::string obstacle_of(const Options& options, const Parts& parts, int ranks, std::int64_t count) {
-  if (ranks % count != 0) return fmt::format("{} ranks do not divide into {} of {}", ranks, parts.what, count);
-  if (count > 1 && count * parts.each > parts.most)
-    return fmt::format("the model can be divided into at most {} {}, and each of so many ranks needs {}", parts.most,
-                       parts.most_of, parts.each);
-  if (ranks / count > options.microbatches)
-    return fmt::format("{} ranks are {} {} of {}, but there are only {} microbatches (parallel.microbatches)", ranks,
-                       ranks / count, parts.what, count, options.microbatches);
+/// "parallel.pipeline_ranks is 2 and parallel.tensor_ranks is 4"
+std::string keys_of(const Parts& wanted) {
+  auto pipeline = fmt::format("parallel.pipeline_ranks is {}", wanted.pipeline);
+  if (wanted.tensor == 1) return pipeline;
+  auto tensor = fmt::format("parallel.tensor_ranks is {}", wanted.tensor);
+  return wanted.has_both() ? pipeline + " and " + tensor : tensor;
+}
+
+/// "pipelines of 2 times 4 ranks"
+std::string groups_of(const Parts& parts) {
+  if (parts.has_both()) return fmt::format("pipelines of {} times {} ranks", parts.pipeline, parts.tensor);
+  return parts.tensor > 1 ? fmt::format("tensor groups of {}", parts.tensor)
+                          : fmt::format("pipelines of {}", parts.pipeline);
+}
+
+/// Why such parts are not possible; empty if they are.
+std::string obstacle_of(const Options& options, int most_stages, int ranks, const Parts& parts) {
+  const int each = stages_per_rank(options, parts.pipeline);
+  if (ranks % parts.ranks() != 0) return fmt::format("{} ranks do not divide into {}", ranks, groups_of(parts));
+  if (parts.pipeline > 1 && parts.pipeline * each > most_stages)
+    return fmt::format("the model can be divided into at most {} stages, and each of so many ranks needs {}",
+                       most_stages, each);
+  if (parts.tensor > options.tensor_shards)
+    return fmt::format("there are only {} tensor shards (parallel.tensor_shards), and each of so many ranks needs one",
+                       options.tensor_shards);
+  if (ranks / parts.ranks() > options.microbatches)
+    return fmt::format("{} ranks are {} {}, but there are only {} microbatches (parallel.microbatches)", ranks,
+                       ranks / parts.ranks(), groups_of(parts), options.microbatches);
   return {};
 }
 
-/// The possible number that is nearest to the wanted one.
-std::optional<int> nearest(const Options& options, const Parts& parts, int ranks) {
-  std::optional<int> best;
-  const auto distance = [&](std::int64_t count) { return std::abs(count - parts.wanted); };
-  for (int count = 1; count <= ranks; ++count)
-    if (obstacle_of(options, parts, ranks, count).empty() && (!best || distance(count) <= distance(*best)))
-      best = count;
+/// The possible ones whose number of ranks is nearest to that of the wanted ones; then those that are themselves; of
+/// two the larger ones.
+std::optional<Parts> nearest(const Options& options, int most_stages, int ranks) {
+  const Parts wanted = wanted_by(options);
+  const auto distance = [&](const Parts& parts) {
+    return std::tuple(std::abs(parts.ranks() - wanted.ranks()), -parts.ranks(),
+                      std::abs(parts.pipeline - wanted.pipeline), -parts.pipeline);
+  };
+  std::optional<Parts> best;
+  for (int pipeline = 1; pipeline <= (wanted.pipeline > 1 ? ranks : 1); ++pipeline)
+    for (int tensor = 1; tensor <= (wanted.tensor > 1 ? ranks / pipeline : 1); ++tensor) {
+      const Parts parts{pipeline, tensor};
+      if (obstacle_of(options, most_stages, ranks, parts).empty() && (!best || distance(parts) < distance(*best)))
+        best = parts;
+    }
   return best;
 }
 
-Degrees degrees_with(const Options& options, int ranks, int count) {
-  if (options.tensor_ranks > 1) return {.data = ranks / count, .tensor = count};
-  return {.data = ranks / count, .pipeline = count};
+Degrees degrees_with(int ranks, const Parts& parts) {
+  return {.data = ranks / static_cast<int>(parts.ranks()),
+          .pipeline = static_cast<int>(parts.pipeline),
+          .tensor = static_cast<int>(parts.tensor)};
+}
+
+std::string choice_of(const Parts& wanted, const Parts& other) {
+  if (wanted.has_both()) return fmt::format("numbers are {} and {}", other.pipeline, other.tensor);
+  return fmt::format("number is {}", other.ranks());
 }
 }  // namespace
 
@@ -64,21 +93,19 @@ Mesh::Mesh(comm::Communicator& world, const Degrees& degrees) : world_(world), d
 
 Degrees degrees_of(const Options& options, int ranks, int most_stages) {
   check(options);
-  const Parts parts = parts_of(options, most_stages);
-  const std::string obstacle = obstacle_of(options, parts, ranks, parts.wanted);
-  if (obstacle.empty()) return degrees_with(options, ranks, static_cast<int>(parts.wanted));
-  const auto other = nearest(options, parts, ranks);
-  throw ConfigError(other ? fmt::format("{} is {}, but {}; the nearest possible number is {}", parts.key, parts.wanted,
-                                        obstacle, *other)
-                          : fmt::format("{}; start fewer ranks", obstacle));
+  const Parts wanted = wanted_by(options);
+  const std::string obstacle = obstacle_of(options, most_stages, ranks, wanted);
+  if (obstacle.empty()) return degrees_with(ranks, wanted);
+  const auto other = nearest(options, most_stages, ranks);
+  throw ConfigError(
+      other ? fmt::format("{}, but {}; the nearest possible {}", keys_of(wanted), obstacle, choice_of(wanted, *other))
+            : fmt::format("{}; start fewer ranks", obstacle));
 }
 
 Degrees nearest_degrees(const Options& options, int ranks, int most_stages, std::string& reason) {
-  const Parts parts = parts_of(options, most_stages);
-  reason = obstacle_of(options, parts, ranks, parts.wanted);
-  const auto count = nearest(options, parts, ranks);
-  if (!count) return degrees_of(options, ranks, most_stages);
-  return degrees_with(options, ranks, *count);
+  reason = obstacle_of(options, most_stages, ranks, wanted_by(options));
+  const auto parts = nearest(options, most_stages, ranks);
+  return parts ? degrees_with(ranks, *parts) : degrees_of(options, ranks, most_stages);
 }
 
 }  // namespace distdl::parallel

@@ -52,9 +52,9 @@ class Mesh {
 /// the model. Throws ConfigError, which names the nearest choice that is possible, if the ranks cannot form them.
 Degrees degrees_of(const Options& options, int ranks, int most_stages);
 
-/// The same where the run has to go on with the ranks that there are: with pipelines or tensor groups as near as
-/// possible in size, of two the larger ones, which need less memory of a rank. `reason` becomes why they are not those
-/// that the options ask for, or empty. Throws ConfigError if there are none.
+/// The same where the run has to go on with the ranks that there are: with a number of ranks that hold the model
+/// together as near as possible, of two the larger one, which needs less memory of a rank. `reason` becomes why they
+/// are not those that the options ask for, or empty. Throws ConfigError if there are none.
 Degrees nearest_degrees(const Options& options, int ranks, int most_stages, std::string& reason);
 
 }  // namespace distdl::parallel

@@ -89,8 +89,8 @@ void describe(Options& options, Visitor&& visit) {
         "gpt, vit: parts of the linear layers and of the attention heads of each block, whose results are added in a "
         "fixed order; the result depends on this number, not on the ranks");
   visit("parallel.tensor_ranks", options.tensor_ranks,
-        "ranks that share the tensor shards of each layer; at most parallel.tensor_shards; not together with "
-        "parallel.pipeline_ranks; no bit of the result depends on it");
+        "ranks that share the tensor shards of each layer; at most parallel.tensor_shards; with "
+        "parallel.pipeline_ranks, of each stage; no bit of the result depends on it");
   visit(
       "parallel.pipeline_ranks", options.pipeline_ranks,
       "ranks of a pipeline: each has one stage, which is some of the layers; the ranks form as many pipelines as their "

@@ -33,10 +33,6 @@ void check(const Options& options) {
   require(options.pipeline_ranks >= 1, "parallel.pipeline_ranks is {}, but must be at least 1", options.pipeline_ranks);
   require(options.interleave >= 1 && options.interleave <= kMostInterleave,
           "parallel.interleave is {}, but must be between 1 and {}", options.interleave, kMostInterleave);
-  require(options.pipeline_ranks == 1 || options.tensor_ranks <= 1,
-          "parallel.pipeline_ranks is {} and parallel.tensor_ranks is {}, but a rank has either some layers or some "
-          "shards of each: set one of them to 1; parallel.tensor_shards = {} may stay",
-          options.pipeline_ranks, options.tensor_ranks, options.tensor_shards);
   if (options.recompute != Recompute::blocks) return;
   require(options.pipeline_ranks == 1 || options.schedule != pipeline::Algorithm::zero_bubble,
           "parallel.schedule = \"zero-bubble\" needs activations twice in the backward pass, but parallel.recompute = "

@@ -49,12 +49,12 @@ std::int64_t arena_bytes(const model::ModelTensors& tensors, const parallel::Opt
   const auto moments = std::ranges::count(state, optim::StateArena::Kind::moment, &optim::StateArena::kind);
   const bool sharded = parallel.strategy != parallel::Strategy::replicas;
   // A rank with several microbatches adds their gradients first, and ranks that hold the model together sum them last.
-  const bool frees = parallel.strategy == parallel::Strategy::sharded_gradients && parallel.microbatches <= ranks.all &&
-                     ranks.parts == 1;
+  const bool frees = parallel.strategy == parallel::Strategy::sharded_gradients &&
+                     parallel.microbatches <= ranks.degrees.data && ranks.degrees.parts() == 1;
   const auto whole = checked_product<std::int64_t>(  // parameters, gradients
       arena, 2 - (frees ? 1 : 0) + std::ssize(state) - moments + (sharded ? 0 : moments),
       "the memory for parameters, gradients and moments");
-  const auto shard = arena / ranks.all * ((sharded ? moments : 0) + (frees ? 1 : 0));
+  const auto shard = arena / ranks.degrees.data * ((sharded ? moments : 0) + (frees ? 1 : 0));
   return checked_sum(whole, shard, "a rank's memory");
 }
 }  // namespace
@@ -93,15 +93,15 @@ model::Network::Activations activations_for(const model::Description& model, con
                                             const RanksOfMachine& ranks, std::uint64_t memory) {
   using enum model::Network::Activations;
   if (parallel.recompute == parallel::Recompute::blocks) {
-    const bool can_repeat_sums = parallel.tensor_ranks == 1 || parallel.tensor_shards % ranks.parts == 0;
+    const bool can_repeat_sums = parallel.tensor_ranks == 1 || parallel.tensor_shards % ranks.degrees.tensor == 0;
     if (!can_repeat_sums && ranks.logs)
       log(Severity::warning,
           "the outputs of layers are kept, not computed again (parallel.recompute = \"blocks\"): the {} tensor shards "
           "are not divided equally among {} ranks",
-          parallel.tensor_shards, ranks.parts);
+          parallel.tensor_shards, ranks.degrees.tensor);
     return can_repeat_sums ? recomputed : kept;
   }
-  if (parallel.recompute == parallel::Recompute::none || ranks.parts > 1) return kept;
+  if (parallel.recompute == parallel::Recompute::none || ranks.degrees.parts() > 1) return kept;
   const auto layers = model::estimated_activations(model, parallel.microbatch_size, type);
   const auto gibibytes = [&](std::size_t activations) {
     const auto arenas = static_cast<double>(arena_bytes(model::tensors_of(model), parallel, optim, ranks));

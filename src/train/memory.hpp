@@ -6,6 +6,7 @@
 #include <distdl/model/description.hpp>
 #include <distdl/model/network.hpp>
 #include <distdl/optim/options.hpp>
+#include <distdl/parallel/mesh.hpp>
 #include <distdl/parallel/options.hpp>
 
 namespace distdl::train {
@@ -16,9 +17,8 @@ std::uint64_t memory_of_node();
 /// How many ranks of a run one machine has.
 struct RanksOfMachine {
   int here = 1;
-  int all = 1;       ///< of the run that hold the same layers, also on other machines
-  bool logs = true;  ///< this rank logs for those of its machine
-  int parts = 1;     ///< that hold the model together
+  parallel::Degrees degrees;  ///< of the run, also on other machines
+  bool logs = true;           ///< this rank logs for those of its machine
 };
 
 /// Throws ConfigError before anything is allocated if parameters, gradients, moments and the largest activation of the

@@ -17,8 +17,8 @@
 #include <distdl/model/models.hpp>
 #include <distdl/parallel/mesh.hpp>
 #include <distdl/parallel/plan.hpp>
-#include <distdl/parallel/stages.hpp>
 #include <distdl/train/agreement.hpp>
+#include <distdl/train/degrees.hpp>
 #include <distdl/train/end_of_job.hpp>
 #include <distdl/train/evaluator.hpp>
 #include <distdl/train/memory.hpp>
@@ -147,8 +147,7 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
 HeldModel Trainer::hold_what_fits() const {
   HeldModel held = hold(model_of(recipe_, *sources_.training), recipe_.parallel, mesh_, *backend_);
   const auto here = communicator_.ranks_on_host_of(communicator_.rank());
-  const RanksOfMachine ranks{static_cast<int>(here.size()), mesh_.degrees().data, here.front() == communicator_.rank(),
-                             mesh_.degrees().parts()};
+  const RanksOfMachine ranks{static_cast<int>(here.size()), mesh_.degrees(), here.front() == communicator_.rank()};
   const std::uint64_t memory = memory_for(*backend_);
   check_memory(held.model, held.tensors, recipe_.parallel, recipe_.optim, ranks, memory);
   held.activations =
@@ -442,38 +441,6 @@ void warn_of_different_backends(const std::vector<std::string>& backends, bool a
           "rank {} computes with \"{}\", but rank 0 with \"{}\": the result will depend on the number of ranks{}; "
           "use equal nodes or set kernels.backend",
           r, backends[r], backends[0], audits ? ", and there are no audits" : "");
-}
-
-/// `reason`: why the degrees are not those that the options ask for.
-void log_degrees(const parallel::Degrees& degrees, const parallel::Options& options, const std::string& reason) {
-  const bool tensor = options.tensor_ranks > 1;
-  if (tensor && reason.empty()) return;
-  const auto counted = [](int count, const char* what) {
-    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-  };
-  log(reason.empty() ? Severity::info : Severity::warning, "{}: {} of {}{}", counted(degrees.ranks(), "rank"),
-      counted(degrees.data, tensor ? "tensor group" : "pipeline"),
-      tensor ? counted(degrees.tensor, "rank") : counted(degrees.pipeline, "stage"),
-      reason.empty() ? ""
-                     : fmt::format(", not of parallel.{} = {}, because {}; no bit of the result depends on it",
-                                   tensor ? "tensor_ranks" : "pipeline_ranks",
-                                   tensor ? options.tensor_ranks : options.pipeline_ranks, reason));
-}
-
-/// The run goes on with the ranks that there are. What a start cannot do, distdl refuses before it starts them.
-parallel::Degrees degrees_for(const Recipe& recipe, const comm::Communicator& communicator) {
-  const parallel::Options& options = recipe.parallel;
-  if (options.pipeline_ranks == 1 && options.tensor_ranks == 1 && options.stage_layers.empty())
-    return {.data = communicator.size()};
-  const auto sources =
-      data::open_sources(recipe.data, recipe.model.context, static_cast<std::uint64_t>(recipe.train.seed));
-  const auto model = model_of(recipe, *sources.training);
-  if (!options.stage_layers.empty()) parallel::check_stages(options, model);
-  std::string reason;
-  const auto degrees = parallel::nearest_degrees(options, communicator.size(), parallel::most_stages(model), reason);
-  if (!reason.empty() && !options.stage_layers.empty()) reason += "; parallel.stage_layers fits those only";
-  if (communicator.rank() == Rank(0)) log_degrees(degrees, options, reason);
-  return degrees;
 }
 
 /// Activations have the layout of the backend, which depends on its instruction set.

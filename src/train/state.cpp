@@ -202,6 +202,10 @@ std::vector<std::pair<tensor::Box, std::byte*>> StateCheckpointer::pieces_of(con
   return pieces;
 }
 
+bool StateCheckpointer::saves(const Arena& arena, const tensor::TensorView& view) const {
+  return view.role != tensor::Role::borrowed && has_values(arena, view) && (saves_whole_tensors_ || view.part_of);
+}
+
 std::byte* StateCheckpointer::host_copy(std::size_t index, const tensor::Buffer& memory) {
   if (backend_.memory_is_host()) return static_cast<std::byte*>(memory.data());
   while (staging_.size() <= index) staging_.push_back(backend_.allocate_staging(memory.bytes()));
@@ -218,8 +222,7 @@ StateCheckpointer::Part StateCheckpointer::part_of(const TrainingState& state) {
     if (!backend_.memory_is_host()) backend_.copy_to_host(host, arena.memory->data(), arena.memory->bytes());
     for (std::size_t i = 0; i < tensors_.layout.tensors().size(); ++i) {
       const auto& view = tensors_.layout.tensors()[i];
-      if (view.role == tensor::Role::borrowed || !has_values(arena, view)) continue;
-      if (!saves_whole_tensors_ && !view.part_of) continue;
+      if (!saves(arena, view)) continue;
       const auto box = arena.shard.empty() ? share_of(view.shape, i, index, writers) : box_of(arena, view);
       if (!box) continue;
       for (const auto& [piece, bytes] : pieces_of(arena, host, view, *box))

@@ -145,6 +145,7 @@ class StateCheckpointer {
   static bool has_values(const Arena& arena, const tensor::TensorView& view);
   /// The number of the shard's slice that has elements of a tensor, if any.
   static std::optional<std::size_t> slice_of(const Arena& arena, const tensor::TensorView& view);
+  bool saves(const Arena& arena, const tensor::TensorView& view) const;
   /// The part of a tensor of the state that is here, if any.
   static std::optional<tensor::Box> box_of(const Arena& arena, const tensor::TensorView& view);
   /// Boxes of the whole tensor that are the box `box` of a view, each with its place in host memory.

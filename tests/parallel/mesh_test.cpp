@@ -112,8 +112,21 @@ TEST(Degrees, OfTensorRanksAreTheNearestThatDivideTheRanks) {
   EXPECT_EQ(nearest_degrees(options, 7, 1, reason), (Degrees{.data = 7})) << "there are 4 shards";
   EXPECT_EQ(nearest_degrees(options, 2, 1, reason), (Degrees{.tensor = 2}));
   EXPECT_EQ(reason, "2 ranks do not divide into tensor groups of 4");
-  EXPECT_THAT(refusal_of({.tensor_shards = 4, .tensor_ranks = 2, .pipeline_ranks = 2}, 4, 2),
-              HasSubstr("set one of them to 1; parallel.tensor_shards = 4 may stay"));
+}
+
+TEST(Degrees, OfAProductAreTheNearestInTheNumberOfRanks) {
+  const Options options{.tensor_shards = 4, .tensor_ranks = 2, .pipeline_ranks = 2};
+  EXPECT_EQ(degrees_of(options, 8, 8), (Degrees{.data = 2, .pipeline = 2, .tensor = 2}));
+  EXPECT_THAT(refusal_of(options, 6, 8),
+              AllOf(HasSubstr("parallel.pipeline_ranks is 2 and parallel.tensor_ranks is 2, but 6 ranks do not divide "
+                              "into pipelines of 2 times 2 ranks"),
+                    HasSubstr("the nearest possible numbers are 3 and 1")));
+  EXPECT_THAT(refusal_of(options, 8, 1), AllOf(HasSubstr("at most 1 stages"), HasSubstr("numbers are 1 and 4")));
+  std::string reason;
+  EXPECT_EQ(nearest_degrees(options, 8, 8, reason), (Degrees{.data = 2, .pipeline = 2, .tensor = 2}));
+  EXPECT_EQ(reason, "");
+  EXPECT_EQ(nearest_degrees(options, 2, 8, reason), (Degrees{.pipeline = 2}));
+  EXPECT_EQ(nearest_degrees(options, 1, 8, reason), (Degrees{}));
 }
 
 TEST(Stages, DoNotCutTheShardsOfALayer) {

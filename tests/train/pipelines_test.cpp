@@ -148,8 +148,42 @@ TEST_F(Pipelines, StagesMayHaveLayersInShards) {
       EXPECT_EQ(digest_of(ranks, pipeline, schedule), expected) << schedule << ", " << ranks << ", " << pipeline;
   recipe_.parallel.tensor_ranks = 4;
   EXPECT_EQ(digest_of(4, 1), expected) << "on ranks of their own";
-  recipe_.parallel.pipeline_ranks = 2;
-  EXPECT_THAT(error_of(8, "product"), HasSubstr("parallel.pipeline_ranks is 2 and parallel.tensor_ranks is 4"));
+}
+
+TEST_F(Pipelines, StagesMayHaveTheirShardsOnSeveralRanks) {
+  use_gpt();
+  recipe_.model.heads = 4;
+  recipe_.parallel.tensor_shards = 4;
+  for (const bool tied : {true, false}) {
+    recipe_.model.tied_head = tied;
+    recipe_.parallel.tensor_ranks = 1;
+    const auto expected = digest_of(1, 1);
+    recipe_.parallel.tensor_ranks = 2;
+    EXPECT_EQ(digest_of(4, 2, tied ? "1f1b" : "zero-bubble"), expected) << tied;
+    EXPECT_EQ(digest_of(8, 2, "interleaved"), expected) << tied;
+  }
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(digest_of(3, 2), digest_of(1, 2));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("3 ranks: 1 pipeline of 3 stages, not of parallel.pipeline_ranks = 2 and"));
+  recipe_.optim.clip_norm = 0;
+  recipe_.kernels.precision = "bf16";
+  recipe_.parallel.strategy = "sharded";
+  recipe_.parallel.tensor_ranks = 1;
+  const auto expected = digest_of(1, 1);
+  recipe_.parallel.tensor_ranks = 4;
+  EXPECT_EQ(digest_of(8, 2), expected);
+}
+
+TEST_F(Pipelines, AVitOnAProductGivesTheSameBytes) {
+  recipe_.train.steps = 2;
+  recipe_.optim.clip_norm = 0.1;
+  recipe_.parallel = {.microbatches = 2, .microbatch_size = 2, .tensor_shards = 2};
+  recipe_.data.holdout = 6;
+  recipe_.model = {.name = "vit", .layers = 2, .width = 16, .heads = 2, .patch = 4};
+  const auto expected = digest_of(1, 1);
+  recipe_.parallel.tensor_ranks = 2;
+  EXPECT_EQ(digest_of(8, 2), expected);
 }
 
 TEST_F(Pipelines, ReplicasMayBeSharded) {

@@ -248,14 +248,14 @@ TEST_F(Sharded, AModelMayFitThatWouldNotFitOtherwise) {
                      memory);
   };
   constexpr std::uint64_t kLittle = 30'000;  // of some 41 KB: four arenas of 10 KB
-  EXPECT_NO_THROW(fits(kSharded, {1, 4}, kLittle));
-  EXPECT_THROW(fits(kSharded, {1, 16}, kLittle / 2), ConfigError);
-  EXPECT_NO_THROW(fits(kGradients, {1, 16}, kLittle / 2));
-  EXPECT_THROW(fits(kGradients, {1, 4}, kLittle / 2), ConfigError) << "with three microbatches each";
-  EXPECT_THROW(fits(kSharded, {1, 1}, kLittle), ConfigError);
-  EXPECT_THROW(fits(kSharded, {4, 4}, kLittle), ConfigError) << "that share a machine";
+  EXPECT_NO_THROW(fits(kSharded, {1, {4}}, kLittle));
+  EXPECT_THROW(fits(kSharded, {1, {16}}, kLittle / 2), ConfigError);
+  EXPECT_NO_THROW(fits(kGradients, {1, {16}}, kLittle / 2));
+  EXPECT_THROW(fits(kGradients, {1, {4}}, kLittle / 2), ConfigError) << "with three microbatches each";
+  EXPECT_THROW(fits(kSharded, {1, {1}}, kLittle), ConfigError);
+  EXPECT_THROW(fits(kSharded, {4, {4}}, kLittle), ConfigError) << "that share a machine";
   try {
-    fits(kReplicas, {1, 4}, kLittle);
+    fits(kReplicas, {1, {4}}, kLittle);
     ADD_FAILURE() << "it fits";
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), HasSubstr("parallel.strategy = \"sharded\" on several ranks"));

@@ -212,6 +212,49 @@ void check_use(const PlanArguments& arguments, const std::vector<Option>& foreca
                       "give a job file to forecast its run (distdl plan job.toml --nodes 4), or --stages and "
                       "--microbatches to compare pipeline schedules (distdl plan --stages 4 --microbatches 16)");
 }
+
+/// The options; kInterleave is the place of --interleave among them.
+constexpr std::size_t kInterleave = 3;
+
+std::vector<Option> add_schedules(Command command, PlanArguments& a) {
+  std::vector<std::string> names;
+  names.reserve(pipeline::kAlgorithms.size());
+  for (const auto& row : pipeline::kAlgorithms) names.emplace_back(row.name);
+  return {
+      command.add_option("--schedule", a.schedule, "Schedules: show this one; all are compared without it")
+          .one_of(names),
+      command
+          .add_option("--stages", a.ranks,
+                      "Schedules: stages of the pipeline, one per rank; --interleave multiplies them")
+          .within(1, 1024),
+      command.add_option("--microbatches", a.microbatches, "Schedules: microbatches of a step")
+          .within(1, kMostForwards),
+      command.add_option("--interleave", a.interleave, "Schedules: stages per rank where they are interleaved")
+          .within(1, 26)
+          .show_default(),
+      command
+          .add_option("--costs", a.costs,
+                      "Schedules: of a microbatch on a rank, in any unit: forward, backward of the input, backward of "
+                      "the weights")
+          .list()
+          .show_default(),
+      command
+          .add_option("--layers", a.layers,
+                      "Schedules: cost of each layer, with commas: stages are made of them so that the slowest is as "
+                      "short as possible; --costs then holds for a layer of cost 1")
+          .list(),
+      command
+          .add_option("--stage-layers", a.stage_layers,
+                      "Schedules: with --layers and --schedule: how many of them each stage has, with commas, such as "
+                      "3,5")
+          .list(),
+      command
+          .add_option("--transfer", a.transfer, "Schedules: time from one rank to the next, in the unit of the costs")
+          .within(0.0, kMostCost)
+          .show_default(),
+      command.add_option("--svg", a.svg, "Schedules: draw them in this file").type_name("FILE"),
+  };
+}
 }  // namespace
 
 void add_plan_command(Command app) {
@@ -220,48 +263,12 @@ void add_plan_command(Command app) {
                          "Forecast a job's time, memory and cost before it has any node; or compare pipeline "
                          "schedules");
   auto a = std::make_shared<PlanArguments>();
-  std::vector<std::string> names;
-  names.reserve(pipeline::kAlgorithms.size());
-  for (const auto& row : pipeline::kAlgorithms) names.emplace_back(row.name);
   command.add_option("job", a->forecast.job,
                      "Job file whose run is forecast; or a run folder: how wrong its last forecasts were. Without it, "
                      "pipeline schedules are compared");
   const auto forecasts = a->forecast.add_to(command);
-  const std::vector<Option> schedules{
-      command.add_option("--schedule", a->schedule, "Schedules: show this one; all are compared without it")
-          .one_of(names),
-      command
-          .add_option("--stages", a->ranks,
-                      "Schedules: stages of the pipeline, one per rank; --interleave multiplies them")
-          .within(1, 1024),
-      command.add_option("--microbatches", a->microbatches, "Schedules: microbatches of a step")
-          .within(1, kMostForwards),
-      command.add_option("--interleave", a->interleave, "Schedules: stages per rank where they are interleaved")
-          .within(1, 26)
-          .show_default(),
-      command
-          .add_option("--costs", a->costs,
-                      "Schedules: of a microbatch on a rank, in any unit: forward, backward of the input, backward of "
-                      "the weights")
-          .list()
-          .show_default(),
-      command
-          .add_option("--layers", a->layers,
-                      "Schedules: cost of each layer, with commas: stages are made of them so that the slowest is as "
-                      "short as possible; --costs then holds for a layer of cost 1")
-          .list(),
-      command
-          .add_option("--stage-layers", a->stage_layers,
-                      "Schedules: with --layers and --schedule: how many of them each stage has, with commas, such as "
-                      "3,5")
-          .list(),
-      command
-          .add_option("--transfer", a->transfer, "Schedules: time from one rank to the next, in the unit of the costs")
-          .within(0.0, kMostCost)
-          .show_default(),
-      command.add_option("--svg", a->svg, "Schedules: draw them in this file").type_name("FILE"),
-  };
-  const Option interleave = schedules[3];
+  const auto schedules = add_schedules(command, *a);
+  const Option interleave = schedules[kInterleave];
   command.add_flag("--json", a->json, "Print JSON; with --schedule also each operation");
   command.footer(
       "Forecasts use the figures of \"distdl bench calibrate\", see docs/plan.md; schedules: docs/pipeline.md.\n"

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <distdl/comm/communicator.hpp>
+#include <distdl/parallel/mesh.hpp>
+#include <distdl/train/recipe.hpp>
+
+namespace distdl::train {
+
+/// Into which replicas, stages and tensor groups the ranks that there are divide: as the recipe asks, or as near to it
+/// as possible, for a run goes on with what is left; then rank 0 logs why. Each rank finds the same. Throws ConfigError
+/// if there is no choice. What a start cannot do, distdl refuses before it starts ranks.
+parallel::Degrees degrees_for(const Recipe& recipe, const comm::Communicator& communicator);
+
+}  // namespace distdl::train
