@@ -55,6 +55,7 @@ void Journal::append(const NodesChecked& event) {
   row["seconds"] = event.seconds;
   if (!event.excluded.empty()) row["excluded"] = event.excluded;
   add_text(row, "cause", event.cause);
+  add_text(row, "unmeasured", event.unmeasured);
   writer_.append(text_of(row));
 }
 

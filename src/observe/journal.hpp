@@ -35,7 +35,8 @@ struct NodesChecked {
   int nodes = 1;
   double seconds = 0;
   std::vector<std::string> excluded = {};
-  std::string cause = {};  ///< what is the matter with those that are not well
+  std::string cause = {};       ///< what is the matter with those that are not well
+  std::string unmeasured = {};  ///< whose links were not measured, and why
 };
 
 /// The ranks are started.

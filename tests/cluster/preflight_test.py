@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bad nodes are found before ranks are started on them, left out, and avoided by what follows."""
 import os
+import re
 import unittest
 
 import pocket
@@ -46,12 +47,27 @@ class Preflight(unittest.TestCase):
         self.assertIn("n3: network: ", check["cause"])
         self.assertEqual(["n1,n2"], [row["nodes"] for row in run.events("launch")])
 
+    def test_links_are_measured_in_time_however_slow_they_are(self):
+        self.addCleanup(lambda: [CLUSTER.tool("rate", node, "none") for node in ("n1", "n2", "n3")])
+        for node in ("n1", "n2", "n3"):
+            CLUSTER.tool("rate", node, "10mbit")
+        run, job = self.train("narrow", "", "--nodes=3", "--ntasks-per-node=2")
+        check, = pocket.wait_for("the pre-flight", lambda: run.events("preflight"), 90, job.story)
+        self.assertNotIn("unmeasured", check, job.log())
+        self.assertLess(check["seconds"], 10, job.log())
+        row = re.search(r"3 nodes .* ([0-9.]+) +([0-9.]+)  ok, medians", job.log())
+        self.assertTrue(row, job.log())
+        self.assertTrue(0.5 < float(row[1]) < 5 and float(row[2]) > 0, row[0])
+
     def test_a_node_that_does_not_report_is_left_out(self):
         run, job = self.train("silent", "n1=silent", "--nodes=2-3", more=("--set", "run.preflight_seconds=4"))
         job.wait_state("COMPLETED", 90)
         check, = run.events("preflight")
         self.assertEqual((["n1"], "n1: has not reported"), (check["excluded"], check["cause"]), job.log())
         self.assertEqual(["n2,n3"], [row["nodes"] for row in run.events("launch")], "without the batch host")
+        self.assertRegex(check["unmeasured"], "the links of n2 and n3 were not measured: ")
+        self.assertRegex(job.log(), "n2 and n3 were not measured: .*; the run goes on without that")
+        self.assertRegex(job.log(), r"2 nodes .* - +-  ok, medians")
         self.assertEqual("0", job.field("Restarts"))
 
     def test_a_requeued_job_runs_elsewhere(self):

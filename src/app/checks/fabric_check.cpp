@@ -13,7 +13,7 @@ namespace distdl::app {
 namespace {
 constexpr std::uint32_t kFabricTag = 91;
 constexpr std::size_t kSmall = 64 << 10, kLarge = 4 << 20;
-constexpr int kWarmUps = 3;
+constexpr double kEnoughSeconds = 0.2;   // of one kind of message on one link
 constexpr std::size_t kMostOfNode = 16;  // ranks of a node whose pairs are all tested
 constexpr std::size_t kEnough = 3;       // links that are worth comparing
 
@@ -67,21 +67,46 @@ class PairTest {
   void measure(FabricLink& link) {
     const Rank self = communicator_.rank();
     const Rank peer = self == link.a ? link.b : link.a;
-    link.latency = best(200, [&] { there_and_back(peer, self == link.a); }) / 2;
-    link.small_rate = static_cast<double>(kSmall) / best(20, [&] { exchange(peer, kSmall); });
-    link.large_rate = static_cast<double>(kLarge) / best(4, [&] { exchange(peer, kLarge); });
+    const auto rate = [&](int times, std::size_t bytes) {
+      return static_cast<double>(bytes) / best(link, times, [&] { exchange(peer, bytes); });
+    };
+    link.latency = best(link, 200, [&] { there_and_back(peer, self == link.a); }) / 2;
+    link.small_rate = rate(20, kSmall);
+    link.large_rate = rate(4, large_size(link, peer));
   }
 
  private:
+  /// The least of some times, and of fewer if they take long; without the first one, which prepares.
   template <class Work>
-  static double best(int times, Work&& work) {
+  double best(const FabricLink& link, int times, Work&& work) {
     double least = 1e9;
-    for (int i = 0; i < kWarmUps + times; ++i) {
+    const Stopwatch all;
+    for (int i = 0; i <= times; ++i) {
       const Stopwatch watch;
       work();
-      if (i >= kWarmUps) least = std::min(least, watch.seconds());
+      if (i > 0) least = std::min(least, watch.seconds());
+      if (i % 2 == 1 && !agree(link, all.seconds() < kEnoughSeconds)) break;
     }
     return least;
+  }
+  /// Doubles the size until one exchange takes long. Some slow links let the first bytes pass fast: it is not foretold.
+  std::size_t large_size(const FabricLink& link, Rank peer) {
+    for (std::size_t bytes = kSmall; bytes < kLarge; bytes *= 2) {
+      const Stopwatch watch;
+      exchange(peer, bytes);
+      if (!agree(link, watch.seconds() < kEnoughSeconds / 2)) return bytes;
+    }
+    return kLarge;
+  }
+  /// What the first rank of the link says, on both.
+  bool agree(const FabricLink& link, bool goes_on) {
+    if (communicator_.rank() != link.a) {
+      communicator_.receive(in(1), link.a, kFabricTag).wait();
+      return in(1).front() != std::byte{0};
+    }
+    out(1).front() = std::byte{goes_on};
+    communicator_.send(out(1), link.b, kFabricTag).wait();
+    return goes_on;
   }
   void there_and_back(Rank peer, bool starts) {
     if (starts) communicator_.send(out(8), peer, kFabricTag).wait();

@@ -16,7 +16,7 @@ struct FabricLink {
   bool within = false;    ///< the ranks are on one node
   double latency = 0;     ///< seconds, one way, 8 bytes
   double small_rate = 0;  ///< bytes per second and direction with messages of 64 KiB and both directions busy
-  double large_rate = 0;  ///< the same with messages of 4 MiB
+  double large_rate = 0;  ///< the same with messages of 4 MiB; smaller ones if one of 4 MiB takes above 0.1 s
 };
 
 /// A link that is much worse than the others of its class.
@@ -33,7 +33,8 @@ struct FabricReport {
 };
 
 /// Collective. Measures all pairs of ranks within each node (up to some number of ranks), and all pairs of the nodes'
-/// first ranks. Pairs without a common rank are measured at the same time. The result is complete on rank 0.
+/// first ranks. Pairs without a common rank are measured at the same time, each for less than a second if its link
+/// passes 1 MB/s. The result is complete on rank 0.
 FabricReport measure_fabric(comm::Communicator& communicator);
 /// Collective. Measures each rank with the next one only, the last with the first; in two or three rounds. The result
 /// is complete on all ranks.

@@ -96,9 +96,10 @@ void find_unconnected(const std::vector<NodeVerdict*>& nodes) {
 }
 
 std::string row_of(const std::string& name, const NodeCheckReport& report, const std::string& cause) {
-  return fmt::format("{:<16}{:>10.1f}{:>11.1f}{:>11.1f}{:>11.1f}{:>12.1f}  {}", name, report.flops / 1e9,
-                     report.write_rate / 1e6, report.read_rate / 1e6, report.link_rate / 1e6, report.latency * 1e6,
-                     cause);
+  const auto cell = [](double value) { return value > 0 ? fmt::format("{:.1f}", value) : std::string("-"); };
+  return fmt::format("{:<16}{:>10}{:>11}{:>11}{:>11}{:>12}  {}", name, cell(report.flops / 1e9),
+                     cell(report.write_rate / 1e6), cell(report.read_rate / 1e6), cell(report.link_rate / 1e6),
+                     cell(report.latency * 1e6), cause);
 }
 }  // namespace
 
@@ -151,6 +152,18 @@ Verdicts choose_excluded(const Verdicts& verdicts, std::size_t needed) {
   std::stable_sort(bad.begin(), bad.end(), [](const auto& a, const auto& b) { return a.health > b.health; });
   bad.resize(std::min(bad.size(), verdicts.size() - std::min(needed, verdicts.size())));
   return bad;
+}
+
+std::string unmeasured_links(const Verdicts& verdicts) {
+  std::vector<std::string> names;
+  std::string cause;
+  for (const auto& verdict : verdicts) {
+    if (verdict.health == NodeHealth::silent || verdict.report.unconnected.empty()) continue;
+    names.push_back(verdict.node);
+    cause = verdict.report.unconnected;
+  }
+  if (names.empty()) return "";
+  return fmt::format("the links of {} were not measured: {}", fmt::join(names, " and "), cause);
 }
 
 std::vector<std::string> table_of(const Verdicts& verdicts) {

@@ -40,7 +40,10 @@ std::vector<NodeVerdict> confirm(const std::vector<NodeVerdict>& first, const st
 /// The nodes to leave out, worst first, so that at least `needed` are left.
 std::vector<NodeVerdict> choose_excluded(const std::vector<NodeVerdict>& verdicts, std::size_t needed);
 
-/// Lines of a table: the head, each node that is not ok, and the medians of the others.
+/// "the links of n1 and n2 were not measured: CAUSE", of nodes that are not to blame for it; empty if there are none.
+std::string unmeasured_links(const std::vector<NodeVerdict>& verdicts);
+
+/// Lines of a table: the head, each node that is not ok, and the medians of the others. "-": not measured.
 std::vector<std::string> table_of(const std::vector<NodeVerdict>& verdicts);
 
 }  // namespace distdl::app

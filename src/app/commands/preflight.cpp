@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -7,6 +8,7 @@
 #include <distdl/app/checks/node_check.hpp>
 #include <distdl/app/cli/commands.hpp>
 #include <distdl/app/cli/job_arguments.hpp>
+#include <distdl/base/clock.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/slurm/allocation.hpp>
@@ -20,17 +22,17 @@ struct PreflightArguments {
   int devices = 1;
 };
 
-void connect(NodeCheckReport& report, world::World& world, const config::Job& job) try {
-  if (world.size() == 1) return;
-  comm::Options options = job.comm;
-  options.timeout_seconds = options.connect_timeout_seconds = job.launch.preflight_seconds;
+void connect(NodeCheckReport& report, world::World& world, comm::Options options, double seconds) try {
+  options.timeout_seconds = options.connect_timeout_seconds = seconds;
   comm::run_connected(world, options, [&](comm::Communicator& communicator) { check_links(report, communicator); });
+  report.unconnected.clear();
 } catch (const Error& error) {
   report.unconnected = error.what();
 }
 
-/// What the node finds by itself it reports before it waits for others.
+/// What the node finds by itself it reports before it waits for others. It gives them up early enough to report that.
 void check_node(const PreflightArguments& arguments) {
+  const Stopwatch watch;
   const config::Job job = arguments.job.load();
   const auto world = world::make_world(std::filesystem::path(job.run_dir) / "launches");
   NodeCheckReport report{slurm::name_of_node()};
@@ -38,8 +40,10 @@ void check_node(const PreflightArguments& arguments) {
   check_compute(report, job.recipe.kernels, arguments.devices);
   check_file(report, arguments.folder);
   const auto file = arguments.folder / (report.node + ".json");
+  if (world->size() > 1) report.unconnected = "the measurement had not ended when the check did";
   checkpoint::replace_text(checkpoint::real_file_system(), file, to_text(report));
-  connect(report, *world, job);
+  if (world->size() == 1) return;
+  connect(report, *world, job.comm, std::max(1.0, 0.8 * job.launch.preflight_seconds - watch.seconds()));
   checkpoint::replace_text(checkpoint::real_file_system(), file, to_text(report));
 }
 }  // namespace

@@ -125,11 +125,13 @@ Names without(Names names, const Names& excluded) {
 }
 
 void tell(const Verdicts& verdicts, const Names& excluded, double seconds) {
-  const bool all_well = all_are(verdicts, NodeHealth::ok);
+  const auto unmeasured = unmeasured_links(verdicts);
+  const bool all_well = all_are(verdicts, NodeHealth::ok) && unmeasured.empty();
   const auto severity = all_well ? Severity::info : Severity::warning;
   log(severity, "pre-flight of {} node{} in {:.1f} s: {}", verdicts.size(), verdicts.size() == 1 ? "" : "s", seconds,
       all_well ? "all well" : "not all well");
   for (const auto& line : table_of(verdicts)) log(severity, "{}", line);
+  if (!unmeasured.empty()) log(Severity::warning, "{}; the run goes on without that", unmeasured);
   for (const auto& verdict : verdicts)
     if (has(excluded, verdict.node))
       log(Severity::warning, "{} is left out", verdict.node);
@@ -259,7 +261,8 @@ bool check_nodes(launch::LaunchSpec& spec, const config::Job& job, agent::Superv
   tell(verdicts, excluded, watch.seconds());
   const bool requeues = may_requeue(spec, job);
   note(spec, job, verdicts, excluded);
-  records.checked_nodes({static_cast<int>(nodes.size()), watch.seconds(), excluded, causes_of(verdicts)});
+  records.checked_nodes(
+      {static_cast<int>(nodes.size()), watch.seconds(), excluded, causes_of(verdicts), unmeasured_links(verdicts)});
   if (const auto wrong = wrong_ones(verdicts, excluded); !wrong.empty()) {
     if (requeues && requeue_elsewhere(spec, job, signals, names_of(wrong))) return false;
     refuse(wrong);

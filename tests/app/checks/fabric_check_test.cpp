@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/comm/connected_threads.hpp"
 #include <distdl/app/checks/fabric_check.hpp>
 
 namespace distdl::app {
@@ -25,6 +26,15 @@ FabricLink& link(FabricReport& report, int a, int b) {
   for (auto& each : report.links)
     if (each.a == Rank(a) && each.b == Rank(b)) return each;
   throw std::out_of_range("no such link");
+}
+
+TEST(FabricCheck, MeasuresAllLinksOfARingAndTellsThemToAllRanks) {
+  comm::on_threads(3, [](comm::Communicator& communicator) {
+    const auto report = measure_ring(communicator);
+    EXPECT_EQ(report.links.size(), 3u);
+    for (const auto& each : report.links)
+      EXPECT_TRUE(each.latency > 0 && each.latency < 1e8 && each.small_rate > 0 && each.large_rate > 0) << each.a.value;
+  });
 }
 
 TEST(FabricCheck, FindsNothingWhereAllAreAlike) {

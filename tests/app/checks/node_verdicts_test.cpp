@@ -5,6 +5,7 @@
 
 namespace distdl::app {
 namespace {
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -119,6 +120,22 @@ TEST(NodeVerdicts, TheTableShowsTheBadAndTheMedianOfTheGood) {
   EXPECT_THAT(lines[1], HasSubstr("n3"));
   EXPECT_THAT(lines[1], HasSubstr("slow: matrix product: 20 GFLOP/s, the median is 200"));
   EXPECT_THAT(lines[2], HasSubstr("3 nodes"));
+}
+
+TEST(NodeVerdicts, LinksThatWereNotMeasuredAreNamedAndBlamedOnNobody) {
+  Nodes nodes(3);
+  EXPECT_EQ(unmeasured_links(nodes.judge()), "");
+  for (int n : {1, 2, 3}) {
+    nodes[n].link_rate = nodes[n].latency = 0;
+    nodes[n].unconnected = "no route";
+  }
+  EXPECT_EQ(nodes.healths(), "ok ok ok ");
+  EXPECT_EQ(unmeasured_links(nodes.judge()), "the links of n1 and n2 and n3 were not measured: no route");
+  EXPECT_THAT(table_of(nodes.judge()).at(1), ContainsRegex("3 nodes +200\\.0 +400\\.0 +2000\\.0 +- +-  ok, medians"));
+  nodes[1] = good("n1");
+  nodes[2] = good("n2");
+  EXPECT_EQ(nodes.healths(), "ok ok silent ");
+  EXPECT_EQ(unmeasured_links(nodes.judge()), "") << "the verdict on n3 tells it";
 }
 
 TEST(NodeReports, SurviveTheFile) {
