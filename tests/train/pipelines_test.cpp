@@ -168,11 +168,15 @@ TEST_F(Pipelines, StagesMayHaveTheirShardsOnSeveralRanks) {
               HasSubstr("3 ranks: 1 pipeline of 3 stages, not of parallel.pipeline_ranks = 2 and"));
   recipe_.optim.clip_norm = 0;
   recipe_.kernels.precision = "bf16";
-  recipe_.parallel.strategy = "sharded";
   recipe_.parallel.tensor_ranks = 1;
   const auto expected = digest_of(1, 1);
-  recipe_.parallel.tensor_ranks = 4;
-  EXPECT_EQ(digest_of(8, 2), expected);
+  recipe_.parallel.tensor_ranks = 2;
+  for (const char* strategy : {"sharded", "sharded_gradients"})
+    for (const char* recompute : {"none", "blocks"}) {
+      recipe_.parallel.strategy = strategy;
+      recipe_.parallel.recompute = recompute;
+      EXPECT_EQ(digest_of(8, 2), expected) << strategy << ", " << recompute;
+    }
 }
 
 TEST_F(Pipelines, AVitOnAProductGivesTheSameBytes) {
