@@ -4,7 +4,7 @@
 #include <thread>
 
 #include <distdl/base/log.hpp>
-#include <distdl/train/state.hpp>
+#include <distdl/train/communicator_group.hpp>
 #include <distdl/train/writing_group.hpp>
 
 namespace distdl::train {
