@@ -61,6 +61,16 @@ def hugging_face(model, prefix="transformer."):
     return tensors
 
 
+def first_token(seed, epoch, context):
+    """Where the windows of an epoch begin: the first word of Philox4x32-10 (Salmon et al. 2011), scaled."""
+    counter, key = [epoch, 0, 0, 0], [(seed ^ 0x77696E646F7773) & 0xFFFFFFFF, 0x77696E646F7773 >> 32]
+    for _ in range(10):
+        first, second = 0xD2511F53 * counter[0], 0xCD9E8D57 * counter[2]
+        counter = [second >> 32 ^ counter[1] ^ key[0], second & 0xFFFFFFFF, first >> 32 ^ counter[3] ^ key[1], first & 0xFFFFFFFF]
+        key = [(key[0] + 0x9E3779B9) & 0xFFFFFFFF, (key[1] + 0xBB67AE85) & 0xFFFFFFFF]
+    return counter[0] * context >> 32
+
+
 class Pretrained(ProgramTest):
     def write_job(self, model, **sections):
         lines = []
@@ -141,6 +151,32 @@ class Pretrained(ProgramTest):
         self.succeed(*self.run_local(2, "--partial"))
         losses = [row["loss"] for row in self.rows("metrics.jsonl") if "loss" in row]
         self.assertAlmostEqual(sum(losses) / len(losses), before, delta=0.02)  # other windows of the same tokens
+
+    def test_a_product_of_ranks_has_the_losses_of_one_process(self):
+        """20 steps of 2 stages of 2 tensor ranks each: a step has all 8 windows of its epoch, in whatever order."""
+        options, seed, rate = {**GPT, "heads": 4}, 3, 0.1
+        model = made(Gpt, [20], 101, options).train()
+        stream = numpy.random.default_rng(1).integers(0, 101, 9 * 20)
+        stream.astype("<u2").tofile(self.folder / "tokens.bin")
+        self.succeed("data", "import", "tokens", "tokens.bin", "set.h5", "--vocabulary", "101")
+        self.write_job(options, data={"train": "set.h5"}, train={"epochs": 20, "seed": seed},
+                       optim={"name": "sgd", "learning_rate": rate, "momentum": 0.9, "schedule": "constant"},
+                       parallel={"microbatches": 4, "microbatch_size": 2, "tensor_shards": 2, "tensor_ranks": 2, "pipeline_ranks": 2})
+        self.bring(hugging_face(model))
+        self.succeed(*self.run_local(4, "--partial"))
+        losses = [row["loss"] for row in self.rows("metrics.jsonl") if "loss" in row]
+        optimizer = torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9)
+        expected = []
+        for epoch in range(20):
+            windows = torch.from_numpy(stream[first_token(seed, epoch, 20):])
+            optimizer.zero_grad()
+            loss = torch.nn.functional.cross_entropy(model(windows[:160].view(8, 20)).flatten(0, 1), windows[1:161])
+            loss.backward()
+            optimizer.step()
+            expected.append(loss.item())
+        apart = max(abs(a - e) / e for a, e in zip(losses, expected, strict=True))
+        print(f"loss {expected[0]:.4f} to {expected[-1]:.4f} in 20 steps, at most {apart:.1e} of it apart", flush=True)
+        self.assertLess(apart, TOLERANCE)
 
     def test_resnet18_as_torchvision_has_it(self):
         model = made(ResNet, [3, 72, 80], 10, {"name": "resnet18", "stem": "auto"})

@@ -2,8 +2,9 @@
 """Nodes that vanish or are cut off, while Slurm notices at once (SlurmdTimeout=10) or not for long (300, its default), and a
 controller that is away: the job goes on by itself, never FAILED, and ends with the bytes of a run that nothing happened to.
 
-One scenario runs in `make test`. All of them, about 30 minutes:
+One scenario runs in `make test`. All of them, about 30 minutes, and each kind of product of ranks, about 10:
   DISTDL_LONG=10,300 python3 tests/cluster/node_loss_test.py build/bin/distdl Long
+  DISTDL_LONG=10,300 python3 tests/cluster/node_loss_test.py build/bin/distdl Products
 """
 import os
 import signal
@@ -119,6 +120,61 @@ class Long(Case):
                                                                   for seconds in (15, 45, 100))]:
                 with self.subTest(timeout=timeout, fault=fault):
                     self.check(timeout, fault)
+
+
+TEXT_JOB = ["data.holdout=2000", "model.context=32", "model.width=32", "parallel.microbatches=6", "parallel.microbatch_size=2",
+            "parallel.tensor_shards=2", "optim.clip_norm=0", "train.epochs=1", "train.steps=300", "checkpoint.every=40",
+            "comm.timeout_seconds=5", "run.slow_node_share=0"]
+PRODUCTS = {
+    "sharded": ["parallel.strategy=sharded"],
+    "gradients": ["parallel.strategy=sharded_gradients", "parallel.recompute=blocks"],
+    "pipelines": ["parallel.pipeline_ranks=3"],
+    "interleaved": ["parallel.pipeline_ranks=2", "parallel.schedule=interleaved", "parallel.strategy=sharded"],
+    "tensor": ["parallel.tensor_ranks=2", "parallel.strategy=sharded_gradients"],
+    "all": ["parallel.pipeline_ranks=3", "parallel.tensor_ranks=2", "parallel.recompute=blocks"],
+}
+
+
+@unittest.skipUnless(LONG, "DISTDL_LONG is not set")
+class Products(unittest.TestCase):
+    """The job is preempted, then a node is lost: each start has the product that is possible then."""
+
+    def words(self, name, more=()):
+        settings = [f"data.train={FOLDER}/text.h5", f"run.dir={FOLDER}/{name}", *TEXT_JOB, *more]
+        return [word for setting in settings for word in ("--set", setting)]
+
+    def check(self, timeout, kind):
+        use_cluster(timeout)
+        for node in NODES:
+            CLUSTER.tool("rate", node, "200mbit")
+        run = pocket.Run(f"{FOLDER}/{kind}-{timeout}")
+        job = CLUSTER.train(["--nodes=2-3", "--ntasks-per-node=2"], "gpt.toml", *self.words(f"{kind}-{timeout}", PRODUCTS[kind]))
+        self.addCleanup(pocket.finished, "scancel", job.number)
+        job.wait("step 50", lambda: run.step() >= 50, 60)
+        CLUSTER.preempt()
+        job.wait("the run to resume after a preemption", lambda: len(run.starts()) > 1 and run.step() >= 100, 90)
+        began = time.monotonic()
+        CLUSTER.tool("kill", "n3")
+        job.wait("the run to go on with the nodes that are left", lambda: len(run.starts()) == 3, timeout + 120)
+        seconds = time.monotonic() - began
+        for node in ("n1", "n2"):
+            CLUSTER.tool("rate", node, "none")
+        job.wait("the end", run.finished, 240)
+        CLUSTER.tool("restart", "n3")
+        job.wait_state("COMPLETED", 150)
+        self.assertEqual(pocket.Run(f"{FOLDER}/whole").digest(), run.digest())
+        self.assertEqual([6, 6, 4], [start["ranks"] for start in run.starts()])
+        print(f"{kind}, SlurmdTimeout={timeout}: on two nodes {seconds:.1f} s after the third one was lost", flush=True)
+        pocket.wait_for("all nodes to be idle", lambda: pocket.call("sinfo", "-h", "-p", "batch", "-o", "%T").split() == ["idle"],
+                        timeout + 90, lambda: pocket.call("sinfo", "-N"))
+
+    def test_all(self):
+        pocket.call(pocket.DISTDL, "data", "import", "text", f"{pocket.REPOSITORY}/docs/configuration.md", f"{FOLDER}/text.h5")
+        pocket.call(pocket.DISTDL, "run", "--local", "-n", "1", f"{pocket.REPOSITORY}/examples/gpt.toml", *self.words("whole"))
+        for timeout in map(int, LONG.split(",")):
+            for kind in PRODUCTS:
+                with self.subTest(timeout=timeout, kind=kind):
+                    self.check(timeout, kind)
 
 
 pocket.main(3600 if LONG else 600)
