@@ -61,19 +61,40 @@ class LayerTimes {
   std::vector<double> costs_, own_;
 };
 
-/// The part of a forward pass that is done again: not that of the last block.
-double repeated_share(const model::Description& model, const model::LayerRange& layers, tensor::DataType type) {
-  auto all = model::estimated_activations(model, 1, type);
+/// What these layers of a model keep, as if there were no others.
+std::vector<model::LayerMemory> activations_of(const model::Description& model, const model::LayerRange& layers,
+                                               tensor::DataType type) {
+  const auto all = model::estimated_activations(model, 1, type);
   std::vector<model::LayerMemory> own(all.begin() + static_cast<std::ptrdiff_t>(layers.first),
                                       all.begin() + static_cast<std::ptrdiff_t>(layers.end));
   const auto first = static_cast<int>(layers.first);
   for (auto& layer : own)
     for (int* const read : {&layer.from, &layer.plus})
       if (*read >= 0) *read = *read < first ? model::Wiring::kSample : *read - first;
-  const auto ends = model::plan_recomputation(own).ends;
-  if (ends.size() < 2) return 0;
+  return own;
+}
+
+/// Whether the layer before it writes into what the layer puts out.
+bool joins_before(const model::LayerMemory& layer, const model::LayerMemory& before) {
+  return layer.in_place || before.is_summed_later;
+}
+
+/// The part of a forward pass that is done again: not what puts out the kept result of a block, and nothing of the last
+/// block. See model::Network::recompute_before().
+double repeated_share(const model::Description& model, const model::LayerRange& layers, tensor::DataType type) {
+  const auto own = activations_of(model, layers, type);
   const auto costs = layer_costs(model);
-  return sum_of(costs, {layers.first, layers.first + ends[ends.size() - 2]}) / sum_of(costs, layers);
+  double repeated = 0;
+  std::size_t first = 0;
+  for (const std::size_t end : model::plan_recomputation(own).ends) {
+    if (end == own.size()) break;
+    std::size_t kept = end;
+    do --kept;
+    while (kept > first && joins_before(own[kept], own[kept - 1]));
+    repeated += sum_of(costs, {layers.first + first, layers.first + kept});
+    first = end;
+  }
+  return repeated / sum_of(costs, layers);
 }
 
 class ReplicaForecast {
