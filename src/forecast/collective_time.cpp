@@ -36,7 +36,9 @@ double formula_seconds(comm::Problem problem, const comm::Choice& choice, const 
 }
 
 void count_traffic(const comm::Schedule& schedule, const comm::Problem& problem, CollectiveTime& time) {
+  constexpr double kAreas = 4;  // comm::NodeMemory::kControlBlocks
   time.scratch_bytes = static_cast<double>(schedule.scratch * problem.element);
+  time.shared_bytes = kAreas * static_cast<double>(schedule.shared * problem.element);
   for (const auto& step : schedule.steps)
     if (step.kind == comm::ScheduleStep::Kind::send &&
         problem.nodes[static_cast<std::size_t>(step.peer)] != problem.nodes[0])
@@ -67,7 +69,7 @@ comm::CostTable costs_between_groups(const Cluster& cluster) {
 }
 
 CollectiveTimes::CollectiveTimes(const Cluster& cluster, const RankGroup& group, comm::Leaves leaves)
-    : cluster_(cluster), leaves_(std::move(leaves)) {
+    : cluster_(cluster), leaves_(std::move(leaves)), is_apart_(group.is_apart) {
   nodes_.reserve(static_cast<std::size_t>(group.size));
   for (int k = 0; k < group.size; ++k) nodes_.push_back((group.first + k * group.stride) / cluster.ranks_per_node);
   cluster_.costs.between.bandwidth /= group.sharers;
@@ -93,7 +95,11 @@ comm::Problem CollectiveTimes::sum_problem(std::size_t count, std::size_t elemen
 
 CollectiveTime CollectiveTimes::forecast(comm::Problem problem) const {
   if (problem.size == 1) return {};
-  const comm::Choice choice = choose(problem, cluster_.known, comm::Order::deterministic);
+  comm::Choice choice = choose(problem, cluster_.known, comm::Order::deterministic);
+  if (is_apart_ && choice.algorithm->shared_use == comm::SharedUse::operands)  // as comm's plans do
+    choice = choose(problem, cluster_.known, comm::Order::deterministic, comm::Operands::apart);
+  else if (is_apart_)
+    choice.staged = true;
   CollectiveTime time{0, std::string(choice.algorithm->name)};
   if (problem.size > kSimulated || has_groups(cluster_)) {
     time.seconds = formula_seconds(std::move(problem), choice, cluster_);

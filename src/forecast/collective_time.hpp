@@ -27,6 +27,7 @@ struct CollectiveTime {
   double seconds = 0;
   std::string algorithm;
   double scratch_bytes = 0;  ///< that rank 0 keeps for it
+  double shared_bytes = 0;   ///< of its areas in shared memory, which operations use in turn
   double sent_bytes = 0;     ///< by rank 0, to other nodes; 0 where it was not counted
 };
 
@@ -34,6 +35,7 @@ struct CollectiveTime {
 /// of a node's network.
 struct RankGroup {
   int size = 1, stride = 1, first = 0, sharers = 1;
+  bool is_apart = false;  ///< its operands are not in memory that the ranks of a node share
 };
 
 /// Forecasts the collectives of a step within a group of ranks. The ranks choose the algorithm by Cluster::known, as
@@ -63,6 +65,7 @@ class CollectiveTimes {
   Cluster cluster_;
   std::vector<int> nodes_;  ///< of each rank
   comm::Leaves leaves_;
+  bool is_apart_;
   std::map<std::pair<std::size_t, std::size_t>, CollectiveTime> sums_;
 };
 

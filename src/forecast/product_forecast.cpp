@@ -14,6 +14,7 @@
 namespace distdl::forecast {
 namespace {
 constexpr double kMebibyte = 1 << 20;
+constexpr double kMessages = 3 << 20;  ///< of UCX, of a rank that sends to other stages: bench/results/forecast.md
 
 /// Simulated steps: fewer of many ranks, whose slowest is nearly the same in each.
 int steps_for(int ranks) {
@@ -110,6 +111,7 @@ class ProductSimulation {
   void divide(bool needs_all) {
     const auto& buckets = step_.buckets;
     std::vector<optim::Elements> parts;
+    parts.reserve(buckets.size());
     for (const auto& bucket : buckets) parts.push_back({bucket.first, std::min(bucket.end, layout_.size())});
     shards_ = optim::shards_of(recipe_.optim, layout_, degrees_.data, std::move(parts));
     scatters_ = !needs_all && shards_->parts.size() == buckets.size();
@@ -208,7 +210,7 @@ class ProductSimulation {
     auto memory = state_memory(recipe_, basis_.work, part);
     result_.written_bytes = std::max(result_.written_bytes, written_bytes(recipe_, part));
     memory.network = networks_of(stage);
-    memory.program += basis_.measured.program_bytes;
+    memory.program += basis_.measured.program_bytes + (replica_.is_pipeline() ? kMessages : 0);
     memory.sums = result_.memory.sums + replica_.scratch_bytes;
     return memory;
   }

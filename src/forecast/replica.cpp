@@ -134,7 +134,7 @@ class ReplicaForecast {
   RankGroup tensor_group() const {
     const int here = basis_.cluster.ranks_per_node, ranks = degrees_.tensor;
     const bool fits = here % ranks == 0 || ranks % here == 0 || basis_.cluster.nodes == 1;
-    return {.size = ranks, .first = fits ? 0 : here - 1};
+    return {.size = ranks, .first = fits ? 0 : here - 1, .is_apart = true};
   }
 
   comm::Leaves tensor_leaves() const {
@@ -176,7 +176,7 @@ class ReplicaForecast {
           sums_.all_reduce(static_cast<std::size_t>(tensor::element_count(shape)), tensor::size_of(type_));
       seconds += time.seconds;
       sums_sent_ += time.sent_bytes * microbatches_ / static_cast<double>(replica_.stages.size());
-      replica_.scratch_bytes = std::max(replica_.scratch_bytes, time.scratch_bytes);
+      replica_.scratch_bytes = std::max(replica_.scratch_bytes, time.scratch_bytes + time.shared_bytes);
     }
     return seconds;
   }
@@ -232,15 +232,15 @@ class ReplicaForecast {
     constexpr int kMostOperations = 1 << 17;
     auto& work = replica_.work;
     pipeline::Costs costs{stages, transfer_seconds()};
-    for (auto& stage : costs.stages) stage.backward_weight += work.add / (costs.stages.size() / replica_.stages.size());
-    const int count = static_cast<int>(costs.stages.size()), shorter = 8 * count;
+    const int each = parallel::stages_per_rank(options_, degrees_.pipeline);
+    for (auto& stage : costs.stages) stage.backward_weight += work.add / each;
+    const int count = static_cast<int>(costs.stages.size()), half = 4 * count, shorter = 2 * half;
     const bool is_long = microbatches_ > kMostOperations / count && microbatches_ > shorter;
     const auto schedule = schedule_of(is_long ? shorter : microbatches_);
     const auto timeline = pipeline::simulate(schedule, costs);
     double seconds = timeline.seconds;
     if (is_long)
-      seconds += (seconds - pipeline::simulate(schedule_of(shorter / 2), costs).seconds) / (shorter - shorter / 2) *
-                 (microbatches_ - shorter);
+      seconds += (seconds - pipeline::simulate(schedule_of(half), costs).seconds) / half * (microbatches_ - shorter);
     std::size_t most = 0;
     for (std::size_t rank = 0; rank < replica_.stages.size(); ++rank) {
       auto& slots = replica_.stages[rank].slots;

@@ -23,7 +23,7 @@ struct Replica {
   RankWork work;
   double bubble = 0;         ///< the part of that pass in which a rank is idle, on average
   double sent_bytes = 0;     ///< by a node in a step, to others, of transfers and tensor sums
-  double scratch_bytes = 0;  ///< of tensor sums
+  double scratch_bytes = 0;  ///< of tensor sums, with their areas in shared memory
 
   bool is_pipeline() const { return stages.size() > 1; }
   /// The one with the most parameters.
