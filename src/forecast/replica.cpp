@@ -245,8 +245,8 @@ class ReplicaForecast {
     for (std::size_t rank = 0; rank < replica_.stages.size(); ++rank) {
       auto& slots = replica_.stages[rank].slots;
       slots = pipeline::peaks_of_stages(schedule, static_cast<int>(rank));
-      for (auto& each : slots)
-        if (is_long && each == static_cast<std::size_t>(shorter)) each = static_cast<std::size_t>(microbatches_);
+      for (auto& held : slots)
+        if (is_long && held == static_cast<std::size_t>(shorter)) held = static_cast<std::size_t>(microbatches_);
       most = std::max(most, std::accumulate(slots.begin(), slots.end(), std::size_t{0}));
     }
     replica_.bubble = 1 - (1 - timeline.bubble()) * timeline.seconds / seconds *
